@@ -1,0 +1,21 @@
+// Which pixels of a source image become which output row: crop, resize, window, flip.
+// The source pixels outside `crop` are not seen (as PIL's img.crop(box).resize(size), which
+// torchvision's resized_crop does); of the resized crop only `window` is produced (Resize +
+// CenterCrop in one step).
+#pragma once
+
+#include "decode/image.h"
+
+namespace stoker {
+
+enum class Filter : uint8_t { bilinear, bicubic };  // antialiased, as Pillow's Image.resize
+
+struct CropSpec {
+  Box crop;           // in source pixels; lies inside the image
+  Size resized;       // the crop is resized to this; equal to the crop's size = no resampling
+  Box window;         // in pixels of `resized`; its size is the output's size
+  bool flip = false;  // mirror the window left-right, last
+  Filter filter = Filter::bilinear;
+};
+
+}  // namespace stoker

@@ -1,0 +1,63 @@
+// decode: bytes of an image file -> finished RGB pixels in the caller's memory. This is the
+// folder's door.
+//
+// ImageDecoder looks at the signature and hands JPEG to JpegDecoder (libjpeg-turbo, region of
+// interest) and everything else to OpenCV's imgcodecs (codec_decoder.h), then resizes as Pillow
+// does (pillow_resize.h). Owner: one per worker thread, reused for every image; grows its scratch
+// and keeps it. Threads: one at a time. Errors: a status per image, never an exception for the
+// content of a file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "decode/crop_spec.h"
+#include "decode/decode_status.h"
+#include "decode/image.h"
+
+namespace stoker {
+
+enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif };
+
+struct ImageInfo {
+  ImageFormat format = ImageFormat::unknown;
+  Size size;            // as the pixels will be delivered (after the EXIF policy)
+  int orientation = 1;  // EXIF orientation 1..8; 1 if absent or not read
+};
+
+// exact: the bytes that Pillow gives for the same crop. fast: may differ by <= 0.3 grey levels on
+// average.
+enum class PixelPolicy : uint8_t { exact, fast };
+// ignore: as Pillow's open() and torchvision's ImageFolder. apply: as PIL.ImageOps.exif_transpose.
+enum class ExifPolicy : uint8_t { ignore, apply };
+
+struct DecodeOptions {
+  PixelPolicy pixels = PixelPolicy::exact;
+  ExifPolicy exif = ExifPolicy::ignore;
+  int64_t max_pixels = 178'956'970;  // Pillow's MAX_IMAGE_PIXELS * 2: where it refuses a "bomb"
+};
+
+class ImageDecoder {
+ public:
+  explicit ImageDecoder(const DecodeOptions& options = {});
+  ~ImageDecoder();
+  ImageDecoder(const ImageDecoder&) = delete;
+  ImageDecoder& operator=(const ImageDecoder&) = delete;
+
+  // Reads the header only. On success `info` is filled and the size is within max_pixels.
+  DecodeStatus info(std::span<const uint8_t> bytes, ImageInfo& info);
+
+  // Decodes, converts to RGB as Pillow's convert("RGB"), crops, resizes and flips into `out`.
+  // REQUIRES: out's size equals spec.window's. `out` is undefined unless the status is ok.
+  DecodeStatus decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
+
+  // The bytes of scratch held now.
+  int64_t scratch_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,39 @@
+// Pillow's antialiased resize (Image.resize of an 8-bit RGB image), byte for byte, for any crop and
+// window. Algorithm: Pillow src/libImaging/Resample.c: triangle (bilinear) or cubic a = -0.5 kernel
+// stretched by the scale, coefficients in double normalised and rounded to 22 fractional bits,
+// horizontal pass to 8 bits, then vertical pass. A fast version and a plain scalar twin that checks
+// it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "decode/crop_spec.h"
+#include "decode/image.h"
+
+namespace stoker {
+
+// Owner: one per worker, reused; keeps its scratch. Threads: one at a time.
+class PillowResize {
+ public:
+  PillowResize();
+  ~PillowResize();
+  PillowResize(const PillowResize&) = delete;
+  PillowResize& operator=(const PillowResize&) = delete;
+
+  // `crop_pixels` are the pixels of the crop alone. Writes spec.window of the crop resized to
+  // spec.resized, flipped if spec.flip, to `out`. REQUIRES: crop_pixels' size = spec.crop's, out's
+  // = spec.window's.
+  void run(ImageView crop_pixels, const CropSpec& spec, MutableImageView out);
+
+  int64_t scratch_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The plain twin: the same bytes, no SIMD, allocates. For tests.
+void pillow_resize_reference(ImageView crop_pixels, const CropSpec& spec, MutableImageView out);
+
+}  // namespace stoker

@@ -1,0 +1,32 @@
+// Operations on finished RGB pixels, in place or from view to view. Each is a stateless function.
+// Colour operations give the bytes of torchvision's on PIL images (PIL.ImageEnhance, HSV for hue).
+#pragma once
+
+#include "decode/image.h"
+
+namespace stoker {
+
+enum class PadMode : uint8_t {
+  zero,
+  reflect
+};  // reflect: without repeating the edge, as numpy's "reflect"
+
+// out(y, x) = source(y + offset_y, x + offset_x) with padding outside, then mirrored if `flip`.
+// Offsets are in [-pad, pad]; for `reflect` pad < min(width, height). REQUIRES: same sizes, no
+// overlap.
+void shift_flip(ImageView source, int offset_x, int offset_y, bool flip, PadMode mode,
+                MutableImageView out);
+
+// The same from the planar (3, height, width) u8 layout of CIFAR's binary files.
+void shift_flip_planar(const uint8_t* planes, Size size, int offset_x, int offset_y, bool flip,
+                       PadMode mode, MutableImageView out);
+
+void flip_horizontal(MutableImageView image);
+void fill_box(MutableImageView image, Box box, uint8_t value);  // clipped to the image
+
+void adjust_brightness(MutableImageView image, double factor);  // >= 0; 1 = unchanged
+void adjust_contrast(MutableImageView image, double factor);    // >= 0; 1 = unchanged
+void adjust_saturation(MutableImageView image, double factor);  // >= 0; 1 = unchanged
+void adjust_hue(MutableImageView image, double factor);         // [-0.5, 0.5]; 0 = unchanged
+
+}  // namespace stoker

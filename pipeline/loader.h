@@ -1,0 +1,119 @@
+// pipeline: files and records -> batches on devices. This is the folder's door.
+//
+// A Loader joins Source, Sampler, Augmenter, the flow graph (or none: 0 workers run inline in
+// next()), one PinnedRing and one Stager per device. Batches of a device come in step order; the
+// ring never drains between epochs. Pixels are a pure function of (seed, epoch, sample id) for any
+// number of workers, devices, ranks, batch size and resume point. Owner: the user; source and
+// devices outlive it. Threads: one consumer per device. Errors: the constructor throws
+// std::invalid_argument / std::runtime_error with path and numbers; next() throws
+// std::runtime_error when the budget of bad samples is spent (every later call throws the same).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/augment.h"
+#include "pipeline/sampler.h"
+#include "pipeline/source.h"
+#include "staging/stager.h"
+
+namespace stoker {
+
+enum class OnBadSample : uint8_t {
+  substitute,  // another sample's pixels, weight 0, quarantined
+  fail,        // the first bad sample ends the feed with an error
+};
+
+struct LoaderOptions {
+  int batch_size = 256;  // rows per device and step
+  uint64_t seed = 0;
+  bool shuffle = true;
+  LastBatch last_batch = LastBatch::pad;
+  int rank = 0;  // of `world` processes that share the epoch; each has the same number of devices
+  int world = 1;
+  double epochs = 1;  // may end inside an epoch: ceil(epochs * steps_per_epoch) steps; < 0: no end
+  Step first_step = 0;  // resume point
+  int64_t first_epoch_offset =
+      0;               // added to the epoch number in every draw (evaluating "epoch 7" alone)
+  int workers = -1;    // CPU workers; -1: one per core; 0: inline in next(), no threads
+  int io_threads = 2;  // threads that read files ahead of the workers
+  int ring_depth = 4;  // slabs per device, >= 1
+  int slots = 2;       // staging slots per device, 0..3
+  DecodeOptions decode;
+  OnBadSample on_bad_sample = OnBadSample::substitute;
+  double max_bad = 0.05;        // >= 1: a count; < 1: a share of the source; per epoch
+  std::string quarantine_file;  // JSONL, appended; "" = none
+  bool digests = false;         // hash every row's pixels (RowNote::digest)
+};
+
+// What is recorded of each row; DeviceBatch::notes() holds one per row.
+struct RowNote {
+  AugmentDraw draw;
+  Size source;                       // pixels of the source image
+  SampleId pixels_of = -1;           // the sample whose pixels these are; != id for a substitute
+  uint64_t digest = 0;               // XXH3 of the row's pixels, 0 without LoaderOptions::digests
+  DecodeCode code = DecodeCode::ok;  // of the row's own sample
+  bool bad = false;                  // its own sample was bad (code, or it could not be read)
+};
+
+inline const RowNote* row_notes(const DeviceBatch& batch) {
+  return reinterpret_cast<const RowNote*>(batch.notes());
+}
+
+// Where a loader stands: what has been handed out. O(1) to store, exact to resume from.
+struct LoaderState {
+  Step next_step = 0;  // over all epochs
+  int64_t epoch = 0;
+  int64_t step_in_epoch = 0;
+  uint64_t fingerprint = 0;  // of what determines the pixels and their order
+};
+
+struct MemoryPlan {
+  int64_t ring_bytes = 0;  // pinned, all devices
+  int64_t slot_bytes = 0;  // on the devices
+  int64_t scratch_bytes =
+      0;  // workers and read-ahead, an upper bound for sources within max_pixels
+  int64_t total_bytes() const { return ring_bytes + slot_bytes + scratch_bytes; }
+};
+
+struct LoaderStats {
+  StageSnapshot read;                  // items: files; service: reading
+  StageSnapshot decode;                // items: rows; service: decode + augment
+  std::vector<StageSnapshot> rings;    // per device; see PinnedRing::stats
+  std::vector<StageSnapshot> staging;  // per device; see Stager::stats
+  int64_t bad_samples = 0;
+};
+
+class Loader {
+ public:
+  Loader(const Source& source, const AugmentSpec& augment, std::vector<Device*> devices,
+         const LoaderOptions& options);
+  ~Loader();  // stops at any time, within the time of the rows under way
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // The next batch of `device` (index into devices), leased on `compute`; empty when the feed has
+  // ended.
+  DeviceBatch next(int device, Stream& compute);
+
+  int64_t steps_per_epoch() const;
+  Step end_step() const;  // steps are [first_step, end_step)
+  // After the batches handed out so far (the slowest device's).
+  LoaderState state() const;
+  // Throws std::invalid_argument if `state` is of another configuration; returns the first_step to
+  // use.
+  static Step resume_step(const LoaderState& state, const Loader& like);
+  uint64_t fingerprint() const;
+  MemoryPlan memory_plan() const;
+  LoaderStats stats() const;
+  void stop() noexcept;  // ends the feed from any thread: every next() returns empty
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stoker

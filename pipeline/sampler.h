@@ -1,0 +1,50 @@
+// Which sample is row r of step s on replica d: a pure map, O(1) per row, no permutation in memory.
+// The order of an epoch depends on (seed, epoch, number of samples) only; position p of it goes to
+// step p / global batch, global row p % global batch; replica d owns the global rows
+// [d * rows, (d + 1) * rows). So the same global batch holds the same samples in the same rows for
+// any number of devices or ranks.
+#pragma once
+
+#include <cstdint>
+
+#include "staging/batch_layout.h"
+
+namespace stoker {
+
+enum class LastBatch : uint8_t {
+  pad,   // repeat rows of the same batch with weight 0: every sample once
+  drop,  // leave the remainder of the epoch out
+  wrap,  // fill up with the epoch's first samples, weight 1
+};
+
+struct SamplerOptions {
+  int64_t samples = 0;
+  int rows = 0;      // per replica and step
+  int replicas = 1;  // ranks * devices per rank
+  uint64_t seed = 0;
+  bool shuffle = true;
+  LastBatch last_batch = LastBatch::pad;
+};
+
+struct SampledRow {
+  SampleId id = 0;
+  float weight = 1.0f;
+};
+
+class Sampler {
+ public:
+  // Throws std::invalid_argument with the numbers: no samples, rows or replicas < 1, `drop` with
+  // less than one batch, more than 2^40 samples.
+  explicit Sampler(const SamplerOptions& options);
+  int64_t steps_per_epoch() const;
+  SampledRow row(int64_t epoch, int64_t step_in_epoch, int replica, int row) const;
+  int valid_rows(int64_t step_in_epoch, int replica) const;  // rows with weight > 0
+  const SamplerOptions& options() const;
+  // The keyed bijection of [0, samples) that orders an epoch.
+  SampleId permute(int64_t epoch, int64_t position) const;
+
+ private:
+  SamplerOptions options_;
+};
+
+}  // namespace stoker

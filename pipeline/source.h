@@ -1,0 +1,54 @@
+// Where samples come from. A Source knows how many there are, their labels and names, and reads
+// one. Owner: the user; outlives the Loader. Threads: everything const is safe from any thread at
+// once. Errors: construction throws with the path; read() returns a status.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decode/image.h"
+#include "staging/batch_layout.h"
+
+namespace stoker {
+
+enum class SampleEncoding : uint8_t {
+  image_file,  // the bytes of a JPEG, PNG, ... file
+  raw_planar,  // (3, height, width) u8, as CIFAR's binary files
+  raw_rgb,     // (height, width, 3) u8
+};
+
+struct ReadStatus {
+  bool ok = true;
+  std::string message;  // errno text and numbers if not ok
+};
+
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual int64_t size() const = 0;
+  virtual int label(SampleId id) const = 0;
+  // Unique, printable, stable between runs; for files: the path relative to root().
+  virtual std::string name(SampleId id) const = 0;
+  virtual const std::string& root() const = 0;  // "" if there is none
+  virtual const std::vector<std::string>& class_names() const = 0;
+  virtual SampleEncoding encoding() const = 0;
+  virtual Size raw_size() const = 0;  // of every sample, if the encoding is raw
+  // Sets `bytes` to the sample's, either inside `buffer` (which is resized and reused) or in memory
+  // that the source owns. `bytes` is valid until the next call with the same buffer.
+  virtual ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                          std::span<const uint8_t>& bytes) const = 0;
+  // Changes when the list of samples or labels does; not with the content of a file.
+  virtual uint64_t fingerprint() const = 0;
+};
+
+enum class Split : uint8_t { all, train, test };
+
+// Opens what lies at `path`: CIFAR-10/100 binary files, or an image folder. With train/test, a
+// folder of that meaning is looked for (train; test, val, validation) and CIFAR's files are told
+// apart. Throws std::runtime_error naming the path and what was found there.
+std::unique_ptr<Source> open_source(const std::string& path, Split split);
+
+}  // namespace stoker

@@ -1,0 +1,55 @@
+// The shape of a batch and where its parts lie in a slab: the single truth for slab, slot and
+// model. A slab is one allocation: first the device part (images, labels, weights: what crosses the
+// bus in one copy), then the host part (ids, notes, BatchHeader), which follows the batch on the
+// host only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stoker {
+
+using Step = int64_t;      // a batch's number, counted from 0 over all epochs
+using SampleId = int64_t;  // 0 .. source.size() - 1
+
+struct BatchShape {
+  int rows = 0;    // fixed for every batch
+  int height = 0;  // pixels
+  int width = 0;   // pixels
+  static constexpr int kChannels = 3;
+  int note_bytes_per_row = 0;  // opaque host-side bytes per row (the pipeline's record of a row)
+  bool operator==(const BatchShape&) const = default;
+};
+
+// What is known of a batch besides its rows. Host side.
+struct BatchHeader {
+  Step step = -1;  // over all epochs
+  int64_t epoch = 0;
+  int64_t step_in_epoch = 0;
+  int valid = 0;         // rows with weight > 0
+  int64_t ready_ns = 0;  // steady clock, when the last row was committed
+};
+
+class BatchLayout {
+ public:
+  explicit BatchLayout(const BatchShape& shape);  // throws std::invalid_argument with the numbers
+
+  const BatchShape& shape() const { return shape_; }
+  size_t image_bytes() const;  // one row's pixels: height * width * 3
+  // Offsets from the start of a slab (and of a slot), each aligned to kAlignment.
+  size_t images_offset() const { return 0; }  // (rows, height, width, 3) u8, RGB
+  size_t labels_offset() const;               // (rows) i32
+  size_t weights_offset() const;              // (rows) f32
+  size_t device_bytes() const;                // images + labels + weights, aligned: one copy
+  size_t ids_offset() const;                  // (rows) i64; host part from here on
+  size_t notes_offset() const;                // (rows, note_bytes_per_row) bytes
+  size_t header_offset() const;               // one BatchHeader
+  size_t slab_bytes() const;                  // the whole slab
+
+  static constexpr size_t kAlignment = 256;
+
+ private:
+  BatchShape shape_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,63 @@
+// Memory, ordered asynchronous work, and marks in it: what staging and the trainer need of a
+// device. Host devices run each stream on a worker thread of its own, with real events and real
+// overlap; CUDA devices (cuda_device.cc) map one to one. Order between streams is by Event
+// record/wait only. Errors: std::runtime_error with the device's name; a device that failed once
+// keeps failing (sticky).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace stoker {
+
+enum class MemoryKind : unsigned char { device, pinned };
+enum class CopyKind : unsigned char { host_to_device, device_to_host, device_to_device };
+
+// A mark in a stream. Before its first record it counts as reached. Threads: any.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual bool query() const = 0;        // has the work before the last record finished?
+  virtual void synchronize() const = 0;  // blocks the calling thread until it has
+  // Milliseconds from `start`'s mark to this one. REQUIRES: both made with timing, both reached.
+  virtual double elapsed_ms(const Event& start) const = 0;
+};
+
+// Work in order. Threads: one at a time. The destructor waits for the work queued.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void copy(void* target, const void* source, size_t bytes, CopyKind kind) = 0;
+  virtual void record(Event& event) = 0;  // marks all the work queued so far
+  virtual void wait(
+      const Event& event) = 0;  // later work waits for event's last record as of this call
+  virtual void call(
+      std::function<void()> function) = 0;  // runs on the host, in order; must not throw
+  virtual void synchronize() = 0;           // blocks the calling thread; not for the steady state
+};
+
+// Bytes on a device or pinned on the host; freed with the handle. Aligned to 256 bytes or better.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual std::byte* data() = 0;
+  virtual size_t size_bytes() const = 0;
+};
+
+// Outlives what it made. Threads: any.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const std::string& name() const = 0;  // "cpu:0", "cuda:1"
+  virtual bool host_accessible() const = 0;  // may the host read device memory through its pointer?
+  virtual std::unique_ptr<Memory> allocate(size_t bytes, MemoryKind kind) = 0;
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  virtual std::unique_ptr<Event> make_event(bool timing = false) = 0;
+};
+
+// A host device: streams are threads, "device" memory is ordinary memory. `index` only names it.
+std::unique_ptr<Device> make_host_device(int index = 0);
+
+}  // namespace stoker

@@ -1,0 +1,59 @@
+// A fixed ring of pinned slabs addressed by step: slab = step % capacity. The step number is the
+// credit. Owner: Loader, one ring per device. Allocates everything in the constructor. Neither
+// copyable nor movable. Threads: wait_free/begin/commit/stop from any thread; take/release from ONE
+// taker, in step order. Blocks, never spins. A slab's life: free -> begin(s) filling -> commit(s)
+// ready -> take(s) copying -> release(s) free. Steps count up from `first_step` without gaps.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "staging/batch_layout.h"
+#include "staging/device.h"
+#include "staging/stage_stats.h"
+
+namespace stoker {
+
+// A batch being filled or copied. Plain pointers into one pinned allocation; rows may be filled by
+// different threads at the same time.
+struct Slab {
+  std::byte* base = nullptr;
+  uint8_t* images = nullptr;   // (rows, height, width, 3) u8
+  int32_t* labels = nullptr;   // (rows)
+  float* weights = nullptr;    // (rows)
+  SampleId* ids = nullptr;     // (rows)
+  std::byte* notes = nullptr;  // (rows, note_bytes_per_row)
+  BatchHeader* header = nullptr;
+};
+
+class PinnedRing {
+ public:
+  // device must outlive the ring. Throws std::invalid_argument (capacity < 1), std::bad_alloc.
+  PinnedRing(Device& device, const BatchLayout& layout, int capacity, Step first_step = 0);
+  ~PinnedRing();  // REQUIRES: no slab is filling or copying
+  PinnedRing(const PinnedRing&) = delete;
+  PinnedRing& operator=(const PinnedRing&) = delete;
+
+  // Blocks until step's slab is free (release(step - capacity) has returned); false after stop().
+  bool wait_free(Step step);
+  Slab& begin(Step step);  // REQUIRES: wait_free(step) returned true; aborts on a broken life cycle
+  void commit(Step step);  // publishes all rows to take(step)
+  Slab* take(Step step);   // blocks; nullptr after stop(); rethrows the error given to stop()
+  void release(Step step);  // REQUIRES: the copy out of the slab has completed
+  void stop(std::exception_ptr error = nullptr) noexcept;  // sticky; the first error wins
+
+  const BatchLayout& layout() const;
+  int capacity() const;
+  StageStats&
+  stats();  // items = slabs taken; input wait = take blocked; output wait = wait_free blocked
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,74 @@
+// staging: pinned slabs -> device slots, copied while the device works. This is the folder's door.
+//
+// The Stager takes slabs from a ring in step order and copies each into one of k slots on a copy
+// stream, as soon as the slot's last reader is done (its `consumed` event), and gives the slab back
+// when the copy is done. next() leases the next slot in order. k = 0: no thread, no overlap; next()
+// itself takes the slab and copies on the consumer's stream (one slot). Hand-over is by events
+// only, never by a synchronisation. Owner: Loader, one per device. Threads: its own copy thread (k
+// > 0); next() from ONE consumer.
+#pragma once
+
+#include <memory>
+
+#include "staging/batch_layout.h"
+#include "staging/device.h"
+#include "staging/pinned_ring.h"
+#include "staging/stage_stats.h"
+
+namespace stoker {
+
+// A lease of a slot, bound to the compute stream that it was asked for on: work queued on that
+// stream sees the batch; destroying the lease records on it that the slot may be filled again.
+// Move-only; empty after a move and at the end of the feed. Destroy it before the Stager (Loader).
+class DeviceBatch {
+ public:
+  DeviceBatch() = default;
+  DeviceBatch(DeviceBatch&&) noexcept;
+  DeviceBatch& operator=(DeviceBatch&&) noexcept;
+  ~DeviceBatch();
+
+  explicit operator bool() const { return slot_ != nullptr; }  // false: the feed has ended
+  const BatchHeader& header() const;                           // host
+  const BatchShape& shape() const;
+  const uint8_t* images() const;   // device, (rows, height, width, 3) u8
+  const int32_t* labels() const;   // device, (rows)
+  const float* weights() const;    // device, (rows); 0 = does not count
+  const SampleId* ids() const;     // host, (rows)
+  const std::byte* notes() const;  // host, (rows, note_bytes_per_row)
+  // Blocks the calling thread until the pixels are there: for consumers that work outside the
+  // stream.
+  void synchronize() const;
+
+ private:
+  friend class Stager;
+  struct StagingSlot;
+  explicit DeviceBatch(StagingSlot* slot) : slot_(slot) {}
+  StagingSlot* slot_ = nullptr;
+};
+
+class Stager {
+ public:
+  static constexpr int kMaxSlots = 3;
+  // Throws std::invalid_argument for slots outside 0..3. device and ring must outlive the stager.
+  // Serves steps [first_step, end_step).
+  Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Step end_step);
+  ~Stager();  // stops the ring if it runs still; waits for copies under way
+  Stager(const Stager&) = delete;
+  Stager& operator=(const Stager&) = delete;
+
+  // Blocks until the next step's copy is queued; an empty batch at end_step or after stop();
+  // rethrows the error given to ring.stop(). REQUIRES: the consumer holds fewer than max(slots, 1)
+  // leases.
+  DeviceBatch next(Stream& compute);
+
+  int64_t device_bytes() const;  // memory held on the device
+  StageStats&
+  stats();  // items = batches handed out; input wait = next() blocked; output wait = no free slot
+
+ private:
+  friend class DeviceBatch;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stoker
