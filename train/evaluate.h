@@ -1,0 +1,63 @@
+// Accuracy of a model over a source: every sample counted exactly once, for any number of devices,
+// rows and workers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/loader.h"
+#include "train/engine.h"
+
+namespace stoker {
+
+struct EvalResult {
+  double top1 = 0, top5 = 0;  // shares of `samples`; a class is right if fewer logits are larger
+  double loss = 0;            // mean cross-entropy, no label smoothing
+  int64_t samples = 0;        // that counted
+  int64_t bad = 0;            // could not be read or decoded: not counted
+  double seconds = 0;
+  double images_per_second = 0;
+};
+
+struct EvalOptions {
+  AugmentSpec augment;
+  int views = 1;                     // 1, 2 or 6 (recipe.h)
+  bool averaged = false;             // the engine's averaged weights
+  int workers = -1, io_threads = 2;  // as LoaderOptions
+  DecodeOptions decode;
+  OnBadSample on_bad_sample = OnBadSample::substitute;
+  double max_bad = 0.05;
+  std::string quarantine_file;
+  int64_t limit = 0;  // > 0: about this many samples, spread evenly over the source
+};
+
+// `engines` hold the same weights, one per device, and have the same rows per batch. Runs one
+// thread per engine. Throws what the Loader throws.
+EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
+                    std::span<Device* const> devices, int rows, const EvalOptions& options);
+
+struct EvalCheckpointOptions {
+  std::string
+      checkpoint;  // a checkpoint's folder, its model.safetensors, or a run's folder (latest)
+  int replicas = 1;
+  int rows = 0;                        // per device and step; 0: 250, or fewer for large images
+  int threads = 0;                     // of all engines together; 0: one per core
+  int views = 0;                       // 0: the recipe's
+  std::optional<Precision> precision;  // empty: the recipe's
+  uint64_t seed = 0;
+  int workers = -1, io_threads = 2;
+  DecodeOptions decode;
+  OnBadSample on_bad_sample = OnBadSample::substitute;
+  double max_bad = 0.05;
+  std::string quarantine_file;
+  int64_t limit = 0;
+};
+
+// Loads a checkpoint (model, input size, normalisation and classes come from it) and evaluates it.
+// Throws std::runtime_error if it cannot be read or `source` has other classes.
+EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions& options);
+
+}  // namespace stoker

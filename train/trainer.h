@@ -1,0 +1,145 @@
+// train: batches on devices -> trained weights. This is the folder's door.
+//
+// A Trainer runs N replicas of a net in one process, one thread each, on its own slice of every
+// global batch: next -> forward -> backward -> reduce (in a fixed order) -> update; it evaluates,
+// writes checkpoints and metrics, and reports to an observer. The weights are bitwise the same for
+// any number of replicas and threads (recipe.h). Owner: the user; sources and the observer outlive
+// it. Threads: run() once; request_stop() from any thread or signal handler; the observer is called
+// from one thread at a time. Errors: the constructor throws std::invalid_argument /
+// std::runtime_error with path and numbers before anything is trained; run() throws TrainingFailed.
+//
+// out/ holds config.json, metrics.jsonl, metrics.csv, quarantine.jsonl, receipt.json and
+// checkpoints/ (checkpoint.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "pipeline/loader.h"
+#include "train/evaluate.h"
+#include "train/recipe.h"
+
+namespace stoker {
+
+struct TrainOptions {
+  Recipe recipe;
+  int replicas = 1;     // --devices cpu:N
+  uint64_t seed = 0;    // of initial weights, order and augmentation
+  std::string out;      // folder of results, made if needed; "": nothing is written
+  bool resume = false;  // go on from out's newest whole checkpoint; from the start if there is none
+
+  int64_t checkpoint_steps = 0;  // > 0: also every so many steps; always at the end of an epoch
+  int keep_checkpoints = 3;      // the newest; >= 1
+  double eval_every_epochs = 1;  // 0: only at the end; the end is always evaluated
+  int64_t limit_train = 0;       // > 0: about this many samples, spread evenly over the source
+  int64_t limit_eval = 0;
+  int log_interval = 0;  // steps per StepReport and metrics row; 0: about 20 per epoch
+  int64_t max_steps =
+      0;  // > 0: end the run after this step (the schedule stays that of the recipe)
+
+  int threads = 0;     // that compute, of all replicas together; 0: one per core
+  int workers = -1;    // that decode; -1: one per core
+  int io_threads = 2;  // that read files
+  int ring_depth = 4;  // LoaderOptions
+  int slots = 2;       // LoaderOptions
+  DecodeOptions decode;
+  OnBadSample on_bad_sample = OnBadSample::substitute;
+  double max_bad = 0.05;
+  bool receipt = true;  // write receipt.json: digests of all pixels trained on
+};
+
+// What a run stands at, every log interval. Rates are over the interval.
+struct StepReport {
+  int64_t step = 0;  // steps done, over all epochs
+  int64_t total_steps = 0;
+  int64_t epoch = 0;          // 0-based, of the last step done
+  int64_t step_in_epoch = 0;  // done in it
+  int64_t steps_per_epoch = 0;
+  double epochs = 0;    // of the recipe
+  double loss = 0;      // mean over the interval
+  double accuracy = 0;  // top-1 on the training rows as augmented, over the interval
+  double learning_rate = 0;
+  double images_per_second = 0;  // global batch / median step time
+  double jitter = 0;           // images/s: 1.4826 * median absolute deviation, as tf_cnn_benchmarks
+  double feed_wait_share = 0;  // of step time that the slowest-fed replica waited for its batch
+  double eta_seconds = 0;      // training only
+  int64_t bad_samples = 0;     // since the start of this process
+};
+
+struct EpochReport {
+  int64_t epoch = 0;  // 0-based
+  int64_t step = 0;   // steps done, over all epochs
+  double epochs_done = 0;
+  double loss = 0, accuracy = 0;  // training, over the epoch (since resume, if that was inside it)
+  std::optional<EvalResult> eval;
+  double images_per_second = 0, jitter = 0;
+  double feed_wait_share = 0;
+  double seconds = 0;      // of training, evaluation not counted
+  std::string checkpoint;  // its folder; "" if nothing is written
+};
+
+// What the program shows. Default: nothing. Calls come from the thread of replica 0 and from run().
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void on_plan(const std::vector<std::string>& lines) { (void)lines; }  // before the run
+  virtual void on_step(const StepReport& report) { (void)report; }
+  virtual void on_epoch(const EpochReport& report) { (void)report; }
+  virtual void on_message(const std::string& line) { (void)line; }  // "resumed from ..."
+};
+
+struct TrainResult {
+  bool interrupted = false;  // by request_stop(): saved, `resume` goes on from `step`
+  int64_t step = 0;          // steps done, over all epochs
+  int64_t total_steps = 0;
+  double epochs_done = 0;
+  double loss = 0, accuracy = 0;   // training, last epoch
+  std::optional<EvalResult> eval;  // of the end, with the recipe's views; empty if interrupted
+  double best_top1 = 0;
+  double images_per_second = 0, jitter = 0;  // over this process's run
+  double feed_wait_share = 0;
+  double train_seconds = 0;  // evaluation, checkpoints not counted
+  int64_t bad_samples = 0;
+  std::string checkpoint;  // folder of the last one written; ""
+  std::string receipt;     // path; ""
+};
+
+// A run that cannot go on: loss not finite, too many bad samples, a replica that failed. The
+// message names the step, the rows and the last good checkpoint.
+class TrainingFailed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Makes the engine of a replica; the default is make_cpu_engine.
+using EngineFactory =
+    std::function<std::unique_ptr<Engine>(const NetSpec&, const EngineOptions&, int replica)>;
+
+class Trainer {
+ public:
+  // `eval` may be null: nothing is evaluated. Checks everything, allocates everything.
+  Trainer(const Source& train, const Source* eval, const TrainOptions& options,
+          TrainObserver& observer, EngineFactory make_engine = {});
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  TrainResult run();
+  void request_stop() noexcept;  // finish the step, save, return; async-signal-safe
+  // What on_plan is given: model, data, batch, effective learning rate, memory, notes.
+  const std::vector<std::string>& plan() const;
+  int64_t planned_bytes() const;  // feed and engines together
+  // FNV-1a 64 of all parameters and statistics of replica 0. REQUIRES: run() is not running.
+  uint64_t weights_hash() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stoker
