@@ -12,7 +12,7 @@
 namespace stoker {
 
 enum class LastBatch : uint8_t {
-  pad,   // repeat rows of the same batch with weight 0: every sample once
+  pad,   // repeat rows of the same global batch, in turn, with weight 0: every sample once
   drop,  // leave the remainder of the epoch out
   wrap,  // fill up with the epoch's first samples, weight 1
 };
@@ -39,12 +39,14 @@ class Sampler {
   int64_t steps_per_epoch() const;
   SampledRow row(int64_t epoch, int64_t step_in_epoch, int replica, int row) const;
   int valid_rows(int64_t step_in_epoch, int replica) const;  // rows with weight > 0
-  const SamplerOptions& options() const;
+  const SamplerOptions& options() const { return options_; }
   // The keyed bijection of [0, samples) that orders an epoch.
   SampleId permute(int64_t epoch, int64_t position) const;
 
  private:
   SamplerOptions options_;
+  int64_t global_batch_ = 0;  // rows * replicas
+  int bits_ = 0;              // the fewest bits that hold every position
 };
 
 }  // namespace stoker
