@@ -1,8 +1,9 @@
 // A fixed ring of pinned slabs addressed by step: slab = step % capacity. The step number is the
 // credit. Owner: Loader, one ring per device. Allocates everything in the constructor. Neither
-// copyable nor movable. Threads: wait_free/begin/commit/stop from any thread; take/release from ONE
-// taker, in step order. Blocks, never spins. A slab's life: free -> begin(s) filling -> commit(s)
-// ready -> take(s) copying -> release(s) free. Steps count up from `first_step` without gaps.
+// copyable nor movable. Threads: take from ONE taker, in step order; all else from any thread.
+// Blocks, never spins. A slab's life: free -> begin(s) filling -> commit(s) ready -> take(s)
+// copying -> release(s) free; a call that does not fit it aborts with the step and the state. Steps
+// count up from `first_step` without gaps.
 #pragma once
 
 #include <condition_variable>
@@ -34,7 +35,8 @@ class PinnedRing {
  public:
   // device must outlive the ring. Throws std::invalid_argument (capacity < 1), std::bad_alloc.
   PinnedRing(Device& device, const BatchLayout& layout, int capacity, Step first_step = 0);
-  ~PinnedRing();  // REQUIRES: no slab is filling or copying
+  // REQUIRES: no slab is filling or copying (who begins commits, stopped or not).
+  ~PinnedRing();
   PinnedRing(const PinnedRing&) = delete;
   PinnedRing& operator=(const PinnedRing&) = delete;
 
@@ -44,7 +46,8 @@ class PinnedRing {
   void commit(Step step);  // publishes all rows to take(step)
   Slab* take(Step step);   // blocks; nullptr after stop(); rethrows the error given to stop()
   void release(Step step);  // REQUIRES: the copy out of the slab has completed
-  void stop(std::exception_ptr error = nullptr) noexcept;  // sticky; the first error wins
+  void stop(std::exception_ptr error = nullptr) noexcept;  // sticky; the first call wins
+  bool stopped() const;  // true after stop(); rethrows the error given to it
 
   const BatchLayout& layout() const;
   int capacity() const;

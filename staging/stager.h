@@ -52,13 +52,15 @@ class Stager {
   // Throws std::invalid_argument for slots outside 0..3. device and ring must outlive the stager.
   // Serves steps [first_step, end_step).
   Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Step end_step);
-  ~Stager();  // stops the ring if it runs still; waits for copies under way
+  // Stops the ring if it runs still; waits for copies under way and for the slots' last readers.
+  ~Stager();
   Stager(const Stager&) = delete;
   Stager& operator=(const Stager&) = delete;
 
   // Blocks until the next step's copy is queued; an empty batch at end_step or after stop();
-  // rethrows the error given to ring.stop(). REQUIRES: the consumer holds fewer than max(slots, 1)
-  // leases.
+  // rethrows the error given to ring.stop(), and a failed device's. REQUIRES: the consumer holds
+  // fewer than max(slots, 1) leases (aborts otherwise: with 0 or 1 slots, destroy a batch before
+  // asking for the next).
   DeviceBatch next(Stream& compute);
 
   int64_t device_bytes() const;  // memory held on the device

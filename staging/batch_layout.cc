@@ -1,0 +1,73 @@
+#include "staging/batch_layout.h"
+
+#include <stdexcept>
+#include <string>
+
+namespace stoker {
+namespace {
+
+// A slab larger than this is a mistake in the options, not a wish; below it no product overflows.
+constexpr size_t kMaxSlabBytes = size_t{1} << 40;
+
+size_t align(size_t bytes) {
+  return (bytes + BatchLayout::kAlignment - 1) / BatchLayout::kAlignment * BatchLayout::kAlignment;
+}
+
+// a * b, or a number beyond every limit.
+size_t multiply(size_t a, size_t b) {
+  if (a != 0 && b > kMaxSlabBytes / a) return kMaxSlabBytes + 1;
+  return a * b;
+}
+
+void check(const BatchShape& shape) {
+  std::string numbers = std::to_string(shape.rows) + " rows of " + std::to_string(shape.height) +
+                        " x " + std::to_string(shape.width) + " pixels, " +
+                        std::to_string(shape.note_bytes_per_row) + " note bytes per row";
+  if (shape.rows < 1 || shape.height < 1 || shape.width < 1 || shape.note_bytes_per_row < 0) {
+    throw std::invalid_argument("BatchLayout: sizes must be positive: " + numbers);
+  }
+  size_t row_bytes =
+      multiply(multiply(static_cast<size_t>(shape.height), static_cast<size_t>(shape.width)),
+               BatchShape::kChannels) +
+      static_cast<size_t>(shape.note_bytes_per_row) + sizeof(SampleId) + sizeof(int32_t) +
+      sizeof(float);
+  if (multiply(row_bytes, static_cast<size_t>(shape.rows)) > kMaxSlabBytes) {
+    throw std::invalid_argument("BatchLayout: a batch would need more than 1 TiB: " + numbers);
+  }
+}
+
+}  // namespace
+
+BatchLayout::BatchLayout(const BatchShape& shape) : shape_(shape) { check(shape); }
+
+size_t BatchLayout::image_bytes() const {
+  return static_cast<size_t>(shape_.height) * static_cast<size_t>(shape_.width) *
+         BatchShape::kChannels;
+}
+
+size_t BatchLayout::labels_offset() const {
+  return align(static_cast<size_t>(shape_.rows) * image_bytes());
+}
+
+size_t BatchLayout::weights_offset() const {
+  return align(labels_offset() + static_cast<size_t>(shape_.rows) * sizeof(int32_t));
+}
+
+size_t BatchLayout::device_bytes() const {
+  return align(weights_offset() + static_cast<size_t>(shape_.rows) * sizeof(float));
+}
+
+size_t BatchLayout::ids_offset() const { return device_bytes(); }
+
+size_t BatchLayout::notes_offset() const {
+  return align(ids_offset() + static_cast<size_t>(shape_.rows) * sizeof(SampleId));
+}
+
+size_t BatchLayout::header_offset() const {
+  return align(notes_offset() +
+               static_cast<size_t>(shape_.rows) * static_cast<size_t>(shape_.note_bytes_per_row));
+}
+
+size_t BatchLayout::slab_bytes() const { return align(header_offset() + sizeof(BatchHeader)); }
+
+}  // namespace stoker

@@ -1,0 +1,272 @@
+// The host device: a stream is a worker thread with a fixed ring of commands, an event is a
+// position in a stream. The reference for what every device does, with CUDA's rules: wait() means
+// the last record at the time of the call, an event never recorded counts as reached, and an event
+// may die while work that names it is still queued.
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "staging/device.h"
+#include "staging/stage_stats.h"
+
+namespace stoker {
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+
+// How many commands of a stream have finished. Shared by the stream and the events recorded on it,
+// so it outlives the stream for as long as an event asks.
+class Timeline {
+ public:
+  bool reached(int64_t position) const { return done_.load(std::memory_order_acquire) >= position; }
+
+  void wait(int64_t position) {
+    if (reached(position)) return;
+    std::unique_lock lock(mutex_);
+    while (!reached(position)) {
+      wake_at_ = std::min(wake_at_, position);
+      changed_.wait(lock);
+    }
+  }
+
+  void advance() {
+    {
+      std::lock_guard lock(mutex_);
+      int64_t done = done_.load(std::memory_order_relaxed) + 1;
+      done_.store(done, std::memory_order_release);
+      if (done < wake_at_) return;
+      wake_at_ = kNobody;  // those who need more say so again
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  static constexpr int64_t kNobody = std::numeric_limits<int64_t>::max();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<int64_t> done_{0};  // written under mutex_
+  int64_t wake_at_ = kNobody;     // the earliest position someone sleeps for; guarded by mutex_
+};
+
+// A position in a stream; without a timeline it counts as reached.
+struct Mark {
+  std::shared_ptr<Timeline> timeline;
+  int64_t position = 0;
+
+  bool reached() const { return timeline == nullptr || timeline->reached(position); }
+  void wait() const {
+    if (timeline != nullptr) timeline->wait(position);
+  }
+};
+
+// What an event shares with the queued command that writes its time.
+struct EventState {
+  std::mutex mutex;
+  Mark mark;            // guarded by mutex
+  int64_t records = 0;  // guarded by mutex
+  int64_t time_ns = 0;  // when the last record was reached; guarded by mutex
+};
+
+class HostEvent;
+const HostEvent& host_event(const Event& event, const std::string& device_name);
+
+class HostEvent final : public Event {
+ public:
+  HostEvent(std::string device_name, bool timing)
+      : device_name_(std::move(device_name)),
+        timing_(timing),
+        state_(std::make_shared<EventState>()) {}
+
+  bool query() const override { return mark().reached(); }
+  void synchronize() const override { mark().wait(); }
+
+  double elapsed_ms(const Event& start) const override {
+    int64_t start_ns = host_event(start, device_name_).reached_time_ns();
+    return static_cast<double>(reached_time_ns() - start_ns) * 1e-6;
+  }
+
+  bool timing() const { return timing_; }
+  const std::shared_ptr<EventState>& state() const { return state_; }
+  Mark mark() const {
+    std::lock_guard lock(state_->mutex);
+    return state_->mark;
+  }
+
+ private:
+  int64_t reached_time_ns() const {
+    std::lock_guard lock(state_->mutex);
+    if (!timing_ || state_->records == 0 || !state_->mark.reached()) {
+      throw std::runtime_error(device_name_ +
+                               ": elapsed_ms() needs events made with timing, "
+                               "recorded and reached");
+    }
+    return state_->time_ns;
+  }
+
+  const std::string device_name_;
+  const bool timing_;
+  const std::shared_ptr<EventState> state_;
+};
+
+const HostEvent& host_event(const Event& event, const std::string& device_name) {
+  const auto* host = dynamic_cast<const HostEvent*>(&event);
+  if (host == nullptr) throw std::runtime_error(device_name + ": an event of another device");
+  return *host;
+}
+
+class HostStream final : public Stream {
+ public:
+  explicit HostStream(std::string device_name)
+      : device_name_(std::move(device_name)), worker_([this] { work(); }) {}
+
+  ~HostStream() override {
+    {
+      std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    pushed_changed_.notify_one();
+    worker_.join();
+  }
+
+  void copy(void* target, const void* source, size_t bytes, CopyKind) override {
+    push(Copy{target, source, bytes});
+  }
+
+  void record(Event& event) override {
+    const HostEvent& host = host_event(event, device_name_);
+    EventState& state = *host.state();
+    int64_t record = 0;
+    {
+      std::lock_guard lock(state.mutex);
+      record = ++state.records;
+    }
+    // Work queued so far is all there is to mark; only a time needs a command of its own.
+    if (host.timing()) push(Stamp{host.state(), record});
+    std::lock_guard lock(state.mutex);
+    state.mark = Mark{timeline_, pushed_};
+  }
+
+  void wait(const Event& event) override {
+    Mark mark = host_event(event, device_name_).mark();
+    if (!mark.reached()) push(std::move(mark));
+  }
+
+  void call(std::function<void()> function) override { push(std::move(function)); }
+
+  void synchronize() override { timeline_->wait(pushed_); }
+
+ private:
+  struct Copy {
+    void* target;
+    const void* source;
+    size_t bytes;
+  };
+  struct Stamp {
+    std::shared_ptr<EventState> state;
+    int64_t record;
+  };
+  using Command = std::variant<std::monostate, Copy, Mark, Stamp, std::function<void()>>;
+
+  static constexpr int64_t kCommands = 1024;  // a full queue blocks the caller, as CUDA's does
+
+  void push(Command command) {
+    timeline_->wait(pushed_ - kCommands + 1);
+    {
+      std::lock_guard lock(mutex_);
+      commands_[static_cast<size_t>(pushed_ % kCommands)] = std::move(command);
+      ++pushed_;
+    }
+    pushed_changed_.notify_one();
+  }
+
+  void work() noexcept {
+    for (int64_t next = 0;; ++next) {
+      {
+        std::unique_lock lock(mutex_);
+        pushed_changed_.wait(lock, [&] { return pushed_ > next || closing_; });
+        if (pushed_ == next) return;
+      }
+      Command& command = commands_[static_cast<size_t>(next % kCommands)];
+      run(command);
+      command = std::monostate{};  // what a closure holds is gone before the command counts as done
+      timeline_->advance();
+    }
+  }
+
+  static void run(Command& command) {
+    if (const auto* copy = std::get_if<Copy>(&command)) {
+      if (copy->bytes > 0) std::memcpy(copy->target, copy->source, copy->bytes);
+    } else if (const auto* mark = std::get_if<Mark>(&command)) {
+      mark->wait();
+    } else if (const auto* stamp = std::get_if<Stamp>(&command)) {
+      std::lock_guard lock(stamp->state->mutex);
+      if (stamp->record == stamp->state->records) stamp->state->time_ns = steady_now_ns();
+    } else if (const auto* function = std::get_if<std::function<void()>>(&command)) {
+      (*function)();
+    }
+  }
+
+  const std::string device_name_;
+  const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();
+  std::mutex mutex_;
+  std::condition_variable pushed_changed_;
+  std::vector<Command> commands_{static_cast<size_t>(kCommands)};
+  int64_t pushed_ = 0;  // written by the caller under mutex_
+  bool closing_ = false;
+  std::thread worker_;  // last: it uses all of the above
+};
+
+class HostMemory final : public Memory {
+ public:
+  explicit HostMemory(size_t bytes)
+      : data_(static_cast<std::byte*>(
+            ::operator new (std::max<size_t>(bytes, 1), std::align_val_t{kPageBytes}))),
+        size_bytes_(bytes) {
+    std::memset(data_, 0, bytes);  // the pages are there before the first use
+  }
+  ~HostMemory() override { ::operator delete (data_, std::align_val_t{kPageBytes}); }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+
+  std::byte* data() override { return data_; }
+  size_t size_bytes() const override { return size_bytes_; }
+
+ private:
+  std::byte* const data_;
+  const size_t size_bytes_;
+};
+
+class HostDevice final : public Device {
+ public:
+  explicit HostDevice(int index) : name_("cpu:" + std::to_string(index)) {}
+
+  const std::string& name() const override { return name_; }
+  bool host_accessible() const override { return true; }
+  std::unique_ptr<Memory> allocate(size_t bytes, MemoryKind) override {
+    return std::make_unique<HostMemory>(bytes);
+  }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<HostStream>(name_); }
+  std::unique_ptr<Event> make_event(bool timing) override {
+    return std::make_unique<HostEvent>(name_, timing);
+  }
+
+ private:
+  const std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_host_device(int index) { return std::make_unique<HostDevice>(index); }
+
+}  // namespace stoker

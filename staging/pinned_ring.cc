@@ -1,0 +1,215 @@
+#include "staging/pinned_ring.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace stoker {
+namespace {
+
+enum class SlabState : unsigned char { free, filling, ready, copying };
+
+const char* name_of(SlabState state) {
+  switch (state) {
+    case SlabState::free:
+      return "free";
+    case SlabState::filling:
+      return "filling";
+    case SlabState::ready:
+      return "ready";
+    case SlabState::copying:
+      return "copying";
+  }
+  return "?";
+}
+
+Slab make_slab(std::byte* base, const BatchLayout& layout) {
+  Slab slab;
+  slab.base = base;
+  slab.images = reinterpret_cast<uint8_t*>(base + layout.images_offset());
+  slab.labels = reinterpret_cast<int32_t*>(base + layout.labels_offset());
+  slab.weights = reinterpret_cast<float*>(base + layout.weights_offset());
+  slab.ids = reinterpret_cast<SampleId*>(base + layout.ids_offset());
+  slab.notes = base + layout.notes_offset();
+  slab.header = new (base + layout.header_offset()) BatchHeader;
+  return slab;
+}
+
+struct RingEntry {
+  std::unique_ptr<Memory> memory;
+  Slab slab;
+  // Guarded by the ring's mutex.
+  SlabState state = SlabState::free;
+  Step step = 0;  // the step the slab serves; while free, the next one it will serve
+};
+
+}  // namespace
+
+struct PinnedRing::Impl {
+  Impl(const BatchLayout& slab_layout, Step first_step)
+      : layout(slab_layout), next_take(first_step) {}
+
+  RingEntry& entry(Step step) { return entries[static_cast<size_t>(step) % entries.size()]; }
+
+  // Aborts unless step's slab serves step and is in `state`. The caller holds mutex.
+  RingEntry& expect(const char* call, Step step, SlabState state) {
+    if (step < 0) broken(call, step, "steps count from 0");
+    RingEntry& found = entry(step);
+    if (found.step != step || found.state != state) {
+      broken(call, step,
+             std::string("its slab is ") + name_of(found.state) + " for step " +
+                 std::to_string(found.step) + ", expected " + name_of(state));
+    }
+    return found;
+  }
+
+  [[noreturn]] static void broken(const char* call, Step step, const std::string& why) {
+    std::fprintf(stderr, "stoker: PinnedRing::%s(step %lld): broken life cycle: %s\n", call,
+                 static_cast<long long>(step), why.c_str());
+    std::abort();
+  }
+
+  // The caller holds mutex.
+  void rethrow_error() const {
+    if (error != nullptr) std::rethrow_exception(error);
+  }
+
+  const BatchLayout layout;
+  std::vector<RingEntry> entries;  // fixed after construction; slabs synchronised by their life
+  StageStats stats;
+
+  mutable std::mutex mutex;
+  std::condition_variable became_free;
+  std::condition_variable became_ready;
+  Step next_take;     // guarded by mutex, as all below
+  int64_t ready = 0;  // slabs in state ready
+  bool stopped = false;
+  std::exception_ptr error;
+};
+
+PinnedRing::PinnedRing(Device& device, const BatchLayout& layout, int capacity, Step first_step) {
+  if (capacity < 1 || first_step < 0) {
+    throw std::invalid_argument("PinnedRing: capacity " + std::to_string(capacity) +
+                                " must be at least 1 and first step " + std::to_string(first_step) +
+                                " at least 0");
+  }
+  impl_ = std::make_unique<Impl>(layout, first_step);
+  impl_->entries.resize(static_cast<size_t>(capacity));
+  for (Step step = first_step; step < first_step + capacity; ++step) {
+    RingEntry& entry = impl_->entry(step);
+    entry.memory = device.allocate(layout.slab_bytes(), MemoryKind::pinned);
+    entry.slab = make_slab(entry.memory->data(), layout);
+    entry.step = step;
+  }
+}
+
+PinnedRing::~PinnedRing() {
+  std::lock_guard lock(impl_->mutex);
+  for (const RingEntry& entry : impl_->entries) {
+    if (entry.state == SlabState::filling || entry.state == SlabState::copying) {
+      Impl::broken("~PinnedRing", entry.step,
+                   std::string("its slab is still ") + name_of(entry.state));
+    }
+  }
+}
+
+bool PinnedRing::wait_free(Step step) {
+  std::unique_lock lock(impl_->mutex);
+  if (step < 0) Impl::broken("wait_free", step, "steps count from 0");
+  RingEntry& entry = impl_->entry(step);
+  auto is_free = [&] { return entry.step == step && entry.state == SlabState::free; };
+  if (!impl_->stopped && !is_free()) {
+    int64_t start_ns = steady_now_ns();
+    impl_->became_free.wait(lock, [&] {
+      if (entry.step > step || (entry.step == step && entry.state != SlabState::free)) {
+        Impl::broken("wait_free", step, "the step has begun already");
+      }
+      return impl_->stopped || is_free();
+    });
+    impl_->stats.add_output_wait(steady_now_ns() - start_ns);
+  }
+  return !impl_->stopped;
+}
+
+Slab& PinnedRing::begin(Step step) {
+  std::lock_guard lock(impl_->mutex);
+  RingEntry& entry = impl_->expect("begin", step, SlabState::free);
+  entry.state = SlabState::filling;
+  *entry.slab.header = BatchHeader{};
+  entry.slab.header->step = step;
+  return entry.slab;
+}
+
+void PinnedRing::commit(Step step) {
+  {
+    std::lock_guard lock(impl_->mutex);
+    RingEntry& entry = impl_->expect("commit", step, SlabState::filling);
+    entry.slab.header->ready_ns = steady_now_ns();
+    entry.state = SlabState::ready;
+    ++impl_->ready;
+  }
+  impl_->became_ready.notify_one();  // there is one taker
+}
+
+Slab* PinnedRing::take(Step step) {
+  std::unique_lock lock(impl_->mutex);
+  if (step != impl_->next_take) {
+    Impl::broken("take", step,
+                 "steps are taken in order, next is " + std::to_string(impl_->next_take));
+  }
+  RingEntry& entry = impl_->entry(step);
+  auto is_ready = [&] { return entry.step == step && entry.state == SlabState::ready; };
+  int64_t ready_before = impl_->ready;
+  if (!impl_->stopped && !is_ready()) {
+    int64_t start_ns = steady_now_ns();
+    impl_->became_ready.wait(lock, [&] { return impl_->stopped || is_ready(); });
+    impl_->stats.add_input_wait(steady_now_ns() - start_ns);
+  }
+  if (impl_->stopped) {
+    impl_->rethrow_error();
+    return nullptr;
+  }
+  entry.state = SlabState::copying;
+  --impl_->ready;
+  ++impl_->next_take;
+  impl_->stats.add_item(ready_before);
+  return &entry.slab;
+}
+
+void PinnedRing::release(Step step) {
+  {
+    std::lock_guard lock(impl_->mutex);
+    RingEntry& entry = impl_->expect("release", step, SlabState::copying);
+    entry.state = SlabState::free;
+    entry.step += static_cast<Step>(impl_->entries.size());
+  }
+  impl_->became_free.notify_all();
+}
+
+void PinnedRing::stop(std::exception_ptr error) noexcept {
+  {
+    std::lock_guard lock(impl_->mutex);
+    if (impl_->stopped) return;
+    impl_->stopped = true;
+    impl_->error = std::move(error);
+  }
+  impl_->became_free.notify_all();
+  impl_->became_ready.notify_all();
+}
+
+bool PinnedRing::stopped() const {
+  std::lock_guard lock(impl_->mutex);
+  if (impl_->stopped) impl_->rethrow_error();
+  return impl_->stopped;
+}
+
+const BatchLayout& PinnedRing::layout() const { return impl_->layout; }
+
+int PinnedRing::capacity() const { return static_cast<int>(impl_->entries.size()); }
+
+StageStats& PinnedRing::stats() { return impl_->stats; }
+
+}  // namespace stoker

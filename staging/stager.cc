@@ -1,0 +1,216 @@
+#include "staging/stager.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "staging/stager_impl.h"
+
+namespace stoker {
+
+Stager::Impl::Impl(Device& device, PinnedRing& from, int slot_count, Step first_step, Step end_step)
+    : ring(from),
+      layout(from.layout()),
+      first(first_step),
+      end(end_step),
+      threaded(slot_count > 0),
+      slots(static_cast<size_t>(std::max(slot_count, 1))),
+      slabs_returned(device.make_event()),
+      taken(first_step),
+      returned(first_step),
+      staged(first_step),
+      handed_out(first_step) {
+  for (Slot& slot : slots) {
+    slot.stager = this;
+    slot.memory = device.allocate(layout.device_bytes(), MemoryKind::device);
+    slot.host_part.resize(layout.slab_bytes() - layout.ids_offset());
+    slot.copied = device.make_event();
+    slot.consumed = device.make_event();
+  }
+  if (!threaded) return;
+  copy_stream = device.make_stream();
+  thread = std::thread([this] { copy_loop(); });
+}
+
+Stager::Impl::~Impl() {
+  ring.stop();
+  {
+    std::lock_guard lock(mutex);
+    closing = true;
+    if (leases > 0) {
+      std::fprintf(stderr, "stoker: ~Stager: %d DeviceBatch still alive; destroy it first\n",
+                   leases);
+      std::abort();
+    }
+  }
+  slot_freed.notify_one();
+  if (thread.joinable()) thread.join();
+  try {
+    slabs_returned->synchronize();
+    for (const Slot& slot : slots) {
+      slot.copied->synchronize();
+      slot.consumed->synchronize();  // the slot's memory goes only after its last reader
+    }
+  } catch (const std::exception&) {
+    // A device that failed runs nothing more: there is nothing to wait for, and stop() has told it.
+  }
+  copy_stream.reset();  // waits for its work, whatever the events said
+  for (Step step = returned.load(); step < taken; ++step) ring.release(step);
+}
+
+// Takes step's slab and queues its way into `slot` on `stream`. False: the feed was stopped.
+bool Stager::Impl::stage(Stream& stream, Slot& slot, Step step) {
+  Slab* slab = ring.take(step);
+  if (slab == nullptr) return false;
+  taken = step + 1;
+  try {
+    enqueue(stream, slot, step, *slab);
+  } catch (...) {
+    std::exception_ptr error = std::current_exception();
+    ring.stop(error);
+    try {
+      stream.synchronize();  // part of it may have been queued, and reads the slab
+    } catch (const std::exception&) {
+      // The device is gone for good; `error` says why.
+    }
+    std::rethrow_exception(error);
+  }
+  return true;
+}
+
+void Stager::Impl::enqueue(Stream& stream, Slot& slot, Step step, const Slab& slab) {
+  std::memcpy(slot.host_part.data(), slab.base + layout.ids_offset(), slot.host_part.size());
+  stream.wait(*slot.consumed);
+  stream.copy(slot.memory->data(), slab.base, layout.device_bytes(), CopyKind::host_to_device);
+  stream.record(*slot.copied);
+  // Behind the copy in the same stream, so nobody has to wait for the copy to give the slab back.
+  stream.call([this, step] {
+    ring.release(step);
+    returned.store(step + 1);
+  });
+  stream.record(*slabs_returned);
+}
+
+Stager::Impl::Slot* Stager::Impl::wait_for_slot(Step step) {
+  Slot& slot = slot_of(step);
+  std::unique_lock lock(mutex);
+  if (slot.busy && !closing) {
+    int64_t start_ns = steady_now_ns();
+    slot_freed.wait(lock, [&] { return closing || !slot.busy; });
+    stats.add_output_wait(steady_now_ns() - start_ns);
+  }
+  if (closing) return nullptr;
+  slot.busy = true;
+  return &slot;
+}
+
+void Stager::Impl::copy_loop() noexcept {
+  try {
+    for (Step step = first; step < end; ++step) {
+      Slot* slot = wait_for_slot(step);
+      if (slot == nullptr || !stage(*copy_stream, *slot, step)) break;
+      {
+        std::lock_guard lock(mutex);
+        staged = step + 1;
+      }
+      batch_staged.notify_one();
+    }
+  } catch (...) {
+    ring.stop(std::current_exception());  // next() rethrows it from there
+  }
+  {
+    std::lock_guard lock(mutex);
+    loop_over = true;
+  }
+  batch_staged.notify_one();
+}
+
+void Stager::Impl::check_leases() const {
+  if (leases < static_cast<int>(slots.size())) return;
+  std::fprintf(stderr,
+               "stoker: Stager::next(step %lld): all %d slots are leased; destroy a DeviceBatch "
+               "before asking for the next\n",
+               static_cast<long long>(handed_out), static_cast<int>(slots.size()));
+  std::abort();
+}
+
+DeviceBatch Stager::Impl::next(Stream& compute) {
+  std::unique_lock lock(mutex);
+  check_leases();
+  if (handed_out == end || ring.stopped()) return {};
+  int64_t occupancy = staged - handed_out;
+  if (occupancy == 0 && !loop_over) {
+    int64_t start_ns = steady_now_ns();
+    batch_staged.wait(lock, [&] { return staged > handed_out || loop_over; });
+    stats.add_input_wait(steady_now_ns() - start_ns);
+  }
+  if (ring.stopped() || staged == handed_out) return {};
+  Slot& slot = slot_of(handed_out);
+  lock.unlock();  // a stream may block when its queue is full
+  compute.wait(*slot.copied);
+  lease(slot, compute, occupancy);
+  return DeviceBatch(&slot);
+}
+
+DeviceBatch Stager::Impl::next_inline(Stream& compute) {
+  {
+    std::lock_guard lock(mutex);
+    check_leases();
+    if (handed_out == end) return {};
+  }
+  Slot& slot = slots.front();
+  int64_t start_ns = steady_now_ns();
+  bool running = stage(compute, slot, handed_out);
+  stats.add_input_wait(steady_now_ns() - start_ns);
+  if (!running) return {};
+  lease(slot, compute, 0);
+  return DeviceBatch(&slot);
+}
+
+void Stager::Impl::lease(Slot& slot, Stream& compute, int64_t occupancy) {
+  slot.compute = &compute;
+  std::lock_guard lock(mutex);
+  ++leases;
+  ++handed_out;
+  stats.add_item(occupancy);
+}
+
+void Stager::Impl::give_back(Slot& slot) noexcept {
+  try {
+    slot.compute->record(*slot.consumed);
+  } catch (...) {
+    ring.stop(std::current_exception());  // a destructor cannot throw: the next next() does
+  }
+  // Notified under the lock: once it is open, the Stager may be gone.
+  std::lock_guard lock(mutex);
+  slot.busy = false;
+  --leases;
+  slot_freed.notify_one();
+}
+
+Stager::Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Step end_step) {
+  if (slots < 0 || slots > kMaxSlots || first_step < 0 || end_step < first_step) {
+    throw std::invalid_argument("Stager: " + std::to_string(slots) + " slots (0 to " +
+                                std::to_string(kMaxSlots) + "), steps " +
+                                std::to_string(first_step) + " to " + std::to_string(end_step));
+  }
+  impl_ = std::make_unique<Impl>(device, ring, slots, first_step, end_step);
+}
+
+Stager::~Stager() = default;
+
+DeviceBatch Stager::next(Stream& compute) {
+  return impl_->threaded ? impl_->next(compute) : impl_->next_inline(compute);
+}
+
+int64_t Stager::device_bytes() const {
+  return static_cast<int64_t>(impl_->slots.size() * impl_->layout.device_bytes());
+}
+
+StageStats& Stager::stats() { return impl_->stats; }
+
+}  // namespace stoker

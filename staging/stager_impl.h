@@ -1,0 +1,76 @@
+// What is behind Stager and DeviceBatch: the slots, and who may touch them when. Internal to
+// stager.cc and device_batch.cc. A slot's life: free -> busy (staged by the copying thread, then
+// leased by the consumer) -> free when the lease dies; its device part is overwritten only after
+// `consumed`, in stream order.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "staging/stager.h"
+
+namespace stoker {
+
+struct DeviceBatch::StagingSlot {
+  Stager::Impl* stager = nullptr;
+  std::unique_ptr<Memory> memory;    // the device part of a slab
+  std::vector<std::byte> host_part;  // ids, notes and header; from ids_offset on
+  std::unique_ptr<Event> copied;     // on the copy stream: the batch is there
+  std::unique_ptr<Event> consumed;   // on the compute stream: its last reader is done
+  Stream* compute = nullptr;         // of the lease
+  bool busy = false;                 // staged or leased; guarded by Impl::mutex
+};
+
+struct Stager::Impl {
+  using Slot = DeviceBatch::StagingSlot;
+
+  Impl(Device& device, PinnedRing& from, int slot_count, Step first_step, Step end_step);
+  ~Impl();
+
+  Slot& slot_of(Step step) { return slots[static_cast<size_t>(step - first) % slots.size()]; }
+  const std::byte* host_part(const Slot& slot, size_t offset) const {
+    return slot.host_part.data() + (offset - layout.ids_offset());
+  }
+
+  bool stage(Stream& stream, Slot& slot, Step step);
+  void enqueue(Stream& stream, Slot& slot, Step step, const Slab& slab);
+  void copy_loop() noexcept;
+  Slot* wait_for_slot(Step step);
+  DeviceBatch next(Stream& compute);
+  DeviceBatch next_inline(Stream& compute);
+  void check_leases() const;
+  void lease(Slot& slot, Stream& compute, int64_t occupancy);
+  void give_back(Slot& slot) noexcept;
+
+  // Constant after construction.
+  PinnedRing& ring;
+  const BatchLayout layout;
+  const Step first;
+  const Step end;
+  const bool threaded;  // false: next() copies itself
+  std::vector<Slot> slots;
+  std::unique_ptr<Stream> copy_stream;  // null without a thread
+  // Recorded after the last slab's release was queued: reached = no queued work names the ring.
+  std::unique_ptr<Event> slabs_returned;
+
+  StageStats stats;
+  Step taken;                  // steps below were taken from the ring; the copying thread's
+  std::atomic<Step> returned;  // steps below went back to the ring
+
+  mutable std::mutex mutex;
+  std::condition_variable slot_freed;
+  std::condition_variable batch_staged;
+  Step staged;      // steps below are queued for copy; guarded by mutex, as all below
+  Step handed_out;  // steps below were leased
+  int leases = 0;
+  bool loop_over = false;  // no more batches will be staged
+  bool closing = false;
+
+  std::thread thread;  // last: it uses all of the above
+};
+
+}  // namespace stoker

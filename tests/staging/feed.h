@@ -1,0 +1,93 @@
+// A feed for the staging tests: fills slabs with bytes that follow from the step, and checks them.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "staging/pinned_ring.h"
+#include "staging/stager.h"
+
+namespace stoker::testing {
+
+inline BatchShape small_shape() {
+  return {.rows = 3, .height = 5, .width = 7, .note_bytes_per_row = 11};
+}
+
+inline uint8_t pixel_of(Step step, size_t index) {
+  return static_cast<uint8_t>(static_cast<uint64_t>(step) * 37 + index * 11 + 5);
+}
+
+inline void fill(Slab& slab, const BatchLayout& layout, Step step) {
+  const BatchShape& shape = layout.shape();
+  size_t rows = static_cast<size_t>(shape.rows);
+  for (size_t i = 0; i < rows * layout.image_bytes(); ++i) slab.images[i] = pixel_of(step, i);
+  for (size_t row = 0; row < rows; ++row) {
+    slab.labels[row] = static_cast<int32_t>(step * 100 + static_cast<Step>(row));
+    slab.weights[row] = static_cast<float>(step) + 0.5F;
+    slab.ids[row] = step * 1000 + static_cast<SampleId>(row);
+  }
+  std::memset(slab.notes, static_cast<int>(step & 0xFF),
+              rows * static_cast<size_t>(shape.note_bytes_per_row));
+  slab.header->valid = static_cast<int>(rows);
+  slab.header->epoch = step / 10;
+}
+
+// "" when the batch holds exactly step's bytes, else what differs. Reads device memory: host
+// devices only, and in the stream's order.
+inline std::string difference(const DeviceBatch& batch, const BatchLayout& layout, Step step) {
+  const BatchShape& shape = layout.shape();
+  size_t rows = static_cast<size_t>(shape.rows);
+  for (size_t i = 0; i < rows * layout.image_bytes(); ++i) {
+    if (batch.images()[i] != pixel_of(step, i)) {
+      return "step " + std::to_string(step) + ": pixel byte " + std::to_string(i) + " is " +
+             std::to_string(batch.images()[i]);
+    }
+  }
+  for (size_t row = 0; row < rows; ++row) {
+    std::string where = "step " + std::to_string(step) + " row " + std::to_string(row);
+    if (batch.labels()[row] != step * 100 + static_cast<Step>(row)) return where + ": label";
+    if (batch.weights()[row] != static_cast<float>(step) + 0.5F) return where + ": weight";
+  }
+  return "";
+}
+
+// The same for the host part: any time while the lease lives.
+inline std::string host_difference(const DeviceBatch& batch, const BatchLayout& layout, Step step) {
+  const BatchShape& shape = layout.shape();
+  std::string where = "step " + std::to_string(step);
+  if (batch.header().step != step)
+    return where + ": header says " + std::to_string(batch.header().step);
+  if (batch.header().valid != shape.rows || batch.header().ready_ns <= 0) return where + ": header";
+  for (int row = 0; row < shape.rows; ++row) {
+    if (batch.ids()[row] != step * 1000 + row) return where + ": id";
+  }
+  for (int i = 0; i < shape.rows * shape.note_bytes_per_row; ++i) {
+    if (batch.notes()[i] != static_cast<std::byte>(step & 0xFF)) return where + ": note";
+  }
+  return "";
+}
+
+// Fills steps [first, end) on a thread of its own, poisoning each slab first: whoever still reads
+// an old step there sees it. Ends early when the ring is stopped.
+class Producer {
+ public:
+  Producer(PinnedRing& ring, Step first, Step end)
+      : thread_([&ring, first, end] {
+          for (Step step = first; step < end && ring.wait_free(step); ++step) {
+            Slab& slab = ring.begin(step);
+            std::memset(slab.base, 0xDB, ring.layout().header_offset());
+            fill(slab, ring.layout(), step);
+            ring.commit(step);
+          }
+        }) {}
+  ~Producer() { thread_.join(); }
+  Producer(const Producer&) = delete;
+  Producer& operator=(const Producer&) = delete;
+
+ private:
+  std::thread thread_;
+};
+
+}  // namespace stoker::testing
