@@ -73,15 +73,15 @@ enum class StateKind : uint8_t {
 
 struct TensorUpdate {  // per tensor of parameter_table, this step
   float learning_rate = 0;
-  float weight_decay = 0;  // coupled: g += wd * w
+  float weight_decay = 0;  // 0 for tensors that do not decay
   bool frozen = false;
 };
 
 struct UpdateArgs {
   std::span<const TensorUpdate> tensors;
-  float momentum = 0.9f;      // v = momentum * v + g
-  bool nesterov = false;      // w -= lr * (nesterov ? g + momentum * v : v), as torch.optim.SGD
-  float decoupled_decay = 0;  // w *= 1 - lr * decoupled_decay, before
+  float momentum = 0.9f;   // v = momentum * v + g
+  bool nesterov = false;   // w -= lr * (nesterov ? g + momentum * v : v), as torch.optim.SGD
+  bool decoupled = false;  // weight decay wd: false: g += wd * w; true: w *= 1 - lr * wd, before
 };
 
 class Engine {
