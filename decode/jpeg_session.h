@@ -1,0 +1,65 @@
+// One libjpeg decompressor with its error handling: the only place where longjmp happens.
+// Internal to jpeg_decoder.cc.
+//
+// libjpeg reports errors by a callback that must not return. Ours jumps back to guarded(), whose
+// body calls C functions only and owns nothing that would need destruction; no C++ exception ever
+// passes through libjpeg's frames.
+#pragma once
+
+#include <jpeglib.h>
+
+#include <csetjmp>
+#include <cstdint>
+#include <cstdio>  // jpeglib.h needs it
+#include <span>
+
+#include "decode/decode_status.h"
+
+namespace stoker {
+
+class JpegSession {
+ public:
+  JpegSession();
+  ~JpegSession();
+  JpegSession(const JpegSession&) = delete;
+  JpegSession& operator=(const JpegSession&) = delete;
+
+  // Runs body(cinfo); false if libjpeg met an error or a warning, then failure() says which.
+  // REQUIRES: body owns nothing that needs destruction while it calls libjpeg.
+  template <class Body>
+  bool guarded(const Body& body) {
+    if (setjmp(errors_.jump) != 0) return false;
+    body(cinfo_);
+    return true;
+  }
+
+  bool read_header(std::span<const uint8_t> bytes);  // `bytes` must live until abort()
+  void abort();                                      // ends the image, frees its memory
+  size_t bytes_read() const { return bytes_.size() - source_.bytes_in_buffer; }
+  const jpeg_decompress_struct& cinfo() const { return cinfo_; }
+  DecodeStatus failure() const;  // throws std::bad_alloc if libjpeg ran out of memory
+
+ private:
+  struct Errors {
+    jpeg_error_mgr base;  // first: libjpeg knows only this part
+    std::jmp_buf jump;
+    DecodeCode code;
+    char message[JMSG_LENGTH_MAX];
+  };
+
+  [[noreturn]] static void fail(j_common_ptr cinfo, DecodeCode code);
+  [[noreturn]] static void on_error(j_common_ptr cinfo);
+  static void on_message(j_common_ptr cinfo, int level);
+  static void on_progress(j_common_ptr cinfo);
+  static void on_source(j_decompress_ptr) {}
+  static boolean on_end_of_data(j_decompress_ptr cinfo);
+  static void on_skip(j_decompress_ptr cinfo, long count);
+
+  jpeg_decompress_struct cinfo_;
+  jpeg_progress_mgr progress_;
+  jpeg_source_mgr source_;
+  Errors errors_;
+  std::span<const uint8_t> bytes_;
+};
+
+}  // namespace stoker

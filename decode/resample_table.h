@@ -1,0 +1,46 @@
+// One axis of Pillow's resampling: for every output pixel, which source pixels it sums and with
+// which fixed-point weights. Shared by the fast resizer and by its plain twin.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "decode/crop_spec.h"
+
+namespace stoker {
+
+// What determines a table; equal keys give equal tables.
+struct ResampleKey {
+  int source = 0;   // pixels of the crop along this axis
+  int resized = 0;  // pixels that the crop is resized to
+  int begin = 0;    // the window: output pixels [begin, begin + count) of `resized`
+  int count = 0;
+  bool mirrored = false;  // output pixel 0 is the window's last one
+  Filter filter = Filter::bilinear;
+  bool operator==(const ResampleKey&) const = default;
+};
+
+// Owner: a resizer; rebuilt in place, keeps its memory. Threads: const use from any.
+struct ResampleTable {
+  ResampleKey key;
+  bool identity = false;  // source = resized: Pillow skips this pass, pixels are copied
+  int source_begin = 0;   // the first source pixel that any output pixel of the window needs
+  int source_end = 0;     // one past the last
+  int max_taps = 0;
+  std::vector<int32_t> first;    // (count): first source pixel summed
+  std::vector<int32_t> taps;     // (count): source pixels summed, >= 1
+  std::vector<int32_t> weights;  // (count, max_taps): 22 fractional bits, 0 past `taps`
+
+  // The same weights for 16-bit multipliers: weight = high * 2^11 + low, 0 <= low < 2^11. Two taps
+  // share an int32 (even tap in the low half). (count, pair_count(), {high, low}).
+  std::vector<int32_t> pairs;
+  int pair_count() const { return (max_taps + 1) / 2; }
+};
+
+inline constexpr int kWeightBits = 22;     // Pillow's PRECISION_BITS
+inline constexpr int kLowWeightBits = 11;  // how many of them are in `low`
+
+// Rebuilds `table` unless it is already the table of `key`.
+void build_resample_table(const ResampleKey& key, ResampleTable& table);
+
+}  // namespace stoker

@@ -1,0 +1,278 @@
+#include "decode/resize_kernels.h"
+
+#include <algorithm>
+#include <cstring>
+
+// The kernels rely on 128-bit blocks and on the lane order of packing, which scalable vectors do
+// differently: Arm machines with SVE have NEON too, RISC-V takes the scalar kernels.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "decode/resize_kernels.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace stoker {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_RVV
+
+int row_group() { return 1; }
+
+template <class Load>
+uint8_t weighted_sum(const Load& load, const ResampleTable& table, int index) {
+  const int32_t* weights = table.weights.data() + static_cast<size_t>(index) * table.max_taps;
+  int32_t sum = 1 << (kWeightBits - 1);
+  for (int t = 0; t < table.taps[index]; ++t) sum += load(t) * weights[t];
+  return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
+}
+
+void rows_horizontal(const uint8_t* const* rows, int row_count, const ResampleTable& table,
+                     uint8_t*, uint8_t* const* out_rows) {
+  for (int r = 0; r < row_count; ++r) {
+    for (int i = 0; i < table.key.count; ++i) {
+      const uint8_t* first = rows[r] + 3 * static_cast<size_t>(table.first[i] - table.source_begin);
+      for (size_t c = 0; c < 3; ++c) {
+        const auto load = [&](int t) { return first[3 * static_cast<size_t>(t) + c]; };
+        out_rows[r][3 * static_cast<size_t>(i) + c] = weighted_sum(load, table, i);
+      }
+    }
+  }
+}
+
+void row_vertical(const uint8_t* const* rows, const ResampleTable& table, int index, size_t bytes,
+                  uint8_t* out) {
+  for (size_t b = 0; b < bytes; ++b) {
+    out[b] = weighted_sum([&](int t) { return rows[t][b]; }, table, index);
+  }
+}
+
+#else
+
+// Vectors wider than 64 bytes do not exist among the targets that are left.
+using D8 = hn::ScalableTag<uint8_t>;
+using D16 = hn::ScalableTag<int16_t>;
+using D32 = hn::ScalableTag<int32_t>;
+using Block8 = hn::Full128<uint8_t>;
+using Block32 = hn::Full128<uint32_t>;
+using Block64 = hn::Full128<uint64_t>;
+
+int row_group() { return static_cast<int>(hn::Lanes(D8()) / 4); }
+
+// Running sums of 4 consecutive samples per 128-bit block: weights times samples, high and low part
+// of the weight apart, because a product of 8 x 23 bits does not fit 16-bit multipliers.
+class Sums {
+ public:
+  using V16 = hn::Vec<D16>;
+  using V32 = hn::Vec<D32>;
+  HWY_INLINE Sums()
+      : high_(hn::Zero(D32())),
+        high_odd_(hn::Zero(D32())),
+        low_(hn::Set(D32(), 1 << (kWeightBits - 1))),
+        low_odd_(hn::Zero(D32())) {}
+  HWY_INLINE void add(V16 samples, V16 high_weights, V16 low_weights) {
+    high_ = hn::ReorderWidenMulAccumulate(D32(), samples, high_weights, high_, high_odd_);
+    low_ = hn::ReorderWidenMulAccumulate(D32(), samples, low_weights, low_, low_odd_);
+  }
+  HWY_INLINE V32 value() const {
+    const V32 high = hn::RearrangeToOddPlusEven(high_, high_odd_);
+    const V32 low = hn::RearrangeToOddPlusEven(low_, low_odd_);
+    return hn::ShiftRight<kWeightBits>(hn::Add(hn::ShiftLeft<kLowWeightBits>(high), low));
+  }
+
+ private:
+  V32 high_, high_odd_, low_, low_odd_;
+};
+
+// 16-bit sums of bytes 0..7 and of bytes 8..15 of every block -> bytes, clipped to 0..255.
+HWY_INLINE hn::Vec<D8> pack_bytes(hn::Vec<D16> first, hn::Vec<D16> second) {
+  const D16 d16;
+  const auto zero = hn::Zero(d16);
+  const auto most = hn::Set(d16, 255);
+  first = hn::Min(hn::Max(first, zero), most);
+  second = hn::Min(hn::Max(second, zero), most);
+  const auto mixed = hn::Or(first, hn::ShiftLeft<8>(second));
+  alignas(16) static constexpr uint8_t kUnmix[16] = {0, 2, 4, 6, 8, 10, 12, 14,
+                                                     1, 3, 5, 7, 9, 11, 13, 15};
+  return hn::TableLookupBytes(hn::BitCast(D8(), mixed), hn::LoadDup128(D8(), kUnmix));
+}
+
+// A vector of bytes: the weighted sum of `taps` vectors; load(t) gives the t-th.
+template <class Load>
+HWY_INLINE hn::Vec<D8> weighted_sum(const Load& load, int taps, const int32_t* pairs) {
+  const D8 d8;
+  const D16 d16;
+  const D32 d32;
+  Sums sum0, sum1, sum2, sum3;
+  const auto zero = hn::Zero(d8);
+  for (int t = 0; t < taps; t += 2, pairs += 2) {
+    const auto even = load(t);
+    const auto odd = load(t + 1 < taps ? t + 1 : t);  // its weight is zero past the end
+    const auto high = hn::BitCast(d16, hn::Set(d32, pairs[0]));
+    const auto low = hn::BitCast(d16, hn::Set(d32, pairs[1]));
+    const auto lower = hn::InterleaveLower(d8, even, odd);
+    const auto upper = hn::InterleaveUpper(d8, even, odd);
+    sum0.add(hn::BitCast(d16, hn::InterleaveLower(d8, lower, zero)), high, low);
+    sum1.add(hn::BitCast(d16, hn::InterleaveUpper(d8, lower, zero)), high, low);
+    sum2.add(hn::BitCast(d16, hn::InterleaveLower(d8, upper, zero)), high, low);
+    sum3.add(hn::BitCast(d16, hn::InterleaveUpper(d8, upper, zero)), high, low);
+  }
+  return pack_bytes(hn::ReorderDemote2To(d16, sum0.value(), sum1.value()),
+                    hn::ReorderDemote2To(d16, sum2.value(), sum3.value()));
+}
+
+struct Block4 {
+  hn::Vec<Block8> row[4];
+};
+
+// 4 x 4 transposition of 32-bit lanes: from four pixels of four rows to four rows of four pixels,
+// and back.
+HWY_INLINE void transpose(Block4& b) {
+  const Block32 d32;
+  const Block64 d64;
+  const auto r0 = hn::BitCast(d32, b.row[0]), r1 = hn::BitCast(d32, b.row[1]);
+  const auto r2 = hn::BitCast(d32, b.row[2]), r3 = hn::BitCast(d32, b.row[3]);
+  const auto a = hn::BitCast(d64, hn::InterleaveLower(d32, r0, r1));
+  const auto c = hn::BitCast(d64, hn::InterleaveLower(d32, r2, r3));
+  const auto e = hn::BitCast(d64, hn::InterleaveUpper(d32, r0, r1));
+  const auto g = hn::BitCast(d64, hn::InterleaveUpper(d32, r2, r3));
+  const Block8 d8;
+  b.row[0] = hn::BitCast(d8, hn::InterleaveLower(d64, a, c));
+  b.row[1] = hn::BitCast(d8, hn::InterleaveUpper(d64, a, c));
+  b.row[2] = hn::BitCast(d8, hn::InterleaveLower(d64, e, g));
+  b.row[3] = hn::BitCast(d8, hn::InterleaveUpper(d64, e, g));
+}
+
+alignas(16) constexpr uint8_t kSpread[16] = {0, 1, 2, 0x80, 3, 4,  5,  0x80,
+                                             6, 7, 8, 0x80, 9, 10, 11, 0x80};
+alignas(16) constexpr uint8_t kSqueeze[16] = {0,  1,  2,  4,  5,    6,    8,    9,
+                                              10, 12, 13, 14, 0x80, 0x80, 0x80, 0x80};
+
+HWY_INLINE hn::Vec<Block8> shuffle(hn::Vec<Block8> v, const uint8_t* order) {
+  return hn::TableLookupBytesOr0(v, hn::Load(Block8(), order));
+}
+
+// Four rows of RGB pixels -> one 16-byte block per column, {row 0..3} x {R, G, B, 0}; the blocks of
+// neighbouring columns are `vector_bytes` apart.
+HWY_INLINE void pack_columns(const uint8_t* const* rows, int width, size_t vector_bytes,
+                             uint8_t* columns) {
+  const Block8 d8;
+  for (int x = 0; x < width; x += 4) {
+    const size_t left = 3 * static_cast<size_t>(width - x);
+    Block4 b;
+    for (int r = 0; r < 4; ++r) {
+      const uint8_t* from = rows[r] + 3 * static_cast<size_t>(x);
+      alignas(16) uint8_t tail[16];
+      if (left < 16) {  // a full load would read past the row
+        std::memcpy(tail, from, std::min<size_t>(left, 12));
+        from = tail;
+      }
+      b.row[r] = shuffle(hn::LoadU(d8, from), kSpread);
+    }
+    transpose(b);
+    const int count = std::min(4, width - x);
+    for (int i = 0; i < count; ++i) hn::Store(b.row[i], d8, columns + (x + i) * vector_bytes);
+  }
+}
+
+// The way back, for `rows_left` of the four rows.
+HWY_INLINE void unpack_columns(const uint8_t* columns, int width, size_t vector_bytes,
+                               uint8_t* const* rows, int rows_left) {
+  const Block8 d8;
+  for (int x = 0; x < width; x += 4) {
+    const size_t left = 3 * static_cast<size_t>(width - x);
+    Block4 b;
+    for (int i = 0; i < 4; ++i) {
+      b.row[i] = hn::Load(d8, columns + std::min(x + i, width - 1) * vector_bytes);
+    }
+    transpose(b);
+    for (int r = 0; r < rows_left; ++r) {
+      const auto pixels = shuffle(b.row[r], kSqueeze);
+      uint8_t* to = rows[r] + 3 * static_cast<size_t>(x);
+      if (left >= 16) {
+        hn::StoreU(pixels, d8, to);  // the four bytes too many are overwritten by the next step
+      } else {
+        alignas(16) uint8_t tail[16];
+        hn::Store(pixels, d8, tail);
+        std::memcpy(to, tail, std::min<size_t>(left, 12));
+      }
+    }
+  }
+}
+
+void rows_horizontal(const uint8_t* const* rows, int row_count, const ResampleTable& table,
+                     uint8_t* scratch, uint8_t* const* out_rows) {
+  const D8 d8;
+  const size_t vector_bytes = hn::Lanes(d8);
+  const int source_width = table.source_end - table.source_begin;
+  uint8_t* const source = scratch;                                // (source_width, rows, 4) u8
+  uint8_t* const result = scratch + source_width * vector_bytes;  // (count, rows, 4) u8
+  for (int r = 0; r < row_count; r += 4) {
+    const uint8_t* four[4];
+    for (int i = 0; i < 4; ++i) four[i] = rows[std::min(r + i, row_count - 1)];
+    pack_columns(four, source_width, vector_bytes, source + 4 * static_cast<size_t>(r));
+  }
+  const int32_t* pairs = table.pairs.data();
+  for (int i = 0; i < table.key.count; ++i, pairs += 2 * table.pair_count()) {
+    const uint8_t* first = source + (table.first[i] - table.source_begin) * vector_bytes;
+    const auto load = [&](int t) HWY_ATTR { return hn::Load(d8, first + t * vector_bytes); };
+    hn::Store(weighted_sum(load, table.taps[i], pairs), d8, result + i * vector_bytes);
+  }
+  for (int r = 0; r < row_count; r += 4) {
+    unpack_columns(result + 4 * static_cast<size_t>(r), table.key.count, vector_bytes, out_rows + r,
+                   std::min(4, row_count - r));
+  }
+}
+
+void row_vertical(const uint8_t* const* rows, const ResampleTable& table, int index, size_t bytes,
+                  uint8_t* out) {
+  const D8 d8;
+  const size_t vector_bytes = hn::Lanes(d8);
+  const int taps = table.taps[index];
+  const int32_t* pairs = table.pairs.data() + static_cast<size_t>(index) * table.pair_count() * 2;
+  for (size_t b = 0; b < bytes; b += vector_bytes) {
+    const auto load = [&](int t) HWY_ATTR { return hn::LoadU(d8, rows[t] + b); };
+    const auto sum = weighted_sum(load, taps, pairs);
+    if (bytes - b >= vector_bytes) {
+      hn::StoreU(sum, d8, out + b);
+    } else {
+      HWY_ALIGN uint8_t tail[kMaxVectorBytes];
+      hn::Store(sum, d8, tail);
+      std::memcpy(out + b, tail, bytes - b);
+    }
+  }
+}
+
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stoker
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stoker {
+
+HWY_EXPORT(row_group);
+HWY_EXPORT(rows_horizontal);
+HWY_EXPORT(row_vertical);
+
+int resize_row_group() { return HWY_DYNAMIC_DISPATCH(row_group)(); }
+
+size_t resize_scratch_bytes(int source_width, int out_width) {
+  return (static_cast<size_t>(source_width) + out_width) * kMaxVectorBytes;
+}
+
+void resize_rows_horizontal(const uint8_t* const* rows, int row_count, const ResampleTable& table,
+                            uint8_t* scratch, uint8_t* const* out_rows) {
+  HWY_DYNAMIC_DISPATCH(rows_horizontal)(rows, row_count, table, scratch, out_rows);
+}
+
+void resize_row_vertical(const uint8_t* const* rows, const ResampleTable& table, int index,
+                         size_t bytes, uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(row_vertical)(rows, table, index, bytes, out);
+}
+
+}  // namespace stoker
+#endif

@@ -1,0 +1,32 @@
+// The two inner loops of the resize, in Google Highway: one set of kernels per instruction set,
+// chosen at run time, all with the same bytes. Buffers come from RowResizer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "decode/resample_table.h"
+
+namespace stoker {
+
+inline constexpr int kMaxRowGroup = 16;     // rows that go through the horizontal pass together
+inline constexpr int kMaxVectorBytes = 64;  // rows of scratch are padded by this much
+
+// How many rows the horizontal kernel of this machine takes at once: 1..kMaxRowGroup.
+int resize_row_group();
+
+// Bytes of `scratch` that resize_rows_horizontal needs for a span of `source_width` pixels.
+size_t resize_scratch_bytes(int source_width, int out_width);
+
+// out_rows[r] = the rows[r] resampled by `table`, r < row_count <= resize_row_group(). rows[r]
+// points at source pixel table.source_begin; nothing outside [source_begin, source_end) is read.
+// out_rows[r] has room for table.key.count pixels, RGB.
+void resize_rows_horizontal(const uint8_t* const* rows, int row_count, const ResampleTable& table,
+                            uint8_t* scratch, uint8_t* const* out_rows);
+
+// out[b] = sum over t of rows[t][b] * weight t, b < bytes. rows[t] is readable up to
+// kMaxVectorBytes past `bytes`. `index` is the output row's place in the table.
+void resize_row_vertical(const uint8_t* const* rows, const ResampleTable& table, int index,
+                         size_t bytes, uint8_t* out);
+
+}  // namespace stoker

@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+"""Compares stoker's decode with Pillow, byte for byte, over a folder of images.
+
+For every image draws random crops (RandomResizedCrop-like, Resize + CenterCrop, arbitrary boxes
+without a resize, extreme sizes), asks `decode_rows` (tests/decode) and Pillow for the same pixels,
+and reports how many differ.
+
+  check_against_pillow.py --decoder build/tests/decode/decode_rows --data DIR [--crops N] [--limit N]
+"""
+import argparse
+import os
+import random
+import subprocess
+import sys
+
+import PIL
+from PIL import Image, ImageFile, ImageOps
+
+FILTERS = [Image.Resampling.BILINEAR, Image.Resampling.BICUBIC]
+EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
+
+
+def find_images(root):
+    for folder, _, names in sorted(os.walk(root)):
+        for name in sorted(names):
+            if name.lower().endswith(EXTENSIONS):
+                yield os.path.join(folder, name)
+
+
+def draw_spec(rng, width, height):
+    """(crop box, resized size, window, flip, filter), as stoker's CropSpec."""
+    kind = rng.randrange(10)
+    flip, resample = rng.randrange(2), rng.choice([0, 0, 0, 1])
+    if kind < 5:  # RandomResizedCrop
+        w = max(1, min(width, int(width * rng.uniform(0.25, 1.0) ** 0.5 * rng.uniform(0.3, 1))))
+        h = max(1, min(height, int(height * rng.uniform(0.25, 1.0) ** 0.5 * rng.uniform(0.3, 1))))
+        size = (rng.choice([224, 128, 96, 32]),) * 2
+    elif kind < 7:  # Resize(short side) + CenterCrop
+        short = rng.choice([256, 232, 160])
+        out = short * 7 // 8
+        if width <= height:
+            size = (short, int(short * height / width))
+        else:
+            size = (int(short * width / height), short)
+        left, top = int(round((size[0] - out) / 2.0)), int(round((size[1] - out) / 2.0))
+        return (0, 0, width, height), size, (left, top, out, out), flip, resample
+    else:
+        w, h = rng.randint(1, width), rng.randint(1, height)
+        if kind == 7:  # a crop alone
+            size = (w, h)
+        elif kind == 8:  # one axis alone
+            size = (w, rng.randint(1, 300)) if rng.randrange(2) else (rng.randint(1, 300), h)
+        else:
+            size = (rng.randint(1, 600), rng.randint(1, 600))
+    x, y = rng.randint(0, width - w), rng.randint(0, height - h)
+    if rng.randrange(3) == 0:
+        ww, wh = rng.randint(1, size[0]), rng.randint(1, size[1])
+        window = (rng.randint(0, size[0] - ww), rng.randint(0, size[1] - wh), ww, wh)
+    else:
+        window = (0, 0) + size
+    return (x, y, w, h), size, window, flip, resample
+
+
+def pillow_pixels(image, spec):
+    (x, y, w, h), size, (wx, wy, ww, wh), flip, resample = spec
+    out = image.crop((x, y, x + w, y + h)).resize(size, FILTERS[resample])
+    out = out.crop((wx, wy, wx + ww, wy + wh))
+    if flip:
+        out = out.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    return out.tobytes()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--decoder", required=True)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--crops", type=int, default=10, help="per image")
+    parser.add_argument("--limit", type=int, default=0, help="images; 0 = all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--exif", action="store_true", help="apply the EXIF orientation")
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
+    decoder = subprocess.Popen([args.decoder], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    checked = different = refused = 0
+    paths = list(find_images(args.data))
+    rng.shuffle(paths)
+    for path in paths[: args.limit or None]:
+        try:
+            image = Image.open(path)
+            if args.exif:
+                image = ImageOps.exif_transpose(image)
+            image = image.convert("RGB")
+        except (OSError, SyntaxError, ValueError) as error:
+            print(f"Pillow refuses {path}: {error}")
+            continue
+        for _ in range(args.crops):
+            spec = draw_spec(rng, *image.size)
+            crop, size, window, flip, resample = spec
+            numbers = [*crop, *size, *window, flip, resample, int(args.exif)]
+            decoder.stdin.write((" ".join(map(str, numbers)) + " " + path + "\n").encode())
+            decoder.stdin.flush()
+            code = decoder.stdout.read(1)
+            if not code:
+                sys.exit(f"the decoder ended at {path} {spec}")
+            if code[0] != 0:
+                refused += 1
+                break
+            ours = decoder.stdout.read(window[2] * window[3] * 3)
+            theirs = pillow_pixels(image, spec)
+            checked += 1
+            if ours != theirs:
+                different += 1
+                count = sum(a != b for a, b in zip(ours, theirs))
+                if different <= 10:
+                    print(f"DIFFERENT {path} {image.size} {spec}: {count} of {len(ours)} bytes")
+    print(
+        f"Pillow {PIL.__version__}: {checked} crops of {len(paths[: args.limit or None])} files "
+        f"compared, {different} different, {refused} files refused by stoker"
+    )
+    sys.exit(1 if different else 0)
+
+
+if __name__ == "__main__":
+    main()
