@@ -6,12 +6,16 @@
 // passes through libjpeg's frames.
 #pragma once
 
-#include <jpeglib.h>
-
 #include <csetjmp>
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>  // jpeglib.h needs it
+#include <cstdio>
 #include <span>
+
+// jpeglib.h uses size_t and FILE without including what declares them, so it comes after.
+// clang-format off
+#include <jpeglib.h>
+// clang-format on
 
 #include "decode/decode_status.h"
 
