@@ -1,0 +1,74 @@
+// The layer check finds what it should: each test puts one forbidden include into a small tree.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/cli_harness.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CheckLayers : public ::testing::Test {
+ protected:
+  CheckLayers() {
+    put("decode/image.h", "#include <cstdint>\n#include <jpeglib.h>\n");
+    put("staging/ring.h", "#include <mutex>\n");
+    put("pipeline/augment.h", "#include \"decode/image.h\"\n");
+    put("pipeline/loader.h", "#include \"pipeline/augment.h\"\n#include \"staging/ring.h\"\n");
+    put("pipeline/feed_graph.cc", "#include <oneapi/tbb/flow_graph.h>\n");
+    put("train/trainer.h", "#include \"pipeline/loader.h\"\n#include \"pipeline/augment.h\"\n");
+    put("tools/x.cc", "#include \"train/trainer.h\"\n#include <png.h>\n");
+  }
+  void put(const std::string& name, const std::string& text) {
+    write_text(folder_.path() / name, text);
+  }
+  ProgramResult check() {
+    return run_program({STOKER_SOURCE_DIR "/tools/check-layers", folder_.path().string()});
+  }
+  void expect_refused(const std::string& name, const std::string& include) {
+    put(name, "// first line\n#include " + include + "\n");
+    const ProgramResult result = check();
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.out, HasSubstr(name + ":2: " + include));
+    EXPECT_EQ(count_lines(result.out), 1) << result.out;
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(CheckLayers, AcceptsATreeThatKeepsTheTable) {
+  const ProgramResult result = check();
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
+TEST_F(CheckLayers, DecodeMayNotSeeStaging) { expect_refused("decode/a.cc", "\"staging/ring.h\""); }
+TEST_F(CheckLayers, StagingMayNotSeeDecode) { expect_refused("staging/a.h", "\"decode/image.h\""); }
+TEST_F(CheckLayers, PipelineMayNotSeeTrain) {
+  expect_refused("pipeline/a.h", "\"train/trainer.h\"");
+}
+TEST_F(CheckLayers, NobodyBelowMaySeeTools) { expect_refused("train/a.cc", "\"tools/x.h\""); }
+TEST_F(CheckLayers, TrainSeesOnlyWhatTheLoaderBrings) {
+  expect_refused("train/a.cc", "\"pipeline/folder_source.h\"");
+}
+TEST_F(CheckLayers, TbbBelongsToTheFeedGraph) {
+  expect_refused("pipeline/a.cc", "<oneapi/tbb/task_arena.h>");
+}
+TEST_F(CheckLayers, OneDnnBelongsToTheEngine) {
+  expect_refused("train/trainer.cc", "<oneapi/dnnl/dnnl.hpp>");
+}
+TEST_F(CheckLayers, OpenCvBelongsToDecode) {
+  expect_refused("pipeline/a.cc", "<opencv2/imgcodecs.hpp>");
+}
+TEST_F(CheckLayers, CudaBelongsToItsFiles) {
+  expect_refused("staging/device.cc", "<cuda_runtime.h>");
+}
+TEST_F(CheckLayers, IncludesAreWrittenFromTheRoot) { expect_refused("decode/a.cc", "\"image.h\""); }
+TEST_F(CheckLayers, ThereAreNoDrawers) {
+  put("pipeline/utils/x.h", "");
+  EXPECT_EQ(check().exit_code, 1);
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,123 @@
+#include "tests/tools/cli_harness.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+namespace stoker {
+namespace {
+
+void redirect(int target, const std::string& path, int flags) {
+  const int file = open(path.c_str(), flags, 0600);
+  if (file < 0 || dup2(file, target) < 0) _exit(126);
+  close(file);
+}
+
+}  // namespace
+
+TempFolder::TempFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "stoker-test-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) {
+    throw std::runtime_error("cannot make " + name + ": " + std::strerror(errno));
+  }
+  path_ = name;
+}
+
+TempFolder::~TempFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+RunningProgram::RunningProgram(const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  const std::string out = folder_ / "out", err = folder_ / "err";
+  child_ = fork();
+  if (child_ < 0) throw std::runtime_error(std::string("fork: ") + std::strerror(errno));
+  if (child_ == 0) {
+    redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
+    redirect(STDOUT_FILENO, out, O_WRONLY | O_CREAT | O_TRUNC);
+    redirect(STDERR_FILENO, err, O_WRONLY | O_CREAT | O_TRUNC);
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+}
+
+RunningProgram::~RunningProgram() {
+  if (reaped_) return;
+  kill(child_, SIGKILL);
+  waitpid(child_, &status_, 0);
+}
+
+bool RunningProgram::running() {
+  if (!reaped_ && waitpid(child_, &status_, WNOHANG) == child_) reaped_ = true;
+  return !reaped_;
+}
+
+bool RunningProgram::wait_for_file(const std::string& file, size_t bytes, double seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (std::chrono::steady_clock::now() < end) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(file, error);
+    if (!error && size >= bytes) return true;
+    if (!running()) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+void RunningProgram::send(int signal) {
+  if (running()) kill(child_, signal);
+}
+
+ProgramResult RunningProgram::wait() {
+  if (!reaped_) waitpid(child_, &status_, 0);
+  reaped_ = true;
+  ProgramResult result;
+  if (WIFEXITED(status_)) result.exit_code = WEXITSTATUS(status_);
+  if (WIFSIGNALED(status_)) result.signal = WTERMSIG(status_);
+  result.out = read_text(folder_ / "out");
+  result.err = read_text(folder_ / "err");
+  return result;
+}
+
+ProgramResult run_program(const std::vector<std::string>& command) {
+  return RunningProgram(command).wait();
+}
+
+ProgramResult run_stoker(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), STOKER_PROGRAM);
+  return run_program(arguments);
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
+}
+
+int count_lines(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace stoker

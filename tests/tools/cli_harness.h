@@ -1,0 +1,62 @@
+// Runs the `stoker` program as a user would, for tests: arguments in; exit code, stdout and stderr
+// out. Threads: one at a time. Errors: std::runtime_error when the program cannot be started.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace stoker {
+
+struct ProgramResult {
+  int exit_code = -1;  // -1: a signal ended it
+  int signal = 0;
+  std::string out, err;
+};
+
+// A folder of its own, removed with the object.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// A `stoker` (or another program) that runs beside the test.
+class RunningProgram {
+ public:
+  explicit RunningProgram(const std::vector<std::string>& command);
+  ~RunningProgram();  // kills it if it still runs
+  RunningProgram(const RunningProgram&) = delete;
+  RunningProgram& operator=(const RunningProgram&) = delete;
+
+  // Waits until `file` has at least `bytes` bytes; false when the program ended or time ran out.
+  bool wait_for_file(const std::string& file, size_t bytes, double seconds);
+  void send(int signal);
+  ProgramResult wait();
+
+ private:
+  bool running();
+
+  TempFolder folder_;
+  pid_t child_ = -1;
+  int status_ = 0;
+  bool reaped_ = false;
+};
+
+ProgramResult run_program(const std::vector<std::string>& command);
+ProgramResult run_stoker(std::vector<std::string> arguments);  // without the program's name
+
+std::string read_text(const std::filesystem::path& path);  // "" if there is no such file
+void write_text(const std::filesystem::path& path, const std::string& text);
+int count_lines(const std::string& text);
+
+}  // namespace stoker

@@ -1,0 +1,93 @@
+// What every subcommand owes its user: help with examples, options refused with one line that says
+// why, exit codes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/cli_harness.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::HasSubstr;
+
+class EverySubcommand : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EverySubcommand, HasHelpWithExamplesAndExitCodes) {
+  const ProgramResult result = run_stoker({GetParam(), "--help"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Examples:\n  stoker " + std::string(GetParam())));
+  EXPECT_THAT(result.out, HasSubstr("--config"));
+  EXPECT_THAT(result.out, HasSubstr("Exit codes"));
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_P(EverySubcommand, RefusesAnUnknownOption) {
+  const ProgramResult result = run_stoker({GetParam(), "--no-such-option", "3"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cli, EverySubcommand, ::testing::Values("info", "make-shapes"),
+                         [](const auto& command) {
+                           std::string name = command.param;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+TEST(Cli, ListsTheSubcommands) {
+  const ProgramResult result = run_stoker({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("make-shapes"));
+}
+
+TEST(Cli, NoSubcommandAndAnUnknownOneAreUsageErrors) {
+  EXPECT_EQ(run_stoker({}).exit_code, 2);
+  const ProgramResult result = run_stoker({"trian"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("'trian'"));
+}
+
+TEST(Cli, InfoPrintsJson) {
+  const ProgramResult result = run_stoker({"info", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto info = nlohmann::json::parse(result.out);
+  EXPECT_GE(info["cores_usable"].get<int>(), 1);
+  EXPECT_GT(info["memory_bytes"].get<int64_t>(), int64_t{1} << 26);
+  EXPECT_EQ(info["devices"][0]["name"], "cpu");
+  EXPECT_TRUE(info["libraries"].contains("oneDNN"));
+}
+
+TEST(Cli, OptionsComeFromAConfigFileAndTheCommandLineWins) {
+  TempFolder folder;
+  write_text(folder / "shapes.toml",
+             "out = \"" + (folder / "shapes") + "\"\ncount = 20\ntest-count = 10\nsize = 16\n");
+  const ProgramResult result =
+      run_stoker({"make-shapes", "--config", folder / "shapes.toml", "--size", "24"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("20 training and 10 test images of 24 x 24"));
+}
+
+TEST(Cli, AConfigFileWithAnUnknownKeyOrABadValueIsRefused) {
+  TempFolder folder;
+  write_text(folder / "unknown.toml", "out = \"x\"\ncuont = 20\n");
+  ProgramResult result = run_stoker({"make-shapes", "--config", folder / "unknown.toml"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("unknown.toml"));
+  EXPECT_THAT(result.err, HasSubstr("cuont"));
+
+  write_text(folder / "bad.toml", "out = \"x\"\ncount = -5\n");
+  result = run_stoker({"make-shapes", "--config", folder / "bad.toml"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("-5"));
+
+  result = run_stoker({"make-shapes", "--config", folder / "missing.toml"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("missing.toml"));
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,60 @@
+// The small parts of the program that are worth a test of their own.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "tests/tools/cli_harness.h"
+#include "tools/host_info.h"
+#include "tools/npy.h"
+#include "tools/progress.h"
+
+namespace stoker {
+namespace {
+
+TEST(Npy, WritesAHeaderThatNumpyReads) {
+  TempFolder folder;
+  const std::vector<int32_t> values = {1, -2, 3, 4, 5, 600};
+  const std::array<int64_t, 2> shape = {2, 3};
+  write_npy(folder / "x.npy", "<i4", shape, std::as_bytes(std::span(values)));
+  const std::string file = read_text(folder / "x.npy");
+  ASSERT_GT(file.size(), 10u);
+  EXPECT_EQ(file.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+  const size_t dict = static_cast<uint8_t>(file[8]) + 256u * static_cast<uint8_t>(file[9]);
+  EXPECT_EQ((10 + dict) % 64, 0u);
+  ASSERT_EQ(file.size(), 10 + dict + 24);
+  EXPECT_EQ(file.substr(10, 61), "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3, ), }");
+  EXPECT_EQ(file[10 + dict - 1], '\n');
+  EXPECT_EQ(std::memcmp(file.data() + 10 + dict, values.data(), 24), 0);
+}
+
+TEST(Npy, AFullDiskIsAnErrorWithThePath) {
+  try {
+    write_npy("/dev/full", "|u1", std::array<int64_t, 1>{3}, std::vector<std::byte>(3));
+    FAIL() << "no exception";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("/dev/full: No space left"), std::string::npos);
+  }
+}
+
+TEST(HostInfo, ReadsTheQuotaOfAControlGroup) {
+  EXPECT_DOUBLE_EQ(parse_cpu_quota("150000 100000"), 1.5);
+  EXPECT_EQ(parse_cpu_quota("max 100000"), 0);
+  EXPECT_EQ(parse_cpu_quota("-1 100000"), 0);
+  EXPECT_EQ(parse_cpu_quota(""), 0);
+  EXPECT_GE(host_cores(), 1);
+}
+
+TEST(Progress, FormatsTimesAndCounts) {
+  EXPECT_EQ(format_duration(7.6), "8 s");
+  EXPECT_EQ(format_duration(187), "3:07");
+  EXPECT_EQ(format_duration(7387), "2:03:07");
+  EXPECT_EQ(format_count(950), "950");
+  EXPECT_EQ(format_count(12345), "12.3k");
+  EXPECT_EQ(format_count(1234567), "1.23M");
+}
+
+}  // namespace
+}  // namespace stoker

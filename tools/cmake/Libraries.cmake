@@ -1,0 +1,40 @@
+# Which libraries this build is made of, for `stoker info` and for the summary at the end of configuring.
+# Finding is done again, with what is required, by the folders that use them.
+
+# stoker_note_library(LABEL PACKAGE WANTED WHAT [find_package arguments]): appends to STOKER_LIBRARY_ROWS (C++ initialisers) and
+# STOKER_SUMMARY. WHAT says what is missing without it.
+function(stoker_note_library label package wanted what)
+  set(version "")
+  set(line "left out: ${what} (option OFF)")
+  if(wanted)
+    find_package(${package} QUIET ${ARGN})
+    set(line "NOT FOUND: ${what}")
+    if(${package}_FOUND)
+      set(version "${${package}_VERSION}${${package}_VERSION_STRING}")
+      if(NOT version)
+        set(version "found")
+      endif()
+      set(line "${version}")
+    endif()
+  endif()
+  set(STOKER_LIBRARY_ROWS "${STOKER_LIBRARY_ROWS}    {\"${label}\", \"${version}\"},\n" PARENT_SCOPE)
+  set(STOKER_SUMMARY ${STOKER_SUMMARY} "${label}: ${line}" PARENT_SCOPE)
+endfunction()
+
+set(STOKER_LIBRARY_ROWS "")
+set(STOKER_SUMMARY "")
+stoker_note_library(oneDNN OneDnn "${STOKER_ONEDNN}" "the CPU engine, so no training on this machine's cores")
+stoker_note_library(oneTBB TBB ON "required")
+stoker_note_library(libjpeg-turbo libjpeg-turbo ON "no version known")
+stoker_note_library(OpenCV OpenCV "${STOKER_OPENCV}" "PNG, BMP, WebP and TIFF are refused, JPEG is not"
+                    COMPONENTS core imgcodecs)
+stoker_note_library(Highway hwy ON "required")
+stoker_note_library(libpng PNG ON "required")
+
+function(stoker_print_summary)
+  message(STATUS "stoker ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}")
+  foreach(line IN LISTS STOKER_SUMMARY)
+    message(STATUS "  ${line}")
+  endforeach()
+  message(STATUS "  tests ${STOKER_TESTS}, benchmarks ${STOKER_BENCH}, sanitizers '${STOKER_SANITIZE}'")
+endfunction()

@@ -1,0 +1,30 @@
+// What this machine gives the process: cores, memory, instruction sets, GPUs that the driver lists.
+// Reads files of /proc and /sys only; creates no context on any device. Values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stoker {
+
+struct HostInfo {
+  std::string cpu;                        // model name; "" if unknown
+  std::vector<std::string> cpu_features;  // of those that stoker or its libraries use
+  int cores_machine = 0;                  // online
+  int cores_usable = 0;                   // what affinity and the control group's quota leave
+  int64_t memory_bytes = 0;
+  int64_t memory_available_bytes = 0;
+  int64_t memory_limit_bytes = 0;  // of the control group; 0: none
+  std::vector<std::string> gpus;   // NVIDIA models, as the kernel driver lists them
+};
+
+HostInfo read_host_info();
+
+// Cores that this process may use: >= 1.
+int host_cores();
+
+// What a control group's cpu.max says ("200000 100000": 2 cores; "max 100000": 0 = no limit).
+double parse_cpu_quota(const std::string& cpu_max);
+
+}  // namespace stoker
