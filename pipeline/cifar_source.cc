@@ -1,0 +1,204 @@
+#include "pipeline/cifar_source.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSide = 32;
+constexpr int kPixelBytes = 3 * kSide * kSide;
+
+struct Variant {
+  const char* folder;  // what the archive unpacks to
+  std::vector<std::string> train_files, test_files;
+  const char* names_file;
+  int classes;
+  int label_bytes;  // the last one is the label
+};
+
+const std::vector<Variant>& variants() {
+  static const std::vector<Variant> kVariants = {
+      {"cifar-10-batches-bin",
+       {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+        "data_batch_5.bin"},
+       {"test_batch.bin"},
+       "batches.meta.txt",
+       10,
+       1},
+      {"cifar-100-binary", {"train.bin"}, {"test.bin"}, "fine_label_names.txt", 100, 2},
+  };
+  return kVariants;
+}
+
+struct Location {
+  const Variant* variant;
+  std::string prefix;  // of a file's path relative to the given one: "" or "<folder>/"
+};
+
+std::optional<Location> locate(const std::string& path) {
+  for (const Variant& variant : variants()) {
+    for (const std::string& prefix : {std::string(), std::string(variant.folder) + "/"}) {
+      for (const auto* files : {&variant.train_files, &variant.test_files}) {
+        for (const std::string& file : *files) {
+          std::error_code ignored;
+          if (fs::is_regular_file(fs::path(path) / (prefix + file), ignored)) {
+            return Location{&variant, prefix};
+          }
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> read_class_names(const std::string& path, int classes) {
+  std::vector<std::string> names;
+  std::ifstream file(path);
+  if (!file) {
+    for (int i = 0; i < classes; ++i) names.push_back(std::to_string(i));
+    return names;
+  }
+  for (std::string line; std::getline(file, line);) {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+    if (!line.empty()) names.push_back(line);
+  }
+  if (std::ssize(names) != classes) {
+    throw std::runtime_error(path + ": " + std::to_string(names.size()) +
+                             " class names, expected " + std::to_string(classes));
+  }
+  return names;
+}
+
+class CifarSource final : public Source {
+ public:
+  CifarSource(const std::string& path, const Location& location, Split split)
+      : root_(path),
+        variant_(*location.variant),
+        record_bytes_(variant_.label_bytes + kPixelBytes),
+        class_names_(read_class_names(root_ + "/" + location.prefix + variant_.names_file,
+                                      variant_.classes)) {
+    const auto add = [&](const std::vector<std::string>& files) {
+      for (const std::string& file : files) files_.push_back({location.prefix + file, 0, 0});
+    };
+    if (split != Split::test) add(variant_.train_files);
+    if (split != Split::train) add(variant_.test_files);
+    measure();
+    load();
+  }
+
+  int64_t size() const override { return records_; }
+  int label(SampleId id) const override { return record(id)[variant_.label_bytes - 1]; }
+  std::string name(SampleId id) const override {
+    const auto next = std::upper_bound(files_.begin(), files_.end(), id,
+                                       [](SampleId i, const File& file) { return i < file.first; });
+    const File& file = *(next - 1);
+    return file.name + ":" + std::to_string(id - file.first);
+  }
+  const std::string& root() const override { return root_; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  SampleEncoding encoding() const override { return SampleEncoding::raw_planar; }
+  Size raw_size() const override { return {kSide, kSide}; }
+  ReadStatus read(SampleId id, std::vector<uint8_t>&,
+                  std::span<const uint8_t>& bytes) const override {
+    bytes = {record(id) + variant_.label_bytes, kPixelBytes};
+    return {};
+  }
+  uint64_t fingerprint() const override { return fingerprint_; }
+
+ private:
+  struct File {
+    std::string name;  // relative to root_
+    int64_t first;     // id of its first record
+    int64_t records;
+  };
+
+  const uint8_t* record(SampleId id) const { return data_.get() + id * record_bytes_; }
+
+  void measure() {
+    for (File& file : files_) {
+      const std::string path = root_ + "/" + file.name;
+      std::error_code error;
+      const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
+      if (error) throw std::runtime_error(path + ": " + error.message());
+      if (bytes == 0 || bytes % record_bytes_ != 0) {
+        throw std::runtime_error(path + ": " + std::to_string(bytes) +
+                                 " bytes is not a whole number of records of " +
+                                 std::to_string(record_bytes_) + " bytes");
+      }
+      file.first = records_;
+      file.records = bytes / record_bytes_;
+      records_ += file.records;
+    }
+  }
+
+  void load() {
+    data_ =
+        std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(records_ * record_bytes_));
+    std::vector<uint8_t> labels;
+    labels.reserve(static_cast<size_t>(records_));
+    for (const File& file : files_) {
+      const std::string path = root_ + "/" + file.name;
+      const int64_t bytes = file.records * record_bytes_;
+      std::ifstream stream(path, std::ios::binary);
+      stream.read(reinterpret_cast<char*>(data_.get() + file.first * record_bytes_), bytes);
+      if (stream.gcount() != bytes) {
+        throw std::runtime_error(path + ": read " + std::to_string(stream.gcount()) + " of " +
+                                 std::to_string(bytes) + " bytes: " + std::strerror(errno));
+      }
+      for (int64_t i = 0; i < file.records; ++i) {
+        const int value = label(file.first + i);
+        if (value >= variant_.classes) {
+          throw std::runtime_error(path + ": record " + std::to_string(i) + " has label " +
+                                   std::to_string(value) + ", there are " +
+                                   std::to_string(variant_.classes) + " classes");
+        }
+        labels.push_back(static_cast<uint8_t>(value));
+      }
+    }
+    fingerprint_ = XXH3_64bits_withSeed(labels.data(), labels.size(),
+                                        static_cast<XXH64_hash_t>(variant_.classes));
+    for (const File& file : files_) {
+      fingerprint_ = XXH3_64bits_withSeed(file.name.data(), file.name.size(),
+                                          fingerprint_ + static_cast<uint64_t>(file.records));
+    }
+    for (const std::string& name : class_names_) {
+      fingerprint_ = XXH3_64bits_withSeed(name.data(), name.size(), fingerprint_);
+    }
+  }
+
+  const std::string root_;
+  const Variant& variant_;
+  const int64_t record_bytes_;
+  const std::vector<std::string> class_names_;
+  std::vector<File> files_;
+  int64_t records_ = 0;
+  std::unique_ptr<uint8_t[]> data_;  // (records_, record_bytes_) u8
+  uint64_t fingerprint_ = 0;
+};
+
+}  // namespace
+
+bool is_cifar_folder(const std::string& path) { return locate(path).has_value(); }
+
+std::unique_ptr<Source> make_cifar_source(const std::string& path, Split split) {
+  const auto location = locate(path);
+  if (!location) {
+    throw std::runtime_error(path +
+                             ": no CIFAR binary files (data_batch_1.bin ..., test_batch.bin, "
+                             "train.bin or test.bin) there");
+  }
+  return std::make_unique<CifarSource>(path, *location, split);
+}
+
+}  // namespace stoker

@@ -1,0 +1,248 @@
+#include "pipeline/folder_index.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "pipeline/folder_stamp.h"
+
+namespace stoker {
+namespace {
+
+// More than cores: on a cold disk or a network the walk waits for folders, it does not compute.
+constexpr int kScanThreads = 8;
+
+struct Listing {  // of one folder
+  std::string path;
+  std::vector<char> text;       // file names, each ended by a NUL
+  std::vector<uint64_t> names;  // offsets in `text`, sorted by what they point to
+};
+
+struct ClassListing {
+  std::vector<Listing> folders;
+  std::vector<FolderStamp> stamps;
+};
+
+struct Identity {
+  dev_t device;
+  ino_t inode;
+  bool operator==(const Identity&) const = default;
+};
+
+struct OpenFolder {
+  std::unique_ptr<DIR, int (*)(DIR*)> stream;
+  Identity identity;
+  FolderStamp stamp;
+};
+
+std::string join_path(const std::string& a, const std::string& b) {
+  return a.empty() ? b : b.empty() ? a : a + "/" + b;
+}
+
+[[noreturn]] void throw_errno(const std::string& path) {
+  throw std::runtime_error(path + ": " + std::strerror(errno));
+}
+
+// The state is taken before the entries are: what changes in between changes the state later.
+OpenFolder open_folder(const std::string& root, const std::string& path) {
+  const std::string full = join_path(root, path);
+  OpenFolder folder{{opendir(full.c_str()), closedir}, {}, {}};
+  struct stat status;
+  if (!folder.stream || fstat(dirfd(folder.stream.get()), &status) != 0) throw_errno(full);
+  folder.identity = {status.st_dev, status.st_ino};
+  folder.stamp = stamp_of(path, status);
+  return folder;
+}
+
+enum class EntryKind { file, folder, other };
+
+EntryKind kind_of(const OpenFolder& folder, const dirent& entry) {
+  if (entry.d_type == DT_REG) return EntryKind::file;
+  if (entry.d_type == DT_DIR) return EntryKind::folder;
+  if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return EntryKind::other;
+  struct stat status;
+  if (fstatat(dirfd(folder.stream.get()), entry.d_name, &status, 0) != 0) {
+    return EntryKind::file;  // a link to nowhere: reading it says so
+  }
+  if (S_ISDIR(status.st_mode)) return EntryKind::folder;
+  return S_ISREG(status.st_mode) ? EntryKind::file : EntryKind::other;
+}
+
+// Calls visit(name, kind) for each entry that is not hidden.
+template <typename Visit>
+void for_each_entry(const OpenFolder& folder, const std::string& full_path, Visit visit) {
+  for (;;) {
+    errno = 0;
+    const dirent* entry = readdir(folder.stream.get());
+    if (!entry) break;
+    if (entry->d_name[0] != '.') visit(entry->d_name, kind_of(folder, *entry));
+  }
+  if (errno != 0) throw_errno(full_path);
+}
+
+bool has_image_extension(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || name.size() - dot > 5) return false;
+  std::string extension(name.substr(dot + 1));
+  for (char& c : extension) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  for (const char* known : {"jpg", "jpeg", "png", "bmp", "webp", "tif", "tiff"}) {
+    if (extension == known) return true;
+  }
+  return false;
+}
+
+// `above` are the folders on the way here: a link back to one of them would never end.
+void walk(const std::string& root, const std::string& path, std::vector<Identity>& above,
+          ClassListing& out) {
+  OpenFolder folder = open_folder(root, path);
+  if (std::find(above.begin(), above.end(), folder.identity) != above.end()) return;
+  Listing listing{path, {}, {}};
+  std::vector<std::string> subfolders;
+  for_each_entry(folder, join_path(root, path), [&](const char* name, EntryKind kind) {
+    if (kind == EntryKind::folder) subfolders.push_back(name);
+    if (kind != EntryKind::file || !has_image_extension(name)) return;
+    listing.names.push_back(listing.text.size());
+    listing.text.insert(listing.text.end(), name, name + std::strlen(name) + 1);
+  });
+  std::sort(listing.names.begin(), listing.names.end(), [&](uint64_t a, uint64_t b) {
+    return std::strcmp(listing.text.data() + a, listing.text.data() + b) < 0;
+  });
+  out.stamps.push_back(std::move(folder.stamp));
+  if (!listing.names.empty()) out.folders.push_back(std::move(listing));
+  folder.stream.reset();  // a deep tree must not hold a descriptor per level
+  above.push_back(folder.identity);
+  for (const std::string& name : subfolders) walk(root, join_path(path, name), above, out);
+  above.pop_back();
+}
+
+struct Task {
+  std::string path;  // a class folder, relative to the root
+  int64_t label;
+  std::vector<Identity> above;
+  ClassListing result;
+};
+
+void run_all(const std::string& root, std::vector<Task>& tasks) {
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr error;  // the first one; guarded by mutex
+  const auto work = [&] {
+    for (size_t i = next++; i < tasks.size(); i = next++) {
+      try {
+        walk(root, tasks[i].path, tasks[i].above, tasks[i].result);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        next = tasks.size();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min<size_t>(kScanThreads, tasks.size()); ++i) {
+    threads.emplace_back(work);
+  }
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+}
+
+void append(const Listing& listing, int64_t label, FolderIndex& index) {
+  index.folders.push_back({index.text.size(), index.size(), label});
+  index.text.insert(index.text.end(), listing.path.c_str(),
+                    listing.path.c_str() + listing.path.size() + 1);
+  for (uint64_t name : listing.names) {
+    const char* text = listing.text.data() + name;
+    index.names.push_back(index.text.size());
+    index.text.insert(index.text.end(), text, text + std::strlen(text) + 1);
+  }
+}
+
+// One task per part and class, in the order of the labels.
+std::vector<Task> plan(const FolderQuery& query, ScannedFolder& scanned) {
+  const Identity root = open_folder(query.root, "").identity;
+  std::set<std::string> class_names;
+  std::vector<Task> tasks;
+  for (const std::string& part : query.class_parts) {
+    OpenFolder folder = open_folder(query.root, part);
+    const bool listed =
+        std::find(query.parts.begin(), query.parts.end(), part) != query.parts.end();
+    for_each_entry(folder, join_path(query.root, part), [&](const char* name, EntryKind kind) {
+      if (kind != EntryKind::folder) return;
+      class_names.insert(name);
+      if (listed) tasks.push_back({join_path(part, name), 0, {root, folder.identity}, {}});
+    });
+    scanned.stamps.push_back(folder.stamp);
+  }
+  scanned.index.class_names.assign(class_names.begin(), class_names.end());
+  for (Task& task : tasks) {
+    const std::string name = task.path.substr(task.path.rfind('/') + 1);
+    task.label = std::distance(class_names.begin(), class_names.find(name));
+  }
+  std::sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) {
+    return std::tie(a.label, a.path) < std::tie(b.label, b.path);
+  });
+  return tasks;
+}
+
+}  // namespace
+
+const FolderIndex::Folder& FolderIndex::folder_of(SampleId id) const {
+  const auto next =
+      std::upper_bound(folders.begin(), folders.end(), id,
+                       [](SampleId i, const Folder& folder) { return i < folder.first_file; });
+  return *(next - 1);
+}
+
+uint64_t FolderIndex::fingerprint() const {
+  uint64_t hash = XXH3_64bits(text.data(), text.size());
+  hash = XXH3_64bits_withSeed(folders.data(), folders.size() * sizeof(Folder), hash);
+  for (const std::string& name : class_names) {
+    hash = XXH3_64bits_withSeed(name.c_str(), name.size() + 1, hash);
+  }
+  return hash;
+}
+
+std::vector<std::string> list_subfolders(const std::string& path) {
+  const OpenFolder folder = open_folder(path, "");
+  std::vector<std::string> names;
+  for_each_entry(folder, path, [&](const char* name, EntryKind kind) {
+    if (kind == EntryKind::folder) names.push_back(name);
+  });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+ScannedFolder scan_folder(const FolderQuery& query) {
+  ScannedFolder scanned;
+  scanned.started_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                           std::chrono::system_clock::now().time_since_epoch())
+                           .count();
+  std::vector<Task> tasks = plan(query, scanned);
+  run_all(query.root, tasks);
+  for (Task& task : tasks) {
+    std::vector<Listing>& folders = task.result.folders;
+    std::sort(folders.begin(), folders.end(),
+              [](const Listing& a, const Listing& b) { return a.path < b.path; });
+    for (const Listing& listing : folders) append(listing, task.label, scanned.index);
+    std::move(task.result.stamps.begin(), task.result.stamps.end(),
+              std::back_inserter(scanned.stamps));
+    task.result = {};
+  }
+  return scanned;
+}
+
+}  // namespace stoker

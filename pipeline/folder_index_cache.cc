@@ -1,0 +1,217 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <type_traits>
+
+#include "pipeline/folder_index.h"
+#include "pipeline/folder_stamp.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder that changed within this time before it was listed may change again without its time
+// stamps showing it: file systems keep time in steps of up to two seconds.
+constexpr int64_t kSettleNs = 2'000'000'000;
+
+struct Header {
+  char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 'i', 'x'};
+  uint32_t version = 1;
+  uint32_t byte_order = 0x01020304;
+  uint64_t payload_bytes = 0;
+  uint64_t checksum = 0;
+};
+
+class Writer {
+ public:
+  template <typename T>
+  void put(const std::vector<T>& values) {
+    static_assert(std::has_unique_object_representations_v<T>);
+    const uint64_t count = values.size();
+    put_bytes(&count, sizeof(count));
+    put_bytes(values.data(), count * sizeof(T));
+  }
+  void put(const std::string& text) { put(std::vector<char>(text.begin(), text.end())); }
+  const std::vector<char>& bytes() const { return bytes_; }
+
+ private:
+  void put_bytes(const void* data, size_t count) {
+    const char* first = static_cast<const char*>(data);
+    bytes_.insert(bytes_.end(), first, first + count);
+  }
+  std::vector<char> bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(const std::vector<char>& bytes) : bytes_(bytes) {}
+  template <typename T>
+  bool get(std::vector<T>& values) {
+    uint64_t count = 0;
+    if (bytes_.size() - at_ < sizeof(count)) return false;
+    std::memcpy(&count, bytes_.data() + at_, sizeof(count));
+    at_ += sizeof(count);
+    if ((bytes_.size() - at_) / sizeof(T) < count) return false;
+    values.resize(count);
+    if (count > 0) std::memcpy(values.data(), bytes_.data() + at_, count * sizeof(T));
+    at_ += count * sizeof(T);
+    return true;
+  }
+  bool get(std::string& text) {
+    std::vector<char> values;
+    if (!get(values)) return false;
+    text.assign(values.begin(), values.end());
+    return true;
+  }
+  bool at_end() const { return at_ == bytes_.size(); }
+
+ private:
+  const std::vector<char>& bytes_;
+  size_t at_ = 0;
+};
+
+std::string join_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += name + '\0';
+  return text;
+}
+
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (size_t at = 0; at < text.size(); at += names.back().size() + 1) {
+    names.emplace_back(text.c_str() + at);
+  }
+  return names;
+}
+
+std::string key_of(const FolderQuery& query) {
+  std::error_code ignored;
+  const fs::path root = fs::canonical(query.root, ignored);
+  return root.string() + '\0' + join_names(query.parts) + '\0' + join_names(query.class_parts);
+}
+
+bool is_unchanged(const FolderQuery& query, const std::vector<std::string>& paths,
+                  const std::vector<uint64_t>& inodes, const std::vector<int64_t>& times) {
+  if (inodes.size() != paths.size() || times.size() != 2 * paths.size()) return false;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    struct stat status;
+    if (stat((query.root + "/" + paths[i]).c_str(), &status) != 0) return false;
+    const FolderStamp expected{paths[i], inodes[i], times[2 * i], times[2 * i + 1]};
+    if (stamp_of(paths[i], status) != expected) return false;
+  }
+  return true;
+}
+
+bool read_payload(const std::string& path, std::vector<char>& payload) {
+  std::ifstream file(path, std::ios::binary);
+  Header header;
+  const Header expected;
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) return false;
+  if (std::memcmp(header.magic, expected.magic, sizeof(header.magic)) != 0 ||
+      header.version != expected.version || header.byte_order != expected.byte_order) {
+    return false;
+  }
+  std::error_code error;
+  if (fs::file_size(path, error) != sizeof(header) + header.payload_bytes || error) return false;
+  payload.resize(header.payload_bytes);
+  if (!file.read(payload.data(), static_cast<std::streamsize>(payload.size()))) return false;
+  return XXH3_64bits(payload.data(), payload.size()) == header.checksum;
+}
+
+// Writes to `descriptor` until all is on the disk.
+bool write_all(int descriptor, const void* data, size_t bytes) {
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = write(descriptor, next, bytes);
+    if (written <= 0) return false;
+    next += written;
+    bytes -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
+bool write_atomically(const std::string& path, const Header& header,
+                      const std::vector<char>& payload) {
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  std::string temporary = path + ".XXXXXX";
+  const int descriptor = mkstemp(temporary.data());
+  if (descriptor < 0) return false;
+  bool ok = write_all(descriptor, &header, sizeof(header)) &&
+            write_all(descriptor, payload.data(), payload.size()) && fsync(descriptor) == 0;
+  ok = close(descriptor) == 0 && ok;
+  ok = ok && rename(temporary.c_str(), path.c_str()) == 0;
+  if (!ok) unlink(temporary.c_str());
+  return ok;
+}
+
+}  // namespace
+
+std::string default_index_cache_dir() {
+  // Only an absolute path counts, says the XDG specification.
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && cache[0] == '/') return std::string(cache) + "/stoker";
+  const char* home = std::getenv("HOME");
+  return home && home[0] == '/' ? std::string(home) + "/.cache/stoker" : "";
+}
+
+std::string index_cache_path(const std::string& cache_dir, const FolderQuery& query) {
+  const std::string key = key_of(query);
+  char name[40];
+  std::snprintf(name, sizeof(name), "index-%016llx.bin",
+                static_cast<unsigned long long>(XXH3_64bits(key.data(), key.size())));
+  return cache_dir + "/" + name;
+}
+
+bool load_index(const std::string& cache_path, const FolderQuery& query, FolderIndex& index) {
+  std::vector<char> payload;
+  if (!read_payload(cache_path, payload)) return false;
+  Reader reader(payload);
+  std::string key, stamp_paths, class_names;
+  std::vector<uint64_t> inodes;
+  std::vector<int64_t> times;
+  FolderIndex loaded;
+  const bool read = reader.get(key) && reader.get(stamp_paths) && reader.get(inodes) &&
+                    reader.get(times) && reader.get(class_names) && reader.get(loaded.text) &&
+                    reader.get(loaded.folders) && reader.get(loaded.names) && reader.at_end();
+  if (!read || key != key_of(query)) return false;
+  if (!is_unchanged(query, split_names(stamp_paths), inodes, times)) return false;
+  loaded.class_names = split_names(class_names);
+  index = std::move(loaded);
+  return true;
+}
+
+bool save_index(const std::string& cache_path, const FolderQuery& query,
+                const ScannedFolder& scanned) {
+  std::vector<std::string> paths;
+  std::vector<uint64_t> inodes;
+  std::vector<int64_t> times;
+  for (const FolderStamp& stamp : scanned.stamps) {
+    if (stamp.changed_ns > scanned.started_ns - kSettleNs) return false;
+    paths.push_back(stamp.path);
+    inodes.push_back(stamp.inode);
+    times.insert(times.end(), {stamp.modified_ns, stamp.changed_ns});
+  }
+  Writer writer;
+  writer.put(key_of(query));
+  writer.put(join_names(paths));
+  writer.put(inodes);
+  writer.put(times);
+  writer.put(join_names(scanned.index.class_names));
+  writer.put(scanned.index.text);
+  writer.put(scanned.index.folders);
+  writer.put(scanned.index.names);
+  Header header;
+  header.payload_bytes = writer.bytes().size();
+  header.checksum = XXH3_64bits(writer.bytes().data(), writer.bytes().size());
+  return write_atomically(cache_path, header, writer.bytes());
+}
+
+}  // namespace stoker

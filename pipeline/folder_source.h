@@ -1,0 +1,39 @@
+// An image folder: root/<class>/**/<file>, as torchvision's ImageFolder. Classes are the folders,
+// sorted byte by byte; the samples are sorted by class, then by their folder's path, then by file
+// name: the same list in the same order as torchvision makes of it.
+//
+// Files: .jpg .jpeg .png .bmp .webp .tif .tiff, in any case. Names that begin with a dot are
+// skipped (files and folders). Symbolic links are followed; a link to a folder that it lies in is
+// not entered again. A class folder without images stays a class, so that labels are the same for
+// every split. A link that leads nowhere is listed, and is a bad sample when it is read.
+//
+// The list is kept as one block of text and offsets (about 30 bytes a file) and cached on disk;
+// see folder_index.h. name() escapes a backslash, control characters and bytes that are not UTF-8
+// as \xNN.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/folder_index.h"
+#include "pipeline/source.h"
+
+namespace stoker {
+
+struct FolderOptions {
+  // train: the folder "train"; test: "test", "val" or "validation" (the first of them); all: both.
+  // If there are none of these, the classes lie in the root itself: that is train and all, and
+  // test only if the root itself is called test, val or validation.
+  Split split = Split::all;
+  std::string cache_dir = default_index_cache_dir();  // "" = no cache
+  // Shorter lists are made anew: that takes milliseconds.
+  int64_t min_files_to_cache = 10'000;
+};
+
+// Throws std::runtime_error with the path: no such folder, no class folders (and what is there),
+// no images, or a folder that cannot be read.
+std::unique_ptr<Source> make_folder_source(const std::string& path,
+                                           const FolderOptions& options = {});
+
+}  // namespace stoker

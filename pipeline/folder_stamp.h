@@ -1,0 +1,20 @@
+// A folder's state in the file system, from the stat that was taken of it. Private to the index.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <string>
+
+#include "pipeline/folder_index.h"
+
+namespace stoker {
+
+inline FolderStamp stamp_of(const std::string& path, const struct stat& status) {
+  const auto nanoseconds = [](const timespec& time) {
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  return {path, static_cast<uint64_t>(status.st_ino), nanoseconds(status.st_mtim),
+          nanoseconds(status.st_ctim)};
+}
+
+}  // namespace stoker

@@ -1,0 +1,100 @@
+#include "pipeline/synthetic_source.h"
+
+#include <cmath>
+#include <cstddef>
+#include <numbers>
+#include <stdexcept>
+#include <string>
+
+#include "pipeline/random_key.h"
+
+namespace stoker {
+namespace {
+
+constexpr size_t kNoisePeriod = 1 << 16;  // starting points of a sample's noise
+
+class SyntheticSource final : public Source {
+ public:
+  SyntheticSource(int64_t samples, Size size, int classes, uint64_t seed)
+      : samples_(samples), size_(size), classes_(classes), seed_(seed) {
+    for (int c = 0; c < classes; ++c) class_names_.push_back("class" + std::to_string(c));
+    make_patterns();
+    noise_.resize(kNoisePeriod + image_bytes());
+    for (size_t i = 0; i < noise_.size(); ++i) {
+      const RandomKey key(seed_, 0, static_cast<int64_t>(i / 8));
+      noise_[i] = static_cast<uint8_t>((key.bits(0) >> (i % 8 * 8)) & 63);
+    }
+  }
+
+  int64_t size() const override { return samples_; }
+  int label(SampleId id) const override { return static_cast<int>(id % classes_); }
+  std::string name(SampleId id) const override { return "synthetic:" + std::to_string(id); }
+  const std::string& root() const override { return root_; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  SampleEncoding encoding() const override { return SampleEncoding::raw_rgb; }
+  Size raw_size() const override { return size_; }
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override {
+    if (buffer.size() < image_bytes()) buffer.resize(image_bytes());
+    const uint64_t bits = RandomKey(seed_, 1, id).bits(0);
+    const uint8_t* pattern = patterns_.data() + static_cast<size_t>(label(id)) * image_bytes();
+    const uint8_t* noise = noise_.data() + bits % kNoisePeriod;
+    const auto shade = static_cast<uint8_t>((bits >> 32) % 32);
+    for (size_t i = 0; i < image_bytes(); ++i) {  // at most 160 + 63 + 31: never wraps
+      buffer[i] = static_cast<uint8_t>(pattern[i] + noise[i] + shade);
+    }
+    bytes = {buffer.data(), image_bytes()};
+    return {};
+  }
+  uint64_t fingerprint() const override {
+    return RandomKey(seed_, samples_, classes_).bits(static_cast<uint32_t>(size_.width)) +
+           static_cast<uint64_t>(size_.height);
+  }
+
+ private:
+  size_t image_bytes() const {
+    return size_t{3} * static_cast<size_t>(size_.width) * static_cast<size_t>(size_.height);
+  }
+
+  // A plane wave per class and channel: its direction, length and phase are the class.
+  void make_patterns() {
+    for (int c = 0; c < classes_; ++c) {
+      const RandomKey key(seed_, 2, c);
+      for (int y = 0; y < size_.height; ++y) {
+        for (int x = 0; x < size_.width; ++x) {
+          for (uint32_t channel = 0; channel < 3; ++channel) {
+            const double across = key.uniform(3 * channel, -2, 2) * x / size_.width;
+            const double down = key.uniform(3 * channel + 1, -2, 2) * y / size_.height;
+            const double phase = across + down + key.uniform(3 * channel + 2);
+            const double wave = 80 + 80 * std::sin(2 * std::numbers::pi * phase);
+            patterns_.push_back(static_cast<uint8_t>(wave));
+          }
+        }
+      }
+    }
+  }
+
+  const std::string root_;
+  const int64_t samples_;
+  const Size size_;
+  const int classes_;
+  const uint64_t seed_;
+  std::vector<std::string> class_names_;
+  std::vector<uint8_t> patterns_;  // (classes, height, width, 3) u8, 0..160
+  std::vector<uint8_t> noise_;     // kNoisePeriod + one image, 0..63
+};
+
+}  // namespace
+
+std::unique_ptr<Source> make_synthetic_source(int64_t samples, Size size, int classes,
+                                              uint64_t seed) {
+  if (samples < 1 || size.width < 1 || size.height < 1 || classes < 1) {
+    throw std::invalid_argument(
+        "make_synthetic_source: samples = " + std::to_string(samples) +
+        ", size = " + std::to_string(size.width) + " x " + std::to_string(size.height) +
+        ", classes = " + std::to_string(classes) + ": each must be at least 1");
+  }
+  return std::make_unique<SyntheticSource>(samples, size, classes, seed);
+}
+
+}  // namespace stoker

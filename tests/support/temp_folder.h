@@ -1,0 +1,27 @@
+// A fresh folder for one test, removed with everything in it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace stoker {
+
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  // Makes the folders on the way; `name` is relative. Returns the full path.
+  std::string write(const std::string& name, std::string_view content = "x") const;
+  std::string make_folder(const std::string& name) const;
+  void link(const std::string& target, const std::string& name) const;  // symbolic
+
+ private:
+  std::string path_;
+};
+
+}  // namespace stoker
