@@ -1,0 +1,253 @@
+#include "pipeline/feed_graph.h"
+
+#include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "pipeline/read_ahead.h"
+
+namespace stoker {
+namespace {
+
+namespace flow = oneapi::tbb::flow;
+
+// A worker's place in the arena. `gate` is an empty graph: waiting for it is how a thread executes
+// the arena's tasks, and releasing it is how the thread gets out.
+struct Seat {
+  Seat(const RowFiller& filler) : worker(filler.augment(), filler.decode()) {}
+  RowWorker worker;
+  std::unique_ptr<flow::graph> gate;
+  bool seated = false;  // guarded by Seats::mutex_
+};
+
+thread_local Seat* my_seat = nullptr;
+
+// The worker threads. Keeps min(tasks, workers) of them in the arena, the others asleep.
+class Seats {
+ public:
+  Seats(oneapi::tbb::task_arena& arena, const RowFiller& filler, int workers) {
+    for (int i = 0; i < workers; ++i) {
+      Seat& seat = *seats_.emplace_back(std::make_unique<Seat>(filler));
+      arena.execute([&] { seat.gate = std::make_unique<flow::graph>(); });
+    }
+    for (auto& seat : seats_) threads_.emplace_back([this, &seat] { serve(*seat); });
+  }
+  ~Seats() {  // REQUIRES: no task is left
+    {
+      std::lock_guard lock(mutex_);
+      closed_ = true;
+      for (auto& seat : seats_) leave(*seat);
+    }
+    work_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void task_comes() { tasks_.fetch_add(1); }  // before the task is put
+  void task_is_there() {                      // after it was put
+    if (!seat_is_wanted()) return;
+    { std::lock_guard lock(mutex_); }  // a thread is either before its check or asleep
+    work_.notify_one();
+  }
+  // By the thread that did it. The one that finds fewer tasks than threads leaves the arena.
+  void task_done() {
+    if (tasks_.fetch_sub(1) - 1 >= seated_.load()) return;
+    if (my_seat == nullptr) return;  // the thread that destroys the graph helps
+    std::lock_guard lock(mutex_);
+    if (tasks_.load() < seated_.load()) leave(*my_seat);
+  }
+
+ private:
+  void leave(Seat& seat) {  // REQUIRES: mutex_ held
+    if (!seat.seated) return;
+    seat.seated = false;
+    seated_.fetch_sub(1);
+    seat.gate->release_wait();
+  }
+  bool seat_is_wanted() const {
+    return seated_.load() < std::min<int64_t>(tasks_.load(), static_cast<int64_t>(seats_.size()));
+  }
+  void serve(Seat& seat) {
+    my_seat = &seat;
+    for (;;) {
+      {
+        std::unique_lock lock(mutex_);
+        work_.wait(lock, [this] { return closed_ || seat_is_wanted(); });
+        if (closed_) return;
+        seated_.fetch_add(1);
+        seat.seated = true;
+        seat.gate->reserve_wait();
+      }
+      seat.gate->wait_for_all();
+    }
+  }
+
+  std::vector<std::unique_ptr<Seat>> seats_;
+  std::atomic<int64_t> tasks_{0};   // put or coming, not done
+  std::atomic<int64_t> seated_{0};  // changed under mutex_
+  std::mutex mutex_;
+  std::condition_variable work_;
+  bool closed_ = false;  // guarded by mutex_
+  std::vector<std::thread> threads_;
+};
+
+// Tiny rows travel together: raw ones cost 0.2-0.5 us each, tiny files some 10 us; a message up to
+// 0.8 us. But a step's rows, and those of the steps under way, must suffice for all workers.
+int choose_rows_per_ticket(const RowFiller& filler, int rows, int64_t rows_under_way, int workers) {
+  const bool files = filler.source().encoding() == SampleEncoding::image_file;
+  const int64_t bytes = files ? 32 << 10 : 1 << 20;
+  const int64_t by_size =
+      std::clamp<int64_t>(bytes / static_cast<int64_t>(filler.row_bytes()), 1, files ? 16 : 256);
+  const int64_t by_workers = std::max<int64_t>(1, rows_under_way / (2 * workers));
+  return static_cast<int>(std::min<int64_t>({by_size, by_workers, rows}));
+}
+
+}  // namespace
+
+struct FeedGraph::Impl {
+  // A slab being filled. Written by the driver before the first ticket goes out.
+  struct Filling {
+    Slab* slab = nullptr;
+    std::atomic<int> rows_left{0};
+  };
+
+  RowFiller& filler;
+  const std::vector<PinnedRing*> rings;
+  const FeedGraphOptions options;
+  const int depth;
+  const int rows;  // per slab
+  const int rows_per_ticket;
+  std::vector<std::vector<Filling>> filling;  // [device][step % depth]
+  std::atomic<bool> stopping{false};
+  std::unique_ptr<ReadAhead> read_ahead;  // null: the workers read
+  oneapi::tbb::task_arena arena;
+  std::unique_ptr<flow::graph> graph;
+  std::unique_ptr<flow::function_node<FillTicket>> fill_node;
+  std::unique_ptr<Seats> seats;
+  std::vector<std::thread> io_threads;
+  std::thread driver;
+
+  Impl(RowFiller& filler_in, std::vector<PinnedRing*> rings_in, const FeedGraphOptions& options_in)
+      : filler(filler_in),
+        rings(std::move(rings_in)),
+        options(options_in),
+        depth(rings[0]->capacity()),
+        rows(rings[0]->layout().shape().rows),
+        rows_per_ticket(choose_rows_per_ticket(
+            filler, rows, int64_t{rows} * depth * static_cast<int64_t>(rings.size()),
+            options.workers)),
+        // Every thread that may execute tasks is ours: the workers, and whoever destroys the graph.
+        arena(options.workers + 1, options.workers + 1) {
+    for (size_t d = 0; d < rings.size(); ++d) filling.emplace_back(depth);
+    if (options.io_threads > 0) {
+      const size_t tickets = (rows + rows_per_ticket - 1) / rows_per_ticket;
+      read_ahead = std::make_unique<ReadAhead>(filler, 2 * options.workers + options.io_threads,
+                                               rows_per_ticket, tickets * depth * rings.size());
+    }
+    arena.execute([this] { graph = std::make_unique<flow::graph>(); });
+    fill_node = std::make_unique<flow::function_node<FillTicket>>(
+        *graph, flow::unlimited, [this](const FillTicket& ticket) noexcept { fill(ticket); });
+    seats = std::make_unique<Seats>(arena, filler, options.workers);
+    for (int i = 0; i < options.io_threads; ++i) io_threads.emplace_back([this] { read_files(); });
+    driver = std::thread([this] { drive(); });
+  }
+
+  ~Impl() {
+    stop(nullptr);
+    driver.join();
+    if (read_ahead) read_ahead->close();
+    for (std::thread& thread : io_threads) thread.join();
+    graph->wait_for_all();
+    seats.reset();
+  }
+
+  Filling& filling_of(const FillTicket& ticket) {
+    return filling[ticket.device][ticket.step % depth];
+  }
+
+  // The driver: one slab per device and step, as soon as the ring has room.
+  void drive() {
+    for (Step step = options.first_step; step < options.end_step; ++step) {
+      for (size_t device = 0; device < rings.size(); ++device) {
+        if (!rings[device]->wait_free(step)) return;
+        send(step, static_cast<int>(device));
+      }
+    }
+  }
+
+  void send(Step step, int device) {
+    Filling& slab = filling[device][step % depth];
+    slab.slab = &rings[device]->begin(step);
+    slab.rows_left.store(rows, std::memory_order_relaxed);
+    for (int row = 0; row < rows; row += rows_per_ticket) {
+      const FillTicket ticket{step, device, row, std::min(rows_per_ticket, rows - row), -1};
+      read_ahead ? read_ahead->submit(ticket) : put(ticket);
+    }
+  }
+
+  void read_files() {
+    FillTicket ticket;
+    while (read_ahead->next(ticket)) {
+      try {
+        if (ticket.unit >= 0) read_ahead->read(ticket, *filling_of(ticket).slab);
+      } catch (...) {
+        stop(std::current_exception());
+      }
+      put(ticket);
+    }
+  }
+
+  void put(const FillTicket& ticket) {
+    seats->task_comes();
+    fill_node->try_put(ticket);
+    seats->task_is_there();
+  }
+
+  void fill(const FillTicket& ticket) noexcept {
+    Filling& slab = filling_of(ticket);
+    const BatchPlace place = filler.place(ticket.step, ticket.device);
+    if (!stopping.load(std::memory_order_relaxed)) {
+      try {
+        if (ticket.unit >= 0) {
+          filler.fill(my_seat->worker, *slab.slab, place, ticket.first_row,
+                      read_ahead->samples(ticket));
+        } else {
+          filler.fill(my_seat->worker, *slab.slab, place, ticket.first_row, ticket.rows);
+        }
+      } catch (...) {
+        stop(std::current_exception());
+      }
+    }
+    if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
+    if (slab.rows_left.fetch_sub(ticket.rows, std::memory_order_acq_rel) == ticket.rows) {
+      if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
+      rings[ticket.device]->commit(ticket.step);
+    }
+    seats->task_done();
+  }
+
+  void stop(std::exception_ptr error) noexcept {
+    // The rings first: a slab left out must never be taken for a filled one.
+    for (PinnedRing* ring : rings) ring->stop(error);
+    stopping.store(true);
+    if (read_ahead) read_ahead->abandon();
+  }
+};
+
+FeedGraph::FeedGraph(RowFiller& filler, std::vector<PinnedRing*> rings,
+                     const FeedGraphOptions& options)
+    : impl_(std::make_unique<Impl>(filler, std::move(rings), options)) {}
+FeedGraph::~FeedGraph() = default;
+void FeedGraph::stop(std::exception_ptr error) noexcept { impl_->stop(std::move(error)); }
+int FeedGraph::rows_per_ticket() const { return impl_->rows_per_ticket; }
+int64_t FeedGraph::read_ahead_bytes() const {
+  if (!impl_->read_ahead) return 0;
+  return int64_t{2 * impl_->options.workers + impl_->options.io_threads} * impl_->rows_per_ticket *
+         static_cast<int64_t>(ReadAhead::kKeptFileBytes);
+}
+
+}  // namespace stoker

@@ -1,0 +1,26 @@
+#include "pipeline/inline_feed.h"
+
+namespace stoker {
+
+InlineFeed::InlineFeed(RowFiller& filler, std::vector<PinnedRing*> rings)
+    : filler_(filler), rings_(std::move(rings)) {
+  for (size_t i = 0; i < rings_.size(); ++i) {
+    workers_.push_back(std::make_unique<RowWorker>(filler.augment(), filler.decode()));
+  }
+}
+
+void InlineFeed::fill(Step step, int device) {
+  PinnedRing& ring = *rings_[device];
+  if (!ring.wait_free(step)) return;
+  Slab& slab = ring.begin(step);
+  const BatchPlace place = filler_.place(step, device);
+  try {
+    filler_.fill(*workers_[device], slab, place, 0, ring.layout().shape().rows);
+    filler_.finish(slab, place);
+  } catch (...) {
+    for (PinnedRing* each : rings_) each->stop(std::current_exception());
+  }
+  ring.commit(step);
+}
+
+}  // namespace stoker

@@ -1,0 +1,230 @@
+#include "pipeline/loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "pipeline/digest.h"
+#include "pipeline/feed_graph.h"
+#include "pipeline/inline_feed.h"
+#include "pipeline/loader_options.h"
+#include "pipeline/quarantine.h"
+#include "pipeline/row_filler.h"
+#include "staging/pinned_ring.h"
+
+namespace stoker {
+namespace {
+
+int count_workers(int workers) {
+  if (workers >= 0) return workers;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+Step end_of(double epochs, int64_t steps_per_epoch) {
+  // A fraction below a millionth of a step is the rounding of `epochs`, not a wish.
+  const double steps = std::ceil(epochs * static_cast<double>(steps_per_epoch) - 1e-6);
+  if (epochs < 0 || steps > 9e18) return std::numeric_limits<Step>::max();
+  return static_cast<Step>(steps);
+}
+
+BatchLayout layout_of(const AugmentSpec& augment, const LoaderOptions& options) {
+  return BatchLayout({.rows = options.batch_size,
+                      .height = augment.output.height,
+                      .width = augment.output.width,
+                      .note_bytes_per_row = sizeof(RowNote)});
+}
+
+std::string hex(uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016" PRIx64, value);
+  return text;
+}
+
+uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
+                            const LoaderOptions& options) {
+  const DecodeOptions& decode = options.decode;
+  return text_digest("stoker pixels 1; source " + hex(source.fingerprint()) + "; samples " +
+                     std::to_string(source.size()) + "; augment " + augment.describe() + "; seed " +
+                     std::to_string(options.seed) + "; shuffle " + std::to_string(options.shuffle) +
+                     "; last batch " + std::to_string(static_cast<int>(options.last_batch)) +
+                     "; pixels " + std::to_string(static_cast<int>(decode.pixels)) + "; exif " +
+                     std::to_string(static_cast<int>(decode.exif)) + "; max_pixels " +
+                     std::to_string(decode.max_pixels));
+}
+
+}  // namespace
+
+struct Loader::Impl {
+  // Constant after construction.
+  const LoaderOptions options;
+  const std::vector<Device*> devices;
+  const int workers;
+  const BatchLayout layout;
+  const uint64_t fingerprint;
+  Quarantine quarantine;
+  RowFiller filler;
+  const int64_t steps_per_epoch;
+  const Step end_step;
+  std::vector<std::unique_ptr<PinnedRing>> rings;
+  std::vector<std::unique_ptr<Stager>> stagers;
+  std::optional<InlineFeed> inline_feed;
+  std::unique_ptr<FeedGraph> graph;  // last: it fills slabs until it is gone
+
+  std::vector<std::atomic<Step>> next_step;  // per device
+  std::atomic<bool> ended{false};            // stopped or failed
+  std::mutex mutex;
+  std::exception_ptr error;  // guarded by mutex
+
+  Impl(const Source& source, const AugmentSpec& augment, std::vector<Device*> devices_in,
+       const LoaderOptions& options_in)
+      : options(options_in),
+        devices(std::move(devices_in)),
+        workers(count_workers(options.workers)),
+        layout(layout_of(augment, options)),
+        fingerprint(pixels_fingerprint(source, augment, options)),
+        quarantine(source, options),
+        filler(source, augment, options, static_cast<int>(devices.size()), quarantine),
+        steps_per_epoch(filler.sampler().steps_per_epoch()),
+        end_step(end_of(options.epochs, steps_per_epoch)),
+        next_step(devices.size()) {
+    if (options.first_step < 0 || options.first_step > end_step) {
+      throw std::invalid_argument("LoaderOptions: first_step is " +
+                                  std::to_string(options.first_step) + ", must be 0 to " +
+                                  std::to_string(end_step) + ", the feed's end");
+    }
+    for (auto& step : next_step) step = options.first_step;
+    std::vector<PinnedRing*> each_ring;
+    for (Device* device : devices) {
+      rings.push_back(
+          std::make_unique<PinnedRing>(*device, layout, options.ring_depth, options.first_step));
+      stagers.push_back(std::make_unique<Stager>(*device, *rings.back(), options.slots,
+                                                 options.first_step, end_step));
+      each_ring.push_back(rings.back().get());
+    }
+    if (workers == 0) {
+      inline_feed.emplace(filler, each_ring);
+      return;
+    }
+    const bool files = source.encoding() == SampleEncoding::image_file;
+    graph =
+        std::make_unique<FeedGraph>(filler, each_ring,
+                                    FeedGraphOptions{.workers = workers,
+                                                     .io_threads = files ? options.io_threads : 0,
+                                                     .first_step = options.first_step,
+                                                     .end_step = end_step});
+  }
+
+  ~Impl() { stop(nullptr); }
+
+  void stop(std::exception_ptr reason) noexcept {
+    {
+      std::lock_guard lock(mutex);
+      if (!ended) error = reason;
+      ended = true;
+    }
+    for (auto& ring : rings) ring->stop(reason);
+    if (graph) graph->stop();
+  }
+
+  DeviceBatch next(int device, Stream& compute) {
+    if (device < 0 || device >= static_cast<int>(devices.size())) {
+      throw std::invalid_argument("Loader::next: device " + std::to_string(device) + " of " +
+                                  std::to_string(devices.size()));
+    }
+    if (ended) {
+      std::lock_guard lock(mutex);
+      if (error) std::rethrow_exception(error);
+      return {};
+    }
+    std::atomic<Step>& step = next_step[device];
+    if (inline_feed && step < end_step) inline_feed->fill(step, device);
+    DeviceBatch batch = stagers[device]->next(compute);
+    if (!batch) return batch;
+    try {
+      quarantine.hand_out(device, batch.header().step);
+    } catch (...) {
+      stop(std::current_exception());
+      throw;
+    }
+    ++step;
+    return batch;
+  }
+
+  // Of what a step number means: the pixels and their order, and which of them a step holds.
+  uint64_t resume_fingerprint() const {
+    return text_digest("stoker resume 1; " + hex(fingerprint) + "; global batch " +
+                       std::to_string(global_batch()) + "; epoch offset " +
+                       std::to_string(options.first_epoch_offset));
+  }
+  int64_t global_batch() const {
+    return int64_t{options.batch_size} * static_cast<int64_t>(devices.size()) * options.world;
+  }
+};
+
+Loader::Loader(const Source& source, const AugmentSpec& augment, std::vector<Device*> devices,
+               const LoaderOptions& options) {
+  validate(options, devices);
+  augment.validate();
+  impl_ = std::make_unique<Impl>(source, augment, std::move(devices), options);
+}
+
+Loader::~Loader() = default;
+
+DeviceBatch Loader::next(int device, Stream& compute) { return impl_->next(device, compute); }
+
+int64_t Loader::steps_per_epoch() const { return impl_->steps_per_epoch; }
+
+Step Loader::end_step() const { return impl_->end_step; }
+
+LoaderState Loader::state() const {
+  Step slowest = impl_->next_step[0];
+  for (const auto& step : impl_->next_step) slowest = std::min<Step>(slowest, step);
+  const BatchPlace place = impl_->filler.place(slowest, 0);
+  return {slowest, place.epoch, place.step_in_epoch, impl_->resume_fingerprint()};
+}
+
+Step Loader::resume_step(const LoaderState& state, const Loader& like) {
+  const uint64_t own = like.impl_->resume_fingerprint();
+  if (state.fingerprint != own) {
+    throw std::invalid_argument(
+        "cannot resume at step " + std::to_string(state.next_step) +
+        ": the state is of another configuration (fingerprint " + hex(state.fingerprint) +
+        ", this loader has " + hex(own) +
+        "); source, augmentation, seed, shuffle, last_batch, the pixel policies and the global "
+        "batch (here " +
+        std::to_string(like.impl_->global_batch()) + " rows) must be the same");
+  }
+  return state.next_step;
+}
+
+uint64_t Loader::fingerprint() const { return impl_->fingerprint; }
+
+MemoryPlan Loader::memory_plan() const {
+  MemoryPlan plan;
+  const auto devices = static_cast<int64_t>(impl_->devices.size());
+  plan.ring_bytes =
+      devices * impl_->options.ring_depth * static_cast<int64_t>(impl_->layout.slab_bytes());
+  for (const auto& stager : impl_->stagers) plan.slot_bytes += stager->device_bytes();
+  return plan;
+}
+
+LoaderStats Loader::stats() const {
+  LoaderStats stats;
+  stats.read = impl_->filler.read_stats().snapshot();
+  stats.decode = impl_->filler.decode_stats().snapshot();
+  for (const auto& ring : impl_->rings) stats.rings.push_back(ring->stats().snapshot());
+  for (const auto& stager : impl_->stagers) stats.staging.push_back(stager->stats().snapshot());
+  stats.bad_samples = impl_->quarantine.bad_samples();
+  return stats;
+}
+
+void Loader::stop() noexcept { impl_->stop(nullptr); }
+
+}  // namespace stoker

@@ -1,0 +1,111 @@
+#include "pipeline/quarantine.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace stoker {
+namespace {
+
+constexpr size_t kNamesInMessage = 5;
+// Devices of one loader are at most a few steps apart, so records of older epochs are never asked
+// for again, except with epochs of very few steps.
+constexpr int64_t kEpochsKept = 64;
+
+int64_t budget_of(const LoaderOptions& options, int64_t samples) {
+  if (options.on_bad_sample == OnBadSample::fail) return 0;
+  const double limit = options.max_bad >= 1 ? options.max_bad : options.max_bad * samples;
+  return static_cast<int64_t>(std::min(limit, 9e18));
+}
+
+}  // namespace
+
+Quarantine::Quarantine(const Source& source, const LoaderOptions& options)
+    : source_(source),
+      on_bad_sample_(options.on_bad_sample),
+      max_bad_(options.max_bad),
+      budget_(budget_of(options, source.size())),
+      path_(options.quarantine_file) {
+  if (path_.empty()) return;
+  file_.reset(std::fopen(path_.c_str(), "ae"));
+  if (!file_) {
+    throw std::runtime_error("cannot open the quarantine file " + path_ + ": " +
+                             std::strerror(errno));
+  }
+}
+
+void Quarantine::report(BadSample sample) {
+  std::lock_guard lock(mutex_);
+  pending_.push_back(std::move(sample));
+  pending_count_.fetch_add(1, std::memory_order_release);
+}
+
+void Quarantine::hand_out(int device, Step step) {
+  if (pending_count_.load(std::memory_order_acquire) == 0) return;
+  std::lock_guard lock(mutex_);
+  const auto of_this_batch = std::partition(
+      pending_.begin(), pending_.end(),
+      [&](const BadSample& bad) { return bad.device != device || bad.step != step; });
+  std::vector<BadSample> batch(std::make_move_iterator(of_this_batch),
+                               std::make_move_iterator(pending_.end()));
+  pending_.erase(of_this_batch, pending_.end());
+  pending_count_.fetch_sub(static_cast<int64_t>(batch.size()), std::memory_order_relaxed);
+  std::sort(batch.begin(), batch.end(),
+            [](const BadSample& a, const BadSample& b) { return a.row < b.row; });
+  for (const BadSample& bad : batch) record(bad);
+  if (!batch.empty() && file_ && std::fflush(file_.get()) != 0) {
+    throw std::runtime_error("cannot write the quarantine file " + path_ + ": " +
+                             std::strerror(errno));
+  }
+  for (const BadSample& bad : batch) {
+    const EpochRecord& epoch = epochs_[bad.epoch];
+    if (static_cast<int64_t>(epoch.ids.size()) > budget_) fail(bad, epoch);
+  }
+}
+
+void Quarantine::record(const BadSample& bad) {
+  EpochRecord& epoch = epochs_[bad.epoch];
+  if (!epoch.ids.insert(bad.id).second) return;  // `wrap` repeats samples within an epoch
+  while (epochs_.begin()->first < bad.epoch - kEpochsKept) epochs_.erase(epochs_.begin());
+  total_.fetch_add(1, std::memory_order_relaxed);
+  const std::string name = source_.name(bad.id);
+  if (epoch.first_names.size() < kNamesInMessage) {
+    epoch.first_names.push_back(name + " (" + bad.code +
+                                (bad.reason.empty() ? "" : ": " + bad.reason) + ")");
+  }
+  if (!file_) return;
+  const nlohmann::ordered_json line = {
+      {"name", name},       {"path", path_of(name)},     {"sample_id", bad.id},
+      {"epoch", bad.epoch}, {"step", bad.step},          {"row", bad.row},
+      {"code", bad.code},   {"offset", bad.byte_offset}, {"reason", bad.reason}};
+  // Names may hold bytes that are not UTF-8: replaced, because JSON cannot carry them.
+  const std::string text =
+      line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::fwrite(text.data(), 1, text.size(), file_.get());  // errors show in fflush
+}
+
+std::string Quarantine::path_of(const std::string& name) const {
+  return source_.root().empty() ? name : source_.root() + "/" + name;
+}
+
+void Quarantine::fail(const BadSample& last, const EpochRecord& epoch) const {
+  std::string text = "bad samples in epoch " + std::to_string(last.epoch) + ": " +
+                     std::to_string(epoch.ids.size()) + " by step " + std::to_string(last.step);
+  if (on_bad_sample_ == OnBadSample::fail) {
+    text += ", and the first one was to end the run";
+  } else {
+    text += ", the budget is " + std::to_string(budget_) + " of " + std::to_string(source_.size()) +
+            " (max_bad " + nlohmann::json(max_bad_).dump() + ")";
+  }
+  text += "; first: ";
+  for (size_t i = 0; i < epoch.first_names.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + epoch.first_names[i];
+  }
+  if (epoch.ids.size() > epoch.first_names.size()) text += ", ...";
+  text += path_.empty() ? "; no quarantine file was asked for" : "; all are listed in " + path_;
+  throw std::runtime_error(text);
+}
+
+}  // namespace stoker

@@ -1,0 +1,76 @@
+// Bad samples on their way to the user's attention: a JSONL file and a budget.
+//
+// Workers report what they met; the line is written, and the budget is charged, when the batch that
+// holds the row is handed out. So the list is in step order per device, names exactly the samples
+// that were delivered (nothing that was only read ahead), and a resumed run goes on without gap or
+// repetition. Each sample counts once per epoch. Owner: Loader. Threads: any.
+// Errors: the constructor and hand_out() throw std::runtime_error if the file cannot be written;
+// hand_out() throws when the budget is spent.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "pipeline/loader.h"
+#include "pipeline/source.h"
+
+namespace stoker {
+
+struct BadSample {
+  Step step = 0;
+  int64_t epoch = 0;
+  int device = 0;
+  int row = 0;
+  SampleId id = 0;
+  std::string code;          // DecodeCode's name, or "unreadable"
+  int64_t byte_offset = -1;  // in the file; -1 if unknown
+  std::string reason;
+};
+
+class Quarantine {
+ public:
+  // source must outlive it. Opens options.quarantine_file for appending.
+  Quarantine(const Source& source, const LoaderOptions& options);
+  Quarantine(const Quarantine&) = delete;
+  Quarantine& operator=(const Quarantine&) = delete;
+
+  void report(BadSample sample);
+  // The batch (device, step) goes to the user now.
+  void hand_out(int device, Step step);
+
+  int64_t bad_samples() const { return total_.load(std::memory_order_relaxed); }
+  int64_t budget() const { return budget_; }  // bad samples that an epoch may have
+
+ private:
+  struct EpochRecord {
+    std::unordered_set<SampleId> ids;
+    std::vector<std::string> first_names;  // for the message
+  };
+  struct CloseFile {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  void record(const BadSample& sample);  // REQUIRES: mutex_ held
+  std::string path_of(const std::string& name) const;
+  [[noreturn]] void fail(const BadSample& last, const EpochRecord& epoch) const;
+
+  const Source& source_;
+  const OnBadSample on_bad_sample_;
+  const double max_bad_;
+  const int64_t budget_;
+  const std::string path_;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+  std::atomic<int64_t> pending_count_{0};  // lets hand_out() pass without the lock
+  std::atomic<int64_t> total_{0};
+  std::mutex mutex_;
+  std::vector<BadSample> pending_;         // guarded by mutex_
+  std::map<int64_t, EpochRecord> epochs_;  // guarded by mutex_
+};
+
+}  // namespace stoker

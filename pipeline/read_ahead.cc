@@ -1,0 +1,92 @@
+#include "pipeline/read_ahead.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace stoker {
+
+ReadAhead::ReadAhead(RowFiller& filler, int units, int rows_per_unit, size_t tickets)
+    : filler_(filler), units_(units), queue_(tickets) {
+  for (Unit& unit : units_) {
+    unit.buffers.resize(rows_per_unit);
+    unit.samples.resize(rows_per_unit);
+  }
+  for (int unit = units - 1; unit >= 0; --unit) free_units_.push_back(unit);
+}
+
+void ReadAhead::submit(const FillTicket& ticket) {
+  {
+    std::lock_guard lock(mutex_);
+    if (queued_ == queue_.size()) {
+      std::fprintf(stderr, "stoker: more than %zu tickets wait to be read\n", queue_.size());
+      std::abort();
+    }
+    queue_[(queue_first_ + queued_++) % queue_.size()] = ticket;
+  }
+  changed_.notify_one();
+}
+
+bool ReadAhead::next(FillTicket& ticket) {
+  std::unique_lock lock(mutex_);
+  const auto can_go_on = [this] {
+    return queued_ > 0 ? abandoned_ || !free_units_.empty() : closed_;
+  };
+  while (!can_go_on()) {
+    const bool idle = queued_ == 0;
+    const int64_t start = steady_now_ns();
+    changed_.wait(lock);
+    const int64_t waited = steady_now_ns() - start;
+    idle ? filler_.read_stats().add_input_wait(waited)
+         : filler_.read_stats().add_output_wait(waited);
+  }
+  if (queued_ == 0) return false;
+  ticket = queue_[queue_first_];
+  queue_first_ = (queue_first_ + 1) % queue_.size();
+  --queued_;
+  ticket.unit = -1;
+  if (!abandoned_) {
+    ticket.unit = free_units_.back();
+    free_units_.pop_back();
+  }
+  return true;
+}
+
+void ReadAhead::read(const FillTicket& ticket, Slab& slab) {
+  const BatchPlace place = filler_.place(ticket.step, ticket.device);
+  filler_.plan(slab, place, ticket.first_row, ticket.rows);
+  Unit& unit = units_[ticket.unit];
+  for (int i = 0; i < ticket.rows; ++i) {
+    if (unit.buffers[i].capacity() > kKeptFileBytes) unit.buffers[i] = {};
+    filler_.read(slab, ticket.first_row + i, unit.buffers[i], unit.samples[i]);
+  }
+}
+
+std::span<const SampleBytes> ReadAhead::samples(const FillTicket& ticket) const {
+  return {units_[ticket.unit].samples.data(), static_cast<size_t>(ticket.rows)};
+}
+
+void ReadAhead::give_back(int unit) {
+  {
+    std::lock_guard lock(mutex_);
+    free_units_.push_back(unit);  // never grows: its capacity is the number of units
+  }
+  changed_.notify_one();
+}
+
+void ReadAhead::abandon() {
+  {
+    std::lock_guard lock(mutex_);
+    abandoned_ = true;
+  }
+  changed_.notify_all();
+}
+
+void ReadAhead::close() {
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace stoker

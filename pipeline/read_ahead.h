@@ -1,0 +1,67 @@
+// Files read ahead of the workers, into a fixed pool of buffers: what keeps a slow disk from
+// blocking a core. Tickets come in step order, are read by as many threads as call next(), and
+// wait, read, for a worker. The pool is the bound: a thread that finds no free unit waits for one.
+// Owner: FeedGraph. Threads: submit from one, next from the I/O threads, samples/give_back from the
+// worker that holds the ticket.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "pipeline/row_filler.h"
+#include "staging/pinned_ring.h"
+
+namespace stoker {
+
+// A run of rows to fill: the message of the flow graph, copied freely.
+struct FillTicket {
+  Step step = 0;
+  int32_t device = 0;
+  int32_t first_row = 0;
+  int32_t rows = 0;
+  int32_t unit = -1;  // of ReadAhead, holding the samples' bytes; -1: not read
+};
+
+class ReadAhead {
+ public:
+  // A file up to this size leaves its buffer in place for the next one; a larger one is given back.
+  static constexpr size_t kKeptFileBytes = size_t{1} << 20;
+
+  // At most `tickets` may be submitted and not yet returned by next().
+  ReadAhead(RowFiller& filler, int units, int rows_per_unit, size_t tickets);
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  void submit(const FillTicket& ticket);
+  // Blocks for a ticket and a unit for it; after abandon() for a ticket only, which has no unit.
+  // False after close(), when none is left.
+  bool next(FillTicket& ticket);
+  // Plans and reads the ticket's rows into its unit. REQUIRES: the ticket has one.
+  void read(const FillTicket& ticket, Slab& slab);
+  std::span<const SampleBytes> samples(const FillTicket& ticket) const;
+  void give_back(int unit);
+  void abandon();
+  void close();
+
+ private:
+  struct Unit {
+    std::vector<std::vector<uint8_t>> buffers;
+    std::vector<SampleBytes> samples;
+  };
+
+  RowFiller& filler_;
+  std::vector<Unit> units_;  // each is owned by whoever holds the ticket with its number
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<FillTicket> queue_;  // guarded by mutex_: a ring of fixed size
+  size_t queue_first_ = 0;         // guarded by mutex_
+  size_t queued_ = 0;              // guarded by mutex_
+  std::vector<int> free_units_;    // guarded by mutex_
+  bool abandoned_ = false;         // guarded by mutex_
+  bool closed_ = false;            // guarded by mutex_
+};
+
+}  // namespace stoker

@@ -1,0 +1,175 @@
+#include "pipeline/row_filler.h"
+
+#include <cstring>
+#include <new>
+
+#include "pipeline/digest.h"
+#include "pipeline/random_key.h"
+
+namespace stoker {
+namespace {
+
+// Draw numbers of the substitute's choice, far from those of augmentation: a row must not change
+// because another use of the same key was added.
+constexpr uint32_t kSubstituteDraw = 0x53554200;
+constexpr int kSubstituteTries = 8;
+constexpr uint8_t kMidGrey = 128;
+
+SamplerOptions sampler_options(const Source& source, const LoaderOptions& options, int devices) {
+  return {.samples = source.size(),
+          .rows = options.batch_size,
+          .replicas = options.world * devices,
+          .seed = options.seed,
+          .shuffle = options.shuffle,
+          .last_batch = options.last_batch};
+}
+
+RowNote* note_of(Slab& slab, int row) { return reinterpret_cast<RowNote*>(slab.notes) + row; }
+
+}  // namespace
+
+RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
+                     int devices, Quarantine& quarantine)
+    : source_(source),
+      augment_(augment),
+      decode_(options.decode),
+      seed_(options.seed),
+      digests_(options.digests),
+      first_replica_(options.rank * devices),
+      first_epoch_offset_(options.first_epoch_offset),
+      encoding_(source.encoding()),
+      raw_size_(source.raw_size()),
+      row_bytes_(size_t{3} * augment.output.width * augment.output.height),
+      sampler_(sampler_options(source, options, devices)),
+      quarantine_(quarantine) {}
+
+BatchPlace RowFiller::place(Step step, int device) const {
+  const int64_t steps = sampler_.steps_per_epoch();
+  return {step, step / steps + first_epoch_offset_, step % steps, device};
+}
+
+void RowFiller::plan(Slab& slab, const BatchPlace& place, int first, int count) const {
+  const int replica = first_replica_ + place.device;
+  for (int row = first; row < first + count; ++row) {
+    const SampledRow sampled = sampler_.row(place.epoch, place.step_in_epoch, replica, row);
+    slab.ids[row] = sampled.id;
+    slab.weights[row] = sampled.weight;
+  }
+}
+
+void RowFiller::read(const Slab& slab, int row, std::vector<uint8_t>& buffer, SampleBytes& out) {
+  const int64_t start = steady_now_ns();
+  out.bytes = {};
+  out.status = source_.read(slab.ids[row], buffer, out.bytes);
+  read_stats_.add_service(steady_now_ns() - start);
+  read_stats_.add_items(1);
+}
+
+void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int first,
+                     std::span<const SampleBytes> samples) {
+  const int64_t start = steady_now_ns();
+  for (size_t i = 0; i < samples.size(); ++i) {
+    fill_row(worker, slab, place, first + static_cast<int>(i), samples[i]);
+  }
+  decode_stats_.add_service(steady_now_ns() - start);
+  decode_stats_.add_items(static_cast<int64_t>(samples.size()));
+}
+
+void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count) {
+  plan(slab, place, first, count);
+  SampleBytes sample;
+  if (encoding_ == SampleEncoding::image_file) {
+    for (int row = first; row < first + count; ++row) {
+      read(slab, row, worker.file, sample);
+      fill(worker, slab, place, row, {&sample, 1});
+    }
+    return;
+  }
+  // Raw samples take less time than two looks at the clock: one measurement for the whole chunk.
+  const int64_t start = steady_now_ns();
+  for (int row = first; row < first + count; ++row) {
+    sample.bytes = {};
+    sample.status = source_.read(slab.ids[row], worker.file, sample.bytes);
+    fill_row(worker, slab, place, row, sample);
+  }
+  decode_stats_.add_service(steady_now_ns() - start);
+  decode_stats_.add_items(count);
+  read_stats_.add_items(count);
+}
+
+DecodeStatus RowFiller::augment_sample(RowWorker& worker, std::span<const uint8_t> bytes,
+                                       int64_t epoch, SampleId id, MutableImageView out,
+                                       RowNote& note) {
+  if (encoding_ == SampleEncoding::image_file) {
+    return worker.augmenter.file_row(bytes, seed_, epoch, id, out, note.source, note.draw);
+  }
+  note.source = raw_size_;
+  return worker.augmenter.raw_row(bytes, encoding_ == SampleEncoding::raw_planar, raw_size_, seed_,
+                                  epoch, id, out, note.draw);
+}
+
+void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
+                         const SampleBytes& sample) {
+  const SampleId id = slab.ids[row];
+  const int width = augment_.output.width;
+  MutableImageView out{slab.images + row_bytes_ * row, width, augment_.output.height,
+                       ptrdiff_t{3} * width};
+  RowNote& note = *new (note_of(slab, row)) RowNote();
+  note.pixels_of = id;
+  slab.labels[row] = source_.label(id);
+  DecodeStatus status;
+  if (sample.status.ok) status = augment_sample(worker, sample.bytes, place.epoch, id, out, note);
+  if (!sample.status.ok || !status.ok()) {
+    note.bad = true;
+    note.code = status.code;
+    // A padding row repeats a sample that has a row of its own in this epoch: reported there.
+    if (slab.weights[row] > 0) report(place, row, id, sample, status);
+    slab.weights[row] = 0;
+    substitute(worker, place.epoch, id, out, note);
+  }
+  if (digests_) note.digest = pixel_digest({out.data, row_bytes_});
+}
+
+void RowFiller::substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,
+                           RowNote& note) {
+  const RandomKey key(seed_, epoch, id);
+  std::vector<uint8_t> buffer;
+  for (uint32_t attempt = 0; attempt < kSubstituteTries; ++attempt) {
+    const SampleId other = key.below(kSubstituteDraw + attempt, source_.size());
+    if (other == id) continue;
+    std::span<const uint8_t> bytes;
+    if (!source_.read(other, buffer, bytes).ok) continue;
+    if (!augment_sample(worker, bytes, epoch, other, out, note).ok()) continue;
+    note.pixels_of = other;
+    return;
+  }
+  note.pixels_of = -1;
+  note.source = {};
+  note.draw = {};
+  std::memset(out.data, kMidGrey, row_bytes_);
+}
+
+void RowFiller::report(const BatchPlace& place, int row, SampleId id, const SampleBytes& sample,
+                       const DecodeStatus& status) {
+  const bool read = sample.status.ok;
+  quarantine_.report({.step = place.step,
+                      .epoch = place.epoch,
+                      .device = place.device,
+                      .row = row,
+                      .id = id,
+                      .code = read ? to_string(status.code) : "unreadable",
+                      .byte_offset = read ? status.byte_offset : -1,
+                      .reason = read ? status.message : sample.status.message});
+}
+
+void RowFiller::finish(Slab& slab, const BatchPlace& place) const {
+  int valid = 0;
+  for (int row = 0; row < sampler_.options().rows; ++row) valid += slab.weights[row] > 0;
+  *slab.header = {.step = place.step,
+                  .epoch = place.epoch,
+                  .step_in_epoch = place.step_in_epoch,
+                  .valid = valid,
+                  .ready_ns = steady_now_ns()};
+}
+
+}  // namespace stoker

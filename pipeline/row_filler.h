@@ -1,0 +1,100 @@
+// One row of a step, from its sample to its place in the slab: plan, read, augment, label, weight,
+// note and digest. The only code that knows what a row is; the graph, the inline mode and the I/O
+// threads call it. Owner: Loader, one. Threads: every method from any thread, each row by one
+// thread. Errors: a bad sample becomes a substitute with weight 0 and a line for the quarantine;
+// only the environment (no memory) throws.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/augment.h"
+#include "pipeline/loader.h"
+#include "pipeline/quarantine.h"
+#include "pipeline/sampler.h"
+#include "pipeline/source.h"
+#include "staging/pinned_ring.h"
+#include "staging/stage_stats.h"
+
+namespace stoker {
+
+// What one thread needs to fill rows; reused, keeps its scratch. Threads: one at a time.
+struct RowWorker {
+  RowWorker(const AugmentSpec& spec, const DecodeOptions& decode) : augmenter(spec, decode) {}
+  Augmenter augmenter;
+  std::vector<uint8_t> file;  // the bytes of the sample under way
+};
+
+// Which batch a slab is.
+struct BatchPlace {
+  Step step = 0;  // over all epochs
+  int64_t epoch = 0;
+  int64_t step_in_epoch = 0;
+  int device = 0;  // index into the Loader's devices
+};
+
+// A sample as it was read.
+struct SampleBytes {
+  ReadStatus status;
+  std::span<const uint8_t> bytes;
+};
+
+class RowFiller {
+ public:
+  // source and quarantine must outlive the filler. Throws what Sampler and AugmentSpec throw.
+  RowFiller(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
+            int devices, Quarantine& quarantine);
+  RowFiller(const RowFiller&) = delete;
+  RowFiller& operator=(const RowFiller&) = delete;
+
+  const Sampler& sampler() const { return sampler_; }
+  const Source& source() const { return source_; }
+  const AugmentSpec& augment() const { return augment_; }
+  const DecodeOptions& decode() const { return decode_; }
+  BatchPlace place(Step step, int device) const;
+  size_t row_bytes() const { return row_bytes_; }  // pixels of one row
+
+  // Writes the id and the weight of rows [first, first + count) into the slab.
+  void plan(Slab& slab, const BatchPlace& place, int first, int count) const;
+  // Reads the sample of one planned row. `out` points into `buffer` or into the source's memory.
+  void read(const Slab& slab, int row, std::vector<uint8_t>& buffer, SampleBytes& out);
+  // Fills planned rows; sample i of `samples` belongs to row first + i.
+  void fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int first,
+            std::span<const SampleBytes> samples);
+  // Plans, reads and fills rows in one go.
+  void fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
+  // After the last row, before the commit: fills the header.
+  void finish(Slab& slab, const BatchPlace& place) const;
+
+  StageStats& read_stats() { return read_stats_; }      // items: samples read
+  StageStats& decode_stats() { return decode_stats_; }  // items: rows filled
+
+ private:
+  void fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
+                const SampleBytes& sample);
+  void substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,
+                  RowNote& note);
+  DecodeStatus augment_sample(RowWorker& worker, std::span<const uint8_t> bytes, int64_t epoch,
+                              SampleId id, MutableImageView out, RowNote& note);
+  void report(const BatchPlace& place, int row, SampleId id, const SampleBytes& sample,
+              const DecodeStatus& status);
+
+  const Source& source_;
+  const AugmentSpec augment_;
+  const DecodeOptions decode_;
+  const uint64_t seed_;
+  const bool digests_;
+  const int first_replica_;  // replica number of this process's device 0
+  const int64_t first_epoch_offset_;
+  const SampleEncoding encoding_;
+  const Size raw_size_;
+  const size_t row_bytes_;
+  const Sampler sampler_;
+  Quarantine& quarantine_;
+  StageStats read_stats_;
+  StageStats decode_stats_;
+};
+
+}  // namespace stoker
