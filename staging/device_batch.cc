@@ -8,8 +8,8 @@ DeviceBatch::DeviceBatch(DeviceBatch&& other) noexcept
     : slot_(std::exchange(other.slot_, nullptr)) {}
 
 DeviceBatch& DeviceBatch::operator=(DeviceBatch&& other) noexcept {
-  DeviceBatch old(std::move(*this));
-  slot_ = std::exchange(other.slot_, nullptr);
+  DeviceBatch moved(std::move(other));  // takes the old lease with it, also when other is *this
+  std::swap(slot_, moved.slot_);
   return *this;
 }
 

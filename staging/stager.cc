@@ -160,7 +160,7 @@ DeviceBatch Stager::Impl::next_inline(Stream& compute) {
   {
     std::lock_guard lock(mutex);
     check_leases();
-    if (handed_out == end) return {};
+    if (handed_out == end || ring.stopped()) return {};
   }
   Slot& slot = slots.front();
   int64_t start_ns = steady_now_ns();

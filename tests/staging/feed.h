@@ -34,21 +34,30 @@ inline void fill(Slab& slab, const BatchLayout& layout, Step step) {
   slab.header->epoch = step / 10;
 }
 
-// "" when the batch holds exactly step's bytes, else what differs. Reads device memory: host
+// The device part of a batch: what compute work may hold on to when the lease is gone already.
+struct DeviceView {
+  explicit DeviceView(const DeviceBatch& batch)
+      : images(batch.images()), labels(batch.labels()), weights(batch.weights()) {}
+  const uint8_t* images;
+  const int32_t* labels;
+  const float* weights;
+};
+
+// "" when the view holds exactly step's bytes, else what differs. Reads device memory: host
 // devices only, and in the stream's order.
-inline std::string difference(const DeviceBatch& batch, const BatchLayout& layout, Step step) {
+inline std::string difference(const DeviceView& view, const BatchLayout& layout, Step step) {
   const BatchShape& shape = layout.shape();
   size_t rows = static_cast<size_t>(shape.rows);
   for (size_t i = 0; i < rows * layout.image_bytes(); ++i) {
-    if (batch.images()[i] != pixel_of(step, i)) {
+    if (view.images[i] != pixel_of(step, i)) {
       return "step " + std::to_string(step) + ": pixel byte " + std::to_string(i) + " is " +
-             std::to_string(batch.images()[i]);
+             std::to_string(view.images[i]);
     }
   }
   for (size_t row = 0; row < rows; ++row) {
     std::string where = "step " + std::to_string(step) + " row " + std::to_string(row);
-    if (batch.labels()[row] != step * 100 + static_cast<Step>(row)) return where + ": label";
-    if (batch.weights()[row] != static_cast<float>(step) + 0.5F) return where + ": weight";
+    if (view.labels[row] != step * 100 + static_cast<Step>(row)) return where + ": label";
+    if (view.weights[row] != static_cast<float>(step) + 0.5F) return where + ": weight";
   }
   return "";
 }

@@ -1,11 +1,23 @@
+// What a consumer sees of the Stager on a well-behaved device; early_reuse_test.cc has the nasty
+// one.
 #include "staging/stager.h"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
 #include "tests/staging/feed.h"
+#include "tests/support/fake_device.h"
 
 namespace stoker::testing {
 namespace {
+
+void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
 TEST(Stager, AnyNumberOfSlotsGivesTheSameBatches) {
   for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
@@ -18,15 +30,228 @@ TEST(Stager, AnyNumberOfSlotsGivesTheSameBatches) {
       for (Step step = 4; step < 34; ++step) {
         DeviceBatch batch = stager.next(*compute);
         ASSERT_TRUE(batch);
-        batch.synchronize();
-        EXPECT_EQ(difference(batch, ring.layout(), step), "");
+        EXPECT_EQ(batch.shape(), small_shape());
         EXPECT_EQ(host_difference(batch, ring.layout(), step), "");
+        batch.synchronize();
+        EXPECT_EQ(difference(DeviceView(batch), ring.layout(), step), "");
       }
       EXPECT_FALSE(stager.next(*compute));
-      EXPECT_FALSE(stager.next(*compute));
+      EXPECT_FALSE(stager.next(*compute)) << "the end is the end";
       EXPECT_EQ(stager.stats().snapshot().items, 30);
+      EXPECT_EQ(ring.stats().snapshot().items, 30);
     }
   }
+}
+
+TEST(Stager, DeviceMemoryIsAFormula) {
+  auto device = make_host_device();
+  BatchLayout layout(small_shape());
+  PinnedRing ring(*device, layout, 1);
+  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+    Stager stager(*device, ring, slots, 0, 0);
+    EXPECT_EQ(stager.device_bytes(),
+              static_cast<int64_t>(layout.device_bytes()) * std::max(slots, 1));
+  }
+}
+
+TEST(Stager, NonsenseIsRejected) {
+  auto device = make_host_device();
+  PinnedRing ring(*device, BatchLayout(small_shape()), 1);
+  EXPECT_THROW(Stager(*device, ring, -1, 0, 1), std::invalid_argument);
+  EXPECT_THROW(Stager(*device, ring, 4, 0, 1), std::invalid_argument);
+  EXPECT_THROW(Stager(*device, ring, 1, 5, 4), std::invalid_argument);
+  EXPECT_FALSE(ring.stopped());
+}
+
+TEST(Stager, AFeedWithoutSteps) {
+  auto device = make_host_device();
+  auto compute = device->make_stream();
+  for (int slots : {0, 2}) {
+    PinnedRing ring(*device, BatchLayout(small_shape()), 1, 3);
+    Stager stager(*device, ring, slots, 3, 3);
+    EXPECT_FALSE(stager.next(*compute));
+  }
+}
+
+static_assert(!std::is_copy_constructible_v<DeviceBatch>);
+static_assert(!std::is_copy_assignable_v<DeviceBatch>);
+static_assert(std::is_nothrow_move_constructible_v<DeviceBatch>);
+static_assert(std::is_nothrow_move_assignable_v<DeviceBatch>);
+
+TEST(DeviceBatch, MovesCarryTheLeaseAndAssignmentEndsTheOldOne) {
+  auto device = make_host_device();
+  auto compute = device->make_stream();
+  PinnedRing ring(*device, BatchLayout(small_shape()), 2);
+  Producer producer(ring, 0, 6);
+  Stager stager(*device, ring, 2, 0, 6);
+  DeviceBatch empty;
+  EXPECT_FALSE(empty);
+  DeviceBatch first = stager.next(*compute);
+  DeviceBatch moved = std::move(first);
+  EXPECT_FALSE(first);  // NOLINT: empty after a move is the contract
+  EXPECT_EQ(moved.header().step, 0);
+  // Two leases at most: each assignment must give the old one back, or the third would abort.
+  for (Step step = 1; step < 5; ++step) {
+    moved = stager.next(*compute);
+    EXPECT_EQ(moved.header().step, step);
+  }
+  DeviceBatch& alias = moved;
+  moved = std::move(alias);
+  ASSERT_TRUE(moved) << "assigned to itself";
+  EXPECT_EQ(moved.header().step, 4);
+  moved = DeviceBatch();
+  EXPECT_FALSE(moved);
+  std::vector<DeviceBatch> batches;
+  batches.push_back(stager.next(*compute));
+  EXPECT_EQ(batches.front().header().step, 5);
+}
+
+TEST(DeviceBatch, AllSlotsMayBeLeasedAndGivenBackInAnyOrder) {
+  auto device = make_host_device();
+  auto compute = device->make_stream();
+  BatchLayout layout(small_shape());
+  PinnedRing ring(*device, layout, 2);
+  Producer producer(ring, 0, 12);
+  Stager stager(*device, ring, 3, 0, 12);
+  for (Step step = 0; step < 12; step += 3) {
+    DeviceBatch a = stager.next(*compute);
+    DeviceBatch b = stager.next(*compute);
+    DeviceBatch c = stager.next(*compute);
+    c.synchronize();
+    EXPECT_EQ(difference(DeviceView(a), layout, step), "");
+    EXPECT_EQ(difference(DeviceView(b), layout, step + 1), "");
+    EXPECT_EQ(difference(DeviceView(c), layout, step + 2), "");
+    b = DeviceBatch();
+    a = DeviceBatch();
+  }
+}
+
+TEST(DeviceBatch, EachMayBeAskedForOnAnotherStream) {
+  for (int slots : {0, 1, 2}) {
+    auto device = make_host_device();
+    std::unique_ptr<Stream> streams[] = {device->make_stream(), device->make_stream()};
+    BatchLayout layout(small_shape());
+    PinnedRing ring(*device, layout, 2);
+    Producer producer(ring, 0, 40);
+    Stager stager(*device, ring, slots, 0, 40);
+    std::atomic<int> wrong{0};
+    for (Step step = 0; step < 40; ++step) {
+      Stream& compute = *streams[step % 2];
+      DeviceBatch batch = stager.next(compute);
+      compute.call([&, step, view = DeviceView(batch)] {
+        wrong += difference(view, layout, step) != "" ? 1 : 0;
+      });
+    }
+    for (auto& stream : streams) stream->synchronize();
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+TEST(StagerDeathTest, TooManyLeasesAbortWithAMessage) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto hold_all_and_ask = [](int slots) {
+    auto device = make_host_device();
+    auto compute = device->make_stream();
+    PinnedRing ring(*device, BatchLayout(small_shape()), 4);
+    Producer producer(ring, 0, 4);
+    Stager stager(*device, ring, slots, 0, 4);
+    std::vector<DeviceBatch> batches;
+    for (int i = 0; i <= std::max(slots, 1); ++i) batches.push_back(stager.next(*compute));
+  };
+  EXPECT_DEATH(hold_all_and_ask(0), "next\\(step 1\\): all 1 slots are leased");
+  EXPECT_DEATH(hold_all_and_ask(1), "next\\(step 1\\): all 1 slots are leased");
+  EXPECT_DEATH(hold_all_and_ask(2), "next\\(step 2\\): all 2 slots are leased");
+}
+
+TEST(StagerDeathTest, ALeaseThatOutlivesTheStagerAborts) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto keep_too_long = [] {
+    auto device = make_host_device();
+    auto compute = device->make_stream();
+    PinnedRing ring(*device, BatchLayout(small_shape()), 4);
+    Producer producer(ring, 0, 4);
+    DeviceBatch batch;
+    Stager stager(*device, ring, 2, 0, 4);
+    batch = stager.next(*compute);
+  };
+  EXPECT_DEATH(keep_too_long(), "1 DeviceBatch still alive");
+}
+
+TEST(Stager, TwoInOneProcess) {
+  std::vector<std::thread> consumers;
+  std::atomic<int> wrong{0};
+  for (int index = 0; index < 2; ++index) {
+    consumers.emplace_back([index, &wrong] {
+      auto device = make_host_device(index);
+      auto compute = device->make_stream();
+      Step first = index * 50;
+      PinnedRing ring(*device, BatchLayout(small_shape()), 2, first);
+      Producer producer(ring, first, first + 50);
+      Stager stager(*device, ring, 2, first, first + 50);
+      Step step = first;
+      while (DeviceBatch batch = stager.next(*compute)) {
+        batch.synchronize();
+        wrong += difference(DeviceView(batch), ring.layout(), step++) != "" ? 1 : 0;
+      }
+      wrong += step == first + 50 ? 0 : 1;
+    });
+  }
+  for (std::thread& consumer : consumers) consumer.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// Runs a feed with slow copies and slow compute; returns milliseconds per step.
+double milliseconds_per_step(int slots, int copy_ms, int compute_ms) {
+  constexpr Step kSteps = 12;
+  FakeDevice device({.max_delay_us = 0, .copy_us = copy_ms * 1000});
+  auto compute = device.make_stream();
+  PinnedRing ring(device, BatchLayout(small_shape()), 2);
+  Producer producer(ring, 0, kSteps);
+  Stager stager(device, ring, slots, 0, kSteps);
+  int64_t start_ns = steady_now_ns();
+  while (DeviceBatch batch = stager.next(*compute)) {
+    compute->call([compute_ms] { sleep_ms(compute_ms); });
+  }
+  compute->synchronize();
+  return static_cast<double>(steady_now_ns() - start_ns) * 1e-6 / static_cast<double>(kSteps);
+}
+
+TEST(Stager, CopiesOverlapComputeFromTwoSlotsOn) {
+  double inline_ms = milliseconds_per_step(0, 8, 8);
+  double one_ms = milliseconds_per_step(1, 8, 8);
+  double two_ms = milliseconds_per_step(2, 8, 8);
+  double three_ms = milliseconds_per_step(3, 8, 8);
+  RecordProperty("ms_per_step", std::to_string(inline_ms) + " " + std::to_string(one_ms) + " " +
+                                    std::to_string(two_ms) + " " + std::to_string(three_ms));
+  EXPECT_GE(inline_ms, 16);
+  EXPECT_GE(one_ms, 16 * 11.0 / 12) << "one slot cannot overlap, but for the last step";
+  EXPECT_GT(inline_ms / two_ms, 1.4);
+  EXPECT_GT(inline_ms / three_ms, 1.4);
+}
+
+TEST(Stager, StatsSayWhoWaitedForWhom) {
+  FakeDevice device({.max_delay_us = 0});
+  auto compute = device.make_stream();
+  PinnedRing ring(device, BatchLayout(small_shape()), 2);
+  Stager stager(device, ring, 2, 0, 8);
+  std::thread late([&] {
+    sleep_ms(10);
+    Producer producer(ring, 0, 8);
+  });
+  stager.next(*compute);
+  StageSnapshot starved = stager.stats().snapshot();
+  EXPECT_EQ(starved.items, 1);
+  EXPECT_GE(starved.input_wait_ns, 5'000'000);
+  for (Step step = 1; step < 8; ++step) {
+    DeviceBatch batch = stager.next(*compute);
+    sleep_ms(3);
+  }
+  late.join();
+  StageSnapshot sated = stager.stats().snapshot();
+  EXPECT_EQ(sated.items, 8);
+  EXPECT_GE(sated.output_wait_ns, 5'000'000) << "the slots were full while the consumer slept";
+  EXPECT_GE(sated.occupancy_sum, 4);
+  EXPECT_LE(sated.occupancy_sum, 16);
 }
 
 }  // namespace

@@ -1,0 +1,56 @@
+#include "staging/batch_layout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <climits>
+#include <stdexcept>
+
+namespace stoker {
+namespace {
+
+TEST(BatchLayout, PartsFollowEachOtherAlignedAndDoNotOverlap) {
+  for (int rows : {1, 3, 64, 257}) {
+    for (int notes : {0, 1, 100}) {
+      BatchLayout layout({.rows = rows, .height = 5, .width = 9, .note_bytes_per_row = notes});
+      size_t n = static_cast<size_t>(rows);
+      EXPECT_EQ(layout.image_bytes(), 5U * 9 * 3);
+      EXPECT_EQ(layout.images_offset(), 0U);
+      EXPECT_GE(layout.labels_offset(), n * layout.image_bytes());
+      EXPECT_GE(layout.weights_offset(), layout.labels_offset() + n * 4);
+      EXPECT_GE(layout.device_bytes(), layout.weights_offset() + n * 4);
+      EXPECT_GE(layout.ids_offset(), layout.device_bytes());
+      EXPECT_GE(layout.notes_offset(), layout.ids_offset() + n * 8);
+      EXPECT_GE(layout.header_offset(), layout.notes_offset() + n * static_cast<size_t>(notes));
+      EXPECT_GE(layout.slab_bytes(), layout.header_offset() + sizeof(BatchHeader));
+      for (size_t offset : {layout.labels_offset(), layout.weights_offset(), layout.device_bytes(),
+                            layout.ids_offset(), layout.notes_offset(), layout.header_offset(),
+                            layout.slab_bytes()}) {
+        EXPECT_EQ(offset % BatchLayout::kAlignment, 0U);
+      }
+      EXPECT_LE(layout.slab_bytes(), n * (135 + 4 + 4 + 8 + static_cast<size_t>(notes)) +
+                                         sizeof(BatchHeader) + 6 * BatchLayout::kAlignment);
+    }
+  }
+}
+
+void expect_rejected(const BatchShape& shape, const char* number) {
+  try {
+    BatchLayout layout(shape);
+    ADD_FAILURE() << "accepted, expected a complaint about " << number;
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(number));
+  }
+}
+
+TEST(BatchLayout, NonsenseIsRejectedWithTheNumbers) {
+  expect_rejected({.rows = 0, .height = 4, .width = 4}, "0 rows");
+  expect_rejected({.rows = 2, .height = -7, .width = 4}, "-7 x 4");
+  expect_rejected({.rows = 2, .height = 4, .width = 0}, "4 x 0");
+  expect_rejected({.rows = 2, .height = 4, .width = 4, .note_bytes_per_row = -1}, "-1 note");
+  expect_rejected({.rows = INT_MAX, .height = INT_MAX, .width = INT_MAX}, "1 TiB");
+  expect_rejected({.rows = 1 << 20, .height = 1024, .width = 1024}, "1 TiB");
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,113 @@
+// The fake device finds memory that is reused too early: slabs that are filled again while they
+// are copied, slots that are copied over while compute reads them, batches read before they are
+// there. These tests fail when one of the Stager's waits is removed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "staging/stager.h"
+#include "tests/staging/feed.h"
+#include "tests/support/fake_device.h"
+
+namespace stoker::testing {
+namespace {
+
+TEST(EarlyReuse, LateCopiesNeverMixBatches) {
+  for (uint64_t seed : {1, 2, 3}) {
+    for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+      for (int capacity : {1, 3}) {
+        SCOPED_TRACE("slots " + std::to_string(slots) + ", ring " + std::to_string(capacity));
+        constexpr Step kSteps = 25;
+        FakeDevice device({.seed = seed, .max_delay_us = 100});
+        BatchLayout layout(small_shape());
+        std::vector<std::string> wrong;  // written by compute's work only
+        {
+          auto compute = device.make_stream();
+          PinnedRing ring(device, layout, capacity);
+          Producer producer(ring, 0, kSteps);
+          Stager stager(device, ring, slots, 0, kSteps);
+          for (Step step = 0; step < kSteps; ++step) {
+            DeviceBatch batch = stager.next(*compute);
+            ASSERT_TRUE(batch);
+            // Slow work: the host is steps ahead, and the lease is long over when it reads.
+            compute->call([&, step, view = DeviceView(batch)] {
+              std::this_thread::sleep_for(std::chrono::microseconds(step % 3 * 150));
+              std::string found = difference(view, layout, step);
+              if (!found.empty()) wrong.push_back(found);
+            });
+            std::this_thread::sleep_for(std::chrono::microseconds(step % 5 * 50));
+            ASSERT_EQ(host_difference(batch, layout, step), "");
+          }
+          compute->synchronize();
+        }
+        EXPECT_EQ(device.copies(), kSteps);
+        EXPECT_EQ(device.bytes_written_after_free(), 0);
+        EXPECT_TRUE(wrong.empty())
+            << wrong.size() << " of " << kSteps << " batches, first " << wrong.front();
+      }
+    }
+  }
+}
+
+TEST(EarlyReuse, SynchronizeWaitsForALateCopy) {
+  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+    FakeDevice device({.max_delay_us = 300});
+    auto compute = device.make_stream();
+    PinnedRing ring(device, BatchLayout(small_shape()), 2);
+    Producer producer(ring, 0, 20);
+    Stager stager(device, ring, slots, 0, 20);
+    for (Step step = 0; step < 20; ++step) {
+      DeviceBatch batch = stager.next(*compute);
+      batch.synchronize();
+      ASSERT_EQ(difference(DeviceView(batch), ring.layout(), step), "");
+    }
+  }
+}
+
+// next() hands over by events: it must come back while the copy has not even begun.
+TEST(EarlyReuse, NextDoesNotWaitForTheCopy) {
+  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+    FakeDevice device({.max_delay_us = 0, .copy_us = 40'000});
+    auto compute = device.make_stream();
+    PinnedRing ring(device, BatchLayout(small_shape()), 2);
+    Producer producer(ring, 0, 1);
+    Stager stager(device, ring, slots, 0, 1);
+    DeviceBatch batch = stager.next(*compute);
+    EXPECT_EQ(device.copies(), 0);
+    EXPECT_EQ(host_difference(batch, ring.layout(), 0), "") << "the host part is there at once";
+    batch.synchronize();
+    EXPECT_EQ(device.copies(), 1);
+  }
+}
+
+TEST(FakeDevice, CopiesComeLateAndPoisonTheirTarget) {
+  FakeDevice device({.max_delay_us = 0, .copy_us = 20'000});
+  auto memory = device.allocate(8, MemoryKind::device);
+  EXPECT_EQ(memory->data()[5], std::byte{FakeDevice::kFresh});
+  auto stream = device.make_stream();
+  std::vector<unsigned char> source(8, 1);
+  stream->copy(memory->data(), source.data(), 8, CopyKind::host_to_device);
+  std::fill(source.begin(), source.end(), static_cast<unsigned char>(2));  // too early
+  stream->synchronize();
+  EXPECT_EQ(memory->data()[5], std::byte{2});
+}
+
+TEST(FakeDevice, FreedMemoryIsWatched) {
+  FakeDevice device;
+  auto memory = device.allocate(8, MemoryKind::device);
+  std::byte* data = memory->data();
+  memory.reset();
+  EXPECT_EQ(data[0], std::byte{FakeDevice::kFreed});
+  EXPECT_EQ(device.bytes_written_after_free(), 0);
+  data[3] = std::byte{0};
+  EXPECT_EQ(device.bytes_written_after_free(), 1);
+}
+
+}  // namespace
+}  // namespace stoker::testing

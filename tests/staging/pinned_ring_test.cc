@@ -1,0 +1,243 @@
+#include "staging/pinned_ring.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "tests/staging/feed.h"
+
+namespace stoker::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+class PinnedRingTest : public ::testing::Test {
+ protected:
+  void pass(PinnedRing& ring, Step step) {
+    ring.begin(step);
+    ring.commit(step);
+    ASSERT_NE(ring.take(step), nullptr);
+    ring.release(step);
+  }
+
+  std::unique_ptr<Device> device_ = make_host_device();
+  BatchLayout layout_{small_shape()};
+};
+
+template <typename Result>
+bool blocks(std::future<Result>& future) {
+  return future.wait_for(milliseconds(10)) == std::future_status::timeout;
+}
+
+TEST_F(PinnedRingTest, SlabsAreAddressedByStepAndLaidOutAsTheLayoutSays) {
+  PinnedRing ring(*device_, layout_, 3, 7);
+  EXPECT_EQ(ring.capacity(), 3);
+  EXPECT_EQ(ring.layout().shape(), small_shape());
+  std::vector<std::byte*> bases;
+  for (Step step = 7; step < 13; ++step) {
+    ASSERT_TRUE(ring.wait_free(step));
+    Slab& slab = ring.begin(step);
+    EXPECT_EQ(reinterpret_cast<std::byte*>(slab.images), slab.base);
+    EXPECT_EQ(reinterpret_cast<std::byte*>(slab.labels), slab.base + layout_.labels_offset());
+    EXPECT_EQ(reinterpret_cast<std::byte*>(slab.weights), slab.base + layout_.weights_offset());
+    EXPECT_EQ(reinterpret_cast<std::byte*>(slab.ids), slab.base + layout_.ids_offset());
+    EXPECT_EQ(slab.notes, slab.base + layout_.notes_offset());
+    EXPECT_EQ(reinterpret_cast<std::byte*>(slab.header), slab.base + layout_.header_offset());
+    EXPECT_EQ(slab.header->step, step);
+    EXPECT_EQ(slab.header->valid, 0) << "left over from an older step";
+    slab.header->valid = 2;
+    bases.push_back(slab.base);
+    int64_t before_ns = steady_now_ns();
+    ring.commit(step);
+    Slab* taken = ring.take(step);
+    ASSERT_NE(taken, nullptr);
+    EXPECT_EQ(taken->base, slab.base);
+    EXPECT_GE(taken->header->ready_ns, before_ns);
+    ring.release(step);
+  }
+  EXPECT_NE(bases[0], bases[1]);
+  EXPECT_NE(bases[1], bases[2]);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(bases[i], bases[i + 3]);
+}
+
+TEST_F(PinnedRingTest, StepsMayBeFilledInAnyOrderAndAreTakenInOrder) {
+  PinnedRing ring(*device_, layout_, 3);
+  for (Step step : {2, 0, 1}) {
+    ASSERT_TRUE(ring.wait_free(step));
+    ring.begin(step).header->epoch = step;
+  }
+  ring.commit(2);
+  auto taken = std::async(std::launch::async, [&] { return ring.take(0)->header->epoch; });
+  EXPECT_TRUE(blocks(taken));
+  ring.commit(0);
+  EXPECT_EQ(taken.get(), 0);
+  ring.commit(1);
+  for (Step step : {1, 2}) EXPECT_EQ(ring.take(step)->header->epoch, step);
+  for (Step step : {0, 1, 2}) ring.release(step);
+}
+
+TEST_F(PinnedRingTest, WaitFreeBlocksUntilTheSlabIsReleased) {
+  PinnedRing ring(*device_, layout_, 2);
+  for (Step step : {0, 1}) {
+    ring.begin(step);
+    ring.commit(step);
+  }
+  auto two = std::async(std::launch::async, [&] { return ring.wait_free(2); });
+  auto five = std::async(std::launch::async, [&] { return ring.wait_free(5); });
+  EXPECT_TRUE(blocks(two));
+  ring.take(0);
+  EXPECT_TRUE(blocks(two));
+  ring.release(0);
+  EXPECT_TRUE(two.get());
+  ring.take(1);
+  ring.release(1);
+  EXPECT_TRUE(blocks(five)) << "step 3 comes before 5";
+  pass(ring, 2);
+  pass(ring, 3);
+  EXPECT_TRUE(five.get());
+}
+
+TEST_F(PinnedRingTest, StopWakesEveryoneAndIsSticky) {
+  PinnedRing ring(*device_, layout_, 1);
+  EXPECT_FALSE(ring.stopped());
+  auto taken = std::async(std::launch::async, [&] { return ring.take(0); });
+  EXPECT_TRUE(blocks(taken));
+  auto free = std::async(std::launch::async, [&] { return ring.wait_free(1); });
+  EXPECT_TRUE(blocks(free));
+  ring.begin(0);
+  ring.stop();
+  EXPECT_EQ(taken.get(), nullptr);
+  EXPECT_FALSE(free.get());
+  ring.commit(0);  // what began may end
+  EXPECT_TRUE(ring.stopped());
+  EXPECT_FALSE(ring.wait_free(1));
+  EXPECT_EQ(ring.take(0), nullptr) << "also when the slab is ready";
+  ring.stop(std::make_exception_ptr(std::runtime_error("too late")));
+  EXPECT_EQ(ring.take(0), nullptr);
+}
+
+TEST_F(PinnedRingTest, TheFirstErrorReachesTheTakerEveryTime) {
+  PinnedRing ring(*device_, layout_, 2);
+  auto taken = std::async(std::launch::async, [&] { ring.take(0); });
+  EXPECT_TRUE(blocks(taken));
+  ring.stop(std::make_exception_ptr(std::runtime_error("first")));
+  ring.stop(std::make_exception_ptr(std::runtime_error("second")));
+  ring.stop();
+  EXPECT_THROW(taken.get(), std::runtime_error);
+  EXPECT_FALSE(ring.wait_free(0));
+  for (int i = 0; i < 2; ++i) {
+    try {
+      ring.take(0);
+      ADD_FAILURE();
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "first");
+    }
+  }
+  EXPECT_THROW(ring.stopped(), std::runtime_error);
+}
+
+TEST_F(PinnedRingTest, ManyFillersAndOneTaker) {
+  constexpr Step kSteps = 300;
+  PinnedRing ring(*device_, layout_, 4);
+  std::atomic<Step> next{0};
+  std::vector<std::thread> fillers;
+  for (int i = 0; i < 3; ++i) {
+    fillers.emplace_back([&] {
+      for (Step step; (step = next.fetch_add(1)) < kSteps && ring.wait_free(step);) {
+        fill(ring.begin(step), layout_, step);
+        ring.commit(step);
+      }
+    });
+  }
+  for (Step step = 0; step < kSteps; ++step) {
+    Slab* slab = ring.take(step);
+    ASSERT_NE(slab, nullptr);
+    ASSERT_EQ(slab->header->step, step);
+    ASSERT_EQ(slab->labels[1], step * 100 + 1);
+    ring.release(step);
+  }
+  for (std::thread& filler : fillers) filler.join();
+}
+
+TEST_F(PinnedRingTest, StatsSayWhoWaitedForWhom) {
+  PinnedRing ring(*device_, layout_, 2);
+  auto taken = std::async(std::launch::async, [&] { return ring.take(0); });
+  EXPECT_TRUE(blocks(taken));
+  ring.begin(0);
+  ring.commit(0);
+  taken.get();
+  StageSnapshot slow_giver = ring.stats().snapshot();
+  EXPECT_EQ(slow_giver.items, 1);
+  EXPECT_EQ(slow_giver.occupancy_sum, 0);
+  EXPECT_GE(slow_giver.input_wait_ns, 5'000'000);
+  EXPECT_EQ(slow_giver.output_wait_ns, 0);
+
+  ring.begin(1);
+  ring.commit(1);
+  auto free = std::async(std::launch::async, [&] { return ring.wait_free(2); });
+  EXPECT_TRUE(blocks(free));
+  ring.release(0);
+  free.get();
+  ring.take(1);
+  ring.release(1);
+  StageSnapshot slow_taker = ring.stats().snapshot();
+  EXPECT_EQ(slow_taker.items, 2);
+  EXPECT_EQ(slow_taker.occupancy_sum, 1);
+  EXPECT_GE(slow_taker.output_wait_ns, 5'000'000);
+  EXPECT_EQ(slow_taker.input_wait_ns, slow_giver.input_wait_ns);
+}
+
+TEST_F(PinnedRingTest, NonsenseIsRejected) {
+  EXPECT_THROW(PinnedRing(*device_, layout_, 0), std::invalid_argument);
+  EXPECT_THROW(PinnedRing(*device_, layout_, 2, -1), std::invalid_argument);
+}
+
+class PinnedRingDeathTest : public PinnedRingTest {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(PinnedRingDeathTest, ABrokenLifeCycleAbortsWithStepAndState) {
+  PinnedRing ring(*device_, layout_, 2);
+  pass(ring, 0);
+  EXPECT_DEATH(ring.commit(2), "commit\\(step 2\\).* free for step 2, expected filling");
+  EXPECT_DEATH(ring.begin(0), "begin\\(step 0\\).* free for step 2");
+  EXPECT_DEATH(ring.begin(4), "begin\\(step 4\\).* free for step 2");
+  EXPECT_DEATH(ring.wait_free(0), "wait_free\\(step 0\\).*begun already");
+  EXPECT_DEATH(ring.take(2), "take\\(step 2\\).*next is 1");
+  EXPECT_DEATH(ring.release(1), "release\\(step 1\\).* free for step 1, expected copying");
+  ring.begin(1);
+  EXPECT_DEATH(ring.begin(1), "begin\\(step 1\\).* filling for step 1, expected free");
+  ring.commit(1);
+  EXPECT_DEATH(ring.commit(1), "commit\\(step 1\\).* ready for step 1");
+  ring.take(1);
+  EXPECT_DEATH(ring.take(1), "next is 2");
+  EXPECT_DEATH(ring.commit(1), "copying for step 1");
+  ring.release(1);
+}
+
+TEST_F(PinnedRingDeathTest, DestroyingARingInUseAborts) {
+  EXPECT_DEATH(
+      {
+        PinnedRing ring(*device_, layout_, 2);
+        ring.begin(0);
+      },
+      "~PinnedRing\\(step 0\\).*still filling");
+  EXPECT_DEATH(
+      {
+        PinnedRing ring(*device_, layout_, 2);
+        ring.begin(0);
+        ring.commit(0);
+        ring.take(0);
+      },
+      "~PinnedRing\\(step 0\\).*still copying");
+}
+
+}  // namespace
+}  // namespace stoker::testing
