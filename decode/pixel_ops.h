@@ -22,11 +22,15 @@ void shift_flip_planar(const uint8_t* planes, Size size, int offset_x, int offse
                        PadMode mode, MutableImageView out);
 
 void flip_horizontal(MutableImageView image);
+// One row: out's pixel x = source's pixel width - 1 - x. REQUIRES: no overlap.
+void copy_mirrored(const uint8_t* source, int width, uint8_t* out);
 void fill_box(MutableImageView image, Box box, uint8_t value);  // clipped to the image
 
 void adjust_brightness(MutableImageView image, double factor);  // >= 0; 1 = unchanged
 void adjust_contrast(MutableImageView image, double factor);    // >= 0; 1 = unchanged
 void adjust_saturation(MutableImageView image, double factor);  // >= 0; 1 = unchanged
-void adjust_hue(MutableImageView image, double factor);         // [-0.5, 0.5]; 0 = unchanged
+// [-0.5, 0.5] of the colour circle. As torchvision's, goes through 8-bit HSV and back, which
+// changes pixels a little even for 0.
+void adjust_hue(MutableImageView image, double factor);
 
 }  // namespace stoker

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "decode/pixel_ops.h"
 #include "decode/resize_kernels.h"
 
 namespace stoker {
@@ -20,16 +21,10 @@ uint8_t* aligned(std::vector<uint8_t>& buffer) {
 }
 
 void copy_row(const uint8_t* from, int width, bool mirrored, uint8_t* to) {
-  if (!mirrored) {
+  if (mirrored) {
+    copy_mirrored(from, width, to);
+  } else {
     std::memcpy(to, from, 3 * static_cast<size_t>(width));
-    return;
-  }
-  from += 3 * static_cast<size_t>(width);
-  for (int x = 0; x < width; ++x, to += 3) {
-    from -= 3;
-    to[0] = from[0];
-    to[1] = from[1];
-    to[2] = from[2];
   }
 }
 
