@@ -1,6 +1,6 @@
-// Augmentation in two separate halves: draw() decides everything from a RandomKey (pure, recorded
-// with the row); apply_*() carries a draw out on pixels. Nothing else in stoker is random about
-// pixels.
+// Augmentation in two separate halves: draw_augmentation() decides everything from a RandomKey
+// (pure, recorded with the row); Augmenter carries a draw out on pixels, in this order: crop and
+// resize, shift, flip, colour jitter, cutout. Nothing else in stoker is random about pixels.
 #pragma once
 
 #include <cstdint>
@@ -32,16 +32,17 @@ enum class FlipMode : uint8_t {
 };
 
 struct AugmentSpec {
-  Size output;  // pixels of every row
+  Size output = {};  // pixels of every row
   CropMode crop = CropMode::resize_center;
   double scale_min = 0.08, scale_max = 1.0;             // random_resized: share of the area
   double ratio_min = 3.0 / 4.0, ratio_max = 4.0 / 3.0;  // random_resized: width / height
-  int resize_short = 0;  // resize_center: short side in pixels; 0 = output * 256 / 224
+  // resize_center: short side in pixels, at least the output's longer one; 0 = that * 256 / 224
+  int resize_short = 0;
   Filter filter = Filter::bilinear;
   int pad = 0;  // pad_random: pixels
   PadMode pad_mode = PadMode::reflect;
   FlipMode flip = FlipMode::none;
-  int cutout = 0;  // side of a square, pixels; 0 = none
+  int cutout = 0;  // side of a square that lies inside the output, pixels; 0 = none
   uint8_t cutout_value = 127;
   double brightness = 0, contrast = 0, saturation = 0, hue = 0;  // ColorJitter's arguments; 0 = off
 
@@ -64,7 +65,11 @@ struct AugmentDraw {
   float jitter_factor[4] = {1, 1, 1, 0};
 };
 
-// `source` is the image's size. Throws nothing.
+// resize_center: the short side in pixels, with the default worked out.
+int short_side(const AugmentSpec& spec);
+
+// `source` is the image's size, sides >= 1. `spec` has been validated. Throws nothing. A pure
+// function: from any thread, in any order, the same.
 AugmentDraw draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch,
                               int64_t sample);
 
@@ -76,6 +81,7 @@ class Augmenter {
   Augmenter(const Augmenter&) = delete;
   Augmenter& operator=(const Augmenter&) = delete;
 
+  // The constructor throws what AugmentSpec::validate() throws.
   // Reads the header, draws, decodes and applies. `out` is (output.height, output.width, 3).
   DecodeStatus file_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                         int64_t sample, MutableImageView out, Size& source, AugmentDraw& draw);
