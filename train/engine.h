@@ -50,7 +50,7 @@ struct Mix {
   Box box;              // cutmix: pixels taken from the partner
 };
 
-// What the eye sees at test time: mirrored, and shifted by whole pixels with reflected edges.
+// What the eye sees at test time: shifted by whole pixels with reflected edges, then mirrored.
 struct View {
   bool flip = false;
   int shift_x = 0, shift_y = 0;

@@ -93,6 +93,17 @@ NodeShape shape_of(const NetSpec& net, size_t index, const std::vector<NodeShape
   }
 }
 
+void check_readers(const NetSpec& net) {
+  std::vector<bool> read(net.nodes.size(), false);
+  for (const NetNode& node : net.nodes) {
+    if (node.input >= 0) read[node.input] = true;
+    if (node.kind == OpKind::add) read[node.input2] = true;
+  }
+  for (size_t i = 0; i + 1 < net.nodes.size(); ++i) {
+    if (!read[i]) reject(net, i, "no later node reads it");
+  }
+}
+
 struct TableBuilder {
   std::vector<TensorInfo> table;
 
@@ -124,6 +135,7 @@ std::vector<NodeShape> node_shapes(const NetSpec& net) {
     check_inputs(net, i);
     shapes.push_back(shape_of(net, i, shapes));
   }
+  check_readers(net);
   const NodeShape& last = shapes.back();
   if (net.nodes.back().kind != OpKind::linear || last.channels != net.classes) {
     reject(net, net.nodes.size() - 1,

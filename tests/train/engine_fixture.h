@@ -1,0 +1,100 @@
+// Small batches and engines for the tests of the CPU engine. Values.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "train/engine.h"
+#include "train/initialise.h"
+
+namespace stoker {
+
+// Repeatable noise, the same on every machine: 32 well-mixed bits per index.
+inline uint32_t noise(uint32_t seed, uint32_t index) {
+  uint64_t z = (static_cast<uint64_t>(seed) << 32 | index) + 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return static_cast<uint32_t>(z >> 32);
+}
+
+struct TestBatch {
+  std::vector<uint8_t> images;
+  std::vector<int32_t> labels;
+  std::vector<float> weights;
+  BatchRows rows() const { return {images.data(), labels.data(), weights.data()}; }
+};
+
+inline TestBatch make_batch(const NetSpec& net, int rows, uint32_t seed) {
+  TestBatch batch;
+  const int64_t image = static_cast<int64_t>(net.input.width) * net.input.height * 3;
+  for (int64_t i = 0; i < rows * image; ++i) {
+    batch.images.push_back(static_cast<uint8_t>(noise(seed, static_cast<uint32_t>(i))));
+  }
+  for (int row = 0; row < rows; ++row) {
+    batch.labels.push_back(static_cast<int32_t>(noise(seed + 1, row) % net.classes));
+    batch.weights.push_back(1.0f);
+  }
+  return batch;
+}
+
+inline EngineOptions engine_options(int rows, int rows_per_shard, int workers = 1,
+                                    Precision precision = Precision::fp32) {
+  EngineOptions options;
+  options.rows = rows;
+  options.rows_per_shard = rows_per_shard;
+  options.nominal_rows = rows;
+  options.workers = workers;
+  options.precision = precision;
+  options.mean = {0.5f, 0.45f, 0.4f};
+  options.stddev = {0.25f, 0.22f, 0.2f};
+  return options;
+}
+
+inline std::unique_ptr<Engine> started_engine(const NetSpec& net, const EngineOptions& options) {
+  std::unique_ptr<Engine> engine = make_cpu_engine(net, options);
+  engine->write(StateKind::parameters, initial_parameters(net, default_init(net, 1)));
+  return engine;
+}
+
+// What a collective of one rank does.
+inline void reduce(Engine& engine) {
+  const std::span<float> sum = engine.reduced();
+  for (size_t i = 0; i < sum.size(); ++i) {
+    float total = 0;
+    for (const float* part : engine.parts()) total += part[i];
+    sum[i] = total;
+  }
+}
+
+struct TestSgd {
+  float learning_rate = 0.05f, weight_decay = 5e-4f, momentum = 0.9f;
+  bool nesterov = true;
+};
+
+inline void apply(Engine& engine, const TestSgd& sgd) {
+  const std::vector<TensorUpdate> tensors(parameter_table(engine.net()).size(),
+                                          {sgd.learning_rate, sgd.weight_decay, false});
+  UpdateArgs args;
+  args.tensors = tensors;
+  args.momentum = sgd.momentum;
+  args.nesterov = sgd.nesterov;
+  engine.update(args);
+}
+
+inline void train_step(Engine& engine, const TestBatch& batch, const TestSgd& sgd = {},
+                       const Mix& mix = {}) {
+  engine.forward_backward(batch.rows(), mix);
+  reduce(engine);
+  apply(engine, sgd);
+}
+
+inline std::vector<float> read_state(const Engine& engine, StateKind kind) {
+  const bool statistics = kind == StateKind::statistics || kind == StateKind::average_statistics;
+  std::vector<float> values(
+      total_count(statistics ? statistics_table(engine.net()) : parameter_table(engine.net())));
+  engine.read(kind, values);
+  return values;
+}
+
+}  // namespace stoker

@@ -1,0 +1,287 @@
+#include "train/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <stdexcept>
+
+#include "tests/train/engine_fixture.h"
+#include "train/models.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<Precision> precisions() {
+  std::vector<Precision> all{Precision::fp32};
+  if (cpu_supports(Precision::bf16)) all.push_back(Precision::bf16);
+  return all;
+}
+
+struct Trained {
+  std::vector<float> parameters, momenta, statistics;
+  bool operator==(const Trained&) const = default;
+};
+
+Trained state_of(const Engine& engine) {
+  return {read_state(engine, StateKind::parameters), read_state(engine, StateKind::momenta),
+          read_state(engine, StateKind::statistics)};
+}
+
+Trained train(const NetSpec& net, const EngineOptions& options, int steps) {
+  const std::unique_ptr<Engine> engine = started_engine(net, options);
+  for (int step = 0; step < steps; ++step) {
+    train_step(*engine, make_batch(net, options.rows, 10 + step));
+  }
+  return state_of(*engine);
+}
+
+TEST(EngineTest, WorkersLeaveNoTraceInTheBits) {
+  for (const char* model : {"airnet-narrow", "resnet20"}) {
+    const NetSpec net = make_net(model, {32, 32}, 10);
+    for (const Precision precision : precisions()) {
+      const Trained one = train(net, engine_options(24, 4, 1, precision), 3);
+      EXPECT_TRUE(one == train(net, engine_options(24, 4, 2, precision), 3)) << model;
+      EXPECT_TRUE(one == train(net, engine_options(24, 4, 3, precision), 3)) << model;
+    }
+  }
+}
+
+// Two engines with half of the shards each, their parts summed in rank order: as one engine.
+TEST(EngineTest, ReplicasWithTheSameShardsLeaveTheSameBits) {
+  const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
+  EngineOptions half = engine_options(8, 4);
+  half.nominal_rows = 16;
+  const auto whole = started_engine(net, engine_options(16, 4));
+  std::unique_ptr<Engine> replicas[2] = {started_engine(net, half), started_engine(net, half)};
+  const int64_t image = 32 * 32 * 3;
+  for (int step = 0; step < 3; ++step) {
+    const TestBatch batch = make_batch(net, 16, 10 + step);
+    train_step(*whole, batch);
+    std::vector<const float*> parts;
+    for (int rank = 0; rank < 2; ++rank) {
+      replicas[rank]->forward_backward(
+          {batch.images.data() + rank * 8 * image, batch.labels.data() + rank * 8,
+           batch.weights.data() + rank * 8},
+          {});
+      for (const float* part : replicas[rank]->parts()) parts.push_back(part);
+    }
+    for (auto& replica : replicas) {
+      for (int64_t i = 0; i < replica->part_floats(); ++i) {
+        float sum = 0;
+        for (const float* part : parts) sum += part[i];
+        replica->reduced()[i] = sum;
+      }
+    }
+    for (auto& replica : replicas) apply(*replica, {});
+  }
+  EXPECT_TRUE(state_of(*whole) == state_of(*replicas[0]));
+  EXPECT_TRUE(state_of(*whole) == state_of(*replicas[1]));
+}
+
+TEST(EngineTest, NoReferenceKernelIsUsed) {
+  for (const char* model : {"airnet", "resnet20", "resnet18", "resnet50"}) {
+    const int size = model == std::string("airnet") || model == std::string("resnet20") ? 32 : 64;
+    const NetSpec net = make_net(model, {size, size}, 10);
+    for (const Precision precision : precisions()) {
+      const auto engine = make_cpu_engine(net, engine_options(4, 4, 1, precision));
+      EXPECT_GT(engine->implementations().size(), 5u);
+      for (const std::string& name : engine->implementations()) {
+        EXPECT_THAT(name, Not(HasSubstr("ref"))) << model;
+      }
+    }
+  }
+}
+
+int64_t threads_of_this_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task"), end;
+  return std::distance(tasks, end);
+}
+
+TEST(EngineTest, NoThreadsButTheWorkers) {
+  const NetSpec net = make_net("resnet20", {32, 32}, 10);
+  const int64_t before = threads_of_this_process();
+  const auto engine = started_engine(net, engine_options(12, 4, 2));
+  train_step(*engine, make_batch(net, 12, 1));
+  std::vector<float> logits(12 * 10);
+  engine->forward(make_batch(net, 12, 1).rows(), {}, false, logits);
+  EXPECT_EQ(threads_of_this_process(), before + 2);
+}
+
+TEST(EngineTest, LearnsABatchByHeart) {
+  const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
+  for (const Precision precision : precisions()) {
+    const auto engine = started_engine(net, engine_options(16, 8, 2, precision));
+    const TestBatch batch = make_batch(net, 16, 5);
+    TestSgd sgd;
+    sgd.learning_rate = 0.2f;
+    for (int step = 0; step < 15; ++step) train_step(*engine, batch, sgd);
+    const StepTotals totals = engine->totals();
+    EXPECT_TRUE(totals.finite);
+    EXPECT_EQ(totals.weight_sum, 16);
+    EXPECT_EQ(totals.top1, 16);
+    EXPECT_LT(totals.loss_sum / 16, 0.5);
+  }
+}
+
+TEST(EngineTest, WhatIsWrittenIsReadBack) {
+  const NetSpec net = make_net("resnet18", {64, 64}, 10);
+  const auto engine = make_cpu_engine(net, engine_options(4, 4));
+  for (const StateKind kind : {StateKind::parameters, StateKind::momenta, StateKind::average,
+                               StateKind::statistics, StateKind::average_statistics}) {
+    std::vector<float> values = read_state(*engine, kind);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(noise(static_cast<uint32_t>(kind), i) % 1000);
+    }
+    engine->write(kind, values);
+    EXPECT_EQ(read_state(*engine, kind), values) << static_cast<int>(kind);
+  }
+}
+
+TEST(EngineTest, ANumberThatIsNotFiniteChangesNothing) {
+  const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
+  const auto engine = started_engine(net, engine_options(8, 4));
+  const TestBatch batch = make_batch(net, 8, 5);
+  train_step(*engine, batch);
+  const Trained before = state_of(*engine);
+
+  engine->forward_backward(batch.rows(), {});
+  reduce(*engine);
+  engine->reduced()[1000] = std::numeric_limits<float>::quiet_NaN();
+  apply(*engine, {});
+  EXPECT_FALSE(engine->totals().finite);
+  EXPECT_TRUE(before == state_of(*engine));
+
+  std::vector<float> spoilt = before.parameters;  // of the last layer: the loss is NaN
+  spoilt.back() = std::numeric_limits<float>::infinity();
+  engine->write(StateKind::parameters, spoilt);
+  train_step(*engine, batch);
+  EXPECT_FALSE(engine->totals().finite);
+  EXPECT_EQ(spoilt, read_state(*engine, StateKind::parameters));
+  EXPECT_EQ(before.statistics, read_state(*engine, StateKind::statistics));
+
+  engine->write(StateKind::parameters, before.parameters);
+  train_step(*engine, batch);
+  EXPECT_TRUE(engine->totals().finite);
+  EXPECT_FALSE(before == state_of(*engine));
+}
+
+TEST(EngineTest, ABatchOfWeightZeroChangesNothing) {
+  const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
+  const auto engine = started_engine(net, engine_options(8, 4));
+  TestBatch batch = make_batch(net, 8, 5);
+  batch.weights.assign(8, 0.0f);
+  const Trained before = state_of(*engine);
+  train_step(*engine, batch);
+  EXPECT_TRUE(engine->totals().finite);
+  EXPECT_EQ(engine->totals().weight_sum, 0);
+  EXPECT_TRUE(before == state_of(*engine));
+}
+
+TEST(EngineTest, FrozenTensorsStayWhatTheyAre) {
+  const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
+  const auto engine = started_engine(net, engine_options(8, 8));
+  const std::vector<TensorInfo> table = parameter_table(net);
+  std::vector<TensorUpdate> tensors(table.size(), {0.1f, 0.0f, false});
+  tensors[0].frozen = true;
+  UpdateArgs args;
+  args.tensors = tensors;
+  const std::vector<float> before = read_state(*engine, StateKind::parameters);
+  engine->forward_backward(make_batch(net, 8, 1).rows(), {});
+  reduce(*engine);
+  engine->update(args);
+  const std::vector<float> after = read_state(*engine, StateKind::parameters);
+  for (size_t t = 0; t < table.size(); ++t) {
+    const auto begin = table[t].offset, end = begin + table[t].count;
+    const bool same =
+        std::equal(before.begin() + begin, before.begin() + end, after.begin() + begin);
+    EXPECT_EQ(same, t == 0) << table[t].name;
+  }
+}
+
+TEST(EngineTest, AverageFollowsAndPulls) {
+  const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
+  const auto engine = started_engine(net, engine_options(8, 8));
+  const std::vector<float> start = read_state(*engine, StateKind::parameters);
+  engine->blend_average(0.0f, false);
+  train_step(*engine, make_batch(net, 8, 1));
+  const std::vector<float> moved = read_state(*engine, StateKind::parameters);
+  const std::vector<float> moved_statistics = read_state(*engine, StateKind::statistics);
+  engine->blend_average(0.75f, false);
+  const std::vector<float> average = read_state(*engine, StateKind::average);
+  for (size_t i = 0; i < start.size(); i += 97) {
+    EXPECT_FLOAT_EQ(average[i], 0.75f * start[i] + 0.25f * moved[i]);
+  }
+  EXPECT_EQ(read_state(*engine, StateKind::parameters), moved);
+  const std::vector<float> statistics = read_state(*engine, StateKind::average_statistics);
+  EXPECT_FLOAT_EQ(statistics[0], 0.25f * moved_statistics[0]);
+  engine->blend_average(1.0f, true);
+  EXPECT_EQ(read_state(*engine, StateKind::parameters), average);
+}
+
+TEST(EngineTest, ForwardUsesTheWeightsItIsAskedFor) {
+  const NetSpec net = make_net("resnet20", {32, 32}, 10);
+  const auto engine = started_engine(net, engine_options(4, 2));
+  const TestBatch batch = make_batch(net, 4, 1);
+  engine->blend_average(0.0f, false);
+  std::vector<float> first(40), trained(40), average(40);
+  engine->forward(batch.rows(), {}, false, first);
+  train_step(*engine, batch);
+  engine->forward(batch.rows(), {}, false, trained);
+  engine->forward(batch.rows(), {}, true, average);
+  EXPECT_NE(first, trained);
+  EXPECT_EQ(first, average);
+  engine->forward(batch.rows(), {}, false, average);
+  EXPECT_EQ(average, trained);
+}
+
+TEST(EngineTest, AnEvaluationEngineGivesTheSameLogits) {
+  const NetSpec net = make_net("resnet18", {64, 64}, 10);
+  const auto trainer = started_engine(net, engine_options(4, 2));
+  EngineOptions options = engine_options(4, 4);
+  options.training = false;
+  const auto evaluator = started_engine(net, options);
+  const TestBatch batch = make_batch(net, 4, 1);
+  std::vector<float> a(40), b(40);
+  trainer->forward(batch.rows(), {}, false, a);
+  evaluator->forward(batch.rows(), {}, false, b);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4f);
+  EXPECT_LT(evaluator->planned_bytes(), trainer->planned_bytes() / 2);
+  EXPECT_THROW(evaluator->forward_backward(batch.rows(), {}), std::logic_error);
+}
+
+TEST(EngineTest, BadRequestsAreRefusedWithTheirNumbers) {
+  const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
+  EXPECT_THROW(make_cpu_engine(net, engine_options(10, 4)), std::invalid_argument);
+  EXPECT_THROW(make_cpu_engine(net, engine_options(8, 4, 0)), std::invalid_argument);
+  EngineOptions few = engine_options(8, 4);
+  few.nominal_rows = 4;
+  EXPECT_THROW(make_cpu_engine(net, few), std::invalid_argument);
+  const auto engine = make_cpu_engine(net, engine_options(8, 4));
+  TestBatch batch = make_batch(net, 8, 1);
+  batch.labels[3] = 10;
+  try {
+    engine->forward_backward(batch.rows(), {});
+    FAIL() << "label 10 of 10 classes was accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("row 3 has label 10"));
+  }
+  std::vector<float> small(3);
+  EXPECT_THROW(engine->read(StateKind::parameters, small), std::invalid_argument);
+  EXPECT_THROW(engine->forward(batch.rows(), {}, false, small), std::invalid_argument);
+}
+
+TEST(EngineTest, MemoryIsDescribed) {
+  const NetSpec net = make_net("airnet", {32, 32}, 10);
+  const auto engine = make_cpu_engine(net, engine_options(64, 32));
+  EXPECT_GT(engine->planned_bytes(), 4 * 4 * 1972792);
+  EXPECT_THAT(engine->describe_memory(), HasSubstr("2 shards of 32 rows, 1 workers"));
+}
+
+}  // namespace
+}  // namespace stoker
