@@ -244,10 +244,9 @@ FeedGraph::FeedGraph(RowFiller& filler, std::vector<PinnedRing*> rings,
 FeedGraph::~FeedGraph() = default;
 void FeedGraph::stop(std::exception_ptr error) noexcept { impl_->stop(std::move(error)); }
 int FeedGraph::rows_per_ticket() const { return impl_->rows_per_ticket; }
-int64_t FeedGraph::read_ahead_bytes() const {
-  if (!impl_->read_ahead) return 0;
-  return int64_t{2 * impl_->options.workers + impl_->options.io_threads} * impl_->rows_per_ticket *
-         static_cast<int64_t>(ReadAhead::kKeptFileBytes);
+int64_t FeedGraph::file_bytes() const {
+  const int64_t buffers = impl_->read_ahead ? impl_->read_ahead->units() : impl_->options.workers;
+  return buffers * static_cast<int64_t>(kKeptFileBytes);
 }
 
 }  // namespace stoker

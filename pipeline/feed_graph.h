@@ -50,7 +50,7 @@ class FeedGraph {
   void stop(std::exception_ptr error = nullptr) noexcept;
 
   int rows_per_ticket() const;
-  int64_t read_ahead_bytes() const;  // an upper bound for files up to ReadAhead::kKeptFileBytes
+  int64_t file_bytes() const;  // bound of the buffers that files are read into
 
  private:
   struct Impl;

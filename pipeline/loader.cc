@@ -15,6 +15,7 @@
 #include "pipeline/feed_graph.h"
 #include "pipeline/inline_feed.h"
 #include "pipeline/loader_options.h"
+#include "pipeline/memory_plan.h"
 #include "pipeline/quarantine.h"
 #include "pipeline/row_filler.h"
 #include "staging/pinned_ring.h"
@@ -212,6 +213,12 @@ MemoryPlan Loader::memory_plan() const {
   plan.ring_bytes =
       devices * impl_->options.ring_depth * static_cast<int64_t>(impl_->layout.slab_bytes());
   for (const auto& stager : impl_->stagers) plan.slot_bytes += stager->device_bytes();
+  const RowFiller& filler = impl_->filler;
+  const int64_t threads = impl_->workers == 0 ? devices : impl_->workers;
+  plan.scratch_bytes =
+      threads * worker_scratch_bytes(filler.source(), filler.augment(), filler.decode()) +
+      (impl_->graph ? impl_->graph->file_bytes() : devices * int64_t{kKeptFileBytes});
+  plan.frame_bytes = threads * worker_frame_bytes(filler.source(), filler.decode());
   return plan;
 }
 

@@ -4,8 +4,9 @@
 // next()), one PinnedRing and one Stager per device. Batches of a device come in step order; the
 // ring never drains between epochs. Pixels are a pure function of (seed, epoch, sample id) for any
 // number of workers, devices, ranks, batch size and resume point. Owner: the user; source and
-// devices outlive it. Threads: one consumer per device. Errors: the constructor throws
-// std::invalid_argument / std::runtime_error with path and numbers; next() throws
+// devices outlive it. Threads: one consumer per device; with workers the devices advance together,
+// so that none may get more than ring_depth + slots steps ahead of another. Errors: the constructor
+// throws std::invalid_argument / std::runtime_error with path and numbers; next() throws
 // std::runtime_error when the budget of bad samples is spent (every later call throws the same).
 #pragma once
 
@@ -38,13 +39,13 @@ struct LoaderOptions {
   Step first_step = 0;  // resume point
   int64_t first_epoch_offset =
       0;               // added to the epoch number in every draw (evaluating "epoch 7" alone)
-  int workers = -1;    // CPU workers; -1: one per core; 0: inline in next(), no threads
-  int io_threads = 2;  // threads that read files ahead of the workers
+  int workers = -1;    // CPU workers; -1: one per core; 0: inline in next(), without threads
+  int io_threads = 2;  // threads that read files ahead of the workers; 0: the workers read
   int ring_depth = 4;  // slabs per device, >= 1
-  int slots = 2;       // staging slots per device, 0..3
+  int slots = 2;       // staging slots per device, 0..3; > 0 takes a copy thread per device
   DecodeOptions decode;
   OnBadSample on_bad_sample = OnBadSample::substitute;
-  double max_bad = 0.05;        // >= 1: a count; < 1: a share of the source; per epoch
+  double max_bad = 0.05;        // >= 1: a count; < 1: a share of the source; per epoch and process
   std::string quarantine_file;  // JSONL, appended; "" = none
   bool digests = false;         // hash every row's pixels (RowNote::digest)
 };
@@ -57,6 +58,7 @@ struct RowNote {
   uint64_t digest = 0;               // XXH3 of the row's pixels, 0 without LoaderOptions::digests
   DecodeCode code = DecodeCode::ok;  // of the row's own sample
   bool bad = false;                  // its own sample was bad (code, or it could not be read)
+  bool counts = false;               // weight > 0
 };
 
 inline const RowNote* row_notes(const DeviceBatch& batch) {
@@ -68,14 +70,18 @@ struct LoaderState {
   Step next_step = 0;  // over all epochs
   int64_t epoch = 0;
   int64_t step_in_epoch = 0;
-  uint64_t fingerprint = 0;  // of what determines the pixels and their order
+  uint64_t fingerprint = 0;  // of what determines the pixels and which of them a step holds
 };
 
 struct MemoryPlan {
   int64_t ring_bytes = 0;  // pinned, all devices
   int64_t slot_bytes = 0;  // on the devices
-  int64_t scratch_bytes =
-      0;  // workers and read-ahead, an upper bound for sources within max_pixels
+  // Workers and files read ahead: an upper bound for baseline JPEGs of any size and raw samples.
+  // Files of more than 1 MiB add their size while they are under way.
+  int64_t scratch_bytes = 0;
+  // Not in the total: what every worker adds for the time of a progressive JPEG, PNG, ... of
+  // max_pixels. Lower max_pixels if the data may hold such images and memory is short.
+  int64_t frame_bytes = 0;
   int64_t total_bytes() const { return ring_bytes + slot_bytes + scratch_bytes; }
 };
 
@@ -106,6 +112,8 @@ class Loader {
   // Throws std::invalid_argument if `state` is of another configuration; returns the first_step to
   // use.
   static Step resume_step(const LoaderState& state, const Loader& like);
+  // Of what determines the pixels and their order: source, augmentation, seed, policies; the same
+  // for any batch size, devices, ranks and workers. (LoaderState's covers the global batch too.)
   uint64_t fingerprint() const;
   MemoryPlan memory_plan() const;
   LoaderStats stats() const;

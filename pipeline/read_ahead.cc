@@ -6,7 +6,7 @@
 namespace stoker {
 
 ReadAhead::ReadAhead(RowFiller& filler, int units, int rows_per_unit, size_t tickets)
-    : filler_(filler), units_(units), queue_(tickets) {
+    : filler_(filler), kept_bytes_(kKeptFileBytes / rows_per_unit), units_(units), queue_(tickets) {
   for (Unit& unit : units_) {
     unit.buffers.resize(rows_per_unit);
     unit.samples.resize(rows_per_unit);
@@ -55,8 +55,8 @@ void ReadAhead::read(const FillTicket& ticket, Slab& slab) {
   const BatchPlace place = filler_.place(ticket.step, ticket.device);
   filler_.plan(slab, place, ticket.first_row, ticket.rows);
   Unit& unit = units_[ticket.unit];
-  for (int i = 0; i < ticket.rows; ++i) {
-    if (unit.buffers[i].capacity() > kKeptFileBytes) unit.buffers[i] = {};
+  for (int i = 0; i < ticket.rows && !abandoned_; ++i) {
+    if (unit.buffers[i].capacity() > kept_bytes_) unit.buffers[i] = {};
     filler_.read(slab, ticket.first_row + i, unit.buffers[i], unit.samples[i]);
   }
 }

@@ -5,6 +5,7 @@
 // worker that holds the ticket.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -27,9 +28,6 @@ struct FillTicket {
 
 class ReadAhead {
  public:
-  // A file up to this size leaves its buffer in place for the next one; a larger one is given back.
-  static constexpr size_t kKeptFileBytes = size_t{1} << 20;
-
   // At most `tickets` may be submitted and not yet returned by next().
   ReadAhead(RowFiller& filler, int units, int rows_per_unit, size_t tickets);
   ReadAhead(const ReadAhead&) = delete;
@@ -43,6 +41,7 @@ class ReadAhead {
   void read(const FillTicket& ticket, Slab& slab);
   std::span<const SampleBytes> samples(const FillTicket& ticket) const;
   void give_back(int unit);
+  int units() const { return static_cast<int>(units_.size()); }
   void abandon();
   void close();
 
@@ -53,14 +52,15 @@ class ReadAhead {
   };
 
   RowFiller& filler_;
-  std::vector<Unit> units_;  // each is owned by whoever holds the ticket with its number
+  const size_t kept_bytes_;             // per buffer: a larger one is not kept for the next file
+  std::atomic<bool> abandoned_{false};  // changed under mutex_
+  std::vector<Unit> units_;             // each is owned by whoever holds the ticket with its number
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<FillTicket> queue_;  // guarded by mutex_: a ring of fixed size
   size_t queue_first_ = 0;         // guarded by mutex_
   size_t queued_ = 0;              // guarded by mutex_
   std::vector<int> free_units_;    // guarded by mutex_
-  bool abandoned_ = false;         // guarded by mutex_
   bool closed_ = false;            // guarded by mutex_
 };
 

@@ -80,6 +80,7 @@ void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int
   SampleBytes sample;
   if (encoding_ == SampleEncoding::image_file) {
     for (int row = first; row < first + count; ++row) {
+      if (worker.file.capacity() > kKeptFileBytes) worker.file = {};
       read(slab, row, worker.file, sample);
       fill(worker, slab, place, row, {&sample, 1});
     }
@@ -127,6 +128,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
     slab.weights[row] = 0;
     substitute(worker, place.epoch, id, out, note);
   }
+  note.counts = slab.weights[row] > 0;
   if (digests_) note.digest = pixel_digest({out.data, row_bytes_});
 }
 

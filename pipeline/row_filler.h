@@ -20,6 +20,9 @@
 
 namespace stoker {
 
+// The buffers of one file, or of the small files that travel together, are kept up to this size.
+inline constexpr size_t kKeptFileBytes = size_t{1} << 20;
+
 // What one thread needs to fill rows; reused, keeps its scratch. Threads: one at a time.
 struct RowWorker {
   RowWorker(const AugmentSpec& spec, const DecodeOptions& decode) : augmenter(spec, decode) {}

@@ -1,0 +1,54 @@
+// What a receipt says of the run that it belongs to, taken from what made the loader.
+#include "pipeline/receipt.h"
+#include "pipeline/receipt_files.h"
+
+namespace stoker {
+namespace {
+
+const char* name_of(LastBatch policy) {
+  switch (policy) {
+    case LastBatch::pad:
+      return "pad";
+    case LastBatch::drop:
+      return "drop";
+    case LastBatch::wrap:
+      return "wrap";
+  }
+  return "?";
+}
+
+}  // namespace
+
+ReceiptInfo receipt_info(const Loader& loader, const Source& source, const AugmentSpec& augment,
+                         const LoaderOptions& options, int devices) {
+  ReceiptInfo info;
+  info.fingerprint = loader.fingerprint();
+  info.seed = options.seed;
+  info.steps_per_epoch = loader.steps_per_epoch();
+  info.rows = options.batch_size;
+  info.devices = devices;
+  info.rank = options.rank;
+  info.world = options.world;
+  info.policies = {
+      {"source", hex64(source.fingerprint())},
+      {"samples", std::to_string(source.size())},
+      {"augment", augment.describe()},
+      {"shuffle", options.shuffle ? "on" : "off"},
+      {"last_batch", name_of(options.last_batch)},
+      {"pixels", options.decode.pixels == PixelPolicy::exact ? "exact" : "fast"},
+      {"exif", options.decode.exif == ExifPolicy::ignore ? "ignore" : "apply"},
+      {"max_pixels", std::to_string(options.decode.max_pixels)},
+  };
+  info.options = {
+      {"root", source.root()},
+      {"workers", std::to_string(options.workers)},
+      {"io_threads", std::to_string(options.io_threads)},
+      {"ring_depth", std::to_string(options.ring_depth)},
+      {"slots", std::to_string(options.slots)},
+      {"on_bad_sample", options.on_bad_sample == OnBadSample::fail ? "fail" : "substitute"},
+      {"max_bad", nlohmann::json(options.max_bad).dump()},
+  };
+  return info;
+}
+
+}  // namespace stoker

@@ -1,0 +1,126 @@
+#include "tests/pipeline/loader_support.h"
+
+#include <ostream>
+
+#include "pipeline/digest.h"
+#include "pipeline/random_key.h"
+#include "tests/support/fake_device.h"
+#include "tools/jpeg_writer.h"
+
+namespace stoker::testing {
+
+std::vector<uint8_t> jpeg_file(int width, int height, uint64_t seed) {
+  const RandomKey key(seed, 0, 0);
+  std::vector<uint8_t> pixels;
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      for (uint32_t c = 0; c < 3; ++c) {
+        pixels.push_back(static_cast<uint8_t>(key.below(c, 128) + x * (c + 1) % 64 + y % 64));
+      }
+    }
+  }
+  return encode_jpeg({pixels.data(), width, height, ptrdiff_t{3} * width}, 90);
+}
+
+std::unique_ptr<FakeSource> jpeg_source(int64_t samples) {
+  std::vector<std::vector<uint8_t>> files;
+  for (int64_t i = 0; i < samples; ++i) {
+    files.push_back(jpeg_file(30 + static_cast<int>(i * 7 % 41), 28 + static_cast<int>(i * 5 % 37),
+                              static_cast<uint64_t>(i)));
+  }
+  return std::make_unique<FakeSource>(std::move(files), samples, 10);
+}
+
+AugmentSpec crop_spec(int side) {
+  AugmentSpec spec;
+  spec.output = {side, side};
+  spec.crop = CropMode::random_resized;
+  spec.flip = FlipMode::random;
+  spec.brightness = 0.2;
+  return spec;
+}
+
+AugmentSpec pad_spec(int side) {
+  AugmentSpec spec;
+  spec.output = {side, side};
+  spec.crop = CropMode::pad_random;
+  spec.pad = 2;
+  spec.flip = FlipMode::alternating;
+  return spec;
+}
+
+std::ostream& operator<<(std::ostream& out, const Delivered& batch) {
+  out << "step " << batch.step << " epoch " << batch.epoch << " valid " << batch.valid << ":";
+  for (const DeliveredRow& row : batch.rows) {
+    out << " " << row.id << (row.weight > 0 ? "" : "*") << "/" << std::hex << row.pixels % 65536
+        << std::dec;
+  }
+  return out;
+}
+
+Feed::Feed(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
+           int devices, DeviceKind kind) {
+  std::vector<Device*> pointers;
+  for (int i = 0; i < devices; ++i) {
+    if (kind == DeviceKind::host) {
+      devices_.push_back(make_host_device(i));
+    } else {
+      FakeDeviceOptions nasty;
+      nasty.seed = static_cast<uint64_t>(i) + 7;
+      devices_.push_back(std::make_unique<FakeDevice>(nasty));
+    }
+    streams_.push_back(devices_.back()->make_stream());
+    pointers.push_back(devices_.back().get());
+  }
+  loader_ = std::make_unique<Loader>(source, augment, pointers, options);
+}
+
+Feed::~Feed() {
+  loader_.reset();
+  streams_.clear();
+}
+
+bool Feed::next(Delivered& result) {
+  result = {};
+  for (size_t device = 0; device < devices_.size(); ++device) {
+    DeviceBatch batch = loader_->next(static_cast<int>(device), *streams_[device]);
+    if (!batch) return false;
+    const BatchHeader& header = batch.header();
+    result.step = header.step;
+    result.epoch = header.epoch;
+    result.step_in_epoch = header.step_in_epoch;
+    result.valid += header.valid;
+    const int rows = batch.shape().rows;
+    const size_t bytes = size_t{3} * batch.shape().height * batch.shape().width;
+    const size_t first = result.rows.size();
+    for (int row = 0; row < rows; ++row) {
+      const RowNote& note = row_notes(batch)[row];
+      result.rows.push_back({.id = batch.ids()[row],
+                             .noted = note.digest,
+                             .pixels_of = note.pixels_of,
+                             .code = note.code,
+                             .bad = note.bad});
+    }
+    DeliveredRow* const to = result.rows.data() + first;
+    streams_[device]->call([to, rows, bytes, images = batch.images(), labels = batch.labels(),
+                            weights = batch.weights()] {
+      for (int row = 0; row < rows; ++row) {
+        to[row].pixels = pixel_digest({images + row * bytes, bytes});
+        to[row].label = labels[row];
+        to[row].weight = weights[row];
+      }
+    });
+    batch = {};
+    streams_[device]->synchronize();
+  }
+  return true;
+}
+
+std::vector<Delivered> Feed::take(int64_t steps) {
+  std::vector<Delivered> batches;
+  Delivered batch;
+  while (static_cast<int64_t>(batches.size()) < steps && next(batch)) batches.push_back(batch);
+  return batches;
+}
+
+}  // namespace stoker::testing

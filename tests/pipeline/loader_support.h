@@ -1,0 +1,62 @@
+// What the Loader's tests share: small sources, a feed with its devices, and delivered batches to
+// compare. Pixels are read where a consumer reads them: by work on the compute stream, after the
+// lease was given back, so that only the events keep the slot from being filled too early.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "pipeline/loader.h"
+#include "tests/support/fake_source.h"
+
+namespace stoker::testing {
+
+std::vector<uint8_t> jpeg_file(int width, int height, uint64_t seed);
+// `samples` small JPEG files of different sizes and contents, all different.
+std::unique_ptr<FakeSource> jpeg_source(int64_t samples);
+AugmentSpec crop_spec(int side = 24);  // for jpeg_source: random crop, flip and colours
+AugmentSpec pad_spec(int side = 16);   // for raw sources of that side: shift and flip
+
+struct DeliveredRow {
+  SampleId id = 0;
+  int label = 0;
+  float weight = 0;
+  uint64_t pixels = 0;  // digest of what the device got
+  uint64_t noted = 0;   // digest in the note
+  SampleId pixels_of = 0;
+  DecodeCode code = DecodeCode::ok;
+  bool bad = false;
+  bool operator==(const DeliveredRow&) const = default;
+};
+struct Delivered {
+  Step step = 0;
+  int64_t epoch = 0;
+  int64_t step_in_epoch = 0;
+  int valid = 0;
+  std::vector<DeliveredRow> rows;
+  bool operator==(const Delivered&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Delivered& batch);
+
+enum class DeviceKind { host, nasty };  // nasty: late copies, poisoned memory
+
+class Feed {
+ public:
+  Feed(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
+       int devices = 1, DeviceKind kind = DeviceKind::host);
+  ~Feed();
+  // One step on all devices, their rows one after the other; false at the end of the feed.
+  bool next(Delivered& batch);
+  std::vector<Delivered> take(int64_t steps);  // at most
+  std::vector<Delivered> all() { return take(1 << 30); }
+  Loader& loader() { return *loader_; }
+  Stream& stream(int device) { return *streams_[device]; }
+  void destroy() { loader_.reset(); }
+
+ private:
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::unique_ptr<Loader> loader_;
+};
+
+}  // namespace stoker::testing

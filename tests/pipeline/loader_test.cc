@@ -1,0 +1,218 @@
+// The Loader as its users meet it: what it refuses, where it stands, how it ends.
+#include "pipeline/loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "pipeline/synthetic_source.h"
+#include "tests/pipeline/loader_support.h"
+
+namespace stoker::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+LoaderOptions small_options(int workers = 2) {
+  LoaderOptions options;
+  options.batch_size = 4;
+  options.workers = workers;
+  return options;
+}
+
+class LoaderTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Source> source_ = make_synthetic_source(30, {8, 8}, 3, 1);
+  const AugmentSpec augment_ = pad_spec(8);
+};
+
+TEST_F(LoaderTest, RefusesBadOptionsWithTheNumbers) {
+  const auto message = [&](auto change, int devices = 1) {
+    LoaderOptions options = small_options();
+    change(options);
+    try {
+      Feed feed(*source_, augment_, options, devices);
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  using O = LoaderOptions&;
+  EXPECT_THAT(message([](O) {}, 0), HasSubstr("no devices"));
+  EXPECT_THAT(message([](O o) { o.batch_size = 0; }), HasSubstr("batch_size is 0"));
+  EXPECT_THAT(message([](O o) { o.ring_depth = 0; }), HasSubstr("ring_depth is 0"));
+  EXPECT_THAT(message([](O o) { o.slots = 4; }), HasSubstr("slots is 4, must be 0 to 3"));
+  EXPECT_THAT(message([](O o) { o.workers = -2; }), HasSubstr("workers is -2"));
+  EXPECT_THAT(message([](O o) { o.io_threads = -1; }), HasSubstr("io_threads is -1"));
+  EXPECT_THAT(message([](O o) { o.world = 0; }), HasSubstr("world is 0"));
+  EXPECT_THAT(message([](O o) { o.rank = 1; }), HasSubstr("rank is 1 of a world of 1"));
+  EXPECT_THAT(message([](O o) { o.rank = -1; }), HasSubstr("rank is -1"));
+  EXPECT_THAT(message([](O o) { o.epochs = std::nan(""); }), HasSubstr("epochs"));
+  EXPECT_THAT(message([](O o) { o.max_bad = -0.1; }), HasSubstr("max_bad is -0.1"));
+  EXPECT_THAT(message([](O o) { o.max_bad = std::nan(""); }), HasSubstr("max_bad"));
+  EXPECT_THAT(message([](O o) { o.first_step = -1; }), HasSubstr("first_step is -1"));
+  EXPECT_THAT(message([](O o) { o.first_step = 9; }), HasSubstr("first_step is 9, must be 0 to 8"));
+  EXPECT_THAT(message([](O o) { o.first_epoch_offset = -3; }), HasSubstr("-3"));
+  EXPECT_THAT(message([](O o) { o.decode.max_pixels = 0; }), HasSubstr("max_pixels is 0"));
+  EXPECT_THAT(message([](O o) { o.batch_size = 1 << 24, o.world = 1 << 10; }),
+              HasSubstr("global batch of 1024 ranks x 1 devices x 16777216 rows"));
+  EXPECT_EQ(message([](O) {}), "accepted");
+}
+
+TEST_F(LoaderTest, FailsIfTheQuarantineFileCannotBeOpened) {
+  LoaderOptions options = small_options();
+  options.quarantine_file = "/nowhere/at/all/bad.jsonl";
+  try {
+    Feed feed(*source_, augment_, options);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/nowhere/at/all/bad.jsonl: No such file"));
+  }
+}
+
+TEST_F(LoaderTest, EpochsMayBeFractionsAndEndless) {
+  LoaderOptions options = small_options();  // 8 steps per epoch
+  const auto end = [&](double epochs) {
+    options.epochs = epochs;
+    return Feed(*source_, augment_, options).loader().end_step();
+  };
+  EXPECT_EQ(end(0), 0);
+  EXPECT_EQ(end(1), 8);
+  EXPECT_EQ(end(1.125), 9);
+  EXPECT_EQ(end(1.126), 10);
+  EXPECT_EQ(end(0.1 * 30), 24);  // 3.0000000000000004
+  EXPECT_GT(end(-1), int64_t{1} << 60);
+  options.epochs = -1;
+  Feed endless(*source_, augment_, options);
+  const std::vector<Delivered> batches = endless.take(50);
+  EXPECT_EQ(batches.size(), 50u);
+  EXPECT_EQ(batches.back().epoch, 6);
+}
+
+TEST_F(LoaderTest, AfterTheEndAndAfterStopBatchesAreEmpty) {
+  for (const int workers : {0, 2}) {
+    Feed feed(*source_, augment_, small_options(workers));
+    EXPECT_EQ(feed.all().size(), 8u);
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(feed.loader().next(0, feed.stream(0)));
+    Feed stopped(*source_, augment_, small_options(workers));
+    EXPECT_EQ(stopped.take(2).size(), 2u);
+    stopped.loader().stop();
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(stopped.loader().next(0, stopped.stream(0)));
+    EXPECT_EQ(stopped.loader().state().next_step, 2);
+  }
+}
+
+TEST_F(LoaderTest, StopWakesABlockedConsumer) {
+  const auto slow = jpeg_source(8);
+  slow->delay_all(std::chrono::milliseconds(30));
+  Feed feed(*slow, crop_spec(), small_options());
+  std::thread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    feed.loader().stop();
+  });
+  EXPECT_FALSE(feed.loader().next(0, feed.stream(0)));
+  stopper.join();
+}
+
+TEST_F(LoaderTest, DevicesAreNumbered) {
+  Feed feed(*source_, augment_, small_options());
+  EXPECT_THROW(feed.loader().next(1, feed.stream(0)), std::invalid_argument);
+  EXPECT_THROW(feed.loader().next(-1, feed.stream(0)), std::invalid_argument);
+}
+
+TEST_F(LoaderTest, TheEpochOffsetMakesThatEpochAlone) {
+  LoaderOptions options = small_options();
+  options.epochs = 3;
+  const std::vector<Delivered> three = Feed(*source_, augment_, options).all();
+  options.epochs = 1;
+  options.first_epoch_offset = 2;
+  std::vector<Delivered> alone = Feed(*source_, augment_, options).all();
+  ASSERT_EQ(alone.size(), 8u);
+  for (size_t i = 0; i < alone.size(); ++i) {
+    alone[i].step += 16;
+    EXPECT_EQ(alone[i], three[16 + i]);
+  }
+}
+
+TEST_F(LoaderTest, FingerprintIsOfPixelsAndTheirOrderOnly) {
+  const auto of = [&](auto change, int devices = 1) {
+    LoaderOptions options = small_options();
+    AugmentSpec augment = augment_;
+    change(options, augment);
+    return Feed(*source_, augment, options, devices).loader().fingerprint();
+  };
+  using O = LoaderOptions&;
+  using A = AugmentSpec&;
+  const uint64_t plain = of([](O, A) {});
+  EXPECT_EQ(of([](O o, A) { o.batch_size = 7; }), plain);
+  EXPECT_EQ(of([](O o, A) { o.workers = 0, o.ring_depth = 9, o.slots = 0; }), plain);
+  EXPECT_EQ(of([](O o, A) { o.world = 3, o.rank = 2; }, 2), plain);
+  EXPECT_NE(of([](O o, A) { o.seed = 1; }), plain);
+  EXPECT_NE(of([](O o, A) { o.shuffle = false; }), plain);
+  EXPECT_NE(of([](O o, A) { o.last_batch = LastBatch::wrap; }), plain);
+  EXPECT_NE(of([](O o, A) { o.decode.exif = ExifPolicy::apply; }), plain);
+  EXPECT_NE(of([](O o, A) { o.decode.pixels = PixelPolicy::fast; }), plain);
+  EXPECT_NE(of([](O o, A) { o.decode.max_pixels = 1000; }), plain);
+  EXPECT_NE(of([](O, A a) { a.pad = 1; }), plain);
+}
+
+TEST_F(LoaderTest, ResumeRefusesAnotherConfiguration) {
+  Feed feed(*source_, augment_, small_options());
+  feed.take(3);
+  const LoaderState state = feed.loader().state();
+  const auto resume = [&](auto change, int devices = 1) {
+    LoaderOptions options = small_options();
+    change(options);
+    Feed other(*source_, augment_, options, devices);
+    return Loader::resume_step(state, other.loader());
+  };
+  using O = LoaderOptions&;
+  EXPECT_EQ(resume([](O o) { o.workers = 0, o.ring_depth = 2; }), 3);
+  EXPECT_EQ(resume([](O o) { o.batch_size = 2; }, 2), 3);  // the same global batch
+  EXPECT_THROW(resume([](O o) { o.batch_size = 8; }), std::invalid_argument);
+  EXPECT_THROW(resume([](O o) { o.seed = 8; }), std::invalid_argument);
+}
+
+TEST_F(LoaderTest, StateIsThatOfTheSlowestDevice) {
+  Feed feed(*source_, augment_, small_options(), 2);
+  for (int i = 0; i < 2; ++i) feed.loader().next(0, feed.stream(0));
+  EXPECT_EQ(feed.loader().state().next_step, 0);
+  feed.loader().next(1, feed.stream(1));
+  EXPECT_EQ(feed.loader().state().next_step, 1);
+}
+
+TEST_F(LoaderTest, StatsCountWhatPassed) {
+  const auto files = jpeg_source(10);
+  for (const int workers : {0, 2}) {
+    Feed feed(*files, crop_spec(), small_options(workers));
+    feed.all();  // 3 steps of 4 rows
+    const LoaderStats stats = feed.loader().stats();
+    EXPECT_EQ(stats.decode.items, 12);
+    EXPECT_EQ(stats.read.items, 12);
+    EXPECT_GT(stats.decode.service_ns, 0);
+    EXPECT_GT(stats.read.service_ns, 0);
+    ASSERT_EQ(stats.rings.size(), 1u);
+    EXPECT_EQ(stats.rings[0].items, 3);
+    EXPECT_EQ(stats.staging[0].items, 3);
+    EXPECT_EQ(stats.bad_samples, 0);
+  }
+}
+
+TEST_F(LoaderTest, TheMemoryPlanIsTheFormula) {
+  LoaderOptions options = small_options();
+  options.ring_depth = 5;
+  options.slots = 3;
+  Feed feed(*source_, augment_, options, 2);
+  const BatchLayout layout({.rows = 4,
+                            .height = 8,
+                            .width = 8,
+                            .note_bytes_per_row = static_cast<int>(sizeof(RowNote))});
+  const MemoryPlan plan = feed.loader().memory_plan();
+  EXPECT_EQ(plan.ring_bytes, 2 * 5 * static_cast<int64_t>(layout.slab_bytes()));
+  EXPECT_EQ(plan.slot_bytes, 2 * 3 * static_cast<int64_t>(layout.device_bytes()));
+  EXPECT_GT(plan.scratch_bytes, 0);
+}
+
+}  // namespace
+}  // namespace stoker::testing
