@@ -2,6 +2,7 @@
 // rows and workers.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,12 +15,13 @@
 namespace stoker {
 
 struct EvalResult {
-  double top1 = 0, top5 = 0;  // shares of `samples`; a class is right if fewer logits are larger
+  double top1 = 0, top5 = 0;  // shares of `samples`: fewer than 1 / 5 logits are larger
   double loss = 0;            // mean cross-entropy, no label smoothing
   int64_t samples = 0;        // that counted
   int64_t bad = 0;            // could not be read or decoded: not counted
   double seconds = 0;
   double images_per_second = 0;
+  bool complete = true;  // false: stopped before the end
 };
 
 struct EvalOptions {
@@ -32,12 +34,17 @@ struct EvalOptions {
   double max_bad = 0.05;
   std::string quarantine_file;
   int64_t limit = 0;  // > 0: about this many samples, spread evenly over the source
+  const std::atomic<bool>* stop = nullptr;  // set: the result is incomplete and says so
 };
 
 // `engines` hold the same weights, one per device, and have the same rows per batch. Runs one
 // thread per engine. Throws what the Loader throws.
 EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
                     std::span<Device* const> devices, int rows, const EvalOptions& options);
+
+// What evaluate() allocates for its feed.
+MemoryPlan evaluation_memory(const Source& source, std::span<Device* const> devices, int rows,
+                             const EvalOptions& options);
 
 struct EvalCheckpointOptions {
   std::string

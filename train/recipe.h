@@ -77,6 +77,8 @@ struct Recipe {
 
   // Sets input, train.output and eval.output.
   void set_input(Size size);
+  // Sets epochs, and shortens the warm-up to a tenth of them if it is longer.
+  void set_epochs(double value);
   // Throws std::invalid_argument naming the field and its value.
   void validate() const;
   // The precision in use on this machine.
@@ -99,7 +101,8 @@ struct StepRates {
 };
 void set_rates(const Recipe& recipe, const std::vector<TensorInfo>& parameters, int64_t step,
                int64_t total_steps, int64_t steps_per_epoch, StepRates& rates);
-// The blend of the average after `steps_done` steps; negative: none is due.
+// The blend of the average after `steps_done` steps; negative: none is due. An EMA is young at
+// first: its decay is at most (1 + blends) / (10 + blends).
 float average_decay(const AverageSpec& spec, int64_t steps_done, int64_t total_steps);
 // The draw of a step: a pure function of (seed, step).
 Mix draw_mix(const MixSpec& spec, Size input, uint64_t seed, int64_t step);

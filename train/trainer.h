@@ -75,8 +75,8 @@ struct EpochReport {
   int64_t epoch = 0;  // 0-based
   int64_t step = 0;   // steps done, over all epochs
   double epochs_done = 0;
-  double loss = 0, accuracy = 0;  // training, over the epoch (since resume, if that was inside it)
-  std::optional<EvalResult> eval;
+  double loss = 0, accuracy = 0;   // training, over the epoch (since resume, if that was inside it)
+  std::optional<EvalResult> eval;  // one view
   double images_per_second = 0, jitter = 0;
   double feed_wait_share = 0;
   double seconds = 0;      // of training, evaluation not counted
@@ -98,8 +98,9 @@ struct TrainResult {
   int64_t step = 0;          // steps done, over all epochs
   int64_t total_steps = 0;
   double epochs_done = 0;
-  double loss = 0, accuracy = 0;   // training, last epoch
-  std::optional<EvalResult> eval;  // of the end, with the recipe's views; empty if interrupted
+  double loss = 0, accuracy = 0;  // training, last epoch
+  // Of the end, with one view and with the recipe's; empty if interrupted or nothing to evaluate.
+  std::optional<EvalResult> eval_plain, eval;
   double best_top1 = 0;
   double images_per_second = 0, jitter = 0;  // over this process's run
   double feed_wait_share = 0;

@@ -1,0 +1,267 @@
+#include "train/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "train/models.h"
+#include "train/recipe_json.h"
+
+namespace stoker {
+namespace {
+
+const TensorUpdate& of(const StepRates& rates, const std::vector<TensorInfo>& table,
+                       const std::string& name) {
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (table[i].name == name) return rates.tensors[i];
+  }
+  throw std::runtime_error("no tensor " + name);
+}
+
+TEST(Recipe, EveryModelHasASoundOne) {
+  for (const std::string& name : list_models()) {
+    const Recipe recipe = default_recipe(name);
+    EXPECT_EQ(recipe.name, name);
+    EXPECT_NO_THROW(recipe.validate());
+    EXPECT_NO_THROW(make_net(name, recipe.input, 10));
+    EXPECT_EQ(recipe.batch % recipe.rows_per_shard, 0);
+    EXPECT_GE(describe(recipe).size(), 4u);
+  }
+  EXPECT_EQ(recipe_names(), list_models());
+}
+
+TEST(Recipe, RefusesAnUnknownName) {
+  try {
+    default_recipe("alexnet");
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("airnet-narrow"), std::string::npos);
+  }
+}
+
+TEST(Recipe, RefusesFieldsOutOfRangeByName) {
+  const auto refused = [](const std::string& field, auto change) {
+    Recipe recipe = default_recipe("resnet20");
+    change(recipe);
+    try {
+      recipe.validate();
+      ADD_FAILURE() << field;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find(field), std::string::npos) << error.what();
+    }
+  };
+  refused("epochs", [](Recipe& r) { r.epochs = 0; });
+  refused("batch", [](Recipe& r) { r.batch = 0; });
+  refused("momentum", [](Recipe& r) { r.optimizer.momentum = 1; });
+  refused("learning_rate", [](Recipe& r) { r.optimizer.learning_rate = NAN; });
+  refused("label_smoothing", [](Recipe& r) { r.label_smoothing = 1; });
+  refused("eval_views", [](Recipe& r) { r.eval_views = 3; });
+  refused("input", [](Recipe& r) { r.train.output = {16, 16}; });
+  refused("stddev", [](Recipe& r) { r.stddev[1] = 0; });
+  refused("average.decay", [](Recipe& r) { r.average.decay = 1; });
+}
+
+// airbench94 sums its loss and writes kilostep_scale = 1024 * (1 + 1 / (1 - 0.85)), lr = 11.5 /
+// kilostep_scale, wd = 0.0153 * batch / kilostep_scale, torch's weight_decay = wd / lr, and 64
+// times the rate for norm biases. One step of torch.optim.SGD by those numbers, by hand, must be
+// ours.
+TEST(Recipe, AirnetsStepIsAirbenchs) {
+  for (const char* name : {"airnet", "airnet-narrow"}) {
+    const Recipe recipe = default_recipe(name);
+    const auto table = parameter_table(make_net(name, recipe.input, 10));
+    StepRates rates;
+    const int64_t steps_per_epoch = 50000 / recipe.batch;
+    const auto total = static_cast<int64_t>(std::ceil(steps_per_epoch * recipe.epochs));
+    const int64_t step = 30;
+    set_rates(recipe, table, step, total, steps_per_epoch, rates);
+
+    const double kilostep_scale = 1024 * (1 + 1 / (1 - 0.85));
+    const double lr = 11.5 / kilostep_scale, wd = 0.0153 * recipe.batch / kilostep_scale;
+    const double peak = std::floor(0.23 * static_cast<double>(total));
+    const double factor = 0.2 * (1 - step / peak) + step / peak;
+    const auto airbench = [&](double lr_of_group, double w, double g_sum) {
+      const double g = g_sum + wd / lr_of_group * w;
+      return lr_of_group * factor * (g + 0.85 * g);  // the first step: v = g
+    };
+    const auto ours = [&](const TensorUpdate& rule, double w, double g_mean) {
+      const double g = g_mean + rule.weight_decay * w;
+      return rule.learning_rate * (g + static_cast<double>(rates.args.momentum) * g);
+    };
+    const double w = 0.7, g_mean = -0.003;
+    const double weight = airbench(lr, w, g_mean * recipe.batch);
+    const double bias = airbench(64 * lr, w, g_mean * recipe.batch);
+    EXPECT_NEAR(ours(of(rates, table, "layers.1.conv1.weight"), w, g_mean) / weight, 1, 1e-5);
+    EXPECT_NEAR(ours(of(rates, table, "head.weight"), w, g_mean) / weight, 1, 1e-5);
+    EXPECT_NEAR(ours(of(rates, table, "whiten.bias"), w, g_mean) / weight, 1, 1e-5);
+    EXPECT_NEAR(ours(of(rates, table, "layers.1.norm1.bias"), w, g_mean) / bias, 1, 1e-5);
+    EXPECT_TRUE(rates.args.nesterov);
+    EXPECT_FALSE(rates.args.decoupled);
+    EXPECT_TRUE(of(rates, table, "whiten.weight").frozen);
+    EXPECT_TRUE(of(rates, table, "layers.0.norm2.weight").frozen);
+    EXPECT_FALSE(of(rates, table, "whiten.bias").frozen);
+    set_rates(recipe, table, 3 * steps_per_epoch - 1, total, steps_per_epoch, rates);
+    EXPECT_FALSE(of(rates, table, "whiten.bias").frozen);
+    set_rates(recipe, table, 3 * steps_per_epoch, total, steps_per_epoch, rates);
+    EXPECT_TRUE(of(rates, table, "whiten.bias").frozen);
+  }
+}
+
+TEST(Recipe, ResnetsDecayNeitherNormsNorBiases) {
+  for (const bool decoupled : {false, true}) {
+    Recipe recipe = default_recipe("resnet18");
+    recipe.optimizer.decoupled = decoupled;
+    const auto table = parameter_table(make_net("resnet18", {64, 64}, 10));
+    StepRates rates;
+    set_rates(recipe, table, 100, 1000, 10, rates);
+    EXPECT_FLOAT_EQ(of(rates, table, "conv1.weight").weight_decay, 1e-4f);
+    EXPECT_FLOAT_EQ(of(rates, table, "fc.weight").weight_decay, 1e-4f);
+    EXPECT_EQ(of(rates, table, "fc.bias").weight_decay, 0);
+    EXPECT_EQ(of(rates, table, "bn1.weight").weight_decay, 0);
+    EXPECT_EQ(of(rates, table, "bn1.bias").weight_decay, 0);
+    EXPECT_EQ(rates.args.decoupled, decoupled);
+    for (const TensorUpdate& tensor : rates.tensors) EXPECT_FALSE(tensor.frozen);
+  }
+}
+
+TEST(Recipe, LearningRateScalesWithTheGlobalBatch) {
+  Recipe recipe = default_recipe("resnet18");
+  EXPECT_DOUBLE_EQ(recipe.optimizer.effective_learning_rate(256), 0.1);
+  EXPECT_DOUBLE_EQ(recipe.optimizer.effective_learning_rate(1024), 0.4);
+  recipe.optimizer.lr_ref_batch = 0;
+  EXPECT_DOUBLE_EQ(recipe.optimizer.effective_learning_rate(1024), 0.1);
+}
+
+TEST(Recipe, FewerEpochsShortenTheWarmUp) {
+  Recipe recipe = default_recipe("resnet18");
+  recipe.set_epochs(10);
+  EXPECT_DOUBLE_EQ(recipe.schedule.warmup_epochs, 1);
+  recipe.set_epochs(90);
+  EXPECT_DOUBLE_EQ(recipe.schedule.warmup_epochs, 1);
+}
+
+TEST(Recipe, AverageFollowsItsFormula) {
+  const AverageSpec lookahead = default_recipe("airnet").average;
+  EXPECT_LT(average_decay(lookahead, 4, 100), 0);
+  EXPECT_NEAR(average_decay(lookahead, 50, 100), std::pow(0.95, 5) * 0.125, 1e-7);
+  EXPECT_NEAR(average_decay(lookahead, 100, 100), std::pow(0.95, 5), 1e-7);
+  AverageSpec ema;
+  ema.kind = AverageKind::ema;
+  EXPECT_NEAR(average_decay(ema, 1, 100000), 2.0 / 11, 1e-7);
+  EXPECT_NEAR(average_decay(ema, 50000, 100000), 0.999, 1e-7);
+  EXPECT_LT(average_decay({}, 10, 100), 0);
+}
+
+TEST(Recipe, MixIsAPureFunctionOfTheStep) {
+  MixSpec spec;
+  EXPECT_EQ(draw_mix(spec, {32, 32}, 1, 5).kind, Mix::Kind::none);
+  spec.mixup_alpha = 0.2;
+  spec.cutmix_alpha = 1.0;
+  int mixups = 0, cutmixes = 0;
+  double lambda = 0;
+  for (int64_t step = 0; step < 2000; ++step) {
+    const Mix mix = draw_mix(spec, {32, 16}, 1, step), again = draw_mix(spec, {32, 16}, 1, step);
+    EXPECT_EQ(mix.lambda, again.lambda);
+    EXPECT_EQ(mix.box, again.box);
+    ASSERT_GE(mix.lambda, 0);
+    ASSERT_LE(mix.lambda, 1);
+    lambda += mix.lambda;
+    if (mix.kind == Mix::Kind::mixup) ++mixups;
+    if (mix.kind != Mix::Kind::cutmix) continue;
+    ++cutmixes;
+    ASSERT_GE(mix.box.x, 0);
+    ASSERT_GE(mix.box.y, 0);
+    ASSERT_LE(mix.box.x + mix.box.width, 32);
+    ASSERT_LE(mix.box.y + mix.box.height, 16);
+    EXPECT_NEAR(mix.lambda, 1 - mix.box.width * mix.box.height / 512.0, 1e-6);
+  }
+  EXPECT_NEAR(mixups, 1000, 100);
+  EXPECT_EQ(mixups + cutmixes, 2000);
+  EXPECT_NEAR(lambda / 2000, 0.57, 0.06);  // mixup 1/2; cutmix more, as boxes are cut at the edge
+}
+
+TEST(Recipe, MixupsLambdaIsBeta) {
+  MixSpec spec;
+  spec.mixup_alpha = 0.4;
+  double sum = 0, squares = 0;
+  constexpr int kDraws = 20000;
+  for (int64_t step = 0; step < kDraws; ++step) {
+    const double lambda = draw_mix(spec, {8, 8}, 3, step).lambda;
+    sum += lambda;
+    squares += lambda * lambda;
+  }
+  const double mean = sum / kDraws;
+  EXPECT_NEAR(mean, 0.5, 0.01);
+  EXPECT_NEAR(squares / kDraws - mean * mean, 1 / (4 * (2 * 0.4 + 1)), 0.005);  // Beta's variance
+  spec.probability = 0.25;
+  int mixed = 0;
+  for (int64_t step = 0; step < 4000; ++step) {
+    mixed += draw_mix(spec, {8, 8}, 3, step).kind == Mix::Kind::mixup;
+  }
+  EXPECT_NEAR(mixed, 1000, 120);
+}
+
+TEST(Recipe, ViewsWeighOneTogether) {
+  for (const int count : {1, 2, 6}) {
+    float sum = 0;
+    for (const WeightedView& view : eval_views(count)) sum += view.weight;
+    EXPECT_FLOAT_EQ(sum, 1);
+    EXPECT_EQ(eval_views(count).size(), static_cast<size_t>(count));
+  }
+  EXPECT_THROW(eval_views(3), std::invalid_argument);
+}
+
+TEST(Recipe, JsonKeepsEveryField) {
+  for (const std::string& name : list_models()) {
+    Recipe recipe = default_recipe(name);
+    recipe.precision = Precision::bf16;
+    recipe.mix.cutmix_alpha = 1.0 / 3;
+    recipe.train.flip = FlipMode::none;
+    const std::string text = recipe_to_json(recipe).dump();
+    const Recipe back = recipe_from_json(nlohmann::json::parse(text));
+    EXPECT_EQ(recipe_difference(recipe, back), "");
+    EXPECT_EQ(recipe_to_json(back).dump(), text);
+    EXPECT_EQ(back.mean, recipe.mean);
+    EXPECT_EQ(back.train.describe(), recipe.train.describe());
+    EXPECT_EQ(back.precision, recipe.precision);
+  }
+}
+
+// A field that is added to a struct but not to the JSON would be lost in a checkpoint silently.
+TEST(Recipe, JsonCoversTheStructs) {
+  EXPECT_EQ(recipe_to_json(default_recipe("airnet")).flatten().size(), 79u)
+      << "fields were added: add them to recipe_json.cc, then correct the number here";
+  EXPECT_EQ(sizeof(OptimizerSpec), 64u);
+  EXPECT_EQ(sizeof(AverageSpec), 24u);
+  EXPECT_EQ(sizeof(MixSpec), 24u);
+}
+
+TEST(Recipe, DifferenceNamesTheField) {
+  const Recipe before = default_recipe("resnet20");
+  Recipe after = before;
+  after.optimizer.momentum = 0.8;
+  EXPECT_EQ(recipe_difference(before, after), "optimizer.momentum: 0.9 -> 0.8");
+  EXPECT_EQ(recipe_difference(before, after, {"optimizer.momentum"}), "");
+  after = before;
+  after.schedule.milestones = {0.5};
+  EXPECT_NE(recipe_difference(before, after), "");
+}
+
+TEST(Recipe, JsonRefusesWhatItDoesNotKnow) {
+  const nlohmann::json sound = recipe_to_json(default_recipe("resnet20"));
+  const auto refused = [&](auto change) {
+    nlohmann::json json = sound;
+    change(json);
+    EXPECT_THROW(recipe_from_json(json), std::runtime_error);
+  };
+  refused([](nlohmann::json& j) { j.erase("batch"); });
+  refused([](nlohmann::json& j) { j["colour"] = 1; });
+  refused([](nlohmann::json& j) { j["batch"] = "many"; });
+  refused([](nlohmann::json& j) { j["schedule"]["kind"] = "zigzag"; });
+  refused([](nlohmann::json& j) { j["mean"] = {1, 2}; });
+  refused([](nlohmann::json& j) { j = 3; });
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,250 @@
+#include "train/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "train/checkpoint.h"
+#include "train/recipe.h"
+#include "train/subset_source.h"
+
+namespace stoker {
+namespace {
+
+// What a batch's rows are, on the host.
+struct HostRows {
+  explicit HostRows(int rows) : labels(rows), weights(rows) {}
+  std::vector<int32_t> labels;
+  std::vector<float> weights;
+};
+
+struct Score {
+  double top1 = 0, top5 = 0, loss = 0;
+  int64_t samples = 0;
+  void add(const Score& other) {
+    top1 += other.top1;
+    top5 += other.top5;
+    loss += other.loss;
+    samples += other.samples;
+  }
+};
+
+// logits (classes) of one sample.
+void score_row(std::span<const float> logits, int label, Score& score) {
+  const float own = logits[label];
+  int ahead = 0;  // a NaN counts as larger, so that it is never right by accident
+  float largest = own;
+  for (size_t c = 0; c < logits.size(); ++c) {
+    if (c != static_cast<size_t>(label)) ahead += !(logits[c] <= own);
+    largest = std::max(largest, logits[c]);
+  }
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
+  score.loss += std::log(sum) + largest - own;
+  score.top1 += ahead < 1;
+  score.top5 += ahead < 5;
+  ++score.samples;
+}
+
+// One replica's share of the evaluation.
+class EvalReplica {
+ public:
+  EvalReplica(Engine& engine, Device& device, Loader& loader, int index, int rows,
+              const EvalOptions& options)
+      : engine_(engine),
+        loader_(loader),
+        index_(index),
+        options_(options),
+        views_(eval_views(options.views)),
+        classes_(engine.net().classes),
+        stream_(device.make_stream()),
+        host_(rows),
+        logits_(static_cast<size_t>(rows) * classes_),
+        sum_(logits_.size()) {}
+
+  Score run() {
+    Score score;
+    while (!(options_.stop && options_.stop->load())) {
+      const DeviceBatch batch = loader_.next(index_, *stream_);
+      if (!batch) break;
+      stream_->copy(host_.labels.data(), batch.labels(), host_.labels.size() * sizeof(int32_t),
+                    CopyKind::device_to_host);
+      stream_->copy(host_.weights.data(), batch.weights(), host_.weights.size() * sizeof(float),
+                    CopyKind::device_to_host);
+      stream_->synchronize();
+      if (batch.header().valid > 0) add_batch(batch, score);
+    }
+    return score;
+  }
+
+ private:
+  void add_batch(const DeviceBatch& batch, Score& score) {
+    std::fill(sum_.begin(), sum_.end(), 0.0f);
+    for (const WeightedView& each : views_) {
+      engine_.forward({batch.images(), batch.labels(), batch.weights()}, each.view,
+                      options_.averaged, logits_);
+      for (size_t i = 0; i < sum_.size(); ++i) sum_[i] += each.weight * logits_[i];
+    }
+    for (size_t row = 0; row < host_.labels.size(); ++row) {
+      if (host_.weights[row] <= 0) continue;
+      score_row(std::span(sum_).subspan(row * classes_, classes_), host_.labels[row], score);
+    }
+  }
+
+  Engine& engine_;
+  Loader& loader_;
+  const int index_;
+  const EvalOptions& options_;
+  const std::vector<WeightedView> views_;
+  const size_t classes_;
+  std::unique_ptr<Stream> stream_;
+  HostRows host_;
+  std::vector<float> logits_, sum_;  // (rows, classes)
+};
+
+LoaderOptions loader_options(const EvalOptions& options, int rows) {
+  LoaderOptions feed;
+  feed.batch_size = rows;
+  feed.shuffle = false;
+  feed.last_batch = LastBatch::pad;
+  feed.epochs = 1;
+  feed.workers = options.workers;
+  feed.io_threads = options.io_threads;
+  feed.ring_depth = 2;
+  feed.decode = options.decode;
+  feed.on_bad_sample = options.on_bad_sample;
+  feed.max_bad = options.max_bad;
+  feed.quarantine_file = options.quarantine_file;
+  return feed;
+}
+
+// The largest divisor of `rows` that leaves each thread at least one shard.
+int shard_rows(int rows, int threads) {
+  for (int candidate = std::max(1, rows / threads); candidate > 1; --candidate) {
+    if (rows % candidate == 0) return candidate;
+  }
+  return 1;
+}
+
+// 250 rows of 32x32, fewer of larger images: about the same memory.
+int default_rows(Size input) {
+  const double pixels = static_cast<double>(input.width) * input.height;
+  return std::clamp(static_cast<int>(250 * 1024 / pixels) / 2 * 2, 8, 250);
+}
+
+void check_classes(const ModelInfo& info, const Source& source) {
+  if (info.class_names == source.class_names()) return;
+  const auto list = [](const std::vector<std::string>& names) {
+    std::string text = std::to_string(names.size());
+    for (size_t i = 0; i < std::min<size_t>(names.size(), 3); ++i) text += " " + names[i];
+    return text;
+  };
+  throw std::runtime_error(
+      fmt::format("the model knows other classes than the data at {}: {} ... against {} ...",
+                  source.root(), list(info.class_names), list(source.class_names())));
+}
+
+}  // namespace
+
+MemoryPlan evaluation_memory(const Source& source, std::span<Device* const> devices, int rows,
+                             const EvalOptions& options) {
+  LoaderOptions feed = loader_options(options, rows);
+  feed.quarantine_file.clear();
+  const std::vector<Device*> list(devices.begin(), devices.end());
+  return Loader(source, options.augment, list, feed).memory_plan();
+}
+
+EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
+                    std::span<Device* const> devices, int rows, const EvalOptions& options) {
+  const SubsetSource subset(source, options.limit);
+  const auto begin = std::chrono::steady_clock::now();
+  Loader loader(subset, options.augment, {devices.begin(), devices.end()},
+                loader_options(options, rows));
+  std::vector<Score> scores(engines.size());
+  std::mutex mutex;
+  std::exception_ptr error;  // guarded by mutex; the first
+  std::vector<std::jthread> threads;
+  for (size_t i = 0; i < engines.size(); ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        scores[i] =
+            EvalReplica(*engines[i], *devices[i], loader, static_cast<int>(i), rows, options).run();
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        loader.stop();
+      }
+    });
+  }
+  threads.clear();
+  if (error) std::rethrow_exception(error);
+
+  Score total;
+  for (const Score& score : scores) total.add(score);
+  EvalResult result;
+  result.samples = total.samples;
+  result.complete = !(options.stop && options.stop->load());
+  result.bad = result.complete ? subset.size() - total.samples : loader.stats().bad_samples;
+  const double count = static_cast<double>(std::max<int64_t>(total.samples, 1));
+  result.top1 = total.top1 / count;
+  result.top5 = total.top5 / count;
+  result.loss = total.loss / count;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.images_per_second = static_cast<double>(total.samples) / result.seconds;
+  return result;
+}
+
+EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions& options) {
+  const LoadedModel model = load_model(options.checkpoint);
+  check_classes(model.info, source);
+  if (options.replicas < 1) {
+    throw std::invalid_argument(fmt::format("evaluate: {} devices", options.replicas));
+  }
+  Recipe recipe = model.info.recipe;
+  if (options.precision) recipe.precision = options.precision;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads =
+      std::max(1, (options.threads > 0 ? options.threads : cores) / options.replicas);
+  const int rows = options.rows > 0 ? options.rows : default_rows(recipe.input);
+
+  EngineOptions engine_options;
+  engine_options.rows = rows;
+  engine_options.rows_per_shard = shard_rows(rows, threads);
+  engine_options.nominal_rows = int64_t{rows} * options.replicas;
+  engine_options.precision = recipe.resolved_precision();
+  engine_options.workers = threads;
+  engine_options.mean = recipe.mean;
+  engine_options.stddev = recipe.stddev;
+  engine_options.training = false;
+  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::unique_ptr<Engine>> engines;
+  std::vector<Device*> device_list;
+  std::vector<Engine*> engine_list;
+  for (int i = 0; i < options.replicas; ++i) {
+    device_list.push_back(devices.emplace_back(make_host_device(i)).get());
+    engine_list.push_back(
+        engines.emplace_back(make_cpu_engine(model.info.net(), engine_options)).get());
+    engine_list.back()->write(StateKind::parameters, model.parameters);
+    engine_list.back()->write(StateKind::statistics, model.statistics);
+  }
+
+  EvalOptions eval;
+  eval.augment = recipe.eval;
+  eval.views = options.views > 0 ? options.views : recipe.eval_views;
+  eval.workers = options.workers;
+  eval.io_threads = options.io_threads;
+  eval.decode = options.decode;
+  eval.on_bad_sample = options.on_bad_sample;
+  eval.max_bad = options.max_bad;
+  eval.quarantine_file = options.quarantine_file;
+  eval.limit = options.limit;
+  return evaluate(source, engine_list, device_list, rows, eval);
+}
+
+}  // namespace stoker

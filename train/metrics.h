@@ -1,0 +1,52 @@
+// What a run measures of itself: rates over steps, and the files metrics.jsonl and metrics.csv
+// with one row per logging interval (kind "step") and per epoch (kind "epoch"). Threads: one at a
+// time.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "train/trainer.h"
+
+namespace stoker {
+
+// Images per second as tf_cnn_benchmarks reports it: the median over steps, and its jitter, 1.4826
+// times the median absolute deviation (a standard deviation, were it normal).
+struct Rate {
+  double images_per_second = 0;
+  double jitter = 0;
+};
+
+class RateMeter {
+ public:
+  // Keeps the last `window` steps; 0: all.
+  RateMeter(int64_t images_per_step, size_t window)
+      : images_per_step_(images_per_step), window_(window) {}
+  void add(int64_t step_ns);
+  void clear() { speeds_.clear(); }
+  Rate rate() const;  // zeros before the first step
+
+ private:
+  int64_t images_per_step_;
+  size_t window_;
+  size_t next_ = 0;
+  std::vector<double> speeds_;  // images/s of each step
+};
+
+class MetricsLog {
+ public:
+  // Appends to the files in `folder`, after dropping rows of steps beyond `steps_done` (a run that
+  // was killed may have logged more than it saved) and torn lines. "" writes nothing.
+  MetricsLog(const std::string& folder, int64_t steps_done);
+  void add(const StepReport& report);
+  void add(const EpochReport& report);
+
+ private:
+  void write(const std::vector<std::pair<const char*, std::string>>& row);
+
+  std::ofstream json_, csv_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,114 @@
+// What is printed before a run, and what config.json keeps of it.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "train/recipe_json.h"
+#include "train/train_setup.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kSmallModel = 500'000;
+constexpr int64_t kManyRows = 64;
+
+std::string mebibytes(int64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string feed_line(const char* name, const MemoryPlan& plan) {
+  return fmt::format("memory, {}: ring {}, slots {}, scratch up to {}", name,
+                     mebibytes(plan.ring_bytes), mebibytes(plan.slot_bytes),
+                     mebibytes(plan.scratch_bytes));
+}
+
+void add_lines(const std::string& text, std::vector<std::string>& lines) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) lines.push_back("memory, engine: " + text.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
+  const int64_t count = total_count(setup.parameters);
+  const Recipe& recipe = setup.options.recipe;
+  if (count < kSmallModel) {
+    lines.push_back(fmt::format("note: {} has {} parameters; below {} data parallelism hardly pays",
+                                setup.net.name, count, kSmallModel));
+  }
+  if (setup.options.replicas > 1 && setup.rows < kManyRows) {
+    lines.push_back(fmt::format("note: {} rows per device are few; {} or more keep one busy",
+                                setup.rows, kManyRows));
+  }
+  if (recipe.last_batch == LastBatch::drop) {
+    const int64_t left_out = setup.train.size() - setup.steps_per_epoch * recipe.batch;
+    if (left_out > 0) {
+      lines.push_back(
+          fmt::format("note: the last {} samples of an epoch's order are left out", left_out));
+    }
+  }
+  if (recipe.schedule.warmup_epochs >= recipe.epochs) {
+    lines.push_back(fmt::format("note: the warm-up of {:g} epochs is longer than the run",
+                                recipe.schedule.warmup_epochs));
+  }
+  for (const std::string& note : setup.notes) lines.push_back("note: " + note);
+}
+
+}  // namespace
+
+std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& eval_feed) {
+  const TrainOptions& options = setup.options;
+  std::vector<std::string> lines = describe(options.recipe);
+  lines.push_back(fmt::format(
+      "data: {} training samples, {} for evaluation, {} classes; {} steps per epoch, {} in all",
+      setup.train.size(), setup.eval ? setup.eval->size() : 0, setup.model.classes,
+      setup.steps_per_epoch, setup.total_steps));
+  lines.push_back(
+      fmt::format("model: {} parameters, {:.1f} million multiply-adds per image; {}",
+                  total_count(setup.parameters), forward_flops(setup.net) / 2e6,
+                  setup.precision == Precision::bf16 ? "bf16 with fp32 master weights" : "fp32"));
+  lines.push_back(fmt::format("devices: {} x {} rows, {} shards and {} threads each",
+                              options.replicas, setup.rows,
+                              setup.rows / options.recipe.rows_per_shard, setup.engine_threads));
+  lines.push_back(feed_line("feed", setup.loader->memory_plan()));
+  if (setup.eval) lines.push_back(feed_line("feed of the evaluation", eval_feed));
+  add_lines(setup.replicas[0].engine->describe_memory(), lines);
+  lines.push_back(fmt::format("memory, in all: {}, with {} device{}",
+                              mebibytes(setup.planned_bytes), options.replicas,
+                              options.replicas > 1 ? "s" : ""));
+  add_notes(setup, lines);
+  return lines;
+}
+
+std::string config_text(const TrainSetup& setup) {
+  const TrainOptions& options = setup.options;
+  nlohmann::json json;
+  json["recipe"] = recipe_to_json(options.recipe);
+  json["data"] = {{"train", setup.train.root()},
+                  {"train_samples", setup.train.size()},
+                  {"eval", setup.eval ? setup.eval->root() : ""},
+                  {"eval_samples", setup.eval ? setup.eval->size() : 0},
+                  {"classes", setup.model.class_names}};
+  json["devices"] = options.replicas;
+  json["seed"] = options.seed;
+  json["precision"] = setup.precision == Precision::bf16 ? "bf16" : "fp32";
+  json["checkpoint_steps"] = options.checkpoint_steps;
+  json["keep_checkpoints"] = options.keep_checkpoints;
+  json["limit_train"] = options.limit_train;
+  json["limit_eval"] = options.limit_eval;
+  json["max_steps"] = options.max_steps;
+  json["threads"] = setup.engine_threads * options.replicas;
+  json["workers"] = options.workers;
+  json["io_threads"] = options.io_threads;
+  json["ring_depth"] = options.ring_depth;
+  json["slots"] = options.slots;
+  json["pixels"] = options.decode.pixels == PixelPolicy::exact ? "exact" : "fast";
+  json["exif"] = options.decode.exif == ExifPolicy::apply ? "apply" : "ignore";
+  json["max_pixels"] = options.decode.max_pixels;
+  json["max_bad"] = options.max_bad;
+  json["plan"] = setup.plan;
+  return json.dump(1) + "\n";
+}
+
+}  // namespace stoker

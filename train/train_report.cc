@@ -1,0 +1,140 @@
+// What a run says of itself: reports, metrics, the result, and which rows a broken step had.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "train/durable_file.h"
+#include "train/train_loop.h"
+
+namespace stoker {
+namespace {
+
+constexpr size_t kNamedRows = 8;  // in the message of a failed step; all are in failed_step.txt
+
+double share(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+double mean(double sum, double weight) { return weight > 0 ? sum / weight : 0; }
+
+}  // namespace
+
+void TrainLoop::account(int64_t step, const StepTotals& totals, double learning_rate,
+                        int64_t step_ns) {
+  int64_t wait_ns = 0;
+  for (const Trace& trace : traces_[step % 2]) wait_ns = std::max(wait_ns, trace.wait_ns);
+  for (StepTimes* times : {&interval_times_, &epoch_times_, &run_times_}) {
+    times->total_ns += step_ns;
+    times->wait_ns += std::min(wait_ns, step_ns);
+  }
+  for (RunningTotals* sums : {&interval_, &progress_.epoch}) {
+    sums->loss_sum += totals.loss_sum;
+    sums->weight_sum += totals.weight_sum;
+    sums->top1 += totals.top1;
+    sums->seconds += seconds(step_ns);
+  }
+  for (RateMeter* meter : {&recent_rate_, &epoch_rate_, &run_rate_}) meter->add(step_ns);
+  progress_.step = step + 1;
+  if (progress_.step % log_interval_ == 0 || ends_epoch(progress_.step)) {
+    report_step(progress_.step, learning_rate);
+  }
+}
+
+void TrainLoop::report_step(int64_t steps_done, double learning_rate) {
+  const Rate rate = recent_rate_.rate();
+  StepReport report;
+  report.step = steps_done;
+  report.total_steps = setup_.end_step;
+  report.epoch = (steps_done - 1) / setup_.steps_per_epoch;
+  report.step_in_epoch = steps_done - report.epoch * setup_.steps_per_epoch;
+  report.steps_per_epoch = setup_.steps_per_epoch;
+  report.epochs = setup_.options.recipe.epochs;
+  report.loss = mean(interval_.loss_sum, interval_.weight_sum);
+  report.accuracy = mean(interval_.top1, interval_.weight_sum);
+  report.learning_rate = learning_rate;
+  report.images_per_second = rate.images_per_second;
+  report.jitter = rate.jitter;
+  report.feed_wait_share = share(interval_times_.wait_ns, interval_times_.total_ns);
+  if (rate.images_per_second > 0) {
+    report.eta_seconds = static_cast<double>((setup_.end_step - steps_done)) *
+                         setup_.options.recipe.batch / rate.images_per_second;
+  }
+  report.bad_samples = setup_.loader->stats().bad_samples;
+  metrics_.add(report);
+  observer_.on_step(report);
+  interval_ = {};
+  interval_times_ = {};
+}
+
+EpochReport TrainLoop::epoch_report(int64_t steps_done) const {
+  const Rate rate = epoch_rate_.rate();
+  EpochReport report;
+  report.epoch = (steps_done - 1) / setup_.steps_per_epoch;
+  report.step = steps_done;
+  report.epochs_done =
+      static_cast<double>(steps_done) / static_cast<double>(setup_.steps_per_epoch);
+  report.loss = mean(progress_.epoch.loss_sum, progress_.epoch.weight_sum);
+  report.accuracy = mean(progress_.epoch.top1, progress_.epoch.weight_sum);
+  report.images_per_second = rate.images_per_second;
+  report.jitter = rate.jitter;
+  report.feed_wait_share = share(epoch_times_.wait_ns, epoch_times_.total_ns);
+  report.seconds = progress_.epoch.seconds;
+  return report;
+}
+
+std::string TrainLoop::last_checkpoint_text() const {
+  return last_checkpoint_.empty() ? "no checkpoint was written"
+                                  : "the last good checkpoint is " + last_checkpoint_;
+}
+
+void TrainLoop::throw_not_finite(int64_t step, const StepTotals& totals) const {
+  std::vector<std::string> rows;
+  for (const Trace& trace : traces_[step % 2]) {
+    for (const SampleId id : trace.ids) {
+      rows.push_back(fmt::format("{} {}", id, setup_.train.name(id)));
+    }
+  }
+  std::string where;
+  if (!setup_.options.out.empty()) {
+    const std::string path = setup_.options.out + "/failed_step.txt";
+    replace_file(path, fmt::format("step {}\n{}\n", step, fmt::join(rows, "\n")));
+    where = ", all of them in " + path;
+  }
+  const size_t count = rows.size();
+  rows.resize(std::min(count, kNamedRows));
+  throw TrainingFailed(
+      fmt::format("step {}: the loss or a gradient is not finite (loss sum {} over weight {}); the "
+                  "weights were "
+                  "not changed by it; its {} rows begin with {}{}; {}",
+                  step, totals.loss_sum, totals.weight_sum, count, fmt::join(rows, ", "), where,
+                  last_checkpoint_text()));
+}
+
+void TrainLoop::finish_result() {
+  const Rate rate = run_rate_.rate();
+  result_.step = progress_.step;
+  result_.total_steps = setup_.total_steps;
+  result_.epochs_done =
+      static_cast<double>(progress_.step) / static_cast<double>(setup_.steps_per_epoch);
+  result_.interrupted = !closed_end_;
+  if (result_.interrupted) {
+    result_.eval.reset();
+    result_.eval_plain.reset();
+  }
+  if (progress_.epoch.weight_sum > 0) {
+    result_.loss = mean(progress_.epoch.loss_sum, progress_.epoch.weight_sum);
+    result_.accuracy = mean(progress_.epoch.top1, progress_.epoch.weight_sum);
+  }
+  result_.best_top1 = progress_.best_top1;
+  result_.images_per_second = rate.images_per_second;
+  result_.jitter = rate.jitter;
+  result_.feed_wait_share = share(run_times_.wait_ns, run_times_.total_ns);
+  result_.train_seconds = seconds(run_times_.total_ns);
+  result_.bad_samples = setup_.loader->stats().bad_samples;
+  result_.checkpoint = last_checkpoint_;
+}
+
+}  // namespace stoker

@@ -1,0 +1,69 @@
+// Everything that a training run stands on, made and checked before the first step: sources, net,
+// replicas, feed, first weights or those of a checkpoint, and the plan that is printed. Owner:
+// Trainer. Threads: made by one; TrainLoop says who uses what afterwards.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train/checkpoint.h"
+#include "train/collective.h"
+#include "train/subset_source.h"
+#include "train/trainer.h"
+
+namespace stoker {
+
+struct Replica {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Engine> engine;
+};
+
+struct TrainSetup {
+  // Throws std::invalid_argument / std::runtime_error with path and numbers.
+  TrainSetup(const Source& train_source, const Source* eval_source, const TrainOptions& wanted,
+             const EngineFactory& make_engine);
+  TrainSetup(const TrainSetup&) = delete;
+  TrainSetup& operator=(const TrainSetup&) = delete;
+
+  EvalOptions eval_options(int views) const;
+  std::vector<Engine*> engine_list() const;
+  std::vector<Device*> device_list() const;
+
+  TrainOptions options;  // options.recipe has the rows per shard in use
+  SubsetSource train;
+  const Source* eval;  // or null
+  ModelInfo model;
+  NetSpec net;
+  std::vector<TensorInfo> parameters;
+  int rows = 0;            // per replica and step
+  int engine_threads = 1;  // per replica
+  Precision precision = Precision::fp32;
+  std::string runs;  // folder of checkpoints; ""
+
+  std::vector<Replica> replicas;
+  std::unique_ptr<Collective> collective;
+  CheckpointInfo progress;  // where the run starts
+  std::string resumed_from;
+  std::unique_ptr<Loader> loader;  // after the devices: it goes first
+  int64_t steps_per_epoch = 0;
+  int64_t total_steps = 0;  // of the recipe: the schedule's length
+  int64_t end_step = 0;     // of this run
+  int64_t planned_bytes = 0;
+  std::vector<std::string> notes;  // what the user should know
+  std::vector<std::string> plan;
+
+ private:
+  void resolve_shards();
+  void make_replicas(const EngineFactory& make_engine);
+  TrainState resume();  // of the newest checkpoint; empty if there is none
+  void make_loader();
+  TrainState first_state() const;
+};
+
+// The lines of `plan`.
+std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& eval_feed);
+// options as they stand in config.json.
+std::string config_text(const TrainSetup& setup);
+
+}  // namespace stoker

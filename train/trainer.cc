@@ -1,0 +1,51 @@
+#include "train/trainer.h"
+
+#include <atomic>
+#include <stdexcept>
+
+#include "train/train_loop.h"
+#include "train/train_setup.h"
+
+namespace stoker {
+
+struct Trainer::Impl {
+  Impl(const Source& train, const Source* eval, const TrainOptions& options,
+       TrainObserver& observer_in, const EngineFactory& make_engine)
+      : observer(observer_in), setup(train, eval, options, make_engine) {}
+
+  TrainObserver& observer;
+  TrainSetup setup;
+  std::atomic<bool> stop{false};
+  bool ran = false;
+};
+
+static_assert(std::atomic<bool>::is_always_lock_free, "request_stop() must be signal-safe");
+
+Trainer::Trainer(const Source& train, const Source* eval, const TrainOptions& options,
+                 TrainObserver& observer, EngineFactory make_engine)
+    : impl_(std::make_unique<Impl>(train, eval, options, observer, make_engine)) {}
+
+Trainer::~Trainer() = default;
+
+TrainResult Trainer::run() {
+  if (impl_->ran) throw std::logic_error("Trainer::run() was called twice");
+  impl_->ran = true;
+  impl_->observer.on_plan(impl_->setup.plan);
+  if (!impl_->setup.resumed_from.empty()) {
+    impl_->observer.on_message("resumed from " + impl_->setup.resumed_from);
+  }
+  return TrainLoop(impl_->setup, impl_->observer, impl_->stop).run();
+}
+
+void Trainer::request_stop() noexcept { impl_->stop.store(true); }
+
+const std::vector<std::string>& Trainer::plan() const { return impl_->setup.plan; }
+
+int64_t Trainer::planned_bytes() const { return impl_->setup.planned_bytes; }
+
+uint64_t Trainer::weights_hash() const {
+  const TrainSetup& setup = impl_->setup;
+  return state_hash(read_state(*setup.replicas[0].engine, setup.options.recipe.average));
+}
+
+}  // namespace stoker
