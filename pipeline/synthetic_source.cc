@@ -37,11 +37,13 @@ class SyntheticSource final : public Source {
                   std::span<const uint8_t>& bytes) const override {
     if (buffer.size() < image_bytes()) buffer.resize(image_bytes());
     const uint64_t bits = RandomKey(seed_, 1, id).bits(0);
-    const uint8_t* pattern = patterns_.data() + static_cast<size_t>(label(id)) * image_bytes();
-    const uint8_t* noise = noise_.data() + bits % kNoisePeriod;
+    const size_t count = image_bytes();
+    const uint8_t* __restrict pattern = patterns_.data() + static_cast<size_t>(label(id)) * count;
+    const uint8_t* __restrict noise = noise_.data() + bits % kNoisePeriod;
+    uint8_t* __restrict out = buffer.data();
     const auto shade = static_cast<uint8_t>((bits >> 32) % 32);
-    for (size_t i = 0; i < image_bytes(); ++i) {  // at most 160 + 63 + 31: never wraps
-      buffer[i] = static_cast<uint8_t>(pattern[i] + noise[i] + shade);
+    for (size_t i = 0; i < count; ++i) {  // at most 160 + 63 + 31: never wraps
+      out[i] = static_cast<uint8_t>(pattern[i] + noise[i] + shade);
     }
     bytes = {buffer.data(), image_bytes()};
     return {};
