@@ -72,7 +72,7 @@ def random_resized_crop(key, size, scale, ratio):
         T.transforms.F, "get_dimensions", lambda _: (3, size[1], size[0])
     ):
         top, left, height, width = T.RandomResizedCrop.get_params(image, scale, ratio)
-    return left, top, width, height
+    return (left, top, width, height), numbers.uniforms // 2  # the box, the tries
 
 
 def write_random_resized_crops():
@@ -84,9 +84,14 @@ def write_random_resized_crops():
         for scale, ratio in ranges:
             for i in range(12):
                 seed, epoch, sample = i * 0x123456789ABCDEF & MASK64, i * i, i * 7919 + (i << 33)
-                box = random_resized_crop(Key(seed, epoch, sample), size, scale, ratio)
+                box, _ = random_resized_crop(Key(seed, epoch, sample), size, scale, ratio)
                 numbers = [*size, *map(repr, scale), *map(repr, ratio), seed, epoch, sample, *box]
                 lines.append(" ".join(map(str, numbers)))
+    size, scale, ratio = (100, 30), (0.7, 1.0), (0.5, 4.0)  # a try fits now and then
+    for sample in range(1000):
+        box, tries = random_resized_crop(Key(1, 2, sample), size, scale, ratio)
+        if tries >= 9:
+            lines.append(" ".join(map(str, [*size, *scale, *ratio, 1, 2, sample, *box])))
     (HERE / "random_resized_crop.txt").write_text("\n".join(lines) + "\n")
 
 
@@ -141,7 +146,7 @@ def write_rows():
     rows = []
     for i in range(6):  # random_resized
         key = Key(5, 3, i)
-        x, y, width, height = random_resized_crop(key, photo.size, (0.08, 1.0), (3 / 4, 4 / 3))
+        (x, y, width, height), _ = random_resized_crop(key, photo.size, (0.08, 1.0), (3 / 4, 4 / 3))
         image = F.resized_crop(photo, y, x, height, width, (24, 32), T.InterpolationMode.BILINEAR)
         pixels = np.array(jitter(flipped(image, key), key, (0.4, 0.5, 0.6, 0.1)))
         left, top = key.below(CUTOUT_X, 32 - 8 + 1), key.below(CUTOUT_Y, 24 - 8 + 1)
