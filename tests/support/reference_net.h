@@ -1,0 +1,39 @@
+// The engines' simple twin: interprets a NetSpec in double precision, one node after the other,
+// NCHW, with nothing fused, reused or blocked. Slow on purpose; values; any thread.
+#pragma once
+
+#include <vector>
+
+#include "train/engine.h"
+
+namespace stoker {
+
+struct ReferenceInput {
+  const uint8_t* images = nullptr;  // (rows, H, W, 3) u8
+  const int32_t* labels = nullptr;
+  const float* weights = nullptr;
+  int rows = 0;  // one shard
+  std::array<float, 3> mean{}, stddev{};
+  Mix mix;
+  float label_smoothing = 0;
+};
+
+struct ReferenceStep {
+  std::vector<double> logits;      // (rows, classes)
+  double loss_sum = 0;             // sum of weight * loss
+  std::vector<double> gradients;   // of loss_sum, parameter_table order
+  std::vector<double> statistics;  // statistics_table order: batch means, biased batch variances
+};
+
+// Forward and backward of one shard in training mode.
+ReferenceStep reference_step(const NetSpec& net, const std::vector<double>& parameters,
+                             const ReferenceInput& input);
+// The loss only: for finite differences.
+double reference_loss(const NetSpec& net, const std::vector<double>& parameters,
+                      const ReferenceInput& input);
+// Logits in evaluation mode, with running statistics.
+std::vector<double> reference_logits(const NetSpec& net, const std::vector<double>& parameters,
+                                     const std::vector<double>& statistics,
+                                     const ReferenceInput& input);
+
+}  // namespace stoker
