@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <exception>
 #include <filesystem>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "tools/command.h"
 #include "tools/host_info.h"
 #include "tools/jpeg_writer.h"
 #include "tools/output_file.h"
+#include "tools/parallel.h"
 #include "tools/progress.h"
 #include "tools/shapes.h"
 
@@ -41,30 +40,6 @@ void write_image(const ShapesOptions& options, int64_t split, int64_t index,
                                        split == 0 ? "train" : "test", name, name, index / 10);
   const std::vector<uint8_t> file = encode_jpeg(view, kQuality);
   write_file(path, std::as_bytes(std::span(file)));
-}
-
-// Runs `work(i)` for i in [0, count) on threads; rethrows the first failure.
-template <typename Work>
-void for_each_parallel(int64_t count, int workers, const Work& work) {
-  std::atomic<int64_t> next{0};
-  std::exception_ptr error;
-  std::mutex error_mutex;
-  {
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < workers; ++t) {
-      threads.emplace_back([&] {
-        try {
-          std::vector<uint8_t> pixels;
-          for (int64_t i = next++; i < count; i = next++) work(i, pixels);
-        } catch (...) {
-          const std::lock_guard lock(error_mutex);
-          if (!error) error = std::current_exception();
-          next = count;
-        }
-      });
-    }
-  }
-  if (error) std::rethrow_exception(error);
 }
 
 void make_folders(const ShapesOptions& options) {
@@ -101,15 +76,17 @@ int run_make_shapes(int argc, char** argv) {
   std::atomic<int64_t> done{0};
   std::mutex progress_mutex;
   Progress progress(total);
-  for_each_parallel(total, options.workers, [&](int64_t i, std::vector<uint8_t>& pixels) {
-    const bool train = i < options.count;
-    write_image(options, train ? 0 : 1, train ? i : i - options.count, pixels);
-    const int64_t now = ++done;
-    if (now % 64 == 0) {
-      const std::lock_guard lock(progress_mutex);
-      progress.update(now, fmt::format("{} of {} images", now, total));
-    }
-  });
+  const auto make_buffer = [] { return std::vector<uint8_t>(); };
+  for_each_parallel(total, options.workers, make_buffer,
+                    [&](std::vector<uint8_t>& pixels, int64_t i) {
+                      const bool train = i < options.count;
+                      write_image(options, train ? 0 : 1, train ? i : i - options.count, pixels);
+                      const int64_t now = ++done;
+                      if (now % 64 == 0) {
+                        const std::lock_guard lock(progress_mutex);
+                        progress.update(now, fmt::format("{} of {} images", now, total));
+                      }
+                    });
   fmt::print("{} training and {} test images of {} x {} pixels in {}\n", options.count,
              options.test_count, options.size, options.size, options.out);
   return kExitOk;

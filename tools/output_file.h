@@ -1,13 +1,37 @@
-// Writing a small file whole, with errors that name the path and the numbers.
+// Writing files with errors that name the path and the numbers, a full disk included.
+// Threads: one at a time per object.
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace stoker {
 
-// Creates or replaces the file. Throws std::runtime_error.
+// A file that is created or replaced, then written from front to back. Throws std::runtime_error.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::string& path);
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  void append(std::span<const std::byte> bytes);
+  void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
+  void close();  // a full disk may show only here: without it, nothing is promised
+
+ private:
+  struct Close {
+    void operator()(FILE* file) const { std::fclose(file); }
+  };
+  [[noreturn]] void fail() const;
+
+  const std::string path_;
+  std::unique_ptr<FILE, Close> file_;
+};
+
+// The whole file at once. Throws std::runtime_error.
 void write_file(const std::string& path, std::span<const std::byte> head,
                 std::span<const std::byte> rest = {});
 

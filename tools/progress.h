@@ -1,16 +1,17 @@
 // How far a long run is: a bar that redraws itself on a terminal, plain lines now and then in a
-// pipe. Owner: the command. Threads: one at a time. Writes to stderr, so that stdout is data only.
+// pipe. Owner: the command. Threads: one at a time.
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 namespace stoker {
 
 class Progress {
  public:
-  // `total` in the unit that update() counts; `plain_interval_s` between lines when not a terminal.
-  explicit Progress(int64_t total, double plain_interval_s = 10.0);
+  // `total` in the unit that update() counts. `out` is stderr where stdout carries data.
+  explicit Progress(int64_t total, FILE* out = stderr);
   ~Progress();  // leaves the cursor on a fresh line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -26,6 +27,7 @@ class Progress {
   void erase();
 
   const int64_t total_;
+  FILE* const out_;
   const bool terminal_;
   const int64_t interval_ns_;
   int64_t next_ns_ = 0;

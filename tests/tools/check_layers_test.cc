@@ -21,11 +21,9 @@ class CheckLayers : public ::testing::Test {
     put("train/trainer.h", "#include \"pipeline/loader.h\"\n#include \"pipeline/augment.h\"\n");
     put("tools/x.cc", "#include \"train/trainer.h\"\n#include <png.h>\n");
   }
-  void put(const std::string& name, const std::string& text) {
-    write_text(folder_.path() / name, text);
-  }
+  void put(const std::string& name, const std::string& text) { folder_.write(name, text); }
   ProgramResult check() {
-    return run_program({STOKER_SOURCE_DIR "/tools/check-layers", folder_.path().string()});
+    return run_program({STOKER_SOURCE_DIR "/tools/check-layers", folder_.path()});
   }
   void expect_refused(const std::string& name, const std::string& include) {
     put(name, "// first line\n#include " + include + "\n");

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -26,24 +26,11 @@ void redirect(int target, const std::string& path, int flags) {
 
 }  // namespace
 
-TempFolder::TempFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "stoker-test-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) {
-    throw std::runtime_error("cannot make " + name + ": " + std::strerror(errno));
-  }
-  path_ = name;
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 RunningProgram::RunningProgram(const std::vector<std::string>& command) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  const std::string out = folder_ / "out", err = folder_ / "err";
+  const std::string out = folder_.path() + "/out", err = folder_.path() + "/err";
   child_ = fork();
   if (child_ < 0) throw std::runtime_error(std::string("fork: ") + std::strerror(errno));
   if (child_ == 0) {
@@ -88,8 +75,8 @@ ProgramResult RunningProgram::wait() {
   ProgramResult result;
   if (WIFEXITED(status_)) result.exit_code = WEXITSTATUS(status_);
   if (WIFSIGNALED(status_)) result.signal = WTERMSIG(status_);
-  result.out = read_text(folder_ / "out");
-  result.err = read_text(folder_ / "err");
+  result.out = read_text(folder_.path() + "/out");
+  result.err = read_text(folder_.path() + "/err");
   return result;
 }
 
@@ -102,18 +89,17 @@ ProgramResult run_stoker(std::vector<std::string> arguments) {
   return run_program(arguments);
 }
 
-std::string read_text(const std::filesystem::path& path) {
+std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
 }
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::filesystem::create_directories(path.parent_path());
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
+void make_small_shapes(const std::string& folder) {
+  const ProgramResult result = run_stoker(
+      {"make-shapes", "--out", folder, "--count", "40", "--test-count", "20", "--size", "48"});
+  if (result.exit_code != 0) throw std::runtime_error("make-shapes: " + result.err);
 }
 
 int count_lines(const std::string& text) {

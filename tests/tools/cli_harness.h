@@ -4,9 +4,10 @@
 
 #include <sys/types.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "tests/support/temp_folder.h"
 
 namespace stoker {
 
@@ -14,20 +15,6 @@ struct ProgramResult {
   int exit_code = -1;  // -1: a signal ended it
   int signal = 0;
   std::string out, err;
-};
-
-// A folder of its own, removed with the object.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
 };
 
 // A `stoker` (or another program) that runs beside the test.
@@ -55,8 +42,10 @@ class RunningProgram {
 ProgramResult run_program(const std::vector<std::string>& command);
 ProgramResult run_stoker(std::vector<std::string> arguments);  // without the program's name
 
-std::string read_text(const std::filesystem::path& path);  // "" if there is no such file
-void write_text(const std::filesystem::path& path, const std::string& text);
+std::string read_text(const std::string& path);  // "" if there is no such file
+// The data set that most tests use: 40 training and 20 test images of 48 x 48, ten classes.
+void make_small_shapes(const std::string& folder);
+
 int count_lines(const std::string& text);
 
 }  // namespace stoker

@@ -31,7 +31,8 @@ TEST_P(EverySubcommand, RefusesAnUnknownOption) {
   EXPECT_EQ(count_lines(result.err), 1) << result.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cli, EverySubcommand, ::testing::Values("info", "make-shapes"),
+INSTANTIATE_TEST_SUITE_P(Cli, EverySubcommand,
+                         ::testing::Values("peek", "dump", "check", "info", "make-shapes"),
                          [](const auto& command) {
                            std::string name = command.param;
                            for (char& c : name) c = c == '-' ? '_' : c;
@@ -63,28 +64,28 @@ TEST(Cli, InfoPrintsJson) {
 
 TEST(Cli, OptionsComeFromAConfigFileAndTheCommandLineWins) {
   TempFolder folder;
-  write_text(folder / "shapes.toml",
-             "out = \"" + (folder / "shapes") + "\"\ncount = 20\ntest-count = 10\nsize = 16\n");
+  folder.write("shapes.toml", "out = \"" + (folder.path() + "/shapes") +
+                                  "\"\ncount = 20\ntest-count = 10\nsize = 16\n");
   const ProgramResult result =
-      run_stoker({"make-shapes", "--config", folder / "shapes.toml", "--size", "24"});
+      run_stoker({"make-shapes", "--config", folder.path() + "/shapes.toml", "--size", "24"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("20 training and 10 test images of 24 x 24"));
 }
 
 TEST(Cli, AConfigFileWithAnUnknownKeyOrABadValueIsRefused) {
   TempFolder folder;
-  write_text(folder / "unknown.toml", "out = \"x\"\ncuont = 20\n");
-  ProgramResult result = run_stoker({"make-shapes", "--config", folder / "unknown.toml"});
+  folder.write("unknown.toml", "out = \"x\"\ncuont = 20\n");
+  ProgramResult result = run_stoker({"make-shapes", "--config", folder.path() + "/unknown.toml"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("unknown.toml"));
   EXPECT_THAT(result.err, HasSubstr("cuont"));
 
-  write_text(folder / "bad.toml", "out = \"x\"\ncount = -5\n");
-  result = run_stoker({"make-shapes", "--config", folder / "bad.toml"});
+  folder.write("bad.toml", "out = \"x\"\ncount = -5\n");
+  result = run_stoker({"make-shapes", "--config", folder.path() + "/bad.toml"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("-5"));
 
-  result = run_stoker({"make-shapes", "--config", folder / "missing.toml"});
+  result = run_stoker({"make-shapes", "--config", folder.path() + "/missing.toml"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("missing.toml"));
 }

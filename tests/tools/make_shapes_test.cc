@@ -21,7 +21,7 @@ std::map<std::string, std::string> files_below(const fs::path& root) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
     if (entry.is_regular_file()) {
-      files[fs::relative(entry.path(), root).string()] = read_text(entry.path());
+      files[fs::relative(entry.path(), root).string()] = read_text(entry.path().string());
     }
   }
   return files;
@@ -29,10 +29,10 @@ std::map<std::string, std::string> files_below(const fs::path& root) {
 
 TEST(MakeShapes, FillsClassFoldersOfBothSplits) {
   TempFolder folder;
-  const ProgramResult result = run_stoker({"make-shapes", "--out", folder / "s", "--count", "30",
-                                           "--test-count", "10", "--size", "20"});
+  const ProgramResult result = run_stoker({"make-shapes", "--out", folder.path() + "/s", "--count",
+                                           "30", "--test-count", "10", "--size", "20"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const auto files = files_below(folder / "s");
+  const auto files = files_below(folder.path() + "/s");
   EXPECT_EQ(files.size(), 40u);
   for (const std::string& name : shape_names()) {
     EXPECT_EQ(files.count("train/" + name + "/" + name + "_000002.jpg"), 1u);
@@ -48,10 +48,11 @@ TEST(MakeShapes, IsAFunctionOfTheSeedAndNotOfTheThreads) {
   TempFolder folder;
   const auto draw = [&](const std::string& name, const std::string& seed,
                         const std::string& workers) {
-    const ProgramResult result = run_stoker({"make-shapes", "--out", folder / name, "--count", "40",
-                                             "--size", "16", "--seed", seed, "--workers", workers});
+    const ProgramResult result =
+        run_stoker({"make-shapes", "--out", folder.path() + "/" + name, "--count", "40", "--size",
+                    "16", "--seed", seed, "--workers", workers});
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    return files_below(folder / name);
+    return files_below(folder.path() + "/" + name);
   };
   const auto first = draw("a", "5", "1");
   EXPECT_EQ(first, draw("b", "5", "4"));
@@ -60,10 +61,10 @@ TEST(MakeShapes, IsAFunctionOfTheSeedAndNotOfTheThreads) {
 
 TEST(MakeShapes, AFullDiskIsOneLineWithThePath) {
   TempFolder folder;
-  fs::create_directories(folder.path() / "s/train/arrow");
-  fs::create_symlink("/dev/full", folder.path() / "s/train/arrow/arrow_000000.jpg");
+  fs::create_directories(folder.path() + "/s/train/arrow");
+  fs::create_symlink("/dev/full", folder.path() + "/s/train/arrow/arrow_000000.jpg");
   const ProgramResult result =
-      run_stoker({"make-shapes", "--out", folder / "s", "--count", "10", "--size", "16"});
+      run_stoker({"make-shapes", "--out", folder.path() + "/s", "--count", "10", "--size", "16"});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(count_lines(result.err), 1) << result.err;
   EXPECT_THAT(result.err, HasSubstr("arrow_000000.jpg: No space left on device"));

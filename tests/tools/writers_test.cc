@@ -18,8 +18,8 @@ TEST(Npy, WritesAHeaderThatNumpyReads) {
   TempFolder folder;
   const std::vector<int32_t> values = {1, -2, 3, 4, 5, 600};
   const std::array<int64_t, 2> shape = {2, 3};
-  write_npy(folder / "x.npy", "<i4", shape, std::as_bytes(std::span(values)));
-  const std::string file = read_text(folder / "x.npy");
+  write_npy(folder.path() + "/x.npy", "<i4", shape, std::as_bytes(std::span(values)));
+  const std::string file = read_text(folder.path() + "/x.npy");
   ASSERT_GT(file.size(), 10u);
   EXPECT_EQ(file.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
   const size_t dict = static_cast<uint8_t>(file[8]) + 256u * static_cast<uint8_t>(file[9]);

@@ -1,0 +1,91 @@
+// stoker check finds exactly the bad files, with the reason, and says so with its exit code.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/tools/cli_harness.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::map<std::string, std::string> reasons_in(const std::string& jsonl) {
+  std::map<std::string, std::string> reasons;
+  std::istringstream lines(jsonl);
+  for (std::string line; std::getline(lines, line);) {
+    const auto row = nlohmann::json::parse(line);
+    reasons[row["name"]] = row["reason"];
+    EXPECT_TRUE(row.contains("sample_id") && row.contains("label") && row.contains("byte_offset") &&
+                row.contains("message"));
+  }
+  return reasons;
+}
+
+TEST(Check, AGoodDataSetHasExitCodeZeroAndAnEmptyList) {
+  TempFolder data;
+  make_small_shapes(data.path());
+  const ProgramResult result = run_stoker({"check", "--data", data.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("60 images of 10 classes, 0 bad"));
+}
+
+TEST(Check, ListsExactlyTheBadFiles) {
+  TempFolder data;
+  make_small_shapes(data.path());
+  const std::string good = read_text(data.path() + "/train/star/star_000000.jpg");
+  data.write("train/arrow/empty.jpg", "");
+  data.write("train/disc/text.png", "hello");
+  data.write("train/star/cut.jpg", good.substr(0, good.size() / 2));
+  // Damage at the far end of the scan: found only by decoding everything.
+  data.write("test/ring/no_end.jpg", good.substr(0, good.size() - 2));
+  data.link(data.path() + "/nowhere.jpg", "test/ring/broken_link.jpg");
+  const std::map<std::string, std::string> expected = {{"train/arrow/empty.jpg", "empty"},
+                                                       {"train/disc/text.png", "not_an_image"},
+                                                       {"train/star/cut.jpg", "truncated"},
+                                                       {"test/ring/no_end.jpg", "truncated"},
+                                                       {"test/ring/broken_link.jpg", "unreadable"}};
+  ProgramResult result = run_stoker({"check", "--data", data.path()});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_EQ(reasons_in(result.out), expected);
+
+  result = run_stoker(
+      {"check", "--data", data.path(), "-o", data.path() + "/bad.jsonl", "--workers", "3"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(reasons_in(read_text(data.path() + "/bad.jsonl")), expected);
+}
+
+TEST(Check, SplitAndLimitsAreObeyed) {
+  TempFolder data;
+  make_small_shapes(data.path());
+  data.write("test/ring/text.jpg", "hello");
+  EXPECT_EQ(run_stoker({"check", "--data", data.path(), "--split", "train"}).exit_code, 0);
+  const ProgramResult result =
+      run_stoker({"check", "--data", data.path(), "--split", "train", "--max-pixels", "2000"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(count_lines(result.out), 40);
+  EXPECT_THAT(result.out, HasSubstr("too_large"));
+}
+
+TEST(Check, AWrongPathIsAUsageError) {
+  TempFolder data;
+  data.make_folder("empty");
+  data.make_folder("class_without_images/x");
+  data.write("file", "x");
+  for (const std::string name : {"missing", "empty", "class_without_images", "file"}) {
+    const ProgramResult result = run_stoker({"check", "--data", data.path() + "/" + name});
+    EXPECT_EQ(result.exit_code, 2) << name;
+    EXPECT_EQ(count_lines(result.err), 1) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(data.path() + "/" + name));
+  }
+  EXPECT_EQ(run_stoker({"check"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace stoker

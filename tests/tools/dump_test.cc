@@ -1,0 +1,214 @@
+// stoker dump: what others check the pipeline with must itself be right.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "decode/image_decoder.h"
+#include "tests/tools/cli_harness.h"
+#include "tests/tools/npy_reader.h"
+#include "tools/dump_rows.h"
+
+namespace stoker {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Dump : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = std::make_unique<TempFolder>();
+    make_small_shapes(data_->path());
+  }
+  static void TearDownTestSuite() { data_.reset(); }
+
+  std::vector<ordered_json> dump(const std::string& name, std::vector<std::string> options) {
+    options.insert(options.begin(), {"dump", "--data", data_->path(), "--out", folder(name)});
+    const ProgramResult result = run_stoker(options);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    std::vector<ordered_json> rows;
+    std::istringstream lines(read_text(folder(name) + "/rows.jsonl"));
+    for (std::string line; std::getline(lines, line);) rows.push_back(ordered_json::parse(line));
+    return rows;
+  }
+  std::string folder(const std::string& name) const { return out_.path() + "/" + name; }
+  NpyFile array(const std::string& name, const std::string& file) const {
+    return read_npy(folder(name) + "/" + file);
+  }
+  // The pixels that a row should hold, decoded without the pipeline.
+  static std::string expected_pixels(const ordered_json& row, int size) {
+    const std::string file = read_text(data_->path() + "/" + row["name"].get<std::string>());
+    std::string pixels(static_cast<size_t>(size) * size * 3, '\0');
+    const auto& crop = row["crop"];
+    const CropSpec spec{
+        {crop[0], crop[1], crop[2], crop[3]}, {size, size}, {0, 0, size, size}, row["flip"]};
+    ImageDecoder decoder;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(file.data());
+    const DecodeStatus status =
+        decoder.decode({bytes, file.size()}, spec,
+                       {reinterpret_cast<uint8_t*>(pixels.data()), size, size, 3 * size});
+    EXPECT_TRUE(status.ok()) << status.message;
+    return pixels;
+  }
+
+  static inline std::unique_ptr<TempFolder> data_;
+  TempFolder out_;
+};
+
+TEST_F(Dump, WritesArraysAndARowForEachOfTheirRows) {
+  const auto rows = dump("d", {"--size", "24", "--batch", "16", "--epoch", "1", "--seed", "3"});
+  ASSERT_EQ(rows.size(), 48u);  // 40 samples in 3 batches of 16
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::vector<std::string> keys;
+    for (const auto& item : rows[i].items()) keys.push_back(item.key());
+    EXPECT_THAT(keys, ElementsAre("step", "row", "sample_id", "name", "label", "weight",
+                                  "source_width", "source_height", "crop", "flip"));
+    EXPECT_EQ(rows[i]["step"], i / 16);
+    EXPECT_EQ(rows[i]["row"], i % 16);
+    EXPECT_EQ(rows[i]["source_width"], 48);
+  }
+  for (int step = 0; step < 3; ++step) {
+    const std::string number = "_0000" + std::to_string(step) + ".npy";
+    EXPECT_THAT(array("d", "images" + number).shape, ElementsAre(16, 24, 24, 3));
+    EXPECT_EQ(array("d", "images" + number).descr, "|u1");
+    const auto labels = array("d", "labels" + number).values<int32_t>();
+    const auto weights = array("d", "weights" + number).values<float>();
+    ASSERT_EQ(labels.size(), 16u);
+    ASSERT_EQ(weights.size(), 16u);
+    for (int row = 0; row < 16; ++row) {
+      EXPECT_EQ(labels[row], rows[step * 16 + row]["label"]);
+      EXPECT_EQ(weights[row], rows[step * 16 + row]["weight"]);
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder("d") + "/images_00003.npy"));
+}
+
+TEST_F(Dump, PixelsAreThoseOfTheNamedFileCropAndFlip) {
+  const auto rows = dump("d", {"--size", "20", "--batch", "40"});
+  const std::string images = array("d", "images_00000.npy").data;
+  const size_t bytes = 20 * 20 * 3;
+  int flips = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(images.substr(i * bytes, bytes), expected_pixels(rows[i], 20)) << rows[i];
+    flips += rows[i]["flip"].get<bool>();
+  }
+  EXPECT_GT(flips, 5);
+  EXPECT_LT(flips, 35);
+}
+
+TEST_F(Dump, EverySampleCountsOnceOverAllRanks) {
+  std::map<int, double> weight_of;
+  for (const char* rank : {"0", "1", "2"}) {
+    for (const auto& row : dump(rank, {"--batch", "4", "--world", "3", "--rank", rank})) {
+      weight_of[row["sample_id"]] += row["weight"].get<double>();
+    }
+  }
+  EXPECT_EQ(weight_of.size(), 40u);
+  for (const auto& [id, weight] : weight_of) EXPECT_EQ(weight, 1.0) << id;
+}
+
+TEST_F(Dump, IsTheSameForAnyNumberOfWorkers) {
+  const std::vector<std::string> options = {"--size", "24", "--batch", "16", "--workers"};
+  for (const char* workers : {"0", "1", "4"}) {
+    auto all = options;
+    all.emplace_back(workers);
+    dump(workers, all);
+  }
+  for (const std::string file : {"rows.jsonl", "images_00000.npy", "images_00002.npy"}) {
+    const std::string first = read_text(folder("0") + "/" + file);
+    EXPECT_FALSE(first.empty());
+    EXPECT_EQ(first, read_text(folder("1") + "/" + file)) << file;
+    EXPECT_EQ(first, read_text(folder("4") + "/" + file)) << file;
+  }
+}
+
+TEST_F(Dump, AnotherEpochAndSeedDrawAnew) {
+  const auto crops = [](const std::vector<ordered_json>& rows) {
+    std::map<int, std::string> result;
+    for (const auto& row : rows) result[row["sample_id"]] = row["crop"].dump();
+    return result;
+  };
+  const auto first = crops(dump("a", {"--batch", "40"}));
+  EXPECT_EQ(first, crops(dump("b", {"--batch", "10"})));
+  EXPECT_NE(first, crops(dump("c", {"--batch", "40", "--epoch", "1"})));
+  EXPECT_NE(first, crops(dump("d", {"--batch", "40", "--seed", "1"})));
+}
+
+TEST_F(Dump, StepsMayRunOverTheEpochsEnd) {
+  EXPECT_EQ(dump("d", {"--batch", "20", "--steps", "5"}).size(), 100u);
+  EXPECT_TRUE(std::filesystem::exists(folder("d") + "/images_00004.npy"));
+}
+
+TEST_F(Dump, ABadFileIsARowOfWeightZero) {
+  TempFolder data;
+  make_small_shapes(data.path());
+  data.write("train/disc/disc_000001.jpg", "not a picture");
+  const ProgramResult result = run_stoker(
+      {"dump", "--data", data.path(), "--out", folder("d"), "--batch", "40", "--max-bad", "1"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::istringstream lines(read_text(folder("d") + "/rows.jsonl"));
+  int zeros = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto row = ordered_json::parse(line);
+    if (row["weight"] != 0) continue;
+    ++zeros;
+    EXPECT_EQ(row["name"], "train/disc/disc_000001.jpg");
+  }
+  EXPECT_EQ(zeros, 1);
+  const ProgramResult over = run_stoker(
+      {"dump", "--data", data.path(), "--out", folder("e"), "--batch", "40", "--max-bad", "0"});
+  EXPECT_EQ(over.exit_code, 3);
+  EXPECT_THAT(over.err, HasSubstr("disc_000001.jpg"));
+}
+
+TEST_F(Dump, RefusesWhatMakesNoSense) {
+  const std::map<std::string, std::string> options = {
+      {"--batch", "0"},    {"--size", "0"},       {"--rank", "1"},
+      {"--world", "0"},    {"--epoch", "-1"},     {"--crop", "squint"},
+      {"--workers", "-2"}, {"--last-batch", "x"}, {"--scale-min", "2"}};
+  for (const auto& [option, value] : options) {
+    const ProgramResult result =
+        run_stoker({"dump", "--data", data_->path(), "--out", folder("d"), option, value});
+    EXPECT_EQ(result.exit_code, 2) << option << result.err;
+    EXPECT_EQ(count_lines(result.err), 1) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(value)) << option;
+    EXPECT_FALSE(std::filesystem::exists(folder("d"))) << option;
+  }
+}
+
+TEST_F(Dump, AFullDiskIsOneLineWithThePath) {
+  out_.link("/dev/full", "d/labels_00000.npy");
+  const ProgramResult result =
+      run_stoker({"dump", "--data", data_->path(), "--out", folder("d"), "--batch", "8"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("d/labels_00000.npy: No space left on device"));
+}
+
+TEST(SourceCrop, MapsWindowsAndShiftsToSourcePixels) {
+  AugmentDraw draw;
+  draw.crop = {3, 5, 111, 77};
+  draw.resized = {32, 32};
+  draw.window = {0, 0, 32, 32};
+  EXPECT_THAT(source_crop(draw), ElementsAre(3, 5, 111, 77));
+  draw.crop = {0, 0, 200, 100};  // Resize(50), CenterCrop(40)
+  draw.resized = {100, 50};
+  draw.window = {30, 5, 40, 40};
+  EXPECT_THAT(source_crop(draw), ElementsAre(60, 10, 80, 80));
+  draw.crop = {0, 0, 32, 32};  // shifted by two pixels
+  draw.resized = {32, 32};
+  draw.window = {0, 0, 32, 32};
+  draw.shift_x = -2;
+  EXPECT_THAT(source_crop(draw), ElementsAre(-2, 0, 32, 32));
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,97 @@
+// stoker peek draws a PNG that others can read, and that shows what is in the data.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <png.h>
+
+#include <vector>
+
+#include "tests/tools/cli_harness.h"
+#include "tools/bitmap_font.h"
+#include "tools/contact_sheet.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Picture {
+  int width = 0, height = 0;
+  std::vector<uint8_t> pixels;
+  const uint8_t* at(int x, int y) const { return &pixels[(size_t{3} * y * width) + 3 * x]; }
+};
+
+Picture read_png(const std::string& path) {
+  png_image header{};
+  header.version = PNG_IMAGE_VERSION;
+  EXPECT_TRUE(png_image_begin_read_from_file(&header, path.c_str())) << header.message;
+  header.format = PNG_FORMAT_RGB;
+  Picture picture{static_cast<int>(header.width), static_cast<int>(header.height), {}};
+  picture.pixels.resize(PNG_IMAGE_SIZE(header));
+  EXPECT_TRUE(png_image_finish_read(&header, nullptr, picture.pixels.data(), 0, nullptr));
+  return picture;
+}
+
+TEST(Peek, DrawsWhatTheModelSees) {
+  TempFolder folder;
+  // All of one colour, without JPEG's losses: CIFAR-100's layout, a coarse and a fine label.
+  std::string records;
+  for (int label = 0; label < 10; ++label) {
+    records += {static_cast<char>(0), static_cast<char>(label)};
+    records += std::string(1024, '\xff') + std::string(1024, '\x10') + std::string(1024, '\x80');
+  }
+  folder.write("train.bin", records);
+  const std::string sheet = folder.path() + "/sheet.png";
+  const ProgramResult result = run_stoker({"peek", "--data", folder.path(), "-o", sheet, "--count",
+                                           "6", "--columns", "3", "--crop", "whole"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Picture picture = read_png(sheet);
+  EXPECT_EQ(picture.width, 3 * 272 + 8);
+  EXPECT_EQ(picture.height, 2 * (128 + 36 + 8) + 8);
+  for (const int x : {8 + 64, 8 + 272 + 64, 8 + 128 + 4 + 64}) {
+    const uint8_t* pixel = picture.at(x, 8 + 64);
+    EXPECT_EQ(std::vector<uint8_t>(pixel, pixel + 3), (std::vector<uint8_t>{255, 16, 128})) << x;
+  }
+}
+
+TEST(Peek, ShowsBadFilesInsteadOfFailing) {
+  TempFolder folder;
+  make_small_shapes(folder.path());
+  folder.write("train/disc/disc_000001.jpg", "not a picture");
+  const std::string sheet = folder.path() + "/sheet.png";
+  const ProgramResult result =
+      run_stoker({"peek", "--data", folder.path(), "-o", sheet, "--count", "1000"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("40 pictures of 224 x 224"));
+  EXPECT_GT(read_png(sheet).width, 224);
+}
+
+TEST(Peek, AFullDiskIsOneLineWithThePath) {
+  TempFolder folder;
+  make_small_shapes(folder.path());
+  const ProgramResult result = run_stoker({"peek", "--data", folder.path(), "-o", "/dev/full"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("/dev/full: No space left on device"));
+}
+
+TEST(ContactSheet, ClipsWhatReachesOverTheEdge) {
+  ContactSheet sheet({4, 3}, {9, 9, 9});
+  const std::vector<uint8_t> red(size_t{5} * 5 * 3, 200);
+  sheet.draw_image({red.data(), 5, 5, 15}, 2, -3, 1);
+  sheet.draw_frame({-10, -10, 100, 100}, {1, 2, 3});
+  sheet.draw_text("clipped", -2, 1, 100, 3, {4, 5, 6});
+  EXPECT_EQ(sheet.view().data[3 * 3], 200);
+  EXPECT_EQ(sheet.view().data[3 * 1], 9);
+}
+
+TEST(BitmapFont, HasEveryPrintableCharacterOnce) {
+  for (char a = '!'; a <= '~'; ++a) {
+    for (char b = ' '; b < a; ++b) EXPECT_NE(glyph(a), glyph(b)) << a << b;
+  }
+  EXPECT_EQ(glyph('\n'), glyph('?'));
+  EXPECT_EQ(glyph('\xe4'), glyph('?'));
+}
+
+}  // namespace
+}  // namespace stoker

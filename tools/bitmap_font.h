@@ -1,0 +1,16 @@
+// A tiny built-in font, so that captions need no font file: 5 x 8 pixels a character (row 7 is for
+// descenders), printable ASCII.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace stoker {
+
+inline constexpr int kGlyphWidth = 5;
+inline constexpr int kGlyphHeight = 8;
+
+// Columns from left to right, bit 0 the topmost row. Anything but printable ASCII gives '?'.
+const std::array<uint8_t, kGlyphWidth>& glyph(char character);
+
+}  // namespace stoker

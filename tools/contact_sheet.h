@@ -1,0 +1,38 @@
+// A picture to draw pictures on: what `stoker peek` makes. Everything is clipped to the sheet.
+// A value; one thread at a time. Errors: write_png() throws std::runtime_error with the path.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "decode/image.h"
+
+namespace stoker {
+
+struct SheetColor {
+  uint8_t r = 0, g = 0, b = 0;
+};
+
+class ContactSheet {
+ public:
+  ContactSheet(Size size, SheetColor ground);
+  Size size() const { return size_; }
+  ImageView view() const { return {pixels_.data(), size_.width, size_.height, 3 * size_.width}; }
+
+  // Every pixel of `image` becomes scale x scale pixels, from (x, y) on.
+  void draw_image(ImageView image, int x, int y, int scale);
+  void draw_frame(Box box, SheetColor color);  // one pixel wide, inside `box`
+  // One line of text, cut at `max_width` pixels; `scale` pixels per dot of the font.
+  void draw_text(const std::string& text, int x, int y, int max_width, int scale, SheetColor color);
+
+ private:
+  void fill(Box box, SheetColor color);
+
+  Size size_;
+  std::vector<uint8_t> pixels_;  // (height, width, 3)
+};
+
+void write_png(const std::string& path, ImageView image);
+
+}  // namespace stoker

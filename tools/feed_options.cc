@@ -1,0 +1,134 @@
+#include "tools/feed_options.h"
+
+#include <map>
+#include <stdexcept>
+
+namespace stoker {
+namespace {
+
+const std::map<std::string, Split> kSplits = {
+    {"all", Split::all}, {"train", Split::train}, {"test", Split::test}};
+const std::map<std::string, ExifPolicy> kExifPolicies = {{"ignore", ExifPolicy::ignore},
+                                                         {"apply", ExifPolicy::apply}};
+const std::map<std::string, PixelPolicy> kPixelPolicies = {{"exact", PixelPolicy::exact},
+                                                           {"fast", PixelPolicy::fast}};
+const std::map<std::string, OnBadSample> kOnBad = {{"substitute", OnBadSample::substitute},
+                                                   {"fail", OnBadSample::fail}};
+const std::map<std::string, CropMode> kCrops = {{"random_resized", CropMode::random_resized},
+                                                {"resize_center", CropMode::resize_center},
+                                                {"pad_random", CropMode::pad_random},
+                                                {"whole", CropMode::whole}};
+const std::map<std::string, FlipMode> kFlips = {
+    {"none", FlipMode::none}, {"random", FlipMode::random}, {"alternating", FlipMode::alternating}};
+const std::map<std::string, Filter> kFilters = {{"bilinear", Filter::bilinear},
+                                                {"bicubic", Filter::bicubic}};
+const std::map<std::string, PadMode> kPadModes = {{"zero", PadMode::zero},
+                                                  {"reflect", PadMode::reflect}};
+
+template <typename Value>
+void set(const std::optional<Value>& from, Value& to) {
+  if (from) to = *from;
+}
+
+template <typename Value>
+void set(const std::optional<std::string>& from, const std::map<std::string, Value>& names,
+         Value& to) {
+  if (from) to = names.at(*from);  // IsMember has refused other names
+}
+
+}  // namespace
+
+DecodeOptions DataOptions::decode() const {
+  return {.pixels = kPixelPolicies.at(pixels),
+          .exif = kExifPolicies.at(exif),
+          .max_pixels = max_pixels};
+}
+
+OnBadSample DataOptions::on_bad_sample() const { return kOnBad.at(on_bad); }
+
+void add_data_option(CLI::App& app, DataOptions& options) {
+  app.add_option("--data", options.data,
+                 "Folder of CLASS/IMAGE files, or with train and val (test) folders of them, or "
+                 "CIFAR-10/100's binary files")
+      ->required();
+}
+
+void add_split_option(CLI::App& app, DataOptions& options) {
+  app.add_option("--split", options.split, "Which part of the data")
+      ->check(CLI::IsMember(&kSplits));
+}
+
+void add_decode_options(CLI::App& app, DataOptions& options) {
+  app.add_option("--exif", options.exif, "Orientation in EXIF data")
+      ->check(CLI::IsMember(&kExifPolicies));
+  app.add_option("--pixels", options.pixels,
+                 "Pixel policy; fast is the same as exact in this version")
+      ->check(CLI::IsMember(&kPixelPolicies));
+  app.add_option("--max-pixels", options.max_pixels, "An image with more is bad")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+}
+
+void add_feed_options(CLI::App& app, DataOptions& options) {
+  app.add_option("--workers", options.workers,
+                 "Threads that decode; -1: one per core, 0: none of its own")
+      ->check(CLI::Range(-1, 1024));
+  app.add_option("--io-threads", options.io_threads, "Threads that read files ahead")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--max-bad", options.max_bad,
+                 "Bad samples that an epoch may have: a count, or a share if below 1")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--on-bad", options.on_bad, "What a bad sample does")
+      ->check(CLI::IsMember(&kOnBad));
+}
+
+Split parse_split(const std::string& name) { return kSplits.at(name); }
+
+std::unique_ptr<Source> open_data(const std::string& path, Split split) {
+  try {
+    return open_source(path, split);
+  } catch (const std::runtime_error& error) {
+    throw std::invalid_argument(std::string("--data: ") + error.what());
+  }
+}
+
+void add_augment_options(CLI::App& app, AugmentOptions& options) {
+  const auto add = [&app](const std::string& name, auto& value, const std::string& text) {
+    return app.add_option(name, value, text)->group("Augmentation (default: the model's)");
+  };
+  add("--crop", options.crop, "How the rows are cut out")->check(CLI::IsMember(&kCrops));
+  add("--flip", options.flip, "Mirroring left-right")->check(CLI::IsMember(&kFlips));
+  add("--filter", options.filter, "Of the resize")->check(CLI::IsMember(&kFilters));
+  add("--scale-min", options.scale_min, "random_resized: least share of the area");
+  add("--scale-max", options.scale_max, "random_resized: largest share of the area");
+  add("--ratio-min", options.ratio_min, "random_resized: least width / height");
+  add("--ratio-max", options.ratio_max, "random_resized: largest width / height");
+  add("--resize-short", options.resize_short, "resize_center: short side, pixels");
+  add("--pad", options.pad, "pad_random: pixels");
+  add("--pad-mode", options.pad_mode, "pad_random: what lies outside")
+      ->check(CLI::IsMember(&kPadModes));
+  add("--cutout", options.cutout, "Side of a blanked square, pixels");
+  add("--brightness", options.brightness, "Colour jitter, as torchvision's ColorJitter");
+  add("--contrast", options.contrast, "Colour jitter");
+  add("--saturation", options.saturation, "Colour jitter");
+  add("--hue", options.hue, "Colour jitter");
+}
+
+void AugmentOptions::apply(AugmentSpec& spec) const {
+  set(crop, kCrops, spec.crop);
+  set(flip, kFlips, spec.flip);
+  set(filter, kFilters, spec.filter);
+  set(pad_mode, kPadModes, spec.pad_mode);
+  set(scale_min, spec.scale_min);
+  set(scale_max, spec.scale_max);
+  set(ratio_min, spec.ratio_min);
+  set(ratio_max, spec.ratio_max);
+  set(resize_short, spec.resize_short);
+  set(pad, spec.pad);
+  set(cutout, spec.cutout);
+  set(brightness, spec.brightness);
+  set(contrast, spec.contrast);
+  set(saturation, spec.saturation);
+  set(hue, spec.hue);
+}
+
+}  // namespace stoker

@@ -1,0 +1,53 @@
+// The options that subcommands share: which data, how they are decoded, how they are augmented.
+// Values that add_*() ties to a parser; the functions below turn them into the library's types.
+// Errors: std::invalid_argument with the option and the value.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "pipeline/augment.h"
+#include "pipeline/loader.h"
+#include "pipeline/source.h"
+
+namespace stoker {
+
+struct DataOptions {
+  std::string data;
+  std::string split = "train";
+  int64_t max_pixels = DecodeOptions{}.max_pixels;
+  std::string exif = "ignore";
+  std::string pixels = "exact";
+  int workers = -1;
+  int io_threads = LoaderOptions{}.io_threads;
+  double max_bad = LoaderOptions{}.max_bad;
+  std::string on_bad = "substitute";
+
+  DecodeOptions decode() const;
+  OnBadSample on_bad_sample() const;
+};
+
+void add_data_option(CLI::App& app, DataOptions& options);
+void add_split_option(CLI::App& app, DataOptions& options);
+void add_decode_options(CLI::App& app, DataOptions& options);  // --exif --pixels --max-pixels
+void add_feed_options(CLI::App& app, DataOptions& options);  // --workers --io-threads --max-bad ...
+
+// Opens the data. A path without data is the caller's mistake: std::invalid_argument.
+std::unique_ptr<Source> open_data(const std::string& path, Split split);
+Split parse_split(const std::string& name);
+
+// Overrides of an AugmentSpec: only what was given changes anything.
+struct AugmentOptions {
+  std::optional<std::string> crop, flip, filter, pad_mode;
+  std::optional<double> scale_min, scale_max, ratio_min, ratio_max;
+  std::optional<int> resize_short, pad, cutout;
+  std::optional<double> brightness, contrast, saturation, hue;
+
+  void apply(AugmentSpec& spec) const;
+};
+
+void add_augment_options(CLI::App& app, AugmentOptions& options);
+
+}  // namespace stoker

@@ -1,0 +1,38 @@
+// A loop over numbers on threads of its own, for commands that are one such loop.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace stoker {
+
+// Calls work(state, i) for every i in [0, count), each thread with its own `state` from
+// make_state(). Rethrows the first exception, after which nothing new begins.
+template <typename MakeState, typename Work>
+void for_each_parallel(int64_t count, int workers, const MakeState& make_state, const Work& work) {
+  std::atomic<int64_t> next{0};
+  std::exception_ptr error;
+  std::mutex error_mutex;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < workers; ++t) {
+      threads.emplace_back([&] {
+        try {
+          auto state = make_state();
+          for (int64_t i = next++; i < count; i = next++) work(state, i);
+        } catch (...) {
+          const std::lock_guard lock(error_mutex);
+          if (!error) error = std::current_exception();
+          next = count;
+        }
+      });
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace stoker
