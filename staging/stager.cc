@@ -19,7 +19,6 @@ Stager::Impl::Impl(Device& device, PinnedRing& from, int slot_count, Step first_
       end(end_step),
       threaded(slot_count > 0),
       slots(static_cast<size_t>(std::max(slot_count, 1))),
-      slabs_returned(device.make_event()),
       taken(first_step),
       returned(first_step),
       staged(first_step),
@@ -50,11 +49,9 @@ Stager::Impl::~Impl() {
   slot_freed.notify_one();
   if (thread.joinable()) thread.join();
   try {
-    slabs_returned->synchronize();
-    for (const Slot& slot : slots) {
-      slot.copied->synchronize();
-      slot.consumed->synchronize();  // the slot's memory goes only after its last reader
-    }
+    // A slot's memory goes only after its last reader; and without a copy stream, this is behind
+    // the last slab's release.
+    for (const Slot& slot : slots) slot.consumed->synchronize();
   } catch (const std::exception&) {
     // A device that failed runs nothing more: there is nothing to wait for, and stop() has told it.
   }
@@ -71,12 +68,7 @@ bool Stager::Impl::stage(Stream& stream, Slot& slot, Step step) {
     enqueue(stream, slot, step, *slab);
   } catch (...) {
     std::exception_ptr error = std::current_exception();
-    ring.stop(error);
-    try {
-      stream.synchronize();  // part of it may have been queued, and reads the slab
-    } catch (const std::exception&) {
-      // The device is gone for good; `error` says why.
-    }
+    fail(stream, error);
     std::rethrow_exception(error);
   }
   return true;
@@ -92,7 +84,17 @@ void Stager::Impl::enqueue(Stream& stream, Slot& slot, Step step, const Slab& sl
     ring.release(step);
     returned.store(step + 1);
   });
-  stream.record(*slabs_returned);
+}
+
+// The device failed while work was queued on `stream`. Part of it is under way, perhaps: it must
+// not outlive what it reads.
+void Stager::Impl::fail(Stream& stream, std::exception_ptr error) noexcept {
+  ring.stop(std::move(error));
+  try {
+    stream.synchronize();
+  } catch (...) {
+    // A failed device keeps failing; the first error says why.
+  }
 }
 
 Stager::Impl::Slot* Stager::Impl::wait_for_slot(Step step) {
@@ -183,7 +185,7 @@ void Stager::Impl::give_back(Slot& slot) noexcept {
   try {
     slot.compute->record(*slot.consumed);
   } catch (...) {
-    ring.stop(std::current_exception());  // a destructor cannot throw: the next next() does
+    fail(*slot.compute, std::current_exception());  // a destructor cannot throw: next() does
   }
   // Notified under the lock: once it is open, the Stager may be gone.
   std::lock_guard lock(mutex);

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -38,6 +39,7 @@ struct Stager::Impl {
 
   bool stage(Stream& stream, Slot& slot, Step step);
   void enqueue(Stream& stream, Slot& slot, Step step, const Slab& slab);
+  void fail(Stream& stream, std::exception_ptr error) noexcept;
   void copy_loop() noexcept;
   Slot* wait_for_slot(Step step);
   DeviceBatch next(Stream& compute);
@@ -54,8 +56,6 @@ struct Stager::Impl {
   const bool threaded;  // false: next() copies itself
   std::vector<Slot> slots;
   std::unique_ptr<Stream> copy_stream;  // null without a thread
-  // Recorded after the last slab's release was queued: reached = no queued work names the ring.
-  std::unique_ptr<Event> slabs_returned;
 
   StageStats stats;
   Step taken;                  // steps below were taken from the ring; the copying thread's

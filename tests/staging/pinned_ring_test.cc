@@ -32,7 +32,7 @@ class PinnedRingTest : public ::testing::Test {
 
 template <typename Result>
 bool blocks(std::future<Result>& future) {
-  return future.wait_for(milliseconds(10)) == std::future_status::timeout;
+  return future.wait_for(milliseconds(20)) == std::future_status::timeout;
 }
 
 TEST_F(PinnedRingTest, SlabsAreAddressedByStepAndLaidOutAsTheLayoutSays) {
@@ -88,8 +88,9 @@ TEST_F(PinnedRingTest, WaitFreeBlocksUntilTheSlabIsReleased) {
     ring.begin(step);
     ring.commit(step);
   }
-  auto two = std::async(std::launch::async, [&] { return ring.wait_free(2); });
   auto five = std::async(std::launch::async, [&] { return ring.wait_free(5); });
+  EXPECT_TRUE(blocks(five));  // waits first, but is not the one to wake first
+  auto two = std::async(std::launch::async, [&] { return ring.wait_free(2); });
   EXPECT_TRUE(blocks(two));
   ring.take(0);
   EXPECT_TRUE(blocks(two));
@@ -175,7 +176,7 @@ TEST_F(PinnedRingTest, StatsSayWhoWaitedForWhom) {
   StageSnapshot slow_giver = ring.stats().snapshot();
   EXPECT_EQ(slow_giver.items, 1);
   EXPECT_EQ(slow_giver.occupancy_sum, 0);
-  EXPECT_GE(slow_giver.input_wait_ns, 5'000'000);
+  EXPECT_GE(slow_giver.input_wait_ns, 1'000'000);
   EXPECT_EQ(slow_giver.output_wait_ns, 0);
 
   ring.begin(1);
@@ -189,7 +190,7 @@ TEST_F(PinnedRingTest, StatsSayWhoWaitedForWhom) {
   StageSnapshot slow_taker = ring.stats().snapshot();
   EXPECT_EQ(slow_taker.items, 2);
   EXPECT_EQ(slow_taker.occupancy_sum, 1);
-  EXPECT_GE(slow_taker.output_wait_ns, 5'000'000);
+  EXPECT_GE(slow_taker.output_wait_ns, 1'000'000);
   EXPECT_EQ(slow_taker.input_wait_ns, slow_giver.input_wait_ns);
 }
 

@@ -160,5 +160,25 @@ TEST(StagerStop, AFailingDeviceIsAnErrorForTheConsumer) {
   }
 }
 
+// The same, but the consumer does not ask again: what was queued must still end before the memory
+// that it uses goes, also where the very mark of its end could not be recorded.
+TEST(StagerStop, TakingDownAFailedDeviceWaitsForItsWork) {
+  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+    for (int64_t operations = 0; operations < 14; ++operations) {
+      SCOPED_TRACE("slots " + std::to_string(slots) + ", after " + std::to_string(operations));
+      FakeDevice device({.max_delay_us = 500, .operations_left = operations});
+      {
+        Feed feed(device, slots, kSteps);
+        try {
+          feed.consume(0);
+        } catch (const std::runtime_error& error) {
+          EXPECT_THAT(error.what(), ::testing::HasSubstr("the device has failed"));
+        }
+      }
+      EXPECT_EQ(device.bytes_written_after_free(), 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stoker::testing

@@ -95,6 +95,7 @@ class FakeDevice::FakeStream final : public Stream {
   void copy_late(std::byte* target, const std::byte* source, size_t bytes, uint64_t random) {
     const FakeDeviceOptions& options = device_.options_;
     std::memset(target, kFresh, bytes);
+    device_.wait_while_held();
     sleep_us(options.copy_us);
     size_t pieces = static_cast<size_t>(std::clamp(options.pieces, 1, kMaxPieces));
     std::array<size_t, kMaxPieces> order{};
@@ -131,6 +132,24 @@ std::unique_ptr<Stream> FakeDevice::make_stream() {
 }
 
 std::unique_ptr<Event> FakeDevice::make_event(bool timing) { return host_->make_event(timing); }
+
+void FakeDevice::hold_copies() {
+  std::lock_guard lock(mutex_);
+  held_ = true;
+}
+
+void FakeDevice::let_copies_go() {
+  {
+    std::lock_guard lock(mutex_);
+    held_ = false;
+  }
+  let_go_.notify_all();
+}
+
+void FakeDevice::wait_while_held() {
+  std::unique_lock lock(mutex_);
+  let_go_.wait(lock, [this] { return !held_; });
+}
 
 int64_t FakeDevice::bytes_written_after_free() const {
   std::lock_guard lock(mutex_);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,8 @@ class FakeDevice final : public Device {
   std::unique_ptr<Event> make_event(bool timing = false) override;
 
   int64_t copies() const { return copies_.load(); }  // finished
+  void hold_copies();                                // copies that have not begun wait, until
+  void let_copies_go();
   // Bytes that were changed after their memory was freed: 0 unless the user has a bug.
   int64_t bytes_written_after_free() const;
 
@@ -46,6 +49,7 @@ class FakeDevice final : public Device {
   class FakeStream;
   class FakeMemory;
   void operation();  // counts one; throws when the device has failed
+  void wait_while_held();
 
   const FakeDeviceOptions options_;
   const std::string name_ = "fake";
@@ -54,6 +58,8 @@ class FakeDevice final : public Device {
   std::atomic<int64_t> copies_{0};
   std::atomic<uint64_t> streams_{0};
   mutable std::mutex mutex_;
+  std::condition_variable let_go_;
+  bool held_ = false;                           // guarded by mutex_
   std::vector<std::unique_ptr<Memory>> freed_;  // guarded by mutex_
 };
 
