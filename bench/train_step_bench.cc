@@ -101,9 +101,9 @@ std::unique_ptr<stoker::Engine> build_engine(const Arguments& arguments) {
   options.mean = {0.485f, 0.456f, 0.406f};
   options.stddev = {0.229f, 0.224f, 0.225f};
   auto engine = stoker::make_cpu_engine(net, options);
-  std::vector<float> parameters(stoker::total_count(stoker::parameter_table(net)));
-  stoker::initialise(net, 1, parameters);
-  engine->write(stoker::StateKind::parameters, parameters);
+  engine->write(stoker::StateKind::parameters,
+                stoker::initial_parameters(net, stoker::default_init(net, 1)));
+  engine->write(stoker::StateKind::statistics, stoker::initial_statistics(net));
   return engine;
 }
 
