@@ -1,0 +1,179 @@
+// The flow graph's threads: their number, their end, what slow samples and slow consumers do.
+#include "pipeline/feed_graph.h"
+
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "pipeline/synthetic_source.h"
+#include "tests/pipeline/loader_support.h"
+
+namespace stoker::testing {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+LoaderOptions options_of(int workers, int batch = 4) {
+  LoaderOptions options;
+  options.batch_size = batch;
+  options.seed = 9;
+  options.workers = workers;
+  return options;
+}
+
+int threads_of_this_process() {
+  return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                                        std::filesystem::directory_iterator()));
+}
+
+double cpu_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// (6) Stopping after every step is clean, by the destructor and by stop(), read or not.
+TEST(FeedGraph, StoppingAtEveryStepIsClean) {
+  const auto files = jpeg_source(19);
+  const auto raw = make_synthetic_source(19, {16, 16}, 3, 1);
+  for (const bool is_file : {true, false}) {
+    const Source& source = is_file ? *static_cast<Source*>(files.get()) : *raw;
+    const AugmentSpec augment = is_file ? crop_spec() : pad_spec();
+    for (const int workers : {0, 1, 2, 8}) {
+      for (int steps = 0; steps <= 10; ++steps) {
+        LoaderOptions options = options_of(workers);
+        options.epochs = 2;
+        options.slots = steps % 4;
+        options.ring_depth = 1 + steps % 3;
+        options.io_threads = (steps + 1) % 3;
+        Feed feed(source, augment, options, 1 + steps % 2,
+                  workers == 2 ? DeviceKind::nasty : DeviceKind::host);
+        feed.take(steps);
+        if (steps % 3 == 0) feed.loader().stop();
+        if (steps % 3 == 1) std::this_thread::sleep_for(microseconds(300));
+      }
+    }
+  }
+}
+
+TEST(FeedGraph, StoppingAmidSlowReadsWaitsForThemOnly) {
+  const auto source = jpeg_source(64);
+  source->delay_all(milliseconds(20));
+  const auto start = std::chrono::steady_clock::now();
+  { Feed feed(*source, crop_spec(), options_of(2, 64)); }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(300));  // not 64 * 20 / 2
+}
+
+TEST(FeedGraph, HasExactlyTheThreadsThatWereAskedFor) {
+  const auto source = jpeg_source(64);
+  const int before = threads_of_this_process();
+  LoaderOptions options = options_of(5);
+  options.epochs = -1;
+  options.io_threads = 3;
+  options.slots = 0;
+  Feed feed(*source, crop_spec(), options);
+  const int device_threads = 1;  // the compute stream's
+  feed.take(100);
+  EXPECT_EQ(threads_of_this_process(), before + 5 + 3 + 1 + device_threads);
+}
+
+// The workers decode at the same time: reads with 0 I/O threads show how many are under way.
+TEST(FeedGraph, AllWorkersWorkTogether) {
+  const auto source = jpeg_source(40);
+  source->delay_all(milliseconds(2));
+  LoaderOptions options = options_of(6);
+  options.io_threads = 0;
+  options.epochs = 2;
+  Feed(*source, crop_spec(), options).all();
+  EXPECT_EQ(source->most_at_once(), 6);
+}
+
+TEST(FeedGraph, OneSlowSampleReordersNothing) {
+  const auto source = jpeg_source(40);
+  LoaderOptions options = options_of(2);
+  options.epochs = 2;
+  const std::vector<Delivered> expected = Feed(*source, crop_spec(), options).all();
+  source->delay(17, milliseconds(50));
+  for (const int io_threads : {0, 1, 2}) {
+    options.io_threads = io_threads;
+    EXPECT_EQ(Feed(*source, crop_spec(), options).all(), expected);
+  }
+}
+
+TEST(FeedGraph, ASlowConsumerChangesNothingAndCostsNoCpu) {
+  const auto source = make_synthetic_source(200, {16, 16}, 3, 1);
+  const LoaderOptions options = options_of(4, 16);
+  const std::vector<Delivered> expected = Feed(*source, pad_spec(), options).all();
+  Feed feed(*source, pad_spec(), options);
+  std::vector<Delivered> batches;
+  const double before = cpu_seconds();
+  for (Delivered batch; feed.next(batch);) {
+    batches.push_back(batch);
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  // 13 steps: idle TBB threads would spin for some 0.7 ms each per step, 40 ms in all.
+  EXPECT_LT(cpu_seconds() - before, 0.02);
+  EXPECT_EQ(batches, expected);
+}
+
+TEST(FeedGraph, TwoLoadersAtOnceDoNotMeet) {
+  const auto files = jpeg_source(40);
+  const auto raw = make_synthetic_source(301, {16, 16}, 3, 1);
+  LoaderOptions options = options_of(2);
+  options.epochs = 3;
+  const std::vector<Delivered> expected_files = Feed(*files, crop_spec(), options).all();
+  const std::vector<Delivered> expected_raw = Feed(*raw, pad_spec(), options).all();
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Delivered> from_files, from_raw;
+    std::thread other([&] { from_files = Feed(*files, crop_spec(), options).all(); });
+    from_raw = Feed(*raw, pad_spec(), options).all();
+    other.join();
+    EXPECT_EQ(from_files, expected_files);
+    EXPECT_EQ(from_raw, expected_raw);
+  }
+}
+
+// What the environment throws in a worker or an I/O thread reaches next().
+class ThrowingSource final : public Source {
+ public:
+  explicit ThrowingSource(std::unique_ptr<Source> source) : source_(std::move(source)) {}
+  int64_t size() const override { return source_->size(); }
+  int label(SampleId id) const override { return source_->label(id); }
+  std::string name(SampleId id) const override { return source_->name(id); }
+  const std::string& root() const override { return source_->root(); }
+  const std::vector<std::string>& class_names() const override { return source_->class_names(); }
+  SampleEncoding encoding() const override { return source_->encoding(); }
+  Size raw_size() const override { return source_->raw_size(); }
+  uint64_t fingerprint() const override { return source_->fingerprint(); }
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override {
+    if (id == 13) throw std::bad_alloc();
+    return source_->read(id, buffer, bytes);
+  }
+
+ private:
+  const std::unique_ptr<Source> source_;
+};
+
+TEST(FeedGraph, ErrorsOfTheEnvironmentReachTheConsumer) {
+  const ThrowingSource files(jpeg_source(20));
+  const ThrowingSource raw(make_synthetic_source(20, {16, 16}, 3, 1));
+  for (const int workers : {0, 2}) {
+    for (const int io_threads : {0, 2}) {
+      LoaderOptions options = options_of(workers);
+      options.io_threads = io_threads;
+      Feed feed(files, crop_spec(), options, 2);
+      EXPECT_THROW(feed.all(), std::bad_alloc);
+      EXPECT_THROW(feed.all(), std::bad_alloc);
+      Feed other(raw, pad_spec(), options);
+      EXPECT_THROW(other.all(), std::bad_alloc);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stoker::testing
