@@ -63,6 +63,16 @@ std::string configuration_differences(const Side& a, const Side& b) {
   return text.empty() ? text : "\nthe configurations differ in" + text;
 }
 
+// The sample of the first row that differs. A row that only one side has (the sample was bad on the
+// other) shifts the rest: the sample is the one that the other side has not.
+int64_t first_difference(std::span<const RowRecord> a, std::span<const RowRecord> b) {
+  const auto [at_a, at_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  if (at_a == a.end()) return at_b == b.end() ? -1 : int64_t{at_b->id};
+  const bool in_both =
+      std::any_of(at_b, b.end(), [&](const RowRecord& row) { return row.id == at_a->id; });
+  return in_both && at_b->id != at_a->id ? at_b->id : at_a->id;
+}
+
 // Both runs had the same global batch: the same rows are to be in the same steps.
 bool compare_steps(const Side& a, const Side& b, int64_t epoch, ReceiptDifference& found) {
   const Step offset = b.data.first_step - a.data.first_step;  // index in a - index in b
@@ -77,13 +87,7 @@ bool compare_steps(const Side& a, const Side& b, int64_t epoch, ReceiptDifferenc
     found.step = a.data.first_step + static_cast<Step>(i);
     if (!a.rows_known(i + 1) || !b.rows_known(j + 1)) return false;
     const auto rows_a = a.rows(i, i + 1), rows_b = b.rows(j, j + 1);
-    const auto [at_a, at_b] =
-        std::mismatch(rows_a.begin(), rows_a.end(), rows_b.begin(), rows_b.end());
-    if (at_a != rows_a.end()) {
-      found.sample = at_a->id;
-    } else if (at_b != rows_b.end()) {
-      found.sample = at_b->id;
-    }
+    found.sample = first_difference(rows_a, rows_b);
     return false;
   }
   return true;

@@ -89,8 +89,8 @@ ReceiptData read_receipt_part(const ReceiptPaths& paths) {
 }
 
 ReceiptData read_receipt(const std::filesystem::path& directory) {
-  const std::filesystem::path folder =
-      std::filesystem::is_directory(directory) ? directory : directory.parent_path();
+  const bool is_file = directory.extension() == ".json";
+  const std::filesystem::path folder = is_file ? directory.parent_path() : directory;
   ReceiptData all = read_receipt_part(ReceiptPaths(folder, 0));
   const int world = all.json.value("world", 1);
   for (int rank = 1; rank < world; ++rank) {
