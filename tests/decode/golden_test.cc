@@ -1,0 +1,98 @@
+// Pillow's and torchvision's pixels, by hash: see tests/golden/decode/make_golden.py.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "decode/image_decoder.h"
+#include "decode/pillow_resize.h"
+#include "decode/pixel_ops.h"
+#include "tests/decode/pixels.h"
+
+namespace stoker {
+namespace {
+
+const std::string kFolder = std::string(STOKER_GOLDEN_DIR) + "/decode/";
+
+template <class Check>
+int for_each_line(const std::string& file, const Check& check) {
+  std::ifstream lines(kFolder + file);
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    SCOPED_TRACE(line);
+    std::istringstream in(line);
+    check(in);
+  }
+  return count;
+}
+
+bool needs_opencv(const std::string& name) { return !name.ends_with(".jpg"); }
+
+TEST(Golden, FilesOfEveryKindHavePillowsPixels) {
+  ImageDecoder plain;
+  ImageDecoder turning({.exif = ExifPolicy::apply});
+  const int count = for_each_line("images.txt", [&](std::istringstream& in) {
+    std::string name, hash;
+    int exif = 0;
+    in >> name;
+    const CropSpec spec = read_spec(in);
+    in >> exif >> hash;
+    if (needs_opencv(name) && !STOKER_HAS_OPENCV) return;
+    Pixels out({spec.window.width, spec.window.height}, 7);
+    const DecodeStatus status =
+        (exif ? turning : plain).decode(read_file(kFolder + "images/" + name), spec, out.view());
+    if (hash == "unsupported") {
+      EXPECT_EQ(status.code, DecodeCode::unsupported) << status.message;
+      return;
+    }
+    ASSERT_TRUE(status.ok()) << to_string(status.code) << ": " << status.message;
+    EXPECT_EQ(fnv1a(out.packed()), hash);
+    EXPECT_TRUE(out.gaps_intact());
+  });
+  EXPECT_GT(count, 300);
+}
+
+TEST(Golden, ResizeIsPillows) {
+  PillowResize resize;
+  const int count = for_each_line("resize.txt", [&](std::istringstream& in) {
+    Size size;
+    uint32_t seed = 0;
+    in >> size.width >> size.height >> seed;
+    const CropSpec spec = read_spec(in);
+    std::string hash;
+    in >> hash;
+    const Pixels source = noise(size, seed, 5);
+    const ImageView crop = {source.pixel(spec.crop.x, spec.crop.y), spec.crop.width,
+                            spec.crop.height, source.view().stride_bytes};
+    Pixels fast({spec.window.width, spec.window.height}, 3);
+    resize.run(crop, spec, fast.view());
+    EXPECT_EQ(fnv1a(fast.packed()), hash);
+    EXPECT_TRUE(fast.gaps_intact());
+    Pixels plain({spec.window.width, spec.window.height});
+    pillow_resize_reference(crop, spec, plain.view());
+    EXPECT_EQ(fnv1a(plain.packed()), hash);
+  });
+  EXPECT_EQ(count, 120);
+}
+
+TEST(Golden, ColourOperationsAreTorchvisions) {
+  constexpr void (*kOperations[])(MutableImageView, double) = {adjust_brightness, adjust_contrast,
+                                                               adjust_saturation, adjust_hue};
+  const int count = for_each_line("colour.txt", [&](std::istringstream& in) {
+    int operation = 0;
+    Size size;
+    uint32_t seed = 0;
+    double factor = 0;
+    std::string hash;
+    in >> operation >> size.width >> size.height >> seed >> factor >> hash;
+    Pixels image = noise(size, seed, 4);
+    kOperations[operation](image.view(), factor);
+    EXPECT_EQ(fnv1a(image.packed()), hash);
+    EXPECT_TRUE(image.gaps_intact());
+  });
+  EXPECT_EQ(count, 160);
+}
+
+}  // namespace
+}  // namespace stoker

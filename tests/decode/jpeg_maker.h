@@ -1,0 +1,44 @@
+// JPEG files of every kind, made with libjpeg itself, and libjpeg's plain full decode as the oracle
+// of region decoding.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decode/image.h"
+#include "tests/decode/pixels.h"
+
+namespace stoker {
+
+enum class JpegColours { gray, ycc, rgb, cmyk, ycck };
+
+struct JpegKind {
+  JpegColours colours = JpegColours::ycc;
+  int quality = 85;
+  // Sampling factors of the first component; the others have 1x1 (for YCCK, K has the first's).
+  int sampling_x = 1;
+  int sampling_y = 1;
+  bool progressive = false;
+  bool arithmetic = false;
+  int restart_rows = 0;      // MCU rows between restart markers
+  int scans_kept = 0;        // progressive only: how many scans are written; 0 = all
+  int exif_orientation = 0;  // 0 = no APP1
+  bool exif_big_endian = false;
+};
+
+std::string describe(const JpegKind& kind);
+
+// Encodes (made-up) pixels of this size.
+std::vector<uint8_t> make_jpeg(Size size, const JpegKind& kind, uint32_t seed = 1);
+
+// Full decode by libjpeg, converted to RGB with Pillow's rules. Warnings are ignored, as Pillow
+// does.
+Pixels decode_whole_jpeg(std::span<const uint8_t> bytes);
+
+// The file up to its first scan header, without pixels, but with another size.
+std::vector<uint8_t> with_size(std::vector<uint8_t> jpeg, Size size);
+
+}  // namespace stoker

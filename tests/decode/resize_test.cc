@@ -1,0 +1,136 @@
+// The fast resize against its plain twin, on every instruction set of this machine.
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <random>
+
+#include "decode/pillow_resize.h"
+#include "decode/row_resizer.h"
+#include "tests/decode/pixels.h"
+
+namespace stoker {
+namespace {
+
+int draw(std::mt19937& random, int low, int high) {
+  return std::uniform_int_distribution<int>(low, high)(random);
+}
+
+CropSpec draw_spec(std::mt19937& random) {
+  const int largest = draw(random, 0, 9) == 0 ? 700 : 90;
+  CropSpec s;
+  s.crop = {0, 0, draw(random, 1, largest), draw(random, 1, largest)};
+  s.resized = {draw(random, 1, largest), draw(random, 1, largest)};
+  if (draw(random, 0, 5) == 0) s.resized.width = s.crop.width;
+  if (draw(random, 0, 5) == 0) s.resized.height = s.crop.height;
+  s.window.width = draw(random, 1, s.resized.width);
+  s.window.height = draw(random, 1, s.resized.height);
+  s.window.x = draw(random, 0, s.resized.width - s.window.width);
+  s.window.y = draw(random, 0, s.resized.height - s.window.height);
+  if (draw(random, 0, 1) == 0) s.window = {0, 0, s.resized.width, s.resized.height};
+  s.flip = draw(random, 0, 1) == 1;
+  s.filter = draw(random, 0, 2) == 0 ? Filter::bicubic : Filter::bilinear;
+  return s;
+}
+
+std::string text(const CropSpec& s) {
+  const auto pair = [](int a, int b) { return std::to_string(a) + "x" + std::to_string(b) + " "; };
+  return pair(s.crop.width, s.crop.height) + "-> " + pair(s.resized.width, s.resized.height) +
+         "window " + pair(s.window.width, s.window.height) + "at " + pair(s.window.x, s.window.y) +
+         (s.flip ? "flip " : "") + (s.filter == Filter::bicubic ? "bicubic" : "bilinear");
+}
+
+class ResizeOnTarget : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+};
+
+TEST_P(ResizeOnTarget, EqualsThePlainTwin) {
+  std::mt19937 random(7);
+  PillowResize resize;
+  for (int i = 0; i < 400; ++i) {
+    const CropSpec spec = draw_spec(random);
+    const Pixels source = noise({spec.crop.width, spec.crop.height}, i, i % 5);
+    Pixels fast({spec.window.width, spec.window.height}, i % 7);
+    Pixels plain({spec.window.width, spec.window.height});
+    resize.run(source.view(), spec, fast.view());
+    pillow_resize_reference(source.view(), spec, plain.view());
+    ASSERT_EQ(fast.packed(), plain.packed()) << text(spec);
+    ASSERT_TRUE(fast.gaps_intact()) << text(spec);
+  }
+}
+
+// Black and white extremes: cubic weights overshoot, and sums must clip, not wrap.
+TEST_P(ResizeOnTarget, ClipsOvershoot) {
+  PillowResize resize;
+  Pixels source({40, 40});
+  for (int y = 0; y < 40; ++y) {
+    for (int i = 0; i < 120; ++i) source.pixel(0, y)[i] = (i / 9 + y / 3) % 2 ? 255 : 0;
+  }
+  for (const int size : {7, 39, 41, 130}) {
+    const CropSpec spec = {
+        {0, 0, 40, 40}, {size, size}, {0, 0, size, size}, false, Filter::bicubic};
+    Pixels fast({size, size}), plain({size, size});
+    resize.run(source.view(), spec, fast.view());
+    pillow_resize_reference(source.view(), spec, plain.view());
+    EXPECT_EQ(fast.packed(), plain.packed()) << size;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, ResizeOnTarget,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& target) { return hwy::TargetName(target.param); });
+
+// Rows may come in any portions.
+TEST(RowResizer, TheSizeOfThePortionsDoesNotMatter) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 100; ++i) {
+    const CropSpec spec = draw_spec(random);
+    const Pixels source = noise({spec.crop.width, spec.crop.height}, i);
+    Pixels whole({spec.window.width, spec.window.height});
+    Pixels portions({spec.window.width, spec.window.height});
+    PillowResize().run(source.view(), spec, whole.view());
+    RowResizer resizer;
+    const Box needed = resizer.begin(spec, portions.view());
+    for (int y = 0; y < needed.height;) {
+      const int count = std::min(draw(random, 1, 40), needed.height - y);
+      resizer.rows(source.pixel(needed.x, needed.y + y), source.view().stride_bytes, count);
+      y += count;
+    }
+    ASSERT_EQ(portions.packed(), whole.packed()) << text(spec);
+  }
+}
+
+// Only the part that begin() asks for may matter.
+TEST(RowResizer, AsksForAllThatItNeeds) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 100; ++i) {
+    const CropSpec spec = draw_spec(random);
+    Pixels source = noise({spec.crop.width, spec.crop.height}, i);
+    Pixels before({spec.window.width, spec.window.height});
+    Pixels after({spec.window.width, spec.window.height});
+    PillowResize().run(source.view(), spec, before.view());
+    const Box needed = RowResizer().begin(spec, after.view());
+    for (int y = 0; y < spec.crop.height; ++y) {
+      for (int x = 0; x < spec.crop.width; ++x) {
+        const bool inside = x >= needed.x && x < needed.x + needed.width && y >= needed.y &&
+                            y < needed.y + needed.height;
+        if (!inside) source.pixel(x, y)[i % 3] ^= 0xff;
+      }
+    }
+    pillow_resize_reference(source.view(), spec, after.view());
+    ASSERT_EQ(before.packed(), after.packed()) << text(spec);
+  }
+}
+
+TEST(RowResizer, MemoryDoesNotGrowWithTheHeight) {
+  Pixels out({224, 224});
+  RowResizer low, high;
+  low.begin({{0, 0, 1000, 2'000}, {224, 224}, {0, 0, 224, 224}}, out.view());
+  high.begin({{0, 0, 1000, 60'000}, {224, 224}, {0, 0, 224, 224}}, out.view());
+  EXPECT_LT(high.scratch_bytes(), low.scratch_bytes() + (4 << 20));
+  EXPECT_LT(high.scratch_bytes(), 60'000 * 224 * 3 / 5);
+}
+
+}  // namespace
+}  // namespace stoker
