@@ -7,6 +7,7 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "staging/stager_impl.h"
 
@@ -52,8 +53,8 @@ Stager::Impl::~Impl() {
     // A slot's memory goes only after its last reader; and without a copy stream, this is behind
     // the last slab's release.
     for (const Slot& slot : slots) slot.consumed->synchronize();
-  } catch (const std::exception&) {
-    // A device that failed runs nothing more: there is nothing to wait for, and stop() has told it.
+  } catch (...) {
+    // A failed device keeps failing; fail() has waited for what it still ran.
   }
   copy_stream.reset();  // waits for its work, whatever the events said
   for (Step step = returned.load(); step < taken; ++step) ring.release(step);
