@@ -1,0 +1,156 @@
+#!/usr/bin/python3
+"""Writes resnet18.json and airnet.json: what PyTorch gives for one training step, in float64.
+
+Weights, statistics and pictures come from a formula that golden_test.cc has too, so that the files
+hold results only. Run with the system's Python (python3-torch, python3-torchvision):
+
+    /usr/bin/python3 tests/golden/train/make_golden.py
+
+The versions that made the files stand in them.
+"""
+import json
+import math
+import os
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import torchvision
+from torch import nn
+
+ROWS, CLASSES, SEED = 6, 10, 77
+MEAN, STDDEV = (0.5, 0.45, 0.4), (0.25, 0.22, 0.2)
+LEARNING_RATE, WEIGHT_DECAY, MOMENTUM = 0.05, 5e-4, 0.9
+KEPT = 4  # leading values per tensor
+
+
+def noise(seed, count):
+    """32 well-mixed bits per index (SplitMix64 of seed << 32 | index)."""
+    with np.errstate(over="ignore"):
+        z = (np.uint64(seed) << np.uint64(32)) | np.arange(count, dtype=np.uint64)
+        z = z + np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z >> np.uint64(32)).astype(np.int64)
+
+
+def centred(seed, shape):
+    """[-1, 1), float64."""
+    return (noise(seed, math.prod(shape)) / 2147483648.0 - 1.0).reshape(shape)
+
+
+def parameter_values(index, name, shape):
+    values = centred(1000 + index, shape)
+    if len(shape) == 4:
+        values = values * math.sqrt(6.0 / (shape[0] * shape[2] * shape[3]))
+    elif len(shape) == 2:
+        values = values / math.sqrt(shape[1])
+    elif name.endswith("weight"):
+        values = 1.0 + 0.2 * values
+    else:
+        values = 0.2 * values
+    return torch.from_numpy(values.astype(np.float32).astype(np.float64))
+
+
+def statistics_values(index, name, shape):
+    values = centred(5000 + index, shape)
+    values = 0.1 * values if name.endswith("mean") else 1.0 + 0.5 * values
+    return torch.from_numpy(values.astype(np.float32).astype(np.float64))
+
+
+class AirBlock(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, padding="same", bias=False)
+        self.norm1 = nn.BatchNorm2d(outputs, eps=1e-5, momentum=0.4)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding="same", bias=False)
+        self.norm2 = nn.BatchNorm2d(outputs, eps=1e-5, momentum=0.4)
+
+    def forward(self, x):
+        x = F.gelu(self.norm1(F.max_pool2d(self.conv1(x), 2)))
+        return F.gelu(self.norm2(self.conv2(x)))
+
+
+class AirNet(nn.Module):
+    """cifar10-airbench's airbench94 net."""
+
+    def __init__(self):
+        super().__init__()
+        self.whiten = nn.Conv2d(3, 24, 2, padding=0, bias=True)
+        self.layers = nn.ModuleList([AirBlock(24, 64), AirBlock(64, 256), AirBlock(256, 256)])
+        self.head = nn.Linear(256, CLASSES, bias=False)
+
+    def forward(self, x):
+        x = F.gelu(self.whiten(x))
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(F.max_pool2d(x, 3).flatten(1)) / 9
+
+
+def summary(tensor):
+    flat = tensor.detach().flatten()
+    return {"norm": flat.norm().item(), "sum": flat.sum().item(), "first": flat[:KEPT].tolist()}
+
+
+def golden(model, size, label_smoothing):
+    model = model.double()
+    parameters = list(model.named_parameters())
+    statistics = [(n, b) for n, b in model.named_buffers() if b.dtype.is_floating_point]
+    with torch.no_grad():
+        for i, (name, tensor) in enumerate(parameters):
+            tensor.copy_(parameter_values(i, name, tuple(tensor.shape)))
+        for i, (name, tensor) in enumerate(statistics):
+            tensor.copy_(statistics_values(i, name, tuple(tensor.shape)))
+    pixels = (noise(SEED, ROWS * size * size * 3) & 255).reshape(ROWS, size, size, 3)
+    images = (torch.from_numpy(pixels).double() / 255 - torch.tensor(MEAN, dtype=torch.float64))
+    images = (images / torch.tensor(STDDEV, dtype=torch.float64)).permute(0, 3, 1, 2).contiguous()
+    labels = torch.from_numpy(noise(SEED + 1, ROWS) % CLASSES)
+
+    model.eval()
+    with torch.no_grad():
+        before = model(images)
+    model.train()
+    optimiser = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM,
+                                weight_decay=WEIGHT_DECAY, nesterov=True)
+    loss = F.cross_entropy(model(images), labels, label_smoothing=label_smoothing)
+    loss.backward()
+    gradients = {n: summary(p.grad) for n, p in parameters}
+    optimiser.step()
+    model.eval()
+    with torch.no_grad():
+        after = model(images)
+    return {
+        "torch": torch.__version__,
+        "torchvision": torchvision.__version__,
+        "size": size,
+        "rows": ROWS,
+        "classes": CLASSES,
+        "seed": SEED,
+        "label_smoothing": label_smoothing,
+        "learning_rate": LEARNING_RATE,
+        "weight_decay": WEIGHT_DECAY,
+        "momentum": MOMENTUM,
+        "logits_before": before.flatten().tolist(),
+        "loss": loss.item(),
+        "gradients": gradients,
+        "parameters": {n: summary(p) for n, p in parameters},
+        "statistics": {n: summary(b) for n, b in statistics},
+        "logits_after": after.flatten().tolist(),
+    }
+
+
+def main():
+    torch.set_num_threads(2)
+    folder = os.path.dirname(os.path.abspath(__file__))
+    models = {
+        "airnet": (AirNet(), 32, 0.2),
+        "resnet18": (torchvision.models.resnet18(num_classes=CLASSES), 64, 0.1),
+    }
+    for name, (model, size, label_smoothing) in models.items():
+        with open(os.path.join(folder, name + ".json"), "w") as file:
+            json.dump(golden(model, size, label_smoothing), file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
