@@ -43,11 +43,11 @@ struct LoaderOptions {
   int io_threads = 2;  // threads that read files ahead of the workers; 0: the workers read
   int ring_depth = 4;  // slabs per device, >= 1
   int slots = 2;       // staging slots per device, 0..3; > 0 takes a copy thread per device
-  DecodeOptions decode;
+  DecodeOptions decode{};
   OnBadSample on_bad_sample = OnBadSample::substitute;
-  double max_bad = 0.05;        // >= 1: a count; < 1: a share of the source; per epoch and process
-  std::string quarantine_file;  // JSONL, appended; "" = none
-  bool digests = false;         // hash every row's pixels (RowNote::digest)
+  double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
+  std::string quarantine_file{};  // JSONL, appended; "" = none
+  bool digests = false;           // hash every row's pixels (RowNote::digest)
 };
 
 // What is recorded of each row; DeviceBatch::notes() holds one per row.
