@@ -102,8 +102,8 @@ void TrainLoop::replica(int rank) {
     const bool stopping = stop_step_.load() <= step;
     if (ends_epoch(step + 1) && !stopping) {
       together([&] { close_epoch(step + 1); });
-    } else if (rank == 0 && (stopping || checkpoint_due(step + 1))) {
-      save(step + 1);
+    } else if (stopping || checkpoint_due(step + 1)) {
+      together([&] { save(step + 1); });
     }
   }
 }
@@ -118,6 +118,7 @@ StepTotals TrainLoop::train_step(int rank, int64_t step, Stream& stream, StepRat
   batch.synchronize();
   trace.wait_ns = steady_now_ns() - begin_ns;
   std::copy_n(batch.ids(), trace.ids.size(), trace.ids.begin());
+  if (setup_.receipt) setup_.receipt->add(rank, batch);
 
   engine.forward_backward({batch.images(), batch.labels(), batch.weights()},
                           draw_mix(recipe.mix, recipe.input, setup_.options.seed, step));
@@ -194,6 +195,7 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
 
 void TrainLoop::save(int64_t steps_done) {
   if (setup_.runs.empty()) return;
+  if (setup_.receipt) setup_.receipt->save();  // first: it is never behind the checkpoint
   progress_.step = steps_done;
   progress_.loader = setup_.loader->state();
   if (progress_.loader.next_step != steps_done) {

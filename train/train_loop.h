@@ -1,8 +1,7 @@
 // The steps of a run: one thread per replica, in lockstep through the collective. Replica 0's
-// thread also counts, reports and saves; the others wait for it at the end of an epoch. What a
-// replica leaves for replica 0 in a step lies in traces_, by the step's parity: it is written
-// before the step's all-reduce and not again before the next step's, which replica 0 must enter
-// first.
+// thread also counts, reports and saves while the others wait. What a replica leaves for it in a
+// step lies in traces_, by the step's parity: written before the step's all-reduce and not again
+// before the next step's, which replica 0 must enter first.
 #pragma once
 
 #include <array>

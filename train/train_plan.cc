@@ -84,6 +84,8 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
 std::string config_text(const TrainSetup& setup) {
   const TrainOptions& options = setup.options;
   nlohmann::json json;
+  json["version"] = options.version;
+  json["libraries"] = options.libraries;
   json["recipe"] = recipe_to_json(options.recipe);
   json["data"] = {{"train", setup.train.root()},
                   {"train_samples", setup.train.size()},

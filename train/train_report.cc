@@ -135,6 +135,7 @@ void TrainLoop::finish_result() {
   result_.train_seconds = seconds(run_times_.total_ns);
   result_.bad_samples = setup_.loader->stats().bad_samples;
   result_.checkpoint = last_checkpoint_;
+  if (setup_.receipt) result_.receipt = setup_.options.out + "/receipt.json";
 }
 
 }  // namespace stoker

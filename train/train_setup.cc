@@ -73,6 +73,7 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   }
   TrainState state = resume();
   make_loader();
+  make_receipt();
   if (resumed_from.empty()) state = first_state();
   for (const Replica& replica : replicas) write_state(state, *replica.engine);
 
@@ -166,7 +167,6 @@ TrainState TrainSetup::resume() {
 
 void TrainSetup::make_loader() {
   const Recipe& recipe = options.recipe;
-  LoaderOptions feed;
   feed.batch_size = rows;
   feed.seed = options.seed;
   feed.last_batch = recipe.last_batch;
@@ -186,6 +186,14 @@ void TrainSetup::make_loader() {
   steps_per_epoch = loader->steps_per_epoch();
   total_steps = loader->end_step();
   end_step = options.max_steps > 0 ? std::min(options.max_steps, total_steps) : total_steps;
+}
+
+void TrainSetup::make_receipt() {
+  if (!feed.digests) return;
+  ReceiptInfo info = receipt_info(*loader, train, options.recipe.train, feed, options.replicas);
+  info.version = options.version;
+  info.libraries = options.libraries;
+  receipt = std::make_unique<Receipt>(options.out, info, progress.step);
 }
 
 TrainState TrainSetup::first_state() const {

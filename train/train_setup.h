@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/receipt.h"
 #include "train/checkpoint.h"
 #include "train/collective.h"
 #include "train/subset_source.h"
@@ -45,7 +46,9 @@ struct TrainSetup {
   std::unique_ptr<Collective> collective;
   CheckpointInfo progress;  // where the run starts
   std::string resumed_from;
-  std::unique_ptr<Loader> loader;  // after the devices: it goes first
+  LoaderOptions feed;
+  std::unique_ptr<Loader> loader;    // after the devices: it goes first
+  std::unique_ptr<Receipt> receipt;  // or null
   int64_t steps_per_epoch = 0;
   int64_t total_steps = 0;  // of the recipe: the schedule's length
   int64_t end_step = 0;     // of this run
@@ -58,6 +61,7 @@ struct TrainSetup {
   void make_replicas(const EngineFactory& make_engine);
   TrainState resume();  // of the newest checkpoint; empty if there is none
   void make_loader();
+  void make_receipt();
   TrainState first_state() const;
 };
 

@@ -18,6 +18,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipeline/loader.h"
@@ -51,6 +52,9 @@ struct TrainOptions {
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;
   bool receipt = true;  // write receipt.json: digests of all pixels trained on
+  // Of the program, for receipt.json and config.json: its version; libraries and theirs.
+  std::string version;
+  std::vector<std::pair<std::string, std::string>> libraries;
 };
 
 // What a run stands at, every log interval. Rates are over the interval.

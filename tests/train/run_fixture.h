@@ -1,0 +1,76 @@
+// Small training runs for tests: a synthetic source, a recipe that is over in seconds, and an
+// observer that remembers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/synthetic_source.h"
+#include "tests/support/fake_engine.h"
+#include "train/checkpoint.h"
+#include "train/trainer.h"
+
+namespace stoker {
+
+class RecordingObserver final : public TrainObserver {
+ public:
+  void on_plan(const std::vector<std::string>& lines) override { plan = lines; }
+  void on_step(const StepReport& report) override {
+    steps.push_back(report);
+    if (at_step) at_step(report);
+  }
+  void on_epoch(const EpochReport& report) override { epochs.push_back(report); }
+  void on_message(const std::string& line) override { messages.push_back(line); }
+
+  std::vector<std::string> plan, messages;
+  std::vector<StepReport> steps;
+  std::vector<EpochReport> epochs;
+  std::function<void(const StepReport&)> at_step;
+};
+
+inline EngineFactory fake_engines(const FakeEngineFaults& faults = {}, int faulty_replica = 0) {
+  return [=](const NetSpec& net, const EngineOptions& options, int replica) {
+    return make_fake_engine(net, options, replica == faulty_replica ? faults : FakeEngineFaults{});
+  };
+}
+
+// resnet20 at 16x16, global batch 16 in shards of 2: any of 1, 2, 4, 8 replicas.
+inline TrainOptions small_options(int replicas = 1) {
+  TrainOptions options;
+  options.recipe = default_recipe("resnet20");
+  options.recipe.set_input({16, 16});
+  options.recipe.train.pad = 2;
+  options.recipe.epochs = 3;
+  options.recipe.batch = 16;
+  options.recipe.rows_per_shard = 2;
+  options.recipe.optimizer.lr_ref_batch = 16;
+  options.recipe.precision = Precision::fp32;
+  options.replicas = replicas;
+  options.seed = 5;
+  options.threads = 2;
+  options.workers = 1;
+  options.log_interval = 1;
+  return options;
+}
+
+inline std::unique_ptr<Source> small_source(int64_t samples = 70, uint64_t seed = 9) {
+  return make_synthetic_source(samples, {16, 16}, 5, seed);
+}
+
+struct RunOutcome {
+  TrainResult result;
+  uint64_t hash = 0;
+};
+
+inline RunOutcome run_once(const TrainOptions& options, const EngineFactory& engines,
+                           int64_t samples = 70, const Source* eval = nullptr) {
+  const auto source = small_source(samples);
+  RecordingObserver observer;
+  Trainer trainer(*source, eval, options, observer, engines);
+  const TrainResult result = trainer.run();
+  return {result, trainer.weights_hash()};
+}
+
+}  // namespace stoker

@@ -1,0 +1,387 @@
+// The Trainer around a fake engine: what it counts, saves, resumes, reports and survives.
+#include "train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/fake_source.h"
+#include "tests/support/temp_folder.h"
+#include "tests/train/run_fixture.h"
+#include "train/durable_file.h"
+
+namespace stoker {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<nlohmann::json> metrics_of(const std::string& folder, const std::string& kind) {
+  std::istringstream text(read_whole_file(folder + "/metrics.jsonl"));
+  std::vector<nlohmann::json> rows;
+  for (std::string line; std::getline(text, line);) {
+    const auto row = nlohmann::json::parse(line);
+    if (row["kind"] == kind) rows.push_back(row);
+  }
+  return rows;
+}
+
+TEST(Trainer, ReplicasGiveTheSameBits) {
+  const RunOutcome one = run_once(small_options(1), fake_engines());
+  for (const int replicas : {2, 4, 8}) {
+    const RunOutcome many = run_once(small_options(replicas), fake_engines());
+    EXPECT_EQ(many.hash, one.hash) << replicas;
+    EXPECT_EQ(many.result.loss, one.result.loss);
+    EXPECT_EQ(many.result.accuracy, one.result.accuracy);
+  }
+  EXPECT_EQ(one.result.step, 15);
+  EXPECT_FALSE(one.result.interrupted);
+}
+
+TEST(Trainer, SeedsGiveOtherBits) {
+  TrainOptions options = small_options();
+  const uint64_t first = run_once(options, fake_engines()).hash;
+  options.seed = 6;
+  EXPECT_NE(run_once(options, fake_engines()).hash, first);
+}
+
+TEST(Trainer, CountsEverySampleOnceInAnEpoch) {
+  const auto source = small_source(70);
+  for (const LastBatch policy : {LastBatch::pad, LastBatch::drop, LastBatch::wrap}) {
+    const TempFolder folder;
+    TrainOptions options = small_options(2);
+    options.recipe.last_batch = policy;
+    options.out = folder.path();
+    RecordingObserver observer;
+    Trainer trainer(*source, nullptr, options, observer, fake_engines());
+    trainer.run();
+    CheckpointInfo info;
+    TrainState state;
+    load_checkpoint(newest_checkpoint(folder.path() + "/checkpoints"), info, state);
+    ASSERT_EQ(observer.epochs.size(), 3u);
+    EXPECT_EQ(info.epoch.weight_sum, 0);
+    const int64_t steps = policy == LastBatch::drop ? 4 : 5;
+    EXPECT_EQ(observer.epochs[0].step, steps);
+    EXPECT_EQ(observer.steps.size(), static_cast<size_t>(3 * steps));
+  }
+}
+
+TEST(Trainer, EpochsMayEndInside) {
+  TrainOptions options = small_options();
+  options.recipe.epochs = 1.5;  // of 5 steps: 7.5
+  const auto source = small_source();
+  RecordingObserver observer;
+  Trainer trainer(*source, nullptr, options, observer, fake_engines());
+  const TrainResult result = trainer.run();
+  EXPECT_EQ(result.step, 8);
+  ASSERT_EQ(observer.epochs.size(), 2u);
+  EXPECT_EQ(observer.epochs[1].step, 8);
+  EXPECT_DOUBLE_EQ(observer.epochs[1].epochs_done, 1.6);
+}
+
+TEST(Trainer, EvaluationCountsEverySampleOnceForAnyReplicas) {
+  for (const int64_t samples : {1, 15, 16, 17, 40}) {
+    const auto eval = small_source(samples, 31);
+    double top1 = -1;
+    for (const int replicas : {1, 2, 4}) {
+      const RunOutcome run = run_once(small_options(replicas), fake_engines(), 70, eval.get());
+      ASSERT_TRUE(run.result.eval);
+      EXPECT_EQ(run.result.eval->samples, samples);
+      EXPECT_EQ(run.result.eval->bad, 0);
+      if (top1 < 0) top1 = run.result.eval->top1;
+      EXPECT_EQ(run.result.eval->top1, top1) << samples << " samples, " << replicas;
+      EXPECT_EQ(run.result.eval->top5, 1) << "of five classes";
+    }
+  }
+}
+
+// Stopped at every step, each of them resumed, with another number of replicas: never stopped.
+TEST(Trainer, ResumedAtEveryStepIsAsNeverStopped) {
+  for (const AverageKind average : {AverageKind::none, AverageKind::lookahead}) {
+    TrainOptions options = small_options();
+    options.recipe.average.kind = average;
+    options.recipe.average.every = 2;
+    options.recipe.epochs = 2;
+    const auto eval = small_source(20, 31);
+    const RunOutcome whole = run_once(options, fake_engines(), 70, eval.get());
+    for (int64_t stop = 1; stop <= 10; ++stop) {
+      const TempFolder folder;
+      options.out = folder.path();
+      const auto source = small_source();
+      RecordingObserver observer;
+      options.resume = false;
+      Trainer trainer(*source, eval.get(), options, observer, fake_engines());
+      observer.at_step = [&](const StepReport& report) {
+        if (report.step == stop) trainer.request_stop();
+      };
+      const TrainResult first = trainer.run();
+      // Heard in the next step; or, at the end of an epoch, before its evaluation is over.
+      EXPECT_TRUE(first.interrupted);
+      EXPECT_EQ(first.step, stop % 5 == 0 ? stop : stop + 1);
+      EXPECT_FALSE(first.eval);
+
+      options.resume = true;
+      options.replicas = 2;
+      RecordingObserver second;
+      Trainer resumed(*source, eval.get(), options, second, fake_engines());
+      const TrainResult result = resumed.run();
+      options.replicas = 1;
+      EXPECT_FALSE(result.interrupted);
+      EXPECT_EQ(resumed.weights_hash(), whole.hash) << "stopped at " << stop;
+      EXPECT_EQ(result.loss, whole.result.loss);
+      EXPECT_EQ(result.eval->top1, whole.result.eval->top1);
+      EXPECT_EQ(metrics_of(folder.path(), "step").size(), 10u) << "stopped at " << stop;
+      EXPECT_EQ(metrics_of(folder.path(), "epoch").size(), 2u) << "stopped at " << stop;
+    }
+  }
+}
+
+// As killed: nothing after the last checkpoint counts.
+TEST(Trainer, ResumesFromTheLastCheckpointOfAKilledRun) {
+  TrainOptions options = small_options();
+  const RunOutcome whole = run_once(options, fake_engines());
+  for (const int64_t crash : {4, 7, 11}) {
+    const TempFolder folder;
+    options.out = folder.path();
+    options.resume = false;
+    options.checkpoint_steps = 3;
+    EXPECT_THROW(run_once(options, fake_engines({.throw_at_step = crash})), TrainingFailed);
+    options.resume = true;
+    const RunOutcome resumed = run_once(options, fake_engines());
+    EXPECT_EQ(resumed.hash, whole.hash) << crash;
+    EXPECT_EQ(resumed.result.loss, whole.result.loss);
+    EXPECT_EQ(metrics_of(folder.path(), "step").size(), 15u);
+  }
+}
+
+TEST(Trainer, AFinishedRunResumedIsOnlyEvaluated) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  options.out = folder.path();
+  const auto eval = small_source(20, 31);
+  const RunOutcome whole = run_once(options, fake_engines(), 70, eval.get());
+  options.resume = true;
+  std::atomic<int64_t> steps = 0;
+  const RunOutcome again = run_once(options, fake_engines({.steps = &steps}), 70, eval.get());
+  EXPECT_EQ(steps, 0);
+  EXPECT_EQ(again.hash, whole.hash);
+  EXPECT_EQ(again.result.eval->top1, whole.result.eval->top1);
+  EXPECT_FALSE(again.result.interrupted);
+}
+
+TEST(Trainer, MaxStepsEndsTheRunAndKeepsTheSchedule) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  const RunOutcome whole = run_once(options, fake_engines());
+  options.out = folder.path();
+  options.max_steps = 7;
+  EXPECT_EQ(run_once(options, fake_engines()).result.step, 7);
+  options.max_steps = 0;
+  options.resume = true;
+  EXPECT_EQ(run_once(options, fake_engines()).hash, whole.hash);
+}
+
+TEST(Trainer, ResumeRefusesAnotherRun) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  options.out = folder.path();
+  options.max_steps = 2;
+  run_once(options, fake_engines());
+  options.resume = true;
+  const auto refused = [&](const std::string& why, auto change, int64_t samples = 70) {
+    TrainOptions other = options;
+    change(other);
+    try {
+      run_once(other, fake_engines(), samples);
+      ADD_FAILURE() << why;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), HasSubstr(why));
+    }
+  };
+  refused("optimizer.momentum", [](TrainOptions& o) { o.recipe.optimizer.momentum = 0.5; });
+  refused("seed", [](TrainOptions& o) { o.seed = 77; });
+  refused("train.pad", [](TrainOptions& o) { o.recipe.train.pad = 1; });
+  refused("batch", [](TrainOptions& o) { o.recipe.batch = 8; });
+  refused(
+      "another configuration", [](TrainOptions&) {}, 71);
+  EXPECT_NO_THROW(run_once(options, fake_engines()));
+}
+
+TEST(Trainer, ANaNStopsWithTheStepTheRowsAndTheLastCheckpoint) {
+  for (const int replicas : {1, 2}) {
+    const TempFolder folder;
+    TrainOptions options = small_options(replicas);
+    options.out = folder.path();
+    try {
+      run_once(options, fake_engines({.nan_at_step = 6}, replicas - 1));
+      FAIL();
+    } catch (const TrainingFailed& error) {
+      EXPECT_THAT(error.what(), HasSubstr("step 6"));
+      EXPECT_THAT(error.what(), HasSubstr("synthetic:"));
+      EXPECT_THAT(error.what(), HasSubstr("step_00000005"));
+    }
+    const std::string rows = read_whole_file(folder.path() + "/failed_step.txt");
+    EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 1 + 16);
+    options.resume = true;  // the checkpoint is good
+    EXPECT_EQ(run_once(options, fake_engines()).hash,
+              run_once(small_options(), fake_engines()).hash);
+  }
+}
+
+TEST(Trainer, AFailingReplicaEndsAll) {
+  for (int faulty = 0; faulty < 3; ++faulty) {
+    TrainOptions options = small_options(4);
+    try {
+      run_once(options, fake_engines({.throw_at_step = 3}, faulty));
+      FAIL();
+    } catch (const TrainingFailed& error) {
+      EXPECT_THAT(error.what(), HasSubstr("told to throw"));
+      EXPECT_THAT(error.what(), HasSubstr("no checkpoint"));
+    }
+  }
+}
+
+TEST(Trainer, TooManyBadSamplesEndTheRun) {
+  FakeSource source({{1, 2, 3}}, 64, 4);  // no image at all
+  TrainOptions options = small_options();
+  options.max_bad = 0.1;
+  RecordingObserver observer;
+  Trainer trainer(source, nullptr, options, observer, fake_engines());
+  EXPECT_THROW(trainer.run(), TrainingFailed);
+}
+
+TEST(Trainer, SmallDataSetsUnderEveryPolicy) {
+  for (const int replicas : {1, 2, 3}) {
+    for (int64_t samples = 1; samples <= 2 * replicas + 1; ++samples) {
+      for (const LastBatch policy : {LastBatch::pad, LastBatch::drop, LastBatch::wrap}) {
+        TrainOptions options = small_options(replicas);
+        options.recipe.batch = 2 * replicas;
+        options.recipe.last_batch = policy;
+        const auto run = [&] { return run_once(options, fake_engines(), samples); };
+        if (policy == LastBatch::drop && samples < 2 * replicas) {
+          EXPECT_THROW(run(), std::invalid_argument);
+        } else {
+          EXPECT_TRUE(std::isfinite(run().result.loss)) << samples << " of " << replicas;
+        }
+      }
+    }
+  }
+}
+
+TEST(Trainer, ReportsWhatItDoes) {
+  const TempFolder folder;
+  const auto source = small_source(), eval = small_source(20, 31);
+  TrainOptions options = small_options(2);
+  options.out = folder.path();
+  options.recipe.average.kind = AverageKind::ema;
+  options.version = "9.8.7";
+  RecordingObserver observer;
+  Trainer trainer(*source, eval.get(), options, observer, fake_engines());
+  const TrainResult result = trainer.run();
+  EXPECT_EQ(observer.plan, trainer.plan());
+  std::string plan;
+  for (const std::string& line : observer.plan) plan += line + "\n";
+  EXPECT_THAT(plan, HasSubstr("data parallelism hardly pays"));
+  EXPECT_THAT(plan, HasSubstr("70 training samples, 20 for evaluation, 5 classes"));
+  EXPECT_THAT(plan, HasSubstr("2 x 8 rows, 4 shards"));
+  ASSERT_EQ(observer.steps.size(), 15u);
+  ASSERT_EQ(observer.epochs.size(), 3u);
+  double loss = 0;
+  for (const StepReport& step : observer.steps) {
+    EXPECT_GT(step.images_per_second, 0);
+    EXPECT_GE(step.feed_wait_share, 0);
+    EXPECT_LE(step.feed_wait_share, 1);
+    EXPECT_EQ(step.total_steps, 15);
+    if (step.epoch == 0) loss += step.loss * (step.step_in_epoch == 5 ? 6 : 16) / 70;
+  }
+  EXPECT_EQ(observer.steps.back().eta_seconds, 0);
+  EXPECT_NEAR(observer.epochs[0].loss, loss, 1e-9);
+  EXPECT_EQ(result.checkpoint, observer.epochs[2].checkpoint);
+  EXPECT_GE(result.best_top1, result.eval->top1);
+  const auto config = nlohmann::json::parse(read_whole_file(folder.path() + "/config.json"));
+  EXPECT_EQ(config["version"], "9.8.7");
+  EXPECT_EQ(config["devices"], 2);
+  const auto receipt = nlohmann::json::parse(read_whole_file(result.receipt));
+  EXPECT_FALSE(receipt.empty());
+  EXPECT_EQ(metrics_of(folder.path(), "epoch")[2]["eval_top1"], observer.epochs[2].eval->top1);
+}
+
+TEST(Trainer, TheSavedModelIsTheEvaluatedOne) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  options.out = folder.path();
+  options.recipe.average.kind = AverageKind::ema;
+  options.recipe.average.decay = 0.5;
+  const auto source = small_source();
+  RecordingObserver observer;
+  std::unique_ptr<Engine> engine;
+  Trainer trainer(*source, nullptr, options, observer, fake_engines());
+  const TrainResult result = trainer.run();
+  CheckpointInfo info;
+  TrainState state;
+  load_checkpoint(result.checkpoint, info, state);
+  const LoadedModel model = load_model(result.checkpoint);
+  EXPECT_EQ(model.parameters, state.average);
+  EXPECT_EQ(model.statistics, state.average_statistics);
+  EXPECT_NE(model.parameters, state.parameters);
+  EXPECT_NE(model.statistics, state.statistics);
+}
+
+TEST(Trainer, LimitsTakeAFewSamples) {
+  TrainOptions options = small_options();
+  options.limit_train = 33;
+  options.limit_eval = 7;
+  const auto source = small_source(70), eval = small_source(20, 31);
+  RecordingObserver observer;
+  Trainer trainer(*source, eval.get(), options, observer, fake_engines());
+  const TrainResult result = trainer.run();
+  EXPECT_EQ(result.step, 9);
+  EXPECT_EQ(result.eval->samples, 7);
+}
+
+TEST(Trainer, RefusesWhatCannotWorkWithTheNumbers) {
+  const auto refused = [](const std::string& why, auto change) {
+    TrainOptions options = small_options();
+    change(options);
+    try {
+      run_once(options, fake_engines());
+      ADD_FAILURE() << why;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), HasSubstr(why));
+    }
+  };
+  refused("batch of 16 does not divide over 3", [](TrainOptions& o) { o.replicas = 3; });
+  refused("devices: 0", [](TrainOptions& o) { o.replicas = 0; });
+  refused("momentum", [](TrainOptions& o) { o.recipe.optimizer.momentum = 2; });
+  refused("keep_checkpoints", [](TrainOptions& o) { o.keep_checkpoints = 0; });
+  const auto source = small_source();
+  const auto other = make_synthetic_source(10, {16, 16}, 4, 1);
+  RecordingObserver observer;
+  EXPECT_THROW(Trainer(*source, other.get(), small_options(), observer, fake_engines()),
+               std::invalid_argument);
+}
+
+TEST(Trainer, FewerRowsThanTheRecipesShardAreSaid) {
+  TrainOptions options = small_options(2);
+  options.recipe.rows_per_shard = 16;
+  const auto source = small_source();
+  RecordingObserver observer;
+  Trainer trainer(*source, nullptr, options, observer, fake_engines());
+  std::string plan;
+  for (const std::string& line : trainer.plan()) plan += line + "\n";
+  EXPECT_THAT(plan, HasSubstr("shards of 8 rows, not of the recipe's 16"));
+}
+
+TEST(Trainer, RunsOnce) {
+  const auto source = small_source();
+  RecordingObserver observer;
+  Trainer trainer(*source, nullptr, small_options(), observer, fake_engines());
+  trainer.run();
+  EXPECT_THROW(trainer.run(), std::logic_error);
+}
+
+}  // namespace
+}  // namespace stoker
