@@ -23,6 +23,12 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
+// Does the box have pixels, all of them inside an image of this size?
+inline bool lies_inside(Box box, Size size) {
+  return box.width > 0 && box.height > 0 && box.x >= 0 && box.y >= 0 &&
+         box.x <= size.width - box.width && box.y <= size.height - box.height;
+}
+
 struct ImageView {
   const uint8_t* data = nullptr;  // (height, width, 3) u8, RGB
   int width = 0;

@@ -1,11 +1,15 @@
 #include "decode/image_decoder.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "decode/codec_decoder.h"
 #include "decode/jpeg_decoder.h"
+#include "decode/orientation.h"
+#include "decode/resize_kernels.h"
 #include "decode/row_resizer.h"
 
 namespace stoker {
@@ -25,51 +29,138 @@ ImageFormat sniff(std::span<const uint8_t> bytes) {
   return ImageFormat::unknown;
 }
 
-bool lies_inside(Box box, Size size) {
-  return box.width > 0 && box.height > 0 && box.x >= 0 && box.y >= 0 &&
-         box.x <= size.width - box.width && box.y <= size.height - box.height;
+std::string text(Box box) {
+  return std::to_string(box.width) + "x" + std::to_string(box.height) + " at " +
+         std::to_string(box.x) + "," + std::to_string(box.y);
+}
+
+std::string text(Size size) {
+  return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
+DecodeStatus check_spec(const CropSpec& spec, Size image) {
+  if (!lies_inside(spec.crop, image)) {
+    return {DecodeCode::bad_region, -1,
+            "the crop " + text(spec.crop) + " does not lie inside an image of " + text(image)};
+  }
+  if (!lies_inside(spec.window, spec.resized)) {
+    return {DecodeCode::bad_region, -1,
+            "the window " + text(spec.window) + " does not lie inside " + text(spec.resized)};
+  }
+  return {};
 }
 
 }  // namespace
 
 struct ImageDecoder::Impl {
   explicit Impl(const DecodeOptions& o) : options(o), jpeg(o.max_pixels) {}
+  DecodeStatus open(std::span<const uint8_t> bytes, CodecHeader& header);
+  DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
+                    RowSink& sink);
 
+  // PixelPolicy::fast takes the exact path too, until the crop-aware decoder exists.
   const DecodeOptions options;
   JpegDecoder jpeg;
+  CodecDecoder codec;
   RowResizer resizer;
+  OrientingSink orienting;
 };
+
+// Reads the header; a JPEG file stays open for read().
+DecodeStatus ImageDecoder::Impl::open(std::span<const uint8_t> bytes, CodecHeader& header) {
+  if (bytes.empty()) return {DecodeCode::empty, 0, "no bytes"};
+  header = {};
+  header.format = sniff(bytes);
+  if (header.format == ImageFormat::jpeg) {
+    const DecodeStatus status = jpeg.open(bytes, header.size);
+    if (status.ok()) header.orientation = jpeg_orientation(bytes);
+    return status;
+  }
+  const DecodeStatus status = read_codec_header(bytes, header);
+  if (status.ok() && int64_t{header.size.width} * header.size.height > options.max_pixels) {
+    return {DecodeCode::too_large, -1,
+            text(header.size) + " pixels; the limit is " + std::to_string(options.max_pixels)};
+  }
+  return status;
+}
+
+DecodeStatus ImageDecoder::Impl::read(std::span<const uint8_t> bytes, const CodecHeader& header,
+                                      Box region, RowSink& sink) {
+  if (header.format == ImageFormat::jpeg) return jpeg.read(region, sink);
+  const DecodeStatus status = check_codec_body(bytes, header);
+  return status.ok() ? codec.decode(bytes, header, region, sink) : status;
+}
 
 ImageDecoder::ImageDecoder(const DecodeOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 ImageDecoder::~ImageDecoder() = default;
 
 DecodeStatus ImageDecoder::info(std::span<const uint8_t> bytes, ImageInfo& info) {
-  if (bytes.empty()) return {DecodeCode::empty, 0, "no bytes"};
-  info = {};
-  info.format = sniff(bytes);
-  if (info.format == ImageFormat::jpeg) return impl_->jpeg.info(bytes, info.size);
-  return {DecodeCode::not_an_image, 0, "no known signature"};
+  CodecHeader header;
+  const DecodeStatus status = impl_->open(bytes, header);
+  impl_->jpeg.close();
+  if (!status.ok()) return status;
+  const bool turn = impl_->options.exif == ExifPolicy::apply;
+  info = {header.format, oriented_size(header.size, turn ? header.orientation : 1),
+          header.orientation};
+  return status;
 }
 
 DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec& spec,
                                   MutableImageView out) {
-  if (!is_sane(spec) || out.width != spec.window.width || out.height != spec.window.height) {
-    return {DecodeCode::bad_region, -1, "the crop's sizes do not fit together"};
+  if (out.width != spec.window.width || out.height != spec.window.height) {
+    std::fprintf(stderr, "stoker: decode: an output of %dx%d for a window of %dx%d\n", out.width,
+                 out.height, spec.window.width, spec.window.height);
+    std::abort();
   }
-  ImageInfo header;
-  DecodeStatus status = info(bytes, header);
+  CodecHeader header;
+  DecodeStatus status = impl_->open(bytes, header);
   if (!status.ok()) return status;
-  if (!lies_inside(spec.crop, header.size)) {
-    return {DecodeCode::bad_region, -1, "the crop does not lie inside the image"};
+  const int orientation = impl_->options.exif == ExifPolicy::apply ? header.orientation : 1;
+  status = check_spec(spec, oriented_size(header.size, orientation));
+  if (!status.ok()) {
+    impl_->jpeg.close();
+    return status;
   }
   Box needed = impl_->resizer.begin(spec, out);
   needed.x += spec.crop.x;
   needed.y += spec.crop.y;
-  return impl_->jpeg.decode(bytes, needed, impl_->resizer);
+  if (orientation == 1) return impl_->read(bytes, header, needed, impl_->resizer);
+
+  const Box stored = stored_box(needed, header.size, orientation);
+  impl_->orienting.begin({stored.width, stored.height}, orientation);
+  status = impl_->read(bytes, header, stored, impl_->orienting);
+  if (!status.ok()) return status;
+  const ImageView pixels = impl_->orienting.oriented();
+  impl_->resizer.rows(pixels.data, pixels.stride_bytes, pixels.height);
+  return status;
 }
 
 int64_t ImageDecoder::scratch_bytes() const {
-  return impl_->jpeg.scratch_bytes() + impl_->resizer.scratch_bytes();
+  return impl_->jpeg.scratch_bytes() + impl_->codec.scratch_bytes() +
+         impl_->resizer.scratch_bytes() + impl_->orienting.scratch_bytes();
+}
+
+ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
+  constexpr int64_t kSide = 65500;       // libjpeg's limit
+  constexpr int64_t kComponents = 4;     // CMYK
+  constexpr int64_t kSampling = 4;       // the largest sampling factor
+  constexpr int64_t kCubicReach = 4;     // source pixels per output pixel, times the scale
+  constexpr int64_t kBlockRows = 8 + 2;  // a row of blocks and its context
+  const int64_t width = std::min(kSide, options.max_pixels);
+  const int64_t batch = kMaxRowGroup * width * kComponents;
+  const int64_t libjpeg = width * kComponents * kSampling * (kBlockRows + 1) + (int64_t{1} << 20);
+  const auto taps = [](int out) { return kCubicReach * (kSide / std::max(out, 1) + 1) + 2; };
+  const auto table = [&](int out) { return out * (taps(out) * 8 + 16); };
+  const int64_t columns = static_cast<int64_t>(
+      resize_scratch_bytes(static_cast<int>(width), output.width) + kMaxVectorBytes);
+  const int64_t ring = std::min(kSide, taps(output.height) + kMaxRowGroup) *
+                       (int64_t{3} * output.width + kMaxVectorBytes + 8);
+  const int64_t streamed =
+      batch + libjpeg + table(output.width) + table(output.height) + columns + ring;
+  // 16-bit coefficients of four components, or a frame of three 16-bit samples and the codec's own
+  // buffers; a turned image has its 8-bit pixels beside that.
+  const int64_t per_pixel = 2 * kComponents + (options.exif == ExifPolicy::apply ? 3 : 0);
+  return {streamed, streamed + per_pixel * options.max_pixels};
 }
 
 }  // namespace stoker

@@ -27,7 +27,7 @@ struct ImageInfo {
 };
 
 // exact: the bytes that Pillow gives for the same crop. fast: may differ by <= 0.3 grey levels on
-// average.
+// average; the same as exact until the crop-aware decoder exists.
 enum class PixelPolicy : uint8_t { exact, fast };
 // ignore: as Pillow's open() and torchvision's ImageFolder. apply: as PIL.ImageOps.exif_transpose.
 enum class ExifPolicy : uint8_t { ignore, apply };
@@ -37,6 +37,16 @@ struct DecodeOptions {
   ExifPolicy exif = ExifPolicy::ignore;
   int64_t max_pixels = 178'956'970;  // Pillow's MAX_IMAGE_PIXELS * 2: where it refuses a "bomb"
 };
+
+// The most memory that one ImageDecoder takes, for rows of `output` pixels and any input within
+// max_pixels. Plan with `streamed` per worker; `whole_frame` is what a single hostile or unusual
+// file can take for the time of its decoding.
+struct ScratchBound {
+  int64_t streamed;     // bytes for a JPEG with one scan, however large: rows, not frames
+  int64_t whole_frame;  // bytes for a multi-scan (progressive) JPEG (its coefficients), for another
+                        // format (its frame), or a turned image (its crop)
+};
+ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output);
 
 class ImageDecoder {
  public:

@@ -91,23 +91,25 @@ class CopySink final : public RowSink {
 
 struct JpegDecoder::Impl {
   explicit Impl(int64_t most) : max_pixels(most) {}
-  DecodeStatus open(std::span<const uint8_t> bytes, Size& size);
-  DecodeStatus check_body(std::span<const uint8_t> bytes, Size size, Box region) const;
+  DecodeStatus check_header(Size size) const;
+  DecodeStatus check_body(Box region) const;
   DecodeStatus start(Box region);
   DecodeStatus read(Box region, RowSink& sink);
+  Size size() const {
+    const jpeg_decompress_struct& cinfo = session.cinfo();
+    return {static_cast<int>(cinfo.image_width), static_cast<int>(cinfo.image_height)};
+  }
 
   const int64_t max_pixels;
+  std::span<const uint8_t> bytes;  // between open() and close()
   JpegSession session;
   int left = 0;               // the image column of the first decoded one
   std::vector<uint8_t> rows;  // (kBatchRows, decoded width, 3 or 4) u8
 };
 
-DecodeStatus JpegDecoder::Impl::open(std::span<const uint8_t> bytes, Size& size) {
-  if (bytes.empty()) return {DecodeCode::empty, 0, "no bytes"};
-  if (!session.read_header(bytes)) return session.failure();
+DecodeStatus JpegDecoder::Impl::check_header(Size size) const {
   const jpeg_decompress_struct& cinfo = session.cinfo();
-  size = {static_cast<int>(cinfo.image_width), static_cast<int>(cinfo.image_height)};
-  const int64_t offset = static_cast<int64_t>(session.bytes_read());
+  const auto offset = static_cast<int64_t>(session.bytes_read());
   if (int64_t{size.width} * size.height > max_pixels) {
     return {DecodeCode::too_large, offset,
             size_text(size) + " pixels; the limit is " + std::to_string(max_pixels)};
@@ -123,21 +125,19 @@ DecodeStatus JpegDecoder::Impl::open(std::span<const uint8_t> bytes, Size& size)
   return {};
 }
 
-DecodeStatus JpegDecoder::Impl::check_body(std::span<const uint8_t> bytes, Size size,
-                                           Box region) const {
-  if (region.x < 0 || region.y < 0 || region.width <= 0 || region.height <= 0 ||
-      region.x > size.width - region.width || region.y > size.height - region.height) {
+DecodeStatus JpegDecoder::Impl::check_body(Box region) const {
+  if (!lies_inside(region, size())) {
     return {DecodeCode::bad_region, -1,
             "a region of " + size_text({region.width, region.height}) + " at " +
                 std::to_string(region.x) + "," + std::to_string(region.y) +
-                " does not lie inside an image of " + size_text(size)};
+                " does not lie inside an image of " + size_text(size())};
   }
   const size_t scan = session.bytes_read();
   const auto end = static_cast<int64_t>(bytes.size());
   if (!has_end_marker(bytes, scan)) return {DecodeCode::truncated, end, "no end marker"};
   if (!can_hold(session.cinfo(), bytes.size() - scan)) {
     return {DecodeCode::truncated, end,
-            std::to_string(bytes.size()) + " bytes cannot hold " + size_text(size) + " pixels"};
+            std::to_string(bytes.size()) + " bytes cannot hold " + size_text(size()) + " pixels"};
   }
   return {};
 }
@@ -199,26 +199,37 @@ DecodeStatus JpegDecoder::Impl::read(Box region, RowSink& sink) {
 JpegDecoder::JpegDecoder(int64_t max_pixels) : impl_(std::make_unique<Impl>(max_pixels)) {}
 JpegDecoder::~JpegDecoder() = default;
 
-DecodeStatus JpegDecoder::info(std::span<const uint8_t> bytes, Size& size) {
-  DecodeStatus status = impl_->open(bytes, size);
-  impl_->session.abort();
+DecodeStatus JpegDecoder::open(std::span<const uint8_t> bytes, Size& size) {
+  if (bytes.empty()) return {DecodeCode::empty, 0, "no bytes"};
+  DecodeStatus status;
+  if (impl_->session.read_header(bytes)) {
+    impl_->bytes = bytes;
+    size = impl_->size();
+    status = impl_->check_header(size);
+  } else {
+    status = impl_->session.failure();
+  }
+  if (!status.ok()) close();
   return status;
 }
 
-DecodeStatus JpegDecoder::decode(std::span<const uint8_t> bytes, Box region, RowSink& sink) {
-  Size size;
-  DecodeStatus status = impl_->open(bytes, size);
-  if (status.ok()) status = impl_->check_body(bytes, size, region);
+DecodeStatus JpegDecoder::read(Box region, RowSink& sink) {
+  DecodeStatus status = impl_->check_body(region);
   if (status.ok()) status = impl_->start(region);
   if (status.ok()) status = impl_->read(region, sink);
-  impl_->session.abort();
+  close();
   return status;
 }
+
+void JpegDecoder::close() { impl_->session.abort(); }
 
 DecodeStatus JpegDecoder::decode(std::span<const uint8_t> bytes, Box region, MutableImageView out) {
   if (out.width != region.width || out.height != region.height) std::abort();
+  Size size;
+  DecodeStatus status = open(bytes, size);
+  if (!status.ok()) return status;
   CopySink sink(out);
-  return decode(bytes, region, sink);
+  return read(region, sink);
 }
 
 int64_t JpegDecoder::scratch_bytes() const { return static_cast<int64_t>(impl_->rows.capacity()); }

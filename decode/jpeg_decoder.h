@@ -4,7 +4,7 @@
 // fancy upsampling, convert("RGB")).
 //
 // Owner: one per worker, reused for every image. Threads: one at a time. Memory: rows, not frames
-// (see jpeg_scratch_bound), except that progressive and other multi-scan files keep all their
+// (see decode_scratch_bound), except that progressive and other multi-scan files keep all their
 // coefficients while they are decoded.
 // Errors: a status per image. Warnings of libjpeg are corruption. A file without an end marker
 // after its first scan header is truncated, whatever the region; what follows the marker is not
@@ -29,13 +29,18 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  // Reads the header: the size as stored. Allocates nothing that depends on the size.
-  DecodeStatus info(std::span<const uint8_t> bytes, Size& size);
+  // Reads the header: the size as stored. Allocates nothing that depends on the size. `bytes` must
+  // live until read() or close().
+  DecodeStatus open(std::span<const uint8_t> bytes, Size& size);
 
-  // Gives the rows of `region` (stored coordinates, as all here) to `sink`, from top to bottom.
-  DecodeStatus decode(std::span<const uint8_t> bytes, Box region, RowSink& sink);
+  // Gives the rows of `region` (stored coordinates) to `sink`, from top to bottom, and closes the
+  // file. REQUIRES: open() was ok and nothing happened since.
+  DecodeStatus read(Box region, RowSink& sink);
 
-  // The same into memory. REQUIRES: out's size equals region's.
+  // Ends what open() began, if read() did not.
+  void close();
+
+  // All of it, into memory. REQUIRES: out's size equals region's.
   DecodeStatus decode(std::span<const uint8_t> bytes, Box region, MutableImageView out);
 
   // The bytes of scratch kept between images; libjpeg's own are freed after each image.

@@ -31,11 +31,7 @@ void copy_row(const uint8_t* from, int width, bool mirrored, uint8_t* to) {
 }  // namespace
 
 bool is_sane(const CropSpec& spec) {
-  const Box& window = spec.window;
-  return spec.crop.width > 0 && spec.crop.height > 0 && spec.resized.width > 0 &&
-         spec.resized.height > 0 && window.width > 0 && window.height > 0 && window.x >= 0 &&
-         window.y >= 0 && window.x <= spec.resized.width - window.width &&
-         window.y <= spec.resized.height - window.height;
+  return spec.crop.width > 0 && spec.crop.height > 0 && lies_inside(spec.window, spec.resized);
 }
 
 Box RowResizer::begin(const CropSpec& spec, MutableImageView out) {

@@ -1,0 +1,48 @@
+// Bounds-checked integers out of hostile bytes. Reading outside gives 0 and is remembered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace stoker {
+
+class ByteReader {
+ public:
+  ByteReader(std::span<const uint8_t> bytes, bool big_endian)
+      : bytes_(bytes), big_endian_(big_endian) {}
+
+  uint8_t u8(size_t at) { return has(at, 1) ? bytes_[at] : 0; }
+  uint16_t u16(size_t at) { return static_cast<uint16_t>(number(at, 2)); }
+  uint32_t u32(size_t at) { return number(at, 4); }
+  uint32_t u24(size_t at) { return number(at, 3); }
+  size_t size() const { return bytes_.size(); }
+  bool went_outside() const { return went_outside_; }
+
+  // The bytes [at, at + count), cut at the end.
+  std::span<const uint8_t> part(size_t at, size_t count) const {
+    if (at >= bytes_.size()) return {};
+    return bytes_.subspan(at, count < bytes_.size() - at ? count : bytes_.size() - at);
+  }
+
+ private:
+  bool has(size_t at, size_t count) {
+    const bool inside = at <= bytes_.size() && count <= bytes_.size() - at;
+    went_outside_ |= !inside;
+    return inside;
+  }
+  uint32_t number(size_t at, size_t count) {
+    if (!has(at, count)) return 0;
+    uint32_t value = 0;
+    for (size_t i = 0; i < count; ++i) {
+      value = value << 8 | bytes_[at + (big_endian_ ? i : count - 1 - i)];
+    }
+    return value;
+  }
+
+  std::span<const uint8_t> bytes_;
+  bool big_endian_;
+  bool went_outside_ = false;
+};
+
+}  // namespace stoker

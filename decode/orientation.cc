@@ -1,0 +1,125 @@
+#include "decode/orientation.h"
+
+#include <cstring>
+
+#include "decode/byte_reader.h"
+
+namespace stoker {
+namespace {
+
+constexpr uint16_t kOrientationTag = 0x0112;
+
+bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size) {
+  return bytes.size() >= size && std::memcmp(bytes.data(), text, size) == 0;
+}
+
+bool is_transposed(int orientation) { return orientation >= 5; }
+bool runs_left(int orientation) {  // stored columns count down along their oriented axis
+  return orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+}
+bool runs_up(int orientation) {  // stored rows do
+  return orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+}
+
+// The value of an IFD entry that is one small integer; 0 for anything else.
+uint32_t small_integer(ByteReader& reader, size_t entry) {
+  constexpr uint16_t kByte = 1, kShort = 3, kLong = 4;
+  if (reader.u32(entry + 4) != 1) return 0;
+  switch (reader.u16(entry + 2)) {
+    case kByte:
+      return reader.u8(entry + 8);
+    case kShort:
+      return reader.u16(entry + 8);
+    case kLong:
+      return reader.u32(entry + 8);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+int exif_orientation(std::span<const uint8_t> block) {
+  if (begins_with(block, "Exif\0\0", 6)) block = block.subspan(6);
+  const bool big_endian = begins_with(block, "MM", 2);
+  if (!big_endian && !begins_with(block, "II", 2)) return 1;
+  ByteReader reader(block, big_endian);
+  if (reader.u16(2) != 42) return 1;
+  const size_t directory = reader.u32(4);
+  const int entries = reader.u16(directory);
+  uint32_t orientation = 1;
+  for (int i = 0; i < entries; ++i) {
+    const size_t entry = directory + 2 + 12 * static_cast<size_t>(i);
+    if (reader.u16(entry) == kOrientationTag) orientation = small_integer(reader, entry);
+    if (reader.went_outside()) return 1;
+  }
+  return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1;
+}
+
+int jpeg_orientation(std::span<const uint8_t> bytes) {
+  constexpr uint8_t kApp1 = 0xE1, kStartOfScan = 0xDA, kEndOfImage = 0xD9;
+  ByteReader reader(bytes, true);
+  size_t at = 2;  // behind the start marker
+  while (at + 4 <= bytes.size()) {
+    if (bytes[at] != 0xFF) return 1;
+    const uint8_t marker = bytes[at + 1];
+    if (marker == 0xFF) {  // a fill byte
+      ++at;
+      continue;
+    }
+    if (marker == kStartOfScan || marker == kEndOfImage) return 1;
+    const size_t length = reader.u16(at + 2);
+    if (length < 2) return 1;
+    const std::span<const uint8_t> segment = reader.part(at + 4, length - 2);
+    if (marker == kApp1 && begins_with(segment, "Exif\0", 5)) return exif_orientation(segment);
+    at += 2 + length;
+  }
+  return 1;
+}
+
+Size oriented_size(Size stored, int orientation) {
+  return is_transposed(orientation) ? Size{stored.height, stored.width} : stored;
+}
+
+Box stored_box(Box oriented, Size stored, int orientation) {
+  Box box = oriented;
+  if (is_transposed(orientation)) box = {oriented.y, oriented.x, oriented.height, oriented.width};
+  if (runs_left(orientation)) box.x = stored.width - box.x - box.width;
+  if (runs_up(orientation)) box.y = stored.height - box.y - box.height;
+  return box;
+}
+
+void OrientingSink::begin(Size stored_region, int orientation) {
+  stored_ = stored_region;
+  orientation_ = orientation;
+  row_ = 0;
+  const size_t need = size_t{3} * stored_.width * stored_.height;
+  if (pixels_.size() < need) pixels_.resize(need);
+}
+
+void OrientingSink::rows(const uint8_t* first, ptrdiff_t stride_bytes, int count) {
+  const ptrdiff_t line = ptrdiff_t{3} * oriented_size(stored_, orientation_).width;
+  const ptrdiff_t column_step = is_transposed(orientation_) ? line : 3;
+  const ptrdiff_t row_step = is_transposed(orientation_) ? 3 : line;
+  const bool left = runs_left(orientation_);
+  for (int r = 0; r < count; ++r, ++row_) {
+    const uint8_t* from = first + r * stride_bytes;
+    uint8_t* to = pixels_.data() +
+                  row_step * (runs_up(orientation_) ? stored_.height - 1 - row_ : row_) +
+                  (left ? column_step * (stored_.width - 1) : 0);
+    const ptrdiff_t step = left ? -column_step : column_step;
+    for (int x = 0; x < stored_.width; ++x, from += 3) {
+      uint8_t* pixel = to + x * step;
+      pixel[0] = from[0];
+      pixel[1] = from[1];
+      pixel[2] = from[2];
+    }
+  }
+}
+
+ImageView OrientingSink::oriented() const {
+  const Size size = oriented_size(stored_, orientation_);
+  return {pixels_.data(), size.width, size.height, ptrdiff_t{3} * size.width};
+}
+
+}  // namespace stoker

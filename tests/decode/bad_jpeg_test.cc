@@ -1,0 +1,193 @@
+// Files that are broken, hostile or huge: a status says so, nothing crashes, nothing is allocated
+// for what is not there.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "decode/image_decoder.h"
+#include "tests/decode/jpeg_maker.h"
+
+namespace stoker {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+DecodeStatus decode(ImageDecoder& decoder, const Bytes& file, Box crop) {
+  Pixels out({crop.width, crop.height});
+  return decoder.decode(file, plain_crop(crop), out.view());
+}
+
+DecodeCode decode_code(const Bytes& file, Box crop) {
+  ImageDecoder decoder;
+  return decode(decoder, file, crop).code;
+}
+
+Bytes cut(const Bytes& file, size_t size) { return {file.begin(), file.begin() + size}; }
+
+size_t find_marker(const Bytes& file, uint8_t marker) {
+  for (size_t i = 0; i + 1 < file.size(); ++i) {
+    if (file[i] == 0xFF && file[i + 1] == marker) return i;
+  }
+  return file.size();
+}
+
+constexpr uint8_t kStartOfScan = 0xDA;
+
+TEST(BadJpeg, NotAnImage) {
+  EXPECT_EQ(decode_code({}, {0, 0, 1, 1}), DecodeCode::empty);
+  EXPECT_EQ(decode_code({'h', 'e', 'l', 'l', 'o'}, {0, 0, 1, 1}), DecodeCode::not_an_image);
+  EXPECT_EQ(decode_code(Bytes(1000, 0), {0, 0, 1, 1}), DecodeCode::not_an_image);
+  EXPECT_EQ(decode_code({0xFF}, {0, 0, 1, 1}), DecodeCode::not_an_image);
+}
+
+// Wherever the file ends, whatever the crop: never ok, and truncated once the header is whole.
+TEST(BadJpeg, EveryTruncationIsSeen) {
+  ImageDecoder decoder;
+  for (const bool progressive : {false, true}) {
+    const Bytes file = make_jpeg({64, 48}, {.progressive = progressive, .exif_orientation = 3});
+    const size_t scan = find_marker(file, kStartOfScan);
+    for (size_t size = 3; size < file.size(); ++size) {
+      const DecodeStatus status = decode(decoder, cut(file, size), {0, 0, 8, 1});
+      ASSERT_FALSE(status.ok()) << size;
+      ASSERT_EQ(status.code, DecodeCode::truncated) << size << " of " << scan << status.message;
+      ASSERT_LE(status.byte_offset, static_cast<int64_t>(size));
+    }
+    EXPECT_TRUE(decode(decoder, file, {0, 0, 8, 1}).ok());
+  }
+}
+
+TEST(BadJpeg, WhatFollowsTheEndMarkerDoesNotMatter) {
+  Bytes file = make_jpeg({64, 48}, {});
+  file.resize(file.size() + 5000, 0);
+  EXPECT_EQ(decode_code(file, {3, 3, 20, 20}), DecodeCode::ok);
+  file.insert(file.end(), {'t', 'r', 'a', 'i', 'l', 'e', 'r'});
+  EXPECT_EQ(decode_code(file, {3, 3, 20, 20}), DecodeCode::ok);
+}
+
+// A download that was given its full length in zeros.
+TEST(BadJpeg, ZerosInsteadOfTheEndAreTruncation) {
+  Bytes file = make_jpeg({64, 48}, {});
+  std::fill(file.begin() + static_cast<ptrdiff_t>(file.size() / 2), file.end(), 0);
+  EXPECT_EQ(decode_code(file, {0, 0, 8, 8}), DecodeCode::truncated);
+}
+
+// An end marker inside the header (of an EXIF thumbnail, say) does not count.
+TEST(BadJpeg, AnEndMarkerBeforeTheScanDoesNotCount) {
+  Bytes file = make_jpeg({64, 48}, {});
+  file.resize(file.size() - 2);
+  const Bytes comment = {0xFF, 0xFE, 0, 6, 0xFF, 0xD8, 0xFF, 0xD9};
+  file.insert(file.begin() + 2, comment.begin(), comment.end());
+  EXPECT_EQ(decode_code(file, {0, 0, 8, 8}), DecodeCode::truncated);
+}
+
+// Damage counts where the crop reads it. Restart markers let libjpeg go on, but it warned.
+TEST(BadJpeg, DamageCountsWhereItIsRead) {
+  Bytes file = make_jpeg({128, 128}, {.restart_rows = 1});
+  const size_t third = find_marker(file, 0xD2);  // between MCU rows 2 and 3, pixels 24...
+  ASSERT_LT(third, file.size());
+  file[third + 1] = 0xD6;
+  EXPECT_EQ(decode_code(file, {0, 0, 128, 128}), DecodeCode::corrupt);
+  EXPECT_EQ(decode_code(file, {40, 60, 10, 10}), DecodeCode::corrupt);
+  EXPECT_EQ(decode_code(file, {40, 0, 10, 20}), DecodeCode::ok);
+}
+
+TEST(BadJpeg, RegionsOutsideTheImageAreRefused) {
+  ImageDecoder decoder;
+  const Bytes file = make_jpeg({64, 48}, {});
+  for (const Box box : {Box{-1, 0, 8, 8},
+                        {0, -1, 8, 8},
+                        {57, 0, 8, 8},
+                        {0, 41, 8, 8},
+                        {0, 0, 65, 1},
+                        {2147483640, 0, 8, 8}}) {
+    EXPECT_EQ(decode(decoder, file, box).code, DecodeCode::bad_region) << box.x << "," << box.y;
+  }
+  EXPECT_TRUE(decode(decoder, file, {56, 40, 8, 8}).ok());
+}
+
+TEST(BadJpeg, HugeHeadersAllocateNothing) {
+  const Bytes file = make_jpeg({64, 48}, {.progressive = true});
+  ImageDecoder decoder;
+  // Within max_pixels, but the file cannot hold it: refused before the coefficients are allocated
+  // (a gigabyte; the test's memory limit is the machine's).
+  const DecodeStatus empty_promise =
+      decode(decoder, with_size(file, {13'000, 13'000}), {0, 0, 8, 8});
+  EXPECT_EQ(empty_promise.code, DecodeCode::truncated) << empty_promise.message;
+  const DecodeStatus too_large = decode(decoder, with_size(file, {60'000, 60'000}), {0, 0, 8, 8});
+  EXPECT_EQ(too_large.code, DecodeCode::too_large) << too_large.message;
+  EXPECT_NE(too_large.message.find("60000x60000"), std::string::npos) << too_large.message;
+  ImageInfo info;
+  EXPECT_EQ(decoder.info(with_size(file, {60'000, 60'000}), info).code, DecodeCode::too_large);
+  EXPECT_EQ(decode(decoder, with_size(file, {0, 10}), {0, 0, 8, 8}).code, DecodeCode::corrupt);
+  EXPECT_LT(decoder.scratch_bytes(), 1 << 20);
+}
+
+TEST(BadJpeg, MaxPixelsIsInclusive) {
+  const Bytes file = make_jpeg({100, 100}, {});
+  ImageDecoder allowed({.max_pixels = 10'000});
+  ImageDecoder refused({.max_pixels = 9'999});
+  EXPECT_TRUE(decode(allowed, file, {0, 0, 8, 8}).ok());
+  EXPECT_EQ(decode(refused, file, {0, 0, 8, 8}).code, DecodeCode::too_large);
+}
+
+TEST(BadJpeg, TwelveBitsAreUnsupported) {
+  Bytes file = make_jpeg({64, 48}, {});
+  const size_t frame = find_marker(file, 0xC0);
+  file[frame + 1] = 0xC1;  // 12 bits exist in extended files only
+  file[frame + 4] = 12;
+  EXPECT_EQ(decode_code(file, {0, 0, 8, 8}), DecodeCode::unsupported);
+}
+
+// Hundreds of scans over the frame from a small file would hold a worker for minutes.
+TEST(BadJpeg, EndlessScansAreRefused) {
+  Bytes file = make_jpeg({64, 48}, {.colours = JpegColours::gray, .progressive = true});
+  const size_t scan = find_marker(file, kStartOfScan);
+  size_t next = scan + 2;
+  while (!(file[next] == 0xFF && file[next + 1] != 0)) ++next;
+  const Bytes one(file.begin() + static_cast<ptrdiff_t>(scan),
+                  file.begin() + static_cast<ptrdiff_t>(next));
+  file.resize(next);
+  for (int i = 0; i < 600; ++i) file.insert(file.end(), one.begin(), one.end());
+  file.insert(file.end(), {0xFF, 0xD9});
+  EXPECT_EQ(decode_code(file, {0, 0, 8, 8}), DecodeCode::corrupt);
+}
+
+// After any failure the same object decodes the next file as if nothing had happened.
+TEST(BadJpeg, FlippedBitsNeverCrashNorLeaveATrace) {
+  std::mt19937 random(21);
+  ImageDecoder decoder({.exif = ExifPolicy::apply});
+  const Bytes good = make_jpeg({80, 60}, {.sampling_x = 2, .sampling_y = 2});
+  const Pixels expected = decode_whole_jpeg(good);
+  const std::vector<JpegKind> kinds = {
+      {.sampling_x = 2, .sampling_y = 2, .exif_orientation = 6},
+      {.progressive = true, .exif_orientation = 3, .exif_big_endian = true},
+      {.colours = JpegColours::ycck, .sampling_x = 2},
+      {.colours = JpegColours::gray, .restart_rows = 1},
+      {.arithmetic = true}};
+  int refused = 0;
+  for (int i = 0; i < 4000; ++i) {
+    Bytes file = make_jpeg({61, 47}, kinds[i % kinds.size()], static_cast<uint32_t>(i / 50));
+    for (int flips = 1 + i % 4; flips > 0; --flips) {
+      const size_t end = i % 3 == 0 ? std::min<size_t>(file.size(), 700) : file.size();
+      file[random() % end] ^= static_cast<uint8_t>(1u << random() % 8);
+    }
+    if (i % 11 == 0) file.resize(random() % file.size());
+    ImageInfo info;
+    if (!decoder.info(file, info).ok()) {
+      ++refused;
+      continue;
+    }
+    Pixels out({16, 16});
+    const CropSpec spec = {{0, 0, info.size.width, info.size.height}, {16, 16}, {0, 0, 16, 16}};
+    if (!decoder.decode(file, spec, out.view()).ok()) ++refused;
+    if (i % 100 == 0) {
+      Pixels check({80, 60});
+      ASSERT_TRUE(decoder.decode(good, plain_crop({0, 0, 80, 60}), check.view()).ok());
+      ASSERT_EQ(check.packed(), expected.packed());
+    }
+  }
+  EXPECT_GT(refused, 500);
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,105 @@
+// PNG, BMP, WebP and TIFF when they are broken. (Their pixels are in golden_test.cc.)
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "decode/image_decoder.h"
+#include "tests/decode/pixels.h"
+
+namespace stoker {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes golden_file(const std::string& name) {
+  return read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/images/" + name);
+}
+
+DecodeStatus decode(ImageDecoder& decoder, const Bytes& file) {
+  Pixels out({16, 16});
+  ImageInfo info;
+  const DecodeStatus status = decoder.info(file, info);
+  if (!status.ok()) return status;
+  return decoder.decode(file, {{0, 0, info.size.width, info.size.height}, {16, 16}, {0, 0, 16, 16}},
+                        out.view());
+}
+
+constexpr const char* kFiles[] = {"rgb.png",  "palette.png",    "gray_16.png",   "rgb.bmp",
+                                  "gray.bmp", "lossy.webp",     "lossless.webp", "rgba_lossy.webp",
+                                  "rgb.tif",  "rgb_16_big.tif", "rgb_lzw.tif"};
+
+TEST(Codec, InfoNeedsNoOpenCv) {
+  ImageDecoder decoder;
+  ImageInfo info;
+  constexpr std::pair<const char*, ImageFormat> kFormats[] = {{"rgb.png", ImageFormat::png},
+                                                              {"rgb.bmp", ImageFormat::bmp},
+                                                              {"lossy.webp", ImageFormat::webp},
+                                                              {"lossless.webp", ImageFormat::webp},
+                                                              {"rgb.tif", ImageFormat::tiff}};
+  for (const auto& [name, format] : kFormats) {
+    ASSERT_TRUE(decoder.info(golden_file(name), info).ok()) << name;
+    EXPECT_EQ(info.format, format) << name;
+    EXPECT_EQ(info.size, (Size{45, 38})) << name;
+  }
+}
+
+TEST(Codec, WithoutOpenCvOtherFormatsAreUnsupported) {
+  if (STOKER_HAS_OPENCV) GTEST_SKIP() << "built with OpenCV";
+  ImageDecoder decoder;
+  const DecodeStatus status = decode(decoder, golden_file("rgb.png"));
+  EXPECT_EQ(status.code, DecodeCode::unsupported);
+  EXPECT_NE(status.message.find("OpenCV"), std::string::npos);
+}
+
+TEST(Codec, EveryTruncationIsSeen) {
+  ImageDecoder decoder;
+  for (const char* name : kFiles) {
+    const Bytes file = golden_file(name);
+    for (size_t size = 16; size < file.size(); size += 7) {
+      const DecodeStatus status = decode(decoder, {file.begin(), file.begin() + size});
+      ASSERT_FALSE(status.ok()) << name << " " << size << " of " << file.size();
+      if (size > 80) {
+        ASSERT_EQ(status.code, DecodeCode::truncated) << name << " " << size << status.message;
+      }
+    }
+  }
+}
+
+TEST(Codec, MaxPixelsHolds) {
+  ImageDecoder decoder({.max_pixels = 38 * 45 - 1});
+  for (const char* name : {"rgb.png", "rgb.bmp", "lossy.webp", "rgb.tif"}) {
+    EXPECT_EQ(decode(decoder, golden_file(name)).code, DecodeCode::too_large) << name;
+  }
+}
+
+// A sound header is not believed against the pixels: the sizes must agree.
+TEST(Codec, HugeHeadersAreRefused) {
+  ImageDecoder decoder({.max_pixels = int64_t{1} << 40});
+  Bytes bmp = golden_file("rgb.bmp");
+  bmp[20] = 0x7f;  // the width's third byte
+  EXPECT_EQ(decode(decoder, bmp).code, DecodeCode::truncated);
+  Bytes png = golden_file("rgb.png");
+  png[17] = 0x7f;
+  EXPECT_EQ(decode(decoder, png).code, DecodeCode::corrupt);  // its checksum is wrong now
+}
+
+TEST(Codec, FlippedBitsNeverCrash) {
+  if (!STOKER_HAS_OPENCV) GTEST_SKIP() << "built without OpenCV";
+  std::mt19937 random(6);
+  ImageDecoder decoder({.exif = ExifPolicy::apply, .max_pixels = 1'000'000});
+  testing::internal::CaptureStderr();  // the codecs print, see codec_decoder.h
+  for (int i = 0; i < 2200; ++i) {
+    Bytes file = golden_file(kFiles[i % std::size(kFiles)]);
+    for (int flips = i % 4; flips >= 0; --flips) {
+      const size_t end = i % 2 == 0 ? std::min<size_t>(file.size(), 200) : file.size();
+      file[random() % end] ^= static_cast<uint8_t>(1u << random() % 8);
+    }
+    decode(decoder, file);
+  }
+  testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(decode(decoder, golden_file("rgb.png")).ok());
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,110 @@
+// What decoding allocates: nothing in the steady state, and rows rather than frames for large
+// images.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+#include <string>
+
+#include "decode/image_decoder.h"
+#include "tests/decode/jpeg_maker.h"
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}
+
+void* operator new(size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace stoker {
+namespace {
+
+// libjpeg's own memory (its malloc, freed after each image) is not counted here.
+TEST(DecodeMemory, SteadyStateAllocatesNothing) {
+  std::vector<std::vector<uint8_t>> files;
+  for (const int sampling : {1, 2}) {
+    for (const bool progressive : {false, true}) {
+      files.push_back(make_jpeg({200, 150}, {.sampling_x = sampling,
+                                             .sampling_y = sampling,
+                                             .progressive = progressive,
+                                             .exif_orientation = 6}));
+    }
+  }
+  files.push_back(make_jpeg({200, 150}, {.colours = JpegColours::cmyk}));
+  files.push_back(make_jpeg({200, 150}, {.colours = JpegColours::gray}));
+  ImageDecoder plain, turning({.exif = ExifPolicy::apply});
+  Pixels out({64, 64});
+  const auto decode_all = [&] {
+    for (const std::vector<uint8_t>& file : files) {
+      for (const Box crop : {Box{0, 0, 150, 150}, {20, 30, 90, 111}, {3, 3, 64, 64}}) {
+        for (ImageDecoder* decoder : {&plain, &turning}) {
+          ImageInfo info;
+          ASSERT_TRUE(decoder->info(file, info).ok());
+          const CropSpec spec = {crop, {64, 64}, {0, 0, 64, 64}, crop.x % 2 == 0};
+          ASSERT_TRUE(decoder->decode(file, spec, out.view()).ok());
+        }
+      }
+    }
+  };
+  decode_all();
+  const int64_t scratch = plain.scratch_bytes() + turning.scratch_bytes();
+  const int64_t before = allocations;
+  for (int i = 0; i < 5; ++i) decode_all();
+  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(plain.scratch_bytes() + turning.scratch_bytes(), scratch);
+}
+
+// A value of /proc/self/status in bytes; -1 if there is none.
+int64_t process_bytes(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key + ":")) return std::stoll(line.substr(key.size() + 1)) * 1024;
+  }
+  return -1;
+}
+
+// A JPEG of `rows` times the same MCU row, between restart markers: huge, and quickly made.
+std::vector<uint8_t> tall_jpeg(int width, int mcu_rows) {
+  constexpr int kMcuHeight = 16;
+  const JpegKind kind = {.sampling_x = 2, .sampling_y = 2, .restart_rows = 1};
+  const std::vector<uint8_t> one = make_jpeg({width, kMcuHeight}, kind);
+  size_t scan = 0;
+  while (!(one[scan] == 0xFF && one[scan + 1] == 0xDA)) ++scan;
+  scan += 2 + (one[scan + 2] << 8 | one[scan + 3]);
+  std::vector<uint8_t> file = with_size({one.begin(), one.begin() + static_cast<ptrdiff_t>(scan)},
+                                        {width, mcu_rows * kMcuHeight});
+  for (int row = 0; row < mcu_rows; ++row) {
+    file.insert(file.end(), one.begin() + static_cast<ptrdiff_t>(scan), one.end() - 2);
+    const uint8_t marker = row + 1 < mcu_rows ? static_cast<uint8_t>(0xD0 + row % 8) : 0xD9;
+    file.insert(file.end(), {0xFF, marker});
+  }
+  return file;
+}
+
+TEST(DecodeMemory, HugeImagesAreStreamed) {
+  const Size size = {12'000, 8'000};  // 96 megapixels, 288 MB as RGB
+  const std::vector<uint8_t> file = tall_jpeg(size.width, size.height / 16);
+  ImageDecoder decoder;
+  Pixels out({224, 224});
+  std::ofstream("/proc/self/clear_refs") << "5";  // forget the peak so far
+  const int64_t before = process_bytes("VmRSS");
+  const CropSpec spec = {{0, 0, size.width, size.height}, {224, 224}, {0, 0, 224, 224}};
+  const DecodeStatus status = decoder.decode(file, spec, out.view());
+  ASSERT_TRUE(status.ok()) << status.message;
+  const int64_t bound = decode_scratch_bound({}, {224, 224}).streamed;
+  EXPECT_LE(decoder.scratch_bytes(), bound);
+  EXPECT_LT(bound, 64 << 20);
+  const int64_t grown = process_bytes("VmHWM") - before;
+  if (before < 0 || grown < 0) GTEST_SKIP() << "the system does not tell the peak memory";
+  EXPECT_LE(grown, bound);
+}
+
+}  // namespace
+}  // namespace stoker
