@@ -45,7 +45,7 @@ class AppendFile {
   AppendFile& operator=(const AppendFile&) = delete;
 
   void write(const void* data, size_t bytes) {
-    if (std::fwrite(data, 1, bytes, file_.get()) != bytes) fail("write", path_);
+    if (bytes > 0 && std::fwrite(data, 1, bytes, file_.get()) != bytes) fail("write", path_);
   }
   void flush() {
     if (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0) fail("write", path_);

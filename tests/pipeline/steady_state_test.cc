@@ -1,0 +1,127 @@
+// The steady state: nothing of ours is allocated per batch, and memory does not grow over epochs
+// and stays within the plan. Counts every operator new of the program, so it is a program of its
+// own.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+
+#include "pipeline/memory_plan.h"
+#include "pipeline/synthetic_source.h"
+#include "tests/pipeline/loader_support.h"
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}  // namespace
+
+void* operator new(size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace stoker::testing {
+namespace {
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * 4096;
+}
+
+LoaderOptions options_of(int workers) {
+  LoaderOptions options;
+  options.batch_size = 16;
+  options.workers = workers;
+  options.epochs = -1;
+  return options;
+}
+
+// Takes batches without keeping any of them.
+void run(Loader& loader, Stream& stream, int steps) {
+  for (int step = 0; step < steps; ++step) {
+    const DeviceBatch batch = loader.next(0, stream);
+    ASSERT_TRUE(batch);
+  }
+}
+
+TEST(SteadyState, AllocatesNothingPerBatch) {
+  const auto files = jpeg_source(20);
+  const auto raw = make_synthetic_source(200, {16, 16}, 3, 1);
+  for (const bool is_file : {false, true}) {
+    for (const int workers : {0, 2}) {
+      const auto device = make_host_device();
+      const auto stream = device->make_stream();
+      Loader loader(is_file ? *static_cast<Source*>(files.get()) : *raw,
+                    is_file ? crop_spec() : pad_spec(), {device.get()}, options_of(workers));
+      run(loader, *stream, 100);
+      stream->synchronize();
+      const int64_t before = allocations;
+      run(loader, *stream, 200);
+      stream->synchronize();
+      // A worker that was idle so far may still grow its scratch.
+      EXPECT_LE(allocations - before, is_file ? 40 : 4)
+          << (is_file ? "files" : "raw") << ", workers " << workers;
+    }
+  }
+}
+
+TEST(SteadyState, MemoryDoesNotGrowOverEpochs) {
+  const auto files = jpeg_source(40);
+  const auto device = make_host_device();
+  const auto stream = device->make_stream();
+  LoaderOptions options = options_of(2);
+  options.digests = true;
+  Loader loader(*files, crop_spec(), {device.get()}, options);
+  run(loader, *stream, 20 * 3);
+  const int64_t before = resident_bytes();
+  run(loader, *stream, 300 * 3);
+  EXPECT_LT(resident_bytes() - before, int64_t{1} << 20);
+}
+
+TEST(SteadyState, ScratchStaysWithinThePlan) {
+  AugmentSpec augment = crop_spec(224);
+  augment.scale_min = 0.9;
+  const DecodeOptions decode;
+  const auto source = jpeg_source(1);
+  Augmenter augmenter(augment, decode);
+  std::vector<uint8_t> out(224 * 224 * 3);
+  for (const Size size : {Size{4000, 300}, Size{300, 4000}, Size{2000, 1500}}) {
+    const std::vector<uint8_t> file = jpeg_file(size.width, size.height, 1);
+    Size seen;
+    AugmentDraw draw;
+    for (int64_t sample = 0; sample < 5; ++sample) {
+      ASSERT_TRUE(
+          augmenter.file_row(file, 1, 0, sample, {out.data(), 224, 224, 672}, seen, draw).ok());
+    }
+  }
+  EXPECT_LE(augmenter.scratch_bytes(), worker_scratch_bytes(*source, augment, decode));
+}
+
+// The peak while images are decoded that are far larger than the batch: rows, not frames.
+TEST(SteadyState, LargeImagesStayWithinThePlan) {
+  const std::vector<uint8_t> file = jpeg_file(6000, 2500, 1);  // 45 MB as pixels
+  const auto file_bytes = static_cast<int64_t>(file.size());
+  const FakeSource source({file}, 8, 2);
+  const auto device = make_host_device();
+  const auto stream = device->make_stream();
+  LoaderOptions options = options_of(2);
+  options.batch_size = 4;
+  malloc_trim(0);
+  const int64_t before = resident_bytes();
+  Loader loader(source, crop_spec(64), {device.get()}, options);
+  run(loader, *stream, 3);
+  const int64_t files_under_way = 2 * (2 * 2 + 2);  // as many units of read-ahead, of two rows
+  const int64_t plan = loader.memory_plan().total_bytes() + files_under_way * file_bytes;
+  EXPECT_LT(resident_bytes() - before, plan);
+}
+
+}  // namespace
+}  // namespace stoker::testing
