@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -122,15 +123,17 @@ void pixels_alone(benchmark::State& state, const Source& source, const AugmentSp
   std::vector<uint8_t> slab(4 * static_cast<size_t>(rows) * row_bytes);
   std::vector<uint8_t> buffer;
   SampleId id = 0;
+  int64_t done = 0;
   double seconds = 0;
   for (auto _ : state) {
     const double start = cpu_seconds();
-    for (int row = 0; row < rows; ++row, id = (id + 1) % source.size()) {
+    for (int row = 0; row < rows; ++row, ++done) {
+      id = (id + 7919) % source.size();  // scattered, as a shuffled epoch is
       std::span<const uint8_t> bytes;
       source.read(id, buffer, bytes);
       Size size;
       AugmentDraw draw;
-      MutableImageView out{slab.data() + static_cast<size_t>(id) % (4 * rows) * row_bytes,
+      MutableImageView out{slab.data() + static_cast<size_t>(done) % (4 * rows) * row_bytes,
                            spec.output.width, spec.output.height, ptrdiff_t{3} * spec.output.width};
       const DecodeStatus status =
           source.encoding() == SampleEncoding::image_file
@@ -140,6 +143,23 @@ void pixels_alone(benchmark::State& state, const Source& source, const AugmentSp
       if (!status.ok()) state.SkipWithError(status.message.c_str());
     }
     seconds += cpu_seconds() - start;
+  }
+  report(state, state.iterations() * rows, seconds);
+}
+
+// The host device's copy of a slab's rows to a slot: in the Loader's cost, but not on a GPU's CPU.
+void copy_alone(benchmark::State& state, const AugmentSpec& spec, int rows) {
+  const size_t slab_bytes = size_t{3} * spec.output.width * spec.output.height * rows;
+  std::vector<uint8_t> slabs(4 * slab_bytes, 1), slots(2 * slab_bytes, 1);
+  int64_t step = 0;
+  double seconds = 0;
+  for (auto _ : state) {
+    const double start = cpu_seconds();
+    std::memcpy(slots.data() + step % 2 * slab_bytes, slabs.data() + step % 4 * slab_bytes,
+                slab_bytes);
+    benchmark::ClobberMemory();
+    seconds += cpu_seconds() - start;
+    ++step;
   }
   report(state, state.iterations() * rows, seconds);
 }
@@ -172,6 +192,9 @@ void add(const std::string& name, const Source& source, const AugmentSpec& spec,
   settings(benchmark::RegisterBenchmark(
       (name + "/pixels_alone").c_str(),
       [&source, spec, rows](benchmark::State& state) { pixels_alone(state, source, spec, rows); }));
+  settings(benchmark::RegisterBenchmark(
+      (name + "/copy_alone").c_str(),
+      [spec, rows](benchmark::State& state) { copy_alone(state, spec, rows); }));
   for (const int workers : {0, 1, 2}) {
     settings(benchmark::RegisterBenchmark((name + "/loader/workers").c_str(),
                                           [&source, spec, rows](benchmark::State& state) {

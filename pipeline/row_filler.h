@@ -27,7 +27,8 @@ inline constexpr size_t kKeptFileBytes = size_t{1} << 20;
 struct RowWorker {
   RowWorker(const AugmentSpec& spec, const DecodeOptions& decode) : augmenter(spec, decode) {}
   Augmenter augmenter;
-  std::vector<uint8_t> file;  // the bytes of the sample under way
+  std::vector<uint8_t> file;       // the bytes of the sample under way
+  std::vector<uint8_t> next_file;  // and of the raw one after it
 };
 
 // Which batch a slab is.
@@ -75,6 +76,7 @@ class RowFiller {
   StageStats& decode_stats() { return decode_stats_; }  // items: rows filled
 
  private:
+  void fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
   void fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
                 const SampleBytes& sample);
   void substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,
