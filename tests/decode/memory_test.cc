@@ -15,12 +15,12 @@ namespace {
 std::atomic<int64_t> allocations{0};
 }
 
-void* operator new(size_t size) {
+// Not inlined: GCC would see malloc() or free() on one side only, and warn.
+[[gnu::noinline]] void* operator new(size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
-// Not inlined: GCC would see free() on what operator new gave, and warn.
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
