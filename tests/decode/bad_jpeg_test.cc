@@ -103,6 +103,12 @@ TEST(BadJpeg, RegionsOutsideTheImageAreRefused) {
     EXPECT_EQ(decode(decoder, file, box).code, DecodeCode::bad_region) << box.x << "," << box.y;
   }
   EXPECT_TRUE(decode(decoder, file, {56, 40, 8, 8}).ok());
+  // The window needs only pixels that exist; the crop is wrong all the same.
+  Pixels out({8, 8});
+  EXPECT_EQ(decoder.decode(file, {{0, 0, 70, 48}, {70, 48}, {0, 0, 8, 8}}, out.view()).code,
+            DecodeCode::bad_region);
+  EXPECT_EQ(decoder.decode(file, {{0, 0, 64, 48}, {20, 20}, {13, 0, 8, 8}}, out.view()).code,
+            DecodeCode::bad_region);
 }
 
 TEST(BadJpeg, HugeHeadersAllocateNothing) {
@@ -140,16 +146,16 @@ TEST(BadJpeg, TwelveBitsAreUnsupported) {
 
 // Hundreds of scans over the frame from a small file would hold a worker for minutes.
 TEST(BadJpeg, EndlessScansAreRefused) {
-  Bytes file = make_jpeg({64, 48}, {.colours = JpegColours::gray, .progressive = true});
-  const size_t scan = find_marker(file, kStartOfScan);
-  size_t next = scan + 2;
-  while (!(file[next] == 0xFF && file[next + 1] != 0)) ++next;
-  const Bytes one(file.begin() + static_cast<ptrdiff_t>(scan),
-                  file.begin() + static_cast<ptrdiff_t>(next));
-  file.resize(next);
-  for (int i = 0; i < 600; ++i) file.insert(file.end(), one.begin(), one.end());
-  file.insert(file.end(), {0xFF, 0xD9});
-  EXPECT_EQ(decode_code(file, {0, 0, 8, 8}), DecodeCode::corrupt);
+  const Bytes file = make_jpeg({64, 48}, {.interleaved = false});
+  const auto scan = file.begin() + static_cast<ptrdiff_t>(find_marker(file, kStartOfScan));
+  const auto repeated = [&](int times) {
+    Bytes out(file.begin(), scan);
+    for (int i = 0; i < times; ++i) out.insert(out.end(), scan, file.end() - 2);
+    out.insert(out.end(), {0xFF, 0xD9});
+    return out;
+  };
+  EXPECT_EQ(decode_code(repeated(20), {0, 0, 8, 8}), DecodeCode::ok);
+  EXPECT_EQ(decode_code(repeated(200), {0, 0, 8, 8}), DecodeCode::corrupt);
 }
 
 // After any failure the same object decodes the next file as if nothing had happened.

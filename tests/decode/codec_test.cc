@@ -84,6 +84,15 @@ TEST(Codec, HugeHeadersAreRefused) {
   EXPECT_EQ(decode(decoder, png).code, DecodeCode::corrupt);  // its checksum is wrong now
 }
 
+TEST(Codec, PngChecksumsAreVerified) {
+  ImageDecoder decoder;
+  Bytes png = golden_file("rgb.png");
+  png[png.size() / 2] ^= 1;
+  const DecodeStatus status = decode(decoder, png);
+  EXPECT_EQ(status.code, DecodeCode::corrupt);
+  EXPECT_NE(status.message.find("checksum"), std::string::npos) << status.message;
+}
+
 TEST(Codec, FlippedBitsNeverCrash) {
   if (!STOKER_HAS_OPENCV) GTEST_SKIP() << "built without OpenCV";
   std::mt19937 random(6);

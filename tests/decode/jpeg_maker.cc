@@ -71,6 +71,15 @@ void write_exif(jpeg_compress_struct& cinfo, int orientation, bool big_endian) {
   jpeg_write_marker(&cinfo, JPEG_APP0 + 1, block.data(), static_cast<unsigned>(block.size()));
 }
 
+void scan_each_component(jpeg_compress_struct& cinfo) {
+  static constexpr jpeg_scan_info kScans[] = {{1, {0, 0, 0, 0}, 0, 63, 0, 0},
+                                              {1, {1, 0, 0, 0}, 0, 63, 0, 0},
+                                              {1, {2, 0, 0, 0}, 0, 63, 0, 0},
+                                              {1, {3, 0, 0, 0}, 0, 63, 0, 0}};
+  cinfo.scan_info = kScans;
+  cinfo.num_scans = cinfo.num_components;
+}
+
 void limit_scans(jpeg_compress_struct& cinfo, int scans_kept) {
   if (scans_kept > 0 && scans_kept < cinfo.num_scans) cinfo.num_scans = scans_kept;
 }
@@ -83,6 +92,7 @@ std::string describe(const JpegKind& k) {
   text << kNames[static_cast<int>(k.colours)] << '_' << k.sampling_x << 'x' << k.sampling_y;
   if (k.progressive) text << "_progressive";
   if (k.scans_kept > 0) text << k.scans_kept;
+  if (!k.interleaved) text << "_apart";
   if (k.arithmetic) text << "_arithmetic";
   if (k.restart_rows > 0) text << "_restart" << k.restart_rows;
   return text.str();
@@ -109,6 +119,7 @@ std::vector<uint8_t> make_jpeg(Size size, const JpegKind& kind, uint32_t seed) {
   cinfo.arith_code = kind.arithmetic ? TRUE : FALSE;
   if (kind.progressive) jpeg_simple_progression(&cinfo);
   limit_scans(cinfo, kind.scans_kept);
+  if (!kind.interleaved) scan_each_component(cinfo);
   jpeg_start_compress(&cinfo, TRUE);
   if (kind.exif_orientation > 0) write_exif(cinfo, kind.exif_orientation, kind.exif_big_endian);
   const int channels = channel_count(kind.colours);

@@ -23,6 +23,7 @@ struct JpegKind {
   int sampling_y = 1;
   bool progressive = false;
   bool arithmetic = false;
+  bool interleaved = true;   // false: a scan per component, not progressive
   int restart_rows = 0;      // MCU rows between restart markers
   int scans_kept = 0;        // progressive only: how many scans are written; 0 = all
   int exif_orientation = 0;  // 0 = no APP1

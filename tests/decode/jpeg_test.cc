@@ -63,6 +63,8 @@ std::vector<JpegKind> all_kinds() {
     kinds.push_back(
         {.sampling_x = 2, .sampling_y = 2, .progressive = progressive, .restart_rows = 1});
   }
+  kinds.push_back({.sampling_x = 2, .sampling_y = 2, .interleaved = false});
+  kinds.push_back({.colours = JpegColours::cmyk, .interleaved = false});
   for (const int scans : {1, 3, 5, 7}) {  // scans are missing: libjpeg smooths across blocks
     kinds.push_back({.sampling_x = 2, .sampling_y = 2, .progressive = true, .scans_kept = scans});
     kinds.push_back({.progressive = true, .scans_kept = scans});
