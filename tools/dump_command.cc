@@ -79,7 +79,7 @@ int run_dump(int argc, char** argv) {
       "source_height, crop, flip. `crop` is [x, y, width, height] in source pixels: the box of\n"
       "random_resized; else what the row shows, maybe in fractions, or over the edge (padding).",
       "  stoker dump --data data/imagenette --size 224 --batch 32 --steps 2 --out /tmp/dump\n"
-      "  stoker dump --data data/cifar --batch 256 --rank 1 --world 2 --out d\n"
+      "  stoker dump --data data/cifar --model airnet --batch 256 --rank 1 --world 2 --out d\n"
       "  stoker dump --data data/imagenette --view eval --no-shuffle --split test --out d\n");
   add_options(*app, options);
   if (const auto code = parse_options(*app, argc, argv)) return *code;

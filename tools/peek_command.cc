@@ -173,7 +173,7 @@ int run_peek(int argc, char** argv) {
       "image with the crop framed; below, the label, whether it is flipped, the crop in source\n"
       "pixels and the file.",
       "  stoker peek --data data/imagenette -o sheet.png\n"
-      "  stoker peek --data data/cifar --epoch 1 --count 60 --columns 10 -o s.png\n"
+      "  stoker peek --data data/cifar --model airnet --epoch 1 --count 60 --columns 10 -o s.png\n"
       "  stoker peek --data data/imagenette --view eval --split test -o eval.png\n");
   add_options(*app, options);
   if (const auto code = parse_options(*app, argc, argv)) return *code;

@@ -13,6 +13,8 @@ namespace stoker {
 namespace {
 
 constexpr std::array kCommands = {
+    Command{"train", "train a model on a folder of images or CIFAR's binary files", run_train},
+    Command{"eval", "top-1 and top-5 of a checkpoint, every sample once", run_eval},
     Command{"peek", "draw a contact sheet of what the model sees", run_peek},
     Command{"dump", "write batches as .npy files, with where every row came from", run_dump},
     Command{"check", "decode everything and list the bad files", run_check},

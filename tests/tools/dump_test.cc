@@ -170,7 +170,7 @@ TEST_F(Dump, ABadFileIsARowOfWeightZero) {
 }
 
 TEST_F(Dump, RefusesWhatMakesNoSense) {
-  const std::map<std::string, std::string> options = {
+  const std::vector<std::pair<std::string, std::string>> options = {
       {"--batch", "0"},    {"--size", "0"},       {"--rank", "1"},
       {"--world", "0"},    {"--epoch", "-1"},     {"--crop", "squint"},
       {"--workers", "-2"}, {"--last-batch", "x"}, {"--scale-min", "2"}};

@@ -1,0 +1,206 @@
+// stoker train and eval as a user runs them: results on disk, interruption, kill and resume, and
+// one clear line for what cannot work.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/tools/cli_harness.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class TrainCommand : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = std::make_unique<TempFolder>();
+    make_small_shapes(data_->path());
+  }
+  static void TearDownTestSuite() { data_.reset(); }
+
+  std::string run_folder(const std::string& name) const { return out_.path() + "/" + name; }
+  // A tiny run: 40 samples, 10 steps an epoch.
+  std::vector<std::string> command(const std::string& name, int epochs) const {
+    return {STOKER_PROGRAM,
+            "train",
+            "--data",
+            data_->path(),
+            "--model",
+            "airnet-narrow",
+            "--batch",
+            "4",
+            "--rows-per-shard",
+            "2",
+            "--last-batch",
+            "pad",
+            "--eval-every",
+            "0",
+            "--seed",
+            "7",
+            "--precision",
+            "fp32",
+            "--epochs",
+            std::to_string(epochs),
+            "--out",
+            run_folder(name)};
+  }
+  static std::vector<std::string> with(std::vector<std::string> words,
+                                       const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::string weights(const std::string& name, int step) const {
+    char folder[32];
+    std::snprintf(folder, sizeof folder, "step_%08d", step);
+    return read_text(run_folder(name) + "/checkpoints/" + folder + "/model.safetensors");
+  }
+  // Ends a run of 12 epochs with `signal` after its first checkpoint, then resumes it.
+  ProgramResult stop_and_resume(const std::string& name, int signal) {
+    const auto words = with(command(name, 12), {"--checkpoint-steps", "7"});
+    RunningProgram program(words);
+    EXPECT_TRUE(program.wait_for_file(
+        run_folder(name) + "/checkpoints/step_00000007/model.safetensors", 1, 60));
+    program.send(signal);
+    const ProgramResult stopped = program.wait();
+    EXPECT_EQ(weights(name, 120), "") << "the run ended before the signal came";
+    const ProgramResult resumed = run_program(with(words, {"--resume"}));
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+    return stopped;
+  }
+
+  static inline std::unique_ptr<TempFolder> data_;
+  TempFolder out_;
+};
+
+TEST_F(TrainCommand, LeavesResultsThatEvalReads) {
+  const ProgramResult result = run_program(command("a", 2));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* word : {"top-1", "images/s ±", "feed wait", "checkpoint", "step_00000020"}) {
+    EXPECT_THAT(result.out, HasSubstr(word));
+  }
+  std::istringstream rows(read_text(run_folder("a") + "/metrics.jsonl"));
+  int epochs = 0;
+  for (std::string line; std::getline(rows, line);) {
+    epochs += nlohmann::json::parse(line).value("kind", "") == "epoch";
+  }
+  EXPECT_EQ(epochs, 2);
+  EXPECT_GT(count_lines(read_text(run_folder("a") + "/metrics.csv")), 2);
+  EXPECT_TRUE(nlohmann::json::parse(read_text(run_folder("a") + "/config.json")).is_object());
+
+  const ProgramResult eval = run_stoker({"eval", "--checkpoint", run_folder("a"), "--data",
+                                         data_->path(), "--json", "--precision", "fp32"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.err;
+  const auto json = nlohmann::json::parse(eval.out);
+  EXPECT_EQ(json["samples"], 20);
+  EXPECT_LE(json["top1"], json["top5"]);
+  char reported[64];
+  std::snprintf(reported, sizeof reported, "top-1 %.2f%%", 100 * json["top1"].get<double>());
+  EXPECT_THAT(result.out, HasSubstr(reported));
+}
+
+TEST_F(TrainCommand, InterruptedSavesSaysHowToGoOnAndGoesOnExactly) {
+  ASSERT_EQ(run_program(command("whole", 12)).exit_code, 0);
+  const ProgramResult stopped = stop_and_resume("int", SIGINT);
+  EXPECT_EQ(stopped.exit_code, 128 + SIGINT) << stopped.err;
+  EXPECT_THAT(stopped.out, HasSubstr("to go on:\n  stoker train"));
+  EXPECT_THAT(stopped.out,
+              HasSubstr("--out " + run_folder("int") + " --checkpoint-steps 7 --resume"));
+  ASSERT_NE(weights("whole", 120), "");
+  EXPECT_TRUE(weights("whole", 120) == weights("int", 120)) << "the weights differ";
+
+  EXPECT_EQ(stop_and_resume("term", SIGTERM).exit_code, 128 + SIGTERM);
+  EXPECT_TRUE(weights("whole", 120) == weights("term", 120)) << "the weights differ";
+
+  EXPECT_EQ(stop_and_resume("kill", SIGKILL).signal, SIGKILL);
+  EXPECT_TRUE(weights("whole", 120) == weights("kill", 120)) << "the weights differ";
+}
+
+TEST_F(TrainCommand, TwoReplicasTrainAsOne) {
+  ASSERT_EQ(run_program(command("one", 1)).exit_code, 0);
+  ASSERT_EQ(run_program(with(command("two", 1), {"--devices", "cpu:2"})).exit_code, 0);
+  ASSERT_NE(weights("one", 10), "");
+  EXPECT_TRUE(weights("one", 10) == weights("two", 10)) << "the weights differ";
+}
+
+TEST_F(TrainCommand, ReadsAConfigFile) {
+  const std::string config = out_.write(
+      "run.toml", "data = \"" + data_->path() + "\"\nmodel = \"airnet-narrow\"\nbatch = 4\n" +
+                      "rows-per-shard = 2\nlast-batch = \"pad\"\nepochs = 3\nno-receipt = true\n" +
+                      "out = \"" + run_folder("c") + "\"\n");
+  const ProgramResult result =
+      run_stoker({"train", "--config", config, "--epochs", "1", "--eval-every", "0"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("10 of 10 steps"));
+  EXPECT_THAT(result.out, ::testing::Not(HasSubstr("receipt ")));
+}
+
+TEST_F(TrainCommand, DoesNotMixRunsInOneFolder) {
+  ASSERT_EQ(run_program(command("a", 1)).exit_code, 0);
+  const ProgramResult again = run_program(command("a", 1));
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("--resume"));
+}
+
+TEST_F(TrainCommand, RefusesWhatMakesNoSense) {
+  const std::vector<std::pair<std::string, std::string>> options = {
+      {"--batch", "0"},        {"--size", "0"},         {"--epochs", "0"},
+      {"--model", "resnet19"}, {"--devices", "cuda:0"}, {"--devices", "cpu:0"},
+      {"--devices", "cpu:3"},  {"--lr", "-1"},          {"--views", "3"},
+      {"--slots", "9"},        {"--max-bad", "-1"},     {"--keep", "0"},
+      {"--threads", "-1"},     {"--precision", "fp8"}};
+  for (const auto& [option, value] : options) {
+    auto words = command("x", 1);
+    const auto old = std::find(words.begin(), words.end(), option);
+    if (old != words.end()) words.erase(old, old + 2);
+    const ProgramResult result = run_program(with(words, {option, value}));
+    EXPECT_EQ(result.exit_code, 2) << option << " " << value << "\n" << result.err;
+    EXPECT_EQ(count_lines(result.err), 1) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(value)) << option;
+  }
+}
+
+TEST_F(TrainCommand, SaysWhatIsWrongWithFolders) {
+  auto words = command("x", 1);
+  words[3] = out_.path() + "/nothing";
+  ProgramResult result = run_program(words);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(words[3]));
+
+  words = command("x", 1);
+  words.back() = "/dev/null/run";
+  result = run_program(words);
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("/dev/null/run"));
+
+  TempFolder data;
+  make_small_shapes(data.path());
+  data.write("train/disc/disc_000001.jpg", "not a picture");
+  out_.link("/dev/full", "full/quarantine.jsonl");
+  words = command("full", 1);
+  words[3] = data.path();
+  result = run_program(words);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("full/quarantine.jsonl"));
+}
+
+TEST_F(TrainCommand, EvalSaysWhatIsWrong) {
+  ProgramResult result =
+      run_stoker({"eval", "--checkpoint", out_.path() + "/none", "--data", data_->path()});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(out_.path() + "/none"));
+}
+
+}  // namespace
+}  // namespace stoker

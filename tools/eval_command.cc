@@ -1,0 +1,96 @@
+// stoker eval: the accuracy of a checkpoint, every sample counted exactly once.
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/command.h"
+#include "tools/feed_options.h"
+#include "tools/train_options.h"
+
+namespace stoker {
+namespace {
+
+const std::map<std::string, std::optional<Precision>> kPrecisions = {
+    {"recipe", std::nullopt}, {"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
+
+struct EvalArguments {
+  DataOptions data;
+  EvalCheckpointOptions run;
+  std::string devices = "cpu:1";
+  std::string precision = "recipe";
+  bool json = false;
+};
+
+void add_options(CLI::App& app, EvalArguments& arguments) {
+  EvalCheckpointOptions& run = arguments.run;
+  app.add_option("--checkpoint", run.checkpoint,
+                 "A checkpoint's folder, its model.safetensors, or a run's folder (the newest)")
+      ->required();
+  add_data_option(app, arguments.data);
+  add_split_option(app, arguments.data);
+  app.add_option("--devices", arguments.devices, "cpu:N, N replicas that share the cores");
+  app.add_option("--batch", run.rows, "Rows per device and step; 0: chosen by the image size")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--views", run.views,
+                 "Of each image: 1, 2 (mirrored), 6 (shifted); 0: the recipe's")
+      ->check(CLI::IsMember({0, 1, 2, 6}));
+  app.add_option("--precision", arguments.precision, "recipe: as it was trained")
+      ->check(CLI::IsMember(&kPrecisions));
+  app.add_option("--threads", run.threads, "That compute; 0: one per core")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--limit", run.limit, "About this many samples; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--quarantine", run.quarantine_file, "File for the list of bad samples (JSONL)");
+  app.add_flag("--json", arguments.json, "Print JSON");
+  add_decode_options(app, arguments.data);
+  add_feed_options(app, arguments.data);
+}
+
+void print_json(const EvalResult& result) {
+  const nlohmann::ordered_json json = {{"top1", result.top1},
+                                       {"top5", result.top5},
+                                       {"loss", result.loss},
+                                       {"samples", result.samples},
+                                       {"bad", result.bad},
+                                       {"seconds", result.seconds},
+                                       {"images_per_second", result.images_per_second}};
+  fmt::print("{}\n", json.dump(2));
+}
+
+}  // namespace
+
+int run_eval(int argc, char** argv) {
+  EvalArguments arguments;
+  arguments.data.split = "test";
+  auto app = make_parser(
+      "eval", "Evaluates a checkpoint: top-1, top-5 and loss, every sample exactly once.",
+      "  stoker eval --checkpoint runs/airnet --data data/cifar-10-batches-bin\n"
+      "  stoker eval --checkpoint runs/r18 --data data/imagenette --views 2 --json\n");
+  add_options(*app, arguments);
+  if (const auto code = parse_options(*app, argc, argv)) return *code;
+
+  EvalCheckpointOptions options = arguments.run;
+  options.replicas = parse_devices(arguments.devices);
+  options.precision = kPrecisions.at(arguments.precision);
+  options.workers = arguments.data.workers;
+  options.io_threads = arguments.data.io_threads;
+  options.decode = arguments.data.decode();
+  options.on_bad_sample = arguments.data.on_bad_sample();
+  options.max_bad = arguments.data.max_bad;
+  const auto source = open_data(arguments.data.data, parse_split(arguments.data.split));
+  const EvalResult result = evaluate_checkpoint(*source, options);
+  if (arguments.json) {
+    print_json(result);
+    return kExitOk;
+  }
+  fmt::print(
+      "top-1 {:.2f}%  top-5 {:.2f}%  loss {:.4f}  of {} images in {:.1f} s ({:.0f} images/s)\n",
+      100 * result.top1, 100 * result.top5, result.loss, result.samples, result.seconds,
+      result.images_per_second);
+  if (result.bad > 0) fmt::print("{} images could not be decoded and do not count\n", result.bad);
+  return kExitOk;
+}
+
+}  // namespace stoker

@@ -1,0 +1,56 @@
+#include "tools/interrupt.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+namespace stoker {
+namespace {
+
+constexpr std::array kSignals = {SIGINT, SIGTERM};
+
+struct {
+  void (*ask)(void*) = nullptr;
+  void* context = nullptr;
+  std::atomic<int> signal{0};
+  std::array<struct sigaction, kSignals.size()> before{};
+} g_interrupt;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void handle_signal(int number) {
+  int none = 0;
+  if (!g_interrupt.signal.compare_exchange_strong(none, number)) _exit(128 + number);
+  constexpr std::string_view text = "\nfinishing the step and saving; once more to stop at once\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  g_interrupt.ask(g_interrupt.context);
+}
+
+}  // namespace
+
+Interrupt::Interrupt(void (*ask)(void* context), void* context) {
+  if (g_interrupt.ask != nullptr) std::abort();
+  g_interrupt.context = context;
+  g_interrupt.signal = 0;
+  g_interrupt.ask = ask;
+  struct sigaction action {};
+  action.sa_handler = handle_signal;
+  action.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], &action, &g_interrupt.before[i]);
+  }
+}
+
+Interrupt::~Interrupt() {
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], &g_interrupt.before[i], nullptr);
+  }
+  g_interrupt.ask = nullptr;
+}
+
+int Interrupt::signal() const { return g_interrupt.signal; }
+
+}  // namespace stoker

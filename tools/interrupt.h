@@ -1,0 +1,19 @@
+// Ctrl-C and SIGTERM for a command that can stop in good order: the first one asks it to stop, the
+// second ends the process at once. The one global of the program: a signal handler has no other way
+// to its object. Owner: the command; one at a time. Threads: made and destroyed by one.
+#pragma once
+
+namespace stoker {
+
+class Interrupt {
+ public:
+  // `ask` is called in the signal handler: only what is async-signal-safe. `context` outlives this.
+  Interrupt(void (*ask)(void* context), void* context);
+  ~Interrupt();  // signals do again what they did before
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  int signal() const;  // the first one that came; 0: none
+};
+
+}  // namespace stoker

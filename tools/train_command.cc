@@ -1,0 +1,164 @@
+// stoker train: trains a model, shows how it goes, and can be interrupted and resumed.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "tools/command.h"
+#include "tools/feed_options.h"
+#include "tools/interrupt.h"
+#include "tools/progress.h"
+#include "tools/train_options.h"
+
+namespace stoker {
+namespace {
+
+std::string rate_text(double images_per_second, double jitter, double wait_share) {
+  return fmt::format("{} images/s ± {}, feed wait {:.1f}%", format_count(images_per_second),
+                     format_count(jitter), 100 * wait_share);
+}
+
+class Display final : public TrainObserver {
+ public:
+  void on_plan(const std::vector<std::string>& lines) override {
+    for (const std::string& line : lines) say(line);
+  }
+  void on_message(const std::string& line) override { say(line); }
+
+  void on_step(const StepReport& report) override {
+    if (!progress_) progress_.emplace(report.total_steps, stdout);
+    if (!progress_->due()) return;
+    const double epochs_done =
+        report.epoch + static_cast<double>(report.step_in_epoch) / report.steps_per_epoch;
+    progress_->update(
+        report.step,
+        fmt::format("epoch {:.2f}/{:g}  loss {:.3f}  acc {:.1f}%  {}  ETA {}", epochs_done,
+                    report.epochs, report.loss, 100 * report.accuracy,
+                    rate_text(report.images_per_second, report.jitter, report.feed_wait_share),
+                    format_duration(report.eta_seconds)));
+  }
+
+  void on_epoch(const EpochReport& report) override {
+    std::string line = fmt::format("epoch {:g}: loss {:.3f}, acc {:.2f}%", report.epochs_done,
+                                   report.loss, 100 * report.accuracy);
+    if (report.eval) {
+      line += fmt::format(", test loss {:.3f}, top-1 {:.2f}%, top-5 {:.2f}%", report.eval->loss,
+                          100 * report.eval->top1, 100 * report.eval->top5);
+    }
+    say(fmt::format("{}; {}; {}", line,
+                    rate_text(report.images_per_second, report.jitter, report.feed_wait_share),
+                    format_duration(report.seconds)));
+  }
+
+  void finish() { progress_.reset(); }
+
+ private:
+  void say(const std::string& line) {
+    if (progress_) {
+      progress_->say(line);
+    } else {
+      std::printf("%s\n", line.c_str());
+    }
+    std::fflush(stdout);
+  }
+
+  std::optional<Progress> progress_;
+};
+
+// The test part of the data; nothing if there is none, which is said.
+std::unique_ptr<Source> open_eval(const TrainArguments& arguments) {
+  if (!arguments.eval_data.empty()) return open_data(arguments.eval_data, Split::test);
+  try {
+    return open_source(arguments.data.data, Split::test);
+  } catch (const std::runtime_error& error) {
+    std::printf("note: nothing is evaluated: %s\n", error.what());
+    return nullptr;
+  }
+}
+
+void refuse_to_mix_runs(const TrainOptions& options) {
+  std::error_code none;
+  const std::string folder = options.out + "/checkpoints";
+  if (options.resume || !std::filesystem::exists(folder, none) ||
+      std::filesystem::is_empty(folder, none)) {
+    return;
+  }
+  throw std::invalid_argument("--out: " + options.out +
+                              " holds checkpoints of a run: add --resume to go on with it, or "
+                              "choose another folder");
+}
+
+std::string resume_hint(int argc, char** argv) {
+  std::string line = "stoker";
+  bool resumes = false;
+  for (int i = 0; i < argc; ++i) {
+    const std::string word = argv[i];
+    resumes = resumes || word == "--resume";
+    const bool plain = word.find_first_of(" \t'\"\\$&;()<>|*?`") == std::string::npos;
+    line += plain ? " " + word : " '" + word + "'";
+  }
+  return resumes ? line : line + " --resume";
+}
+
+void print_summary(const TrainResult& result, const TrainOptions& options) {
+  fmt::print("\n{:<12} {} of {} steps, {:.2f} epochs, {} of training\n", "trained", result.step,
+             result.total_steps, result.epochs_done, format_duration(result.train_seconds));
+  fmt::print("{:<12} loss {:.4f}, accuracy {:.2f}%\n", "last epoch", result.loss,
+             100 * result.accuracy);
+  if (result.eval) {
+    fmt::print("{:<12} top-1 {:.2f}%, top-5 {:.2f}% of {} images, {} view(s)\n", "evaluated",
+               100 * result.eval->top1, 100 * result.eval->top5, result.eval->samples,
+               options.recipe.eval_views);
+  }
+  fmt::print("{:<12} {:.0f} images/s ± {:.0f}\n", "speed", result.images_per_second, result.jitter);
+  fmt::print("{:<12} {:.2f}% of the time the trainer waited for data\n", "feed wait",
+             100 * result.feed_wait_share);
+  if (result.bad_samples > 0) {
+    fmt::print("{:<12} {} bad samples, listed in {}/quarantine.jsonl\n", "quarantine",
+               result.bad_samples, options.out);
+  }
+  if (!result.checkpoint.empty()) fmt::print("{:<12} {}\n", "checkpoint", result.checkpoint);
+  if (!result.receipt.empty()) fmt::print("{:<12} {}\n", "receipt", result.receipt);
+}
+
+}  // namespace
+
+int run_train(int argc, char** argv) {
+  TrainArguments arguments;
+  auto app = make_parser(
+      "train",
+      "Trains a model and writes to --out: config.json, metrics.jsonl, metrics.csv, checkpoints/,\n"
+      "quarantine.jsonl, receipt.json. Ctrl-C or SIGTERM finishes the step and saves; --resume "
+      "goes\n"
+      "on from the newest checkpoint, exactly, also after a kill.",
+      "  stoker train --data data/cifar-10-batches-bin --model airnet --out runs/airnet\n"
+      "  stoker train --data data/imagenette --model resnet18 --size 128 --epochs 10 --devices "
+      "cpu:2\n"
+      "  stoker train --config run.toml --resume\n\n" +
+          recipes_help());
+  add_train_options(*app, arguments);
+  if (const auto code = parse_options(*app, argc, argv)) return *code;
+
+  const TrainOptions options = arguments.options();
+  refuse_to_mix_runs(options);
+  const auto train = open_data(arguments.data.data, Split::train);
+  const auto eval = open_eval(arguments);
+  Display display;
+  Trainer trainer(*train, eval.get(), options, display);
+  int signal = 0;
+  TrainResult result;
+  {
+    const Interrupt interrupt([](void* context) { static_cast<Trainer*>(context)->request_stop(); },
+                              &trainer);
+    result = trainer.run();
+    signal = interrupt.signal();
+  }
+  display.finish();
+  print_summary(result, options);
+  if (!result.interrupted) return kExitOk;
+  fmt::print("interrupted; to go on:\n  {}\n", resume_hint(argc, argv));
+  return kExitSignal + signal;
+}
+
+}  // namespace stoker

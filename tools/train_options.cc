@@ -1,0 +1,162 @@
+#include "tools/train_options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+#include <stdexcept>
+
+#include "tools/augment_choice.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kMaxReplicas = 256;
+
+const std::map<std::string, ScheduleKind> kSchedules = {{"constant", ScheduleKind::constant},
+                                                        {"step", ScheduleKind::step},
+                                                        {"cosine", ScheduleKind::cosine},
+                                                        {"triangle", ScheduleKind::triangle}};
+const std::map<std::string, std::optional<Precision>> kPrecisions = {
+    {"auto", std::nullopt}, {"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
+
+template <typename To, typename From>
+void set(const std::optional<From>& from, To& to) {
+  if (from) to = static_cast<To>(*from);
+}
+
+Recipe make_recipe(const TrainArguments& arguments) {
+  Recipe recipe = default_recipe(arguments.model);
+  if (arguments.size) recipe.set_input({*arguments.size, *arguments.size});
+  set(arguments.epochs, recipe.epochs);
+  set(arguments.batch, recipe.batch);
+  set(arguments.rows_per_shard, recipe.rows_per_shard);
+  set(arguments.learning_rate, recipe.optimizer.learning_rate);
+  set(arguments.lr_ref_batch, recipe.optimizer.lr_ref_batch);
+  set(arguments.momentum, recipe.optimizer.momentum);
+  set(arguments.weight_decay, recipe.optimizer.weight_decay);
+  set(arguments.label_smoothing, recipe.label_smoothing);
+  set(arguments.warmup_epochs, recipe.schedule.warmup_epochs);
+  set(arguments.mixup, recipe.mix.mixup_alpha);
+  set(arguments.cutmix, recipe.mix.cutmix_alpha);
+  set(arguments.views, recipe.eval_views);
+  if (arguments.schedule) recipe.schedule.kind = kSchedules.at(*arguments.schedule);
+  if (arguments.last_batch) recipe.last_batch = last_batch_names().at(*arguments.last_batch);
+  if (arguments.ema) {
+    recipe.average = {.kind = AverageKind::ema, .every = 1, .decay = *arguments.ema};
+  }
+  recipe.precision = kPrecisions.at(arguments.precision);
+  arguments.augment.apply(recipe.train);
+  recipe.validate();
+  return recipe;
+}
+
+void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
+  const auto add = [&app](const std::string& name, auto& value, const std::string& text) {
+    return app.add_option(name, value, text)->group("Recipe (default: the model's, see below)");
+  };
+  add("--epochs", arguments.epochs, "May end inside an epoch: 9.9");
+  add("--batch", arguments.batch, "Rows per step, all devices together");
+  add("--size", arguments.size, "Width and height that the model sees, pixels");
+  add("--lr", arguments.learning_rate, "Learning rate at a batch of --lr-ref-batch");
+  add("--lr-ref-batch", arguments.lr_ref_batch, "The rate grows with batch / this; 0: it does not");
+  add("--momentum", arguments.momentum, "Of SGD");
+  add("--weight-decay", arguments.weight_decay, "Not on batch norms and biases");
+  add("--label-smoothing", arguments.label_smoothing, "0 to 1");
+  add("--schedule", arguments.schedule, "Of the learning rate")->check(CLI::IsMember(&kSchedules));
+  add("--warmup-epochs", arguments.warmup_epochs, "Linear, per step");
+  add("--mixup", arguments.mixup, "Alpha; 0: off");
+  add("--cutmix", arguments.cutmix, "Alpha; 0: off");
+  add("--ema", arguments.ema, "Decay per step of averaged weights, which are then evaluated");
+  add("--rows-per-shard", arguments.rows_per_shard, "Rows that batch norm sees together");
+  add("--last-batch", arguments.last_batch, "What fills the last batch up")
+      ->check(CLI::IsMember(&last_batch_names()));
+  add("--views", arguments.views, "Of each image in the last evaluation")
+      ->check(CLI::IsMember({1, 2, 6}));
+}
+
+void add_run_options(CLI::App& app, TrainArguments& arguments) {
+  TrainOptions& run = arguments.run;
+  app.add_option("--devices", arguments.devices, "cpu:N, N replicas that share the cores");
+  app.add_option("--precision", arguments.precision, "auto: bf16 where the CPU has it")
+      ->check(CLI::IsMember(&kPrecisions));
+  app.add_option("--seed", run.seed, "Of weights, order and augmentation");
+  app.add_option("--out", arguments.out, "Folder of results (default: runs/MODEL)");
+  app.add_flag("--resume", run.resume, "Go on from the newest checkpoint in --out");
+  app.add_option("--checkpoint-steps", run.checkpoint_steps,
+                 "Save every so many steps; 0: only at the end of an epoch")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--keep", run.keep_checkpoints, "Checkpoints to keep, the newest");
+  app.add_option("--eval-every", run.eval_every_epochs, "Epochs; 0: only at the end")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--eval-data", arguments.eval_data, "Folder to evaluate on (default: of --data)");
+  app.add_option("--limit-train", run.limit_train, "About this many training samples; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--limit-eval", run.limit_eval, "About this many test samples; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--max-steps", run.max_steps, "End after this step; 0: --epochs decide")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--log-interval", run.log_interval, "Steps per row of metrics; 0: 20 an epoch")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", run.threads, "That compute; 0: one per core")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--ring-depth", run.ring_depth, "Batches decoded ahead, per device");
+  app.add_option("--slots", run.slots, "Batches staged on a device, 0 to 3");
+  app.add_flag("--no-receipt", arguments.no_receipt, "Do not hash what is trained on");
+}
+
+}  // namespace
+
+TrainOptions TrainArguments::options() const {
+  TrainOptions options = run;
+  options.recipe = make_recipe(*this);
+  options.replicas = parse_devices(devices);
+  options.out = out.empty() ? "runs/" + model : out;
+  options.workers = data.workers;
+  options.io_threads = data.io_threads;
+  options.decode = data.decode();
+  options.on_bad_sample = data.on_bad_sample();
+  options.max_bad = data.max_bad;
+  options.receipt = !no_receipt;
+  return options;
+}
+
+void add_train_options(CLI::App& app, TrainArguments& arguments) {
+  add_data_option(app, arguments.data);
+  app.add_option("--model", arguments.model, "With its recipe, see below")
+      ->check(CLI::IsMember(recipe_names()));
+  add_run_options(app, arguments);
+  add_decode_options(app, arguments.data);
+  add_feed_options(app, arguments.data);
+  add_recipe_options(app, arguments);
+  add_augment_options(app, arguments.augment);
+}
+
+int parse_devices(const std::string& devices) {
+  if (devices == "cpu") return 1;
+  const std::string prefix = "cpu:";
+  if (devices.rfind("cuda", 0) == 0) {
+    throw std::invalid_argument("--devices: " + devices +
+                                ": this build has no CUDA part; it trains on cpu:N");
+  }
+  int count = 0;
+  const char* end = devices.data() + devices.size();
+  const bool named = devices.rfind(prefix, 0) == 0;
+  const auto [stop, error] = std::from_chars(devices.data() + prefix.size(), end, count);
+  if (!named || error != std::errc() || stop != end || count < 1 || count > kMaxReplicas) {
+    throw std::invalid_argument(fmt::format("--devices: '{}' is not cpu:N with N replicas, 1 to {}",
+                                            devices, kMaxReplicas));
+  }
+  return count;
+}
+
+std::string recipes_help() {
+  std::string text = "Models and their recipes:\n";
+  for (const std::string& name : recipe_names()) {
+    text += "  " + name + "\n";
+    for (const std::string& line : describe(default_recipe(name))) text += "    " + line + "\n";
+  }
+  return text;
+}
+
+}  // namespace stoker
