@@ -29,7 +29,7 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
     app.parse(argc, argv);
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    std::fputs((app.help() + "\n").c_str(), stdout);
     return kExitOk;
   } catch (const CLI::ConfigError& error) {
     throw std::invalid_argument("--config " + app.get_config_ptr()->as<std::string>() + ": " +

@@ -20,6 +20,7 @@ constexpr std::array kCommands = {
     Command{"check", "decode everything and list the bad files", run_check},
     Command{"info", "what this build and this machine have", run_info},
     Command{"make-shapes", "draw a data set of ten classes of shapes", run_make_shapes},
+    Command{"receipt", "compare what two runs were fed", run_receipt},
 };
 
 void print_usage(FILE* out) {

@@ -130,6 +130,25 @@ TEST_F(TrainCommand, TwoReplicasTrainAsOne) {
   EXPECT_TRUE(weights("one", 10) == weights("two", 10)) << "the weights differ";
 }
 
+TEST_F(TrainCommand, ReceiptsTellWhetherRunsWereFedTheSame) {
+  ASSERT_EQ(run_program(command("a", 2)).exit_code, 0);
+  ASSERT_EQ(run_program(with(command("b", 2), {"--devices", "cpu:2", "--workers", "0"})).exit_code,
+            0);
+  ASSERT_EQ(run_program(with(command("c", 2), {"--flip", "none"})).exit_code, 0);
+  const ProgramResult same = run_stoker({"receipt", "diff", run_folder("a"), run_folder("b")});
+  EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+  const ProgramResult other =
+      run_stoker({"receipt", "diff", run_folder("a"), run_folder("c") + "/receipt.json", "--json"});
+  EXPECT_EQ(other.exit_code, 1) << other.err;
+  const auto json = nlohmann::json::parse(other.out);
+  EXPECT_EQ(json["same"], false);
+  EXPECT_EQ(json["epoch"], 0);
+  EXPECT_GE(json["sample"].get<int>(), 0);
+  const ProgramResult none = run_stoker({"receipt", "diff", run_folder("a"), run_folder("none")});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr(run_folder("none")));
+}
+
 TEST_F(TrainCommand, ReadsAConfigFile) {
   const std::string config = out_.write(
       "run.toml", "data = \"" + data_->path() + "\"\nmodel = \"airnet-narrow\"\nbatch = 4\n" +
@@ -153,7 +172,7 @@ TEST_F(TrainCommand, RefusesWhatMakesNoSense) {
   const std::vector<std::pair<std::string, std::string>> options = {
       {"--batch", "0"},        {"--size", "0"},         {"--epochs", "0"},
       {"--model", "resnet19"}, {"--devices", "cuda:0"}, {"--devices", "cpu:0"},
-      {"--devices", "cpu:3"},  {"--lr", "-1"},          {"--views", "3"},
+      {"--devices", "cpu:x"},  {"--lr", "-1"},          {"--views", "3"},
       {"--slots", "9"},        {"--max-bad", "-1"},     {"--keep", "0"},
       {"--threads", "-1"},     {"--precision", "fp8"}};
   for (const auto& [option, value] : options) {
