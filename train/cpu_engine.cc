@@ -101,6 +101,7 @@ void CpuEngine::allocate() {
     std::fill_n(statistics_.floats().begin() + info.offset, info.count, 1.0f);
   }
   if (!options_.training) return;
+  left_out_.assign(parameter_table_.size(), false);
   momenta_ = float_memory(parameters);
   reduced_ = float_memory(layout_.floats);
   const int64_t stride = padded_floats(layout_.floats);
@@ -114,6 +115,31 @@ void CpuEngine::require_training(const char* what) const {
   if (!options_.training) {
     throw std::logic_error(std::string(what) + ": this engine was made for evaluation only");
   }
+}
+
+void CpuEngine::require_tensors(const char* what, std::span<const TensorUpdate> tensors) const {
+  require_training(what);
+  if (tensors.size() != parameter_table_.size()) {
+    throw std::invalid_argument(std::string(what) + ": " + std::to_string(tensors.size()) +
+                                " tensors, not " + std::to_string(parameter_table_.size()));
+  }
+}
+
+void CpuEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
+  require_tensors("expect_frozen", tensors);
+  bool changed = false;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    if (left_out_[t] == tensors[t].frozen) continue;
+    changed = true;
+    left_out_[t] = tensors[t].frozen;
+    if (!tensors[t].frozen) continue;
+    for (const float* part : part_pointers_) {
+      std::fill_n(const_cast<float*>(part) + parameter_table_[t].offset, parameter_table_[t].count,
+                  0.0f);
+    }
+  }
+  if (!changed) return;
+  for (const Worker& worker : nets_) worker.training->leave_out(left_out_);
 }
 
 void CpuEngine::load_weights(bool averaged) {

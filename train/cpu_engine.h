@@ -24,6 +24,7 @@ class CpuEngine final : public Engine {
 
   const NetSpec& net() const override { return net_; }
   Precision precision() const override { return options_.precision; }
+  void expect_frozen(std::span<const TensorUpdate> tensors) override;
   void forward_backward(const BatchRows& batch, const Mix& mix) override;
   int64_t part_floats() const override { return layout_.floats; }
   std::span<const float* const> parts() const override { return part_pointers_; }
@@ -50,6 +51,7 @@ class CpuEngine final : public Engine {
   void build_nets();
   void allocate();
   void require_training(const char* what) const;
+  void require_tensors(const char* what, std::span<const TensorUpdate> tensors) const;
   void load_weights(bool averaged);
   void for_each_shard(const std::function<void(Worker&, int shard)>& job);
   void for_each_chunk(const std::function<void(size_t tensor, int64_t begin, int64_t end)>& job);
@@ -83,6 +85,7 @@ class CpuEngine final : public Engine {
   CpuEngineMemory parameters_, momenta_, average_, statistics_, average_statistics_;
   CpuEngineMemory reduced_, parts_;
   std::vector<const float*> part_pointers_;
+  std::vector<bool> left_out_;    // per tensor: no gradient is computed
   bool gradients_finite_ = true;  // of the last update
 };
 

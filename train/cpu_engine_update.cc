@@ -78,10 +78,12 @@ bool CpuEngine::gradients_finite() {
 }
 
 void CpuEngine::update(const UpdateArgs& args) {
-  require_training("update");
-  if (args.tensors.size() != parameter_table_.size()) {
-    throw std::invalid_argument("update: " + std::to_string(args.tensors.size()) +
-                                " tensors, not " + std::to_string(parameter_table_.size()));
+  require_tensors("update", args.tensors);
+  for (size_t t = 0; t < args.tensors.size(); ++t) {
+    if (left_out_[t] && !args.tensors[t].frozen) {
+      throw std::logic_error("update: '" + parameter_table_[t].name +
+                             "' was expected to be frozen; it has no gradient");
+    }
   }
   gradients_finite_ = gradients_finite();
   const float weight_sum = total(TotalSlot::weight);

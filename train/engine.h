@@ -90,6 +90,11 @@ class Engine {
   virtual const NetSpec& net() const = 0;
   virtual Precision precision() const = 0;
 
+  // Says what the next update() will hold still, where that is known before: the gradients of these
+  // tensors, and all of the backward pass that only they need, may be left out from now on (their
+  // parts are then 0 or what they would be). update() must be given the same tensors as frozen.
+  virtual void expect_frozen(std::span<const TensorUpdate> tensors) { (void)tensors; }
+
   // Forward and backward of one batch; leaves one part per shard. Blocks (host) or queues (CUDA).
   virtual void forward_backward(const BatchRows& batch, const Mix& mix) = 0;
   virtual int64_t part_floats() const = 0;

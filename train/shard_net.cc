@@ -64,9 +64,14 @@ ShardNet::ShardNet(const NetSpec& net, const ShardNetOptions& options, const dnn
     ops[i]->build_forward(builder);
   }
   if (options.training) {
-    for (size_t i = ops.size() - 1; i > 0; --i) ops[i]->build_backward(builder);
+    for (int i = static_cast<int>(ops.size()) - 1; i > 0; --i) {
+      builder.begin(i, StepUse::both);
+      ops[i]->build_backward(builder);
+    }
   }
   tape_->plan = plan_memory(tape_->buffers);
+  tape_->ops = builder.ops();
+  tape_->parameter_ops = builder.parameter_ops();
 }
 
 ShardNet::~ShardNet() = default;
@@ -89,7 +94,29 @@ void ShardNet::run(const ShardRun& run) {
     point_all(tape_->backward_weights, *run.backward_weights);
     point_all(tape_->part, run.part);
   }
-  for (const TapeStep& step : tape_->steps) step.run(run);
+  for (const TapeStep& step : tape_->steps) {
+    if (!step.left_out) step.run(run);
+  }
+}
+
+void ShardNet::leave_out(const std::vector<bool>& tensors) {
+  const std::vector<LoweredOp>& ops = tape_->ops;
+  std::vector<bool> own(ops.size(), false);  // some of its parameters' gradients are wanted
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    if (!tensors[t]) own[tape_->parameter_ops[t]] = true;
+  }
+  std::vector<bool> at_or_before = own;
+  std::vector<bool> before(ops.size(), false);
+  for (size_t i = 1; i < ops.size(); ++i) {
+    before[i] = at_or_before[ops[i].input] || (ops[i].input2 >= 0 && at_or_before[ops[i].input2]);
+    at_or_before[i] = own[i] || before[i];
+  }
+  for (TapeStep& step : tape_->steps) {
+    const bool wanted = step.use == StepUse::always ||
+                        (step.use != StepUse::inputs && own[step.op]) ||
+                        (step.use != StepUse::parameters && before[step.op]);
+    step.left_out = !wanted;
+  }
 }
 
 const std::vector<ConvLayout>& ShardNet::conv_layouts() const { return tape_->conv_layouts; }

@@ -67,6 +67,9 @@ class ShardNet {
   void place(std::byte* arena);  // REQUIRES: arena_bytes(), aligned to kArenaAlignment
   void* input() const;           // (rows, H, W, 3), written before run()
   void run(const ShardRun& run);
+  // Skips the backward steps that only these tensors' gradients need (per tensor of
+  // parameter_table). A tensor may still get a gradient, where a step makes it beside others.
+  void leave_out(const std::vector<bool>& tensors);
 
   const std::vector<ConvLayout>& conv_layouts() const;
   const std::vector<std::string>& implementations() const;

@@ -167,6 +167,16 @@ int64_t TapeBuilder::parameter_offset(int node, ParameterKind kind) const {
   broken("a parameter is not in the table");
 }
 
+std::vector<int> TapeBuilder::parameter_ops() const {
+  std::vector<int> ops;
+  for (const TensorInfo& info : parameters_) {
+    const auto at = std::find_if(ops_.begin(), ops_.end(),
+                                 [&](const LoweredOp& op) { return op.node == info.node; });
+    ops.push_back(static_cast<int>(at - ops_.begin()));
+  }
+  return ops;
+}
+
 int64_t TapeBuilder::statistics_offset(int node) const {
   for (const TensorInfo& info : statistics_) {
     if (info.node == node) return info.offset;
@@ -206,7 +216,7 @@ void TapeBuilder::copy(const dnnl::memory& from, const dnnl::memory& to) {
 }
 
 void TapeBuilder::append(const char* what, std::function<void(const ShardRun&)> run) {
-  tape_.steps.push_back({what, std::move(run)});
+  tape_.steps.push_back({what, std::move(run), current_op_, current_use_});
 }
 
 void TapeBuilder::note_implementation(const char* what, const char* name) {

@@ -16,9 +16,20 @@
 
 namespace stoker {
 
+// What a step is for: it can be left out where nobody wants that.
+enum class StepUse : uint8_t {
+  always,      // forward
+  parameters,  // the gradients of its op's own parameters
+  inputs,      // the gradients of its op's inputs
+  both,
+};
+
 struct TapeStep {
   std::string name;
   std::function<void(const ShardRun&)> run;
+  int op = 0;
+  StepUse use = StepUse::always;
+  bool left_out = false;
 };
 
 struct TapeBinding {
@@ -39,6 +50,8 @@ struct ShardTape {
   std::vector<ConvLayout> conv_layouts;
   std::vector<std::string> implementations;
   dnnl::memory input;
+  std::vector<LoweredOp> ops;
+  std::vector<int> parameter_ops;  // per tensor of parameter_table
 };
 
 class TapeBuilder {
@@ -90,6 +103,7 @@ class TapeBuilder {
 
   // Parameters, statistics and parts: handles come with every run.
   int64_t parameter_offset(int node, ParameterKind kind) const;
+  std::vector<int> parameter_ops() const;
   int64_t statistics_offset(int node) const;  // mean; the variance follows
   dnnl::memory parameter(const onednn::Desc& desc, int64_t offset);
   dnnl::memory statistics(const onednn::Desc& desc, int64_t offset);
@@ -98,7 +112,11 @@ class TapeBuilder {
   dnnl::memory backward_weights(const onednn::Desc& desc, int node);
   void add_conv_layout(const ConvLayout& layout) { tape_.conv_layouts.push_back(layout); }
 
-  // Steps.
+  // Steps. Those that follow are for this use of this op.
+  void begin(int op_index, StepUse use) {
+    current_op_ = op_index;
+    current_use_ = use;
+  }
   template <typename Primitive, typename PrimitiveDesc>
   void execute(const char* what, const PrimitiveDesc& desc, onednn::Args args) {
     note_implementation(what, desc.impl_info_str());
@@ -123,6 +141,8 @@ class TapeBuilder {
   const std::vector<TensorInfo> statistics_;
   const PartLayout part_;
   ShardTape& tape_;
+  int current_op_ = 0;
+  StepUse current_use_ = StepUse::always;
   std::vector<int> values_;     // per op: buffer
   std::vector<int> gradients_;  // per op: buffer of the (partial) sum
   std::vector<int> sharers_;  // per buffer: ops whose gradient it is and that have not read it yet

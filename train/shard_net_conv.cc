@@ -46,7 +46,9 @@ class ConvOp : public TapeOp {
   }
 
   void build_backward(TapeBuilder& tape) override {
+    tape.begin(index_, StepUse::parameters);
     build_backward_weights(tape);
+    tape.begin(index_, StepUse::inputs);
     if (tape.wants_gradient(tape.op(index_).input)) build_backward_data(tape);
     tape.add_conv_layout(layout_);
     tape.release_gradient(index_);

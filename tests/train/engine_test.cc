@@ -204,6 +204,38 @@ TEST(EngineTest, FrozenTensorsStayWhatTheyAre) {
   }
 }
 
+// What is expected to be frozen may cost less; the rest gets the same bits.
+TEST(EngineTest, ExpectingFrozenTensorsChangesNothingElse) {
+  const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
+  const std::vector<TensorInfo> table = parameter_table(net);
+  std::vector<TensorUpdate> tensors(table.size(), {0.1f, 0.0f, false});
+  for (size_t t = 0; t < 4; ++t)
+    tensors[t].frozen = true;  // whiten.*, layers.0.conv1, norm1.weight
+  UpdateArgs args;
+  args.tensors = tensors;
+  Trained states[2];
+  for (const bool told : {false, true}) {
+    const auto engine = started_engine(net, engine_options(8, 4));
+    for (int step = 0; step < 3; ++step) {
+      if (told && step > 0) engine->expect_frozen(tensors);
+      engine->forward_backward(make_batch(net, 8, step).rows(), {});
+      reduce(*engine);
+      EXPECT_EQ(engine->reduced()[0] == 0, told && step > 0);
+      engine->update(args);
+    }
+    states[told] = state_of(*engine);
+    if (!told) continue;
+    tensors[0].frozen = false;
+    args.tensors = tensors;
+    EXPECT_THROW(engine->update(args), std::logic_error);
+    engine->expect_frozen(tensors);
+    engine->forward_backward(make_batch(net, 8, 3).rows(), {});
+    reduce(*engine);
+    EXPECT_NE(engine->reduced()[0], 0);
+  }
+  EXPECT_TRUE(states[0] == states[1]);
+}
+
 TEST(EngineTest, AverageFollowsAndPulls) {
   const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
   const auto engine = started_engine(net, engine_options(8, 8));
