@@ -120,6 +120,8 @@ StepTotals TrainLoop::train_step(int rank, int64_t step, Stream& stream, StepRat
   std::copy_n(batch.ids(), trace.ids.size(), trace.ids.begin());
   if (setup_.receipt) setup_.receipt->add(rank, batch);
 
+  set_rates(recipe, setup_.parameters, step, setup_.total_steps, setup_.steps_per_epoch, rates);
+  engine.expect_frozen(rates.tensors);
   engine.forward_backward({batch.images(), batch.labels(), batch.weights()},
                           draw_mix(recipe.mix, recipe.input, setup_.options.seed, step));
   batch = {};  // the slot may be filled again
@@ -127,7 +129,6 @@ StepTotals TrainLoop::train_step(int rank, int64_t step, Stream& stream, StepRat
     stop_step_.store(std::min(stop_step_.load(), step));
   }
   setup_.collective->all_reduce(rank, engine.parts(), engine.reduced());
-  set_rates(recipe, setup_.parameters, step, setup_.total_steps, setup_.steps_per_epoch, rates);
   engine.update(rates.args);
   const StepTotals totals = engine.totals();
   const float decay = average_decay(recipe.average, step + 1, setup_.total_steps);
