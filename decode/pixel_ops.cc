@@ -52,15 +52,24 @@ void mirror_slowly(const uint8_t* from, int width, uint8_t* to) {
   }
 }
 
+template <bool kMirrored>
+void interleave_slowly(const uint8_t* r, const uint8_t* g, const uint8_t* b, int width,
+                       uint8_t* to) {
+  for (int x = 0; x < width; ++x, to += 3) {
+    const int column = kMirrored ? width - 1 - x : x;
+    to[0] = r[column];
+    to[1] = g[column];
+    to[2] = b[column];
+  }
+}
+
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_RVV
 
 void mirror(const uint8_t* from, int width, uint8_t* to) { mirror_slowly(from, width, to); }
 
-void interleave(const uint8_t* const* planes, int width, bool mirrored, uint8_t* to) {
-  for (int x = 0; x < width; ++x) {
-    const int column = mirrored ? width - 1 - x : x;
-    for (int c = 0; c < 3; ++c) to[3 * x + c] = planes[c][column];
-  }
+template <bool kMirrored>
+void interleave(const uint8_t* r, const uint8_t* g, const uint8_t* b, int width, uint8_t* to) {
+  interleave_slowly<kMirrored>(r, g, b, width, to);
 }
 
 #else
@@ -82,89 +91,121 @@ void mirror(const uint8_t* from, int width, uint8_t* to) {
   mirror_slowly(from, left, to);
 }
 
-// Sixteen pixels at a time; the last step overlaps the one before.
-void interleave(const uint8_t* const* planes, int width, bool mirrored, uint8_t* to) {
+// Sixteen pixels of three planes -> 48 bytes of RGB: four groups of four pixels, of which each is
+// stored with four bytes too many, which the next one overwrites.
+template <bool kMirrored>
+HWY_INLINE void interleave_16(const uint8_t* r, const uint8_t* g, const uint8_t* b, uint8_t* to) {
   const Block d;
-  alignas(16) static constexpr uint8_t kReverse[16] = {15, 14, 13, 12, 11, 10, 9, 8,
-                                                       7,  6,  5,  4,  3,  2,  1, 0};
-  const auto order = hn::Load(d, kReverse);
+  const hn::Full128<uint16_t> d16;
+  alignas(16) static constexpr uint8_t kForward[16] = {0,  1,  2,  4,  5,    6,    8,    9,
+                                                       10, 12, 13, 14, 0x80, 0x80, 0x80, 0x80};
+  alignas(16) static constexpr uint8_t kBackward[16] = {12, 13, 14, 8, 9,    10,   4,    5,
+                                                        6,  0,  1,  2, 0x80, 0x80, 0x80, 0x80};
+  const auto order = hn::Load(d, kMirrored ? kBackward : kForward);
+  const auto red = hn::LoadU(d, r), green = hn::LoadU(d, g), blue = hn::LoadU(d, b);
+  const auto zero = hn::Zero(d);
+  const auto rg0 = hn::BitCast(d16, hn::InterleaveLower(d, red, green));
+  const auto rg1 = hn::BitCast(d16, hn::InterleaveUpper(d, red, green));
+  const auto b0 = hn::BitCast(d16, hn::InterleaveLower(d, blue, zero));
+  const auto b1 = hn::BitCast(d16, hn::InterleaveUpper(d, blue, zero));
+  const auto squeeze = [&](auto four) HWY_ATTR {
+    return hn::TableLookupBytesOr0(hn::BitCast(d, four), order);
+  };
+  const auto p0 = squeeze(hn::InterleaveLower(d16, rg0, b0));
+  const auto p1 = squeeze(hn::InterleaveUpper(d16, rg0, b0));
+  const auto p2 = squeeze(hn::InterleaveLower(d16, rg1, b1));
+  const auto p3 = squeeze(hn::InterleaveUpper(d16, rg1, b1));
+  const auto last = kMirrored ? p0 : p3;
+  hn::StoreU(kMirrored ? p3 : p0, d, to);
+  hn::StoreU(kMirrored ? p2 : p1, d, to + 12);
+  hn::StoreU(kMirrored ? p1 : p2, d, to + 24);
+  const hn::Half<Block> half;
+  hn::StoreU(hn::LowerHalf(half, last), half, to + 36);
+  const uint32_t end = hn::GetLane(hn::BitCast(hn::Full64<uint32_t>(), hn::UpperHalf(half, last)));
+  std::memcpy(to + 44, &end, 4);
+}
+
+template <bool kMirrored>
+HWY_INLINE void interleave(const uint8_t* r, const uint8_t* g, const uint8_t* b, int width,
+                           uint8_t* to) {
   if (width < 16) {
-    for (int x = 0; x < width; ++x) {
-      const int column = mirrored ? width - 1 - x : x;
-      for (int c = 0; c < 3; ++c) to[3 * x + c] = planes[c][column];
-    }
+    interleave_slowly<kMirrored>(r, g, b, width, to);
     return;
   }
   for (int next = 0; next < width; next += 16) {
-    const int x = std::min(next, width - 16);
-    const int column = mirrored ? width - 16 - x : x;
-    auto r = hn::LoadU(d, planes[0] + column);
-    auto g = hn::LoadU(d, planes[1] + column);
-    auto b = hn::LoadU(d, planes[2] + column);
-    if (mirrored) {
-      r = hn::TableLookupBytes(r, order);
-      g = hn::TableLookupBytes(g, order);
-      b = hn::TableLookupBytes(b, order);
-    }
-    hn::StoreInterleaved3(r, g, b, d, to + 3 * static_cast<ptrdiff_t>(x));
+    const int x = std::min(next, width - 16);  // the last step overlaps the one before
+    const int column = kMirrored ? width - 16 - x : x;
+    interleave_16<kMirrored>(r + column, g + column, b + column,
+                             to + 3 * static_cast<ptrdiff_t>(x));
   }
 }
 
 #endif
 
 // Output columns [begin, end), before the flip, whose source lies outside the image.
-void pad_columns(const ShiftJob& job, const uint8_t* const* planes, int begin, int end,
-                 uint8_t* out) {
+template <bool kPlanar, bool kFlip>
+HWY_INLINE void pad_columns(const ShiftJob& job, const uint8_t* const* planes, int begin, int end,
+                            uint8_t* out) {
   const int width = job.out.width;
+  if (job.mode == PadMode::zero) {
+    std::memset(out + 3 * static_cast<ptrdiff_t>(kFlip ? width - end : begin), 0,
+                3 * static_cast<size_t>(end - begin));
+    return;
+  }
   for (int x = begin; x < end; ++x) {
-    uint8_t* pixel = out + 3 * static_cast<ptrdiff_t>(job.flip ? width - 1 - x : x);
-    if (job.mode == PadMode::zero) {
-      std::memset(pixel, 0, 3);
-      continue;
-    }
+    uint8_t* pixel = out + 3 * static_cast<ptrdiff_t>(kFlip ? width - 1 - x : x);
     const ptrdiff_t column = reflect(x + job.offset_x, width);
-    for (int c = 0; c < 3; ++c)
-      pixel[c] = job.planar ? planes[c][column] : planes[0][3 * column + c];
+    for (int c = 0; c < 3; ++c) {
+      pixel[c] = kPlanar ? planes[c][column] : planes[0][3 * column + c];
+    }
   }
 }
 
-// One output row from source row `row` (inside the image).
-void shift_row(const ShiftJob& job, int row, uint8_t* out) {
-  const int width = job.out.width;
-  const uint8_t* planes[3] = {};
-  for (int c = 0; c < (job.planar ? 3 : 1); ++c) {
-    planes[c] = job.planes[c] + row * job.stride_bytes;
-  }
-  // Output columns, before the flip, whose source lies inside the image.
-  const int begin = std::clamp(-job.offset_x, 0, width);
-  const int end = std::clamp(width - job.offset_x, begin, width);
+// One output row from source row `row` (inside the image). Columns [begin, end), before the flip,
+// have their source inside the image.
+template <bool kPlanar, bool kFlip>
+HWY_INLINE void shift_row(const ShiftJob& job, int row, int begin, int end, uint8_t* out) {
+  const ptrdiff_t offset = row * job.stride_bytes;
+  const uint8_t* const planes[3] = {job.planes[0] + offset, job.planes[1] + offset,
+                                    job.planes[2] + offset};
   if (begin < end) {
-    uint8_t* to = out + 3 * static_cast<ptrdiff_t>(job.flip ? width - end : begin);
+    uint8_t* to = out + 3 * static_cast<ptrdiff_t>(kFlip ? job.out.width - end : begin);
     const ptrdiff_t first = begin + job.offset_x;
-    if (job.planar) {
-      const uint8_t* from[3] = {planes[0] + first, planes[1] + first, planes[2] + first};
-      interleave(from, end - begin, job.flip, to);
-    } else if (job.flip) {
+    if (kPlanar) {
+      interleave<kFlip>(planes[0] + first, planes[1] + first, planes[2] + first, end - begin, to);
+    } else if (kFlip) {
       mirror(planes[0] + 3 * first, end - begin, to);
     } else {
       std::memcpy(to, planes[0] + 3 * first, 3 * static_cast<size_t>(end - begin));
     }
   }
-  pad_columns(job, planes, 0, begin, out);
-  pad_columns(job, planes, end, width, out);
+  if (begin > 0) pad_columns<kPlanar, kFlip>(job, planes, 0, begin, out);
+  if (end < job.out.width) pad_columns<kPlanar, kFlip>(job, planes, end, job.out.width, out);
 }
 
-void shift(const ShiftJob& job) {
-  const int height = job.out.height;
+template <bool kPlanar, bool kFlip>
+void shift_as(const ShiftJob& given) {
+  const ShiftJob job = given;  // ours alone: stores to pixels cannot change it
+  const int width = job.out.width, height = job.out.height;
+  const int begin = std::clamp(-job.offset_x, 0, width);
+  const int end = std::clamp(width - job.offset_x, begin, width);
   for (int y = 0; y < height; ++y) {
     uint8_t* out = job.out.data + y * job.out.stride_bytes;
     const int row = y + job.offset_y;
     const bool inside = row >= 0 && row < height;
     if (!inside && job.mode == PadMode::zero) {
-      std::memset(out, 0, 3 * static_cast<size_t>(job.out.width));
+      std::memset(out, 0, 3 * static_cast<size_t>(width));
     } else {
-      shift_row(job, reflect(row, height), out);
+      shift_row<kPlanar, kFlip>(job, reflect(row, height), begin, end, out);
     }
+  }
+}
+
+void shift(const ShiftJob& job) {
+  if (job.planar) {
+    job.flip ? shift_as<true, true>(job) : shift_as<true, false>(job);
+  } else {
+    job.flip ? shift_as<false, true>(job) : shift_as<false, false>(job);
   }
 }
 

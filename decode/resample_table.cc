@@ -46,15 +46,16 @@ int output_pixel(const ResampleKey& key, int i) {
   return key.begin + (key.mirrored ? key.count - 1 - i : i);
 }
 
-void fill_weights(const Axis& axis, int pixel, int first, int taps, int32_t* weights) {
+void fill_weights(const Axis& axis, int pixel, int first, int taps, double* exact,
+                  int32_t* weights) {
   const double center = axis.center(pixel);
   const double inverse = 1.0 / axis.filter_scale;
   double sum = 0.0;
-  for (int t = 0; t < taps; ++t) sum += axis.kernel((t + first - center + 0.5) * inverse);
   for (int t = 0; t < taps; ++t) {
-    const double weight = axis.kernel((t + first - center + 0.5) * inverse);
-    weights[t] = to_fixed(sum != 0.0 ? weight / sum : weight);
+    exact[t] = axis.kernel((t + first - center + 0.5) * inverse);
+    sum += exact[t];
   }
+  for (int t = 0; t < taps; ++t) weights[t] = to_fixed(sum != 0.0 ? exact[t] / sum : exact[t]);
 }
 
 void fill_pairs(ResampleTable& table) {
@@ -103,8 +104,9 @@ void build_resample_table(const ResampleKey& key, ResampleTable& table) {
   table.source_begin = axis.first(key.begin);
   table.source_end = axis.end(key.begin + key.count - 1);
   table.weights.assign(static_cast<size_t>(key.count) * table.max_taps, 0);
+  table.exact.resize(static_cast<size_t>(table.max_taps));
   for (int i = 0; i < key.count; ++i) {
-    fill_weights(axis, output_pixel(key, i), table.first[i], table.taps[i],
+    fill_weights(axis, output_pixel(key, i), table.first[i], table.taps[i], table.exact.data(),
                  table.weights.data() + static_cast<size_t>(i) * table.max_taps);
   }
   fill_pairs(table);

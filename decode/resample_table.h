@@ -34,6 +34,8 @@ struct ResampleTable {
   // The same weights for 16-bit multipliers: weight = high * 2^11 + low, 0 <= low < 2^11. Two taps
   // share an int32 (even tap in the low half). (count, pair_count(), {high, low}).
   std::vector<int32_t> pairs;
+  std::vector<double> exact;  // (max_taps): scratch of the build, one pixel's weights
+
   int pair_count() const { return (max_taps + 1) / 2; }
 };
 
