@@ -190,6 +190,12 @@ TEST(GradientTest, AdditionsAndWhatFollowsThem) {
     return n.conv("d", n.add(c, c), 8, 1, 1, 0);
   };
   compare(around("twice", twice), 4);
+  const auto after_relu = [](NetBuilder& n, int x) {  // the sum must not go over what ReLU looks at
+    const int left = n.plain(OpKind::relu, n.conv("l", x, 8, 3, 1, 1));
+    const int right = n.plain(OpKind::relu, n.conv("r", x, 8, 3, 1, 1));
+    return n.add(left, right);
+  };
+  compare(around("after relu", after_relu), 4);
 }
 
 TEST(GradientTest, AValueWithFourReaders) {
