@@ -64,8 +64,12 @@ TEST(FeedGraph, StoppingAmidSlowReadsWaitsForThemOnly) {
   const auto source = jpeg_source(64);
   source->delay_all(milliseconds(20));
   const auto start = std::chrono::steady_clock::now();
-  { Feed feed(*source, crop_spec(), options_of(2, 64)); }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(300));  // not 64 * 20 / 2
+  {
+    Feed feed(*source, crop_spec(), options_of(2, 64));
+    std::this_thread::sleep_for(milliseconds(30));
+  }
+  // Not the 4 * 64 * 20 / 2 ms of what was planned, nor the 16 * 20 of a ticket.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(250));
 }
 
 TEST(FeedGraph, HasExactlyTheThreadsThatWereAskedFor) {

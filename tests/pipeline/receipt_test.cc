@@ -84,6 +84,15 @@ class ReceiptTest : public ::testing::Test {
   nlohmann::json json(const std::string& name) const {
     return nlohmann::json::parse(std::ifstream(path(name) + "/receipt.json"));
   }
+  void expect_same_files(const std::string& a, const std::string& b) const {
+    for (const char* file : {"receipt.json", "receipt_steps.bin", "receipt_rows.bin"}) {
+      const auto content = [&](const std::string& name) {
+        std::ifstream stream(path(name) + "/" + file, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(stream), {});
+      };
+      EXPECT_EQ(content(a), content(b)) << file << " of " << a << " and " << b;
+    }
+  }
   virtual const Source& source() { return *raw_; }
 
   TempFolder folder_;
@@ -142,13 +151,7 @@ TEST_F(ReceiptTest, ResumedAnywhereIsTheSameAsNeverStopped) {
     const std::string name = "stopped" + std::to_string(stop);
     run(name, {.devices = 2, .steps = stop});
     EXPECT_EQ(run(name, {.devices = 2, .first_step = stop}), expected);
-    for (const char* file : {"receipt.json", "receipt_steps.bin", "receipt_rows.bin"}) {
-      const auto content = [&](const std::string& run_name) {
-        std::ifstream stream(path(run_name) + "/" + file, std::ios::binary);
-        return std::string(std::istreambuf_iterator<char>(stream), {});
-      };
-      EXPECT_EQ(content(name), content("whole")) << file << " after " << stop;
-    }
+    expect_same_files(name, "whole");
   }
 }
 
@@ -156,9 +159,11 @@ TEST_F(ReceiptTest, WhatCameAfterTheCheckpointIsForgotten) {
   const std::vector<EpochDigest> expected = run("whole", {});
   run("killed", {.steps = 9});
   EXPECT_EQ(run("killed", {.first_step = 4}), expected);
+  expect_same_files("killed", "whole");
   run("unsaved", {.steps = 5});
   run("unsaved", {.first_step = 5, .steps = 6, .save = false});  // writes, but never saves
   EXPECT_EQ(run("unsaved", {.first_step = 5}), expected);
+  expect_same_files("unsaved", "whole");
 }
 
 TEST_F(ReceiptTest, RefusesToGoOnFromAnotherRun) {
@@ -253,6 +258,18 @@ TEST_F(ReceiptDiffTest, FindsADifferenceInALaterEpoch) {
   EXPECT_EQ(found.epoch, in_epoch_1 >= 8 ? 1 : 2);
   EXPECT_EQ(found.step, in_epoch_1 >= 8 ? in_epoch_1 : step_of(30, 2, 8));
   EXPECT_EQ(found.sample, 30);
+}
+
+// Also of the rows: here they were others before the run was set back.
+TEST_F(ReceiptDiffTest, RowsAreSetBackToo) {
+  run("whole", {});
+  SampleId id = 0;
+  while (step_of(id, 0, 8) < 4) ++id;
+  files_->replace(id, jpeg_file(31, 33, 1000));
+  run("killed", {.steps = 9});
+  files_ = jpeg_source(kSamples);
+  run("killed", {.first_step = 4});
+  expect_same_files("killed", "whole");
 }
 
 TEST_F(ReceiptDiffTest, ABadSampleInOneRunIsADifference) {
