@@ -36,8 +36,15 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+class FeedGraphTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (kThreadSanitizer) GTEST_SKIP() << "TBB is not instrumented";
+  }
+};
+
 // (6) Stopping after every step is clean, by the destructor and by stop(), read or not.
-TEST(FeedGraph, StoppingAtEveryStepIsClean) {
+TEST_F(FeedGraphTest, StoppingAtEveryStepIsClean) {
   const auto files = jpeg_source(19);
   const auto raw = make_synthetic_source(19, {16, 16}, 3, 1);
   for (const bool is_file : {true, false}) {
@@ -60,7 +67,7 @@ TEST(FeedGraph, StoppingAtEveryStepIsClean) {
   }
 }
 
-TEST(FeedGraph, StoppingAmidSlowReadsWaitsForThemOnly) {
+TEST_F(FeedGraphTest, StoppingAmidSlowReadsWaitsForThemOnly) {
   const auto source = jpeg_source(64);
   source->delay_all(milliseconds(20));
   const auto start = std::chrono::steady_clock::now();
@@ -72,7 +79,7 @@ TEST(FeedGraph, StoppingAmidSlowReadsWaitsForThemOnly) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(250));
 }
 
-TEST(FeedGraph, HasExactlyTheThreadsThatWereAskedFor) {
+TEST_F(FeedGraphTest, HasExactlyTheThreadsThatWereAskedFor) {
   const auto source = jpeg_source(64);
   const int before = threads_of_this_process();
   LoaderOptions options = options_of(5);
@@ -86,7 +93,7 @@ TEST(FeedGraph, HasExactlyTheThreadsThatWereAskedFor) {
 }
 
 // The workers decode at the same time: reads with 0 I/O threads show how many are under way.
-TEST(FeedGraph, AllWorkersWorkTogether) {
+TEST_F(FeedGraphTest, AllWorkersWorkTogether) {
   const auto source = jpeg_source(40);
   source->delay_all(milliseconds(2));
   LoaderOptions options = options_of(6);
@@ -96,7 +103,7 @@ TEST(FeedGraph, AllWorkersWorkTogether) {
   EXPECT_EQ(source->most_at_once(), 6);
 }
 
-TEST(FeedGraph, OneSlowSampleReordersNothing) {
+TEST_F(FeedGraphTest, OneSlowSampleReordersNothing) {
   const auto source = jpeg_source(40);
   LoaderOptions options = options_of(2);
   options.epochs = 2;
@@ -108,7 +115,7 @@ TEST(FeedGraph, OneSlowSampleReordersNothing) {
   }
 }
 
-TEST(FeedGraph, ASlowConsumerChangesNothingAndCostsNoCpu) {
+TEST_F(FeedGraphTest, ASlowConsumerChangesNothingAndCostsNoCpu) {
   const auto source = make_synthetic_source(200, {16, 16}, 3, 1);
   const LoaderOptions options = options_of(4, 16);
   const std::vector<Delivered> expected = Feed(*source, pad_spec(), options).all();
@@ -124,7 +131,7 @@ TEST(FeedGraph, ASlowConsumerChangesNothingAndCostsNoCpu) {
   EXPECT_EQ(batches, expected);
 }
 
-TEST(FeedGraph, TwoLoadersAtOnceDoNotMeet) {
+TEST_F(FeedGraphTest, TwoLoadersAtOnceDoNotMeet) {
   const auto files = jpeg_source(40);
   const auto raw = make_synthetic_source(301, {16, 16}, 3, 1);
   LoaderOptions options = options_of(2);
@@ -163,7 +170,7 @@ class ThrowingSource final : public Source {
   const std::unique_ptr<Source> source_;
 };
 
-TEST(FeedGraph, ErrorsOfTheEnvironmentReachTheConsumer) {
+TEST_F(FeedGraphTest, ErrorsOfTheEnvironmentReachTheConsumer) {
   const ThrowingSource files(jpeg_source(20));
   const ThrowingSource raw(make_synthetic_source(20, {16, 16}, 3, 1));
   for (const int workers : {0, 2}) {

@@ -72,7 +72,9 @@ Feed::Feed(const Source& source, const AugmentSpec& augment, const LoaderOptions
     streams_.push_back(devices_.back()->make_stream());
     pointers.push_back(devices_.back().get());
   }
-  loader_ = std::make_unique<Loader>(source, augment, pointers, options);
+  LoaderOptions used = options;
+  if (kThreadSanitizer && used.workers >= -1) used.workers = 0;
+  loader_ = std::make_unique<Loader>(source, augment, pointers, used);
 }
 
 Feed::~Feed() {
@@ -83,36 +85,43 @@ Feed::~Feed() {
 bool Feed::next(Delivered& result) {
   result = {};
   for (size_t device = 0; device < devices_.size(); ++device) {
-    DeviceBatch batch = loader_->next(static_cast<int>(device), *streams_[device]);
-    if (!batch) return false;
-    const BatchHeader& header = batch.header();
-    result.step = header.step;
-    result.epoch = header.epoch;
-    result.step_in_epoch = header.step_in_epoch;
-    result.valid += header.valid;
-    const int rows = batch.shape().rows;
-    const size_t bytes = size_t{3} * batch.shape().height * batch.shape().width;
-    const size_t first = result.rows.size();
-    for (int row = 0; row < rows; ++row) {
-      const RowNote& note = row_notes(batch)[row];
-      result.rows.push_back({.id = batch.ids()[row],
-                             .noted = note.digest,
-                             .pixels_of = note.pixels_of,
-                             .code = note.code,
-                             .bad = note.bad});
-    }
-    DeliveredRow* const to = result.rows.data() + first;
-    streams_[device]->call([to, rows, bytes, images = batch.images(), labels = batch.labels(),
-                            weights = batch.weights()] {
-      for (int row = 0; row < rows; ++row) {
-        to[row].pixels = pixel_digest({images + row * bytes, bytes});
-        to[row].label = labels[row];
-        to[row].weight = weights[row];
-      }
-    });
-    batch = {};
-    streams_[device]->synchronize();
+    Delivered part;
+    if (!next(static_cast<int>(device), part)) return false;
+    const int valid = result.valid + part.valid;
+    std::vector<DeliveredRow> rows = std::move(result.rows);
+    rows.insert(rows.end(), part.rows.begin(), part.rows.end());
+    result = {part.step, part.epoch, part.step_in_epoch, valid, std::move(rows)};
   }
+  return true;
+}
+
+bool Feed::next(int device, Delivered& result,
+                const std::function<void(const DeviceBatch&)>& look) {
+  DeviceBatch batch = loader_->next(device, *streams_[device]);
+  if (!batch) return false;
+  if (look) look(batch);
+  const BatchHeader& header = batch.header();
+  result = {header.step, header.epoch, header.step_in_epoch, header.valid, {}};
+  const int rows = batch.shape().rows;
+  const size_t bytes = size_t{3} * batch.shape().height * batch.shape().width;
+  for (int row = 0; row < rows; ++row) {
+    const RowNote& note = row_notes(batch)[row];
+    result.rows.push_back({.id = batch.ids()[row],
+                           .noted = note.digest,
+                           .pixels_of = note.pixels_of,
+                           .code = note.code,
+                           .bad = note.bad});
+  }
+  streams_[device]->call([to = result.rows.data(), rows, bytes, images = batch.images(),
+                          labels = batch.labels(), weights = batch.weights()] {
+    for (int row = 0; row < rows; ++row) {
+      to[row].pixels = pixel_digest({images + row * bytes, bytes});
+      to[row].label = labels[row];
+      to[row].weight = weights[row];
+    }
+  });
+  batch = {};
+  streams_[device]->synchronize();
   return true;
 }
 

@@ -3,6 +3,7 @@
 // lease was given back, so that only the events keep the slot from being filled too early.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -38,6 +39,13 @@ struct Delivered {
 };
 std::ostream& operator<<(std::ostream& out, const Delivered& batch);
 
+// TBB is not instrumented: under ThreadSanitizer every Feed runs with 0 workers.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
 enum class DeviceKind { host, nasty };  // nasty: late copies, poisoned memory
 
 class Feed {
@@ -47,6 +55,9 @@ class Feed {
   ~Feed();
   // One step on all devices, their rows one after the other; false at the end of the feed.
   bool next(Delivered& batch);
+  // One step on one device; calls `look` with the batch while it is leased.
+  bool next(int device, Delivered& batch,
+            const std::function<void(const DeviceBatch&)>& look = nullptr);
   std::vector<Delivered> take(int64_t steps);  // at most
   std::vector<Delivered> all() { return take(1 << 30); }
   Loader& loader() { return *loader_; }

@@ -6,8 +6,10 @@
 
 #include <thread>
 
+#include "pipeline/receipt.h"
 #include "pipeline/synthetic_source.h"
 #include "tests/pipeline/loader_support.h"
+#include "tests/support/temp_folder.h"
 
 namespace stoker::testing {
 namespace {
@@ -180,6 +182,40 @@ TEST_F(LoaderTest, StateIsThatOfTheSlowestDevice) {
   EXPECT_EQ(feed.loader().state().next_step, 0);
   feed.loader().next(1, feed.stream(1));
   EXPECT_EQ(feed.loader().state().next_step, 1);
+}
+
+// One consumer thread per device, all at once, with bad samples among the rows.
+TEST_F(LoaderTest, EachDeviceMayHaveItsOwnThread) {
+  const auto files = jpeg_source(50);
+  for (const SampleId bad : {3, 20, 41}) files->replace(bad, {});
+  for (const int workers : {0, 2}) {
+    LoaderOptions options = small_options(workers);
+    options.epochs = 3;
+    options.max_bad = 3;
+    const std::vector<Delivered> expected = Feed(*files, crop_spec(), options, 3).all();
+    TempFolder folder;
+    options.quarantine_file = folder.path() + "/bad.jsonl";
+    options.digests = true;
+    Feed feed(*files, crop_spec(), options, 3);
+    Receipt receipt(folder.path(), receipt_info(feed.loader(), *files, crop_spec(), options, 3), 0);
+    std::vector<std::thread> threads;
+    std::vector<std::vector<Delivered>> parts(3);
+    for (int device = 0; device < 3; ++device) {
+      threads.emplace_back([&, device] {
+        const auto add = [&](const DeviceBatch& batch) { receipt.add(device, batch); };
+        for (Delivered part; feed.next(device, part, add);) parts[device].push_back(part);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (size_t step = 0; step < expected.size(); ++step) {
+      for (int row = 0; row < 12; ++row) {
+        EXPECT_EQ(parts[row / 4].at(step).rows[row % 4].pixels, expected[step].rows[row].pixels);
+      }
+    }
+    EXPECT_EQ(feed.loader().stats().bad_samples, 9);
+    ASSERT_EQ(receipt.epochs().size(), 3u);
+    for (const EpochDigest& epoch : receipt.epochs()) EXPECT_EQ(epoch.rows, 47);
+  }
 }
 
 TEST_F(LoaderTest, StatsCountWhatPassed) {
