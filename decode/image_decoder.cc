@@ -129,9 +129,11 @@ DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec
   const Box stored = stored_box(needed, header.size, orientation);
   impl_->orienting.begin({stored.width, stored.height}, orientation);
   status = impl_->read(bytes, header, stored, impl_->orienting);
-  if (!status.ok()) return status;
-  const ImageView pixels = impl_->orienting.oriented();
-  impl_->resizer.rows(pixels.data, pixels.stride_bytes, pixels.height);
+  if (status.ok()) {
+    const ImageView pixels = impl_->orienting.oriented();
+    impl_->resizer.rows(pixels.data, pixels.stride_bytes, pixels.height);
+  }
+  impl_->orienting.end();
   return status;
 }
 

@@ -9,6 +9,9 @@ namespace {
 
 constexpr uint16_t kOrientationTag = 0x0112;
 
+// One huge image must not hold its memory for the rest of the run.
+constexpr size_t kKeptBytes = size_t{32} << 20;
+
 bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size) {
   return bytes.size() >= size && std::memcmp(bytes.data(), text, size) == 0;
 }
@@ -120,6 +123,10 @@ void OrientingSink::rows(const uint8_t* first, ptrdiff_t stride_bytes, int count
 ImageView OrientingSink::oriented() const {
   const Size size = oriented_size(stored_, orientation_);
   return {pixels_.data(), size.width, size.height, ptrdiff_t{3} * size.width};
+}
+
+void OrientingSink::end() {
+  if (pixels_.size() > kKeptBytes) std::vector<uint8_t>().swap(pixels_);
 }
 
 }  // namespace stoker

@@ -24,13 +24,14 @@ Size oriented_size(Size stored, int orientation);
 // The stored box whose pixels become `oriented` (a box of the oriented image).
 Box stored_box(Box oriented, Size stored, int orientation);
 
-// Collects the rows of a stored region and turns them. Owner: ImageDecoder; keeps its memory, which
-// is that of the region.
+// Collects the rows of a stored region and turns them. Owner: ImageDecoder. Memory: that of the
+// region, kept for the next one unless it is large.
 class OrientingSink final : public RowSink {
  public:
   void begin(Size stored_region, int orientation);
   void rows(const uint8_t* first, ptrdiff_t stride_bytes, int count) override;
   ImageView oriented() const;  // after the last row
+  void end();                  // the pixels are not needed any more
   int64_t scratch_bytes() const { return static_cast<int64_t>(pixels_.capacity()); }
 
  private:
