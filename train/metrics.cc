@@ -56,11 +56,11 @@ void keep_lines(const std::string& path, const std::vector<std::string>& lines) 
   replace_file(path, text);
 }
 
-// Is the row of this line at or before `steps_done`?
-bool json_row_stays(const std::string& line, int64_t steps_done) {
+// Is the row of this line at or before `last_step`?
+bool json_row_stays(const std::string& line, int64_t last_step) {
   const auto row = nlohmann::json::parse(line, nullptr, false);
   return row.is_object() && row.contains("step") && row["step"].is_number_integer() &&
-         row["step"].get<int64_t>() <= steps_done;
+         row["step"].get<int64_t>() <= last_step;
 }
 
 bool csv_row_stays(const std::string& line, int64_t steps_done) {
@@ -113,10 +113,15 @@ Rate RateMeter::rate() const {
   return rate;
 }
 
+void trim_jsonl(const std::string& path, int64_t last_step) {
+  if (!fs::exists(path)) return;
+  trim(path, 0, [&](const std::string& line) { return json_row_stays(line, last_step); });
+}
+
 MetricsLog::MetricsLog(const std::string& folder, int64_t steps_done) {
   if (folder.empty()) return;
   const std::string json_path = folder + "/metrics.jsonl", csv_path = folder + "/metrics.csv";
-  trim(json_path, 0, [&](const std::string& line) { return json_row_stays(line, steps_done); });
+  trim_jsonl(json_path, steps_done);
   trim(csv_path, 1, [&](const std::string& line) { return csv_row_stays(line, steps_done); });
   const bool fresh = fs::file_size(csv_path) == 0;
   open(json_, json_path);

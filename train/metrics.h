@@ -35,6 +35,10 @@ class RateMeter {
   std::vector<double> speeds_;  // images/s of each step
 };
 
+// Leaves out of a JSONL file the rows whose "step" is beyond `last_step`, and lines that are torn:
+// what a killed run wrote after the checkpoint that is gone on from. Nothing if there is no file.
+void trim_jsonl(const std::string& path, int64_t last_step);
+
 class MetricsLog {
  public:
   // Appends to the files in `folder`, after dropping rows of steps beyond `steps_done` (a run that

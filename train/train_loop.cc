@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <thread>
 
@@ -178,6 +179,10 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
   const auto run = [&](int views) {
     EvalOptions options = setup_.eval_options(views);
     options.stop = &stop_;
+    if (end && views == 1 && !setup_.options.out.empty()) {  // one list, of the last evaluation
+      options.quarantine_file = setup_.options.out + "/quarantine_eval.jsonl";
+      std::filesystem::remove(options.quarantine_file);
+    }
     return evaluate(*setup_.eval, setup_.engine_list(), setup_.device_list(), setup_.rows, options);
   };
   report.eval = run(1);

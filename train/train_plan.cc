@@ -22,6 +22,10 @@ std::string feed_line(const char* name, const MemoryPlan& plan) {
                      mebibytes(plan.scratch_bytes));
 }
 
+int64_t eval_samples(const TrainSetup& setup) {
+  return setup.eval ? SubsetSource(*setup.eval, setup.options.limit_eval).size() : 0;
+}
+
 void add_lines(const std::string& text, std::vector<std::string>& lines) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -62,8 +66,8 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
   std::vector<std::string> lines = describe(options.recipe);
   lines.push_back(fmt::format(
       "data: {} training samples, {} for evaluation, {} classes; {} steps per epoch, {} in all",
-      setup.train.size(), setup.eval ? setup.eval->size() : 0, setup.model.classes,
-      setup.steps_per_epoch, setup.total_steps));
+      setup.train.size(), eval_samples(setup), setup.model.classes, setup.steps_per_epoch,
+      setup.total_steps));
   lines.push_back(
       fmt::format("model: {} parameters, {:.1f} million multiply-adds per image; {}",
                   total_count(setup.parameters), forward_flops(setup.net) / 2e6,
@@ -90,7 +94,7 @@ std::string config_text(const TrainSetup& setup) {
   json["data"] = {{"train", setup.train.root()},
                   {"train_samples", setup.train.size()},
                   {"eval", setup.eval ? setup.eval->root() : ""},
-                  {"eval_samples", setup.eval ? setup.eval->size() : 0},
+                  {"eval_samples", eval_samples(setup)},
                   {"classes", setup.model.class_names}};
   json["devices"] = options.replicas;
   json["seed"] = options.seed;

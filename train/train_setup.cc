@@ -10,6 +10,7 @@
 
 #include "train/durable_file.h"
 #include "train/initialise.h"
+#include "train/metrics.h"
 #include "train/recipe_json.h"
 #include "train/whitening.h"
 
@@ -180,7 +181,10 @@ void TrainSetup::make_loader() {
   feed.on_bad_sample = options.on_bad_sample;
   feed.max_bad = options.max_bad;
   feed.digests = options.receipt && !options.out.empty();
-  if (!options.out.empty()) feed.quarantine_file = options.out + "/quarantine.jsonl";
+  if (!options.out.empty()) {
+    feed.quarantine_file = options.out + "/quarantine.jsonl";
+    trim_jsonl(feed.quarantine_file, progress.step - 1);  // its steps count from 0
+  }
   loader = std::make_unique<Loader>(train, recipe.train, device_list(), feed);
   if (!resumed_from.empty()) Loader::resume_step(progress.loader, *loader);
   steps_per_epoch = loader->steps_per_epoch();

@@ -8,8 +8,8 @@
 // from one thread at a time. Errors: the constructor throws std::invalid_argument /
 // std::runtime_error with path and numbers before anything is trained; run() throws TrainingFailed.
 //
-// out/ holds config.json, metrics.jsonl, metrics.csv, quarantine.jsonl, receipt.json and
-// checkpoints/ (checkpoint.h).
+// out/ holds config.json, metrics.jsonl, metrics.csv, quarantine.jsonl (and quarantine_eval.jsonl
+// of the last evaluation), receipt.json and checkpoints/ (checkpoint.h).
 #pragma once
 
 #include <cstdint>

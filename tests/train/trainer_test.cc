@@ -253,6 +253,35 @@ TEST(Trainer, TooManyBadSamplesEndTheRun) {
   EXPECT_THROW(trainer.run(), TrainingFailed);
 }
 
+// A run that is killed between checkpoints has listed bad samples that it will meet again.
+TEST(Trainer, TheQuarantineListIsExactAfterAKill) {
+  const std::string photo = read_whole_file(STOKER_GOLDEN_DIR "/pipeline/photo.jpg");
+  FakeSource source({{photo.begin(), photo.end()}}, 70, 4);
+  for (const SampleId id : {3, 17, 40, 69}) source.replace(id, {1, 2, 3});
+  const auto list = [](const std::string& folder) {
+    std::istringstream text(read_whole_file(folder + "/quarantine.jsonl"));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    std::sort(lines.begin(), lines.end());
+    return lines;
+  };
+  TrainOptions options = small_options();
+  const auto run = [&](const std::string& out, const FakeEngineFaults& faults) {
+    options.out = out;
+    RecordingObserver observer;
+    Trainer trainer(source, nullptr, options, observer, fake_engines(faults));
+    trainer.run();
+  };
+  options.max_bad = 0.5;
+  const TempFolder whole, killed;
+  run(whole.path(), {});
+  EXPECT_EQ(list(whole.path()).size(), 12u);  // four, in each of three epochs
+  EXPECT_THROW(run(killed.path(), {.throw_at_step = 9}), TrainingFailed);
+  options.resume = true;
+  run(killed.path(), {});
+  EXPECT_EQ(list(killed.path()), list(whole.path()));
+}
+
 TEST(Trainer, SmallDataSetsUnderEveryPolicy) {
   for (const int replicas : {1, 2, 3}) {
     for (int64_t samples = 1; samples <= 2 * replicas + 1; ++samples) {
