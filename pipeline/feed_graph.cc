@@ -30,7 +30,8 @@ thread_local Seat* my_seat = nullptr;
 // The worker threads. Keeps min(tasks, workers) of them in the arena, the others asleep.
 class Seats {
  public:
-  Seats(oneapi::tbb::task_arena& arena, const RowFiller& filler, int workers) {
+  Seats(oneapi::tbb::task_arena& arena, RowFiller& filler, int workers)
+      : stats_(filler.decode_stats()) {
     for (int i = 0; i < workers; ++i) {
       Seat& seat = *seats_.emplace_back(std::make_unique<Seat>(filler));
       arena.execute([&] { seat.gate = std::make_unique<flow::graph>(); });
@@ -76,8 +77,10 @@ class Seats {
     for (;;) {
       {
         std::unique_lock lock(mutex_);
+        const int64_t start = steady_now_ns();
         work_.wait(lock, [this] { return closed_ || seat_is_wanted(); });
         if (closed_) return;
+        stats_.add_input_wait(steady_now_ns() - start);
         seated_.fetch_add(1);
         seat.seated = true;
         seat.gate->reserve_wait();
@@ -86,6 +89,7 @@ class Seats {
     }
   }
 
+  StageStats& stats_;
   std::vector<std::unique_ptr<Seat>> seats_;
   std::atomic<int64_t> tasks_{0};   // put or coming, not done
   std::atomic<int64_t> seated_{0};  // changed under mutex_

@@ -86,8 +86,10 @@ struct MemoryPlan {
 };
 
 struct LoaderStats {
-  StageSnapshot read;                  // items: files; service: reading
-  StageSnapshot decode;                // items: rows; service: decode + augment
+  // Items: files; service: reading; input wait: no ticket came; output wait: no buffer was free.
+  StageSnapshot read;
+  // Items: rows; service: decode + augment; input wait: workers had nothing to do.
+  StageSnapshot decode;
   std::vector<StageSnapshot> rings;    // per device; see PinnedRing::stats
   std::vector<StageSnapshot> staging;  // per device; see Stager::stats
   int64_t bad_samples = 0;

@@ -9,6 +9,7 @@
 #include "pipeline/receipt.h"
 #include "pipeline/synthetic_source.h"
 #include "tests/pipeline/loader_support.h"
+#include "tests/support/fake_device.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker::testing {
@@ -182,6 +183,28 @@ TEST_F(LoaderTest, StateIsThatOfTheSlowestDevice) {
   EXPECT_EQ(feed.loader().state().next_step, 0);
   feed.loader().next(1, feed.stream(1));
   EXPECT_EQ(feed.loader().state().next_step, 1);
+}
+
+TEST_F(LoaderTest, AFailedDeviceEndsTheFeedWithItsError) {
+  for (const int workers : {0, 2}) {
+    for (const int slots : {0, 2}) {
+      FakeDeviceOptions nasty;
+      nasty.operations_left = 25;
+      FakeDevice device(nasty);
+      const auto good = make_host_device();
+      LoaderOptions options = small_options(kThreadSanitizer ? 0 : workers);
+      options.slots = slots;
+      options.epochs = -1;
+      Loader loader(*source_, augment_, {&device}, options);
+      const auto compute = slots == 0 ? device.make_stream() : good->make_stream();
+      const auto take_all = [&] {
+        while (loader.next(0, *compute)) {
+        }
+      };
+      EXPECT_THROW(take_all(), std::runtime_error);
+      EXPECT_THROW(take_all(), std::runtime_error);
+    }
+  }
 }
 
 // One consumer thread per device, all at once, with bad samples among the rows.
