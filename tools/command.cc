@@ -19,7 +19,8 @@ std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string
   app->footer("Examples:\n" + examples + "\n" + kFooter);
   app->set_config("--config", "", "Read options from a TOML file: long option names as keys");
   app->allow_config_extras(CLI::config_extras_mode::error);
-  app->option_defaults()->always_capture_default();
+  app->option_defaults()->always_capture_default()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);
   app->get_formatter()->column_width(34);
   return app;
 }

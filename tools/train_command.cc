@@ -40,7 +40,7 @@ class Display final : public TrainObserver {
   }
 
   void on_epoch(const EpochReport& report) override {
-    std::string line = fmt::format("epoch {:g}: loss {:.3f}, acc {:.2f}%", report.epochs_done,
+    std::string line = fmt::format("epoch {:.4g}: loss {:.3f}, acc {:.2f}%", report.epochs_done,
                                    report.loss, 100 * report.accuracy);
     if (report.eval) {
       line += fmt::format(", test loss {:.3f}, top-1 {:.2f}%, top-5 {:.2f}%", report.eval->loss,
