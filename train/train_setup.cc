@@ -162,7 +162,6 @@ TrainState TrainSetup::resume() {
   }
   if (progress.model.class_names != model.class_names) refuse("list of classes");
   progress.model = model;
-  notes.push_back(fmt::format("resumed from {} after {} steps", resumed_from, progress.step));
   return state;
 }
 

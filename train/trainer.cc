@@ -32,7 +32,8 @@ TrainResult Trainer::run() {
   impl_->ran = true;
   impl_->observer.on_plan(impl_->setup.plan);
   if (!impl_->setup.resumed_from.empty()) {
-    impl_->observer.on_message("resumed from " + impl_->setup.resumed_from);
+    impl_->observer.on_message("resumed from " + impl_->setup.resumed_from + " after " +
+                               std::to_string(impl_->setup.progress.step) + " steps");
   }
   return TrainLoop(impl_->setup, impl_->observer, impl_->stop).run();
 }

@@ -4,15 +4,25 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "pipeline/synthetic_source.h"
 #include "tests/support/fake_engine.h"
 #include "train/checkpoint.h"
+#include "train/durable_file.h"
 #include "train/trainer.h"
 
 namespace stoker {
+
+// TBB is not instrumented: under ThreadSanitizer the feed runs inline.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr int kFeedWorkers = 0;
+#else
+inline constexpr int kFeedWorkers = 1;
+#endif
 
 class RecordingObserver final : public TrainObserver {
  public:
@@ -50,7 +60,7 @@ inline TrainOptions small_options(int replicas = 1) {
   options.replicas = replicas;
   options.seed = 5;
   options.threads = 2;
-  options.workers = 1;
+  options.workers = kFeedWorkers;
   options.log_interval = 1;
   return options;
 }
@@ -71,6 +81,17 @@ inline RunOutcome run_once(const TrainOptions& options, const EngineFactory& eng
   Trainer trainer(*source, eval, options, observer, engines);
   const TrainResult result = trainer.run();
   return {result, trainer.weights_hash()};
+}
+
+// Rows of one kind of a run's metrics.jsonl.
+inline std::vector<nlohmann::json> metrics_of(const std::string& folder, const std::string& kind) {
+  std::istringstream text(read_whole_file(folder + "/metrics.jsonl"));
+  std::vector<nlohmann::json> rows;
+  for (std::string line; std::getline(text, line);) {
+    const auto row = nlohmann::json::parse(line);
+    if (row["kind"] == kind) rows.push_back(row);
+  }
+  return rows;
 }
 
 }  // namespace stoker
