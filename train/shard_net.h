@@ -54,7 +54,7 @@ struct ShardRun {
   float* logits = nullptr;  // evaluation: (rows, classes)
 };
 
-struct ShardTape;  // shard_net_builder.h
+struct ShardTape;  // shard_net_tape.h
 
 class ShardNet {
  public:

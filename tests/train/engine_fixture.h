@@ -97,4 +97,14 @@ inline std::vector<float> read_state(const Engine& engine, StateKind kind) {
   return values;
 }
 
+struct Trained {
+  std::vector<float> parameters, momenta, statistics;
+  bool operator==(const Trained&) const = default;
+};
+
+inline Trained state_of(const Engine& engine) {
+  return {read_state(engine, StateKind::parameters), read_state(engine, StateKind::momenta),
+          read_state(engine, StateKind::statistics)};
+}
+
 }  // namespace stoker

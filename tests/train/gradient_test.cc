@@ -2,64 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 
-#include "tests/support/reference_net.h"
-#include "tests/train/engine_fixture.h"
-#include "train/models.h"
+#include "tests/train/gradient_fixture.h"
 
 namespace stoker {
 namespace {
-
-ReferenceInput reference_input(const TestBatch& batch, const EngineOptions& options,
-                               int shard = 0) {
-  const int rows = options.rows_per_shard;
-  const size_t image = batch.images.size() / batch.labels.size();
-  ReferenceInput input;
-  input.images = batch.images.data() + shard * rows * image;
-  input.labels = batch.labels.data() + shard * rows;
-  input.weights = batch.weights.data() + shard * rows;
-  input.rows = rows;
-  input.mean = options.mean;
-  input.stddev = options.stddev;
-  input.label_smoothing = options.label_smoothing;
-  return input;
-}
-
-std::vector<double> to_double(const std::vector<float>& values) {
-  return {values.begin(), values.end()};
-}
-
-double distance(const double* a, const double* b, int64_t count) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(sum);
-}
-
-double norm(const double* a, int64_t count) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += a[i] * a[i];
-  return std::sqrt(sum);
-}
-
-// Parameters that hide nothing: batch norms off their neutral values, no zeros.
-std::vector<float> lively_parameters(const NetSpec& net) {
-  std::vector<float> values = initial_parameters(net, {3, ConvInit::uniform, false});
-  for (const TensorInfo& info : parameter_table(net)) {
-    for (int64_t i = 0; i < info.count; ++i) {
-      const float wobble = static_cast<float>(noise(99, info.offset + i) % 1000) / 1000.0f - 0.5f;
-      if (info.kind == ParameterKind::norm_weight) values[info.offset + i] += wobble;
-      if (info.kind == ParameterKind::norm_bias) values[info.offset + i] += wobble;
-    }
-  }
-  return values;
-}
-
-// The gradients as the optimiser sees them: momentum after one step from zero with momentum 0.
-std::vector<double> engine_gradients(Engine& engine, const TestBatch& batch, const Mix& mix) {
-  train_step(engine, batch, {1e-6f, 0.0f, 0.0f, false}, mix);
-  return to_double(read_state(engine, StateKind::momenta));
-}
 
 // A ReLU or a maximum near its edge may go the other way, in fp32 once in a million: operations are
 // held tensor by tensor, whole nets by the direction of all gradients together.
@@ -73,18 +20,6 @@ double cosine(const std::vector<double>& a, const std::vector<double>& b) {
   double product = 0;
   for (size_t i = 0; i < a.size(); ++i) product += a[i] * b[i];
   return product / norm(a.data(), count) / norm(b.data(), count);
-}
-
-void expect_gradients(const NetSpec& net, const std::vector<double>& actual,
-                      const std::vector<double>& expected, double tolerance) {
-  const double whole = norm(expected.data(), static_cast<int64_t>(expected.size()));
-  for (const TensorInfo& info : parameter_table(net)) {
-    const double* want = expected.data() + info.offset;
-    // A tensor whose true gradient is zero (a bias before a batch norm) is measured by the whole.
-    const double size = std::max(norm(want, info.count), 1e-2 * whole);
-    EXPECT_LT(distance(actual.data() + info.offset, want, info.count), tolerance * size)
-        << net.name << " " << info.name;
-  }
 }
 
 void compare(const NetSpec& net, int rows, const Mix& mix = {}, const Tolerance& tolerance = {},
@@ -116,17 +51,6 @@ void compare(const NetSpec& net, int rows, const Mix& mix = {}, const Tolerance&
     EXPECT_NEAR(totals.loss_sum, step.loss_sum, share * step.loss_sum) << net.name;
     EXPECT_FLOAT_EQ(totals.weight_sum, weight_sum);
   }
-}
-
-using Body = std::function<int(NetBuilder&, int)>;
-
-// A stem, what is looked at, and a head with a bias and a scale.
-NetSpec around(const std::string& name, const Body& body, int stem_channels = 8, int size = 9) {
-  NetBuilder net(name, {size, size + 1}, 5);
-  int x = net.conv("stem", 0, stem_channels, 3, 1, 1, true);
-  x = body(net, x);
-  net.linear("fc", net.plain(OpKind::global_avg_pool, x), true, 0.7f);
-  return net.finish();
 }
 
 TEST(GradientTest, Convolutions) {
@@ -233,119 +157,6 @@ TEST(GradientTest, LossesAndMixes) {
   compare(net, 4, {Mix::Kind::mixup, 0.3f, {}});
   compare(net, 5, {Mix::Kind::mixup, 0.8f, {}});
   compare(net, 4, {Mix::Kind::cutmix, 0.6f, {2, 3, 5, 4}});
-}
-
-TEST(GradientTest, RowsOfWeightZeroLeaveNoTrace) {
-  const NetSpec net = around("gap", [](NetBuilder& n, int x) { return n.plain(OpKind::gelu, x); });
-  const std::vector<float> parameters = lively_parameters(net);
-  TestBatch padded = make_batch(net, 4, 5);
-  TestBatch other = padded;
-  padded.weights[2] = padded.weights[3] = 0;
-  other.weights = padded.weights;
-  const size_t image = padded.images.size() / 4;
-  for (size_t i = 2 * image; i < other.images.size(); ++i) other.images[i] ^= 0x5a;
-  std::vector<double> gradients[3];
-  for (int i = 0; i < 2; ++i) {
-    const auto engine = make_cpu_engine(net, engine_options(4, 4));
-    engine->write(StateKind::parameters, parameters);
-    gradients[i] = engine_gradients(*engine, i == 0 ? padded : other, {});
-  }
-  EXPECT_EQ(gradients[0], gradients[1]);
-  TestBatch small = padded;  // the two rows that count, alone
-  small.images.resize(2 * image);
-  small.labels.resize(2);
-  small.weights.resize(2);
-  const auto engine = make_cpu_engine(net, engine_options(2, 2));
-  engine->write(StateKind::parameters, parameters);
-  expect_gradients(net, engine_gradients(*engine, small, {}), gradients[0], 1e-6);
-}
-
-TEST(GradientTest, ShardsAreOneBatchWhereThereIsNoBatchNorm) {
-  const NetSpec net = around("plain", [](NetBuilder& n, int x) {
-    return n.plain(OpKind::relu, n.max_pool(n.conv("c", x, 8, 3, 1, 1), 2, 2, 0));
-  });
-  const std::vector<float> parameters = lively_parameters(net);
-  const TestBatch batch = make_batch(net, 12, 5);
-  std::vector<double> whole;
-  for (const int rows_per_shard : {12, 6, 4, 3, 1}) {
-    const auto engine = make_cpu_engine(net, engine_options(12, rows_per_shard, 2));
-    engine->write(StateKind::parameters, parameters);
-    const std::vector<double> gradients = engine_gradients(*engine, batch, {});
-    if (whole.empty()) whole = gradients;
-    expect_gradients(net, gradients, whole, 2e-6);
-  }
-}
-
-// Running statistics are those of the union of all shards, as PyTorch keeps them.
-TEST(GradientTest, RunningStatisticsOfTheUnionOfShards) {
-  const NetSpec net =
-      around("norm", [](NetBuilder& n, int x) { return n.batch_norm("b", x, 1e-5f, 0.3f); });
-  const std::vector<float> parameters = lively_parameters(net);
-  const EngineOptions options = engine_options(8, 2, 2);
-  const auto engine = make_cpu_engine(net, options);
-  EngineOptions joined = options;
-  joined.rows_per_shard = 8;
-  std::vector<double> expected(16, 0.0);
-  std::fill(expected.begin() + 8, expected.end(), 1.0);
-  for (int step = 0; step < 3; ++step) {
-    engine->write(StateKind::parameters, parameters);
-    const TestBatch batch = make_batch(net, 8, 40 + step);
-    train_step(*engine, batch, {1e-6f, 0, 0, false});
-    const ReferenceStep reference =
-        reference_step(net, to_double(parameters), reference_input(batch, joined));
-    const double count = 8.0 * 9 * 10;
-    for (int c = 0; c < 16; ++c) {
-      const double batch_value = reference.statistics[c] * (c < 8 ? 1 : count / (count - 1));
-      expected[c] = 0.7 * expected[c] + 0.3 * batch_value;
-    }
-    const std::vector<float> running = read_state(*engine, StateKind::statistics);
-    for (int c = 0; c < 16; ++c) EXPECT_NEAR(running[c], expected[c], 2e-6 * (1 + expected[c]));
-  }
-}
-
-TEST(GradientTest, EvaluationUsesRunningStatistics) {
-  for (const char* model : {"resnet20", "resnet18"}) {
-    const NetSpec net = make_net(model, {32, 32}, 7);
-    const EngineOptions options = engine_options(2, 2);
-    const auto engine = make_cpu_engine(net, options);
-    const std::vector<float> parameters = lively_parameters(net);
-    std::vector<float> statistics = initial_statistics(net);
-    for (size_t i = 0; i < statistics.size(); ++i) {
-      statistics[i] += static_cast<float>(noise(7, i) % 100) / 200.0f;
-    }
-    engine->write(StateKind::parameters, parameters);
-    engine->write(StateKind::statistics, statistics);
-    const TestBatch batch = make_batch(net, 2, 3);
-    std::vector<float> logits(14);
-    engine->forward(batch.rows(), {}, false, logits);
-    const std::vector<double> expected = reference_logits(
-        net, to_double(parameters), to_double(statistics), reference_input(batch, options));
-    EXPECT_LT(distance(to_double(logits).data(), expected.data(), 14),
-              1e-5 * norm(expected.data(), 14));
-  }
-}
-
-TEST(GradientTest, ViewsShiftThenMirror) {
-  const NetSpec net =
-      around("view", [](NetBuilder& n, int x) { return n.conv("c", x, 4, 3, 2, 1); });
-  const auto engine = make_cpu_engine(net, engine_options(1, 1));
-  engine->write(StateKind::parameters, lively_parameters(net));
-  const TestBatch batch = make_batch(net, 1, 3);
-  const int width = net.input.width, height = net.input.height;
-  TestBatch seen = batch;
-  const auto reflected = [](int i, int n) { return i < 0 ? -i : i >= n ? 2 * n - 2 - i : i; };
-  for (int y = 0; y < height; ++y) {
-    for (int x = 0; x < width; ++x) {
-      const int from_x = reflected(width - 1 - x + 2, width), from_y = reflected(y - 1, height);
-      for (int c = 0; c < 3; ++c) {
-        seen.images[(y * width + x) * 3 + c] = batch.images[(from_y * width + from_x) * 3 + c];
-      }
-    }
-  }
-  std::vector<float> expected(5), actual(5);
-  engine->forward(seen.rows(), {}, false, expected);
-  engine->forward(batch.rows(), {true, 2, -1}, false, actual);
-  EXPECT_EQ(actual, expected);
 }
 
 TEST(ReferenceNetTest, GradientsAreFiniteDifferences) {
