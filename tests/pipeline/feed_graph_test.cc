@@ -36,15 +36,8 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-class FeedGraphTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (kThreadSanitizer) GTEST_SKIP() << "TBB is not instrumented";
-  }
-};
-
 // (6) Stopping after every step is clean, by the destructor and by stop(), read or not.
-TEST_F(FeedGraphTest, StoppingAtEveryStepIsClean) {
+TEST(FeedGraph, StoppingAtEveryStepIsClean) {
   const auto files = jpeg_source(19);
   const auto raw = make_synthetic_source(19, {16, 16}, 3, 1);
   for (const bool is_file : {true, false}) {
@@ -67,7 +60,8 @@ TEST_F(FeedGraphTest, StoppingAtEveryStepIsClean) {
   }
 }
 
-TEST_F(FeedGraphTest, StoppingAmidSlowReadsWaitsForThemOnly) {
+TEST(FeedGraph, StoppingAmidSlowReadsWaitsForThemOnly) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it has threads and a pace of its own";
   const auto source = jpeg_source(64);
   source->delay_all(milliseconds(20));
   const auto start = std::chrono::steady_clock::now();
@@ -79,7 +73,8 @@ TEST_F(FeedGraphTest, StoppingAmidSlowReadsWaitsForThemOnly) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(250));
 }
 
-TEST_F(FeedGraphTest, HasExactlyTheThreadsThatWereAskedFor) {
+TEST(FeedGraph, HasExactlyTheThreadsThatWereAskedFor) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it has threads and a pace of its own";
   const auto source = jpeg_source(64);
   const int before = threads_of_this_process();
   LoaderOptions options = options_of(5);
@@ -93,7 +88,7 @@ TEST_F(FeedGraphTest, HasExactlyTheThreadsThatWereAskedFor) {
 }
 
 // The workers decode at the same time: reads with 0 I/O threads show how many are under way.
-TEST_F(FeedGraphTest, AllWorkersWorkTogether) {
+TEST(FeedGraph, AllWorkersWorkTogether) {
   const auto source = jpeg_source(40);
   source->delay_all(milliseconds(2));
   LoaderOptions options = options_of(6);
@@ -103,7 +98,7 @@ TEST_F(FeedGraphTest, AllWorkersWorkTogether) {
   EXPECT_EQ(source->most_at_once(), 6);
 }
 
-TEST_F(FeedGraphTest, OneSlowSampleReordersNothing) {
+TEST(FeedGraph, OneSlowSampleReordersNothing) {
   const auto source = jpeg_source(40);
   LoaderOptions options = options_of(2);
   options.epochs = 2;
@@ -115,7 +110,8 @@ TEST_F(FeedGraphTest, OneSlowSampleReordersNothing) {
   }
 }
 
-TEST_F(FeedGraphTest, ASlowConsumerChangesNothingAndCostsNoCpu) {
+TEST(FeedGraph, ASlowConsumerChangesNothingAndCostsNoCpu) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it has threads and a pace of its own";
   const auto source = make_synthetic_source(200, {16, 16}, 3, 1);
   const LoaderOptions options = options_of(4, 16);
   const std::vector<Delivered> expected = Feed(*source, pad_spec(), options).all();
@@ -131,7 +127,7 @@ TEST_F(FeedGraphTest, ASlowConsumerChangesNothingAndCostsNoCpu) {
   EXPECT_EQ(batches, expected);
 }
 
-TEST_F(FeedGraphTest, TwoLoadersAtOnceDoNotMeet) {
+TEST(FeedGraph, TwoLoadersAtOnceDoNotMeet) {
   const auto files = jpeg_source(40);
   const auto raw = make_synthetic_source(301, {16, 16}, 3, 1);
   LoaderOptions options = options_of(2);
@@ -170,7 +166,7 @@ class ThrowingSource final : public Source {
   const std::unique_ptr<Source> source_;
 };
 
-TEST_F(FeedGraphTest, ErrorsOfTheEnvironmentReachTheConsumer) {
+TEST(FeedGraph, ErrorsOfTheEnvironmentReachTheConsumer) {
   const ThrowingSource files(jpeg_source(20));
   const ThrowingSource raw(make_synthetic_source(20, {16, 16}, 3, 1));
   for (const int workers : {0, 2}) {

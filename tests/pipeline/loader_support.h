@@ -39,7 +39,7 @@ struct Delivered {
 };
 std::ostream& operator<<(std::ostream& out, const Delivered& batch);
 
-// TBB is not instrumented: under ThreadSanitizer every Feed runs with 0 workers.
+// For tests of times and threads, which ThreadSanitizer changes.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kThreadSanitizer = true;
 #else

@@ -192,7 +192,7 @@ TEST_F(LoaderTest, AFailedDeviceEndsTheFeedWithItsError) {
       nasty.operations_left = 25;
       FakeDevice device(nasty);
       const auto good = make_host_device();
-      LoaderOptions options = small_options(kThreadSanitizer ? 0 : workers);
+      LoaderOptions options = small_options(workers);
       options.slots = slots;
       options.epochs = -1;
       Loader loader(*source_, augment_, {&device}, options);
