@@ -7,12 +7,6 @@
 #include "tests/support/fake_device.h"
 #include "tools/jpeg_writer.h"
 
-// oneTBB's library is not instrumented: ThreadSanitizer does not see its messages go from thread to
-// thread. What is top of the stack in its headers, or copies the message, is left out.
-extern "C" const char* __tsan_default_suppressions() {
-  return "race_top:tbb::detail\nrace_top:libtbb.so\nrace_top:copy_message\n";
-}
-
 namespace stoker::testing {
 
 std::vector<uint8_t> jpeg_file(int width, int height, uint64_t seed) {
