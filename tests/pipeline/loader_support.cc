@@ -22,6 +22,22 @@ std::vector<uint8_t> jpeg_file(int width, int height, uint64_t seed) {
   return encode_jpeg({pixels.data(), width, height, ptrdiff_t{3} * width}, 90);
 }
 
+std::vector<uint8_t> random_bytes(size_t count) {
+  std::vector<uint8_t> bytes(count);
+  const RandomKey key(5, 0, 0);
+  for (size_t i = 0; i < count; ++i) {
+    bytes[i] = static_cast<uint8_t>(key.below(static_cast<uint32_t>(i), 256));
+  }
+  return bytes;
+}
+
+std::vector<uint8_t> text_bytes(const std::string& text) { return {text.begin(), text.end()}; }
+
+std::vector<uint8_t> truncated(std::vector<uint8_t> file, size_t cut) {
+  file.resize(file.size() - cut);
+  return file;
+}
+
 std::unique_ptr<FakeSource> jpeg_source(int64_t samples) {
   std::vector<std::vector<uint8_t>> files;
   for (int64_t i = 0; i < samples; ++i) {

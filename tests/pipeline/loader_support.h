@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "pipeline/loader.h"
@@ -13,6 +14,10 @@
 namespace stoker::testing {
 
 std::vector<uint8_t> jpeg_file(int width, int height, uint64_t seed);
+// What is no picture, and less than one.
+std::vector<uint8_t> random_bytes(size_t count);
+std::vector<uint8_t> text_bytes(const std::string& text);
+std::vector<uint8_t> truncated(std::vector<uint8_t> file, size_t cut);
 // `samples` small JPEG files of different sizes and contents, all different.
 std::unique_ptr<FakeSource> jpeg_source(int64_t samples);
 AugmentSpec crop_spec(int side = 24);  // for jpeg_source: random crop, flip and colours

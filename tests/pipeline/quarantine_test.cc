@@ -10,7 +10,6 @@
 #include <set>
 
 #include "pipeline/digest.h"
-#include "pipeline/random_key.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
 
@@ -19,22 +18,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
-
-std::vector<uint8_t> random_bytes(size_t count) {
-  std::vector<uint8_t> bytes(count);
-  const RandomKey key(5, 0, 0);
-  for (size_t i = 0; i < count; ++i) {
-    bytes[i] = static_cast<uint8_t>(key.below(static_cast<uint32_t>(i), 256));
-  }
-  return bytes;
-}
-
-std::vector<uint8_t> text_bytes(const std::string& text) { return {text.begin(), text.end()}; }
-
-std::vector<uint8_t> truncated(std::vector<uint8_t> file, size_t cut) {
-  file.resize(file.size() - cut);
-  return file;
-}
 
 std::vector<Json> read_lines(const std::string& path) {
   std::vector<Json> lines;

@@ -1,0 +1,125 @@
+// The diff of two receipts names the first epoch, step and sample where they part.
+#include "pipeline/receipt_diff.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/pipeline/receipt_support.h"
+
+namespace stoker::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Changes one sample's pixels, or everything from a point on: the diff must find the first.
+class ReceiptDiffTest : public ReceiptTest {
+ protected:
+  ReceiptDiffTest() : files_(jpeg_source(kSamples)) { augment_ = crop_spec(16); }
+  const Source& source() override { return *files_; }
+  // Where sample `id` lies in `epoch` of a run with global batch `batch`.
+  Step step_of(SampleId id, int64_t epoch, int batch) {
+    const Sampler sampler({.samples = kSamples, .rows = batch, .replicas = 1, .seed = 4});
+    for (int64_t position = 0; position < kSamples; ++position) {
+      if (sampler.permute(epoch, position) == id) {
+        return epoch * sampler.steps_per_epoch() + position / batch;
+      }
+    }
+    return -1;
+  }
+  std::unique_ptr<FakeSource> files_;
+};
+
+TEST_F(ReceiptDiffTest, NamesTheFirstEpochStepAndSample) {
+  run("a", {});
+  run("a5", {.batch = 5, .devices = 2});
+  files_->replace(17, jpeg_file(31, 33, 1000));
+  run("b", {.workers = 2});
+  ReceiptDifference found = receipt_diff(path("a"), path("b"));
+  EXPECT_FALSE(found.same);
+  EXPECT_EQ(found.epoch, 0);
+  EXPECT_EQ(found.step, step_of(17, 0, 8));
+  EXPECT_EQ(found.sample, 17);
+  EXPECT_THAT(found.text, StartsWith("they part in epoch 0, step " + std::to_string(found.step) +
+                                     ", sample 17"));
+  found = receipt_diff(path("a5"), path("b"));  // another global batch
+  EXPECT_FALSE(found.same);
+  EXPECT_EQ(found.step, step_of(17, 0, 10));
+  EXPECT_EQ(found.sample, 17);
+  EXPECT_THAT(found.text, HasSubstr("global_batch: 10 and 8"));
+}
+
+TEST_F(ReceiptDiffTest, FindsADifferenceInALaterEpoch) {
+  run("a", {});
+  run("b", {.steps = 8});  // one epoch and a step of 7 per epoch
+  files_->replace(30, jpeg_file(31, 33, 1000));
+  run("b", {.first_step = 8});
+  const ReceiptDifference found = receipt_diff(path("a"), path("b"));
+  EXPECT_FALSE(found.same);
+  const Step in_epoch_1 = step_of(30, 1, 8);
+  EXPECT_EQ(found.epoch, in_epoch_1 >= 8 ? 1 : 2);
+  EXPECT_EQ(found.step, in_epoch_1 >= 8 ? in_epoch_1 : step_of(30, 2, 8));
+  EXPECT_EQ(found.sample, 30);
+}
+
+// Also of the rows: here they were others before the run was set back.
+TEST_F(ReceiptDiffTest, RowsAreSetBackToo) {
+  run("whole", {});
+  SampleId id = 0;
+  while (step_of(id, 0, 8) < 4) ++id;
+  files_->replace(id, jpeg_file(31, 33, 1000));
+  run("killed", {.steps = 9});
+  files_ = jpeg_source(kSamples);
+  run("killed", {.first_step = 4});
+  expect_same_files("killed", "whole");
+}
+
+TEST_F(ReceiptDiffTest, ABadSampleInOneRunIsADifference) {
+  run("a", {});
+  run("a5", {.batch = 5});
+  files_->replace(8, {});
+  run("b", {});
+  for (const char* good : {"a", "a5"}) {
+    EXPECT_EQ(receipt_diff(path(good), path("b")).sample, 8);
+    EXPECT_EQ(receipt_diff(path("b"), path(good)).sample, 8);
+  }
+}
+
+TEST_F(ReceiptDiffTest, WithoutRowsTheStepIsNamed) {
+  run("a", {.max_row_bytes = 10 * 8});
+  files_->replace(17, jpeg_file(31, 33, 1000));
+  run("b", {.max_row_bytes = 10 * 8});
+  const ReceiptDifference found = receipt_diff(path("a"), path("b"));
+  EXPECT_EQ(found.step, step_of(17, 0, 8));
+  if (found.step > 0) {
+    EXPECT_THAT(found.text, HasSubstr("sample unknown"));
+  }
+  EXPECT_EQ(std::filesystem::file_size(path("a") + "/receipt_rows.bin"), 8u * 8);
+}
+
+TEST_F(ReceiptDiffTest, ComparesWhatBothHave) {
+  run("three", {});
+  run("one_and_a_half", {.steps = 10});
+  const ReceiptDifference found = receipt_diff(path("three"), path("one_and_a_half"));
+  EXPECT_TRUE(found.same);
+  EXPECT_THAT(found.text, StartsWith("same: 2 common epochs"));
+  run("other_batch", {.batch = 3, .steps = 25});
+  EXPECT_TRUE(receipt_diff(path("three"), path("other_batch")).same);
+}
+
+TEST_F(ReceiptDiffTest, SaysWhichReceiptCannotBeRead) {
+  run("a", {});
+  try {
+    receipt_diff(path("a"), path("none"));
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("none"));
+  }
+  std::filesystem::resize_file(path("a") + "/receipt_steps.bin", 40);
+  EXPECT_THROW(receipt_diff(path("a"), path("a")), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace stoker::testing
