@@ -50,9 +50,7 @@ class FakeEngine final : public Engine {
     }
   }
 
-  int64_t part_floats() const override {
-    return static_cast<int64_t>(parameters_.size()) + kFeatures + kTotals;
-  }
+  int64_t part_floats() const override { return learned() + kFeatures + kTotals; }
   std::span<const float* const> parts() const override { return parts_; }
   std::span<float> reduced() override { return reduced_; }
 
@@ -63,14 +61,15 @@ class FakeEngine final : public Engine {
     for (size_t t = 0; t < table_.size(); ++t) {
       const TensorUpdate& rule = args.tensors[t];
       if (rule.frozen) continue;
-      for (int64_t i = table_[t].offset; i < table_[t].offset + table_[t].count; ++i) {
+      const int64_t end = std::min(table_[t].offset + table_[t].count, learned());
+      for (int64_t i = table_[t].offset; i < end; ++i) {
         const float gradient = reduced_[i] * scale + rule.weight_decay * parameters_[i];
         momenta_[i] = args.momentum * momenta_[i] + gradient;
         parameters_[i] -= rule.learning_rate *
                           (args.nesterov ? gradient + args.momentum * momenta_[i] : momenta_[i]);
       }
     }
-    const float* moments = reduced_.data() + parameters_.size();
+    const float* moments = reduced_.data() + learned();
     for (size_t i = 0; i < statistics_.size(); ++i) {
       const float mean = moments[i % 3] / moments[3];
       statistics_[i] = (1 - kMomentum) * statistics_[i] + kMomentum * mean;
@@ -118,7 +117,9 @@ class FakeEngine final : public Engine {
  private:
   using Features = std::array<float, kFeatures>;
 
-  size_t totals_at() const { return parameters_.size() + kFeatures; }
+  // Of the parameters, these make up the classifier.
+  int64_t learned() const { return int64_t{net_.classes} * kFeatures; }
+  int64_t totals_at() const { return learned() + kFeatures; }
 
   Features features(const BatchRows& batch, int row) const {
     const int64_t pixels = int64_t{net_.input.width} * net_.input.height;
@@ -161,7 +162,7 @@ class FakeEngine final : public Engine {
             weight * error * values[f] / static_cast<float>(options_.nominal_rows);
       }
     }
-    float* moments = part.data() + parameters_.size();
+    float* moments = part.data() + learned();
     for (int f = 0; f < kFeatures; ++f) moments[f] += values[f];
     moments[kFeatures] += weight * (std::log(sum) + largest - logits[label]);
     moments[kFeatures + 1] += weight;

@@ -18,8 +18,8 @@ struct FakeEngineFaults {
   std::atomic<int64_t>* steps = nullptr;  // counts forward_backward calls
 };
 
-// The classifier's weights are the first classes * 4 parameters of `net`; the other parameters only
-// decay. The first statistics follow the mean colours of the shards.
+// The classifier's weights are the first classes * 4 parameters of `net`; the others stay as they
+// are. The statistics follow the mean colours of the shards.
 std::unique_ptr<Engine> make_fake_engine(const NetSpec& net, const EngineOptions& options,
                                          const FakeEngineFaults& faults = {});
 
