@@ -1,23 +1,70 @@
 #include "tools/command.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace stoker {
 namespace {
+
+constexpr std::array kCommands = {
+    Command{"train", "train a model on a folder of images or CIFAR's binary files", run_train},
+    Command{"eval", "top-1 and top-5 of a checkpoint, every sample once", run_eval},
+    Command{"peek", "draw a contact sheet of what the model sees", run_peek},
+    Command{"dump", "write batches as .npy files, with where every row came from", run_dump},
+    Command{"check", "decode everything and list the bad files", run_check},
+    Command{"info", "what this build and this machine have", run_info},
+    Command{"make-shapes", "draw a data set of ten classes of shapes", run_make_shapes},
+    Command{"receipt", "compare what two runs were fed", run_receipt},
+};
 
 constexpr const char* kFooter =
     "Exit codes: 0 done; 1 found something (bad files, a difference); 2 wrong options or data "
     "path;\n"
     "3 failed on the way; 128 + signal when interrupted.";
 
+bool is_command(const std::string& name) {
+  return std::any_of(kCommands.begin(), kCommands.end(),
+                     [&](const Command& command) { return command.name == name; });
+}
+
+// Lets one file hold options of several subcommands, in sections.
+class SectionedConfig final : public CLI::ConfigBase {
+ public:
+  explicit SectionedConfig(std::string command) : command_(std::move(command)) {}
+
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    std::vector<CLI::ConfigItem> kept;
+    for (CLI::ConfigItem& item : CLI::ConfigBase::from_config(input)) {
+      const std::string section = item.parents.empty() ? "" : item.parents.front();
+      const bool edge = item.name == "++" || item.name == "--";  // of a section
+      if (is_command(section) && (edge || section != command_)) continue;
+      if (section == command_) item.parents.erase(item.parents.begin());
+      kept.push_back(std::move(item));
+    }
+    return kept;
+  }
+
+ private:
+  const std::string command_;
+};
+
 }  // namespace
+
+std::span<const Command> commands() { return kCommands; }
 
 std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string& description,
                                       const std::string& examples) {
   auto app = std::make_unique<CLI::App>(description, "stoker " + name);
   app->footer("Examples:\n" + examples + "\n" + kFooter);
-  app->set_config("--config", "", "Read options from a TOML file: long option names as keys");
+  app->set_config("--config", "",
+                  "Read options from a TOML file: long option names as keys, at its top or in a "
+                  "section [" +
+                      name + "]");
+  app->config_formatter(std::make_shared<SectionedConfig>(name));
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->option_defaults()->always_capture_default()->multi_option_policy(
       CLI::MultiOptionPolicy::TakeLast);
@@ -33,8 +80,11 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
     std::fputs((app.help() + "\n").c_str(), stdout);
     return kExitOk;
   } catch (const CLI::ConfigError& error) {
+    std::string what = error.what();
+    const std::string unknown = "INI was not able to parse ";  // what CLI11 says
+    if (what.rfind(unknown, 0) == 0) what = "unknown key " + what.substr(unknown.size());
     throw std::invalid_argument("--config " + app.get_config_ptr()->as<std::string>() + ": " +
-                                error.what());
+                                what);
   } catch (const CLI::ParseError& error) {
     throw std::invalid_argument(error.what());
   }

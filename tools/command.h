@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace stoker {
@@ -27,6 +28,8 @@ struct Command {
   const char* summary;
   int (*run)(int argc, char** argv);
 };
+
+std::span<const Command> commands();  // all of them, in the order of the help
 
 int run_train(int argc, char** argv);
 int run_eval(int argc, char** argv);

@@ -1,6 +1,5 @@
 // The program: `stoker SUBCOMMAND [options]`.
 
-#include <array>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -12,23 +11,12 @@
 namespace stoker {
 namespace {
 
-constexpr std::array kCommands = {
-    Command{"train", "train a model on a folder of images or CIFAR's binary files", run_train},
-    Command{"eval", "top-1 and top-5 of a checkpoint, every sample once", run_eval},
-    Command{"peek", "draw a contact sheet of what the model sees", run_peek},
-    Command{"dump", "write batches as .npy files, with where every row came from", run_dump},
-    Command{"check", "decode everything and list the bad files", run_check},
-    Command{"info", "what this build and this machine have", run_info},
-    Command{"make-shapes", "draw a data set of ten classes of shapes", run_make_shapes},
-    Command{"receipt", "compare what two runs were fed", run_receipt},
-};
-
 void print_usage(FILE* out) {
   std::fprintf(out,
                "stoker %s: keeps the devices that train convolutional networks fed\n\n"
                "Usage: stoker SUBCOMMAND [options]\n\nSubcommands:\n",
                kBuildVersion);
-  for (const Command& command : kCommands) {
+  for (const Command& command : commands()) {
     std::fprintf(out, "  %-12s %s\n", command.name, command.summary);
   }
   std::fputs(
@@ -58,7 +46,7 @@ int run_command(const Command& command, int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace stoker;
   const char* name = argc > 1 ? argv[1] : "--help";
-  for (const Command& command : kCommands) {
+  for (const Command& command : commands()) {
     if (std::strcmp(command.name, name) == 0) return run_command(command, argc - 1, argv + 1);
   }
   if (std::strcmp(name, "--version") == 0) {

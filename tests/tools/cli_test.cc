@@ -73,13 +73,28 @@ TEST(Cli, OptionsComeFromAConfigFileAndTheCommandLineWins) {
   EXPECT_THAT(result.out, HasSubstr("20 training and 10 test images of 24 x 24"));
 }
 
+TEST(Cli, AConfigFileMayHaveSectionsOfSubcommands) {
+  TempFolder folder;
+  folder.write("all.toml", "seed = 4\n[train]\nepochs = 3\n[make-shapes]\nout = \"" +
+                               folder.path() + "/s\" # here\ncount = 20\ntest-count = 10\n");
+  const ProgramResult result =
+      run_stoker({"make-shapes", "--config", folder.path() + "/all.toml", "--size", "16"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("20 training and 10 test images of 16 x 16"));
+}
+
 TEST(Cli, AConfigFileWithAnUnknownKeyOrABadValueIsRefused) {
   TempFolder folder;
   folder.write("unknown.toml", "out = \"x\"\ncuont = 20\n");
   ProgramResult result = run_stoker({"make-shapes", "--config", folder.path() + "/unknown.toml"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("unknown.toml"));
-  EXPECT_THAT(result.err, HasSubstr("cuont"));
+  EXPECT_THAT(result.err, HasSubstr("unknown key cuont"));
+
+  folder.write("section.toml", "[make-shaeps]\nout = \"x\"\n");
+  result = run_stoker({"make-shapes", "--config", folder.path() + "/section.toml"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("make-shaeps"));
 
   folder.write("bad.toml", "out = \"x\"\ncount = -5\n");
   result = run_stoker({"make-shapes", "--config", folder.path() + "/bad.toml"});
@@ -89,6 +104,18 @@ TEST(Cli, AConfigFileWithAnUnknownKeyOrABadValueIsRefused) {
   result = run_stoker({"make-shapes", "--config", folder.path() + "/missing.toml"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("missing.toml"));
+}
+
+TEST(Scripts, RefuseUnknownOptionsAndExplainThemselves) {
+  for (const std::string script : {"install-deps", "test", "quickstart"}) {
+    const std::string path = STOKER_SOURCE_DIR "/tools/" + script;
+    EXPECT_EQ(run_program({path, "--no-such-option"}).exit_code, 2) << script;
+    const ProgramResult help = run_program({path, "--help"});
+    EXPECT_EQ(help.exit_code, 0) << script;
+    EXPECT_THAT(help.out, HasSubstr("tools/" + script + " ["));
+  }
+  EXPECT_EQ(run_program({STOKER_SOURCE_DIR "/tools/quickstart", "--data", "/no/such"}).exit_code,
+            2);
 }
 
 }  // namespace
