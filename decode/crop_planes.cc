@@ -1,0 +1,195 @@
+#include "decode/crop_planes.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "decode/idct_kernels.h"
+#include "decode/planar_resize.h"
+
+namespace stoker {
+namespace {
+
+// What libjpeg does to bring a component to full size: "fancy" upsampling by two, else replication.
+struct ComponentUpsampling {
+  Upsampling across = Upsampling::replicate;
+  Upsampling down = Upsampling::replicate;
+};
+
+ComponentUpsampling upsampling_of(const BaselineJpeg& jpeg, const JpegComponent& component) {
+  const int across = jpeg.max_across / component.across;
+  const int down = jpeg.max_down / component.down;
+  const bool is_wide = component.size.width > 2;
+  const bool halves_across = across == 2 && down <= 2 && is_wide;
+  const bool halves_down = down == 2 && (across == 1 || (across == 2 && is_wide));
+  return {halves_across ? Upsampling::triangle : Upsampling::replicate,
+          halves_down ? Upsampling::triangle : Upsampling::replicate};
+}
+
+int round_up(int value, int unit) { return (value + unit - 1) / unit; }
+
+}  // namespace
+
+bool CropPlanes::plan_axes(const BaselineJpeg& jpeg, const CropSpec& spec, int c) {
+  const JpegComponent& component = jpeg.components[c];
+  for (int other = 0; other < c; ++other) {
+    if (jpeg.components[other].across == component.across &&
+        jpeg.components[other].down == component.down) {
+      planes_[c].axis = planes_[other].axis;
+      return true;
+    }
+  }
+  planes_[c].axis = c;
+  const ComponentUpsampling upsampling = upsampling_of(jpeg, component);
+  const PlanarAxisKey across{spec.crop.x,
+                             spec.crop.width,
+                             spec.resized.width,
+                             spec.window.x,
+                             spec.window.width,
+                             spec.flip,
+                             jpeg.max_across / component.across,
+                             upsampling.across,
+                             component.size.width};
+  const PlanarAxisKey down{spec.crop.y,
+                           spec.crop.height,
+                           spec.resized.height,
+                           spec.window.y,
+                           spec.window.height,
+                           false,
+                           jpeg.max_down / component.down,
+                           upsampling.down,
+                           component.size.height};
+  return build_planar_axis(across, across_[c]) && build_planar_axis(down, down_[c]);
+}
+
+void CropPlanes::find_mcus(const BaselineJpeg& jpeg) {
+  int left = jpeg.mcus_across, right = 0, top = jpeg.mcus_down, bottom = 0;
+  for (int c = 0; c < count_; ++c) {
+    const Plane& plane = planes_[c];
+    const PlanarAxis& across = across_[plane.axis];
+    const PlanarAxis& down = down_[plane.axis];
+    left = std::min(left, across.source_begin / (8 * plane.across));
+    right = std::max(right, round_up(across.source_end, 8 * plane.across));
+    top = std::min(top, down.source_begin / (8 * plane.down));
+    bottom = std::max(bottom, round_up(down.source_end, 8 * plane.down));
+  }
+  mcus_ = {left, top, right - left, bottom - top};
+  // libjpeg's upsampling may look at the next row of samples, and it reads some files several MCU
+  // rows at once.
+  const int last_pixel = down_[0].last_pixel_end - 1;
+  const int context =
+      jpeg.max_down > 1 ? (last_pixel / jpeg.max_down + 1) * jpeg.max_down : last_pixel;
+  const int read = std::max(context / jpeg.mcu_height() + 1, bottom);
+  checked_rows_ = std::min(round_up(read, jpeg.rows_together) * jpeg.rows_together, jpeg.mcus_down);
+}
+
+void CropPlanes::lay_out() {
+  coefficient_count_ = sample_count_ = row_count_ = 0;
+  row_stride_ = padded_row(across_[0].padded_count);
+  for (int c = 0; c < count_; ++c) {
+    Plane& plane = planes_[c];
+    plane.groups = round_up(mcus_.width * plane.across, kBlockGroup);
+    plane.columns = plane.groups * kBlockGroup * 8 + across_[plane.axis].max_taps;
+    plane.strips = round_up(mcus_.height * plane.down * 8, kStripRows);
+    plane.first = {mcus_.x * plane.across * 8, mcus_.y * plane.down * 8};
+    plane.coefficients = coefficient_count_;
+    plane.samples = sample_count_;
+    plane.rows = row_count_;
+    coefficient_count_ += int64_t{plane.down} * plane.groups * kBlockGroup * kBlockSize;
+    sample_count_ += int64_t{plane.strips} * plane.columns * kStripRows;
+    row_count_ += int64_t{plane.strips} * kStripRows * row_stride_;
+  }
+}
+
+// Buffers keep the size of the largest image that they met, which need not be the same one for all.
+bool CropPlanes::reserve() {
+  const int64_t need = 2 * coefficient_count_ + sample_count_ + 2 * row_count_;
+  if (need > kMaxPlaneScratch) return false;
+  const auto coefficients = static_cast<size_t>(coefficient_count_);
+  const auto samples = static_cast<size_t>(sample_count_);
+  const auto rows = static_cast<size_t>(row_count_);
+  if (coefficients_.bytes_with(coefficients) + samples_.bytes_with(samples) +
+          rows_.bytes_with(rows) >
+      kMaxPlaneScratch) {
+    coefficients_.release();
+    samples_.release();
+    rows_.release();
+  }
+  coefficients_.grow(coefficients);
+  samples_.grow(samples);
+  rows_.grow(rows);
+  return true;
+}
+
+bool CropPlanes::plan(const BaselineJpeg& jpeg, const CropSpec& spec) {
+  jpeg_ = &jpeg;
+  count_ = jpeg.component_count;
+  for (int c = 0; c < count_; ++c) {
+    const JpegComponent& component = jpeg.components[c];
+    planes_[c] = {};
+    planes_[c].across = component.across;
+    planes_[c].down = component.down;
+    planes_[c].quant = component.quant;
+    if (!plan_axes(jpeg, spec, c)) return false;
+  }
+  find_mcus(jpeg);
+  lay_out();
+  return reserve();
+}
+
+void CropPlanes::begin_row(ScanReader& reader) {
+  std::memset(coefficients_.data(), 0, static_cast<size_t>(coefficient_count_) * sizeof(int16_t));
+  for (int c = 0; c < count_; ++c) {
+    const Plane& plane = planes_[c];
+    int16_t* to = coefficients_.data() + plane.coefficients;
+    for (int r = 0; r < plane.down; ++r) {
+      reader.set_coefficients(c, r, to);
+      to += plane.groups * kBlockGroup * kBlockSize;
+    }
+  }
+}
+
+void CropPlanes::finish_row(int row) {
+  for (int c = 0; c < count_; ++c) {
+    const Plane& plane = planes_[c];
+    const int16_t* from = coefficients_.data() + plane.coefficients;
+    for (int r = 0; r < plane.down; ++r) {
+      const int y = (row * plane.down + r) * 8;
+      uint8_t* out = samples_.data() + plane.samples +
+                     int64_t{y / kStripRows} * plane.columns * kStripRows + y % kStripRows;
+      inverse_dct(from, plane.groups, jpeg_->quant[plane.quant], out);
+      from += plane.groups * kBlockGroup * kBlockSize;
+    }
+  }
+}
+
+void CropPlanes::resize(MutableImageView out) {
+  for (int c = 0; c < count_; ++c) {
+    const Plane& plane = planes_[c];
+    const uint8_t* columns = samples_.data() + plane.samples;
+    int16_t* rows = rows_.data() + plane.rows;
+    for (int s = 0; s < plane.strips; ++s) {
+      resize_strip(columns, plane.first.width, across_[plane.axis], rows, row_stride_);
+      columns += plane.columns * kStripRows;
+      rows += kStripRows * row_stride_;
+    }
+  }
+  for (int y = 0; y < out.height; ++y) {
+    RowSum sums[3];
+    for (int c = 0; c < count_; ++c) {
+      const Plane& plane = planes_[c];
+      const PlanarAxis& down = down_[plane.axis];
+      const int first = down.first[y] - plane.first.height;
+      sums[c] = {rows_.data() + plane.rows + int64_t{first} * row_stride_, row_stride_,
+                 down.weights_of(y), down.taps[y]};
+    }
+    stoker::finish_row(sums, count_, out.width, out.data + y * out.stride_bytes);
+  }
+}
+
+int64_t CropPlanes::scratch_bytes() const {
+  int64_t bytes = coefficients_.bytes() + samples_.bytes() + rows_.bytes();
+  for (int c = 0; c < 3; ++c) bytes += across_[c].scratch_bytes() + down_[c].scratch_bytes();
+  return bytes;
+}
+
+}  // namespace stoker

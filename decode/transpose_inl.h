@@ -1,0 +1,47 @@
+// 8 x 8 transposition of 16-bit lanes inside every 128-bit block of eight vectors. Included once
+// per instruction set, after highway.h, by the kernels of CropDecoder.
+
+// The guard is per target: Highway toggles HWY_TARGET_TOGGLE from one inclusion to the next.
+#if defined(STOKER_DECODE_TRANSPOSE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef STOKER_DECODE_TRANSPOSE_INL_H
+#undef STOKER_DECODE_TRANSPOSE_INL_H
+#else
+#define STOKER_DECODE_TRANSPOSE_INL_H
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace stoker {
+namespace HWY_NAMESPACE {
+
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_RVV
+
+template <class D>
+HWY_INLINE void transpose_8x8(D d16, hwy::HWY_NAMESPACE::Vec<D>* x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::RepartitionToWide<D> d32;
+  const hn::RepartitionToWide<decltype(d32)> d64;
+  hn::Vec<decltype(d32)> a[8];
+  for (int i = 0; i < 4; ++i) {
+    a[2 * i] = hn::BitCast(d32, hn::InterleaveLower(d16, x[2 * i], x[2 * i + 1]));
+    a[2 * i + 1] = hn::BitCast(d32, hn::InterleaveUpper(d16, x[2 * i], x[2 * i + 1]));
+  }
+  hn::Vec<decltype(d64)> b[8];
+  for (int i = 0; i < 8; i += 4) {
+    b[i] = hn::BitCast(d64, hn::InterleaveLower(d32, a[i], a[i + 2]));
+    b[i + 1] = hn::BitCast(d64, hn::InterleaveUpper(d32, a[i], a[i + 2]));
+    b[i + 2] = hn::BitCast(d64, hn::InterleaveLower(d32, a[i + 1], a[i + 3]));
+    b[i + 3] = hn::BitCast(d64, hn::InterleaveUpper(d32, a[i + 1], a[i + 3]));
+  }
+  for (int i = 0; i < 4; ++i) {
+    x[2 * i] = hn::BitCast(d16, hn::InterleaveLower(d64, b[i], b[i + 4]));
+    x[2 * i + 1] = hn::BitCast(d16, hn::InterleaveUpper(d64, b[i], b[i + 4]));
+  }
+}
+
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stoker
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target guard

@@ -1,0 +1,255 @@
+#include "decode/crop_decoder.h"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "decode/image_decoder.h"
+#include "tests/decode/jpeg_maker.h"
+#include "tests/decode/jpeg_recoder.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kMaxPixels = 1 << 26;
+
+CropSpec random_spec(Size image, std::mt19937& random) {
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  CropSpec spec;
+  spec.crop.width = 1 + below(image.width);
+  spec.crop.height = 1 + below(image.height);
+  spec.crop.x = below(image.width - spec.crop.width + 1);
+  spec.crop.y = below(image.height - spec.crop.height + 1);
+  spec.resized = {8 + below(160), 8 + below(160)};
+  if (below(4) == 0) spec.resized = {spec.crop.width, spec.crop.height};
+  spec.window.width = 1 + below(spec.resized.width);
+  spec.window.height = 1 + below(spec.resized.height);
+  spec.window.x = below(spec.resized.width - spec.window.width + 1);
+  spec.window.y = below(spec.resized.height - spec.window.height + 1);
+  spec.flip = below(2) != 0;
+  return spec;
+}
+
+struct Difference {
+  double mean = 0;
+  int most = 0;
+};
+
+Difference difference(const Pixels& a, const Pixels& b) {
+  const std::vector<uint8_t> x = a.packed(), y = b.packed();
+  Difference d;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int one = std::abs(x[i] - y[i]);
+    d.mean += one;
+    d.most = std::max(d.most, one);
+  }
+  d.mean /= static_cast<double>(x.size());
+  return d;
+}
+
+// Decodes on both paths.
+Difference compare(const std::vector<uint8_t>& file, const CropSpec& spec) {
+  const Size size{spec.window.width, spec.window.height};
+  Pixels fast(size, 7), exact(size);
+  CropDecoder crop(kMaxPixels);
+  EXPECT_TRUE(crop.decode(file, spec, fast.view()));
+  EXPECT_TRUE(fast.gaps_intact());
+  ImageDecoder decoder;
+  const DecodeStatus status = decoder.decode(file, spec, exact.view());
+  EXPECT_TRUE(status.ok()) << status.message;
+  return difference(fast, exact);
+}
+
+// The made-up pictures are garish: where the exact path clips colours before the resize and this
+// one after it, single pixels differ by more than rounding.
+TEST(CropDecoder, IsCloseToTheExactPathForEverySampling) {
+  std::mt19937 random(1);
+  const int samplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}};
+  for (const auto& sampling : samplings) {
+    double sum = 0, pixels = 0;
+    for (int trial = 0; trial < 25; ++trial) {
+      JpegKind kind;
+      kind.sampling_x = sampling[0];
+      kind.sampling_y = sampling[1];
+      kind.quality = 60 + trial;
+      kind.restart_rows = trial % 3;
+      const Size size{20 + static_cast<int>(random() % 260), 20 + static_cast<int>(random() % 200)};
+      const CropSpec spec = random_spec(size, random);
+      SCOPED_TRACE(describe(kind) + " trial " + std::to_string(trial));
+      const Difference d = compare(make_jpeg(size, kind, static_cast<uint32_t>(trial)), spec);
+      EXPECT_LE(d.most, 32);
+      const double area = static_cast<double>(spec.window.width) * spec.window.height;
+      sum += d.mean * area;
+      pixels += area;
+    }
+    EXPECT_LE(sum / pixels, 0.4) << sampling[0] << "x" << sampling[1];
+  }
+}
+
+TEST(CropDecoder, IsCloseToTheExactPathForGreyAndTinyImages) {
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 120; ++trial) {
+    JpegKind kind;
+    if (trial % 3 == 0) kind.colours = JpegColours::gray;
+    kind.sampling_x = kind.sampling_y = 1 + trial % 2;
+    const Size size{1 + static_cast<int>(random() % 20), 1 + static_cast<int>(random() % 20)};
+    SCOPED_TRACE(describe(kind) + " trial " + std::to_string(trial));
+    const Difference d =
+        compare(make_jpeg(size, kind, static_cast<uint32_t>(trial)), random_spec(size, random));
+    EXPECT_LE(d.mean, 1.5);
+  }
+}
+
+TEST(CropDecoder, KeepsTheQualityLinesOnRealFiles) {
+  const char* data = std::getenv("STOKER_DATA");
+  if (data == nullptr) GTEST_SKIP() << "STOKER_DATA is not set";
+  std::mt19937 random(3);
+  CropDecoder crop(kMaxPixels);
+  ImageDecoder decoder;
+  Pixels fast({224, 224}), exact({224, 224});
+  double sum = 0, worst = 0;
+  int count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) {
+    ImageInfo info;
+    if (!entry.is_regular_file() || count == 100) continue;
+    const std::vector<uint8_t> file = read_file(entry.path());
+    if (!decoder.info(file, info).ok() || std::min(info.size.width, info.size.height) < 100)
+      continue;
+    CropSpec spec = random_spec(info.size, random);
+    spec.resized = {224, 224};
+    spec.window = {0, 0, 224, 224};
+    if (!crop.decode(file, spec, fast.view())) continue;
+    ASSERT_TRUE(decoder.decode(file, spec, exact.view()).ok());
+    const double mean = difference(fast, exact).mean;
+    sum += mean;
+    worst = std::max(worst, mean);
+    ++count;
+  }
+  if (count == 0) GTEST_SKIP() << "no JPEG files of a fitting size";
+  EXPECT_LE(sum / count, 0.3);
+  EXPECT_LE(worst, 1.2);
+}
+
+TEST(CropDecoder, DecodesIdentityCropsExactlyWithoutSubsampling) {
+  JpegKind kind;
+  kind.colours = JpegColours::gray;
+  const std::vector<uint8_t> file = make_jpeg({50, 40}, kind);
+  EXPECT_EQ(compare(file, plain_crop({0, 0, 50, 40})).most, 0);
+  EXPECT_EQ(compare(file, plain_crop({13, 9, 17, 21})).most, 0);
+}
+
+TEST(CropDecoder, LeavesToLibjpegWhatIsNotBaseline) {
+  CropDecoder crop(kMaxPixels);
+  Pixels out({16, 16});
+  const auto decodes = [&](const JpegKind& kind, Filter filter = Filter::bilinear) {
+    CropSpec spec{{0, 0, 40, 40}, {16, 16}, {0, 0, 16, 16}};
+    spec.filter = filter;
+    return crop.decode(make_jpeg({40, 40}, kind), spec, out.view());
+  };
+  EXPECT_TRUE(decodes({}));
+  EXPECT_FALSE(decodes({}, Filter::bicubic));
+  JpegKind kind;
+  kind.progressive = true;
+  EXPECT_FALSE(decodes(kind));
+  kind = {};
+  kind.arithmetic = true;
+  EXPECT_FALSE(decodes(kind));
+  kind = {};
+  kind.interleaved = false;
+  EXPECT_FALSE(decodes(kind));
+  for (const JpegColours colours : {JpegColours::rgb, JpegColours::cmyk, JpegColours::ycck}) {
+    kind = {};
+    kind.colours = colours;
+    EXPECT_FALSE(decodes(kind));
+  }
+}
+
+TEST(CropDecoder, LeavesToLibjpegWhatIsTooLarge) {
+  const std::vector<uint8_t> file = make_jpeg({64, 48}, {});
+  Pixels out({16, 16});
+  const CropSpec spec{{0, 0, 64, 48}, {16, 16}, {0, 0, 16, 16}};
+  EXPECT_TRUE(CropDecoder(64 * 48).decode(file, spec, out.view()));
+  EXPECT_FALSE(CropDecoder(64 * 48 - 1).decode(file, spec, out.view()));
+  CropSpec outside = spec;
+  outside.crop.width = 65;
+  EXPECT_FALSE(CropDecoder(kMaxPixels).decode(file, outside, out.view()));
+}
+
+TEST(CropDecoder, BoundsItsScratch) {
+  CropDecoder crop(int64_t{1} << 30);
+  const std::vector<uint8_t> file = make_jpeg({3000, 2400}, {});
+  const std::vector<uint8_t> tall = make_jpeg({200, 9000}, {});
+  Pixels large({3000, 2400}), small({224, 224});
+  EXPECT_FALSE(crop.decode(file, plain_crop({0, 0, 3000, 2400}), large.view()));
+  EXPECT_LT(crop.scratch_bytes(), int64_t{4} << 20);
+  const CropSpec spec{{500, 300, 2400, 2000}, {224, 224}, {0, 0, 224, 224}};
+  EXPECT_TRUE(crop.decode(file, spec, small.view()));
+  EXPECT_GT(crop.scratch_bytes(), int64_t{10} << 20);
+  EXPECT_TRUE(crop.decode(tall, {{0, 0, 200, 9000}, {224, 224}, {0, 0, 224, 224}}, small.view()));
+  Pixels wide({2000, 900});
+  EXPECT_TRUE(crop.decode(file, plain_crop({100, 100, 2000, 900}), wide.view()));
+  EXPECT_LE(crop.scratch_bytes(), kMaxCropScratch);
+}
+
+TEST(CropDecoder, GivesTheSameBytesOnEveryTarget) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 60; ++trial) {
+    JpegKind kind;
+    kind.sampling_x = 1 + trial % 2;
+    kind.sampling_y = 1 + trial / 2 % 2;
+    const Size size{30 + static_cast<int>(random() % 200), 30 + static_cast<int>(random() % 200)};
+    const std::vector<uint8_t> file = make_jpeg(size, kind, static_cast<uint32_t>(trial));
+    const CropSpec spec = random_spec(size, random);
+    std::vector<uint8_t> first;
+    for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      hwy::SetSupportedTargetsForTest(target);
+      CropDecoder crop(kMaxPixels);
+      Pixels out({spec.window.width, spec.window.height});
+      ASSERT_TRUE(crop.decode(file, spec, out.view()));
+      if (first.empty()) first = out.packed();
+      ASSERT_EQ(out.packed(), first) << hwy::TargetName(target) << " trial " << trial;
+    }
+    hwy::SetSupportedTargetsForTest(0);
+  }
+}
+
+TEST(FastPolicy, TakesCropDecoderWhereItCanAndTheExactPathElsewhere) {
+  const CropSpec spec{{3, 5, 50, 60}, {32, 32}, {0, 0, 32, 32}};
+  ImageDecoder fast({.pixels = PixelPolicy::fast});
+  ImageDecoder exact;
+  CropDecoder crop(kMaxPixels);
+  Pixels a({32, 32}), b({32, 32}), c({32, 32});
+  JpegKind kind;
+  const auto decode = [&] {
+    const std::vector<uint8_t> file = make_jpeg({70, 80}, kind);
+    EXPECT_TRUE(fast.decode(file, spec, a.view()).ok());
+    EXPECT_TRUE(exact.decode(file, spec, b.view()).ok());
+    return crop.decode(file, spec, c.view());
+  };
+  ASSERT_TRUE(decode());
+  EXPECT_EQ(a.packed(), c.packed());
+  EXPECT_NE(a.packed(), b.packed());
+  kind.progressive = true;
+  ASSERT_FALSE(decode());
+  EXPECT_EQ(a.packed(), b.packed());
+}
+
+TEST(FastPolicy, LeavesTurnedImagesToTheExactPath) {
+  JpegKind kind;
+  kind.exif_orientation = 6;
+  const std::vector<uint8_t> file = make_jpeg({70, 80}, kind);
+  const CropSpec spec{{3, 5, 60, 50}, {32, 32}, {0, 0, 32, 32}};
+  ImageDecoder fast({.pixels = PixelPolicy::fast, .exif = ExifPolicy::apply});
+  ImageDecoder exact({.exif = ExifPolicy::apply});
+  Pixels a({32, 32}), b({32, 32});
+  ASSERT_TRUE(fast.decode(file, spec, a.view()).ok());
+  ASSERT_TRUE(exact.decode(file, spec, b.view()).ok());
+  EXPECT_EQ(a.packed(), b.packed());
+}
+
+}  // namespace
+}  // namespace stoker

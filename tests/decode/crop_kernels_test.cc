@@ -1,0 +1,147 @@
+// The SIMD kernels of CropDecoder: every instruction set gives the bytes of the plain twins, for
+// any input; and the inverse DCT gives libjpeg's samples.
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <random>
+
+#include "decode/aligned_buffer.h"
+#include "decode/idct_kernels.h"
+#include "decode/planar_resize.h"
+#include "tests/decode/jpeg_maker.h"
+#include "tests/decode/jpeg_recoder.h"
+
+namespace stoker {
+namespace {
+
+class CropKernels : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+};
+
+TEST_P(CropKernels, InverseDctIsThePlainTwins) {
+  constexpr int kGroups = 5;
+  constexpr size_t kCount = size_t{kGroups} * kBlockGroup * kBlockSize;
+  AlignedBuffer<int16_t> coefficients, quant;
+  coefficients.grow(kCount);
+  quant.grow(kBlockSize);
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 300; ++trial) {
+    // From pictures to what only a hostile file holds.
+    const int range = 1 << (trial % 17);
+    const auto draw = [&] { return static_cast<int>(random() % (2 * range)) - range; };
+    for (size_t i = 0; i < kCount; ++i) {
+      coefficients.data()[i] = random() % 3 == 0 ? static_cast<int16_t>(draw()) : int16_t{0};
+    }
+    for (int i = 0; i < kBlockSize; ++i) {
+      quant.data()[i] = static_cast<int16_t>(random() % (trial % 2 != 0 ? 65536 : 64));
+    }
+    std::vector<uint8_t> fast(size_t{kGroups} * kBlockGroup * 8 * kStripRows, 0xA5), plain = fast;
+    inverse_dct(coefficients.data(), kGroups, quant.data(), fast.data());
+    inverse_dct_reference(coefficients.data(), kGroups, quant.data(), plain.data());
+    ASSERT_EQ(fast, plain) << trial;
+  }
+}
+
+TEST_P(CropKernels, InverseDctIsLibjpegs) {
+  JpegKind kind;
+  for (const int quality : {10, 50, 90, 100}) {
+    kind.quality = quality;
+    const std::vector<uint8_t> file = make_jpeg({61, 35}, kind, static_cast<uint32_t>(quality));
+    const Coefficients blocks = read_coefficients(file);
+    const Samples samples = read_samples(file);
+    BaselineJpeg jpeg;
+    ASSERT_TRUE(parse_baseline(file, jpeg));
+    for (size_t c = 0; c < 3; ++c) {
+      for (size_t row = 0; row < blocks[c].size(); ++row) {
+        const size_t count = blocks[c][row].size();
+        const size_t groups = (count + kBlockGroup - 1) / kBlockGroup;
+        AlignedBuffer<int16_t> in;
+        in.grow(groups * kBlockGroup * kBlockSize);
+        for (size_t b = 0; b < count; ++b) {
+          for (size_t i = 0; i < kBlockSize; ++i) {
+            in.data()[coefficient_offset(b) + i / 8 * 8 * kBlockGroup + i % 8] =
+                blocks[c][row][b][i];
+          }
+        }
+        std::vector<uint8_t> out(groups * kBlockGroup * 8 * kStripRows);
+        inverse_dct(in.data(), static_cast<int>(groups), jpeg.quant[jpeg.components[c].quant],
+                    out.data());
+        for (size_t x = 0; x < 8 * count; ++x) {
+          for (size_t y = 0; y < 8; ++y) {
+            ASSERT_EQ(out[x * kStripRows + y], samples[c][8 * row + y][x])
+                << "quality " << quality << " component " << c << " at " << x << "," << y;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CropKernels, ResizeOfStripsIsThePlainTwins) {
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 120; ++trial) {
+    PlanarAxisKey key;
+    key.crop_begin = static_cast<int>(random() % 50);
+    key.crop_size = 1 + static_cast<int>(random() % 500);
+    key.resized = 1 + static_cast<int>(random() % 300);
+    key.window_count = 1 + static_cast<int>(random() % key.resized);
+    key.window_begin = static_cast<int>(random() % (key.resized - key.window_count + 1));
+    key.mirrored = random() % 2 != 0;
+    key.factor = 1 << random() % 3;
+    key.upsampling = key.factor == 2 ? Upsampling::triangle : Upsampling::replicate;
+    key.plane_size = (key.crop_begin + key.crop_size + key.factor - 1) / key.factor + 2;
+    PlanarAxis axis;
+    if (!build_planar_axis(key, axis)) continue;
+    const int first = axis.source_begin / 8 * 8;
+    const size_t columns = static_cast<size_t>(axis.source_end - first + axis.max_taps);
+    std::vector<uint8_t> strip(columns * kStripRows);
+    for (uint8_t& sample : strip) {
+      sample = trial % 4 == 0 ? uint8_t{255} : static_cast<uint8_t>(random());
+    }
+    const int stride = padded_row(axis.padded_count);
+    std::vector<int16_t> fast(static_cast<size_t>(stride) * kStripRows, 77), plain = fast;
+    resize_strip(strip.data(), first, axis, fast.data(), stride);
+    resize_strip_reference(strip.data(), first, axis, plain.data(), stride);
+    ASSERT_EQ(fast, plain) << trial;
+  }
+}
+
+TEST_P(CropKernels, FinishedRowsAreThePlainTwins) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 200; ++trial) {
+    const int width = 1 + static_cast<int>(random() % 100);
+    const int stride = padded_row(width) + 32;
+    std::vector<int16_t> rows(static_cast<size_t>(stride) * 12);
+    for (int16_t& value : rows) {
+      value = static_cast<int16_t>(trial % 3 == 0 ? random() % 2 * 32640 : random() % 32641);
+    }
+    RowSum sums[3];
+    int32_t weights[3][4];
+    for (int p = 0; p < 3; ++p) {
+      sums[p] = {rows.data() + p * 4 * stride, stride, weights[p], 1 + trial % 4};
+      int left = 32768;
+      for (int t = 0; t < sums[p].taps; ++t) {
+        const int weight =
+            t + 1 == sums[p].taps ? std::min(left, 32767) : static_cast<int>(random() % (left + 1));
+        weights[p][t] = std::min(weight, 32767) * 0x10001;
+        left -= std::min(weight, left);
+      }
+    }
+    for (const int planes : {1, 3}) {
+      std::vector<uint8_t> fast(3 * static_cast<size_t>(width) + 5, 0xA5), plain = fast;
+      finish_row(sums, planes, width, fast.data());
+      finish_row_reference(sums, planes, width, plain.data());
+      ASSERT_EQ(fast, plain) << trial;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllTargets, CropKernels,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& target) { return hwy::TargetName(target.param); });
+
+}  // namespace
+}  // namespace stoker

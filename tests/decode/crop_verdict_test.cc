@@ -1,0 +1,160 @@
+// Damaged and hostile files: CropDecoder accepts nothing that libjpeg-turbo, asked for the same
+// crop, calls bad; and it never touches memory that is not its own (run this under ASan, too).
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <random>
+
+#include "decode/crop_decoder.h"
+#include "decode/image_decoder.h"
+#include "tests/decode/jpeg_maker.h"
+#include "tests/decode/jpeg_recoder.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kMaxPixels = 1 << 24;
+
+class CropVerdict : public testing::Test {
+ protected:
+  // Both decoders on the same bytes, copied to memory of exactly their size.
+  void expect_agreement(const std::vector<uint8_t>& file, const CropSpec& spec) {
+    const std::vector<uint8_t> bytes(file);
+    const bool accepted = crop_.decode(bytes, spec, fast_.view());
+    accepted_ += accepted;
+    if (!accepted) return;
+    const DecodeStatus status = decoder_.decode(bytes, spec, exact_.view());
+    EXPECT_TRUE(status.ok()) << to_string(status.code) << ": " << status.message;
+  }
+
+  static CropSpec random_spec(Size image, std::mt19937& random) {
+    const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+    CropSpec spec{{}, {24, 24}, {0, 0, 24, 24}};
+    spec.crop.width = 1 + below(image.width);
+    spec.crop.height = 1 + below(image.height);
+    spec.crop.x = below(image.width - spec.crop.width + 1);
+    spec.crop.y = below(image.height - spec.crop.height + 1);
+    return spec;
+  }
+
+  CropDecoder crop_{kMaxPixels};
+  ImageDecoder decoder_;
+  Pixels fast_{{24, 24}}, exact_{{24, 24}};
+  int accepted_ = 0;
+};
+
+std::vector<uint8_t> sample(uint32_t seed) {
+  JpegKind kind;
+  kind.sampling_x = 1 + seed % 2;
+  kind.sampling_y = 1 + seed / 2 % 2;
+  kind.quality = seed % 3 == 0 ? 95 : 70;
+  if (seed % 7 == 0) kind.colours = JpegColours::gray;
+  const Recoding recoding{seed % 5 == 0 ? 3 : 0, seed % 2 == 0};
+  return recode_jpeg(make_jpeg({72, 88}, kind, seed), recoding);
+}
+
+TEST_F(CropVerdict, AgreesAboutFlippedBits) {
+  std::mt19937 random(1);
+  int trials = 0;
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
+    const std::vector<uint8_t> file = sample(seed);
+    for (int trial = 0; trial < 60; ++trial, ++trials) {
+      std::vector<uint8_t> bad = file;
+      for (int flips = 1 + trial % 3; flips > 0; --flips) {
+        // Most of them in the entropy-coded data, at the end of the file.
+        const size_t at =
+            trial % 4 == 0 ? random() % bad.size() : bad.size() - 1 - random() % (bad.size() / 2);
+        bad[at] ^= static_cast<uint8_t>(1u << random() % 8);
+      }
+      SCOPED_TRACE("seed " + std::to_string(seed) + " trial " + std::to_string(trial));
+      expect_agreement(bad, random_spec({72, 88}, random));
+    }
+  }
+  EXPECT_GT(accepted_, trials / 4);  // damage below the crop is not seen
+  EXPECT_LT(accepted_, trials);
+}
+
+TEST_F(CropVerdict, AgreesAboutTruncation) {
+  std::mt19937 random(2);
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
+    const std::vector<uint8_t> file = sample(seed);
+    for (size_t length = 0; length < file.size(); length += 1 + random() % 40) {
+      std::vector<uint8_t> cut(file.begin(), file.begin() + static_cast<ptrdiff_t>(length));
+      expect_agreement(cut, random_spec({72, 88}, random));
+      EXPECT_EQ(accepted_, 0) << length;
+      cut.insert(cut.end(), {0xFF, 0xD9});  // an end marker too early
+      expect_agreement(cut, random_spec({72, 88}, random));
+      accepted_ = 0;
+    }
+  }
+}
+
+TEST_F(CropVerdict, AgreesAboutMissingRestartMarkers) {
+  std::mt19937 random(3);
+  for (uint32_t seed = 1; seed <= 10; ++seed) {
+    const std::vector<uint8_t> file = recode_jpeg(make_jpeg({72, 88}, {}, seed), {4, false});
+    for (size_t at = 2; at + 1 < file.size(); ++at) {
+      if (file[at] != 0xFF || file[at + 1] < 0xD0 || file[at + 1] > 0xD7) continue;
+      std::vector<uint8_t> bad = file;
+      switch (random() % 3) {
+        case 0:  // another number
+          bad[at + 1] = static_cast<uint8_t>(0xD0 + random() % 8);
+          break;
+        case 1:  // gone
+          bad.erase(bad.begin() + static_cast<ptrdiff_t>(at),
+                    bad.begin() + static_cast<ptrdiff_t>(at) + 2);
+          break;
+        default:  // something in front of it
+          bad.insert(bad.begin() + static_cast<ptrdiff_t>(at), 3, 0x11);
+      }
+      expect_agreement(bad, random_spec({72, 88}, random));
+    }
+  }
+}
+
+// Damage in the row of MCUs below the crop counts where libjpeg's upsampling reads it.
+TEST_F(CropVerdict, AgreesAboutTheRowBelowTheCrop) {
+  JpegKind kind;
+  kind.sampling_x = kind.sampling_y = 2;
+  kind.restart_rows = 1;
+  const std::vector<uint8_t> file = make_jpeg({64, 96}, kind);
+  std::vector<size_t> rows;  // where the rows of MCUs begin, behind their markers
+  for (size_t at = 2; at + 1 < file.size(); ++at) {
+    if (file[at] == 0xFF && file[at + 1] >= 0xD0 && file[at + 1] <= 0xD7) rows.push_back(at + 2);
+  }
+  ASSERT_EQ(rows.size(), 5u);
+  int differing = 0;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    std::vector<uint8_t> bad = file;
+    bad.erase(bad.begin() + static_cast<ptrdiff_t>(rows[row]),
+              bad.begin() + static_cast<ptrdiff_t>(rows[row]) + 20);
+    for (int bottom = 1; bottom <= 96; ++bottom) {
+      const CropSpec spec{{0, 0, 64, bottom}, {24, 24}, {0, 0, 24, 24}};
+      const bool accepted = crop_.decode(bad, spec, fast_.view());
+      const bool exact = decoder_.decode(bad, spec, exact_.view()).ok();
+      EXPECT_TRUE(!accepted || exact) << "row " << row << " bottom " << bottom;
+      differing += accepted != exact;
+    }
+  }
+  EXPECT_EQ(differing, 0);
+}
+
+TEST_F(CropVerdict, SurvivesRandomTables) {
+  std::mt19937 random(4);
+  for (int trial = 0; trial < 1500; ++trial) {
+    std::vector<uint8_t> file = sample(1 + static_cast<uint32_t>(trial % 12));
+    // Anything in the headers, or random data behind them.
+    const size_t header = file.size() < 700 ? file.size() : 700;
+    if (trial % 2 == 0) {
+      file[random() % header] = static_cast<uint8_t>(random());
+    } else {
+      for (size_t i = file.size() - 300; i < file.size() - 2; ++i) {
+        file[i] = static_cast<uint8_t>(random() % 255);
+      }
+    }
+    expect_agreement(file, random_spec({72, 88}, random));
+  }
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,256 @@
+// The entropy decoder against jpeg_read_coefficients, on every instruction set: all samplings,
+// qualities, restart intervals and kinds of tables, and the corners that real files rarely have.
+#include "decode/entropy_decoder.h"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "decode/aligned_buffer.h"
+#include "decode/scan_reader.h"
+#include "tests/decode/jpeg_maker.h"
+#include "tests/decode/jpeg_recoder.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kSamplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}};
+
+// One row of MCUs of every component: where its block rows lie.
+class RowBuffer {
+ public:
+  RowBuffer(const BaselineJpeg& jpeg, int mcus) : jpeg_(jpeg) {
+    for (int c = 0; c < jpeg.component_count; ++c) {
+      const JpegComponent& component = jpeg.components[c];
+      groups_[c] = (mcus * component.across + kBlockGroup - 1) / kBlockGroup;
+      begins_[c] = size_;
+      size_ += static_cast<size_t>(groups_[c]) * component.down * kBlockGroup * kBlockSize;
+    }
+    data_.grow(size_);
+  }
+  void attach(ScanReader& reader) {
+    std::fill_n(data_.data(), size_, int16_t{0});
+    for (int c = 0; c < jpeg_.component_count; ++c) {
+      for (int r = 0; r < jpeg_.components[c].down; ++r) reader.set_coefficients(c, r, row(c, r));
+    }
+  }
+  int16_t* row(int c, int r) {
+    return data_.data() + begins_[c] +
+           static_cast<size_t>(groups_[c]) * r * kBlockGroup * kBlockSize;
+  }
+
+ private:
+  const BaselineJpeg& jpeg_;
+  int groups_[3];
+  size_t begins_[3];
+  size_t size_ = 0;
+  AlignedBuffer<int16_t> data_;
+};
+
+// Compares the MCUs [left, left + width) of a row.
+void expect_row(const BaselineJpeg& jpeg, RowBuffer& buffer, const Coefficients& expected, int row,
+                int left, int width) {
+  for (int c = 0; c < jpeg.component_count; ++c) {
+    const JpegComponent& component = jpeg.components[c];
+    for (int r = 0; r < component.down; ++r) {
+      const size_t y = static_cast<size_t>(row * component.down + r);
+      if (y >= expected[c].size()) continue;  // padding, which libjpeg does not keep
+      for (int b = 0; b < width * component.across; ++b) {
+        const size_t x = static_cast<size_t>(left * component.across + b);
+        if (x >= expected[c][y].size()) continue;
+        const int16_t* block = buffer.row(c, r) + coefficient_offset(static_cast<size_t>(b));
+        for (int i = 0; i < kBlockSize; ++i) {
+          ASSERT_EQ(block[i / 8 * 8 * kBlockGroup + i % 8], expected[c][y][x][i])
+              << "component " << c << " block " << x << "," << y << " coefficient " << i;
+        }
+      }
+    }
+  }
+}
+
+// Decodes the file, storing a window of MCUs and skipping the others.
+void expect_same_coefficients(const std::vector<uint8_t>& file, uint32_t seed) {
+  const Coefficients expected = read_coefficients(file);
+  BaselineJpeg jpeg;
+  ASSERT_TRUE(parse_baseline(file, jpeg));
+  std::mt19937 random(seed);
+  const int left = static_cast<int>(random() % jpeg.mcus_across);
+  const int width = 1 + static_cast<int>(random() % (jpeg.mcus_across - left));
+  const int top = static_cast<int>(random() % jpeg.mcus_down);
+  HuffmanCache tables;
+  ScanReader reader;
+  ASSERT_TRUE(reader.begin(file, jpeg, tables));
+  RowBuffer buffer(jpeg, width);
+  for (int row = 0; row < jpeg.mcus_down; ++row) {
+    if (row < top) {
+      ASSERT_TRUE(reader.skip(jpeg.mcus_across)) << row;
+      continue;
+    }
+    buffer.attach(reader);
+    ASSERT_TRUE(reader.skip(left) && reader.store(0, width) &&
+                reader.skip(jpeg.mcus_across - left - width))
+        << row;
+    expect_row(jpeg, buffer, expected, row, left, width);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+class EntropyDecoder : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+};
+
+TEST_P(EntropyDecoder, GivesLibjpegsCoefficients) {
+  uint32_t seed = 0;
+  for (const auto& sampling : kSamplings) {
+    for (const int quality : {15, 75, 95, 100}) {
+      JpegKind kind;
+      kind.sampling_x = sampling[0];
+      kind.sampling_y = sampling[1];
+      kind.quality = quality;
+      const Size size{40 + static_cast<int>(seed * 37 % 150),
+                      24 + static_cast<int>(seed * 53 % 90)};
+      const std::vector<uint8_t> file = make_jpeg(size, kind, ++seed);
+      for (const int interval : {0, 1, 3, 100}) {
+        SCOPED_TRACE(describe(kind) + " restart " + std::to_string(interval));
+        expect_same_coefficients(recode_jpeg(file, {interval, seed % 2 == 0}), seed);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfGreyFiles) {
+  JpegKind kind;
+  kind.colours = JpegColours::gray;
+  for (uint32_t seed = 1; seed <= 12; ++seed) {
+    kind.quality = 20 + 7 * static_cast<int>(seed);
+    const std::vector<uint8_t> file = make_jpeg({30 + 9 * static_cast<int>(seed), 41}, kind, seed);
+    expect_same_coefficients(file, seed);
+    expect_same_coefficients(recode_jpeg(file, {5, true}), seed);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Noise at quality 100: the last coefficient of many blocks is not zero, so that blocks end without
+// an end-of-block code, and values are long.
+TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfNoise) {
+  JpegKind kind;
+  kind.quality = 100;
+  std::vector<uint8_t> file = make_jpeg({120, 80}, kind, 3);
+  Coefficients coefficients = read_coefficients(file);
+  int full = 0;
+  for (const auto& row : coefficients[0]) {
+    for (const auto& block : row) full += block[63] != 0;
+  }
+  ASSERT_GT(full, 20);
+  expect_same_coefficients(file, 5);
+  expect_same_coefficients(recode_jpeg(file, {7, true}), 6);
+}
+
+TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfRealFiles) {
+  const char* data = std::getenv("STOKER_DATA");
+  if (data == nullptr) GTEST_SKIP() << "STOKER_DATA is not set";
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) {
+    if (!entry.is_regular_file() || files == 60) continue;
+    const std::vector<uint8_t> file = read_file(entry.path());
+    BaselineJpeg jpeg;
+    if (!parse_baseline(file, jpeg)) continue;
+    SCOPED_TRACE(entry.path());
+    expect_same_coefficients(file, static_cast<uint32_t>(++files));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(EntropyDecoder, TakesStuffingOutUpToTheMarker) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<uint8_t> plain(random() % 700), stuffed;
+    for (uint8_t& byte : plain) {
+      byte = random() % (1 + trial % 9) == 0 ? 0xFF : static_cast<uint8_t>(random());
+      stuffed.push_back(byte);
+      if (byte == 0xFF) stuffed.push_back(0);
+    }
+    const size_t data_size = stuffed.size();
+    const bool has_marker = trial % 2 == 0;
+    if (has_marker) {
+      stuffed.insert(stuffed.end(), {0xFF, 0xD9});
+      stuffed.resize(stuffed.size() + random() % 100, 0x55);
+    }
+    std::vector<uint8_t> out(stuffed.size() + kEntropyPadding);
+    uint8_t* to = out.data();
+    const uint8_t* begin = stuffed.data();
+    const uint8_t* end = copy_unstuffed(begin, begin + stuffed.size(), to);
+    EXPECT_EQ(end - begin, static_cast<ptrdiff_t>(data_size));
+    out.resize(static_cast<size_t>(to - out.data()));
+    ASSERT_EQ(out, plain) << trial;
+  }
+}
+
+// libjpeg lets it pass, and keeps the value as the last coefficient; it has to decide.
+TEST_P(EntropyDecoder, RefusesRunsPastTheEndOfABlock) {
+  JpegKind kind;
+  kind.colours = JpegColours::gray;
+  std::vector<uint8_t> file = make_jpeg({64, 64}, kind);
+  BaselineJpeg jpeg;
+  ASSERT_TRUE(parse_baseline(file, jpeg));
+  const HuffmanSpec& spec = jpeg.ac[jpeg.components[0].ac];
+  constexpr uint8_t kFifteenZeros = 0xF1;  // four of them end at position 64
+  std::fill_n(file.begin() + (spec.values - file.data()), spec.value_count, kFifteenZeros);
+  for (const bool skip : {false, true}) {
+    HuffmanCache tables;
+    ScanReader reader;
+    ASSERT_TRUE(reader.begin(file, jpeg, tables));
+    RowBuffer buffer(jpeg, jpeg.mcus_across);
+    buffer.attach(reader);
+    EXPECT_FALSE(skip ? reader.skip(1) : reader.store(0, 1));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllTargets, EntropyDecoder,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& target) { return hwy::TargetName(target.param); });
+
+TEST(HuffmanTables, AreBuiltOncePerDefinition) {
+  const std::vector<uint8_t> first = make_jpeg({32, 32}, {}, 1);
+  const std::vector<uint8_t> second = make_jpeg({48, 40}, {}, 2);
+  const std::vector<uint8_t> own = recode_jpeg(second, {0, true});
+  HuffmanCache tables;
+  ScanReader reader;
+  BaselineJpeg jpeg;
+  const auto begin = [&](const std::vector<uint8_t>& file) {
+    ASSERT_TRUE(parse_baseline(file, jpeg) && reader.begin(file, jpeg, tables));
+  };
+  begin(first);
+  EXPECT_EQ(tables.builds(), 4);
+  begin(second);
+  EXPECT_EQ(tables.builds(), 4);
+  begin(own);
+  EXPECT_GT(tables.builds(), 4);
+  const int64_t builds = tables.builds();
+  begin(first);
+  begin(own);
+  EXPECT_EQ(tables.builds(), builds);
+}
+
+TEST(HuffmanTables, RefuseWhatIsNoCode) {
+  uint8_t counts[16] = {0, 3};  // 00 01 10
+  const uint8_t values[] = {1, 2, 3, 4};
+  AcTable ac;
+  EXPECT_TRUE(build_ac_table({counts, values, 3}, ac));
+  counts[1] = 4;  // 11 is all ones
+  EXPECT_FALSE(build_ac_table({counts, values, 4}, ac));
+  counts[1] = 1;
+  const uint8_t too_long[] = {16};
+  DcTable dc;
+  EXPECT_FALSE(build_dc_table({counts, too_long, 1}, dc));
+}
+
+}  // namespace
+}  // namespace stoker
