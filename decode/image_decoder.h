@@ -1,11 +1,11 @@
 // decode: bytes of an image file -> finished RGB pixels in the caller's memory. This is the
 // folder's door.
 //
-// ImageDecoder looks at the signature and hands JPEG to JpegDecoder (libjpeg-turbo, region of
-// interest) and everything else to OpenCV's imgcodecs (codec_decoder.h), then resizes as Pillow
-// does (pillow_resize.h). Owner: one per worker thread, reused for every image; grows its scratch
-// and keeps it. Threads: one at a time. Errors: a status per image, never an exception for the
-// content of a file.
+// ImageDecoder looks at the signature and hands JPEG to CropDecoder (policy `fast`) or JpegDecoder
+// (libjpeg-turbo, region of interest) and everything else to OpenCV's imgcodecs (codec_decoder.h);
+// what CropDecoder did not finish is resized as Pillow does (pillow_resize.h). Owner: one per
+// worker thread, reused for every image; grows its scratch and keeps it. Threads: one at a time.
+// Errors: a status per image, never an exception for the content of a file.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct ImageInfo {
   int orientation = 1;  // EXIF orientation 1..8; 1 if absent or not read
 };
 
-// exact: the bytes that Pillow gives for the same crop. fast: may differ by <= 0.3 grey levels on
-// average; the same as exact until the crop-aware decoder exists.
+// exact: the bytes that Pillow gives for the same crop. fast: baseline JPEGs through the crop-aware
+// decoder (crop_decoder.h), which may differ by <= 0.3 grey levels on average; all else as exact.
 enum class PixelPolicy : uint8_t { exact, fast };
 // ignore: as Pillow's open() and torchvision's ImageFolder. apply: as PIL.ImageOps.exif_transpose.
 enum class ExifPolicy : uint8_t { ignore, apply };
