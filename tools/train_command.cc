@@ -106,6 +106,9 @@ void print_summary(const TrainResult& result, const TrainOptions& options) {
              result.total_steps, result.epochs_done, format_duration(result.train_seconds));
   fmt::print("{:<12} loss {:.4f}, accuracy {:.2f}%\n", "last epoch", result.loss,
              100 * result.accuracy);
+  if (result.eval_plain && options.recipe.eval_views > 1) {
+    fmt::print("{:<12} top-1 {:.2f}%, 1 view\n", "evaluated", 100 * result.eval_plain->top1);
+  }
   if (result.eval) {
     fmt::print("{:<12} top-1 {:.2f}%, top-5 {:.2f}% of {} images, {} view(s)\n", "evaluated",
                100 * result.eval->top1, 100 * result.eval->top5, result.eval->samples,

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "tools/augment_choice.h"
+#include "tools/build_info.h"
 
 namespace stoker {
 namespace {
@@ -28,7 +29,7 @@ void set(const std::optional<From>& from, To& to) {
 Recipe make_recipe(const TrainArguments& arguments) {
   Recipe recipe = default_recipe(arguments.model);
   if (arguments.size) recipe.set_input({*arguments.size, *arguments.size});
-  set(arguments.epochs, recipe.epochs);
+  if (arguments.epochs) recipe.set_epochs(*arguments.epochs);
   set(arguments.batch, recipe.batch);
   set(arguments.rows_per_shard, recipe.rows_per_shard);
   set(arguments.learning_rate, recipe.optimizer.learning_rate);
@@ -118,6 +119,10 @@ TrainOptions TrainArguments::options() const {
   options.on_bad_sample = data.on_bad_sample();
   options.max_bad = data.max_bad;
   options.receipt = !no_receipt;
+  options.version = kBuildVersion;
+  for (const BuildLibrary& library : kBuildLibraries) {
+    if (*library.version) options.libraries.emplace_back(library.name, library.version);
+  }
   return options;
 }
 
@@ -126,6 +131,7 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--model", arguments.model, "With its recipe, see below")
       ->check(CLI::IsMember(recipe_names()));
   add_run_options(app, arguments);
+  arguments.data.pixels = "fast";  // of training; evaluation is always exact
   add_decode_options(app, arguments.data);
   add_feed_options(app, arguments.data);
   add_recipe_options(app, arguments);

@@ -229,6 +229,7 @@ EvalOptions TrainSetup::eval_options(int views) const {
   result.workers = options.workers;
   result.io_threads = options.io_threads;
   result.decode = options.decode;
+  result.decode.pixels = PixelPolicy::exact;
   result.on_bad_sample = options.on_bad_sample;
   result.max_bad = options.max_bad;
   result.limit = options.limit_eval;

@@ -48,7 +48,8 @@ struct TrainOptions {
   int io_threads = 2;  // that read files
   int ring_depth = 4;  // LoaderOptions
   int slots = 2;       // LoaderOptions
-  DecodeOptions decode;
+  // Of training; evaluation takes the exact pixels of Pillow, so that accuracies compare.
+  DecodeOptions decode{.pixels = PixelPolicy::fast};
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;
   bool receipt = true;  // write receipt.json: digests of all pixels trained on
