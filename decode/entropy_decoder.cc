@@ -122,7 +122,7 @@ HWY_INLINE bool store_ac(Bits& in, const AcTable& ac, int16_t* out) {
     if (HWY_LIKELY(k >= kEndOfBlock && k < kNoSymbol && (k1 < kBlockEnd || k1 >= kEndOfBlock))) {
       return true;
     }
-    if (k < kNoSymbol) {
+    if ((entry & 0xff) != 0) {
       if (k1 != kBlockEnd) return k1 < kBlockEnd && is_end(k);
       if (k == k1) return true;
       // What follows the first symbol belongs to the next block.
