@@ -75,6 +75,7 @@ def main():
     text = table(args, results)
     print(text)
     if args.out:
+        os.makedirs(os.path.dirname(os.path.abspath(args.out)), exist_ok=True)
         with open(args.out + ".json", "w") as file:
             json.dump({"model": args.model, "data": os.path.basename(os.path.normpath(args.data)), "results": results},
                       file, indent=1)

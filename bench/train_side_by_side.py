@@ -100,6 +100,7 @@ def main():
     text = table(rows) + "\n\n" + slowdowns(rows)
     print(text)
     if args.out:
+        os.makedirs(os.path.dirname(os.path.abspath(args.out)), exist_ok=True)
         with open(args.out + ".json", "w") as file:
             json.dump({"commit": commit, "cores": os.cpu_count(), "machine": platform.processor() or platform.machine(),
                        "rows": rows}, file, indent=1)
