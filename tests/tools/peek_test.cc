@@ -79,8 +79,10 @@ TEST(ContactSheet, ClipsWhatReachesOverTheEdge) {
   ContactSheet sheet({4, 3}, {9, 9, 9});
   const std::vector<uint8_t> red(size_t{5} * 5 * 3, 200);
   sheet.draw_image({red.data(), 5, 5, 15}, 2, -3, 1);
+  sheet.draw_image({red.data(), 1, 1, 3}, -1, 2, 2);  // its right half is column 0
   sheet.draw_frame({-10, -10, 100, 100}, {1, 2, 3});
   sheet.draw_text("clipped", -2, 1, 100, 3, {4, 5, 6});
+  EXPECT_EQ(sheet.view().data[2 * 3 * 4], 200);
   EXPECT_EQ(sheet.view().data[3 * 3], 200);
   EXPECT_EQ(sheet.view().data[3 * 1], 9);
 }
