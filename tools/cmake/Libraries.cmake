@@ -2,8 +2,7 @@
 # Finding is done again, with what is required, by the folders that use them.
 
 # stoker_note_library(LABEL PACKAGE WANTED WHAT [find_package arguments]): appends to STOKER_LIBRARY_ROWS
-# (C++ initialisers) and
-# STOKER_SUMMARY. WHAT says what is missing without it.
+# (C++ initialisers) and STOKER_SUMMARY. WHAT says what is missing without it.
 function(stoker_note_library label package wanted what)
   set(version "")
   set(line "left out: ${what} (option OFF)")
