@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -226,4 +227,11 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace stoker
 
-int main(int argc, char** argv) { return stoker::run(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return stoker::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "crop_decode_bench: %s\n", error.what());
+    return 3;
+  }
+}
