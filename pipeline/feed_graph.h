@@ -12,8 +12,8 @@
 //   TBB's own pool is shared by the process and ends at the number of cores, so that two loaders
 //   would take each other's threads. A worker sits only while there are tickets: an idle TBB thread
 //   spins for 0.7 ms before it sleeps, which a trainer on the same cores would pay at every step.
-// - I/O threads put into the fill node directly: async_node's gateway enqueues, and enqueued tasks
-//   make TBB start a thread of its own beyond the bound ("mandatory concurrency").
+// - I/O threads put into the fill node directly: with a buffer pool of their own they need nothing
+//   that async_node's gateway would add.
 // - No limiter_node: the ring's step credits bound what is under way.
 // - Bodies never throw: what the environment throws (no memory) stops the rings with that error.
 //

@@ -62,7 +62,7 @@ void add_decode_options(CLI::App& app, DataOptions& options) {
   app.add_option("--exif", options.exif, "Orientation in EXIF data")
       ->check(CLI::IsMember(&kExifPolicies));
   app.add_option("--pixels", options.pixels,
-                 "exact: Pillow's bytes; fast: the crop-aware JPEG decoder, within 0.4 grey levels")
+                 "exact: Pillow's bytes; fast: the crop-aware JPEG decoder, 0.3 grey levels off")
       ->check(CLI::IsMember(&kPixelPolicies));
   app.add_option("--max-pixels", options.max_pixels, "An image with more is bad")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
