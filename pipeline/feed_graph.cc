@@ -156,7 +156,7 @@ struct FeedGraph::Impl {
     for (size_t d = 0; d < rings.size(); ++d) filling.emplace_back(depth);
     if (options.io_threads > 0) {
       const size_t tickets = (rows + rows_per_ticket - 1) / rows_per_ticket;
-      read_ahead = std::make_unique<ReadAhead>(filler, 2 * options.workers + options.io_threads,
+      read_ahead = std::make_unique<ReadAhead>(filler, options.workers, options.io_threads,
                                                rows_per_ticket, tickets * depth * rings.size());
     }
     arena.execute([this] { graph = std::make_unique<flow::graph>(); });

@@ -28,6 +28,11 @@ int count_workers(int workers) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+int count_slots(int slots, const Device& device) {
+  if (slots >= 0) return slots;
+  return device.host_accessible() ? 0 : 2;
+}
+
 Step end_of(double epochs, int64_t steps_per_epoch) {
   // A fraction below a millionth of a step is the rounding of `epochs`, not a wish.
   const double steps = std::ceil(epochs * static_cast<double>(steps_per_epoch) - 1e-6);
@@ -105,7 +110,8 @@ struct Loader::Impl {
     for (Device* device : devices) {
       rings.push_back(
           std::make_unique<PinnedRing>(*device, layout, options.ring_depth, options.first_step));
-      stagers.push_back(std::make_unique<Stager>(*device, *rings.back(), options.slots,
+      stagers.push_back(std::make_unique<Stager>(*device, *rings.back(),
+                                                 count_slots(options.slots, *device),
                                                  options.first_step, end_step));
       each_ring.push_back(rings.back().get());
     }
@@ -145,7 +151,10 @@ struct Loader::Impl {
       return {};
     }
     std::atomic<Step>& step = next_step[device];
-    if (inline_feed && step < end_step) inline_feed->fill(step, device);
+    if (inline_feed && step < end_step) {
+      stagers[device]->check_leases();  // or fill() might wait for the slab that the caller holds
+      inline_feed->fill(step, device);
+    }
     DeviceBatch batch = stagers[device]->next(compute);
     if (!batch) return batch;
     try {
@@ -218,7 +227,8 @@ MemoryPlan Loader::memory_plan() const {
   plan.scratch_bytes =
       threads * worker_scratch_bytes(filler.source(), filler.augment(), filler.decode()) +
       (impl_->graph ? impl_->graph->file_bytes() : devices * int64_t{kKeptFileBytes});
-  plan.frame_bytes = threads * worker_frame_bytes(filler.source(), filler.decode());
+  plan.frame_bytes =
+      threads * worker_frame_bytes(filler.source(), filler.augment(), filler.decode());
   return plan;
 }
 

@@ -5,7 +5,8 @@
 // ring never drains between epochs. Pixels are a pure function of (seed, epoch, sample id) for any
 // number of workers, devices, ranks, batch size and resume point. Owner: the user; source and
 // devices outlive it. Threads: one consumer per device; with workers the devices advance together,
-// so that none may get more than ring_depth + slots steps ahead of another. Errors: the constructor
+// so that none may get more than ring_depth + slots steps ahead of what another has given back.
+// Errors: the constructor
 // throws std::invalid_argument / std::runtime_error with path and numbers; next() throws
 // std::runtime_error when the budget of bad samples is spent (every later call throws the same).
 #pragma once
@@ -42,7 +43,10 @@ struct LoaderOptions {
   int workers = -1;    // CPU workers; -1: one per core; 0: inline in next(), without threads
   int io_threads = 2;  // threads that read files ahead of the workers; 0: the workers read
   int ring_depth = 4;  // slabs per device, >= 1
-  int slots = 2;       // staging slots per device, 0..3; > 0 takes a copy thread per device
+  // Staging slots per device, 0..3; > 0 takes a copy thread per device, 0 a host device's slab as
+  // it is, without a copy. -1: 0 for host devices, else 2. A consumer may hold max(slots, 1)
+  // batches.
+  int slots = -1;
   DecodeOptions decode{};
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process

@@ -1,18 +1,10 @@
 // The formula of a Loader's memory (MemoryPlan): what is not allocated at construction is bounded.
 #include "pipeline/memory_plan.h"
 
-#include <algorithm>
-
 namespace stoker {
 namespace {
 
-// Of a JPEG that is decoded row by row: libjpeg's rows of all components, ours, and the tables of
-// the resampling, per column of the widest image that the format allows. A test holds it.
-constexpr int64_t kBytesPerColumn = 256;
-constexpr int64_t kMaxJpegWidth = 65'535;
-// Formats and variants that need the whole frame: 3 bytes of pixels and as much to convert them,
-// or 2 bytes for each coefficient of a progressive JPEG without subsampling.
-constexpr int64_t kBytesPerFramePixel = 6;
+constexpr int64_t kBytesPerColumn = 256;  // of a raw image that is resized: rows and tables
 
 }  // namespace
 
@@ -24,13 +16,14 @@ int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
     const int64_t input = int64_t{3} * size.width * size.height;
     return input + output + kBytesPerColumn * (size.width + augment.output.width);
   }
-  const int64_t columns = std::min(kMaxJpegWidth, decode.max_pixels);
-  return 2 * output + kBytesPerColumn * (columns + augment.output.width);
+  return 2 * output + decode_scratch_bound(decode, augment.output).streamed;
 }
 
-int64_t worker_frame_bytes(const Source& source, const DecodeOptions& decode) {
+int64_t worker_frame_bytes(const Source& source, const AugmentSpec& augment,
+                           const DecodeOptions& decode) {
   if (source.encoding() != SampleEncoding::image_file) return 0;
-  return kBytesPerFramePixel * decode.max_pixels;
+  const ScratchBound bound = decode_scratch_bound(decode, augment.output);
+  return bound.whole_frame - bound.streamed;
 }
 
 }  // namespace stoker

@@ -13,6 +13,7 @@ namespace stoker {
 int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
                              const DecodeOptions& decode);
 // In addition, for the time of one image that needs its whole frame at once.
-int64_t worker_frame_bytes(const Source& source, const DecodeOptions& decode);
+int64_t worker_frame_bytes(const Source& source, const AugmentSpec& augment,
+                           const DecodeOptions& decode);
 
 }  // namespace stoker

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -29,6 +30,12 @@ Quarantine::Quarantine(const Source& source, const LoaderOptions& options)
       budget_(budget_of(options, source.size())),
       path_(options.quarantine_file) {
   if (path_.empty()) return;
+  // Opening a pipe that nobody reads would wait for ever.
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path_, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw std::runtime_error("cannot use the quarantine file " + path_ + ": not a regular file");
+  }
   file_.reset(std::fopen(path_.c_str(), "ae"));
   if (!file_) {
     throw std::runtime_error("cannot open the quarantine file " + path_ + ": " +

@@ -4,8 +4,8 @@
 // holds the row is handed out. So the list is in step order per device, names exactly the samples
 // that were delivered (nothing that was only read ahead), and a resumed run goes on without gap or
 // repetition. Each sample counts once per epoch. Owner: Loader. Threads: any.
-// Errors: the constructor and hand_out() throw std::runtime_error if the file cannot be written;
-// hand_out() throws when the budget is spent.
+// Errors: the constructor and hand_out() throw std::runtime_error if the file cannot be written, or
+// is a pipe, a device or a folder; hand_out() throws when the budget is spent.
 #pragma once
 
 #include <atomic>

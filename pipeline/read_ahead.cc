@@ -5,13 +5,19 @@
 
 namespace stoker {
 
-ReadAhead::ReadAhead(RowFiller& filler, int units, int rows_per_unit, size_t tickets)
-    : filler_(filler), kept_bytes_(kKeptFileBytes / rows_per_unit), units_(units), queue_(tickets) {
+// When a thread is woken every worker has a unit to work on, and the next one is read.
+ReadAhead::ReadAhead(RowFiller& filler, int workers, int io_threads, int rows_per_unit,
+                     size_t tickets)
+    : filler_(filler),
+      kept_bytes_(kKeptFileBytes / rows_per_unit),
+      worth_waking_(workers + 1),
+      units_(3 * workers + io_threads),
+      queue_(tickets) {
   for (Unit& unit : units_) {
     unit.buffers.resize(rows_per_unit);
     unit.samples.resize(rows_per_unit);
   }
-  for (int unit = units - 1; unit >= 0; --unit) free_units_.push_back(unit);
+  for (int unit = units() - 1; unit >= 0; --unit) free_units_.push_back(unit);
 }
 
 void ReadAhead::submit(const FillTicket& ticket) {
@@ -23,7 +29,7 @@ void ReadAhead::submit(const FillTicket& ticket) {
     }
     queue_[(queue_first_ + queued_++) % queue_.size()] = ticket;
   }
-  changed_.notify_one();
+  ticket_came_.notify_one();
 }
 
 bool ReadAhead::next(FillTicket& ticket) {
@@ -34,7 +40,7 @@ bool ReadAhead::next(FillTicket& ticket) {
   while (!can_go_on()) {
     const bool idle = queued_ == 0;
     const int64_t start = steady_now_ns();
-    changed_.wait(lock);
+    (idle ? ticket_came_ : units_came_).wait(lock);
     const int64_t waited = steady_now_ns() - start;
     idle ? filler_.read_stats().add_input_wait(waited)
          : filler_.read_stats().add_output_wait(waited);
@@ -48,6 +54,7 @@ bool ReadAhead::next(FillTicket& ticket) {
     ticket.unit = free_units_.back();
     free_units_.pop_back();
   }
+  if (queued_ > 0 && free_units_.size() >= worth_waking_) units_came_.notify_one();
   return true;
 }
 
@@ -66,11 +73,13 @@ std::span<const SampleBytes> ReadAhead::samples(const FillTicket& ticket) const 
 }
 
 void ReadAhead::give_back(int unit) {
+  bool enough = false;
   {
     std::lock_guard lock(mutex_);
     free_units_.push_back(unit);  // never grows: its capacity is the number of units
+    enough = free_units_.size() >= worth_waking_;
   }
-  changed_.notify_one();
+  if (enough) units_came_.notify_one();
 }
 
 void ReadAhead::abandon() {
@@ -78,7 +87,7 @@ void ReadAhead::abandon() {
     std::lock_guard lock(mutex_);
     abandoned_ = true;
   }
-  changed_.notify_all();
+  units_came_.notify_all();
 }
 
 void ReadAhead::close() {
@@ -86,7 +95,7 @@ void ReadAhead::close() {
     std::lock_guard lock(mutex_);
     closed_ = true;
   }
-  changed_.notify_all();
+  ticket_came_.notify_all();
 }
 
 }  // namespace stoker

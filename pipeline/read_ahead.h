@@ -1,6 +1,7 @@
 // Files read ahead of the workers, into a fixed pool of buffers: what keeps a slow disk from
 // blocking a core. Tickets come in step order, are read by as many threads as call next(), and
-// wait, read, for a worker. The pool is the bound: a thread that finds no free unit waits for one.
+// wait, read, for a worker. The pool is the bound: a thread that finds no free unit waits until
+// several are, because waking up for each costs more than reading a file that is in memory.
 // Owner: FeedGraph. Threads: submit from one, next from the I/O threads, samples/give_back from the
 // worker that holds the ticket.
 #pragma once
@@ -29,7 +30,7 @@ struct FillTicket {
 class ReadAhead {
  public:
   // At most `tickets` may be submitted and not yet returned by next().
-  ReadAhead(RowFiller& filler, int units, int rows_per_unit, size_t tickets);
+  ReadAhead(RowFiller& filler, int workers, int io_threads, int rows_per_unit, size_t tickets);
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
@@ -54,9 +55,11 @@ class ReadAhead {
   RowFiller& filler_;
   const size_t kept_bytes_;             // per buffer: a larger one is not kept for the next file
   std::atomic<bool> abandoned_{false};  // changed under mutex_
+  const size_t worth_waking_;           // for so many free units
   std::vector<Unit> units_;             // each is owned by whoever holds the ticket with its number
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable ticket_came_;
+  std::condition_variable units_came_;
   std::vector<FillTicket> queue_;  // guarded by mutex_: a ring of fixed size
   size_t queue_first_ = 0;         // guarded by mutex_
   size_t queued_ = 0;              // guarded by mutex_

@@ -23,6 +23,7 @@ class Event {
   virtual void synchronize() const = 0;  // blocks the calling thread until it has
   // Milliseconds from `start`'s mark to this one. REQUIRES: both made with timing, both reached.
   virtual double elapsed_ms(const Event& start) const = 0;
+  virtual void* native_handle() const { return nullptr; }  // cudaEvent_t of a CUDA device
 };
 
 // Work in order. Threads: one at a time. The destructor waits for the work queued.
@@ -36,6 +37,7 @@ class Stream {
   virtual void call(
       std::function<void()> function) = 0;  // runs on the host, in order; must not throw
   virtual void synchronize() = 0;           // blocks the calling thread; not for the steady state
+  virtual void* native_handle() const { return nullptr; }  // cudaStream_t of a CUDA device
 };
 
 // Bytes on a device or pinned on the host; freed with the handle. Aligned to 256 bytes or better.
@@ -55,6 +57,7 @@ class Device {
   virtual std::unique_ptr<Memory> allocate(size_t bytes, MemoryKind kind) = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event(bool timing = false) = 0;
+  virtual int cuda_ordinal() const { return -1; }  // of a CUDA device, as cudaSetDevice counts
 };
 
 // A host device: streams are threads, "device" memory is ordinary memory. `index` only names it.

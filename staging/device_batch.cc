@@ -18,38 +18,35 @@ DeviceBatch::~DeviceBatch() {
 }
 
 const BatchHeader& DeviceBatch::header() const {
-  const Stager::Impl& stager = *slot_->stager;
-  return *reinterpret_cast<const BatchHeader*>(
-      stager.host_part(*slot_, stager.layout.header_offset()));
+  return *reinterpret_cast<const BatchHeader*>(host_part(layout().header_offset()));
 }
 
-const BatchShape& DeviceBatch::shape() const { return slot_->stager->layout.shape(); }
+const BatchShape& DeviceBatch::shape() const { return layout().shape(); }
 
 const uint8_t* DeviceBatch::images() const {
-  return reinterpret_cast<const uint8_t*>(slot_->memory->data() +
-                                          slot_->stager->layout.images_offset());
+  return reinterpret_cast<const uint8_t*>(slot_->device_part + layout().images_offset());
 }
 
 const int32_t* DeviceBatch::labels() const {
-  return reinterpret_cast<const int32_t*>(slot_->memory->data() +
-                                          slot_->stager->layout.labels_offset());
+  return reinterpret_cast<const int32_t*>(slot_->device_part + layout().labels_offset());
 }
 
 const float* DeviceBatch::weights() const {
-  return reinterpret_cast<const float*>(slot_->memory->data() +
-                                        slot_->stager->layout.weights_offset());
+  return reinterpret_cast<const float*>(slot_->device_part + layout().weights_offset());
 }
 
 const SampleId* DeviceBatch::ids() const {
-  const Stager::Impl& stager = *slot_->stager;
-  return reinterpret_cast<const SampleId*>(stager.host_part(*slot_, stager.layout.ids_offset()));
+  return reinterpret_cast<const SampleId*>(host_part(layout().ids_offset()));
 }
 
-const std::byte* DeviceBatch::notes() const {
-  const Stager::Impl& stager = *slot_->stager;
-  return stager.host_part(*slot_, stager.layout.notes_offset());
-}
+const std::byte* DeviceBatch::notes() const { return host_part(layout().notes_offset()); }
 
 void DeviceBatch::synchronize() const { slot_->copied->synchronize(); }
+
+const BatchLayout& DeviceBatch::layout() const { return slot_->stager->layout; }
+
+const std::byte* DeviceBatch::host_part(size_t offset) const {
+  return slot_->host_part + (offset - layout().ids_offset());
+}
 
 }  // namespace stoker

@@ -39,7 +39,6 @@ Slab make_slab(std::byte* base, const BatchLayout& layout) {
 }
 
 struct RingEntry {
-  std::unique_ptr<Memory> memory;
   Slab slab;
   // Guarded by the ring's mutex.
   SlabState state = SlabState::free;
@@ -78,6 +77,7 @@ struct PinnedRing::Impl {
   }
 
   const BatchLayout layout;
+  std::unique_ptr<Memory> memory;  // of all slabs: to pin memory costs by the call and by the page
   std::vector<RingEntry> entries;  // fixed after construction; slabs synchronised by their life
   StageStats stats;
 
@@ -98,11 +98,13 @@ PinnedRing::PinnedRing(Device& device, const BatchLayout& layout, int capacity, 
   }
   impl_ = std::make_unique<Impl>(layout, first_step);
   impl_->entries.resize(static_cast<size_t>(capacity));
+  impl_->memory = device.allocate(impl_->entries.size() * layout.slab_bytes(), MemoryKind::pinned);
+  std::byte* base = impl_->memory->data();
   for (Step step = first_step; step < first_step + capacity; ++step) {
     RingEntry& entry = impl_->entry(step);
-    entry.memory = device.allocate(layout.slab_bytes(), MemoryKind::pinned);
-    entry.slab = make_slab(entry.memory->data(), layout);
+    entry.slab = make_slab(base, layout);
     entry.step = step;
+    base += layout.slab_bytes();
   }
 }
 

@@ -19,6 +19,7 @@ Stager::Impl::Impl(Device& device, PinnedRing& from, int slot_count, Step first_
       first(first_step),
       end(end_step),
       threaded(slot_count > 0),
+      zero_copy(!threaded && device.host_accessible()),
       slots(static_cast<size_t>(std::max(slot_count, 1))),
       taken(first_step),
       returned(first_step),
@@ -26,10 +27,13 @@ Stager::Impl::Impl(Device& device, PinnedRing& from, int slot_count, Step first_
       handed_out(first_step) {
   for (Slot& slot : slots) {
     slot.stager = this;
-    slot.memory = device.allocate(layout.device_bytes(), MemoryKind::device);
-    slot.host_part.resize(layout.slab_bytes() - layout.ids_offset());
     slot.copied = device.make_event();
     slot.consumed = device.make_event();
+    if (zero_copy) continue;
+    slot.memory = device.allocate(layout.device_bytes(), MemoryKind::device);
+    slot.host_copy.resize(layout.slab_bytes() - layout.ids_offset());
+    slot.device_part = slot.memory->data();
+    slot.host_part = slot.host_copy.data();
   }
   if (!threaded) return;
   copy_stream = device.make_stream();
@@ -60,11 +64,26 @@ Stager::Impl::~Impl() {
   for (Step step = returned.load(); step < taken; ++step) ring.release(step);
 }
 
+// Null: the feed was stopped.
+Slab* Stager::Impl::take(Step step) {
+  Slab* slab = ring.take(step);
+  if (slab != nullptr) taken = step + 1;
+  return slab;
+}
+
+// Takes step's slab and lets `slot` show it as it is. False: the feed was stopped.
+bool Stager::Impl::lend(Slot& slot, Step step) {
+  const Slab* slab = take(step);
+  if (slab == nullptr) return false;
+  slot.device_part = slab->base;
+  slot.host_part = slab->base + layout.ids_offset();
+  return true;
+}
+
 // Takes step's slab and queues its way into `slot` on `stream`. False: the feed was stopped.
 bool Stager::Impl::stage(Stream& stream, Slot& slot, Step step) {
-  Slab* slab = ring.take(step);
+  const Slab* slab = take(step);
   if (slab == nullptr) return false;
-  taken = step + 1;
   try {
     enqueue(stream, slot, step, *slab);
   } catch (...) {
@@ -76,11 +95,16 @@ bool Stager::Impl::stage(Stream& stream, Slot& slot, Step step) {
 }
 
 void Stager::Impl::enqueue(Stream& stream, Slot& slot, Step step, const Slab& slab) {
-  std::memcpy(slot.host_part.data(), slab.base + layout.ids_offset(), slot.host_part.size());
+  std::memcpy(slot.host_copy.data(), slab.base + layout.ids_offset(), slot.host_copy.size());
   stream.wait(*slot.consumed);
   stream.copy(slot.memory->data(), slab.base, layout.device_bytes(), CopyKind::host_to_device);
   stream.record(*slot.copied);
-  // Behind the copy in the same stream, so nobody has to wait for the copy to give the slab back.
+  return_slab(stream, step);
+}
+
+// Behind the slab's last reader in the same stream (the copy, or the consumer's work), so that
+// nobody has to wait for it.
+void Stager::Impl::return_slab(Stream& stream, Step step) {
   stream.call([this, step] {
     ring.release(step);
     returned.store(step + 1);
@@ -132,6 +156,7 @@ void Stager::Impl::copy_loop() noexcept {
   batch_staged.notify_one();
 }
 
+// The caller holds mutex.
 void Stager::Impl::check_leases() const {
   if (leases < static_cast<int>(slots.size())) return;
   std::fprintf(stderr,
@@ -167,7 +192,7 @@ DeviceBatch Stager::Impl::next_inline(Stream& compute) {
   }
   Slot& slot = slots.front();
   int64_t start_ns = steady_now_ns();
-  bool running = stage(compute, slot, handed_out);
+  bool running = zero_copy ? lend(slot, handed_out) : stage(compute, slot, handed_out);
   stats.add_input_wait(steady_now_ns() - start_ns);
   if (!running) return {};
   lease(slot, compute, 0);
@@ -177,13 +202,14 @@ DeviceBatch Stager::Impl::next_inline(Stream& compute) {
 void Stager::Impl::lease(Slot& slot, Stream& compute, int64_t occupancy) {
   slot.compute = &compute;
   std::lock_guard lock(mutex);
+  slot.step = handed_out++;
   ++leases;
-  ++handed_out;
   stats.add_item(occupancy);
 }
 
 void Stager::Impl::give_back(Slot& slot) noexcept {
   try {
+    if (zero_copy) return_slab(*slot.compute, slot.step);
     slot.compute->record(*slot.consumed);
   } catch (...) {
     fail(*slot.compute, std::current_exception());  // a destructor cannot throw: next() does
@@ -210,7 +236,13 @@ DeviceBatch Stager::next(Stream& compute) {
   return impl_->threaded ? impl_->next(compute) : impl_->next_inline(compute);
 }
 
+void Stager::check_leases() const {
+  std::lock_guard lock(impl_->mutex);
+  impl_->check_leases();
+}
+
 int64_t Stager::device_bytes() const {
+  if (impl_->zero_copy) return 0;
   return static_cast<int64_t>(impl_->slots.size() * impl_->layout.device_bytes());
 }
 

@@ -2,8 +2,11 @@
 //
 // The Stager takes slabs from a ring in step order and copies each into one of k slots on a copy
 // stream, as soon as the slot's last reader is done (its `consumed` event), and gives the slab back
-// when the copy is done. next() leases the next slot in order. k = 0: no thread, no overlap; next()
-// itself takes the slab and copies on the consumer's stream (one slot). Hand-over is by events
+// when the copy is done. next() leases the next slot in order. k = 0: no thread; next() itself
+// takes the slab. If the host can read the device's memory, it leases the slab as it is: nothing is
+// copied, and the slab goes back to the ring by the consumer's stream, behind the work that was
+// queued on the batch; the ring alone is the room in which the feed runs ahead. Else it copies on
+// the consumer's stream, into one slot, without overlap. Hand-over is in stream order and by events
 // only, never by a synchronisation. Owner: Loader, one per device. Threads: its own copy thread (k
 // > 0); next() from ONE consumer.
 #pragma once
@@ -17,9 +20,10 @@
 
 namespace stoker {
 
-// A lease of a slot, bound to the compute stream that it was asked for on: work queued on that
-// stream sees the batch; destroying the lease records on it that the slot may be filled again.
-// Move-only; empty after a move and at the end of the feed. Destroy it before the Stager (Loader).
+// A lease of a slot (or of the slab itself), bound to the compute stream that it was asked for on:
+// work queued on that stream sees the batch; destroying the lease queues on it that the memory may
+// be filled again. Move-only; empty after a move and at the end of the feed. Destroy it before the
+// Stager (Loader).
 class DeviceBatch {
  public:
   DeviceBatch() = default;
@@ -43,6 +47,8 @@ class DeviceBatch {
   friend class Stager;
   struct StagingSlot;
   explicit DeviceBatch(StagingSlot* slot) : slot_(slot) {}
+  const BatchLayout& layout() const;
+  const std::byte* host_part(size_t offset) const;
   StagingSlot* slot_ = nullptr;
 };
 
@@ -62,8 +68,9 @@ class Stager {
   // fewer than max(slots, 1) leases (aborts otherwise: with 0 or 1 slots, destroy a batch before
   // asking for the next).
   DeviceBatch next(Stream& compute);
+  void check_leases() const;  // aborts where next() would: for who must wait before it can ask
 
-  int64_t device_bytes() const;  // memory held on the device
+  int64_t device_bytes() const;  // memory held on the device; 0 where the slab itself is leased
   StageStats&
   stats();  // items = batches handed out; input wait = next() blocked; output wait = no free slot
 

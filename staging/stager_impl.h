@@ -1,7 +1,8 @@
 // What is behind Stager and DeviceBatch: the slots, and who may touch them when. Internal to
 // stager.cc and device_batch.cc. A slot's life: free -> busy (staged by the copying thread, then
 // leased by the consumer) -> free when the lease dies; its device part is overwritten only after
-// `consumed`, in stream order.
+// `consumed`, in stream order. A slot without memory of its own leases the slab itself, which goes
+// back to the ring in the same stream order, just before `consumed`.
 #pragma once
 
 #include <atomic>
@@ -18,12 +19,15 @@ namespace stoker {
 
 struct DeviceBatch::StagingSlot {
   Stager::Impl* stager = nullptr;
-  std::unique_ptr<Memory> memory;    // the device part of a slab
-  std::vector<std::byte> host_part;  // ids, notes and header; from ids_offset on
-  std::unique_ptr<Event> copied;     // on the copy stream: the batch is there
-  std::unique_ptr<Event> consumed;   // on the compute stream: its last reader is done
-  Stream* compute = nullptr;         // of the lease
-  bool busy = false;                 // staged or leased; guarded by Impl::mutex
+  std::unique_ptr<Memory> memory;    // the device part of a slab; null: the slab's own is leased
+  std::vector<std::byte> host_copy;  // ids, notes and header; empty: the slab's own are leased
+  const std::byte* device_part = nullptr;  // what a lease shows: from images_offset on
+  const std::byte* host_part = nullptr;    // and from ids_offset on
+  std::unique_ptr<Event> copied;           // on the copy stream: the batch is there
+  std::unique_ptr<Event> consumed;         // on the compute stream: its last reader is done
+  Step step = 0;                           // of the lease
+  Stream* compute = nullptr;               // of the lease
+  bool busy = false;                       // staged or leased; guarded by Impl::mutex
 };
 
 struct Stager::Impl {
@@ -33,12 +37,12 @@ struct Stager::Impl {
   ~Impl();
 
   Slot& slot_of(Step step) { return slots[static_cast<size_t>(step - first) % slots.size()]; }
-  const std::byte* host_part(const Slot& slot, size_t offset) const {
-    return slot.host_part.data() + (offset - layout.ids_offset());
-  }
 
+  Slab* take(Step step);
   bool stage(Stream& stream, Slot& slot, Step step);
+  bool lend(Slot& slot, Step step);
   void enqueue(Stream& stream, Slot& slot, Step step, const Slab& slab);
+  void return_slab(Stream& stream, Step step);
   void fail(Stream& stream, std::exception_ptr error) noexcept;
   void copy_loop() noexcept;
   Slot* wait_for_slot(Step step);
@@ -53,7 +57,8 @@ struct Stager::Impl {
   const BatchLayout layout;
   const Step first;
   const Step end;
-  const bool threaded;  // false: next() copies itself
+  const bool threaded;   // false: next() takes the slab itself,
+  const bool zero_copy;  // and leases it as it is, instead of a copy
   std::vector<Slot> slots;
   std::unique_ptr<Stream> copy_stream;  // null without a thread
 

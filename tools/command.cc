@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/help_formatter.h"
+
 namespace stoker {
 namespace {
 
@@ -59,16 +61,16 @@ std::span<const Command> commands() { return kCommands; }
 std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string& description,
                                       const std::string& examples) {
   auto app = std::make_unique<CLI::App>(description, "stoker " + name);
+  app->formatter(std::make_shared<HelpFormatter>());
   app->footer("Examples:\n" + examples + "\n" + kFooter);
   app->set_config("--config", "",
-                  "Read options from a TOML file: long option names as keys, at its top or in a "
+                  "Read options from this TOML file: long option names as keys, at its top or in a "
                   "section [" +
-                      name + "]");
+                      name + "]; the command line goes first");
   app->config_formatter(std::make_shared<SectionedConfig>(name));
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->option_defaults()->always_capture_default()->multi_option_policy(
       CLI::MultiOptionPolicy::TakeLast);
-  app->get_formatter()->column_width(34);
   return app;
 }
 

@@ -41,7 +41,10 @@ void add_options(CLI::App& app, DumpOptions& options) {
   app.add_option("--rank", options.rank, "This process's number in the world");
   app.add_option("--world", options.world, "Processes that share the epoch");
   app.add_flag("--no-shuffle", options.no_shuffle, "Samples in the order of their ids");
-  app.add_option("--last-batch", options.last_batch, "What fills the last batch up")
+  app.add_option(
+         "--last-batch", options.last_batch,
+         "pad: repeats rows with weight 0; drop: leaves the rest of the epoch out; wrap: takes "
+         "the epoch's first rows again")
       ->check(CLI::IsMember(&last_batch_names()));
   add_augment_choice(app, options.augment);
   add_decode_options(app, options.data);

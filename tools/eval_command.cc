@@ -7,7 +7,8 @@
 
 #include "tools/command.h"
 #include "tools/feed_options.h"
-#include "tools/train_options.h"
+#include "train/evaluate.h"
+#include "train/replica.h"
 
 namespace stoker {
 namespace {
@@ -29,8 +30,11 @@ void add_options(CLI::App& app, EvalArguments& arguments) {
                  "A checkpoint's folder, its model.safetensors, or a run's folder (the newest)")
       ->required();
   add_data_option(app, arguments.data);
-  add_split_option(app, arguments.data);
-  app.add_option("--devices", arguments.devices, "cpu:N, N replicas that share the cores");
+  app.add_option("--split", arguments.data.split,
+                 "Which part; auto: test, or all of a folder that has no parts")
+      ->check(CLI::IsMember({"auto", "all", "train", "test"}));
+  app.add_option("--devices", arguments.devices,
+                 "cpu:N, N replicas that share the cores; cuda:all; cuda:0,1");
   app.add_option("--batch", run.rows, "Rows per device and step; 0: chosen by the image size")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--views", run.views,
@@ -38,7 +42,7 @@ void add_options(CLI::App& app, EvalArguments& arguments) {
       ->check(CLI::IsMember({0, 1, 2, 6}));
   app.add_option("--precision", arguments.precision, "recipe: as it was trained")
       ->check(CLI::IsMember(&kPrecisions));
-  app.add_option("--threads", run.threads, "That compute; 0: one per core")
+  app.add_option("--threads", run.threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, 1024));
   app.add_option("--limit", run.limit, "About this many samples; 0: all")
       ->check(CLI::NonNegativeNumber);
@@ -63,23 +67,26 @@ void print_json(const EvalResult& result) {
 
 int run_eval(int argc, char** argv) {
   EvalArguments arguments;
-  arguments.data.split = "test";
+  arguments.data.split = "auto";
   auto app = make_parser(
       "eval", "Evaluates a checkpoint: top-1, top-5 and loss, every sample exactly once.",
       "  stoker eval --checkpoint runs/airnet --data data/cifar-10-batches-bin\n"
-      "  stoker eval --checkpoint runs/r18 --data data/imagenette --views 2 --json\n");
+      "  stoker eval --checkpoint runs/r18 --data data/imagenette --views 2 --json\n"
+      "  stoker eval --checkpoint runs/r18/checkpoints/step_00000500 --data photos/by_class\n");
   add_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
   EvalCheckpointOptions options = arguments.run;
-  options.replicas = parse_devices(arguments.devices);
+  options.devices = parse_devices(arguments.devices);
   options.precision = kPrecisions.at(arguments.precision);
   options.workers = arguments.data.workers;
   options.io_threads = arguments.data.io_threads;
   options.decode = arguments.data.decode();
   options.on_bad_sample = arguments.data.on_bad_sample();
   options.max_bad = arguments.data.max_bad;
-  const auto source = open_data(arguments.data.data, parse_split(arguments.data.split));
+  const DataOptions& data = arguments.data;
+  const auto source = data.split == "auto" ? open_eval_data(data.data, "--data")
+                                           : open_data(data.data, parse_split(data.split));
   const EvalResult result = evaluate_checkpoint(*source, options);
   if (arguments.json) {
     print_json(result);

@@ -1,7 +1,12 @@
 #include "tools/feed_options.h"
 
+#include <algorithm>
+#include <array>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
+
+#include "pipeline/cifar_source.h"
 
 namespace stoker {
 namespace {
@@ -47,9 +52,10 @@ DecodeOptions DataOptions::decode() const {
 OnBadSample DataOptions::on_bad_sample() const { return kOnBad.at(on_bad); }
 
 void add_data_option(CLI::App& app, DataOptions& options) {
-  app.add_option("--data", options.data,
-                 "Folder of CLASS/IMAGE files, or with train and val (test) folders of them, or "
-                 "CIFAR-10/100's binary files")
+  app.add_option(
+         "--data", options.data,
+         "Folder of CLASS/IMAGE files, or with train and val (or test) folders of them above, or "
+         "of CIFAR-10's or CIFAR-100's binary files")
       ->required();
 }
 
@@ -59,44 +65,68 @@ void add_split_option(CLI::App& app, DataOptions& options) {
 }
 
 void add_decode_options(CLI::App& app, DataOptions& options) {
-  app.add_option("--exif", options.exif, "Orientation in EXIF data")
+  app.add_option("--exif", options.exif,
+                 "Turn images as their EXIF data say, or, as Pillow does, not")
       ->check(CLI::IsMember(&kExifPolicies));
-  app.add_option("--pixels", options.pixels,
-                 "exact: Pillow's bytes; fast: the crop-aware JPEG decoder, 0.3 grey levels off")
+  app.add_option(
+         "--pixels", options.pixels,
+         "exact: the bytes of Pillow; fast: our crop-aware JPEG decoder, about 0.3 of 255 grey "
+         "levels off on average")
       ->check(CLI::IsMember(&kPixelPolicies));
-  app.add_option("--max-pixels", options.max_pixels, "An image with more is bad")
+  app.add_option("--max-pixels", options.max_pixels,
+                 "An image that has more counts as bad (as in Pillow)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
 }
 
 void add_feed_options(CLI::App& app, DataOptions& options) {
   app.add_option("--workers", options.workers,
-                 "Threads that decode; -1: one per core, 0: none of its own")
+                 "Threads that decode; -1: one per core, 0: none, the consumer decodes itself")
       ->check(CLI::Range(-1, 1024));
   app.add_option("--io-threads", options.io_threads, "Threads that read files ahead")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--max-bad", options.max_bad,
-                 "Bad samples that an epoch may have: a count, or a share if below 1")
+  app.add_option(
+         "--max-bad", options.max_bad,
+         "How many bad samples an epoch may have: a count, or below 1 a share; one more ends the "
+         "run")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--on-bad", options.on_bad, "What a bad sample does")
+  app.add_option(
+         "--on-bad", options.on_bad,
+         "substitute: another image takes a bad one's place with weight 0, and it is listed; fail: "
+         "the first one ends the run")
       ->check(CLI::IsMember(&kOnBad));
 }
 
 Split parse_split(const std::string& name) { return kSplits.at(name); }
 
-std::unique_ptr<Source> open_data(const std::string& path, Split split) {
+std::unique_ptr<Source> open_data(const std::string& path, Split split, const std::string& option) {
   try {
     return open_source(path, split);
   } catch (const std::runtime_error& error) {
-    throw std::invalid_argument(std::string("--data: ") + error.what());
+    throw std::invalid_argument(option + ": " + error.what());
   }
+}
+
+std::unique_ptr<Source> open_eval_data(const std::string& path, const std::string& option) {
+  constexpr std::array kParts = {"train", "test", "val", "validation"};  // as FolderOptions says
+  std::error_code ignored;
+  const bool parts =
+      is_cifar_folder(path) || std::any_of(kParts.begin(), kParts.end(), [&](const char* name) {
+        return std::filesystem::is_directory(std::filesystem::path(path) / name, ignored);
+      });
+  return open_data(path, parts ? Split::test : Split::all, option);
 }
 
 void add_augment_options(CLI::App& app, AugmentOptions& options) {
   const auto add = [&app](const std::string& name, auto& value, const std::string& text) {
     return app.add_option(name, value, text)->group("Augmentation (default: the model's)");
   };
-  add("--crop", options.crop, "How the rows are cut out")->check(CLI::IsMember(&kCrops));
-  add("--flip", options.flip, "Mirroring left-right")->check(CLI::IsMember(&kFlips));
+  add("--crop", options.crop,
+      "random_resized and resize_center (+ centre crop) as torchvision; pad_random: shifted by up "
+      "to "
+      "--pad; whole: resized")
+      ->check(CLI::IsMember(&kCrops));
+  add("--flip", options.flip, "Left-right; alternating: every epoch the other way (airbench)")
+      ->check(CLI::IsMember(&kFlips));
   add("--filter", options.filter, "Of the resize")->check(CLI::IsMember(&kFilters));
   add("--scale-min", options.scale_min, "random_resized: least share of the area");
   add("--scale-max", options.scale_max, "random_resized: largest share of the area");
@@ -107,10 +137,10 @@ void add_augment_options(CLI::App& app, AugmentOptions& options) {
   add("--pad-mode", options.pad_mode, "pad_random: what lies outside")
       ->check(CLI::IsMember(&kPadModes));
   add("--cutout", options.cutout, "Side of a blanked square, pixels");
-  add("--brightness", options.brightness, "Colour jitter, as torchvision's ColorJitter");
-  add("--contrast", options.contrast, "Colour jitter");
-  add("--saturation", options.saturation, "Colour jitter");
-  add("--hue", options.hue, "Colour jitter");
+  add("--brightness", options.brightness, "Of torchvision's ColorJitter; 0: off");
+  add("--contrast", options.contrast, "As --brightness");
+  add("--saturation", options.saturation, "As --brightness");
+  add("--hue", options.hue, "As --brightness");
 }
 
 void AugmentOptions::apply(AugmentSpec& spec) const {

@@ -34,8 +34,13 @@ void add_split_option(CLI::App& app, DataOptions& options);
 void add_decode_options(CLI::App& app, DataOptions& options);  // --exif --pixels --max-pixels
 void add_feed_options(CLI::App& app, DataOptions& options);  // --workers --io-threads --max-bad ...
 
-// Opens the data. A path without data is the caller's mistake: std::invalid_argument.
-std::unique_ptr<Source> open_data(const std::string& path, Split split);
+// Opens the data. A path without data is the caller's mistake: std::invalid_argument that names the
+// `option` which gave it.
+std::unique_ptr<Source> open_data(const std::string& path, Split split,
+                                  const std::string& option = "--data");
+// Data that were named to be evaluated on: their test part, or all of them where class folders lie
+// at the top and so there are no parts.
+std::unique_ptr<Source> open_eval_data(const std::string& path, const std::string& option);
 Split parse_split(const std::string& name);
 
 // Overrides of an AugmentSpec: only what was given changes anything.

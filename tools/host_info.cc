@@ -6,15 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 
 namespace stoker {
 namespace {
-
-namespace fs = std::filesystem;
 
 // As /proc/cpuinfo spells them: x86, then Arm.
 constexpr std::array kFeatures = {"sse4_2",      "avx2",        "fma",      "f16c",
@@ -93,16 +90,6 @@ int64_t memory_limit() {
   return 0;
 }
 
-std::vector<std::string> driver_gpus() {
-  std::vector<std::string> gpus;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", error)) {
-    gpus.push_back(field(entry.path().string() + "/information", "Model"));
-  }
-  std::sort(gpus.begin(), gpus.end());
-  return gpus;
-}
-
 }  // namespace
 
 double parse_cpu_quota(const std::string& cpu_max) {
@@ -130,7 +117,6 @@ HostInfo read_host_info() {
   info.memory_bytes = memory_field("MemTotal");
   info.memory_available_bytes = memory_field("MemAvailable");
   info.memory_limit_bytes = memory_limit();
-  info.gpus = driver_gpus();
   return info;
 }
 

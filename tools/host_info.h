@@ -1,5 +1,5 @@
-// What this machine gives the process: cores, memory, instruction sets, GPUs that the driver lists.
-// Reads files of /proc and /sys only; creates no context on any device. Values; any thread.
+// What this machine gives the process: cores, memory, instruction sets. Reads files of /proc and
+// /sys only. Values; any thread. (GPUs: staging/device_list.h, host_info_links.h.)
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,6 @@ struct HostInfo {
   int64_t memory_bytes = 0;
   int64_t memory_available_bytes = 0;
   int64_t memory_limit_bytes = 0;  // of the control group; 0: none
-  std::vector<std::string> gpus;   // NVIDIA models, as the kernel driver lists them
 };
 
 HostInfo read_host_info();

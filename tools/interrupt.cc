@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGTERM};
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1};
 
 struct {
   void (*ask)(void*) = nullptr;

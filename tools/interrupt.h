@@ -1,5 +1,6 @@
-// Ctrl-C and SIGTERM for a command that can stop in good order: the first one asks it to stop, the
-// second ends the process at once. The one global of the program: a signal handler has no other way
+// Ctrl-C, SIGTERM and SIGUSR1 (which mpirun passes on, and Slurm can send before a job's time is
+// up) for a command that can stop in good order: the first one asks it to stop, the second ends the
+// process at once. The one global of the program: a signal handler has no other way
 // to its object. Owner: the command; one at a time. Threads: made and destroyed by one.
 #pragma once
 

@@ -32,7 +32,8 @@ int run_receipt(int argc, char** argv) {
                   "  stoker receipt diff runs/a runs/b\n"
                   "  stoker receipt diff runs/a/receipt.json /elsewhere/receipt.json --json\n");
   app->require_subcommand(1);
-  CLI::App* diff = app->add_subcommand("diff", "Compare two receipts");
+  CLI::App* diff = app->add_subcommand(
+      "diff", "Says whether two runs were fed the same pixels, or where they part.");
   diff->add_option("A", first, "A run's folder, or its receipt.json")->required();
   diff->add_option("B", second, "Another one")->required();
   diff->add_flag("--json", json, "Print JSON");

@@ -23,7 +23,9 @@ void print_usage(FILE* out) {
       "\nExamples:\n"
       "  stoker make-shapes --out data/shapes --count 10000\n"
       "  stoker train --data data/shapes --model airnet --out runs/first\n"
-      "  stoker train --help\n",
+      "  stoker eval --checkpoint runs/first --data data/shapes\n"
+      "  stoker train --help\n"
+      "\nstoker SUBCOMMAND --help says everything about one of them.\n",
       out);
 }
 

@@ -1,6 +1,7 @@
 // stoker train: trains a model, shows how it goes, and can be interrupted and resumed.
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -67,12 +68,12 @@ class Display final : public TrainObserver {
 };
 
 // The test part of the data; nothing if there is none, which is said.
-std::unique_ptr<Source> open_eval(const TrainArguments& arguments) {
-  if (!arguments.eval_data.empty()) return open_data(arguments.eval_data, Split::test);
+std::unique_ptr<Source> open_eval(const TrainArguments& arguments, bool say) {
+  if (!arguments.eval_data.empty()) return open_eval_data(arguments.eval_data, "--eval-data");
   try {
     return open_source(arguments.data.data, Split::test);
   } catch (const std::runtime_error& error) {
-    std::printf("note: nothing is evaluated: %s\n", error.what());
+    if (say) std::printf("note: nothing is evaluated: %s\n", error.what());
     return nullptr;
   }
 }
@@ -125,6 +126,34 @@ void print_summary(const TrainResult& result, const TrainOptions& options) {
   if (!result.receipt.empty()) fmt::print("{:<12} {}\n", "receipt", result.receipt);
 }
 
+// In each process of the run; the first one speaks for all.
+int train(const TrainArguments& arguments, const Launch& launch, ProcessGroup* processes, int argc,
+          char** argv) {
+  const bool first = launch.rank == 0;
+  TrainOptions options = arguments.options(launch);
+  options.processes = processes;
+  if (first) refuse_to_mix_runs(options);
+  const auto train_data = open_data(arguments.data.data, Split::train);
+  const auto eval_data = open_eval(arguments, first);
+  Display display;
+  TrainObserver nobody;
+  Trainer trainer(*train_data, eval_data.get(), options,
+                  first ? static_cast<TrainObserver&>(display) : nobody);
+  int signal = 0;
+  TrainResult result;
+  {
+    const Interrupt interrupt([](void* context) { static_cast<Trainer*>(context)->request_stop(); },
+                              &trainer);
+    result = trainer.run();
+    signal = interrupt.signal();
+  }
+  display.finish();
+  if (first) print_summary(result, options);
+  if (!result.interrupted) return kExitOk;
+  if (first) fmt::print("interrupted; to go on:\n  {}\n", resume_hint(argc, argv));
+  return kExitSignal + (signal != 0 ? signal : SIGTERM);  // another process was asked
+}
+
 }  // namespace
 
 int run_train(int argc, char** argv) {
@@ -138,30 +167,24 @@ int run_train(int argc, char** argv) {
       "  stoker train --data data/cifar-10-batches-bin --model airnet --out runs/airnet\n"
       "  stoker train --data data/imagenette --model resnet18 --size 128 --epochs 10 --devices "
       "cpu:2\n"
+      "  mpirun -np 2 stoker train --data data/cifar-10-batches-bin --devices cpu:2\n"
       "  stoker train --config run.toml --resume\n\n" +
           recipes_help());
   add_train_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
-  const TrainOptions options = arguments.options();
-  refuse_to_mix_runs(options);
-  const auto train = open_data(arguments.data.data, Split::train);
-  const auto eval = open_eval(arguments);
-  Display display;
-  Trainer trainer(*train, eval.get(), options, display);
-  int signal = 0;
-  TrainResult result;
-  {
-    const Interrupt interrupt([](void* context) { static_cast<Trainer*>(context)->request_stop(); },
-                              &trainer);
-    result = trainer.run();
-    signal = interrupt.signal();
+  const Launch launch = find_launch(process_environment());
+  if (!launch.note.empty()) fmt::print("note: {}\n", launch.note);
+  if (launch.world == 1) return train(arguments, launch, nullptr, argc, argv);
+  const auto processes = open_mpi_group(launch);
+  try {
+    const int code = train(arguments, launch, processes.get(), argc, argv);
+    processes->finish();
+    return code;
+  } catch (const std::exception& error) {
+    processes->abort(error.what());  // the others would wait for this one
+    throw;
   }
-  display.finish();
-  print_summary(result, options);
-  if (!result.interrupted) return kExitOk;
-  fmt::print("interrupted; to go on:\n  {}\n", resume_hint(argc, argv));
-  return kExitSignal + signal;
 }
 
 }  // namespace stoker

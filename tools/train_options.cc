@@ -8,11 +8,10 @@
 
 #include "tools/augment_choice.h"
 #include "tools/build_info.h"
+#include "train/replica.h"
 
 namespace stoker {
 namespace {
-
-constexpr int kMaxReplicas = 256;
 
 const std::map<std::string, ScheduleKind> kSchedules = {{"constant", ScheduleKind::constant},
                                                         {"step", ScheduleKind::step},
@@ -21,16 +20,39 @@ const std::map<std::string, ScheduleKind> kSchedules = {{"constant", ScheduleKin
 const std::map<std::string, std::optional<Precision>> kPrecisions = {
     {"auto", std::nullopt}, {"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
 
+const std::map<std::string, FeedKind> kFeeds = {{"real", FeedKind::real},
+                                                {"synthetic", FeedKind::synthetic}};
+const std::map<std::string, ReduceKind> kReductions = {{"auto", ReduceKind::automatic},
+                                                       {"nccl", ReduceKind::nccl},
+                                                       {"device", ReduceKind::device},
+                                                       {"host", ReduceKind::host},
+                                                       {"none", ReduceKind::none}};
+const std::map<std::string, Precision> kWires = {{"fp32", Precision::fp32},
+                                                 {"bf16", Precision::bf16}};
+
+const std::string kAutomatic = "auto";
+
 template <typename To, typename From>
 void set(const std::optional<From>& from, To& to) {
   if (from) to = static_cast<To>(*from);
+}
+
+int whole_batch(const std::string& text) {
+  int rows = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, rows);
+  if (error != std::errc() || stop != end || rows < 1) {
+    throw std::invalid_argument("--batch: '" + text + "' is neither a number of rows nor auto");
+  }
+  return rows;
 }
 
 Recipe make_recipe(const TrainArguments& arguments) {
   Recipe recipe = default_recipe(arguments.model);
   if (arguments.size) recipe.set_input({*arguments.size, *arguments.size});
   if (arguments.epochs) recipe.set_epochs(*arguments.epochs);
-  set(arguments.batch, recipe.batch);
+  if (arguments.batch && *arguments.batch != kAutomatic)
+    recipe.batch = whole_batch(*arguments.batch);
   set(arguments.rows_per_shard, recipe.rows_per_shard);
   set(arguments.learning_rate, recipe.optimizer.learning_rate);
   set(arguments.lr_ref_batch, recipe.optimizer.lr_ref_batch);
@@ -57,61 +79,86 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
     return app.add_option(name, value, text)->group("Recipe (default: the model's, see below)");
   };
   add("--epochs", arguments.epochs, "May end inside an epoch: 9.9");
-  add("--batch", arguments.batch, "Rows per step, all devices together");
+  add("--batch", arguments.batch, "Rows per step, all devices together; auto: as many as fit");
   add("--size", arguments.size, "Width and height that the model sees, pixels");
   add("--lr", arguments.learning_rate, "Learning rate at a batch of --lr-ref-batch");
   add("--lr-ref-batch", arguments.lr_ref_batch, "The rate grows with batch / this; 0: it does not");
   add("--momentum", arguments.momentum, "Of SGD");
   add("--weight-decay", arguments.weight_decay, "Not on batch norms and biases");
   add("--label-smoothing", arguments.label_smoothing, "0 to 1");
-  add("--schedule", arguments.schedule, "Of the learning rate")->check(CLI::IsMember(&kSchedules));
+  add("--schedule", arguments.schedule, "Of the learning rate, over the whole run")
+      ->check(CLI::IsMember(&kSchedules));
   add("--warmup-epochs", arguments.warmup_epochs, "Linear, per step");
-  add("--mixup", arguments.mixup, "Alpha; 0: off");
-  add("--cutmix", arguments.cutmix, "Alpha; 0: off");
+  add("--mixup", arguments.mixup, "Alpha of its Beta distribution; 0: off");
+  add("--cutmix", arguments.cutmix, "Alpha of its Beta distribution; 0: off");
   add("--ema", arguments.ema, "Decay per step of averaged weights, which are then evaluated");
   add("--rows-per-shard", arguments.rows_per_shard, "Rows that batch norm sees together");
-  add("--last-batch", arguments.last_batch, "What fills the last batch up")
+  add("--last-batch", arguments.last_batch,
+      "pad: repeats rows with weight 0; drop: leaves the rest of the epoch out; wrap: takes the "
+      "epoch's first rows again")
       ->check(CLI::IsMember(&last_batch_names()));
-  add("--views", arguments.views, "Of each image in the last evaluation")
+  add("--views", arguments.views,
+      "Of each image in the last evaluation: 1, 2 (mirrored) or 6 (shifted as well)")
       ->check(CLI::IsMember({1, 2, 6}));
 }
 
 void add_run_options(CLI::App& app, TrainArguments& arguments) {
   TrainOptions& run = arguments.run;
-  app.add_option("--devices", arguments.devices, "cpu:N, N replicas that share the cores");
+  app.add_option("--devices", arguments.devices,
+                 "Of each process: cpu:N, N replicas that share the cores; cuda:all; cuda:0,1; "
+                 "cuda:0*2, two on one");
+  app.add_option("--reduce", arguments.reduce,
+                 "How gradients are summed; none: not at all, to measure")
+      ->check(CLI::IsMember(&kReductions));
+  app.add_option("--grad-wire", arguments.grad_wire, "Of gradients between GPUs")
+      ->check(CLI::IsMember(&kWires));
+  app.add_option("--feed", arguments.feed,
+                 "synthetic: the first batches again and again, to measure")
+      ->check(CLI::IsMember(&kFeeds));
   app.add_option("--precision", arguments.precision, "auto: bf16 where the CPU has it")
       ->check(CLI::IsMember(&kPrecisions));
-  app.add_option("--seed", run.seed, "Of weights, order and augmentation");
+  app.add_option("--seed", run.seed, "Of first weights, order and augmentation");
   app.add_option("--out", arguments.out, "Folder of results (default: runs/MODEL)");
   app.add_flag("--resume", run.resume, "Go on from the newest checkpoint in --out");
   app.add_option("--checkpoint-steps", run.checkpoint_steps,
                  "Save every so many steps; 0: only at the end of an epoch")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--keep", run.keep_checkpoints, "Checkpoints to keep, the newest");
-  app.add_option("--eval-every", run.eval_every_epochs, "Epochs; 0: only at the end")
+  app.add_option("--eval-every", run.eval_every_epochs,
+                 "Evaluate every so many epochs; 0: only at the end")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--eval-data", arguments.eval_data, "Folder to evaluate on (default: of --data)");
+  app.add_option(
+      "--eval-data", arguments.eval_data,
+      "Evaluate on this folder's test part, or on all of it if it has no parts (default: "
+      "the test part of --data, if it has one)");
   app.add_option("--limit-train", run.limit_train, "About this many training samples; 0: all")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--limit-eval", run.limit_eval, "About this many test samples; 0: all")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--max-steps", run.max_steps, "End after this step; 0: --epochs decide")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--log-interval", run.log_interval, "Steps per row of metrics; 0: 20 an epoch")
+  app.add_option("--log-interval", run.log_interval,
+                 "Steps per row of metrics; 0: about 20 rows an epoch")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--threads", run.threads, "That compute; 0: one per core")
+  app.add_option("--threads", run.threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, 1024));
   app.add_option("--ring-depth", run.ring_depth, "Batches decoded ahead, per device");
-  app.add_option("--slots", run.slots, "Batches staged on a device, 0 to 3");
+  app.add_option("--slots", run.slots,
+                 "Batches staged on a device, 0 to 3; -1: 2 on GPUs, none on host devices");
   app.add_flag("--no-receipt", arguments.no_receipt, "Do not hash what is trained on");
 }
 
 }  // namespace
 
-TrainOptions TrainArguments::options() const {
+TrainOptions TrainArguments::options(const Launch& launch) const {
   TrainOptions options = run;
   options.recipe = make_recipe(*this);
-  options.replicas = parse_devices(devices);
+  options.devices = parse_devices(devices, launch.local_rank, launch.local_world);
+  options.batch_auto = batch == kAutomatic;
+  options.local_processes = launch.local_world;
+  options.feed = kFeeds.at(feed);
+  options.reduce = kReductions.at(reduce);
+  options.grad_wire = kWires.at(grad_wire);
   options.out = out.empty() ? "runs/" + model : out;
   options.workers = data.workers;
   options.io_threads = data.io_threads;
@@ -136,24 +183,6 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_feed_options(app, arguments.data);
   add_recipe_options(app, arguments);
   add_augment_options(app, arguments.augment);
-}
-
-int parse_devices(const std::string& devices) {
-  if (devices == "cpu") return 1;
-  const std::string prefix = "cpu:";
-  if (devices.rfind("cuda", 0) == 0) {
-    throw std::invalid_argument("--devices: " + devices +
-                                ": this build has no CUDA part; it trains on cpu:N");
-  }
-  int count = 0;
-  const char* end = devices.data() + devices.size();
-  const bool named = devices.rfind(prefix, 0) == 0;
-  const auto [stop, error] = std::from_chars(devices.data() + prefix.size(), end, count);
-  if (!named || error != std::errc() || stop != end || count < 1 || count > kMaxReplicas) {
-    throw std::invalid_argument(fmt::format("--devices: '{}' is not cpu:N with N replicas, 1 to {}",
-                                            devices, kMaxReplicas));
-  }
-  return count;
 }
 
 std::string recipes_help() {

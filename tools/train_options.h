@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/feed_options.h"
+#include "train/launch.h"
 #include "train/trainer.h"
 
 namespace stoker {
@@ -20,23 +21,23 @@ struct TrainArguments {
   std::string devices = "cpu:1";
   std::string out;
   std::string precision = "auto";
+  std::string feed = "real", reduce = "auto", grad_wire = "fp32";
   TrainOptions run;  // fields that map one to one
   bool no_receipt = false;
 
   // Changes of the recipe.
   std::optional<double> epochs, learning_rate, momentum, weight_decay, label_smoothing;
   std::optional<double> warmup_epochs, mixup, cutmix, ema;
-  std::optional<int> batch, size, lr_ref_batch, rows_per_shard, views;
+  std::optional<std::string> batch;  // a number, or "auto"
+  std::optional<int> size, lr_ref_batch, rows_per_shard, views;
   std::optional<std::string> schedule, last_batch;
   AugmentOptions augment;
 
-  TrainOptions options() const;  // checked as far as no data are needed
+  // For a process that was started as `launch` says; checked as far as no data are needed.
+  TrainOptions options(const Launch& launch) const;
 };
 
 void add_train_options(CLI::App& app, TrainArguments& arguments);
-
-// "cpu:4" -> 4, "cpu" -> 1.
-int parse_devices(const std::string& devices);
 
 // Every model with its recipe, for --help.
 std::string recipes_help();

@@ -76,13 +76,21 @@ void write_train_state(const std::string& path, const NetSpec& net, const TrainS
   write_safetensors(path, views, {});
 }
 
+// What trainer.json says of a file: its size and checksum.
+Json seal_of(const fs::path& file) {
+  uint64_t bytes = 0, hash = fnv1a({});
+  read_pieces(file.string(), [&](std::string_view piece) {
+    bytes += piece.size();
+    hash = fnv1a(piece, hash);
+  });
+  return {{"bytes", bytes}, {"fnv1a", to_hex(hash)}};
+}
+
 // trainer.json of a folder whose files have the sizes and checksums that it says.
 Json checked_json(const fs::path& folder) {
   const Json json = Json::parse(read_whole_file((folder / "trainer.json").string()));
   for (const char* name : kFiles) {
-    const Json& expected = json.at("files").at(name);
-    const std::string bytes = read_whole_file((folder / name).string());
-    if (expected.at("bytes") != bytes.size() || from_hex(expected.at("fnv1a")) != fnv1a(bytes)) {
+    if (json.at("files").at(name) != seal_of(folder / name)) {
       throw std::runtime_error(std::string(name) + " is damaged");
     }
   }
@@ -155,10 +163,7 @@ std::string save_checkpoint(const std::string& runs, const CheckpointInfo& info,
   write_model((temporary / kFiles[0]).string(), info.model, state);
   write_train_state((temporary / kFiles[1]).string(), info.model.net(), state);
   Json json = checkpoint_to_json(info);
-  for (const char* file : kFiles) {
-    const std::string bytes = read_whole_file((temporary / file).string());
-    json["files"][file] = {{"bytes", bytes.size()}, {"fnv1a", to_hex(fnv1a(bytes))}};
-  }
+  for (const char* file : kFiles) json["files"][file] = seal_of(temporary / file);
   const std::string text = json.dump(1) + "\n";
   const std::string_view piece = text;
   write_flushed((temporary / "trainer.json").string(), {&piece, 1});
@@ -262,6 +267,15 @@ void write_state(const TrainState& state, Engine& engine) {
     engine.write(StateKind::average, state.average);
     engine.write(StateKind::average_statistics, state.average_statistics);
   }
+}
+
+int64_t state_bytes(const TrainState& state) {
+  size_t count = 0;
+  for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
+                             &state.average_statistics}) {
+    count += values->size();
+  }
+  return static_cast<int64_t>(count * sizeof(float));
 }
 
 uint64_t state_hash(const TrainState& state) {

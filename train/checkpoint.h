@@ -72,6 +72,7 @@ LoadedModel load_model(const std::string& path);
 // Takes the state from an engine, and gives it one.
 TrainState read_state(const Engine& engine, const AverageSpec& average);
 void write_state(const TrainState& state, Engine& engine);
+int64_t state_bytes(const TrainState& state);  // its memory
 // FNV-1a 64 over parameters and statistics.
 uint64_t state_hash(const TrainState& state);
 

@@ -49,11 +49,7 @@ CpuEngineMemory float_memory(int64_t count) {
 bool cpu_engine_available() { return true; }
 
 bool cpu_supports(Precision precision) {
-  if (precision == Precision::fp32) return true;
-  // Each instruction set's number contains the bits of those below it.
-  const auto have = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto want = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
-  return (have & want) == want;
+  return precision == Precision::fp32 || onednn::cpu_has(dnnl::cpu_isa::avx512_core_bf16);
 }
 
 std::unique_ptr<Engine> make_cpu_engine(const NetSpec& net, const EngineOptions& options) {
@@ -67,7 +63,8 @@ CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
       statistics_table_(statistics_table(net)),
       layout_(part_layout(net)),
       shards_(options.rows / options.rows_per_shard),
-      input_(net.input, options.precision, options.mean, options.stddev),
+      input_(net.input, options.precision, activation_layout(options.precision), options.mean,
+             options.stddev),
       engine_(dnnl::engine::kind::cpu, 0),
       workers_(std::min(options.workers, shards_)),
       nets_(workers_.size()) {

@@ -1,8 +1,10 @@
 #include "train/durable_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -16,12 +18,19 @@ namespace {
   throw std::runtime_error(what + " " + path + ": " + std::strerror(errno));
 }
 
-// A file descriptor that closes itself.
+// A file descriptor that closes itself. A file or folder, nothing else: opening or reading a pipe
+// would wait for ever, and /dev/full has no end.
 class File {
  public:
   File(const std::string& path, int flags)
-      : path_(path), handle_(::open(path.c_str(), flags, 0666)) {
+      : path_(path), handle_(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666)) {
     if (handle_ < 0) fail("cannot open", path);
+    struct stat status;
+    if (::fstat(handle_, &status) != 0) fail("cannot look at", path);
+    if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+      ::close(handle_);
+      throw std::runtime_error("cannot use " + path + ": not a regular file");
+    }
   }
   ~File() {
     if (handle_ >= 0) ::close(handle_);
@@ -37,16 +46,16 @@ class File {
       bytes.remove_prefix(static_cast<size_t>(count));
     }
   }
-  std::string read() {
-    std::string content;
-    char buffer[1 << 16];
+  // How many bytes came; 0 at the end.
+  size_t read(std::span<char> buffer) {
     for (;;) {
-      const ssize_t count = ::read(handle_, buffer, sizeof buffer);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail("cannot read", path_);
-      if (count == 0) return content;
-      content.append(buffer, static_cast<size_t>(count));
+      const ssize_t count = ::read(handle_, buffer.data(), buffer.size());
+      if (count >= 0) return static_cast<size_t>(count);
+      if (errno != EINTR) fail("cannot read", path_);
     }
+  }
+  void seek(uint64_t offset) {
+    if (::lseek(handle_, static_cast<off_t>(offset), SEEK_SET) < 0) fail("cannot read", path_);
   }
   void flush() {
     if (::fsync(handle_) != 0) fail("cannot flush", path_);
@@ -70,7 +79,7 @@ std::string parent(const std::string& path) {
 }  // namespace
 
 void write_flushed(const std::string& path, std::span<const std::string_view> pieces) {
-  File file(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+  File file(path, O_WRONLY | O_CREAT | O_TRUNC);
   for (const std::string_view piece : pieces) file.write(piece);
   file.flush();
   file.close();
@@ -87,12 +96,31 @@ void publish(const std::string& temporary, const std::string& path) {
   flush_folder(parent(path));
 }
 
-void flush_folder(const std::string& path) {
-  File(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC).flush();
+void flush_folder(const std::string& path) { File(path, O_RDONLY | O_DIRECTORY).flush(); }
+
+void read_pieces(const std::string& path, const std::function<void(std::string_view)>& take) {
+  File file(path, O_RDONLY);
+  std::array<char, 1 << 16> buffer;
+  while (const size_t count = file.read(buffer)) take({buffer.data(), count});
 }
 
 std::string read_whole_file(const std::string& path) {
-  return File(path, O_RDONLY | O_CLOEXEC).read();
+  std::string content;
+  read_pieces(path, [&](std::string_view piece) { content += piece; });
+  return content;
+}
+
+void read_part(const std::string& path, uint64_t offset, std::span<char> bytes) {
+  File file(path, O_RDONLY);
+  file.seek(offset);
+  while (!bytes.empty()) {
+    const size_t count = file.read(bytes);
+    if (count == 0) {
+      throw std::runtime_error("cannot read " + path + ": it ends " + std::to_string(bytes.size()) +
+                               " bytes too early");
+    }
+    bytes = bytes.subspan(count);
+  }
 }
 
 }  // namespace stoker

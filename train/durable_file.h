@@ -1,7 +1,10 @@
 // Writing so that a reader finds the old file or the whole new one, whenever the power fails.
-// Threads: any, on different paths. Errors: std::runtime_error with the path and errno's text.
+// Threads: any, on different paths. Errors: std::runtime_error with the path and errno's text, also
+// for a pipe or a device (or a link to one), which is never waited for.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,5 +20,9 @@ void replace_file(const std::string& path, std::string_view content);
 void publish(const std::string& temporary, const std::string& path);
 void flush_folder(const std::string& path);
 std::string read_whole_file(const std::string& path);
+// Gives a file of any size to `take`, piece after piece, through one small buffer.
+void read_pieces(const std::string& path, const std::function<void(std::string_view)>& take);
+// Fills `bytes` from `offset` on. A file that ends before is an error.
+void read_part(const std::string& path, uint64_t offset, std::span<char> bytes);
 
 }  // namespace stoker

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "decode/image.h"
+#include "staging/device.h"
 #include "train/net_spec.h"
 
 namespace stoker {
@@ -95,17 +96,34 @@ class Engine {
   // parts are then 0 or what they would be). update() must be given the same tensors as frozen.
   virtual void expect_frozen(std::span<const TensorUpdate> tensors) { (void)tensors; }
 
-  // Forward and backward of one batch; leaves one part per shard. Blocks (host) or queues (CUDA).
+  // The stream that the calls below queue their work on, in order: a batch must be leased on it,
+  // and what writes reduced() or reads parts() must be ordered with it. Null: every call blocks
+  // until its work is done.
+  virtual Stream* stream() { return nullptr; }
+
+  // Forward and backward of one batch; leaves one part per shard. Blocks, or queues (see stream()).
   virtual void forward_backward(const BatchRows& batch, const Mix& mix) = 0;
   virtual int64_t part_floats() const = 0;
-  virtual std::span<const float* const> parts() const = 0;  // shards in order
-  // Where the reduced part goes: part_floats() floats owned by the engine.
+  // Shards in order; memory of the engine's device, as reduced().
+  virtual std::span<const float* const> parts() const = 0;
+  // Where the reduced part goes: part_floats() floats owned by the engine. With one shard it may be
+  // the part itself.
   virtual std::span<float> reduced() = 0;
   // Applies reduced(): weights, momenta, running statistics. Skips everything if a total is not
   // finite.
   virtual void update(const UpdateArgs& args) = 0;
-  // Of the last reduced part, over all replicas.
+
+  // Totals of a reduced part, over all replicas: of the last update, or of an earlier one, counted
+  // from 0 since construction. Blocks until that update is done on the device, no longer: whoever
+  // asks totals_lag() updates late never holds the device up. REQUIRES: an update that was given,
+  // among the last kTotalsKept (the last alone where totals_lag() is 0).
+  static constexpr int kTotalsKept = 8;
   virtual StepTotals totals() = 0;
+  virtual StepTotals totals_of(int64_t update) {
+    (void)update;
+    return totals();
+  }
+  virtual int totals_lag() const { return 0; }
 
   // average = decay * average + (1 - decay) * current, parameters and statistics; then, if `pull`,
   // current = average (lookahead). decay 0 copies.

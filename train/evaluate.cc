@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
@@ -12,6 +13,7 @@
 
 #include "train/checkpoint.h"
 #include "train/recipe.h"
+#include "train/replica.h"
 #include "train/subset_source.h"
 
 namespace stoker {
@@ -27,13 +29,28 @@ struct HostRows {
 struct Score {
   double top1 = 0, top5 = 0, loss = 0;
   int64_t samples = 0;
+  int64_t bad = 0;  // as the feed counts them
   void add(const Score& other) {
     top1 += other.top1;
     top5 += other.top5;
     loss += other.loss;
     samples += other.samples;
+    bad += other.bad;
   }
 };
+
+// Of all processes, added up in their order, at every one of them.
+Score over_processes(const Score& own, ProcessGroup* processes) {
+  if (!processes) return own;
+  Score total;
+  for (const auto& bytes : gather(*processes, std::as_bytes(std::span(&own, 1)))) {
+    Score score;
+    std::memcpy(&score, bytes.data(), sizeof score);
+    total.add(score);
+  }
+  broadcast(*processes, std::as_writable_bytes(std::span(&total, 1)));
+  return total;
+}
 
 // logits (classes) of one sample.
 void score_row(std::span<const float> logits, int label, Score& score) {
@@ -52,38 +69,59 @@ void score_row(std::span<const float> logits, int label, Score& score) {
   ++score.samples;
 }
 
+std::string reason_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& reason) {
+    return reason.what();
+  } catch (...) {
+    return "unknown";
+  }
+}
+
 // One replica's share of the evaluation.
 class EvalReplica {
  public:
   EvalReplica(Engine& engine, Device& device, Loader& loader, int index, int rows,
-              const EvalOptions& options)
+              const EvalOptions& options, std::atomic<bool>& stopped)
       : engine_(engine),
         loader_(loader),
         index_(index),
         options_(options),
+        stopped_(stopped),
         views_(eval_views(options.views)),
         classes_(engine.net().classes),
-        stream_(device.make_stream()),
+        own_stream_(engine.stream() ? nullptr : device.make_stream()),
+        stream_(engine.stream() ? *engine.stream() : *own_stream_),
         host_(rows),
         logits_(static_cast<size_t>(rows) * classes_),
         sum_(logits_.size()) {}
 
   Score run() {
     Score score;
-    while (!(options_.stop && options_.stop->load())) {
-      const DeviceBatch batch = loader_.next(index_, *stream_);
+    while (!stop()) {
+      const DeviceBatch batch = loader_.next(index_, stream_);
       if (!batch) break;
-      stream_->copy(host_.labels.data(), batch.labels(), host_.labels.size() * sizeof(int32_t),
-                    CopyKind::device_to_host);
-      stream_->copy(host_.weights.data(), batch.weights(), host_.weights.size() * sizeof(float),
-                    CopyKind::device_to_host);
-      stream_->synchronize();
+      stream_.copy(host_.labels.data(), batch.labels(), host_.labels.size() * sizeof(int32_t),
+                   CopyKind::device_to_host);
+      stream_.copy(host_.weights.data(), batch.weights(), host_.weights.size() * sizeof(float),
+                   CopyKind::device_to_host);
+      stream_.synchronize();
       if (batch.header().valid > 0) add_batch(batch, score);
     }
     return score;
   }
 
  private:
+  // The first replica hears for all. All processes have as many steps, and stop after the same one.
+  bool stop() {
+    if (index_ == 0) {
+      const bool wanted = options_.stop && options_.stop->load();
+      if (options_.processes ? all_max(*options_.processes, wanted) != 0 : wanted) stopped_ = true;
+    }
+    return stopped_;
+  }
+
   void add_batch(const DeviceBatch& batch, Score& score) {
     std::fill(sum_.begin(), sum_.end(), 0.0f);
     for (const WeightedView& each : views_) {
@@ -101,9 +139,11 @@ class EvalReplica {
   Loader& loader_;
   const int index_;
   const EvalOptions& options_;
+  std::atomic<bool>& stopped_;
   const std::vector<WeightedView> views_;
   const size_t classes_;
-  std::unique_ptr<Stream> stream_;
+  const std::unique_ptr<Stream> own_stream_;
+  Stream& stream_;
   HostRows host_;
   std::vector<float> logits_, sum_;  // (rows, classes)
 };
@@ -111,6 +151,10 @@ class EvalReplica {
 LoaderOptions loader_options(const EvalOptions& options, int rows) {
   LoaderOptions feed;
   feed.batch_size = rows;
+  if (options.processes) {
+    feed.rank = options.processes->rank();
+    feed.world = options.processes->size();
+  }
   feed.shuffle = false;
   feed.last_batch = LastBatch::pad;
   feed.epochs = 1;
@@ -167,30 +211,36 @@ EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
   Loader loader(subset, options.augment, {devices.begin(), devices.end()},
                 loader_options(options, rows));
   std::vector<Score> scores(engines.size());
+  std::atomic<bool> stopped{false};
   std::mutex mutex;
   std::exception_ptr error;  // guarded by mutex; the first
   std::vector<std::jthread> threads;
   for (size_t i = 0; i < engines.size(); ++i) {
     threads.emplace_back([&, i] {
       try {
-        scores[i] =
-            EvalReplica(*engines[i], *devices[i], loader, static_cast<int>(i), rows, options).run();
+        scores[i] = EvalReplica(*engines[i], *devices[i], loader, static_cast<int>(i), rows,
+                                options, stopped)
+                        .run();
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!error) error = std::current_exception();
+        stopped = true;
         loader.stop();
+        if (options.processes) options.processes->abort(reason_of(error));
       }
     });
   }
   threads.clear();
   if (error) std::rethrow_exception(error);
 
-  Score total;
-  for (const Score& score : scores) total.add(score);
+  Score own;
+  for (const Score& score : scores) own.add(score);
+  own.bad = loader.stats().bad_samples;
+  const Score total = over_processes(own, options.processes);
   EvalResult result;
   result.samples = total.samples;
-  result.complete = !(options.stop && options.stop->load());
-  result.bad = result.complete ? subset.size() - total.samples : loader.stats().bad_samples;
+  result.complete = !stopped;
+  result.bad = result.complete ? subset.size() - total.samples : total.bad;
   const double count = static_cast<double>(std::max<int64_t>(total.samples, 1));
   result.top1 = total.top1 / count;
   result.top5 = total.top5 / count;
@@ -203,33 +253,32 @@ EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
 EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions& options) {
   const LoadedModel model = load_model(options.checkpoint);
   check_classes(model.info, source);
-  if (options.replicas < 1) {
-    throw std::invalid_argument(fmt::format("evaluate: {} devices", options.replicas));
-  }
+  const auto replica_count = static_cast<int>(options.devices.size());
+  if (replica_count < 1) throw std::invalid_argument("evaluate: no devices");
   Recipe recipe = model.info.recipe;
   if (options.precision) recipe.precision = options.precision;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int threads =
-      std::max(1, (options.threads > 0 ? options.threads : cores) / options.replicas);
+  const int threads = std::max(1, (options.threads > 0 ? options.threads : cores) / replica_count);
   const int rows = options.rows > 0 ? options.rows : default_rows(recipe.input);
 
   EngineOptions engine_options;
   engine_options.rows = rows;
-  engine_options.rows_per_shard = shard_rows(rows, threads);
-  engine_options.nominal_rows = int64_t{rows} * options.replicas;
-  engine_options.precision = recipe.resolved_precision();
+  engine_options.rows_per_shard = on_gpus(options.devices) ? rows : shard_rows(rows, threads);
+  engine_options.nominal_rows = int64_t{rows} * replica_count;
+  engine_options.precision =
+      on_gpus(options.devices) && !recipe.precision ? Precision::bf16 : recipe.resolved_precision();
   engine_options.workers = threads;
   engine_options.mean = recipe.mean;
   engine_options.stddev = recipe.stddev;
   engine_options.training = false;
-  std::vector<std::unique_ptr<Device>> devices;
-  std::vector<std::unique_ptr<Engine>> engines;
+  std::vector<Replica> replicas;
   std::vector<Device*> device_list;
   std::vector<Engine*> engine_list;
-  for (int i = 0; i < options.replicas; ++i) {
-    device_list.push_back(devices.emplace_back(make_host_device(i)).get());
-    engine_list.push_back(
-        engines.emplace_back(make_cpu_engine(model.info.net(), engine_options)).get());
+  for (const std::string& name : options.devices) {
+    const Replica& replica =
+        replicas.emplace_back(make_replica(name, model.info.net(), engine_options));
+    device_list.push_back(replica.device.get());
+    engine_list.push_back(replica.engine.get());
     engine_list.back()->write(StateKind::parameters, model.parameters);
     engine_list.back()->write(StateKind::statistics, model.statistics);
   }

@@ -1,5 +1,5 @@
 // Accuracy of a model over a source: every sample counted exactly once, for any number of devices,
-// rows and workers.
+// processes, rows and workers.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 
 #include "pipeline/loader.h"
 #include "train/engine.h"
+#include "train/process_group.h"
 
 namespace stoker {
 
@@ -35,6 +36,8 @@ struct EvalOptions {
   std::string quarantine_file;
   int64_t limit = 0;  // > 0: about this many samples, spread evenly over the source
   const std::atomic<bool>* stop = nullptr;  // set: the result is incomplete and says so
+  // Which share the work and all get the result; null: this one alone.
+  ProcessGroup* processes = nullptr;
 };
 
 // `engines` hold the same weights, one per device, and have the same rows per batch. Runs one
@@ -49,7 +52,7 @@ MemoryPlan evaluation_memory(const Source& source, std::span<Device* const> devi
 struct EvalCheckpointOptions {
   std::string
       checkpoint;  // a checkpoint's folder, its model.safetensors, or a run's folder (latest)
-  int replicas = 1;
+  std::vector<std::string> devices{"cpu:0"};  // one replica on each
   int rows = 0;                        // per device and step; 0: 250, or fewer for large images
   int threads = 0;                     // of all engines together; 0: one per core
   int views = 0;                       // 0: the recipe's

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <unordered_map>
 
 namespace stoker::onednn {
@@ -48,6 +49,24 @@ typename Primitive::primitive_desc make_backward(const dnnl::engine& engine, con
 #else
   return typename Primitive::primitive_desc(typename Primitive::desc(rest...), attr, engine, hint);
 #endif
+}
+
+// What `make` makes, or nothing where the library has no implementation of it.
+template <typename Make>
+auto if_implemented(const Make& make) -> std::optional<decltype(make())> {
+  try {
+    return make();
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) throw;
+    return std::nullopt;
+  }
+}
+
+// Instruction sets are numbered so that each contains the bits of those below it.
+inline bool cpu_has(dnnl::cpu_isa isa) {
+  const auto have = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto want = static_cast<unsigned>(isa);
+  return (have & want) == want;
 }
 
 inline dnnl::batch_normalization_forward::primitive_desc norm_forward(const dnnl::engine& engine,

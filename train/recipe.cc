@@ -22,7 +22,7 @@ constexpr std::array<float, 3> kCifarStddev{0.2470f, 0.2435f, 0.2616f};
 Recipe airnet(const std::string& name) {
   Recipe recipe;
   recipe.name = name;
-  recipe.epochs = 9.9;
+  recipe.epochs = 12;  // airbench: 9.9, for its 94 % on files that never went through JPEG
   recipe.batch = 1024;
   recipe.rows_per_shard = 512;
   recipe.last_batch = LastBatch::drop;

@@ -1,267 +1,216 @@
 #include "train/recipe_json.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <tuple>
 
 namespace stoker {
 namespace {
 
 using Json = nlohmann::json;
 
+// The tables below are all there is to say of a struct or an enum; write_json() and read_json() go
+// through them.
+template <class S, class T>
+struct Field {
+  const char* name;
+  T S::*member;
+};
+template <class S, class T>
+constexpr Field<S, T> field(const char* name, T S::*member) {
+  return {name, member};
+}
 template <class E>
-using EnumNames = std::vector<std::pair<E, const char*>>;
-
-template <class E>
-const EnumNames<E>& names_of();
-template <>
-const EnumNames<Precision>& names_of() {
-  static const EnumNames<Precision> names = {{Precision::fp32, "fp32"}, {Precision::bf16, "bf16"}};
-  return names;
-}
-template <>
-const EnumNames<LastBatch>& names_of() {
-  static const EnumNames<LastBatch> names = {
-      {LastBatch::pad, "pad"}, {LastBatch::drop, "drop"}, {LastBatch::wrap, "wrap"}};
-  return names;
-}
-template <>
-const EnumNames<CropMode>& names_of() {
-  static const EnumNames<CropMode> names = {{CropMode::random_resized, "random_resized"},
-                                            {CropMode::resize_center, "resize_center"},
-                                            {CropMode::pad_random, "pad_random"},
-                                            {CropMode::whole, "whole"}};
-  return names;
-}
-template <>
-const EnumNames<FlipMode>& names_of() {
-  static const EnumNames<FlipMode> names = {{FlipMode::none, "none"},
-                                            {FlipMode::random, "random"},
-                                            {FlipMode::alternating, "alternating"}};
-  return names;
-}
-template <>
-const EnumNames<PadMode>& names_of() {
-  static const EnumNames<PadMode> names = {{PadMode::zero, "zero"}, {PadMode::reflect, "reflect"}};
-  return names;
-}
-template <>
-const EnumNames<Filter>& names_of() {
-  static const EnumNames<Filter> names = {{Filter::bilinear, "bilinear"},
-                                          {Filter::bicubic, "bicubic"}};
-  return names;
-}
-template <>
-const EnumNames<ScheduleKind>& names_of() {
-  static const EnumNames<ScheduleKind> names = {{ScheduleKind::constant, "constant"},
-                                                {ScheduleKind::step, "step"},
-                                                {ScheduleKind::cosine, "cosine"},
-                                                {ScheduleKind::triangle, "triangle"}};
-  return names;
-}
-template <>
-const EnumNames<AverageKind>& names_of() {
-  static const EnumNames<AverageKind> names = {{AverageKind::none, "none"},
-                                               {AverageKind::ema, "ema"},
-                                               {AverageKind::lookahead, "lookahead"}};
-  return names;
-}
-
-template <class T>
-concept Scalar = std::is_arithmetic_v<T> || std::is_same_v<T, std::string> ||
-    std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::array<float, 3>>;
-template <class T>
-concept Enum = std::is_enum_v<T>;
-
-// One list of fields serves both ways. `visit` is called with each field's name and value.
-template <class V>
-void fields(V& visit, Size& size) {
-  visit("width", size.width);
-  visit("height", size.height);
-}
-
-template <class V>
-void fields(V& visit, AugmentSpec& spec) {
-  visit("output", spec.output);
-  visit("crop", spec.crop);
-  visit("scale_min", spec.scale_min);
-  visit("scale_max", spec.scale_max);
-  visit("ratio_min", spec.ratio_min);
-  visit("ratio_max", spec.ratio_max);
-  visit("resize_short", spec.resize_short);
-  visit("filter", spec.filter);
-  visit("pad", spec.pad);
-  visit("pad_mode", spec.pad_mode);
-  visit("flip", spec.flip);
-  visit("cutout", spec.cutout);
-  visit("cutout_value", spec.cutout_value);
-  visit("brightness", spec.brightness);
-  visit("contrast", spec.contrast);
-  visit("saturation", spec.saturation);
-  visit("hue", spec.hue);
-}
-
-template <class V>
-void fields(V& visit, OptimizerSpec& spec) {
-  visit("learning_rate", spec.learning_rate);
-  visit("lr_ref_batch", spec.lr_ref_batch);
-  visit("momentum", spec.momentum);
-  visit("nesterov", spec.nesterov);
-  visit("weight_decay", spec.weight_decay);
-  visit("decoupled", spec.decoupled);
-  visit("decay_norms", spec.decay_norms);
-  visit("norm_bias_factor", spec.norm_bias_factor);
-  visit("train_norm_weights", spec.train_norm_weights);
-}
-
-template <class V>
-void fields(V& visit, ScheduleSpec& spec) {
-  visit("kind", spec.kind);
-  visit("start", spec.start);
-  visit("peak", spec.peak);
-  visit("end", spec.end);
-  visit("milestones", spec.milestones);
-  visit("gamma", spec.gamma);
-  visit("warmup_epochs", spec.warmup_epochs);
-  visit("warmup_start", spec.warmup_start);
-}
-
-template <class V>
-void fields(V& visit, AverageSpec& spec) {
-  visit("kind", spec.kind);
-  visit("every", spec.every);
-  visit("decay", spec.decay);
-  visit("ramp", spec.ramp);
-}
-
-template <class V>
-void fields(V& visit, MixSpec& spec) {
-  visit("mixup_alpha", spec.mixup_alpha);
-  visit("cutmix_alpha", spec.cutmix_alpha);
-  visit("probability", spec.probability);
-}
-
-template <class V>
-void fields(V& visit, Recipe& recipe) {
-  visit("name", recipe.name);
-  visit("input", recipe.input);
-  visit("epochs", recipe.epochs);
-  visit("batch", recipe.batch);
-  visit("rows_per_shard", recipe.rows_per_shard);
-  visit("last_batch", recipe.last_batch);
-  visit("train", recipe.train);
-  visit("eval", recipe.eval);
-  visit("mean", recipe.mean);
-  visit("stddev", recipe.stddev);
-  visit("optimizer", recipe.optimizer);
-  visit("schedule", recipe.schedule);
-  visit("label_smoothing", recipe.label_smoothing);
-  visit("average", recipe.average);
-  visit("mix", recipe.mix);
-  visit("zero_gamma", recipe.zero_gamma);
-  visit("whitening", recipe.whitening);
-  visit("whiten_bias_epochs", recipe.whiten_bias_epochs);
-  visit("eval_views", recipe.eval_views);
-  visit("precision", recipe.precision);
-}
-
-struct Writer {
-  Json json = Json::object();
-
-  template <Scalar T>
-  void operator()(const char* name, T& value) {
-    json[name] = value;
-  }
-  template <Enum E>
-  void operator()(const char* name, E& value) {
-    for (const auto& [each, text] : names_of<E>()) {
-      if (each == value) json[name] = text;
-    }
-  }
-  void operator()(const char* name, std::optional<Precision>& value) {
-    if (value) {
-      (*this)(name, *value);
-    } else {
-      json[name] = "auto";
-    }
-  }
-  template <class T>
-  void operator()(const char* name, T& value) {
-    Writer inner;
-    fields(inner, value);
-    json[name] = std::move(inner.json);
-  }
+struct Choice {
+  E value;
+  const char* name;
 };
 
-class Reader {
- public:
-  Reader(const Json& json, std::string prefix) : json_(json), prefix_(std::move(prefix)) {
-    if (!json.is_object()) throw std::runtime_error(prefix_ + " is not an object");
+template <class S>
+constexpr auto kFields = nullptr;
+template <class E>
+constexpr auto kChoices = nullptr;
+
+template <>
+constexpr auto kChoices<Precision> = std::to_array<Choice<Precision>>({{Precision::fp32, "fp32"},
+                                                                       {Precision::bf16, "bf16"}});
+template <>
+constexpr auto kChoices<LastBatch> = std::to_array<Choice<LastBatch>>({{LastBatch::pad, "pad"},
+                                                                       {LastBatch::drop, "drop"},
+                                                                       {LastBatch::wrap, "wrap"}});
+template <>
+constexpr auto kChoices<CropMode> =
+    std::to_array<Choice<CropMode>>({{CropMode::random_resized, "random_resized"},
+                                     {CropMode::resize_center, "resize_center"},
+                                     {CropMode::pad_random, "pad_random"},
+                                     {CropMode::whole, "whole"}});
+template <>
+constexpr auto kChoices<FlipMode> = std::to_array<Choice<FlipMode>>({{FlipMode::none, "none"},
+                                                                     {FlipMode::random, "random"},
+                                                                     {FlipMode::alternating,
+                                                                      "alternating"}});
+template <>
+constexpr auto kChoices<PadMode> = std::to_array<Choice<PadMode>>({{PadMode::zero, "zero"},
+                                                                   {PadMode::reflect, "reflect"}});
+template <>
+constexpr auto kChoices<Filter> = std::to_array<Choice<Filter>>({{Filter::bilinear, "bilinear"},
+                                                                 {Filter::bicubic, "bicubic"}});
+template <>
+constexpr auto kChoices<ScheduleKind> =
+    std::to_array<Choice<ScheduleKind>>({{ScheduleKind::constant, "constant"},
+                                         {ScheduleKind::step, "step"},
+                                         {ScheduleKind::cosine, "cosine"},
+                                         {ScheduleKind::triangle, "triangle"}});
+template <>
+constexpr auto kChoices<AverageKind> =
+    std::to_array<Choice<AverageKind>>({{AverageKind::none, "none"},
+                                        {AverageKind::ema, "ema"},
+                                        {AverageKind::lookahead, "lookahead"}});
+
+template <>
+constexpr auto kFields<Size> = std::tuple(field("width", &Size::width),
+                                          field("height", &Size::height));
+template <>
+constexpr auto kFields<AugmentSpec> = [] {
+  using S = AugmentSpec;
+  return std::tuple(field("output", &S::output), field("crop", &S::crop),
+                    field("scale_min", &S::scale_min), field("scale_max", &S::scale_max),
+                    field("ratio_min", &S::ratio_min), field("ratio_max", &S::ratio_max),
+                    field("resize_short", &S::resize_short), field("filter", &S::filter),
+                    field("pad", &S::pad), field("pad_mode", &S::pad_mode), field("flip", &S::flip),
+                    field("cutout", &S::cutout), field("cutout_value", &S::cutout_value),
+                    field("brightness", &S::brightness), field("contrast", &S::contrast),
+                    field("saturation", &S::saturation), field("hue", &S::hue));
+}();
+template <>
+constexpr auto kFields<OptimizerSpec> = [] {
+  using S = OptimizerSpec;
+  return std::tuple(field("learning_rate", &S::learning_rate),
+                    field("lr_ref_batch", &S::lr_ref_batch), field("momentum", &S::momentum),
+                    field("nesterov", &S::nesterov), field("weight_decay", &S::weight_decay),
+                    field("decoupled", &S::decoupled), field("decay_norms", &S::decay_norms),
+                    field("norm_bias_factor", &S::norm_bias_factor),
+                    field("train_norm_weights", &S::train_norm_weights));
+}();
+template <>
+constexpr auto kFields<ScheduleSpec> = [] {
+  using S = ScheduleSpec;
+  return std::tuple(field("kind", &S::kind), field("start", &S::start), field("peak", &S::peak),
+                    field("end", &S::end), field("milestones", &S::milestones),
+                    field("gamma", &S::gamma), field("warmup_epochs", &S::warmup_epochs),
+                    field("warmup_start", &S::warmup_start));
+}();
+template <>
+constexpr auto kFields<AverageSpec> = std::tuple(field("kind", &AverageSpec::kind),
+                                                 field("every", &AverageSpec::every),
+                                                 field("decay", &AverageSpec::decay),
+                                                 field("ramp", &AverageSpec::ramp));
+template <>
+constexpr auto kFields<MixSpec> = std::tuple(field("mixup_alpha", &MixSpec::mixup_alpha),
+                                             field("cutmix_alpha", &MixSpec::cutmix_alpha),
+                                             field("probability", &MixSpec::probability));
+template <>
+constexpr auto kFields<Recipe> = [] {
+  using S = Recipe;
+  return std::tuple(
+      field("name", &S::name), field("input", &S::input), field("epochs", &S::epochs),
+      field("batch", &S::batch), field("rows_per_shard", &S::rows_per_shard),
+      field("last_batch", &S::last_batch), field("train", &S::train), field("eval", &S::eval),
+      field("mean", &S::mean), field("stddev", &S::stddev), field("optimizer", &S::optimizer),
+      field("schedule", &S::schedule), field("label_smoothing", &S::label_smoothing),
+      field("average", &S::average), field("mix", &S::mix), field("zero_gamma", &S::zero_gamma),
+      field("whitening", &S::whitening), field("whiten_bias_epochs", &S::whiten_bias_epochs),
+      field("eval_views", &S::eval_views), field("precision", &S::precision));
+}();
+
+template <class T>
+concept Struct = !std::is_null_pointer_v<decltype(kFields<T>)>;
+constexpr const char* kNoPrecision = "auto";
+
+template <class S, class Visit>
+void for_each_field(const Visit& visit) {
+  std::apply([&](const auto&... each) { (visit(each), ...); }, kFields<S>);
+}
+
+template <class T>
+Json write_json(const T& value) {
+  Json json;
+  if constexpr (Struct<T>) {
+    for_each_field<T>([&](const auto& f) { json[f.name] = write_json(value.*f.member); });
+  } else if constexpr (std::is_enum_v<T>) {
+    for (const auto& choice : kChoices<T>) {
+      if (choice.value == value) json = choice.name;
+    }
+  } else if constexpr (std::is_same_v<T, std::optional<Precision>>) {
+    json = value ? write_json(*value) : Json(kNoPrecision);
+  } else {
+    json = value;
   }
-  template <Scalar T>
-  void operator()(const char* name, T& value) {
+  return json;
+}
+
+template <class T>
+void read_json(const Json& json, const std::string& name, T& value);
+
+template <class S>
+void from_object(const Json& json, const std::string& name, S& value) {
+  if (!json.is_object()) throw std::runtime_error(name + " is not an object but " + json.dump());
+  std::vector<std::string> known;
+  for_each_field<S>([&](const auto& f) {
+    const std::string full_name = name + "." + f.name;
+    const auto found = json.find(f.name);
+    if (found == json.end()) throw std::runtime_error(full_name + " is missing");
+    read_json(*found, full_name, value.*f.member);
+    known.push_back(f.name);
+  });
+  for (const auto& [key, unused] : json.items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      throw std::runtime_error(name + "." + key + " is not known");
+    }
+  }
+}
+
+template <class E>
+E choice_from(const Json& json, const std::string& name, const std::string& also = "") {
+  std::string names;
+  for (const auto& choice : kChoices<E>) {
+    if (json == choice.name) return choice.value;
+    names += (names.empty() ? "" : ", ") + std::string(choice.name);
+  }
+  throw std::runtime_error(
+      fmt::format("{} is {}, which is not one of {}{}", name, json.dump(), names, also));
+}
+
+template <class T>
+void read_json(const Json& json, const std::string& name, T& value) {
+  if constexpr (Struct<T>) {
+    from_object(json, name, value);
+  } else if constexpr (std::is_enum_v<T>) {
+    value = choice_from<T>(json, name);
+  } else if constexpr (std::is_same_v<T, std::optional<Precision>>) {
+    value.reset();
+    if (json == kNoPrecision) return;
+    value = choice_from<Precision>(json, name, std::string(", ") + kNoPrecision);
+  } else {
     try {
-      at(name).get_to(value);
+      json.get_to(value);
     } catch (const Json::exception& error) {
-      throw std::runtime_error(prefix_ + name + ": " + error.what());
+      throw std::runtime_error(name + ": " + error.what());
     }
   }
-  template <Enum E>
-  void operator()(const char* name, E& value) {
-    const Json& text = at(name);
-    for (const auto& [each, known] : names_of<E>()) {
-      if (text == known) {
-        value = each;
-        return;
-      }
-    }
-    throw std::runtime_error(prefix_ + name + " is " + text.dump() + ", which is not known");
-  }
-  void operator()(const char* name, std::optional<Precision>& value) {
-    const auto found = json_.find(name);
-    if (found == json_.end() || *found != "auto") {
-      (*this)(name, value.emplace());
-    } else {
-      ++seen_;
-    }
-  }
-  template <class T>
-  void operator()(const char* name, T& value) {
-    Reader inner(at(name), prefix_ + name + ".");
-    fields(inner, value);
-    inner.finish();
-  }
-  void finish() const {
-    if (seen_ != json_.size()) throw std::runtime_error(prefix_ + " has fields that are not known");
-  }
-
- private:
-  const Json& at(const char* name) {
-    const auto found = json_.find(name);
-    if (found == json_.end()) throw std::runtime_error(prefix_ + name + " is missing");
-    ++seen_;
-    return *found;
-  }
-
-  const Json& json_;
-  const std::string prefix_;
-  size_t seen_ = 0;
-};
+}
 
 }  // namespace
 
-Json recipe_to_json(const Recipe& recipe) {
-  Recipe copy = recipe;  // `fields` serves both ways, so it wants to be able to write
-  Writer writer;
-  fields(writer, copy);
-  return std::move(writer.json);
-}
+Json recipe_to_json(const Recipe& recipe) { return write_json(recipe); }
 
 Recipe recipe_from_json(const Json& json) {
   Recipe recipe;
-  Reader reader(json, "recipe.");
-  fields(reader, recipe);
-  reader.finish();
+  read_json(json, "recipe", recipe);
   return recipe;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -124,6 +125,20 @@ void check_layout(const std::map<std::string, StoredTensor>& tensors, uint64_t d
   }
 }
 
+// Of the header in a file of `file_bytes` that begins with `head`.
+uint64_t header_length(std::string_view head, uint64_t file_bytes) {
+  if (head.size() < kLengthBytes) {
+    throw std::runtime_error(std::to_string(head.size()) + " bytes are too few");
+  }
+  uint64_t length = 0;
+  std::memcpy(&length, head.data(), kLengthBytes);
+  if (length > kMaxHeaderBytes || length > file_bytes - kLengthBytes) {
+    throw std::runtime_error("header of " + std::to_string(length) + " bytes in a file of " +
+                             std::to_string(file_bytes));
+  }
+  return length;
+}
+
 }  // namespace
 
 void write_safetensors(const std::string& path, std::span<const TensorView> tensors,
@@ -154,33 +169,35 @@ void write_safetensors(const std::string& path, std::span<const TensorView> tens
   write_flushed(path, pieces);
 }
 
-SafetensorsFile::SafetensorsFile(const std::string& path)
-    : SafetensorsFile(read_whole_file(path), path) {}
-
-SafetensorsFile::SafetensorsFile(std::string bytes, std::string name)
-    : bytes_(std::move(bytes)), path_(std::move(name)) {
+SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
+  const uint64_t bytes = std::filesystem::file_size(path);
   try {
-    parse();
+    std::string head(std::min(bytes, kLengthBytes), '\0');
+    read_part(path, 0, head);
+    std::string text(header_length(head, bytes), '\0');
+    read_part(path, kLengthBytes, text);
+    parse(text, bytes - kLengthBytes - text.size());
   } catch (const std::exception& error) {
     throw std::runtime_error(path_ + " is not a sound safetensors file: " + error.what());
   }
 }
 
-void SafetensorsFile::parse() {
-  if (bytes_.size() < kLengthBytes) {
-    throw std::runtime_error(std::to_string(bytes_.size()) + " bytes are too few");
+SafetensorsFile::SafetensorsFile(std::string bytes, std::string name)
+    : bytes_(std::move(bytes)), path_(std::move(name)) {
+  try {
+    const std::string_view all = bytes_;
+    const std::string_view text =
+        all.substr(std::min(all.size(), size_t{kLengthBytes}), header_length(all, all.size()));
+    parse(text, all.size() - kLengthBytes - text.size());
+  } catch (const std::exception& error) {
+    throw std::runtime_error(path_ + " is not a sound safetensors file: " + error.what());
   }
-  uint64_t length = 0;
-  std::memcpy(&length, bytes_.data(), kLengthBytes);
-  if (length > kMaxHeaderBytes || length > bytes_.size() - kLengthBytes) {
-    throw std::runtime_error("header of " + std::to_string(length) + " bytes in a file of " +
-                             std::to_string(bytes_.size()));
-  }
-  data_begin_ = kLengthBytes + length;
-  const std::string_view text(bytes_.data() + kLengthBytes, length);
+}
+
+void SafetensorsFile::parse(std::string_view text, uint64_t data_bytes) {
   if (text.empty() || text[0] != '{') throw std::runtime_error("header does not begin with {");
+  data_begin_ = kLengthBytes + text.size();
   const Json header = parse_header(text);
-  const uint64_t data_bytes = bytes_.size() - data_begin_;
   for (const auto& [name, entry] : header.items()) {
     if (name != "__metadata__") {
       tensors_.emplace(name, tensor_of(name, entry, data_bytes));
@@ -207,7 +224,12 @@ void SafetensorsFile::read(const std::string& name, std::span<const int64_t> sha
                              Json(tensor.shape).dump() + ", wanted F32 " +
                              Json(std::vector<int64_t>(shape.begin(), shape.end())).dump());
   }
-  std::memcpy(values.data(), bytes_.data() + data_begin_ + tensor.begin, values.size_bytes());
+  if (bytes_.empty()) {
+    read_part(path_, data_begin_ + tensor.begin,
+              {reinterpret_cast<char*>(values.data()), values.size_bytes()});
+  } else {
+    std::memcpy(values.data(), bytes_.data() + data_begin_ + tensor.begin, values.size_bytes());
+  }
 }
 
 }  // namespace stoker

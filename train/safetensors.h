@@ -8,6 +8,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stoker {
@@ -32,8 +33,9 @@ struct StoredTensor {
 
 class SafetensorsFile {
  public:
-  explicit SafetensorsFile(const std::string& path);  // reads and checks the whole file
-  SafetensorsFile(std::string bytes, std::string name);
+  // Reads and checks the header; the tensors stay in the file until they are asked for.
+  explicit SafetensorsFile(const std::string& path);
+  SafetensorsFile(std::string bytes, std::string name);  // a whole file in memory
 
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const TensorMetadata& metadata() const { return metadata_; }
@@ -42,9 +44,9 @@ class SafetensorsFile {
   void read(const std::string& name, std::span<const int64_t> shape, std::span<float> values) const;
 
  private:
-  void parse();
+  void parse(std::string_view header, uint64_t data_bytes);
 
-  std::string bytes_, path_;
+  std::string bytes_, path_;  // no bytes: they are in the file
   uint64_t data_begin_ = 0;
   std::map<std::string, StoredTensor> tensors_;
   TensorMetadata metadata_;

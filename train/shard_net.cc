@@ -46,6 +46,11 @@ void point_all(const std::vector<TapeBinding>& bindings, const std::vector<dnnl:
 
 }  // namespace
 
+ActivationLayout activation_layout(Precision precision) {
+  const bool blocked = precision == Precision::fp32 && onednn::cpu_has(dnnl::cpu_isa::avx512_core);
+  return blocked ? ActivationLayout::blocked : ActivationLayout::nhwc;
+}
+
 PartLayout part_layout(const NetSpec& net) {
   PartLayout layout;
   layout.moments = total_count(parameter_table(net));

@@ -2,7 +2,8 @@
 // the memory planner. Parameters are shared by all nets of an engine; only the arena is its own.
 // Owner: CpuEngine, one per worker and mode. Threads: built and run on its worker's thread only
 // (oneDNN counts threads when a primitive is made).
-// Shapes: activations (rows, C, H, W) in NHWC, fp32 or bf16; head and loss in fp32.
+// Shapes: activations (rows, C, H, W) as ActivationLayout says, fp32 or bf16; head and loss in
+// fp32.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 
 #include "train/engine.h"
 #include "train/onednn_compat.h"
+#include "train/shard_net_input.h"
 
 namespace stoker {
 
@@ -25,6 +27,9 @@ PartLayout part_layout(const NetSpec& net);
 
 // Sums over a shard, at PartLayout::totals, in this order. `shards` and `finite` are 1 per shard.
 enum class TotalSlot : uint8_t { loss, weight, top1, top5, finite, shards, count };
+
+// Where fp32 runs on AVX-512, blocked: Winograd's convolutions want that and all others like it.
+ActivationLayout activation_layout(Precision precision);
 
 struct ShardNetOptions {
   int rows = 0;
@@ -65,7 +70,7 @@ class ShardNet {
 
   int64_t arena_bytes() const;
   void place(std::byte* arena);  // REQUIRES: arena_bytes(), aligned to kArenaAlignment
-  void* input() const;           // (rows, H, W, 3), written before run()
+  void* input() const;           // as ShardInput writes it, before run()
   void run(const ShardRun& run);
   // Skips the backward steps that only these tensors' gradients need (per tensor of
   // parameter_table). A tensor may still get a gradient, where a step makes it beside others.

@@ -18,6 +18,7 @@ TapeBuilder::TapeBuilder(const NetSpec& net, const ShardNetOptions& options,
                          const dnnl::engine& engine, ShardTape& tape)
     : net_(net),
       options_(options),
+      layout_(activation_layout(options.precision)),
       engine_(engine),
       stream_(engine),
       ops_(lower(net)),
@@ -34,10 +35,17 @@ dnnl::memory::data_type TapeBuilder::activation_type() const {
 }
 
 onednn::Desc TapeBuilder::activation(int op_index) const {
+  using Tag = dnnl::memory::format_tag;
   const NodeShape& shape = ops_[op_index].shape;
+  const Tag blocked = ops_[op_index].kind == OpKind::input ? Tag::nchw : Tag::nChw16c;
   return {{options_.rows, shape.channels, shape.height, shape.width},
           activation_type(),
-          dnnl::memory::format_tag::nhwc};
+          layout_ == ActivationLayout::blocked ? blocked : Tag::nhwc};
+}
+
+bool TapeBuilder::is_padded(int op_index) const {
+  return layout_ == ActivationLayout::blocked &&
+         ops_[op_index].shape.channels % kBlockChannels != 0;
 }
 
 int TapeBuilder::new_buffer(int64_t bytes) {

@@ -30,7 +30,9 @@ class TapeBuilder {
   const NetNode& node(int op_index) const { return net_.nodes[ops_[op_index].node]; }
   const PartLayout& part() const { return part_; }
   dnnl::memory::data_type activation_type() const;
-  onednn::Desc activation(int op_index) const;  // (rows, C, H, W) NHWC
+  ActivationLayout layout() const { return layout_; }
+  onednn::Desc activation(int op_index) const;  // (rows, C, H, W)
+  bool is_padded(int op_index) const;           // its last block of channels is not full
 
   // Buffers of the arena.
   int new_buffer(int64_t bytes);
@@ -96,6 +98,7 @@ class TapeBuilder {
 
   const NetSpec& net_;
   const ShardNetOptions options_;
+  const ActivationLayout layout_;
   const dnnl::engine engine_;
   const dnnl::stream stream_;
   const std::vector<LoweredOp> ops_;

@@ -30,10 +30,15 @@ uint16_t converted<uint16_t>(float value) {
   return to_bf16(value);
 }
 
+// How the numbers of one picture lie.
+struct Strides {
+  int64_t pixel, channel;
+};
+
 template <typename Table, typename Number>
-void normalise(const Table& table, const uint8_t* pixels, int64_t count, Number* out) {
+void normalise(const Table& table, const uint8_t* pixels, int64_t count, Strides s, Number* out) {
   for (int64_t i = 0; i < count; ++i) {
-    for (int c = 0; c < 3; ++c) out[3 * i + c] = table[c][pixels[3 * i + c]];
+    for (int c = 0; c < 3; ++c) out[i * s.pixel + c * s.channel] = table[c][pixels[3 * i + c]];
   }
 }
 
@@ -49,9 +54,13 @@ uint16_t to_bf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-ShardInput::ShardInput(Size size, Precision precision, const std::array<float, 3>& mean,
-                       const std::array<float, 3>& stddev)
-    : size_(size), precision_(precision) {
+ShardInput::ShardInput(Size size, Precision precision, ActivationLayout layout,
+                       const std::array<float, 3>& mean, const std::array<float, 3>& stddev)
+    : size_(size),
+      precision_(precision),
+      pixel_stride_(layout == ActivationLayout::nhwc ? 3 : 1),
+      channel_stride_(
+          layout == ActivationLayout::nhwc ? 1 : static_cast<int64_t>(size.width) * size.height) {
   for (int c = 0; c < 3; ++c) {
     if (!(stddev[c] > 0)) {
       throw std::invalid_argument("the deviation of channel " + std::to_string(c) + " is " +
@@ -83,29 +92,33 @@ void ShardInput::load(const uint8_t* images, int rows, const View& view, void* o
 template <typename Number>
 void ShardInput::load_rows(const uint8_t* images, int rows, const Mix& mix, Number* out) const {
   const int64_t pixels = static_cast<int64_t>(size_.width) * size_.height;
+  const Strides strides{pixel_stride_, channel_stride_};
   const auto plain = [&](const uint8_t* from, int64_t count, Number* to) {
     if constexpr (sizeof(Number) == 2) {
-      normalise(bf16_, from, count, to);
+      normalise(bf16_, from, count, strides, to);
     } else {
-      normalise(fp32_, from, count, to);
+      normalise(fp32_, from, count, strides, to);
     }
   };
-  if (mix.kind == Mix::Kind::none) return plain(images, rows * pixels, out);
   for (int row = 0; row < rows; ++row) {
     const uint8_t* own = images + row * pixels * 3;
     const uint8_t* partner = images + (rows - 1 - row) * pixels * 3;
     Number* to = out + row * pixels * 3;
-    if (mix.kind == Mix::Kind::mixup) {
-      for (int64_t i = 0; i < pixels * 3; ++i) {
-        const auto& table = fp32_[i % 3];
-        to[i] =
-            converted<Number>(mix.lambda * table[own[i]] + (1.0f - mix.lambda) * table[partner[i]]);
+    if (mix.kind == Mix::Kind::none) {
+      plain(own, pixels, to);
+    } else if (mix.kind == Mix::Kind::mixup) {
+      for (int64_t i = 0; i < pixels; ++i) {
+        for (int c = 0; c < 3; ++c) {
+          const float mixed = mix.lambda * fp32_[c][own[3 * i + c]] +
+                              (1.0f - mix.lambda) * fp32_[c][partner[3 * i + c]];
+          to[i * strides.pixel + c * strides.channel] = converted<Number>(mixed);
+        }
       }
-      continue;
-    }
-    for (int64_t i = 0; i < pixels; ++i) {
-      const int x = static_cast<int>(i % size_.width), y = static_cast<int>(i / size_.width);
-      plain((inside(mix.box, x, y) ? partner : own) + 3 * i, 1, to + 3 * i);
+    } else {
+      for (int64_t i = 0; i < pixels; ++i) {
+        const int x = static_cast<int>(i % size_.width), y = static_cast<int>(i / size_.width);
+        plain((inside(mix.box, x, y) ? partner : own) + 3 * i, 1, to + i * strides.pixel);
+      }
     }
   }
 }
@@ -117,16 +130,18 @@ void ShardInput::load_view(const uint8_t* images, int rows, const View& view, Nu
   const std::vector<int> lines = view_indices(size_.height, view.shift_y, false);
   for (int row = 0; row < rows; ++row) {
     const uint8_t* image = images + row * pixels * 3;
+    Number* to = out + row * pixels * 3;
     for (const int line : lines) {
       for (const int column : columns) {
         const uint8_t* pixel = image + 3 * (static_cast<int64_t>(line) * size_.width + column);
         for (int c = 0; c < 3; ++c) {
           if constexpr (sizeof(Number) == 2) {
-            *out++ = bf16_[c][pixel[c]];
+            to[c * channel_stride_] = bf16_[c][pixel[c]];
           } else {
-            *out++ = fp32_[c][pixel[c]];
+            to[c * channel_stride_] = fp32_[c][pixel[c]];
           }
         }
+        to += pixel_stride_;
       }
     }
   }

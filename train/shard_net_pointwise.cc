@@ -54,11 +54,15 @@ class AddOp : public TapeOp {
     const int first = swapped ? op.input2 : op.input;
     const int second = swapped ? op.input : op.input2;
     const int reuse = free_after(first) && first != second ? tape.value_buffer(first) : -1;
-    const auto desc = onednn::binary_add(tape.engine(), tape.activation(index_), op.relu);
-    tape.execute<dnnl::binary>(op.relu ? "add_relu" : "add", desc,
+    // oneDNN 2.6's addition with a ReLU is wrong where blocks of channels are padded.
+    const onednn::Desc data = tape.activation(index_);
+    const bool fused = op.relu && !tape.is_padded(index_);
+    const auto desc = onednn::binary_add(tape.engine(), data, fused);
+    tape.execute<dnnl::binary>(fused ? "add_relu" : "add", desc,
                                {{DNNL_ARG_SRC_0, tape.value(first)},
                                 {DNNL_ARG_SRC_1, tape.value(second)},
                                 {DNNL_ARG_DST, tape.define_value(index_, reuse)}});
+    if (op.relu && !fused) build_relu(tape, data);
   }
 
   void build_backward(TapeBuilder& tape) override {
@@ -70,6 +74,12 @@ class AddOp : public TapeOp {
   }
 
  private:
+  void build_relu(TapeBuilder& tape, const onednn::Desc& data) {
+    const auto desc = onednn::eltwise_forward(tape.engine(), dnnl::algorithm::eltwise_relu, data);
+    tape.execute<dnnl::eltwise_forward>(
+        "relu", desc, {{DNNL_ARG_SRC, tape.value(index_)}, {DNNL_ARG_DST, tape.value(index_)}});
+  }
+
   void build_mask(TapeBuilder& tape) {
     const onednn::Desc data = tape.activation(index_);
     constexpr auto algorithm = dnnl::algorithm::eltwise_relu_use_dst_for_bwd;

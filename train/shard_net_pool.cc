@@ -72,20 +72,55 @@ class PoolOp : public TapeOp {
   int workspace_ = -1;  // buffer
 };
 
-// Strides in bytes of one pixel of both sides.
+// Both sides as (row, block of channels, y, x, channel of the block). In NHWC a pixel is one block.
 struct PadShape {
-  int rows, stride, in_height, in_width, out_height, out_width;
-  size_t in_pixel, out_pixel;
+  int rows, stride;
+  int in_blocks, in_height, in_width, in_lanes;  // lanes: numbers of a block
+  int out_blocks, out_height, out_width, out_lanes;
+  int channels;   // of the narrow side
+  size_t number;  // bytes
 };
 
-template <typename Visit>  // visit(pixel of the wide side, pixel of the narrow side)
+PadShape pad_shape(const TapeBuilder& tape, int op_index) {
+  const LoweredOp& op = tape.op(op_index);
+  const NodeShape &in = tape.op(op.input).shape, &out = op.shape;
+  const bool blocked = tape.layout() == ActivationLayout::blocked;
+  const auto lanes = [&](int channels) { return blocked ? kBlockChannels : channels; };
+  const auto blocks = [&](int channels) {
+    return (channels + lanes(channels) - 1) / lanes(channels);
+  };
+  PadShape s{};
+  s.rows = tape.options().rows;
+  s.stride = tape.node(op_index).stride;
+  s.in_blocks = blocks(in.channels);
+  s.in_height = in.height;
+  s.in_width = in.width;
+  s.in_lanes = lanes(in.channels);
+  s.out_blocks = blocks(out.channels);
+  s.out_height = out.height;
+  s.out_width = out.width;
+  s.out_lanes = lanes(out.channels);
+  s.channels = in.channels;
+  s.number = dnnl::memory::data_type_size(tape.activation_type());
+  return s;
+}
+
+// visit(offset on the wide side, offset on the narrow side, bytes that they share); bytes of 0: the
+// narrow side has nothing there. Offsets in bytes.
+template <typename Visit>
 void for_each_pixel(const PadShape& s, Visit visit) {
   for (int row = 0; row < s.rows; ++row) {
-    for (int y = 0; y < s.out_height; ++y) {
-      for (int x = 0; x < s.out_width; ++x) {
-        const size_t out = (static_cast<size_t>(row) * s.out_height + y) * s.out_width + x;
-        const size_t in_line = static_cast<size_t>(row) * s.in_height + y * s.stride;
-        visit(out * s.out_pixel, (in_line * s.in_width + x * s.stride) * s.in_pixel);
+    for (int block = 0; block < s.out_blocks; ++block) {
+      const int lanes = std::clamp(s.channels - block * s.in_lanes, 0, s.in_lanes);
+      const size_t out_plane = static_cast<size_t>(row) * s.out_blocks + block;
+      const size_t in_plane = static_cast<size_t>(row) * s.in_blocks + block;
+      for (int y = 0; y < s.out_height; ++y) {
+        const size_t out_line = (out_plane * s.out_height + y) * s.out_width;
+        const size_t in_line = (in_plane * s.in_height + y * s.stride) * s.in_width;
+        for (int x = 0; x < s.out_width; ++x) {
+          visit((out_line + x) * s.out_lanes * s.number,
+                (in_line + x * s.stride) * s.in_lanes * s.number, lanes * s.number);
+        }
       }
     }
   }
@@ -96,24 +131,15 @@ class PadChannelsOp : public TapeOp {
   explicit PadChannelsOp(int index) : index_(index) {}
 
   void build_forward(TapeBuilder& tape) override {
-    const LoweredOp& op = tape.op(index_);
-    const NodeShape& in = tape.op(op.input).shape;
-    const size_t number = dnnl::memory::data_type_size(tape.activation_type());
-    shape_ = {tape.options().rows,
-              tape.node(index_).stride,
-              in.height,
-              in.width,
-              op.shape.height,
-              op.shape.width,
-              in.channels * number,
-              op.shape.channels * number};
-    tape.append("pad_channels", [shape = shape_, from = tape.value(op.input),
+    const PadShape shape = pad_shape(tape, index_);
+    tape.append("pad_channels", [shape, from = tape.value(tape.op(index_).input),
                                  to = tape.define_value(index_)](const ShardRun&) {
       const auto* in_data = static_cast<const std::byte*>(from.get_data_handle());
       auto* out_data = static_cast<std::byte*>(to.get_data_handle());
-      for_each_pixel(shape, [&](size_t wide, size_t narrow) {
-        std::memcpy(out_data + wide, in_data + narrow, shape.in_pixel);
-        std::memset(out_data + wide + shape.in_pixel, 0, shape.out_pixel - shape.in_pixel);
+      const size_t out_block = shape.out_lanes * shape.number;
+      for_each_pixel(shape, [&](size_t wide, size_t narrow, size_t bytes) {
+        if (bytes > 0) std::memcpy(out_data + wide, in_data + narrow, bytes);
+        std::memset(out_data + wide + bytes, 0, out_block - bytes);
       });
     });
   }
@@ -121,24 +147,24 @@ class PadChannelsOp : public TapeOp {
   void build_backward(TapeBuilder& tape) override {
     const LoweredOp& op = tape.op(index_);
     if (!tape.wants_gradient(op.input)) return tape.release_gradient(index_);
+    const PadShape shape = pad_shape(tape, index_);
     const TapeBuilder::Target target = tape.open_gradient(op.input, index_, false);
     const size_t bytes = tape.activation(op.input).get_size();
-    tape.append("pad_channels_back", [shape = shape_, bytes, from = tape.gradient(index_),
-                                      to = target.memory](const ShardRun&) {
-      const auto* wide_data = static_cast<const std::byte*>(from.get_data_handle());
-      auto* narrow_data = static_cast<std::byte*>(to.get_data_handle());
-      std::memset(narrow_data, 0, bytes);
-      for_each_pixel(shape, [&](size_t wide, size_t narrow) {
-        std::memcpy(narrow_data + narrow, wide_data + wide, shape.in_pixel);
-      });
-    });
+    tape.append("pad_channels_back",
+                [shape, bytes, from = tape.gradient(index_), to = target.memory](const ShardRun&) {
+                  const auto* wide_data = static_cast<const std::byte*>(from.get_data_handle());
+                  auto* narrow_data = static_cast<std::byte*>(to.get_data_handle());
+                  std::memset(narrow_data, 0, bytes);
+                  for_each_pixel(shape, [&](size_t wide, size_t narrow, size_t shared) {
+                    if (shared > 0) std::memcpy(narrow_data + narrow, wide_data + wide, shared);
+                  });
+                });
     tape.close_gradient(op.input, target);
     tape.release_gradient(index_);
   }
 
  private:
   const int index_;
-  PadShape shape_{};
 };
 
 }  // namespace

@@ -23,16 +23,22 @@ TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atom
       log_interval_(setup.options.log_interval > 0
                         ? setup.options.log_interval
                         : std::max<int64_t>(1, setup.steps_per_epoch / kReportsPerEpoch)),
+      first_step_(setup.progress.step),
+      gate_(make_host_collective(setup.options.replicas)),
       stop_step_(std::numeric_limits<int64_t>::max()),
-      metrics_(setup.options.out, setup.progress.step),
+      metrics_(setup.writes() ? setup.options.out : "", setup.progress.step),
       progress_(setup.progress),
+      queued_(setup.progress.step),
+      account_ns_(steady_now_ns()),
       recent_rate_(setup.options.recipe.batch, kRateWindow),
       epoch_rate_(setup.options.recipe.batch, 0),
       run_rate_(setup.options.recipe.batch, 0),
       last_checkpoint_(setup.resumed_from) {
-  for (auto& traces : traces_) {
-    traces.resize(setup.replicas.size());
-    for (Trace& trace : traces) trace.ids.resize(static_cast<size_t>(setup.rows));
+  const auto rows = static_cast<size_t>(setup.rows) * setup.replicas.size();
+  for (Trace& trace : traces_) {
+    trace.own.ids.resize(rows);
+    trace.own.digests.resize(rows);
+    trace.waits.resize(setup.replicas.size());
   }
   progress_.total_steps = setup.total_steps;
 }
@@ -56,10 +62,11 @@ TrainResult TrainLoop::run() {
     } catch (const TrainingFailed&) {
       throw;
     } catch (const std::exception& error) {
-      throw TrainingFailed(fmt::format("training stopped after {} steps: {}; {}", progress_.step,
+      throw TrainingFailed(fmt::format("training stopped after {} steps: {}{}", progress_.step,
                                        error.what(), last_checkpoint_text()));
     }
   }
+  setup_.processes.finish_collecting();
   finish_result();
   return result_;
 }
@@ -69,37 +76,36 @@ void TrainLoop::fail(std::exception_ptr error) noexcept {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = error;  // the others fail because this one has
   }
+  if (ProcessGroup* group = setup_.processes.group()) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& reason) {
+      group->abort(reason.what());
+    } catch (...) {
+      group->abort("unknown");
+    }
+  }
+  gate_->abort();
   setup_.collective->abort();
   setup_.loader->stop();
 }
 
 void TrainLoop::replica(int rank) {
-  Collective& collective = *setup_.collective;
   const auto together = [&](auto&& work) {
-    collective.barrier(rank);
+    gate_->barrier(rank);
     if (rank == 0) work();
-    collective.barrier(rank);
+    gate_->barrier(rank);
   };
-  const int64_t first = setup_.progress.step;
-  // Saved at the end of an epoch whose evaluation was interrupted: that comes first.
-  if (ends_epoch(first) && setup_.progress.epoch.weight_sum > 0) {
-    together([&] { close_epoch(first); });
-  } else if (first >= setup_.end_step) {
-    together([&] {
-      EpochReport report;
-      closed_end_ = evaluate_epoch(first, report);
-    });
-  }
-  const auto stream = setup_.replicas[rank].device->make_stream();
+  together([&] { start(first_step_); });
+  Engine& engine = *setup_.replicas[rank].engine;
+  std::unique_ptr<Stream> own_stream;
+  if (!engine.stream()) own_stream = setup_.replicas[rank].device->make_stream();
+  BatchFeed feed(*setup_.loader, rank, own_stream ? *own_stream : *engine.stream(),
+                 setup_.options.feed, setup_.options.slots);
   StepRates rates;
-  for (int64_t step = first; step < setup_.end_step && step <= stop_step_.load(); ++step) {
-    const int64_t begin_ns = steady_now_ns();
-    const StepTotals totals = train_step(rank, step, *stream, rates);
-    if (!totals.finite) {
-      if (rank == 0) throw_not_finite(step, totals);
-      return;
-    }
-    if (rank == 0) account(step, totals, rates.learning_rate, steady_now_ns() - begin_ns);
+  for (int64_t step = first_step_; step < setup_.end_step && step <= stop_step_.load(); ++step) {
+    train_step(rank, step, feed, rates);
+    if (rank == 0) end_step(step);
     const bool stopping = stop_step_.load() <= step;
     if (ends_epoch(step + 1) && !stopping) {
       together([&] { close_epoch(step + 1); });
@@ -109,34 +115,96 @@ void TrainLoop::replica(int rank) {
   }
 }
 
-StepTotals TrainLoop::train_step(int rank, int64_t step, Stream& stream, StepRates& rates) {
+// What is left to do of an earlier run, before the first step.
+void TrainLoop::start(int64_t first) {
+  // Saved at the end of an epoch whose evaluation was interrupted: that comes first.
+  if (ends_epoch(first) && setup_.progress.epoch.weight_sum > 0) {
+    close_epoch(first);
+  } else if (first >= setup_.end_step) {
+    EpochReport report;
+    closed_end_ = evaluate_epoch(first, report);
+  }
+  account_ns_ = steady_now_ns();
+}
+
+void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates) {
   const Recipe& recipe = setup_.options.recipe;
   Engine& engine = *setup_.replicas[rank].engine;
-  Trace& trace = traces_[step % 2][rank];
   const int64_t begin_ns = steady_now_ns();
-  DeviceBatch batch = setup_.loader->next(rank, stream);
+  const DeviceBatch* batch = feed.next();
   if (!batch) throw std::runtime_error(fmt::format("the feed ended before step {}", step));
-  batch.synchronize();
-  trace.wait_ns = steady_now_ns() - begin_ns;
-  std::copy_n(batch.ids(), trace.ids.size(), trace.ids.begin());
-  if (setup_.receipt) setup_.receipt->add(rank, batch);
+  if (!engine.stream()) batch->synchronize();  // it computes outside the stream
+  note_batch(rank, step, *batch, steady_now_ns() - begin_ns);
 
   set_rates(recipe, setup_.parameters, step, setup_.total_steps, setup_.steps_per_epoch, rates);
   engine.expect_frozen(rates.tensors);
-  engine.forward_backward({batch.images(), batch.labels(), batch.weights()},
+  engine.forward_backward({batch->images(), batch->labels(), batch->weights()},
                           draw_mix(recipe.mix, recipe.input, setup_.options.seed, step));
-  batch = {};  // the slot may be filled again
-  if (rank == 0 && stop_.load()) {
-    stop_step_.store(std::min(stop_step_.load(), step));
+  feed.done();
+  if (rank == 0) {
+    trace_of(step).learning_rate = rates.learning_rate;
+    if (setup_.processes.any(stop_.load())) stop_step_.store(std::min(stop_step_.load(), step));
   }
+  gate_->barrier(rank);
   setup_.collective->all_reduce(rank, engine.parts(), engine.reduced());
   engine.update(rates.args);
-  const StepTotals totals = engine.totals();
   const float decay = average_decay(recipe.average, step + 1, setup_.total_steps);
-  if (totals.finite && decay >= 0) {
+  // Where the totals come late, an update that was left out is averaged over once more: it ends the
+  // run before anything is saved.
+  if (decay >= 0 && (engine.totals_lag() > 0 || engine.totals().finite)) {
     engine.blend_average(decay, recipe.average.kind == AverageKind::lookahead);
   }
-  return totals;
+}
+
+void TrainLoop::note_batch(int rank, int64_t step, const DeviceBatch& batch, int64_t wait_ns) {
+  Trace& trace = trace_of(step);
+  const auto rows = static_cast<size_t>(setup_.rows), first = rows * static_cast<size_t>(rank);
+  trace.waits[rank] = wait_ns;
+  std::copy_n(batch.ids(), rows, trace.own.ids.begin() + first);
+  if (rank == 0) trace.header = batch.header();
+  if (!setup_.feed.digests) return;
+  const RowNote* notes = row_notes(batch);
+  for (size_t row = 0; row < rows; ++row) {
+    trace.own.digests[first + row] = notes[row].counts ? notes[row].digest : 0;
+  }
+}
+
+void TrainLoop::end_step(int64_t step) {
+  queued_ = step + 1;
+  exchange_notes(step);
+  const int64_t lag = setup_.replicas[0].engine->totals_lag();
+  account_until(ends_epoch(queued_) ? queued_ : queued_ - lag);
+}
+
+// To process 0, which keeps the receipt of all and can name every row of a step.
+void TrainLoop::exchange_notes(int64_t step) {
+  Trace& trace = trace_of(step);
+  trace.own.wait_ns = *std::max_element(trace.waits.begin(), trace.waits.end());
+  trace.own.bad_samples = setup_.loader->stats().bad_samples;
+  trace.all = setup_.processes.collect(trace.own);
+  if (!setup_.receipt) return;
+  const auto rows = static_cast<size_t>(setup_.rows);
+  row_notes_.resize(rows);
+  int device = 0;
+  for (const StepNotes& each : trace.all) {
+    for (size_t first = 0; first < each.ids.size(); first += rows, ++device) {
+      for (size_t row = 0; row < rows; ++row) {
+        row_notes_[row].digest = each.digests[first + row];
+        row_notes_[row].counts = row_notes_[row].digest != 0;
+      }
+      setup_.receipt->add(device, trace.header, {each.ids.data() + first, rows}, row_notes_);
+    }
+  }
+}
+
+void TrainLoop::account_until(int64_t steps_done) {
+  Engine& engine = *setup_.replicas[0].engine;
+  while (progress_.step < steps_done) {
+    const int64_t step = progress_.step;
+    const StepTotals totals = engine.totals_of(step - first_step_);
+    if (!totals.finite) throw_not_finite(step, totals);
+    account(step, totals);
+  }
 }
 
 bool TrainLoop::ends_epoch(int64_t steps_done) const {
@@ -150,6 +218,7 @@ bool TrainLoop::checkpoint_due(int64_t steps_done) const {
 }
 
 void TrainLoop::close_epoch(int64_t steps_done) {
+  account_until(steps_done);
   EpochReport report = epoch_report(steps_done);
   result_.loss = report.loss;
   result_.accuracy = report.accuracy;
@@ -162,10 +231,14 @@ void TrainLoop::close_epoch(int64_t steps_done) {
   progress_.epoch = {};
   epoch_rate_.clear();
   epoch_times_ = {};
+  epoch_bad_samples_ = bad_samples_;
   save(steps_done);
   report.checkpoint = last_checkpoint_;
-  metrics_.add(report);
-  observer_.on_epoch(report);
+  if (setup_.processes.first()) {
+    metrics_.add(report);
+    observer_.on_epoch(report);
+  }
+  account_ns_ = steady_now_ns();
 }
 
 // False if it was interrupted.
@@ -180,7 +253,8 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
     EvalOptions options = setup_.eval_options(views);
     options.stop = &stop_;
     if (end && views == 1 && !setup_.options.out.empty()) {  // one list, of the last evaluation
-      options.quarantine_file = setup_.options.out + "/quarantine_eval.jsonl";
+      options.quarantine_file =
+          quarantine_file(setup_.options.out, "quarantine_eval", setup_.processes.rank());
       std::filesystem::remove(options.quarantine_file);
     }
     return evaluate(*setup_.eval, setup_.engine_list(), setup_.device_list(), setup_.rows, options);
@@ -200,6 +274,7 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
 }
 
 void TrainLoop::save(int64_t steps_done) {
+  account_until(steps_done);  // a step that is not finite is not saved
   if (setup_.runs.empty()) return;
   if (setup_.receipt) setup_.receipt->save();  // first: it is never behind the checkpoint
   progress_.step = steps_done;
@@ -211,6 +286,7 @@ void TrainLoop::save(int64_t steps_done) {
   last_checkpoint_ = save_checkpoint(
       setup_.runs, progress_, read_state(*setup_.replicas[0].engine, setup_.options.recipe.average),
       setup_.options.keep_checkpoints);
+  account_ns_ = steady_now_ns();
 }
 
 }  // namespace stoker

@@ -17,9 +17,14 @@ std::string mebibytes(int64_t bytes) {
 }
 
 std::string feed_line(const char* name, const MemoryPlan& plan) {
-  return fmt::format("memory, {}: ring {}, slots {}, scratch up to {}", name,
-                     mebibytes(plan.ring_bytes), mebibytes(plan.slot_bytes),
-                     mebibytes(plan.scratch_bytes));
+  std::string line = fmt::format("memory, {}: ring {}, slots {}, scratch up to {}", name,
+                                 mebibytes(plan.ring_bytes), mebibytes(plan.slot_bytes),
+                                 mebibytes(plan.scratch_bytes));
+  if (plan.frame_bytes > 0) {
+    line += fmt::format("; a worker adds up to {} for a progressive JPEG, PNG, ... of max_pixels",
+                        mebibytes(plan.frame_bytes));
+  }
+  return line;
 }
 
 int64_t eval_samples(const TrainSetup& setup) {
@@ -41,7 +46,7 @@ void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
     lines.push_back(fmt::format("note: {} has {} parameters; below {} data parallelism hardly pays",
                                 setup.net.name, count, kSmallModel));
   }
-  if (setup.options.replicas > 1 && setup.rows < kManyRows) {
+  if (setup.all_replicas() > 1 && setup.rows < kManyRows) {
     lines.push_back(fmt::format("note: {} rows per device are few; {} or more keep one busy",
                                 setup.rows, kManyRows));
   }
@@ -72,15 +77,19 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
       fmt::format("model: {} parameters, {:.1f} million multiply-adds per image; {}",
                   total_count(setup.parameters), forward_flops(setup.net) / 2e6,
                   setup.precision == Precision::bf16 ? "bf16 with fp32 master weights" : "fp32"));
-  lines.push_back(fmt::format("devices: {} x {} rows, {} shards and {} threads each",
+  const int processes = setup.processes.size();
+  lines.push_back(fmt::format("devices: {}{} x {} rows, {} shards and {} threads each",
+                              processes > 1 ? fmt::format("{} processes x ", processes) : "",
                               options.replicas, setup.rows,
                               setup.rows / options.recipe.rows_per_shard, setup.engine_threads));
   lines.push_back(feed_line("feed", setup.loader->memory_plan()));
   if (setup.eval) lines.push_back(feed_line("feed of the evaluation", eval_feed));
   add_lines(setup.replicas[0].engine->describe_memory(), lines);
-  lines.push_back(fmt::format("memory, in all: {}, with {} device{}",
-                              mebibytes(setup.planned_bytes), options.replicas,
-                              options.replicas > 1 ? "s" : ""));
+  lines.push_back(fmt::format("memory, checkpoints: {}, a copy of the state while one is written",
+                              mebibytes(setup.state_copy_bytes)));
+  lines.push_back(fmt::format("memory, in all: {}{}, with {} device{}",
+                              mebibytes(setup.planned_bytes), processes > 1 ? " per process" : "",
+                              options.replicas, options.replicas > 1 ? "s" : ""));
   add_notes(setup, lines);
   return lines;
 }
@@ -97,6 +106,7 @@ std::string config_text(const TrainSetup& setup) {
                   {"eval_samples", eval_samples(setup)},
                   {"classes", setup.model.class_names}};
   json["devices"] = options.replicas;
+  json["processes"] = setup.processes.size();
   json["seed"] = options.seed;
   json["precision"] = setup.precision == Precision::bf16 ? "bf16" : "fp32";
   json["checkpoint_steps"] = options.checkpoint_steps;

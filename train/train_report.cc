@@ -22,10 +22,14 @@ double mean(double sum, double weight) { return weight > 0 ? sum / weight : 0; }
 
 }  // namespace
 
-void TrainLoop::account(int64_t step, const StepTotals& totals, double learning_rate,
-                        int64_t step_ns) {
-  int64_t wait_ns = 0;
-  for (const Trace& trace : traces_[step % 2]) wait_ns = std::max(wait_ns, trace.wait_ns);
+void TrainLoop::account(int64_t step, const StepTotals& totals) {
+  const Trace& trace = trace_of(step);
+  // From when the step before was done to when this one is: what it took, also where many are under
+  // way on the device.
+  const int64_t now_ns = steady_now_ns(), step_ns = std::max<int64_t>(now_ns - account_ns_, 1);
+  account_ns_ = now_ns;
+  int64_t wait_ns = trace.own.wait_ns;
+  for (const StepNotes& notes : trace.all) wait_ns = std::max(wait_ns, notes.wait_ns);
   for (StepTimes* times : {&interval_times_, &epoch_times_, &run_times_}) {
     times->total_ns += step_ns;
     times->wait_ns += std::min(wait_ns, step_ns);
@@ -38,9 +42,28 @@ void TrainLoop::account(int64_t step, const StepTotals& totals, double learning_
   }
   for (RateMeter* meter : {&recent_rate_, &epoch_rate_, &run_rate_}) meter->add(step_ns);
   progress_.step = step + 1;
+  if (!setup_.processes.first()) return;
+  check_bad_samples(trace);
   if (progress_.step % log_interval_ == 0 || ends_epoch(progress_.step)) {
-    report_step(progress_.step, learning_rate);
+    report_step(progress_.step, trace.learning_rate);
+    account_ns_ = steady_now_ns();
   }
+}
+
+// Each process holds its own share against the budget; together they have no more.
+void TrainLoop::check_bad_samples(const Trace& trace) {
+  bad_samples_ = 0;
+  for (const StepNotes& notes : trace.all) bad_samples_ += notes.bad_samples;
+  const double limit = setup_.options.max_bad;
+  const double budget = limit >= 1 ? limit : limit * static_cast<double>(setup_.train.size());
+  const int64_t bad = bad_samples_ - epoch_bad_samples_;
+  if (setup_.processes.size() == 1 || static_cast<double>(bad) <= budget) return;
+  throw TrainingFailed(
+      fmt::format("bad samples in an epoch: {} by step {} in {} processes, the budget is {:.0f} "
+                  "(max_bad {:g}); "
+                  "they are listed in {}{}",
+                  bad, progress_.step - 1, setup_.processes.size(), budget, limit,
+                  quarantine_file(setup_.options.out, "quarantine*", 0), last_checkpoint_text()));
 }
 
 void TrainLoop::report_step(int64_t steps_done, double learning_rate) {
@@ -62,7 +85,7 @@ void TrainLoop::report_step(int64_t steps_done, double learning_rate) {
     report.eta_seconds = static_cast<double>((setup_.end_step - steps_done)) *
                          setup_.options.recipe.batch / rate.images_per_second;
   }
-  report.bad_samples = setup_.loader->stats().bad_samples;
+  report.bad_samples = bad_samples_;
   metrics_.add(report);
   observer_.on_step(report);
   interval_ = {};
@@ -86,31 +109,35 @@ EpochReport TrainLoop::epoch_report(int64_t steps_done) const {
 }
 
 std::string TrainLoop::last_checkpoint_text() const {
-  return last_checkpoint_.empty() ? "no checkpoint was written"
-                                  : "the last good checkpoint is " + last_checkpoint_;
+  if (!setup_.processes.first()) return "";
+  return last_checkpoint_.empty() ? "; no checkpoint was written"
+                                  : "; the last good checkpoint is " + last_checkpoint_;
 }
 
-void TrainLoop::throw_not_finite(int64_t step, const StepTotals& totals) const {
+void TrainLoop::throw_not_finite(int64_t step, const StepTotals& totals) {
   std::vector<std::string> rows;
-  for (const Trace& trace : traces_[step % 2]) {
-    for (const SampleId id : trace.ids) {
+  for (const StepNotes& notes : trace_of(step).all) {
+    for (const SampleId id : notes.ids) {
       rows.push_back(fmt::format("{} {}", id, setup_.train.name(id)));
     }
   }
   std::string where;
-  if (!setup_.options.out.empty()) {
+  if (setup_.writes()) {
     const std::string path = setup_.options.out + "/failed_step.txt";
     replace_file(path, fmt::format("step {}\n{}\n", step, fmt::join(rows, "\n")));
     where = ", all of them in " + path;
   }
   const size_t count = rows.size();
   rows.resize(std::min(count, kNamedRows));
-  throw TrainingFailed(
-      fmt::format("step {}: the loss or a gradient is not finite (loss sum {} over weight {}); the "
-                  "weights were "
-                  "not changed by it; its {} rows begin with {}{}; {}",
-                  step, totals.loss_sum, totals.weight_sum, count, fmt::join(rows, ", "), where,
-                  last_checkpoint_text()));
+  const int64_t late = queued_ - 1 - step;
+  throw TrainingFailed(fmt::format(
+      "step {}{}: the loss or a gradient is not finite (loss sum {} over weight {}); the "
+      "weights were not changed by it; {}{}{}",
+      step, late > 0 ? fmt::format(", noticed {} steps later", late) : "", totals.loss_sum,
+      totals.weight_sum,
+      count > 0 ? fmt::format("its {} rows begin with {}", count, fmt::join(rows, ", "))
+                : "process 0 names its rows",
+      where, last_checkpoint_text()));
 }
 
 void TrainLoop::finish_result() {
@@ -133,7 +160,7 @@ void TrainLoop::finish_result() {
   result_.jitter = rate.jitter;
   result_.feed_wait_share = share(run_times_.wait_ns, run_times_.total_ns);
   result_.train_seconds = seconds(run_times_.total_ns);
-  result_.bad_samples = setup_.loader->stats().bad_samples;
+  result_.bad_samples = bad_samples_;
   result_.checkpoint = last_checkpoint_;
   if (setup_.receipt) result_.receipt = setup_.options.out + "/receipt.json";
 }

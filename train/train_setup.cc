@@ -3,26 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <thread>
 
 #include "train/durable_file.h"
-#include "train/initialise.h"
 #include "train/metrics.h"
 #include "train/recipe_json.h"
-#include "train/whitening.h"
 
 namespace stoker {
 namespace {
-
-// A resumed run may change these; the rest decides what was computed so far.
-const std::vector<std::string>& may_change() {
-  static const std::vector<std::string> fields = {"epochs", "rows_per_shard", "eval_views",
-                                                  "precision", "schedule.warmup_epochs"};
-  return fields;
-}
 
 void require(bool ok, const std::string& message) {
   if (!ok) throw std::invalid_argument(message);
@@ -53,48 +43,61 @@ ModelInfo model_of(const Recipe& recipe, const Source& train, const Source* eval
 TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
                        const TrainOptions& wanted, const EngineFactory& make_engine)
     : options(wanted),
+      processes(wanted.processes),
       train(train_source, wanted.limit_train),
       eval(eval_source && eval_source->size() > 0 ? eval_source : nullptr) {
+  check_options();
+  if (options.batch_auto) {
+    choose_batch(model_of(options.recipe, train, eval).net(), make_engine);
+  }
+  resolve_shards();
+  model = model_of(options.recipe, train, eval);
+  net = model.net();
+  parameters = parameter_table(net);
+  make_replicas(make_engine);
+  make_folders();
+  const TrainState state = first_state();
+  make_loader();
+  make_receipt();
+  for (const Replica& replica : replicas) write_state(state, *replica.engine);
+  state_copy_bytes = state_bytes(state);
+  make_plan();
+}
+
+void TrainSetup::check_options() {
   options.recipe.validate();
+  if (!options.devices.empty()) options.replicas = static_cast<int>(options.devices.size());
   require(options.replicas >= 1, fmt::format("devices: {} is below 1", options.replicas));
   require(options.keep_checkpoints >= 1,
           fmt::format("keep_checkpoints: {} is below 1", options.keep_checkpoints));
   require(options.eval_every_epochs >= 0,
           fmt::format("eval_every_epochs: {:g} is negative", options.eval_every_epochs));
   require(train.size() > 0, "no training samples at " + train.root());
-  resolve_shards();
-  model = model_of(options.recipe, train, eval);
-  net = model.net();
-  parameters = parameter_table(net);
-  make_replicas(make_engine);
-
-  if (!options.out.empty()) {
-    std::filesystem::create_directories(options.out);
-    runs = options.out + "/checkpoints";
-  }
-  TrainState state = resume();
-  make_loader();
-  make_receipt();
-  if (resumed_from.empty()) state = first_state();
-  for (const Replica& replica : replicas) write_state(state, *replica.engine);
-
-  MemoryPlan eval_feed;
-  if (eval) {
-    const SubsetSource subset(*eval, options.limit_eval);
-    eval_feed = evaluation_memory(subset, device_list(), rows, eval_options(1));
-  }
-  planned_bytes = loader->memory_plan().total_bytes() + eval_feed.total_bytes();
-  for (const Replica& replica : replicas) planned_bytes += replica.engine->planned_bytes();
-  plan = plan_lines(*this, eval_feed);
-  if (!options.out.empty()) replace_file(options.out + "/config.json", config_text(*this));
+  const int cores = own_cores(options.local_processes);
+  if (options.threads <= 0) options.threads = cores;
+  if (options.workers < 0) options.workers = cores;
+  if (options.slots < 0) options.slots = on_gpus(options.devices) ? 2 : 0;
+  precision = options.recipe.resolved_precision();
+  if (on_gpus(options.devices) && !options.recipe.precision) precision = Precision::bf16;
+  processes.require_same(options.replicas, "devices: the number of replicas");
+  processes.require_same_text(
+      fmt::format("{} {} {} {} {} {} {} {} {}", recipe_to_json(options.recipe).dump(), options.seed,
+                  options.max_steps, options.checkpoint_steps, options.eval_every_epochs,
+                  options.limit_train, options.limit_eval, static_cast<int>(options.feed),
+                  static_cast<int>(options.reduce)),
+      "recipe and options");
 }
 
 void TrainSetup::resolve_shards() {
   Recipe& recipe = options.recipe;
-  require(recipe.batch % options.replicas == 0,
+  require(recipe.batch % all_replicas() == 0,
           fmt::format("batch: the global batch of {} does not divide over {} devices", recipe.batch,
-                      options.replicas));
-  rows = recipe.batch / options.replicas;
+                      all_replicas()));
+  rows = recipe.batch / all_replicas();
+  if (on_gpus(options.devices)) {
+    recipe.rows_per_shard = rows;  // one net per device: batch norm sees all of its rows
+    return;
+  }
   const int shard = largest_divisor(rows, recipe.rows_per_shard);
   if (shard != recipe.rows_per_shard) {
     notes.push_back(fmt::format(
@@ -103,71 +106,33 @@ void TrainSetup::resolve_shards() {
         rows, shard, recipe.rows_per_shard, recipe.rows_per_shard));
     recipe.rows_per_shard = shard;
   }
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int threads = options.threads > 0 ? options.threads : cores;
-  engine_threads = std::max(1, threads / options.replicas);
+  engine_threads = std::max(1, options.threads / options.replicas);
   if (rows / shard < engine_threads) {
     notes.push_back(
         fmt::format("{} shards per device keep {} of {} threads busy: fewer rows per "
                     "shard would use more, and change what batch norm sees",
                     rows / shard, rows / shard, engine_threads));
   }
-  precision = recipe.resolved_precision();
 }
 
-void TrainSetup::make_replicas(const EngineFactory& make_engine) {
-  const Recipe& recipe = options.recipe;
-  EngineOptions engine;
-  engine.rows = rows;
-  engine.rows_per_shard = recipe.rows_per_shard;
-  engine.nominal_rows = recipe.batch;
-  engine.precision = precision;
-  engine.workers = engine_threads;
-  engine.mean = recipe.mean;
-  engine.stddev = recipe.stddev;
-  engine.label_smoothing = static_cast<float>(recipe.label_smoothing);
-  for (int i = 0; i < options.replicas; ++i) {
-    Replica replica;
-    replica.device = make_host_device(i);
-    replica.engine = make_engine ? make_engine(net, engine, i) : make_cpu_engine(net, engine);
-    replicas.push_back(std::move(replica));
+void TrainSetup::make_folders() {
+  if (options.out.empty()) return;
+  std::filesystem::create_directories(options.out);
+  if (options.feed != FeedKind::real || options.reduce == ReduceKind::none) {
+    notes.push_back(
+        "this run measures what is left of a step without its input or its communication: it "
+        "writes no checkpoint and no receipt");
+    options.receipt = false;
+  } else if (writes()) {
+    runs = options.out + "/checkpoints";
   }
-  collective = make_host_collective(options.replicas);
-}
-
-TrainState TrainSetup::resume() {
-  TrainState state;
-  progress.model = model;
-  progress.seed = options.seed;
-  if (!options.resume || runs.empty()) return state;
-  std::vector<std::string> torn;
-  resumed_from = newest_checkpoint(runs, &torn);
-  for (const std::string& each : torn) notes.push_back("torn checkpoint left aside: " + each);
-  if (resumed_from.empty()) {
-    notes.push_back("no checkpoint in " + runs + ": starting from the beginning");
-    return state;
-  }
-  load_checkpoint(resumed_from, progress, state);
-  const auto refuse = [&](const std::string& difference) {
-    throw std::invalid_argument(
-        fmt::format("cannot resume from {}: this run has another {}", resumed_from, difference));
-  };
-  const std::string difference =
-      recipe_difference(progress.model.recipe, options.recipe, may_change());
-  if (!difference.empty()) refuse(difference);
-  const std::string changed = recipe_difference(progress.model.recipe, options.recipe);
-  if (!changed.empty()) notes.push_back("changed since the checkpoint: " + changed);
-  if (progress.seed != options.seed) {
-    refuse(fmt::format("seed: {} -> {}", progress.seed, options.seed));
-  }
-  if (progress.model.class_names != model.class_names) refuse("list of classes");
-  progress.model = model;
-  return state;
 }
 
 void TrainSetup::make_loader() {
   const Recipe& recipe = options.recipe;
   feed.batch_size = rows;
+  feed.rank = processes.rank();
+  feed.world = processes.size();
   feed.seed = options.seed;
   feed.last_batch = recipe.last_batch;
   feed.epochs = recipe.epochs;
@@ -181,44 +146,47 @@ void TrainSetup::make_loader() {
   feed.max_bad = options.max_bad;
   feed.digests = options.receipt && !options.out.empty();
   if (!options.out.empty()) {
-    feed.quarantine_file = options.out + "/quarantine.jsonl";
+    feed.quarantine_file = quarantine_file(options.out, "quarantine", processes.rank());
     trim_jsonl(feed.quarantine_file, progress.step - 1);  // its steps count from 0
+    // Those of a run over more processes, which this one goes on from.
+    for (int rank = processes.size(); processes.first(); ++rank) {
+      const std::string left = quarantine_file(options.out, "quarantine", rank);
+      if (!std::filesystem::exists(left)) break;
+      trim_jsonl(left, progress.step - 1);
+    }
   }
   loader = std::make_unique<Loader>(train, recipe.train, device_list(), feed);
   if (!resumed_from.empty()) Loader::resume_step(progress.loader, *loader);
   steps_per_epoch = loader->steps_per_epoch();
   total_steps = loader->end_step();
+  processes.require_same_text(std::to_string(loader->state().fingerprint), "data");
   end_step = options.max_steps > 0 ? std::min(options.max_steps, total_steps) : total_steps;
 }
 
 void TrainSetup::make_receipt() {
-  if (!feed.digests) return;
-  ReceiptInfo info = receipt_info(*loader, train, options.recipe.train, feed, options.replicas);
+  if (!feed.digests || !writes()) return;
+  ReceiptInfo info = receipt_info(*loader, train, options.recipe.train, feed, all_replicas());
+  info.world = 1;  // process 0 is told what the others had
   info.version = options.version;
   info.libraries = options.libraries;
   receipt = std::make_unique<Receipt>(options.out, info, progress.step);
 }
 
-TrainState TrainSetup::first_state() const {
-  const Recipe& recipe = options.recipe;
-  InitOptions init = default_init(net, options.seed);
-  init.zero_gamma = recipe.zero_gamma;
-  TrainState state;
-  state.parameters = initial_parameters(net, init);
-  state.statistics = initial_statistics(net);
-  state.momenta.assign(state.parameters.size(), 0.0f);
-  if (recipe.whitening) {
-    const std::vector<float> filters = whitening_filters(
-        patch_moments(train, recipe.eval, options.decode), recipe.mean, recipe.stddev);
-    require(parameters.at(0).count == static_cast<int64_t>(filters.size()),
-            "whitening: the first tensor of " + net.name + " is not a (24, 3, 2, 2) convolution");
-    std::copy(filters.begin(), filters.end(), state.parameters.begin() + parameters[0].offset);
+void TrainSetup::make_plan() {
+  MemoryPlan eval_feed;
+  if (eval) {
+    const SubsetSource subset(*eval, options.limit_eval);
+    eval_feed = evaluation_memory(subset, device_list(), rows, eval_options(1));
   }
-  if (recipe.average.kind != AverageKind::none) {
-    state.average = state.parameters;
-    state.average_statistics = state.statistics;
-  }
-  return state;
+  planned_bytes = loader->memory_plan().total_bytes() + eval_feed.total_bytes() + state_copy_bytes;
+  for (const Replica& replica : replicas) planned_bytes += replica.engine->planned_bytes();
+  plan = plan_lines(*this, eval_feed);
+  if (writes()) replace_file(options.out + "/config.json", config_text(*this));
+}
+
+std::string quarantine_file(const std::string& folder, const std::string& name, int rank) {
+  const std::string part = rank == 0 ? "" : fmt::format(".rank{}", rank);
+  return fmt::format("{}/{}{}.jsonl", folder, name, part);
 }
 
 EvalOptions TrainSetup::eval_options(int views) const {
@@ -233,6 +201,7 @@ EvalOptions TrainSetup::eval_options(int views) const {
   result.on_bad_sample = options.on_bad_sample;
   result.max_bad = options.max_bad;
   result.limit = options.limit_eval;
+  result.processes = processes.group();
   return result;
 }
 

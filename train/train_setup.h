@@ -10,15 +10,12 @@
 #include "pipeline/receipt.h"
 #include "train/checkpoint.h"
 #include "train/collective.h"
+#include "train/replica.h"
 #include "train/subset_source.h"
+#include "train/train_processes.h"
 #include "train/trainer.h"
 
 namespace stoker {
-
-struct Replica {
-  std::unique_ptr<Device> device;
-  std::unique_ptr<Engine> engine;
-};
 
 struct TrainSetup {
   // Throws std::invalid_argument / std::runtime_error with path and numbers.
@@ -28,10 +25,16 @@ struct TrainSetup {
   TrainSetup& operator=(const TrainSetup&) = delete;
 
   EvalOptions eval_options(int views) const;
+  EngineOptions engine_options() const;  // of a replica
   std::vector<Engine*> engine_list() const;
   std::vector<Device*> device_list() const;
 
+  // May this process write what a run leaves behind? Process 0 does, if anything is kept.
+  bool writes() const { return processes.first() && !options.out.empty(); }
+  int all_replicas() const { return processes.size() * options.replicas; }
+
   TrainOptions options;  // options.recipe has the rows per shard in use
+  TrainProcesses processes;
   SubsetSource train;
   const Source* eval;  // or null
   ModelInfo model;
@@ -40,7 +43,7 @@ struct TrainSetup {
   int rows = 0;            // per replica and step
   int engine_threads = 1;  // per replica
   Precision precision = Precision::fp32;
-  std::string runs;  // folder of checkpoints; ""
+  std::string runs;  // folder of checkpoints; "": none are written, here or at all
 
   std::vector<Replica> replicas;
   std::unique_ptr<Collective> collective;
@@ -48,23 +51,31 @@ struct TrainSetup {
   std::string resumed_from;
   LoaderOptions feed;
   std::unique_ptr<Loader> loader;    // after the devices: it goes first
-  std::unique_ptr<Receipt> receipt;  // or null
+  std::unique_ptr<Receipt> receipt;  // of all processes, process 0's; or null
   int64_t steps_per_epoch = 0;
-  int64_t total_steps = 0;  // of the recipe: the schedule's length
-  int64_t end_step = 0;     // of this run
-  int64_t planned_bytes = 0;
+  int64_t total_steps = 0;         // of the recipe: the schedule's length
+  int64_t end_step = 0;            // of this run
+  int64_t state_copy_bytes = 0;    // held while a checkpoint is written or resumed from
+  int64_t planned_bytes = 0;       // of this process
   std::vector<std::string> notes;  // what the user should know
   std::vector<std::string> plan;
 
  private:
+  void check_options();
+  void choose_batch(const NetSpec& planned, const EngineFactory& make_engine);
   void resolve_shards();
   void make_replicas(const EngineFactory& make_engine);
-  TrainState resume();  // of the newest checkpoint; empty if there is none
+  void make_folders();
+  TrainState first_state();  // of the newest checkpoint, or the recipe's; from process 0
+  TrainState resume();       // of the newest checkpoint; empty if there is none
+  TrainState initial_state() const;
   void make_loader();
   void make_receipt();
-  TrainState first_state() const;
+  void make_plan();
 };
 
+// Of the bad samples of a process: out/quarantine.jsonl, out/quarantine.rank1.jsonl, ...
+std::string quarantine_file(const std::string& folder, const std::string& name, int rank);
 // The lines of `plan`.
 std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& eval_feed);
 // options as they stand in config.json.

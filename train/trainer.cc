@@ -22,16 +22,21 @@ struct Trainer::Impl {
 static_assert(std::atomic<bool>::is_always_lock_free, "request_stop() must be signal-safe");
 
 Trainer::Trainer(const Source& train, const Source* eval, const TrainOptions& options,
-                 TrainObserver& observer, EngineFactory make_engine)
-    : impl_(std::make_unique<Impl>(train, eval, options, observer, make_engine)) {}
+                 TrainObserver& observer, EngineFactory make_engine) try
+    : impl_(std::make_unique<Impl>(train, eval, options, observer, make_engine)) {
+} catch (const std::exception& error) {
+  if (options.processes) options.processes->abort(error.what());  // they would wait for this one
+  throw;
+}
 
 Trainer::~Trainer() = default;
 
 TrainResult Trainer::run() {
   if (impl_->ran) throw std::logic_error("Trainer::run() was called twice");
   impl_->ran = true;
-  impl_->observer.on_plan(impl_->setup.plan);
-  if (!impl_->setup.resumed_from.empty()) {
+  const bool first = impl_->setup.processes.first();
+  if (first) impl_->observer.on_plan(impl_->setup.plan);
+  if (first && !impl_->setup.resumed_from.empty()) {
     impl_->observer.on_message("resumed from " + impl_->setup.resumed_from + " after " +
                                std::to_string(impl_->setup.progress.step) + " steps");
   }

@@ -4,7 +4,15 @@
 // global batch: next -> forward -> backward -> reduce (in a fixed order) -> update; it evaluates,
 // writes checkpoints and metrics, and reports to an observer. The weights are bitwise the same for
 // any number of replicas and threads (recipe.h). Owner: the user; sources and the observer outlive
-// it. Threads: run() once; request_stop() from any thread or signal handler; the observer is called
+// it.
+//
+// Over several processes (TrainOptions::processes) all replicas together are those of one run, with
+// the same bits: every process is given the same options and data, and calls the same. Process 0
+// reads and writes checkpoints, metrics and the receipt, and reports; the others write only their
+// own bad samples (quarantine.rank1.jsonl, ...). A request to stop to any of them stops all after
+// the same step; a process that fails ends all.
+//
+// Threads: run() once; request_stop() from any thread or signal handler; the observer is called
 // from one thread at a time. Errors: the constructor throws std::invalid_argument /
 // std::runtime_error with path and numbers before anything is trained; run() throws TrainingFailed.
 //
@@ -23,14 +31,36 @@
 
 #include "pipeline/loader.h"
 #include "train/evaluate.h"
+#include "train/process_group.h"
 #include "train/recipe.h"
 
 namespace stoker {
 
+enum class FeedKind : uint8_t {
+  real,
+  synthetic,  // the first batches, one per slot, again and again: the cost of input is gone
+};
+
+enum class ReduceKind : uint8_t {
+  automatic,  // the best that the devices can
+  nccl,
+  device,  // replicas that share a GPU
+  host,    // in the host's memory
+  none,    // left out, each replica for itself: the cost of communication is gone
+};
+
 struct TrainOptions {
   Recipe recipe;
-  int replicas = 1;     // --devices cpu:N
-  uint64_t seed = 0;    // of initial weights, order and augmentation
+  int replicas = 1;  // of this process, on the host's cores, where `devices` is empty
+  std::vector<std::string> devices;   // one replica on each: "cpu:0", "cuda:1"
+  ProcessGroup* processes = nullptr;  // of the run; null: this one. Outlives the Trainer
+  int local_processes = 1;            // of them, on this machine: they share its cores
+  // To measure with: nothing is saved where something is left out.
+  FeedKind feed = FeedKind::real;
+  ReduceKind reduce = ReduceKind::automatic;
+  Precision grad_wire = Precision::fp32;  // of gradients between GPUs
+  bool batch_auto = false;                // recipe.batch becomes the largest that fits into memory
+  uint64_t seed = 0;                      // of initial weights, order and augmentation
   std::string out;      // folder of results, made if needed; "": nothing is written
   bool resume = false;  // go on from out's newest whole checkpoint; from the start if there is none
 
@@ -47,7 +77,7 @@ struct TrainOptions {
   int workers = -1;    // that decode; -1: one per core
   int io_threads = 2;  // that read files
   int ring_depth = 4;  // LoaderOptions
-  int slots = 2;       // LoaderOptions
+  int slots = -1;      // LoaderOptions; -1: 0 on host devices, which lease the ring, 2 on GPUs
   // Of training; evaluation takes the exact pixels of Pillow, so that accuracies compare.
   DecodeOptions decode{.pixels = PixelPolicy::fast};
   OnBadSample on_bad_sample = OnBadSample::substitute;
@@ -88,7 +118,8 @@ struct EpochReport {
   std::string checkpoint;  // its folder; "" if nothing is written
 };
 
-// What the program shows. Default: nothing. Calls come from the thread of replica 0 and from run().
+// What the program shows. Default: nothing. Calls come from the thread of replica 0 and from run(),
+// in process 0 only.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;

@@ -140,10 +140,10 @@ TEST(Contract, NastyDevicesSeeTheSameBatches) {
     const std::vector<Delivered> expected =
         Feed(*kind.source, kind.augment, options_of(0, 4), 2).all();
     for (const int workers : {0, 2}) {
-      for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+      for (int slots = -1; slots <= Stager::kMaxSlots; ++slots) {
         LoaderOptions options = options_of(workers, 4);
         options.slots = slots;
-        options.ring_depth = 1 + slots % 2;
+        options.ring_depth = slots % 2 == 0 ? 1 : 2;
         EXPECT_EQ(Feed(*kind.source, kind.augment, options, 2, DeviceKind::nasty).all(), expected)
             << kind.name << ", workers " << workers << ", slots " << slots;
       }

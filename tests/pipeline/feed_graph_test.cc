@@ -98,6 +98,18 @@ TEST(FeedGraph, AllWorkersWorkTogether) {
   EXPECT_EQ(source->most_at_once(), 6);
 }
 
+// Also when they slept before, because the workers could not keep up.
+TEST(FeedGraph, AllIoThreadsReadTogetherWhenReadingIsSlow) {
+  const auto source = jpeg_source(200);
+  for (SampleId id = 100; id < 200; ++id) source->delay(id, milliseconds(3));
+  LoaderOptions options = options_of(1, 8);
+  options.shuffle = false;
+  options.io_threads = 4;
+  options.epochs = 1;
+  Feed(*source, crop_spec(), options).all();
+  EXPECT_EQ(source->most_at_once(), 4);
+}
+
 TEST(FeedGraph, OneSlowSampleReordersNothing) {
   const auto source = jpeg_source(40);
   LoaderOptions options = options_of(2);

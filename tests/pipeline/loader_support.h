@@ -51,7 +51,8 @@ inline constexpr bool kThreadSanitizer = true;
 inline constexpr bool kThreadSanitizer = false;
 #endif
 
-enum class DeviceKind { host, nasty };  // nasty: late copies, poisoned memory
+// nasty: late copies, poisoned memory; every other device's out of the host's reach
+enum class DeviceKind { host, nasty };
 
 class Feed {
  public:

@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "pipeline/receipt.h"
@@ -45,7 +47,7 @@ TEST_F(LoaderTest, RefusesBadOptionsWithTheNumbers) {
   EXPECT_THAT(message([](O) {}, 0), HasSubstr("no devices"));
   EXPECT_THAT(message([](O o) { o.batch_size = 0; }), HasSubstr("batch_size is 0"));
   EXPECT_THAT(message([](O o) { o.ring_depth = 0; }), HasSubstr("ring_depth is 0"));
-  EXPECT_THAT(message([](O o) { o.slots = 4; }), HasSubstr("slots is 4, must be 0 to 3"));
+  EXPECT_THAT(message([](O o) { o.slots = 4; }), HasSubstr("slots is 4, must be -1 to 3"));
   EXPECT_THAT(message([](O o) { o.workers = -2; }), HasSubstr("workers is -2"));
   EXPECT_THAT(message([](O o) { o.io_threads = -1; }), HasSubstr("io_threads is -1"));
   EXPECT_THAT(message([](O o) { o.world = 0; }), HasSubstr("world is 0"));
@@ -72,6 +74,29 @@ TEST_F(LoaderTest, FailsIfTheQuarantineFileCannotBeOpened) {
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("/nowhere/at/all/bad.jsonl: No such file"));
   }
+}
+
+// A pipe that nobody reads would be waited for, a device like /dev/full is no list.
+TEST_F(LoaderTest, FailsIfTheQuarantineFileIsNotARegularFile) {
+  const TempFolder folder;
+  ASSERT_EQ(mkfifo((folder.path() + "/pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/full", folder.path() + "/link");
+  LoaderOptions options = small_options();
+  for (const std::string name : {"/pipe", "/link", ""}) {
+    options.quarantine_file = folder.path() + name;
+    try {
+      Feed feed(*source_, augment_, options);
+      ADD_FAILURE() << "accepted " << name;
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(),
+                "cannot use the quarantine file " + folder.path() + name + ": not a regular file");
+    }
+  }
+  options.quarantine_file = folder.path() + "/bad.jsonl";
+  std::filesystem::create_symlink(options.quarantine_file, folder.path() + "/to_be_made");
+  options.quarantine_file = folder.path() + "/to_be_made";
+  Feed feed(*source_, augment_, options);
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder.path() + "/bad.jsonl"));
 }
 
 TEST_F(LoaderTest, EpochsMayBeFractionsAndEndless) {
@@ -256,21 +281,6 @@ TEST_F(LoaderTest, StatsCountWhatPassed) {
     EXPECT_EQ(stats.staging[0].items, 3);
     EXPECT_EQ(stats.bad_samples, 0);
   }
-}
-
-TEST_F(LoaderTest, TheMemoryPlanIsTheFormula) {
-  LoaderOptions options = small_options();
-  options.ring_depth = 5;
-  options.slots = 3;
-  Feed feed(*source_, augment_, options, 2);
-  const BatchLayout layout({.rows = 4,
-                            .height = 8,
-                            .width = 8,
-                            .note_bytes_per_row = static_cast<int>(sizeof(RowNote))});
-  const MemoryPlan plan = feed.loader().memory_plan();
-  EXPECT_EQ(plan.ring_bytes, 2 * 5 * static_cast<int64_t>(layout.slab_bytes()));
-  EXPECT_EQ(plan.slot_bytes, 2 * 3 * static_cast<int64_t>(layout.device_bytes()));
-  EXPECT_GT(plan.scratch_bytes, 0);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "pipeline/memory_plan.h"
 #include "pipeline/synthetic_source.h"
+#include "tests/decode/jpeg_maker.h"
 #include "tests/pipeline/loader_support.h"
 
 namespace {
@@ -118,9 +119,58 @@ TEST(SteadyState, LargeImagesStayWithinThePlan) {
   const int64_t before = resident_bytes();
   Loader loader(source, crop_spec(64), {device.get()}, options);
   run(loader, *stream, 3);
-  const int64_t files_under_way = 2 * (2 * 2 + 2);  // as many units of read-ahead, of two rows
+  const int64_t files_under_way = 2 * (3 * 2 + 2);  // as many units of read-ahead, of two rows
   const int64_t plan = loader.memory_plan().total_bytes() + files_under_way * file_bytes;
   EXPECT_LT(resident_bytes() - before, plan);
+}
+
+// A value of /proc/self/status in bytes.
+int64_t process_bytes(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key + ":")) return std::stoll(line.substr(key.size() + 1)) * 1024;
+  }
+  return -1;
+}
+
+// Ends the process: 0 if its memory grew by no more than the plan allows at its peak, but by the
+// `least` that the set needs.
+[[noreturn]] void run_within_plan(const Source& source, int64_t file_bytes,
+                                  const DecodeOptions& decode, int64_t least) {
+  const auto device = make_host_device();
+  const auto stream = device->make_stream();
+  LoaderOptions options = options_of(2);
+  options.batch_size = 2;
+  options.ring_depth = 2;
+  options.decode = decode;
+  malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << "5";  // forget the peak so far
+  const int64_t before = process_bytes("VmRSS");
+  Loader loader(source, crop_spec(64), {device.get()}, options);
+  run(loader, *stream, 2);
+  const int64_t grown = process_bytes("VmHWM") - before;
+  const MemoryPlan plan = loader.memory_plan();
+  const int64_t most = plan.total_bytes() + plan.frame_bytes + 2 * (3 * 2 + 2) * file_bytes;
+  std::fprintf(stderr, "grew by %lld bytes, expected %lld to %lld\n", static_cast<long long>(grown),
+               static_cast<long long>(least), static_cast<long long>(most));
+  std::exit(::testing::Test::HasFailure() || grown < least || grown > most ? 1 : 0);
+}
+
+// A progressive JPEG is held as a whole, in coefficients. A process of its own, because freed
+// memory of other tests would hide what this one takes.
+TEST(SteadyStateDeathTest, ProgressiveImagesStayWithinThePlan) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  constexpr Size kSize = {3000, 2000};
+  const auto decode_set = [&](JpegColours colours, int components, PixelPolicy pixels) {
+    const std::vector<uint8_t> file =
+        make_jpeg(kSize, {.colours = colours, .quality = 50, .progressive = true});
+    const DecodeOptions decode = {.pixels = pixels, .max_pixels = kSize.width * kSize.height};
+    run_within_plan(FakeSource({file}, 8, 2), static_cast<int64_t>(file.size()), decode,
+                    2 * components * decode.max_pixels);  // one image's coefficients
+  };
+  using ::testing::ExitedWithCode;
+  EXPECT_EXIT(decode_set(JpegColours::ycc, 3, PixelPolicy::fast), ExitedWithCode(0), "grew by");
+  EXPECT_EXIT(decode_set(JpegColours::cmyk, 4, PixelPolicy::exact), ExitedWithCode(0), "grew by");
 }
 
 }  // namespace

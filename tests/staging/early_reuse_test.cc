@@ -21,18 +21,19 @@ namespace {
 
 TEST(EarlyReuse, LateCopiesNeverMixBatches) {
   for (uint64_t seed : {1, 2, 3}) {
-    for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+    for (const Staging& staging : every_staging()) {
       for (int capacity : {1, 3}) {
-        SCOPED_TRACE("slots " + std::to_string(slots) + ", ring " + std::to_string(capacity));
+        SCOPED_TRACE(staging.name() + ", ring " + std::to_string(capacity));
         constexpr Step kSteps = 25;
-        FakeDevice device({.seed = seed, .max_delay_us = 100});
+        FakeDevice device(
+            {.seed = seed, .max_delay_us = 100, .host_accessible = staging.host_accessible});
         BatchLayout layout(small_shape());
         std::vector<std::string> wrong;  // written by compute's work only
         {
           auto compute = device.make_stream();
           PinnedRing ring(device, layout, capacity);
           Producer producer(ring, 0, kSteps);
-          Stager stager(device, ring, slots, 0, kSteps);
+          Stager stager(device, ring, staging.slots, 0, kSteps);
           for (Step step = 0; step < kSteps; ++step) {
             DeviceBatch batch = stager.next(*compute);
             ASSERT_TRUE(batch);
@@ -47,7 +48,7 @@ TEST(EarlyReuse, LateCopiesNeverMixBatches) {
           }
           compute->synchronize();
         }
-        EXPECT_EQ(device.copies(), kSteps);
+        EXPECT_EQ(device.copies(), staging.zero_copy() ? 0 : kSteps);
         EXPECT_EQ(device.bytes_written_after_free(), 0);
         EXPECT_TRUE(wrong.empty())
             << wrong.size() << " of " << kSteps << " batches, first " << wrong.front();
@@ -57,12 +58,13 @@ TEST(EarlyReuse, LateCopiesNeverMixBatches) {
 }
 
 TEST(EarlyReuse, SynchronizeWaitsForALateCopy) {
-  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
-    FakeDevice device({.max_delay_us = 300});
+  for (const Staging& staging : every_staging()) {
+    SCOPED_TRACE(staging.name());
+    FakeDevice device({.max_delay_us = 300, .host_accessible = staging.host_accessible});
     auto compute = device.make_stream();
     PinnedRing ring(device, BatchLayout(small_shape()), 2);
     Producer producer(ring, 0, 20);
-    Stager stager(device, ring, slots, 0, 20);
+    Stager stager(device, ring, staging.slots, 0, 20);
     for (Step step = 0; step < 20; ++step) {
       DeviceBatch batch = stager.next(*compute);
       batch.synchronize();
@@ -73,13 +75,14 @@ TEST(EarlyReuse, SynchronizeWaitsForALateCopy) {
 
 // next() hands over by events: it must come back while the copy has not even begun.
 TEST(EarlyReuse, NextDoesNotWaitForTheCopy) {
-  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
-    FakeDevice device;
+  for (const Staging& staging : every_staging()) {
+    SCOPED_TRACE(staging.name());
+    FakeDevice device({.host_accessible = staging.host_accessible});
     device.hold_copies();
     auto compute = device.make_stream();
     PinnedRing ring(device, BatchLayout(small_shape()), 2);
     Producer producer(ring, 0, 1);
-    Stager stager(device, ring, slots, 0, 1);
+    Stager stager(device, ring, staging.slots, 0, 1);
     auto next = std::async(std::launch::async, [&] { return stager.next(*compute); });
     EXPECT_EQ(next.wait_for(std::chrono::seconds(5)), std::future_status::ready);
     EXPECT_EQ(device.copies(), 0);
@@ -87,8 +90,39 @@ TEST(EarlyReuse, NextDoesNotWaitForTheCopy) {
     DeviceBatch batch = next.get();
     EXPECT_EQ(host_difference(batch, ring.layout(), 0), "");
     batch.synchronize();
-    EXPECT_EQ(device.copies(), 1);
+    EXPECT_EQ(device.copies(), staging.zero_copy() ? 0 : 1);
   }
+}
+
+// Without slots on a host device the batch is the slab. It must come back to a ring of one slab by
+// itself, when the consumer's work is done: nobody asks for the next batch while this one is
+// filled.
+TEST(EarlyReuse, AZeroCopyLeaseIsTheSlabUntilTheStreamHasPassed) {
+  FakeDevice device;
+  auto compute = device.make_stream();
+  PinnedRing ring(device, BatchLayout(small_shape()), 1);
+  Stager stager(device, ring, 0, 0, 2);
+  ASSERT_TRUE(ring.wait_free(0));
+  const Slab& slab = fill(ring.begin(0), ring.layout(), 0);
+  ring.commit(0);
+  DeviceBatch batch = stager.next(*compute);
+  EXPECT_EQ(batch.images(), slab.images);
+  EXPECT_EQ(batch.labels(), slab.labels);
+  EXPECT_EQ(batch.weights(), slab.weights);
+  EXPECT_EQ(batch.ids(), slab.ids);
+  EXPECT_EQ(batch.notes(), slab.notes);
+  EXPECT_EQ(&batch.header(), slab.header);
+  EXPECT_EQ(stager.device_bytes(), 0);
+
+  std::promise<void> work;
+  compute->call([&] { work.get_future().wait(); });
+  auto free = std::async(std::launch::async, [&] { return ring.wait_free(1); });
+  const auto soon = std::chrono::milliseconds(20);
+  EXPECT_EQ(free.wait_for(soon), std::future_status::timeout) << "the slab is leased";
+  batch = {};
+  EXPECT_EQ(free.wait_for(soon), std::future_status::timeout) << "work that reads it is queued";
+  work.set_value();
+  EXPECT_TRUE(free.get());
 }
 
 TEST(FakeDevice, CopiesComeLateAndPoisonTheirTarget) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "staging/pinned_ring.h"
 #include "staging/stager.h"
@@ -15,11 +16,27 @@ inline BatchShape small_shape() {
   return {.rows = 3, .height = 5, .width = 7, .note_bytes_per_row = 11};
 }
 
+// The ways from a slab to the consumer: through slots, or (0) without.
+struct Staging {
+  int slots = 0;
+  bool host_accessible = true;
+  bool zero_copy() const { return slots == 0 && host_accessible; }
+  std::string name() const {
+    return std::to_string(slots) + " slots" + (host_accessible ? "" : ", not host accessible");
+  }
+};
+
+inline std::vector<Staging> every_staging() {
+  std::vector<Staging> ways = {{.slots = 0, .host_accessible = false}};
+  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) ways.push_back({.slots = slots});
+  return ways;
+}
+
 inline uint8_t pixel_of(Step step, size_t index) {
   return static_cast<uint8_t>(static_cast<uint64_t>(step) * 37 + index * 11 + 5);
 }
 
-inline void fill(Slab& slab, const BatchLayout& layout, Step step) {
+inline Slab& fill(Slab& slab, const BatchLayout& layout, Step step) {
   const BatchShape& shape = layout.shape();
   size_t rows = static_cast<size_t>(shape.rows);
   for (size_t i = 0; i < rows * layout.image_bytes(); ++i) slab.images[i] = pixel_of(step, i);
@@ -32,12 +49,18 @@ inline void fill(Slab& slab, const BatchLayout& layout, Step step) {
               rows * static_cast<size_t>(shape.note_bytes_per_row));
   slab.header->valid = static_cast<int>(rows);
   slab.header->epoch = step / 10;
+  return slab;
 }
 
 // The device part of a batch: what compute work may hold on to when the lease is gone already.
 struct DeviceView {
   explicit DeviceView(const DeviceBatch& batch)
       : images(batch.images()), labels(batch.labels()), weights(batch.weights()) {}
+  // A copy of a batch's device part.
+  DeviceView(const std::byte* base, const BatchLayout& layout)
+      : images(reinterpret_cast<const uint8_t*>(base + layout.images_offset())),
+        labels(reinterpret_cast<const int32_t*>(base + layout.labels_offset())),
+        weights(reinterpret_cast<const float*>(base + layout.weights_offset())) {}
   const uint8_t* images;
   const int32_t* labels;
   const float* weights;

@@ -41,18 +41,21 @@ struct Feed {
   Stager stager;
 };
 
-// Calls `body` with a fresh device for every number of slots and every step.
+// Calls `body` with a fresh device for every way of staging and every step.
 void at_every_step(const std::function<void(Device&, int slots, Step stop)>& body) {
   for (bool nasty : {false, true}) {
-    for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+    for (const Staging& staging : every_staging()) {
+      if (!nasty && !staging.host_accessible) continue;
       for (Step stop = 0; stop <= kSteps; ++stop) {
-        SCOPED_TRACE("slots " + std::to_string(slots) + ", stop at " + std::to_string(stop));
+        SCOPED_TRACE(staging.name() + ", stop at " + std::to_string(stop));
         if (nasty) {
-          FakeDevice device({.seed = static_cast<uint64_t>(stop) + 1, .max_delay_us = 60});
-          body(device, slots, stop);
+          FakeDevice device({.seed = static_cast<uint64_t>(stop) + 1,
+                             .max_delay_us = 60,
+                             .host_accessible = staging.host_accessible});
+          body(device, staging.slots, stop);
           EXPECT_EQ(device.bytes_written_after_free(), 0);
         } else {
-          body(*make_host_device(), slots, stop);
+          body(*make_host_device(), staging.slots, stop);
         }
       }
     }
@@ -133,15 +136,17 @@ TEST(StagerStop, StoppingWhileALeaseIsHeld) {
 // The device fails for good after any number of operations: the consumer gets its error, at once or
 // from the copying thread, and everything can be taken down.
 TEST(StagerStop, AFailingDeviceIsAnErrorForTheConsumer) {
-  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+  for (const Staging& staging : every_staging()) {
     for (int64_t operations = 0; operations < 40; ++operations) {
-      SCOPED_TRACE("slots " + std::to_string(slots) + ", after " + std::to_string(operations));
-      FakeDevice device({.max_delay_us = 60, .operations_left = operations});
+      SCOPED_TRACE(staging.name() + ", after " + std::to_string(operations));
+      FakeDevice device({.max_delay_us = 60,
+                         .host_accessible = staging.host_accessible,
+                         .operations_left = operations});
       {
         auto compute = device.make_stream();
         PinnedRing ring(device, BatchLayout(small_shape()), 2);
         Producer producer(ring, 0, 100);
-        Stager stager(device, ring, slots, 0, 100);
+        Stager stager(device, ring, staging.slots, 0, 100);
         auto consume_all = [&] {
           while (DeviceBatch batch = stager.next(*compute)) {
           }
@@ -163,12 +168,14 @@ TEST(StagerStop, AFailingDeviceIsAnErrorForTheConsumer) {
 // The same, but the consumer does not ask again: what was queued must still end before the memory
 // that it uses goes, also where the very mark of its end could not be recorded.
 TEST(StagerStop, TakingDownAFailedDeviceWaitsForItsWork) {
-  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+  for (const Staging& staging : every_staging()) {
     for (int64_t operations = 0; operations < 14; ++operations) {
-      SCOPED_TRACE("slots " + std::to_string(slots) + ", after " + std::to_string(operations));
-      FakeDevice device({.max_delay_us = 500, .operations_left = operations});
+      SCOPED_TRACE(staging.name() + ", after " + std::to_string(operations));
+      FakeDevice device({.max_delay_us = 500,
+                         .host_accessible = staging.host_accessible,
+                         .operations_left = operations});
       {
-        Feed feed(device, slots, kSteps);
+        Feed feed(device, staging.slots, kSteps);
         try {
           feed.consume(0);
         } catch (const std::runtime_error& error) {

@@ -55,7 +55,8 @@ class FakeEngine final : public Engine {
   std::span<float> reduced() override { return reduced_; }
 
   void update(const UpdateArgs& args) override {
-    const StepTotals sums = totals();
+    const StepTotals sums = sums_now();
+    totals_.push_back(sums);
     if (!sums.finite || sums.weight_sum <= 0) return;
     const auto scale = static_cast<float>(options_.nominal_rows / sums.weight_sum);
     for (size_t t = 0; t < table_.size(); ++t) {
@@ -76,12 +77,15 @@ class FakeEngine final : public Engine {
     }
   }
 
-  StepTotals totals() override {
-    const float* sums = reduced_.data() + totals_at();
-    StepTotals totals{sums[0], sums[1], sums[2], sums[3], true};
-    for (int i = 0; i < kTotals; ++i) totals.finite = totals.finite && std::isfinite(sums[i]);
-    return totals;
+  StepTotals totals() override { return totals_of(static_cast<int64_t>(totals_.size()) - 1); }
+  StepTotals totals_of(int64_t update) override {
+    const auto last = static_cast<int64_t>(totals_.size()) - 1;
+    if (update > last || update <= last - (faults_.totals_lag > 0 ? kTotalsKept : 1)) {
+      throw std::logic_error("fake engine: totals that are not kept were asked for");
+    }
+    return totals_[static_cast<size_t>(update)];
   }
+  int totals_lag() const override { return faults_.totals_lag; }
 
   void blend_average(float decay, bool pull) override {
     blend(decay, pull, parameters_, average_);
@@ -116,6 +120,13 @@ class FakeEngine final : public Engine {
 
  private:
   using Features = std::array<float, kFeatures>;
+
+  StepTotals sums_now() const {
+    const float* sums = reduced_.data() + totals_at();
+    StepTotals totals{sums[0], sums[1], sums[2], sums[3], true};
+    for (int i = 0; i < kTotals; ++i) totals.finite = totals.finite && std::isfinite(sums[i]);
+    return totals;
+  }
 
   // Of the parameters, these make up the classifier.
   int64_t learned() const { return int64_t{net_.classes} * kFeatures; }
@@ -202,6 +213,7 @@ class FakeEngine final : public Engine {
   std::vector<float> parameters_, momenta_, average_, statistics_, average_statistics_, reduced_;
   std::vector<std::vector<float>> shards_;
   std::vector<const float*> parts_;
+  std::vector<StepTotals> totals_;  // of every update
 };
 
 }  // namespace

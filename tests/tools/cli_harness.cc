@@ -53,16 +53,24 @@ bool RunningProgram::running() {
   return !reaped_;
 }
 
-bool RunningProgram::wait_for_file(const std::string& file, size_t bytes, double seconds) {
+bool RunningProgram::wait_until(const std::function<bool()>& condition, double seconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (std::chrono::steady_clock::now() < end) {
-    std::error_code error;
-    const auto size = std::filesystem::file_size(file, error);
-    if (!error && size >= bytes) return true;
-    if (!running()) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (condition()) return true;
+    if (!running()) return condition();
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
   }
   return false;
+}
+
+bool RunningProgram::wait_for_file(const std::string& file, size_t bytes, double seconds) {
+  return wait_until(
+      [&] {
+        std::error_code error;
+        const auto size = std::filesystem::file_size(file, error);
+        return !error && size >= bytes;
+      },
+      seconds);
 }
 
 void RunningProgram::send(int signal) {

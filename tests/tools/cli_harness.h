@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ class RunningProgram {
 
   // Waits until `file` has at least `bytes` bytes; false when the program ended or time ran out.
   bool wait_for_file(const std::string& file, size_t bytes, double seconds);
+  // The same for anything else that it does; looks about every half millisecond.
+  bool wait_until(const std::function<bool()>& condition, double seconds);
+  pid_t pid() const { return child_; }
   void send(int signal);
   ProgramResult wait();
 

@@ -1,5 +1,5 @@
-// stoker train and eval as a user runs them: results on disk, interruption, kill and resume, and
-// one clear line for what cannot work.
+// stoker train and eval as a user runs them: results on disk, interruption and resume, and one
+// clear line for what cannot work. (Killed runs: train_kill_test.cc.)
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,60 +8,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "tests/tools/cli_harness.h"
+#include "tests/tools/train_runs.h"
 
 namespace stoker {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class TrainCommand : public ::testing::Test {
+class TrainCommand : public TrainRuns {
  protected:
-  static void SetUpTestSuite() {
-    data_ = std::make_unique<TempFolder>();
-    make_small_shapes(data_->path());
-  }
-  static void TearDownTestSuite() { data_.reset(); }
-
-  std::string run_folder(const std::string& name) const { return out_.path() + "/" + name; }
-  // A tiny run: 40 samples, 10 steps an epoch.
-  std::vector<std::string> command(const std::string& name, int epochs) const {
-    return {STOKER_PROGRAM,
-            "train",
-            "--data",
-            data_->path(),
-            "--model",
-            "airnet-narrow",
-            "--batch",
-            "4",
-            "--rows-per-shard",
-            "2",
-            "--last-batch",
-            "pad",
-            "--eval-every",
-            "0",
-            "--seed",
-            "7",
-            "--precision",
-            "fp32",
-            "--epochs",
-            std::to_string(epochs),
-            "--out",
-            run_folder(name)};
-  }
-  static std::vector<std::string> with(std::vector<std::string> words,
-                                       const std::vector<std::string>& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
-  std::string weights(const std::string& name, int step) const {
-    char folder[32];
-    std::snprintf(folder, sizeof folder, "step_%08d", step);
-    return read_text(run_folder(name) + "/checkpoints/" + folder + "/model.safetensors");
-  }
   // Ends a run of 12 epochs with `signal` after its first checkpoint, then resumes it.
   ProgramResult stop_and_resume(const std::string& name, int signal) {
     const auto words = with(command(name, 12), {"--checkpoint-steps", "7"});
@@ -75,9 +31,6 @@ class TrainCommand : public ::testing::Test {
     EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
     return stopped;
   }
-
-  static inline std::unique_ptr<TempFolder> data_;
-  TempFolder out_;
 };
 
 TEST_F(TrainCommand, LeavesResultsThatEvalReads) {
@@ -86,17 +39,12 @@ TEST_F(TrainCommand, LeavesResultsThatEvalReads) {
   for (const char* word : {"top-1", "images/s ±", "feed wait", "checkpoint", "step_00000020"}) {
     EXPECT_THAT(result.out, HasSubstr(word));
   }
-  std::istringstream rows(read_text(run_folder("a") + "/metrics.jsonl"));
-  int epochs = 0;
-  for (std::string line; std::getline(rows, line);) {
-    epochs += nlohmann::json::parse(line).value("kind", "") == "epoch";
-  }
-  EXPECT_EQ(epochs, 2);
+  EXPECT_EQ(count_metrics(run_folder("a"), "epoch"), 2);
   EXPECT_GT(count_lines(read_text(run_folder("a") + "/metrics.csv")), 2);
   EXPECT_TRUE(nlohmann::json::parse(read_text(run_folder("a") + "/config.json")).is_object());
 
-  const ProgramResult eval = run_stoker({"eval", "--checkpoint", run_folder("a"), "--data",
-                                         data_->path(), "--json", "--precision", "fp32"});
+  const ProgramResult eval = run_stoker(
+      {"eval", "--checkpoint", run_folder("a"), "--data", data(), "--json", "--precision", "fp32"});
   ASSERT_EQ(eval.exit_code, 0) << eval.err;
   const auto json = nlohmann::json::parse(eval.out);
   EXPECT_EQ(json["samples"], 20);
@@ -118,9 +66,34 @@ TEST_F(TrainCommand, InterruptedSavesSaysHowToGoOnAndGoesOnExactly) {
 
   EXPECT_EQ(stop_and_resume("term", SIGTERM).exit_code, 128 + SIGTERM);
   EXPECT_TRUE(weights("whole", 120) == weights("term", 120)) << "the weights differ";
+}
 
-  EXPECT_EQ(stop_and_resume("kill", SIGKILL).signal, SIGKILL);
-  EXPECT_TRUE(weights("whole", 120) == weights("kill", 120)) << "the weights differ";
+TEST_F(TrainCommand, EvaluatesAllOfAFolderWithoutPartsThatIsNamed) {
+  const std::string flat = data() + "/test", renamed = out_.path() + "/photos";
+  std::filesystem::copy(flat, renamed, std::filesystem::copy_options::recursive);
+  const ProgramResult trained = run_program(with(command("a", 1), {"--eval-data", renamed}));
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("20 for evaluation"));
+  const auto eval = [&](const std::string& path, const std::vector<std::string>& more) {
+    return run_program(with({STOKER_PROGRAM, "eval", "--checkpoint", run_folder("a"), "--data",
+                             path, "--json", "--precision", "fp32"},
+                            more));
+  };
+  const ProgramResult parts = eval(data(), {}), whole = eval(renamed, {});
+  ASSERT_EQ(parts.exit_code, 0) << parts.err;
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const auto a = nlohmann::json::parse(parts.out), b = nlohmann::json::parse(whole.out);
+  EXPECT_EQ(b["samples"], 20);
+  EXPECT_EQ(a["loss"], b["loss"]);
+
+  // A part that is asked for must be there; and training data are no test data by surprise.
+  ProgramResult refused = eval(renamed, {"--split", "test"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--data: " + renamed));
+  std::filesystem::rename(renamed, out_.make_folder("root") + "/train");
+  refused = run_program(with(command("b", 1), {"--eval-data", out_.path() + "/root"}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--eval-data: " + out_.path() + "/root: no folder test"));
 }
 
 TEST_F(TrainCommand, TwoReplicasTrainAsOne) {
@@ -151,7 +124,7 @@ TEST_F(TrainCommand, ReceiptsTellWhetherRunsWereFedTheSame) {
 
 TEST_F(TrainCommand, ReadsAConfigFile) {
   const std::string config = out_.write(
-      "run.toml", "data = \"" + data_->path() + "\"\nmodel = \"airnet-narrow\"\nbatch = 4\n" +
+      "run.toml", "data = \"" + data() + "\"\nmodel = \"airnet-narrow\"\nbatch = 4\n" +
                       "rows-per-shard = 2\nlast-batch = \"pad\"\nepochs = 3\nno-receipt = true\n" +
                       "out = \"" + run_folder("c") + "\"\n");
   const ProgramResult result =
@@ -170,11 +143,11 @@ TEST_F(TrainCommand, DoesNotMixRunsInOneFolder) {
 
 TEST_F(TrainCommand, RefusesWhatMakesNoSense) {
   const std::vector<std::pair<std::string, std::string>> options = {
-      {"--batch", "0"},        {"--size", "0"},         {"--epochs", "0"},
-      {"--model", "resnet19"}, {"--devices", "cuda:0"}, {"--devices", "cpu:0"},
-      {"--devices", "cpu:x"},  {"--lr", "-1"},          {"--views", "3"},
-      {"--slots", "9"},        {"--max-bad", "-1"},     {"--keep", "0"},
-      {"--threads", "-1"},     {"--precision", "fp8"}};
+      {"--batch", "0"},       {"--size", "0"},        {"--epochs", "0"},  {"--model", "resnet19"},
+      {"--devices", "gpu:0"}, {"--devices", "cpu:0"}, {"--feed", "fast"}, {"--reduce", "mpi"},
+      {"--reduce", "nccl"},   {"--devices", "cpu:x"}, {"--lr", "-1"},     {"--views", "3"},
+      {"--slots", "9"},       {"--max-bad", "-1"},    {"--keep", "0"},    {"--threads", "-1"},
+      {"--precision", "fp8"}};
   for (const auto& [option, value] : options) {
     auto words = command("x", 1);
     const auto old = std::find(words.begin(), words.end(), option);
@@ -184,6 +157,22 @@ TEST_F(TrainCommand, RefusesWhatMakesNoSense) {
     EXPECT_EQ(count_lines(result.err), 1) << result.err;
     EXPECT_THAT(result.err, HasSubstr(value)) << option;
   }
+}
+
+TEST_F(TrainCommand, AGpuThatIsNotThereIsOneClearLine) {
+  const ProgramResult result = run_program(with(command("x", 1), {"--devices", "cuda:7"}));
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("cuda:7"));
+}
+
+TEST_F(TrainCommand, MeasuresWithoutInputAndSavesNothing) {
+  const ProgramResult result =
+      run_program(with(command("x", 2), {"--feed", "synthetic", "--devices", "cpu:2"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("20 of 20 steps"));
+  EXPECT_THAT(result.out, HasSubstr("writes no checkpoint"));
+  EXPECT_EQ(weights("x", 20), "");
 }
 
 TEST_F(TrainCommand, SaysWhatIsWrongWithFolders) {
@@ -215,7 +204,7 @@ TEST_F(TrainCommand, ADiskThatTakesNoMoreIsOneLineWithThePath) {
 
 TEST_F(TrainCommand, EvalSaysWhatIsWrong) {
   ProgramResult result =
-      run_stoker({"eval", "--checkpoint", out_.path() + "/none", "--data", data_->path()});
+      run_stoker({"eval", "--checkpoint", out_.path() + "/none", "--data", data()});
   EXPECT_NE(result.exit_code, 0);
   EXPECT_EQ(count_lines(result.err), 1) << result.err;
   EXPECT_THAT(result.err, HasSubstr(out_.path() + "/none"));

@@ -72,7 +72,7 @@ inline void expect_gradients(const NetSpec& net, const std::vector<double>& actu
   for (const TensorInfo& info : parameter_table(net)) {
     const double* want = expected.data() + info.offset;
     // A tensor whose true gradient is zero (a bias before a batch norm) is measured by the whole.
-    const double size = std::max(norm(want, info.count), 1e-2 * whole);
+    const double size = std::max(norm(want, info.count), 2e-2 * whole);
     EXPECT_LT(distance(actual.data() + info.offset, want, info.count), tolerance * size)
         << net.name << " " << info.name;
   }

@@ -67,6 +67,19 @@ TEST(GradientTest, Convolutions) {
           4);
 }
 
+// Wide enough for Winograd, where the CPU has it: whole tiles, partial ones, padded blocks, a bias.
+TEST(GradientTest, WideConvolutions) {
+  const auto wide = [](int out, bool bias) {
+    return [=](NetBuilder& n, int x) {
+      return n.conv("d", n.conv("c", x, out, 3, 1, 1, bias), 32, 3, 1, 1);
+    };
+  };
+  compare(around("wide 8", wide(48, false), 32, 8), 3);
+  compare(around("wide 14", wide(32, true), 64, 14), 2);
+  compare(around("wide 24", wide(40, false), 24, 11), 3);
+  compare(around("wide 2", wide(32, false), 32, 2), 3);
+}
+
 TEST(GradientTest, Activations) {
   compare(around("relu", [](NetBuilder& n, int x) { return n.plain(OpKind::relu, x); }), 4);
   compare(around("gelu", [](NetBuilder& n, int x) { return n.plain(OpKind::gelu, x); }), 4);

@@ -107,6 +107,94 @@ TEST(Trainer, ANaNStopsWithTheStepTheRowsAndTheLastCheckpoint) {
   }
 }
 
+// Totals that come late change nothing but when they are noticed.
+TEST(Trainer, LateTotalsGiveTheSameRun) {
+  const auto eval = small_source(20, 31);
+  for (const int replicas : {1, 2}) {
+    for (const AverageKind average : {AverageKind::none, AverageKind::lookahead}) {
+      const TempFolder on_time, late;
+      TrainOptions options = small_options(replicas);
+      options.recipe.average.kind = average;
+      options.checkpoint_steps = 3;
+      options.out = on_time.path();
+      const RunOutcome expected = run_once(options, fake_engines(), 70, eval.get());
+      const auto rows = metrics_of(on_time.path(), "step");
+      options.out = late.path();
+      const auto all_late = [](const NetSpec& net, const EngineOptions& engine, int) {
+        return make_fake_engine(net, engine, {.totals_lag = 4});
+      };
+      const RunOutcome outcome = run_once(options, all_late, 70, eval.get());
+      EXPECT_EQ(outcome.hash, expected.hash);
+      EXPECT_EQ(outcome.result.loss, expected.result.loss);
+      EXPECT_EQ(outcome.result.step, 15);
+      const auto late_rows = metrics_of(late.path(), "step");
+      ASSERT_EQ(late_rows.size(), rows.size());
+      for (size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_EQ(late_rows[i]["step"], rows[i]["step"]);
+        EXPECT_EQ(late_rows[i]["loss"], rows[i]["loss"]);
+        EXPECT_EQ(late_rows[i]["learning_rate"], rows[i]["learning_rate"]);
+      }
+    }
+  }
+}
+
+TEST(Trainer, ALateNaNStillNamesItsStepAndItsRows) {
+  for (const int replicas : {1, 2}) {
+    std::string rows_on_time;
+    for (const int lag : {0, 1, 3, 7}) {
+      const TempFolder folder;
+      TrainOptions options = small_options(replicas);
+      options.out = folder.path();
+      options.checkpoint_steps = 5;
+      try {
+        run_once(options, [&](const NetSpec& net, const EngineOptions& engine, int replica) {
+          return make_fake_engine(
+              net, engine, {.nan_at_step = replica == replicas - 1 ? 5 : -1, .totals_lag = lag});
+        });
+        FAIL();
+      } catch (const TrainingFailed& error) {
+        EXPECT_THAT(error.what(), HasSubstr("step 5"));
+        const int late = std::min(lag, 4);  // the epoch's end, at step 10, waits for all
+        EXPECT_THAT(error.what(), HasSubstr(late > 0 ? "noticed " + std::to_string(late) + " steps"
+                                                     : "step 5: "));
+        EXPECT_THAT(error.what(), HasSubstr("step_00000005"));
+      }
+      const std::string rows = read_whole_file(folder.path() + "/failed_step.txt");
+      if (lag == 0) rows_on_time = rows;
+      EXPECT_EQ(rows, rows_on_time) << lag;
+      // Nothing of it was saved.
+      CheckpointInfo info;
+      TrainState state;
+      load_checkpoint(newest_checkpoint(folder.path() + "/checkpoints"), info, state);
+      EXPECT_EQ(info.step, 5);
+    }
+  }
+}
+
+TEST(Trainer, MeasuresWithoutInputAndWithoutCommunication) {
+  const auto run = [](FeedKind feed, ReduceKind reduce, int slots) {
+    const TempFolder folder;
+    TrainOptions options = small_options(2);
+    options.out = folder.path();
+    options.feed = feed;
+    options.reduce = reduce;
+    options.slots = slots;
+    const RunOutcome outcome = run_once(options, fake_engines());
+    EXPECT_EQ(outcome.result.step, 15);
+    const bool measured = feed != FeedKind::real || reduce == ReduceKind::none;
+    EXPECT_EQ(newest_checkpoint(folder.path() + "/checkpoints").empty(), measured);
+    EXPECT_EQ(metrics_of(folder.path(), "step").size(), 15u);
+    return outcome.hash;
+  };
+  const uint64_t real = run(FeedKind::real, ReduceKind::automatic, 2);
+  EXPECT_EQ(run(FeedKind::real, ReduceKind::host, 2), real);
+  for (const int slots : {0, 1, 2, 3}) {
+    EXPECT_NE(run(FeedKind::synthetic, ReduceKind::host, slots), real);
+  }
+  EXPECT_NE(run(FeedKind::real, ReduceKind::none, 2), real);
+  EXPECT_THROW(run(FeedKind::real, ReduceKind::nccl, 2), std::invalid_argument);
+}
+
 TEST(Trainer, AFailingReplicaEndsAll) {
   for (int faulty = 0; faulty < 3; ++faulty) {
     TrainOptions options = small_options(4);
@@ -249,6 +337,22 @@ TEST(Trainer, FewerRowsThanTheRecipesShardAreSaid) {
   std::string plan;
   for (const std::string& line : trainer.plan()) plan += line + "\n";
   EXPECT_THAT(plan, HasSubstr("shards of 8 rows, not of the recipe's 16"));
+}
+
+TEST(Trainer, TakesTheLargestBatchThatFitsAndSaysWhy) {
+  for (const int replicas : {1, 2}) {
+    TrainOptions options = small_options(replicas);
+    options.batch_auto = true;
+    const auto source = small_source(70);
+    RecordingObserver observer;
+    Trainer trainer(*source, nullptr, options, observer, fake_engines());
+    const int64_t batch = replicas * (70 / replicas / 2 * 2);  // whole shards
+    EXPECT_EQ(trainer.run().total_steps, 3 * ((70 + batch - 1) / batch));
+    std::string plan;
+    for (const std::string& line : trainer.plan()) plan += line + "\n";
+    EXPECT_THAT(plan, HasSubstr("batch " + std::to_string(batch) + ", chosen: "));
+    EXPECT_THAT(plan, HasSubstr("because of the 70 training samples"));
+  }
 }
 
 TEST(Trainer, RunsOnce) {

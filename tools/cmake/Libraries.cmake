@@ -42,6 +42,8 @@ stoker_note_library(oneTBB TBB ON "required")
 stoker_note_version(libjpeg-turbo "${STOKER_JPEG_VERSION}")
 stoker_note_library(OpenCV OpenCV "${STOKER_OPENCV}" "PNG, BMP, WebP and TIFF are refused, JPEG is not"
                     COMPONENTS core imgcodecs)
+set(MPI_CXX_SKIP_MPICXX ON)  # its C functions are all that is used
+stoker_note_library(MPI MPI "${STOKER_MPI}" "no training over several processes on CPUs" COMPONENTS CXX)
 stoker_note_library(Highway hwy ON "required")
 stoker_note_library(libpng PNG ON "required")
 

@@ -1,0 +1,196 @@
+// The CUDA engine's training step without a feed: images/s, the host's time per step, memory, and
+// where the time goes, operation by operation. Rows stay on the device (resident feed). Prints one
+// JSON object; with --table N also the N slowest operations, readable.
+//
+//   cuda_step_bench --model resnet50 --size 224 --classes 1000 --rows 256 --table 30
+//   cuda_step_bench --model airnet --size 32 --classes 10 --rows 1024 --no-graphs
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "staging/device_list.h"
+#include "train/cuda_engine.h"
+#include "train/device_engine.h"
+#include "train/initialise.h"
+#include "train/models.h"
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  std::string model = "resnet50";
+  int size = 224, classes = 1000, rows = 256, steps = 50, table = 0;
+  bool fp32 = false, no_graphs = false, no_autotune = false, any_order = false;
+  int input_channels = 8;
+};
+
+DeviceTuning tuning_of(const Arguments& a) {
+  DeviceTuning tuning;
+  tuning.graphs = !a.no_graphs;
+  tuning.autotune = !a.no_autotune;
+  tuning.deterministic = !a.any_order;
+  tuning.input_channels = a.input_channels;
+  return tuning;
+}
+
+EngineOptions options_of(const Arguments& a) {
+  EngineOptions options;
+  options.rows = options.rows_per_shard = a.rows;
+  options.nominal_rows = a.rows;
+  options.precision = a.fp32 ? Precision::fp32 : Precision::bf16;
+  options.mean = {0.485f, 0.456f, 0.406f};
+  options.stddev = {0.229f, 0.224f, 0.225f};
+  options.label_smoothing = 0.1f;
+  return options;
+}
+
+// Noise in place of pictures, labels and weights: on the device for good.
+class Resident {
+ public:
+  Resident(Device& device, Stream& stream, const Arguments& a) {
+    const size_t pixels = size_t{3} * a.rows * a.size * a.size;
+    const size_t bytes = pixels + size_t{8} * a.rows;
+    const auto pinned = device.allocate(bytes, MemoryKind::pinned);
+    memory_ = device.allocate(bytes, MemoryKind::device);
+    auto* labels = reinterpret_cast<int32_t*>(pinned->data());
+    auto* weights = reinterpret_cast<float*>(labels + a.rows);
+    auto* images = reinterpret_cast<uint8_t*>(weights + a.rows);
+    uint32_t noise = 1;
+    for (size_t i = 0; i < pixels; ++i) {
+      noise = noise * 1664525u + 1013904223u;
+      images[i] = static_cast<uint8_t>(noise >> 24);
+    }
+    for (int row = 0; row < a.rows; ++row) {
+      labels[row] = row % a.classes;
+      weights[row] = 1.0f;
+    }
+    stream.copy(memory_->data(), pinned->data(), bytes, CopyKind::host_to_device);
+    stream.synchronize();
+    rows_.labels = reinterpret_cast<const int32_t*>(memory_->data());
+    rows_.weights = reinterpret_cast<const float*>(rows_.labels + a.rows);
+    rows_.images = reinterpret_cast<const uint8_t*>(rows_.weights + a.rows);
+  }
+  const BatchRows& rows() const { return rows_; }
+
+ private:
+  std::unique_ptr<Memory> memory_;
+  BatchRows rows_;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// A table of operations by kind, then the slowest one by one.
+Json time_by_kind(const std::vector<DeviceStepTime>& times, int table) {
+  std::map<std::string, double> by_kind;
+  double whole = 0;
+  for (const DeviceStepTime& time : times) {
+    by_kind[time.step] += time.ms;
+    whole += time.ms;
+  }
+  Json kinds = Json::object();
+  for (const auto& [kind, ms] : by_kind) kinds[kind] = ms;
+  std::vector<DeviceStepTime> slowest = times;
+  std::ranges::sort(slowest, std::ranges::greater{}, &DeviceStepTime::ms);
+  for (size_t i = 0; i < slowest.size() && i < static_cast<size_t>(table); ++i) {
+    const DeviceStepTime& t = slowest[i];
+    std::fprintf(stderr, "%6.2f %% %8.3f ms  %-18s %-24s %4dx%-4dx%-5d %7.1f TFLOP/s\n",
+                 100 * t.ms / whole, t.ms, t.step.c_str(), t.where.c_str(), t.shape.height,
+                 t.shape.width, t.shape.channels, t.flops / (t.ms * 1e9));
+  }
+  return kinds;
+}
+
+Json measure(Engine& engine, const BatchRows& rows, const Arguments& a) {
+  const std::vector<TensorUpdate> tensors(parameter_table(engine.net()).size(),
+                                          {1e-3f, 5e-5f, false});
+  UpdateArgs update;
+  update.tensors = tensors;
+  update.nesterov = true;
+  const auto step = [&] {
+    engine.forward_backward(rows, {});
+    engine.update(update);
+  };
+  constexpr int kWarmupSteps = 5;
+  for (int i = 0; i < kWarmupSteps; ++i) step();
+  engine.totals();
+  const auto begin = std::chrono::steady_clock::now();
+  double queued = 0;  // the host's own time: totals are read late, as the trainer does
+  const int64_t lag = engine.totals_lag();
+  for (int i = 0; i < a.steps; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    step();
+    queued += seconds_since(start);
+    if (i >= lag) engine.totals_of(kWarmupSteps + i - lag);
+  }
+  const StepTotals last = engine.totals();
+  const double seconds = seconds_since(begin) / a.steps;
+  return {{"images_per_second", a.rows / seconds},
+          {"step_ms", 1e3 * seconds},
+          {"host_us_per_step", 1e6 * queued / a.steps},
+          {"finite", last.finite},
+          {"loss", last.loss_sum / last.weight_sum}};
+}
+
+int run(const Arguments& a) {
+  const auto device = make_cuda_device(0);
+  const NetSpec net = make_net(a.model, {a.size, a.size}, a.classes);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto engine = make_cuda_engine(net, options_of(a), *device, tuning_of(a));
+  engine->write(StateKind::parameters, initial_parameters(net, default_init(net, 1)));
+  const double start_seconds = seconds_since(begin);
+  const Resident resident(*device, *engine->stream(), a);
+  Json result = {{"model", a.model},
+                 {"size", a.size},
+                 {"rows", a.rows},
+                 {"precision", a.fp32 ? "fp32" : "bf16"},
+                 {"graphs", !a.no_graphs},
+                 {"autotune", !a.no_autotune},
+                 {"deterministic", !a.any_order},
+                 {"input_channels", a.input_channels}};
+  result.update(measure(*engine, resident.rows(), a));
+  result["tflops"] = 3e-12 * forward_flops(net) * result["images_per_second"].get<double>();
+  result["start_seconds"] = start_seconds;
+  result["planned_mib"] = engine->planned_bytes() >> 20;
+  constexpr int kProfileRuns = 5;
+  auto* profiled = dynamic_cast<DeviceEngine*>(engine.get());
+  result["ms_by_kind"] = time_by_kind(profiled->profile(kProfileRuns), a.table);
+  if (a.table > 0) std::fprintf(stderr, "%s", engine->describe_memory().c_str());
+  result["implementations"] = engine->implementations();
+  std::printf("%s\n", result.dump(1).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace stoker
+
+int main(int argc, char** argv) {
+  stoker::Arguments a;
+  CLI::App app("The CUDA engine's training step without a feed");
+  app.add_option("--model", a.model);
+  app.add_option("--size", a.size);
+  app.add_option("--classes", a.classes);
+  app.add_option("--rows", a.rows);
+  app.add_option("--steps", a.steps);
+  app.add_option("--table", a.table, "print so many of the slowest operations to stderr");
+  app.add_option("--input-channels", a.input_channels, "the input is padded to these");
+  app.add_flag("--fp32", a.fp32);
+  app.add_flag("--no-graphs", a.no_graphs);
+  app.add_flag("--no-autotune", a.no_autotune);
+  app.add_flag("--any-order", a.any_order, "allow plans whose bits change from run to run");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return stoker::run(a);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "cuda_step_bench: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,89 @@
+"""Runs airbench94 (third_party/airbench94, unchanged) on CIFAR-10's binary files: one line of JSON to each line on stdin.
+
+"run SEED" trains once and answers with its own clock (training and the evaluation with 6 views; no loading), its training
+alone, the wall time of the call, and the accuracies. Before that it trains once untimed, as its author does.
+"""
+import argparse
+import contextlib
+import glob
+import json
+import os
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PIXELS = 3 * 32 * 32
+CLASSES = "airplane automobile bird cat deer dog frog horse ship truck".split()
+
+
+def say(**values):
+    print(json.dumps(values), flush=True)
+
+
+def write_tensors(torch, binaries, out):
+    """CIFAR-10's binary files -> the train.pt and test.pt that airbench94 loads: (N, 32, 32, 3) u8 and labels."""
+    os.makedirs(out, exist_ok=True)
+    for split, pattern in (("train", "data_batch_*.bin"), ("test", "test_batch.bin")):
+        data = bytearray()
+        for path in sorted(glob.glob(os.path.join(binaries, pattern))):
+            with open(path, "rb") as file:
+                data += file.read()
+        rows = torch.frombuffer(data, dtype=torch.uint8).reshape(-1, 1 + PIXELS)
+        images = rows[:, 1:].reshape(-1, 3, 32, 32).permute(0, 2, 3, 1).contiguous()
+        torch.save({"images": images, "labels": rows[:, 0].long(), "classes": CLASSES}, os.path.join(out, split + ".pt"))
+
+
+def load_airbench(capture):
+    """The published module; what it prints per epoch goes to `capture` as well."""
+    sys.path.insert(0, os.path.join(HERE, "third_party", "airbench94"))
+    import airbench94
+    show = airbench94.print_training_details
+
+    def print_training_details(variables, is_final_entry):
+        capture.append({k: variables.get(k) for k in ("epoch", "val_acc", "tta_val_acc", "total_time_seconds")})
+        show(variables, is_final_entry)
+
+    airbench94.print_training_details = print_training_details
+    return airbench94
+
+
+def train(torch, airbench94, capture, run, seed):
+    capture.clear()
+    torch.manual_seed(seed)
+    torch.cuda.synchronize()
+    start = time.monotonic()
+    with contextlib.redirect_stdout(sys.stderr):
+        airbench94.main(run)
+    torch.cuda.synchronize()
+    seconds = time.monotonic() - start
+    return {"seed": seed, "top1": capture[-2]["val_acc"], "top1_6_views": capture[-1]["tta_val_acc"],
+            "train_seconds": capture[-2]["total_time_seconds"], "own_clock_seconds": capture[-1]["total_time_seconds"],
+            "wall_seconds": seconds}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, help="folder of CIFAR-10's binary files")
+    parser.add_argument("--work", required=True, help="folder for its tensors, made if needed")
+    args = parser.parse_args()
+    try:
+        import torch
+        import torchvision  # noqa: F401  (said here when it is missing)
+    except ImportError as error:
+        return say(not_run=f"this Python has no PyTorch with torchvision: {error}")
+    if not glob.glob(os.path.join(args.data, "data_batch_*.bin")):
+        return say(not_run=f"{args.data} is not CIFAR-10 in its binary layout")
+    write_tensors(torch, args.data, os.path.join(args.work, "cifar10"))
+    if not torch.cuda.is_available():
+        return say(not_run="airbench94 needs a CUDA device and PyTorch sees none")
+    os.chdir(args.work)
+    capture = []
+    airbench94 = load_airbench(capture)
+    warmup = train(torch, airbench94, capture, "warmup", 0)
+    say(ready=True, torch=torch.__version__, warmup_seconds=warmup["wall_seconds"])
+    for line in sys.stdin:
+        say(**train(torch, airbench94, capture, 0, int(line.split()[1])))
+
+
+if __name__ == "__main__":
+    main()

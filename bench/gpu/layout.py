@@ -1,0 +1,74 @@
+"""Where gpu-check finds what it runs: in a bundle made by tools/bundle, or in a build folder."""
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+
+from cuda_libraries import library_folders
+from runner import Failed
+
+BENCHES = ("staging_depth_bench", "slicing_bench", "normalise_bench", "cuda_step_bench")
+
+
+class Layout:
+    """Paths of the program, the benches, the tests and the data. `env` is for our own programs only: PyTorch brings its
+    libraries itself and must not meet ours."""
+
+    def __init__(self, root, stoker, benches, tests, data, library_dirs, commit, python):
+        self.root, self.stoker, self.benches, self.tests = root, stoker, benches, tests
+        self.data, self.commit = data, commit
+        folders = [*library_dirs, *library_folders(python), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+        # The plugins lie beside the program; the benchmarks of a build folder do not.
+        self.env = dict(os.environ, LD_LIBRARY_PATH=":".join(folders), STOKER_PLUGIN_DIR=os.path.dirname(stoker))
+
+    def bench(self, name):
+        if name not in self.benches:
+            raise Failed(f"{name} is not in {self.root}")
+        return self.benches[name]
+
+
+def is_bundle(folder):
+    return os.path.exists(os.path.join(folder, "MANIFEST.json"))
+
+
+def unpack_libraries(root):
+    """The libraries travel packed; they are unpacked beside the programs, once."""
+    target, archive = os.path.join(root, "lib"), os.path.join(root, "lib.tar.xz")
+    if os.path.isdir(target) or not os.path.exists(archive):
+        return
+    part = f"{target}.{os.getpid()}"
+    with tarfile.open(archive) as tar:
+        tar.extractall(part)
+    try:
+        os.rename(part, target)
+    except OSError:  # another process was faster
+        shutil.rmtree(part)
+
+
+def programs(folder, names):
+    paths = {name: os.path.join(folder, name) for name in names}
+    return {name: path for name, path in paths.items() if os.access(path, os.X_OK)}
+
+
+def from_bundle(root, python=sys.executable):
+    root = os.path.abspath(root)
+    with open(os.path.join(root, "MANIFEST.json"), encoding="utf-8") as file:
+        manifest = json.load(file)
+    unpack_libraries(root)
+    bin_dir = os.path.join(root, "bin")
+    return Layout(root, os.path.join(bin_dir, "stoker"), programs(bin_dir, BENCHES),
+                  sorted(glob.glob(os.path.join(bin_dir, "*_test"))), os.path.join(root, "data"),
+                  [os.path.join(root, "lib")], manifest["commit"], python)
+
+
+def from_build(build, source, python=sys.executable):
+    build = os.path.abspath(build)
+    tests = sorted(glob.glob(os.path.join(build, "tests", "*", "*_test")) + glob.glob(os.path.join(build, "*_test")))
+    tests = [t for t in tests if os.access(t, os.X_OK) and "fake" not in os.path.basename(t)]
+    commit = subprocess.run(["git", "-C", source, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
+                            check=False).stdout.strip()
+    return Layout(build, os.path.join(build, "stoker"), programs(os.path.join(build, "bench"), BENCHES), tests, None, [],
+                  commit or "unknown", python)

@@ -1,0 +1,46 @@
+"""What the numbers were measured on."""
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+
+
+def read(words):
+    """A program's output, or None where there is no such program or it fails."""
+    if not shutil.which(words[0]):
+        return None
+    try:
+        result = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        return None
+    return result.stdout.strip() if result.returncode == 0 else None
+
+
+def cpu_name():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "unknown")
+    except OSError:
+        return platform.processor() or "unknown"
+
+
+def gpus():
+    fields = "name,driver_version,memory.total,clocks.sm,clocks.mem,power.limit,pcie.link.gen.current,pcie.link.width.current"
+    output = read(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"])
+    return output.splitlines() if output else []
+
+
+def torch_versions(python):
+    code = ("import torch, json; print(json.dumps({'torch': torch.__version__, 'cuda': torch.version.cuda, "
+            "'cudnn': torch.backends.cudnn.version()}))")
+    output = read([python, "-c", code])
+    return output.splitlines()[-1] if output else "no PyTorch"
+
+
+def describe(python):
+    return {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)), "gpus": gpus(),
+            "system": f"{platform.system()} {platform.release()}", "libc": " ".join(platform.libc_ver()),
+            "python": sys.version.split()[0], "pytorch": torch_versions(python),
+            "date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}

@@ -1,0 +1,28 @@
+"""Figures and how they are summed up: the median of the runs, with all of them beside it."""
+import statistics
+
+from runner import Failed, NotRun
+
+
+def summary(values):
+    values = [float(v) for v in values]
+    return {"median": statistics.median(values), "min": min(values), "max": max(values), "runs": values}
+
+
+def attempt(function, *args):
+    """What a function gives; or, in its place, why there is nothing: the rest of a step still runs."""
+    try:
+        return function(*args)
+    except NotRun as reason:
+        return {"not_run": str(reason)}
+    except Failed as reason:
+        return {"failed": str(reason)}
+
+
+def missing(result):
+    """Why a result holds no figures, or None."""
+    if result is None:
+        return "not run"
+    if "not_run" in result:
+        return f"not run: {result['not_run']}"
+    return f"failed: {result['failed']}" if "failed" in result else None

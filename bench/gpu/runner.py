@@ -1,0 +1,157 @@
+"""Runs other programs for gpu-check: each with a limit of time, its output kept in one log.
+
+A program that hangs is killed with everything it started. `Conversation` keeps a program running that answers one line of
+JSON to each line it is told, so that peers with a long warm-up can be measured in turn with others.
+"""
+import json
+import os
+import queue
+import shlex
+import signal
+import subprocess
+import threading
+import time
+
+
+class NotRun(Exception):
+    """Something could not be measured here; the message says why. Not a failure."""
+
+
+class Failed(Exception):
+    """Something was tried and went wrong."""
+
+
+class Log:
+    """The log of all commands. Flushed as it grows, so that it is whole when gpu-check is killed."""
+
+    def __init__(self, path):
+        self.file = open(path, "a", encoding="utf-8", errors="replace")
+        self.commands = []
+
+    def command(self, words):
+        line = " ".join(shlex.quote(w) for w in words)
+        self.commands.append(line)
+        self.write(f"\n$ {line}\n")
+
+    def write(self, text):
+        self.file.write(text)
+        self.file.flush()
+
+    def close(self):
+        self.file.close()
+
+
+def kill_group(process):
+    """Ends a program and all it started; it leads a process group of its own."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def run(words, timeout, log, env=None, cwd=None):
+    """Runs a program; (exit code, output, seconds). Raises Failed when it takes longer than `timeout` seconds or cannot
+    be started."""
+    log.command(words)
+    if timeout <= 0:
+        raise NotRun("out of time")
+    start = time.monotonic()
+    try:
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, cwd=cwd,
+                                   start_new_session=True, text=True, errors="replace")
+    except OSError as error:
+        raise Failed(f"{words[0]} cannot be started: {error.strerror}") from None
+    try:
+        output, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        kill_group(process)
+        output = process.communicate()[0]
+        log.write(output)
+        raise Failed(f"{os.path.basename(words[0])} took longer than {timeout:.0f} s") from None
+    except BaseException:  # the step's alarm, Ctrl-C
+        kill_group(process)
+        raise
+    seconds = time.monotonic() - start
+    log.write(output + f"[exit {process.returncode}, {seconds:.1f} s]\n")
+    return process.returncode, output, seconds
+
+
+def last_words(output, lines=3):
+    """The end of a program's output, for a reason."""
+    return " / ".join(line.strip() for line in output.strip().splitlines()[-lines:])[-400:]
+
+
+def run_json(words, timeout, log, env=None, cwd=None):
+    """Runs a program whose output ends with a JSON object, in one line or several."""
+    code, output, _ = run(words, timeout, log, env, cwd)
+    if code != 0:
+        raise Failed(f"{os.path.basename(words[0])} ended with {code}: {last_words(output)}")
+    start = ("\n" + output).rfind("\n{")
+    if start < 0:
+        raise Failed(f"{os.path.basename(words[0])} printed no JSON: {last_words(output)}")
+    return json.JSONDecoder().raw_decode(output, start)[0]
+
+
+class Conversation:
+    """A program that prints {"ready": true, ...} and then one JSON object per line it reads."""
+
+    def __init__(self, words, log, env=None, cwd=None):
+        log.command(words)
+        self.name = next((os.path.basename(w) for w in words if w.endswith(".py")), os.path.basename(words[0]))
+        self.log = log
+        self.lines = queue.Queue()
+        self.process = None
+        try:
+            self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log.file, env=env,
+                                            cwd=cwd, start_new_session=True, text=True, errors="replace")
+        except OSError as error:  # said by the first answer(), as everything else that goes wrong
+            self.lines.put(json.dumps({"failed": f"{words[0]} cannot be started: {error.strerror}"}))
+            return
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put(None)
+
+    def answer(self, timeout):
+        """The next JSON object that the program prints. A "not_run" or "failed" in it is raised."""
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                line = self.lines.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                raise Failed(f"{self.name} gave no answer in {timeout:.0f} s") from None
+            if line is None:
+                self.lines.put(None)  # it stays so
+                raise Failed(f"{self.name} ended with {self.process.wait()}; see the log")
+            self.log.write(line)
+            if line.startswith("{"):
+                break
+        answer = json.loads(line)
+        if "not_run" in answer:
+            raise NotRun(answer["not_run"])
+        if "failed" in answer:
+            raise Failed(answer["failed"])
+        return answer
+
+    def ask(self, line, timeout):
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            pass  # it has ended; answer() says how
+        return self.answer(timeout)
+
+    def close(self):
+        if self.process is None:
+            return
+        kill_group(self.process)
+        self.reader.join(timeout=5)
+        self.process.stdout.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # a question that it never read

@@ -1,0 +1,201 @@
+"""Steps about training: ours and the peers in turn, on the same machine and files."""
+import os
+
+from measure import attempt, missing, summary
+from runner import Conversation, Failed, NotRun
+from stoker_train import train
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def folder_of(check, kind):
+    result = check.results.get("data", {}).get(kind)
+    if missing(result):
+        raise NotRun(f"no {kind}: {missing(result)}")
+    return result["folder"]
+
+
+class Runs:
+    """What several rounds gave, per name; and, once each, why a round gave nothing."""
+
+    def __init__(self):
+        self.good, self.bad = {}, {}
+
+    def add(self, name, result):
+        reason = missing(result)
+        if reason:
+            self.bad[name] = result
+        else:
+            self.good.setdefault(name, []).append(result)
+
+    def table(self, of_runs):
+        """{name: of_runs(its results)}; a name with bad rounds only says why, one with some says so beside its figures."""
+        table = {name: of_runs(results) for name, results in self.good.items()}
+        for name, reason in self.bad.items():
+            if name in table:
+                table[name]["a_round_was"] = missing(reason)
+            else:
+                table[name] = reason
+        return table
+
+
+def rates(results):
+    """Images/s over the rounds; ours: also the share of the step that waited for data, of the worst round."""
+    table = summary(r["images_per_second"] for r in results)
+    if "feed_wait_share" in results[0]:
+        table["feed_wait_share"] = max(r["feed_wait_share"] for r in results)
+    return {**table, **{key: results[0][key] for key in ("warmup_seconds", "torch") if key in results[0]}}
+
+
+def over_seeds(results):
+    """Each figure summed up over the seeds; one that some runs lack is left out."""
+    names = [n for n in results[0] if n != "seed" and all(isinstance(r.get(n), (int, float)) for r in results)]
+    return {"seeds": len(results), **{n: summary(r[n] for r in results) for n in names}}
+
+
+class TorchResnet:
+    """PyTorch's process, warmed up; run() measures once."""
+
+    def __init__(self, check, case, timeout, extra):
+        device = "cuda" if check.on_gpu else "cpu"
+        words = [check.options.python, os.path.join(HERE, "torch_resnet.py"), "--device", device, "--model", case["model"],
+                 "--batch", str(case["batch"]), "--size", str(case["size"]), "--warmup", str(case["torch_warmup"]),
+                 "--classes", str(check.results["data"]["pictures"].get("classes", 1000)), *extra]
+        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=os.path.join(check.work, "inductor"))
+        self.steps = case["torch_steps"]
+        self.peer = Conversation(words, check.log, environment)
+        self.timeout = timeout
+        self.ready = None
+
+    def run(self, timeout):
+        if self.ready is None:
+            try:
+                self.ready = self.peer.answer(self.timeout)
+            except (Failed, NotRun) as reason:
+                self.ready = reason
+        if isinstance(self.ready, Exception):
+            raise self.ready
+        return {**self.peer.ask(f"run {self.steps}", timeout), "warmup_seconds": self.ready["warmup_seconds"],
+                "torch": self.ready["torch"]}
+
+
+def resnet_words(check, case, extra):
+    return ["--data", folder_of(check, "pictures"), "--model", case["model"], "--size", str(case["size"]), "--batch",
+            str(case["batch"]), "--rows-per-shard", str(case["batch"]), "--max-steps", str(case["steps"]), "--log-interval",
+            str(case["log_interval"]), *extra]
+
+
+def stoker_resnet(check, case, timeout, name, extra):
+    return train(check, name, resnet_words(check, case, extra), timeout, case["skip_steps"])
+
+
+def resnet50(check, timeout):
+    """ResNet-50 on synthetic data: stoker, PyTorch eager and PyTorch compiled, in turn. All peers stay resident and idle."""
+    case, end, runs = check.scale["resnet50"], check.clock() + timeout, Runs()
+    folder_of(check, "pictures")
+    peers = {f"PyTorch, {name}": TorchResnet(check, case, timeout * 0.7, extra)
+             for name, extra in (("eager", []), (f"compile ({check.options.compile})", ["--compile", check.options.compile]))}
+    try:
+        for peer in peers.values():  # all are warm before anything is timed
+            attempt(peer.run, end - check.clock())
+        round_seconds = 0
+        for number in range(case["rounds"]):
+            start = check.clock()
+            if number and end - start < 1.2 * round_seconds:
+                break
+            runs.add("stoker", attempt(stoker_resnet, check, case, end - check.clock(), f"synthetic{number}",
+                                       ["--feed", "synthetic"]))
+            for name, peer in peers.items():
+                runs.add(name, attempt(peer.run, end - check.clock()))
+            round_seconds = check.clock() - start
+    finally:
+        for peer in peers.values():
+            peer.peer.close()
+    return runs.table(rates)
+
+
+def jpeg(check, timeout):
+    """ResNet-50 fed from JPEG files: stoker with the real feed and with the synthetic one in turn, then PyTorch's loader."""
+    case, end, runs = check.scale["jpeg"], check.clock() + timeout, Runs()
+    pictures = folder_of(check, "pictures")
+    for number in range(case["rounds"]):
+        for name, feed in (("synthetic", ["--feed", "synthetic"]), ("fed", [])):
+            runs.add(f"stoker, {name}", attempt(stoker_resnet, check, case, end - check.clock(), f"{name}{number}", feed))
+    peer = TorchResnet(check, case, end - check.clock(), ["--data", pictures, "--workers", str(min(16, os.cpu_count()))])
+    try:
+        for _ in range(case["rounds"]):
+            runs.add("PyTorch, DataLoader", attempt(peer.run, end - check.clock()))
+    finally:
+        peer.peer.close()
+    return runs.table(rates)
+
+
+def cifar(check, timeout):
+    """airnet through the real feed and airbench94, seed by seed in turn: seconds and accuracy. As many seeds as there is
+    time for."""
+    case, end, runs = check.scale["cifar"], check.clock() + timeout, Runs()
+    data = folder_of(check, "cifar")
+    peer = Conversation([check.options.python, os.path.join(HERE, "airbench.py"), "--data", data, "--work",
+                         os.path.join(check.work, "airbench")], check.log)
+    try:
+        first = attempt(peer.answer, timeout / 2)  # after its untimed first run
+        seconds = 0
+        for seed in range(check.options.seeds or case["seeds"]):
+            start = check.clock()
+            if seed and end - start < 1.2 * seconds:
+                break
+            words = ["--data", data, "--model", "airnet", "--epochs", "9.9", "--seed", str(seed), "--eval-every", "0",
+                     *case["words"]]  # airbench's epochs: the recipe's own default is longer
+            runs.add("stoker", attempt(train, check, f"airnet{seed}", words, end - check.clock(), case["skip_steps"]))
+            runs.add("airbench94",
+                     first if missing(first) else attempt(peer.ask, f"run {seed}", end - check.clock()))
+            seconds = check.clock() - start
+    finally:
+        peer.close()
+    return runs.table(over_seeds)
+
+
+def feeds(check, timeout):
+    """What the input costs and what the reduction costs: the same training with one of them taken away. Two replicas share
+    one device: that shows what their reduction costs, never a speed-up."""
+    end, table, case = check.clock() + timeout, {}, check.scale["feeds"]
+    two = f"{check.device}*2" if check.on_gpu else "cpu:2"
+    base = ["--data", folder_of(check, "cifar"), "--model", "airnet", "--batch", str(case["batch"]), "--max-steps",
+            str(case["steps"]), "--log-interval", str(case["log_interval"]), *case["words"]]
+    for name, devices, replicas, extra in (("real", None, 1, []), ("synthetic", None, 1, ["--feed", "synthetic"]),
+                                           ("resident", None, 1, ["--feed", "resident"]), ("two replicas", two, 2, []),
+                                           ("two replicas, no reduction", two, 2, ["--reduce", "none"])):
+        words = [*base, "--rows-per-shard", str(case["batch"] // replicas), *extra]
+        table[name] = attempt(train, check, "feeds", words, end - check.clock(), case["skip_steps"], devices)
+    return table
+
+
+def slots(check, timeout):
+    """Training with k = 0 to 3 slots."""
+    end, table = check.clock() + timeout, {}
+    case = check.scale["slots"]
+    for count in range(4):
+        words = ["--data", folder_of(check, "cifar"), "--model", "airnet", "--batch", str(case["batch"]), "--rows-per-shard",
+                 str(case["batch"]), "--max-steps", str(case["steps"]), "--log-interval", str(case["log_interval"]),
+                 "--slots", str(count), *case["words"]]
+        table[str(count)] = attempt(train, check, "slots", words, end - check.clock(), case["skip_steps"])
+    return table
+
+
+def autotune(check, timeout):
+    """PyTorch compiled with max-autotune: minutes of warm-up, so only when it is asked for."""
+    case, end, runs = check.scale["resnet50"], check.clock() + timeout, Runs()
+    folder_of(check, "pictures")
+    name = "PyTorch, compile (max-autotune)"
+    peer = TorchResnet(check, case, timeout, ["--compile", "max-autotune"])
+    try:
+        first = attempt(peer.run, timeout)
+        if missing(first):
+            return {name: first}
+        for number in range(case["rounds"]):
+            runs.add("stoker", attempt(stoker_resnet, check, case, end - check.clock(), f"synthetic{number}",
+                                       ["--feed", "synthetic"]))
+            runs.add(name, attempt(peer.run, end - check.clock()))
+    finally:
+        peer.peer.close()
+    return runs.table(rates)

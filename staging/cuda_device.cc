@@ -1,0 +1,238 @@
+// A GPU behind Device: each call maps to one of CUDA's. Streams do not wait for the default stream,
+// events keep no time unless asked to and block instead of spinning. Priorities are left alone:
+// CUDA's have no effect on copies.
+#include <atomic>
+#include <cstddef>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "staging/cuda_context.h"
+#include "staging/cuda_memory.h"
+#include "staging/cuda_normalise.h"
+#include "staging/cuda_plugin.h"
+
+namespace stoker {
+namespace {
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent(const CudaContext& context, bool timing) : context_(context), timing_(timing) {
+    CudaContext::Current current(context_);
+    const unsigned flags = cudaEventBlockingSync | (timing ? 0U : cudaEventDisableTiming);
+    context_.check(cudaEventCreateWithFlags(&event_, flags), "cudaEventCreateWithFlags");
+  }
+  ~CudaEvent() override {
+    CudaContext::Current current(context_);
+    cudaEventDestroy(event_);
+  }
+
+  bool query() const override {
+    context_.throw_if_failed();
+    CudaContext::Current current(context_);
+    const cudaError_t error = cudaEventQuery(event_);
+    if (error == cudaErrorNotReady) {
+      cudaGetLastError();  // no error of the next call's
+      return false;
+    }
+    context_.check(error, "cudaEventQuery");
+    return true;
+  }
+
+  void synchronize() const override {
+    CudaContext::Current current(context_);
+    context_.check(cudaEventSynchronize(event_), "cudaEventSynchronize");
+    context_.throw_if_failed();  // not before it has waited for what a failed GPU still runs
+  }
+
+  double elapsed_ms(const Event& start) const override {
+    const auto* first = dynamic_cast<const CudaEvent*>(&start);
+    if (first == nullptr || !first->timing_ || !timing_ || !query() || !first->query()) {
+      throw std::runtime_error(context_.name() +
+                               ": elapsed_ms() needs events made with timing, recorded and "
+                               "reached");
+    }
+    CudaContext::Current current(context_);
+    float ms = 0;
+    context_.check(cudaEventElapsedTime(&ms, first->event_, event_), "cudaEventElapsedTime");
+    return ms;
+  }
+
+  void* native_handle() const override { return event_; }
+
+ private:
+  const CudaContext& context_;
+  const bool timing_;
+  cudaEvent_t event_ = nullptr;
+};
+
+class CudaStream final : public Stream {
+ public:
+  explicit CudaStream(const CudaContext& context) : context_(context) {
+    CudaContext::Current current(context_);
+    context_.check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+                   "cudaStreamCreateWithFlags");
+  }
+
+  ~CudaStream() override {
+    CudaContext::Current current(context_);
+    if (cudaStreamSynchronize(stream_) != cudaSuccess) {
+      cancel_calls();
+      for (auto& call : calls_) call.release();  // CUDA may still have their addresses
+    }
+    cudaStreamDestroy(stream_);
+  }
+
+  void copy(void* target, const void* source, size_t bytes, CopyKind kind) override {
+    context_.throw_if_failed();
+    CudaContext::Current current(context_);
+    context_.check(cudaMemcpyAsync(target, source, bytes, kind_of(kind), stream_),
+                   "cudaMemcpyAsync");
+  }
+
+  void record(Event& event) override {
+    context_.throw_if_failed();
+    CudaContext::Current current(context_);
+    context_.check(cudaEventRecord(handle_of(event), stream_), "cudaEventRecord");
+  }
+
+  void wait(const Event& event) override {
+    context_.throw_if_failed();
+    CudaContext::Current current(context_);
+    context_.check(cudaStreamWaitEvent(stream_, handle_of(event), 0), "cudaStreamWaitEvent");
+  }
+
+  void call(std::function<void()> function) override {
+    context_.throw_if_failed();
+    Call& queued = next_call();
+    queued.function = std::move(function);
+    queued.state.store(CallState::waiting);
+    CudaContext::Current current(context_);
+    context_.check(cudaLaunchHostFunc(stream_, &run, &queued), "cudaLaunchHostFunc");
+  }
+
+  void synchronize() override {
+    CudaContext::Current current(context_);
+    const cudaError_t error = cudaStreamSynchronize(stream_);
+    if (error != cudaSuccess) cancel_calls();
+    context_.check(error, "cudaStreamSynchronize");
+    context_.throw_if_failed();
+  }
+
+  void* native_handle() const override { return stream_; }
+  const CudaContext& context() const { return context_; }
+
+ private:
+  // A GPU that fails drops what is queued, or does not: each function runs once or never.
+  enum class CallState : uint8_t { waiting, running, over };
+  struct Call {
+    std::function<void()> function;
+    std::atomic<CallState> state{CallState::over};
+  };
+
+  // Calls run in order, so the oldest is over first: its place is used again, or there is one more.
+  Call& next_call() {
+    if (calls_.empty() || calls_[oldest_]->state.load() != CallState::over) {
+      calls_.insert(calls_.begin() + static_cast<std::ptrdiff_t>(oldest_),
+                    std::make_unique<Call>());
+    }
+    Call& call = *calls_[oldest_];
+    oldest_ = (oldest_ + 1) % calls_.size();
+    return call;
+  }
+
+  static void run(void* queued) {
+    Call& call = *static_cast<Call*>(queued);
+    CallState state = CallState::waiting;
+    if (!call.state.compare_exchange_strong(state, CallState::running)) return;
+    call.function();
+    call.function = nullptr;  // what it holds is gone before it counts as over
+    call.state.store(CallState::over);
+    call.state.notify_all();
+  }
+
+  // Afterwards none runs, and none will.
+  void cancel_calls() {
+    for (auto& call : calls_) {
+      CallState state = CallState::waiting;
+      if (call->state.compare_exchange_strong(state, CallState::over)) continue;
+      if (state == CallState::running) call->state.wait(CallState::running);
+    }
+  }
+
+  static cudaMemcpyKind kind_of(CopyKind kind) {
+    switch (kind) {
+      case CopyKind::host_to_device:
+        return cudaMemcpyHostToDevice;
+      case CopyKind::device_to_host:
+        return cudaMemcpyDeviceToHost;
+      case CopyKind::device_to_device:
+        return cudaMemcpyDeviceToDevice;
+    }
+    return cudaMemcpyDefault;
+  }
+
+  cudaEvent_t handle_of(const Event& event) const {
+    const auto* cuda = dynamic_cast<const CudaEvent*>(&event);
+    if (cuda == nullptr) throw std::runtime_error(context_.name() + ": an event of another device");
+    return static_cast<cudaEvent_t>(cuda->native_handle());
+  }
+
+  const CudaContext& context_;
+  cudaStream_t stream_ = nullptr;
+  std::vector<std::unique_ptr<Call>> calls_;  // a circle; CUDA drops them when the GPU fails
+  size_t oldest_ = 0;
+};
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int ordinal, int numa_node) : context_(ordinal), numa_node_(numa_node) {}
+
+  const std::string& name() const override { return context_.name(); }
+  bool host_accessible() const override { return false; }
+  int cuda_ordinal() const override { return context_.ordinal(); }
+
+  std::unique_ptr<Memory> allocate(size_t bytes, MemoryKind kind) override {
+    context_.throw_if_failed();
+    CudaContext::Current current(context_);
+    if (kind == MemoryKind::device) return allocate_on_gpu(context_, bytes);
+    return allocate_pinned(context_, bytes, numa_node_, warned_);
+  }
+  std::unique_ptr<Stream> make_stream() override {
+    context_.throw_if_failed();
+    return std::make_unique<CudaStream>(context_);
+  }
+  std::unique_ptr<Event> make_event(bool timing) override {
+    context_.throw_if_failed();
+    return std::make_unique<CudaEvent>(context_, timing);
+  }
+
+ private:
+  const CudaContext context_;
+  const int numa_node_;
+  std::atomic<bool> warned_{false};
+};
+
+std::unique_ptr<Device> make(int ordinal, int numa_node) {
+  return std::make_unique<CudaDevice>(ordinal, numa_node);
+}
+
+void normalise(Stream& stream, const NormaliseArgs& args) {
+  auto* cuda = dynamic_cast<CudaStream*>(&stream);
+  if (cuda == nullptr) throw std::runtime_error("normalise: a stream of another device");
+  const CudaContext& context = cuda->context();
+  context.throw_if_failed();
+  CudaContext::Current current(context);
+  context.check(launch_normalise(static_cast<cudaStream_t>(cuda->native_handle()), args),
+                "normalise");
+}
+
+constexpr CudaPlugin kPlugin = {kCudaPluginVersion, STOKER_BUILD_STAMP, CUDART_VERSION, make,
+                                normalise};
+
+}  // namespace
+}  // namespace stoker
+
+extern "C" __attribute__((visibility("default"))) const stoker::CudaPlugin* stoker_cuda_plugin() {
+  return &stoker::kPlugin;
+}

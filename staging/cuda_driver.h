@@ -1,0 +1,18 @@
+// The NVIDIA driver as far as counting devices needs it: libcuda.so.1, opened at run time, never
+// linked. Creates no context. Threads: any.
+#pragma once
+
+#include <string>
+
+#include "staging/device_list.h"
+
+namespace stoker {
+
+// `library` is the driver's file name or path. `problem` is empty when there is a device.
+CudaStatus query_driver(const std::string& library = "libcuda.so.1");
+
+// Of a device on the PCI bus ("0000:3b:00.0"); -1: not known, or the machine has one node only.
+int numa_node_of(const std::string& pci_bus_id,
+                 const std::string& devices_folder = "/sys/bus/pci/devices");
+
+}  // namespace stoker

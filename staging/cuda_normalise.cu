@@ -1,0 +1,70 @@
+// One kernel: a block takes its part of the quads in strides of the grid, and looks every pixel up
+// in a table that it has copied to shared memory.
+#include <algorithm>
+#include <cstdint>
+
+#include "staging/cuda_normalise.h"
+#include "staging/normalise_body.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kMostBlocks = 2048;  // more would only copy the table more often
+
+// kChannels 0: any number of them, (rows, channels, plane).
+template <typename Bits, int kChannels>
+__global__ void __launch_bounds__(kThreads)
+    normalise_kernel(const __grid_constant__ NormaliseArgs args, int64_t quads, int64_t pixels) {
+  __shared__ Bits values[3 * 256];
+  const uint32_t* all = &args.table[0][0];
+  for (int i = static_cast<int>(threadIdx.x); i < 3 * 256; i += kThreads) {
+    values[i] = static_cast<Bits>(all[i]);
+  }
+  __syncthreads();
+  const auto table = [&](int channel, uint8_t pixel) { return values[channel * 256 + pixel]; };
+  Bits* out = static_cast<Bits*>(args.out);
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t quad = first; quad < quads; quad += stride) {
+    if constexpr (kChannels == 0) {
+      expand_quad_nchw(args.images, out, quad, args.plane, args.channels, table);
+    } else {
+      expand_quad_nhwc<Bits, kChannels>(args.images, out, quad, table);
+    }
+  }
+  for (int64_t pixel = quads * 4 + first; pixel < pixels; pixel += stride) {
+    expand_pixel(args.images, out, pixel, args.plane, args.channels, kChannels == 0, table);
+  }
+}
+
+template <typename Bits>
+void launch(cudaStream_t stream, const NormaliseArgs& args) {
+  const int64_t pixels = args.rows * args.plane;
+  const int64_t quads = normalise_quads(args);
+  const int64_t threads = std::max(quads, pixels - quads * 4);
+  const auto blocks =
+      static_cast<unsigned>(std::min((threads + kThreads - 1) / kThreads, kMostBlocks));
+  if (args.order == PixelOrder::nchw) {
+    normalise_kernel<Bits, 0><<<blocks, kThreads, 0, stream>>>(args, quads, pixels);
+  } else if (args.channels == 3) {
+    normalise_kernel<Bits, 3><<<blocks, kThreads, 0, stream>>>(args, quads, pixels);
+  } else if (args.channels == 4) {
+    normalise_kernel<Bits, 4><<<blocks, kThreads, 0, stream>>>(args, quads, pixels);
+  } else {
+    normalise_kernel<Bits, 8><<<blocks, kThreads, 0, stream>>>(args, quads, pixels);
+  }
+}
+
+}  // namespace
+
+cudaError_t launch_normalise(cudaStream_t stream, const NormaliseArgs& args) {
+  if (args.type == PixelType::fp32) {
+    launch<uint32_t>(stream, args);
+  } else {
+    launch<uint16_t>(stream, args);
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace stoker

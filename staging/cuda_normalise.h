@@ -1,0 +1,12 @@
+// The normalise kernel's launch. Internal to the plugin.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "staging/normalise.h"
+
+namespace stoker {
+
+cudaError_t launch_normalise(cudaStream_t stream, const NormaliseArgs& args);
+
+}  // namespace stoker

@@ -1,0 +1,18 @@
+// Opens a plugin: a shared library of ours with one C entry. It is looked for in $STOKER_PLUGIN_DIR
+// if that is set, else beside the program or library that holds this code, and in ../lib/stoker
+// from there. Opened with all its symbols resolved and visible to nobody else, and never closed
+// (the libraries behind it keep threads). Threads: any.
+#pragma once
+
+#include <string>
+
+namespace stoker {
+
+struct Plugin {
+  void* entry = nullptr;  // the address of the C function; nullptr: could not be opened
+  std::string problem;    // then why, in one line
+};
+
+Plugin open_plugin(const std::string& file_name, const char* entry_name);
+
+}  // namespace stoker

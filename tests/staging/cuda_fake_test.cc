@@ -1,0 +1,287 @@
+// What only a fake can show: how CUDA is called, what happens when it fails, and what is said where
+// it cannot be used.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+
+#include "staging/cuda_plugin.h"
+#include "staging/device_list.h"
+#include "staging/normalise.h"
+#include "staging/stager.h"
+#include "tests/staging/cuda_fixture.h"
+#include "tests/staging/feed.h"
+#include "tests/support/fake_cuda.h"
+
+namespace stoker::testing {
+
+std::string prepare_cuda() {
+  setenv("STOKER_PLUGIN_DIR", STOKER_FAKE_CUDA_DIR, 1);
+  reset_fake_cuda();
+  fake_cuda_kernel("normalise_kernel", {sizeof(NormaliseArgs)}, [](void** arguments) {
+    normalise_on_host(*static_cast<const NormaliseArgs*>(arguments[0]));
+  });
+  return query_cuda().problem;
+}
+
+namespace {
+
+using ::testing::HasSubstr;
+
+// An environment variable for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* const name_;
+};
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+class CudaFakeTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(prepare_cuda(), ""); }
+};
+
+TEST_F(CudaFakeTest, ListsWhatTheDriverShows) {
+  const CudaStatus status = query_cuda();
+  EXPECT_EQ(status.driver_version, 13000);
+  ASSERT_EQ(status.devices.size(), 2U);
+  const CudaDeviceInfo& second = status.devices[1];
+  EXPECT_EQ(second.name, "cuda:1");
+  EXPECT_EQ(second.model, "Fake GPU B");
+  EXPECT_EQ(second.uuid, "GPU-20202020-2020-2020-2020-202020202020");
+  EXPECT_EQ(second.pci_bus_id, "0000:3b:00.0");
+  EXPECT_EQ(second.memory_bytes, int64_t{16} << 30);
+  EXPECT_EQ(second.compute_major * 10 + second.compute_minor, 90);
+  EXPECT_EQ(second.multiprocessors, 132);
+}
+
+TEST_F(CudaFakeTest, CountingMakesNoContext) {
+  const int before = fake_cuda_contexts_made();
+  query_cuda();
+  EXPECT_EQ(fake_cuda_contexts_made(), before);
+  make_cuda_device(1);
+  EXPECT_EQ(fake_cuda_contexts_made(), before + 1);
+}
+
+TEST_F(CudaFakeTest, SaysWhyThereIsNone) {
+  {
+    Variable hidden("CUDA_VISIBLE_DEVICES", "");
+    EXPECT_EQ(message_of([] { make_device("cuda:0"); }),
+              "cuda:0: no GPU is visible with CUDA_VISIBLE_DEVICES=\"\"");
+  }
+  {
+    Variable none("FAKE_CUDA_DEVICES", "0");
+    EXPECT_EQ(message_of([] { make_device("cuda:0"); }), "cuda:0: the NVIDIA driver finds no GPU");
+  }
+  {
+    Variable stub("FAKE_CUDA_INIT", "34");
+    EXPECT_EQ(message_of([] { make_device("cuda:0"); }),
+              "cuda:0: libcuda.so.1 is the CUDA toolkit's stub, not an NVIDIA driver");
+  }
+  {
+    Variable broken("FAKE_CUDA_INIT", "802");
+    EXPECT_EQ(message_of([] { make_device("cuda:0"); }),
+              "cuda:0: the NVIDIA driver does not start: CUDA_ERROR_SYSTEM_NOT_READY (802): system "
+              "not yet initialized");
+  }
+  {
+    Variable old("FAKE_CUDA_DRIVER", "12040");
+    EXPECT_THAT(message_of([] { make_device("cuda:0"); }),
+                HasSubstr("cuda:0: the NVIDIA driver is too old: it speaks CUDA 12.4, this build "
+                          "needs "));
+    EXPECT_EQ(query_cuda().devices.size(), 2U) << "they are there all the same";
+  }
+  {
+    Variable turing("FAKE_CUDA_COMPUTE", "75");
+    EXPECT_EQ(message_of([] { make_device("cuda:1"); }),
+              "cuda:1: Fake GPU B has compute capability 7.5, stoker needs 8.0 or later");
+  }
+}
+
+TEST_F(CudaFakeTest, OrdinalsThatDoNotExist) {
+  EXPECT_EQ(message_of([] { make_device("cuda:2"); }),
+            "cuda:2: there is no such GPU; the last is cuda:1");
+  Variable visible("CUDA_VISIBLE_DEVICES", "3,5");
+  EXPECT_EQ(message_of([] { make_device("cuda:2"); }),
+            "cuda:2: there is no such GPU; the last is cuda:1 (CUDA_VISIBLE_DEVICES=\"3,5\")");
+}
+
+TEST_F(CudaFakeTest, APluginThatIsMissingOrBroken) {
+  const std::string folder = ::testing::TempDir() + "/plugins";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  setenv("STOKER_PLUGIN_DIR", folder.c_str(), 1);
+  EXPECT_EQ(message_of([] { make_device("cuda:0"); }),
+            "cuda:0: libstoker_cuda.so is not in " + folder);
+  std::ofstream(folder + "/libstoker_cuda.so") << std::string(4096, 'x');
+  EXPECT_THAT(message_of([] { make_device("cuda:0"); }),
+              HasSubstr("cuda:0: libstoker_cuda.so cannot be opened: "));
+  EXPECT_THAT(message_of([] { make_device("cuda:0"); }), HasSubstr("invalid ELF header"));
+  EXPECT_EQ(query_cuda().devices.size(), 2U);
+}
+
+// The steady state waits for nothing: order between streams is by events only.
+TEST_F(CudaFakeTest, SteadyStateNeverSynchronises) {
+  constexpr Step kSteps = 40;
+  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+    reset_fake_cuda();
+    auto device = make_device("cuda:0");
+    auto compute = device->make_stream();
+    PinnedRing ring(*device, BatchLayout(small_shape()), 3);
+    Producer producer(ring, 0, kSteps);
+    Stager stager(*device, ring, slots, 0, kSteps);
+    for (Step step = 0; step < kSteps; ++step) ASSERT_TRUE(stager.next(*compute));
+    for (const char* call : {"cudaDeviceSynchronize", "cudaStreamSynchronize",
+                             "cudaEventSynchronize", "cudaFree", "cudaFreeHost"}) {
+      EXPECT_EQ(fake_cuda_count(call), 0) << call << " with " << slots << " slots";
+    }
+    EXPECT_EQ(fake_cuda_count("cudaMemcpyAsync"), kSteps) << "one copy per batch";
+    EXPECT_EQ(fake_cuda_count("cudaHostAlloc"), 1) << "one allocation per ring";
+    EXPECT_EQ(fake_cuda_count("cudaMalloc"), std::max(slots, 1));
+    EXPECT_EQ(fake_cuda_count("event with timing"), 0);
+    EXPECT_EQ(fake_cuda_count("pageable copy"), 0);
+    EXPECT_EQ(fake_cuda_count("in a host function"), 0);
+    EXPECT_EQ(fake_cuda_count("no context"), 0);
+  }
+}
+
+TEST_F(CudaFakeTest, TheCallersDeviceStaysAsItWas) {
+  auto device = make_device("cuda:1");
+  EXPECT_EQ(fake_cuda_current_device(), -1);
+  auto stream = device->make_stream();
+  auto event = device->make_event();
+  auto memory = device->allocate(100, MemoryKind::device);
+  stream->record(*event);
+  stream->wait(*event);
+  event->synchronize();
+  EXPECT_EQ(fake_cuda_current_device(), -1);
+  EXPECT_EQ(fake_cuda_count("no context"), 0);
+}
+
+TEST_F(CudaFakeTest, MemoryThatCannotBePinned) {
+  auto device = make_device("cuda:0");
+  fake_cuda_refuse_memory(true);
+  ::testing::internal::CaptureStderr();
+  auto memory = device->allocate(3 << 20, MemoryKind::pinned);
+  auto again = device->allocate(3 << 20, MemoryKind::pinned);
+  const std::string warning = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(memory->size_bytes(), size_t{3} << 20);
+  memory->data()[(3 << 20) - 1] = std::byte{1};
+  EXPECT_THAT(warning,
+              HasSubstr("cuda:0: the system refuses to lock 3 MiB of memory (out of memory "
+                        "(cudaErrorMemoryAllocation))"));
+  EXPECT_THAT(warning, HasSubstr("ulimit -l"));
+  EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << "once";
+  auto compute = device->make_stream();  // the device goes on
+  compute->synchronize();
+}
+
+int memory_policy() {
+  int mode = -1;
+  syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0);
+  return mode;
+}
+
+TEST_F(CudaFakeTest, PinnedMemoryIsNearTheGpu) {
+  const int before = memory_policy();
+  std::string problem;
+  const CudaPlugin* plugin = open_cuda_plugin(problem);
+  ASSERT_NE(plugin, nullptr) << problem;
+  auto anywhere = plugin->make_device(0, -1);
+  anywhere->allocate(1 << 20, MemoryKind::pinned);
+  EXPECT_EQ(fake_cuda_count("node preferred"), 0);
+  auto near = plugin->make_device(0, 0);
+  near->allocate(1 << 20, MemoryKind::device);
+  EXPECT_EQ(fake_cuda_count("node preferred"), 0);
+  near->allocate(1 << 20, MemoryKind::pinned);
+  EXPECT_EQ(memory_policy(), before);
+  if (fake_cuda_count("node preferred") == 0) {
+    unsigned long node = 1;
+    const bool allowed = syscall(SYS_set_mempolicy, MPOL_PREFERRED, &node, 64) == 0;
+    syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0);
+    EXPECT_FALSE(allowed) << "the memory is not near though it might be";
+  }
+}
+
+TEST_F(CudaFakeTest, DeviceMemoryThatIsNotThere) {
+  auto device = make_device("cuda:0");
+  fake_cuda_refuse_memory(true);
+  EXPECT_EQ(message_of([&] { device->allocate(size_t{5} << 30, MemoryKind::device); }),
+            "cuda:0: no room for 5120 MiB: 3 MiB of 8192 MiB are free");
+  fake_cuda_refuse_memory(false);
+  EXPECT_NE(device->allocate(100, MemoryKind::device), nullptr);
+}
+
+// A GPU that failed keeps failing, with the first reason; nobody hangs, nothing is freed too early.
+TEST_F(CudaFakeTest, AFailureIsFinal) {
+  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+    for (int64_t operations : {0, 1, 2, 3, 7, 20}) {
+      reset_fake_cuda({.operations_left = operations});
+      auto device = make_device("cuda:0");
+      std::string message;
+      {
+        auto compute = device->make_stream();
+        PinnedRing ring(*device, BatchLayout(small_shape()), 3);
+        Producer producer(ring, 0, 1000);
+        Stager stager(*device, ring, slots, 0, 1000);
+        message = message_of([&] {
+          for (Step step = 0; step < 1000; ++step) stager.next(*compute);
+        });
+        EXPECT_EQ(message_of([&] { stager.next(*compute); }), message);
+      }
+      EXPECT_THAT(message, HasSubstr("an illegal memory access was encountered "
+                                     "(cudaErrorIllegalAddress)"));
+      EXPECT_EQ(message.rfind("cuda:0: cuda", 0), 0U) << message;
+      EXPECT_EQ(message_of([&] { device->make_stream(); }), message);
+      device.reset();
+      EXPECT_EQ(fake_cuda_device().bytes_written_after_free(), 0);
+    }
+  }
+}
+
+// What a failed GPU still runs is waited for; what it has not begun never runs.
+TEST_F(CudaFakeTest, NoCallRunsAfterAFailureWasSeen) {
+  auto device = make_device("cuda:0");
+  auto stream = device->make_stream();
+  std::atomic<bool> begun{false}, over{false}, second{false};
+  stream->call([&] {
+    begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    over = true;
+  });
+  stream->call([&] { second = true; });
+  while (!begun) std::this_thread::yield();
+  fake_cuda_fail();
+  EXPECT_THAT(message_of([&] { stream->synchronize(); }), HasSubstr("cudaErrorIllegalAddress"));
+  EXPECT_TRUE(over);
+  stream.reset();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(second);
+}
+
+}  // namespace
+}  // namespace stoker::testing

@@ -1,0 +1,7 @@
+// What the fake runtime asks the fake driver: they are two libraries, as the real ones are.
+#pragma once
+
+extern "C" {
+int fake_cuda_driver_contexts();  // how often one was retained
+int fake_cuda_driver_device();    // current on the calling thread; -1: none
+}

@@ -1,0 +1,123 @@
+// Kernels on the fake CUDA runtime: what nvcc makes of <<<>>>, and what stands for a kernel.
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_cuda.h"
+#include "tests/support/fake_cuda_runtime.h"
+
+namespace {
+
+struct FakeKernel {
+  std::string part_of_name;
+  std::vector<size_t> bytes;
+  std::function<void(void**)> work;
+};
+
+struct Kernels {
+  std::mutex mutex;
+  std::map<const void*, std::string> names;  // host function -> mangled name; guarded by mutex
+  std::deque<FakeKernel> fakes;              // never shrinks; guarded by mutex
+};
+
+Kernels& kernels() {
+  static Kernels* all = new Kernels;  // streams' threads may outlive main()
+  return *all;
+}
+
+struct LaunchShape {
+  dim3 grid, block;
+  size_t shared_bytes = 0;
+  void* stream = nullptr;
+};
+thread_local std::vector<LaunchShape> launches;
+
+const FakeKernel* kernel_of(const void* function) {
+  std::lock_guard lock(kernels().mutex);
+  const std::string& name = kernels().names[function];
+  for (const FakeKernel& kernel : kernels().fakes) {
+    if (name.find(kernel.part_of_name) != std::string::npos) return &kernel;
+  }
+  return nullptr;
+}
+
+cudaError_t launch(const void* function, void** args, cudaStream_t stream) {
+  const FakeKernel* kernel = kernel_of(function);
+  if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
+  std::vector<std::vector<std::byte>> copies;
+  for (size_t i = 0; i < kernel->bytes.size(); ++i) {
+    const auto* from = static_cast<const std::byte*>(args[i]);
+    copies.emplace_back(from, from + kernel->bytes[i]);
+  }
+  reinterpret_cast<stoker::Stream*>(stream)->call([kernel, copies]() mutable {
+    std::vector<void*> addresses;
+    for (auto& copy : copies) addresses.push_back(copy.data());
+    kernel->work(addresses.data());
+  });
+  return cudaSuccess;
+}
+
+}  // namespace
+
+namespace stoker::testing {
+
+void fake_cuda_kernel(const std::string& part_of_name, std::vector<size_t> bytes,
+                      std::function<void(void**)> work) {
+  std::lock_guard lock(kernels().mutex);
+  for (const FakeKernel& kernel : kernels().fakes) {
+    if (kernel.part_of_name == part_of_name) return;
+  }
+  kernels().fakes.push_back({part_of_name, std::move(bytes), std::move(work)});
+}
+
+}  // namespace stoker::testing
+
+extern "C" {
+
+// What nvcc's <<<>>> becomes.
+void** __cudaRegisterFatBinary(void*) {
+  static void* handle = nullptr;
+  return &handle;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+char __cudaInitModule(void**) { return 1; }
+void __cudaRegisterFunction(void**, const char* host, char*, const char* device, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
+  std::lock_guard lock(kernels().mutex);
+  kernels().names[host] = device;
+}
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void* stream) {
+  launches.push_back({grid, block, shared_bytes, stream});
+  return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes,
+                                       void* stream) {
+  const LaunchShape shape = launches.back();
+  launches.pop_back();
+  *grid = shape.grid;
+  *block = shape.block;
+  *shared_bytes = shape.shared_bytes;
+  *static_cast<void**>(stream) = shape.stream;
+  return cudaSuccess;
+}
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  *kernel = static_cast<cudaKernel_t>(const_cast<void*>(function));
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchKernel(const void* function, dim3, dim3, void** args, size_t,
+                             cudaStream_t stream) {
+  return stoker::testing::fake_cuda_call("cudaLaunchKernel",
+                                         [&] { return launch(function, args, stream); });
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3, dim3, void** args, size_t,
+                               cudaStream_t stream) {
+  return stoker::testing::fake_cuda_call("cudaLaunchKernel",
+                                         [&] { return launch(kernel, args, stream); });
+}
+}

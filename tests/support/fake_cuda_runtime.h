@@ -1,0 +1,13 @@
+// What the two halves of the fake CUDA runtime share.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+
+namespace stoker::testing {
+
+// Counts a call of `name` and does its work, unless CUDA would refuse it now.
+cudaError_t fake_cuda_call(const char* name, const std::function<cudaError_t()>& work);
+
+}  // namespace stoker::testing

@@ -1,0 +1,280 @@
+#include "tests/support/host_ops.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace stoker {
+namespace {
+
+using host::load;
+using host::store;
+using host::with_type;
+
+using Work = std::function<void()>;
+
+class HostGraph final : public DeviceGraph {
+ public:
+  HostGraph(Stream& stream, std::vector<Work> work, HostOpsState& state)
+      : stream_(stream),
+        work_(std::make_shared<const std::vector<Work>>(std::move(work))),
+        state_(state) {}
+  void launch() override {
+    ++state_.launches;
+    stream_.call([work = work_] {
+      for (const Work& each : *work) each();
+    });
+  }
+
+ private:
+  Stream& stream_;
+  const std::shared_ptr<const std::vector<Work>> work_;
+  HostOpsState& state_;
+};
+
+// Queues work, or records it.
+class HostQueue {
+ public:
+  HostQueue(Stream& stream, HostOpsState& state) : stream_(stream), state_(state) {}
+  void push(Work work) {
+    if (capturing_) {
+      captured_.push_back(std::move(work));
+      return;
+    }
+    ++state_.queued;
+    stream_.call(std::move(work));
+  }
+  void begin_capture() {
+    ++state_.captures;
+    capturing_ = true;
+  }
+  std::unique_ptr<DeviceGraph> end_capture() {
+    capturing_ = false;
+    if (state_.refuse_captures) {
+      captured_.clear();
+      throw std::runtime_error("captures are refused");
+    }
+    return std::make_unique<HostGraph>(stream_, std::exchange(captured_, {}), state_);
+  }
+
+ private:
+  Stream& stream_;
+  HostOpsState& state_;
+  bool capturing_ = false;
+  std::vector<Work> captured_;
+};
+
+class HostConv final : public DeviceConv {
+ public:
+  HostConv(const ConvShape& shape, HostQueue& queue) : shape_(shape), queue_(queue) {}
+  // Odd sizes, so that a workspace that overlaps something shows.
+  int64_t workspace_bytes(ConvPass pass) const override {
+    return pass == ConvPass::forward ? 0 : 1000 + 24 * static_cast<int64_t>(pass);
+  }
+  std::string implementation(ConvPass) const override { return "conv:host"; }
+  void run(ConvPass pass, const void* a, const void* b, void* out, void* workspace) override {
+    queue_.push([=, this, bytes = workspace_bytes(pass)] {
+      if (bytes > 0) std::memset(workspace, 0xff, static_cast<size_t>(bytes));
+      host::convolve(pass, shape_, a, b, out);
+    });
+  }
+
+ private:
+  const ConvShape shape_;
+  HostQueue& queue_;
+};
+
+class HostOps final : public DeviceOps {
+ public:
+  HostOps(Stream& stream, HostOpsState* state)
+      : state_(state != nullptr ? *state : own_state_), queue_(stream, state_) {}
+
+  std::string name() const override { return "host loops"; }
+  int64_t free_bytes() const override { return state_.free_bytes; }
+  void begin_capture() override { queue_.begin_capture(); }
+  std::unique_ptr<DeviceGraph> end_capture() override { return queue_.end_capture(); }
+  void push_range(const char*) override {}
+  void pop_range() override {}
+
+  void zero(void* data, int64_t bytes) override {
+    queue_.push([=] { std::memset(data, 0, static_cast<size_t>(bytes)); });
+  }
+  void copy(void* target, const void* source, int64_t bytes) override {
+    queue_.push([=] { std::memcpy(target, source, static_cast<size_t>(bytes)); });
+  }
+  void load_mixed(const ImageShape& s, const uint8_t* images, const DeviceMix* mix,
+                  void* out) override {
+    queue_.push([=] { host::load_mixed(s, images, *mix, out); });
+  }
+  void load_view(const ImageShape& s, const uint8_t* images, const View& view, void* out) override {
+    queue_.push([=] { host::load_view(s, images, view, out); });
+  }
+
+  std::unique_ptr<DeviceConv> make_conv(const ConvShape& s, bool) override {
+    return std::make_unique<HostConv>(s, queue_);
+  }
+  void add_bias(int64_t pixels, int channels, Precision type, const float* bias, void* x) override {
+    queue_.push([=] {
+      with_type(type, [&]<typename T>(host::Tag<T>) {
+        for (int64_t i = 0; i < pixels * channels; ++i) {
+          store<T>(x, i, load<T>(x, i) + bias[i % channels]);
+        }
+      });
+    });
+  }
+  void sum_pixels(int64_t pixels, int channels, Precision type, const void* dy, float* sums,
+                  void* scratch) override {
+    queue_.push([=] {
+      std::memset(scratch, 0xff, static_cast<size_t>(channel_scratch_bytes(channels)));
+      std::vector<double> sum(channels, 0.0);
+      with_type(type, [&]<typename T>(host::Tag<T>) {
+        for (int64_t i = 0; i < pixels * channels; ++i) sum[i % channels] += load<T>(dy, i);
+      });
+      std::copy(sum.begin(), sum.end(), sums);
+    });
+  }
+
+  void norm_training(const NormShape& s, const NormForward& a) override {
+    queue_.push([=] { host::norm_training(s, a); });
+  }
+  void norm_inference(const NormShape& s, const NormForward& a) override {
+    queue_.push([=] { host::norm_inference(s, a); });
+  }
+  void norm_backward(const NormShape& s, const NormBackward& a) override {
+    queue_.push([=] { host::norm_backward(s, a); });
+  }
+
+  void activate(Activation kind, int64_t count, Precision type, const void* x, void* y) override {
+    queue_.push([=] {
+      with_type(type, [&]<typename T>(host::Tag<T>) {
+        for (int64_t i = 0; i < count; ++i) store<T>(y, i, device::activate(kind, load<T>(x, i)));
+      });
+    });
+  }
+  void activate_backward(Activation kind, int64_t count, Precision type, const void* x_or_y,
+                         const void* dy, void* dx) override {
+    queue_.push([=] {
+      with_type(type, [&]<typename T>(host::Tag<T>) {
+        for (int64_t i = 0; i < count; ++i) {
+          store<T>(dx, i, load<T>(dy, i) * device::activation_slope(kind, load<T>(x_or_y, i)));
+        }
+      });
+    });
+  }
+  void add(int64_t count, Precision type, Activation relu_or_none, const void* a, const void* b,
+           void* out) override {
+    queue_.push([=] {
+      with_type(type, [&]<typename T>(host::Tag<T>) {
+        for (int64_t i = 0; i < count; ++i) {
+          store<T>(out, i, device::activate(relu_or_none, load<T>(a, i) + load<T>(b, i)));
+        }
+      });
+    });
+  }
+
+  void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps) override {
+    queue_.push([=] { host::max_pool(s, x, y, taps); });
+  }
+  void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps,
+                         void* dx) override {
+    queue_.push([=] { host::max_pool_backward(s, dy, taps, dx); });
+  }
+  void average_pool(const PoolShape& s, const void* x, void* y) override {
+    queue_.push([=] { host::average_pool(s, x, y); });
+  }
+  void average_pool_backward(const PoolShape& s, const void* dy, void* dx) override {
+    queue_.push([=] { host::average_pool_backward(s, dy, dx); });
+  }
+  void pad_channels(const PadShape& s, const void* x, void* y) override {
+    queue_.push([=] { host::pad_channels(s, x, y); });
+  }
+  void pad_channels_backward(const PadShape& s, const void* dy, void* dx) override {
+    queue_.push([=] { host::pad_channels_backward(s, dy, dx); });
+  }
+
+  void linear(const LinearShape& s, const void* x, const void* weight, const float* bias,
+              float* logits, void*) override {
+    queue_.push([=] { host::linear(s, x, weight, bias, logits); });
+  }
+  void linear_backward(const LinearShape& s, const void* x, const void* weight, const void* dlogits,
+                       float* dweight, float* dbias, void* dx, void*) override {
+    queue_.push([=] { host::linear_backward(s, x, weight, dlogits, dweight, dbias, dx); });
+  }
+  void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
+            const DeviceMix* mix, void* dlogits, float* row_totals, float* totals) override {
+    queue_.push([=] { host::loss(s, logits, labels, weights, *mix, dlogits, row_totals, totals); });
+  }
+
+  void widen(const TensorChunk* chunks, int count, const void* bf16, float* out) override {
+    queue_.push([=] {
+      for (int c = 0; c < count; ++c) {
+        for (int64_t i = chunks[c].offset; i < chunks[c].offset + chunks[c].count; ++i) {
+          out[i] = load<device::Bf16>(bf16, i);
+        }
+      }
+    });
+  }
+  void narrow(int64_t count, const float* values, void* bf16) override {
+    queue_.push([=] {
+      for (int64_t i = 0; i < count; ++i) store<device::Bf16>(bf16, i, values[i]);
+    });
+  }
+  void accumulate(int64_t count, const float* from, float* into) override {
+    queue_.push([=] {
+      for (int64_t i = 0; i < count; ++i) into[i] += from[i];
+    });
+  }
+  void decide(const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
+              void* scratch) override {
+    queue_.push([=] {
+      std::memset(scratch, 0xff, static_cast<size_t>(kDecideScratchBytes));
+      const bool finite = std::all_of(reduced, reduced + s.floats, device::is_finite);
+      device::decide(s, finite, reduced + s.totals, verdict);
+    });
+  }
+  void sgd(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
+           const float* reduced, float* weights, float* momenta, void* copies) override {
+    queue_.push([=] {
+      if (!verdict->apply) return;
+      const auto* per_tensor = reinterpret_cast<const DeviceRate*>(rates + 1);
+      for (int c = 0; c < s.chunk_count; ++c) {
+        const TensorChunk& chunk = s.chunks[c];
+        if (per_tensor[chunk.tensor].frozen) continue;
+        for (int64_t i = chunk.offset; i < chunk.offset + chunk.count; ++i) {
+          device::sgd(*rates, per_tensor[chunk.tensor], verdict->gradient_scale, reduced[i],
+                      weights + i, momenta + i);
+          if (copies != nullptr) store<device::Bf16>(copies, i, weights[i]);
+        }
+      }
+    });
+  }
+  void move_statistics(const UpdateShape& s, const UpdateVerdict* verdict, const float* reduced,
+                       float* statistics) override {
+    queue_.push([=] {
+      if (!verdict->apply) return;
+      const double shards = reduced[s.totals + static_cast<int>(DeviceTotal::shards)];
+      for (int c = 0; c < s.channel_count; ++c) {
+        device::move_statistics(s.channels[c], reduced + s.moments, shards, statistics);
+      }
+    });
+  }
+  void blend(int64_t count, float decay, bool pull, float* average, float* current) override {
+    queue_.push([=] {
+      for (int64_t i = 0; i < count; ++i) device::blend(decay, pull, average + i, current + i);
+    });
+  }
+
+ private:
+  HostOpsState own_state_;
+  HostOpsState& state_;
+  HostQueue queue_;
+};
+
+}  // namespace
+
+DeviceOpsFactory host_ops_factory(HostOpsState* state) {
+  return [state](Device&, Stream& stream) { return std::make_unique<HostOps>(stream, state); };
+}
+
+}  // namespace stoker

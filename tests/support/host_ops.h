@@ -1,0 +1,77 @@
+// The device engine's operations on the host: the CUDA kernels' arithmetic in plain loops, queued
+// on a host stream. A captured graph replays closures, with what they were given when captured.
+// Owner: the engine under test. Threads: as DeviceOps.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "train/device_arithmetic_step.h"
+#include "train/device_engine.h"
+#include "train/device_ops.h"
+
+namespace stoker {
+
+struct HostOpsState {  // what tests look at and set
+  int64_t free_bytes = int64_t{1} << 40;
+  int launches = 0;  // of graphs
+  int captures = 0;
+  bool refuse_captures = false;
+  int queued = 0;  // operations outside of graphs
+};
+
+// Factories for DeviceEngine; `state` outlives the engine.
+DeviceOpsFactory host_ops_factory(HostOpsState* state = nullptr);
+
+namespace host {
+
+template <typename Number>
+struct Tag {
+  using type = Number;
+};
+
+// visit(Tag<float>) or visit(Tag<device::Bf16>)
+template <typename Visit>
+void with_type(Precision type, Visit visit) {
+  if (type == Precision::bf16) {
+    visit(Tag<device::Bf16>{});
+  } else {
+    visit(Tag<float>{});
+  }
+}
+
+template <typename Number>
+float load(const void* data, int64_t at) {
+  return device::to_float(static_cast<const Number*>(data)[at]);
+}
+template <typename Number>
+void store(void* data, int64_t at, float value) {
+  static_cast<Number*>(data)[at] = device::number<Number>(value);
+}
+
+std::vector<float> widened(const void* data, int64_t count, Precision type);
+void narrowed(const std::vector<float>& values, Precision type, void* out);
+
+// The loops themselves; each runs on the stream's thread.
+void convolve(ConvPass pass, const ConvShape& s, const void* a, const void* b, void* out);
+void norm_training(const NormShape& s, const NormForward& a);
+void norm_inference(const NormShape& s, const NormForward& a);
+void norm_backward(const NormShape& s, const NormBackward& a);
+void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps);
+void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps, void* dx);
+void average_pool(const PoolShape& s, const void* x, void* y);
+void average_pool_backward(const PoolShape& s, const void* dy, void* dx);
+void pad_channels(const PadShape& s, const void* x, void* y);
+void pad_channels_backward(const PadShape& s, const void* dy, void* dx);
+void load_mixed(const ImageShape& s, const uint8_t* images, const DeviceMix& mix, void* out);
+void load_view(const ImageShape& s, const uint8_t* images, const View& view, void* out);
+void linear(const LinearShape& s, const void* x, const void* weight, const float* bias,
+            float* logits);
+void linear_backward(const LinearShape& s, const void* x, const void* weight, const void* dlogits,
+                     float* dweight, float* dbias, void* dx);
+void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
+          const DeviceMix& mix, void* dlogits, float* row_totals, float* totals);
+
+}  // namespace host
+}  // namespace stoker

@@ -1,0 +1,174 @@
+// Batch norm, input and loss in plain loops over the kernels' arithmetic.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/support/host_ops.h"
+
+namespace stoker::host {
+namespace {
+
+float* plane(float* planes, NormPlane which, int channels) {
+  return planes + static_cast<int64_t>(which) * channels;
+}
+
+template <typename T>
+void apply(const NormShape& s, const NormForward& a, const float* scale, const float* shift) {
+  for (int64_t i = 0; i < s.pixels * s.channels; ++i) {
+    const int64_t c = i % s.channels;
+    float t = device::norm_value(load<T>(a.x, i), scale[c], shift[c]);
+    if (a.residual != nullptr) t += load<T>(a.residual, i);
+    store<T>(a.y, i, device::activate(s.activation, t));
+  }
+}
+
+}  // namespace
+
+void norm_training(const NormShape& s, const NormForward& a) {
+  std::memset(a.scratch, 0xff, static_cast<size_t>(channel_scratch_bytes(s.channels)));
+  with_type(s.type, [&]<typename T>(Tag<T>) {
+    for (int c = 0; c < s.channels; ++c) {
+      const float origin = load<T>(a.x, c);
+      double sum = 0, squares = 0;
+      for (int64_t p = 0; p < s.pixels; ++p) {
+        device::Moments m;
+        m.add(load<T>(a.x, p * s.channels + c), origin);
+        sum += m.sum;
+        squares += m.squares;
+      }
+      const device::NormChannel channel =
+          device::norm_channel(sum, squares, origin, static_cast<double>(s.pixels), s.eps,
+                               a.gamma[c], a.beta[c], a.running_mean[c]);
+      plane(a.planes, NormPlane::mean, s.channels)[c] = channel.mean;
+      plane(a.planes, NormPlane::inverse, s.channels)[c] = channel.inverse;
+      plane(a.planes, NormPlane::scale, s.channels)[c] = channel.scale;
+      plane(a.planes, NormPlane::shift, s.channels)[c] = channel.shift;
+      a.moments[c] = channel.distance;
+      a.moments[s.channels + c] = channel.moment;
+    }
+    apply<T>(s, a, plane(a.planes, NormPlane::scale, s.channels),
+             plane(a.planes, NormPlane::shift, s.channels));
+  });
+}
+
+void norm_inference(const NormShape& s, const NormForward& a) {
+  std::vector<float> scale(s.channels), shift(s.channels);
+  for (int c = 0; c < s.channels; ++c) {
+    scale[c] = a.gamma[c] / std::sqrt(a.running_variance[c] + s.eps);
+    shift[c] = a.beta[c] - a.running_mean[c] * scale[c];
+  }
+  with_type(s.type, [&]<typename T>(Tag<T>) { apply<T>(s, a, scale.data(), shift.data()); });
+}
+
+void norm_backward(const NormShape& s, const NormBackward& a) {
+  std::memset(a.scratch, 0xff, static_cast<size_t>(channel_scratch_bytes(s.channels)));
+  auto* planes = const_cast<float*>(a.planes);
+  const float* scale = plane(planes, NormPlane::scale, s.channels);
+  const float* shift = plane(planes, NormPlane::shift, s.channels);
+  const float* mean = plane(planes, NormPlane::mean, s.channels);
+  const float* inverse = plane(planes, NormPlane::inverse, s.channels);
+  const bool residual = a.y != nullptr;
+  with_type(s.type, [&]<typename T>(Tag<T>) {
+    std::vector<double> sum(s.channels, 0.0), product(s.channels, 0.0);
+    const auto gradient = [&](int64_t i) {
+      const int64_t c = i % s.channels;
+      const float dy = load<T>(a.dy, i) + (a.dy2 != nullptr ? load<T>(a.dy2, i) : 0.0f);
+      return device::gradient_behind(s, residual, dy, load<T>(a.x, i),
+                                     residual ? load<T>(a.y, i) : 0.0f, scale[c], shift[c]);
+    };
+    for (int64_t i = 0; i < s.pixels * s.channels; ++i) {
+      const int64_t c = i % s.channels;
+      const float g = gradient(i);
+      sum[c] += g;
+      product[c] += static_cast<double>(g) * (load<T>(a.x, i) - mean[c]);
+      if (a.dresidual != nullptr) store<T>(a.dresidual, i, g);
+    }
+    std::vector<device::NormSlope> slopes(s.channels);
+    for (int c = 0; c < s.channels; ++c) {
+      slopes[c] = device::norm_slope(sum[c], product[c], static_cast<double>(s.pixels), mean[c],
+                                     inverse[c], a.gamma[c]);
+      a.dgamma[c] = slopes[c].dgamma;
+      a.dbeta[c] = slopes[c].dbeta;
+    }
+    if (a.dx == nullptr) return;
+    for (int64_t i = 0; i < s.pixels * s.channels; ++i) {
+      const device::NormSlope& k = slopes[i % s.channels];
+      const float g = a.dresidual != nullptr ? load<T>(a.dresidual, i) : gradient(i);
+      store<T>(a.dx, i, k.a * g + k.b * load<T>(a.x, i) + k.c);
+    }
+  });
+}
+
+void load_mixed(const ImageShape& s, const uint8_t* images, const DeviceMix& mix, void* out) {
+  const int64_t pixels = static_cast<int64_t>(s.height) * s.width;
+  with_type(s.type, [&]<typename T>(Tag<T>) {
+    for (int row = 0; row < s.rows; ++row) {
+      for (int64_t p = 0; p < pixels; ++p) {
+        const uint8_t* own = images + (row * pixels + p) * 3;
+        const uint8_t* partner = images + ((s.rows - 1 - row) * pixels + p) * 3;
+        for (int c = 0; c < s.channels; ++c) {
+          const float value = c < 3
+                                  ? device::mixed(mix, s, c, static_cast<int>(p % s.width),
+                                                  static_cast<int>(p / s.width), own[c], partner[c])
+                                  : 0.0f;
+          store<T>(out, (row * pixels + p) * s.channels + c, value);
+        }
+      }
+    }
+  });
+}
+
+void load_view(const ImageShape& s, const uint8_t* images, const View& view, void* out) {
+  with_type(s.type, [&]<typename T>(Tag<T>) {
+    int64_t at = 0;
+    for (int row = 0; row < s.rows; ++row) {
+      for (int y = 0; y < s.height; ++y) {
+        const int line = device::seen_at(y, s.height, view.shift_y, false);
+        for (int x = 0; x < s.width; ++x) {
+          const int column = device::seen_at(x, s.width, view.shift_x, view.flip);
+          const uint8_t* pixel =
+              images + ((static_cast<int64_t>(row) * s.height + line) * s.width + column) * 3;
+          for (int c = 0; c < s.channels; ++c) {
+            store<T>(out, at++, c < 3 ? device::normalised(pixel[c], s.mean[c], s.stddev[c]) : 0);
+          }
+        }
+      }
+    }
+  });
+}
+
+void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
+          const DeviceMix& mix, void* dlogits, float* row_totals, float* totals) {
+  std::vector<double> sums(kDeviceTotals, 0.0);
+  for (int row = 0; row < s.rows; ++row) {
+    const float* z = logits + static_cast<int64_t>(row) * s.stride;
+    const int64_t out = static_cast<int64_t>(row) * s.stride;
+    const device::RowTarget target = device::row_target(mix, labels, s.rows, row);
+    const bool valid = device::valid_label(target.own, s.classes) &&
+                       device::valid_label(target.partner, s.classes);
+    const float weight = weights[row];
+    const float highest = *std::max_element(z, z + s.classes);
+    float sum = 0, loss = 0;
+    for (int k = 0; k < s.classes; ++k) sum += std::exp(z[k] - highest);
+    const float log_sum = highest + std::log(sum);
+    int rank = 0;
+    with_type(s.type, [&]<typename T>(Tag<T>) {
+      for (int k = 0; k < s.stride; ++k) {
+        float gradient = 0;
+        if (k < s.classes && valid && weight != 0) {
+          const float wanted = device::wanted_probability(s, target, k);
+          loss -= wanted * (z[k] - log_sum);
+          gradient = weight * s.scale * (std::exp(z[k] - log_sum) - wanted);
+          rank += device::comes_before(z[k], k, z[target.own], target.own);
+        }
+        store<T>(dlogits, out + k, gradient);
+      }
+    });
+    const device::RowTotals t = device::row_totals(weight, loss, rank, valid);
+    std::copy_n(t.value, kDeviceTotals, row_totals + static_cast<int64_t>(row) * kDeviceTotals);
+    for (int i = 0; i < kDeviceTotals; ++i) sums[i] += t.value[i];
+  }
+  std::copy(sums.begin(), sums.end(), totals);
+  device::finish_totals(totals);
+}
+
+}  // namespace stoker::host

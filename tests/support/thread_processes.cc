@@ -1,0 +1,135 @@
+#include "tests/support/thread_processes.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace stoker {
+
+// A message is copied when it is sent: the memory of a sender that fails is gone at any time. When
+// the sender waits it must still be as it was: one that changes it too early is found out.
+struct ThreadProcesses::Shared {
+  struct Message {
+    std::vector<std::byte> bytes;
+    bool taken = false;
+  };
+  explicit Shared(int size_in) : size(size_in) {}
+  const int size;
+  std::mutex mutex;  // guards all below
+  std::condition_variable changed;
+  std::map<std::pair<int, int>, std::deque<std::shared_ptr<Message>>> channels;  // (from, to)
+  std::string failure;
+};
+
+class ThreadProcesses::Group final : public ProcessGroup {
+ public:
+  Group(Shared& shared, int rank) : shared_(shared), rank_(rank) {}
+  ~Group() override {
+    if (!finished_) abort("it left before the end");
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return shared_.size; }
+
+  Ticket send(int to, std::span<const std::byte> bytes) override {
+    const std::lock_guard lock(shared_.mutex);
+    auto message = std::make_shared<Shared::Message>();
+    message->bytes.assign(bytes.begin(), bytes.end());
+    shared_.channels[{rank_, to}].push_back(message);
+    shared_.changed.notify_all();
+    waits_[next_] = {message, bytes, {}, -1, 0};
+    return next_++;
+  }
+
+  Ticket receive(int from, std::span<std::byte> bytes) override {
+    const std::lock_guard lock(shared_.mutex);
+    waits_[next_] = {nullptr, {}, bytes, from, posted_[from]++};
+    return next_++;
+  }
+
+  void wait(Ticket ticket) override {
+    std::unique_lock lock(shared_.mutex);
+    const auto found = waits_.find(ticket);
+    if (found == waits_.end()) throw std::logic_error("waited twice for one ticket");
+    const Wait wait = found->second;
+    waits_.erase(found);
+    // A receiver takes messages in the order of its receives.
+    const auto ready = [&] {
+      if (wait.message) return wait.message->taken;
+      return taken_[wait.from] == wait.number && !shared_.channels[{wait.from, rank_}].empty();
+    };
+    shared_.changed.wait(lock, [&] { return ready() || !shared_.failure.empty(); });
+    if (!ready()) throw std::runtime_error(shared_.failure);
+    if (wait.message) {
+      if (!std::ranges::equal(wait.source, wait.message->bytes)) {
+        throw std::logic_error("a message was changed before its sender waited for it");
+      }
+      return;
+    }
+    auto& channel = shared_.channels[{wait.from, rank_}];
+    Shared::Message& message = *channel.front();
+    if (message.bytes.size() != wait.target.size()) {
+      throw std::logic_error("a message of another size than its receive");
+    }
+    std::copy(message.bytes.begin(), message.bytes.end(), wait.target.begin());
+    message.taken = true;
+    channel.pop_front();
+    ++taken_[wait.from];
+    shared_.changed.notify_all();
+  }
+
+  void abort(const std::string& why) noexcept override {
+    const std::lock_guard lock(shared_.mutex);
+    if (!shared_.failure.empty()) return;
+    shared_.failure = "process " + std::to_string(rank_) + " failed: " + why;
+    shared_.changed.notify_all();
+  }
+
+  void finish() override { finished_ = true; }
+
+ private:
+  struct Wait {
+    std::shared_ptr<Shared::Message> message;  // of a send,
+    std::span<const std::byte> source;         // and where it came from
+    std::span<std::byte> target;               // of a receive
+    int from = -1;
+    int64_t number = 0;
+  };
+
+  Shared& shared_;
+  const int rank_;
+  bool finished_ = false;
+  Ticket next_ = 0;
+  std::map<Ticket, Wait> waits_;
+  std::map<int, int64_t> posted_, taken_;
+};
+
+ThreadProcesses::ThreadProcesses(int size) : shared_(std::make_unique<Shared>(size)) {}
+
+ThreadProcesses::~ThreadProcesses() = default;
+
+std::vector<std::string> ThreadProcesses::run(const std::function<void(ProcessGroup&)>& body) {
+  std::vector<std::string> thrown(static_cast<size_t>(shared_->size));
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < shared_->size; ++rank) {
+    threads.emplace_back([this, rank, &body, &thrown] {
+      Group group(*shared_, rank);
+      try {
+        body(group);
+        group.finish();
+      } catch (const std::exception& error) {
+        thrown[rank] = error.what();
+        group.abort(error.what());
+      }
+    });
+  }
+  threads.clear();
+  return thrown;
+}
+
+}  // namespace stoker

@@ -1,0 +1,167 @@
+// stoker train under mpirun: two processes train as two replicas, stop together, and neither
+// outlives the other.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/tools/cli_harness.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class TrainMpi : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = std::make_unique<TempFolder>();
+    make_small_shapes(data_->path());
+  }
+  static void TearDownTestSuite() { data_.reset(); }
+
+  std::string folder(const std::string& name) const { return out_.path() + "/" + name; }
+  // A tiny run: 40 samples, 10 steps an epoch.
+  std::vector<std::string> train(const std::string& name, int epochs) const {
+    return {STOKER_PROGRAM,
+            "train",
+            "--data",
+            data_->path(),
+            "--model",
+            "airnet-narrow",
+            "--batch",
+            "4",
+            "--rows-per-shard",
+            "2",
+            "--last-batch",
+            "pad",
+            "--eval-every",
+            "0",
+            "--threads",
+            "1",
+            "--workers",
+            "1",
+            "--precision",
+            "fp32",
+            "--epochs",
+            std::to_string(epochs),
+            "--out",
+            folder(name)};
+  }
+  // The same in two processes; nothing lasts longer than a minute and a half.
+  static std::vector<std::string> under_mpirun(const std::vector<std::string>& command) {
+    std::vector<std::string> words = {"timeout",
+                                      "-k",
+                                      "5",
+                                      "90",
+                                      "env",
+                                      "OMPI_ALLOW_RUN_AS_ROOT=1",
+                                      "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                                      STOKER_MPIEXEC,
+                                      "--oversubscribe",
+                                      "-np",
+                                      "2"};
+    words.insert(words.end(), command.begin(), command.end());
+    return words;
+  }
+  std::string weights(const std::string& name, int step) const {
+    char checkpoint[32];
+    std::snprintf(checkpoint, sizeof checkpoint, "step_%08d", step);
+    return read_text(folder(name) + "/checkpoints/" + checkpoint + "/model.safetensors");
+  }
+  // The process of this rank that writes to the folder; 0: there is none.
+  pid_t process_of(const std::string& name, int rank) const {
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const std::string path = entry.path().string();
+      const std::string command = read_text(path + "/cmdline");
+      if (command.find(STOKER_PROGRAM) != 0 || command.find(folder(name)) == std::string::npos) {
+        continue;
+      }
+      const std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
+      if (read_text(path + "/environ").find(variable) != std::string::npos) {
+        return std::stoi(entry.path().filename().string());
+      }
+    }
+    return 0;
+  }
+
+  static inline std::unique_ptr<TempFolder> data_;
+  TempFolder out_;
+};
+
+TEST_F(TrainMpi, TwoProcessesTrainAsTwoReplicas) {
+  auto one = train("one", 2);
+  one.insert(one.end(), {"--devices", "cpu:4"});
+  ASSERT_EQ(run_program(one).exit_code, 0);
+  auto two = train("two", 2);
+  two.insert(two.end(), {"--devices", "cpu:2"});
+  const ProgramResult result = run_program(under_mpirun(two));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("2 processes x 2 x 1 rows"));
+  EXPECT_EQ(result.out.find("\ntrained "), result.out.rfind("\ntrained ")) << "printed twice";
+  ASSERT_NE(weights("one", 20), "");
+  EXPECT_TRUE(weights("one", 20) == weights("two", 20)) << "the weights differ";
+  const ProgramResult diff = run_stoker({"receipt", "diff", folder("one"), folder("two")});
+  EXPECT_EQ(diff.exit_code, 0) << diff.out << diff.err;
+}
+
+TEST_F(TrainMpi, ASignalToOneStopsBothAndTheRunGoesOnExactly) {
+  auto whole = train("whole", 12);
+  whole.insert(whole.end(), {"--devices", "cpu:2"});
+  ASSERT_EQ(run_program(whole).exit_code, 0);
+  auto words = train("both", 12);
+  words.insert(words.end(), {"--checkpoint-steps", "7"});
+  {
+    RunningProgram program(under_mpirun(words));
+    ASSERT_TRUE(program.wait_for_file(
+        folder("both") + "/checkpoints/step_00000007/model.safetensors", 1, 60));
+    const pid_t second = process_of("both", 1);
+    ASSERT_GT(second, 0);
+    kill(second, SIGTERM);
+    const ProgramResult stopped = program.wait();
+    EXPECT_NE(stopped.exit_code, 0);
+    EXPECT_THAT(stopped.out, HasSubstr("interrupted; to go on"));
+    EXPECT_EQ(weights("both", 120), "") << "the run ended before the signal came";
+  }
+  words.push_back("--resume");
+  const ProgramResult resumed = run_program(under_mpirun(words));
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  ASSERT_NE(weights("whole", 120), "");
+  EXPECT_TRUE(weights("whole", 120) == weights("both", 120)) << "the weights differ";
+}
+
+TEST_F(TrainMpi, AKilledProcessTakesTheOtherDown) {
+  auto words = train("kill", 2000);
+  words.insert(words.end(), {"--checkpoint-steps", "7"});
+  RunningProgram program(under_mpirun(words));
+  ASSERT_TRUE(program.wait_for_file(folder("kill") + "/checkpoints/step_00000007/model.safetensors",
+                                    1, 60));
+  const pid_t second = process_of("kill", 1);
+  ASSERT_GT(second, 0);
+  const auto begin = std::chrono::steady_clock::now();
+  kill(second, SIGKILL);
+  const ProgramResult result = program.wait();
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.exit_code, 124) << "it hung";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40));
+  EXPECT_THAT(result.err + result.out, HasSubstr("rank 1"));
+  EXPECT_EQ(process_of("kill", 0), 0);
+}
+
+TEST_F(TrainMpi, OneThatCannotStartEndsAllWithItsReason) {
+  const std::string script =
+      "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then extra='--seed 99'; fi; exec \"$@\" $extra";
+  auto words = train("bad", 2);
+  words.insert(words.begin(), {"bash", "-c", script, "bash"});
+  const ProgramResult result = run_program(under_mpirun(words));
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("process 1 was given other ones than process 0"));
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,118 @@
+// Replicas on GPUs that do what a trainer's do: parts come late, are summed, and the sum is read
+// behind it in the stream. Reads device memory through copies only: for a fake GPU and a real one.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "staging/device_list.h"
+#include "staging/normalise.h"
+#include "train/cuda_collective.h"
+
+namespace stoker::testing {
+
+class CollectiveHarness {
+ public:
+  static constexpr int kSteps = 8;
+  static constexpr int64_t kCount = 1000;
+
+  explicit CollectiveHarness(const std::vector<int>& ordinals) {
+    for (int ordinal : ordinals) {
+      devices_.push_back(make_cuda_device(ordinal));
+      streams_.push_back(devices_.back()->make_stream());
+      replicas_.push_back({devices_.back().get(), streams_.back().get()});
+    }
+  }
+
+  std::vector<DeviceReplica>& replicas() { return replicas_; }
+
+  std::unique_ptr<Collective> make(DeviceReduction how, int64_t narrow_floats = 0) {
+    CudaCollectiveOptions options;
+    options.how = how;
+    options.narrow_floats = narrow_floats;
+    return make_cuda_collective(replicas_, std::move(options));
+  }
+
+  // Each replica on a thread of its own; the sums of all steps, or what is wrong with them.
+  void check(Collective& collective, int parts, int64_t narrow_floats = 0) {
+    std::vector<std::string> wrong(replicas_.size());
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < replicas_.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        wrong[rank] = train(collective, static_cast<int>(rank), parts, narrow_floats);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& each : wrong) EXPECT_EQ(each, "");
+  }
+
+ private:
+  static float value_of(int step, int rank, int part, int64_t i) {
+    return static_cast<float>((step * 31 + rank * 17 + part * 7 + i * 13) % 1009) / 77.0F - 6.0F;
+  }
+
+  std::string train(Collective& collective, int rank, int parts, int64_t narrow_floats) {
+    const auto& [device, stream] = replicas_[static_cast<size_t>(rank)];
+    const auto part_bytes = static_cast<size_t>(kCount) * sizeof(float);
+    const size_t step_bytes = part_bytes * static_cast<size_t>(parts);
+    auto given = device->allocate(step_bytes * kSteps, MemoryKind::pinned);
+    auto summed = device->allocate(part_bytes * kSteps, MemoryKind::pinned);
+    auto memory = device->allocate(step_bytes + part_bytes, MemoryKind::device);
+    auto* values = reinterpret_cast<float*>(given->data());
+    for (int step = 0; step < kSteps; ++step) {
+      for (int64_t i = 0; i < parts * kCount; ++i) {
+        values[step * parts * kCount + i] =
+            value_of(step, rank, static_cast<int>(i / kCount), i % kCount);
+      }
+    }
+    auto* base = reinterpret_cast<float*>(memory->data());
+    std::vector<const float*> sources;
+    for (int part = 0; part < parts; ++part) sources.push_back(base + part * kCount);
+    float* result = base + parts * kCount;
+    for (int step = 0; step < kSteps; ++step) {
+      stream->call([step, rank] {
+        std::this_thread::sleep_for(std::chrono::microseconds((step + rank) % 4 * 150));
+      });
+      stream->copy(base, values + step * parts * kCount, step_bytes, CopyKind::host_to_device);
+      collective.all_reduce(rank, sources, std::span(result, kCount));
+      stream->copy(summed->data() + static_cast<size_t>(step) * part_bytes, result, part_bytes,
+                   CopyKind::device_to_host);
+    }
+    stream->synchronize();
+    return difference(reinterpret_cast<const float*>(summed->data()), parts, narrow_floats);
+  }
+
+  std::string difference(const float* sums, int parts, int64_t narrow_floats) const {
+    const int all_parts = static_cast<int>(replicas_.size()) * parts;
+    for (int step = 0; step < kSteps; ++step) {
+      for (int64_t i = 0; i < kCount; ++i) {
+        double sum = 0;
+        double size = 0;
+        for (int each = 0; each < all_parts; ++each) {
+          const float value = value_of(step, each / parts, each % parts, i);
+          sum += value;
+          size += std::abs(value);
+        }
+        const float found = sums[step * kCount + i];
+        if (std::abs(found - sum) > size * (i < narrow_floats ? 0x1p-7 : 1e-6)) {
+          return "step " + std::to_string(step) + ", element " + std::to_string(i) + ": " +
+                 std::to_string(found) + " is not " + std::to_string(sum);
+        }
+      }
+    }
+    return "";
+  }
+
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<DeviceReplica> replicas_;
+};
+
+}  // namespace stoker::testing

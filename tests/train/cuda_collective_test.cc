@@ -1,0 +1,37 @@
+// Sums over GPUs where there are some: replicas that share the first, NCCL with one rank, or with
+// one for each GPU.
+#include <gtest/gtest.h>
+
+#include "tests/train/cuda_collective_harness.h"
+
+namespace stoker::testing {
+namespace {
+
+class CudaCollectiveTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const CudaStatus status = query_cuda();
+    if (!status.problem.empty()) GTEST_SKIP() << status.problem;
+    for (size_t i = 0; i < status.devices.size(); ++i) gpus_.push_back(static_cast<int>(i));
+  }
+  std::vector<int> gpus_;
+};
+
+TEST_F(CudaCollectiveTest, OnOneGpu) {
+  CollectiveHarness harness({0, 0, 0});
+  for (int parts : {1, 2}) harness.check(*harness.make(DeviceReduction::automatic), parts);
+}
+
+TEST_F(CudaCollectiveTest, OnTheHost) {
+  CollectiveHarness harness({0, 0});
+  harness.check(*harness.make(DeviceReduction::host), 2);
+}
+
+TEST_F(CudaCollectiveTest, ByNccl) {
+  CollectiveHarness harness(gpus_);
+  for (int parts : {1, 2}) harness.check(*harness.make(DeviceReduction::nccl), parts);
+  harness.check(*harness.make(DeviceReduction::nccl, 300), 1, 300);
+}
+
+}  // namespace
+}  // namespace stoker::testing

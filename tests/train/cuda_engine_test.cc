@@ -1,0 +1,82 @@
+// The CUDA engine through its door, on a GPU where there is one: against the CPU engine, and at the
+// sizes that it is for.
+#include "train/cuda_engine.h"
+
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+#include "tests/train/device_fixture.h"
+#include "train/models.h"
+
+namespace stoker {
+namespace {
+
+TEST(CudaEngineTest, AHostDeviceIsRefused) {
+  const NetSpec net = make_net("airnet", {32, 32}, 10);
+  EXPECT_THROW(make_cuda_engine(net, engine_options(8, 8), host_device()), std::exception);
+}
+
+TEST(CudaEngineTest, TheLargestBatchGrowsWithMemory) {
+  const NetSpec net = make_net("resnet50", {224, 224}, 1000);
+  const EngineOptions options = engine_options(8, 8, 1, Precision::bf16);
+  const auto largest = [&](int64_t gib) {
+    return largest_cuda_batch(net, options, host_device(), gib << 30, 2 * 224 * 224 * 3);
+  };
+  EXPECT_EQ(largest(1), 0);
+  EXPECT_GT(largest(80), 256);
+  EXPECT_GT(largest(140), largest(80));
+}
+
+TEST(CudaEngineTest, StepsAreTheCpuEnginesAndStatesMove) {
+  if (!device_problem().empty()) GTEST_SKIP() << device_problem();
+  if (!cpu_engine_available()) GTEST_SKIP() << "this build has no CPU engine";
+  for (const NetSpec& net :
+       {make_net("resnet18", {64, 64}, 10), make_net("airnet", {32, 32}, 10)}) {
+    const EngineOptions options = engine_options(16, 16);
+    const auto cpu = started_engine(net, options);
+    const auto gpu = started_device_engine(net, options);
+    const TestBatch batch = make_batch(net, 16, 3);
+    const BatchRows rows = placed(*gpu, batch);
+    std::vector<float> a(160), b(160);
+    cpu->forward(batch.rows(), {true, 1, -1}, false, a);
+    gpu->forward(rows, {true, 1, -1}, false, b);
+    EXPECT_LT(relative_distance(b, a), 1e-4) << net.name;
+    train_step(*cpu, batch, {0.005f});
+    gpu->forward_backward(rows, {});
+    apply(*gpu, {0.005f});
+    EXPECT_NEAR(gpu->totals().loss_sum, cpu->totals().loss_sum, 1e-4 * cpu->totals().loss_sum);
+    const Trained left = state_of(*gpu), right = state_of(*cpu);
+    EXPECT_LT(relative_distance(left.parameters, right.parameters), 1e-4) << net.name;
+    EXPECT_LT(relative_distance(left.momenta, right.momenta), 1e-2) << net.name;
+    EXPECT_LT(relative_distance(left.statistics, right.statistics), 1e-4) << net.name;
+    gpu->write(StateKind::parameters, right.parameters);
+    gpu->write(StateKind::statistics, right.statistics);
+    cpu->forward(batch.rows(), {}, false, a);
+    gpu->forward(rows, {}, false, b);
+    EXPECT_LT(relative_distance(b, a), 1e-4) << net.name;
+  }
+}
+
+TEST(CudaEngineTest, Bf16LearnsAtFullSize) {
+  if (!device_problem().empty()) GTEST_SKIP() << device_problem();
+  for (const bool large : {false, true}) {
+    const NetSpec net =
+        large ? make_net("resnet50", {224, 224}, 1000) : make_net("airnet", {32, 32}, 10);
+    const int rows = large ? 64 : 512;
+    const auto gpu = started_device_engine(net, engine_options(rows, rows, 1, Precision::bf16));
+    const BatchRows batch = placed(*gpu, make_batch(net, rows, 3));
+    double first = 0;
+    for (int step = 0; step < 10; ++step) {
+      gpu->forward_backward(batch, {});
+      apply(*gpu, {0.02f});
+      if (step == 0) first = gpu->totals().loss_sum;
+    }
+    EXPECT_TRUE(gpu->totals().finite) << net.name;
+    EXPECT_LT(gpu->totals().loss_sum, 0.9 * first) << net.name;
+    EXPECT_GT(gpu->implementations().size(), 5u);
+  }
+}
+
+}  // namespace
+}  // namespace stoker

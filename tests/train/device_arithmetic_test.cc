@@ -1,0 +1,87 @@
+// The kernels' arithmetic against double precision and the libraries' own definitions.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "train/device_arithmetic_step.h"
+
+namespace stoker::device {
+namespace {
+
+TEST(DeviceArithmeticTest, EveryBf16ComesBackAndTheRestRoundsToTheNearest) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const Bf16 number_bits{static_cast<uint16_t>(bits)};
+    const float value = to_float(number_bits);
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(to_float(number<Bf16>(value))));
+      continue;
+    }
+    EXPECT_EQ(number<Bf16>(value).bits, bits);
+    if (std::isinf(value) || bits % 0x8000 >= 0x7f7f) continue;
+    const float half = float_of((bits << 16) + 0x8000);  // half way to the next
+    EXPECT_EQ(number<Bf16>(half).bits, bits % 2 == 0 ? bits : bits + 1);
+    EXPECT_EQ(number<Bf16>(float_of((bits << 16) + 0x7fff)).bits, bits);
+    EXPECT_EQ(number<Bf16>(float_of((bits << 16) + 0x8001)).bits, bits + 1);
+  }
+  EXPECT_EQ(to_float(number<Bf16>(std::numeric_limits<float>::max())),
+            std::numeric_limits<float>::infinity());
+}
+
+TEST(DeviceArithmeticTest, SlopesAreTheFunctionsDerivatives) {
+  for (double t = -6; t < 6; t += 0.0625) {
+    const auto gelu = [](double v) { return 0.5 * v * (1 + std::erf(v / std::sqrt(2.0))); };
+    EXPECT_NEAR(activate(Activation::gelu, static_cast<float>(t)), gelu(t), 1e-6);
+    EXPECT_NEAR(activation_slope(Activation::gelu, static_cast<float>(t)),
+                (gelu(t + 1e-5) - gelu(t - 1e-5)) / 2e-5, 1e-6);
+    EXPECT_EQ(activate(Activation::relu, static_cast<float>(t)), t > 0 ? t : 0);
+    EXPECT_EQ(activation_slope(Activation::relu, static_cast<float>(t)), t > 0 ? 1 : 0);
+  }
+}
+
+// Channels whose mean is far from zero: what is left of E[x^2] - E[x]^2 in fp32 would be noise.
+TEST(DeviceArithmeticTest, MomentsKeepTheirDigitsFarFromZero) {
+  for (const double mean : {0.0, 1e3, -1e5}) {
+    double sum = 0, squares = 0;
+    Moments m;
+    const int count = 1000;
+    std::vector<float> x(count);
+    for (int i = 0; i < count; ++i) x[i] = static_cast<float>(mean + std::sin(i));
+    for (const float value : x) m.add(value, x[0]);
+    for (const float value : x) sum += value;
+    for (const float value : x) squares += (value - sum / count) * (value - sum / count);
+    const NormChannel c = norm_channel(m.sum, m.squares, x[0], count, 1e-5f, 2.0f, 0.5f, 3.0f);
+    EXPECT_NEAR(c.mean, sum / count, 1e-6 * (1 + std::abs(mean)));
+    EXPECT_NEAR(1 / (c.inverse * c.inverse) - 1e-5, squares / count, 2e-4);
+    EXPECT_NEAR(c.distance, sum / count - 3, 1e-6 * (1 + std::abs(mean)));
+    EXPECT_NEAR(c.scale, 2.0f * c.inverse, 1e-6);
+  }
+}
+
+TEST(DeviceArithmeticTest, ViewsReflectAtTheEdges) {
+  const int size = 5;
+  const int expected[] = {2, 1, 0, 1, 2};  // shifted by -2
+  for (int i = 0; i < size; ++i) EXPECT_EQ(seen_at(i, size, -2, false), expected[i]);
+  for (int i = 0; i < size; ++i) EXPECT_EQ(seen_at(i, size, 0, true), 4 - i);
+  EXPECT_EQ(seen_at(4, size, 2, false), 2);
+  EXPECT_EQ(seen_at(0, size, 2, true), 2);  // mirrored first, then shifted
+}
+
+TEST(DeviceArithmeticTest, SgdIsTorchs) {
+  // torch.optim.SGD, nesterov, decay 0.1, momentum 0.9, lr 0.5, from w = 1, v = 0.25, g = 0.5.
+  DeviceRates rates{0.9f, 1, 0};
+  float weight = 1, momentum = 0.25f;
+  sgd(rates, {0.5f, 0.1f, 0}, 2.0f, 0.25f, &weight, &momentum);
+  EXPECT_FLOAT_EQ(momentum, 0.225f + 0.6f);
+  EXPECT_FLOAT_EQ(weight, 1 - 0.5f * (0.6f + 0.9f * 0.825f));
+  rates.decoupled = 1;
+  rates.nesterov = 0;
+  weight = 1;
+  momentum = 0.25f;
+  sgd(rates, {0.5f, 0.1f, 0}, 2.0f, 0.25f, &weight, &momentum);
+  EXPECT_FLOAT_EQ(momentum, 0.225f + 0.5f);
+  EXPECT_FLOAT_EQ(weight, 0.95f - 0.5f * 0.725f);
+}
+
+}  // namespace
+}  // namespace stoker::device

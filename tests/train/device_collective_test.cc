@@ -1,0 +1,179 @@
+// Collectives of replicas on devices, on a nasty host device: the sums are those of the host's
+// collective, bit for bit, whatever comes late.
+#include "train/device_collective.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/fake_device.h"
+
+namespace stoker {
+namespace {
+
+using testing::FakeDevice;
+
+constexpr int kSteps = 12;
+
+float value_of(int step, int rank, int part, int64_t i) {
+  return static_cast<float>((step * 31 + rank * 17 + part * 7 + i * 13) % 1009) / 77.0F - 6.0F;
+}
+
+// What the host's collective makes of the same parts: (rank, part) order.
+std::vector<float> expected(int step, int ranks, int parts, int64_t count) {
+  std::vector<float> sum(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    float total = value_of(step, 0, 0, i);
+    for (int part = 1; part < ranks * parts; ++part) {
+      total += value_of(step, part / parts, part % parts, i);
+    }
+    sum[static_cast<size_t>(i)] = total;
+  }
+  return sum;
+}
+
+using MakeCollective =
+    std::function<std::unique_ptr<Collective>(std::span<const DeviceReplica> replicas)>;
+
+// A replica's loop as the trainer's: compute queues parts, the collective sums, compute reads the
+// sum and then changes it. "" or what was wrong.
+std::string train(FakeDevice& device, Stream& stream, Collective& collective, int rank, int ranks,
+                  int parts, int64_t count, bool in_place) {
+  std::string wrong;  // written by the stream's work
+  std::vector<std::unique_ptr<Memory>> memory;
+  std::vector<float*> part;
+  for (int i = 0; i <= parts; ++i) {
+    memory.push_back(device.allocate(static_cast<size_t>(count) * 4, MemoryKind::device));
+    part.push_back(reinterpret_cast<float*>(memory.back()->data()));
+  }
+  const std::vector<const float*> sources(part.begin(), part.end() - 1);
+  float* result = in_place ? part.front() : part.back();
+  for (int step = 0; step < kSteps; ++step) {
+    stream.call([&, step] {
+      std::this_thread::sleep_for(std::chrono::microseconds((step + rank) % 4 * 100));
+      for (int p = 0; p < parts; ++p) {
+        for (int64_t i = 0; i < count; ++i)
+          part[static_cast<size_t>(p)][i] = value_of(step, rank, p, i);
+      }
+    });
+    collective.all_reduce(rank, sources, std::span(result, static_cast<size_t>(count)));
+    stream.call([&, step] {
+      const std::vector<float> sum = expected(step, ranks, parts, count);
+      if (std::memcmp(sum.data(), result, sum.size() * 4) != 0 && wrong.empty()) {
+        wrong = "rank " + std::to_string(rank) + " step " + std::to_string(step);
+      }
+    });
+  }
+  stream.synchronize();
+  return wrong;
+}
+
+void check(const MakeCollective& make, int ranks, int parts, int64_t count, bool in_place,
+           uint64_t seed) {
+  FakeDevice device({.seed = seed, .max_delay_us = 60});
+  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<DeviceReplica> replicas;
+  for (int rank = 0; rank < ranks; ++rank) {
+    streams.push_back(device.make_stream());
+    replicas.push_back({&device, streams.back().get()});
+  }
+  const std::unique_ptr<Collective> collective = make(replicas);
+  ASSERT_EQ(collective->size(), ranks);
+  std::vector<std::string> wrong(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      wrong[static_cast<size_t>(rank)] = train(device, *streams[static_cast<size_t>(rank)],
+                                               *collective, rank, ranks, parts, count, in_place);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& each : wrong) EXPECT_EQ(each, "");
+}
+
+void check_all(const MakeCollective& make) {
+  for (int ranks : {1, 2, 3}) {
+    for (int parts : {1, 2}) {
+      for (int64_t count : {1, 100, 1000}) {
+        for (bool in_place : {false, true}) {
+          SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(parts) + " parts of " +
+                       std::to_string(count));
+          check(make, ranks, parts, count, in_place, static_cast<uint64_t>(ranks * 10 + parts));
+        }
+      }
+    }
+  }
+}
+
+TEST(DeviceCollective, OnOneDevice) {
+  check_all([](std::span<const DeviceReplica> replicas) {
+    return make_shared_device_collective(replicas, sum_parts_on_host);
+  });
+}
+
+TEST(DeviceCollective, OnTheHost) {
+  check_all([](std::span<const DeviceReplica> replicas) {
+    return make_staged_collective(replicas, make_host_collective(static_cast<int>(replicas.size())),
+                                  256);
+  });
+}
+
+// The fourth argument to check() is in place; here the parts change size between calls.
+TEST(DeviceCollective, StagedPartsOfAnotherSize) {
+  FakeDevice device({.max_delay_us = 60});
+  auto stream = device.make_stream();
+  const DeviceReplica replica = {&device, stream.get()};
+  const auto collective =
+      make_staged_collective(std::span(&replica, 1), make_host_collective(1), 64);
+  for (int64_t count : {10, 300, 20}) {
+    EXPECT_EQ(train(device, *stream, *collective, 0, 1, 1, count, false), "");
+  }
+}
+
+TEST(DeviceCollective, AbortWakesThoseThatWait) {
+  FakeDevice device;
+  auto stream = device.make_stream();
+  const std::vector<DeviceReplica> replicas = {{&device, stream.get()}, {&device, stream.get()}};
+  auto memory = device.allocate(400, MemoryKind::device);
+  auto* values = reinterpret_cast<float*>(memory->data());
+  for (int kind = 0; kind < 2; ++kind) {
+    const auto collective = kind == 0 ? make_shared_device_collective(replicas, sum_parts_on_host)
+                                      : make_staged_collective(replicas, make_host_collective(2));
+    std::thread waiting([&] {
+      const float* part = values;
+      EXPECT_THROW(collective->all_reduce(0, std::span(&part, 1), std::span(values, 100)),
+                   std::runtime_error);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    collective->abort();
+    waiting.join();
+  }
+  stream->synchronize();
+}
+
+TEST(DeviceCollective, TooManyAreRefused) {
+  auto device = make_host_device();
+  auto stream = device->make_stream();
+  const std::vector<DeviceReplica> replicas(PartSum::kMostResults + 1,
+                                            {device.get(), stream.get()});
+  EXPECT_THROW(make_shared_device_collective(replicas, sum_parts_on_host), std::invalid_argument);
+  EXPECT_THROW(make_staged_collective({}, make_host_collective(1)), std::invalid_argument);
+}
+
+TEST(DeviceCollective, BroadcastIsOfHostMemory) {
+  auto device = make_host_device();
+  auto stream = device->make_stream();
+  const DeviceReplica replica = {device.get(), stream.get()};
+  const auto collective = make_shared_device_collective(std::span(&replica, 1), sum_parts_on_host);
+  std::vector<float> values = {1, 2};
+  collective->broadcast(0, values, 0);
+  collective->barrier(0);
+  EXPECT_EQ(values[1], 2);
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,184 @@
+// What a device engine keeps, on the host's operations: states in and out, what freezing, averages
+// and bad numbers do to them.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <stdexcept>
+
+#include "tests/train/device_fixture.h"
+#include "train/models.h"
+
+namespace stoker {
+namespace {
+
+NetSpec small_net() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
+
+TEST(DeviceEngineStateTest, WhatIsWrittenIsReadBack) {
+  const NetSpec net = make_net("resnet18", {33, 33}, 10, {{8, 8, 16, 16}});
+  const auto engine = make_device_engine(net, engine_options(4, 4));
+  for (const StateKind kind : {StateKind::parameters, StateKind::momenta, StateKind::average,
+                               StateKind::statistics, StateKind::average_statistics}) {
+    std::vector<float> values = read_state(*engine, kind);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(noise(static_cast<uint32_t>(kind), i) % 1000);
+    }
+    engine->write(kind, values);
+    EXPECT_EQ(read_state(*engine, kind), values) << static_cast<int>(kind);
+  }
+}
+
+TEST(DeviceEngineStateTest, WeightsThatAreWrittenAreUsed) {
+  const NetSpec net = small_net();
+  const TestBatch batch = make_batch(net, 4, 3);
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    const auto engine = started_device_engine(net, engine_options(4, 4, 1, precision));
+    const Trained start = state_of(*engine);
+    std::vector<float> before(40), after(40);
+    engine->forward(batch.rows(), {}, false, before);
+    device_step(*engine, batch);
+    engine->write(StateKind::parameters, start.parameters);
+    engine->write(StateKind::statistics, start.statistics);
+    engine->forward(batch.rows(), {}, false, after);
+    EXPECT_EQ(before, after);
+    device_step(*engine, batch);
+    engine->write(StateKind::parameters, start.parameters);
+    engine->write(StateKind::momenta, start.momenta);
+    engine->write(StateKind::statistics, start.statistics);
+    device_step(*engine, batch);
+    const auto fresh = started_device_engine(net, engine_options(4, 4, 1, precision));
+    device_step(*fresh, batch);
+    EXPECT_TRUE(state_of(*engine) == state_of(*fresh));
+  }
+}
+
+TEST(DeviceEngineStateTest, ANumberThatIsNotFiniteChangesNothing) {
+  const NetSpec net = small_net();
+  const auto engine = started_device_engine(net, engine_options(4, 2));
+  const TestBatch batch = make_batch(net, 4, 5);
+  device_step(*engine, batch);
+  const Trained before = state_of(*engine);
+  engine->forward_backward(batch.rows(), {});
+  engine->stream()->synchronize();
+  engine->reduced()[1000] = std::numeric_limits<float>::quiet_NaN();
+  apply(*engine, {});
+  EXPECT_FALSE(engine->totals().finite);
+  EXPECT_TRUE(before == state_of(*engine));
+
+  std::vector<float> spoilt = before.parameters;
+  spoilt.back() = std::numeric_limits<float>::infinity();
+  engine->write(StateKind::parameters, spoilt);
+  device_step(*engine, batch);
+  EXPECT_FALSE(engine->totals().finite);
+  EXPECT_EQ(spoilt, read_state(*engine, StateKind::parameters));
+
+  engine->write(StateKind::parameters, before.parameters);
+  device_step(*engine, batch);
+  EXPECT_TRUE(engine->totals().finite);
+  EXPECT_FALSE(before == state_of(*engine));
+}
+
+TEST(DeviceEngineStateTest, ALabelThatNoClassHasStopsTheStep) {
+  const NetSpec net = small_net();
+  const auto engine = started_device_engine(net, engine_options(4, 4));
+  TestBatch batch = make_batch(net, 4, 5);
+  const Trained before = state_of(*engine);
+  for (const int label : {-1, 10, 1 << 30}) {
+    batch.labels[2] = label;
+    device_step(*engine, batch);
+    EXPECT_FALSE(engine->totals().finite);
+    EXPECT_TRUE(before == state_of(*engine));
+  }
+}
+
+TEST(DeviceEngineStateTest, ABatchOfWeightZeroChangesNothing) {
+  const NetSpec net = small_net();
+  const auto engine = started_device_engine(net, engine_options(4, 4));
+  TestBatch batch = make_batch(net, 4, 5);
+  batch.weights.assign(4, 0.0f);
+  const Trained before = state_of(*engine);
+  device_step(*engine, batch);
+  EXPECT_TRUE(engine->totals().finite);
+  EXPECT_EQ(engine->totals().weight_sum, 0);
+  EXPECT_TRUE(before == state_of(*engine));
+}
+
+TEST(DeviceEngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
+  const NetSpec net = small_net();
+  const std::vector<TensorInfo> table = parameter_table(net);
+  std::vector<TensorUpdate> tensors(table.size(), {0.1f, 0.0f, false});
+  for (size_t t = 0; t < 4; ++t) tensors[t].frozen = true;
+  UpdateArgs args;
+  args.tensors = tensors;
+  const TestBatch batch = make_batch(net, 4, 7);
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    Trained states[2];
+    for (const bool told : {false, true}) {
+      const auto engine = started_device_engine(net, engine_options(4, 2, 1, precision));
+      for (int step = 0; step < 4; ++step) {
+        if (told && step > 1) engine->expect_frozen(tensors);
+        engine->forward_backward(batch.rows(), {});
+        engine->stream()->synchronize();
+        EXPECT_EQ(engine->reduced()[0] == 0, told && step > 1);
+        engine->update(args);
+      }
+      states[told] = state_of(*engine);
+      if (!told) continue;
+      tensors[0].frozen = false;
+      args.tensors = tensors;
+      EXPECT_THROW(engine->update(args), std::logic_error);
+      engine->expect_frozen(tensors);
+      engine->forward_backward(batch.rows(), {});
+      engine->stream()->synchronize();
+      EXPECT_NE(engine->reduced()[0], 0);
+      tensors[0].frozen = true;
+      args.tensors = tensors;
+    }
+    EXPECT_TRUE(states[0] == states[1]);
+  }
+}
+
+TEST(DeviceEngineStateTest, AverageFollowsAndPullsAndIsEvaluated) {
+  const NetSpec net = small_net();
+  const TestBatch batch = make_batch(net, 4, 1);
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    const auto engine = started_device_engine(net, engine_options(4, 4, 1, precision));
+    const std::vector<float> start = read_state(*engine, StateKind::parameters);
+    std::vector<float> before(40), averaged(40), current(40);
+    engine->forward(batch.rows(), {}, false, before);
+    engine->blend_average(0.0f, false);
+    device_step(*engine, batch);
+    engine->forward(batch.rows(), {}, false, current);
+    engine->forward(batch.rows(), {}, true, averaged);
+    EXPECT_EQ(averaged, before);
+    EXPECT_NE(averaged, current);
+    const std::vector<float> moved = read_state(*engine, StateKind::parameters);
+    engine->blend_average(0.75f, true);
+    const std::vector<float> average = read_state(*engine, StateKind::average);
+    for (size_t i = 0; i < start.size(); i += 37) {
+      EXPECT_FLOAT_EQ(average[i], 0.75f * start[i] + 0.25f * moved[i]);
+    }
+    EXPECT_EQ(read_state(*engine, StateKind::parameters), average);
+    engine->forward(batch.rows(), {}, true, averaged);
+    engine->forward(batch.rows(), {}, false, current);
+    EXPECT_EQ(averaged, current);
+    EXPECT_NE(averaged, before);
+  }
+}
+
+TEST(DeviceEngineStateTest, AnEvaluationEngineGivesTheSameLogitsInLessMemory) {
+  const NetSpec net = small_net();
+  const auto trainer = started_device_engine(net, engine_options(4, 2));
+  EngineOptions options = engine_options(4, 4);
+  options.training = false;
+  const auto evaluator = started_device_engine(net, options);
+  const TestBatch batch = make_batch(net, 4, 1);
+  std::vector<float> a(40), b(40);
+  trainer->forward(batch.rows(), {true, 1, -1}, false, a);
+  evaluator->forward(batch.rows(), {true, 1, -1}, false, b);
+  EXPECT_EQ(a, b);
+  EXPECT_LT(evaluator->planned_bytes(), trainer->planned_bytes());
+  EXPECT_THROW(evaluator->forward_backward(batch.rows(), {}), std::logic_error);
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,196 @@
+// The device engine on the host's operations: what it queues, captures, keeps and refuses.
+#include "train/device_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <semaphore>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/train/device_fixture.h"
+#include "train/models.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::HasSubstr;
+
+NetSpec small_net() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
+
+Trained trained(const DeviceTuning& tuning, Precision precision, int rows_per_shard,
+                HostOpsState* state) {
+  const NetSpec net = small_net();
+  const auto engine =
+      started_device_engine(net, engine_options(6, rows_per_shard, 1, precision), tuning, state);
+  std::vector<TestBatch> batches;
+  for (int step = 0; step < 5; ++step) batches.push_back(make_batch(net, 6, 10 + step));
+  for (int step = 0; step < 5; ++step) {  // all that may change from step to step does
+    TestSgd sgd;
+    sgd.learning_rate = 0.02f * static_cast<float>(1 + step);
+    sgd.momentum = 0.5f + 0.1f * static_cast<float>(step);
+    sgd.nesterov = step % 2 == 0;
+    Mix mix;
+    if (step == 2) mix = {Mix::Kind::mixup, 0.7f, {}};
+    if (step == 3) mix = {Mix::Kind::cutmix, 0.6f, {3, 4, 10, 12}};
+    device_step(*engine, batches[step], sgd, mix);
+  }
+  return state_of(*engine);
+}
+
+TEST(DeviceEngineTest, GraphsLeaveTheSameBits) {
+  DeviceTuning eager;
+  eager.graphs = false;
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    for (const int rows_per_shard : {6, 3}) {
+      HostOpsState state;
+      const Trained captured = trained({}, precision, rows_per_shard, &state);
+      EXPECT_TRUE(captured == trained(eager, precision, rows_per_shard, nullptr));
+      EXPECT_EQ(state.captures, 2);  // of steps, of updates
+      EXPECT_EQ(state.launches, 5 * 6 / rows_per_shard - 1 + 4);
+    }
+  }
+}
+
+TEST(DeviceEngineTest, WhatCannotBeCapturedIsQueuedPieceByPiece) {
+  HostOpsState state;
+  state.refuse_captures = true;
+  const Trained queued = trained({}, Precision::fp32, 6, &state);
+  EXPECT_EQ(state.launches, 0);
+  EXPECT_EQ(state.captures, 1);
+  EXPECT_TRUE(queued == trained({}, Precision::fp32, 6, nullptr));
+  const TestBatch batch = make_batch(small_net(), 4, 1);  // outlives what reads it
+  const auto engine = started_device_engine(small_net(), engine_options(4, 4), {}, &state);
+  for (int step = 0; step < 3; ++step) device_step(*engine, batch);
+  EXPECT_THAT(engine->implementations(), ::testing::Contains("no graphs: captures are refused"));
+}
+
+// Graphs replay what they captured: what is new in a step must reach them all the same.
+TEST(DeviceEngineTest, EveryStepHasItsOwnRatesAndMix) {
+  const NetSpec net = small_net();
+  const TestBatch batch = make_batch(net, 4, 3);
+  const auto run = [&](float last_rate, const Mix& last_mix) {
+    const auto engine = started_device_engine(net, engine_options(4, 4));
+    for (int step = 0; step < 4; ++step) device_step(*engine, batch);
+    const std::vector<float> before = read_state(*engine, StateKind::parameters);
+    TestSgd sgd;
+    sgd.learning_rate = last_rate;
+    device_step(*engine, batch, sgd, last_mix);
+    const std::vector<float> after = read_state(*engine, StateKind::parameters);
+    return relative_distance(after, before);
+  };
+  const double plain = run(0.05f, {});
+  EXPECT_GT(plain, 0);
+  EXPECT_EQ(run(0, {}), 0);
+  EXPECT_NEAR(run(0.1f, {}), 2 * plain, 1e-3 * plain);
+  const double mixed = run(0.05f, {Mix::Kind::mixup, 0.5f, {}});
+  EXPECT_NE(mixed, plain);
+  EXPECT_NE(mixed, run(0.05f, {Mix::Kind::cutmix, 0.5f, {2, 2, 16, 20}}));
+}
+
+TEST(DeviceEngineTest, NothingWaitsForTheDeviceUntilTotalsAreAsked) {
+  const NetSpec net = small_net();
+  const TestBatch batch = make_batch(net, 4, 3);
+  const auto engine = started_device_engine(net, engine_options(4, 4));
+  std::binary_semaphore gate(0);
+  engine->stream()->call([&] { gate.acquire(); });
+  const int lag = engine->totals_lag();
+  ASSERT_GT(lag, 0);
+  ASSERT_LT(lag, Engine::kTotalsKept);
+  for (int step = 0; step <= lag; ++step) device_step(*engine, batch);  // returns: nothing waits
+  std::jthread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    gate.release();
+  });
+  double last = std::numeric_limits<double>::infinity();
+  for (int64_t update = 0; update <= lag; ++update) {
+    const StepTotals totals = engine->totals_of(update);
+    EXPECT_EQ(totals.weight_sum, 4);
+    EXPECT_LT(totals.loss_sum, last) << update;  // a step's own totals, not the last one's
+    last = totals.loss_sum;
+  }
+  EXPECT_EQ(engine->totals().loss_sum, last);
+  EXPECT_THROW(engine->totals_of(lag + 1), std::logic_error);
+  EXPECT_THROW(engine->totals_of(-1), std::logic_error);
+  for (int step = 0; step < Engine::kTotalsKept; ++step) device_step(*engine, batch);
+  EXPECT_THROW(engine->totals_of(lag), std::logic_error);
+  engine->totals_of(lag + 1);
+}
+
+TEST(DeviceEngineTest, AProfileNamesEveryStepAndChangesNoState) {
+  const NetSpec net = small_net();
+  const TestBatch batch = make_batch(net, 4, 1);
+  DeviceEngine engine(net, engine_options(4, 4), {}, host_device(), host_ops_factory());
+  device_step(engine, batch);
+  const Trained before = state_of(engine);
+  double ms = 0, flops = 0;
+  bool back = false;
+  for (const DeviceStepTime& time : engine.profile(2)) {
+    EXPECT_GE(time.ms, 0) << time.step;
+    ms += time.ms;
+    if (time.step == "conv") flops += time.flops;
+    back = back || (time.step == "conv_weights" && time.where == "layers.0.conv1");
+  }
+  EXPECT_GT(ms, 0);
+  EXPECT_TRUE(back);
+  EXPECT_NEAR(flops, 4 * forward_flops(net), 0.5 * flops);  // the padded input adds a little
+  EXPECT_TRUE(before == state_of(engine));
+  device_step(engine, batch);
+  EXPECT_TRUE(engine.totals().finite);
+}
+
+TEST(DeviceEngineTest, BadRequestsAreRefusedWithTheirNumbers) {
+  const NetSpec net = small_net();
+  EXPECT_THROW(make_device_engine(net, engine_options(10, 4)), std::invalid_argument);
+  EngineOptions few = engine_options(8, 4);
+  few.nominal_rows = 4;
+  EXPECT_THROW(make_device_engine(net, few), std::invalid_argument);
+  EngineOptions flat = engine_options(8, 4);
+  flat.stddev[1] = 0;
+  EXPECT_THROW(make_device_engine(net, flat), std::invalid_argument);
+  const auto engine = make_device_engine(net, engine_options(4, 4));
+  const TestBatch batch = make_batch(net, 4, 1);
+  std::vector<float> logits(40), short_logits(39);
+  EXPECT_THROW(engine->forward(batch.rows(), {false, 32, 0}, false, logits), std::invalid_argument);
+  EXPECT_THROW(engine->forward(batch.rows(), {}, false, short_logits), std::invalid_argument);
+}
+
+TEST(DeviceEngineTest, MemoryThatIsShortNamesWhatIsAskedAndWhatFits) {
+  const NetSpec net = make_net("resnet18", {64, 64}, 10);
+  DeviceTuning tuning;
+  tuning.workspace_limit = 1 << 20;
+  HostOpsState state;
+  state.free_bytes = int64_t{400} << 20;
+  try {
+    make_device_engine(net, engine_options(4096, 4096), tuning, &state);
+    FAIL() << "4096 rows were accepted";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("training 'resnet18' with 4096 rows needs"));
+    EXPECT_THAT(error.what(), HasSubstr("400.0 MiB are free"));
+    EXPECT_THAT(error.what(), HasSubstr("the largest batch that fits is about"));
+    EXPECT_THAT(error.what(), HasSubstr("activations and their gradients"));
+  }
+}
+
+TEST(DeviceEngineTest, TheLargestBatchFitsAndTheNextDoesNot) {
+  const NetSpec net = make_net("resnet18", {64, 64}, 10);
+  DeviceTuning tuning;
+  tuning.workspace_limit = 1 << 20;
+  const int64_t bytes = int64_t{600} << 20, slots = 2 * 64 * 64 * 3;
+  const EngineOptions options = engine_options(8, 8, 1, Precision::bf16);
+  const int64_t largest = largest_device_batch(net, options, tuning, bytes, slots, 8);
+  ASSERT_GT(largest, 8);
+  EXPECT_EQ(largest % 8, 0);
+  const auto taken = [&](int64_t rows) {
+    const EngineOptions of =
+        engine_options(static_cast<int>(rows), static_cast<int>(rows), 1, Precision::bf16);
+    return planned_device_sizes(net, of, tuning).total() + rows * slots;
+  };
+  EXPECT_LE(taken(largest), bytes);
+  EXPECT_GT(taken(largest + 8), bytes);
+  EXPECT_EQ(largest_device_batch(net, options, tuning, 1 << 20, slots, 8), 0);
+}
+
+}  // namespace
+}  // namespace stoker

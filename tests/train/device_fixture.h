@@ -1,0 +1,69 @@
+// A device engine on operations that the host does, and what its tests do with it. The engine
+// queues, so its parts are looked at after a synchronisation only. Values.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/host_ops.h"
+#include "tests/train/engine_fixture.h"
+
+namespace stoker {
+
+// Each test program has its own of these: plain loops, the emulated kernels, a GPU.
+std::string device_problem();  // why nothing can be tested; ""
+std::unique_ptr<Engine> make_device_engine(const NetSpec& net, const EngineOptions& options,
+                                           const DeviceTuning& tuning = {},
+                                           HostOpsState* state = nullptr);
+// The batch where the engine reads it: as long as `batch` itself, or the program.
+BatchRows placed(Engine& engine, const TestBatch& batch);
+
+inline Device& host_device() {
+  static const std::unique_ptr<Device> device = make_host_device();
+  return *device;
+}
+
+inline std::unique_ptr<Engine> make_loop_engine(const NetSpec& net, const EngineOptions& options,
+                                                const DeviceTuning& tuning = {},
+                                                HostOpsState* state = nullptr) {
+  return std::make_unique<DeviceEngine>(net, options, tuning, host_device(),
+                                        host_ops_factory(state));
+}
+
+inline std::unique_ptr<Engine> started_device_engine(const NetSpec& net,
+                                                     const EngineOptions& options,
+                                                     const DeviceTuning& tuning = {},
+                                                     HostOpsState* state = nullptr) {
+  auto engine = make_device_engine(net, options, tuning, state);
+  engine->write(StateKind::parameters, initial_parameters(net, default_init(net, 1)));
+  return engine;
+}
+
+// One rank: the part is the sum already. Queues; `batch` must outlive the work.
+inline void device_step(Engine& engine, const TestBatch& batch, const TestSgd& sgd = {},
+                        const Mix& mix = {}) {
+  engine.forward_backward(placed(engine, batch), mix);
+  apply(engine, sgd);
+}
+
+// Instantiated by each program, under a name that says what runs the operations.
+class DeviceStepsTest : public ::testing::TestWithParam<Precision> {
+ protected:
+  void SetUp() override {
+    if (!device_problem().empty()) GTEST_SKIP() << device_problem();
+  }
+};
+
+inline double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference += (static_cast<double>(a[i]) - b[i]) * (static_cast<double>(a[i]) - b[i]);
+    size += static_cast<double>(b[i]) * b[i];
+  }
+  return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
+}
+
+}  // namespace stoker

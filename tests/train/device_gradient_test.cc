@@ -1,0 +1,187 @@
+// The device engine's tape and arithmetic, run by the host's operations, against the
+// double-precision twin.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/train/device_fixture.h"
+#include "tests/train/gradient_fixture.h"
+
+namespace stoker {
+namespace {
+
+struct Case {
+  NetSpec net;
+  int rows = 4;
+  Mix mix{};
+  float label_smoothing = 0.1f;
+};
+
+struct Gradients {
+  std::vector<double> engine, reference;
+};
+
+Gradients gradients_of(const Case& c, Precision precision) {
+  EngineOptions options = engine_options(c.rows, c.rows, 1, precision);
+  options.label_smoothing = c.label_smoothing;
+  const auto engine = make_device_engine(c.net, options);
+  const std::vector<float> parameters = lively_parameters(c.net);
+  engine->write(StateKind::parameters, parameters);
+  TestBatch batch = make_batch(c.net, c.rows, 21);
+  batch.weights[1] = 0.5f;
+  ReferenceInput input = reference_input(batch, options);
+  input.mix = c.mix;
+  ReferenceStep step = reference_step(c.net, to_double(parameters), input);
+  const double weight_sum = c.rows - 0.5;
+  for (double& g : step.gradients) g /= weight_sum;
+  device_step(*engine, batch, {1e-6f, 0.0f, 0.0f, false}, c.mix);
+  const StepTotals totals = engine->totals();
+  EXPECT_TRUE(totals.finite) << c.net.name;
+  const double share = precision == Precision::fp32 ? 1e-4 : 0.1;
+  EXPECT_NEAR(totals.loss_sum, step.loss_sum, share * step.loss_sum) << c.net.name;
+  EXPECT_FLOAT_EQ(totals.weight_sum, weight_sum);
+  return {to_double(read_state(*engine, StateKind::momenta)), step.gradients};
+}
+
+void compare(const Case& c) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    const Gradients g = gradients_of(c, precision);
+    expect_gradients(c.net, g.engine, g.reference, precision == Precision::fp32 ? 2e-5 : 0.2);
+  }
+}
+
+double cosine(const Gradients& g) {
+  const auto count = static_cast<int64_t>(g.engine.size());
+  double product = 0;
+  for (size_t i = 0; i < g.engine.size(); ++i) product += g.engine[i] * g.reference[i];
+  return product / norm(g.engine.data(), count) / norm(g.reference.data(), count);
+}
+
+TEST(DeviceGradientTest, Convolutions) {
+  compare({around("one", [](NetBuilder& n, int x) { return n.conv("c", x, 12, 1, 1, 0); })});
+  compare({around("strided", [](NetBuilder& n, int x) { return n.conv("c", x, 12, 3, 2, 1); })});
+  compare({around("seven", [](NetBuilder& n, int x) { return n.conv("c", x, 6, 7, 2, 3, true); })});
+  compare({around(
+      "valid", [](NetBuilder& n, int x) { return n.conv("c", x, 7, 2, 1, 0); }, 5)});
+}
+
+TEST(DeviceGradientTest, ActivationsOfTheirOwn) {
+  compare({around("relu", [](NetBuilder& n, int x) { return n.plain(OpKind::relu, x); })});
+  compare({around("gelu", [](NetBuilder& n, int x) { return n.plain(OpKind::gelu, x); })});
+}
+
+TEST(DeviceGradientTest, BatchNormWithAndWithoutActivation) {
+  for (const OpKind kind : {OpKind::batch_norm, OpKind::relu, OpKind::gelu}) {
+    compare({around("norm", [kind](NetBuilder& n, int x) {
+      x = n.batch_norm("b", x, 1e-3f, 0.1f);
+      if (kind != OpKind::batch_norm) x = n.plain(kind, x);
+      return n.conv("c", x, 8, 3, 1, 1);
+    })});
+  }
+}
+
+TEST(DeviceGradientTest, Pools) {
+  compare({around("pool2", [](NetBuilder& n, int x) { return n.max_pool(x, 2, 2, 0); })});
+  compare({around("pool3", [](NetBuilder& n, int x) { return n.max_pool(x, 3, 2, 1); })});
+}
+
+int branch_of(NetBuilder& n, int x, int channels, int stride) {
+  return n.batch_norm("b", n.conv("c", x, channels, 3, stride, 1), 1e-5f, 0.1f);
+}
+
+TEST(DeviceGradientTest, Residuals) {
+  compare({around("identity", [](NetBuilder& n, int x) {
+    return n.plain(OpKind::relu, n.add(branch_of(n, x, 8, 1), x));
+  })});
+  compare({around("identity, other side", [](NetBuilder& n, int x) {
+    return n.plain(OpKind::relu, n.add(x, branch_of(n, x, 8, 1)));
+  })});
+  compare({around("no relu", [](NetBuilder& n, int x) {
+    const int sum = n.add(branch_of(n, x, 8, 1), x);
+    return n.add(sum, n.plain(OpKind::relu, n.conv("r", sum, 8, 1, 1, 0)));
+  })});
+  compare({around("projection", [](NetBuilder& n, int x) {
+    const int shortcut = n.batch_norm("s", n.conv("d", x, 12, 1, 2, 0), 1e-5f, 0.1f);
+    return n.plain(OpKind::relu, n.add(branch_of(n, x, 12, 2), shortcut));
+  })});
+  compare({around("gelu of a sum", [](NetBuilder& n, int x) {
+    return n.plain(OpKind::gelu, n.add(branch_of(n, x, 8, 1), x));
+  })});
+  compare({around("padded", [](NetBuilder& n, int x) {
+    return n.plain(OpKind::relu, n.add(branch_of(n, x, 16, 2), n.pad_channels(x, 16, 2)));
+  })});
+}
+
+TEST(DeviceGradientTest, SumsWithoutBatchNorm) {
+  compare({around("twice", [](NetBuilder& n, int x) {
+    const int c = n.conv("c", x, 8, 3, 1, 1);
+    return n.conv("d", n.add(c, c), 8, 1, 1, 0);
+  })});
+  compare({around("after relu", [](NetBuilder& n, int x) {
+    const int left = n.plain(OpKind::relu, n.conv("l", x, 8, 3, 1, 1));
+    const int right = n.plain(OpKind::relu, n.conv("r", x, 8, 3, 1, 1));
+    return n.add(left, right);
+  })});
+  compare({around("four readers", [](NetBuilder& n, int x) {
+    const int shared = n.plain(OpKind::relu, n.batch_norm("b", x, 1e-5f, 0.1f));
+    const int a = n.conv("a", shared, 8, 1, 1, 0);
+    const int b = n.plain(OpKind::gelu, n.conv("c", shared, 8, 3, 1, 1));
+    return n.plain(OpKind::relu, n.add(n.add(a, shared), n.add(b, shared)));
+  })});
+}
+
+// An addition that stays one hands the same gradient to both sides: whoever is first must leave it
+// to the other.
+TEST(DeviceGradientTest, AGradientThatTwoBlocksShare) {
+  compare({around("shared", [](NetBuilder& n, int x) {
+    const int plain = n.plain(OpKind::relu, n.conv("p", x, 8, 3, 1, 1));
+    const int block = n.plain(OpKind::relu, n.add(branch_of(n, x, 8, 1), x));
+    return n.add(plain, block);
+  })});
+  compare({around("shared by norms", [](NetBuilder& n, int x) {
+    const int left = n.plain(OpKind::relu, n.batch_norm("l", x, 1e-5f, 0.1f));
+    const int right = n.plain(OpKind::relu, branch_of(n, x, 8, 1));
+    return n.add(left, right);
+  })});
+}
+
+TEST(DeviceGradientTest, TwoReadersOfAResidualBlock) {  // their gradients meet in the batch norm
+  compare({around("chain", [](NetBuilder& n, int x) {
+    for (const char* name : {"p", "q", "r"}) {
+      const std::string prefix = name;
+      const int c = n.conv(prefix + ".c", x, 8, 3, 1, 1);
+      x = n.plain(OpKind::relu, n.add(n.batch_norm(prefix + ".b", c, 1e-5f, 0.1f), x));
+    }
+    return x;
+  })});
+}
+
+TEST(DeviceGradientTest, LossesAndMixes) {
+  const NetSpec net = around("mix", [](NetBuilder& n, int x) { return n.plain(OpKind::gelu, x); });
+  compare({net, 4, {}, 0.0f});
+  compare({net, 4, {}, 0.4f});
+  compare({net, 4, {Mix::Kind::mixup, 0.3f, {}}});
+  compare({net, 5, {Mix::Kind::mixup, 0.8f, {}}});
+  compare({net, 4, {Mix::Kind::cutmix, 0.6f, {2, 3, 5, 4}}});
+}
+
+TEST(DeviceGradientTest, WholeModels) {
+  EXPECT_GT(
+      cosine(gradients_of({make_net("airnet", {32, 32}, 10, {{8, 16, 16}})}, Precision::fp32)),
+      0.9999);
+  EXPECT_GT(
+      cosine(gradients_of({make_net("airnet", {32, 32}, 10, {{8, 16, 16}})}, Precision::bf16)),
+      0.95);
+  EXPECT_GT(
+      cosine(gradients_of({make_net("resnet20", {16, 16}, 10, {{8, 16, 32}})}, Precision::fp32)),
+      0.9999);
+  EXPECT_GT(
+      cosine(gradients_of({make_net("resnet18", {33, 33}, 7, {{8, 8, 16, 16}})}, Precision::fp32)),
+      0.9999);
+  EXPECT_GT(
+      cosine(gradients_of({make_net("resnet50", {32, 32}, 7, {{4, 4, 8, 8}})}, Precision::fp32)),
+      0.9999);
+}
+
+}  // namespace
+}  // namespace stoker

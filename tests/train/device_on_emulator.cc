@@ -1,0 +1,20 @@
+// Device engines under test run on the CUDA plugin's own kernels, emulated.
+#include "tests/support/cuda_emulator.h"
+#include "tests/train/device_fixture.h"
+
+namespace stoker {
+
+std::string device_problem() { return ""; }
+
+std::unique_ptr<Engine> make_device_engine(const NetSpec& net, const EngineOptions& options,
+                                           const DeviceTuning& tuning, HostOpsState*) {
+  return std::make_unique<DeviceEngine>(net, options, tuning, host_device(),
+                                        emulated_cuda_ops_factory());
+}
+
+BatchRows placed(Engine&, const TestBatch& batch) { return batch.rows(); }
+
+INSTANTIATE_TEST_SUITE_P(Emulated, DeviceStepsTest,
+                         ::testing::Values(Precision::fp32, Precision::bf16));
+
+}  // namespace stoker

@@ -1,0 +1,54 @@
+// Device engines under test run on the first GPU.
+#include "staging/device_list.h"
+#include "tests/train/device_fixture.h"
+#include "train/cuda_engine.h"
+
+namespace stoker {
+namespace {
+
+struct Gpu {
+  std::string problem;
+  std::unique_ptr<Device> device;
+};
+
+const Gpu& gpu() {
+  static const Gpu found = [] {
+    Gpu gpu;
+    gpu.problem = query_cuda().problem;
+    if (gpu.problem.empty()) gpu.problem = cuda_engine_problem();
+    if (gpu.problem.empty()) gpu.device = make_cuda_device(0);
+    return gpu;
+  }();
+  return found;
+}
+
+template <typename Number>
+const Number* upload(Engine& engine, const std::vector<Number>& values) {
+  static std::vector<std::unique_ptr<Memory>> kept;
+  const size_t bytes = values.size() * sizeof(Number);
+  const auto pinned = gpu().device->allocate(bytes, MemoryKind::pinned);
+  kept.push_back(gpu().device->allocate(bytes, MemoryKind::device));
+  std::copy_n(reinterpret_cast<const std::byte*>(values.data()), bytes, pinned->data());
+  engine.stream()->copy(kept.back()->data(), pinned->data(), bytes, CopyKind::host_to_device);
+  engine.stream()->synchronize();
+  return reinterpret_cast<const Number*>(kept.back()->data());
+}
+
+}  // namespace
+
+std::string device_problem() { return gpu().problem; }
+
+std::unique_ptr<Engine> make_device_engine(const NetSpec& net, const EngineOptions& options,
+                                           const DeviceTuning& tuning, HostOpsState*) {
+  return make_cuda_engine(net, options, *gpu().device, tuning);
+}
+
+BatchRows placed(Engine& engine, const TestBatch& batch) {
+  return {upload(engine, batch.images), upload(engine, batch.labels),
+          upload(engine, batch.weights)};
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, DeviceStepsTest,
+                         ::testing::Values(Precision::fp32, Precision::bf16));
+
+}  // namespace stoker

@@ -1,0 +1,188 @@
+// A device's operations (emulated kernels, a GPU) against the plain loops: whole steps of nets that
+// between them use every operation, at every width and with blocks that split the pixels.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <semaphore>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/train/device_fixture.h"
+#include "tests/train/gradient_fixture.h"
+
+namespace stoker {
+namespace {
+
+// Channels of no kernel's width, all pools, biases, a shortcut of each kind.
+NetSpec odd_net() {
+  NetBuilder net("odd", {19, 14}, 11);
+  int x = net.conv("stem", 0, 12, 3, 1, 1, true);
+  x = net.plain(OpKind::gelu, net.batch_norm("n0", x, 1e-5f, 0.2f));
+  x = net.max_pool(x, 3, 2, 1);
+  const int branch = net.batch_norm("n1", net.conv("c1", x, 20, 3, 2, 1), 1e-3f, 0.1f);
+  x = net.plain(OpKind::relu, net.add(branch, net.pad_channels(x, 20, 2)));
+  const int second = net.batch_norm("n2", net.conv("c2", x, 20, 3, 1, 1), 1e-5f, 0.1f);
+  x = net.add(net.plain(OpKind::relu, second), x);
+  x = net.plain(OpKind::relu, net.conv("c3", x, 24, 1, 1, 0));
+  net.linear("fc", net.plain(OpKind::global_avg_pool, x), true, 0.5f);
+  return net.finish();
+}
+
+// Enough pixels that every block of the sums has several splits.
+NetSpec wide_net() {
+  NetBuilder net("wide", {64, 48}, 5);
+  int x = net.conv("stem", 0, 8, 3, 1, 1);
+  x = net.plain(OpKind::relu, net.batch_norm("n0", x, 1e-5f, 0.1f));
+  x = net.max_pool(net.conv("c1", x, 264, 1, 4, 0), 2, 2, 0);
+  x = net.plain(OpKind::gelu, net.batch_norm("n1", x, 1e-5f, 0.1f));
+  net.linear("fc", net.plain(OpKind::global_avg_pool, x), true, 1.0f);
+  return net.finish();
+}
+
+struct Outcome {
+  Trained state;
+  std::vector<StepTotals> totals;
+  std::vector<float> logits, averaged;
+};
+
+using Place = BatchRows (*)(Engine&, const TestBatch&);
+
+BatchRows in_place(Engine&, const TestBatch& batch) { return batch.rows(); }
+
+Outcome outcome_of(Engine& engine, Place place) {
+  const NetSpec& net = engine.net();
+  engine.write(StateKind::parameters, lively_parameters(net));
+  const int rows = 6;
+  std::vector<TestBatch> batches;
+  for (int step = 0; step < 4; ++step) batches.push_back(make_batch(net, rows, 50 + step));
+  batches[1].weights[2] = 0;
+  batches[2].labels[0] = net.classes;  // refused: changes nothing
+  Outcome outcome;
+  for (int step = 0; step < 4; ++step) {
+    TestSgd sgd;
+    sgd.learning_rate = 0.01f;
+    sgd.nesterov = step % 2 == 0;
+    Mix mix;
+    if (step == 1) mix = {Mix::Kind::mixup, 0.7f, {}};
+    if (step == 3) mix = {Mix::Kind::cutmix, 0.6f, {3, 4, 6, 5}};
+    engine.forward_backward(place(engine, batches[step]), mix);
+    apply(engine, sgd);
+    if (step == 2) engine.blend_average(0.5f, true);
+    outcome.totals.push_back(engine.totals());
+  }
+  outcome.state = state_of(engine);
+  outcome.logits.resize(static_cast<size_t>(rows) * net.classes);
+  outcome.averaged = outcome.logits;
+  const BatchRows rows_there = place(engine, batches[0]);
+  engine.forward(rows_there, {true, 1, -2}, false, outcome.logits);
+  engine.forward(rows_there, {false, -1, 0}, true, outcome.averaged);
+  return outcome;
+}
+
+// The convolutions' plans by heuristics: the same in every engine.
+DeviceTuning steady() {
+  DeviceTuning tuning;
+  tuning.autotune = false;
+  return tuning;
+}
+
+void compare(const NetSpec& net, Precision precision, int rows_per_shard) {
+  const EngineOptions options = engine_options(6, rows_per_shard, 1, precision);
+  const auto device = make_device_engine(net, options);
+  const auto loops = make_loop_engine(net, options);
+  const Outcome a = outcome_of(*device, placed), b = outcome_of(*loops, in_place);
+  // In bf16 a sum in another order may round to the neighbour.
+  const double tolerance = precision == Precision::fp32 ? 2e-5 : 2e-2;
+  EXPECT_LT(relative_distance(a.state.parameters, b.state.parameters), tolerance) << net.name;
+  EXPECT_LT(relative_distance(a.state.momenta, b.state.momenta), 20 * tolerance) << net.name;
+  EXPECT_LT(relative_distance(a.state.statistics, b.state.statistics), tolerance) << net.name;
+  EXPECT_LT(relative_distance(a.logits, b.logits), 5 * tolerance) << net.name;
+  EXPECT_LT(relative_distance(a.averaged, b.averaged), 5 * tolerance) << net.name;
+  for (size_t step = 0; step < a.totals.size(); ++step) {
+    EXPECT_EQ(a.totals[step].finite, step != 2);
+    EXPECT_EQ(a.totals[step].finite, b.totals[step].finite);
+    EXPECT_EQ(a.totals[step].weight_sum, b.totals[step].weight_sum);
+    if (step == 2) continue;
+    EXPECT_NEAR(a.totals[step].loss_sum, b.totals[step].loss_sum,
+                tolerance * b.totals[step].loss_sum);
+    if (precision == Precision::bf16) continue;
+    EXPECT_EQ(a.totals[step].top1, b.totals[step].top1);
+    EXPECT_EQ(a.totals[step].top5, b.totals[step].top5);
+  }
+}
+
+TEST_P(DeviceStepsTest, OddShapesAreThePlainLoops) {
+  compare(odd_net(), GetParam(), GetParam() == Precision::fp32 ? 3 : 6);
+}
+
+TEST_P(DeviceStepsTest, SplitSumsAreThePlainLoops) { compare(wide_net(), GetParam(), 6); }
+
+TEST_P(DeviceStepsTest, TwoRunsAndGraphsLeaveTheSameBits) {
+  const NetSpec net = odd_net();
+  const auto run = [&](bool graphs) {
+    DeviceTuning tuning = steady();
+    tuning.graphs = graphs;
+    const auto engine = make_device_engine(net, engine_options(6, 3, 1, GetParam()), tuning);
+    return outcome_of(*engine, placed).state;
+  };
+  const Trained first = run(true);
+  EXPECT_TRUE(first == run(true));
+  EXPECT_TRUE(first == run(false));
+}
+
+TEST_P(DeviceStepsTest, ALearntBatchIsKnownByHeart) {
+  const NetSpec net = make_net("airnet", {32, 32}, 10, {{8, 16, 16}});
+  const TestBatch batch = make_batch(net, 8, 5);  // outlives what reads it
+  const auto engine = started_device_engine(net, engine_options(8, 8, 1, GetParam()));
+  const BatchRows rows = placed(*engine, batch);
+  TestSgd sgd;
+  sgd.learning_rate = 0.1f;
+  const int steps = 8;
+  double first = 0;
+  for (int step = 0; step < steps; ++step) {
+    engine->forward_backward(rows, {});
+    apply(*engine, sgd);
+    if (step == 0) first = engine->totals().loss_sum;
+  }
+  EXPECT_TRUE(engine->totals().finite);
+  EXPECT_LT(engine->totals().loss_sum, 0.7 * first);
+}
+
+TEST_P(DeviceStepsTest, NothingWaitsForTheDeviceUntilTotalsAreAsked) {
+  const NetSpec net = wide_net();
+  const TestBatch batch = make_batch(net, 6, 3);
+  const auto engine = started_device_engine(net, engine_options(6, 6, 1, GetParam()));
+  const BatchRows rows = placed(*engine, batch);
+  for (int step = 0; step < 2; ++step) {  // what is loaded lazily may wait
+    engine->forward_backward(rows, {});
+    apply(*engine, {});
+  }
+  engine->totals();
+  std::binary_semaphore gate(0);
+  engine->stream()->call([&] { gate.acquire(); });
+  for (int step = 0; step <= engine->totals_lag(); ++step) {  // returns: nothing waits
+    engine->forward_backward(rows, {});
+    apply(*engine, {});
+  }
+  std::jthread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    gate.release();
+  });
+  EXPECT_EQ(engine->totals().weight_sum, 6);
+}
+
+TEST_P(DeviceStepsTest, MemoryThatIsShortNamesWhatFits) {
+  const int rows = 1 << 20;
+  try {
+    make_device_engine(make_net("resnet50", {224, 224}, 1000),
+                       engine_options(rows, rows, 1, GetParam()), steady());
+    FAIL() << rows << " rows were accepted";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("training 'resnet50' with 1048576 rows needs"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("the largest batch that fits is about"));
+  }
+}
+
+}  // namespace
+}  // namespace stoker

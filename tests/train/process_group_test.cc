@@ -1,0 +1,189 @@
+// Sums and messages over several processes, which here are threads.
+#include "train/process_group.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/support/thread_processes.h"
+#include "train/collective.h"
+
+namespace stoker {
+namespace {
+
+using testing::HasSubstr;
+using Floats = std::vector<float>;
+
+// Values of very different size, so that another order of summation gives other bits.
+std::vector<Floats> random_parts(int parts, int64_t count) {
+  std::mt19937 generator(static_cast<unsigned>(count));
+  std::uniform_real_distribution<float> mantissa(-1, 1);
+  std::vector<Floats> values(static_cast<size_t>(parts), Floats(static_cast<size_t>(count)));
+  for (Floats& part : values) {
+    for (float& value : part) {
+      value = std::ldexp(mantissa(generator), static_cast<int>(generator() % 24));
+    }
+  }
+  return values;
+}
+
+Floats sum_in_order(const std::vector<Floats>& parts) {
+  Floats sum = parts[0];
+  for (size_t part = 1; part < parts.size(); ++part) {
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += parts[part][i];
+  }
+  return sum;
+}
+
+void run_ranks(int size, const std::function<void(int)>& body) {
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < size; ++rank) threads.emplace_back(body, rank);
+}
+
+// `parts` dealt out in order over `processes` of `local` ranks each, `rounds` times over: every
+// rank's result. In place: the result is the rank's first part.
+std::vector<Floats> reduce(std::vector<Floats> parts, int processes, int local, bool in_place) {
+  const int ranks = processes * local;
+  const size_t each = parts.size() / static_cast<size_t>(ranks);
+  std::vector<Floats> results(static_cast<size_t>(ranks), Floats(parts[0].size(), -1.0f));
+  ThreadProcesses group(processes);
+  const auto thrown = group.run([&](ProcessGroup& process) {
+    const auto collective = make_process_collective(process, local);
+    EXPECT_EQ(collective->size(), ranks);
+    run_ranks(local, [&](int rank) {
+      const size_t global = static_cast<size_t>(process.rank() * local + rank);
+      std::vector<const float*> mine;
+      for (size_t i = 0; i < each; ++i) mine.push_back(parts[global * each + i].data());
+      if (in_place) {
+        collective->all_reduce(rank, mine, parts[global * each]);
+        results[global] = parts[global * each];
+        return;
+      }
+      for (int round = 0; round < 2; ++round) {
+        std::fill(results[global].begin(), results[global].end(), -1.0f);
+        collective->all_reduce(rank, mine, results[global]);
+      }
+    });
+  });
+  for (const std::string& each_thrown : thrown) EXPECT_EQ(each_thrown, "");
+  return results;
+}
+
+bool same_bits(const Floats& a, const Floats& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+}
+
+TEST(ProcessCollective, SumsAreThoseOfOneProcess) {
+  for (const int64_t count :
+       {1, 17, 5000, (128 << 10), 3 * (128 << 10) + 5, 11 * (128 << 10) + 1}) {
+    const auto parts = random_parts(12, count);
+    const Floats expected = sum_in_order(parts);
+    for (const auto& [processes, local] :
+         {std::pair{1, 2}, {2, 1}, {2, 2}, {2, 3}, {3, 1}, {4, 1}, {6, 1}, {3, 2}}) {
+      for (const Floats& result : reduce(parts, processes, local, false)) {
+        ASSERT_TRUE(same_bits(result, expected)) << count << ": " << processes << " x " << local;
+      }
+    }
+  }
+}
+
+// An engine with one shard may have its sum where its part is.
+TEST(ProcessCollective, AResultMayBeThePartItself) {
+  const auto parts = random_parts(4, 5 * (128 << 10) + 3);
+  const Floats expected = sum_in_order(parts);
+  for (const auto& [processes, local] : {std::pair{1, 4}, {2, 2}, {4, 1}}) {
+    for (const Floats& result : reduce(parts, processes, local, true)) {
+      ASSERT_TRUE(same_bits(result, expected)) << processes << " x " << local;
+    }
+  }
+}
+
+TEST(ProcessCollective, BroadcastsFromAnyReplica) {
+  for (int root = 0; root < 6; ++root) {
+    std::vector<Floats> values(6);
+    for (int i = 0; i < 6; ++i) values[static_cast<size_t>(i)].assign(1000, static_cast<float>(i));
+    ThreadProcesses group(3);
+    group.run([&](ProcessGroup& process) {
+      const auto collective = make_process_collective(process, 2);
+      run_ranks(2, [&](int rank) {
+        collective->broadcast(rank, values[static_cast<size_t>(process.rank() * 2 + rank)], root);
+        collective->barrier(rank);
+      });
+    });
+    for (const Floats& each : values) EXPECT_EQ(each, Floats(1000, static_cast<float>(root)));
+  }
+}
+
+// Whoever fails, all others end, whether they wait for it or for a third.
+TEST(ProcessCollective, AFailingProcessEndsAll) {
+  for (int faulty = 0; faulty < 3; ++faulty) {
+    ThreadProcesses group(3);
+    const auto thrown = group.run([&](ProcessGroup& process) {
+      const auto collective = make_process_collective(process, 2);
+      std::vector<std::string> errors(2);
+      run_ranks(2, [&](int rank) {
+        try {
+          Floats values(300'000, 1.0f);
+          const float* part = values.data();
+          collective->all_reduce(rank, {&part, 1}, values);
+          if (process.rank() == faulty && rank == 1) throw std::runtime_error("broke down");
+          collective->all_reduce(rank, {&part, 1}, values);
+        } catch (const std::exception& error) {
+          process.abort(error.what());
+          collective->abort();
+          errors[static_cast<size_t>(rank)] = error.what();
+        }
+      });
+      throw std::runtime_error(errors[0]);
+    });
+    for (int rank = 0; rank < 3; ++rank) {
+      const std::string& error = thrown[static_cast<size_t>(rank)];
+      const std::string other = "process " + std::to_string(faulty) + " failed: broke down";
+      EXPECT_THAT(error, HasSubstr(rank == faulty ? "" : other));
+      EXPECT_NE(error, "");  // its own rank 0 hears of rank 1 in its next wait
+    }
+  }
+}
+
+TEST(ProcessGroup, GathersAndBroadcasts) {
+  for (const int size : {1, 2, 3, 5, 8}) {
+    for (int root = 0; root < size; ++root) {
+      ThreadProcesses group(size);
+      const auto thrown = group.run([&](ProcessGroup& process) {
+        const int rank = process.rank();
+        const auto values = all_gather(process, 10 + rank);
+        ASSERT_EQ(values.size(), static_cast<size_t>(size));
+        for (int i = 0; i < size; ++i) EXPECT_EQ(values[static_cast<size_t>(i)], 10 + i);
+        EXPECT_EQ(all_max(process, -rank), 0);
+        EXPECT_EQ(all_max(process, rank == root ? 7 : 3), 7);
+        std::vector<int> data(1000, rank == root ? root + 1 : -1);
+        broadcast(process, std::as_writable_bytes(std::span(data)), root);
+        EXPECT_EQ(data, std::vector<int>(1000, root + 1));
+        const std::vector<std::byte> mine(static_cast<size_t>(rank), std::byte{9});
+        const auto all = gather(process, mine);
+        ASSERT_EQ(all.size(), rank == 0 ? static_cast<size_t>(size) : 0);
+        for (size_t i = 0; i < all.size(); ++i) {
+          EXPECT_EQ(all[i], std::vector<std::byte>(i, std::byte{9}));
+        }
+      });
+      for (const std::string& each : thrown) EXPECT_EQ(each, "");
+    }
+  }
+}
+
+TEST(ProcessGroup, LeavingWithoutFinishingIsAFailure) {
+  ThreadProcesses group(2);
+  const auto thrown = group.run([](ProcessGroup& process) {
+    if (process.rank() == 1) throw std::runtime_error("no such folder");
+    all_gather(process, 1);
+  });
+  EXPECT_THAT(thrown[0], HasSubstr("process 1 failed: no such folder"));
+}
+
+}  // namespace
+}  // namespace stoker

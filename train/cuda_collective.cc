@@ -1,0 +1,83 @@
+#include "train/cuda_collective.h"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "staging/plugin.h"
+#include "train/cuda_collective_plugin.h"
+
+namespace stoker {
+namespace {
+
+const CudaCollectivePlugin& open_cuda_collective() {
+  const Plugin plugin = open_plugin(kCudaCollectivePluginFile, kCudaCollectivePluginEntry);
+  if (plugin.entry == nullptr) {
+    throw std::runtime_error("cannot sum over GPUs: " + plugin.problem);
+  }
+  const auto* table = reinterpret_cast<CudaCollectivePluginEntry>(plugin.entry)();
+  if (table->version != kCudaCollectivePluginVersion ||
+      std::string(table->build) != STOKER_BUILD_STAMP) {
+    throw std::runtime_error(std::string(kCudaCollectivePluginFile) +
+                             " comes from another build of stoker");
+  }
+  return *table;
+}
+
+std::vector<int> ordinals_of(std::span<const DeviceReplica> replicas) {
+  std::vector<int> ordinals;
+  for (const DeviceReplica& replica : replicas) {
+    ordinals.push_back(replica.device->cuda_ordinal());
+    if (ordinals.back() < 0) {
+      throw std::invalid_argument(replica.device->name() + " is no CUDA device; replicas on GPUs " +
+                                  "and on CPUs cannot be mixed");
+    }
+  }
+  if (ordinals.empty()) throw std::invalid_argument("a collective of no replicas");
+  return ordinals;
+}
+
+std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
+                                      const std::vector<int>& ordinals,
+                                      CudaCollectiveOptions& options) {
+  if (best_reduction(ordinals, true) != DeviceReduction::nccl) {
+    throw std::invalid_argument(
+        "NCCL wants a GPU of its own for every replica; replicas that share one reduce on the "
+        "device");
+  }
+  const CudaCollectivePlugin& plugin = open_cuda_collective();
+  NcclRanks ranks;
+  ranks.first = options.first_rank;
+  ranks.all = options.host->size();
+  ranks.narrow_floats = options.narrow_floats;
+  if (options.first_rank == 0) ranks.id = plugin.make_nccl_id();
+  if (options.share) options.share(ranks.id);
+  return plugin.make_nccl(replicas, ranks, std::move(options.host));
+}
+
+}  // namespace
+
+std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> replicas,
+                                                 CudaCollectiveOptions options) {
+  const std::vector<int> ordinals = ordinals_of(replicas);
+  const bool several_processes = static_cast<bool>(options.share);
+  const DeviceReduction best = best_reduction(ordinals, several_processes);
+  if (!options.host) options.host = make_host_collective(static_cast<int>(replicas.size()));
+  switch (options.how == DeviceReduction::automatic ? best : options.how) {
+    case DeviceReduction::automatic:
+    case DeviceReduction::nccl:
+      return make_nccl(replicas, ordinals, options);
+    case DeviceReduction::shared_device:
+      if (best != DeviceReduction::shared_device) {
+        throw std::invalid_argument(
+            "only replicas that share one GPU, in one process, can be summed on the device");
+      }
+      return make_shared_device_collective(replicas,
+                                           open_cuda_collective().make_sum(ordinals.front()));
+    case DeviceReduction::host:
+      break;
+  }
+  return make_staged_collective(replicas, std::move(options.host));
+}
+
+}  // namespace stoker

@@ -1,0 +1,17 @@
+// The entry of libstoker_cuda_train.so.
+#include "train/cuda_train_plugin.h"
+
+#include "train/cuda_kernels.h"
+#include "train/cuda_libraries.h"
+
+extern "C" __attribute__((visibility("default"))) const stoker::CudaTrainPlugin*
+stoker_cuda_train_plugin() {
+  static const stoker::CudaTrainPlugin plugin = {
+      stoker::kCudaTrainPluginVersion, STOKER_BUILD_STAMP,
+      [](int ordinal, void* stream, const stoker::DeviceTuning& tuning) {
+        const auto on = static_cast<cudaStream_t>(stream);
+        stoker::cuda::check(cudaSetDevice(ordinal), "cudaSetDevice");
+        return stoker::make_cuda_ops(ordinal, on, stoker::make_cuda_libraries(on, tuning));
+      }};
+  return &plugin;
+}

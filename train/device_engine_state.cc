@@ -1,0 +1,88 @@
+// A device engine's states, in and out.
+#include <algorithm>
+#include <stdexcept>
+
+#include "train/device_engine.h"
+
+namespace stoker {
+
+constexpr int64_t kFloat = sizeof(float);
+
+// Until the first blend the average is what the net is: most runs never ask for one.
+void DeviceEngine::ensure_average() {
+  if (average_ != nullptr) return;
+  average_ =
+      device_.allocate(static_cast<size_t>(memory_->sizes().average_bytes), MemoryKind::device);
+  ops_->copy(state(StateKind::average), state(StateKind::parameters),
+             layout_.parameter_floats() * kFloat);
+  ops_->copy(state(StateKind::average_statistics), state(StateKind::statistics),
+             layout_.statistics_floats() * kFloat);
+}
+
+float* DeviceEngine::state(StateKind kind) const {
+  auto* average = average_ != nullptr ? reinterpret_cast<float*>(average_->data()) : nullptr;
+  switch (kind) {
+    case StateKind::parameters:
+      break;
+    case StateKind::momenta:
+      require_training("momenta");
+      return memory_->at<float>(DevicePiece::momenta);
+    case StateKind::average:
+      if (average != nullptr) return average;
+      break;
+    case StateKind::average_statistics:
+      if (average != nullptr) return average + layout_.parameter_floats();
+      [[fallthrough]];
+    case StateKind::statistics:
+      return memory_->at<float>(DevicePiece::statistics);
+  }
+  return memory_->at<float>(DevicePiece::parameters);
+}
+
+bool DeviceEngine::is_statistics(StateKind kind) const {
+  return kind == StateKind::statistics || kind == StateKind::average_statistics;
+}
+
+void DeviceEngine::to_host(const void* device, void* host, int64_t bytes) const {
+  if (bytes == 0) return;
+  const auto pinned = device_.allocate(static_cast<size_t>(bytes), MemoryKind::pinned);
+  stream_->copy(pinned->data(), device, static_cast<size_t>(bytes), CopyKind::device_to_host);
+  stream_->synchronize();
+  std::copy_n(pinned->data(), bytes, static_cast<std::byte*>(host));
+}
+
+void DeviceEngine::to_device(const void* host, void* device, int64_t bytes) const {
+  if (bytes == 0) return;
+  const auto pinned = device_.allocate(static_cast<size_t>(bytes), MemoryKind::pinned);
+  std::copy_n(static_cast<const std::byte*>(host), bytes, pinned->data());
+  stream_->copy(device, pinned->data(), static_cast<size_t>(bytes), CopyKind::host_to_device);
+  stream_->synchronize();
+}
+
+void DeviceEngine::read(StateKind kind, std::span<float> values) const {
+  const int64_t held = total_count(is_statistics(kind) ? statistics_table_ : parameter_table_);
+  if (static_cast<int64_t>(values.size()) != held) {
+    throw std::invalid_argument("read: room for " + std::to_string(values.size()) +
+                                " numbers, not " + std::to_string(held));
+  }
+  if (is_statistics(kind)) return to_host(state(kind), values.data(), held * kFloat);
+  std::vector<float> flat(layout_.parameter_floats());
+  to_host(state(kind), flat.data(), layout_.parameter_floats() * kFloat);
+  layout_.from_device(flat, values);
+}
+
+void DeviceEngine::write(StateKind kind, std::span<const float> values) {
+  const int64_t held = total_count(is_statistics(kind) ? statistics_table_ : parameter_table_);
+  if (static_cast<int64_t>(values.size()) != held) {
+    throw std::invalid_argument("write: " + std::to_string(values.size()) + " numbers, not " +
+                                std::to_string(held));
+  }
+  if (kind == StateKind::average || kind == StateKind::average_statistics) ensure_average();
+  if (is_statistics(kind)) return to_device(values.data(), state(kind), held * kFloat);
+  std::vector<float> flat(layout_.parameter_floats());
+  layout_.to_device(values, flat);
+  to_device(flat.data(), state(kind), layout_.parameter_floats() * kFloat);
+  loaded_ = Loaded::nothing;
+}
+
+}  // namespace stoker
