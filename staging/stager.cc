@@ -209,7 +209,12 @@ void Stager::Impl::lease(Slot& slot, Stream& compute, int64_t occupancy) {
 
 void Stager::Impl::give_back(Slot& slot) noexcept {
   try {
-    if (zero_copy) return_slab(*slot.compute, slot.step);
+    if (zero_copy) {
+      // The lease before may be in use on another stream: slabs go back in step order, the last
+      // one's `consumed` behind them all.
+      slot.compute->wait(*slot.consumed);
+      return_slab(*slot.compute, slot.step);
+    }
     slot.compute->record(*slot.consumed);
   } catch (...) {
     fail(*slot.compute, std::current_exception());  // a destructor cannot throw: next() does

@@ -149,6 +149,34 @@ TEST(DeviceBatch, EachMayBeAskedForOnAnotherStream) {
   }
 }
 
+// A quick stream's batch may be read to its end before a slow stream's earlier one.
+TEST(DeviceBatch, ASlowStreamsBatchIsNotGivenBackTwiceNorForgotten) {
+  for (int slots : {0, 1, 2}) {
+    for (bool wait_before_the_end : {true, false}) {
+      auto device = make_host_device();
+      auto slow = device->make_stream();
+      auto quick = device->make_stream();
+      BatchLayout layout(small_shape());
+      PinnedRing ring(*device, layout, 4);
+      Producer producer(ring, 0, 2);
+      Stager stager(*device, ring, slots, 0, 2);
+      std::atomic<bool> right{false};
+      {
+        DeviceBatch batch = stager.next(*slow);
+        slow->call([&, view = DeviceView(batch)] {
+          sleep_ms(30);
+          right = difference(view, layout, 0) == "";
+        });
+      }
+      EXPECT_EQ(stager.next(*quick).header().step, 1);
+      if (!wait_before_the_end) continue;
+      quick->synchronize();
+      slow->synchronize();
+      EXPECT_TRUE(right);
+    }
+  }
+}
+
 TEST(StagerDeathTest, TooManyLeasesAbortWithAMessage) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   auto hold_all_and_ask = [](int slots) {
