@@ -8,6 +8,7 @@
 
 #include "tests/tools/cli_harness.h"
 #include "tools/host_info.h"
+#include "tools/machine.h"
 #include "tools/npy.h"
 #include "tools/progress.h"
 
@@ -45,6 +46,18 @@ TEST(HostInfo, ReadsTheQuotaOfAControlGroup) {
   EXPECT_EQ(parse_cpu_quota("-1 100000"), 0);
   EXPECT_EQ(parse_cpu_quota(""), 0);
   EXPECT_GE(host_cores(), 1);
+}
+
+TEST(Machine, NamesWhatFiguresWereMeasuredOnAndWith) {
+  const auto machine = describe_machine();
+  EXPECT_GE(machine["cores_usable"].get<int>(), 1);
+  EXPECT_TRUE(machine["gpus"].is_array());
+  EXPECT_FALSE(machine["libraries"].empty());
+  const std::string commit = machine["commit"];
+  EXPECT_TRUE(commit == "unknown" || commit.size() >= 12) << commit;
+  const std::string line = machine_line(machine);
+  EXPECT_NE(line.find(commit), std::string::npos) << line;
+  EXPECT_NE(line.find(" UTC"), std::string::npos) << line;
 }
 
 TEST(Progress, FormatsTimesAndCounts) {

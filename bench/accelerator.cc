@@ -1,0 +1,94 @@
+#include "bench/accelerator.h"
+
+#include <array>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kStepsLeftOut = 1;
+
+class SteadyClock final : public Clock {
+ public:
+  double seconds() override {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  void sleep(double length) override {
+    std::this_thread::sleep_for(std::chrono::duration<double>(length));
+  }
+};
+
+}  // namespace
+
+std::span<const AcceleratorSpec> known_accelerators() {
+  static const std::array specs = {
+      AcceleratorSpec{"a100", 400, 0.435, "MLPerf Storage, ResNet-50"},
+      AcceleratorSpec{"h100", 400, 0.224, "MLPerf Storage, ResNet-50"},
+      AcceleratorSpec{"h100-training", 400, 400 / 7006.0,
+                      "MLPerf Training v3.0, ResNet-50, 8 x H100: 56,050 images/s"},
+      AcceleratorSpec{"h200-training", 400, 400 / 7952.0,
+                      "MLPerf Training v4.0, ResNet-50, 8 x H200: 63,615 images/s"},
+  };
+  return specs;
+}
+
+const AcceleratorSpec& find_accelerator(const std::string& name) {
+  std::string known;
+  for (const AcceleratorSpec& spec : known_accelerators()) {
+    if (spec.name == name) return spec;
+    known += (known.empty() ? "" : ", ") + spec.name;
+  }
+  throw std::invalid_argument("there is no accelerator '" + name + "', there are " + known);
+}
+
+AcceleratorSpec accelerator_of_rate(double images_per_second, int batch) {
+  if (!(images_per_second > 0) || batch < 1) {
+    throw std::invalid_argument("an accelerator of " + std::to_string(images_per_second) +
+                                " images/s in batches of " + std::to_string(batch) +
+                                ": both must be more than 0");
+  }
+  return {"custom", batch, batch / images_per_second, "as asked for"};
+}
+
+Clock& steady_clock() {
+  static SteadyClock clock;
+  return clock;
+}
+
+AcceleratorRun run_accelerator(double step_seconds, int64_t steps,
+                               const std::function<bool()>& next, const std::function<void()>& meet,
+                               Clock& clock) {
+  AcceleratorRun run;
+  run.steps.reserve(steps);
+  for (int64_t i = 0; i < steps; ++i) {
+    StepTimes times;
+    times.asked = clock.seconds();
+    if (!next()) break;
+    times.came = clock.seconds();
+    clock.sleep(step_seconds);
+    times.done = clock.seconds();
+    run.steps.push_back(times);
+    meet();
+  }
+  run.ended = clock.seconds();
+  return run;
+}
+
+Utilisation utilisation(const AcceleratorRun& run, double step_seconds) {
+  Utilisation result;
+  if (std::ssize(run.steps) <= kStepsLeftOut) return result;
+  result.steps = std::ssize(run.steps) - kStepsLeftOut;
+  // As DLIO: the whole time, less what the first step took to load and compute.
+  const StepTimes& first = run.steps.front();
+  result.running_seconds = run.ended - first.done;
+  for (size_t i = kStepsLeftOut; i < run.steps.size(); ++i) {
+    result.waiting_seconds += run.steps[i].came - run.steps[i].asked;
+  }
+  result.share = step_seconds * static_cast<double>(result.steps) / result.running_seconds;
+  return result;
+}
+
+}  // namespace stoker

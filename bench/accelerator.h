@@ -1,0 +1,84 @@
+// Accelerators that are not there: a step is a sleep of the length that a real one was measured to
+// take, so that a machine without any can be asked how many it would feed. And accelerator
+// utilisation by the rules of MLPerf Storage.
+//
+// The rules, as read from github.com/mlcommons/storage at caa90c9 (Submission_guidelines.md,
+// section 4) and github.com/argonne-lcf/dlio_benchmark at e1919d7 (statscounter.py,
+// compute_metrics_train; main.py, _train), which carries them out:
+//   AU = compute time / running time, of every accelerator; the result is their mean.
+//   The first step, loading and computing, is left out of both.
+//   After each step all accelerators wait for each other, as for an all-reduce; the wait counts as
+//   running time.
+//   A result is the mean of 5 runs. ResNet-50 passes at 90 %.
+// One departure, on the strict side: compute time is the step's nominal length, as the guidelines'
+// formula has it, not the measured sleep, which is longer where the machine is busy.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace stoker {
+
+inline constexpr double kPassUtilisation = 0.90;  // MLPerf Storage, ResNet-50
+inline constexpr double kFullUtilisation = 0.99;  // nobody would notice the feed
+
+struct AcceleratorSpec {
+  std::string name;
+  int batch = 400;          // rows of a step
+  double step_seconds = 0;  // of computing
+  std::string source;       // where the figure comes from
+  double images_per_second() const { return batch / step_seconds; }
+};
+
+// a100 and h100 as MLPerf Storage emulates them; h100-training and h200-training as fast as one GPU
+// of eight trained in MLPerf Training.
+std::span<const AcceleratorSpec> known_accelerators();
+// Throws std::invalid_argument that lists the known names.
+const AcceleratorSpec& find_accelerator(const std::string& name);
+// One that takes so many images per second. Throws std::invalid_argument unless both are > 0.
+AcceleratorSpec accelerator_of_rate(double images_per_second, int batch);
+
+// Time as an accelerator sees it: tests bring their own. Threads: any.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual double seconds() = 0;  // since some moment
+  virtual void sleep(double seconds) = 0;
+};
+
+Clock& steady_clock();
+
+struct StepTimes {   // seconds of the clock
+  double asked = 0;  // for the batch
+  double came = 0;   // the batch
+  double done = 0;   // computing
+};
+
+// What one accelerator did: steps in order, and when it ended, waiting for others included.
+struct AcceleratorRun {
+  std::vector<StepTimes> steps;
+  double ended = 0;
+};
+
+// Takes `steps` batches with `next`, which blocks until there is one and returns false when the
+// feed has ended; sleeps for each; calls `meet` after each (waiting for the others).
+AcceleratorRun run_accelerator(double step_seconds, int64_t steps,
+                               const std::function<bool()>& next, const std::function<void()>& meet,
+                               Clock& clock = steady_clock());
+
+struct Utilisation {
+  double share = 0;            // compute time / running time, 0 to 1
+  double running_seconds = 0;  // without the first step
+  double waiting_seconds = 0;  // of it, for batches
+  int64_t steps = 0;           // without the first one
+  double images_per_second(int batch) const {
+    return batch * static_cast<double>(steps) / running_seconds;
+  }
+};
+
+// All zero for fewer than two steps: nothing is left of them.
+Utilisation utilisation(const AcceleratorRun& run, double step_seconds);
+
+}  // namespace stoker

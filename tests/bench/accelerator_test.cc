@@ -1,0 +1,93 @@
+#include "bench/accelerator.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace stoker {
+namespace {
+
+class FakeClock final : public Clock {
+ public:
+  double seconds() override { return now_; }
+  void sleep(double length) override { now_ += length + late_; }
+  void pass(double length) { now_ += length; }
+  void oversleep(double length) { late_ = length; }
+
+ private:
+  double now_ = 100, late_ = 0;
+};
+
+TEST(Accelerator, KnowsTheMeasuredOnes) {
+  EXPECT_NEAR(find_accelerator("a100").images_per_second(), 919.54, 0.01);
+  EXPECT_NEAR(find_accelerator("h100").images_per_second(), 1785.71, 0.01);
+  EXPECT_NEAR(find_accelerator("h100-training").images_per_second(), 7006, 1e-9);
+  EXPECT_NEAR(find_accelerator("h200-training").images_per_second(), 7952, 1e-9);
+  EXPECT_THROW(find_accelerator("b200"), std::invalid_argument);
+  EXPECT_DOUBLE_EQ(accelerator_of_rate(500, 250).step_seconds, 0.5);
+  EXPECT_THROW(accelerator_of_rate(0, 250), std::invalid_argument);
+  EXPECT_THROW(accelerator_of_rate(500, 0), std::invalid_argument);
+}
+
+TEST(Accelerator, IsFullyUsedWhenNothingIsWaitedFor) {
+  FakeClock clock;
+  const auto run = run_accelerator(
+      0.25, 9, [] { return true; }, [] {}, clock);
+  const Utilisation used = utilisation(run, 0.25);
+  EXPECT_DOUBLE_EQ(used.share, 1);
+  EXPECT_EQ(used.steps, 8);
+  EXPECT_DOUBLE_EQ(used.running_seconds, 2);
+  EXPECT_DOUBLE_EQ(used.images_per_second(400), 1600);
+}
+
+TEST(Accelerator, LeavesTheFirstStepOut) {
+  FakeClock clock;
+  int64_t batches = 0;
+  const auto run = run_accelerator(
+      0.25, 5,
+      [&] {
+        clock.pass(batches++ == 0 ? 1000 : 0.0625);  // a pipeline that has to start
+        return true;
+      },
+      [] {}, clock);
+  const Utilisation used = utilisation(run, 0.25);
+  EXPECT_DOUBLE_EQ(used.share, 0.8);
+  EXPECT_DOUBLE_EQ(used.waiting_seconds, 0.25);
+  EXPECT_DOUBLE_EQ(used.running_seconds, 1.25);
+}
+
+TEST(Accelerator, CountsWaitingForTheOthersAsNotComputing) {
+  FakeClock clock;
+  const auto run = run_accelerator(
+      0.5, 3, [] { return true; }, [&] { clock.pass(0.125); }, clock);
+  const Utilisation used = utilisation(run, 0.5);
+  // As DLIO: of the first step the waiting stays in the running time.
+  EXPECT_DOUBLE_EQ(used.running_seconds, 2 * 0.5 + 3 * 0.125);
+  EXPECT_DOUBLE_EQ(used.share, 1 / 1.375);
+  EXPECT_DOUBLE_EQ(used.waiting_seconds, 0);
+}
+
+TEST(Accelerator, ALateWakeUpIsNotComputing) {
+  FakeClock clock;
+  clock.oversleep(0.25);
+  const auto run = run_accelerator(
+      0.75, 5, [] { return true; }, [] {}, clock);
+  EXPECT_DOUBLE_EQ(utilisation(run, 0.75).share, 0.75);
+}
+
+TEST(Accelerator, AFeedThatEndsEndsTheRun) {
+  FakeClock clock;
+  int left = 3;
+  const auto run = run_accelerator(
+      0.5, 10, [&] { return left-- > 0; }, [] {}, clock);
+  EXPECT_EQ(run.steps.size(), 3u);
+  EXPECT_EQ(utilisation(run, 0.5).steps, 2);
+  left = 1;
+  const auto single = run_accelerator(
+      0.5, 10, [&] { return left-- > 0; }, [] {}, clock);
+  EXPECT_EQ(utilisation(single, 0.5).steps, 0);
+  EXPECT_EQ(utilisation(single, 0.5).share, 0);
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,84 @@
+#include "tools/machine.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <array>
+#include <cstdlib>
+#include <ctime>
+
+#include "staging/device_list.h"
+#include "tools/build_commit.h"
+#include "tools/build_info.h"
+#include "tools/host_info.h"
+#include "tools/host_info_links.h"
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string system_name() {
+  utsname name{};
+  if (uname(&name) != 0) return "";
+  return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+}
+
+Json gpus() {
+  const CudaStatus cuda = query_cuda();
+  std::vector<std::string> bus_ids;
+  for (const CudaDeviceInfo& device : cuda.devices) bus_ids.push_back(device.pci_bus_id);
+  const GpuLinksReport links = read_gpu_links(bus_ids);
+  Json list = Json::array();
+  for (size_t i = 0; i < cuda.devices.size(); ++i) {
+    list.push_back({{"name", cuda.devices[i].name},
+                    {"model", cuda.devices[i].model},
+                    {"memory_bytes", cuda.devices[i].memory_bytes},
+                    {"numa_node", cuda.devices[i].numa_node},
+                    {"links", text_of(links.links[i])}});
+  }
+  return list;
+}
+
+Json libraries() {
+  Json found = Json::object();
+  for (const BuildLibrary& library : kBuildLibraries) {
+    if (*library.version) found[library.name] = library.version;
+  }
+  return found;
+}
+
+}  // namespace
+
+Json describe_machine() {
+  const HostInfo host = read_host_info();
+  std::array<double, 1> load{};
+  if (getloadavg(load.data(), 1) != 1) load[0] = 0;
+  return {{"date", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)))},
+          {"cpu", host.cpu.empty() ? "unknown" : host.cpu},
+          {"cores_usable", host.cores_usable},
+          {"cores_machine", host.cores_machine},
+          {"memory_bytes", host.memory_bytes},
+          {"system", system_name()},
+          {"load_average", load[0]},
+          {"gpus", gpus()},
+          {"version", kBuildVersion},
+          {"commit", kBuildCommit},
+          {"build", kBuildType},
+          {"compiler", kBuildCompiler},
+          {"libraries", libraries()}};
+}
+
+std::string machine_line(const Json& machine) {
+  std::string line =
+      fmt::format("{}, {} of {} cores", machine.value("cpu", ""), machine.value("cores_usable", 0),
+                  machine.value("cores_machine", 0));
+  for (const Json& gpu : machine.value("gpus", Json::array()))
+    line += "; " + gpu.value("model", "");
+  return line + fmt::format("; stoker {} ({}); {}; load {:.2f}", machine.value("version", ""),
+                            machine.value("commit", ""), machine.value("date", ""),
+                            machine.value("load_average", 0.0));
+}
+
+}  // namespace stoker
