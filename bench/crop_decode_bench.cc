@@ -23,6 +23,7 @@
 #include "decode/crop_decoder.h"
 #include "decode/image_decoder.h"
 #include "decode/jpeg_decoder.h"
+#include "decode/seek_index.h"
 
 namespace stoker {
 namespace {
@@ -33,6 +34,7 @@ constexpr int64_t kMaxPixels = 1 << 28;
 struct Sample {
   std::vector<uint8_t> bytes;
   Size size;
+  std::vector<uint8_t> row_index, fine_index;
 };
 
 double cpu_seconds() {
@@ -48,14 +50,17 @@ std::vector<Sample> load(const char* folder, size_t limit) {
   }
   std::sort(paths.begin(), paths.end());
   std::vector<Sample> samples;
+  SeekIndexBuilder builder;
   const size_t step = std::max<size_t>(1, paths.size() / limit);
   for (size_t i = 0; i < paths.size() && samples.size() < limit; i += step) {
     std::ifstream file(paths[i], std::ios::binary);
-    Sample sample{{std::istreambuf_iterator<char>(file), {}}, {}};
+    Sample sample{{std::istreambuf_iterator<char>(file), {}}, {}, {}, {}};
     ImageDecoder decoder;
     ImageInfo info;
     if (!decoder.info(sample.bytes, info).ok() || info.format != ImageFormat::jpeg) continue;
     sample.size = info.size;
+    builder.build(sample.bytes, SeekStep::row, sample.row_index);
+    builder.build(sample.bytes, SeekStep::eight, sample.fine_index);
     samples.push_back(std::move(sample));
   }
   return samples;
@@ -189,6 +194,22 @@ void measure(const std::vector<Sample>& samples, const std::string& mode, int ro
   }
 }
 
+void print_index_sizes(const std::vector<Sample>& samples) {
+  size_t bytes = 0, rows = 0, fine = 0;
+  for (const Sample& s : samples) {
+    bytes += s.bytes.size();
+    rows += s.row_index.size();
+    fine += s.fine_index.size();
+  }
+  const auto print = [&](const char* name, size_t size) {
+    std::printf("%s: %.0f bytes per image, %.2f %% of the data\n", name,
+                static_cast<double>(size) / static_cast<double>(samples.size()),
+                100 * static_cast<double>(size) / static_cast<double>(bytes));
+  };
+  print("index per row", rows);
+  print("index per 8 MCUs", fine);
+}
+
 int run(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr, "usage: crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole]\n");
@@ -218,7 +239,14 @@ int run(int argc, char** argv) {
   variants.push_back({"fast (CropDecoder)", [&](const Work& w, MutableImageView out) {
                         return crop.decode(w.sample->bytes, w.spec, out);
                       }});
+  variants.push_back({"fast, index per row of MCUs", [&](const Work& w, MutableImageView out) {
+                        return crop.decode(w.sample->bytes, w.spec, out, w.sample->row_index);
+                      }});
+  variants.push_back({"fast, index per 8 MCUs", [&](const Work& w, MutableImageView out) {
+                        return crop.decode(w.sample->bytes, w.spec, out, w.sample->fine_index);
+                      }});
   std::printf("%zu images, %s\n", samples.size(), mode.c_str());
+  print_index_sizes(samples);
   compare(plan(samples, mode, 0), variants[2], variants[0]);
   measure(samples, mode, rounds, variants);
   return 0;

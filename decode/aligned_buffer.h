@@ -27,6 +27,7 @@ class AlignedBuffer {
     size_ = 0;
   }
   T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
   // What it will hold after grow(count).
   int64_t bytes_with(size_t count) const {
     return static_cast<int64_t>((count > size_ ? count : size_) * sizeof(T));

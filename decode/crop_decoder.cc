@@ -2,15 +2,10 @@
 
 #include "decode/crop_planes.h"
 #include "decode/row_resizer.h"
+#include "decode/seek_index.h"
 
 namespace stoker {
 namespace {
-
-// As JpegDecoder, which also looks further back. What ends otherwise is its business.
-bool ends_with_end_marker(std::span<const uint8_t> bytes, size_t scan_begin) {
-  const size_t size = bytes.size();
-  return size >= scan_begin + 2 && bytes[size - 2] == 0xFF && bytes[size - 1] == 0xD9;
-}
 
 constexpr int64_t kAxesAndTables = int64_t{9} << 20;
 static_assert(kMaxPlaneScratch + int64_t{kMaxScanBytes} + int64_t{4 * kMaxScanSegments} +
@@ -23,32 +18,30 @@ struct CropDecoder::Impl {
   explicit Impl(int64_t most) : max_pixels(most) {}
   bool accepts(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
   bool read();
+  bool read(const SeekIndex& index);
+  bool is_read_with(std::span<const uint8_t> bytes, std::span<const uint8_t> seek_index);
 
   const int64_t max_pixels;
   BaselineJpeg jpeg;
   HuffmanCache tables;
   ScanReader reader;
   CropPlanes planes;
+  SeekUse seek_use;
 };
 
 bool CropDecoder::Impl::accepts(std::span<const uint8_t> bytes, const CropSpec& spec,
                                 MutableImageView out) {
-  if (!is_sane(spec) || spec.filter != Filter::bilinear || out.width != spec.window.width ||
-      out.height != spec.window.height || !parse_baseline(bytes, jpeg) ||
-      !lies_inside(spec.crop, jpeg.size) ||
-      int64_t{jpeg.size.width} * jpeg.size.height > max_pixels ||
-      !ends_with_end_marker(bytes, jpeg.scan_begin)) {
-    return false;
-  }
-  // Every MCU takes a bit at least; a header that promises more than the file can hold is a trap.
-  const int64_t bits = 8 * static_cast<int64_t>(bytes.size() - jpeg.scan_begin);
-  return int64_t{jpeg.mcus_across} * jpeg.mcus_down <= bits;
+  return is_sane(spec) && spec.filter == Filter::bilinear && out.width == spec.window.width &&
+         out.height == spec.window.height && parse_baseline(bytes, jpeg) &&
+         lies_inside(spec.crop, jpeg.size) &&
+         int64_t{jpeg.size.width} * jpeg.size.height <= max_pixels;
 }
 
 // All MCUs from the first to the last that libjpeg would read for this crop.
 bool CropDecoder::Impl::read() {
   const Box& mcus = planes.mcus();
   const int right = jpeg.mcus_across - mcus.x - mcus.width;
+  if (!reader.begin()) return false;
   for (int row = 0; row < planes.checked_rows(); ++row) {
     const int row_in_crop = row - mcus.y;
     if (row_in_crop < 0 || row_in_crop >= mcus.height) {
@@ -62,19 +55,55 @@ bool CropDecoder::Impl::read() {
   return true;
 }
 
+// The crop's MCUs alone.
+bool CropDecoder::Impl::read(const SeekIndex& index) {
+  const Box& mcus = planes.mcus();
+  const int first = mcus.x / index.step();
+  const int behind = (mcus.x + mcus.width + index.step() - 1) / index.step();
+  const int begin = first * index.step();
+  for (int row = 0; row < mcus.height; ++row) {
+    const int y = mcus.y + row;
+    ScanPoint from, to;
+    if (!index.find(y, first, from)) return false;
+    const bool is_last = y + 1 == jpeg.mcus_down && behind == index.groups();
+    if (!is_last && !index.find(y, behind, to)) return false;
+    const size_t end = is_last ? kMaxScanBytes : to.byte;
+    planes.begin_row(reader);
+    if (!reader.enter(from, y * jpeg.mcus_across + begin, end) || !reader.skip(mcus.x - begin) ||
+        !reader.store(0, mcus.width)) {
+      return false;
+    }
+    planes.finish_row(row);
+  }
+  return true;
+}
+
+// False: no index, or none of these bytes. Then the scan is read from its begin.
+bool CropDecoder::Impl::is_read_with(std::span<const uint8_t> bytes,
+                                     std::span<const uint8_t> seek_index) {
+  if (seek_index.empty()) return false;
+  SeekIndex index;
+  const bool is_of_file = index.open(seek_index, bytes, jpeg) && read(index);
+  ++(is_of_file ? seek_use.used : seek_use.refused);
+  return is_of_file;
+}
+
 CropDecoder::CropDecoder(int64_t max_pixels) : impl_(std::make_unique<Impl>(max_pixels)) {}
 CropDecoder::~CropDecoder() = default;
 
-bool CropDecoder::decode(std::span<const uint8_t> bytes, const CropSpec& spec,
-                         MutableImageView out) {
+bool CropDecoder::decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
+                         std::span<const uint8_t> seek_index) {
   Impl& d = *impl_;
   if (!d.accepts(bytes, spec, out) || !d.planes.plan(d.jpeg, spec) ||
-      !d.reader.begin(bytes, d.jpeg, d.tables) || !d.read()) {
+      !d.reader.open(bytes, d.jpeg, d.tables)) {
     return false;
   }
+  if (!d.is_read_with(bytes, seek_index) && !d.read()) return false;
   d.planes.resize(out);
   return true;
 }
+
+SeekUse CropDecoder::seek_use() const { return impl_->seek_use; }
 
 int64_t CropDecoder::scratch_bytes() const {
   return impl_->planes.scratch_bytes() + impl_->reader.scratch_bytes() +

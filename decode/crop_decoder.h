@@ -25,6 +25,12 @@ namespace stoker {
 // JpegDecoder streams them by scan lines.
 inline constexpr int64_t kMaxCropScratch = int64_t{64} << 20;
 
+// What became of the indexes that a decoder was given.
+struct SeekUse {
+  int64_t used = 0;
+  int64_t refused = 0;  // not of the file's bytes, or damaged
+};
+
 class CropDecoder {
  public:
   explicit CropDecoder(int64_t max_pixels);
@@ -32,9 +38,12 @@ class CropDecoder {
   CropDecoder(const CropDecoder&) = delete;
   CropDecoder& operator=(const CropDecoder&) = delete;
 
-  // True: `out` is finished. False: not for this decoder; `out` is undefined.
-  bool decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
+  // True: `out` is finished. False: not for this decoder; `out` is undefined. `seek_index` is the
+  // file's index (seek_index.h) if there is one: neither the pixels nor the answer depend on it.
+  bool decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
+              std::span<const uint8_t> seek_index = {});
 
+  SeekUse seek_use() const;  // so far
   int64_t scratch_bytes() const;
 
  private:

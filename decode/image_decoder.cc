@@ -7,7 +7,6 @@
 #include <string>
 
 #include "decode/codec_decoder.h"
-#include "decode/crop_decoder.h"
 #include "decode/jpeg_decoder.h"
 #include "decode/orientation.h"
 #include "decode/resize_kernels.h"
@@ -61,7 +60,8 @@ struct ImageDecoder::Impl {
   DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                     RowSink& sink);
 
-  bool is_finished_fast(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
+  bool is_finished_fast(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
+                        std::span<const uint8_t> seek_index);
 
   const DecodeOptions options;
   JpegDecoder jpeg;
@@ -74,10 +74,11 @@ struct ImageDecoder::Impl {
 // The policy `fast`, for the files that CropDecoder takes. All others, and all that are damaged, go
 // the exact way, which says what is wrong with them.
 bool ImageDecoder::Impl::is_finished_fast(std::span<const uint8_t> bytes, const CropSpec& spec,
-                                          MutableImageView out) {
+                                          MutableImageView out,
+                                          std::span<const uint8_t> seek_index) {
   if (crop == nullptr || sniff(bytes) != ImageFormat::jpeg) return false;
   if (options.exif == ExifPolicy::apply && jpeg_orientation(bytes) != 1) return false;
-  return crop->decode(bytes, spec, out);
+  return crop->decode(bytes, spec, out, seek_index);
 }
 
 // Reads the header; a JPEG file stays open for read().
@@ -120,13 +121,13 @@ DecodeStatus ImageDecoder::info(std::span<const uint8_t> bytes, ImageInfo& info)
 }
 
 DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec& spec,
-                                  MutableImageView out) {
+                                  MutableImageView out, std::span<const uint8_t> seek_index) {
   if (out.width != spec.window.width || out.height != spec.window.height) {
     std::fprintf(stderr, "stoker: decode: an output of %dx%d for a window of %dx%d\n", out.width,
                  out.height, spec.window.width, spec.window.height);
     std::abort();
   }
-  if (impl_->is_finished_fast(bytes, spec, out)) return {};
+  if (impl_->is_finished_fast(bytes, spec, out, seek_index)) return {};
   CodecHeader header;
   DecodeStatus status = impl_->open(bytes, header);
   if (!status.ok()) return status;
@@ -150,6 +151,10 @@ DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec
   }
   impl_->orienting.end();
   return status;
+}
+
+SeekUse ImageDecoder::seek_use() const {
+  return impl_->crop != nullptr ? impl_->crop->seek_use() : SeekUse{};
 }
 
 int64_t ImageDecoder::scratch_bytes() const {

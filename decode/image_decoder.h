@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 
+#include "decode/crop_decoder.h"
 #include "decode/crop_spec.h"
 #include "decode/decode_status.h"
 #include "decode/image.h"
@@ -60,8 +61,12 @@ class ImageDecoder {
 
   // Decodes, converts to RGB as Pillow's convert("RGB"), crops, resizes and flips into `out`.
   // REQUIRES: out's size equals spec.window's. `out` is undefined unless the status is ok.
-  DecodeStatus decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
+  // `seek_index` is the file's index (seek_index.h) if there is one: it makes the policy `fast`
+  // faster and changes neither pixels nor status.
+  DecodeStatus decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
+                      std::span<const uint8_t> seek_index = {});
 
+  SeekUse seek_use() const;  // so far
   // The bytes of scratch held now.
   int64_t scratch_bytes() const;
 

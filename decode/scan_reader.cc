@@ -7,18 +7,26 @@
 namespace stoker {
 namespace {
 
-// No picture's DC predictor comes near; libjpeg gives up only at 2^31.
-constexpr int32_t kMaxDc = 1 << 20;
-
 // Between two looks at the predictors (skip() and store() get at most a row of MCUs) one may grow
 // by 4 * 8192 blocks of 2^15.
 static_assert(int64_t{kMaxDc} + (int64_t{4} * 8192 << 15) < std::numeric_limits<int32_t>::max());
 
+// As JpegDecoder, which also looks further back. What ends otherwise is its business.
+bool ends_with_end_marker(std::span<const uint8_t> scan) {
+  const size_t size = scan.size();
+  return size >= 2 && scan[size - 2] == 0xFF && scan[size - 1] == 0xD9;
+}
+
 }  // namespace
 
-bool ScanReader::begin(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg,
-                       HuffmanCache& tables) {
-  if (bytes.size() - jpeg.scan_begin > kMaxScanBytes) return false;
+bool ScanReader::open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg,
+                      HuffmanCache& tables) {
+  scan_ = bytes.subspan(jpeg.scan_begin);
+  if (scan_.size() > kMaxScanBytes || !ends_with_end_marker(scan_)) return false;
+  // Every MCU takes a bit at least; a header that promises more than the file can hold is a trap.
+  if (int64_t{jpeg.mcus_across} * jpeg.mcus_down > 8 * static_cast<int64_t>(scan_.size())) {
+    return false;
+  }
   layout_.block_count = 0;
   for (int c = 0; c < jpeg.component_count; ++c) {
     const JpegComponent& component = jpeg.components[c];
@@ -35,32 +43,54 @@ bool ScanReader::begin(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg,
     }
   }
   restart_interval_ = jpeg.restart_interval;
-  if (!split(bytes.subspan(jpeg.scan_begin))) return false;
+  return true;
+}
+
+bool ScanReader::begin() { return enter({}, 0, scan_.size()); }
+
+bool ScanReader::enter(const ScanPoint& point, int mcu, size_t end) {
+  // The byte at `end` may hold this part's last bits, and a stuffing byte may follow it.
+  end = std::min(scan_.size(), end + 2);
+  if (point.byte >= end || point.bit > 7) return false;
+  const int interval = restart_interval_ > 0 ? restart_interval_ : std::numeric_limits<int>::max();
+  if (!split(scan_.subspan(point.byte, end - point.byte), mcu / interval)) return false;
   segment_ = 0;
+  left_ = interval - mcu % interval;
   state_ = {};
+  std::copy_n(point.dc, 3, state_.dc);
   state_.next = bytes_.data();
-  left_ = restart_interval_ > 0 ? restart_interval_ : std::numeric_limits<int>::max();
+  if (point.bit > 0) {
+    state_.bits = uint64_t{*state_.next++} << (56 + point.bit);
+    state_.count = 8 - static_cast<int>(point.bit);
+  }
   return true;
 }
 
 // Restart markers have to come in turn; the data end at anything else.
-bool ScanReader::split(std::span<const uint8_t> scan) {
-  const size_t need = scan.size() + kEntropyPadding;
-  bytes_.grow(need);
+bool ScanReader::split(std::span<const uint8_t> scan, int first_segment) {
+  bytes_.grow(scan.size() + kEntropyPadding);
   ends_.clear();
   const uint8_t* from = scan.data();
   const uint8_t* const end = from + scan.size();
   uint8_t* to = bytes_.data();
-  for (;;) {
+  for (size_t segment = static_cast<size_t>(first_segment);; ++segment) {
     from = copy_unstuffed(from, end, to);
     if (ends_.size() == kMaxScanSegments) return false;
     ends_.push_back(static_cast<uint32_t>(to - bytes_.data()));
-    const uint8_t restart = static_cast<uint8_t>(0xD0 + (ends_.size() - 1) % 8);
+    const uint8_t restart = static_cast<uint8_t>(0xD0 + segment % 8);
     if (restart_interval_ == 0 || end - from < 2 || from[1] != restart) break;
     from += 2;
   }
   std::memset(to, 0, kEntropyPadding);
   return true;
+}
+
+int64_t ScanReader::bits_used() const { return (state_.next - bytes_.data()) * 8 - state_.count; }
+
+ScanPoint ScanReader::here() const {
+  if (left_ == 0) return {ends_[segment_], 0, {}};
+  const auto bits = static_cast<uint32_t>(bits_used());
+  return {bits / 8, bits % 8, {state_.dc[0], state_.dc[1], state_.dc[2]}};
 }
 
 void ScanReader::set_coefficients(int component, int row, int16_t* coefficients) {
@@ -73,16 +103,14 @@ void ScanReader::set_coefficients(int component, int row, int16_t* coefficients)
   }
 }
 
-bool ScanReader::is_inside() {
-  const int64_t used = (state_.next - bytes_.data()) * 8 - state_.count;
-  return used <= 8 * static_cast<int64_t>(ends_[segment_]);
+bool ScanReader::is_inside() const {
+  return bits_used() <= 8 * static_cast<int64_t>(ends_[segment_]);
 }
 
 // All whole bytes of a segment must have been used, as libjpeg wants it.
 bool ScanReader::next_segment() {
-  const int64_t used = (state_.next - bytes_.data()) * 8 - state_.count;
   const size_t end = ends_[segment_];
-  if (used + 8 <= 8 * static_cast<int64_t>(end) || ++segment_ >= ends_.size()) return false;
+  if (bits_used() + 8 <= 8 * static_cast<int64_t>(end) || ++segment_ >= ends_.size()) return false;
   state_ = {};
   state_.next = bytes_.data() + end;
   left_ = restart_interval_;

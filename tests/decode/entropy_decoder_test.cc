@@ -83,7 +83,7 @@ void expect_same_coefficients(const std::vector<uint8_t>& file, uint32_t seed) {
   const int top = static_cast<int>(random() % jpeg.mcus_down);
   HuffmanCache tables;
   ScanReader reader;
-  ASSERT_TRUE(reader.begin(file, jpeg, tables));
+  ASSERT_TRUE(reader.open(file, jpeg, tables) && reader.begin());
   RowBuffer buffer(jpeg, width);
   for (int row = 0; row < jpeg.mcus_down; ++row) {
     if (row < top) {
@@ -270,7 +270,7 @@ TEST_P(EntropyDecoder, AcceptsWhatThePlainTwinAccepts) {
     for (const bool skip : {false, true}) {
       HuffmanCache tables;
       ScanReader reader;
-      ASSERT_TRUE(reader.begin(file, jpeg, tables));
+      ASSERT_TRUE(reader.open(file, jpeg, tables) && reader.begin());
       RowBuffer buffer(jpeg, 1);
       for (size_t b = 0; b < 64; ++b) {
         buffer.attach(reader);
@@ -299,7 +299,7 @@ TEST(HuffmanTables, AreBuiltOncePerDefinition) {
   ScanReader reader;
   BaselineJpeg jpeg;
   const auto begin = [&](const std::vector<uint8_t>& file) {
-    ASSERT_TRUE(parse_baseline(file, jpeg) && reader.begin(file, jpeg, tables));
+    ASSERT_TRUE(parse_baseline(file, jpeg) && reader.open(file, jpeg, tables) && reader.begin());
   };
   begin(first);
   EXPECT_EQ(tables.builds(), 4);

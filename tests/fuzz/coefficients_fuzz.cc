@@ -56,7 +56,7 @@ bool read_with_ours(std::span<const uint8_t> file, const BaselineJpeg& jpeg,
                     std::vector<int16_t>& blocks) {
   static HuffmanCache tables;
   static ScanReader reader;
-  if (!reader.begin(file, jpeg, tables)) return false;
+  if (!reader.open(file, jpeg, tables) || !reader.begin()) return false;
   const auto in_blocks = [](int samples) { return (samples + 7) / 8; };
   const JpegComponent& first = jpeg.components[0];
   for (int row = 0; row < jpeg.mcus_down; ++row) {

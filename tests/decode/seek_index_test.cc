@@ -1,0 +1,245 @@
+// The seek index: the same bytes with and without it, for every kind of file that CropDecoder
+// takes; and an index that is not of these bytes, or damaged, changes nothing.
+#include "decode/seek_index.h"
+
+#include <gtest/gtest.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cstring>
+#include <random>
+
+#include "decode/crop_decoder.h"
+#include "decode/image_decoder.h"
+#include "tests/decode/jpeg_maker.h"
+#include "tests/decode/jpeg_recoder.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kMaxPixels = 1 << 24;
+constexpr SeekStep kSteps[] = {SeekStep::row, SeekStep::eight};
+
+using Bytes = std::vector<uint8_t>;
+
+CropSpec random_spec(Size image, std::mt19937& random) {
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  CropSpec spec{{}, {24, 24}, {0, 0, 24, 24}};
+  spec.crop.width = 1 + below(image.width);
+  spec.crop.height = 1 + below(image.height);
+  spec.crop.x = below(image.width - spec.crop.width + 1);
+  spec.crop.y = below(image.height - spec.crop.height + 1);
+  spec.flip = below(2) == 0;
+  return spec;
+}
+
+class SeekIndexTest : public testing::Test {
+ protected:
+  Bytes index_of(const Bytes& file, SeekStep step) {
+    Bytes index;
+    EXPECT_TRUE(builder_.build(file, step, index));
+    return index;
+  }
+
+  // Decodes with and without `index`; true if it was used.
+  bool expect_same(const Bytes& file, const Bytes& index, const CropSpec& spec) {
+    const bool plain = decoder_.decode(file, spec, plain_.view());
+    const SeekUse before = decoder_.seek_use();
+    const Bytes exact_size(index);  // so that ASan sees a read behind its end
+    const bool indexed = decoder_.decode(file, spec, indexed_.view(), exact_size);
+    const SeekUse after = decoder_.seek_use();
+    EXPECT_EQ(indexed, plain);
+    if (plain && indexed) {
+      EXPECT_EQ(indexed_.packed(), plain_.packed());
+    }
+    return after.used > before.used;
+  }
+
+  SeekIndexBuilder builder_;
+  CropDecoder decoder_{kMaxPixels};
+  Pixels plain_{{24, 24}}, indexed_{{24, 24}};
+};
+
+TEST_F(SeekIndexTest, GivesTheSamePixelsForEverySamplingAndRestartInterval) {
+  std::mt19937 random(1);
+  int crops = 0, used = 0;
+  for (const auto& [x, y] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}}) {
+    for (const int interval : {0, 1, 5, 8, 16, 1000}) {
+      JpegKind kind;
+      kind.sampling_x = x;
+      kind.sampling_y = y;
+      kind.quality = interval % 2 == 0 ? 90 : 60;
+      const Size size{1 + static_cast<int>(random() % 300), 1 + static_cast<int>(random() % 200)};
+      const Bytes file = recode_jpeg(make_jpeg(size, kind, random() % 1000), {interval, true});
+      for (const SeekStep step : kSteps) {
+        const Bytes index = index_of(file, step);
+        for (int trial = 0; trial < 12; ++trial, ++crops) {
+          SCOPED_TRACE(describe(kind) + " restart " + std::to_string(interval));
+          used += expect_same(file, index, random_spec(size, random));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(used, crops);
+}
+
+TEST_F(SeekIndexTest, GivesTheSamePixelsOfGreyFilesAndNoise) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 12; ++i) {
+    JpegKind kind;
+    kind.quality = i % 2 == 0 ? 100 : 40;  // much stuffing, or little
+    kind.restart_rows = i % 3;
+    if (i % 4 < 2) kind.colours = JpegColours::gray;
+    const Size size{200 + i, 90 - i};
+    const Bytes file = make_jpeg(size, kind, static_cast<uint32_t>(i) + 1);
+    for (const SeekStep step : kSteps) {
+      const Bytes index = index_of(file, step);
+      for (int trial = 0; trial < 20; ++trial) {
+        EXPECT_TRUE(expect_same(file, index, random_spec(size, random)));
+      }
+    }
+  }
+}
+
+// From every place of the index the next one is reached, with the same predictors.
+TEST_F(SeekIndexTest, EveryPlaceLeadsToTheNext) {
+  JpegKind kind;
+  kind.sampling_x = 2;
+  kind.quality = 95;
+  const Bytes file = recode_jpeg(make_jpeg({333, 61}, kind), {11, false});
+  BaselineJpeg jpeg;
+  ASSERT_TRUE(parse_baseline(file, jpeg));
+  const Bytes encoded = index_of(file, SeekStep::eight);
+  SeekIndex index;
+  ASSERT_TRUE(index.open(encoded, file, jpeg));
+  EXPECT_EQ(index.step(), 8);
+  EXPECT_EQ(index.groups(), (jpeg.mcus_across + 7) / 8);
+  HuffmanCache tables;
+  ScanReader reader;
+  ASSERT_TRUE(reader.open(file, jpeg, tables));
+  for (int row = 0; row < jpeg.mcus_down; ++row) {
+    for (int group = 0; group < index.groups(); ++group) {
+      const int mcu = row * jpeg.mcus_across + 8 * group;
+      const int count = std::min(8, jpeg.mcus_across - 8 * group);
+      ScanPoint from, to;
+      ASSERT_TRUE(index.find(row, group, from));
+      if (!index.find(row, group + 1, to)) continue;  // the last
+      ASSERT_TRUE(reader.enter(from, mcu, to.byte) && reader.skip(count)) << row << "," << group;
+      if ((mcu + count) % 11 != 0) {
+        EXPECT_EQ(reader.here().bit, to.bit);
+        EXPECT_TRUE(std::equal(to.dc, to.dc + 3, reader.here().dc)) << row << "," << group;
+      }
+    }
+  }
+  ScanPoint none;
+  EXPECT_FALSE(index.find(jpeg.mcus_down, 0, none));
+  EXPECT_FALSE(index.find(jpeg.mcus_down - 1, index.groups(), none));
+}
+
+TEST_F(SeekIndexTest, IsRefusedWhenDamaged) {
+  std::mt19937 random(3);
+  const Size size{100, 80};
+  const Bytes file = make_jpeg(size, {});
+  for (const SeekStep step : kSteps) {
+    const Bytes index = index_of(file, step);
+    for (size_t bit = 0; bit < 8 * index.size(); ++bit) {
+      Bytes bad = index;
+      bad[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
+      EXPECT_FALSE(expect_same(file, bad, random_spec(size, random))) << bit;
+    }
+    for (size_t length = 0; length < index.size(); ++length) {
+      const Bytes cut(index.begin(), index.begin() + static_cast<ptrdiff_t>(length));
+      EXPECT_FALSE(expect_same(file, cut, random_spec(size, random))) << length;
+    }
+    Bytes longer = index;
+    longer.push_back(0);
+    EXPECT_FALSE(expect_same(file, longer, random_spec(size, random)));
+  }
+}
+
+TEST_F(SeekIndexTest, IsRefusedForOtherBytes) {
+  std::mt19937 random(4);
+  const Size size{100, 80};
+  const Bytes file = make_jpeg(size, {}, 1);
+  const Bytes index = index_of(file, SeekStep::eight);
+  EXPECT_FALSE(expect_same(make_jpeg(size, {}, 2), index, random_spec(size, random)));
+  for (size_t at = 0; at < file.size(); at += 1 + random() % 7) {
+    Bytes changed = file;
+    changed[at] ^= static_cast<uint8_t>(1u << random() % 8);
+    EXPECT_FALSE(expect_same(changed, index, random_spec(size, random))) << at;
+  }
+}
+
+// Damage above the crop: the index must not hide it.
+TEST_F(SeekIndexTest, DamageAboveTheCropIsSeen) {
+  const Size size{96, 96};
+  JpegKind kind;
+  kind.restart_rows = 1;
+  const Bytes file = make_jpeg(size, kind);
+  const Bytes index = index_of(file, SeekStep::row);
+  const CropSpec spec{{8, 80, 40, 16}, {24, 24}, {0, 0, 24, 24}};
+  ASSERT_TRUE(expect_same(file, index, spec));
+  size_t marker = 2;
+  while (file[marker] != 0xFF || file[marker + 1] != 0xD0) ++marker;
+  Bytes bad = file;
+  bad.erase(bad.begin() + static_cast<ptrdiff_t>(marker) + 2,
+            bad.begin() + static_cast<ptrdiff_t>(marker) + 42);
+  ASSERT_FALSE(decoder_.decode(bad, spec, plain_.view()));
+  EXPECT_FALSE(decoder_.decode(bad, spec, plain_.view(), index));
+}
+
+// Whatever an index says under a seal that holds, only the file's own bytes are read.
+TEST_F(SeekIndexTest, AForgedIndexReadsNothingOutside) {
+  std::mt19937 random(5);
+  const Size size{100, 80};
+  const Bytes files[] = {make_jpeg(size, {}, 1), recode_jpeg(make_jpeg(size, {}, 1), {5, false})};
+  for (int trial = 0; trial < 2000; ++trial) {
+    const Bytes& file = files[trial % 2];
+    Bytes index = index_of(file, kSteps[trial / 2 % 2]);
+    const size_t sealed = index.size() - 8;
+    for (int i = 0; i < 3; ++i) {
+      const size_t from = trial % 5 == 0 ? 0 : 6;  // not always in the header: it is soon refused
+      index[from + random() % (sealed - from)] = static_cast<uint8_t>(random());
+    }
+    const uint64_t seal =
+        XXH3_64bits_withSeed(index.data(), sealed, XXH3_64bits(file.data(), file.size()));
+    std::memcpy(index.data() + sealed, &seal, sizeof seal);
+    decoder_.decode(file, random_spec(size, random), indexed_.view(), index);
+  }
+  EXPECT_GT(decoder_.seek_use().used, 0);
+  EXPECT_GT(decoder_.seek_use().refused, 0);
+}
+
+// An index is a certificate: libjpeg-turbo calls the whole file good.
+TEST_F(SeekIndexTest, IsMadeOfGoodFilesOnly) {
+  std::mt19937 random(6);
+  ImageDecoder exact;
+  Pixels whole{{72, 88}};
+  const CropSpec all{{0, 0, 72, 88}, {72, 88}, {0, 0, 72, 88}};
+  int built = 0, trials = 0;
+  Bytes index;
+  for (uint32_t seed = 1; seed <= 30; ++seed) {
+    JpegKind kind;
+    kind.sampling_x = 1 + seed % 2;
+    kind.sampling_y = 1 + seed / 2 % 2;
+    const Bytes file = recode_jpeg(make_jpeg({72, 88}, kind, seed), {seed % 3 == 0 ? 4 : 0, true});
+    EXPECT_FALSE(builder_.build(std::span(file).first(file.size() - 2), SeekStep::row, index));
+    for (int trial = 0; trial < 60; ++trial, ++trials) {
+      Bytes bad = file;
+      const size_t at = bad.size() - 1 - random() % (bad.size() / 2);
+      bad[at] ^= static_cast<uint8_t>(1u << random() % 8);
+      if (!builder_.build(bad, kSteps[trial % 2], index)) continue;
+      ++built;
+      EXPECT_TRUE(exact.decode(bad, all, whole.view()).ok()) << "seed " << seed << " at " << at;
+    }
+  }
+  EXPECT_GT(built, trials / 10);  // another value is not damage that anyone can see
+  EXPECT_LT(built, trials);
+  JpegKind progressive;
+  progressive.progressive = true;
+  EXPECT_FALSE(builder_.build(make_jpeg({72, 88}, progressive), SeekStep::row, index));
+  EXPECT_FALSE(builder_.build({}, SeekStep::row, index));
+}
+
+}  // namespace
+}  // namespace stoker
