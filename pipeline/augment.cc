@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <stdexcept>
+
+#include "pipeline/printable_name.h"
 
 namespace stoker {
 namespace {
@@ -54,6 +57,23 @@ const char* name_of(FlipMode flip) {
   return "?";
 }
 
+// A name goes into one line of text, between others.
+bool is_word(const std::string& name) {
+  return !name.empty() &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+void check_operations(const std::vector<PixelOperation>& operations) {
+  std::set<std::string> names;
+  for (const PixelOperation& operation : operations) {
+    const std::string quoted = std::string("'").append(printable_name(operation.name)).append("'");
+    require(is_word(operation.name), "operations", quoted,
+            "a name is of printable ASCII characters without spaces");
+    require(names.insert(operation.name).second, "operations", quoted, "is there twice");
+    require(operation.apply != nullptr, "operations", quoted, "has no function");
+  }
+}
+
 }  // namespace
 
 int short_side(const AugmentSpec& spec) {
@@ -91,6 +111,7 @@ void AugmentSpec::validate() const {
     require(value >= 0 && value <= 1e3, field, exact(value), "must be 0..1000");
   }
   require(hue >= 0 && hue <= 0.5, "hue", exact(hue), "must be 0..0.5");
+  check_operations(operations);
 }
 
 std::string AugmentSpec::describe() const {
@@ -112,6 +133,7 @@ std::string AugmentSpec::describe() const {
     text += " jitter=" + exact(brightness) + "," + exact(contrast) + "," + exact(saturation) + "," +
             exact(hue);
   }
+  for (const PixelOperation& operation : operations) text += " then=" + operation.name;
   return text;
 }
 

@@ -1,9 +1,11 @@
 // Augmentation in two separate halves: draw_augmentation() decides everything from a RandomKey
 // (pure, recorded with the row); Augmenter carries a draw out on pixels, in this order: crop and
-// resize, shift, flip, colour jitter, cutout. Nothing else in stoker is random about pixels.
+// resize, shift, flip, colour jitter, cutout, and then the user's own operations. Nothing else in
+// stoker is random about pixels.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +33,18 @@ enum class FlipMode : uint8_t {
                 // sec. 3.6)
 };
 
+// An operation of one's own, on finished rows. `apply` changes the row, (output.height,
+// output.width, 3) u8, as it likes; all that is random about it comes from `random`, whose draws
+// belong to this operation alone. Threads: called from all workers at once, so it keeps no state.
+// What it throws makes the row a bad sample. open_operation() (operation_plugin.h) loads one from a
+// shared library.
+struct PixelOperation {
+  // Printable, without spaces, of its own; part of the fingerprint and of the draws. It names the
+  // parameters too ("solarize,p=0.5"): change it whenever the pixels change.
+  std::string name;
+  std::function<void(MutableImageView row, const RandomKey& random)> apply;
+};
+
 struct AugmentSpec {
   Size output = {};  // pixels of every row
   CropMode crop = CropMode::resize_center;
@@ -45,6 +59,7 @@ struct AugmentSpec {
   int cutout = 0;  // side of a square that lies inside the output, pixels; 0 = none
   uint8_t cutout_value = 127;
   double brightness = 0, contrast = 0, saturation = 0, hue = 0;  // ColorJitter's arguments; 0 = off
+  std::vector<PixelOperation> operations = {};                   // last, in this order
 
   // Throws std::invalid_argument naming the field and its value.
   void validate() const;

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <exception>
 #include <string>
 
 #include "decode/pillow_resize.h"
 #include "pipeline/augment.h"
+#include "pipeline/digest.h"
 
 namespace stoker {
 namespace {
@@ -51,6 +53,9 @@ void apply_jitter(MutableImageView image, const AugmentDraw& draw) {
 struct Augmenter::Impl {
   Impl(const AugmentSpec& augment, const DecodeOptions& decode) : spec(augment), decoder(decode) {
     spec.validate();
+    for (const PixelOperation& operation : spec.operations) {
+      operation_keys.push_back(text_digest("stoker operation " + operation.name));
+    }
   }
 
   bool is_shifted(const AugmentDraw& draw) const { return draw.shift_x != 0 || draw.shift_y != 0; }
@@ -77,6 +82,22 @@ struct Augmenter::Impl {
     if (draw.cutout.width > 0) fill_box(out, draw.cutout, spec.cutout_value);
   }
 
+  // The user's own. Each has a key of its own, so that none changes the draws of another.
+  DecodeStatus operate(uint64_t seed, int64_t epoch, int64_t sample, MutableImageView out) const {
+    for (size_t i = 0; i < spec.operations.size(); ++i) {
+      const PixelOperation& operation = spec.operations[i];
+      try {
+        operation.apply(out, RandomKey(seed ^ operation_keys[i], epoch, sample));
+      } catch (const std::exception& error) {
+        return {DecodeCode::corrupt, -1, "operation " + operation.name + ": " + error.what()};
+      } catch (...) {
+        return {DecodeCode::corrupt, -1,
+                "operation " + operation.name + " threw no std::exception"};
+      }
+    }
+    return {};
+  }
+
   ImageView interleaved(const uint8_t* bytes, bool planar, Size size) {
     if (!planar) return {bytes, size.width, size.height, ptrdiff_t{3} * size.width};
     const MutableImageView rgb = view_of(rgb_pixels, size);
@@ -84,7 +105,8 @@ struct Augmenter::Impl {
     return rgb;
   }
 
-  AugmentSpec spec;  // constant after construction
+  AugmentSpec spec;                      // constant after construction,
+  std::vector<uint64_t> operation_keys;  // as this: what the seed is mixed with
   ImageDecoder decoder;
   PillowResize resize;
   std::vector<uint8_t> unshifted_pixels;  // (output.height, output.width, 3) u8
@@ -107,8 +129,9 @@ DecodeStatus Augmenter::file_row(std::span<const uint8_t> bytes, uint64_t seed, 
   status = impl_->shifted(draw, out, [&](MutableImageView target) {
     return impl_->decoder.decode(bytes, impl_->crop_spec(draw), target);
   });
-  if (status.ok()) impl_->finish(draw, out);
-  return status;
+  if (!status.ok()) return status;
+  impl_->finish(draw, out);
+  return impl_->operate(seed, epoch, sample, out);
 }
 
 DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Size size,
@@ -136,7 +159,7 @@ DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Siz
     });
   }
   impl_->finish(draw, out);
-  return {};
+  return impl_->operate(seed, epoch, sample, out);
 }
 
 int64_t Augmenter::scratch_bytes() const {

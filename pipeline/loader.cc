@@ -19,6 +19,7 @@
 #include "pipeline/quarantine.h"
 #include "pipeline/row_filler.h"
 #include "staging/pinned_ring.h"
+#include "staging/stager.h"
 
 namespace stoker {
 namespace {

@@ -20,7 +20,9 @@
 #include "pipeline/augment.h"
 #include "pipeline/sampler.h"
 #include "pipeline/source.h"
-#include "staging/stager.h"
+#include "staging/device.h"
+#include "staging/device_batch.h"
+#include "staging/stage_stats.h"
 
 namespace stoker {
 

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "staging/stager.h"
+
 namespace stoker {
 namespace {
 

@@ -31,7 +31,16 @@ std::vector<fs::path> search_folders() {
   const char* named = std::getenv("STOKER_PLUGIN_DIR");
   if (named != nullptr && *named != '\0') return {named};
   const fs::path own = own_folder();
-  return {own, own.parent_path() / "lib" / "stoker"};
+  // Beside it; installed, from a shared library of ours, and from the program; and where this build
+  // was to be installed, for somebody's program that holds our static library.
+  return {own, own / "stoker", (own / STOKER_PLUGINS_FROM_PROGRAM).lexically_normal(),
+          STOKER_PLUGIN_FOLDER};
+}
+
+std::string text_of(const std::vector<fs::path>& folders) {
+  std::string text;
+  for (const fs::path& folder : folders) text += (text.empty() ? "" : ", ") + folder.string();
+  return text;
 }
 
 }  // namespace
@@ -48,7 +57,7 @@ Plugin open_plugin(const std::string& file_name, const char* entry_name) {
     if (entry == nullptr) return {nullptr, path.string() + " has no " + entry_name};
     return {entry, ""};
   }
-  return {nullptr, file_name + " is not in " + folders.front().string()};
+  return {nullptr, file_name + " is not in " + text_of(folders)};
 }
 
 }  // namespace stoker

@@ -1,7 +1,8 @@
 // Opens a plugin: a shared library of ours with one C entry. It is looked for in $STOKER_PLUGIN_DIR
-// if that is set, else beside the program or library that holds this code, and in ../lib/stoker
-// from there. Opened with all its symbols resolved and visible to nobody else, and never closed
-// (the libraries behind it keep threads). Threads: any.
+// if that is set, else beside the program or library that holds this code, in LIBDIR/stoker as seen
+// from an installed one, and in that of the prefix that the build was configured for. Opened with
+// all its symbols resolved and visible to nobody else, and never closed (the libraries behind it
+// keep threads). Threads: any.
 #pragma once
 
 #include <string>

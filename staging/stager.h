@@ -15,42 +15,11 @@
 
 #include "staging/batch_layout.h"
 #include "staging/device.h"
+#include "staging/device_batch.h"
 #include "staging/pinned_ring.h"
 #include "staging/stage_stats.h"
 
 namespace stoker {
-
-// A lease of a slot (or of the slab itself), bound to the compute stream that it was asked for on:
-// work queued on that stream sees the batch; destroying the lease queues on it that the memory may
-// be filled again. Move-only; empty after a move and at the end of the feed. Destroy it before the
-// Stager (Loader).
-class DeviceBatch {
- public:
-  DeviceBatch() = default;
-  DeviceBatch(DeviceBatch&&) noexcept;
-  DeviceBatch& operator=(DeviceBatch&&) noexcept;
-  ~DeviceBatch();
-
-  explicit operator bool() const { return slot_ != nullptr; }  // false: the feed has ended
-  const BatchHeader& header() const;                           // host
-  const BatchShape& shape() const;
-  const uint8_t* images() const;   // device, (rows, height, width, 3) u8
-  const int32_t* labels() const;   // device, (rows)
-  const float* weights() const;    // device, (rows); 0 = does not count
-  const SampleId* ids() const;     // host, (rows)
-  const std::byte* notes() const;  // host, (rows, note_bytes_per_row)
-  // Blocks the calling thread until the pixels are there: for consumers that work outside the
-  // stream.
-  void synchronize() const;
-
- private:
-  friend class Stager;
-  struct StagingSlot;
-  explicit DeviceBatch(StagingSlot* slot) : slot_(slot) {}
-  const BatchLayout& layout() const;
-  const std::byte* host_part(size_t offset) const;
-  StagingSlot* slot_ = nullptr;
-};
 
 class Stager {
  public:

@@ -68,5 +68,21 @@ TEST(AugmentSpec, DescriptionTellsWhatMattersWithFullPrecision) {
   EXPECT_THAT((AugmentSpec{.output = {224, 224}}).describe(), HasSubstr("short=256"));
 }
 
+TEST(AugmentSpec, OperationsAreNamedOnceInOneWordAndDescribed) {
+  const auto nothing = [](MutableImageView, const RandomKey&) {};
+  EXPECT_EQ(refusal_of({.operations = {{"a,p=0.5", nothing}, {"b", nothing}}}), "accepted");
+  EXPECT_THAT(refusal_of({.operations = {{"", nothing}}}), HasSubstr("operations = ''"));
+  EXPECT_THAT(refusal_of({.operations = {{"a b", nothing}}}), HasSubstr("operations = 'a b'"));
+  EXPECT_THAT(refusal_of({.operations = {{"a\n", nothing}}}), HasSubstr("operations = 'a\\x0a'"));
+  EXPECT_THAT(refusal_of({.operations = {{"a", nothing}, {"a", nothing}}}),
+              HasSubstr("'a': is there twice"));
+  EXPECT_THAT(refusal_of({.operations = {{"a", nullptr}}}), HasSubstr("'a': has no function"));
+  EXPECT_EQ((AugmentSpec{.output = {8, 8},
+                         .crop = CropMode::whole,
+                         .operations = {{"a,p=0.5", nothing}, {"b", nothing}}})
+                .describe(),
+            "crop=whole output=8x8 filter=bilinear flip=none then=a,p=0.5 then=b");
+}
+
 }  // namespace
 }  // namespace stoker

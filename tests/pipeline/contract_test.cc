@@ -5,6 +5,7 @@
 #include <map>
 
 #include "pipeline/synthetic_source.h"
+#include "staging/stager.h"
 #include "tests/pipeline/loader_support.h"
 
 namespace stoker::testing {

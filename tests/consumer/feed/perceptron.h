@@ -1,0 +1,23 @@
+// A trainer that knows nothing of stoker: one hidden layer, plain gradient descent.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+class Perceptron {
+ public:
+  Perceptron(int inputs, int hidden, int classes);
+  // One step on `rows` rows of (inputs) u8; a row of weight 0 counts for nothing. Returns the sum
+  // of the rows' losses, weighted.
+  double train(const uint8_t* images, const int32_t* labels, const float* weights, int rows,
+               float learning_rate);
+  int predict(const uint8_t* image);
+
+ private:
+  void forward(const uint8_t* image);
+  double backward(int label, float scale);
+
+  const int inputs_, hidden_, classes_;
+  std::vector<float> in_weights_, out_weights_;  // (hidden, inputs), (classes, hidden)
+  std::vector<float> input_, active_, scores_, error_;
+};

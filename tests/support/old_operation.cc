@@ -1,0 +1,10 @@
+// An operation on pixels of another version of stoker; compiled without its entry, no operation.
+#include "pipeline/operation_plugin.h"
+
+#ifdef STOKER_WITH_ENTRY
+#undef STOKER_VERSION
+#define STOKER_VERSION "0.0.1"
+
+static void do_nothing(stoker::MutableImageView, const stoker::RandomKey&) {}
+STOKER_PIXEL_OPERATION("nothing", do_nothing)
+#endif
