@@ -42,6 +42,9 @@ function(stoker_library target)
     file(CONFIGURE OUTPUT ${STOKER_HEADER_DIR}/stoker/${name}/${header} CONTENT "${text}" @ONLY)
   endforeach()
 
+  if(SKBUILD)  # a Python wheel: it holds the package in python/ and nothing else
+    return()
+  endif()
   set_property(GLOBAL APPEND PROPERTY STOKER_COMPONENTS ${name})
   install(TARGETS ${target} EXPORT stoker-${name}
           ARCHIVE COMPONENT development
@@ -79,6 +82,9 @@ endfunction()
 
 # Everything but the libraries, after all folders.
 function(stoker_install_package)
+  if(SKBUILD)
+    return()
+  endif()
   get_property(STOKER_COMPONENTS GLOBAL PROPERTY STOKER_COMPONENTS)
   install(DIRECTORY ${STOKER_HEADER_DIR}/stoker DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
   install(FILES ${PROJECT_SOURCE_DIR}/tests/consumer/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME cpp.md
