@@ -113,7 +113,7 @@ struct Loader::Impl {
           std::make_unique<PinnedRing>(*device, layout, options.ring_depth, options.first_step));
       stagers.push_back(std::make_unique<Stager>(*device, *rings.back(),
                                                  count_slots(options.slots, *device),
-                                                 options.first_step, end_step));
+                                                 options.first_step, end_step, options.leases));
       each_ring.push_back(rings.back().get());
     }
     if (workers == 0) {
@@ -142,10 +142,7 @@ struct Loader::Impl {
   }
 
   DeviceBatch next(int device, Stream& compute) {
-    if (device < 0 || device >= static_cast<int>(devices.size())) {
-      throw std::invalid_argument("Loader::next: device " + std::to_string(device) + " of " +
-                                  std::to_string(devices.size()));
-    }
+    check_device(device);
     if (ended) {
       std::lock_guard lock(mutex);
       if (error) std::rethrow_exception(error);
@@ -166,6 +163,18 @@ struct Loader::Impl {
     }
     ++step;
     return batch;
+  }
+
+  bool wait_ready(int device, int ms) {
+    check_device(device);
+    if (ended || inline_feed) return true;
+    return stagers[device]->wait_ready(ms);
+  }
+
+  void check_device(int device) const {
+    if (device >= 0 && device < static_cast<int>(devices.size())) return;
+    throw std::invalid_argument("Loader: device " + std::to_string(device) + " of " +
+                                std::to_string(devices.size()));
   }
 
   // Of what a step number means: the pixels and their order, and which of them a step holds.
@@ -189,6 +198,13 @@ Loader::Loader(const Source& source, const AugmentSpec& augment, std::vector<Dev
 Loader::~Loader() = default;
 
 DeviceBatch Loader::next(int device, Stream& compute) { return impl_->next(device, compute); }
+
+bool Loader::wait_ready(int device, int ms) { return impl_->wait_ready(device, ms); }
+
+int Loader::max_leases(int device) const {
+  impl_->check_device(device);
+  return impl_->stagers[device]->max_leases();
+}
 
 int64_t Loader::steps_per_epoch() const { return impl_->steps_per_epoch; }
 

@@ -46,9 +46,12 @@ struct LoaderOptions {
   int io_threads = 2;  // threads that read files ahead of the workers; 0: the workers read
   int ring_depth = 4;  // slabs per device, >= 1
   // Staging slots per device, 0..3; > 0 takes a copy thread per device, 0 a host device's slab as
-  // it is, without a copy. -1: 0 for host devices, else 2. A consumer may hold max(slots, 1)
+  // it is, without a copy. -1: 0 for host devices, else 2. A consumer may hold max_leases()
   // batches.
   int slots = -1;
+  // Where a host device's slab is leased as it is: how many of the ring's a consumer may hold at
+  // once, 1..ring_depth.
+  int leases = 1;
   DecodeOptions decode{};
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
@@ -112,6 +115,12 @@ class Loader {
   // The next batch of `device` (index into devices), leased on `compute`; empty when the feed has
   // ended.
   DeviceBatch next(int device, Stream& compute);
+  // Blocks for at most `ms` milliseconds; whether next(device) would not wait for the feed now. For
+  // consumers that must look after something else (an interrupt) while they wait.
+  bool wait_ready(int device, int ms);
+  // How many batches of `device` the consumer may hold at once: slots, or `leases`, or 1. The next
+  // batch needs the slot of the one so many steps ago: that one must have been given back.
+  int max_leases(int device) const;
 
   int64_t steps_per_epoch() const;
   Step end_step() const;  // steps are [first_step, end_step)

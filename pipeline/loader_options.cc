@@ -31,6 +31,7 @@ void validate(const LoaderOptions& options, const std::vector<Device*>& devices)
   require_range("batch_size", options.batch_size, 1, 1 << 24);
   require_range("ring_depth", options.ring_depth, 1, 1 << 16);
   require_range("slots", options.slots, -1, Stager::kMaxSlots);
+  require_range("leases", options.leases, 1, options.ring_depth);
   require_range("workers", options.workers, -1, kMaxThreads);
   require_range("io_threads", options.io_threads, 0, kMaxThreads);
   require_range("world", options.world, 1, 1 << 20);

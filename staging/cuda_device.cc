@@ -73,14 +73,18 @@ class CudaStream final : public Stream {
     context_.check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
                    "cudaStreamCreateWithFlags");
   }
+  CudaStream(const CudaContext& context, cudaStream_t borrowed)
+      : context_(context), owned_(false), stream_(borrowed) {}
 
   ~CudaStream() override {
     CudaContext::Current current(context_);
-    if (cudaStreamSynchronize(stream_) != cudaSuccess) {
+    // What others queue on a borrowed stream is none of our business, and it may be gone.
+    const bool wait = owned_ || !calls_.empty();
+    if (wait && cudaStreamSynchronize(stream_) != cudaSuccess) {
       cancel_calls();
       for (auto& call : calls_) call.release();  // CUDA may still have their addresses
     }
-    cudaStreamDestroy(stream_);
+    if (owned_) cudaStreamDestroy(stream_);
   }
 
   void copy(void* target, const void* source, size_t bytes, CopyKind kind) override {
@@ -179,6 +183,7 @@ class CudaStream final : public Stream {
   }
 
   const CudaContext& context_;
+  const bool owned_ = true;
   cudaStream_t stream_ = nullptr;
   std::vector<std::unique_ptr<Call>> calls_;  // a circle; CUDA drops them when the GPU fails
   size_t oldest_ = 0;
@@ -201,6 +206,10 @@ class CudaDevice final : public Device {
   std::unique_ptr<Stream> make_stream() override {
     context_.throw_if_failed();
     return std::make_unique<CudaStream>(context_);
+  }
+  std::unique_ptr<Stream> borrow_stream(void* native_handle) override {
+    context_.throw_if_failed();
+    return std::make_unique<CudaStream>(context_, static_cast<cudaStream_t>(native_handle));
   }
   std::unique_ptr<Event> make_event(bool timing) override {
     context_.throw_if_failed();

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 namespace stoker {
@@ -58,6 +59,13 @@ class Device {
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event(bool timing = false) = 0;
   virtual int cuda_ordinal() const { return -1; }  // of a CUDA device, as cudaSetDevice counts
+  // Somebody else's stream (a cudaStream_t of this GPU), to order work with theirs: it is neither
+  // made nor destroyed, and outlives what is returned. The destructor waits for it if call() was
+  // used, else for nothing. Throws std::runtime_error where streams are not native: all but CUDA
+  // devices.
+  virtual std::unique_ptr<Stream> borrow_stream(void* /*native_handle*/) {
+    throw std::runtime_error(name() + " has no native streams to borrow");
+  }
 };
 
 // A host device: streams are threads, "device" memory is ordinary memory. `index` only names it.

@@ -1,5 +1,6 @@
 #include "staging/pinned_ring.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -179,6 +180,19 @@ Slab* PinnedRing::take(Step step) {
   ++impl_->next_take;
   impl_->stats.add_item(ready_before);
   return &entry.slab;
+}
+
+bool PinnedRing::wait_ready(Step step, int ms) {
+  std::unique_lock lock(impl_->mutex);
+  const RingEntry& entry = impl_->entry(step);
+  const auto is_ready = [&] {
+    return impl_->stopped || (entry.step == step && entry.state == SlabState::ready);
+  };
+  if (is_ready()) return true;
+  const int64_t start_ns = steady_now_ns();
+  const bool ready = impl_->became_ready.wait_for(lock, std::chrono::milliseconds(ms), is_ready);
+  impl_->stats.add_input_wait(steady_now_ns() - start_ns);
+  return ready;
 }
 
 void PinnedRing::release(Step step) {

@@ -45,6 +45,8 @@ class PinnedRing {
   Slab& begin(Step step);  // REQUIRES: wait_free(step) returned true; aborts on a broken life cycle
   void commit(Step step);  // publishes all rows to take(step)
   Slab* take(Step step);   // blocks; nullptr after stop(); rethrows the error given to stop()
+  // Blocks for at most `ms` milliseconds; whether take(step) would not block now. The taker's.
+  bool wait_ready(Step step, int ms);
   void release(Step step);  // REQUIRES: nobody reads the slab any more
   void stop(std::exception_ptr error = nullptr) noexcept;  // sticky; the first call wins
   bool stopped() const;  // true after stop(); rethrows the error given to it

@@ -1,6 +1,7 @@
 #include "staging/stager.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,16 +14,17 @@
 
 namespace stoker {
 
-Stager::Impl::Impl(Device& device, PinnedRing& from, int slot_count, Step first_step, Step end_step)
+Stager::Impl::Impl(Device& device, PinnedRing& from, int slot_count, Step first_step, Step end_step,
+                   int in_place)
     : ring(from),
       layout(from.layout()),
       first(first_step),
       end(end_step),
       threaded(slot_count > 0),
       zero_copy(!threaded && device.host_accessible()),
-      slots(static_cast<size_t>(std::max(slot_count, 1))),
+      slots(static_cast<size_t>(zero_copy ? in_place : std::max(slot_count, 1))),
       taken(first_step),
-      returned(first_step),
+      out(static_cast<size_t>(from.capacity())),
       staged(first_step),
       handed_out(first_step) {
   for (Slot& slot : slots) {
@@ -61,13 +63,17 @@ Stager::Impl::~Impl() {
     // A failed device keeps failing; fail() has waited for what it still ran.
   }
   copy_stream.reset();  // waits for its work, whatever the events said
-  for (Step step = returned.load(); step < taken; ++step) ring.release(step);
+  for (Step step = std::max(first, taken - ring.capacity()); step < taken; ++step) {
+    if (is_out(step)) ring.release(step);
+  }
 }
 
 // Null: the feed was stopped.
 Slab* Stager::Impl::take(Step step) {
   Slab* slab = ring.take(step);
-  if (slab != nullptr) taken = step + 1;
+  if (slab == nullptr) return nullptr;
+  taken = step + 1;
+  is_out(step) = true;
   return slab;
 }
 
@@ -106,8 +112,8 @@ void Stager::Impl::enqueue(Stream& stream, Slot& slot, Step step, const Slab& sl
 // nobody has to wait for it.
 void Stager::Impl::return_slab(Stream& stream, Step step) {
   stream.call([this, step] {
+    is_out(step) = false;  // before it may be taken again
     ring.release(step);
-    returned.store(step + 1);
   });
 }
 
@@ -158,11 +164,14 @@ void Stager::Impl::copy_loop() noexcept {
 
 // The caller holds mutex.
 void Stager::Impl::check_leases() const {
-  if (leases < static_cast<int>(slots.size())) return;
+  const auto size = static_cast<Step>(slots.size());
+  const Slot& needed = slots[static_cast<size_t>((handed_out - first) % size)];
+  if (leases < size && !(zero_copy && needed.busy)) return;
   std::fprintf(stderr,
-               "stoker: Stager::next(step %lld): all %d slots are leased; destroy a DeviceBatch "
-               "before asking for the next\n",
-               static_cast<long long>(handed_out), static_cast<int>(slots.size()));
+               "stoker: Stager::next(step %lld): %d of %d slots are leased, the one that it needs "
+               "by step %lld; destroy that DeviceBatch before asking for the next\n",
+               static_cast<long long>(handed_out), leases, static_cast<int>(size),
+               static_cast<long long>(needed.step));
   std::abort();
 }
 
@@ -190,7 +199,7 @@ DeviceBatch Stager::Impl::next_inline(Stream& compute) {
     check_leases();
     if (handed_out == end || ring.stopped()) return {};
   }
-  Slot& slot = slots.front();
+  Slot& slot = slot_of(handed_out);
   int64_t start_ns = steady_now_ns();
   bool running = zero_copy ? lend(slot, handed_out) : stage(compute, slot, handed_out);
   stats.add_input_wait(steady_now_ns() - start_ns);
@@ -199,10 +208,27 @@ DeviceBatch Stager::Impl::next_inline(Stream& compute) {
   return DeviceBatch(&slot);
 }
 
+bool Stager::Impl::wait_ready(int ms) {
+  std::unique_lock lock(mutex);
+  if (handed_out == end) return true;
+  const int64_t start_ns = steady_now_ns();
+  bool ready = false;
+  if (threaded) {
+    ready = batch_staged.wait_for(lock, std::chrono::milliseconds(ms),
+                                  [&] { return staged > handed_out || loop_over; });
+  } else {
+    lock.unlock();
+    ready = ring.wait_ready(handed_out, ms);
+  }
+  stats.add_input_wait(steady_now_ns() - start_ns);
+  return ready;
+}
+
 void Stager::Impl::lease(Slot& slot, Stream& compute, int64_t occupancy) {
   slot.compute = &compute;
   std::lock_guard lock(mutex);
   slot.step = handed_out++;
+  slot.busy = true;
   ++leases;
   stats.add_item(occupancy);
 }
@@ -210,8 +236,8 @@ void Stager::Impl::lease(Slot& slot, Stream& compute, int64_t occupancy) {
 void Stager::Impl::give_back(Slot& slot) noexcept {
   try {
     if (zero_copy) {
-      // The lease before may be in use on another stream: slabs go back in step order, the last
-      // one's `consumed` behind them all.
+      // The slot's lease before may be in use on another stream: the last one's `consumed` is
+      // behind them all.
       slot.compute->wait(*slot.consumed);
       return_slab(*slot.compute, slot.step);
     }
@@ -226,13 +252,19 @@ void Stager::Impl::give_back(Slot& slot) noexcept {
   slot_freed.notify_one();
 }
 
-Stager::Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Step end_step) {
+Stager::Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Step end_step,
+               int in_place) {
   if (slots < 0 || slots > kMaxSlots || first_step < 0 || end_step < first_step) {
     throw std::invalid_argument("Stager: " + std::to_string(slots) + " slots (0 to " +
                                 std::to_string(kMaxSlots) + "), steps " +
                                 std::to_string(first_step) + " to " + std::to_string(end_step));
   }
-  impl_ = std::make_unique<Impl>(device, ring, slots, first_step, end_step);
+  if (in_place < 1 || in_place > ring.capacity()) {
+    throw std::invalid_argument("Stager: " + std::to_string(in_place) +
+                                " leases in place, must be 1 to the ring's " +
+                                std::to_string(ring.capacity()) + " slabs");
+  }
+  impl_ = std::make_unique<Impl>(device, ring, slots, first_step, end_step, in_place);
 }
 
 Stager::~Stager() = default;
@@ -245,6 +277,10 @@ void Stager::check_leases() const {
   std::lock_guard lock(impl_->mutex);
   impl_->check_leases();
 }
+
+bool Stager::wait_ready(int ms) { return impl_->wait_ready(ms); }
+
+int Stager::max_leases() const { return static_cast<int>(impl_->slots.size()); }
 
 int64_t Stager::device_bytes() const {
   if (impl_->zero_copy) return 0;

@@ -5,8 +5,9 @@
 // when the copy is done. next() leases the next slot in order. k = 0: no thread; next() itself
 // takes the slab. If the host can read the device's memory, it leases the slab as it is: nothing is
 // copied, and the slab goes back to the ring by the consumer's stream, behind the work that was
-// queued on the batch; the ring alone is the room in which the feed runs ahead. Else it copies on
-// the consumer's stream, into one slot, without overlap. Hand-over is in stream order and by events
+// queued on the batch; the ring alone is the room in which the feed runs ahead, and `in_place` says
+// how many of its slabs may be leased at once. Else it copies on the consumer's stream, into one
+// slot, without overlap. Hand-over is in stream order and by events
 // only, never by a synchronisation. Owner: Loader, one per device. Threads: its own copy thread (k
 // > 0); next() from ONE consumer.
 #pragma once
@@ -24,9 +25,10 @@ namespace stoker {
 class Stager {
  public:
   static constexpr int kMaxSlots = 3;
-  // Throws std::invalid_argument for slots outside 0..3. device and ring must outlive the stager.
-  // Serves steps [first_step, end_step).
-  Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Step end_step);
+  // Throws std::invalid_argument for slots outside 0..3 and in_place outside 1..capacity. device
+  // and ring must outlive the stager. Serves steps [first_step, end_step).
+  Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Step end_step,
+         int in_place = 1);
   // Stops the ring if it runs still; waits for copies under way and for the slots' last readers.
   ~Stager();
   Stager(const Stager&) = delete;
@@ -34,9 +36,13 @@ class Stager {
 
   // Blocks until the next step's copy is queued; an empty batch at end_step or after stop();
   // rethrows the error given to ring.stop(), and a failed device's. REQUIRES: the consumer holds
-  // fewer than max(slots, 1) leases (aborts otherwise: with 0 or 1 slots, destroy a batch before
-  // asking for the next).
+  // fewer than max_leases() leases (aborts otherwise: with 0 or 1 slots, destroy a batch before
+  // asking for the next), and not the one of max_leases() steps ago, whose slot this one needs.
   DeviceBatch next(Stream& compute);
+  // Blocks for at most `ms` milliseconds; whether next() would not wait for the feed now. For
+  // consumers that must look after something else while they wait.
+  bool wait_ready(int ms);
+  int max_leases() const;     // slots, or in_place, or 1
   void check_leases() const;  // aborts where next() would: for who must wait before it can ask
 
   int64_t device_bytes() const;  // memory held on the device; 0 where the slab itself is leased

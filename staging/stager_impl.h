@@ -33,7 +33,8 @@ struct DeviceBatch::StagingSlot {
 struct Stager::Impl {
   using Slot = DeviceBatch::StagingSlot;
 
-  Impl(Device& device, PinnedRing& from, int slot_count, Step first_step, Step end_step);
+  Impl(Device& device, PinnedRing& from, int slot_count, Step first_step, Step end_step,
+       int in_place);
   ~Impl();
 
   Slot& slot_of(Step step) { return slots[static_cast<size_t>(step - first) % slots.size()]; }
@@ -43,11 +44,13 @@ struct Stager::Impl {
   bool lend(Slot& slot, Step step);
   void enqueue(Stream& stream, Slot& slot, Step step, const Slab& slab);
   void return_slab(Stream& stream, Step step);
+  std::atomic<bool>& is_out(Step step) { return out[static_cast<size_t>(step) % out.size()]; }
   void fail(Stream& stream, std::exception_ptr error) noexcept;
   void copy_loop() noexcept;
   Slot* wait_for_slot(Step step);
   DeviceBatch next(Stream& compute);
   DeviceBatch next_inline(Stream& compute);
+  bool wait_ready(int ms);
   void check_leases() const;
   void lease(Slot& slot, Stream& compute, int64_t occupancy);
   void give_back(Slot& slot) noexcept;
@@ -63,8 +66,9 @@ struct Stager::Impl {
   std::unique_ptr<Stream> copy_stream;  // null without a thread
 
   StageStats stats;
-  Step taken;                  // steps below were taken from the ring; the copying thread's
-  std::atomic<Step> returned;  // steps below went back to the ring
+  Step taken;  // steps below were taken from the ring; the copying thread's
+  // Per slab of the ring: has it been taken, and not gone back yet? (They go back in any order.)
+  std::vector<std::atomic<bool>> out;
 
   mutable std::mutex mutex;
   std::condition_variable slot_freed;

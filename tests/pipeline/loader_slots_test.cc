@@ -64,7 +64,7 @@ TEST_F(LoaderSlotsDeathTest, InlineAskingForASecondBatchAborts) {
     const DeviceBatch held = feed.loader().next(0, feed.stream(0));
     feed.loader().next(0, feed.stream(0));
   };
-  EXPECT_DEATH(hold_and_ask(), "next\\(step 1\\): all 1 slots are leased");
+  EXPECT_DEATH(hold_and_ask(), "next\\(step 1\\): 1 of 1 slots are leased");
 }
 
 }  // namespace

@@ -88,6 +88,40 @@ TEST_F(CudaDeviceTest, EventsOrderStreams) {
   EXPECT_EQ(value, 50);
 }
 
+// What somebody else's library queued is waited for, and its stream lives on.
+TEST_F(CudaDeviceTest, ABorrowedStreamIsOrderedWithOurs) {
+  auto theirs = device_->make_stream();
+  auto ours = device_->make_stream();
+  auto done = device_->make_event();
+  std::atomic<int> value{0};
+  std::atomic<bool> open{false};
+  for (int i = 1; i <= 20; ++i) {
+    theirs->call([&, i] {
+      while (!open) sleep_us(100);
+      value = i;
+    });
+    {
+      auto borrowed = device_->borrow_stream(theirs->native_handle());
+      EXPECT_EQ(borrowed->native_handle(), theirs->native_handle());
+      borrowed->record(*done);
+    }
+    ours->wait(*done);
+    ours->call([&, i] {
+      if (value < i) value = -1000;
+    });
+    EXPECT_TRUE(i > 1 || value == 0) << "to give a borrowed stream back waits for nothing";
+    open = true;
+    ours->record(*done);
+    device_->borrow_stream(theirs->native_handle())->wait(*done);
+  }
+  {
+    auto borrowed = device_->borrow_stream(theirs->native_handle());
+    borrowed->call([&] { value = value + 1; });
+  }
+  EXPECT_EQ(value, 21) << "but for calls made through it";
+  theirs->synchronize();
+}
+
 TEST_F(CudaDeviceTest, EventsKeepTimeWhereAsked) {
   auto stream = device_->make_stream();
   auto start = device_->make_event(true);

@@ -256,5 +256,9 @@ TEST_F(HostDeviceTest, TimesThatAreNotThereAreRefused) {
   EXPECT_THROW(timed->elapsed_ms(*timed), std::runtime_error) << "not reached";
 }
 
+TEST_F(HostDeviceTest, HasNoNativeStreamsToBorrow) {
+  EXPECT_THROW(make_host_device()->borrow_stream(nullptr), std::runtime_error);
+}
+
 }  // namespace
 }  // namespace stoker
