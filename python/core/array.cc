@@ -1,0 +1,58 @@
+#include "python/core/array.h"
+
+#include <cstring>
+
+namespace stoker::python {
+
+HostBytes::HostBytes(size_t bytes) : bytes_(new uint8_t[bytes]) {}
+
+void HostBytes::copy_to_host(void* target, const void* source, size_t bytes) {
+  std::memcpy(target, source, bytes);
+}
+
+int64_t Array::size() const {
+  int64_t size = 1;
+  for (const int64_t extent : shape) size *= extent;
+  return size;
+}
+
+std::string Array::type_name() const {
+  const char* name = "float";
+  if (type.code == static_cast<uint8_t>(DlTypeCode::int_)) name = "int";
+  if (type.code == static_cast<uint8_t>(DlTypeCode::uint)) name = "uint";
+  if (type.code == static_cast<uint8_t>(DlTypeCode::bfloat)) name = "bfloat";
+  return name + std::to_string(type.bits);
+}
+
+std::string Array::device_name() const {
+  return on_host() ? "cpu" : "cuda:" + std::to_string(device.id);
+}
+
+Array Array::host_copy() const {
+  auto memory = std::make_shared<HostBytes>(static_cast<size_t>(bytes()));
+  holder->copy_to_host(memory->data(), data, static_cast<size_t>(bytes()));
+  Array copy = *this;  // and its strides: a dense array's order of bytes is kept
+  copy.data = memory->data();
+  copy.holder = std::move(memory);
+  copy.device = {};
+  return copy;
+}
+
+std::vector<int64_t> compact_strides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+Array make_image(int height, int width) {
+  Array image;
+  image.shape = {height, width, 3};
+  image.strides = compact_strides(image.shape);
+  image.type = kUint8;
+  auto memory = std::make_shared<HostBytes>(static_cast<size_t>(image.bytes()));
+  image.data = memory->data();
+  image.holder = std::move(memory);
+  return image;
+}
+
+}  // namespace stoker::python

@@ -1,0 +1,73 @@
+// Memory with a shape, as Python's libraries take it over: DLPack and NumPy's array interface,
+// without a copy. An Array, and every tensor made from it, keeps its Holder. Threads: tensors may
+// be dropped on any thread, with or without Python's lock, hence nothing here calls Python when one
+// is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "python/core/dlpack.h"
+
+namespace stoker::python {
+
+// What keeps the memory of arrays, and orders its readers.
+class Holder {
+ public:
+  virtual ~Holder() = default;
+  // Blocks until the bytes are there. REQUIRES: not with Python's lock held.
+  virtual void synchronize() = 0;
+  // For memory of a GPU: what is queued on `stream` (a cudaStream_t) from now on sees the bytes.
+  // Whoever drops the handle has queued its last reader there.
+  virtual std::shared_ptr<void> read_on(uintptr_t stream) = 0;
+  // The bytes to the host, for memory of a GPU. Blocks.
+  virtual void copy_to_host(void* target, const void* source, size_t bytes) = 0;
+};
+
+// Host memory of its own.
+class HostBytes final : public Holder {
+ public:
+  explicit HostBytes(size_t bytes);
+  uint8_t* data() { return bytes_.get(); }
+  void synchronize() override {}
+  std::shared_ptr<void> read_on(uintptr_t) override { return nullptr; }
+  void copy_to_host(void* target, const void* source, size_t bytes) override;
+
+ private:
+  const std::unique_ptr<uint8_t[]> bytes_;  // not initialised
+};
+
+inline constexpr DlType kUint8 = {static_cast<uint8_t>(DlTypeCode::uint), 8, 1};
+inline constexpr DlType kInt32 = {static_cast<uint8_t>(DlTypeCode::int_), 32, 1};
+inline constexpr DlType kInt64 = {static_cast<uint8_t>(DlTypeCode::int_), 64, 1};
+inline constexpr DlType kFloat32 = {static_cast<uint8_t>(DlTypeCode::float_), 32, 1};
+inline constexpr DlType kFloat16 = {static_cast<uint8_t>(DlTypeCode::float_), 16, 1};
+inline constexpr DlType kBfloat16 = {static_cast<uint8_t>(DlTypeCode::bfloat), 16, 1};
+
+struct Array {
+  std::shared_ptr<Holder> holder;
+  void* data = nullptr;
+  DlType type;
+  DlDevice device;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;  // in elements
+
+  int64_t size() const;  // elements
+  int64_t bytes() const { return size() * type.bits / 8; }
+  bool on_host() const { return device.type == static_cast<int32_t>(DlDeviceType::cpu); }
+  std::string type_name() const;    // "uint8", "bfloat16"
+  std::string device_name() const;  // "cpu", "cuda:0"
+  // A compact copy on the host. REQUIRES: not with Python's lock held; strides of a dense array.
+  Array host_copy() const;
+};
+
+// Row-major.
+std::vector<int64_t> compact_strides(const std::vector<int64_t>& shape);
+
+// A new (height, width, 3) uint8 array on the host.
+Array make_image(int height, int width);
+
+}  // namespace stoker::python

@@ -1,0 +1,15 @@
+// The module's parts: each adds its classes and functions to `module`. What they are for, and what
+// users see of them, is in python/stoker/*.py.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace stoker::python {
+
+void bind_array(nanobind::module_& module);
+void bind_options(nanobind::module_& module);
+void bind_source(nanobind::module_& module);
+void bind_image(nanobind::module_& module);
+void bind_feed(nanobind::module_& module);  // REQUIRES: all of the above
+
+}  // namespace stoker::python

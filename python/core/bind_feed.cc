@@ -1,0 +1,136 @@
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/core/bind.h"
+#include "python/core/feed.h"
+#include "python/core/unlocked.h"
+#include "staging/device_list.h"
+
+namespace stoker::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using StateTuple = std::tuple<Step, int64_t, int64_t, uint64_t>;
+
+constexpr int kSignalPollMs = 50;  // how soon Ctrl-C is seen
+
+// Waits in short turns, so that a signal's handler may run (and raise) between them: nothing has
+// been taken from the feed by then.
+std::optional<Batch> next(Feed& feed, Step end) {
+  for (;;) {
+    bool again = false;
+    std::optional<Batch> batch;
+    {
+      Unlocked unlocked;
+      again = !feed.wait_ready(end, kSignalPollMs);
+      if (!again) batch = feed.next(end, again);
+    }
+    if (batch || !again) return batch;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+std::vector<SampleId> id_list(const Batch& batch) {
+  const auto* ids = static_cast<const SampleId*>(batch.ids.data);
+  return {ids, ids + batch.ids.size()};
+}
+
+std::shared_ptr<Feed> make(const std::shared_ptr<Source>& source, const AugmentSpec& augment,
+                           const LoaderOptions& loader, const std::string& device,
+                           const ImageFormat& format, bool copy) {
+  return Feed::make(source, augment, loader, {.device = device, .format = format, .copy = copy});
+}
+
+StateTuple state_of(const Feed& feed) {
+  const LoaderState state = feed.state();
+  return {state.next_step, state.epoch, state.step_in_epoch, state.fingerprint};
+}
+
+void check_state(const Feed& feed, Step next_step, uint64_t fingerprint) {
+  feed.check_state({.next_step = next_step, .fingerprint = fingerprint});
+}
+
+nb::dict dict_of(const StageSnapshot& stage) {
+  nb::dict dict;
+  dict["items"] = stage.items;
+  dict["input_wait_s"] = static_cast<double>(stage.input_wait_ns) * 1e-9;
+  dict["output_wait_s"] = static_cast<double>(stage.output_wait_ns) * 1e-9;
+  dict["service_s"] = static_cast<double>(stage.service_ns) * 1e-9;
+  dict["mean_ready"] = stage.items == 0 ? 0.0
+                                        : static_cast<double>(stage.occupancy_sum) /
+                                              static_cast<double>(stage.items);
+  return dict;
+}
+
+nb::dict stats_of(const Feed& feed) {
+  const LoaderStats stats = feed.stats();
+  nb::dict dict;
+  dict["read"] = dict_of(stats.read);
+  dict["decode"] = dict_of(stats.decode);
+  dict["ring"] = dict_of(stats.rings.at(0));
+  dict["staging"] = dict_of(stats.staging.at(0));
+  dict["bad_samples"] = stats.bad_samples;
+  dict["held"] = feed.held();
+  return dict;
+}
+
+nb::dict memory_of(const Feed& feed) {
+  const MemoryPlan plan = feed.memory_plan();
+  nb::dict dict;
+  dict["ring_bytes"] = plan.ring_bytes;
+  dict["slot_bytes"] = plan.slot_bytes;
+  dict["scratch_bytes"] = plan.scratch_bytes;
+  dict["frame_bytes"] = plan.frame_bytes;
+  dict["total_bytes"] = plan.total_bytes();
+  return dict;
+}
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names = {"cpu:0"};
+  const CudaStatus cuda = query_cuda();
+  for (const CudaDeviceInfo& info : cuda.devices) {
+    if (cuda.problem.empty()) names.push_back(info.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void bind_feed(nb::module_& module) {
+  nb::exception<FeedError>(module, "FeedError", PyExc_RuntimeError);
+  nb::class_<Batch>(module, "Batch")
+      .def_prop_ro("step", [](const Batch& b) { return b.header.step; })
+      .def_prop_ro("epoch", [](const Batch& b) { return b.header.epoch; })
+      .def_prop_ro("step_in_epoch", [](const Batch& b) { return b.header.step_in_epoch; })
+      .def_prop_ro("valid", [](const Batch& b) { return b.header.valid; })
+      .def_prop_ro("images", [](const Batch& b) { return b.images; })
+      .def_prop_ro("labels", [](const Batch& b) { return b.labels; })
+      .def_prop_ro("weights", [](const Batch& b) { return b.weights; })
+      .def_prop_ro("ids", [](const Batch& b) { return b.ids; })
+      .def("id_list", id_list);
+  nb::class_<Feed>(module, "Feed")
+      .def_static("make", make, nb::call_guard<Unlocked>(), "source"_a, "augment"_a, "options"_a,
+                  "device"_a, "format"_a, "copy"_a)
+      .def("next", next, "end"_a)
+      .def("close", &Feed::close, nb::call_guard<Unlocked>())
+      .def_prop_ro("closed", &Feed::closed)
+      .def_prop_ro("next_step", &Feed::next_step)
+      .def_prop_ro("end_step", &Feed::end_step)
+      .def_prop_ro("steps_per_epoch", &Feed::steps_per_epoch)
+      .def_prop_ro("max_leases", &Feed::max_leases)
+      .def_prop_ro("held", &Feed::held)
+      .def("check_process", &Feed::check_process)
+      .def("state", state_of)
+      .def("check_state", check_state, "next_step"_a, "fingerprint"_a)
+      .def("stats", stats_of)
+      .def("memory_plan", memory_of);
+  module.def("device_names", device_names);
+  module.def("cuda_problem", [] { return query_cuda().problem; });
+}
+
+}  // namespace stoker::python

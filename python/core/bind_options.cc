@@ -1,0 +1,115 @@
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "pipeline/loader.h"
+#include "python/core/bind.h"
+#include "python/core/feed.h"
+
+namespace stoker::python {
+namespace {
+
+namespace nb = nanobind;
+
+void bind_enums(nb::module_& module) {
+  nb::enum_<Split>(module, "Split")
+      .value("all", Split::all)
+      .value("train", Split::train)
+      .value("test", Split::test);
+  nb::enum_<LastBatch>(module, "LastBatch")
+      .value("pad", LastBatch::pad)
+      .value("drop", LastBatch::drop)
+      .value("wrap", LastBatch::wrap);
+  nb::enum_<OnBadSample>(module, "OnBadSample")
+      .value("substitute", OnBadSample::substitute)
+      .value("fail", OnBadSample::fail);
+  nb::enum_<PixelPolicy>(module, "PixelPolicy")
+      .value("exact", PixelPolicy::exact)
+      .value("fast", PixelPolicy::fast);
+  nb::enum_<ExifPolicy>(module, "ExifPolicy")
+      .value("ignore", ExifPolicy::ignore)
+      .value("apply", ExifPolicy::apply);
+  nb::enum_<Filter>(module, "Filter")
+      .value("bilinear", Filter::bilinear)
+      .value("bicubic", Filter::bicubic);
+  nb::enum_<CropMode>(module, "CropMode")
+      .value("random_resized", CropMode::random_resized)
+      .value("resize_center", CropMode::resize_center)
+      .value("pad_random", CropMode::pad_random)
+      .value("whole", CropMode::whole);
+  nb::enum_<FlipMode>(module, "FlipMode")
+      .value("none", FlipMode::none)
+      .value("random", FlipMode::random)
+      .value("alternating", FlipMode::alternating);
+  nb::enum_<PadMode>(module, "PadMode")
+      .value("zero", PadMode::zero)
+      .value("reflect", PadMode::reflect);
+  nb::enum_<PixelType>(module, "PixelType")
+      .value("bfloat16", PixelType::bf16)
+      .value("float16", PixelType::fp16)
+      .value("float32", PixelType::fp32);
+  nb::enum_<PixelOrder>(module, "PixelOrder")
+      .value("nhwc", PixelOrder::nhwc)
+      .value("nchw", PixelOrder::nchw);
+}
+
+void set_size(AugmentSpec& spec, int height, int width) { spec.output = {width, height}; }
+
+}  // namespace
+
+void bind_options(nb::module_& module) {
+  bind_enums(module);
+  nb::class_<AugmentSpec>(module, "AugmentSpec")
+      .def(nb::init<>())
+      .def("set_size", set_size)
+      .def_rw("crop", &AugmentSpec::crop)
+      .def_rw("scale_min", &AugmentSpec::scale_min)
+      .def_rw("scale_max", &AugmentSpec::scale_max)
+      .def_rw("ratio_min", &AugmentSpec::ratio_min)
+      .def_rw("ratio_max", &AugmentSpec::ratio_max)
+      .def_rw("resize_short", &AugmentSpec::resize_short)
+      .def_rw("filter", &AugmentSpec::filter)
+      .def_rw("pad", &AugmentSpec::pad)
+      .def_rw("pad_mode", &AugmentSpec::pad_mode)
+      .def_rw("flip", &AugmentSpec::flip)
+      .def_rw("cutout", &AugmentSpec::cutout)
+      .def_rw("cutout_value", &AugmentSpec::cutout_value)
+      .def_rw("brightness", &AugmentSpec::brightness)
+      .def_rw("contrast", &AugmentSpec::contrast)
+      .def_rw("saturation", &AugmentSpec::saturation)
+      .def_rw("hue", &AugmentSpec::hue)
+      .def("validate", &AugmentSpec::validate)
+      .def("describe", &AugmentSpec::describe);
+  nb::class_<DecodeOptions>(module, "DecodeOptions")
+      .def(nb::init<>())
+      .def_rw("pixels", &DecodeOptions::pixels)
+      .def_rw("exif", &DecodeOptions::exif)
+      .def_rw("max_pixels", &DecodeOptions::max_pixels);
+  nb::class_<LoaderOptions>(module, "LoaderOptions")
+      .def(nb::init<>())
+      .def_rw("batch_size", &LoaderOptions::batch_size)
+      .def_rw("seed", &LoaderOptions::seed)
+      .def_rw("shuffle", &LoaderOptions::shuffle)
+      .def_rw("last_batch", &LoaderOptions::last_batch)
+      .def_rw("rank", &LoaderOptions::rank)
+      .def_rw("world", &LoaderOptions::world)
+      .def_rw("epochs", &LoaderOptions::epochs)
+      .def_rw("first_step", &LoaderOptions::first_step)
+      .def_rw("workers", &LoaderOptions::workers)
+      .def_rw("io_threads", &LoaderOptions::io_threads)
+      .def_rw("ring_depth", &LoaderOptions::ring_depth)
+      .def_rw("leases", &LoaderOptions::leases)
+      .def_rw("decode", &LoaderOptions::decode)
+      .def_rw("on_bad_sample", &LoaderOptions::on_bad_sample)
+      .def_rw("max_bad", &LoaderOptions::max_bad)
+      .def_rw("quarantine_file", &LoaderOptions::quarantine_file);
+  nb::class_<ImageFormat>(module, "ImageFormat")
+      .def(nb::init<>())
+      .def_rw("type", &ImageFormat::type, nb::arg().none())
+      .def_rw("order", &ImageFormat::order)
+      .def_rw("channels_second", &ImageFormat::channels_second)
+      .def_rw("mean", &ImageFormat::mean)
+      .def_rw("stddev", &ImageFormat::stddev);
+}
+
+}  // namespace stoker::python

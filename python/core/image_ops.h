@@ -1,0 +1,36 @@
+// The decoder and the resizer alone, for one image at a time. Threads: any; nothing here calls
+// Python. Errors: DecodeError for the content of a file, std::invalid_argument for the rest.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <stdexcept>
+
+#include "decode/image_decoder.h"
+#include "python/core/array.h"
+
+namespace stoker::python {
+
+// Why a file could not be decoded: the code as in the quarantine file, what, and where in the file.
+class DecodeError : public std::runtime_error {
+ public:
+  explicit DecodeError(const DecodeStatus& status);
+};
+
+// Width, height, format, EXIF orientation, from the header alone.
+ImageInfo image_info(std::span<const uint8_t> bytes, const DecodeOptions& options);
+
+// Where a crop of an image goes.
+struct CropRequest {
+  std::optional<Box> crop;   // none: the whole image
+  std::optional<Size> size;  // of the result; none: the crop's
+  bool flip = false;
+  Filter filter = Filter::bilinear;
+};
+
+// (height, width, 3) uint8.
+Array decode_image(std::span<const uint8_t> bytes, const CropRequest& request,
+                   const DecodeOptions& options);
+Array resize_image(ImageView image, const CropRequest& request);
+
+}  // namespace stoker::python

@@ -1,0 +1,72 @@
+#include "python/core/lease.h"
+
+#include <cstring>
+
+namespace stoker::python {
+
+// A library's hold on a lease by way of one of its streams. Its end marks the stream, and the batch
+// goes back behind that mark.
+class Feed::Reader {
+ public:
+  Reader(std::shared_ptr<Lease> lease, uintptr_t stream)
+      : lease_(std::move(lease)),
+        feed_(*lease_->feed_),
+        stream_(stream),
+        done_(feed_.device_->make_event()) {
+    std::lock_guard lock(feed_.borrowed_mutex_);
+    feed_.borrowed(stream_).wait(lease_->ready_);
+  }
+  ~Reader() {
+    if (feed_.in_child()) {
+      (void)done_.release();
+      return;
+    }
+    try {
+      std::lock_guard lock(feed_.borrowed_mutex_);
+      feed_.borrowed(stream_).record(*done_);
+    } catch (const std::exception&) {
+      // A device that failed keeps failing: next() says so.
+    }
+    std::lock_guard lock(lease_->mutex_);
+    lease_->returned_.readers.push_back(std::move(done_));
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+ private:
+  const std::shared_ptr<Lease> lease_;
+  Feed& feed_;
+  const uintptr_t stream_;
+  std::unique_ptr<Event> done_;
+};
+
+Feed::Lease::Lease(std::shared_ptr<Feed> feed, DeviceBatch batch, Step step, const Event& ready)
+    : feed_(std::move(feed)), ready_(ready) {
+  returned_.batch = std::move(batch);
+  returned_.step = step;
+}
+
+Feed::Lease::~Lease() { feed_->give_back(std::move(returned_)); }
+
+void Feed::Lease::synchronize() {
+  feed_->check_process();
+  ready_.synchronize();
+}
+
+std::shared_ptr<void> Feed::Lease::read_on(uintptr_t stream) {
+  feed_->check_process();
+  return std::make_shared<Reader>(shared_from_this(), stream);
+}
+
+void Feed::Lease::copy_to_host(void* target, const void* source, size_t bytes) {
+  synchronize();
+  if (feed_->device_->host_accessible()) {
+    std::memcpy(target, source, bytes);
+    return;
+  }
+  const auto stream = feed_->device_->make_stream();
+  stream->copy(target, source, bytes, CopyKind::device_to_host);
+  stream->synchronize();
+}
+
+}  // namespace stoker::python

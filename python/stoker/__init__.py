@@ -1,0 +1,69 @@
+"""stoker feeds trainers with images: it reads, decodes and augments them on the CPU, off the
+interpreter lock, and hands out fixed-size batches without a copy.
+
+    import stoker
+    train = stoker.Loader(stoker.folder("/data/imagenet/train"), batch_size=256, size=224,
+                          augment=stoker.random_resized_crop() | stoker.flip(),
+                          device="cuda:0", seed=0)
+    for batch in train:                           # one epoch
+        images = torch.from_dlpack(batch.images)  # (256, 224, 224, 3) uint8, no copy
+
+Pixels are a pure function of (seed, epoch, sample id); every batch has the same shape, the last one
+of an epoch is padded with rows of weight 0; `state_dict()` resumes exactly, in the middle of an
+epoch too. What is not said here is in python/README.md.
+"""
+
+from importlib import metadata as _metadata
+
+from stoker._augment import (
+    Augment,
+    color_jitter,
+    cutout,
+    flip,
+    pad_random_crop,
+    random_resized_crop,
+    resize_center_crop,
+    resize_whole,
+)
+from stoker._batch import Batch
+from stoker._core import Array, DecodeError, FeedError, Source
+from stoker._devices import devices, why_no_cuda
+from stoker._image import ImageInfo, crop_resize, decode, image_info, resize
+from stoker._loader import IMAGENET_MEAN, IMAGENET_STD, Loader
+from stoker._sources import cifar, folder, open, relabel, synthetic
+
+try:
+    __version__ = _metadata.version("stoker")
+except _metadata.PackageNotFoundError:  # in a build tree
+    __version__ = "0"
+
+__all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "Array",
+    "Augment",
+    "Batch",
+    "DecodeError",
+    "FeedError",
+    "ImageInfo",
+    "Loader",
+    "Source",
+    "cifar",
+    "color_jitter",
+    "crop_resize",
+    "cutout",
+    "decode",
+    "devices",
+    "flip",
+    "folder",
+    "image_info",
+    "open",
+    "pad_random_crop",
+    "random_resized_crop",
+    "relabel",
+    "resize",
+    "resize_center_crop",
+    "resize_whole",
+    "synthetic",
+    "why_no_cuda",
+]

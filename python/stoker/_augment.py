@@ -1,0 +1,168 @@
+"""What happens to the pixels of a row. One crop, and what is put to it by `|`:
+
+    stoker.random_resized_crop() | stoker.flip() | stoker.color_jitter(brightness=0.4)
+
+The order of execution is fixed, whatever the order of the `|`: crop and resize, shift, flip, colour
+jitter, cutout. Every number is drawn from (seed, epoch, sample id) and from nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from stoker import _core
+from stoker._choice import FILTERS, PAD_MODES, choose, height_and_width
+
+
+class Augment:
+    """Settings of an augmentation; join them by `|`. Made by the functions of this module."""
+
+    __slots__ = ("_fields", "_names")
+
+    def __init__(self, names: Mapping[str, str], fields: Mapping[str, Any]):
+        self._names = MappingProxyType(dict(names))  # what is set, and how it was called
+        self._fields = MappingProxyType(dict(fields))
+
+    def __or__(self, other: object) -> Augment:
+        """Both together. ValueError if both are of one kind, two crops for example."""
+        if not isinstance(other, Augment):
+            return NotImplemented
+        for kind in self._names.keys() & other._names.keys():
+            raise ValueError(
+                f"two of one kind ({kind}): {self._names[kind]} and {other._names[kind]}"
+            )
+        return Augment({**self._names, **other._names}, {**self._fields, **other._fields})
+
+    def __repr__(self) -> str:
+        return " | ".join(f"stoker.{name}" for name in self._names.values())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Augment) and dict(self._fields) == dict(other._fields)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+def _made(kind: str, call: str, **fields: Any) -> Augment:
+    return Augment({kind: call}, fields)
+
+
+def random_resized_crop(
+    scale: tuple[float, float] = (0.08, 1.0),
+    ratio: tuple[float, float] = (3 / 4, 4 / 3),
+    filter: str = "bilinear",
+) -> Augment:
+    """As torchvision's RandomResizedCrop: a box of a random share of the area (`scale`) and of
+    random width / height (`ratio`), resized to the Loader's size, antialiased as Pillow does.
+
+    filter: 'bilinear' or 'bicubic'.
+    """
+    scale_min, scale_max = scale
+    ratio_min, ratio_max = ratio
+    return _made(
+        "crop",
+        f"random_resized_crop(scale={scale}, ratio={ratio}, filter={filter!r})",
+        crop=_core.CropMode.random_resized,
+        scale_min=float(scale_min),
+        scale_max=float(scale_max),
+        ratio_min=float(ratio_min),
+        ratio_max=float(ratio_max),
+        filter=choose("filter", filter, FILTERS),
+    )
+
+
+def resize_center_crop(short: int = 0, filter: str = "bilinear") -> Augment:
+    """As torchvision's Resize(short) and CenterCrop(size): for evaluation.
+
+    short: the short side after the resize, in pixels, at least the Loader's longer side; 0: that
+    times 256 / 224.
+    """
+    return _made(
+        "crop",
+        f"resize_center_crop(short={short}, filter={filter!r})",
+        crop=_core.CropMode.resize_center,
+        resize_short=int(short),
+        filter=choose("filter", filter, FILTERS),
+    )
+
+
+def pad_random_crop(pad: int = 4, mode: str = "reflect") -> Augment:
+    """The whole image (resized to the Loader's size if it has another), padded and shifted by up to
+    `pad` pixels: what CIFAR is trained with. mode: 'reflect' or 'zero'.
+    """
+    return _made(
+        "crop",
+        f"pad_random_crop(pad={pad}, mode={mode!r})",
+        crop=_core.CropMode.pad_random,
+        pad=int(pad),
+        pad_mode=choose("mode", mode, PAD_MODES),
+    )
+
+
+def resize_whole(filter: str = "bilinear") -> Augment:
+    """The whole image, resized to the Loader's size whatever its shape."""
+    return _made(
+        "crop",
+        f"resize_whole(filter={filter!r})",
+        crop=_core.CropMode.whole,
+        filter=choose("filter", filter, FILTERS),
+    )
+
+
+def flip(alternating: bool = False) -> Augment:
+    """Left-right, with probability 1/2 for each sample and epoch; `alternating`: by chance in epoch
+    0, then the other way in every epoch.
+    """
+    mode = _core.FlipMode.alternating if alternating else _core.FlipMode.random
+    return _made("flip", f"flip(alternating={alternating})", flip=mode)
+
+
+def color_jitter(
+    brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0
+) -> Augment:
+    """As torchvision's ColorJitter on PIL images, with one number for each (0: off)."""
+    return _made(
+        "color jitter",
+        f"color_jitter(brightness={brightness}, contrast={contrast}, saturation={saturation}, "
+        f"hue={hue})",
+        brightness=float(brightness),
+        contrast=float(contrast),
+        saturation=float(saturation),
+        hue=float(hue),
+    )
+
+
+def cutout(size: int, value: int = 127) -> Augment:
+    """A square of `size` pixels, somewhere inside the row, of grey `value` (0..255)."""
+    if not 0 <= value <= 255:
+        raise ValueError(f"cutout: value is {value!r}, must be 0 to 255")
+    return _made(
+        "cutout", f"cutout({size}, value={value})", cutout=int(size), cutout_value=int(value)
+    )
+
+
+def make_spec(
+    augment: Augment | None, size: object, raw_size: tuple[int, int] | None
+) -> _core.AugmentSpec:
+    """The C++ settings. None: the whole image where pixels are raw, else resize and centre crop."""
+    if augment is None:
+        augment = resize_center_crop() if raw_size is None else resize_whole()
+    if not isinstance(augment, Augment):
+        raise TypeError(
+            f"augment is {augment!r}: it must be made of stoker.random_resized_crop(), "
+            "resize_center_crop(), pad_random_crop(), resize_whole(), flip(), color_jitter() and "
+            "cutout(), joined by |"
+        )
+    spec = _core.AugmentSpec()
+    if raw_size is not None:
+        spec.crop = _core.CropMode.whole  # unless a crop is named
+    for field, value in augment._fields.items():
+        setattr(spec, field, value)
+    if size is None:
+        size = raw_size if raw_size is not None else 224
+    height, width = height_and_width("size", size)
+    spec.set_size(height, width)
+    spec.validate()
+    return spec

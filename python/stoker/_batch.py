@@ -1,0 +1,101 @@
+"""One batch, as a loop sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker import _core
+
+
+class Batch:
+    """Rows of one step: images, labels, weights and ids, on loan.
+
+    The memory belongs to the Loader's ring or to a slot on the device. It is filled again when this
+    object and everything made from its arrays (tensors, NumPy views) are gone, or release() was
+    called and the rest is gone: never while somebody still looks at it. Keeping too many asks for
+    more than there is: see Loader(leases=).
+    """
+
+    __slots__ = ("_batch", "_metadata", "_source", "epoch", "step", "step_in_epoch", "valid")
+
+    step: int  #: number of the batch, over all epochs
+    epoch: int  #: counted from 0
+    step_in_epoch: int  #: 0 to len(loader) - 1
+    valid: int  #: rows of weight > 0; the last batch of an epoch is padded with others
+
+    def __init__(
+        self,
+        batch: _core.Batch,
+        source: _core.Source,
+        metadata: Callable[[str, int], Any] | None,
+    ):
+        self._batch: _core.Batch | None = batch
+        self._source = source
+        self._metadata = metadata
+        self.step = batch.step
+        self.epoch = batch.epoch
+        self.step_in_epoch = batch.step_in_epoch
+        self.valid = batch.valid
+
+    @property
+    def images(self) -> _core.Array:
+        """(rows, height, width, 3), or (rows, 3, height, width) with layout='NCHW' or
+        'channels_last'; uint8, or what Loader(dtype=) says; on the Loader's device.
+        """
+        return self._leased().images
+
+    @property
+    def labels(self) -> _core.Array:
+        """(rows,) int32, on the Loader's device."""
+        return self._leased().labels
+
+    @property
+    def weights(self) -> _core.Array:
+        """(rows,) float32, on the Loader's device: 1, or 0 for padding and for substitutes of bad
+        samples. A loss weighted by them, divided by their sum, counts every sample once.
+        """
+        return self._leased().weights
+
+    @property
+    def ids(self) -> _core.Array:
+        """(rows,) int64, on the host: sample ids of the source."""
+        return self._leased().ids
+
+    @property
+    def names(self) -> list[str]:
+        """The rows' names in the source: of files, their paths relative to its root."""
+        return [self._source.name(i) for i in self._leased().id_list()]
+
+    @property
+    def metadata(self) -> list[Any]:
+        """What Loader(metadata=)'s function gives for (name, label) of each row; called here, each
+        time. AttributeError if there is none.
+        """
+        if self._metadata is None:
+            raise AttributeError("this Loader was made without metadata=")
+        source = self._source
+        return [self._metadata(source.name(i), source.label(i)) for i in self._leased().id_list()]
+
+    def release(self) -> None:
+        """Gives the batch back now, so far as nothing that was made from its arrays holds it.
+        Afterwards the arrays cannot be had any more: RuntimeError.
+        """
+        self._batch = None
+
+    def __len__(self) -> int:
+        """Rows: the Loader's batch_size, always."""
+        return self._leased().ids.shape[0]
+
+    def __repr__(self) -> str:
+        what = "released" if self._batch is None else f"{self.valid} of {len(self)} rows count"
+        return f"<stoker.Batch step {self.step}, epoch {self.epoch}: {what}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Batch is a loan and cannot be pickled; pickle copies of its arrays")
+
+    def _leased(self) -> _core.Batch:
+        if self._batch is None:
+            raise RuntimeError(f"the batch of step {self.step} was released; its memory may hold "
+                               "another one by now")
+        return self._batch

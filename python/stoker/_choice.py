@@ -1,0 +1,55 @@
+"""Names of choices to the C++ enumerations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker import _core
+
+
+def choose(field: str, value: object, names: dict[str, Any]) -> Any:
+    """The entry of `names`; ValueError with the field, the value and the names there are."""
+    if isinstance(value, str) and value in names:
+        return names[value]
+    raise ValueError(f"{field} is {value!r}, must be one of {', '.join(map(repr, names))}")
+
+
+FILTERS = {"bilinear": _core.Filter.bilinear, "bicubic": _core.Filter.bicubic}
+PIXELS = {"exact": _core.PixelPolicy.exact, "fast": _core.PixelPolicy.fast}
+EXIF = {"ignore": _core.ExifPolicy.ignore, "apply": _core.ExifPolicy.apply}
+SPLITS = {"all": _core.Split.all, "train": _core.Split.train, "test": _core.Split.test}
+LAST_BATCH = {
+    "pad": _core.LastBatch.pad,
+    "drop": _core.LastBatch.drop,
+    "wrap": _core.LastBatch.wrap,
+}
+ON_BAD = {"substitute": _core.OnBadSample.substitute, "fail": _core.OnBadSample.fail}
+PAD_MODES = {"zero": _core.PadMode.zero, "reflect": _core.PadMode.reflect}
+
+
+def height_and_width(field: str, size: object) -> tuple[int, int]:
+    """`size`: an int for both, or (height, width), in pixels."""
+    sides = (size, size) if isinstance(size, int) else size
+    if (
+        not isinstance(sides, (tuple, list))
+        or len(sides) != 2
+        or not all(isinstance(side, int) for side in sides)
+    ):
+        raise ValueError(f"{field} is {size!r}, must be a number of pixels or (height, width)")
+    height, width = sides
+    if not (1 <= height <= 1 << 16 and 1 <= width <= 1 << 16):
+        raise ValueError(f"{field} is {size!r}, must be 1 to {1 << 16} pixels")
+    return height, width
+
+
+def decode_options(pixels: str, exif: str, max_pixels: int) -> _core.DecodeOptions:
+    options = _core.DecodeOptions()
+    options.pixels = choose("pixels", pixels, PIXELS)
+    options.exif = choose("exif", exif, EXIF)
+    if not isinstance(max_pixels, int) or max_pixels < 1:
+        raise ValueError(f"max_pixels is {max_pixels!r}, must be at least 1")
+    options.max_pixels = max_pixels
+    return options
+
+
+MAX_PIXELS: int = _core.DecodeOptions().max_pixels

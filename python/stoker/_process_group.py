@@ -1,0 +1,21 @@
+"""Which part of an epoch is this process's."""
+
+from __future__ import annotations
+
+import sys
+
+
+def rank_and_world(rank: int | None, world: int | None) -> tuple[int, int]:
+    """As given, both or neither; else those of torch.distributed, if the program has initialised
+    it; else 0 of 1. Never imports torch. ValueError: one without the other.
+    """
+    if (rank is None) != (world is None):
+        raise ValueError(f"rank is {rank} and world is {world}: give both or neither")
+    if rank is not None and world is not None:
+        return rank, world
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return 0, 1
+    if not distributed.is_initialized():
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()

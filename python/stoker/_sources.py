@@ -1,0 +1,100 @@
+"""Where samples come from."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+
+from stoker import _core
+from stoker._choice import SPLITS, choose, height_and_width
+
+LabelFn = Callable[[str, int], int]
+_PARTS = ("train", "test", "val", "validation")
+
+
+def folder(
+    path: str | os.PathLike[str], split: str | None = None, label_fn: LabelFn | None = None
+) -> _core.Source:
+    """An image folder, path/CLASS/**/FILE, as torchvision's ImageFolder: the same samples and
+    labels in the same order.
+
+    split: 'train' or 'test' look for a folder of that meaning in `path` (train; test, val,
+    validation); 'all' takes both. Needed only where `path` holds such folders.
+    label_fn(name, label): see relabel().
+
+    FileNotFoundError, NotADirectoryError: `path`. ValueError: it holds train and test folders, and
+    split does not say which. RuntimeError: there are no class folders or no images in it, or it
+    cannot be read.
+    """
+    return _opened(_core.folder, path, split, label_fn)
+
+
+def cifar(
+    path: str | os.PathLike[str], split: str, label_fn: LabelFn | None = None
+) -> _core.Source:
+    """CIFAR-10 or CIFAR-100 in their binary layout (data_batch_1.bin ..., train.bin ...), or a
+    folder that holds the archive's. split: 'train', 'test' or 'all'. Errors as folder(); RuntimeError too for files that are not
+    whole.
+    """
+    return _opened(_core.cifar, path, split, label_fn)
+
+
+def open(  # noqa: A001 - stoker.open, as the C++ open_source
+    path: str | os.PathLike[str], split: str | None = None, label_fn: LabelFn | None = None
+) -> _core.Source:
+    """What lies at `path`: CIFAR's binary files, or an image folder; see there."""
+    return _opened(_core.open, path, split, label_fn)
+
+
+def synthetic(
+    samples: int, size: int | tuple[int, int] = 224, classes: int = 10, seed: int = 0
+) -> _core.Source:
+    """Made-up images without a disk: a pattern per class and noise per sample, drawn about as fast
+    as a copy. For tests, and to see how fast a trainer is without its data.
+    """
+    height, width = height_and_width("size", size)
+    return _core.synthetic(samples, height, width, classes, seed)
+
+
+def relabel(
+    source: _core.Source,
+    labels: LabelFn | Sequence[int],
+    classes: Sequence[str] | None = None,
+) -> _core.Source:
+    """The source with other labels: a sequence of one int per sample id, or a function of
+    (name, label), called once per sample, here and now: the pixels' way never meets Python.
+
+    classes: the names by label, if they change too. ValueError: not as many labels as samples.
+    """
+    if callable(labels):
+        labels = [labels(source.name(i), source.label(i)) for i in range(len(source))]
+    names = source.classes if classes is None else classes
+    return _core.relabel(source, [int(label) for label in labels], list(names))
+
+
+def _opened(
+    opener: Callable[[str, _core.Split], _core.Source],
+    path: str | os.PathLike[str],
+    split: str | None,
+    label_fn: LabelFn | None,
+) -> _core.Source:
+    chosen = choose("split", "all" if split is None else split, SPLITS)
+    name = os.fspath(path)
+    if not os.path.exists(name):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    if not os.path.isdir(name):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
+    if split is None:
+        _check_one_part(name)
+    source = opener(name, chosen)
+    return source if label_fn is None else relabel(source, label_fn)
+
+
+def _check_one_part(path: str) -> None:
+    """Nobody trains on the test images because of a default."""
+    parts = [part for part in _PARTS if os.path.isdir(os.path.join(path, part))]
+    if _core.is_cifar_folder(path):
+        parts = ["CIFAR's training and test files"]
+    if parts:
+        raise ValueError(f"{path} holds {', '.join(parts)}: say split='train', 'test' or 'all'")

@@ -1,0 +1,141 @@
+"""The capsules, as other libraries read them."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+
+import numpy as np
+import pytest
+
+import stoker
+
+
+class DlTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class DlManagedVersioned(ctypes.Structure):
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", DlTensor),
+    )
+
+
+ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
+ctypes.pythonapi.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+ctypes.pythonapi.PyCapsule_GetName.restype = ctypes.c_char_p
+ctypes.pythonapi.PyCapsule_GetName.argtypes = (ctypes.py_object,)
+
+
+def pointer_in(capsule: object, name: bytes, kind: type) -> ctypes.Structure:
+    address = ctypes.pythonapi.PyCapsule_GetPointer(capsule, name)
+    return ctypes.cast(address, ctypes.POINTER(kind)).contents
+
+
+def name_of(capsule: object) -> bytes:
+    return ctypes.pythonapi.PyCapsule_GetName(capsule)
+
+
+@pytest.fixture
+def batch(source):
+    with stoker.Loader(source, batch_size=8) as loader:
+        yield next(iter(loader))
+
+
+def test_without_a_version(batch):
+    capsule = batch.images.__dlpack__()
+    assert name_of(capsule) == b"dltensor"
+    tensor = pointer_in(capsule, b"dltensor", DlTensor)
+    assert (tensor.device_type, tensor.device_id, tensor.ndim) == (1, 0, 4)
+    assert (tensor.code, tensor.bits, tensor.lanes, tensor.byte_offset) == (1, 8, 1, 0)
+    assert tensor.shape[:4] == [8, 16, 16, 3]
+    assert tensor.strides[:4] == [768, 48, 3, 1]
+    assert tensor.data == np.asarray(batch.images).ctypes.data
+    assert tensor.data % 256 == 0
+    assert name_of(batch.images.__dlpack__(max_version=(0, 8))) == b"dltensor"
+
+
+def test_with_a_version(batch):
+    for array, code, bits in (
+        (batch.images, 1, 8),
+        (batch.labels, 0, 32),
+        (batch.weights, 2, 32),
+        (batch.ids, 0, 64),
+    ):
+        capsule = array.__dlpack__(max_version=(1, 3), dl_device=(1, 0), copy=False)
+        assert name_of(capsule) == b"dltensor_versioned"
+        managed = pointer_in(capsule, b"dltensor_versioned", DlManagedVersioned)
+        assert (managed.major, managed.minor, managed.flags) == (1, 0, 0)
+        assert (managed.tensor.code, managed.tensor.bits) == (code, bits)
+        assert managed.tensor.data == np.asarray(array).ctypes.data
+
+
+def test_a_copy_is_one_and_says_so(batch):
+    capsule = batch.images.__dlpack__(max_version=(1, 0), copy=True)
+    managed = pointer_in(capsule, b"dltensor_versioned", DlManagedVersioned)
+    assert managed.flags == 2
+    assert managed.tensor.data != np.asarray(batch.images).ctypes.data
+
+
+def test_numpy_takes_them(batch):
+    shared = np.from_dlpack(batch.weights)
+    np.testing.assert_array_equal(shared, np.asarray(batch.weights))
+    assert np.asarray(batch.weights, copy=False).dtype == np.float32
+    assert np.array(batch.images).flags.owndata
+
+
+def test_a_capsule_that_nobody_took_gives_back_what_it_holds(source):
+    with stoker.Loader(source, batch_size=8) as loader:
+        for options in ({}, {"max_version": (1, 0)}):
+            capsule = next(iter(loader)).images.__dlpack__(**options)
+            gc.collect()
+            assert loader.stats()["held"] == 1
+            del capsule
+            assert loader.stats()["held"] == 0
+
+
+def test_torch_takes_them_without_a_copy(source):
+    torch = pytest.importorskip("torch")
+    for layout, contiguous in (("NHWC", True), ("NCHW", True), ("channels_last", False)):
+        with stoker.Loader(source, batch_size=8, dtype="float32", layout=layout) as loader:
+            for batch in loader:
+                images = torch.from_dlpack(batch.images)
+                assert images.data_ptr() == np.asarray(batch.images).ctypes.data
+                assert images.is_contiguous() == contiguous
+                if layout == "channels_last":
+                    assert images.is_contiguous(memory_format=torch.channels_last)
+                labels = torch.from_dlpack(batch.labels)
+                assert labels.tolist() == np.asarray(batch.labels).tolist()
+            assert loader.stats()["held"] == 1
+            del batch, images, labels
+            assert loader.stats()["held"] == 0
+
+
+def test_autograd_may_drop_the_last_tensor_on_a_thread_of_its_own(source):
+    torch = pytest.importorskip("torch")
+    with stoker.Loader(source, batch_size=8, dtype="float32") as loader:
+        weight = torch.ones(3, requires_grad=True)
+        for _ in range(4):
+            for batch in loader:
+                loss = (torch.from_dlpack(batch.images) * weight).sum()
+                del batch
+                loss.backward()
+                del loss
+        assert loader.stats()["held"] == 0
+        assert weight.grad.isfinite().all()

@@ -1,0 +1,57 @@
+"""The same bytes as the program's: `stoker dump` beside a Loader."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import numpy as np
+import pytest
+
+import stoker
+
+PROGRAM = os.environ.get("STOKER_PROGRAM", "")
+
+
+@pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="STOKER_PROGRAM names no program")
+@pytest.mark.parametrize(
+    ("arguments", "augment"),
+    [
+        (["--view", "eval"], stoker.resize_center_crop()),
+        ([], stoker.random_resized_crop() | stoker.flip()),
+        (
+            ["--scale-min", "0.3", "--hue", "0.1", "--cutout", "8", "--filter", "bicubic"],
+            stoker.random_resized_crop(scale=(0.3, 1), filter="bicubic")
+            | stoker.cutout(8)
+            | stoker.color_jitter(hue=0.1)
+            | stoker.flip(),
+        ),
+        (
+            ["--crop", "pad_random", "--pad", "3", "--flip", "alternating"],
+            stoker.flip(alternating=True) | stoker.pad_random_crop(3),
+        ),
+    ],
+)
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_loader_feeds_what_dump_writes(pictures, tmp_path, arguments, augment, rank):
+    command = [PROGRAM, "dump", "--data", str(pictures), "--out", str(tmp_path), "--size", "40",
+               "--batch", "8", "--seed", "11", "--steps", "4", "--rank", str(rank), "--world", "2",
+               *arguments]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    source = stoker.open(pictures)
+    steps = 0
+    with stoker.Loader(
+        source, batch_size=8, size=40, seed=11, augment=augment, rank=rank, world=2, workers=2
+    ) as loader:
+        while steps < 4:
+            for batch in loader:
+                if steps == 4:
+                    break
+                for name in ("images", "labels", "weights"):
+                    wanted = np.load(tmp_path / f"{name}_{batch.step:05}.npy")
+                    np.testing.assert_array_equal(np.asarray(getattr(batch, name)), wanted)
+                of_step = [row for row in rows if row["step"] == batch.step]
+                assert batch.names == [row["name"] for row in of_step]
+                steps += 1

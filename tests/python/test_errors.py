@@ -1,0 +1,188 @@
+"""Bad input: one clear exception each, with the path and the numbers."""
+
+from __future__ import annotations
+
+import errno
+import pickle
+
+import numpy as np
+import pytest
+
+import stoker
+from conftest import jpeg, picture
+
+
+def test_a_path_that_is_not_there(tmp_path):
+    for opener in (stoker.folder, stoker.open, lambda p: stoker.cifar(p, "train")):
+        with pytest.raises(FileNotFoundError) as caught:
+            opener(tmp_path / "nowhere")
+        assert caught.value.errno == errno.ENOENT
+        assert caught.value.filename == str(tmp_path / "nowhere")
+    file = tmp_path / "file"
+    file.write_bytes(b"x")
+    with pytest.raises(NotADirectoryError, match="file"):
+        stoker.folder(file)
+
+
+def test_folders_with_nothing_in_them(tmp_path):
+    with pytest.raises(RuntimeError, match=str(tmp_path)):
+        stoker.folder(tmp_path)
+    (tmp_path / "cat").mkdir()
+    with pytest.raises(RuntimeError, match=str(tmp_path)):
+        stoker.folder(tmp_path)
+    (tmp_path / "cat.jpg").write_bytes(b"")
+    with pytest.raises(RuntimeError, match=str(tmp_path)):
+        stoker.open(tmp_path)
+    with pytest.raises(RuntimeError, match=str(tmp_path)):
+        stoker.cifar(tmp_path, "train")
+
+
+def test_training_and_test_images_are_not_mixed_by_default(tmp_path):
+    for part in ("train", "val"):
+        (tmp_path / part / "cat").mkdir(parents=True)
+        (tmp_path / part / "cat" / "1.jpg").write_bytes(jpeg(picture(1)))
+    for opener in (stoker.folder, stoker.open):
+        with pytest.raises(ValueError, match="holds train, val: say split="):
+            opener(tmp_path)
+    assert len(stoker.folder(tmp_path, split="train")) == 1
+    assert len(stoker.folder(tmp_path, split="all")) == 2
+    (tmp_path / "train" / "test_batch.bin").write_bytes(b"\0" * 3073)
+    with pytest.raises(ValueError, match="CIFAR"):
+        stoker.open(tmp_path / "train")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size is 0, must be 1 to"),
+        ({"batch_size": "8"}, "batch_size is '8'"),
+        ({"batch_size": 2**40}, "batch_size is 1099511627776"),
+        ({"size": 0}, "size is 0"),
+        ({"size": (8, 8, 3)}, r"size is \(8, 8, 3\)"),
+        ({"seed": -1}, "seed is -1"),
+        ({"workers": 5000}, "workers is 5000, must be -1 to 1024"),
+        ({"leases": 0}, "leases is 0"),
+        ({"leases": 4, "ring_depth": 3}, "leases is 4, must be 1 to 3"),
+        ({"device": "gpu"}, "gpu"),
+        ({"device": "cpu:x"}, "cpu:x"),
+        ({"dtype": "int8"}, "dtype is 'int8', must be one of 'uint8', 'float32'"),
+        ({"layout": "CHWN"}, "layout is 'CHWN'"),
+        ({"layout": "NCHW"}, "channels_last"),
+        ({"mean": (0, 0, 0)}, "mean and std are for dtype"),
+        ({"dtype": "float32", "std": (1, 0, 1)}, "std is .* must be positive"),
+        ({"dtype": "float32", "mean": (1, 2)}, "mean is .* three numbers"),
+        ({"last_batch": "keep"}, "last_batch is 'keep', must be one of 'pad', 'drop', 'wrap'"),
+        ({"batch_size": 101, "last_batch": "drop"}, "101"),
+        ({"rank": 2, "world": 2}, "rank is 2 of a world of 2"),
+        ({"rank": 1}, "give both or neither"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"max_bad": -1}, "max_bad is -1"),
+        ({"on_bad": "ignore"}, "on_bad is 'ignore'"),
+        ({"pixels": "good"}, "pixels is 'good'"),
+        ({"exif": "maybe"}, "exif is 'maybe'"),
+        ({"max_pixels": 0}, "max_pixels is 0"),
+    ],
+)
+def test_arguments_out_of_range(source, options, message):
+    with pytest.raises(ValueError, match=message):
+        stoker.Loader(source, **options)
+
+
+def test_augmentations_out_of_range(source):
+    for made, message in (
+        (lambda: stoker.random_resized_crop(scale=(0.5, 0.2)), "scale"),
+        (lambda: stoker.pad_random_crop(16), "pad = 16"),
+        (lambda: stoker.cutout(17), "cutout = 17"),
+        (lambda: stoker.color_jitter(hue=0.7), "hue = 0.7"),
+        (lambda: stoker.flip() | stoker.flip(alternating=True), "two of one kind"),
+        (lambda: stoker.random_resized_crop() | stoker.resize_whole(), "two of one kind"),
+        (lambda: stoker.random_resized_crop(filter="nearest"), "filter is 'nearest'"),
+        (lambda: stoker.cutout(4, value=300), "value is 300"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            stoker.Loader(source, augment=made())
+
+
+def test_things_of_another_kind(source):
+    with pytest.raises(TypeError, match="augment is 'random_resized_crop'"):
+        stoker.Loader(source, augment="random_resized_crop")
+    with pytest.raises(TypeError):
+        stoker.flip() | "flip"
+    with pytest.raises(TypeError, match="source is '/data'"):
+        stoker.Loader("/data")
+    with pytest.raises(IndexError, match="sample 100 of 100"):
+        source.name(100)
+    with pytest.raises(ValueError, match="3 labels for 100 samples"):
+        stoker.relabel(source, [1, 2, 3])
+    with stoker.Loader(source) as loader, pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(loader)
+
+
+def test_a_gpu_that_is_not_there(source, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert stoker.devices()[0] == "cpu:0"
+    if stoker.devices() != ["cpu:0"]:
+        pytest.skip("the driver was started before")
+    assert stoker.why_no_cuda() != ""
+    with pytest.raises(RuntimeError) as caught:
+        stoker.Loader(source, device="cuda:0")
+    assert stoker.why_no_cuda() in str(caught.value)
+
+
+def test_a_host_array_asked_for_on_a_gpu(source):
+    with stoker.Loader(source) as loader:
+        images = next(iter(loader)).images
+        assert images.__dlpack_device__() == (1, 0)
+        with pytest.raises(BufferError, match=r"on cpu; .*device \(2, 0\)"):
+            images.__dlpack__(dl_device=(2, 0))
+        with pytest.raises(ValueError, match="stream=7"):
+            images.__dlpack__(stream=7)
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """20 pictures, of which 3 cannot be decoded."""
+    (tmp_path / "data" / "cat").mkdir(parents=True)
+    for i in range(20):
+        data = jpeg(picture(i))
+        if i in (4, 9, 17):
+            data = data[: len(data) // 2]
+        (tmp_path / "data" / "cat" / f"{i:02}.jpg").write_bytes(data)
+    return tmp_path
+
+
+def test_corrupt_files_get_weight_0_and_a_line_each(damaged):
+    quarantine = damaged / "bad.jsonl"
+    with stoker.Loader(
+        stoker.folder(damaged / "data"), batch_size=10, size=32, shuffle=False, max_bad=3,
+        quarantine=quarantine,
+    ) as loader:
+        weights = np.concatenate([np.asarray(batch.weights).copy() for batch in loader])
+        assert np.flatnonzero(weights == 0).tolist() == [4, 9, 17]
+        assert loader.stats()["bad_samples"] == 3
+    text = quarantine.read_text()
+    assert text.count("\n") == 3
+    assert "cat/04.jpg" in text and "truncated" in text
+
+
+def test_too_many_corrupt_files_end_the_feed_with_their_names(damaged):
+    source = stoker.folder(damaged / "data")
+    for options in ({"max_bad": 2}, {"on_bad": "fail"}):
+        with stoker.Loader(source, batch_size=5, size=32, shuffle=False, **options) as loader:
+            with pytest.raises(stoker.FeedError, match=r"cat/\d+.jpg"):
+                for _ in loader:
+                    pass
+            with pytest.raises(stoker.FeedError, match=r"cat/\d+.jpg"):
+                for _ in loader:
+                    pass
+    assert issubclass(stoker.FeedError, RuntimeError)
+
+
+def test_a_quarantine_file_that_cannot_be_written(damaged):
+    with pytest.raises(RuntimeError, match="nowhere/bad.jsonl"):
+        stoker.Loader(stoker.folder(damaged / "data"), quarantine=damaged / "nowhere/bad.jsonl")
+
+
+def test_an_index_that_cannot_be_kept_is_made_anew_each_time(damaged, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/no/such/place")
+    assert len(stoker.folder(damaged / "data")) == 20

@@ -1,0 +1,162 @@
+"""decode(), resize() and crop_resize() alone: Pillow's bytes, and clear errors."""
+
+from __future__ import annotations
+
+import io
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps, features
+
+import stoker
+from conftest import jpeg, picture
+
+FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+# Pillow's wheels bring a libjpeg-turbo of their own; since 3.0 its upsampling has other bytes.
+same_libjpeg = (features.version_feature("libjpeg_turbo") or "0").startswith(("2.", "1."))
+
+
+def pillow(data: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(data)).convert("RGB")
+
+
+def assert_pillow(found: stoker.Array, wanted: Image.Image, exact: bool = True) -> None:
+    pixels = np.asarray(found)
+    assert pixels.dtype == np.uint8
+    assert pixels.shape == (wanted.height, wanted.width, 3)
+    if exact:
+        np.testing.assert_array_equal(pixels, np.asarray(wanted))
+    else:
+        difference = np.abs(pixels.astype(int) - np.asarray(wanted).astype(int))
+        assert difference.mean() < 1.5
+
+
+@pytest.mark.parametrize("subsampling", [0, 1, 2])
+@pytest.mark.parametrize("progressive", [False, True])
+def test_decode(subsampling, progressive):
+    data = jpeg(picture(1, 131, 77), subsampling=subsampling, progressive=progressive)
+    exact = subsampling == 0 or same_libjpeg
+    assert_pillow(stoker.decode(data), pillow(data), exact)
+    for kind in (bytearray, memoryview):
+        assert_pillow(stoker.decode(kind(data)), pillow(data), exact)
+
+
+def test_decode_crops_resizes_and_flips_as_pillow():
+    data = jpeg(picture(2, 200, 160), subsampling=0)
+    whole = pillow(data)
+    for name, kernel in FILTERS.items():
+        for x, y, w, h in ((0, 0, 200, 160), (13, 7, 101, 90), (199, 159, 1, 1)):
+            for size in ((32, 48), (224, 224), (1, 1)):
+                wanted = whole.crop((x, y, x + w, y + h)).resize(size[::-1], kernel)
+                found = stoker.decode(data, crop=(x, y, w, h), size=size, filter=name)
+                assert_pillow(found, wanted)
+                found = stoker.decode(data, crop=(x, y, w, h), size=size, filter=name, flip=True)
+                assert_pillow(found, ImageOps.mirror(wanted))
+                assert_pillow(stoker.crop_resize(data, (x, y, w, h), size, filter=name), wanted)
+
+
+def test_the_fast_decoder_is_near():
+    data = jpeg(picture(3, 300, 200))
+    exact = np.asarray(stoker.decode(data, crop=(20, 10, 200, 150), size=96)).astype(int)
+    fast = np.asarray(stoker.decode(data, crop=(20, 10, 200, 150), size=96, pixels="fast"))
+    assert np.abs(fast.astype(int) - exact).mean() <= 0.5
+
+
+def test_resize_gives_pillows_bytes():
+    image = picture(4, 90, 61)
+    pixels = np.asarray(image)
+    for name, kernel in FILTERS.items():
+        for size in ((32, 48), (120, 7), (61, 90), (1, 1)):
+            wanted = image.resize(size[::-1], kernel)
+            assert_pillow(stoker.resize(pixels, size, filter=name), wanted)
+            found = stoker.crop_resize(pixels, (5, 6, 40, 30), size, filter=name, flip=True)
+            wanted = image.crop((5, 6, 45, 36)).resize(size[::-1], kernel)
+            assert_pillow(found, ImageOps.mirror(wanted))
+    assert_pillow(stoker.resize(pixels, 20), image.resize((20, 20), FILTERS["bilinear"]))
+
+
+def test_resize_takes_any_rows_that_are_whole():
+    image = picture(5, 90, 61)
+    rows = np.asarray(image)[::2]
+    assert_pillow(
+        stoker.resize(rows, (20, 30)),
+        Image.fromarray(np.ascontiguousarray(rows)).resize((30, 20), FILTERS["bilinear"]),
+    )
+    array = stoker.decode(jpeg(image, subsampling=0))
+    assert_pillow(stoker.resize(array, 8), Image.fromarray(np.asarray(array)).resize((8, 8), 2))
+
+
+def test_png_and_gray():
+    for mode in ("RGB", "L", "P", "RGBA"):
+        image = picture(6).convert(mode)
+        out = io.BytesIO()
+        image.save(out, "PNG")
+        try:
+            found = stoker.decode(out.getvalue())
+        except stoker.DecodeError as error:
+            if "unsupported" in str(error):
+                pytest.skip("built without OpenCV")
+            raise
+        assert_pillow(found, image.convert("RGB"))
+    data = jpeg(picture(6).convert("L"))
+    assert_pillow(stoker.decode(data), pillow(data))
+
+
+def test_exif():
+    image = picture(7, 80, 50)
+    exif = Image.Exif()
+    exif[0x112] = 6
+    data = jpeg(image, subsampling=0, exif=exif)
+    turned = ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB")
+    assert_pillow(stoker.decode(data), pillow(data))
+    assert_pillow(stoker.decode(data, exif="apply"), turned)
+    assert stoker.image_info(data) == (50, 80, "jpeg", 6)
+    assert stoker.image_info(data, exif="apply") == (80, 50, "jpeg", 6)
+    assert stoker.image_info(data).width == 80
+
+
+def test_what_cannot_be_decoded():
+    data = jpeg(picture(8))
+    for bad, message in (
+        (b"", "empty"),
+        (b"not an image at all", "not_an_image"),
+        (data[:300], "truncated"),
+        (data[: len(data) // 2], "truncated"),
+        (data[:-2], "truncated"),
+    ):
+        with pytest.raises(stoker.DecodeError, match=message):
+            stoker.decode(bad)
+    with pytest.raises(stoker.DecodeError, match=r"too_large.*6911"):
+        stoker.decode(data, max_pixels=6911)
+    assert issubclass(stoker.DecodeError, ValueError)
+
+
+def test_arguments():
+    data = jpeg(picture(9))
+    pixels = np.asarray(picture(9))
+    for call, message in (
+        (lambda: stoker.decode(data, crop=(0, 0, 97, 10)), "width=97 .*96 x 72"),
+        (lambda: stoker.decode(data, crop=(-1, 0, 9, 10)), "x=-1"),
+        (lambda: stoker.decode(data, size=0), "size is 0"),
+        (lambda: stoker.decode(data, size=(4, 1 << 20)), "size is"),
+        (lambda: stoker.decode(data, filter="nearest"), "filter is 'nearest'"),
+        (lambda: stoker.resize(pixels[..., 0], 8), r"\(height, width, 3\) uint8, this is \(72, 96\)"),
+        (lambda: stoker.resize(pixels.astype(np.float32), 8), "uint8"),
+        (lambda: stoker.resize(pixels[:, ::2], 8), "contiguous"),
+        (lambda: stoker.resize(pixels[..., ::-1], 8), "contiguous"),
+        (lambda: stoker.crop_resize(pixels, (90, 0, 7, 7), 8), "x=90"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    for call in (lambda: stoker.decode("a.jpg"), lambda: stoker.resize("a.jpg", 8)):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_threads_give_the_same():
+    data = [jpeg(picture(i)) for i in range(16)]
+    alone = [np.asarray(stoker.decode(each, size=64)).tobytes() for each in data]
+    with ThreadPoolExecutor(4) as pool:
+        together = pool.map(lambda each: np.asarray(stoker.decode(each, size=64)).tobytes(), data)
+        assert list(together) == alone

@@ -1,0 +1,264 @@
+"""Nobody's pixels change while somebody looks at them. These tests try to make them."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+import time
+from collections import deque
+
+import numpy as np
+import pytest
+
+import stoker
+
+ROWS, SIDE = 8, 16
+
+
+@pytest.fixture
+def loader(source):
+    with stoker.Loader(source, batch_size=ROWS, workers=2, seed=1) as made:
+        yield made
+
+
+def wanted(source: stoker.Source, epochs: int) -> dict[int, bytes]:
+    """Every step's pixels, by a Loader that lends copies only."""
+    found = {}
+    with stoker.Loader(source, batch_size=ROWS, workers=0, seed=1, copy=True) as loader:
+        for _ in range(epochs):
+            for batch in loader:
+                found[batch.step] = np.asarray(batch.images).tobytes()
+    return found
+
+
+def test_arrays_share_the_memory(loader):
+    batch = next(iter(loader))
+    one, other = np.asarray(batch.images), np.asarray(batch.images)
+    assert np.shares_memory(one, other)
+    assert one.flags.writeable and not one.flags.owndata
+    assert np.shares_memory(np.from_dlpack(batch.images), one)
+
+
+def test_the_usual_loops_need_no_thought(loader):
+    previous = None
+    for batch in loader:  # `batch` and `images` of the step before live on in next()
+        images = np.asarray(batch.images)
+        assert images is not previous
+    for batch in loader:
+        images = np.asarray(batch.images)
+        if previous is not None:
+            assert previous.shape == images.shape
+        previous = images
+    del batch, images, previous
+    assert loader.stats()["held"] == 0
+
+
+def test_a_tensor_outlives_everything_that_it_came_from(source):
+    loader = stoker.Loader(source, batch_size=ROWS, seed=1)
+    first = np.asarray(next(iter(loader)).images)
+    bytes_before = first.tobytes()
+    loader.close()
+    del loader
+    gc.collect()
+    assert first.tobytes() == bytes_before == wanted(source, 1)[0]
+
+
+def test_as_many_as_leases_may_be_held_and_no_more(source):
+    for leases in (1, 2, 5):
+        with stoker.Loader(source, batch_size=ROWS, leases=leases, seed=1) as loader:
+            loop = iter(loader)
+            held = [next(loop) for _ in range(leases)]
+            contents = [np.asarray(batch.images).tobytes() for batch in held]
+            for _ in range(3):  # an error, not a hang; and asking again changes nothing
+                with pytest.raises(
+                    RuntimeError, match=rf"step {leases} needs the memory of step 0.*leases={leases}"
+                ):
+                    next(loop)
+            assert loader.stats()["held"] == leases
+            assert contents == [np.asarray(batch.images).tobytes() for batch in held]
+            held.pop(0)
+            assert next(loop).step == leases, "nothing was lost"
+
+
+def test_an_old_batch_kept_is_named(loader):
+    loop = iter(loader)
+    kept = np.asarray(next(loop).images)
+    next(loop)
+    next(loop)
+    with pytest.raises(RuntimeError, match="step 3 needs the memory of step 0, .*still held"):
+        next(loop)
+    del kept
+    assert next(loop).step == 3
+
+
+def test_every_batch_in_a_list_is_an_error_or_a_copy(source):
+    with stoker.Loader(source, batch_size=ROWS) as loader, pytest.raises(RuntimeError, match="held"):
+        list(loader)
+    with stoker.Loader(source, batch_size=ROWS, copy=True, seed=1) as loader:
+        batches = list(loader)
+        assert loader.stats()["held"] == 0
+        steps = {batch.step: np.asarray(batch.images).tobytes() for batch in batches}
+        assert steps == wanted(source, 1)
+
+
+def test_what_was_released_cannot_be_reached(loader):
+    loop = iter(loader)
+    batch = next(loop)
+    view = np.asarray(batch.images)
+    batch.release()
+    for name in ("images", "labels", "weights", "ids", "names"):
+        with pytest.raises(RuntimeError, match="step 0 was released"):
+            getattr(batch, name)
+    assert "released" in repr(batch)
+    assert loader.stats()["held"] == 1, "the view holds it still"
+    del view
+    assert loader.stats()["held"] == 0
+    batch.release()
+
+
+def test_each_kind_of_hold_counts(loader):
+    loop = iter(loader)
+    for take in (
+        lambda b: b.images,
+        lambda b: b.labels,
+        lambda b: b.ids,
+        lambda b: b.weights.__dlpack__(),
+        lambda b: b.weights.__dlpack__(max_version=(1, 0)),
+        lambda b: np.from_dlpack(b.images)[3:5, ::2],
+        lambda b: memoryview(np.asarray(b.labels)),
+    ):
+        kept = take(next(loop))
+        assert loader.stats()["held"] == 1
+        del kept
+        assert loader.stats()["held"] == 0
+
+
+def test_a_step_is_not_overwritten_while_it_is_looked_at(source):
+    """Holds views for random times, and hits the pages of all that was given back: whoever shares
+    memory with a later batch sees it change."""
+    epochs = 12
+    truth = wanted(source, epochs)
+    rng = random.Random(7)
+    for leases, dtype in ((2, "uint8"), (4, "uint8"), (3, "float32")):
+        with stoker.Loader(
+            source, batch_size=ROWS, workers=3, leases=leases, seed=1, dtype=dtype
+        ) as loader:
+            held: deque = deque()
+            for _ in range(epochs):
+                for batch in loader:
+                    view = np.asarray(batch.images)
+                    held.append((batch.step, view, view.tobytes()))
+                    if dtype == "uint8":
+                        assert view.tobytes() == truth[batch.step]
+                    del batch, view
+                    while len(held) >= leases or (held and rng.random() < 0.4):
+                        step, old, before = held.popleft()
+                        assert old.tobytes() == before, f"step {step} changed while it was held"
+                        old[:] = 219  # what follows must not care
+                        del old
+            held.clear()
+
+
+def test_consumers_on_threads_that_dawdle(source):
+    """Tensors travel to threads that read them late, and are dropped there, in any order."""
+    epochs = 8
+    truth = wanted(source, epochs)
+    wrong: list[str] = []
+
+    def consume(step: int, view: np.ndarray, delay: float) -> None:
+        time.sleep(delay)
+        if view.tobytes() != truth[step]:
+            wrong.append(f"step {step}")
+        view[:] = 0xDB
+        del view
+
+    rng = random.Random(3)
+    with stoker.Loader(source, batch_size=ROWS, workers=2, leases=4, seed=1) as loader:
+        for _ in range(epochs):
+            order: deque[threading.Thread] = deque()
+            for batch in loader:
+                thread = threading.Thread(
+                    target=consume,
+                    args=(batch.step, np.asarray(batch.images), rng.random() * 0.004),
+                )
+                del batch
+                thread.start()
+                thread._args = ()  # the thread alone holds the view
+                order.append(thread)
+                while len(order) >= 3:
+                    order.popleft().join()
+            for thread in order:
+                thread.join()
+    assert wrong == []
+
+
+def test_a_lease_dropped_by_another_thread_while_next_waits(source):
+    """next() waits for the feed without the lock; a deleter must not wait for next()."""
+    with stoker.Loader(source, batch_size=ROWS, workers=1, leases=3) as loader:
+        stop = threading.Event()
+        views: deque = deque()
+
+        def drop() -> None:
+            while not stop.is_set():
+                try:
+                    views.popleft()
+                except IndexError:
+                    time.sleep(0)
+
+        thread = threading.Thread(target=drop)
+        thread.start()
+        try:
+            for _ in range(20):
+                for batch in loader:
+                    views.append(np.asarray(batch.images))
+                    del batch
+                    while len(views) > 1:
+                        time.sleep(0)
+        finally:
+            stop.set()
+            thread.join()
+
+
+def test_two_threads_share_a_loop(source):
+    with stoker.Loader(source, batch_size=ROWS, workers=2, copy=True) as loader:
+        for _ in range(5):
+            loop, lock, steps = iter(loader), threading.Lock(), []
+
+            def take() -> None:
+                for batch in loop:
+                    with lock:
+                        steps.append(batch.step_in_epoch)
+                    del batch
+
+            threads = [threading.Thread(target=take) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sorted(steps) == list(range(13))
+
+
+def test_the_lock_is_released_while_next_waits(pictures):
+    """Another thread of Python's runs on while next() waits for decoding."""
+    with stoker.Loader(stoker.folder(pictures), batch_size=37, size=512, workers=1) as loader:
+        ticks = 0
+        stop = threading.Event()
+
+        def tick() -> None:
+            nonlocal ticks
+            while not stop.is_set():
+                ticks += 1
+                time.sleep(0.0005)
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        waited = 0.0
+        for _ in range(3):
+            for batch in loader:
+                waited = loader.stats()["staging"]["input_wait_s"]
+                del batch
+        stop.set()
+        thread.join()
+        assert waited > 0.005, "this test is about waiting"
+        assert ticks > 3
