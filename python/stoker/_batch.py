@@ -96,6 +96,8 @@ class Batch:
 
     def _leased(self) -> _core.Batch:
         if self._batch is None:
-            raise RuntimeError(f"the batch of step {self.step} was released; its memory may hold "
-                               "another one by now")
+            raise RuntimeError(
+                f"the batch of step {self.step} was released; its memory may hold "
+                "another one by now"
+            )
         return self._batch

@@ -35,9 +35,27 @@ PROGRAM = os.environ.get("STOKER_PROGRAM", "")
 )
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_loader_feeds_what_dump_writes(pictures, tmp_path, arguments, augment, rank):
-    command = [PROGRAM, "dump", "--data", str(pictures), "--out", str(tmp_path), "--size", "40",
-               "--batch", "8", "--seed", "11", "--steps", "4", "--rank", str(rank), "--world", "2",
-               *arguments]
+    command = [
+        PROGRAM,
+        "dump",
+        "--data",
+        str(pictures),
+        "--out",
+        str(tmp_path),
+        "--size",
+        "40",
+        "--batch",
+        "8",
+        "--seed",
+        "11",
+        "--steps",
+        "4",
+        "--rank",
+        str(rank),
+        "--world",
+        "2",
+        *arguments,
+    ]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     source = stoker.open(pictures)

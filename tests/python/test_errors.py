@@ -154,7 +154,11 @@ def damaged(tmp_path):
 def test_corrupt_files_get_weight_0_and_a_line_each(damaged):
     quarantine = damaged / "bad.jsonl"
     with stoker.Loader(
-        stoker.folder(damaged / "data"), batch_size=10, size=32, shuffle=False, max_bad=3,
+        stoker.folder(damaged / "data"),
+        batch_size=10,
+        size=32,
+        shuffle=False,
+        max_bad=3,
         quarantine=quarantine,
     ) as loader:
         weights = np.concatenate([np.asarray(batch.weights).copy() for batch in loader])

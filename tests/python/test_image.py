@@ -141,7 +141,10 @@ def test_arguments():
         (lambda: stoker.decode(data, size=0), "size is 0"),
         (lambda: stoker.decode(data, size=(4, 1 << 20)), "size is"),
         (lambda: stoker.decode(data, filter="nearest"), "filter is 'nearest'"),
-        (lambda: stoker.resize(pixels[..., 0], 8), r"\(height, width, 3\) uint8, this is \(72, 96\)"),
+        (
+            lambda: stoker.resize(pixels[..., 0], 8),
+            r"\(height, width, 3\) uint8, this is \(72, 96\)",
+        ),
         (lambda: stoker.resize(pixels.astype(np.float32), 8), "uint8"),
         (lambda: stoker.resize(pixels[:, ::2], 8), "contiguous"),
         (lambda: stoker.resize(pixels[..., ::-1], 8), "contiguous"),

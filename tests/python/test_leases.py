@@ -72,7 +72,8 @@ def test_as_many_as_leases_may_be_held_and_no_more(source):
             contents = [np.asarray(batch.images).tobytes() for batch in held]
             for _ in range(3):  # an error, not a hang; and asking again changes nothing
                 with pytest.raises(
-                    RuntimeError, match=rf"step {leases} needs the memory of step 0.*leases={leases}"
+                    RuntimeError,
+                    match=rf"step {leases} needs the memory of step 0.*leases={leases}",
                 ):
                     next(loop)
             assert loader.stats()["held"] == leases
@@ -93,7 +94,10 @@ def test_an_old_batch_kept_is_named(loader):
 
 
 def test_every_batch_in_a_list_is_an_error_or_a_copy(source):
-    with stoker.Loader(source, batch_size=ROWS) as loader, pytest.raises(RuntimeError, match="held"):
+    with (
+        stoker.Loader(source, batch_size=ROWS) as loader,
+        pytest.raises(RuntimeError, match="held"),
+    ):
         list(loader)
     with stoker.Loader(source, batch_size=ROWS, copy=True, seed=1) as loader:
         batches = list(loader)

@@ -192,7 +192,12 @@ def test_a_state_of_another_configuration_is_refused_and_changes_nothing(source)
                 state = another.state_dict()
             with pytest.raises(ValueError, match="another configuration"):
                 loader.load_state_dict(state)
-        for bad in ({}, {**before, "version": 7}, {**before, "next_step": -1}, {**before, "fingerprint": 3}):
+        for bad in (
+            {},
+            {**before, "version": 7},
+            {**before, "next_step": -1},
+            {**before, "fingerprint": 3},
+        ):
             with pytest.raises(ValueError, match="state|version|next_step"):
                 loader.load_state_dict(bad)
         assert loader.state_dict() == before
@@ -256,8 +261,12 @@ def test_normalised_pixels(pictures):
     for dtype in ("float32", "float16"):
         for layout in ("NHWC", "NCHW", "channels_last"):
             with stoker.Loader(
-                source, dtype=dtype, layout=layout, mean=stoker.IMAGENET_MEAN,
-                std=stoker.IMAGENET_STD, **options,
+                source,
+                dtype=dtype,
+                layout=layout,
+                mean=stoker.IMAGENET_MEAN,
+                std=stoker.IMAGENET_STD,
+                **options,
             ) as loader:
                 images = next(iter(loader)).images
                 assert images.dtype == dtype

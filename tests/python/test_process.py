@@ -5,7 +5,6 @@ Each test runs a program of its own: its exit code, its output, and that it ends
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -255,8 +254,12 @@ def test_multiprocessing(tmp_path, method):
         )
     )
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120,
-        env=child_environment(), check=False,
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=child_environment(),
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 

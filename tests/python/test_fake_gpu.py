@@ -1,0 +1,178 @@
+"""The way to a GPU and back, on a CUDA driver and runtime without one (tests/support/fake_cuda.h): streams
+are threads, copies come late and in pieces. Whoever fills a slot before its reader is done is seen.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from conftest import child_environment
+
+FOLDER = os.environ.get("STOKER_FAKE_CUDA_DIR", "")
+
+PROGRAM = """
+import ctypes, random
+import numpy as np
+import stoker
+
+runtime = next(ctypes.CDLL(name) for name in LIBRARIES)
+runtime.cudaStreamCreateWithFlags.argtypes = (ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint)
+runtime.cudaMemcpyAsync.argtypes = (
+    ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
+runtime.cudaStreamSynchronize.argtypes = (ctypes.c_void_p,)
+
+def make_stream():
+    stream = ctypes.c_void_p()
+    assert runtime.cudaStreamCreateWithFlags(ctypes.byref(stream), 1) == 0
+    return stream.value
+
+ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
+ctypes.pythonapi.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+
+def address_in(capsule):  # DLTensor's first member is the data
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer(capsule, b"dltensor")
+    return ctypes.cast(pointer, ctypes.POINTER(ctypes.c_void_p))[0]
+
+def queue_read(capsule, out, stream):  # the consumer's kernel
+    assert runtime.cudaMemcpyAsync(out.ctypes.data, address_in(capsule), out.nbytes, 2, stream) == 0
+
+source = stoker.synthetic(200, size=16)
+options = dict(batch_size=8, seed=2, augment=stoker.pad_random_crop(2) | stoker.flip())
+with stoker.Loader(source, copy=True, **options) as host:
+    truth = {batch.step: batch for _ in range(2) for batch in host}
+assert stoker.devices() == ["cpu:0", "cuda:0", "cuda:1"], stoker.why_no_cuda()
+gpu = stoker.Loader(source, device="cuda:1", **options)
+"""
+
+
+def run(code: str) -> None:
+    libraries = sorted(str(path) for path in Path(FOLDER).glob("libcudart.so.*"))
+    environment = child_environment()
+    environment["LD_LIBRARY_PATH"] = FOLDER
+    environment["STOKER_PLUGIN_DIR"] = FOLDER
+    done = subprocess.run(
+        [sys.executable, "-c", f"LIBRARIES = {libraries}\n{PROGRAM}{textwrap.dedent(code)}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+pytestmark = pytest.mark.skipif(
+    not (Path(FOLDER) / "libstoker_cuda.so").exists() or not FOLDER,
+    reason="STOKER_FAKE_CUDA_DIR names no CUDA plugin on a fake runtime",
+)
+
+
+def test_slots_are_filled_behind_the_work_that_reads_them():
+    """Tensors are dropped as soon as their readers are queued, on two streams in turn."""
+    run(
+        """
+        streams = [make_stream(), make_stream()]
+        results = {}
+        for _ in range(2):
+            for batch in gpu:
+                assert batch.images.__dlpack_device__() == (2, 1)
+                stream = random.choice(streams)
+                images = np.zeros((8, 16, 16, 3), np.uint8)
+                labels = np.zeros(8, np.int32)
+                capsule = batch.images.__dlpack__(stream=stream)
+                queue_read(capsule, images, stream)
+                queue_read(batch.labels.__dlpack__(stream=stream), labels, stream)
+                results[batch.step] = images, labels, np.asarray(batch.ids).copy()
+                del capsule, batch  # the reads have hardly begun
+        for stream in streams:
+            assert runtime.cudaStreamSynchronize(stream) == 0
+        assert len(results) == 50
+        for step, (images, labels, ids) in results.items():
+            assert (ids == np.asarray(truth[step].ids)).all()
+            assert (images == np.asarray(truth[step].images)).all(), f"step {step}"
+            assert (labels == np.asarray(truth[step].labels)).all(), f"step {step}"
+        gpu.close()
+        """
+    )
+
+
+def test_the_host_gets_copies_and_clear_errors():
+    run(
+        """
+        batch = next(iter(gpu))
+        assert (np.asarray(batch.images.cpu()) == np.asarray(truth[0].images)).all()
+        assert batch.images.cpu().device == "cpu" and batch.images.device == "cuda:1"
+        host = batch.images.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
+        for call, kind in (
+            (lambda: np.asarray(batch.images), TypeError),
+            (lambda: batch.images.__dlpack__(stream=0), ValueError),
+            (lambda: batch.images.__dlpack__(stream=-2), ValueError),
+            (lambda: batch.images.__dlpack__(copy=True), BufferError),
+            (lambda: batch.images.__dlpack__(dl_device=(1, 0), copy=False), BufferError),
+            (lambda: batch.images.__dlpack__(dl_device=(2, 0)), BufferError),
+            (lambda: stoker.Loader(source, device="cuda:1", copy=True), ValueError),
+            (lambda: stoker.Loader(source, device="cuda:1", leases=4), ValueError),
+            (lambda: stoker.Loader(source, device="cuda:7"), RuntimeError),
+        ):
+            try:
+                call()
+            except kind as error:
+                assert str(error)
+            else:
+                raise SystemExit(f"no {kind}")
+        capsule = batch.images.__dlpack__(stream=-1)
+        images = np.zeros((8, 16, 16, 3), np.uint8)
+        ctypes.memmove(images.ctypes.data, address_in(capsule), images.nbytes)
+        assert (images == np.asarray(truth[0].images)).all()
+        """
+    )
+
+
+def test_held_too_long_is_an_error_and_dropped_late_is_not():
+    run(
+        """
+        stream = make_stream()
+        loop = iter(gpu)
+        held = [next(loop).images.__dlpack__(stream=stream) for _ in range(3)]
+        try:
+            next(loop)
+        except RuntimeError as error:
+            assert "needs the memory of step 0" in str(error)
+        else:
+            raise SystemExit("no error")
+        del held[0]
+        assert next(loop).step == 3
+        # what is left goes with the interpreter
+        """
+    )
+
+
+def test_after_a_fork():
+    run(
+        """
+        import os, sys
+        stream = make_stream()
+        loop = iter(gpu)
+        batch = next(loop)
+        capsule = batch.images.__dlpack__(stream=stream)
+        child = os.fork()
+        if child == 0:
+            try:
+                next(loop)
+            except RuntimeError:
+                pass
+            else:
+                sys.exit(1)
+            del capsule, batch, loop, gpu
+            sys.exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        del capsule, batch
+        assert next(loop).step == 1
+        """
+    )
