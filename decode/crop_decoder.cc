@@ -19,6 +19,7 @@ struct CropDecoder::Impl {
   bool accepts(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
   bool read();
   bool read(const SeekIndex& index);
+  bool is_worth_an_index() const;
   bool is_read_with(std::span<const uint8_t> bytes, std::span<const uint8_t> seek_index);
 
   const int64_t max_pixels;
@@ -78,10 +79,19 @@ bool CropDecoder::Impl::read(const SeekIndex& index) {
   return true;
 }
 
+// The seal costs as much as some 2 % of the scan.
+bool CropDecoder::Impl::is_worth_an_index() const {
+  const Box& mcus = planes.mcus();
+  const int64_t all = int64_t{jpeg.mcus_across} * jpeg.mcus_down;
+  const int64_t unread =
+      int64_t{jpeg.mcus_across} * mcus.y + int64_t{jpeg.mcus_across - mcus.width} * mcus.height;
+  return 16 * unread >= all;
+}
+
 // False: no index, or none of these bytes. Then the scan is read from its begin.
 bool CropDecoder::Impl::is_read_with(std::span<const uint8_t> bytes,
                                      std::span<const uint8_t> seek_index) {
-  if (seek_index.empty()) return false;
+  if (seek_index.empty() || !is_worth_an_index()) return false;
   SeekIndex index;
   const bool is_of_file = index.open(seek_index, bytes, jpeg) && read(index);
   ++(is_of_file ? seek_use.used : seek_use.refused);

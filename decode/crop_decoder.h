@@ -25,7 +25,8 @@ namespace stoker {
 // JpegDecoder streams them by scan lines.
 inline constexpr int64_t kMaxCropScratch = int64_t{64} << 20;
 
-// What became of the indexes that a decoder was given.
+// What became of the indexes that a decoder was given. Where a crop shows nearly all of an image,
+// an index is not even looked at.
 struct SeekUse {
   int64_t used = 0;
   int64_t refused = 0;  // not of the file's bytes, or damaged

@@ -110,6 +110,7 @@ bool SeekIndex::open(std::span<const uint8_t> encoded, std::span<const uint8_t> 
   scan_bits_ = encoded[1];
   row_bits_ = encoded[2];
   scan_bytes_ = bytes.size() - jpeg.scan_begin;
+  if (int64_t{groups_} * rows_ > kMaxSeekPlaces) return false;
   for (int c = 0; c < 3; ++c) {
     dc_bits_[c] = encoded[3 + static_cast<size_t>(c)];
     if (dc_bits_[c] > kMaxDcBits) return false;
@@ -160,6 +161,8 @@ bool SeekIndexBuilder::walk(std::span<const uint8_t> bytes, int step) {
     return false;
   }
   if (step == 0) step = jpeg_.mcus_across;
+  const int groups = (jpeg_.mcus_across + step - 1) / step;
+  if (int64_t{groups} * jpeg_.mcus_down > kMaxSeekPlaces) return false;
   points_.clear();
   FileOffsets offsets(bytes.subspan(jpeg_.scan_begin));
   const int interval = jpeg_.restart_interval;
@@ -177,9 +180,8 @@ bool SeekIndexBuilder::walk(std::span<const uint8_t> bytes, int step) {
   return true;
 }
 
-bool SeekIndexBuilder::build(std::span<const uint8_t> bytes, SeekStep step,
-                             std::vector<uint8_t>& encoded) {
-  if (!walk(bytes, static_cast<int>(step))) return false;
+// The header and the bits.
+void SeekIndexBuilder::write(SeekStep step, std::vector<uint8_t>& encoded) const {
   const size_t groups = points_.size() / static_cast<size_t>(jpeg_.mcus_down);
   uint32_t most_scan = 0, most_row = 0;
   int dc_bits[3] = {};
@@ -192,9 +194,6 @@ bool SeekIndexBuilder::build(std::span<const uint8_t> bytes, SeekStep step,
     }
   }
   const int scan_bits = std::bit_width(most_scan), row_bits = std::bit_width(most_row);
-  encoded.clear();
-  encoded.reserve(
-      index_bytes(jpeg_.mcus_down, static_cast<int>(groups), scan_bits, row_bits, dc_bits));
   encoded.push_back(static_cast<uint8_t>(step));
   for (const int bits : {scan_bits, row_bits, dc_bits[0], dc_bits[1], dc_bits[2]}) {
     encoded.push_back(static_cast<uint8_t>(bits));
@@ -210,6 +209,13 @@ bool SeekIndexBuilder::build(std::span<const uint8_t> bytes, SeekStep step,
     for (int c = 0; c < 3; ++c) writer.put(static_cast<uint32_t>(points_[i].dc[c]), dc_bits[c]);
   }
   writer.finish();
+}
+
+bool SeekIndexBuilder::build(std::span<const uint8_t> bytes, SeekStep step,
+                             std::vector<uint8_t>& encoded) {
+  encoded.clear();
+  if (!walk(bytes, static_cast<int>(step))) return false;
+  write(step, encoded);
   const uint64_t seal = seal_of(encoded, bytes);
   for (int i = 0; i < 64; i += 8) encoded.push_back(static_cast<uint8_t>(seal >> i));
   return true;

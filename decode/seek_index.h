@@ -29,6 +29,9 @@
 
 namespace stoker {
 
+// Larger images get none: their indexes would not be small. At most 1.5 MiB then.
+inline constexpr int kMaxSeekPlaces = 1 << 17;
+
 // MCUs between two places of a row.
 enum class SeekStep : uint8_t { row = 0, eight = 8 };
 
@@ -57,12 +60,13 @@ class SeekIndex {
 // Makes indexes. Owner: one per thread, reused; keeps its scratch. Threads: one at a time.
 class SeekIndexBuilder {
  public:
-  // Reads the whole scan. False: not a file that CropDecoder takes, or a damaged one: ImageDecoder
-  // knows more. `encoded` is replaced.
+  // Reads the whole scan. False: not a file that CropDecoder takes, or too large, or damaged:
+  // ImageDecoder knows more. `encoded` is replaced.
   bool build(std::span<const uint8_t> bytes, SeekStep step, std::vector<uint8_t>& encoded);
 
  private:
   bool walk(std::span<const uint8_t> bytes, int step);
+  void write(SeekStep step, std::vector<uint8_t>& encoded) const;
 
   BaselineJpeg jpeg_;
   HuffmanCache tables_;

@@ -98,11 +98,14 @@ class Augmenter {
 
   // The constructor throws what AugmentSpec::validate() throws.
   // Reads the header, draws, decodes and applies. `out` is (output.height, output.width, 3).
+  // `seek_index`: as ImageDecoder::decode.
   DecodeStatus file_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
-                        int64_t sample, MutableImageView out, Size& source, AugmentDraw& draw);
+                        int64_t sample, MutableImageView out, Size& source, AugmentDraw& draw,
+                        std::span<const uint8_t> seek_index = {});
   // The same for raw pixels: planar or (height, width, 3).
   DecodeStatus raw_row(std::span<const uint8_t> bytes, bool planar, Size size, uint64_t seed,
                        int64_t epoch, int64_t sample, MutableImageView out, AugmentDraw& draw);
+  SeekUse seek_use() const;  // so far
   int64_t scratch_bytes() const;
 
  private:

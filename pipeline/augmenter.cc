@@ -120,14 +120,14 @@ Augmenter::~Augmenter() = default;
 
 DecodeStatus Augmenter::file_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                                  int64_t sample, MutableImageView out, Size& source,
-                                 AugmentDraw& draw) {
+                                 AugmentDraw& draw, std::span<const uint8_t> seek_index) {
   ImageInfo info;
   DecodeStatus status = impl_->decoder.info(bytes, info);
   if (!status.ok()) return status;
   source = info.size;
   draw = draw_augmentation(impl_->spec, source, seed, epoch, sample);
   status = impl_->shifted(draw, out, [&](MutableImageView target) {
-    return impl_->decoder.decode(bytes, impl_->crop_spec(draw), target);
+    return impl_->decoder.decode(bytes, impl_->crop_spec(draw), target, seek_index);
   });
   if (!status.ok()) return status;
   impl_->finish(draw, out);
@@ -161,6 +161,8 @@ DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Siz
   impl_->finish(draw, out);
   return impl_->operate(seed, epoch, sample, out);
 }
+
+SeekUse Augmenter::seek_use() const { return impl_->decoder.seek_use(); }
 
 int64_t Augmenter::scratch_bytes() const {
   return impl_->decoder.scratch_bytes() + impl_->resize.scratch_bytes() +

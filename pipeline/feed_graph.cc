@@ -258,8 +258,10 @@ FeedGraph::~FeedGraph() = default;
 void FeedGraph::stop(std::exception_ptr error) noexcept { impl_->stop(std::move(error)); }
 int FeedGraph::rows_per_ticket() const { return impl_->rows_per_ticket; }
 int64_t FeedGraph::file_bytes() const {
-  const int64_t buffers = impl_->read_ahead ? impl_->read_ahead->units() : impl_->options.workers;
-  return buffers * static_cast<int64_t>(kKeptFileBytes);
+  const int64_t index = impl_->filler.seek_indexes().largest_index_bytes();
+  if (!impl_->read_ahead) return impl_->options.workers * (int64_t{kKeptFileBytes} + index);
+  const ReadAhead& ahead = *impl_->read_ahead;
+  return ahead.units() * (int64_t{kKeptFileBytes} + ahead.rows_per_unit() * index);
 }
 
 }  // namespace stoker

@@ -243,7 +243,10 @@ MemoryPlan Loader::memory_plan() const {
   const int64_t threads = impl_->workers == 0 ? devices : impl_->workers;
   plan.scratch_bytes =
       threads * worker_scratch_bytes(filler.source(), filler.augment(), filler.decode()) +
-      (impl_->graph ? impl_->graph->file_bytes() : devices * int64_t{kKeptFileBytes});
+      filler.seek_indexes().table_bytes() +
+      (impl_->graph
+           ? impl_->graph->file_bytes()
+           : devices * (int64_t{kKeptFileBytes} + filler.seek_indexes().largest_index_bytes()));
   plan.frame_bytes =
       threads * worker_frame_bytes(filler.source(), filler.augment(), filler.decode());
   return plan;
@@ -256,6 +259,7 @@ LoaderStats Loader::stats() const {
   for (const auto& ring : impl_->rings) stats.rings.push_back(ring->stats().snapshot());
   for (const auto& stager : impl_->stagers) stats.staging.push_back(stager->stats().snapshot());
   stats.bad_samples = impl_->quarantine.bad_samples();
+  stats.seek_index = impl_->filler.seek_indexes().use();
   return stats;
 }
 

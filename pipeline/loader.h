@@ -53,6 +53,10 @@ struct LoaderOptions {
   // once, 1..ring_depth.
   int leases = 1;
   DecodeOptions decode{};
+  // Where to find the images' seek indexes (`stoker index` makes them), which PixelPolicy::fast
+  // reads less with: auto: in the cache directory, if there is one; off; or a path. The pixels do
+  // not depend on it.
+  std::string seek_index = "auto";
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
   std::string quarantine_file{};  // JSONL, appended; "" = none
@@ -102,6 +106,7 @@ struct LoaderStats {
   std::vector<StageSnapshot> rings;    // per device; see PinnedRing::stats
   std::vector<StageSnapshot> staging;  // per device; see Stager::stats
   int64_t bad_samples = 0;
+  SeekUse seek_index;  // rows decoded with their image's index; indexes that did not fit
 };
 
 class Loader {

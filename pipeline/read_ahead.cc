@@ -63,7 +63,7 @@ void ReadAhead::read(const FillTicket& ticket, Slab& slab) {
   filler_.plan(slab, place, ticket.first_row, ticket.rows);
   Unit& unit = units_[ticket.unit];
   for (int i = 0; i < ticket.rows && !abandoned_; ++i) {
-    if (unit.buffers[i].capacity() > kept_bytes_) unit.buffers[i] = {};
+    unit.buffers[i].trim(kept_bytes_);
     filler_.read(slab, ticket.first_row + i, unit.buffers[i], unit.samples[i]);
   }
 }

@@ -43,12 +43,13 @@ class ReadAhead {
   std::span<const SampleBytes> samples(const FillTicket& ticket) const;
   void give_back(int unit);
   int units() const { return static_cast<int>(units_.size()); }
+  int rows_per_unit() const { return static_cast<int>(units_[0].samples.size()); }
   void abandon();
   void close();
 
  private:
   struct Unit {
-    std::vector<std::vector<uint8_t>> buffers;
+    std::vector<SampleBuffer> buffers;
     std::vector<SampleBytes> samples;
   };
 

@@ -50,7 +50,8 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       raw_size_(source.raw_size()),
       row_bytes_(size_t{3} * augment.output.width * augment.output.height),
       sampler_(sampler_options(source, options, devices)),
-      quarantine_(quarantine) {}
+      quarantine_(quarantine),
+      seek_indexes_(source, options.seek_index, options.decode) {}
 
 BatchPlace RowFiller::place(Step step, int device) const {
   const int64_t steps = sampler_.steps_per_epoch();
@@ -66,10 +67,11 @@ void RowFiller::plan(Slab& slab, const BatchPlace& place, int first, int count) 
   }
 }
 
-void RowFiller::read(const Slab& slab, int row, std::vector<uint8_t>& buffer, SampleBytes& out) {
+void RowFiller::read(const Slab& slab, int row, SampleBuffer& buffer, SampleBytes& out) {
   const int64_t start = steady_now_ns();
   out.bytes = {};
-  out.status = source_.read(slab.ids[row], buffer, out.bytes);
+  out.status = source_.read(slab.ids[row], buffer.file, out.bytes);
+  seek_indexes_.read(slab.ids[row], buffer.seek_index, out.seek_index);
   read_stats_.add_service(steady_now_ns() - start);
   read_stats_.add_items(1);
 }
@@ -89,7 +91,7 @@ void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int
   if (encoding_ == SampleEncoding::image_file) {
     SampleBytes sample;
     for (int row = first; row < first + count; ++row) {
-      if (worker.file.capacity() > kKeptFileBytes) worker.file = {};
+      worker.file.trim(kKeptFileBytes);
       read(slab, row, worker.file, sample);
       fill(worker, slab, place, row, {&sample, 1});
     }
@@ -103,7 +105,7 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place,
   // Raw samples take less time than two looks at the clock: one measurement for the whole chunk.
   const int64_t start = steady_now_ns();
   SampleBytes samples[2];
-  std::vector<uint8_t>* buffers[2] = {&worker.file, &worker.next_file};
+  std::vector<uint8_t>* buffers[2] = {&worker.file.file, &worker.next_file};
   const auto read_ahead = [&](int row) {
     SampleBytes& sample = samples[row % 2];
     sample.bytes = {};
@@ -120,15 +122,19 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place,
   read_stats_.add_items(count);
 }
 
-DecodeStatus RowFiller::augment_sample(RowWorker& worker, std::span<const uint8_t> bytes,
-                                       int64_t epoch, SampleId id, MutableImageView out,
-                                       RowNote& note) {
+DecodeStatus RowFiller::augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                                       SampleId id, MutableImageView out, RowNote& note) {
   if (encoding_ == SampleEncoding::image_file) {
-    return worker.augmenter.file_row(bytes, seed_, epoch, id, out, note.source, note.draw);
+    const SeekUse before = worker.augmenter.seek_use();
+    const DecodeStatus status = worker.augmenter.file_row(
+        sample.bytes, seed_, epoch, id, out, note.source, note.draw, sample.seek_index);
+    const SeekUse after = worker.augmenter.seek_use();
+    seek_indexes_.note(id, {after.used - before.used, after.refused - before.refused});
+    return status;
   }
   note.source = raw_size_;
-  return worker.augmenter.raw_row(bytes, encoding_ == SampleEncoding::raw_planar, raw_size_, seed_,
-                                  epoch, id, out, note.draw);
+  return worker.augmenter.raw_row(sample.bytes, encoding_ == SampleEncoding::raw_planar, raw_size_,
+                                  seed_, epoch, id, out, note.draw);
 }
 
 void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
@@ -141,7 +147,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   note.pixels_of = id;
   slab.labels[row] = source_.label(id);
   DecodeStatus status;
-  if (sample.status.ok) status = augment_sample(worker, sample.bytes, place.epoch, id, out, note);
+  if (sample.status.ok) status = augment_sample(worker, sample, place.epoch, id, out, note);
   if (!sample.status.ok || !status.ok()) {
     note.bad = true;
     note.code = status.code;
@@ -161,9 +167,9 @@ void RowFiller::substitute(RowWorker& worker, int64_t epoch, SampleId id, Mutabl
   for (uint32_t attempt = 0; attempt < kSubstituteTries; ++attempt) {
     const SampleId other = key.below(kSubstituteDraw + attempt, source_.size());
     if (other == id) continue;
-    std::span<const uint8_t> bytes;
-    if (!source_.read(other, buffer, bytes).ok) continue;
-    if (!augment_sample(worker, bytes, epoch, other, out, note).ok()) continue;
+    SampleBytes sample;
+    if (!source_.read(other, buffer, sample.bytes).ok) continue;
+    if (!augment_sample(worker, sample, epoch, other, out, note).ok()) continue;
     note.pixels_of = other;
     return;
   }

@@ -14,6 +14,7 @@
 #include "pipeline/loader.h"
 #include "pipeline/quarantine.h"
 #include "pipeline/sampler.h"
+#include "pipeline/seek_indexes.h"
 #include "pipeline/source.h"
 #include "staging/pinned_ring.h"
 #include "staging/stage_stats.h"
@@ -23,11 +24,21 @@ namespace stoker {
 // The buffers of one file, or of the small files that travel together, are kept up to this size.
 inline constexpr size_t kKeptFileBytes = size_t{1} << 20;
 
+// Where the bytes of one sample are read to; kept for the next one.
+struct SampleBuffer {
+  std::vector<uint8_t> file, seek_index;
+
+  // Not for the next one, if the last file was larger than `kept_bytes`.
+  void trim(size_t kept_bytes) {
+    if (file.capacity() > kept_bytes) file = {};
+  }
+};
+
 // What one thread needs to fill rows; reused, keeps its scratch. Threads: one at a time.
 struct RowWorker {
   RowWorker(const AugmentSpec& spec, const DecodeOptions& decode) : augmenter(spec, decode) {}
   Augmenter augmenter;
-  std::vector<uint8_t> file;       // the bytes of the sample under way
+  SampleBuffer file;               // the bytes of the sample under way
   std::vector<uint8_t> next_file;  // and of the raw one after it
 };
 
@@ -43,6 +54,7 @@ struct BatchPlace {
 struct SampleBytes {
   ReadStatus status;
   std::span<const uint8_t> bytes;
+  std::span<const uint8_t> seek_index;  // empty: none
 };
 
 class RowFiller {
@@ -63,7 +75,7 @@ class RowFiller {
   // Writes the id and the weight of rows [first, first + count) into the slab.
   void plan(Slab& slab, const BatchPlace& place, int first, int count) const;
   // Reads the sample of one planned row. `out` points into `buffer` or into the source's memory.
-  void read(const Slab& slab, int row, std::vector<uint8_t>& buffer, SampleBytes& out);
+  void read(const Slab& slab, int row, SampleBuffer& buffer, SampleBytes& out);
   // Fills planned rows; sample i of `samples` belongs to row first + i.
   void fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int first,
             std::span<const SampleBytes> samples);
@@ -74,6 +86,7 @@ class RowFiller {
 
   StageStats& read_stats() { return read_stats_; }      // items: samples read
   StageStats& decode_stats() { return decode_stats_; }  // items: rows filled
+  const SeekIndexes& seek_indexes() const { return seek_indexes_; }
 
  private:
   void fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
@@ -81,7 +94,7 @@ class RowFiller {
                 const SampleBytes& sample);
   void substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,
                   RowNote& note);
-  DecodeStatus augment_sample(RowWorker& worker, std::span<const uint8_t> bytes, int64_t epoch,
+  DecodeStatus augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                               SampleId id, MutableImageView out, RowNote& note);
   void report(const BatchPlace& place, int row, SampleId id, const SampleBytes& sample,
               const DecodeStatus& status);
@@ -98,6 +111,7 @@ class RowFiller {
   const size_t row_bytes_;
   const Sampler sampler_;
   Quarantine& quarantine_;
+  SeekIndexes seek_indexes_;
   StageStats read_stats_;
   StageStats decode_stats_;
 };

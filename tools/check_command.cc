@@ -6,73 +6,18 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <vector>
 
-#include "decode/image_decoder.h"
 #include "tools/command.h"
 #include "tools/feed_options.h"
 #include "tools/host_info.h"
 #include "tools/output_file.h"
 #include "tools/parallel.h"
 #include "tools/progress.h"
+#include "tools/sample_checker.h"
 
 namespace stoker {
 namespace {
-
-// Larger images are decoded by scan lines into a small picture, so that a worker's memory stays
-// small whatever the file says.
-constexpr int64_t kWholePixels = 16'000'000;
-constexpr int kSmallSide = 256;
-
-struct Finding {
-  SampleId id = 0;
-  std::string reason;
-  int64_t byte_offset = -1;
-  std::string message;
-};
-
-// One per thread: decodes samples and keeps its buffers.
-class SampleChecker {
- public:
-  SampleChecker(const Source& source, const DecodeOptions& options)
-      : source_(source), decoder_(options) {}
-
-  // Fills `finding` and returns true if the sample is bad.
-  bool is_bad(SampleId id, Finding& finding) {
-    std::span<const uint8_t> bytes;
-    const ReadStatus read = source_.read(id, buffer_, bytes);
-    if (!read.ok) {
-      finding = {id, "unreadable", -1, read.message};
-      return true;
-    }
-    if (source_.encoding() != SampleEncoding::image_file) return false;
-    const DecodeStatus status = decode_whole(bytes);
-    if (status.ok()) return false;
-    finding = {id, to_string(status.code), status.byte_offset, status.message};
-    return true;
-  }
-
- private:
-  DecodeStatus decode_whole(std::span<const uint8_t> bytes) {
-    ImageInfo info;
-    DecodeStatus status = decoder_.info(bytes, info);
-    if (!status.ok()) return status;
-    const auto [width, height] = info.size;
-    Size out = info.size;
-    if (int64_t{width} * height > kWholePixels) {
-      out = {std::min(width, kSmallSide), std::min(height, kSmallSide)};
-    }
-    pixels_.resize(static_cast<size_t>(out.width) * out.height * 3);
-    const CropSpec whole{{0, 0, width, height}, out, {0, 0, out.width, out.height}};
-    return decoder_.decode(bytes, whole,
-                           {pixels_.data(), out.width, out.height, ptrdiff_t{3} * out.width});
-  }
-
-  const Source& source_;
-  ImageDecoder decoder_;
-  std::vector<uint8_t> buffer_, pixels_;
-};
 
 std::vector<Finding> check_all(const Source& source, const DecodeOptions& decode, int workers) {
   std::vector<Finding> findings;
@@ -94,21 +39,6 @@ std::vector<Finding> check_all(const Source& source, const DecodeOptions& decode
   std::sort(findings.begin(), findings.end(),
             [](const Finding& a, const Finding& b) { return a.id < b.id; });
   return findings;
-}
-
-std::string to_jsonl(const Source& source, const std::vector<Finding>& findings) {
-  std::string text;
-  for (const Finding& finding : findings) {
-    const nlohmann::ordered_json row = {{"sample_id", finding.id},
-                                        {"name", source.name(finding.id)},
-                                        {"label", source.label(finding.id)},
-                                        {"reason", finding.reason},
-                                        {"byte_offset", finding.byte_offset},
-                                        {"message", finding.message}};
-    // Messages may quote a file's bytes: what is not UTF-8 must not end the listing.
-    text += row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  }
-  return text;
 }
 
 }  // namespace

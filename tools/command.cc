@@ -18,6 +18,7 @@ constexpr std::array kCommands = {
     Command{"peek", "draw a contact sheet of what the model sees", run_peek},
     Command{"dump", "write batches as .npy files, with where every row came from", run_dump},
     Command{"check", "decode everything and list the bad files", run_check},
+    Command{"index", "make seek indexes, with which JPEG files are decoded faster", run_index},
     Command{"info", "what this build and this machine have", run_info},
     Command{"make-shapes", "draw a data set of ten classes of shapes", run_make_shapes},
     Command{"receipt", "compare what two runs were fed", run_receipt},

@@ -36,6 +36,7 @@ int run_eval(int argc, char** argv);
 int run_peek(int argc, char** argv);
 int run_dump(int argc, char** argv);
 int run_check(int argc, char** argv);
+int run_index(int argc, char** argv);
 int run_info(int argc, char** argv);
 int run_make_shapes(int argc, char** argv);
 int run_receipt(int argc, char** argv);

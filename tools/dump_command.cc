@@ -66,6 +66,7 @@ LoaderOptions loader_options(const DumpOptions& options) {
   loader.decode = options.data.decode();
   loader.on_bad_sample = options.data.on_bad_sample();
   loader.max_bad = options.data.max_bad;
+  loader.seek_index = options.data.seek_index;
   return loader;
 }
 

@@ -84,6 +84,7 @@ int run_eval(int argc, char** argv) {
   options.decode = arguments.data.decode();
   options.on_bad_sample = arguments.data.on_bad_sample();
   options.max_bad = arguments.data.max_bad;
+  options.seek_index = arguments.data.seek_index;
   const DataOptions& data = arguments.data;
   const auto source = data.split == "auto" ? open_eval_data(data.data, "--data")
                                            : open_data(data.data, parse_split(data.split));

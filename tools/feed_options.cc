@@ -89,6 +89,9 @@ void add_feed_options(CLI::App& app, DataOptions& options) {
          "How many bad samples an epoch may have: a count, or below 1 a share; one more ends the "
          "run")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--seek-index", options.seek_index,
+                 "With --pixels fast: the file that stoker index made; auto: that in the cache "
+                 "directory, if it is there; off");
   app.add_option(
          "--on-bad", options.on_bad,
          "substitute: another image takes a bad one's place with weight 0, and it is listed; fail: "

@@ -24,6 +24,7 @@ struct DataOptions {
   int io_threads = LoaderOptions{}.io_threads;
   double max_bad = LoaderOptions{}.max_bad;
   std::string on_bad = "substitute";
+  std::string seek_index = LoaderOptions{}.seek_index;
 
   DecodeOptions decode() const;
   OnBadSample on_bad_sample() const;

@@ -165,6 +165,7 @@ TrainOptions TrainArguments::options(const Launch& launch) const {
   options.decode = data.decode();
   options.on_bad_sample = data.on_bad_sample();
   options.max_bad = data.max_bad;
+  options.seek_index = data.seek_index;
   options.receipt = !no_receipt;
   options.version = kBuildVersion;
   for (const BuildLibrary& library : kBuildLibraries) {

@@ -164,6 +164,7 @@ LoaderOptions loader_options(const EvalOptions& options, int rows) {
   feed.decode = options.decode;
   feed.on_bad_sample = options.on_bad_sample;
   feed.max_bad = options.max_bad;
+  feed.seek_index = options.seek_index;
   feed.quarantine_file = options.quarantine_file;
   return feed;
 }
@@ -291,6 +292,7 @@ EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions
   eval.decode = options.decode;
   eval.on_bad_sample = options.on_bad_sample;
   eval.max_bad = options.max_bad;
+  eval.seek_index = options.seek_index;
   eval.quarantine_file = options.quarantine_file;
   eval.limit = options.limit;
   return evaluate(source, engine_list, device_list, rows, eval);

@@ -33,6 +33,7 @@ struct EvalOptions {
   DecodeOptions decode;
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;
+  std::string seek_index = "auto";  // as LoaderOptions
   std::string quarantine_file;
   int64_t limit = 0;  // > 0: about this many samples, spread evenly over the source
   const std::atomic<bool>* stop = nullptr;  // set: the result is incomplete and says so
@@ -62,6 +63,7 @@ struct EvalCheckpointOptions {
   DecodeOptions decode;
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;
+  std::string seek_index = "auto";  // as LoaderOptions
   std::string quarantine_file;
   int64_t limit = 0;
 };

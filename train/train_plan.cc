@@ -123,6 +123,7 @@ std::string config_text(const TrainSetup& setup) {
   json["exif"] = options.decode.exif == ExifPolicy::apply ? "apply" : "ignore";
   json["max_pixels"] = options.decode.max_pixels;
   json["max_bad"] = options.max_bad;
+  json["seek_index"] = options.seek_index;
   json["plan"] = setup.plan;
   return json.dump(1) + "\n";
 }

@@ -144,6 +144,7 @@ void TrainSetup::make_loader() {
   feed.decode = options.decode;
   feed.on_bad_sample = options.on_bad_sample;
   feed.max_bad = options.max_bad;
+  feed.seek_index = options.seek_index;
   feed.digests = options.receipt && !options.out.empty();
   if (!options.out.empty()) {
     feed.quarantine_file = quarantine_file(options.out, "quarantine", processes.rank());

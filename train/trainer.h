@@ -82,7 +82,8 @@ struct TrainOptions {
   DecodeOptions decode{.pixels = PixelPolicy::fast};
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;
-  bool receipt = true;  // write receipt.json: digests of all pixels trained on
+  std::string seek_index = "auto";  // LoaderOptions
+  bool receipt = true;              // write receipt.json: digests of all pixels trained on
   // Of the program, for receipt.json and config.json: its version; libraries and theirs.
   std::string version;
   std::vector<std::pair<std::string, std::string>> libraries;

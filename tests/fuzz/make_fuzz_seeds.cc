@@ -19,6 +19,7 @@ void write(const std::filesystem::path& path, const std::vector<uint8_t>& bytes)
 int run(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::filesystem::create_directories(folder / "plain");
+  std::filesystem::create_directories(folder / "index");
   int number = 0;
   for (int kind = 0; kind < 48; ++kind) {
     JpegKind jpeg;
@@ -35,9 +36,13 @@ int run(const std::filesystem::path& folder) {
     write(folder / "plain" / name, file);
     file.insert(file.begin(), {200, 180, 100, 30, 24, 24, 255, 255});
     write(folder / name, file);
+    const uint8_t kind_of_index = static_cast<uint8_t>(kind % 2);
+    file.insert(file.begin() + 8, {kind_of_index, 9, 1, 17, 4, 33, 16, 65, 64});
+    file.insert(file.begin() + 17, 8, 0);
+    write(folder / "index" / name, file);
   }
-  std::printf("%d seeds in %s, the same without a crop in %s\n", number, folder.c_str(),
-              (folder / "plain").c_str());
+  std::printf("%d seeds in %s, the same without a crop in %s, for seek indexes in %s\n", number,
+              folder.c_str(), (folder / "plain").c_str(), (folder / "index").c_str());
   return 0;
 }
 

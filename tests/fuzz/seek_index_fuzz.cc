@@ -1,0 +1,64 @@
+// The seek index: a file's own gives the same pixels as none; one that was tampered with under a
+// seal that holds reads nothing outside; bytes that are no index are refused.
+//
+// Input: eight bytes for the crop, one for the kind of index, sixteen for what is changed in it,
+// then the file.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "decode/crop_decoder.h"
+#include "decode/seek_index.h"
+#include "tests/fuzz/fuzz_input.h"
+
+namespace stoker {
+namespace {
+
+constexpr size_t kChangeBytes = 16;
+constexpr size_t kSealBytes = 8;
+
+void tamper(std::vector<uint8_t>& index, std::span<const uint8_t> file, const uint8_t* changes) {
+  const size_t sealed = index.size() - kSealBytes;
+  for (size_t i = 0; i < kChangeBytes; i += 2) index[changes[i] % sealed] ^= changes[i + 1];
+  const uint64_t seal =
+      XXH3_64bits_withSeed(index.data(), sealed, XXH3_64bits(file.data(), file.size()));
+  std::memcpy(index.data() + sealed, &seal, sizeof seal);
+}
+
+}  // namespace
+}  // namespace stoker
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace stoker;
+  constexpr int64_t kMaxPixels = 1 << 20;
+  constexpr size_t kHeader = kFuzzHeader + 1 + kChangeBytes;
+  static CropDecoder decoder(kMaxPixels);
+  static SeekIndexBuilder builder;
+  if (size < kHeader) return 0;
+  const std::span<const uint8_t> file(data + kHeader, size - kHeader);
+  BaselineJpeg jpeg;
+  if (!parse_baseline(file, jpeg)) return 0;
+  if (int64_t{jpeg.size.width} * jpeg.size.height > kMaxPixels) return 0;
+  const CropSpec spec = read_fuzz_input(data, size, jpeg.size).spec;
+  const Box& window = spec.window;
+  std::vector<uint8_t> plain(static_cast<size_t>(window.width) * window.height * 3);
+  std::vector<uint8_t> indexed(plain.size());
+  const auto decode = [&](std::vector<uint8_t>& to, std::span<const uint8_t> index) {
+    return decoder.decode(file, spec, {to.data(), window.width, window.height, 3 * window.width},
+                          index);
+  };
+  const bool is_good = decode(plain, {});
+  if (decode(indexed, {data, kHeader}) != is_good) std::abort();
+  std::vector<uint8_t> index;
+  if (!builder.build(file, data[kFuzzHeader] % 2 == 0 ? SeekStep::row : SeekStep::eight, index)) {
+    return 0;
+  }
+  // An index is a certificate for the whole file, but the plan of a crop may be too large.
+  if (decode(indexed, index) != is_good || (is_good && indexed != plain)) std::abort();
+  tamper(index, file, data + kFuzzHeader + 1);
+  if (decode(indexed, index) != is_good) std::abort();
+  return 0;
+}

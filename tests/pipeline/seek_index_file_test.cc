@@ -1,0 +1,234 @@
+// The file of seek indexes: written whole or not at all, found by names, left alone when damaged;
+// and a Loader delivers the same with it and without it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "decode/seek_index.h"
+#include "pipeline/seek_index_writer.h"
+#include "tests/pipeline/loader_support.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Bytes = std::vector<uint8_t>;
+
+constexpr int64_t kSamples = 24;
+
+Bytes read_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_bytes(const std::string& path, const Bytes& bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
+
+// Of every sample but the last, whose file came later.
+void write_indexes(const Source& source, const std::string& path) {
+  SeekIndexWriter writer(path);
+  SeekIndexBuilder builder;
+  Bytes buffer, index;
+  for (SampleId id = 0; id < source.size() - 1; ++id) {
+    std::span<const uint8_t> bytes;
+    ASSERT_TRUE(source.read(id, buffer, bytes).ok);
+    ASSERT_TRUE(builder.build(bytes, id % 2 == 0 ? SeekStep::row : SeekStep::eight, index));
+    writer.add(source.name(id), index);
+  }
+  writer.finish();
+}
+
+size_t files_in(const std::string& folder) {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+LoaderOptions fast(const std::string& seek_index) {
+  LoaderOptions options;
+  options.batch_size = 5;
+  options.epochs = 2;
+  options.workers = 2;
+  options.digests = true;
+  options.decode.pixels = PixelPolicy::fast;
+  options.seek_index = seek_index;
+  return options;
+}
+
+class SeekIndexFileTest : public ::testing::Test {
+ protected:
+  std::vector<Delivered> rows(const LoaderOptions& options, LoaderStats& stats) {
+    ::testing::internal::CaptureStderr();
+    Feed feed(*source_, crop_spec(), options);
+    std::vector<Delivered> all = feed.all();
+    stats = feed.loader().stats();
+    fingerprint_ = feed.loader().fingerprint();
+    warnings_ = ::testing::internal::GetCapturedStderr();
+    return all;
+  }
+
+  TempFolder folder_;
+  const std::string path_ = folder_.path() + "/seek/indexes.bin";
+  std::unique_ptr<FakeSource> source_ = jpeg_source(kSamples);
+  uint64_t fingerprint_ = 0;
+  std::string warnings_;
+};
+
+TEST_F(SeekIndexFileTest, GivesBackWhatWasWritten) {
+  std::string problem = "?";
+  EXPECT_EQ(SeekIndexFile::open(path_, problem), nullptr);
+  EXPECT_EQ(problem, "");  // there is none
+  {
+    SeekIndexWriter writer(path_);
+    for (int i = 0; i < 100; ++i) {
+      writer.add("name" + std::to_string(i), Bytes(static_cast<size_t>(i), uint8_t(i)));
+    }
+    EXPECT_FALSE(std::filesystem::exists(path_));
+    writer.finish();
+  }
+  EXPECT_EQ(files_in(folder_.path() + "/seek"), 1u);
+  const auto file = SeekIndexFile::open(path_, problem);
+  ASSERT_NE(file, nullptr) << problem;
+  EXPECT_EQ(file->count(), 100);
+  EXPECT_EQ(file->table_bytes(), 1600);
+  EXPECT_EQ(file->largest_index_bytes(), 99);
+  Bytes buffer;
+  std::span<const uint8_t> index;
+  for (int i = 99; i >= 0; --i) {
+    file->read("name" + std::to_string(i), buffer, index);
+    EXPECT_EQ(Bytes(index.begin(), index.end()), Bytes(static_cast<size_t>(i), uint8_t(i)));
+  }
+  file->read("name100", buffer, index);
+  EXPECT_TRUE(index.empty());
+}
+
+TEST_F(SeekIndexFileTest, IsLeftAloneWhenDamaged) {
+  write_indexes(*source_, path_);
+  const Bytes good = read_bytes(path_);
+  std::string problem;
+  Bytes buffer;
+  std::span<const uint8_t> index;
+  for (size_t at = 0; at < good.size(); at += at % 5 + 1) {
+    Bytes bad = good;
+    bad[at] ^= static_cast<uint8_t>(1u << at % 8);
+    write_bytes(path_, bad);
+    const auto file = SeekIndexFile::open(path_, problem);
+    const bool is_index = at >= sizeof(SeekFileHeader) && at < good.size() - 16 * (kSamples - 1);
+    ASSERT_EQ(file != nullptr, is_index) << at;
+    if (!file) continue;
+    for (SampleId id = 0; id < kSamples; ++id) file->read(source_->name(id), buffer, index);
+  }
+  for (size_t length = 0; length < good.size(); length += 1 + length / 50) {
+    write_bytes(path_, Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(length)));
+    EXPECT_EQ(SeekIndexFile::open(path_, problem), nullptr);
+    EXPECT_THAT(problem, HasSubstr("damaged"));
+  }
+  EXPECT_EQ(SeekIndexFile::open(folder_.path(), problem), nullptr);
+  EXPECT_NE(problem, "");
+}
+
+TEST_F(SeekIndexFileTest, ALoaderDeliversTheSame) {
+  write_indexes(*source_, path_);
+  LoaderStats stats;
+  const std::vector<Delivered> plain = rows(fast("off"), stats);
+  const uint64_t fingerprint = fingerprint_;
+  EXPECT_EQ(stats.seek_index.used, 0);
+  for (const int workers : {0, 2}) {
+    LoaderOptions options = fast(path_);
+    options.workers = workers;
+    EXPECT_EQ(rows(options, stats), plain);
+    EXPECT_GT(stats.seek_index.used, kSamples);  // whole crops need none
+    EXPECT_EQ(stats.seek_index.refused, 0);
+    EXPECT_EQ(fingerprint_, fingerprint);
+    EXPECT_EQ(warnings_, "");
+  }
+  LoaderOptions exact = fast(path_);
+  exact.decode.pixels = PixelPolicy::exact;
+  rows(exact, stats);
+  EXPECT_EQ(stats.seek_index.used, 0);
+}
+
+TEST_F(SeekIndexFileTest, AStaleOneIsWarnedOfOnceAndChangesNothing) {
+  write_indexes(*source_, path_);
+  for (SampleId id = 0; id < kSamples; ++id) source_->replace(id, jpeg_file(90, 70, 100 + id));
+  source_->replace(3, text_bytes("no picture"));
+  LoaderStats stats;
+  const std::vector<Delivered> plain = rows(fast("off"), stats);
+  EXPECT_EQ(rows(fast(path_), stats), plain);
+  EXPECT_EQ(stats.seek_index.used, 0);
+  EXPECT_GT(stats.seek_index.refused, 1);
+  EXPECT_EQ(std::count(warnings_.begin(), warnings_.end(), '\n'), 1) << warnings_;
+  EXPECT_THAT(warnings_, HasSubstr(path_));
+  EXPECT_THAT(warnings_, HasSubstr("fake/"));
+}
+
+TEST_F(SeekIndexFileTest, ADamagedOneIsWarnedOfOnceAndAMissingOneIsAnError) {
+  LoaderStats stats;
+  const std::vector<Delivered> plain = rows(fast("auto"), stats);  // none there: no word about it
+  EXPECT_EQ(warnings_, "");
+  const std::string damaged = folder_.write("damaged.bin", "what is this");
+  EXPECT_EQ(rows(fast(damaged), stats), plain);
+  EXPECT_EQ(std::count(warnings_.begin(), warnings_.end(), '\n'), 1) << warnings_;
+  EXPECT_THAT(warnings_, HasSubstr(damaged));
+  try {
+    Feed feed(*source_, crop_spec(), fast(path_));
+    FAIL() << "no error";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(path_ + ": no such file"));
+  }
+}
+
+TEST_F(SeekIndexFileTest, ItsMemoryIsPlanned) {
+  write_indexes(*source_, path_);
+  const auto plan = [&](const std::string& seek_index) {
+    Feed feed(*source_, crop_spec(), fast(seek_index));
+    return feed.loader().memory_plan().total_bytes();
+  };
+  EXPECT_GE(plan(path_), plan("off") + 16 * (kSamples - 1));
+}
+
+// A full disk, as far as a process may make one for itself: no file may grow beyond 64 KiB.
+TEST_F(SeekIndexFileTest, AFullDiskIsOneErrorAndLeavesTheOldFile) {
+  write_indexes(*source_, path_);
+  const Bytes before = read_bytes(path_);
+  rlimit limit;
+  getrlimit(RLIMIT_FSIZE, &limit);
+  const rlimit small{1 << 16, limit.rlim_max};
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  std::string message;
+  try {
+    SeekIndexWriter writer(path_);
+    for (int i = 0; i < 3000; ++i) writer.add(std::to_string(i), Bytes(1000));
+    writer.finish();
+  } catch (const std::runtime_error& error) {
+    message = error.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &limit);
+  signal(SIGXFSZ, handler);
+  EXPECT_THAT(message, HasSubstr("cannot write " + path_ + ": "));
+  EXPECT_EQ(read_bytes(path_), before);
+  EXPECT_EQ(files_in(folder_.path() + "/seek"), 1u);
+}
+
+TEST_F(SeekIndexFileTest, WhereNothingCanBeWrittenIsOneError) {
+  const std::string file = folder_.write("file");
+  for (const std::string& path :
+       {file + "/indexes.bin", std::string("/dev/full"), folder_.path()}) {
+    try {
+      SeekIndexWriter writer(path);
+      ADD_FAILURE() << path;
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("cannot write " + path + ": "));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stoker::testing

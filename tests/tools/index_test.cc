@@ -1,0 +1,108 @@
+// stoker index: one file of seek indexes, which training finds, and which changes no pixel.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/cli_harness.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Index : public ::testing::Test {
+ protected:
+  Index() {
+    setenv("XDG_CACHE_HOME", (cache_.path() + "/home").c_str(), 1);
+    make_small_shapes(data_.path());
+  }
+  ~Index() override { unsetenv("XDG_CACHE_HOME"); }
+
+  // What is delivered with these options, without the columns that every run has.
+  std::string dump(const std::string& seek_index, std::string& err) {
+    TempFolder out;
+    const ProgramResult result = run_stoker(
+        {"dump", "--data", data_.path(), "--size", "32", "--crop", "random_resized", "--batch",
+         "40", "--pixels", "fast", "--out", out.path(), "--seek-index", seek_index});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    err = result.err;
+    return read_text(out.path() + "/images_00000.npy") + read_text(out.path() + "/rows.jsonl");
+  }
+
+  TempFolder data_, cache_;
+};
+
+TEST_F(Index, MakesAFileThatLoadersFindByThemselves) {
+  ProgramResult result = run_stoker({"index", "--data", data_.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("60 images, 60 indexed, 0 bad, 0 of other kinds"));
+  ASSERT_EQ(std::distance(std::filesystem::directory_iterator(cache_.path() + "/home/stoker"), {}),
+            1);
+  std::string err;
+  const std::string plain = dump("off", err);
+  EXPECT_EQ(dump("auto", err), plain);
+  EXPECT_THAT(err, ::testing::Not(HasSubstr("seek index")));
+  // Damaged, it is still found, and said so.
+  const auto entry = *std::filesystem::directory_iterator(cache_.path() + "/home/stoker");
+  std::filesystem::resize_file(entry, 100);
+  EXPECT_EQ(dump("auto", err), plain);
+  EXPECT_THAT(err, HasSubstr("is not used"));
+}
+
+TEST_F(Index, TheFileIsTheSameForAnyNumberOfThreads) {
+  std::string first;
+  for (const std::string workers : {"1", "3"}) {
+    const std::string path = cache_.path() + "/" + workers + ".bin";
+    const ProgramResult result = run_stoker({"index", "--data", data_.path(), "--out", path,
+                                             "--granularity", "8", "--workers", workers, "--json"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto json = nlohmann::json::parse(result.out);
+    EXPECT_EQ(json["indexed"], 60);
+    EXPECT_EQ(json["granularity"], "8");
+    EXPECT_EQ(json["file"], path);
+    EXPECT_EQ(json["file_bytes"], std::filesystem::file_size(path));
+    EXPECT_TRUE(json["bad"].empty());
+    if (first.empty()) first = read_text(path);
+    EXPECT_EQ(read_text(path), first);
+  }
+  std::string err;
+  EXPECT_EQ(dump(cache_.path() + "/1.bin", err), dump("off", err));
+}
+
+TEST_F(Index, ListsBadFilesAndLeavesOtherKindsOut) {
+  const std::string good = read_text(data_.path() + "/train/star/star_000000.jpg");
+  data_.write("train/star/cut.jpg", good.substr(0, good.size() / 2));
+  data_.write("train/arrow/empty.jpg", "");
+  data_.link(data_.path() + "/nowhere.jpg", "test/ring/broken_link.jpg");
+  const ProgramResult result =
+      run_stoker({"index", "--data", data_.path(), "--out", cache_.path() + "/i.bin"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, run_stoker({"check", "--data", data_.path()}).out);
+  EXPECT_EQ(count_lines(result.out), 3);
+  EXPECT_THAT(result.err, HasSubstr("63 images, 60 indexed, 3 bad, 0 of other kinds"));
+}
+
+TEST_F(Index, ErrorsAreOneLine) {
+  const std::string file = cache_.path() + "/file";
+  cache_.write("file");
+  ProgramResult result =
+      run_stoker({"index", "--data", data_.path(), "--out", file + "/indexes.bin"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(count_lines(result.err), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("cannot write " + file + "/indexes.bin: Not a directory"));
+  result = run_stoker({"index", "--data", data_.path(), "--out", "/dev/full"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("cannot write /dev/full"));
+  EXPECT_EQ(run_stoker({"index", "--data", cache_.path() + "/none"}).exit_code, 2);
+  EXPECT_EQ(run_stoker({"index", "--data", data_.path(), "--granularity", "7"}).exit_code, 2);
+  result = run_stoker({"dump", "--data", data_.path(), "--pixels", "fast", "--out",
+                       cache_.path() + "/d", "--seek-index", cache_.path() + "/none.bin"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("none.bin: no such file"));
+}
+
+}  // namespace
+}  // namespace stoker
