@@ -1,0 +1,90 @@
+"""Batches for JAX, spread over its devices:
+
+    from stoker.jax import Loader
+    train = Loader(stoker.folder("pictures/train"), batch_size=256, size=224, augment=...)
+    for batch in train:  # batch.images, .labels, .weights: jax.Arrays, sharded by rows
+        state = step(state, *batch)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+import stoker
+
+__all__ = ["Batch", "Loader"]
+
+
+class Batch(NamedTuple):
+    """Of one shape in every step, so that a jitted step is compiled once."""
+
+    images: jax.Array  # (batch_size, height, width, 3)
+    labels: jax.Array  # (batch_size,) int32
+    weights: jax.Array  # (batch_size,) float32; 0: padding or a damaged file
+
+
+class Loader:
+    """An epoch in every loop.
+
+    batch_size: rows of all devices and processes together; must be a multiple of the devices.
+    sharding: of an array's first axis; default: jax.sharding.NamedSharding over all devices.
+    options: all of stoker.Loader's but device, copy, rank and world, which are JAX's own process index
+        and count. By default float32 from 0 to 1, NHWC.
+
+    The arrays may be kept for ever. ValueError: batch_size does not fit the devices.
+    """
+
+    def __init__(
+        self,
+        source: stoker.Source,
+        *,
+        batch_size: int,
+        sharding: jax.sharding.Sharding | None = None,
+        **options: Any,
+    ):
+        if sharding is None:
+            mesh = jax.sharding.Mesh(np.array(jax.devices()), ("batch",))
+            sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("batch"))
+        shares = len(sharding.device_set)
+        if batch_size < 1 or batch_size % shares != 0:
+            raise ValueError(f"batch_size is {batch_size}, must be a multiple of {shares} devices")
+        self.sharding = sharding
+        self.batch_size = batch_size
+        self.loader = stoker.Loader(
+            source,
+            batch_size=batch_size // jax.process_count(),
+            rank=jax.process_index(),
+            world=jax.process_count(),
+            copy=True,
+            **{"dtype": "float32", **options},
+        )
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[Batch]:
+        # At once, not at the first next(): the loop begins where it is written.
+        return map(self._spread, iter(self.loader))
+
+    def set_epoch(self, epoch: int) -> None:
+        self.loader.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.loader.load_state_dict(state)
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self.loader.close()
+
+    def _spread(self, batch: stoker.Batch) -> Batch:
+        parts = (np.asarray(part) for part in (batch.images, batch.labels, batch.weights))
+        return Batch(
+            *(jax.make_array_from_process_local_data(self.sharding, part) for part in parts)
+        )

@@ -1,0 +1,75 @@
+"""What Keras 3's model.fit takes, for any backend:
+
+    from stoker.keras import Dataset
+    train = Dataset(stoker.folder("pictures/train"), batch_size=64, size=128,
+                    augment=stoker.random_resized_crop() | stoker.flip())
+    val = Dataset(stoker.folder("pictures/val"), batch_size=64, size=128, shuffle=False)
+    model.fit(train, validation_data=val, epochs=10)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+
+from stoker._batch import Batch
+from stoker._core import Source
+from stoker._loader import Loader
+
+__all__ = ["Dataset"]
+
+
+class Dataset(keras.utils.PyDataset):
+    """Batches (images, labels) on the host, as NumPy arrays that are the caller's; the backend takes
+    them to its device. Only rows that count are given, so that every sample counts once in any
+    metric: an epoch's last batch may be smaller.
+
+    options: all of stoker.Loader's but device and copy. By default float32 from 0 to 1 in the layout of
+    keras.config.image_data_format(). `epoch` is the epoch that comes next: set it to fit's
+    initial_epoch to go on with an earlier run. Use one Dataset in one fit() at a time.
+    """
+
+    def __init__(self, source: Source, *, batch_size: int = 32, **options: Any):
+        super().__init__(workers=1)  # stoker's own threads do the work
+        is_last = keras.config.image_data_format() == "channels_last"
+        given = {"dtype": "float32", "layout": "NHWC" if is_last else "NCHW", **options}
+        self.loader = Loader(source, batch_size=batch_size, copy=True, **given)
+        self.epoch = 0
+        self._given = 0  # batches since on_epoch_begin()
+        self._batches: Iterator[Batch] | None = None
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """The next batch, whatever the index: Keras asks for each of them once per epoch."""
+        if self._batches is None:
+            self.on_epoch_begin()
+        batch = next(self._batches, None)
+        if batch is None:
+            raise IndexError(f"batch {index}: the epoch's {len(self)} batches were given")
+        self._given += 1
+        images, labels = np.asarray(batch.images), np.asarray(batch.labels)
+        if batch.valid == len(batch):
+            return images, labels
+        counts = np.asarray(batch.weights) > 0
+        return images[counts], labels[counts]
+
+    def on_epoch_begin(self) -> None:
+        """Begins `epoch`, also where Keras has looked at its first batches already."""
+        self.loader.set_epoch(self.epoch)
+        self._batches = iter(self.loader)
+        self._given = 0
+
+    def on_epoch_end(self) -> None:
+        """Goes on to the next epoch; not where Keras only looked at a batch, to build the model."""
+        if self._given > 1 or self._given == len(self):
+            self.epoch += 1
+        self._batches = None
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self.loader.close()

@@ -1,0 +1,205 @@
+"""In place of torchvision's ImageFolder and PyTorch's DataLoader: the same names, arguments and
+iteration, fed by stoker.
+
+    from stoker.torch import DataLoader, ImageFolder
+    train = DataLoader(ImageFolder(root, transform), batch_size=256, shuffle=True, device="cuda")
+    for images, labels in train:  # tensors on the device: (rows, 3, height, width), (rows,) int64
+
+The transform is torchvision's own Compose, read and carried out in C++: the crops, resizes and
+colours are those of torchvision on PIL images, the random numbers are stoker's. Threads do the work:
+no worker processes, no pickling.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils.data import DistributedSampler, RandomSampler, Sampler, SequentialSampler
+
+from stoker._batch import Batch
+from stoker._core import Source
+from stoker._loader import Loader
+from stoker._sources import folder
+from stoker._torchvision import read_transform
+
+__all__ = ["DataLoader", "ImageFolder"]
+
+
+class ImageFolder:
+    """root/CLASS/**/FILE and a transform of torchvision: the samples, order and labels of
+    torchvision's ImageFolder. Errors as stoker.folder(); ValueError for a transform that stoker does
+    not do, with its name. It is what a DataLoader is made of; single samples are not read from it.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], transform: Any = None):
+        self.plan = read_transform(transform)
+        self.root = os.fspath(root)
+        self.transform = transform
+        self.source = folder(root)
+        self.classes = list(self.source.classes)
+        self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
+
+    @property
+    def targets(self) -> list[int]:
+        return self.source.labels()
+
+    @property
+    def samples(self) -> list[tuple[str, int]]:
+        paths = (os.path.join(self.root, self.source.name(i)) for i in range(len(self)))
+        return list(zip(paths, self.targets, strict=True))
+
+    imgs = samples
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __repr__(self) -> str:
+        return f"ImageFolder of {len(self)} samples, {len(self.classes)} classes\n{self.transform!r}"
+
+
+class DataLoader:
+    """Yields (images, labels). Only rows that count are given: an epoch's last batch may be smaller,
+    and a damaged file's row is left out.
+
+    dataset: an ImageFolder of this module, or a stoker.Source (then say size=, augment=, mean=, ...).
+    batch_size, shuffle, drop_last: as PyTorch's.
+    sampler: RandomSampler, SequentialSampler or DistributedSampler of PyTorch, whose rank, replicas,
+        seed and set_epoch() are honoured. In training over several ranks every rank makes the same
+        number of steps; in evaluation (not shuffled) every sample is given once over all ranks, and
+        a rank may have one batch less.
+    num_workers: threads; None: one per core; 0: none.
+    pin_memory, persistent_workers, prefetch_factor: taken and not needed.
+    seed: of order and augmentation; default: the DistributedSampler's, else torch.initial_seed().
+    device: 'cpu', 'cuda', 'cuda:1', a torch.device: where the tensors are to be.
+    options: what else stoker.Loader takes: pixels='fast', layout='channels_last', leases=, copy=, ...
+        The last 3 batches may be held; `copy=True` lifts that on the host.
+
+    state_dict() and load_state_dict() are those of torchdata's StatefulDataLoader: exact, within an
+    epoch too, and a handful of numbers. TypeError, ValueError: an argument that stoker cannot honour.
+    """
+
+    def __init__(
+        self,
+        dataset: ImageFolder | Source,
+        batch_size: int = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[int] | None = None,
+        *,
+        num_workers: int | None = None,
+        collate_fn: Callable[..., Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        persistent_workers: bool = False,
+        prefetch_factor: int | None = None,
+        device: str | torch.device = "cpu",
+        seed: int | None = None,
+        **options: Any,
+    ):
+        if collate_fn is not None:
+            raise TypeError("collate_fn: batches are made in C++; work on what the loader yields")
+        if sampler is not None and shuffle:
+            raise ValueError("sampler and shuffle=True: give one of them")
+        if sampler is None:
+            sampler = RandomSampler(dataset) if shuffle else SequentialSampler(dataset)
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.sampler = sampler
+        self.drop_last = drop_last
+        self.num_workers = num_workers
+        given = {**_of_dataset(dataset), "layout": "NCHW", **_of_sampler(sampler), **options}
+        if given.get("dtype") == "uint8" and given["layout"] == "NCHW":
+            given["layout"] = "channels_last"  # the same shape
+        if drop_last:
+            given["last_batch"] = "drop"
+        if seed is not None:
+            given["seed"] = seed
+        source = dataset.source if isinstance(dataset, ImageFolder) else dataset
+        self.loader = Loader(
+            source, batch_size=batch_size, workers=num_workers, device=_name(device), **given
+        )
+        self._sampler_epoch = getattr(sampler, "epoch", None)
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        epoch = getattr(self.sampler, "epoch", None)
+        if epoch != self._sampler_epoch:  # the loop that set_epoch() was called for
+            self._sampler_epoch = epoch
+            if epoch != self.loader.epoch:
+                self.loader.set_epoch(epoch)
+        return _Tensors(iter(self.loader))
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next loop is epoch `epoch`; only to go elsewhere: epochs count themselves."""
+        self.loader.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.loader.load_state_dict(state)
+
+    def close(self) -> None:
+        """Ends the threads; so does dropping the last reference."""
+        self.loader.close()
+
+
+class _Tensors:
+    """One epoch."""
+
+    def __init__(self, batches: Iterator[Batch]):
+        self._batches = batches
+
+    def __iter__(self) -> _Tensors:
+        return self
+
+    def __next__(self) -> tuple[torch.Tensor, torch.Tensor]:
+        batch = next(self._batches)
+        while batch.valid == 0:  # the epoch's last rows are another rank's
+            batch = next(self._batches)
+        images = torch.from_dlpack(batch.images)
+        labels = torch.from_dlpack(batch.labels).long()
+        if batch.valid < len(batch):
+            counts = torch.from_dlpack(batch.weights) > 0
+            images, labels = images[counts], labels[counts]
+        return images, labels
+
+
+def _of_dataset(dataset: Any) -> dict[str, Any]:
+    if isinstance(dataset, ImageFolder):
+        return dataset.plan._asdict()
+    if isinstance(dataset, Source):
+        return {"dtype": "float32"}
+    raise TypeError(f"dataset is {dataset!r}, must be a stoker.torch.ImageFolder or a stoker.Source")
+
+
+def _of_sampler(sampler: Sampler[int]) -> dict[str, Any]:
+    alone = {"rank": 0, "world": 1, "seed": torch.initial_seed() % (1 << 63)}
+    if type(sampler) is SequentialSampler:
+        return {**alone, "shuffle": False}
+    if type(sampler) is RandomSampler and not sampler.replacement:
+        if sampler.num_samples == len(sampler.data_source):
+            return {**alone, "shuffle": True}
+    if type(sampler) is DistributedSampler:
+        last = "drop" if sampler.drop_last else "wrap" if sampler.shuffle else "pad"
+        return {
+            "rank": sampler.rank,
+            "world": sampler.num_replicas,
+            "seed": sampler.seed,
+            "shuffle": sampler.shuffle,
+            "last_batch": last,
+        }
+    raise TypeError(f"sampler is {sampler!r}: stoker takes PyTorch's RandomSampler (all samples, "
+                    "without replacement), SequentialSampler and DistributedSampler")
+
+
+def _name(device: str | torch.device) -> str:
+    chosen = torch.device(device)
+    index = chosen.index
+    if index is None:
+        index = torch.cuda.current_device() if chosen.type == "cuda" else 0
+    return f"{chosen.type}:{index}"

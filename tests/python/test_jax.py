@@ -1,0 +1,53 @@
+"""stoker.jax on four devices, where JAX is installed. In a program of its own: the number of devices
+is fixed when JAX starts.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from conftest import run_python
+
+if importlib.util.find_spec("jax") is None:
+    pytest.skip("JAX is not installed", allow_module_level=True)
+
+PROGRAM = """
+    import os
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    import jax, numpy as np, stoker
+    from stoker.jax import Loader
+
+    source = stoker.synthetic(100, size=16, classes=10, seed=3)
+    options = dict(batch_size=40, seed=1, workers=1)
+    loader = Loader(source, **options)
+    plain = stoker.Loader(source, dtype="float32", copy=True, **options)
+    kept = []
+    for batch, expected in zip(loader, plain, strict=True):
+        assert len(batch.images.sharding.device_set) == 4
+        assert batch.images.addressable_shards[1].data.shape == (10, 16, 16, 3)
+        for ours, theirs in zip(batch, (expected.images, expected.labels, expected.weights)):
+            np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
+        kept.append(batch)
+    assert len(kept) == len(loader) == 3
+    assert sum(float(jax.jit(lambda w: w.sum())(b.weights)) for b in kept) == 100
+
+    step = iter(loader); next(step)
+    state = loader.state_dict()
+    rest = [np.asarray(b.labels) for b in step]
+    again = Loader(source, **options)
+    again.load_state_dict(state)
+    np.testing.assert_array_equal(rest, [np.asarray(b.labels) for b in again])
+
+    try:
+        Loader(source, batch_size=6)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_batches_are_sharded_over_the_devices():
+    done = run_python(PROGRAM, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "batch_size is 6, must be a multiple of 4 devices\n"

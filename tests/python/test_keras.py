@@ -1,0 +1,53 @@
+"""stoker.keras in model.fit, where Keras 3 and a backend are installed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+keras = pytest.importorskip("keras", minversion="3")
+
+import stoker  # noqa: E402
+from stoker.keras import Dataset  # noqa: E402
+
+
+def model() -> keras.Model:
+    made = keras.Sequential(
+        [keras.Input((16, 16, 3)), keras.layers.Flatten(), keras.layers.Dense(10)]
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    made.compile(optimizer=keras.optimizers.Adam(1e-2), loss=loss, metrics=["accuracy"])
+    return made
+
+
+def test_fit_learns_and_validates_on_every_sample_once(source):
+    train = Dataset(source, batch_size=16, seed=1, workers=1)
+    val = Dataset(source, batch_size=16, shuffle=False, workers=1)
+    fitted = model()
+    history = fitted.fit(train, validation_data=val, epochs=6, verbose=0).history
+    assert history["loss"][-1] < history["loss"][0]
+    assert train.epoch == 6
+
+    images = [images for images, _ in (val[i] for i in range(len(val)))]
+    assert sum(map(len, images)) == len(source)
+    scores = fitted.predict(np.concatenate(images), verbose=0)
+    hits = np.mean(scores.argmax(-1) == np.array(source.labels()))
+    assert history["val_accuracy"][-1] == pytest.approx(hits, abs=1e-6)
+
+
+def test_epochs_are_those_of_the_loader(source):
+    data = Dataset(source, batch_size=40, seed=3, workers=1)
+    seen = []
+    for _ in range(2):
+        data.on_epoch_begin()
+        seen.append([data[i][1].tolist() for i in range(len(data))])
+        data.on_epoch_end()
+    loader = stoker.Loader(source, batch_size=40, seed=3, workers=1, copy=True)
+    expected = [
+        [np.asarray(b.labels)[np.asarray(b.weights) > 0].tolist() for b in loader] for _ in range(2)
+    ]
+    assert seen == expected
+    assert [len(labels) for labels in seen[0]] == [40, 40, 20]
+    data.epoch = 1  # as after a restart
+    data.on_epoch_begin()
+    assert data[0][1].tolist() == expected[1][0]

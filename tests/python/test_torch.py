@@ -1,0 +1,181 @@
+"""stoker.torch beside torchvision and PyTorch, where they are installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+torchvision = pytest.importorskip("torchvision")
+
+import stoker  # noqa: E402
+import stoker.torch as stoker_torch  # noqa: E402
+from torch.utils.data import DistributedSampler, RandomSampler, WeightedRandomSampler  # noqa: E402
+from torchvision import transforms  # noqa: E402
+from torchvision.transforms.functional import InterpolationMode  # noqa: E402
+
+NORMALIZE = transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+EVAL = transforms.Compose(
+    [transforms.Resize(40), transforms.CenterCrop(32), transforms.ToTensor(), NORMALIZE]
+)
+TRAIN = transforms.Compose(
+    [
+        transforms.RandomResizedCrop(32, interpolation=InterpolationMode.BICUBIC),
+        transforms.RandomHorizontalFlip(),
+        transforms.ColorJitter(brightness=0.4, hue=0.1),
+        transforms.ToTensor(),
+        NORMALIZE,
+    ]
+)
+
+
+def loader(root: Path, transform: object = TRAIN, **options: object) -> stoker_torch.DataLoader:
+    return stoker_torch.DataLoader(
+        stoker_torch.ImageFolder(root, transform), num_workers=1, **options
+    )
+
+
+def pictures_of(batches: object) -> list[np.ndarray]:
+    return [images.numpy().copy() for images, _ in batches]
+
+
+def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
+    return len(one) == len(other) and all(map(np.array_equal, one, other))
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        EVAL,
+        transforms.Compose([transforms.Resize((24, 32)), transforms.ToTensor()]),
+        transforms.Compose([transforms.Resize((24, 32)), transforms.PILToTensor()]),
+    ],
+)
+def test_gives_what_torchvision_and_the_data_loader_give(pictures, transform):
+    theirs = torch.utils.data.DataLoader(
+        torchvision.datasets.ImageFolder(pictures, transform), batch_size=10
+    )
+    ours = loader(pictures, transform, batch_size=10)
+    assert ours.dataset.classes == theirs.dataset.classes
+    assert ours.dataset.class_to_idx == theirs.dataset.class_to_idx
+    assert ours.dataset.samples == theirs.dataset.samples
+    assert len(ours) == len(theirs) == 4
+    assert len(ours.dataset) == 37
+    rows = 0
+    for (images, labels), (expected, expected_labels) in zip(ours, theirs, strict=True):
+        assert images.dtype == expected.dtype and labels.dtype == expected_labels.dtype
+        assert torch.equal(images, expected) and torch.equal(labels, expected_labels)
+        rows += len(labels)
+    assert rows == 37
+
+
+def test_transforms_are_read_with_their_numbers(pictures):
+    plan = stoker_torch.ImageFolder(pictures, TRAIN).plan
+    expected = stoker.random_resized_crop(filter="bicubic") | stoker.flip()
+    assert plan.augment == expected | stoker.color_jitter(brightness=0.4, hue=0.1)
+    assert plan[1:] == ((32, 32), "float32", tuple(NORMALIZE.mean), tuple(NORMALIZE.std))
+
+
+@pytest.mark.parametrize(
+    ("steps", "complaint"),
+    [
+        ([transforms.RandomErasing()], "does not do RandomErasing"),
+        ([transforms.CenterCrop(32), transforms.ToTensor()], "rows of one size"),
+        ([transforms.Resize(32), transforms.ToTensor()], "rows of one size"),
+        ([transforms.RandomResizedCrop(32)], "ends in PIL images"),
+        (
+            [transforms.RandomHorizontalFlip(0.3), *TRAIN.transforms[:1], transforms.ToTensor()],
+            "RandomResizedCrop cannot stand behind RandomHorizontalFlip",
+        ),
+        (
+            [*TRAIN.transforms[:1], transforms.RandomHorizontalFlip(0.3), transforms.ToTensor()],
+            "p=0.5",
+        ),
+        (
+            [*TRAIN.transforms[:1], transforms.ColorJitter((0.5, 2.0)), transforms.ToTensor()],
+            "brightness must be symmetric",
+        ),
+        ([*TRAIN.transforms[:1], transforms.PILToTensor(), NORMALIZE], "on uint8"),
+    ],
+)
+def test_transforms_that_stoker_has_not_are_refused_by_name(pictures, steps, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        stoker_torch.ImageFolder(pictures, transforms.Compose(steps))
+
+
+def test_epochs_differ_and_a_state_goes_on_within_one(pictures):
+    train = loader(pictures, batch_size=8, shuffle=True, seed=5)
+    first, second = pictures_of(train), pictures_of(train)
+    assert not same(first, second)
+    again = loader(pictures, batch_size=8, shuffle=True, seed=5)
+    assert same(pictures_of(again), first)
+    half = iter(again)
+    for _ in range(2):
+        next(half)
+    state = again.state_dict()
+    resumed = loader(pictures, batch_size=8, shuffle=True, seed=5)
+    resumed.load_state_dict(state)
+    assert same(pictures_of(resumed), second[2:])
+
+
+def test_the_seed_is_pytorchs(pictures):
+    torch.manual_seed(11)
+    one = pictures_of(loader(pictures, batch_size=8, shuffle=True))
+    torch.manual_seed(11)
+    assert same(pictures_of(loader(pictures, batch_size=8, shuffle=True)), one)
+    torch.manual_seed(12)
+    assert not same(pictures_of(loader(pictures, batch_size=8, shuffle=True)), one)
+
+
+def test_distributed_samplers_share_the_epoch(pictures):
+    dataset = stoker_torch.ImageFolder(pictures, EVAL)
+
+    def ranks(**options: object) -> list[stoker_torch.DataLoader]:
+        return [
+            stoker_torch.DataLoader(
+                dataset,
+                batch_size=4,
+                num_workers=1,
+                sampler=DistributedSampler(dataset, num_replicas=3, rank=rank, **options),
+            )
+            for rank in range(3)
+        ]
+
+    evaluation = [labels for part in ranks(shuffle=False) for _, labels in part]
+    assert sorted(torch.cat(evaluation).tolist()) == sorted(dataset.targets)  # each once
+    training = ranks(shuffle=True)
+    assert [sum(1 for _ in part) for part in training] == [4, 4, 4]  # or one would wait for ever
+    part = training[0]
+    part.sampler.set_epoch(7)
+    seventh = pictures_of(part)
+    part.sampler.set_epoch(8)
+    assert not same(pictures_of(part), seventh)
+    part.sampler.set_epoch(7)
+    assert same(pictures_of(part), seventh)
+
+
+def test_damaged_files_are_left_out(pictures, tmp_path):
+    folder = tmp_path / "a"
+    folder.mkdir()
+    for i, file in enumerate(sorted(pictures.glob("class_0/*.jpg"))):
+        (folder / file.name).write_bytes(file.read_bytes()[: 200 if i == 3 else None])
+    rows = [len(labels) for _, labels in loader(tmp_path, EVAL, batch_size=5, max_bad=5)]
+    assert sum(rows) == 12 and len(rows) == 3  # of 13 files
+
+
+def test_what_cannot_be_honoured_is_refused(pictures):
+    dataset = stoker_torch.ImageFolder(pictures, EVAL)
+    with pytest.raises(TypeError, match="collate_fn"):
+        stoker_torch.DataLoader(dataset, collate_fn=list)
+    with pytest.raises(TypeError, match="WeightedRandomSampler"):
+        stoker_torch.DataLoader(dataset, sampler=WeightedRandomSampler([1.0] * 37, 37))
+    with pytest.raises(TypeError, match="RandomSampler"):
+        stoker_torch.DataLoader(dataset, sampler=RandomSampler(dataset, replacement=True))
+    with pytest.raises(TypeError, match="dataset is"):
+        stoker_torch.DataLoader([1, 2, 3])
+    with pytest.raises(ValueError, match="batch_size"):
+        stoker_torch.DataLoader(dataset, batch_size=0)
+    with pytest.raises(ValueError, match="sampler and shuffle"):
+        stoker_torch.DataLoader(dataset, shuffle=True, sampler=RandomSampler(dataset))
