@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include "pipeline/loader.h"
+#include "pipeline/operation_plugin.h"
 #include "python/core/bind.h"
 #include "python/core/feed.h"
 
@@ -53,15 +54,23 @@ void bind_enums(nb::module_& module) {
       .value("nchw", PixelOrder::nchw);
 }
 
+// Operations stay C++: Python only hands them on.
+void add_operation(AugmentSpec& spec, const PixelOperation& operation) {
+  spec.operations.push_back(operation);
+}
+
 void set_size(AugmentSpec& spec, int height, int width) { spec.output = {width, height}; }
 
 }  // namespace
 
 void bind_options(nb::module_& module) {
   bind_enums(module);
+  nb::class_<PixelOperation>(module, "PixelOperation").def_ro("name", &PixelOperation::name);
+  module.def("open_operation", open_operation, nb::arg("path"));
   nb::class_<AugmentSpec>(module, "AugmentSpec")
       .def(nb::init<>())
       .def("set_size", set_size)
+      .def("add_operation", add_operation)
       .def_rw("crop", &AugmentSpec::crop)
       .def_rw("scale_min", &AugmentSpec::scale_min)
       .def_rw("scale_max", &AugmentSpec::scale_max)

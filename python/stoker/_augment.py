@@ -3,11 +3,12 @@
     stoker.random_resized_crop() | stoker.flip() | stoker.color_jitter(brightness=0.4)
 
 The order of execution is fixed, whatever the order of the `|`: crop and resize, shift, flip, colour
-jitter, cutout. Every number is drawn from (seed, epoch, sample id) and from nothing else.
+jitter, cutout, own operations. Every number is drawn from (seed, epoch, sample id) and from nothing else.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -143,6 +144,17 @@ def cutout(size: int, value: int = 127) -> Augment:
     )
 
 
+def operation(path: str | os.PathLike[str]) -> Augment:
+    """An operation on finished rows of one's own: a shared library, built from C++ with the headers of
+    this version of stoker (tests/consumer/README.md). Several run in the order of the `|`.
+
+    RuntimeError: there is no such file, it is no operation, or is of another version.
+    """
+    opened = _core.open_operation(os.fspath(path))
+    kind = f"operation {opened.name}"
+    return Augment({kind: f"operation({os.fspath(path)!r})"}, {kind: opened})
+
+
 def make_spec(
     augment: Augment | None, size: object, raw_size: tuple[int, int] | None
 ) -> _core.AugmentSpec:
@@ -152,14 +164,17 @@ def make_spec(
     if not isinstance(augment, Augment):
         raise TypeError(
             f"augment is {augment!r}: it must be made of stoker.random_resized_crop(), "
-            "resize_center_crop(), pad_random_crop(), resize_whole(), flip(), color_jitter() and "
-            "cutout(), joined by |"
+            "resize_center_crop(), pad_random_crop(), resize_whole(), flip(), color_jitter(), "
+            "cutout() and operation(), joined by |"
         )
     spec = _core.AugmentSpec()
     if raw_size is not None:
         spec.crop = _core.CropMode.whole  # unless a crop is named
     for field, value in augment._fields.items():
-        setattr(spec, field, value)
+        if isinstance(value, _core.PixelOperation):
+            spec.add_operation(value)
+        else:
+            setattr(spec, field, value)
     if size is None:
         size = raw_size if raw_size is not None else 224
     height, width = height_and_width("size", size)

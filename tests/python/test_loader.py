@@ -342,3 +342,11 @@ def test_a_closed_loader_says_so(source):
     for call in (lambda: next(loop), loader.__len__, loader.state_dict, lambda: iter(loader)):
         with pytest.raises(RuntimeError, match="the Loader was closed"):
             call()
+
+
+def test_an_operation_must_be_a_library_of_this_version(tmp_path):
+    with pytest.raises(RuntimeError, match="there is no such file"):
+        stoker.operation(tmp_path / "libmine.so")
+    (tmp_path / "libmine.so").write_text("no library")
+    with pytest.raises(RuntimeError, match=r"operation .*libmine\.so: cannot be opened"):
+        stoker.operation(tmp_path / "libmine.so")
