@@ -4,8 +4,10 @@
   bench/feed_reduce_table.py --data DIR [--devices cpu:2] [--model airnet-narrow] [--steps 60] [--rounds 3]
                              [--stoker build/stoker] [-- MORE OPTIONS OF stoker train]
 
-Runs `stoker train` with --feed real and synthetic and with --reduce auto and none, in turn, several rounds;
-prints milliseconds per step (median over steps, best round) and the differences, as a table.
+Runs `stoker train` with --feed real, resident and synthetic and with --reduce auto and none, in turn, several rounds;
+prints milliseconds per step (median over steps, best round) and the differences, as a table. Replicas on GPUs also run
+with --bucket-mib 0: all gradients summed after the backward pass. A data set that does not fit on the device for
+--feed resident: give -- --resident-mib N.
 """
 import argparse
 import json
@@ -14,12 +16,22 @@ import subprocess
 import sys
 import tempfile
 
+EVERYTHING = "everything"
 VARIANTS = {
-    "everything": [],
-    "without input": ["--feed", "synthetic"],
+    EVERYTHING: [],
+    "rows on the device": ["--feed", "resident"],
+    "the same rows again": ["--feed", "synthetic"],
     "without communication": ["--reduce", "none"],
-    "without both": ["--feed", "synthetic", "--reduce", "none"],
+    "without input and communication": ["--feed", "synthetic", "--reduce", "none"],
 }
+AT_THE_END = "communication after the backward pass"
+DIFFERENCES = [  # what, with, without
+    ("input (real - resident)", EVERYTHING, "rows on the device"),
+    ("the rest of the feed (resident - synthetic)", "rows on the device", "the same rows again"),
+    ("communication", EVERYTHING, "without communication"),
+    ("communication hidden by buckets", AT_THE_END, EVERYTHING),
+]
+
 
 def milliseconds_per_step(arguments, options):
     with tempfile.TemporaryDirectory() as folder:
@@ -51,18 +63,26 @@ def main():
     arguments = parser.parse_args(own)
     arguments.more = more
 
+    variants = dict(VARIANTS)
+    if arguments.devices.startswith("cuda"):
+        variants[AT_THE_END] = ["--bucket-mib", "0"]
     best, batch = {}, 0
     for _ in range(arguments.rounds):
-        for name, options in VARIANTS.items():
+        for name, options in variants.items():
             took, batch = milliseconds_per_step(arguments, options)
             best[name] = min(took, best.get(name, took))
-    whole = best["everything"]
+    whole = best[EVERYTHING]
     print(f"{arguments.model}, {arguments.devices}, batch {batch}, {arguments.steps} steps, "
           f"best of {arguments.rounds} rounds in turn\n")
     print("| run | ms per step | images/s | less than everything |\n|---|---|---|---|")
     for name, took in best.items():
         print(f"| {name} | {took:.2f} | {1e3 * batch / took:.0f} | {whole - took:+.2f} ms "
               f"({100 * (whole - took) / whole:+.1f}%) |")
+    print("\n| what it costs | ms per step | of everything |\n|---|---|---|")
+    for what, more, less in DIFFERENCES:
+        if more in best:
+            cost = best[more] - best[less]
+            print(f"| {what} | {cost:+.2f} | {100 * cost / whole:+.1f}% |")
 
 
 if __name__ == "__main__":

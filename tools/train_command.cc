@@ -11,6 +11,8 @@
 #include "tools/interrupt.h"
 #include "tools/progress.h"
 #include "tools/train_options.h"
+#include "train/nccl_group.h"
+#include "train/replica.h"
 
 namespace stoker {
 namespace {
@@ -176,7 +178,9 @@ int run_train(int argc, char** argv) {
   const Launch launch = find_launch(process_environment());
   if (!launch.note.empty()) fmt::print("note: {}\n", launch.note);
   if (launch.world == 1) return train(arguments, launch, nullptr, argc, argv);
-  const auto processes = open_mpi_group(launch);
+  const auto devices = parse_devices(arguments.devices, launch.local_rank, launch.local_world);
+  const auto processes = meets_through_nccl(launch, devices) ? open_nccl_group(launch, devices)
+                                                             : open_mpi_group(launch);
   try {
     const int code = train(arguments, launch, processes.get(), argc, argv);
     processes->finish();

@@ -20,8 +20,8 @@ const std::map<std::string, ScheduleKind> kSchedules = {{"constant", ScheduleKin
 const std::map<std::string, std::optional<Precision>> kPrecisions = {
     {"auto", std::nullopt}, {"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
 
-const std::map<std::string, FeedKind> kFeeds = {{"real", FeedKind::real},
-                                                {"synthetic", FeedKind::synthetic}};
+const std::map<std::string, FeedKind> kFeeds = {
+    {"real", FeedKind::real}, {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}};
 const std::map<std::string, ReduceKind> kReductions = {{"auto", ReduceKind::automatic},
                                                        {"nccl", ReduceKind::nccl},
                                                        {"device", ReduceKind::device},
@@ -112,9 +112,18 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       ->check(CLI::IsMember(&kReductions));
   app.add_option("--grad-wire", arguments.grad_wire, "Of gradients between GPUs")
       ->check(CLI::IsMember(&kWires));
+  app.add_option("--bucket-mib", arguments.bucket_mib,
+                 "Gradients on GPUs are summed in buckets of so many MiB while the backward pass "
+                 "runs; 0: all after it")
+      ->check(CLI::Range(0.0, 1e6));
   app.add_option("--feed", arguments.feed,
-                 "synthetic: the first batches again and again, to measure")
+                 "To measure: synthetic, the first batches again and again; resident, the first "
+                 "epoch, staged on the device once")
       ->check(CLI::IsMember(&kFeeds));
+  app.add_option("--resident-mib", arguments.resident_mib,
+                 "Of a device, for --feed resident: as many batches as fit are replayed; 0: the "
+                 "epoch must fit")
+      ->check(CLI::Range(0.0, 1e9));
   app.add_option("--precision", arguments.precision, "auto: bf16 where the CPU has it")
       ->check(CLI::IsMember(&kPrecisions));
   app.add_option("--seed", run.seed, "Of first weights, order and augmentation");
@@ -159,6 +168,8 @@ TrainOptions TrainArguments::options(const Launch& launch) const {
   options.feed = kFeeds.at(feed);
   options.reduce = kReductions.at(reduce);
   options.grad_wire = kWires.at(grad_wire);
+  options.resident_bytes = static_cast<int64_t>(resident_mib * (1 << 20));
+  options.bucket_bytes = static_cast<int64_t>(bucket_mib * (1 << 20));
   options.out = out.empty() ? "runs/" + model : out;
   options.workers = data.workers;
   options.io_threads = data.io_threads;

@@ -12,6 +12,11 @@
 namespace stoker {
 
 class ProcessGroup;
+class RangeCollective;
+
+struct PartRange {  // elements [begin, end) of a part
+  int64_t begin = 0, end = 0;
+};
 
 class Collective {
  public:
@@ -26,6 +31,27 @@ class Collective {
   // Wakes every rank that waits; they and all later calls throw std::runtime_error. For failing
   // replicas.
   virtual void abort() noexcept = 0;
+  // This one, where it can sum a part in ranges beside the work that computes the rest; else null.
+  virtual RangeCollective* ranges() { return nullptr; }
+};
+
+// An all-reduce in pieces, of replicas whose engines queue their work on streams: gradients are
+// summed while the backward pass runs. Every rank starts the same ranges in the same order.
+class RangeCollective : public Collective {
+ public:
+  // Sums a range of the parts into the same range of the result, behind what the replica's stream
+  // holds now and beside what is queued there later, which must leave the range alone until
+  // finish().
+  virtual void start(int rank, std::span<const float* const> parts, std::span<float> result,
+                     PartRange range) = 0;
+  // What is queued on the replica's stream from now on sees the sums of all that was started.
+  virtual void finish(int rank) = 0;
+
+  void all_reduce(int rank, std::span<const float* const> parts, std::span<float> result) final {
+    start(rank, parts, result, {0, static_cast<int64_t>(result.size())});
+    finish(rank);
+  }
+  RangeCollective* ranges() final { return this; }
 };
 
 // Replicas that are threads of this process (size 1: no waiting at all).

@@ -247,8 +247,10 @@ std::string CpuEngine::describe_memory() const {
     std::snprintf(buffer, sizeof buffer, "%9.1f MiB  %s\n", line.bytes / 1048576.0, line.what);
     text += buffer;
   }
-  std::snprintf(buffer, sizeof buffer, "%9.1f MiB  CPU engine: %d shards of %d rows, %d workers\n",
-                planned_bytes() / 1048576.0, shards_, options_.rows_per_shard, workers_.size());
+  std::snprintf(buffer, sizeof buffer,
+                "%9.1f MiB  CPU engine: %d shard%s of %d rows, %d worker%s\n",
+                planned_bytes() / 1048576.0, shards_, shards_ == 1 ? "" : "s",
+                options_.rows_per_shard, workers_.size(), workers_.size() == 1 ? "" : "s");
   return text + buffer;
 }
 

@@ -1,11 +1,14 @@
 #include "train/cuda_collective.h"
 
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "staging/device_list.h"
 #include "staging/plugin.h"
 #include "train/cuda_collective_plugin.h"
+#include "train/replica.h"
 
 namespace stoker {
 namespace {
@@ -40,6 +43,14 @@ std::vector<int> ordinals_of(std::span<const DeviceReplica> replicas) {
 std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
                                       const std::vector<int>& ordinals,
                                       CudaCollectiveOptions& options) {
+  if (options.group) {
+    if (ordinals.size() != 1 || ordinals[0] != options.group->cuda_ordinal()) {
+      throw std::invalid_argument(
+          "processes that speak through NCCL train one replica each, on the GPU they speak from");
+    }
+    return options.group->make_collective(replicas[0], options.narrow_floats,
+                                          std::move(options.host));
+  }
   if (best_reduction(ordinals, true) != DeviceReduction::nccl) {
     throw std::invalid_argument(
         "NCCL wants a GPU of its own for every replica; replicas that share one reduce on the "
@@ -57,10 +68,37 @@ std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
 
 }  // namespace
 
+bool meets_through_nccl(const Launch& launch, const std::vector<std::string>& devices) {
+  const bool without_mpi = launch.by == "torchrun" || launch.by == "srun";
+  return launch.world > 1 && without_mpi && !launch.meeting_address.empty() && on_gpus(devices);
+}
+
+std::unique_ptr<ProcessGroup> open_nccl_group(const Launch& launch,
+                                              const std::vector<std::string>& devices) {
+  const std::string start = launch.by + " started " + std::to_string(launch.world) +
+                            " processes, which meet through NCCL at " + launch.meeting_address;
+  if (devices.size() != 1) {
+    throw std::invalid_argument(start + " and have one GPU each: this one was given " +
+                                std::to_string(devices.size()) +
+                                "; start as many processes as GPUs (--devices cuda:all deals them "
+                                "out), or several per process under mpirun");
+  }
+  try {
+    const CudaCollectivePlugin& plugin = open_cuda_collective();
+    const char* address = std::getenv("NCCL_COMM_ID");
+    if (!address || launch.meeting_address != address) {
+      setenv("NCCL_COMM_ID", launch.meeting_address.c_str(), 1);
+    }
+    return plugin.make_group(make_device(devices[0]), launch.rank, launch.world);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(start + ": " + error.what());
+  }
+}
+
 std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> replicas,
                                                  CudaCollectiveOptions options) {
   const std::vector<int> ordinals = ordinals_of(replicas);
-  const bool several_processes = static_cast<bool>(options.share);
+  const bool several_processes = options.share || options.group;
   const DeviceReduction best = best_reduction(ordinals, several_processes);
   if (!options.host) options.host = make_host_collective(static_cast<int>(replicas.size()));
   switch (options.how == DeviceReduction::automatic ? best : options.how) {

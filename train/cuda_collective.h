@@ -10,6 +10,7 @@
 #include <span>
 
 #include "train/device_collective.h"
+#include "train/nccl_group.h"
 
 namespace stoker {
 
@@ -33,6 +34,8 @@ struct CudaCollectiveOptions {
   // all. NCCL meets through it.
   int first_rank = 0;
   std::function<void(std::span<std::byte> bytes)> share;
+  // Or, where the processes speak through NCCL already, their group, which outlives the collective.
+  NcclGroup* group = nullptr;
 };
 
 std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> replicas,

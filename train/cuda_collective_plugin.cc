@@ -22,8 +22,11 @@ SumKernel make_sum(int ordinal) {
 
 extern "C" __attribute__((visibility("default"))) const stoker::CudaCollectivePlugin*
 stoker_cuda_collective_plugin() {
-  static const stoker::CudaCollectivePlugin plugin = {
-      stoker::kCudaCollectivePluginVersion, STOKER_BUILD_STAMP, stoker::make_sum,
-      stoker::make_nccl_id, stoker::make_nccl_collective};
+  static const stoker::CudaCollectivePlugin plugin = {stoker::kCudaCollectivePluginVersion,
+                                                      STOKER_BUILD_STAMP,
+                                                      stoker::make_sum,
+                                                      stoker::make_nccl_id,
+                                                      stoker::make_nccl_collective,
+                                                      stoker::make_nccl_group};
   return &plugin;
 }

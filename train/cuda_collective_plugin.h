@@ -7,13 +7,13 @@
 #include <memory>
 #include <span>
 
-#include "train/device_collective.h"
+#include "train/nccl_group.h"
 
 namespace stoker {
 
 inline constexpr char kCudaCollectivePluginFile[] = "libstoker_cuda_train.so";
 inline constexpr char kCudaCollectivePluginEntry[] = "stoker_cuda_collective_plugin";
-inline constexpr int kCudaCollectivePluginVersion = 1;  // of this table
+inline constexpr int kCudaCollectivePluginVersion = 2;  // of this table
 
 using NcclId = std::array<std::byte, 128>;  // ncclUniqueId
 
@@ -35,6 +35,10 @@ struct CudaCollectivePlugin {
   std::unique_ptr<Collective> (*make_nccl)(std::span<const DeviceReplica> replicas,
                                            const NcclRanks& ranks,
                                            std::unique_ptr<Collective> host) = nullptr;
+  // On `device`, a GPU. The id is make_nccl_id()'s, the same on every process because NCCL_COMM_ID
+  // is set. Returns when all processes have joined.
+  std::unique_ptr<NcclGroup> (*make_group)(std::unique_ptr<Device> device, int rank,
+                                           int size) = nullptr;
 };
 
 using CudaCollectivePluginEntry = const CudaCollectivePlugin* (*)();

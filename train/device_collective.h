@@ -1,7 +1,9 @@
 // Sums over replicas whose engines queue their work on devices' streams: an all-reduce is ordered
-// behind what a replica's stream holds, and what is queued there later sees the sum. broadcast()
-// and barrier() are about host memory, as those of the host's collectives. The same bits as
-// make_host_collective(). Threads and errors: see train/collective.h; also the devices' own.
+// behind what a replica's stream holds, and what is queued there later sees the sum. All are
+// RangeCollectives: what travels has a stream of its own on each replica's device. broadcast() and
+// barrier() are about host memory, as those of the host's collectives. The same bits as
+// make_host_collective(), in ranges or not. Threads and errors: see train/collective.h; also the
+// devices' own.
 #pragma once
 
 #include <array>
@@ -36,11 +38,11 @@ struct PartSum {
 using SumKernel = std::function<void(Stream& stream, const PartSum& sum)>;  // queues it
 
 // On the CPU ("parameter server"): parts go to pinned host memory, `inner` sums them there, the sum
-// goes back. In buckets: one is summed while the next is still on its way. `inner` is of the same
-// ranks, in one process or several.
+// goes back. In pieces: one is summed while the next is still on its way. finish() blocks until the
+// last is summed. `inner` is of the same ranks, in one process or several.
 std::unique_ptr<Collective> make_staged_collective(std::span<const DeviceReplica> replicas,
                                                    std::unique_ptr<Collective> inner,
-                                                   int64_t bucket_bytes = int64_t{8} << 20);
+                                                   int64_t piece_bytes = int64_t{8} << 20);
 
 // On one device that all replicas share: each rank's stream sums a range of the elements with
 // `kernel`. No thread waits for the device, streams wait for each other's events.

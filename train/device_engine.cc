@@ -68,6 +68,8 @@ void DeviceEngine::build_tapes() {
   if (options_.training) {
     training_ =
         build_device_tape(net_, device_tape_options(options_, tuning_, true), layout_, ops_.get());
+    buckets_ = plan_buckets(training_, layout_, 0);
+    step_graphs_.resize(buckets_.size());
   }
   image_ = {options_.rows_per_shard, net_.input.height, net_.input.width,
             evaluation_.nodes[0].shape.channels, options_.precision};
@@ -150,7 +152,19 @@ void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
   }
   if (!changed) return;
   training_.leave_out(left_out_, layout_);
-  step_graph_.reset();
+  for (auto& graph : step_graphs_) graph.reset();
+}
+
+bool DeviceEngine::reduce_in_buckets(int64_t bytes, std::function<void(PartRange)> ready) {
+  require_training("reduce_in_buckets");
+  if (bytes < 1) {
+    throw std::invalid_argument("buckets of " + std::to_string(bytes) + " bytes");
+  }
+  buckets_ = plan_buckets(training_, layout_, bytes);
+  step_graphs_.clear();
+  step_graphs_.resize(buckets_.size());
+  bucket_ready_ = std::move(ready);
+  return true;
 }
 
 int64_t DeviceEngine::planned_bytes() const { return memory_->sizes().total(); }
@@ -158,8 +172,8 @@ int64_t DeviceEngine::planned_bytes() const { return memory_->sizes().total(); }
 std::string DeviceEngine::describe_memory() const {
   return describe(memory_->sizes()) + "  in total " +
          std::to_string(planned_bytes() / (int64_t{1} << 20)) + " MiB on " + device_.name() + ": " +
-         std::to_string(shards_) + " shards of " + std::to_string(options_.rows_per_shard) +
-         " rows\n";
+         std::to_string(shards_) + (shards_ == 1 ? " shard of " : " shards of ") +
+         std::to_string(options_.rows_per_shard) + " rows\n";
 }
 
 std::vector<std::string> DeviceEngine::implementations() const {

@@ -1,7 +1,8 @@
 // An Engine on a device's operations: everything is queued on one stream, nothing waits for the
 // device but totals_of(), forward(), read() and write(). Shards run one after the other in one
 // arena and leave their sum as the only part. After the first step, forward and backward are a
-// captured graph, and so is the update: what changes from step to step lies in device memory.
+// captured graph (one per bucket, where gradients are reduced in buckets), and so is the update:
+// what changes from step to step lies in device memory.
 // Owner: the trainer's replica; one thread calls. Internal: callers see train/engine.h and
 // train/cuda_engine.h.
 #pragma once
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "train/device_buckets.h"
 #include "train/device_engine_memory.h"
 #include "train/device_engine_rings.h"
 #include "train/device_tape.h"
@@ -41,6 +43,7 @@ class DeviceEngine final : public Engine {
   void expect_frozen(std::span<const TensorUpdate> tensors) override;
   Stream* stream() override { return stream_.get(); }
   void forward_backward(const BatchRows& batch, const Mix& mix) override;
+  bool reduce_in_buckets(int64_t bytes, std::function<void(PartRange)> ready) override;
   int64_t part_floats() const override { return layout_.part_floats(); }
   std::span<const float* const> parts() const override { return {&part_, 1}; }
   std::span<float> reduced() override;
@@ -71,7 +74,9 @@ class DeviceEngine final : public Engine {
   void require_tensors(const char* what, std::span<const TensorUpdate> tensors) const;
   void load_weights(bool averaged);
   DeviceRun run_of(const DeviceTape& tape, bool averaged) const;
-  void run_shard();
+  void load_shard(const BatchRows& batch, int shard);
+  void run_bucket(const DeviceBucket& bucket);
+  void add_shard(int shard, PartRange range);
   std::unique_ptr<DeviceGraph> capture(const std::function<void()>& work);
   void captured(std::unique_ptr<DeviceGraph>& graph, bool ready, const std::function<void()>& work);
   void ensure_average();
@@ -103,7 +108,10 @@ class DeviceEngine final : public Engine {
   std::unique_ptr<Event> logits_there_;
   Loaded loaded_ = Loaded::nothing;
 
-  std::unique_ptr<DeviceGraph> step_graph_, update_graph_;
+  std::vector<DeviceBucket> buckets_;  // one, if nobody asked for more
+  std::function<void(PartRange)> bucket_ready_;
+  std::vector<std::unique_ptr<DeviceGraph>> step_graphs_;  // per bucket
+  std::unique_ptr<DeviceGraph> update_graph_;
   std::string graph_problem_;  // why nothing more is captured; ""
   bool stepped_ = false;       // a step ran: what it loads lazily is loaded
   int64_t updates_ = 0;

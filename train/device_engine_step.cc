@@ -70,18 +70,40 @@ void DeviceEngine::captured(std::unique_ptr<DeviceGraph>& graph, bool ready,
   graph->launch();
 }
 
-void DeviceEngine::run_shard() {
+// Labels, weights and pixels go where the captured work reads them.
+void DeviceEngine::load_shard(const BatchRows& batch, int shard) {
+  const int rows = options_.rows_per_shard;
+  const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
+  const int64_t first = static_cast<int64_t>(shard) * rows;
+  ops_->copy(memory_->at(DevicePiece::row_labels), batch.labels + first,
+             rows * int64_t{sizeof(int32_t)});
+  ops_->copy(memory_->at(DevicePiece::row_weights), batch.weights + first, rows * kFloat);
+  ops_->load_mixed(image_, batch.images + first * image, memory_->at<DeviceMix>(DevicePiece::mix),
+                   run_of(training_, false).at(training_.input));
+}
+
+void DeviceEngine::run_bucket(const DeviceBucket& bucket) {
   DeviceRun run = run_of(training_, false);
   run.labels = memory_->at<int32_t>(DevicePiece::row_labels);
   run.row_weights = memory_->at<float>(DevicePiece::row_weights);
   run.mix = memory_->at<DeviceMix>(DevicePiece::mix);
   run.part = memory_->at<float>(shards_ > 1 ? DevicePiece::shard_part : DevicePiece::part);
   run.narrow_gradients = memory_->at(DevicePiece::narrow_gradients);
-  training_.run(run);
-  if (options_.precision == Precision::bf16) {
-    const auto chunks = memory_->sizes()[DevicePiece::conv_chunks] / int64_t{sizeof(TensorChunk)};
-    ops_->widen(memory_->at<TensorChunk>(DevicePiece::conv_chunks), static_cast<int>(chunks),
-                run.narrow_gradients, run.part);
+  training_.run(run, bucket.begin_step, bucket.end_step);
+  if (options_.precision == Precision::bf16 && bucket.chunks > 0) {
+    ops_->widen(memory_->at<TensorChunk>(DevicePiece::conv_chunks) + bucket.first_chunk,
+                bucket.chunks, run.narrow_gradients, run.part);
+  }
+}
+
+// Into the sum of the shards before.
+void DeviceEngine::add_shard(int shard, PartRange range) {
+  const float* from = memory_->at<float>(DevicePiece::shard_part) + range.begin;
+  const int64_t count = range.end - range.begin;
+  if (shard == 0) {
+    ops_->copy(part_ + range.begin, from, count * kFloat);
+  } else {
+    ops_->accumulate(count, from, part_ + range.begin);
   }
 }
 
@@ -91,27 +113,18 @@ void DeviceEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
   std::memcpy(mixes_->begin(), &wanted, sizeof wanted);
   mixes_->upload();
   load_weights(false);
-  const int rows = options_.rows_per_shard;
-  const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
-  const int64_t part_bytes = layout_.part_floats() * kFloat;
-  const DeviceRun run = run_of(training_, false);
   ops_->push_range("forward and backward");
   for (int shard = 0; shard < shards_; ++shard) {
-    const int64_t first = static_cast<int64_t>(shard) * rows;
-    ops_->copy(memory_->at(DevicePiece::row_labels), batch.labels + first,
-               rows * int64_t{sizeof(int32_t)});
-    ops_->copy(memory_->at(DevicePiece::row_weights), batch.weights + first, rows * kFloat);
-    ops_->load_mixed(image_, batch.images + first * image, memory_->at<DeviceMix>(DevicePiece::mix),
-                     run.at(training_.input));
-    captured(step_graph_, stepped_, [&] { run_shard(); });
-    stepped_ = true;
-    if (shards_ == 1) continue;
-    const float* shard_part = memory_->at<float>(DevicePiece::shard_part);
-    if (shard == 0) {
-      ops_->copy(part_, shard_part, part_bytes);
-    } else {
-      ops_->accumulate(layout_.part_floats(), shard_part, part_);
+    load_shard(batch, shard);
+    const bool ready = stepped_;
+    for (size_t b = 0; b < buckets_.size(); ++b) {
+      ops_->push_range("bucket");
+      captured(step_graphs_[b], ready, [&] { run_bucket(buckets_[b]); });
+      if (shards_ > 1) add_shard(shard, buckets_[b].range);
+      if (bucket_ready_ && shard == shards_ - 1) bucket_ready_(buckets_[b].range);
+      ops_->pop_range();
     }
+    stepped_ = true;
   }
   ops_->pop_range();
 }

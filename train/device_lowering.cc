@@ -5,15 +5,6 @@
 namespace stoker {
 namespace {
 
-std::vector<int> readers_of_nodes(const NetSpec& net) {
-  std::vector<int> readers(net.nodes.size(), 0);
-  for (const NetNode& node : net.nodes) {
-    if (node.input >= 0) ++readers[node.input];
-    if (node.kind == OpKind::add) ++readers[node.input2];
-  }
-  return readers;
-}
-
 Activation activation_of(OpKind kind) {
   if (kind == OpKind::relu) return Activation::relu;
   return kind == OpKind::gelu ? Activation::gelu : Activation::none;

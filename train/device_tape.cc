@@ -54,9 +54,9 @@ DeviceTape build_device_tape(const NetSpec& net, const DeviceTapeOptions& option
   return tape;
 }
 
-void DeviceTape::run(const DeviceRun& run) const {
-  for (const DeviceStep& step : steps) {
-    if (!step.left_out) step.run(run);
+void DeviceTape::run(const DeviceRun& run, size_t begin, size_t end) const {
+  for (size_t s = begin; s < end; ++s) {
+    if (!steps[s].left_out) steps[s].run(run);
   }
 }
 

@@ -72,7 +72,8 @@ struct DeviceTape {
   int input = -1;               // buffer of (rows, H, W, input channels)
   std::vector<std::string> implementations;
 
-  void run(const DeviceRun& run) const;
+  void run(const DeviceRun& run) const { this->run(run, 0, steps.size()); }
+  void run(const DeviceRun& run, size_t begin, size_t end) const;  // of the steps
   // Skips the backward steps that only these tensors' gradients need (per tensor of
   // parameter_table).
   void leave_out(const std::vector<bool>& tensors, const DeviceLayout& layout);

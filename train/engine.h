@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@
 
 #include "decode/image.h"
 #include "staging/device.h"
+#include "train/collective.h"
 #include "train/net_spec.h"
 
 namespace stoker {
@@ -103,6 +105,14 @@ class Engine {
 
   // Forward and backward of one batch; leaves one part per shard. Blocks, or queues (see stream()).
   virtual void forward_backward(const BatchRows& batch, const Mix& mix) = 0;
+  // From now on forward_backward() cuts the part into ranges of about `bytes` and calls `ready` for
+  // each when what computes it is queued and the rest of the backward pass is not: the last layers'
+  // first, together all of the part. False where the engine leaves a part as a whole only. Costs
+  // nothing where it is not called.
+  virtual bool reduce_in_buckets(int64_t bytes, std::function<void(PartRange)> ready) {
+    (void)bytes, (void)ready;
+    return false;
+  }
   virtual int64_t part_floats() const = 0;
   // Shards in order; memory of the engine's device, as reduced().
   virtual std::span<const float* const> parts() const = 0;

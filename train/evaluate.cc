@@ -205,9 +205,20 @@ MemoryPlan evaluation_memory(const Source& source, std::span<Device* const> devi
   return Loader(source, options.augment, list, feed).memory_plan();
 }
 
+void require_labels(const Source& source, const NetSpec& net) {
+  for (SampleId id = 0; id < source.size(); ++id) {
+    const int label = source.label(id);
+    if (label >= 0 && label < net.classes) continue;
+    throw std::invalid_argument(fmt::format("{}: sample {} '{}' has label {}; '{}' has {} classes",
+                                            source.root(), id, source.name(id), label, net.name,
+                                            net.classes));
+  }
+}
+
 EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
                     std::span<Device* const> devices, int rows, const EvalOptions& options) {
   const SubsetSource subset(source, options.limit);
+  require_labels(subset, engines[0]->net());
   const auto begin = std::chrono::steady_clock::now();
   Loader loader(subset, options.augment, {devices.begin(), devices.end()},
                 loader_options(options, rows));

@@ -41,6 +41,10 @@ struct EvalOptions {
   ProcessGroup* processes = nullptr;
 };
 
+// Throws std::invalid_argument naming the first sample whose label is none of the classes of `net`:
+// engines on devices could only say that the loss is not finite.
+void require_labels(const Source& source, const NetSpec& net);
+
 // `engines` hold the same weights, one per device, and have the same rows per batch. Runs one
 // thread per engine. Throws what the Loader throws.
 EvalResult evaluate(const Source& source, std::span<Engine* const> engines,

@@ -13,6 +13,7 @@ namespace stoker {
 namespace {
 
 constexpr int kMaxWorld = 1 << 20;
+constexpr int kMaxPort = 65535;
 
 // What one launcher calls the four numbers. The last two are optional, but only together.
 struct Names {
@@ -125,6 +126,15 @@ std::string text(const Launch& launch) {
   return fmt::format("process {} of {}", launch.rank, launch.world);
 }
 
+std::string meeting_address(const Environment& environment, const Launch& launch) {
+  const std::string given = value_of(environment, "NCCL_COMM_ID");
+  if (!given.empty() || launch.master_address.empty() || launch.master_port == 0) return given;
+  const int port = launch.master_port < kMaxPort ? launch.master_port + 1 : launch.master_port - 1;
+  std::string host = launch.master_address;
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";  // IPv6
+  return fmt::format("{}:{}", host, port);
+}
+
 std::optional<Launch> read_around(const Environment& environment) {
   if (const auto mpirun = read(environment, kMpirun)) return mpirun;
   const auto mpiexec = read(environment, kMpiexec), srun = read_srun(environment);
@@ -152,6 +162,7 @@ Launch find_launch(const Environment& environment) {
   Launch launch = torch ? reconcile(*torch, around, elastic) : around.value_or(Launch{});
   launch.master_address = value_of(environment, "MASTER_ADDR");
   launch.master_port = number(environment, "MASTER_PORT").value_or(0);
+  launch.meeting_address = meeting_address(environment, launch);
   const int tasks = number(environment, "SLURM_NTASKS").value_or(1);
   if (launch.by.empty() && tasks > 1) {
     launch.note = fmt::format(

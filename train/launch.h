@@ -20,7 +20,11 @@ struct Launch {
   std::string by;              // "torchrun", "mpirun", "mpiexec", "srun"; "": nobody, world is 1
   std::string master_address;  // torchrun's MASTER_ADDR; ""
   int master_port = 0;         // MASTER_PORT; 0
-  std::string note;            // what the user may have meant otherwise; ""
+  // Where processes on GPUs meet that no MPI brings together, as NCCL reads it ("host:port"):
+  // NCCL_COMM_ID, or MASTER_ADDR with the port after MASTER_PORT, on which torchrun itself may
+  // listen; "".
+  std::string meeting_address;
+  std::string note;  // what the user may have meant otherwise; ""
 };
 
 // In this order: torchrun (RANK, WORLD_SIZE), Open MPI's mpirun (OMPI_COMM_WORLD_RANK), mpiexec of

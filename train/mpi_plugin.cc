@@ -37,7 +37,7 @@ void check(int code, const char* what) {
   throw std::runtime_error(std::string("MPI: ") + what + ": " + std::string(text, length));
 }
 
-class MpiGroup final : public ProcessGroup {
+class MpiGroup final : public MessageGroup {
  public:
   MpiGroup() {
     int provided = 0;

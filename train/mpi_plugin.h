@@ -11,7 +11,7 @@ namespace stoker {
 
 inline constexpr char kMpiPluginFile[] = "libstoker_mpi.so";
 inline constexpr char kMpiPluginEntry[] = "stoker_mpi_plugin";
-inline constexpr int kMpiPluginVersion = 1;  // of this table
+inline constexpr int kMpiPluginVersion = 2;  // of this table
 
 struct MpiPlugin {
   int version = 0;                     // kMpiPluginVersion; first in every version of the table

@@ -123,6 +123,15 @@ struct TableBuilder {
 
 }  // namespace
 
+std::vector<int> readers_of_nodes(const NetSpec& net) {
+  std::vector<int> readers(net.nodes.size(), 0);
+  for (const NetNode& node : net.nodes) {
+    if (node.input >= 0) ++readers[node.input];
+    if (node.kind == OpKind::add) ++readers[node.input2];
+  }
+  return readers;
+}
+
 std::vector<NodeShape> node_shapes(const NetSpec& net) {
   if (net.nodes.empty()) throw std::invalid_argument("net '" + net.name + "' has no nodes");
   if (net.input.width < 1 || net.input.height < 1 || net.classes < 1) {

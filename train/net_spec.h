@@ -53,6 +53,7 @@ struct NodeShape {
 };
 std::vector<NodeShape> node_shapes(
     const NetSpec& net);  // throws std::invalid_argument naming the node
+std::vector<int> readers_of_nodes(const NetSpec& net);  // how often each output is read
 
 enum class ParameterKind : uint8_t {
   conv_weight,

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "train/collective.h"
+#include "train/gathering_collective.h"
 #include "train/process_group.h"
 
 namespace stoker {
@@ -29,7 +29,7 @@ constexpr int64_t kBlockFloats = 1024;  // summed in one go, in the first-level 
 // The local rank 0 thread's side of one all-reduce: what is received and sent when.
 class Chain {
  public:
-  Chain(ProcessGroup& group, std::span<float> buffers, std::span<float> result)
+  Chain(MessageGroup& group, std::span<float> buffers, std::span<float> result)
       : group_(group),
         buffers_(buffers),
         result_(result),
@@ -98,7 +98,7 @@ class Chain {
     if (!first()) back_.push_back(group_.send(group_.rank() - 1, bytes(result(chunk))));
   }
 
-  ProcessGroup& group_;
+  MessageGroup& group_;
   const std::span<float> buffers_, result_;
   const int64_t chunks_;
   const int64_t lag_;
@@ -107,7 +107,7 @@ class Chain {
 
 class ProcessCollective final : public Collective {
  public:
-  ProcessCollective(ProcessGroup& group, int local)
+  ProcessCollective(MessageGroup& group, int local)
       : group_(group),
         local_(local),
         here_(make_host_collective(local)),
@@ -197,7 +197,7 @@ class ProcessCollective final : public Collective {
     here_->barrier(rank);
   }
 
-  ProcessGroup& group_;
+  MessageGroup& group_;
   const int local_;
   const std::unique_ptr<Collective> here_;
   std::vector<Call> calls_;  // each rank writes its own before a barrier and reads all after it
@@ -209,7 +209,10 @@ class ProcessCollective final : public Collective {
 
 std::unique_ptr<Collective> make_process_collective(ProcessGroup& group, int local) {
   if (group.size() == 1) return make_host_collective(local);
-  return std::make_unique<ProcessCollective>(group, local);
+  if (MessageGroup* messages = group.messages()) {
+    return std::make_unique<ProcessCollective>(*messages, local);
+  }
+  return make_gathering_collective(group, local);
 }
 
 }  // namespace stoker

@@ -209,9 +209,10 @@ Recipe default_recipe(const std::string& model) {
 std::vector<std::string> describe(const Recipe& recipe) {
   const OptimizerSpec& optimizer = recipe.optimizer;
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("{} at {}x{}, {:g} epochs, global batch {} in shards of {} rows, {}",
+  lines.push_back(fmt::format("{} at {}x{}, {:g} epoch{}, global batch {} in shards of {} rows, {}",
                               recipe.name, recipe.input.width, recipe.input.height, recipe.epochs,
-                              recipe.batch, recipe.rows_per_shard, name_of(recipe.last_batch)));
+                              recipe.epochs == 1 ? "" : "s", recipe.batch, recipe.rows_per_shard,
+                              name_of(recipe.last_batch)));
   const std::string scaling = optimizer.lr_ref_batch > 0
                                   ? fmt::format(" ({:g} x {} / {})", optimizer.learning_rate,
                                                 recipe.batch, optimizer.lr_ref_batch)
@@ -228,8 +229,8 @@ std::vector<std::string> describe(const Recipe& recipe) {
   if (recipe.mix.cutmix_alpha > 0) extras += fmt::format(", cutmix {:g}", recipe.mix.cutmix_alpha);
   if (recipe.zero_gamma) extras += ", zero gamma";
   if (recipe.whitening) {
-    extras += fmt::format(", first convolution whitens (its bias learns for {:g} epochs)",
-                          recipe.whiten_bias_epochs);
+    extras += fmt::format(", first convolution whitens (its bias learns for {:g} epoch{})",
+                          recipe.whiten_bias_epochs, recipe.whiten_bias_epochs == 1 ? "" : "s");
   }
   lines.push_back(extras);
   lines.push_back("training pixels: " + recipe.train.describe());

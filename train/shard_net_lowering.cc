@@ -1,19 +1,6 @@
 #include "train/shard_net_lowering.h"
 
 namespace stoker {
-namespace {
-
-std::vector<int> readers_of_nodes(const NetSpec& net) {
-  std::vector<int> readers(net.nodes.size(), 0);
-  for (const NetNode& node : net.nodes) {
-    if (node.input >= 0) ++readers[node.input];
-    if (node.kind == OpKind::add) ++readers[node.input2];
-  }
-  return readers;
-}
-
-}  // namespace
-
 std::vector<LoweredOp> lower(const NetSpec& net) {
   const std::vector<NodeShape> shapes = node_shapes(net);
   const std::vector<int> readers = readers_of_nodes(net);

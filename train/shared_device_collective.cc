@@ -16,7 +16,7 @@ int64_t range_begin(int64_t count, int rank, int size) {
   return std::min(count, count * rank / size / kRangeFloats * kRangeFloats);
 }
 
-class SharedDeviceCollective final : public Collective {
+class SharedDeviceCollective final : public RangeCollective {
  public:
   SharedDeviceCollective(std::span<const DeviceReplica> replicas, SumKernel kernel)
       : kernel_(std::move(kernel)), host_(make_host_collective(static_cast<int>(replicas.size()))) {
@@ -26,29 +26,34 @@ class SharedDeviceCollective final : public Collective {
                                   std::to_string(PartSum::kMostResults));
     }
     for (const DeviceReplica& replica : replicas) {
-      ranks_.push_back(
-          {replica.stream, replica.device->make_event(), replica.device->make_event(), {}, {}});
+      ranks_.push_back({replica.stream,
+                        {},
+                        {},
+                        replica.device->make_event(),
+                        replica.device->make_event(),
+                        replica.device->make_stream()});
     }
   }
 
   int size() const override { return static_cast<int>(ranks_.size()); }
 
-  void all_reduce(int rank, std::span<const float* const> parts, std::span<float> result) override {
+  void start(int rank, std::span<const float* const> parts, std::span<float> result,
+             PartRange range) override {
     Rank& own = ranks_.at(static_cast<size_t>(rank));
     own.parts = parts;
     own.result = result;
-    own.stream->record(*own.ready);
+    own.compute->record(*own.ready);
     host_->barrier(rank);  // everybody's parts are known, and marked in their streams
-    for (const Rank& other : ranks_) {
-      if (&other != &own) own.stream->wait(*other.ready);
-    }
-    const PartSum sum = sum_of(rank, static_cast<int64_t>(result.size()));
+    for (const Rank& other : ranks_) own.stream->wait(*other.ready);
+    const PartSum sum = sum_of(rank, static_cast<int64_t>(result.size()), range);
     if (sum.begin < sum.end) kernel_(*own.stream, sum);
     own.stream->record(*own.done);
-    host_->barrier(rank);  // everybody's range is queued; and what was told is not read any more
-    for (const Rank& other : ranks_) {
-      if (&other != &own) own.stream->wait(*other.done);
-    }
+    host_->barrier(rank);  // everybody's share is queued; and what was told is not read any more
+  }
+
+  void finish(int rank) override {
+    Rank& own = ranks_.at(static_cast<size_t>(rank));
+    for (const Rank& other : ranks_) own.compute->wait(*other.done);
   }
 
   void broadcast(int rank, std::span<float> values, int root) override {
@@ -58,16 +63,19 @@ class SharedDeviceCollective final : public Collective {
   void abort() noexcept override { host_->abort(); }
 
  private:
-  // Written by its rank before the first barrier of a call, read by all between the two.
+  // Parts and result are written by their rank before the first barrier of start(), read by all
+  // between the two.
   struct Rank {
-    Stream* stream;
-    std::unique_ptr<Event> ready;  // its parts are complete
-    std::unique_ptr<Event> done;   // its range is summed
+    Stream* compute;
     std::span<const float* const> parts;
     std::span<float> result;
+    std::unique_ptr<Event> ready;    // on `compute`: its parts are complete in the range
+    std::unique_ptr<Event> done;     // on `stream`: its share of all ranges so far is summed
+    std::unique_ptr<Stream> stream;  // of the sums; last: it uses all of the above
   };
 
-  PartSum sum_of(int rank, int64_t count) const {
+  // A rank's share of a range.
+  PartSum sum_of(int rank, int64_t count, PartRange range) const {
     PartSum sum;
     for (const Rank& other : ranks_) {
       if (other.result.size() != static_cast<size_t>(count)) {
@@ -84,8 +92,9 @@ class SharedDeviceCollective final : public Collective {
       }
       sum.results[static_cast<size_t>(sum.result_count++)] = other.result.data();
     }
-    sum.begin = range_begin(count, rank, size());
-    sum.end = range_begin(count, rank + 1, size());
+    const int64_t length = range.end - range.begin;
+    sum.begin = range.begin + range_begin(length, rank, size());
+    sum.end = range.begin + range_begin(length, rank + 1, size());
     return sum;
   }
 

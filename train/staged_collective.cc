@@ -8,42 +8,65 @@
 namespace stoker {
 namespace {
 
-class StagedCollective final : public Collective {
+class StagedCollective final : public RangeCollective {
  public:
   StagedCollective(std::span<const DeviceReplica> replicas, std::unique_ptr<Collective> inner,
-                   int64_t bucket_bytes)
-      : inner_(std::move(inner)),
-        bucket_floats_(bucket_bytes / static_cast<int64_t>(sizeof(float))) {
-    if (bucket_floats_ < 1 || replicas.empty()) {
+                   int64_t piece_bytes)
+      : inner_(std::move(inner)), piece_floats_(piece_bytes / static_cast<int64_t>(sizeof(float))) {
+    if (piece_floats_ < 1 || replicas.empty()) {
       throw std::invalid_argument("staged collective: " + std::to_string(replicas.size()) +
-                                  " replicas, buckets of " + std::to_string(bucket_bytes) +
-                                  " bytes");
+                                  " replicas, pieces of " + std::to_string(piece_bytes) + " bytes");
     }
-    for (const DeviceReplica& replica : replicas) ranks_.push_back({replica, {}, {}, {}, {}});
+    for (const DeviceReplica& replica : replicas) {
+      Rank rank;
+      rank.replica = replica;
+      rank.stream = replica.device->make_stream();
+      rank.given = replica.device->make_event();
+      rank.summed = replica.device->make_event();
+      ranks_.push_back(std::move(rank));
+    }
   }
 
   int size() const override { return inner_->size(); }
 
-  void all_reduce(int rank, std::span<const float* const> parts, std::span<float> result) override {
+  // Queues the copies to the host. What the host has to wait for waits until finish().
+  void start(int rank, std::span<const float* const> parts, std::span<float> result,
+             PartRange range) override {
     Rank& own = ranks_.at(static_cast<size_t>(rank));
-    const auto count = static_cast<int64_t>(result.size());
-    prepare(own, parts.size(), count);
-    Stream& stream = *own.replica.stream;
-    for (int64_t begin = 0, bucket = 0; begin < count; begin += bucket_floats_, ++bucket) {
-      const size_t bytes = bytes_of(begin, count);
+    prepare(own, parts.size(), static_cast<int64_t>(result.size()));
+    own.result = result;
+    own.replica.stream->record(*own.given);
+    own.stream->wait(*own.given);
+    for (int64_t begin = range.begin; begin < range.end; begin += piece_floats_) {
+      const int64_t end = std::min(begin + piece_floats_, range.end);
+      const size_t bytes = static_cast<size_t>(end - begin) * sizeof(float);
       for (size_t part = 0; part < parts.size(); ++part) {
-        stream.copy(own.parts[part] + begin, parts[part] + begin, bytes, CopyKind::device_to_host);
+        own.stream->copy(own.parts[part] + begin, parts[part] + begin, bytes,
+                         CopyKind::device_to_host);
       }
-      stream.record(*own.arrived[static_cast<size_t>(bucket)]);
+      if (own.arrived.size() == own.pieces.size()) {
+        own.arrived.push_back(own.replica.device->make_event());
+      }
+      own.stream->record(*own.arrived[own.pieces.size()]);
+      own.pieces.push_back({begin, end});
     }
+  }
+
+  void finish(int rank) override {
+    Rank& own = ranks_.at(static_cast<size_t>(rank));
     std::vector<const float*>& at = own.parts_at;
-    for (int64_t begin = 0, bucket = 0; begin < count; begin += bucket_floats_, ++bucket) {
-      own.arrived[static_cast<size_t>(bucket)]->synchronize();
-      for (size_t part = 0; part < parts.size(); ++part) at[part] = own.parts[part] + begin;
-      const size_t bytes = bytes_of(begin, count);
-      inner_->all_reduce(rank, at, std::span(own.sum + begin, bytes / sizeof(float)));
-      stream.copy(result.data() + begin, own.sum + begin, bytes, CopyKind::host_to_device);
+    for (size_t piece = 0; piece < own.pieces.size(); ++piece) {
+      own.arrived[piece]->synchronize();
+      const auto [begin, end] = own.pieces[piece];
+      const auto count = static_cast<size_t>(end - begin);
+      for (size_t part = 0; part < at.size(); ++part) at[part] = own.parts[part] + begin;
+      inner_->all_reduce(rank, at, std::span(own.sum + begin, count));
+      own.stream->copy(own.result.data() + begin, own.sum + begin, count * sizeof(float),
+                       CopyKind::host_to_device);
     }
+    own.pieces.clear();
+    own.stream->record(*own.summed);
+    own.replica.stream->wait(*own.summed);
   }
 
   void broadcast(int rank, std::span<float> values, int root) override {
@@ -60,13 +83,14 @@ class StagedCollective final : public Collective {
     std::unique_ptr<Memory> memory;  // parts, then the sum; pinned
     std::vector<float*> parts;
     std::vector<const float*> parts_at;
-    std::vector<std::unique_ptr<Event>> arrived;  // per bucket
     float* sum = nullptr;
+    std::span<float> result;
+    std::vector<PartRange> pieces;                // on their way to the host
+    std::vector<std::unique_ptr<Event>> arrived;  // per piece
+    std::unique_ptr<Event> given;                 // on the replica's stream: a range is complete
+    std::unique_ptr<Event> summed;                // on `stream`: the sums are back
+    std::unique_ptr<Stream> stream;               // of the copies; last: it uses all of the above
   };
-
-  size_t bytes_of(int64_t begin, int64_t count) const {
-    return static_cast<size_t>(std::min(bucket_floats_, count - begin)) * sizeof(float);
-  }
 
   void prepare(Rank& own, size_t part_count, int64_t count) {
     const size_t bytes = (part_count + 1) * static_cast<size_t>(count) * sizeof(float);
@@ -74,21 +98,17 @@ class StagedCollective final : public Collective {
         own.parts.size() == part_count) {
       return;
     }
-    if (own.memory != nullptr) own.replica.stream->synchronize();  // the last sum may be on its way
+    if (own.memory != nullptr) own.stream->synchronize();  // the last sum may be on its way
     own.memory = own.replica.device->allocate(bytes, MemoryKind::pinned);
     auto* next = reinterpret_cast<float*>(own.memory->data());
     own.parts.clear();
     for (size_t part = 0; part < part_count; ++part, next += count) own.parts.push_back(next);
     own.parts_at.resize(part_count);
     own.sum = next;
-    own.arrived.clear();
-    for (int64_t begin = 0; begin < count; begin += bucket_floats_) {
-      own.arrived.push_back(own.replica.device->make_event());
-    }
   }
 
   const std::unique_ptr<Collective> inner_;
-  const int64_t bucket_floats_;
+  const int64_t piece_floats_;
   std::vector<Rank> ranks_;
 };
 
@@ -96,8 +116,8 @@ class StagedCollective final : public Collective {
 
 std::unique_ptr<Collective> make_staged_collective(std::span<const DeviceReplica> replicas,
                                                    std::unique_ptr<Collective> inner,
-                                                   int64_t bucket_bytes) {
-  return std::make_unique<StagedCollective>(replicas, std::move(inner), bucket_bytes);
+                                                   int64_t piece_bytes) {
+  return std::make_unique<StagedCollective>(replicas, std::move(inner), piece_bytes);
 }
 
 }  // namespace stoker

@@ -96,12 +96,14 @@ void TrainLoop::replica(int rank) {
     if (rank == 0) work();
     gate_->barrier(rank);
   };
-  together([&] { start(first_step_); });
   Engine& engine = *setup_.replicas[rank].engine;
   std::unique_ptr<Stream> own_stream;
   if (!engine.stream()) own_stream = setup_.replicas[rank].device->make_stream();
   BatchFeed feed(*setup_.loader, rank, own_stream ? *own_stream : *engine.stream(),
-                 setup_.options.feed, setup_.options.slots);
+                 setup_.options.feed, setup_.options.slots,
+                 setup_.resident.empty() ? nullptr : setup_.resident[rank].get());
+  if (first_step_ < setup_.end_step) feed.prepare();
+  together([&] { start(first_step_); });
   StepRates rates;
   for (int64_t step = first_step_; step < setup_.end_step && step <= stop_step_.load(); ++step) {
     train_step(rank, step, feed, rates);
@@ -131,22 +133,27 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   const Recipe& recipe = setup_.options.recipe;
   Engine& engine = *setup_.replicas[rank].engine;
   const int64_t begin_ns = steady_now_ns();
-  const DeviceBatch* batch = feed.next();
+  const FedBatch* batch = feed.next(engine.stream() == nullptr);
   if (!batch) throw std::runtime_error(fmt::format("the feed ended before step {}", step));
-  if (!engine.stream()) batch->synchronize();  // it computes outside the stream
   note_batch(rank, step, *batch, steady_now_ns() - begin_ns);
 
   set_rates(recipe, setup_.parameters, step, setup_.total_steps, setup_.steps_per_epoch, rates);
   engine.expect_frozen(rates.tensors);
-  engine.forward_backward({batch->images(), batch->labels(), batch->weights()},
+  engine.forward_backward(batch->rows,
                           draw_mix(recipe.mix, recipe.input, setup_.options.seed, step));
   feed.done();
   if (rank == 0) {
     trace_of(step).learning_rate = rates.learning_rate;
-    if (setup_.processes.any(stop_.load())) stop_step_.store(std::min(stop_step_.load(), step));
+    const bool stop = setup_.processes.can_ask() ? setup_.processes.any(stop_.load())
+                                                 : setup_.processes.heard_stop();
+    if (stop) stop_step_.store(std::min(stop_step_.load(), step));
   }
   gate_->barrier(rank);
-  setup_.collective->all_reduce(rank, engine.parts(), engine.reduced());
+  if (setup_.in_buckets) {
+    setup_.collective->ranges()->finish(rank);
+  } else {
+    setup_.collective->all_reduce(rank, engine.parts(), engine.reduced());
+  }
   engine.update(rates.args);
   const float decay = average_decay(recipe.average, step + 1, setup_.total_steps);
   // Where the totals come late, an update that was left out is averaged over once more: it ends the
@@ -156,32 +163,33 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   }
 }
 
-void TrainLoop::note_batch(int rank, int64_t step, const DeviceBatch& batch, int64_t wait_ns) {
+void TrainLoop::note_batch(int rank, int64_t step, const FedBatch& batch, int64_t wait_ns) {
   Trace& trace = trace_of(step);
   const auto rows = static_cast<size_t>(setup_.rows), first = rows * static_cast<size_t>(rank);
   trace.waits[rank] = wait_ns;
-  std::copy_n(batch.ids(), rows, trace.own.ids.begin() + first);
-  if (rank == 0) trace.header = batch.header();
+  std::copy_n(batch.ids, rows, trace.own.ids.begin() + first);
+  if (rank == 0) trace.header = batch.header;
   if (!setup_.feed.digests) return;
-  const RowNote* notes = row_notes(batch);
   for (size_t row = 0; row < rows; ++row) {
-    trace.own.digests[first + row] = notes[row].counts ? notes[row].digest : 0;
+    trace.own.digests[first + row] = batch.notes[row].counts ? batch.notes[row].digest : 0;
   }
 }
 
 void TrainLoop::end_step(int64_t step) {
   queued_ = step + 1;
-  exchange_notes(step);
+  StepNotes& own = trace_of(step).own;
+  own.wait_ns = *std::max_element(trace_of(step).waits.begin(), trace_of(step).waits.end());
+  own.bad_samples = setup_.loader->stats().bad_samples;
+  own.stop = stop_.load() ? 1 : 0;
+  setup_.processes.send_notes(own);
   const int64_t lag = setup_.replicas[0].engine->totals_lag();
   account_until(ends_epoch(queued_) ? queued_ : queued_ - lag);
 }
 
-// To process 0, which keeps the receipt of all and can name every row of a step.
-void TrainLoop::exchange_notes(int64_t step) {
+// Process 0 keeps the receipt of all and can name every row of a step.
+void TrainLoop::take_notes(int64_t step) {
   Trace& trace = trace_of(step);
-  trace.own.wait_ns = *std::max_element(trace.waits.begin(), trace.waits.end());
-  trace.own.bad_samples = setup_.loader->stats().bad_samples;
-  trace.all = setup_.processes.collect(trace.own);
+  trace.all = setup_.processes.take_notes();
   if (!setup_.receipt) return;
   const auto rows = static_cast<size_t>(setup_.rows);
   row_notes_.resize(rows);
@@ -201,6 +209,7 @@ void TrainLoop::account_until(int64_t steps_done) {
   Engine& engine = *setup_.replicas[0].engine;
   while (progress_.step < steps_done) {
     const int64_t step = progress_.step;
+    take_notes(step);
     const StepTotals totals = engine.totals_of(step - first_step_);
     if (!totals.finite) throw_not_finite(step, totals);
     account(step, totals);

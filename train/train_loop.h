@@ -45,13 +45,13 @@ class TrainLoop {
   Trace& trace_of(int64_t step) { return traces_[static_cast<size_t>(step % kTraces)]; }
   void replica(int rank);
   void train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates);
-  void note_batch(int rank, int64_t step, const DeviceBatch& batch, int64_t wait_ns);
+  void note_batch(int rank, int64_t step, const FedBatch& batch, int64_t wait_ns);
   void fail(std::exception_ptr error) noexcept;
 
   // Replica 0 only, from here on.
   void start(int64_t first);
   void end_step(int64_t step);
-  void exchange_notes(int64_t step);
+  void take_notes(int64_t step);
   void account_until(int64_t steps_done);
   void account(int64_t step, const StepTotals& totals);
   void check_bad_samples(const Trace& trace);

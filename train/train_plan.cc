@@ -16,6 +16,10 @@ std::string mebibytes(int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
+std::string counted(int64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string feed_line(const char* name, const MemoryPlan& plan) {
   std::string line = fmt::format("memory, {}: ring {}, slots {}, scratch up to {}", name,
                                  mebibytes(plan.ring_bytes), mebibytes(plan.slot_bytes),
@@ -78,10 +82,15 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
                   total_count(setup.parameters), forward_flops(setup.net) / 2e6,
                   setup.precision == Precision::bf16 ? "bf16 with fp32 master weights" : "fp32"));
   const int processes = setup.processes.size();
-  lines.push_back(fmt::format("devices: {}{} x {} rows, {} shards and {} threads each",
+  lines.push_back(fmt::format("devices: {}{} x {}, {} and {} each",
                               processes > 1 ? fmt::format("{} processes x ", processes) : "",
-                              options.replicas, setup.rows,
-                              setup.rows / options.recipe.rows_per_shard, setup.engine_threads));
+                              options.replicas, counted(setup.rows, "row"),
+                              counted(setup.rows / options.recipe.rows_per_shard, "shard"),
+                              counted(setup.engine_threads, "thread")));
+  if (setup.in_buckets) {
+    lines.push_back(fmt::format("gradients: summed in buckets of {} while the backward pass runs",
+                                mebibytes(options.bucket_bytes)));
+  }
   lines.push_back(feed_line("feed", setup.loader->memory_plan()));
   if (setup.eval) lines.push_back(feed_line("feed of the evaluation", eval_feed));
   add_lines(setup.replicas[0].engine->describe_memory(), lines);

@@ -29,23 +29,27 @@ void share_values(ProcessGroup& group, std::span<Value> values) {
   broadcast(group, std::as_writable_bytes(values));
 }
 
-size_t notes_bytes(const StepNotes& notes) { return 16 + 16 * notes.ids.size(); }
+constexpr size_t kHead = 24;  // bytes before the rows
+
+size_t notes_bytes(const StepNotes& notes) { return kHead + 16 * notes.ids.size(); }
 
 void pack(const StepNotes& notes, std::vector<std::byte>& bytes) {
   bytes.resize(notes_bytes(notes));
   const size_t rows = 8 * notes.ids.size();
   std::memcpy(bytes.data(), &notes.wait_ns, 8);
   std::memcpy(bytes.data() + 8, &notes.bad_samples, 8);
-  std::memcpy(bytes.data() + 16, notes.ids.data(), rows);
-  std::memcpy(bytes.data() + 16 + rows, notes.digests.data(), rows);
+  std::memcpy(bytes.data() + 16, &notes.stop, 8);
+  std::memcpy(bytes.data() + kHead, notes.ids.data(), rows);
+  std::memcpy(bytes.data() + kHead + rows, notes.digests.data(), rows);
 }
 
 void unpack(std::span<const std::byte> bytes, StepNotes& notes) {
   const size_t rows = 8 * notes.ids.size();
   std::memcpy(&notes.wait_ns, bytes.data(), 8);
   std::memcpy(&notes.bad_samples, bytes.data() + 8, 8);
-  std::memcpy(notes.ids.data(), bytes.data() + 16, rows);
-  std::memcpy(notes.digests.data(), bytes.data() + 16 + rows, rows);
+  std::memcpy(&notes.stop, bytes.data() + 16, 8);
+  std::memcpy(notes.ids.data(), bytes.data() + kHead, rows);
+  std::memcpy(notes.digests.data(), bytes.data() + kHead + rows, rows);
 }
 
 }  // namespace
@@ -106,28 +110,57 @@ int64_t TrainProcesses::most(int64_t value) { return group_ ? all_max(*group_, v
 
 bool TrainProcesses::any(bool value) { return group_ ? all_max(*group_, value) != 0 : value; }
 
-std::vector<StepNotes> TrainProcesses::collect(const StepNotes& notes) {
-  if (!group_) return {notes};
-  finish_collecting();
-  if (!first()) {
-    pack(notes, sent_);
-    ticket_ = group_->send(0, sent_);
-    sending_ = true;
+void TrainProcesses::send_notes(const StepNotes& notes) {
+  Notes& next = under_way_.emplace_back();
+  next.own = notes;
+  if (!group_) return;
+  pack(notes, next.sent);
+  if (MessageGroup* group = group_->messages()) {
+    if (!first()) next.ticket = group->send(0, next.sent);
+  } else {
+    next.all.resize(next.sent.size() * static_cast<size_t>(size()));
+    next.ticket = group_->start_all_gather(next.sent, next.all);
+  }
+}
+
+std::vector<StepNotes> TrainProcesses::take_notes() {
+  Notes notes = std::move(under_way_.front());
+  under_way_.pop_front();
+  if (!group_) return {std::move(notes.own)};
+  if (MessageGroup* group = group_->messages()) return take_messages(notes, *group);
+  return take_gathered(notes);
+}
+
+std::vector<StepNotes> TrainProcesses::take_messages(Notes& notes, MessageGroup& group) {
+  if (!first()) {  // does not wait for process 0 now
+    if (leaving_) group.wait(leaving_->ticket);
+    leaving_ = std::move(notes);
     return {};
   }
-  std::vector<StepNotes> all(static_cast<size_t>(size()), notes);
-  sent_.resize(notes_bytes(notes));
+  std::vector<StepNotes> all(static_cast<size_t>(size()), notes.own);
   for (int from = 1; from < size(); ++from) {
-    group_->wait(group_->receive(from, sent_));
-    unpack(sent_, all[static_cast<size_t>(from)]);
+    group.wait(group.receive(from, notes.sent));
+    unpack(notes.sent, all[static_cast<size_t>(from)]);
   }
   return all;
 }
 
+std::vector<StepNotes> TrainProcesses::take_gathered(Notes& notes) {
+  group_->end_all_gather(notes.ticket);
+  std::vector<StepNotes> all(static_cast<size_t>(size()), notes.own);
+  const size_t bytes = notes.sent.size();
+  for (size_t from = 0; from < all.size(); ++from) {
+    unpack(std::span(notes.all).subspan(from * bytes, bytes), all[from]);
+    if (all[from].stop != 0) heard_stop_ = true;
+  }
+  if (!first()) all.clear();
+  return all;
+}
+
 void TrainProcesses::finish_collecting() {
-  if (!sending_) return;
-  sending_ = false;
-  group_->wait(ticket_);
+  while (!under_way_.empty()) take_notes();
+  if (leaving_) group_->messages()->wait(leaving_->ticket);
+  leaving_.reset();
 }
 
 }  // namespace stoker

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +22,7 @@ namespace stoker {
 struct StepNotes {
   int64_t wait_ns = 0;      // of the replica that waited longest for its batch
   int64_t bad_samples = 0;  // since the start of the process
+  int64_t stop = 0;         // not 0: the process was asked to stop
   std::vector<SampleId> ids;
   std::vector<uint64_t> digests;  // of the rows' pixels; 0: the row does not count
 };
@@ -44,16 +47,30 @@ class TrainProcesses {
   bool any(bool value);         // of all processes
   int64_t most(int64_t value);  // likewise
 
-  // Takes every process's notes of a step to process 0, which returns them all by rank; the others
-  // return nothing and go on at once. All have the same number of rows.
-  std::vector<StepNotes> collect(const StepNotes& notes);
+  // Notes of steps go to process 0. The first call starts only; the second, once for each first and
+  // in their order, returns those of all by rank, in process 0; the others get nothing. All have
+  // the same number of rows.
+  void send_notes(const StepNotes& notes);
+  std::vector<StepNotes> take_notes();
   void finish_collecting();  // before notes go out of use
+  // True where everybody can be asked in every step (any()) without waiting for the devices. Else
+  // what a process was asked goes with its notes, and all hear of it in take_notes().
+  bool can_ask() const { return !group_ || group_->messages(); }
+  bool heard_stop() const { return heard_stop_; }
 
  private:
+  struct Notes {  // on their way
+    StepNotes own;
+    std::vector<std::byte> sent, all;
+    ProcessGroup::Ticket ticket = 0;
+  };
+  std::vector<StepNotes> take_messages(Notes& notes, MessageGroup& group);
+  std::vector<StepNotes> take_gathered(Notes& notes);
+
   ProcessGroup* const group_;
-  std::vector<std::byte> sent_;
-  bool sending_ = false;
-  ProcessGroup::Ticket ticket_ = 0;
+  std::deque<Notes> under_way_;
+  std::optional<Notes> leaving_;  // a message that process 0 may not have received yet
+  bool heard_stop_ = false;
 };
 
 }  // namespace stoker

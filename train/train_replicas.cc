@@ -41,7 +41,9 @@ std::unique_ptr<Collective> between_devices(const TrainSetup& setup) {
   if (options.grad_wire == Precision::bf16) cuda.narrow_floats = total_count(setup.parameters);
   cuda.host = on_host(options);
   cuda.first_rank = setup.processes.rank() * options.replicas;
-  if (ProcessGroup* group = options.processes) {
+  if (ProcessGroup* group = options.processes; group && group->nccl()) {
+    cuda.group = group->nccl();
+  } else if (group) {
     cuda.share = [group](std::span<std::byte> bytes) { broadcast(*group, bytes); };
   }
   return make_cuda_collective(devices, std::move(cuda));
@@ -90,6 +92,19 @@ void TrainSetup::make_replicas(const EngineFactory& make_engine) {
     }
   }
   collective = make_collective(*this);
+  if (options.bucket_bytes > 0 && all_replicas() > 1 && collective->ranges()) reduce_in_buckets();
+}
+
+// Each bucket's sum is queued behind it, beside the rest of the backward pass. Every replica cuts
+// the same net in the same way.
+void TrainSetup::reduce_in_buckets() {
+  for (int rank = 0; rank < options.replicas; ++rank) {
+    Engine* engine = replicas[static_cast<size_t>(rank)].engine.get();
+    in_buckets = engine->reduce_in_buckets(
+        options.bucket_bytes, [engine, rank, to = collective->ranges()](PartRange range) {
+          to->start(rank, engine->parts(), engine->reduced(), range);
+        });
+  }
 }
 
 }  // namespace stoker

@@ -53,11 +53,14 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   resolve_shards();
   model = model_of(options.recipe, train, eval);
   net = model.net();
+  require_labels(train, net);
+  if (eval) require_labels(SubsetSource(*eval, options.limit_eval), net);
   parameters = parameter_table(net);
   make_replicas(make_engine);
   make_folders();
   const TrainState state = first_state();
   make_loader();
+  make_resident();
   make_receipt();
   for (const Replica& replica : replicas) write_state(state, *replica.engine);
   state_copy_bytes = state_bytes(state);
@@ -70,6 +73,10 @@ void TrainSetup::check_options() {
   require(options.replicas >= 1, fmt::format("devices: {} is below 1", options.replicas));
   require(options.keep_checkpoints >= 1,
           fmt::format("keep_checkpoints: {} is below 1", options.keep_checkpoints));
+  require(options.bucket_bytes >= 0,
+          fmt::format("bucket_bytes: {} is negative", options.bucket_bytes));
+  require(options.resident_bytes >= 0,
+          fmt::format("resident_bytes: {} is negative", options.resident_bytes));
   require(options.eval_every_epochs >= 0,
           fmt::format("eval_every_epochs: {:g} is negative", options.eval_every_epochs));
   require(train.size() > 0, "no training samples at " + train.root());
@@ -81,10 +88,11 @@ void TrainSetup::check_options() {
   if (on_gpus(options.devices) && !options.recipe.precision) precision = Precision::bf16;
   processes.require_same(options.replicas, "devices: the number of replicas");
   processes.require_same_text(
-      fmt::format("{} {} {} {} {} {} {} {} {}", recipe_to_json(options.recipe).dump(), options.seed,
-                  options.max_steps, options.checkpoint_steps, options.eval_every_epochs,
-                  options.limit_train, options.limit_eval, static_cast<int>(options.feed),
-                  static_cast<int>(options.reduce)),
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {}", recipe_to_json(options.recipe).dump(),
+                  options.seed, options.max_steps, options.checkpoint_steps,
+                  options.eval_every_epochs, options.limit_train, options.limit_eval,
+                  static_cast<int>(options.feed), static_cast<int>(options.reduce),
+                  static_cast<int>(options.grad_wire), options.bucket_bytes),
       "recipe and options");
 }
 
@@ -164,6 +172,25 @@ void TrainSetup::make_loader() {
   end_step = options.max_steps > 0 ? std::min(options.max_steps, total_steps) : total_steps;
 }
 
+void TrainSetup::make_resident() {
+  if (options.feed != FeedKind::resident) return;
+  const Size input = options.recipe.input;
+  const BatchShape shape{.rows = rows, .height = input.height, .width = input.width};
+  const int64_t bytes = ResidentBatches::batch_bytes(shape);
+  int64_t count = std::min(steps_per_epoch, end_step - progress.step);
+  if (options.resident_bytes > 0) count = std::min(count, options.resident_bytes / bytes);
+  require(count > 0 || end_step == progress.step,
+          fmt::format("feed: resident: a budget of {} bytes holds no batch of {} bytes",
+                      options.resident_bytes, bytes));
+  for (const Replica& replica : replicas) {
+    resident.push_back(std::make_unique<ResidentBatches>(*replica.device, shape, count));
+  }
+  notes.push_back(fmt::format(
+      "feed: {} of an epoch's {} batches lie on each device ({:.1f} MiB) and are replayed; crops "
+      "and flips stay those of their first time",
+      count, steps_per_epoch, static_cast<double>(count * bytes) / (1 << 20)));
+}
+
 void TrainSetup::make_receipt() {
   if (!feed.digests || !writes()) return;
   ReceiptInfo info = receipt_info(*loader, train, options.recipe.train, feed, all_replicas());
@@ -181,6 +208,7 @@ void TrainSetup::make_plan() {
   }
   planned_bytes = loader->memory_plan().total_bytes() + eval_feed.total_bytes() + state_copy_bytes;
   for (const Replica& replica : replicas) planned_bytes += replica.engine->planned_bytes();
+  for (const auto& batches : resident) planned_bytes += batches->device_bytes();
   plan = plan_lines(*this, eval_feed);
   if (writes()) replace_file(options.out + "/config.json", config_text(*this));
 }

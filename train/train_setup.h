@@ -11,6 +11,7 @@
 #include "train/checkpoint.h"
 #include "train/collective.h"
 #include "train/replica.h"
+#include "train/resident_batches.h"
 #include "train/subset_source.h"
 #include "train/train_processes.h"
 #include "train/trainer.h"
@@ -47,11 +48,13 @@ struct TrainSetup {
 
   std::vector<Replica> replicas;
   std::unique_ptr<Collective> collective;
+  bool in_buckets = false;  // engines start the collective's sums themselves, in forward_backward()
   CheckpointInfo progress;  // where the run starts
   std::string resumed_from;
   LoaderOptions feed;
-  std::unique_ptr<Loader> loader;    // after the devices: it goes first
-  std::unique_ptr<Receipt> receipt;  // of all processes, process 0's; or null
+  std::unique_ptr<Loader> loader;                          // after the devices: it goes first
+  std::vector<std::unique_ptr<ResidentBatches>> resident;  // one per replica; or empty
+  std::unique_ptr<Receipt> receipt;                        // of all processes, process 0's; or null
   int64_t steps_per_epoch = 0;
   int64_t total_steps = 0;         // of the recipe: the schedule's length
   int64_t end_step = 0;            // of this run
@@ -65,11 +68,13 @@ struct TrainSetup {
   void choose_batch(const NetSpec& planned, const EngineFactory& make_engine);
   void resolve_shards();
   void make_replicas(const EngineFactory& make_engine);
+  void reduce_in_buckets();
   void make_folders();
   TrainState first_state();  // of the newest checkpoint, or the recipe's; from process 0
   TrainState resume();       // of the newest checkpoint; empty if there is none
   TrainState initial_state() const;
   void make_loader();
+  void make_resident();
   void make_receipt();
   void make_plan();
 };

@@ -39,6 +39,11 @@ namespace stoker {
 enum class FeedKind : uint8_t {
   real,
   synthetic,  // the first batches, one per slot, again and again: the cost of input is gone
+  // The first epoch, or as much of it as TrainOptions::resident_bytes hold, staged on the device
+  // before the first step and replayed in its order: no decoding and no copy to the device, but
+  // other rows in every step. Crops and flips stay as they were drawn for that epoch. real -
+  // resident is what input costs; resident - synthetic is what other data cost.
+  resident,
 };
 
 enum class ReduceKind : uint8_t {
@@ -57,11 +62,15 @@ struct TrainOptions {
   int local_processes = 1;            // of them, on this machine: they share its cores
   // To measure with: nothing is saved where something is left out.
   FeedKind feed = FeedKind::real;
+  int64_t resident_bytes = 0;  // FeedKind::resident: of each device; 0: the whole epoch must fit
   ReduceKind reduce = ReduceKind::automatic;
   Precision grad_wire = Precision::fp32;  // of gradients between GPUs
-  bool batch_auto = false;                // recipe.batch becomes the largest that fits into memory
-  uint64_t seed = 0;                      // of initial weights, order and augmentation
-  std::string out;      // folder of results, made if needed; "": nothing is written
+  // Gradients on GPUs are summed in buckets of about this many bytes of fp32 while the backward
+  // pass runs (device_buckets.h); 0: all at its end.
+  int64_t bucket_bytes = int64_t{25} << 20;
+  bool batch_auto = false;  // recipe.batch becomes the largest that fits into memory
+  uint64_t seed = 0;        // of initial weights, order and augmentation
+  std::string out;          // folder of results, made if needed; "": nothing is written
   bool resume = false;  // go on from out's newest whole checkpoint; from the start if there is none
 
   int64_t checkpoint_steps = 0;  // > 0: also every so many steps; always at the end of an epoch

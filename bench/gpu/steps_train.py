@@ -155,18 +155,42 @@ def cifar(check, timeout):
     return runs.table(over_seeds)
 
 
+FEEDS = {  # replicas, options
+    "real": (1, []),
+    "resident": (1, ["--feed", "resident"]),
+    "synthetic": (1, ["--feed", "synthetic"]),
+    "two replicas": (2, []),
+    "two replicas, all summed at the end": (2, ["--bucket-mib", "0"]),
+    "two replicas, summed on the CPU": (2, ["--reduce", "host"]),
+    "two replicas, all summed on the CPU at the end": (2, ["--reduce", "host", "--bucket-mib", "0"]),
+    "two replicas, no reduction": (2, ["--reduce", "none"]),
+}
+COSTS = [  # what, with, without
+    ("input (real - resident)", "real", "resident"),
+    ("other rows in every step (resident - synthetic)", "resident", "synthetic"),
+    ("communication that is left (two replicas - no reduction)", "two replicas", "two replicas, no reduction"),
+    ("hidden by buckets (at the end - two replicas)", "two replicas, all summed at the end", "two replicas"),
+    ("hidden by buckets, on the CPU", "two replicas, all summed on the CPU at the end", "two replicas, summed on the CPU"),
+]
+
+
 def feeds(check, timeout):
-    """What the input costs and what the reduction costs: the same training with one of them taken away. Two replicas share
-    one device: that shows what their reduction costs, never a speed-up."""
+    """What the input costs and what the reduction costs: the same training with one of them taken away, or with the reduction
+    beside the backward pass and after it. Two replicas share one device: that shows what their reduction costs, never a
+    speed-up."""
     end, table, case = check.clock() + timeout, {}, check.scale["feeds"]
     two = f"{check.device}*2" if check.on_gpu else "cpu:2"
     base = ["--data", folder_of(check, "cifar"), "--model", "airnet", "--batch", str(case["batch"]), "--max-steps",
             str(case["steps"]), "--log-interval", str(case["log_interval"]), *case["words"]]
-    for name, devices, replicas, extra in (("real", None, 1, []), ("synthetic", None, 1, ["--feed", "synthetic"]),
-                                           ("resident", None, 1, ["--feed", "resident"]), ("two replicas", two, 2, []),
-                                           ("two replicas, no reduction", two, 2, ["--reduce", "none"])):
+    for name, (replicas, extra) in FEEDS.items():
         words = [*base, "--rows-per-shard", str(case["batch"] // replicas), *extra]
-        table[name] = attempt(train, check, "feeds", words, end - check.clock(), case["skip_steps"], devices)
+        table[name] = attempt(train, check, "feeds", words, end - check.clock(), case["skip_steps"],
+                              two if replicas == 2 else None)
+        if not missing(table[name]):
+            table[name]["ms_per_step"] = 1e3 * case["batch"] / table[name]["images_per_second"]
+    for what, whole, rest in COSTS:
+        if not missing(table[whole]) and not missing(table[rest]):
+            table[what] = {"ms_per_step": table[whole]["ms_per_step"] - table[rest]["ms_per_step"]}
     return table
 
 

@@ -3,6 +3,8 @@
 #include <nccl.h>
 
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -16,11 +18,15 @@
 
 namespace {
 
+enum class Kind { sum, gather, broadcast };
+
 struct Operation {
+  Kind kind = Kind::sum;
   const void* from = nullptr;
   void* to = nullptr;
   size_t count = 0;
   ncclDataType_t type = ncclFloat;
+  size_t root = 0;
 };
 
 struct World {
@@ -68,6 +74,46 @@ struct Call {
   Operation operation;
 };
 
+void sum(const std::vector<Operation>& here) {
+  for (size_t i = 0; i < here[0].count; ++i) {
+    float sum = 0;
+    for (const Operation& each : here) sum += read(each, i);
+    for (const Operation& each : here) write(each, i, sum);
+  }
+}
+
+// Bytes; a rank's own may lie where they go to.
+void copy(const std::vector<Operation>& here) {
+  std::vector<std::vector<char>> given;
+  for (const Operation& each : here) {
+    const auto* from = static_cast<const char*>(each.from);
+    given.emplace_back(from, from + each.count);
+  }
+  for (const Operation& each : here) {
+    auto* to = static_cast<char*>(each.to);
+    if (each.kind == Kind::broadcast) {
+      std::memcpy(to, given[each.root].data(), each.count);
+      continue;
+    }
+    for (const auto& bytes : given) {
+      std::memcpy(to, bytes.data(), bytes.size());
+      to += bytes.size();
+    }
+  }
+}
+
+// Ranks that do not say the same at the same time would hang or mix up bytes on a GPU.
+void require_same(const std::vector<Operation>& here) {
+  for (const Operation& each : here) {
+    if (each.kind == here[0].kind && each.count == here[0].count && each.type == here[0].type &&
+        each.root == here[0].root) {
+      continue;
+    }
+    std::fprintf(stderr, "fake NCCL: the ranks' calls differ\n");
+    std::abort();
+  }
+}
+
 // The last rank to arrive does it for all.
 void run(void* data) {
   const std::unique_ptr<Call> call(static_cast<Call*>(data));
@@ -76,16 +122,24 @@ void run(void* data) {
   world->here[call->communicator->rank] = call->operation;
   const int64_t round = world->round;
   if (++world->arrived == world->size) {
-    for (size_t i = 0; i < call->operation.count; ++i) {
-      float sum = 0;
-      for (const Operation& each : world->here) sum += read(each, i);
-      for (const Operation& each : world->here) write(each, i, sum);
+    require_same(world->here);
+    if (call->operation.kind == Kind::sum) {
+      sum(world->here);
+    } else {
+      copy(world->here);
     }
     world->arrived = 0;
     ++world->round;
     world->changed.notify_all();
   }
   world->changed.wait(lock, [&] { return world->round != round || world->aborted; });
+}
+
+ncclResult_t queue(ncclComm_t communicator, const Operation& operation, cudaStream_t stream) {
+  auto call = std::make_unique<Call>(Call{communicator, operation});
+  if (cudaLaunchHostFunc(stream, &run, call.release()) != cudaSuccess)
+    return ncclUnhandledCudaError;
+  return ncclSuccess;
 }
 
 }  // namespace
@@ -95,6 +149,10 @@ extern "C" {
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   static int next = 0;
   std::memset(id, 0, sizeof *id);
+  if (const char* address = std::getenv("NCCL_COMM_ID")) {  // the same for all that it is set for
+    std::strncpy(id->internal, address, sizeof id->internal - 1);
+    return ncclSuccess;
+  }
   std::lock_guard lock(worlds_mutex);
   std::memcpy(id->internal, &++next, sizeof next);
   return ncclSuccess;
@@ -132,9 +190,25 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataTyp
                            ncclRedOp_t operation, ncclComm_t communicator, cudaStream_t stream) {
   if (operation != ncclSum || (type != ncclFloat && type != ncclBfloat16))
     return ncclInvalidArgument;
-  auto call = std::make_unique<Call>(Call{communicator, {from, to, count, type}});
-  if (cudaLaunchHostFunc(stream, &run, call.release()) != cudaSuccess)
-    return ncclUnhandledCudaError;
+  return queue(communicator, {Kind::sum, from, to, count, type, 0}, stream);
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type,
+                           ncclComm_t communicator, cudaStream_t stream) {
+  if (type != ncclInt8) return ncclInvalidArgument;
+  return queue(communicator, {Kind::gather, from, to, count, type, 0}, stream);
+}
+
+ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t communicator, cudaStream_t stream) {
+  if (type != ncclInt8) return ncclInvalidArgument;
+  return queue(communicator, {Kind::broadcast, from, to, count, type, static_cast<size_t>(root)},
+               stream);
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state) {
+  std::lock_guard lock(communicator->world->mutex);
+  *state = communicator->world->aborted ? ncclRemoteError : ncclSuccess;
   return ncclSuccess;
 }
 }

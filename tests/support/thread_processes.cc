@@ -26,7 +26,7 @@ struct ThreadProcesses::Shared {
   std::string failure;
 };
 
-class ThreadProcesses::Group final : public ProcessGroup {
+class ThreadProcesses::Group final : public MessageGroup {
  public:
   Group(Shared& shared, int rank) : shared_(shared), rank_(rank) {}
   ~Group() override {
@@ -109,18 +109,54 @@ class ThreadProcesses::Group final : public ProcessGroup {
   std::map<int, int64_t> posted_, taken_;
 };
 
+// Gathers when the result is wanted, as late as can be; finds out who changes his bytes before.
+class ThreadProcesses::WithoutMessages final : public ProcessGroup {
+ public:
+  explicit WithoutMessages(ProcessGroup& group) : group_(group) {}
+  int rank() const override { return group_.rank(); }
+  int size() const override { return group_.size(); }
+  void broadcast(std::span<std::byte> bytes, int root) override { group_.broadcast(bytes, root); }
+  Ticket start_all_gather(std::span<const std::byte> own, std::span<std::byte> all) override {
+    under_way_[next_] = {own, {own.begin(), own.end()}, all};
+    return next_++;
+  }
+  void end_all_gather(Ticket ticket) override {
+    const Gather gather = under_way_.at(ticket);
+    if (ticket != under_way_.begin()->first) throw std::logic_error("gathers ended out of order");
+    under_way_.erase(ticket);
+    if (!std::ranges::equal(gather.own, gather.copy)) {
+      throw std::logic_error("bytes were changed before their gather ended");
+    }
+    group_.end_all_gather(group_.start_all_gather(gather.copy, gather.all));
+  }
+  void abort(const std::string& why) noexcept override { group_.abort(why); }
+  void finish() override { group_.finish(); }
+
+ private:
+  struct Gather {
+    std::span<const std::byte> own;
+    std::vector<std::byte> copy;
+    std::span<std::byte> all;
+  };
+  ProcessGroup& group_;
+  std::map<Ticket, Gather> under_way_;
+  Ticket next_ = 0;
+};
+
 ThreadProcesses::ThreadProcesses(int size) : shared_(std::make_unique<Shared>(size)) {}
 
 ThreadProcesses::~ThreadProcesses() = default;
 
-std::vector<std::string> ThreadProcesses::run(const std::function<void(ProcessGroup&)>& body) {
+std::vector<std::string> ThreadProcesses::run(const std::function<void(ProcessGroup&)>& body,
+                                              bool messages) {
   std::vector<std::string> thrown(static_cast<size_t>(shared_->size));
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < shared_->size; ++rank) {
-    threads.emplace_back([this, rank, &body, &thrown] {
+    threads.emplace_back([this, rank, messages, &body, &thrown] {
       Group group(*shared_, rank);
+      WithoutMessages plain(group);
       try {
-        body(group);
+        body(messages ? static_cast<ProcessGroup&>(group) : plain);
         group.finish();
       } catch (const std::exception& error) {
         thrown[rank] = error.what();

@@ -19,11 +19,14 @@ class ThreadProcesses {
 
   // Runs `body` as every process at once. What a body throws aborts the group as a process that
   // ends does; returns what each threw, by rank ("": nothing).
-  std::vector<std::string> run(const std::function<void(ProcessGroup&)>& body);
+  // Without messages they are as NCCL's: what is gathered is on its way until it is asked for.
+  std::vector<std::string> run(const std::function<void(ProcessGroup&)>& body,
+                               bool messages = true);
 
  private:
   struct Shared;
   class Group;
+  class WithoutMessages;
   std::unique_ptr<Shared> shared_;
 };
 

@@ -235,6 +235,27 @@ class WholeCall(InFolder):
         self.assertIn("failed", results["cifar"]["airbench94"])
         self.assertEqual(os.listdir(self.path("work", "runs")), [])
 
+    def test_costs_are_differences_of_runs_that_ran(self):
+        speeds = {"--feed resident": 50, "--feed synthetic": 100, "--bucket-mib 0": 20}  # batch 50: 1000, 500, 2500 ms
+
+        def fake_train(check, name, words, timeout, skip_steps, devices):
+            if "host" in words:
+                raise NotRun("no host")
+            words = " ".join(words)
+            return {"images_per_second": next((speed for option, speed in speeds.items() if option in words), 25)}
+
+        saved = steps_train.train
+        steps_train.train = fake_train
+        self.addCleanup(setattr, steps_train, "train", saved)
+        _, found = self.call("--only", "feeds")
+        result = found["steps"]["feeds"]["result"]
+        self.assertEqual(result["real"]["ms_per_step"], 2000)
+        self.assertEqual(result["input (real - resident)"], {"ms_per_step": 1000})
+        self.assertEqual(result["other rows in every step (resident - synthetic)"], {"ms_per_step": 500})
+        self.assertEqual(result["hidden by buckets (at the end - two replicas)"], {"ms_per_step": 500})
+        self.assertIn("not_run", result["two replicas, summed on the CPU"])
+        self.assertNotIn("hidden by buckets, on the CPU", result)
+
     def test_limits_leave_room_under_ten_minutes(self):
         self.assertLessEqual(sum(seconds for _, seconds, _ in gpu_check.STEPS), gpu_check.ALL_SECONDS)
         self.assertLess(gpu_check.ALL_SECONDS + 5, 600)

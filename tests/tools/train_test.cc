@@ -175,6 +175,19 @@ TEST_F(TrainCommand, MeasuresWithoutInputAndSavesNothing) {
   EXPECT_EQ(weights("x", 20), "");
 }
 
+TEST_F(TrainCommand, ReplaysWhatLiesOnTheDevice) {
+  const ProgramResult result =
+      run_program(with(command("x", 2), {"--feed", "resident", "--devices", "cpu:2"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("10 of an epoch's 10 batches lie on each device"));
+  EXPECT_THAT(result.out, HasSubstr("20 of 20 steps"));
+  const ProgramResult small =
+      run_program(with(command("y", 2), {"--feed", "resident", "--resident-mib", "0.001"}));
+  EXPECT_EQ(small.exit_code, 2);
+  EXPECT_EQ(count_lines(small.err), 1) << small.err;
+  EXPECT_THAT(small.err, HasSubstr("a budget of 1048 bytes holds no batch of"));
+}
+
 TEST_F(TrainCommand, SaysWhatIsWrongWithFolders) {
   auto words = command("x", 1);
   words[3] = out_.path() + "/nothing";

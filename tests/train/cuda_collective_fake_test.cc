@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/support/fake_cuda.h"
 #include "tests/train/cuda_collective_harness.h"
+#include "train/nccl_group.h"
 
 namespace stoker::testing {
 namespace {
@@ -64,7 +66,7 @@ TEST_F(CudaCollectiveFakeTest, OnOneGpu) {
   for (int parts : {1, 2}) harness.check(*harness.make(DeviceReduction::automatic), parts);
   expect_no_misuse();
   EXPECT_EQ(fake_cuda_count("cudaEventSynchronize"), 0) << "no thread waits for the device";
-  EXPECT_EQ(fake_cuda_count("cudaStreamSynchronize"), 2 * 3) << "but at its end";
+  EXPECT_EQ(fake_cuda_count("cudaStreamSynchronize"), 2 * 3 * 2) << "but at the streams' ends";
   EXPECT_EQ(fake_cuda_count("cudaLaunchKernel"), 2 * 3 * CollectiveHarness::kSteps);
 }
 
@@ -98,6 +100,147 @@ TEST_F(CudaCollectiveFakeTest, ByNcclWithNarrowGradients) {
     }
   }
   expect_no_misuse();
+}
+
+TEST_F(CudaCollectiveFakeTest, InRanges) {
+  CollectiveHarness apart({0, 1}), together({1, 1, 1});
+  apart.check(*apart.make(DeviceReduction::nccl), 1, 0, 3);
+  apart.check(*apart.make(DeviceReduction::nccl, 500), 2, 500, 3);  // one range is of both kinds
+  together.check(*together.make(DeviceReduction::shared_device), 2, 0, 3);
+  EXPECT_EQ(fake_cuda_count("cudaEventSynchronize"), 0) << "no thread waits for the device";
+  apart.check(*apart.make(DeviceReduction::host), 1, 0, 3);
+  expect_no_misuse();
+}
+
+// Processes that speak through NCCL are threads here, each with a GPU of its own.
+class NcclProcesses {
+ public:
+  explicit NcclProcesses(int size) : size_(size) {
+    setenv("FAKE_CUDA_DEVICES", std::to_string(size).c_str(), 1);
+    static int port = 29500;  // a meeting point is used once
+    address_ = "127.0.0.1:" + std::to_string(++port);
+  }
+  ~NcclProcesses() {
+    unsetenv("FAKE_CUDA_DEVICES");
+    unsetenv("NCCL_COMM_ID");
+  }
+
+  // What each threw; "": nothing.
+  std::vector<std::string> run(const std::function<void(NcclGroup&)>& body) {
+    setenv("NCCL_COMM_ID", address_.c_str(), 1);  // as open_nccl_group() does, but before threads
+    std::vector<std::string> thrown(static_cast<size_t>(size_));
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < size_; ++rank) {
+      threads.emplace_back([&, rank] {
+        thrown[static_cast<size_t>(rank)] = message_of([&] {
+          Launch launch;
+          launch.rank = rank;
+          launch.world = size_;
+          launch.by = "torchrun";
+          launch.meeting_address = address_;
+          const auto group = open_nccl_group(launch, {"cuda:" + std::to_string(rank)});
+          body(*group->nccl());
+          group->finish();
+        });
+      });
+    }
+    return thrown;
+  }
+
+ private:
+  const int size_;
+  std::string address_;
+};
+
+const std::string kNothing = "nothing was thrown";
+
+TEST_F(CudaCollectiveFakeTest, ProcessesThatSpeakThroughNccl) {
+  const auto thrown = NcclProcesses(3).run([](NcclGroup& group) {
+    const int rank = group.rank();
+    EXPECT_EQ(group.size(), 3);
+    EXPECT_EQ(all_gather(group, 10 + rank), (std::vector<int64_t>{10, 11, 12}));
+    EXPECT_EQ(all_max(group, rank == 1 ? 7 : 3), 7);
+    std::vector<char> text(100'000, rank == 2 ? 'x' : ' ');
+    broadcast(group, std::as_writable_bytes(std::span(text)), 2);
+    EXPECT_EQ(text, std::vector<char>(100'000, 'x'));
+    const auto all = gather(group, std::vector<std::byte>(static_cast<size_t>(rank), std::byte{5}));
+    EXPECT_EQ(all.size(), rank == 0 ? 3u : 0u);
+    for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i].size(), i);
+  });
+  for (const std::string& each : thrown) EXPECT_EQ(each, kNothing);
+  expect_no_misuse();
+  EXPECT_EQ(fake_cuda_count("cudaStreamSynchronize"), 3) << "at the streams' ends";
+}
+
+// As in training: gradients are summed bucket by bucket, notes of steps are on their way over the
+// same communicator, and the host waits for neither until it asks.
+TEST_F(CudaCollectiveFakeTest, SumsAndNotesShareACommunicator) {
+  const auto thrown = NcclProcesses(2).run([](NcclGroup& group) {
+    CollectiveHarness harness({group.rank()});
+    CudaCollectiveOptions options;
+    options.host = make_process_collective(group, 1);
+    options.group = &group;
+    const auto collective = make_cuda_collective(harness.replicas(), std::move(options));
+    EXPECT_EQ(collective->size(), 2);
+    auto memory = harness.replicas()[0].device->allocate(4000, MemoryKind::device);
+    auto pinned = harness.replicas()[0].device->allocate(4000, MemoryKind::pinned);
+    auto* values = reinterpret_cast<float*>(memory->data());
+    auto* host = reinterpret_cast<float*>(pinned->data());
+    Stream& stream = *harness.replicas()[0].stream;
+    const float* part = values;
+    std::vector<int64_t> notes(16);
+    std::vector<ProcessGroup::Ticket> tickets;
+    int64_t own[8];
+    for (int64_t step = 0; step < 8; ++step) {
+      std::fill_n(host, 1000, static_cast<float>(group.rank() + 1));
+      stream.copy(values, host, 4000, CopyKind::host_to_device);
+      for (const PartRange range : {PartRange{600, 1000}, PartRange{0, 600}}) {
+        collective->ranges()->start(0, std::span(&part, 1), std::span(values, 1000), range);
+      }
+      own[step] = 100 * step + group.rank();
+      tickets.push_back(group.start_all_gather(
+          std::as_bytes(std::span(own + step, 1)),
+          std::as_writable_bytes(std::span(notes).subspan(static_cast<size_t>(2 * step), 2))));
+      collective->ranges()->finish(0);
+    }
+    stream.copy(host, values, 4000, CopyKind::device_to_host);
+    for (const auto ticket : tickets) group.end_all_gather(ticket);
+    for (int64_t step = 0; step < 8; ++step) {
+      EXPECT_EQ(notes[static_cast<size_t>(2 * step)], 100 * step);
+      EXPECT_EQ(notes[static_cast<size_t>(2 * step) + 1], 100 * step + 1);
+    }
+    stream.synchronize();
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(host[i], 3.0F) << i;
+  });
+  for (const std::string& each : thrown) EXPECT_EQ(each, kNothing);
+  expect_no_misuse();
+}
+
+TEST_F(CudaCollectiveFakeTest, AProcessThatFailsEndsTheOthersWait) {
+  const auto thrown = NcclProcesses(2).run([](NcclGroup& group) {
+    all_max(group, 1);
+    if (group.rank() == 1) throw std::runtime_error("no such folder");
+    all_max(group, 2);
+  });
+  EXPECT_EQ(thrown[1], "no such folder");
+  EXPECT_NE(thrown[0], kNothing);
+}
+
+TEST_F(CudaCollectiveFakeTest, ProcessesMeetWhereTheLauncherSays) {
+  Launch launch;
+  launch.world = 2;
+  launch.by = "torchrun";
+  EXPECT_FALSE(meets_through_nccl(launch, {"cuda:0"})) << "no address";
+  launch.meeting_address = "node7:29501";
+  EXPECT_TRUE(meets_through_nccl(launch, {"cuda:0"}));
+  EXPECT_FALSE(meets_through_nccl(launch, {"cpu:0"}));
+  launch.by = "mpirun";
+  EXPECT_FALSE(meets_through_nccl(launch, {"cuda:0"}));
+  launch.by = "torchrun";
+  EXPECT_THAT(message_of([&] {
+                open_nccl_group(launch, {"cuda:0", "cuda:1"});
+              }),
+              HasSubstr("one GPU each: this one was given 2"));
 }
 
 TEST_F(CudaCollectiveFakeTest, AnAbortEndsEverybodysWait) {

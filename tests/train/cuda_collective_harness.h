@@ -40,13 +40,14 @@ class CollectiveHarness {
     return make_cuda_collective(replicas_, std::move(options));
   }
 
-  // Each replica on a thread of its own; the sums of all steps, or what is wrong with them.
-  void check(Collective& collective, int parts, int64_t narrow_floats = 0) {
+  // Each replica on a thread of its own; the sums of all steps, or what is wrong with them. In so
+  // many ranges, each of which comes late while the one before is summed.
+  void check(Collective& collective, int parts, int64_t narrow_floats = 0, int pieces = 1) {
     std::vector<std::string> wrong(replicas_.size());
     std::vector<std::thread> threads;
     for (size_t rank = 0; rank < replicas_.size(); ++rank) {
       threads.emplace_back([&, rank] {
-        wrong[rank] = train(collective, static_cast<int>(rank), parts, narrow_floats);
+        wrong[rank] = train(collective, static_cast<int>(rank), parts, narrow_floats, pieces);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -58,7 +59,8 @@ class CollectiveHarness {
     return static_cast<float>((step * 31 + rank * 17 + part * 7 + i * 13) % 1009) / 77.0F - 6.0F;
   }
 
-  std::string train(Collective& collective, int rank, int parts, int64_t narrow_floats) {
+  std::string train(Collective& collective, int rank, int parts, int64_t narrow_floats,
+                    int pieces) {
     const auto& [device, stream] = replicas_[static_cast<size_t>(rank)];
     const auto part_bytes = static_cast<size_t>(kCount) * sizeof(float);
     const size_t step_bytes = part_bytes * static_cast<size_t>(parts);
@@ -77,11 +79,26 @@ class CollectiveHarness {
     for (int part = 0; part < parts; ++part) sources.push_back(base + part * kCount);
     float* result = base + parts * kCount;
     for (int step = 0; step < kSteps; ++step) {
-      stream->call([step, rank] {
-        std::this_thread::sleep_for(std::chrono::microseconds((step + rank) % 4 * 150));
-      });
-      stream->copy(base, values + step * parts * kCount, step_bytes, CopyKind::host_to_device);
-      collective.all_reduce(rank, sources, std::span(result, kCount));
+      for (int piece = pieces - 1; piece >= 0; --piece) {
+        const PartRange range{kCount * piece / pieces, kCount * (piece + 1) / pieces};
+        stream->call([step, rank, piece] {
+          std::this_thread::sleep_for(std::chrono::microseconds((step + rank + piece) % 4 * 150));
+        });
+        for (int part = 0; part < parts; ++part) {
+          const int64_t at = part * kCount + range.begin;
+          stream->copy(base + at, values + step * parts * kCount + at,
+                       static_cast<size_t>(range.end - range.begin) * sizeof(float),
+                       CopyKind::host_to_device);
+        }
+        if (pieces > 1) {
+          collective.ranges()->start(rank, sources, std::span(result, kCount), range);
+        }
+      }
+      if (pieces > 1) {
+        collective.ranges()->finish(rank);
+      } else {
+        collective.all_reduce(rank, sources, std::span(result, kCount));
+      }
       stream->copy(summed->data() + static_cast<size_t>(step) * part_bytes, result, part_bytes,
                    CopyKind::device_to_host);
     }

@@ -33,5 +33,12 @@ TEST_F(CudaCollectiveTest, ByNccl) {
   harness.check(*harness.make(DeviceReduction::nccl, 300), 1, 300);
 }
 
+TEST_F(CudaCollectiveTest, InRanges) {
+  CollectiveHarness apart(gpus_), together({0, 0, 0});
+  apart.check(*apart.make(DeviceReduction::nccl, 500), 2, 500, 3);
+  together.check(*together.make(DeviceReduction::shared_device), 2, 0, 3);
+  together.check(*together.make(DeviceReduction::host), 1, 0, 3);
+}
+
 }  // namespace
 }  // namespace stoker::testing

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <functional>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,10 +40,11 @@ std::vector<float> expected(int step, int ranks, int parts, int64_t count) {
 using MakeCollective =
     std::function<std::unique_ptr<Collective>(std::span<const DeviceReplica> replicas)>;
 
-// A replica's loop as the trainer's: compute queues parts, the collective sums, compute reads the
-// sum and then changes it. "" or what was wrong.
+// A replica's loop as the trainer's: compute queues parts, range after range from the end, each of
+// which the collective sums while the next is computed; then compute reads the sum and changes it.
+// "" or what was wrong.
 std::string train(FakeDevice& device, Stream& stream, Collective& collective, int rank, int ranks,
-                  int parts, int64_t count, bool in_place) {
+                  int parts, int64_t count, bool in_place, int pieces) {
   std::string wrong;  // written by the stream's work
   std::vector<std::unique_ptr<Memory>> memory;
   std::vector<float*> part;
@@ -53,17 +55,26 @@ std::string train(FakeDevice& device, Stream& stream, Collective& collective, in
   const std::vector<const float*> sources(part.begin(), part.end() - 1);
   float* result = in_place ? part.front() : part.back();
   for (int step = 0; step < kSteps; ++step) {
+    const std::span<float> sum(result, static_cast<size_t>(count));
+    for (int piece = pieces - 1; piece >= 0; --piece) {
+      const PartRange range{count * piece / pieces, count * (piece + 1) / pieces};
+      stream.call([&, step, range, piece] {
+        std::this_thread::sleep_for(std::chrono::microseconds((step + rank + piece) % 4 * 100));
+        for (int p = 0; p < parts; ++p) {
+          for (int64_t i = range.begin; i < range.end; ++i)
+            part[static_cast<size_t>(p)][i] = value_of(step, rank, p, i);
+        }
+      });
+      if (pieces > 1) collective.ranges()->start(rank, sources, sum, range);
+    }
+    if (pieces > 1) {
+      collective.ranges()->finish(rank);
+    } else {
+      collective.all_reduce(rank, sources, sum);
+    }
     stream.call([&, step] {
-      std::this_thread::sleep_for(std::chrono::microseconds((step + rank) % 4 * 100));
-      for (int p = 0; p < parts; ++p) {
-        for (int64_t i = 0; i < count; ++i)
-          part[static_cast<size_t>(p)][i] = value_of(step, rank, p, i);
-      }
-    });
-    collective.all_reduce(rank, sources, std::span(result, static_cast<size_t>(count)));
-    stream.call([&, step] {
-      const std::vector<float> sum = expected(step, ranks, parts, count);
-      if (std::memcmp(sum.data(), result, sum.size() * 4) != 0 && wrong.empty()) {
+      const std::vector<float> wanted = expected(step, ranks, parts, count);
+      if (std::memcmp(wanted.data(), result, wanted.size() * 4) != 0 && wrong.empty()) {
         wrong = "rank " + std::to_string(rank) + " step " + std::to_string(step);
       }
     });
@@ -73,7 +84,7 @@ std::string train(FakeDevice& device, Stream& stream, Collective& collective, in
 }
 
 void check(const MakeCollective& make, int ranks, int parts, int64_t count, bool in_place,
-           uint64_t seed) {
+           uint64_t seed, int pieces) {
   FakeDevice device({.seed = seed, .max_delay_us = 60});
   std::vector<std::unique_ptr<Stream>> streams;
   std::vector<DeviceReplica> replicas;
@@ -87,8 +98,9 @@ void check(const MakeCollective& make, int ranks, int parts, int64_t count, bool
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      wrong[static_cast<size_t>(rank)] = train(device, *streams[static_cast<size_t>(rank)],
-                                               *collective, rank, ranks, parts, count, in_place);
+      wrong[static_cast<size_t>(rank)] =
+          train(device, *streams[static_cast<size_t>(rank)], *collective, rank, ranks, parts, count,
+                in_place, pieces);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -102,7 +114,10 @@ void check_all(const MakeCollective& make) {
         for (bool in_place : {false, true}) {
           SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(parts) + " parts of " +
                        std::to_string(count));
-          check(make, ranks, parts, count, in_place, static_cast<uint64_t>(ranks * 10 + parts));
+          for (int pieces : {1, 3}) {
+            check(make, ranks, parts, count, in_place, static_cast<uint64_t>(ranks * 10 + parts),
+                  pieces);
+          }
         }
       }
     }
@@ -130,7 +145,7 @@ TEST(DeviceCollective, StagedPartsOfAnotherSize) {
   const auto collective =
       make_staged_collective(std::span(&replica, 1), make_host_collective(1), 64);
   for (int64_t count : {10, 300, 20}) {
-    EXPECT_EQ(train(device, *stream, *collective, 0, 1, 1, count, false), "");
+    EXPECT_EQ(train(device, *stream, *collective, 0, 1, 1, count, false, 1), "");
   }
 }
 
@@ -162,6 +177,28 @@ TEST(DeviceCollective, TooManyAreRefused) {
                                             {device.get(), stream.get()});
   EXPECT_THROW(make_shared_device_collective(replicas, sum_parts_on_host), std::invalid_argument);
   EXPECT_THROW(make_staged_collective({}, make_host_collective(1)), std::invalid_argument);
+}
+
+// A range is summed while what is queued behind it has not run: on the device by the streams alone,
+// on the host by the thread that asks for the sum.
+TEST(DeviceCollective, ARangeDoesNotWaitForWhatFollows) {
+  auto device = make_host_device();
+  auto stream = device->make_stream();
+  const DeviceReplica replica = {device.get(), stream.get()};
+  std::vector<float> values(100, 1.0F);
+  const float* part = values.data();
+  std::binary_semaphore summed(0);
+  const auto collective =
+      make_shared_device_collective(std::span(&replica, 1), [&](Stream& on, const PartSum& sum) {
+        sum_parts_on_host(on, sum);
+        on.call([&] { summed.release(); });
+      });
+  collective->ranges()->start(0, std::span(&part, 1), values, {50, 100});
+  bool beside = false;
+  stream->call([&] { beside = summed.try_acquire_for(std::chrono::seconds(20)); });
+  collective->ranges()->finish(0);
+  stream->synchronize();
+  EXPECT_TRUE(beside);
 }
 
 TEST(DeviceCollective, BroadcastIsOfHostMemory) {

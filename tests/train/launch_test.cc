@@ -68,6 +68,7 @@ TEST(Launch, Torchrun) {
   expect(launch, 5, 8, 1, 4, "torchrun");
   EXPECT_EQ(launch.master_address, "node7");
   EXPECT_EQ(launch.master_port, 29500);
+  EXPECT_EQ(launch.meeting_address, "node7:29501");  // torchrun listens on the port itself
   // By hand, as for PyTorch's env://: one machine is assumed.
   expect(find_launch({{"RANK", "1"}, {"WORLD_SIZE", "2"}}), 1, 2, 1, 2, "torchrun");
 }
@@ -100,6 +101,18 @@ TEST(Launch, AnAllocationIsNotALaunch) {
   expect(find_launch(with(kBatchScript,
                           {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "1"}})),
          0, 1, 0, 1, "srun");
+}
+
+TEST(Launch, WhereGpusMeet) {
+  const auto address = [](const Environment& more) {
+    return find_launch(with(kStep, more)).meeting_address;
+  };
+  EXPECT_EQ(address({}), "");
+  EXPECT_EQ(address({{"MASTER_ADDR", "node1"}}), "");
+  EXPECT_EQ(address({{"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "2000"}}), "10.0.0.1:2001");
+  EXPECT_EQ(address({{"MASTER_ADDR", "fe80::1"}, {"MASTER_PORT", "65535"}}), "[fe80::1]:65534");
+  EXPECT_EQ(address({{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "2"}, {"NCCL_COMM_ID", "a:7"}}),
+            "a:7");
 }
 
 TEST(Launch, TheInnermostLauncherCounts) {

@@ -47,29 +47,32 @@ void run_ranks(int size, const std::function<void(int)>& body) {
 
 // `parts` dealt out in order over `processes` of `local` ranks each, `rounds` times over: every
 // rank's result. In place: the result is the rank's first part.
-std::vector<Floats> reduce(std::vector<Floats> parts, int processes, int local, bool in_place) {
+std::vector<Floats> reduce(std::vector<Floats> parts, int processes, int local, bool in_place,
+                           bool messages = true) {
   const int ranks = processes * local;
   const size_t each = parts.size() / static_cast<size_t>(ranks);
   std::vector<Floats> results(static_cast<size_t>(ranks), Floats(parts[0].size(), -1.0f));
   ThreadProcesses group(processes);
-  const auto thrown = group.run([&](ProcessGroup& process) {
-    const auto collective = make_process_collective(process, local);
-    EXPECT_EQ(collective->size(), ranks);
-    run_ranks(local, [&](int rank) {
-      const size_t global = static_cast<size_t>(process.rank() * local + rank);
-      std::vector<const float*> mine;
-      for (size_t i = 0; i < each; ++i) mine.push_back(parts[global * each + i].data());
-      if (in_place) {
-        collective->all_reduce(rank, mine, parts[global * each]);
-        results[global] = parts[global * each];
-        return;
-      }
-      for (int round = 0; round < 2; ++round) {
-        std::fill(results[global].begin(), results[global].end(), -1.0f);
-        collective->all_reduce(rank, mine, results[global]);
-      }
-    });
-  });
+  const auto thrown = group.run(
+      [&](ProcessGroup& process) {
+        const auto collective = make_process_collective(process, local);
+        EXPECT_EQ(collective->size(), ranks);
+        run_ranks(local, [&](int rank) {
+          const size_t global = static_cast<size_t>(process.rank() * local + rank);
+          std::vector<const float*> mine;
+          for (size_t i = 0; i < each; ++i) mine.push_back(parts[global * each + i].data());
+          if (in_place) {
+            collective->all_reduce(rank, mine, parts[global * each]);
+            results[global] = parts[global * each];
+            return;
+          }
+          for (int round = 0; round < 2; ++round) {
+            std::fill(results[global].begin(), results[global].end(), -1.0f);
+            collective->all_reduce(rank, mine, results[global]);
+          }
+        });
+      },
+      messages);
   for (const std::string& each_thrown : thrown) EXPECT_EQ(each_thrown, "");
   return results;
 }
@@ -88,6 +91,20 @@ TEST(ProcessCollective, SumsAreThoseOfOneProcess) {
       for (const Floats& result : reduce(parts, processes, local, false)) {
         ASSERT_TRUE(same_bits(result, expected)) << count << ": " << processes << " x " << local;
       }
+    }
+  }
+}
+
+TEST(ProcessCollective, SumsAreTheSameWithoutMessages) {
+  const auto parts = random_parts(12, 5000);
+  const Floats expected = sum_in_order(parts);
+  for (const auto& [processes, local] : {std::pair{2, 1}, {2, 3}, {3, 2}, {6, 1}}) {
+    for (const Floats& result : reduce(parts, processes, local, false, false)) {
+      ASSERT_TRUE(same_bits(result, expected)) << processes << " x " << local;
+    }
+    for (const Floats& result :
+         reduce(random_parts(processes * local, 99), processes, local, true, false)) {
+      ASSERT_TRUE(same_bits(result, sum_in_order(random_parts(processes * local, 99))));
     }
   }
 }
@@ -150,11 +167,10 @@ TEST(ProcessCollective, AFailingProcessEndsAll) {
   }
 }
 
-TEST(ProcessGroup, GathersAndBroadcasts) {
-  for (const int size : {1, 2, 3, 5, 8}) {
-    for (int root = 0; root < size; ++root) {
-      ThreadProcesses group(size);
-      const auto thrown = group.run([&](ProcessGroup& process) {
+void check_gathers(int size, int root, bool messages) {
+  ThreadProcesses group(size);
+  const auto thrown = group.run(
+      [&](ProcessGroup& process) {
         const int rank = process.rank();
         const auto values = all_gather(process, 10 + rank);
         ASSERT_EQ(values.size(), static_cast<size_t>(size));
@@ -170,8 +186,15 @@ TEST(ProcessGroup, GathersAndBroadcasts) {
         for (size_t i = 0; i < all.size(); ++i) {
           EXPECT_EQ(all[i], std::vector<std::byte>(i, std::byte{9}));
         }
-      });
-      for (const std::string& each : thrown) EXPECT_EQ(each, "");
+      },
+      messages);
+  for (const std::string& each : thrown) EXPECT_EQ(each, "");
+}
+
+TEST(ProcessGroup, GathersAndBroadcasts) {
+  for (const int size : {1, 2, 3, 5, 8}) {
+    for (int root = 0; root < size; ++root) {
+      for (const bool messages : {true, false}) check_gathers(size, root, messages);
     }
   }
 }

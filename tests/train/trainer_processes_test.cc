@@ -16,6 +16,19 @@ namespace {
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
+// With messages, as MPI's, and without, as NCCL's: the same bits, files and ends.
+class TrainerProcesses : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { with_messages = GetParam(); }
+
+ public:
+  static inline bool with_messages = true;  // of the test that runs
+};
+
+INSTANTIATE_TEST_SUITE_P(With, TrainerProcesses, ::testing::Bool(), [](const auto& param) {
+  return param.param ? std::string("Messages") : std::string("Gathers");
+});
+
 struct ProcessesOutcome {
   std::vector<TrainResult> results;
   std::vector<uint64_t> hashes;
@@ -35,30 +48,32 @@ ProcessesOutcome run_processes(int processes, const TrainOptions& options,
   std::mutex mutex;
   ThreadProcesses group(processes);
   std::vector<Trainer*> trainers(static_cast<size_t>(processes));
-  outcome.thrown = group.run([&](ProcessGroup& process) {
-    const int rank = process.rank();
-    TrainOptions mine = options;
-    mine.processes = &process;
-    if (change) change(rank, mine);
-    RecordingObserver observer;
-    Trainer trainer(source, eval, mine, observer, engines);
-    {
-      const std::lock_guard lock(mutex);
-      trainers[static_cast<size_t>(rank)] = &trainer;
-    }
-    all_max(process, 0);
-    observer.at_step = [&](const StepReport& report) {  // process 0's
-      if (stopper >= 0 && report.step == stop_step) {
-        trainers[static_cast<size_t>(stopper)]->request_stop();
-      }
-    };
-    outcome.results[static_cast<size_t>(rank)] = trainer.run();
-    outcome.hashes[static_cast<size_t>(rank)] = trainer.weights_hash();
-    if (rank > 0) {
-      EXPECT_TRUE(observer.steps.empty() && observer.epochs.empty() && observer.plan.empty());
-    }
-    all_max(process, 0);  // all trainers live until all have run
-  });
+  outcome.thrown = group.run(
+      [&](ProcessGroup& process) {
+        const int rank = process.rank();
+        TrainOptions mine = options;
+        mine.processes = &process;
+        if (change) change(rank, mine);
+        RecordingObserver observer;
+        Trainer trainer(source, eval, mine, observer, engines);
+        {
+          const std::lock_guard lock(mutex);
+          trainers[static_cast<size_t>(rank)] = &trainer;
+        }
+        all_max(process, 0);
+        observer.at_step = [&](const StepReport& report) {  // process 0's
+          if (stopper >= 0 && report.step == stop_step) {
+            trainers[static_cast<size_t>(stopper)]->request_stop();
+          }
+        };
+        outcome.results[static_cast<size_t>(rank)] = trainer.run();
+        outcome.hashes[static_cast<size_t>(rank)] = trainer.weights_hash();
+        if (rank > 0) {
+          EXPECT_TRUE(observer.steps.empty() && observer.epochs.empty() && observer.plan.empty());
+        }
+        all_max(process, 0);  // all trainers live until all have run
+      },
+      TrainerProcesses::with_messages);
   return outcome;
 }
 
@@ -88,7 +103,7 @@ void expect_clean(const ProcessesOutcome& outcome) {
   for (const std::string& thrown : outcome.thrown) EXPECT_EQ(thrown, "");
 }
 
-TEST(TrainerProcesses, TrainAsOneDoes) {
+TEST_P(TrainerProcesses, TrainAsOneDoes) {
   const auto eval = small_source(23, 31);
   const RunOutcome one = run_once(small_options(4), fake_engines(), 70, eval.get());
   const auto source = small_source();
@@ -108,7 +123,7 @@ TEST(TrainerProcesses, TrainAsOneDoes) {
   }
 }
 
-TEST(TrainerProcesses, EveryStartIsThatOfProcessZero) {
+TEST_P(TrainerProcesses, EveryStartIsThatOfProcessZero) {
   TrainOptions options = small_options(1);
   const auto source = small_source();
   const auto alone = run_once(options, fake_engines());
@@ -124,7 +139,7 @@ nlohmann::json json_of(const std::string& path) {
   return nlohmann::json::parse(read_whole_file(path));
 }
 
-TEST(TrainerProcesses, TheFilesAreThoseOfOneRun) {
+TEST_P(TrainerProcesses, TheFilesAreThoseOfOneRun) {
   const TempFolder one_folder, two_folder;
   const auto source = small_source();
   TrainOptions options = small_options(2);
@@ -148,7 +163,7 @@ TEST(TrainerProcesses, TheFilesAreThoseOfOneRun) {
   EXPECT_EQ(two.results[0].checkpoint, newest_checkpoint(two_folder.path() + "/checkpoints"));
 }
 
-TEST(TrainerProcesses, BadSamplesOfAllAreCountedAndListed) {
+TEST_P(TrainerProcesses, BadSamplesOfAllAreCountedAndListed) {
   const FailingSource source(32);
   const TempFolder folder;
   TrainOptions options = small_options(1);
@@ -174,7 +189,7 @@ TEST(TrainerProcesses, BadSamplesOfAllAreCountedAndListed) {
   EXPECT_THAT(failed.thrown[1], HasSubstr("process 0 failed"));
 }
 
-TEST(TrainerProcesses, ARequestToAnyStopsAllAfterTheSameStepAndResumes) {
+TEST_P(TrainerProcesses, ARequestToAnyStopsAllAfterTheSameStepAndResumes) {
   const auto source = small_source();
   const auto eval = small_source(20, 31);
   const RunOutcome whole = run_once(small_options(2), fake_engines(), 70, eval.get());
@@ -203,7 +218,7 @@ TEST(TrainerProcesses, ARequestToAnyStopsAllAfterTheSameStepAndResumes) {
   }
 }
 
-TEST(TrainerProcesses, ResumesWithAnotherNumberOfProcesses) {
+TEST_P(TrainerProcesses, ResumesWithAnotherNumberOfProcesses) {
   const TempFolder whole_folder;
   TrainOptions options = small_options(2);
   options.out = whole_folder.path();
@@ -226,22 +241,24 @@ TEST(TrainerProcesses, ResumesWithAnotherNumberOfProcesses) {
   }
 }
 
-TEST(TrainerProcesses, ANaNAnywhereNamesTheRowsOfAll) {
+TEST_P(TrainerProcesses, ANaNAnywhereNamesTheRowsOfAll) {
   for (const int faulty : {0, 1}) {
     const TempFolder folder;
     TrainOptions options = small_options(1);
     options.out = folder.path();
     const auto source = small_source();
     ThreadProcesses group(2);
-    const auto thrown = group.run([&](ProcessGroup& process) {
-      TrainOptions mine = options;
-      mine.processes = &process;
-      FakeEngineFaults faults;
-      if (process.rank() == faulty) faults.nan_at_step = 6;
-      RecordingObserver observer;
-      Trainer trainer(*source, nullptr, mine, observer, fake_engines(faults));
-      trainer.run();
-    });
+    const auto thrown = group.run(
+        [&](ProcessGroup& process) {
+          TrainOptions mine = options;
+          mine.processes = &process;
+          FakeEngineFaults faults;
+          if (process.rank() == faulty) faults.nan_at_step = 6;
+          RecordingObserver observer;
+          Trainer trainer(*source, nullptr, mine, observer, fake_engines(faults));
+          trainer.run();
+        },
+        with_messages);
     EXPECT_THAT(thrown[0], HasSubstr("step 6: the loss"));
     EXPECT_THAT(thrown[0], HasSubstr("step_00000005"));
     EXPECT_NE(thrown[1], "");
@@ -250,26 +267,28 @@ TEST(TrainerProcesses, ANaNAnywhereNamesTheRowsOfAll) {
   }
 }
 
-TEST(TrainerProcesses, AFailingProcessEndsAllAndSaysWhy) {
+TEST_P(TrainerProcesses, AFailingProcessEndsAllAndSaysWhy) {
   for (const int faulty : {0, 1, 2}) {
     const auto source = small_source(96);
     TrainOptions options = small_options(1);
     options.recipe.batch = 12;
     ThreadProcesses group(3);
-    const auto thrown = group.run([&](ProcessGroup& process) {
-      TrainOptions mine = options;
-      mine.processes = &process;
-      FakeEngineFaults faults;
-      if (process.rank() == faulty) faults.throw_at_step = 3;
-      RecordingObserver observer;
-      Trainer trainer(*source, nullptr, mine, observer, fake_engines(faults));
-      trainer.run();
-    });
+    const auto thrown = group.run(
+        [&](ProcessGroup& process) {
+          TrainOptions mine = options;
+          mine.processes = &process;
+          FakeEngineFaults faults;
+          if (process.rank() == faulty) faults.throw_at_step = 3;
+          RecordingObserver observer;
+          Trainer trainer(*source, nullptr, mine, observer, fake_engines(faults));
+          trainer.run();
+        },
+        with_messages);
     for (const std::string& each : thrown) EXPECT_THAT(each, HasSubstr("told to throw"));
   }
 }
 
-TEST(TrainerProcesses, ProcessesMustAgree) {
+TEST_P(TrainerProcesses, ProcessesMustAgree) {
   const auto source = small_source();
   const auto refused = [&](const std::vector<std::string>& words, const Change& change) {
     const auto outcome =

@@ -11,6 +11,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/train/run_fixture.h"
 #include "train/durable_file.h"
+#include "train/resident_batches.h"
 
 namespace stoker {
 namespace {
@@ -195,6 +196,38 @@ TEST(Trainer, MeasuresWithoutInputAndWithoutCommunication) {
   EXPECT_THROW(run(FeedKind::real, ReduceKind::nccl, 2), std::invalid_argument);
 }
 
+// The first epoch is that of the real feed; what comes after is the same again.
+TEST(Trainer, AResidentFeedReplaysTheFirstEpoch) {
+  for (const int slots : {0, 2}) {
+    const auto run = [&](FeedKind feed, double epochs, int64_t bytes) {
+      TrainOptions options = small_options(2);
+      options.feed = feed;
+      options.recipe.epochs = epochs;
+      options.slots = slots;
+      options.resident_bytes = bytes;
+      return run_once(options, fake_engines()).hash;
+    };
+    EXPECT_EQ(run(FeedKind::resident, 1, 0), run(FeedKind::real, 1, 0));
+    const uint64_t whole = run(FeedKind::resident, 2, 0);
+    EXPECT_NE(whole, run(FeedKind::real, 2, 0));
+    EXPECT_EQ(whole, run(FeedKind::resident, 2, 1 << 20));
+    EXPECT_NE(whole, run(FeedKind::resident, 2, 2 * (8 * 16 * 16 * 3 + 512)));  // two batches
+    EXPECT_THROW(run(FeedKind::resident, 2, 1000), std::invalid_argument);
+  }
+}
+
+TEST(Trainer, AResidentFeedThatDoesNotFitSaysHowMuchThereIs) {
+  const auto device = make_host_device();
+  try {
+    const ResidentBatches batches(*device, {.rows = 1024, .height = 224, .width = 224}, 1 << 20);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("1048576 batches of 147.0 MiB take 154"));
+    EXPECT_THAT(error.what(), HasSubstr("MiB on cpu:0, and "));
+    EXPECT_THAT(error.what(), HasSubstr("MiB are free: "));
+  }
+}
+
 TEST(Trainer, AFailingReplicaEndsAll) {
   for (int faulty = 0; faulty < 3; ++faulty) {
     TrainOptions options = small_options(4);
@@ -326,6 +359,43 @@ TEST(Trainer, RefusesWhatCannotWorkWithTheNumbers) {
   RecordingObserver observer;
   EXPECT_THROW(Trainer(*source, other.get(), small_options(), observer, fake_engines()),
                std::invalid_argument);
+}
+
+class BadLabelSource final : public Source {
+ public:
+  int64_t size() const override { return source_->size(); }
+  int label(SampleId id) const override { return id == 17 ? 5 : source_->label(id); }
+  std::string name(SampleId id) const override { return source_->name(id); }
+  const std::string& root() const override { return source_->root(); }
+  const std::vector<std::string>& class_names() const override { return source_->class_names(); }
+  SampleEncoding encoding() const override { return source_->encoding(); }
+  Size raw_size() const override { return source_->raw_size(); }
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override {
+    return source_->read(id, buffer, bytes);
+  }
+  uint64_t fingerprint() const override { return source_->fingerprint(); }
+
+ private:
+  const std::unique_ptr<Source> source_ = small_source();
+};
+
+// Whatever the engine: one on a device could not name it.
+TEST(Trainer, ABadLabelIsNamedBeforeAnythingRuns) {
+  const BadLabelSource bad;
+  const auto good = small_source();
+  RecordingObserver observer;
+  for (const bool of_training : {true, false}) {
+    const Source& train = of_training ? static_cast<const Source&>(bad) : *good;
+    const Source* eval = of_training ? nullptr : &bad;
+    try {
+      const Trainer trainer(train, eval, small_options(), observer, fake_engines());
+      ADD_FAILURE() << of_training;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), HasSubstr("sample 17 '" + bad.name(17) + "' has label 5"));
+      EXPECT_THAT(error.what(), HasSubstr("has 5 classes"));
+    }
+  }
 }
 
 TEST(Trainer, FewerRowsThanTheRecipesShardAreSaid) {

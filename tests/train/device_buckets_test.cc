@@ -1,0 +1,259 @@
+// Gradients in buckets: where a part is cut, that the sums are the same bits, and that a bucket
+// travels while the rest of the backward pass has not run.
+#include "train/device_buckets.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <semaphore>
+#include <thread>
+#include <utility>
+
+#include "tests/support/fake_device.h"
+#include "tests/train/device_fixture.h"
+#include "train/device_collective.h"
+#include "train/models.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int kReplicas = 2;
+constexpr int kSteps = 3;
+
+NetSpec small_net() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
+
+DeviceTape training_tape(const NetSpec& net, const DeviceLayout& layout, Precision precision) {
+  DeviceTapeOptions options;
+  options.rows = 4;
+  options.precision = precision;
+  options.input_channels = 8;
+  return build_device_tape(net, options, layout, nullptr);
+}
+
+// In a residual net some gradients come in another order than their tensors lie in the buffer.
+TEST(DeviceBuckets, CoverThePartAndTheTapeAndWaitForTheirTensors) {
+  for (const char* model : {"airnet", "resnet20", "resnet50"}) {
+    const NetSpec net = make_net(model, {32, 32}, 100);
+    const DeviceLayout layout(net, 8);
+    const DeviceTape tape = training_tape(net, layout, Precision::bf16);
+    for (const int64_t bytes : {int64_t{0}, int64_t{1}, kMiB / 16, kMiB, 25 * kMiB}) {
+      const std::vector<DeviceBucket> buckets = plan_buckets(tape, layout, bytes);
+      int64_t end = layout.part_floats();
+      size_t step = 0;
+      int chunks = 0;
+      for (const DeviceBucket& bucket : buckets) {
+        EXPECT_EQ(bucket.range.end, end);
+        EXPECT_EQ(bucket.begin_step, step);
+        EXPECT_LT(bucket.begin_step, bucket.end_step);
+        end = bucket.range.begin;
+        step = bucket.end_step;
+        chunks += bucket.chunks;
+        for (size_t s = step; s < tape.steps.size(); ++s) {  // nothing later writes into it
+          if (tape.steps[s].use == DeviceStepUse::inputs) continue;
+          for (const DeviceTensor& tensor : layout.tensors()) {
+            if (tensor.node == tape.nodes[tape.steps[s].node].node &&
+                tensor.offset >= bucket.range.begin) {
+              const int writes = tape.steps[s].tensor;
+              const bool other = writes >= 0 && &layout.tensors()[writes] != &tensor;
+              EXPECT_TRUE(other) << model << " step " << tape.steps[s].name;
+            }
+          }
+        }
+      }
+      EXPECT_EQ(end, 0);
+      EXPECT_EQ(step, tape.steps.size());
+      EXPECT_EQ(chunks, static_cast<int>(layout.chunks(true).size()));
+      EXPECT_TRUE(bytes != 0 || buckets.size() == 1);
+      EXPECT_TRUE(bytes != 1 || buckets.size() > 10);
+    }
+  }
+}
+
+// The sizes of PyTorch's DistributedDataParallel: a first bucket of 1 MiB, then 25 MiB.
+TEST(DeviceBuckets, OfResNet50) {
+  const NetSpec net = make_net("resnet50", {224, 224}, 1000);
+  const DeviceLayout layout(net, 8);
+  const auto buckets = plan_buckets(training_tape(net, layout, Precision::bf16), layout, 25 * kMiB);
+  ASSERT_EQ(buckets.size(), 5u);
+  const auto mebibytes = [](const DeviceBucket& bucket) {
+    return static_cast<double>(bucket.range.end - bucket.range.begin) * 4 / kMiB;
+  };
+  EXPECT_NEAR(mebibytes(buckets[0]), 8.0, 0.5);  // the linear layer alone, a tensor is never cut
+  for (size_t b = 1; b < 4; ++b) {
+    EXPECT_GE(mebibytes(buckets[b]), 25);
+    EXPECT_LT(mebibytes(buckets[b]), 35);
+  }
+}
+
+struct Replicas {
+  Replicas(Device& on, int rows_per_shard, Precision precision, HostOpsState* states = nullptr)
+      : net(small_net()) {
+    EngineOptions options = engine_options(4, rows_per_shard, 1, precision);
+    options.nominal_rows = 4 * kReplicas;
+    for (int rank = 0; rank < kReplicas; ++rank) {
+      engines.push_back(std::make_unique<DeviceEngine>(
+          net, options, DeviceTuning{}, on, host_ops_factory(states ? states + rank : nullptr)));
+      engines.back()->write(StateKind::parameters, initial_parameters(net, default_init(net, 1)));
+      replicas.push_back({&on, engines.back()->stream()});
+      for (int step = 0; step < kSteps; ++step) {
+        batches.push_back(make_batch(net, 4, static_cast<uint32_t>(10 * step + rank)));
+      }
+    }
+  }
+
+  // Every rank's weights after kSteps. Each rank's backward pass comes late in turn.
+  std::vector<Trained> train(Collective& collective, int64_t bucket_bytes) {
+    std::vector<Trained> trained(kReplicas);
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < kReplicas; ++rank) {
+      threads.emplace_back([&, rank] { run(collective, bucket_bytes, rank, trained[rank]); });
+    }
+    threads.clear();
+    return trained;
+  }
+
+  const NetSpec net;
+  std::vector<std::unique_ptr<Engine>> engines;
+  std::vector<DeviceReplica> replicas;
+  std::vector<TestBatch> batches;
+
+ private:
+  void run(Collective& collective, int64_t bucket_bytes, int rank, Trained& trained) {
+    Engine& engine = *engines[rank];
+    if (bucket_bytes > 0) {
+      EXPECT_TRUE(engine.reduce_in_buckets(bucket_bytes, [&, rank](PartRange range) {
+        collective.ranges()->start(rank, engine.parts(), engine.reduced(), range);
+        engine.stream()->call([range, rank] {  // the next bucket is late, on one of them
+          const auto late = std::chrono::milliseconds((range.begin / 128 + rank) % 3);
+          std::this_thread::sleep_for(late);
+        });
+      }));
+    }
+    for (int step = 0; step < kSteps; ++step) {
+      engine.stream()->call([step, rank] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(step % 2 == rank ? 4 : 0));
+      });
+      engine.forward_backward(batches[static_cast<size_t>(rank * kSteps + step)].rows(), {});
+      if (bucket_bytes > 0) {
+        collective.ranges()->finish(rank);
+      } else {
+        collective.all_reduce(rank, engine.parts(), engine.reduced());
+      }
+      apply(engine, {});
+    }
+    trained = state_of(engine);
+  }
+};
+
+using MakeCollective = std::unique_ptr<Collective> (*)(std::span<const DeviceReplica>);
+
+std::unique_ptr<Collective> on_device(std::span<const DeviceReplica> replicas) {
+  return make_shared_device_collective(replicas, sum_parts_on_host);
+}
+std::unique_ptr<Collective> on_host(std::span<const DeviceReplica> replicas) {
+  return make_staged_collective(replicas, make_host_collective(kReplicas), 1000);
+}
+
+TEST(DeviceBuckets, SumsAreThoseOfOneReductionAtTheEnd) {
+  for (const auto& [precision, rows_per_shard] :
+       {std::pair{Precision::fp32, 4}, {Precision::bf16, 2}}) {
+    for (const MakeCollective make : {on_device, on_host}) {
+      const auto train = [&, on = precision, rows = rows_per_shard](int64_t bucket_bytes) {
+        testing::FakeDevice device({.max_delay_us = 50});
+        Replicas replicas(device, rows, on);
+        const auto collective = make(replicas.replicas);
+        return replicas.train(*collective, bucket_bytes);
+      };
+      const std::vector<Trained> whole = train(0);
+      EXPECT_TRUE(whole[0] == whole[1]);
+      for (const int64_t bytes : {1, 2000}) {
+        const std::vector<Trained> cut = train(bytes);
+        EXPECT_TRUE(cut[0] == whole[0]) << bytes;
+        EXPECT_TRUE(cut[1] == whole[0]) << bytes;
+      }
+    }
+  }
+}
+
+// What is queued when: bucket, its sum, next bucket. And nothing waits for the device: the host
+// queues whole steps while the device stands still.
+TEST(DeviceBuckets, ABucketsSumIsQueuedBeforeTheNextBucketsWork) {
+  const auto device = make_host_device();
+  HostOpsState states[kReplicas];
+  Replicas replicas(*device, 4, Precision::fp32, states);
+  const auto collective = on_device(std::span(replicas.replicas).first(1));
+  Engine& engine = *replicas.engines[0];
+  std::vector<int> launches;  // of graphs, at each sum
+  std::vector<PartRange> ranges;
+  EXPECT_TRUE(engine.reduce_in_buckets(1, [&](PartRange range) {
+    launches.push_back(states[0].launches);
+    ranges.push_back(range);
+    collective->ranges()->start(0, engine.parts(), engine.reduced(), range);
+  }));
+  const auto step = [&](int number) {
+    engine.forward_backward(replicas.batches[static_cast<size_t>(number)].rows(), {});
+    collective->ranges()->finish(0);
+    apply(engine, {});
+  };
+  step(0);  // not captured
+  launches.clear();
+  ranges.clear();
+  std::binary_semaphore gate(0);
+  engine.stream()->call([&] { gate.acquire(); });
+  step(1);
+  const int first = launches.front();
+  ASSERT_GT(launches.size(), 5u);
+  for (size_t bucket = 0; bucket < launches.size(); ++bucket) {
+    EXPECT_EQ(launches[bucket], first + static_cast<int>(bucket));
+  }
+  EXPECT_EQ(states[0].captures, static_cast<int>(launches.size()) + 1);  // and the update
+  EXPECT_EQ(ranges.front().end, engine.part_floats());
+  EXPECT_EQ(ranges.back().begin, 0);
+  gate.release();
+  EXPECT_TRUE(engine.totals().finite);
+}
+
+// The first bucket's sum is done while the second bucket's work has not run.
+TEST(DeviceBuckets, ABucketIsSummedBesideTheRestOfThePass) {
+  const auto device = make_host_device();
+  Replicas replicas(*device, 4, Precision::fp32);
+  std::counting_semaphore<1000> summed(0);
+  const auto collective = make_shared_device_collective(std::span(replicas.replicas).first(1),
+                                                        [&](Stream& stream, const PartSum& sum) {
+                                                          sum_parts_on_host(stream, sum);
+                                                          stream.call([&] { summed.release(); });
+                                                        });
+  Engine& engine = *replicas.engines[0];
+  std::atomic<int> in_time = 0;
+  int buckets = 0;
+  engine.reduce_in_buckets(1, [&](PartRange range) {
+    collective->ranges()->start(0, engine.parts(), engine.reduced(), range);
+    ++buckets;
+    engine.stream()->call([&] {
+      if (summed.try_acquire_for(std::chrono::seconds(20))) ++in_time;
+    });
+  });
+  for (int number = 0; number < 2; ++number) {
+    engine.forward_backward(replicas.batches[static_cast<size_t>(number)].rows(), {});
+    collective->ranges()->finish(0);
+    apply(engine, {});
+  }
+  EXPECT_TRUE(engine.totals().finite);
+  EXPECT_EQ(in_time, buckets);
+}
+
+TEST(DeviceBuckets, OneReplicaPaysNothing) {
+  HostOpsState state;
+  const NetSpec net = small_net();
+  const TestBatch batch = make_batch(net, 4, 3);
+  const auto engine = started_device_engine(net, engine_options(4, 4), {}, &state);
+  for (int step = 0; step < 3; ++step) device_step(*engine, batch);
+  engine->totals();
+  EXPECT_EQ(state.captures, 2);
+  EXPECT_EQ(state.launches, 2 + 2);
+  EXPECT_THROW(engine->reduce_in_buckets(0, {}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,59 @@
+// Whole training runs on device engines, their operations done by plain loops: what a Trainer does
+// with engines that queue their work.
+#include <gtest/gtest.h>
+
+#include "tests/train/run_fixture.h"
+#include "train/device_tuning.h"
+
+namespace stoker {
+
+// Of device_fixture.h, which does not go together with the feed's headers: two MemoryPlans.
+struct HostOpsState;
+std::unique_ptr<Engine> make_device_engine(const NetSpec& net, const EngineOptions& options,
+                                           const DeviceTuning& tuning, HostOpsState* state);
+
+namespace {
+
+TrainOptions device_options(int replicas) {
+  TrainOptions options = small_options(replicas);
+  options.recipe.epochs = 1;
+  options.recipe.batch = 8;
+  options.recipe.rows_per_shard = 4;
+  return options;
+}
+
+uint64_t weights_of(const TrainOptions& options, int64_t steps = 2) {
+  const auto source = small_source(16);
+  RecordingObserver observer;
+  const EngineFactory engines = [](const NetSpec& net, const EngineOptions& engine, int) {
+    return make_device_engine(net, engine, {}, nullptr);
+  };
+  Trainer trainer(*source, nullptr, options, observer, engines);
+  const TrainResult result = trainer.run();
+  EXPECT_EQ(result.step, steps);
+  return trainer.weights_hash();
+}
+
+TEST(DeviceTrainer, BucketsAndReplicasLeaveTheSameBits) {
+  const uint64_t alone = weights_of(device_options(1));
+  for (const int64_t bucket_bytes : {int64_t{0}, int64_t{4000}, int64_t{25} << 20}) {
+    TrainOptions options = device_options(2);
+    options.bucket_bytes = bucket_bytes;
+    EXPECT_EQ(weights_of(options), alone) << bucket_bytes;
+  }
+}
+
+TEST(DeviceTrainer, AResidentFeedReplaysTheFirstEpoch) {
+  TrainOptions options = device_options(1);
+  const uint64_t real = weights_of(options);
+  options.feed = FeedKind::resident;
+  for (const int slots : {0, 2}) {
+    options.slots = slots;
+    EXPECT_EQ(weights_of(options), real);
+  }
+  options.recipe.epochs = 2;
+  weights_of(options, 4);
+}
+
+}  // namespace
+}  // namespace stoker
