@@ -1,6 +1,6 @@
-// What happens between two batches in staging_depth_bench: an emulated step of a given length, or a
-// model's own training step. Queues on one stream, on which batches are leased. Threads: one.
-// Errors: as of the engines.
+// What happens between two batches on a device: an emulated step of a given length, or a model's
+// own training step. Queues on one stream, on which batches are leased. Threads: one. Errors: as of
+// the engines.
 #pragma once
 
 #include <memory>

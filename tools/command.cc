@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -19,6 +21,9 @@ constexpr std::array kCommands = {
     Command{"dump", "write batches as .npy files, with where every row came from", run_dump},
     Command{"check", "decode everything and list the bad files", run_check},
     Command{"index", "make seek indexes, with which JPEG files are decoded faster", run_index},
+    Command{"bench", "measure the feed, emulated accelerators, scaling, links; compare two runs",
+            run_bench},
+    Command{"plan", "the cores, memory and bandwidth that feed so many GPUs", run_plan},
     Command{"info", "what this build and this machine have", run_info},
     Command{"make-shapes", "draw a data set of ten classes of shapes", run_make_shapes},
     Command{"receipt", "compare what two runs were fed", run_receipt},
@@ -34,26 +39,40 @@ bool is_command(const std::string& name) {
                      [&](const Command& command) { return command.name == name; });
 }
 
-// Lets one file hold options of several subcommands, in sections.
+// "bench feed": bench, feed.
+std::vector<std::string> words_of(const std::string& name) {
+  std::istringstream stream(name);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+// Lets one file hold options of several subcommands, in sections: [train], [bench.feed].
 class SectionedConfig final : public CLI::ConfigBase {
  public:
-  explicit SectionedConfig(std::string command) : command_(std::move(command)) {}
+  explicit SectionedConfig(const std::string& command) : command_(words_of(command)) {}
 
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
     std::vector<CLI::ConfigItem> kept;
     for (CLI::ConfigItem& item : CLI::ConfigBase::from_config(input)) {
       const std::string section = item.parents.empty() ? "" : item.parents.front();
       const bool edge = item.name == "++" || item.name == "--";  // of a section
-      if (is_command(section) && (edge || section != command_)) continue;
-      if (section == command_) item.parents.erase(item.parents.begin());
+      const bool ours = item.parents.size() >= command_.size() &&
+                        std::equal(command_.begin(), command_.end(), item.parents.begin());
+      if (is_command(section) && (edge || !ours)) continue;
+      if (ours)
+        item.parents.erase(item.parents.begin(), item.parents.begin() + std::ssize(command_));
       kept.push_back(std::move(item));
     }
     return kept;
   }
 
  private:
-  const std::string command_;
+  const std::vector<std::string> command_;
 };
+
+std::string section_name(std::string name) {
+  std::replace(name.begin(), name.end(), ' ', '.');
+  return name;
+}
 
 }  // namespace
 
@@ -67,7 +86,7 @@ std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string
   app->set_config("--config", "",
                   "Read options from this TOML file: long option names as keys, at its top or in a "
                   "section [" +
-                      name + "]; the command line goes first");
+                      section_name(name) + "]; the command line goes first");
   app->config_formatter(std::make_shared<SectionedConfig>(name));
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->option_defaults()->always_capture_default()->multi_option_policy(

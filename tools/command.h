@@ -40,10 +40,12 @@ int run_index(int argc, char** argv);
 int run_info(int argc, char** argv);
 int run_make_shapes(int argc, char** argv);
 int run_receipt(int argc, char** argv);
+int run_bench(int argc, char** argv);  // bench_command.h has its own subcommands
+int run_plan(int argc, char** argv);
 
 // A parser with what every subcommand has: --help with `examples` below it, --config FILE.toml
 // whose keys are the long option names, the command line's values going first, nothing unknown
-// accepted.
+// accepted. A name of two words is a subcommand's subcommand.
 std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string& description,
                                       const std::string& examples);
 

@@ -10,7 +10,7 @@ import tarfile
 from cuda_libraries import library_folders
 from runner import Failed
 
-BENCHES = ("staging_depth_bench", "slicing_bench", "normalise_bench", "cuda_step_bench")
+BENCHES = ("cuda_step_bench",)
 
 
 class Layout:

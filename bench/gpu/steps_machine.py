@@ -150,27 +150,28 @@ def staging(check, timeout):
 def depth(check, timeout, case):
     """Between steps of the model; where that cannot run, between emulated ones of about its length."""
     end = check.clock() + timeout
-    base = [check.layout.bench("staging_depth_bench"), "--device", check.device, "--rows", str(case["rows"]), "--size",
-            str(case["size"]), "--steps", str(case["steps"])]
-    result = attempt(run_json, [*base, "--model", case["model"]], timeout, check.log, check.layout.env)
+    options = {"rows": case["rows"], "size": case["size"], "steps": case["steps"], "repeats": case["repeats"]}
+    result = attempt(program_bench, check, timeout, "depth", {**options, "model": case["model"]})
     reason = missing(result)
     if not reason:
         return result
-    emulated = run_json([*base, "--step-ms", str(case["step_ms"])], end - check.clock(), check.log, check.layout.env)
+    emulated = program_bench(check, end - check.clock(), "depth", {**options, "step-ms": case["step_ms"]})
     return {**emulated, "instead_of_the_model": reason}
 
 
 def slicing(check, timeout):
     """A batch for N replicas, sliced on the host or on the device: bytes and milliseconds."""
-    case = check.scale["slicing"]
-    words = [check.layout.bench("slicing_bench"), "--device", check.device, "--replicas", case["replicas"], "--rows",
-             case["rows"], "--size", case["size"], "--steps", case["steps"]]
-    return run_json([str(w) for w in words], timeout, check.log, check.layout.env)
+    return program_bench(check, timeout, "slice", check.scale["slicing"])
 
 
 def normalise(check, timeout):
     """The kernel that turns bytes into the net's input: milliseconds per batch and GB/s, for each type and layout."""
-    case = check.scale["normalise"]
-    words = [check.layout.bench("normalise_bench"), "--device", check.device, "--rows", case["rows"], "--size", case["size"],
-             "--steps", case["steps"]]
-    return run_json([str(w) for w in words], timeout, check.log, check.layout.env)
+    return program_bench(check, timeout, "layout", check.scale["normalise"])
+
+
+def program_bench(check, timeout, name, options):
+    """What `stoker bench NAME` concludes on the device."""
+    words = [check.layout.stoker, "bench", name, "--device", check.device, "--json"]
+    for option, value in options.items():
+        words += [f"--{option}", str(value)]
+    return run_json(words, timeout, check.log, check.layout.env)["results"]

@@ -52,6 +52,10 @@ elif words[0] == "train":
     rows.append({{"kind": "epoch", "step": 4, "seconds": 2.5, "eval_top1": 0.5}})
     open(out + "/metrics.jsonl", "w").write("".join(json.dumps(r) + "\\n" for r in rows))
     print("evaluated    top-1 40.00%, 1 view")
+elif words[:2] == ["bench", "depth"]:
+    if "--model" in words:
+        sys.exit("no such model here")
+    print(json.dumps({{"bench": "depth", "results": {{"rows": 16, "size": 32, "step": "a sleep", "depths": []}}}}, indent=1))
 elif words[0] == "make-shapes":
     out = words[words.index("--out") + 1]
     for split in ("train", "test"):
@@ -223,12 +227,13 @@ class WholeCall(InFolder):
 
     def test_a_rehearsal_with_a_program_that_lacks_options(self):
         code, found = self.call("--only", "info,jpeg,cifar,slots,staging")
-        self.assertEqual(code, 1)  # the bench is not there, nor the Python of the peers
+        self.assertEqual(code, 1)  # the Python of the peers is not there
         results = {name: step["result"] for name, step in found["steps"].items()}
         self.assertEqual(results["info"], {"text": "a fake"})
         self.assertIn("--feed", results["jpeg"]["stoker, synthetic"]["not_run"])
         self.assertEqual(results["jpeg"]["stoker, fed"]["median"], 300)  # of steps 2 to 4: the first is left out
-        self.assertIn("staging_depth_bench is not in", results["staging"]["CIFAR-10"]["failed"])
+        self.assertIn("no such model here", results["staging"]["CIFAR-10"]["instead_of_the_model"])
+        self.assertEqual(results["staging"]["CIFAR-10"]["step"], "a sleep")
         self.assertEqual(results["cifar"]["stoker"]["seeds"], 2)
         self.assertEqual(results["cifar"]["stoker"]["train_seconds"]["median"], 2.5)
         self.assertEqual(results["cifar"]["stoker"]["top1_plain"]["median"], 0.4)

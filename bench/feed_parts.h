@@ -1,0 +1,68 @@
+// The feeder and its parts, each alone, on the same rows of the same steps: what bench_feed()
+// compares. Threads: each object by one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pipeline/loader.h"
+
+namespace stoker {
+
+struct FeedWork {
+  const Source& source;
+  AugmentSpec augment;
+  LoaderOptions options;  // seed 0, epochs without end
+};
+
+// What a measurement took.
+struct Spent {
+  double cpu_seconds = 0;  // of the whole process
+  double wall_seconds = 0;
+};
+
+// Reading, and decoding and augmenting, in a loop on as many threads and into as many rows as the
+// Loader has: no messages, no ring, no labels.
+class PartsAlone {
+ public:
+  explicit PartsAlone(const FeedWork& work);  // work.source outlives it
+  ~PartsAlone();
+
+  Spent read(Step first, int64_t steps);             // of steps [first, first + steps)
+  Spent read_and_decode(Step first, int64_t steps);  // into the rows
+
+ private:
+  struct Worker;
+  template <class Row>
+  Spent each_row(Step first, int64_t steps, const Row& row);
+
+  const FeedWork work_;
+  const Sampler sampler_;
+  const int depth_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<uint8_t> slabs_;
+};
+
+// A Loader that stands still between measurements: its ring is full, its threads sleep. So several
+// can be measured in turn.
+class StillLoader {
+ public:
+  explicit StillLoader(const FeedWork& work);  // work.source outlives it
+
+  // Takes `steps` batches and waits until as many are filled again.
+  Spent take(int64_t steps);
+  // All steps before this one are filled.
+  Step first_filled() const { return taken_ + ahead_; }
+  MemoryPlan memory_plan() const { return loader_.memory_plan(); }
+
+ private:
+  const int rows_;
+  const int ahead_;
+  Step taken_ = 0;
+  const std::unique_ptr<Device> device_ = make_host_device();
+  const std::unique_ptr<Stream> stream_ = device_->make_stream();
+  Loader loader_;
+};
+
+}  // namespace stoker

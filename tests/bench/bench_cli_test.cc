@@ -1,0 +1,107 @@
+// stoker bench and stoker plan as a user runs them: files, exit codes, refusals.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/cli_harness.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+class BenchCli : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+  Json read_json(const std::string& name) const { return Json::parse(read_text(path(name))); }
+  // A feed bench of a fraction of a second.
+  ProgramResult run_feed(const std::string& out) {
+    return run_stoker({"bench", "feed", "--size", "32", "--workers", "1", "--batch", "8",
+                       "--ring-depth", "2", "--cpu-ms", "1", "--repeats", "6", "--out", path(out)});
+  }
+  TempFolder folder_;
+};
+
+TEST_F(BenchCli, WritesJsonMarkdownAndPlotsThatNameMachineAndCommit) {
+  const ProgramResult result = run_feed("a");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("| decode and augment"));
+  const Json json = read_json("a/feed.json");
+  EXPECT_EQ(json["bench"], "feed");
+  EXPECT_THAT(json["command"].get<std::string>(), HasSubstr("stoker bench feed --size 32"));
+  EXPECT_FALSE(json["machine"]["cpu"].empty());
+  EXPECT_TRUE(json["machine"].contains("commit"));
+  EXPECT_EQ(json["settings"]["data"], "64 drawn JPEGs of 500 x 375, from files");
+  EXPECT_EQ(json["figures"][0]["values"].size(), 6u);
+  EXPECT_THAT(read_text(path("a/feed.md")), HasSubstr("![feed_scaling.svg]"));
+  EXPECT_THAT(read_text(path("a/feed_scaling.svg")), HasSubstr("</svg>"));
+
+  // The same file is no worse than itself; a hundredfold cost is.
+  ProgramResult compared =
+      run_stoker({"bench", "compare", path("a/feed.json"), path("a/feed.json")});
+  EXPECT_EQ(compared.exit_code, 0) << compared.err << compared.out;
+  Json slower = json;
+  for (Json& figure : slower["figures"]) {
+    for (Json& value : figure["values"]) value = 100 * value.get<double>();
+  }
+  folder_.write("slower.json", slower.dump());
+  compared = run_stoker({"bench", "compare", path("a/feed.json"), path("slower.json")});
+  EXPECT_EQ(compared.exit_code, 1) << compared.out;
+  EXPECT_THAT(compared.out, HasSubstr("WORSE"));
+
+  // And a plan needs nothing but that file.
+  const ProgramResult plan = run_stoker(
+      {"plan", "--gpus", "8", "--rate", "3000", "--feed", path("a/feed.json"), "--json"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const Json planned = Json::parse(plan.out);
+  EXPECT_NEAR(planned["results"]["busy_cores"].get<double>(),
+              24 * json["results"]["cpu_ms_per_image"].get<double>(), 1e-9);
+}
+
+TEST_F(BenchCli, OptionsComeFromASectionOfItsOwn) {
+  folder_.write(
+      "all.toml",
+      "[bench.slice]\nrows = 8\nsize = 8\nrepeats = 3\n[bench.layout]\nrows = 7\n[train]\n"
+      "epochs = 3\n");
+  const ProgramResult result =
+      run_stoker({"bench", "slice", "--config", path("all.toml"), "--replicas", "2", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json["settings"]["rows"], 8);
+  EXPECT_EQ(json["settings"]["replicas"], 2);
+}
+
+TEST_F(BenchCli, EveryBenchHasHelpWithExamples) {
+  for (const std::string name :
+       {"feed", "emulate", "scaling", "links", "depth", "layout", "slice", "compare"}) {
+    const ProgramResult help = run_stoker({"bench", name, "--help"});
+    EXPECT_EQ(help.exit_code, 0) << name << help.err;
+    EXPECT_THAT(help.out, HasSubstr("Examples:\n  stoker bench " + name));
+    EXPECT_THAT(help.out, HasSubstr("Exit codes"));
+    EXPECT_EQ(run_stoker({"bench", name, "--no-such-option"}).exit_code, 2) << name;
+  }
+  EXPECT_THAT(run_stoker({"bench", "--help"}).out, HasSubstr("emulate"));
+  EXPECT_EQ(run_stoker({"bench"}).exit_code, 2);
+}
+
+TEST_F(BenchCli, RefusesWhatMakesNoSense) {
+  const auto refused = [](std::vector<std::string> words, const std::string& why) {
+    const ProgramResult result = run_stoker(std::move(words));
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(why));
+  };
+  refused({"bench", "fed"}, "'fed'");
+  refused({"bench", "feed", "--workers", "1..x"}, "--workers: '1..x'");
+  refused({"bench", "feed", "--workers", "2,2"}, "twice");
+  refused({"bench", "feed", "--data", "/no/such"}, "/no/such");
+  refused({"bench", "emulate", "--accel", "h900"}, "h100-training");
+  refused({"bench", "compare", "/no/a.json", "/no/b.json"}, "/no/a.json");
+  refused({"plan", "--gpus", "8", "--rate", "3000", "--feed", "/no/feed.json"}, "/no/feed.json");
+  folder_.write("other.json", "{\"figures\": 3}");
+  refused({"bench", "compare", path("other.json"), path("other.json")}, "not a report");
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,216 @@
+// Every bench on something tiny: it runs, and what it writes keeps to the schema of
+// bench/README.md. What it measures here means nothing.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "bench/depth_bench.h"
+#include "bench/emulate_bench.h"
+#include "bench/feed_bench.h"
+#include "bench/layout_bench.h"
+#include "bench/links_bench.h"
+#include "bench/memory_source.h"
+#include "bench/scaling_bench.h"
+#include "bench/slice_bench.h"
+#include "pipeline/synthetic_source.h"
+#include "train/engine.h"
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void expect_valid(const Report& report, size_t repeats) {
+  const Json json = Json::parse(to_json(report).dump());  // no NaN, which would be null
+  EXPECT_EQ(json["schema"], kReportSchema);
+  EXPECT_EQ(json["bench"], report.bench);
+  ASSERT_FALSE(json["figures"].empty());
+  std::set<std::string> names;
+  for (const Json& figure : json["figures"]) {
+    const std::string name = figure["name"];
+    EXPECT_TRUE(names.insert(name).second) << name << " twice";
+    EXPECT_EQ(figure["values"].size(), repeats) << name;
+    for (const char* number : {"median", "low", "high", "confidence", "median_deviation"}) {
+      EXPECT_TRUE(figure[number].is_number()) << name << ": " << number;
+    }
+    EXPECT_LE(figure["low"], figure["median"]) << name;
+    EXPECT_GE(figure["high"], figure["median"]) << name;
+  }
+  EXPECT_FALSE(json["results"].empty());
+  EXPECT_FALSE(json["tables"].empty());
+  for (const Table& table : report.tables) {
+    for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size()) << table.title;
+  }
+  EXPECT_FALSE(report.plots.empty());
+  for (const Plot& plot : report.plots) {
+    EXPECT_EQ(to_svg(plot).find("nan"), std::string::npos) << plot.name;
+  }
+}
+
+class Benches : public ::testing::Test {
+ protected:
+  const std::unique_ptr<Source> source_ = make_synthetic_source(200, {16, 16}, 10, 1);
+  const AugmentSpec augment_{.output = {16, 16}, .crop = CropMode::whole};
+};
+
+TEST_F(Benches, Feed) {
+  FeedBenchOptions options;
+  options.augment = augment_;
+  options.workers = {0, 1, 2};
+  options.batches = {8, 16};
+  options.ring_depths = {2, 3};
+  options.repeats = 2;
+  options.cpu_ms = 1;
+  const Report report = bench_feed(*source_, options);
+  expect_valid(report, 2);
+  EXPECT_EQ(report.figures.size(), 3 * 5 + 2 * 2u);
+  EXPECT_EQ(report.results["workers"], 2);
+  EXPECT_DOUBLE_EQ(report.results["mean_sample_bytes"], 16 * 16 * 3);
+  EXPECT_GT(report.results["cpu_ms_per_image"], 0);
+  options.workers = {};
+  EXPECT_THROW(bench_feed(*source_, options), std::invalid_argument);
+}
+
+TEST_F(Benches, EmulatedAcceleratorsThatAreFed) {
+  EmulateOptions options;
+  options.accelerator = accelerator_of_rate(400, 8);  // a step of 20 ms
+  options.counts = {1, 2};
+  options.augment = augment_;
+  options.steps = 4;
+  options.repeats = 2;
+  const Report report = bench_emulate(*source_, options);
+  // On a busy machine even this may be too much for two; then it ends after one.
+  ASSERT_FALSE(report.figures.empty());
+  expect_valid(report, 2);
+  for (const Figure& figure : report.figures) {
+    if (figure.unit != "%") continue;
+    for (const double percent : figure.values) {
+      EXPECT_GT(percent, 0);
+      EXPECT_LE(percent, 100);
+    }
+  }
+}
+
+TEST_F(Benches, AcceleratorsThatAreTooFastAreNotFed) {
+  EmulateOptions options;
+  options.accelerator = accelerator_of_rate(1e9, 16);
+  options.counts = {1, 2, 3};
+  options.augment = augment_;
+  options.steps = 3;
+  options.repeats = 1;
+  const Report report = bench_emulate(*source_, options);
+  EXPECT_EQ(report.results["fed_at_90"], 0);
+  EXPECT_EQ(report.results["measured_to"], 1);  // nothing more to learn from two
+}
+
+TEST_F(Benches, AFeedThatFailsEndsAnEmulationWithItsError) {
+  class Broken final : public Source {
+   public:
+    explicit Broken(const Source& good) : good_(good) {}
+    int64_t size() const override { return good_.size(); }
+    int label(SampleId id) const override { return good_.label(id); }
+    std::string name(SampleId id) const override { return good_.name(id); }
+    const std::string& root() const override { return good_.root(); }
+    const std::vector<std::string>& class_names() const override { return good_.class_names(); }
+    SampleEncoding encoding() const override { return good_.encoding(); }
+    Size raw_size() const override { return good_.raw_size(); }
+    ReadStatus read(SampleId, std::vector<uint8_t>&, std::span<const uint8_t>&) const override {
+      return {false, "broken"};
+    }
+    uint64_t fingerprint() const override { return 1; }
+
+   private:
+    const Source& good_;
+  };
+  const Broken broken(*source_);
+  EmulateOptions options;
+  options.accelerator = accelerator_of_rate(1000, 8);
+  options.counts = {2};
+  options.augment = augment_;
+  options.steps = 3;
+  EXPECT_THROW(bench_emulate(broken, options), std::runtime_error);
+}
+
+TEST_F(Benches, MemoryHoldsWhatTheFilesHold) {
+  const MemorySource memory(*source_);
+  EXPECT_EQ(memory.size(), 100 * source_->size());
+  std::vector<uint8_t> a, b;
+  std::span<const uint8_t> ours, theirs;
+  ASSERT_TRUE(memory.read(203, a, ours).ok);
+  ASSERT_TRUE(source_->read(3, b, theirs).ok);
+  EXPECT_TRUE(std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end()));
+  EXPECT_EQ(memory.label(203), source_->label(3));
+}
+
+TEST_F(Benches, Depth) {
+  DepthOptions options;
+  options.rows = 4;
+  options.size = 8;
+  options.steps = 3;
+  options.repeats = 2;
+  options.step_ms = 1;
+  const Report report = bench_depth(options);
+  expect_valid(report, 2);
+  ASSERT_EQ(report.results["depths"].size(), 4u);
+  EXPECT_EQ(report.results["depths"][2]["slots"], 2);
+  options.steps = 0;
+  EXPECT_THROW(bench_depth(options), std::invalid_argument);
+}
+
+TEST_F(Benches, Layout) {
+  const Report report = bench_layout({.device = "cpu:0", .rows = 2, .size = 8, .repeats = 3});
+  expect_valid(report, 3);
+  EXPECT_EQ(report.figures.size(), 18u);
+  EXPECT_TRUE(report.results.contains("bf16 NHWC, 3 channels"));
+}
+
+TEST_F(Benches, Slice) {
+  const Report report =
+      bench_slice({.device = "cpu:0", .replicas = 2, .rows = 4, .size = 8, .repeats = 3});
+  expect_valid(report, 3);
+  EXPECT_EQ(report.results["on_host_bytes_over_bus"], 4 * 8 * 8 * 3);
+  EXPECT_THROW(bench_slice({.device = "gpu:0"}), std::invalid_argument);
+}
+
+TEST_F(Benches, Links) {
+  LinksOptions options;
+  options.devices = {"cpu:0", "cpu:1"};
+  options.bytes = 1 << 16;
+  options.repeats = 3;
+  options.models = {"resnet20"};
+  const Report report = bench_links(options);
+  expect_valid(report, 3);
+  EXPECT_EQ(report.results["devices"].size(), 2 * 5 + 2u);
+  // A payload over a bandwidth is a time.
+  const Json& cost = report.results["costs"][0];
+  const Json& link = report.results["devices"][0];
+  EXPECT_NEAR(cost["ms"].get<double>(),
+              1e-6 * cost["bytes"].get<double>() / link["gb_per_second"].get<double>(), 1e-9);
+}
+
+TEST_F(Benches, Scaling) {
+  if (!cpu_engine_available()) GTEST_SKIP() << "this build has no CPU engine";
+  ScalingOptions options;
+  options.counts = {1, 2};
+  options.reductions = {ReduceKind::automatic, ReduceKind::none};
+  options.batch = 4;
+  options.steps = 2;
+  options.repeats = 1;
+  const Report report = bench_scaling(options);
+  expect_valid(report, 1);
+  ASSERT_EQ(report.results["weak"].size(), 4u);
+  ASSERT_EQ(report.results["strong"].size(), 4u);
+  for (const char* mode : {"weak", "strong"}) {
+    const Json& rows = report.results[mode];
+    EXPECT_DOUBLE_EQ(rows[0]["speed_up"], 1);
+    EXPECT_DOUBLE_EQ(
+        rows[1]["speed_up"].get<double>(),
+        rows[1]["images_per_second"].get<double>() / rows[0]["images_per_second"].get<double>());
+    EXPECT_DOUBLE_EQ(rows[1]["efficiency"].get<double>(), rows[1]["speed_up"].get<double>() / 2);
+  }
+  options.counts = {3};
+  EXPECT_THROW(bench_scaling(options), std::invalid_argument);  // 4 rows do not split in 3
+}
+
+}  // namespace
+}  // namespace stoker

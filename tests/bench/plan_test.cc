@@ -1,0 +1,78 @@
+#include "bench/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "staging/batch_layout.h"
+
+namespace stoker {
+namespace {
+
+FeedCost cost() {
+  FeedCost cost;
+  cost.cpu_ms = 1.5;
+  cost.cpu_ms_low = 1.4;
+  cost.cpu_ms_high = 1.6;
+  cost.sample_bytes = 110'000;
+  cost.worker_bytes = 1000;
+  cost.size = {224, 224};
+  return cost;
+}
+
+PlanDemand demand() { return {.gpus = 8, .rate = 3000, .batch = 256, .ring_depth = 4, .slots = 2}; }
+
+TEST(Plan, IsTheArithmeticOfTheFormulae) {
+  const MachinePlan plan = plan_machine(cost(), demand());
+  // 24,000 images/s of 1.5 ms each keep 36 cores busy; with a fifth left free that takes 45.
+  EXPECT_DOUBLE_EQ(plan.busy_cores, 36);
+  EXPECT_DOUBLE_EQ(plan.busy_cores_low, 33.6);
+  EXPECT_DOUBLE_EQ(plan.busy_cores_high, 38.4);
+  EXPECT_EQ(plan.workers, 36);
+  EXPECT_EQ(plan.cores, 45);
+  EXPECT_EQ(plan.worker_bytes, 36'000);
+
+  const BatchLayout layout({.rows = 256, .height = 224, .width = 224});
+  EXPECT_EQ(plan.ring_bytes, 8 * 4 * static_cast<int64_t>(layout.slab_bytes()));
+  EXPECT_EQ(plan.slot_bytes, 2 * static_cast<int64_t>(layout.device_bytes()));
+  const double row = 224 * 224 * 3 + 4 + 4;  // pixels, label, weight
+  EXPECT_NEAR(plan.bus_bytes_per_second, 3000 * row, 1e-6 * plan.bus_bytes_per_second);
+  EXPECT_DOUBLE_EQ(plan.storage_bytes_per_second, 24'000.0 * 110'000);
+  EXPECT_NEAR(plan.memory_bytes_per_second, 2 * 24'000 * (110'000 + row),
+              1e-6 * plan.memory_bytes_per_second);
+}
+
+TEST(Plan, GrowsWithWhatIsAskedFor) {
+  PlanDemand twice = demand();
+  twice.rate *= 2;
+  EXPECT_DOUBLE_EQ(plan_machine(cost(), twice).busy_cores, 72);
+  PlanDemand no_room = demand();
+  no_room.headroom = 0;
+  EXPECT_EQ(plan_machine(cost(), no_room).cores, 36);
+}
+
+TEST(Plan, RefusesWhatMakesNoSense) {
+  PlanDemand bad = demand();
+  bad.rate = 0;
+  EXPECT_THROW(plan_machine(cost(), bad), std::invalid_argument);
+  bad = demand();
+  bad.headroom = 1;
+  EXPECT_THROW(plan_machine(cost(), bad), std::invalid_argument);
+  EXPECT_THROW(plan_machine({}, demand()), std::invalid_argument);
+}
+
+TEST(Plan, ReadsWhatTheFeedBenchWrote) {
+  nlohmann::ordered_json report;
+  report["results"] = {{"cpu_ms_per_image", 1.5},          {"cpu_ms_per_image_low", 1.4},
+                       {"cpu_ms_per_image_high", 1.6},     {"mean_sample_bytes", 110'000.0},
+                       {"scratch_bytes_per_worker", 1000}, {"image_size", {224, 160}}};
+  const FeedCost read = feed_cost(report);
+  EXPECT_DOUBLE_EQ(read.cpu_ms_high, 1.6);
+  EXPECT_EQ(read.size.height, 160);
+  EXPECT_EQ(read.worker_bytes, 1000);
+  report["results"].erase("mean_sample_bytes");
+  EXPECT_THROW(feed_cost(report), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace stoker

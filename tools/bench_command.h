@@ -1,0 +1,16 @@
+// stoker bench: its own subcommands, each a thin layer over a bench of bench/ (the measuring
+// library): options in, a report out. As the commands of command.h.
+#pragma once
+
+namespace stoker {
+
+int run_bench_feed(int argc, char** argv);
+int run_bench_emulate(int argc, char** argv);
+int run_bench_scaling(int argc, char** argv);
+int run_bench_links(int argc, char** argv);
+int run_bench_depth(int argc, char** argv);
+int run_bench_layout(int argc, char** argv);
+int run_bench_slice(int argc, char** argv);
+int run_bench_compare(int argc, char** argv);
+
+}  // namespace stoker
