@@ -22,6 +22,7 @@ LoaderOptions loader_options(const FeedRow& row, const FeedBenchOptions& options
   loader.ring_depth = row.ring_depth;
   loader.max_bad = 1e18;
   loader.decode = options.decode;
+  loader.seek_index = "off";  // its parts alone have none either
   return loader;
 }
 

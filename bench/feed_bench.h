@@ -2,8 +2,9 @@
 //
 // In every repeat each setting is measured once, in turn, on the same rows: a Loader whose batches
 // are taken and thrown away, and its parts alone (PartsAlone). Loaders stand still while others are
-// measured. CPU time is of the whole process, so that other programs on the machine do little harm.
-// Errors: std::invalid_argument, and what a Loader throws.
+// measured. Seek indexes are not used (bench_emulate() takes them as training does). CPU time is of
+// the whole process, so that other programs on the machine do little harm. Errors:
+// std::invalid_argument, and what a Loader throws.
 #pragma once
 
 #include <vector>
