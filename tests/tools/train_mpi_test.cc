@@ -102,7 +102,7 @@ TEST_F(TrainMpi, TwoProcessesTrainAsTwoReplicas) {
   two.insert(two.end(), {"--devices", "cpu:2"});
   const ProgramResult result = run_program(under_mpirun(two));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("2 processes x 2 x 1 rows"));
+  EXPECT_THAT(result.out, HasSubstr("2 processes x 2 x 1 row,"));
   EXPECT_EQ(result.out.find("\ntrained "), result.out.rfind("\ntrained ")) << "printed twice";
   ASSERT_NE(weights("one", 20), "");
   EXPECT_TRUE(weights("one", 20) == weights("two", 20)) << "the weights differ";
