@@ -5,7 +5,7 @@
 // without restart markers. Everything else, and every file in which it meets anything odd, is "not
 // for me": then JpegDecoder (libjpeg-turbo) decodes, or says what is wrong. So the two cannot
 // disagree about which files are bad: what this one accepts it has checked at least as far as
-// libjpeg-turbo reads for the same crop.
+// libjpeg-turbo reads for the same crop, or, with a seek index, all of it when that was made.
 //
 // Pixels: the same bytes on every CPU; a mean absolute difference to the exact policy of about 0.2
 // grey levels. Owner: one per worker, reused for every image. Threads: one at a time. Memory: grows
