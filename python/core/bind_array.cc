@@ -81,7 +81,8 @@ void bind_array(nb::module_& module) {
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro("__array_interface__", array_interface,
                    "NumPy's way in: numpy.asarray(a) shares the memory. TypeError for arrays on a "
-                   "GPU and for bfloat16.");
+                   "GPU and for bfloat16.",
+                   nb::sig("def __array_interface__(self) -> dict[str, object]"));
 }
 
 }  // namespace stoker::python

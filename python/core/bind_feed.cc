@@ -127,8 +127,8 @@ void bind_feed(nb::module_& module) {
       .def("check_process", &Feed::check_process)
       .def("state", state_of)
       .def("check_state", check_state, "next_step"_a, "fingerprint"_a)
-      .def("stats", stats_of)
-      .def("memory_plan", memory_of);
+      .def("stats", stats_of, nb::sig("def stats(self) -> dict[str, typing.Any]"))
+      .def("memory_plan", memory_of, nb::sig("def memory_plan(self) -> dict[str, int]"));
   module.def("device_names", device_names);
   module.def("cuda_problem", [] { return query_cuda().problem; });
 }

@@ -97,10 +97,14 @@ Array resize(const nb::ndarray<nb::ro>& image, std::optional<BoxTuple> crop,
 
 void bind_image(nb::module_& module) {
   nb::exception<DecodeError>(module, "DecodeError", PyExc_ValueError);
-  module.def("info", info, "data"_a, "options"_a);
+  module.def(
+      "info", info, "data"_a, "options"_a,
+      nb::sig("def info(data: object, options: DecodeOptions) -> tuple[int, int, str, int]"));
   module.def("decode", decode, "data"_a, "crop"_a.none(), "size"_a.none(), "flip"_a, "filter"_a,
              "options"_a);
-  module.def("resize", resize, "image"_a, "crop"_a.none(), "size"_a.none(), "flip"_a, "filter"_a);
+  module.def("resize", resize, "image"_a, "crop"_a.none(), "size"_a.none(), "flip"_a, "filter"_a,
+             nb::sig("def resize(image: object, crop: tuple[int, int, int, int] | None, size: "
+                     "tuple[int, int] | None, flip: bool, filter: Filter) -> Array"));
 }
 
 }  // namespace stoker::python
