@@ -179,3 +179,31 @@ def test_what_cannot_be_honoured_is_refused(pictures):
         stoker_torch.DataLoader(dataset, batch_size=0)
     with pytest.raises(ValueError, match="sampler and shuffle"):
         stoker_torch.DataLoader(dataset, shuffle=True, sampler=RandomSampler(dataset))
+
+
+def losses_of(batches: object) -> list[float]:
+    """A small net on them, from the same start."""
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, stride=4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(3)
+    )
+    net(torch.zeros(1, 3, 32, 32))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    found = []
+    for _ in range(3):
+        for images, labels in batches:
+            loss = torch.nn.functional.cross_entropy(net(images), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+    return found
+
+
+def test_a_training_is_that_on_the_data_loader_bit_for_bit(pictures):
+    theirs = torch.utils.data.DataLoader(
+        torchvision.datasets.ImageFolder(pictures, EVAL), batch_size=10
+    )
+    expected = losses_of(theirs)
+    assert losses_of(loader(pictures, EVAL, batch_size=10)) == expected
+    assert len(set(expected)) == 12  # the weights move

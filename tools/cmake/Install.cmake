@@ -80,11 +80,27 @@ function(stoker_install_pkgconfig)
   stoker_pc(train REQUIRES "stoker-pipeline" REQUIRES_PRIVATE "fmt" LIBS_PRIVATE "${onednn} -ldl")
 endfunction()
 
+# A public header includes public headers only: who adds an include hears of it here.
+function(stoker_check_headers)
+  file(GLOB_RECURSE headers ${STOKER_HEADER_DIR}/stoker/*.h)
+  foreach(header IN LISTS headers)
+    file(STRINGS ${header} lines REGEX "^#include \"stoker/")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "#include \"([^\"]+)\".*" "\\1" included "${line}")
+      if(NOT EXISTS ${STOKER_HEADER_DIR}/${included})
+        message(FATAL_ERROR "stoker: the public header ${header} includes ${included}, which is not public: name it "
+                            "in its folder's stoker_library(... HEADERS ...)")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
 # Everything but the libraries, after all folders.
 function(stoker_install_package)
   if(SKBUILD)
     return()
   endif()
+  stoker_check_headers()
   get_property(STOKER_COMPONENTS GLOBAL PROPERTY STOKER_COMPONENTS)
   install(DIRECTORY ${STOKER_HEADER_DIR}/stoker DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
   install(FILES ${PROJECT_SOURCE_DIR}/tests/consumer/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME cpp.md
