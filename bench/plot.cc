@@ -12,6 +12,7 @@ namespace stoker {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 400;
+constexpr double kLegendRow = 20;  // what every row of names after the first adds to the height
 constexpr double kLeft = 64, kRight = 24, kTop = 72, kBottom = 52;
 constexpr size_t kColours = 6;
 
@@ -83,7 +84,8 @@ std::string rule(double x1, double y1, double x2, double y2, const std::string& 
 // Where the data's numbers lie on the picture.
 class Frame {
  public:
-  explicit Frame(const Plot& plot) : plot_(plot) {
+  // `height` of the picture; above the frame lies the legend.
+  Frame(const Plot& plot, double height) : plot_(plot), height_(height) {
     bool first = true;
     double most = 0;
     for (const PlotSeries& series : plot.series) {
@@ -107,7 +109,8 @@ class Frame {
     return kLeft + (value - least_x_) / (most_x_ - least_x_) * (kWidth - kLeft - kRight);
   }
   double y(double value) const {
-    return kHeight - kBottom - value / marks_.back() * (kHeight - kTop - kBottom);
+    const double room = kHeight - kTop - kBottom;
+    return height_ - kBottom - value / marks_.back() * room;
   }
 
   std::string draw() const {
@@ -119,9 +122,9 @@ class Frame {
     }
     out += rule(kLeft, y(0), kWidth - kRight, y(0), "class=\"axis\"");
     for (const double value : xs_) {
-      out += label("middle", x(value), kHeight - kBottom + 20, name_of(value));
+      out += label("middle", x(value), height_ - kBottom + 20, name_of(value));
     }
-    return out + label("middle", (kLeft + kWidth - kRight) / 2, kHeight - 10, plot_.x_label);
+    return out + label("middle", (kLeft + kWidth - kRight) / 2, height_ - 10, plot_.x_label);
   }
 
  private:
@@ -131,6 +134,7 @@ class Frame {
   }
 
   const Plot& plot_;
+  const double height_;
   double least_x_ = 0, most_x_ = 1;
   std::vector<double> xs_, marks_;
 };
@@ -152,17 +156,28 @@ std::string draw(const PlotSeries& series, size_t colour, const Frame& frame) {
   return fmt::format("<path d=\"{}\" class=\"{}\"/>\n", path, kind) + dots;
 }
 
-// A row of names under the title, as far apart as they are long.
-std::string legend(const std::vector<PlotSeries>& all, const std::vector<size_t>& colours) {
-  std::string out;
+struct Legend {
+  std::string svg;
+  double extra_height = 0;  // of the rows after the first
+};
+
+// Names under the title, as far apart as they are long, in as many rows as they need.
+Legend legend_of(const std::vector<PlotSeries>& all, const std::vector<size_t>& colours) {
+  Legend legend;
   double x = kLeft;
   for (size_t i = 0; i < all.size(); ++i) {
+    const double width = 48 + 7.2 * static_cast<double>(all[i].label.size());
+    if (x > kLeft && x + width > kWidth) {
+      x = kLeft;
+      legend.extra_height += kLegendRow;
+    }
+    const double y = 46 + legend.extra_height;
     const std::string kind =
         all[i].ideal ? "class=\"ideal\"" : fmt::format("class=\"line s{}\"", colours[i]);
-    out += rule(x, 46, x + 18, 46, kind) + label("start", x + 24, 50, all[i].label);
-    x += 48 + 7.2 * static_cast<double>(all[i].label.size());
+    legend.svg += rule(x, y, x + 18, y, kind) + label("start", x + 24, y + 4, all[i].label);
+    x += width;
   }
-  return out;
+  return legend;
 }
 
 }  // namespace
@@ -184,20 +199,22 @@ std::vector<double> axis_marks(double most) {
 }
 
 std::string to_svg(const Plot& plot) {
-  const Frame frame(plot);
   std::vector<size_t> colours;
   size_t next = 0;
   for (const PlotSeries& series : plot.series) {
     colours.push_back(series.ideal ? 0 : next++ % kColours);
   }
+  const Legend legend = legend_of(plot.series, colours);
+  const double height = kHeight + legend.extra_height;
+  const Frame frame(plot, height);
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
       "height=\"{1}\" role=\"img\" aria-label=\"{2}\">\n<style>{3}</style>\n"
       "<rect width=\"100%\" height=\"100%\" class=\"back\"/>\n",
-      kWidth, kHeight, escaped(plot.title), style());
+      kWidth, height, escaped(plot.title), style());
   out += label("start", kLeft, 24, plot.title, "title");
   out += label("end", kWidth - kRight, 24, plot.y_label);
-  out += legend(plot.series, colours) + frame.draw();
+  out += legend.svg + frame.draw();
   for (size_t i = 0; i < plot.series.size(); ++i) out += draw(plot.series[i], colours[i], frame);
   return out + "</svg>\n";
 }

@@ -48,17 +48,23 @@ Table table_of(const std::vector<Scaled>& all, bool weak) {
   return table;
 }
 
-// A line per mode, model and reduction.
-Plot speed_up_plot(const std::vector<Scaled>& all) {
-  Plot plot{"scaling_speed_up", "Speed-up over one device", "devices", "speed-up", {}, {}};
+// A line per model and reduction.
+Plot speed_up_plot(const std::vector<Scaled>& all, bool weak) {
+  const std::string mode = weak ? "weak" : "strong";
+  Plot plot{"scaling_" + mode,
+            "Speed-up over one device, " + mode + " scaling",
+            "devices",
+            "speed-up",
+            {},
+            {}};
   PlotSeries ideal{"ideal", {}, true};
   const ScalingRow* base = nullptr;
   for (const Scaled& scaled : all) {
     const ScalingRow& row = scaled.row;
+    if (row.weak != weak) continue;
     if (base == nullptr || !same_line(*base, row)) {
       base = &row;
-      plot.series.push_back(
-          {fmt::format("{} {} {}", row.model, mode_of(row), text_of(row.reduction)), {}});
+      plot.series.push_back({fmt::format("{}, sum {}", row.model, text_of(row.reduction)), {}});
     }
     const Interval interval = summarise(row.rate).interval;
     const double per_rate = scaled.speed_up / median(row.rate);
@@ -128,9 +134,10 @@ void fill_scaling_report(const std::vector<ScalingRow>& rows, Report& report) {
   }
   for (const bool weak : {true, false}) {
     Table table = table_of(all, weak);
-    if (!table.rows.empty()) report.tables.push_back(std::move(table));
+    if (table.rows.empty()) continue;
+    report.tables.push_back(std::move(table));
+    report.plots.push_back(speed_up_plot(all, weak));
   }
-  report.plots.push_back(speed_up_plot(all));
   report.plots.push_back(size_plot(all));
 }
 
