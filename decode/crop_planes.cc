@@ -4,42 +4,25 @@
 #include <cstring>
 
 #include "decode/idct_kernels.h"
-#include "decode/planar_resize.h"
 
 namespace stoker {
 namespace {
-
-// What libjpeg does to bring a component to full size: "fancy" upsampling by two, else replication.
-struct ComponentUpsampling {
-  Upsampling across = Upsampling::replicate;
-  Upsampling down = Upsampling::replicate;
-};
-
-ComponentUpsampling upsampling_of(const BaselineJpeg& jpeg, const JpegComponent& component) {
-  const int across = jpeg.max_across / component.across;
-  const int down = jpeg.max_down / component.down;
-  const bool is_wide = component.size.width > 2;
-  const bool halves_across = across == 2 && down <= 2 && is_wide;
-  const bool halves_down = down == 2 && (across == 1 || (across == 2 && is_wide));
-  return {halves_across ? Upsampling::triangle : Upsampling::replicate,
-          halves_down ? Upsampling::triangle : Upsampling::replicate};
-}
 
 int round_up(int value, int unit) { return (value + unit - 1) / unit; }
 
 }  // namespace
 
-bool CropPlanes::plan_axes(const BaselineJpeg& jpeg, const CropSpec& spec, int c) {
+bool CropPlanes::plan_axis(const BaselineJpeg& jpeg, const CropSpec& spec, int c) {
   const JpegComponent& component = jpeg.components[c];
+  const ComponentUpsampling upsampling = planes_[c].upsampling;
   for (int other = 0; other < c; ++other) {
     if (jpeg.components[other].across == component.across &&
-        jpeg.components[other].down == component.down) {
+        planes_[other].upsampling.across == upsampling.across) {
       planes_[c].axis = planes_[other].axis;
       return true;
     }
   }
   planes_[c].axis = c;
-  const ComponentUpsampling upsampling = upsampling_of(jpeg, component);
   const PlanarAxisKey across{spec.crop.x,
                              spec.crop.width,
                              spec.resized.width,
@@ -49,16 +32,27 @@ bool CropPlanes::plan_axes(const BaselineJpeg& jpeg, const CropSpec& spec, int c
                              jpeg.max_across / component.across,
                              upsampling.across,
                              component.size.width};
+  return build_planar_axis(across, across_[c]);
+}
+
+bool CropPlanes::plan_rows(const BaselineJpeg& jpeg, const CropSpec& spec) {
   const PlanarAxisKey down{spec.crop.y,
                            spec.crop.height,
                            spec.resized.height,
                            spec.window.y,
                            spec.window.height,
                            false,
-                           jpeg.max_down / component.down,
-                           upsampling.down,
-                           component.size.height};
-  return build_planar_axis(across, across_[c]) && build_planar_axis(down, down_[c]);
+                           1,
+                           Upsampling::replicate,
+                           jpeg.size.height};
+  const int first_column = spec.crop.x + spec.window.x + (spec.flip ? spec.window.width - 1 : 0);
+  const bool is_unscaled = spec.crop.width == spec.resized.width;
+  for (int y = 0; y < 2; ++y) {
+    colours_.rounding[y] =
+        is_unscaled ? chroma_rounding(planes_[count_ - 1].upsampling, first_column % 2 == 0, y)
+                    : ChromaRounding{};
+  }
+  return build_planar_axis(down, down_);
 }
 
 void CropPlanes::find_mcus(const BaselineJpeg& jpeg) {
@@ -66,16 +60,16 @@ void CropPlanes::find_mcus(const BaselineJpeg& jpeg) {
   for (int c = 0; c < count_; ++c) {
     const Plane& plane = planes_[c];
     const PlanarAxis& across = across_[plane.axis];
-    const PlanarAxis& down = down_[plane.axis];
     left = std::min(left, across.source_begin / (8 * plane.across));
     right = std::max(right, round_up(across.source_end, 8 * plane.across));
-    top = std::min(top, down.source_begin / (8 * plane.down));
-    bottom = std::max(bottom, round_up(down.source_end, 8 * plane.down));
+    top = std::min(top, colours_.planes[c].first_row(down_.source_begin) / (8 * plane.down));
+    bottom =
+        std::max(bottom, round_up(colours_.planes[c].end_row(down_.source_end), 8 * plane.down));
   }
   mcus_ = {left, top, right - left, bottom - top};
   // libjpeg's upsampling may look at the next row of samples, and it reads some files several MCU
   // rows at once.
-  const int last_pixel = down_[0].last_pixel_end - 1;
+  const int last_pixel = down_.last_pixel_end - 1;
   const int context =
       jpeg.max_down > 1 ? (last_pixel / jpeg.max_down + 1) * jpeg.max_down : last_pixel;
   const int read = std::max(context / jpeg.mcu_height() + 1, bottom);
@@ -98,25 +92,29 @@ void CropPlanes::lay_out() {
     sample_count_ += int64_t{plane.strips} * plane.columns * kStripRows;
     row_count_ += int64_t{plane.strips} * kStripRows * row_stride_;
   }
+  pixel_count_ = int64_t{down_.source_end - down_.source_begin} * count_ * row_stride_;
 }
 
 // Buffers keep the size of the largest image that they met, which need not be the same one for all.
 bool CropPlanes::reserve() {
-  const int64_t need = 2 * coefficient_count_ + sample_count_ + 2 * row_count_;
+  const int64_t need = 2 * coefficient_count_ + sample_count_ + 2 * row_count_ + pixel_count_;
   if (need > kMaxPlaneScratch) return false;
   const auto coefficients = static_cast<size_t>(coefficient_count_);
   const auto samples = static_cast<size_t>(sample_count_);
   const auto rows = static_cast<size_t>(row_count_);
+  const auto pixels = static_cast<size_t>(pixel_count_);
   if (coefficients_.bytes_with(coefficients) + samples_.bytes_with(samples) +
-          rows_.bytes_with(rows) >
+          rows_.bytes_with(rows) + pixels_.bytes_with(pixels) >
       kMaxPlaneScratch) {
     coefficients_.release();
     samples_.release();
     rows_.release();
+    pixels_.release();
   }
   coefficients_.grow(coefficients);
   samples_.grow(samples);
   rows_.grow(rows);
+  pixels_.grow(pixels);
   return true;
 }
 
@@ -129,8 +127,14 @@ bool CropPlanes::plan(const BaselineJpeg& jpeg, const CropSpec& spec) {
     planes_[c].across = component.across;
     planes_[c].down = component.down;
     planes_[c].quant = component.quant;
-    if (!plan_axes(jpeg, spec, c)) return false;
+    planes_[c].upsampling = upsampling_of(jpeg, component);
+    PlaneRows& rows = colours_.planes[c];
+    rows.height = component.size.height;
+    rows.factor = jpeg.max_down / component.down;
+    rows.upsampling = planes_[c].upsampling.down;
+    if (!plan_axis(jpeg, spec, c)) return false;
   }
+  if (!plan_rows(jpeg, spec)) return false;
   find_mcus(jpeg);
   lay_out();
   return reserve();
@@ -162,7 +166,7 @@ void CropPlanes::finish_row(int row) {
   }
 }
 
-void CropPlanes::resize(MutableImageView out) {
+void CropPlanes::resize_columns() {
   for (int c = 0; c < count_; ++c) {
     const Plane& plane = planes_[c];
     const uint8_t* columns = samples_.data() + plane.samples;
@@ -173,22 +177,26 @@ void CropPlanes::resize(MutableImageView out) {
       rows += kStripRows * row_stride_;
     }
   }
-  for (int y = 0; y < out.height; ++y) {
-    RowSum sums[3];
-    for (int c = 0; c < count_; ++c) {
-      const Plane& plane = planes_[c];
-      const PlanarAxis& down = down_[plane.axis];
-      const int first = down.first[y] - plane.first.height;
-      sums[c] = {rows_.data() + plane.rows + int64_t{first} * row_stride_, row_stride_,
-                 down.weights_of(y), down.taps[y]};
-    }
-    stoker::finish_row(sums, count_, out.width, out.data + y * out.stride_bytes);
+}
+
+void CropPlanes::resize(MutableImageView out) {
+  resize_columns();
+  colours_.plane_count = count_;
+  colours_.count = row_stride_;
+  for (int c = 0; c < count_; ++c) {
+    PlaneRows& rows = colours_.planes[c];
+    rows.rows = rows_.data() + planes_[c].rows;
+    rows.stride = row_stride_;
+    rows.first = planes_[c].first.height;
   }
+  colour_rows(colours_, down_.source_begin, down_.source_end, pixels_.data());
+  resize_rows(pixels_.data(), count_, row_stride_, down_, down_.source_begin, out);
 }
 
 int64_t CropPlanes::scratch_bytes() const {
-  int64_t bytes = coefficients_.bytes() + samples_.bytes() + rows_.bytes();
-  for (int c = 0; c < 3; ++c) bytes += across_[c].scratch_bytes() + down_[c].scratch_bytes();
+  int64_t bytes = coefficients_.bytes() + samples_.bytes() + rows_.bytes() + pixels_.bytes() +
+                  down_.scratch_bytes();
+  for (const PlanarAxis& axis : across_) bytes += axis.scratch_bytes();
   return bytes;
 }
 

@@ -12,6 +12,7 @@
 #include "decode/image.h"
 #include "decode/jpeg_headers.h"
 #include "decode/planar_axis.h"
+#include "decode/planar_resize.h"
 #include "decode/scan_reader.h"
 
 namespace stoker {
@@ -44,7 +45,8 @@ class CropPlanes {
   struct Plane {
     int across = 1, down = 1;  // blocks per MCU
     int quant = 0;
-    int axis = 0;     // the plane whose axes it shares: its own number or a smaller one
+    int axis = 0;  // the plane whose axis it shares: its own number or a smaller one
+    ComponentUpsampling upsampling;
     int groups = 0;   // of four blocks, per row of blocks
     int columns = 0;  // samples per row
     int strips = 0;
@@ -54,22 +56,27 @@ class CropPlanes {
     int64_t rows = 0;
   };
 
-  bool plan_axes(const BaselineJpeg& jpeg, const CropSpec& spec, int c);
+  bool plan_axis(const BaselineJpeg& jpeg, const CropSpec& spec, int c);
+  bool plan_rows(const BaselineJpeg& jpeg, const CropSpec& spec);
   void find_mcus(const BaselineJpeg& jpeg);
   void lay_out();
   bool reserve();
+  void resize_columns();
 
   const BaselineJpeg* jpeg_ = nullptr;
   int count_ = 0;
   Plane planes_[3];
-  PlanarAxis across_[3], down_[3];
+  PlanarAxis across_[3];
+  PlanarAxis down_;       // of the pixels: rows come to full height before they are resized
+  ColourPlanes colours_;  // how they do
   Box mcus_;
   int checked_rows_ = 0;
-  int64_t coefficient_count_ = 0, sample_count_ = 0, row_count_ = 0;
+  int64_t coefficient_count_ = 0, sample_count_ = 0, row_count_ = 0, pixel_count_ = 0;
   int row_stride_ = 0;                   // of rows_, in values
   AlignedBuffer<int16_t> coefficients_;  // of one row of MCUs
   AlignedBuffer<uint8_t> samples_;       // planes in strips (idct_kernels.h)
   AlignedBuffer<int16_t> rows_;          // planes resampled horizontally, (rows, row_stride_)
+  AlignedBuffer<uint8_t> pixels_;        // (rows of pixels, R G B or grey, row_stride_)
 };
 
 }  // namespace stoker

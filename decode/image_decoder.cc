@@ -56,7 +56,7 @@ struct ImageDecoder::Impl {
   explicit Impl(const DecodeOptions& o) : options(o), jpeg(o.max_pixels) {
     if (o.pixels == PixelPolicy::fast) crop = std::make_unique<CropDecoder>(o.max_pixels);
   }
-  DecodeStatus open(std::span<const uint8_t> bytes, CodecHeader& header);
+  DecodeStatus open(std::span<const uint8_t> bytes, CodecHeader& header, bool to_read);
   DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                     RowSink& sink);
 
@@ -81,13 +81,15 @@ bool ImageDecoder::Impl::is_finished_fast(std::span<const uint8_t> bytes, const 
   return crop->decode(bytes, spec, out, seek_index);
 }
 
-// Reads the header; a JPEG file stays open for read().
-DecodeStatus ImageDecoder::Impl::open(std::span<const uint8_t> bytes, CodecHeader& header) {
+// Reads the header. With `to_read` a JPEG file stays open for read().
+DecodeStatus ImageDecoder::Impl::open(std::span<const uint8_t> bytes, CodecHeader& header,
+                                      bool to_read) {
   if (bytes.empty()) return {DecodeCode::empty, 0, "no bytes"};
   header = {};
   header.format = sniff(bytes);
   if (header.format == ImageFormat::jpeg) {
-    const DecodeStatus status = jpeg.open(bytes, header.size);
+    const DecodeStatus status =
+        to_read ? jpeg.open(bytes, header.size) : jpeg.info(bytes, header.size);
     if (status.ok()) header.orientation = jpeg_orientation(bytes);
     return status;
   }
@@ -111,8 +113,7 @@ ImageDecoder::~ImageDecoder() = default;
 
 DecodeStatus ImageDecoder::info(std::span<const uint8_t> bytes, ImageInfo& info) {
   CodecHeader header;
-  const DecodeStatus status = impl_->open(bytes, header);
-  impl_->jpeg.close();
+  const DecodeStatus status = impl_->open(bytes, header, false);
   if (!status.ok()) return status;
   const bool turn = impl_->options.exif == ExifPolicy::apply;
   info = {header.format, oriented_size(header.size, turn ? header.orientation : 1),
@@ -129,7 +130,7 @@ DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec
   }
   if (impl_->is_finished_fast(bytes, spec, out, seek_index)) return {};
   CodecHeader header;
-  DecodeStatus status = impl_->open(bytes, header);
+  DecodeStatus status = impl_->open(bytes, header, true);
   if (!status.ok()) return status;
   const int orientation = impl_->options.exif == ExifPolicy::apply ? header.orientation : 1;
   status = check_spec(spec, oriented_size(header.size, orientation));

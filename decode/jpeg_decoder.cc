@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "decode/jpeg_headers.h"
 #include "decode/jpeg_session.h"
 #include "decode/resize_kernels.h"
 
@@ -91,6 +92,7 @@ class CopySink final : public RowSink {
 
 struct JpegDecoder::Impl {
   explicit Impl(int64_t most) : max_pixels(most) {}
+  DecodeStatus check_size(Size size, size_t offset) const;
   DecodeStatus check_header(Size size) const;
   DecodeStatus check_body(Box region) const;
   DecodeStatus start(Box region);
@@ -107,13 +109,17 @@ struct JpegDecoder::Impl {
   std::vector<uint8_t> rows;  // (kBatchRows, decoded width, 3 or 4) u8
 };
 
+DecodeStatus JpegDecoder::Impl::check_size(Size size, size_t offset) const {
+  if (int64_t{size.width} * size.height <= max_pixels) return {};
+  return {DecodeCode::too_large, static_cast<int64_t>(offset),
+          size_text(size) + " pixels; the limit is " + std::to_string(max_pixels)};
+}
+
 DecodeStatus JpegDecoder::Impl::check_header(Size size) const {
   const jpeg_decompress_struct& cinfo = session.cinfo();
   const auto offset = static_cast<int64_t>(session.bytes_read());
-  if (int64_t{size.width} * size.height > max_pixels) {
-    return {DecodeCode::too_large, offset,
-            size_text(size) + " pixels; the limit is " + std::to_string(max_pixels)};
-  }
+  const DecodeStatus status = check_size(size, session.bytes_read());
+  if (!status.ok()) return status;
   if (cinfo.data_precision != 8) {
     return {DecodeCode::unsupported, offset,
             std::to_string(cinfo.data_precision) + " bits per sample"};
@@ -198,6 +204,17 @@ DecodeStatus JpegDecoder::Impl::read(Box region, RowSink& sink) {
 
 JpegDecoder::JpegDecoder(int64_t max_pixels) : impl_(std::make_unique<Impl>(max_pixels)) {}
 JpegDecoder::~JpegDecoder() = default;
+
+DecodeStatus JpegDecoder::info(std::span<const uint8_t> bytes, Size& size) {
+  BaselineJpeg jpeg;
+  if (parse_baseline(bytes, jpeg)) {
+    size = jpeg.size;
+    return impl_->check_size(size, jpeg.scan_begin);
+  }
+  const DecodeStatus status = open(bytes, size);
+  if (status.ok()) close();
+  return status;
+}
 
 DecodeStatus JpegDecoder::open(std::span<const uint8_t> bytes, Size& size) {
   if (bytes.empty()) return {DecodeCode::empty, 0, "no bytes"};

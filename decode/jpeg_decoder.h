@@ -29,8 +29,12 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  // Reads the header: the size as stored. Allocates nothing that depends on the size. `bytes` must
-  // live until read() or close().
+  // Reads the header: the size as stored. What open() and close() say, but most headers take a
+  // tenth of their time: they are read without libjpeg.
+  DecodeStatus info(std::span<const uint8_t> bytes, Size& size);
+
+  // Reads the header, too. Allocates nothing that depends on the size. `bytes` must live until
+  // read() or close().
   DecodeStatus open(std::span<const uint8_t> bytes, Size& size);
 
   // Gives the rows of `region` (stored coordinates) to `sink`, from top to bottom, and closes the

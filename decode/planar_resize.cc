@@ -20,6 +20,7 @@ namespace stoker {
 
 inline constexpr int kFractionBits = 7;
 inline constexpr int kChromaZero = 128 << kFractionBits;
+inline constexpr int kQuarter = 8192;  // in 15 fractional bits
 
 // YCbCr -> RGB in 15 fractional bits; what is above 1 is added as the value itself.
 inline constexpr int kRedOfCr = 13173;    // 1.402 - 1
@@ -43,8 +44,13 @@ void strip(const uint8_t* columns, int first_column, const PlanarAxis& axis, int
   resize_strip_reference(columns, first_column, axis, rows, stride);
 }
 
-void finish(const RowSum* planes, int plane_count, int width, uint8_t* out) {
-  finish_row_reference(planes, plane_count, width, out);
+void colour(const ColourPlanes& planes, int begin, int end, uint8_t* out) {
+  colour_rows_reference(planes, begin, end, out);
+}
+
+void finish(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
+            MutableImageView out) {
+  resize_rows_reference(rows, plane_count, count, down, begin, out);
 }
 
 #else
@@ -54,9 +60,9 @@ using D32 = hn::RepartitionToWide<D16>;
 using D8 = hn::Rebind<uint8_t, D16>;
 using V16 = hn::Vec<D16>;
 
-HWY_INLINE V16 weight(const int32_t* doubled) {
-  return hn::BitCast(D16(), hn::Set(D32(), *doubled));
-}
+// Two lanes, again and again.
+HWY_INLINE V16 pairs(int32_t two) { return hn::BitCast(D16(), hn::Set(D32(), two)); }
+HWY_INLINE V16 weight(const int32_t* doubled) { return pairs(*doubled); }
 
 HWY_INLINE V16 load_samples(const uint8_t* from) {
   return hn::ShiftLeft<kFractionBits>(hn::PromoteTo(D16(), hn::LoadU(D8(), from)));
@@ -86,7 +92,8 @@ void strip(const uint8_t* columns, int first_column, const PlanarAxis& axis, int
         const uint8_t* from =
             columns + ptrdiff_t{axis.first[i + j] - first_column} * kStripRows + part;
         const int32_t* weights = axis.weights_of(i + j);
-        V16 sum = hn::MulFixedPoint15(load_samples(from), weight(weights));
+        V16 sum = load_samples(from);
+        if (taps > 1) sum = hn::MulFixedPoint15(sum, weight(weights));
         for (int t = 1; t < taps; ++t) {
           from += kStripRows;
           sum = hn::SaturatedAdd(sum, hn::MulFixedPoint15(load_samples(from), weight(weights + t)));
@@ -98,18 +105,6 @@ void strip(const uint8_t* columns, int first_column, const PlanarAxis& axis, int
         store_blocks(D16(), sums[r], rows + (part + r) * stride + i, stride);
     }
   }
-}
-
-HWY_INLINE V16 weighted_sum(const RowSum& plane, int x) {
-  const D16 d16;
-  const int16_t* from = plane.rows + x;
-  V16 sum = hn::MulFixedPoint15(hn::LoadU(d16, from), weight(plane.weights));
-  for (int t = 1; t < plane.taps; ++t) {
-    from += plane.stride;
-    sum =
-        hn::SaturatedAdd(sum, hn::MulFixedPoint15(hn::LoadU(d16, from), weight(plane.weights + t)));
-  }
-  return sum;
 }
 
 HWY_INLINE hn::Vec<D8> to_bytes(V16 v) {
@@ -136,28 +131,114 @@ HWY_INLINE Rgb to_rgb(V16 y, V16 cb, V16 cr) {
           to_bytes(hn::SaturatedAdd(y, blue))};
 }
 
-HWY_INLINE Rgb pixels(const RowSum* planes, int plane_count, int x) {
-  const V16 y = weighted_sum(planes[0], x);
-  if (plane_count == 1) {
-    const hn::Vec<D8> grey = to_bytes(y);
-    return {grey, grey, grey};
-  }
-  return to_rgb(y, weighted_sum(planes[1], x), weighted_sum(planes[2], x));
+// kBlend: any of the planes has a far row.
+template <bool kBlend>
+HWY_INLINE V16 pixel_values(const RowPair& pair, int x) {
+  const D16 d16;
+  const V16 near = hn::LoadU(d16, pair.near + x);
+  if constexpr (!kBlend) return near;
+  const V16 difference = hn::Sub(hn::LoadU(d16, pair.far + x), near);
+  return hn::Add(near, hn::MulFixedPoint15(difference, hn::Set(d16, kQuarter)));
 }
 
-void finish(const RowSum* planes, int plane_count, int width, uint8_t* out) {
+template <bool kBlend>
+HWY_INLINE void colour_row(const RowPair* pairs_of, const ChromaRounding& rounding, int count,
+                           uint8_t* out) {
   const D8 d8;
   const int lanes = static_cast<int>(hn::Lanes(d8));
+  const V16 bias = pairs(rounding.bias), mask = pairs(rounding.mask);
+  const auto chroma = [&](int c, int x) HWY_ATTR {
+    return hn::And(hn::Add(pixel_values<kBlend>(pairs_of[c], x), bias), mask);
+  };
+  for (int x = 0; x < count; x += lanes) {
+    const Rgb rgb = to_rgb(pixel_values<kBlend>(pairs_of[0], x), chroma(1, x), chroma(2, x));
+    hn::StoreU(rgb.r, d8, out + x);
+    hn::StoreU(rgb.g, d8, out + count + x);
+    hn::StoreU(rgb.b, d8, out + 2 * ptrdiff_t{count} + x);
+  }
+}
+
+void colour(const ColourPlanes& planes, int begin, int end, uint8_t* out) {
+  const D8 d8;
+  const int lanes = static_cast<int>(hn::Lanes(d8));
+  for (int y = begin; y < end; ++y, out += ptrdiff_t{planes.plane_count} * planes.count) {
+    RowPair pairs_of[3];
+    bool blend = false;
+    for (int c = 0; c < planes.plane_count; ++c) {
+      pairs_of[c] = planes.planes[c].row_of_pixels(y);
+      blend |= pairs_of[c].near != pairs_of[c].far;
+    }
+    if (planes.plane_count == 1) {
+      for (int x = 0; x < planes.count; x += lanes) {
+        hn::StoreU(to_bytes(pixel_values<true>(pairs_of[0], x)), d8, out + x);
+      }
+    } else if (blend) {
+      colour_row<true>(pairs_of, planes.rounding[y % 2], planes.count, out);
+    } else {
+      colour_row<false>(pairs_of, planes.rounding[y % 2], planes.count, out);
+    }
+  }
+}
+
+// Some pixels of a row and how far it is to the next.
+struct PixelColumn {
+  const uint8_t* from;
+  ptrdiff_t plane_stride;
+  ptrdiff_t stride;
+};
+
+template <bool kGrey>
+HWY_INLINE void finish_pixels(PixelColumn pixels, const int32_t* weights, int taps, uint8_t* out) {
+  const D8 d8;
+  const ptrdiff_t green = pixels.plane_stride, blue = 2 * pixels.plane_stride;
+  if (taps == 1) {
+    const auto r = hn::LoadU(d8, pixels.from);
+    const auto g = kGrey ? r : hn::LoadU(d8, pixels.from + green);
+    const auto b = kGrey ? r : hn::LoadU(d8, pixels.from + blue);
+    hn::StoreInterleaved3(r, g, b, d8, out);
+    return;
+  }
+  V16 r = hn::Zero(D16()), g = r, b = r;
+  const auto add = [](V16 sum, const uint8_t* from, V16 w) HWY_ATTR {
+    return hn::SaturatedAdd(sum, hn::MulFixedPoint15(load_samples(from), w));
+  };
+  for (int t = 0; t < taps; ++t, pixels.from += pixels.stride) {
+    const V16 w = weight(weights + t);
+    r = add(r, pixels.from, w);
+    if constexpr (kGrey) continue;
+    g = add(g, pixels.from + green, w);
+    b = add(b, pixels.from + blue, w);
+  }
+  const hn::Vec<D8> red = to_bytes(r);
+  hn::StoreInterleaved3(red, kGrey ? red : to_bytes(g), kGrey ? red : to_bytes(b), d8, out);
+}
+
+template <bool kGrey>
+HWY_INLINE void finish_row(PixelColumn pixels, const int32_t* weights, int taps, int width,
+                           uint8_t* out) {
+  const int lanes = static_cast<int>(hn::Lanes(D8()));
   int x = 0;
-  for (; x + lanes <= width; x += lanes) {
-    const Rgb rgb = pixels(planes, plane_count, x);
-    hn::StoreInterleaved3(rgb.r, rgb.g, rgb.b, d8, out + 3 * static_cast<size_t>(x));
+  for (; x + lanes <= width; x += lanes, pixels.from += lanes) {
+    finish_pixels<kGrey>(pixels, weights, taps, out + 3 * static_cast<size_t>(x));
   }
   if (x == width) return;
   HWY_ALIGN uint8_t tail[3 * kStripRows];
-  const Rgb rgb = pixels(planes, plane_count, x);
-  hn::StoreInterleaved3(rgb.r, rgb.g, rgb.b, d8, tail);
+  finish_pixels<kGrey>(pixels, weights, taps, tail);
   std::memcpy(out + 3 * static_cast<size_t>(x), tail, 3 * static_cast<size_t>(width - x));
+}
+
+void finish(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
+            MutableImageView out) {
+  const ptrdiff_t stride = ptrdiff_t{plane_count} * count;
+  for (int y = 0; y < out.height; ++y) {
+    const PixelColumn pixels{rows + (down.first[y] - begin) * stride, count, stride};
+    uint8_t* to = out.data + y * out.stride_bytes;
+    if (plane_count == 1) {
+      finish_row<true>(pixels, down.weights_of(y), down.taps[y], out.width, to);
+    } else {
+      finish_row<false>(pixels, down.weights_of(y), down.taps[y], out.width, to);
+    }
+  }
 }
 
 #endif
@@ -181,13 +262,15 @@ uint8_t byte_of(int value) {
 
 int plain_weight(int32_t doubled) { return doubled & 0xffff; }
 
-int plain_sum(const RowSum& plane, int x) {
-  int sum = 0;
-  for (int t = 0; t < plane.taps; ++t) {
-    sum =
-        saturated(sum + product(plane.rows[t * plane.stride + x], plain_weight(plane.weights[t])));
-  }
-  return sum;
+int plain_value(const RowPair& pair, int x) {
+  return pair.near[x] + product(pair.far[x] - pair.near[x], kQuarter);
+}
+
+void plain_colours(int y, int cb, int cr, uint8_t* out, ptrdiff_t plane_stride) {
+  const int green = product(cb, kGreenOfCb) + product(cr, kGreenOfCr);
+  out[0] = byte_of(saturated(y + saturated(cr + product(cr, kRedOfCr))));
+  out[plane_stride] = byte_of(saturated(y - saturated(green)));
+  out[2 * plane_stride] = byte_of(saturated(y + saturated(cb + product(cb, kBlueOfCb))));
 }
 
 }  // namespace
@@ -202,28 +285,50 @@ void resize_strip_reference(const uint8_t* columns, int first_column, const Plan
         sum = saturated(sum + product(from[t * kStripRows + r] << kFractionBits,
                                       plain_weight(axis.weights_of(i)[t])));
       }
+      if (axis.group_taps[i / kAxisGroup] == 1) sum = from[r] << kFractionBits;
       rows[r * stride + i] = static_cast<int16_t>(sum);
     }
   }
 }
 
-void finish_row_reference(const RowSum* planes, int plane_count, int width, uint8_t* out) {
-  for (int x = 0; x < width; ++x, out += 3) {
-    const int y = plain_sum(planes[0], x);
-    if (plane_count == 1) {
-      out[0] = out[1] = out[2] = byte_of(y);
-      continue;
+void colour_rows_reference(const ColourPlanes& planes, int begin, int end, uint8_t* out) {
+  for (int y = begin; y < end; ++y, out += ptrdiff_t{planes.plane_count} * planes.count) {
+    const ChromaRounding& rounding = planes.rounding[y % 2];
+    const auto value = [&](int c, int x) {
+      return plain_value(planes.planes[c].row_of_pixels(y), x);
+    };
+    for (int x = 0; x < planes.count; ++x) {
+      const int luma = value(0, x);
+      if (planes.plane_count == 1) {
+        out[x] = byte_of(luma);
+        continue;
+      }
+      const int bias = static_cast<int16_t>(rounding.bias >> (x % 2 == 0 ? 0 : 16));
+      const int mask = static_cast<int16_t>(rounding.mask);
+      const auto chroma = [&](int c) { return ((value(c, x) + bias) & mask) - kChromaZero; };
+      plain_colours(luma, chroma(1), chroma(2), out + x, planes.count);
     }
-    const int cb = plain_sum(planes[1], x) - kChromaZero;
-    const int cr = plain_sum(planes[2], x) - kChromaZero;
-    const int green = product(cb, kGreenOfCb) + product(cr, kGreenOfCr);
-    out[0] = byte_of(saturated(y + saturated(cr + product(cr, kRedOfCr))));
-    out[1] = byte_of(saturated(y - saturated(green)));
-    out[2] = byte_of(saturated(y + saturated(cb + product(cb, kBlueOfCb))));
+  }
+}
+
+void resize_rows_reference(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down,
+                           int begin, MutableImageView out) {
+  const ptrdiff_t stride = ptrdiff_t{plane_count} * count;
+  for (int y = 0; y < out.height; ++y) {
+    for (int i = 0; i < 3 * out.width; ++i) {
+      const ptrdiff_t plane = plane_count == 1 ? 0 : i % 3 * ptrdiff_t{count};
+      const uint8_t* from = rows + (down.first[y] - begin) * stride + plane + i / 3;
+      int sum = 0;
+      for (int t = 0; t < down.taps[y]; ++t, from += stride) {
+        sum = saturated(sum + product(*from << kFractionBits, plain_weight(down.weights_of(y)[t])));
+      }
+      out.data[y * out.stride_bytes + i] = byte_of(sum);
+    }
   }
 }
 
 HWY_EXPORT(strip);
+HWY_EXPORT(colour);
 HWY_EXPORT(finish);
 
 void resize_strip(const uint8_t* columns, int first_column, const PlanarAxis& axis, int16_t* rows,
@@ -231,8 +336,13 @@ void resize_strip(const uint8_t* columns, int first_column, const PlanarAxis& ax
   HWY_DYNAMIC_DISPATCH(strip)(columns, first_column, axis, rows, stride);
 }
 
-void finish_row(const RowSum* planes, int plane_count, int width, uint8_t* out) {
-  HWY_DYNAMIC_DISPATCH(finish)(planes, plane_count, width, out);
+void colour_rows(const ColourPlanes& planes, int begin, int end, uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(colour)(planes, begin, end, out);
+}
+
+void resize_rows(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
+                 MutableImageView out) {
+  HWY_DYNAMIC_DISPATCH(finish)(rows, plane_count, count, down, begin, out);
 }
 
 }  // namespace stoker

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "decode/image_decoder.h"
+#include "decode/jpeg_decoder.h"
 #include "tests/decode/jpeg_maker.h"
 
 namespace stoker {
@@ -53,6 +54,36 @@ TEST(BadJpeg, EveryTruncationIsSeen) {
       ASSERT_LE(status.byte_offset, static_cast<int64_t>(size));
     }
     EXPECT_TRUE(decode(decoder, file, {0, 0, 8, 1}).ok());
+  }
+}
+
+// info() reads most headers without libjpeg; what it says must not show that.
+TEST(BadJpeg, InfoSaysWhatOpenSays) {
+  JpegDecoder decoder(64 * 47);
+  const auto expect_same = [&](const Bytes& file, const std::string& what) {
+    Size opened, informed;
+    const DecodeStatus expected = decoder.open(file, opened);
+    if (expected.ok()) decoder.close();
+    const DecodeStatus status = decoder.info(file, informed);
+    EXPECT_EQ(status.code, expected.code) << what;
+    EXPECT_EQ(status.message, expected.message) << what;
+    EXPECT_EQ(status.byte_offset, expected.byte_offset) << what;
+    EXPECT_EQ(informed, opened) << what;
+  };
+  std::mt19937 random(4);
+  for (const bool progressive : {false, true}) {
+    for (const int height : {47, 48}) {
+      Bytes file = make_jpeg({64, height}, {.progressive = progressive, .exif_orientation = 3});
+      const size_t scan = find_marker(file, kStartOfScan);
+      expect_same(file, "whole");
+      for (size_t size = 1; size < scan; size += 5) expect_same(cut(file, size), "cut");
+      for (int i = 0; i < 300; ++i) {
+        Bytes bad = file;
+        const size_t at = random() % scan;
+        bad[at] ^= static_cast<uint8_t>(1 << random() % 8);
+        expect_same(bad, "byte " + std::to_string(at));
+      }
+    }
   }
 }
 

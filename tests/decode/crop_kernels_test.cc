@@ -11,6 +11,7 @@
 #include "decode/planar_resize.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
+#include "tests/decode/pixels.h"
 
 namespace stoker {
 namespace {
@@ -109,33 +110,64 @@ TEST_P(CropKernels, ResizeOfStripsIsThePlainTwins) {
   }
 }
 
-TEST_P(CropKernels, FinishedRowsAreThePlainTwins) {
+TEST_P(CropKernels, ColouredRowsAreThePlainTwins) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 200; ++trial) {
-    const int width = 1 + static_cast<int>(random() % 100);
-    const int stride = padded_row(width) + 32;
-    std::vector<int16_t> rows(static_cast<size_t>(stride) * 12);
+    constexpr int kRows = 6;
+    ColourPlanes planes;
+    planes.plane_count = trial % 3 == 0 ? 1 : 3;
+    planes.count = kRowPadding * (1 + trial % 4);
+    std::vector<int16_t> rows(static_cast<size_t>(planes.count) * kRows * 3);
     for (int16_t& value : rows) {
-      value = static_cast<int16_t>(trial % 3 == 0 ? random() % 2 * 32640 : random() % 32641);
+      value = static_cast<int16_t>(trial % 5 == 0 ? random() % 2 * 32640 : random() % 32641);
     }
-    RowSum sums[3];
-    int32_t weights[3][4];
-    for (int p = 0; p < 3; ++p) {
-      sums[p] = {rows.data() + p * 4 * stride, stride, weights[p], 1 + trial % 4};
-      int left = 32768;
-      for (int t = 0; t < sums[p].taps; ++t) {
-        const int weight =
-            t + 1 == sums[p].taps ? std::min(left, 32767) : static_cast<int>(random() % (left + 1));
-        weights[p][t] = std::min(weight, 32767) * 0x10001;
-        left -= std::min(weight, left);
+    for (int c = 0; c < planes.plane_count; ++c) {
+      const int factor = c == 0 ? 1 + trial % 2 : 1 << random() % 3;
+      planes.planes[c] = {rows.data() + c * kRows * planes.count,
+                          planes.count,
+                          10 / factor,
+                          12,
+                          factor,
+                          factor == 2 ? Upsampling::triangle : Upsampling::replicate};
+    }
+    if (trial % 4 == 1) planes.rounding[0] = planes.rounding[1] = chroma_rounding({}, true, 0);
+    if (trial % 4 == 2) {
+      for (const int y : {0, 1}) {
+        planes.rounding[y] = chroma_rounding({Upsampling::triangle}, trial % 8 == 2, y);
       }
     }
-    for (const int planes : {1, 3}) {
-      std::vector<uint8_t> fast(3 * static_cast<size_t>(width) + 5, 0xA5), plain = fast;
-      finish_row(sums, planes, width, fast.data());
-      finish_row_reference(sums, planes, width, plain.data());
-      ASSERT_EQ(fast, plain) << trial;
+    const int begin = 12, end = 12 + 3;
+    std::vector<uint8_t> fast(9 * static_cast<size_t>(planes.count), 0xA5), plain = fast;
+    colour_rows(planes, begin, end, fast.data());
+    colour_rows_reference(planes, begin, end, plain.data());
+    ASSERT_EQ(fast, plain) << trial;
+  }
+}
+
+TEST_P(CropKernels, ResizedRowsAreThePlainTwins) {
+  std::mt19937 random(4);
+  for (int trial = 0; trial < 200; ++trial) {
+    PlanarAxisKey key;
+    key.crop_begin = static_cast<int>(random() % 50);
+    key.crop_size = 1 + static_cast<int>(random() % 90);
+    key.resized = trial % 5 == 0 ? key.crop_size : 1 + static_cast<int>(random() % 90);
+    key.window_count = key.resized;
+    key.plane_size = key.crop_begin + key.crop_size;
+    PlanarAxis down;
+    ASSERT_TRUE(build_planar_axis(key, down));
+    const int width = 1 + static_cast<int>(random() % 100);
+    const int planes = trial % 2 == 0 ? 1 : 3;
+    const int count = padded_row(width);
+    const int begin = down.source_begin;
+    std::vector<uint8_t> rows(static_cast<size_t>(down.source_end - begin) * planes * count);
+    for (uint8_t& value : rows) {
+      value = static_cast<uint8_t>(trial % 3 == 0 ? random() % 2 * 255 : random());
     }
+    Pixels fast({width, key.window_count}, 5), plain({width, key.window_count}, 5);
+    resize_rows(rows.data(), planes, count, down, begin, fast.view());
+    resize_rows_reference(rows.data(), planes, count, down, begin, plain.view());
+    ASSERT_TRUE(fast.gaps_intact());
+    ASSERT_EQ(fast.packed(), plain.packed()) << trial;
   }
 }
 
