@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -109,6 +110,24 @@ bool is_unchanged(const FolderQuery& query, const std::vector<std::string>& path
   return true;
 }
 
+// The checksum finds accidents; a list that was made up must be safe to use, too.
+bool is_sound(const FolderIndex& index) {
+  const auto is_text = [&](uint64_t at) { return at < index.text.size(); };
+  if (!index.text.empty() && index.text.back() != '\0') return false;
+  if (index.folders.empty() != index.names.empty()) return false;
+  int64_t last_first = 0;
+  for (const FolderIndex::Folder& folder : index.folders) {
+    const bool is_first = &folder == &index.folders.front();
+    if (!is_text(folder.path) || folder.label < 0 ||
+        folder.label >= std::ssize(index.class_names) || folder.first_file >= index.size() ||
+        (is_first ? folder.first_file != 0 : folder.first_file <= last_first)) {
+      return false;
+    }
+    last_first = folder.first_file;
+  }
+  return std::all_of(index.names.begin(), index.names.end(), is_text);
+}
+
 bool read_payload(const std::string& path, std::vector<char>& payload) {
   std::ifstream file(path, std::ios::binary);
   Header header;
@@ -184,6 +203,7 @@ bool load_index(const std::string& cache_path, const FolderQuery& query, FolderI
   if (!read || key != key_of(query)) return false;
   if (!is_unchanged(query, split_names(stamp_paths), inodes, times)) return false;
   loaded.class_names = split_names(class_names);
+  if (!is_sound(loaded)) return false;
   index = std::move(loaded);
   return true;
 }

@@ -68,9 +68,10 @@ std::string configuration_differences(const Side& a, const Side& b) {
 int64_t first_difference(std::span<const RowRecord> a, std::span<const RowRecord> b) {
   const auto [at_a, at_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   if (at_a == a.end()) return at_b == b.end() ? -1 : int64_t{at_b->id};
+  const uint32_t id = at_a->id;
   const bool in_both =
-      std::any_of(at_b, b.end(), [&](const RowRecord& row) { return row.id == at_a->id; });
-  return in_both && at_b->id != at_a->id ? at_b->id : at_a->id;
+      std::any_of(at_b, b.end(), [&](const RowRecord& row) { return row.id == id; });
+  return in_both && at_b->id != id ? at_b->id : id;
 }
 
 // Both runs had the same global batch: the same rows are to be in the same steps.

@@ -12,16 +12,34 @@ namespace {
 
 template <typename Record>
 std::vector<Record> read_records(const std::filesystem::path& path, size_t count) {
-  std::vector<Record> records(count);
+  std::vector<Record> records;
+  std::error_code missing;
+  const uintmax_t bytes = std::filesystem::file_size(path, missing);
   std::ifstream file(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(records.data()),
-            static_cast<std::streamsize>(count * sizeof(Record)));
-  if (!file) {
+  if (!missing && bytes / sizeof(Record) >= count) {  // else the number may be any
+    records.resize(count);
+    file.read(reinterpret_cast<char*>(records.data()),
+              static_cast<std::streamsize>(count * sizeof(Record)));
+  }
+  if (!file || records.size() != count) {
     throw std::runtime_error(path.string() + ": cannot read " + std::to_string(count) +
                              " records of " + std::to_string(sizeof(Record)) +
                              " bytes: it is shorter than its receipt.json says, or missing");
   }
   return records;
+}
+
+// Every field that any reader asks for is there and of its type.
+void check_fields(const nlohmann::ordered_json& json) {
+  for (const char* key : {"stoker", "fingerprint", "seed", "global_batch"}) json.at(key);
+  for (const char* key : {"policies", "libraries"}) {
+    if (!json.at(key).is_object()) throw std::runtime_error(std::string(key) + " is no object");
+  }
+  const int64_t numbers[] = {json.at("first_step"), json.at("next_step"), json.at("rows_kept"),
+                             json.at("steps_per_epoch"), json.value("world", 1)};
+  if (std::ranges::any_of(numbers, [](int64_t n) { return n < 0; }) || numbers[0] > numbers[1]) {
+    throw std::runtime_error("its numbers of steps and rows make no sense");
+  }
 }
 
 // Of every step first the rows of `a`, then those of `b`, as long as both have kept them.
@@ -77,14 +95,15 @@ ReceiptData read_receipt_part(const ReceiptPaths& paths) {
   const std::string text = read_text(paths.json);
   try {
     data.json = nlohmann::ordered_json::parse(text);
-    data.first_step = data.json.at("first_step");
-    const Step next_step = data.json.at("next_step");
-    data.steps =
-        read_records<StepRecord>(paths.steps, static_cast<size_t>(next_step - data.first_step));
-    data.rows = read_records<RowRecord>(paths.rows, data.json.at("rows_kept").get<size_t>());
-  } catch (const nlohmann::json::exception& error) {
+    check_fields(data.json);
+  } catch (const std::exception& error) {
     throw std::runtime_error(paths.json.string() + ": not a receipt: " + error.what());
   }
+  data.first_step = data.json.at("first_step");
+  const Step next_step = data.json.at("next_step");
+  data.steps =
+      read_records<StepRecord>(paths.steps, static_cast<size_t>(next_step - data.first_step));
+  data.rows = read_records<RowRecord>(paths.rows, data.json.at("rows_kept").get<size_t>());
   return data;
 }
 

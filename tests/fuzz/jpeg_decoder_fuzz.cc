@@ -1,20 +1,63 @@
-// JpegDecoder (libjpeg-turbo and what is around it): no access outside its memory, a status for
-// every file.
+// JpegDecoder (libjpeg-turbo and what is around it) and the exact resize: no access outside their
+// memory, a status for every file, and a region's pixels are those of the whole image.
+#include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "decode/image_decoder.h"
 #include "tests/fuzz/fuzz_input.h"
 
+namespace stoker {
+namespace {
+
+struct Decoded {
+  DecodeStatus status;
+  std::vector<uint8_t> pixels;
+};
+
+Decoded decode(ImageDecoder& decoder, std::span<const uint8_t> file, const CropSpec& spec) {
+  const Box& window = spec.window;
+  Decoded result{{}, std::vector<uint8_t>(size_t{3} * window.width * window.height)};
+  result.status = decoder.decode(
+      file, spec, {result.pixels.data(), window.width, window.height, 3 * window.width});
+  return result;
+}
+
+// Damage below the region may make the whole fail, never differ.
+void require_part_of_whole(ImageDecoder& decoder, const FuzzInput& input, Size size,
+                           const Decoded& part) {
+  const Box& crop = input.spec.crop;
+  const Decoded whole =
+      decode(decoder, input.file,
+             {{0, 0, size.width, size.height}, size, {0, 0, size.width, size.height}});
+  if (!whole.status.ok()) return;
+  const Box& window = input.spec.window;
+  for (int y = 0; y < window.height; ++y) {
+    for (int x = 0; x < window.width; ++x) {
+      const int from_x = crop.x + (input.spec.flip ? window.width - 1 - x : x);
+      const size_t from = size_t{3} * (size_t{1} * (crop.y + y) * size.width + from_x);
+      const size_t to = size_t{3} * (size_t{1} * y * window.width + x);
+      if (std::memcmp(&whole.pixels[from], &part.pixels[to], 3) != 0) std::abort();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stoker
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
-  static ImageDecoder decoder({.exif = ExifPolicy::apply, .max_pixels = 1 << 20});
+  static ImageDecoder decoder({.exif = ExifPolicy::apply, .max_pixels = 1 << 18});
   if (size < kFuzzHeader + 3 || data[kFuzzHeader] != 0xFF) return 0;
   ImageInfo info;
   if (!decoder.info({data + kFuzzHeader, size - kFuzzHeader}, info).ok()) return 0;
-  const FuzzInput input = read_fuzz_input(data, size, info.size);
-  const Box& window = input.spec.window;
-  std::vector<uint8_t> pixels(static_cast<size_t>(window.width) * window.height * 3);
-  decoder.decode(input.file, input.spec,
-                 {pixels.data(), window.width, window.height, 3 * window.width});
+  FuzzInput input = read_fuzz_input(data, size, info.size);
+  if (data[4] % 8 == 7) input.spec.filter = Filter::bicubic;
+  const Decoded part = decode(decoder, input.file, input.spec);
+  const Box& crop = input.spec.crop;
+  const bool is_unscaled = input.spec.resized == Size{crop.width, crop.height};
+  if (part.status.ok() && is_unscaled) {
+    require_part_of_whole(decoder, input, info.size, part);
+  }
   return 0;
 }

@@ -110,6 +110,33 @@ TEST_F(CachedIndex, IsIgnoredWhenDamaged) {
   EXPECT_FALSE(with(good + "x"));
 }
 
+// A made-up list whose checksum is right.
+TEST_F(CachedIndex, IsIgnoredWhenItsOffsetsLeadOutside) {
+  using Change = std::function<void(FolderIndex&)>;
+  const auto loads_with = [&](const Change& change) {
+    ScannedFolder scanned = scan_folder(query_);
+    scanned.started_ns += kTenSeconds;
+    change(scanned.index);
+    EXPECT_TRUE(save_index(cache_, query_, scanned));
+    FolderIndex index;
+    return load_index(cache_, query_, index);
+  };
+  EXPECT_TRUE(loads_with([](FolderIndex&) {}));
+  const std::vector<Change> changes = {
+      [](FolderIndex& index) { index.names[2] = index.text.size(); },
+      [](FolderIndex& index) { index.folders[1].path = ~uint64_t{0}; },
+      [](FolderIndex& index) { index.text.back() = 'x'; },
+      [](FolderIndex& index) { index.folders[2].label = 2; },
+      [](FolderIndex& index) { index.folders[0].label = -1; },
+      [](FolderIndex& index) { index.folders[0].first_file = 1; },
+      [](FolderIndex& index) { index.folders[2].first_file = 1; },
+      [](FolderIndex& index) { index.folders[2].first_file = 3; },
+      [](FolderIndex& index) { index.folders.clear(); },
+      [](FolderIndex& index) { index.names.clear(); },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) EXPECT_FALSE(loads_with(changes[i])) << i;
+}
+
 TEST_F(CachedIndex, IsOfOneQuery) {
   FolderQuery other = query_;
   other.class_parts = {"", "a"};

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "tests/pipeline/receipt_support.h"
 
@@ -119,6 +120,34 @@ TEST_F(ReceiptDiffTest, SaysWhichReceiptCannotBeRead) {
   }
   std::filesystem::resize_file(path("a") + "/receipt_steps.bin", 40);
   EXPECT_THROW(receipt_diff(path("a"), path("a")), std::runtime_error);
+}
+
+TEST_F(ReceiptDiffTest, BelievesNoNumberInTheFile) {
+  run("a", {});
+  const nlohmann::json good = json("a");
+  const auto with = [&](const char* key, const nlohmann::json& value) {
+    nlohmann::json bad = good;
+    bad[key] = value;
+    folder_.write("a/receipt.json", bad.dump());
+    try {
+      receipt_diff(path("a"), path("a"));
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("receipt"));
+      return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(with("seed", 4));
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const char* key : {"first_step", "next_step", "rows_kept"}) {
+    for (const int64_t value : {int64_t{-1}, kMost, kMost / 40}) {
+      EXPECT_FALSE(with(key, value)) << key << " " << value;
+    }
+    EXPECT_FALSE(with(key, "many")) << key;
+  }
+  EXPECT_FALSE(with("world", "one"));
+  EXPECT_FALSE(with("steps_per_epoch", nullptr));
+  EXPECT_FALSE(with("policies", nlohmann::json::array()));
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// What this project itself reads of PNG, BMP, WebP and TIFF (headers and structure; pixels are
+// OpenCV's), and of EXIF: no access outside the bytes, and nothing senseless.
+#include <cstdlib>
+
+#include "decode/codec_decoder.h"
+#include "decode/orientation.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace stoker;
+  const std::span<const uint8_t> file(data, size);
+  const auto is_orientation = [](int value) { return value >= 1 && value <= 8; };
+  if (!is_orientation(exif_orientation(file)) || !is_orientation(jpeg_orientation(file))) {
+    std::abort();
+  }
+  for (const ImageFormat format :
+       {ImageFormat::png, ImageFormat::bmp, ImageFormat::webp, ImageFormat::tiff}) {
+    CodecHeader header;
+    header.format = format;
+    if (!read_codec_header(file, header).ok()) continue;
+    if (header.size.width <= 0 || header.size.height <= 0 || !is_orientation(header.orientation)) {
+      std::abort();
+    }
+    check_codec_body(file, header);
+  }
+  return 0;
+}

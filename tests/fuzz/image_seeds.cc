@@ -1,0 +1,54 @@
+// Seeds of the decoders: small JPEG files of every kind, and the golden files of all formats.
+#include "tests/decode/jpeg_maker.h"
+#include "tests/decode/jpeg_recoder.h"
+#include "tests/fuzz/seed_folder.h"
+
+namespace stoker {
+
+void add_jpeg_seeds(SeedFolder& seeds) {
+  for (int kind = 0; kind < 64; ++kind) {
+    JpegKind jpeg;
+    jpeg.sampling_x = kind % 9 == 8 ? 4 : 1 + kind % 2;
+    jpeg.sampling_y = 1 + kind / 2 % 2;
+    jpeg.quality = 30 + kind;
+    if (kind % 7 == 0) jpeg.colours = JpegColours::gray;
+    if (kind % 17 == 3) jpeg.colours = JpegColours::ycck;
+    jpeg.progressive = kind % 11 == 5;
+    if (jpeg.progressive && kind % 2 == 0) jpeg.scans_kept = 3;
+    jpeg.interleaved = kind % 19 != 6;
+    if (kind % 13 == 4) jpeg.exif_orientation = 1 + kind % 8;
+    std::vector<uint8_t> file =
+        make_jpeg({17 + kind, 80 - kind}, jpeg, static_cast<uint32_t>(kind));
+    if (!jpeg.progressive && kind % 3 == 0) file = recode_jpeg(file, {kind % 4, kind % 2 == 0});
+    seeds.add("coefficients_fuzz", file);
+    seeds.add("jpeg_headers_fuzz", file);
+    const auto some = [&](int factor) { return static_cast<uint8_t>(kind * factor); };
+    const uint8_t resized = kind % 2 == 0 ? 24 : some(5);
+    file.insert(file.begin(), {200, 180, 100, 30, resized, resized, some(37), some(91)});
+    seeds.add("crop_decoder_fuzz", file);
+    seeds.add("jpeg_decoder_fuzz", file);
+    const uint8_t kind_of_index = static_cast<uint8_t>(kind % 2);
+    file.insert(file.begin() + 8, {kind_of_index, 9, 1, 17, 4, 33, 16, 65, 64});
+    file.insert(file.begin() + 17, 8, 0);
+    seeds.add("seek_index_fuzz", file);
+  }
+}
+
+void add_codec_seeds(SeedFolder& seeds) {
+  const std::filesystem::path golden = std::filesystem::path(STOKER_GOLDEN_DIR) / "decode/images";
+  for (const auto& entry : std::filesystem::directory_iterator(golden)) {
+    const std::vector<uint8_t> file = read_file(entry.path());
+    if (file.size() < 8000) seeds.add("codec_headers_fuzz", file);
+  }
+  JpegKind jpeg;
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    jpeg.exif_orientation = orientation;
+    jpeg.exif_big_endian = orientation % 2 == 0;
+    const std::vector<uint8_t> file = make_jpeg({9, 7}, jpeg);
+    seeds.add("codec_headers_fuzz", file);
+    // The EXIF block alone: behind the start marker, the JFIF segment, APP1's marker and length.
+    seeds.add("codec_headers_fuzz", std::vector<uint8_t>(file.begin() + 24, file.begin() + 56));
+  }
+}
+
+}  // namespace stoker

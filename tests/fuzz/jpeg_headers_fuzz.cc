@@ -1,0 +1,76 @@
+// The headers' own parser against libjpeg's: what it accepts, libjpeg accepts and understands in
+// the same way; ImageDecoder::info says of every file what JpegDecoder says.
+#include <cstdlib>
+#include <cstring>
+
+#include "decode/image_decoder.h"
+#include "decode/jpeg_decoder.h"
+#include "decode/jpeg_headers.h"
+#include "decode/jpeg_session.h"
+#include "decode/orientation.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kMaxPixels = 1 << 24;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void require_same_table(const HuffmanSpec& ours, const JHUFF_TBL* theirs) {
+  require(theirs != nullptr && std::memcmp(ours.counts, theirs->bits + 1, 16) == 0);
+  require(std::memcmp(ours.values, theirs->huffval, static_cast<size_t>(ours.value_count)) == 0);
+}
+
+void require_same(const BaselineJpeg& ours, const jpeg_decompress_struct& theirs) {
+  require(theirs.image_width == static_cast<JDIMENSION>(ours.size.width));
+  require(theirs.image_height == static_cast<JDIMENSION>(ours.size.height));
+  require(theirs.num_components == ours.component_count && theirs.data_precision == 8);
+  require(!theirs.progressive_mode && !theirs.arith_code);
+  require(theirs.restart_interval == static_cast<unsigned>(ours.restart_interval));
+  require(theirs.jpeg_color_space == (ours.component_count == 1 ? JCS_GRAYSCALE : JCS_YCbCr));
+  for (int c = 0; c < ours.component_count; ++c) {
+    const JpegComponent& component = ours.components[c];
+    const jpeg_component_info& info = theirs.comp_info[c];
+    if (ours.component_count > 1) {
+      require(info.h_samp_factor == component.across && info.v_samp_factor == component.down);
+    }
+    require(info.quant_tbl_no == component.quant);
+    const JQUANT_TBL* quant = theirs.quant_tbl_ptrs[component.quant];
+    require(quant != nullptr);
+    for (int i = 0; i < kBlockSize; ++i) {
+      require(static_cast<int16_t>(quant->quantval[i]) == ours.quant[component.quant][i]);
+    }
+    require_same_table(ours.dc[component.dc], theirs.dc_huff_tbl_ptrs[info.dc_tbl_no]);
+    require_same_table(ours.ac[component.ac], theirs.ac_huff_tbl_ptrs[info.ac_tbl_no]);
+  }
+}
+
+}  // namespace
+}  // namespace stoker
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace stoker;
+  static JpegSession session;
+  static JpegDecoder decoder(kMaxPixels);
+  static ImageDecoder images({.exif = ExifPolicy::apply, .max_pixels = kMaxPixels});
+  const std::span<const uint8_t> file(data, size);
+  if (size < 3 || std::memcmp(data, "\xFF\xD8\xFF", 3) != 0) return 0;
+
+  static BaselineJpeg jpeg;
+  if (parse_baseline(file, jpeg)) {
+    require(session.read_header(file) && session.bytes_read() == jpeg.scan_begin);
+    require_same(jpeg, session.cinfo());
+  }
+  session.abort();
+
+  Size stored;
+  const DecodeStatus expected = decoder.open(file, stored);
+  decoder.close();
+  ImageInfo info;
+  const DecodeStatus status = images.info(file, info);
+  require(status.code == expected.code && status.message == expected.message);
+  if (status.ok()) require(info.size == oriented_size(stored, info.orientation));
+  return 0;
+}
