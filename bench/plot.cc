@@ -101,7 +101,7 @@ class Frame {
     xs_.erase(std::unique(xs_.begin(), xs_.end()), xs_.end());
     marks_ = axis_marks(most);
     // Half a step of room on both sides, so that points do not sit on the axis.
-    const double room = xs_.size() > 1 ? 0.06 * (most_x_ - least_x_) : 0.5;
+    const double room = xs_.size() > 1 ? 0.12 * (most_x_ - least_x_) : 0.5;
     least_x_ -= room;
     most_x_ += room;
   }

@@ -28,7 +28,7 @@ struct DeviceTapeOptions {
 // Device pointers of one run.
 struct DeviceRun {
   std::byte* arena = nullptr;
-  const MemoryPlan* plan = nullptr;    // the tape's
+  const BufferPlan* plan = nullptr;    // the tape's
   const float* parameters = nullptr;   // flat
   const std::byte* weights = nullptr;  // flat, in the net's precision
   const float* statistics = nullptr;
@@ -67,7 +67,7 @@ struct DeviceTape {
   std::vector<DeviceStep> steps;  // forward, then backward
   size_t forward_steps = 0;
   std::vector<BufferLife> buffers;
-  MemoryPlan plan;
+  BufferPlan plan;
   int64_t workspace_bytes = 0;  // the largest
   int input = -1;               // buffer of (rows, H, W, input channels)
   std::vector<std::string> implementations;

@@ -35,12 +35,12 @@ int64_t tightest_gap(const std::vector<Range>& taken, int64_t bytes) {
 
 }  // namespace
 
-MemoryPlan plan_memory(std::span<const BufferLife> buffers) {
+BufferPlan plan_memory(std::span<const BufferLife> buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
-  MemoryPlan plan;
+  BufferPlan plan;
   plan.offsets.assign(buffers.size(), 0);
   std::vector<size_t> placed;
   std::vector<Range> taken;

@@ -14,7 +14,7 @@ struct BufferLife {
   int last_step = 0;   // read for the last time; inclusive, >= first_step
 };
 
-struct MemoryPlan {
+struct BufferPlan {
   std::vector<int64_t> offsets;  // per buffer, multiples of kArenaAlignment
   int64_t bytes = 0;             // of the arena
 };
@@ -22,7 +22,7 @@ struct MemoryPlan {
 constexpr int64_t kArenaAlignment = 64;
 
 // Greedy by size: the largest first, each into the tightest gap that its contemporaries leave.
-MemoryPlan plan_memory(std::span<const BufferLife> buffers);
+BufferPlan plan_memory(std::span<const BufferLife> buffers);
 
 // The most bytes alive at one step: no plan can be smaller.
 int64_t peak_bytes(std::span<const BufferLife> buffers);

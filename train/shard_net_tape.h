@@ -36,7 +36,7 @@ struct TapeBinding {
 struct ShardTape {
   std::vector<TapeStep> steps;  // forward, then backward
   std::vector<BufferLife> buffers;
-  MemoryPlan plan;
+  BufferPlan plan;
   std::vector<TapeBinding> arena;             // where = buffer
   std::vector<TapeBinding> forward_weights;   // where = node
   std::vector<TapeBinding> backward_weights;  // where = node

@@ -2,15 +2,10 @@
 // with engines that queue their work.
 #include <gtest/gtest.h>
 
+#include "tests/train/device_fixture.h"
 #include "tests/train/run_fixture.h"
-#include "train/device_tuning.h"
 
 namespace stoker {
-
-// Of device_fixture.h, which does not go together with the feed's headers: two MemoryPlans.
-struct HostOpsState;
-std::unique_ptr<Engine> make_device_engine(const NetSpec& net, const EngineOptions& options,
-                                           const DeviceTuning& tuning, HostOpsState* state);
 
 namespace {
 

@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-void expect_sound(const std::vector<BufferLife>& buffers, const MemoryPlan& plan) {
+void expect_sound(const std::vector<BufferLife>& buffers, const BufferPlan& plan) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     EXPECT_EQ(plan.offsets[i] % kArenaAlignment, 0);
     EXPECT_GE(plan.offsets[i], 0);
@@ -31,7 +31,7 @@ TEST(PlannerTest, BuffersAliveTogetherNeverShare) {
       buffer.first_step = static_cast<int>(random() % 40);
       buffer.last_step = buffer.first_step + static_cast<int>(random() % 10);
     }
-    const MemoryPlan plan = plan_memory(buffers);
+    const BufferPlan plan = plan_memory(buffers);
     expect_sound(buffers, plan);
     EXPECT_GE(plan.bytes, peak_bytes(buffers));
     EXPECT_LE(plan.bytes, 2 * peak_bytes(buffers));
