@@ -1,0 +1,153 @@
+"""Runs participants in turn and measures each from outside: the CPU time of its process, threads and child
+processes, and wall time."""
+
+import json
+import os
+import select
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+START_SECONDS = 900  # a busy machine may take minutes to import a framework
+RUN_SECONDS = 1800
+
+
+class Missing(Exception):
+    """A participant that cannot take part, and why."""
+
+
+def _process_cpu_seconds(pid):
+    """The CPU clock of another process: all its threads, also those that ended (clock_getcpuclockid(3))."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def _children(pid):
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield int(child)
+            yield from _children(int(child))
+
+
+class Running:
+    """A participant's process; it takes part once await_ready() has returned."""
+
+    def __init__(self, participant, command):
+        self.participant = participant
+        self.errors = tempfile.TemporaryFile("w+")
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            env=environment,
+        )
+
+    def await_ready(self, cores):
+        """Waits for the first answer, then keeps all its threads on `cores`; those to come inherit that."""
+        try:
+            self.about = json.loads(self._answer(START_SECONDS))
+        except BaseException:
+            self._kill()
+            raise
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            os.sched_setaffinity(int(task.name), cores)
+        return self
+
+    def _answer(self, seconds):
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        if not ready:
+            raise Missing(f"no answer within {seconds} s")
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+            raise Missing(self._last_error() or f"ended with exit code {self.process.returncode}")
+        return line
+
+    def _last_error(self):
+        self.errors.seek(0)
+        lines = [line.strip() for line in self.errors if line.strip()]
+        return lines[-1][:300] if lines else ""
+
+    def _ask(self, line):
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # _answer says why
+        return int(self._answer(RUN_SECONDS).split()[1])
+
+    def cpu_seconds(self):
+        pids = [self.process.pid, *_children(self.process.pid)]
+        return sum(_process_cpu_seconds(pid) for pid in pids)
+
+    def measure(self, first_round, rounds):
+        """(images, CPU seconds, wall seconds) of some rounds of the plan."""
+        cpu, wall = self.cpu_seconds(), time.perf_counter()
+        images = self._ask(f"run {first_round} {rounds}")
+        wall = time.perf_counter() - wall
+        return images, self.cpu_seconds() - cpu, wall
+
+    def write_rows(self, path):
+        return self._ask(f"rows {path}")
+
+    def stop(self):
+        try:
+            self.process.communicate("quit\n", timeout=60)
+            self.errors.close()
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            self._kill()
+
+    def _kill(self):
+        self.process.kill()
+        self.process.wait()
+        for file in (self.process.stdin, self.process.stdout, self.errors):
+            file.close()
+
+
+def start_all(participants, command_of, cores, missing):
+    """Starts those that can be, all at once; `missing` gets the others' reasons."""
+    started, running = [], []
+    for participant in participants:
+        try:
+            started.append(Running(participant, command_of(participant)))
+        except OSError as error:
+            missing[participant.name] = str(error)
+    for starting in started:
+        try:
+            running.append(starting.await_ready(cores))
+        except Missing as error:
+            missing[starting.participant.name] = str(error)
+    return running
+
+
+def take_turns(running, rounds, passes, missing, say):
+    """`rounds` turns of each, `passes` rounds of the plan in a turn, after one to warm up. Everybody does the same
+    rounds of the plan; who begins changes. Returns {name: [(images, CPU seconds, wall seconds)]}."""
+    turns = {r.participant.name: [] for r in running}
+    running = list(running)
+    for turn in range(rounds + 1):
+        shift = turn % max(1, len(running))
+        for r in running[shift:] + running[:shift]:
+            try:
+                turns[r.participant.name].append(r.measure(turn * passes, passes))
+            except Missing as error:
+                missing[r.participant.name] = str(error)
+                del turns[r.participant.name]
+                running.remove(r)
+                print(f"  {r.participant.name} failed: {error}", file=sys.stderr)
+        say(f"turn {turn} of {rounds}" if turn else "warmed up")
+    return {name: measured[1:] for name, measured in turns.items()}
+
+
+def spread(values):
+    """Median and quartiles."""
+    if len(values) < 2:
+        return {"median": values[0], "low": values[0], "high": values[0]}
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": median, "low": low, "high": high}

@@ -1,0 +1,46 @@
+// The ways of making a row of an image file that peers_native compares: one object per thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/peers/native/plan.h"
+#include "decode/crop_spec.h"
+#include "decode/image.h"
+
+namespace stoker::peers {
+
+class Method {
+ public:
+  virtual ~Method() = default;
+  // All that the method may do beforehand, once per file (a seek index). `file` is its number.
+  virtual void prepare(int /*file*/, std::span<const uint8_t> /*bytes*/) {}
+  // The finished row. Throws std::runtime_error if the file cannot be decoded.
+  virtual void decode(int file, std::span<const uint8_t> bytes, const CropSpec& spec,
+                      MutableImageView out) = 0;
+};
+
+struct MethodInfo {
+  std::string name;
+  std::string version;
+  std::unique_ptr<Method> (*make)();
+};
+
+// Those that this build has (the naive and TurboJPEG's need libraries that may be missing).
+const std::vector<MethodInfo>& methods();
+
+// Each in its own file.
+std::unique_ptr<Method> make_stoker_fast();
+std::unique_ptr<Method> make_stoker_row_index();
+std::unique_ptr<Method> make_stoker_index_8();
+std::unique_ptr<Method> make_stoker_exact();
+std::unique_ptr<Method> make_stock_turbo();
+std::unique_ptr<Method> make_naive();
+std::unique_ptr<Method> make_turbojpeg();
+std::string libjpeg_version();
+std::string naive_version();
+
+}  // namespace stoker::peers

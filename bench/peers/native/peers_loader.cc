@@ -1,0 +1,119 @@
+// stoker's Loader as a participant: peers_loader FOLDER train|eval|cifar WORKERS fast|exact. Files
+// from disk (the page cache) to batches of 50 on a host device. Its own draws are the plan's: seed
+// 0, epoch = round. `cifar` takes CIFAR's binary files, in batches of 512.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "bench/peers/native/participant.h"
+#include "bench/peers/native/plan.h"
+#include "pipeline/loader.h"
+
+namespace stoker::peers {
+namespace {
+
+class LoaderParticipant final : public Participant {
+ public:
+  LoaderParticipant(const std::string& folder, Mode mode, int workers, PixelPolicy pixels)
+      : source_(open_source(folder, mode == Mode::cifar ? Split::train : Split::all)),
+        augment_(augmentation(mode)),
+        device_(make_host_device()),
+        stream_(device_->make_stream()) {
+    options_.epochs = -1;
+    options_.batch_size = mode == Mode::cifar ? 512 : 50;
+    options_.shuffle = false;  // sample = position, so that round and image name the draw
+    options_.workers = workers;
+    options_.decode.pixels = pixels;
+    options_.on_bad_sample = OnBadSample::fail;
+  }
+
+  std::string version() const override { return ""; }
+
+  // The Loader lives from turn to turn, and stands still between them with a full ring: a turn
+  // takes the steps that its rounds have and ends when as many more are filled.
+  int64_t run(int first_round, int rounds) override {
+    const Step first = first_round * steps_per_epoch();
+    if (!loader_ || next_ != first) restart(first);
+    int64_t images = 0;
+    for (const Step end = first + rounds * steps_per_epoch(); next_ < end; ++next_) {
+      images += loader_->next(0, *stream_).header().valid;
+    }
+    wait_until_still();
+    return images;
+  }
+
+  int64_t write_rows(const std::string& path) override {
+    std::ofstream file(path, std::ios::binary);
+    const size_t row = size_t{3} * augment_.output.width * augment_.output.height;
+    int64_t images = 0;
+    restart(0);
+    for (; next_ < steps_per_epoch(); ++next_) {
+      const DeviceBatch batch = loader_->next(0, *stream_);
+      const auto bytes = static_cast<std::streamsize>(batch.header().valid * row);
+      file.write(reinterpret_cast<const char*>(batch.images()), bytes);
+      images += batch.header().valid;
+    }
+    if (!file.flush()) throw std::runtime_error(path + ": could not be written");
+    return images;
+  }
+
+ private:
+  Step steps_per_epoch() const {
+    return (source_->size() + options_.batch_size - 1) / options_.batch_size;
+  }
+
+  void restart(Step first) {
+    loader_.reset();
+    options_.first_step = next_ = first;
+    loader_ = std::make_unique<Loader>(*source_, augment_, std::vector{device_.get()}, options_);
+    wait_until_still();
+  }
+
+  void wait_until_still() {
+    if (options_.workers == 0) return;  // inline: nothing is filled ahead
+    const int64_t filled =
+        (next_ - options_.first_step + options_.ring_depth) * options_.batch_size;
+    while (loader_->stats().decode.items < filled) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  const std::unique_ptr<Source> source_;
+  const AugmentSpec augment_;
+  const std::unique_ptr<Device> device_;
+  const std::unique_ptr<Stream> stream_;
+  LoaderOptions options_;
+  std::unique_ptr<Loader> loader_;
+  Step next_ = 0;  // the step that loader_ hands out next
+};
+
+int run(int argc, char** argv) {
+  if (argc != 5) {
+    std::fprintf(stderr, "usage: peers_loader FOLDER train|eval|cifar WORKERS fast|exact\n");
+    return 2;
+  }
+  const std::string pixels = argv[4];
+  if (pixels != "fast" && pixels != "exact") throw std::invalid_argument("pixels '" + pixels + "'");
+  LoaderParticipant loader(argv[1], mode_of(argv[2]), std::atoi(argv[3]),
+                           pixels == "fast" ? PixelPolicy::fast : PixelPolicy::exact);
+  serve(loader);
+  return 0;
+}
+
+}  // namespace
+}  // namespace stoker::peers
+
+int main(int argc, char** argv) {
+  try {
+    return stoker::peers::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "peers_loader: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,48 @@
+// What every participant is given: the images and, round by round, which pixels of each become its
+// row. Written by peers_plan, read by the native participants and by plan.py.
+//
+// The crops are those that stoker's Loader draws for (seed 0, epoch = round, sample = index), so
+// that the Loader itself does the same work without being told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "decode/crop_spec.h"
+#include "pipeline/augment.h"
+
+namespace stoker::peers {
+
+enum class Mode : uint8_t {
+  train,  // RandomResizedCrop(224) and a random flip
+  eval,   // Resize(256), CenterCrop(224)
+  cifar,  // the whole image, shifted by up to 4 pixels (padded with zeros), and a random flip
+};
+
+struct Draw {
+  CropSpec spec;    // without the flip where there is a shift
+  int shift_x = 0;  // cifar: output(x) = input(x + shift_x)
+  int shift_y = 0;
+  bool flip = false;
+};
+
+struct Plan {
+  Mode mode = Mode::train;
+  std::vector<std::string> files;
+  Size output;                            // pixels of every row
+  std::vector<std::vector<Draw>> rounds;  // [round][image]
+};
+
+Mode mode_of(const std::string& name);  // throws std::invalid_argument naming what there is
+
+AugmentSpec augmentation(Mode mode);
+
+// Lists the images below `folder` in the Loader's order and draws their crops. Throws
+// std::runtime_error naming a file that cannot be used.
+Plan make_plan(const std::string& folder, Mode mode, int rounds);
+
+void write_plan(const Plan& plan, const std::string& path);  // JSON; plan.cc says how
+Plan read_plan(const std::string& path);  // throws std::runtime_error with the path
+
+}  // namespace stoker::peers

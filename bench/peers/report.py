@@ -1,0 +1,135 @@
+"""The result as JSON, CSV, Markdown and a table for the terminal."""
+
+import csv
+import json
+
+import aims
+from figures import all_cores_rates, micros, ratio, rows_per_second
+from measure import spread
+
+HEADINGS = {
+    "train": "RandomResizedCrop 224, random flip",
+    "eval": "Resize 256, CenterCrop 224",
+    "cifar": "CIFAR as JPEG, 32x32: pad 4, crop, flip",
+}
+
+
+def _number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _quality(participant):
+    quality = participant["quality"]
+    if not quality:
+        return ["", "", ""]
+    psnr = "same" if quality["psnr"] is None else f"{quality['psnr']:.1f}"
+    return [f"{quality['mean']:.3f}", f"{quality['worst']:.2f}", psnr]
+
+
+def _table(result, section):
+    """Heading row and rows of one section."""
+    kept = result["sections"][section]
+    cores = result["sections"].get("cores", {}) if section == "train" else {}
+    head = ["", "CPU us/image", "quartiles", "images/s per core", "x stoker fast's time"]
+    count = result["machine"]["cores"]
+    head += [f"CPU us/image, {count} cores", f"images/s of wall time, {count} cores"] if cores else []
+    head += ["MAE to Pillow", "worst image", "PSNR dB", "crops"]
+    rows = []
+    for name, participant in kept.items():
+        us = spread(micros(participant))
+        row = [participant["title"], _number(us["median"]), f"{_number(us['low'])} to {_number(us['high'])}"]
+        row.append(_number(1e6 / us["median"]))
+        row.append(f"{ratio(kept, name, 'stoker-fast'):.2f}" if "stoker-fast" in kept else "")
+        if cores:
+            row += [_number(spread(of(cores[name]))["median"]) if name in cores else "" for of in (micros, all_cores_rates)]
+        rows.append(row + _quality(participant) + ["its own" if participant["given"] != "boxes" else "the plan's"])
+    return head, rows
+
+
+def _markdown_table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def _text_table(head, rows):
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    def line(row):
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]
+        return "  ".join(cells).rstrip()
+    return "\n".join(line(row) for row in [head, *rows])
+
+
+def _sections(result, table):
+    for section, heading in HEADINGS.items():
+        if result["sections"].get(section):
+            yield heading, table(*_table(result, section))
+    if result["sections"].get("records"):
+        (participant,) = result["sections"]["records"].values()
+        rate = spread(rows_per_second(participant))
+        yield "CIFAR binary, uint8 out, through the Loader", (
+            f"{rate['median'] / 1e6:.2f} million rows/s per core ({rate['low'] / 1e6:.2f} to {rate['high'] / 1e6:.2f})")
+
+
+def terminal(result):
+    parts = [f"{heading}\n{text}" for heading, text in _sections(result, _text_table)]
+    met = _text_table(*aims.table(result))
+    parts.append(f"Aims\n{met}")
+    parts += [f"missing: {name}: {reason}" for name, reason in result["missing"].items()]
+    return "\n\n".join(parts)
+
+
+def _markdown(result):
+    machine, settings = result["machine"], result["settings"]
+    lines = [
+        "# stoker beside its peers",
+        "",
+        f"`{result['command']}`",
+        "",
+        f"{machine['cpu']}, {machine['cores']} cores; {machine['date']}; commit {machine['commit']}; Python "
+        f"{machine['python']}. {settings['images']} images, the same for everybody, in memory but for the Loader's, "
+        f"which reads files. CPU time of a participant's processes and threads, pinned to one core, in turn with all "
+        f"others: the median of {settings['rounds']} rounds and its quartiles; a ratio is the median of the rounds' "
+        f"ratios. Load of the machine when it began {machine['load']:.1f}, at the end {machine['load_at_end']:.1f} "
+        f"(a quiet run has about 1): with others at work wall time says little, and CPU time is longer than alone.",
+    ]
+    for heading, text in _sections(result, _markdown_table):
+        lines += ["", f"## {heading}", "", text]
+    lines += ["", "## Aims", "", _markdown_table(*aims.table(result))]
+    lines += ["", "## Versions", ""]
+    lines += [f"- {title}: {version}" for title, version in _versions(result).items()]
+    if result["missing"]:
+        lines += ["", "## Missing", ""]
+        lines += [f"- {result['participants'][n]['title']}: {why}" for n, why in result["missing"].items()]
+    return "\n".join(lines) + "\n"
+
+
+def _versions(result):
+    versions = {}
+    for kept in result["sections"].values():
+        for participant in kept.values():
+            if participant["version"]:
+                versions[participant["title"]] = participant["version"]
+    return versions
+
+
+def _write_csv(result, path):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["section", "participant", "version", "given", "cpu_us_per_image", "cpu_us_low", "cpu_us_high",
+                         "wall_images_per_s", "mae", "mae_worst_image", "psnr_db"])
+        for section, kept in result["sections"].items():
+            for name, participant in kept.items():
+                us = spread(micros(participant))
+                quality = participant["quality"] or {"mean": "", "worst": "", "psnr": ""}
+                wall = spread(all_cores_rates(participant))["median"] if section == "cores" else ""
+                writer.writerow([section, name, participant["version"], participant["given"],
+                                 *(f"{us[key]:.3f}" for key in ("median", "low", "high")), f"{wall:.1f}" if wall else "",
+                                 *(quality[key] for key in ("mean", "worst", "psnr"))])
+
+
+def write(result, output):
+    with open(output.with_suffix(".json"), "w") as file:
+        json.dump(result, file, indent=1)
+        file.write("\n")
+    _write_csv(result, output.with_suffix(".csv"))
+    output.with_suffix(".md").write_text(_markdown(result))

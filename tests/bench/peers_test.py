@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""bench/peers/run with what a build and Debian's Pillow give: peers_test.py STOKER BUILD_FOLDER."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "bench" / "peers"))
+
+import aims  # noqa: E402
+import measure  # noqa: E402
+from participants import Participant  # noqa: E402
+
+STOKER, BUILD = sys.argv[1:3]
+OURS = ["stoker-fast", "stoker-row-index", "stoker-index-8", "stoker-exact"]
+
+# A participant whose child process works, not itself.
+FAKE = """
+import json, subprocess, sys
+print(json.dumps({"ready": True, "version": "", "given": "boxes"}), flush=True)
+burn = "import time\\nwhile time.process_time() < 0.3: pass\\nprint('burnt', flush=True)\\ninput()"
+for line in sys.stdin:
+    if line == "quit\\n":
+        break
+    child = subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child.stdout.readline()
+    print("done 7", flush=True)
+"""
+
+
+def python_with_pillow():
+    for python in (sys.executable, "/usr/bin/python3"):
+        if subprocess.run([python, "-c", "import PIL"], capture_output=True).returncode == 0:
+            return python
+    return None
+
+
+def run(*arguments, python=sys.executable):
+    command = [python, ROOT / "bench" / "peers" / "run", "--build", BUILD, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+class Run(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = pathlib.Path(cls.folder.name)
+        for name, size in (("pictures", "300"), ("tiny", "32")):
+            subprocess.run([STOKER, "make-shapes", "--out", cls.path / name, "--count", "20", "--test-count", "10", "--size", size],
+                           check=True, capture_output=True)
+        cls.python = python_with_pillow()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def measured(self, *arguments):
+        output = self.path / "out" / "result"
+        done = run("--environments", self.path / "none", "--rounds", 2, "--passes", 1, "--output", output, *arguments,
+                   python=self.python or sys.executable)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for ending in (".csv", ".md"):
+            self.assertGreater(output.with_suffix(ending).stat().st_size, 200)
+        return json.loads(output.with_suffix(".json").read_text()), done.stdout
+
+    def test_everybody_does_the_same_work_and_is_measured(self):
+        names = [*OURS, "stock-turbo", "loader-fast", "pillow", "dali"]
+        result, text = self.measured("--data", self.path / "pictures", "--cifar", self.path / "tiny", "--images", 8,
+                                     "--sections", "train,eval,cifar,cores", "--only", ",".join(names))
+        present = set(names) - {"dali"} - (set() if self.python else {"pillow"})
+        sections = result["sections"]
+        self.assertEqual(set(sections["train"]), present)
+        self.assertEqual(set(sections["eval"]), present - {"loader-fast"})
+        for section, kept in sections.items():
+            for name, participant in kept.items():
+                with self.subTest(section=section, name=name):
+                    images = 30 if section == "cifar" else 8
+                    self.assertEqual([turn[0] for turn in participant["turns"]], [images, images])
+                    self.assertTrue(all(cpu > 0 and wall > 0 for _, cpu, wall in participant["turns"]))
+        self.assertIn("dali", result["missing"])
+        self.assertIn("missing: dali: ", text)
+        if self.python:
+            self.check_pixels(sections)
+
+    def check_pixels(self, sections):
+        for section in ("train", "eval", "cifar"):
+            fast = sections[section]["stoker-fast"]["quality"]
+            self.assertLess(fast["mean"], 1)
+            self.assertLess(sections[section]["stoker-exact"]["quality"]["mean"], 0.2)  # Pillow 13 rounds otherwise
+            for same in ("stoker-row-index", "stoker-index-8", "loader-fast"):
+                if same in sections[section]:
+                    self.assertEqual(sections[section][same]["quality"], fast)
+
+    def test_says_what_it_cannot_use(self):
+        done = run("--data", self.path / "pictures", "--only", "stoker-fastest")
+        self.assertEqual((done.returncode, "stoker-fastest" in done.stderr), (2, True))
+        (self.path / "empty").mkdir()
+        done = run("--data", self.path / "empty", "--only", "stoker-fast")
+        self.assertEqual((done.returncode, "empty: no JPEGs" in done.stderr), (1, True))
+
+    def test_lists_everybody(self):
+        listed = run("--list").stdout.split("\n")
+        for name in (*OURS, "stock-turbo", "tf-data", "mlx-data", "ffcv", "spdl", "dali", "opencv"):
+            self.assertTrue(any(line.startswith(name + " ") for line in listed), name)
+
+
+class Measure(unittest.TestCase):
+    def start(self, program):
+        participant = Participant("fake", "Fake", "", "native")
+        return measure.Running(participant, [sys.executable, "-c", program]).await_ready(os.sched_getaffinity(0))
+
+    def test_work_of_child_processes_counts(self):
+        running = self.start(FAKE)
+        images, cpu, _ = running.measure(0, 1)
+        self.assertEqual(images, 7)
+        self.assertGreater(cpu, 0.3)
+        running.stop()
+
+    def test_a_participant_that_ends_is_missing_with_its_last_words(self):
+        with self.assertRaisesRegex(measure.Missing, "no such library"):
+            self.start("raise SystemExit('no such library')")
+
+    def test_aims_are_met_or_missed_by_the_paired_ratio(self):
+        def kept(seconds):
+            return {"title": "x", "turns": [[100, s, s] for s in seconds], "quality": None, "version": "", "given": "boxes"}
+
+        train = {"stoker-fast": kept([1, 2, 3]), "stock-turbo": kept([1.8, 4, 6]), "mlx-data": kept([2, 4, 6])}
+        _, rows = aims.table({"sections": {"train": train}, "machine": {"cores": 2}})
+        self.assertEqual([row[2:] for row in rows], [[">= 2.8", "2.00", "missed"], [">= 1.9", "2.00", "met"]])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
