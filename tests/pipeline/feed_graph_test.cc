@@ -66,7 +66,8 @@ TEST(FeedGraph, StoppingAmidSlowReadsWaitsForThemOnly) {
   const auto source = jpeg_source(64);
   source->delay_all(milliseconds(20));
   auto quickest = std::chrono::steady_clock::duration::max();
-  for (int attempt = 0; attempt < 3 && quickest >= milliseconds(250); ++attempt) {  // a busy machine
+  for (int attempt = 0; attempt < 3 && quickest >= milliseconds(250);
+       ++attempt) {  // a busy machine
     const auto start = std::chrono::steady_clock::now();
     {
       Feed feed(*source, crop_spec(), options_of(2, 64));
