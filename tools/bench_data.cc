@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr int kImages = 64;
 constexpr int kWidth = 500, kHeight = 375, kQuality = 90;
 
-// Stripes with some noise: about as hard to decode as a photograph of that size.
+// Stripes with some noise.
 std::vector<uint8_t> draw_picture(uint64_t seed) {
   const RandomKey key(seed, 0, 0);
   std::vector<uint8_t> pixels(size_t{3} * kWidth * kHeight);

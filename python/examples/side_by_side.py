@@ -22,7 +22,6 @@ DEFAULTS = ["--device", "cpu", "--model", "resnet18", "--epochs", "3", "--batch-
             "--train-crop-size", "64", "--val-crop-size", "64", "--val-resize-size", "72", "--print-freq", "1"]
 EPOCH = re.compile(r"^Epoch: \[(\d+)\].* loss: [\d.naninf]+ \(([\d.naninf]+)\)", re.MULTILINE)
 TEST = re.compile(r"^Test: +Acc@1 ([\d.]+)", re.MULTILINE)
-TRAINED = re.compile(r"^Epoch: \[\d+\] Total time: (\d+):(\d+):(\d+)", re.MULTILINE)
 
 
 def run(folder, words):

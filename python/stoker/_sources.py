@@ -34,8 +34,8 @@ def cifar(
     path: str | os.PathLike[str], split: str, label_fn: LabelFn | None = None
 ) -> _core.Source:
     """CIFAR-10 or CIFAR-100 in their binary layout (data_batch_1.bin ..., train.bin ...), or a
-    folder that holds the archive's. split: 'train', 'test' or 'all'. Errors as folder(); RuntimeError too for files that are not
-    whole.
+    folder that holds the archive's. split: 'train', 'test' or 'all'. Errors as folder();
+    RuntimeError too for files that are not whole.
     """
     return _opened(_core.cifar, path, split, label_fn)
 
@@ -50,8 +50,7 @@ def open(  # noqa: A001 - stoker.open, as the C++ open_source
 def synthetic(
     samples: int, size: int | tuple[int, int] = 224, classes: int = 10, seed: int = 0
 ) -> _core.Source:
-    """Made-up images without a disk: a pattern per class and noise per sample, drawn about as fast
-    as a copy. For tests, and to see how fast a trainer is without its data.
+    """Made-up images without a disk: a pattern per class and noise per sample. For tests, and to see how fast a trainer is without its data.
     """
     height, width = height_and_width("size", size)
     return _core.synthetic(samples, height, width, classes, seed)

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
@@ -110,10 +109,5 @@ int run(int argc, char** argv) {
 }  // namespace stoker::peers
 
 int main(int argc, char** argv) {
-  try {
-    return stoker::peers::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "peers_loader: %s\n", error.what());
-    return 1;
-  }
+  return stoker::peers::run_participant("peers_loader", stoker::peers::run, argc, argv);
 }

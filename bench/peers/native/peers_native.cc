@@ -144,10 +144,5 @@ int run(int argc, char** argv) {
 }  // namespace stoker::peers
 
 int main(int argc, char** argv) {
-  try {
-    return stoker::peers::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "peers_native: %s\n", error.what());
-    return 1;
-  }
+  return stoker::peers::run_participant("peers_native", stoker::peers::run, argc, argv);
 }
