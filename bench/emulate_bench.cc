@@ -183,7 +183,7 @@ Report bench_emulate(const Source& source, const EmulateOptions& options) {
                      {"step_seconds", spec.step_seconds},
                      {"batch", spec.batch},
                      {"augment", options.augment.describe()},
-                     {"pixels", options.decode.pixels == PixelPolicy::exact ? "exact" : "fast"},
+                     {"pixels", to_string(options.decode.pixels)},
                      {"workers", options.workers},
                      {"io_threads", options.io_threads},
                      {"ring_depth", options.ring_depth},

@@ -141,7 +141,7 @@ Report bench_feed(const Source& source, const FeedBenchOptions& options) {
   report.bench = "feed";
   report.settings = {{"samples", source.size()},
                      {"augment", options.augment.describe()},
-                     {"pixels", options.decode.pixels == PixelPolicy::exact ? "exact" : "fast"},
+                     {"pixels", to_string(options.decode.pixels)},
                      {"io_threads", options.io_threads},
                      {"repeats", options.repeats},
                      {"cpu_ms", options.cpu_ms}};

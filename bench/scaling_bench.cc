@@ -138,20 +138,4 @@ Report bench_scaling(const ScalingOptions& options) {
   return report;
 }
 
-const char* text_of(ReduceKind reduction) {
-  switch (reduction) {
-    case ReduceKind::automatic:
-      return "auto";
-    case ReduceKind::nccl:
-      return "nccl";
-    case ReduceKind::device:
-      return "device";
-    case ReduceKind::host:
-      return "host";
-    case ReduceKind::none:
-      return "none";
-  }
-  return "";
-}
-
 }  // namespace stoker

@@ -31,6 +31,4 @@ struct ScalingOptions {
 // efficiency}, ...], "strong": [...]}.
 Report bench_scaling(const ScalingOptions& options);
 
-const char* text_of(ReduceKind reduction);
-
 }  // namespace stoker

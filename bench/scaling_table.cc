@@ -40,7 +40,7 @@ Table table_of(const std::vector<Scaled>& all, bool weak) {
     const ScalingRow& row = scaled.row;
     if (row.weak != weak) continue;
     table.rows.push_back(
-        {row.model, std::to_string(row.parameters), text_of(row.reduction),
+        {row.model, std::to_string(row.parameters), to_string(row.reduction),
          std::to_string(row.devices), std::to_string(row.global_batch / row.devices),
          with_interval(summarise(row.rate)), fmt::format("{:.2f}x", scaled.speed_up),
          fmt::format("{:.1f} %", 100 * scaled.efficiency), with_interval(summarise(row.cpu_ms))});
@@ -64,7 +64,7 @@ Plot speed_up_plot(const std::vector<Scaled>& all, bool weak) {
     if (row.weak != weak) continue;
     if (base == nullptr || !same_line(*base, row)) {
       base = &row;
-      plot.series.push_back({fmt::format("{}, sum {}", row.model, text_of(row.reduction)), {}});
+      plot.series.push_back({fmt::format("{}, sum {}", row.model, to_string(row.reduction)), {}});
     }
     const Interval interval = summarise(row.rate).interval;
     const double per_rate = scaled.speed_up / median(row.rate);
@@ -101,7 +101,7 @@ Plot size_plot(const std::vector<Scaled>& all) {
   for (const Scaled& scaled : all) {
     const ScalingRow& row = scaled.row;
     if (row.devices != most) continue;
-    const std::string label = fmt::format("{} {}", mode_of(row), text_of(row.reduction));
+    const std::string label = fmt::format("{} {}", mode_of(row), to_string(row.reduction));
     auto series = std::find_if(plot.series.begin(), plot.series.end(),
                                [&](const PlotSeries& s) { return s.label == label; });
     if (series == plot.series.end()) series = plot.series.insert(series, {label, {}});
@@ -121,12 +121,12 @@ void fill_scaling_report(const std::vector<ScalingRow>& rows, Report& report) {
   for (const Scaled& scaled : all) {
     const ScalingRow& row = scaled.row;
     const std::string name = fmt::format("{}, {}, sum {}, {} devices", mode_of(row), row.model,
-                                         text_of(row.reduction), row.devices);
+                                         to_string(row.reduction), row.devices);
     report.add({"rate, " + name, "images/s", Better::higher, row.rate});
     report.add({"CPU per image, " + name, "ms", Better::lower, row.cpu_ms});
     report.results[mode_of(row)].push_back({{"model", row.model},
                                             {"parameters", row.parameters},
-                                            {"reduction", text_of(row.reduction)},
+                                            {"reduction", to_string(row.reduction)},
                                             {"devices", row.devices},
                                             {"images_per_second", median(row.rate)},
                                             {"speed_up", scaled.speed_up},

@@ -52,6 +52,10 @@ DecodeStatus check_spec(const CropSpec& spec, Size image) {
 
 }  // namespace
 
+const char* to_string(PixelPolicy policy) {
+  return policy == PixelPolicy::exact ? "exact" : "fast";
+}
+
 struct ImageDecoder::Impl {
   explicit Impl(const DecodeOptions& o) : options(o), jpeg(o.max_pixels) {
     if (o.pixels == PixelPolicy::fast) crop = std::make_unique<CropDecoder>(o.max_pixels);

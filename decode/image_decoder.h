@@ -30,6 +30,7 @@ struct ImageInfo {
 // exact: the bytes that Pillow gives for the same crop. fast: baseline JPEGs through the crop-aware
 // decoder (crop_decoder.h), which may differ by <= 0.3 grey levels on average; all else as exact.
 enum class PixelPolicy : uint8_t { exact, fast };
+const char* to_string(PixelPolicy policy);  // "exact", "fast"
 // ignore: as Pillow's open() and torchvision's ImageFolder. apply: as PIL.ImageOps.exif_transpose.
 enum class ExifPolicy : uint8_t { ignore, apply };
 

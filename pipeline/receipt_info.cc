@@ -35,7 +35,7 @@ ReceiptInfo receipt_info(const Loader& loader, const Source& source, const Augme
       {"augment", augment.describe()},
       {"shuffle", options.shuffle ? "on" : "off"},
       {"last_batch", name_of(options.last_batch)},
-      {"pixels", options.decode.pixels == PixelPolicy::exact ? "exact" : "fast"},
+      {"pixels", to_string(options.decode.pixels)},
       {"exif", options.decode.exif == ExifPolicy::ignore ? "ignore" : "apply"},
       {"max_pixels", std::to_string(options.decode.max_pixels)},
   };

@@ -1,4 +1,5 @@
 // stoker bench scaling: training on 1 to N devices.
+#include <iterator>
 #include <map>
 
 #include "bench/scaling_bench.h"
@@ -11,11 +12,8 @@
 namespace stoker {
 namespace {
 
-const std::map<std::string, ReduceKind> kReductions = {{"auto", ReduceKind::automatic},
-                                                       {"nccl", ReduceKind::nccl},
-                                                       {"device", ReduceKind::device},
-                                                       {"host", ReduceKind::host},
-                                                       {"none", ReduceKind::none}};
+const std::map<std::string, ReduceKind> kReductions(std::begin(kReduceKinds),
+                                                    std::end(kReduceKinds));
 
 }  // namespace
 

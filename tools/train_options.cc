@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 
@@ -22,11 +23,8 @@ const std::map<std::string, std::optional<Precision>> kPrecisions = {
 
 const std::map<std::string, FeedKind> kFeeds = {
     {"real", FeedKind::real}, {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}};
-const std::map<std::string, ReduceKind> kReductions = {{"auto", ReduceKind::automatic},
-                                                       {"nccl", ReduceKind::nccl},
-                                                       {"device", ReduceKind::device},
-                                                       {"host", ReduceKind::host},
-                                                       {"none", ReduceKind::none}};
+const std::map<std::string, ReduceKind> kReductions(std::begin(kReduceKinds),
+                                                    std::end(kReduceKinds));
 const std::map<std::string, Precision> kWires = {{"fp32", Precision::fp32},
                                                  {"bf16", Precision::bf16}};
 

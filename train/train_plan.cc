@@ -128,7 +128,7 @@ std::string config_text(const TrainSetup& setup) {
   json["io_threads"] = options.io_threads;
   json["ring_depth"] = options.ring_depth;
   json["slots"] = options.slots;
-  json["pixels"] = options.decode.pixels == PixelPolicy::exact ? "exact" : "fast";
+  json["pixels"] = to_string(options.decode.pixels);
   json["exif"] = options.decode.exif == ExifPolicy::apply ? "apply" : "ignore";
   json["max_pixels"] = options.decode.max_pixels;
   json["max_bad"] = options.max_bad;

@@ -33,6 +33,7 @@
 #include "train/evaluate.h"
 #include "train/process_group.h"
 #include "train/recipe.h"
+#include "train/reduce_kind.h"
 
 namespace stoker {
 
@@ -44,14 +45,6 @@ enum class FeedKind : uint8_t {
   // other rows in every step. Crops and flips stay as they were drawn for that epoch. real -
   // resident is what input costs; resident - synthetic is what other data cost.
   resident,
-};
-
-enum class ReduceKind : uint8_t {
-  automatic,  // the best that the devices can
-  nccl,
-  device,  // replicas that share a GPU
-  host,    // in the host's memory
-  none,    // left out, each replica for itself: the cost of communication is gone
 };
 
 struct TrainOptions {

@@ -1,0 +1,29 @@
+// Ways to sum gradients over replicas, and what they are called.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace stoker {
+
+enum class ReduceKind : uint8_t {
+  automatic,  // the best that the devices can
+  nccl,
+  device,  // replicas that share a GPU
+  host,    // in the host's memory
+  none,    // left out, each replica for itself: the cost of communication is gone
+};
+
+inline constexpr std::pair<const char*, ReduceKind> kReduceKinds[] = {
+    {"auto", ReduceKind::automatic}, {"nccl", ReduceKind::nccl}, {"device", ReduceKind::device},
+    {"host", ReduceKind::host},      {"none", ReduceKind::none},
+};
+
+constexpr const char* to_string(ReduceKind kind) {
+  for (const auto& [name, value] : kReduceKinds) {
+    if (value == kind) return name;
+  }
+  return "";
+}
+
+}  // namespace stoker
