@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "train/engine_arguments.h"
+
 namespace stoker {
 namespace {
 
@@ -119,22 +121,8 @@ void CpuEngine::allocate() {
   }
 }
 
-void CpuEngine::require_training(const char* what) const {
-  if (!options_.training) {
-    throw std::logic_error(std::string(what) + ": this engine was made for evaluation only");
-  }
-}
-
-void CpuEngine::require_tensors(const char* what, std::span<const TensorUpdate> tensors) const {
-  require_training(what);
-  if (tensors.size() != parameter_table_.size()) {
-    throw std::invalid_argument(std::string(what) + ": " + std::to_string(tensors.size()) +
-                                " tensors, not " + std::to_string(parameter_table_.size()));
-  }
-}
-
 void CpuEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
-  require_tensors("expect_frozen", tensors);
+  require_tensors(options_, "expect_frozen", tensors, parameter_table_.size());
   bool changed = false;
   for (size_t t = 0; t < tensors.size(); ++t) {
     if (left_out_[t] == tensors[t].frozen) continue;
@@ -166,7 +154,7 @@ void CpuEngine::for_each_shard(const std::function<void(Worker&, int)>& job) {
 }
 
 void CpuEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
-  require_training("forward_backward");
+  require_training(options_, "forward_backward");
   for (int row = 0; row < options_.rows; ++row) {
     if (batch.labels[row] < 0 || batch.labels[row] >= net_.classes) {
       throw std::invalid_argument("row " + std::to_string(row) + " has label " +
@@ -195,15 +183,7 @@ void CpuEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
 
 void CpuEngine::forward(const BatchRows& batch, const View& view, bool averaged,
                         std::span<float> logits) {
-  const int64_t wanted = static_cast<int64_t>(options_.rows) * net_.classes;
-  if (static_cast<int64_t>(logits.size()) != wanted) {
-    throw std::invalid_argument("forward: room for " + std::to_string(logits.size()) +
-                                " logits, not " + std::to_string(wanted));
-  }
-  if (std::abs(view.shift_x) >= net_.input.width || std::abs(view.shift_y) >= net_.input.height) {
-    throw std::invalid_argument("forward: a shift by " + std::to_string(view.shift_x) + ", " +
-                                std::to_string(view.shift_y) + " leaves the picture");
-  }
+  require_forward(options_, net_, view, logits);
   if (averaged) ensure_average();
   load_weights(averaged);
   const int rows = options_.rows_per_shard;

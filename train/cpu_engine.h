@@ -50,8 +50,6 @@ class CpuEngine final : public Engine {
 
   void build_nets();
   void allocate();
-  void require_training(const char* what) const;
-  void require_tensors(const char* what, std::span<const TensorUpdate> tensors) const;
   void load_weights(bool averaged);
   void for_each_shard(const std::function<void(Worker&, int shard)>& job);
   void for_each_chunk(const std::function<void(size_t tensor, int64_t begin, int64_t end)>& job);

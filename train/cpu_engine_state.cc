@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "train/cpu_engine.h"
+#include "train/engine_arguments.h"
 
 namespace stoker {
 
@@ -19,7 +20,7 @@ std::span<float> CpuEngine::state(StateKind kind) const {
     case StateKind::parameters:
       return parameters_.floats();
     case StateKind::momenta:
-      require_training("momenta");
+      require_training(options_, "momenta");
       return momenta_.floats();
     case StateKind::average:
       return (average_.bytes() > 0 ? average_ : parameters_).floats();

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "train/cpu_engine.h"
+#include "train/engine_arguments.h"
 
 namespace stoker {
 namespace {
@@ -78,7 +79,7 @@ bool CpuEngine::gradients_finite() {
 }
 
 void CpuEngine::update(const UpdateArgs& args) {
-  require_tensors("update", args.tensors);
+  require_tensors(options_, "update", args.tensors, parameter_table_.size());
   for (size_t t = 0; t < args.tensors.size(); ++t) {
     if (left_out_[t] && !args.tensors[t].frozen) {
       throw std::logic_error("update: '" + parameter_table_[t].name +
@@ -139,7 +140,7 @@ void CpuEngine::update_statistics() {
 }
 
 StepTotals CpuEngine::totals() {
-  require_training("totals");
+  require_training(options_, "totals");
   StepTotals totals;
   totals.loss_sum = total(TotalSlot::loss);
   totals.weight_sum = total(TotalSlot::weight);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "train/engine_arguments.h"
+
 namespace stoker {
 namespace {
 
@@ -115,26 +117,12 @@ void DeviceEngine::allocate() {
                                                memory_->at<UpdateVerdict>(DevicePiece::verdict));
 }
 
-void DeviceEngine::require_training(const char* what) const {
-  if (!options_.training) {
-    throw std::logic_error(std::string(what) + ": this engine was made for evaluation only");
-  }
-}
-
-void DeviceEngine::require_tensors(const char* what, std::span<const TensorUpdate> tensors) const {
-  require_training(what);
-  if (tensors.size() != parameter_table_.size()) {
-    throw std::invalid_argument(std::string(what) + ": " + std::to_string(tensors.size()) +
-                                " tensors, not " + std::to_string(parameter_table_.size()));
-  }
-}
-
 std::span<float> DeviceEngine::reduced() {
   return {part_, static_cast<size_t>(layout_.part_floats())};
 }
 
 void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
-  require_tensors("expect_frozen", tensors);
+  require_tensors(options_, "expect_frozen", tensors, parameter_table_.size());
   bool changed = false;
   for (size_t t = 0; t < tensors.size(); ++t) {
     if (left_out_[t] == tensors[t].frozen) continue;
@@ -156,7 +144,7 @@ void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
 }
 
 bool DeviceEngine::reduce_in_buckets(int64_t bytes, std::function<void(PartRange)> ready) {
-  require_training("reduce_in_buckets");
+  require_training(options_, "reduce_in_buckets");
   if (bytes < 1) {
     throw std::invalid_argument("buckets of " + std::to_string(bytes) + " bytes");
   }

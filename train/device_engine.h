@@ -70,8 +70,6 @@ class DeviceEngine final : public Engine {
 
   void build_tapes();
   void allocate();
-  void require_training(const char* what) const;
-  void require_tensors(const char* what, std::span<const TensorUpdate> tensors) const;
   void load_weights(bool averaged);
   DeviceRun run_of(const DeviceTape& tape, bool averaged) const;
   void load_shard(const BatchRows& batch, int shard);

@@ -1,5 +1,6 @@
 // Where a device engine's step spends its time.
 #include "train/device_engine.h"
+#include "train/engine_arguments.h"
 
 namespace stoker {
 namespace {
@@ -17,7 +18,7 @@ double flops_of(const NetSpec& net, const DeviceTape& tape, const DeviceStep& st
 }  // namespace
 
 std::vector<DeviceStepTime> DeviceEngine::profile(int runs) {
-  require_training("profile");
+  require_training(options_, "profile");
   load_weights(false);
   DeviceRun run = run_of(training_, false);
   run.labels = memory_->at<int32_t>(DevicePiece::row_labels);

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "train/device_engine.h"
+#include "train/engine_arguments.h"
 
 namespace stoker {
 
@@ -25,7 +26,7 @@ float* DeviceEngine::state(StateKind kind) const {
     case StateKind::parameters:
       break;
     case StateKind::momenta:
-      require_training("momenta");
+      require_training(options_, "momenta");
       return memory_->at<float>(DevicePiece::momenta);
     case StateKind::average:
       if (average != nullptr) return average;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "train/device_engine.h"
+#include "train/engine_arguments.h"
 
 namespace stoker {
 namespace {
@@ -108,7 +109,7 @@ void DeviceEngine::add_shard(int shard, PartRange range) {
 }
 
 void DeviceEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
-  require_training("forward_backward");
+  require_training(options_, "forward_backward");
   const DeviceMix wanted = device_mix(mix);
   std::memcpy(mixes_->begin(), &wanted, sizeof wanted);
   mixes_->upload();
@@ -130,7 +131,7 @@ void DeviceEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
 }
 
 void DeviceEngine::update(const UpdateArgs& args) {
-  require_tensors("update", args.tensors);
+  require_tensors(options_, "update", args.tensors, parameter_table_.size());
   for (size_t t = 0; t < args.tensors.size(); ++t) {
     if (left_out_[t] && !args.tensors[t].frozen) {
       throw std::logic_error("update: '" + parameter_table_[t].name +
@@ -163,7 +164,7 @@ void DeviceEngine::update(const UpdateArgs& args) {
 }
 
 StepTotals DeviceEngine::totals_of(int64_t update) {
-  require_training("totals");
+  require_training(options_, "totals");
   if (update < 0 || update >= updates_ || update < updates_ - kTotalsKept) {
     throw std::logic_error("totals of update " + std::to_string(update) + ": there were " +
                            std::to_string(updates_) + ", the last " + std::to_string(kTotalsKept) +
@@ -183,15 +184,7 @@ void DeviceEngine::blend_average(float decay, bool pull) {
 
 void DeviceEngine::forward(const BatchRows& batch, const View& view, bool averaged,
                            std::span<float> logits) {
-  const int64_t wanted = static_cast<int64_t>(options_.rows) * net_.classes;
-  if (static_cast<int64_t>(logits.size()) != wanted) {
-    throw std::invalid_argument("forward: room for " + std::to_string(logits.size()) +
-                                " logits, not " + std::to_string(wanted));
-  }
-  if (std::abs(view.shift_x) >= net_.input.width || std::abs(view.shift_y) >= net_.input.height) {
-    throw std::invalid_argument("forward: a shift by " + std::to_string(view.shift_x) + ", " +
-                                std::to_string(view.shift_y) + " leaves the picture");
-  }
+  require_forward(options_, net_, view, logits);
   if (averaged) ensure_average();
   load_weights(averaged);
   ops_->push_range("evaluation");

@@ -5,13 +5,11 @@
 // goes in chunks, so that all processes work at the same time.
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <vector>
 
 #include "train/gathering_collective.h"
-#include "train/process_group.h"
+#include "train/joined_collective.h"
 
 namespace stoker {
 namespace {
@@ -20,11 +18,6 @@ constexpr int64_t kChunkFloats = 128 << 10;
 constexpr int kBuffers = 4;             // chunks between their arrival and the end of their sending
 constexpr int kAhead = 2;               // of them: waited for while others are worked on
 constexpr int64_t kBlockFloats = 1024;  // summed in one go, in the first-level cache
-
-[[noreturn]] void broken(const char* what) {
-  std::fprintf(stderr, "stoker: process collective: %s\n", what);
-  std::abort();
-}
 
 // The local rank 0 thread's side of one all-reduce: what is received and sent when.
 class Chain {
@@ -105,77 +98,39 @@ class Chain {
   std::vector<ProcessGroup::Ticket> prefixes_, onward_, totals_, back_;  // by chunk
 };
 
-class ProcessCollective final : public Collective {
+class ProcessCollective final : public JoinedCollective {
  public:
   ProcessCollective(MessageGroup& group, int local)
-      : group_(group),
-        local_(local),
-        here_(make_host_collective(local)),
-        calls_(static_cast<size_t>(local)),
-        buffers_(kBuffers * kChunkFloats) {}
-
-  int size() const override { return group_.size() * local_; }
+      : JoinedCollective(group, local), group_(group), buffers_(kBuffers * kChunkFloats) {}
 
   void all_reduce(int rank, std::span<const float* const> parts, std::span<float> result) override {
-    if (parts.empty()) broken("all_reduce without parts");
-    calls_[rank] = {parts, result};
     if (rank == 0) chain_.emplace(group_, buffers_, result);
-    here_->barrier(rank);
-    for (const Call& call : calls_) {
-      if (call.result.size() != result.size()) broken("all_reduce of different sizes");
-    }
+    begin(rank, parts, result);
     Chain& chain = *chain_;
     for (int64_t chunk = 0; chunk < chain.chunks(); ++chunk) {
       if (rank == 0) chain.begin(chunk);
-      here_->barrier(rank);
+      meet(rank);
       add_parts(rank, chain, chunk);
-      here_->barrier(rank);
+      meet(rank);
       if (rank == 0) chain.end(chunk);
     }
     if (rank == 0) chain.finish();
-    share(rank, calls_[0].result, result);
-  }
-
-  void broadcast(int rank, std::span<float> values, int root) override {
-    if (root < 0 || root >= size()) broken("broadcast from a root that does not exist");
-    calls_[rank].result = values;
-    here_->barrier(rank);
-    const bool own = root / local_ == group_.rank();
-    const std::span<float> from = calls_[own ? root % local_ : 0].result;
-    if (from.size() != values.size()) broken("broadcast of different sizes");
-    if (rank == 0) stoker::broadcast(group_, std::as_writable_bytes(from), root / local_);
-    share(rank, from, values);
-  }
-
-  void barrier(int rank) override {
-    here_->barrier(rank);
-    if (rank == 0) all_max(group_, 0);
-    here_->barrier(rank);
-  }
-
-  void abort() noexcept override {
-    group_.abort("a replica failed");
-    here_->abort();
+    share_result(rank);
   }
 
  private:
-  struct Call {
-    std::span<const float* const> parts;
-    std::span<float> result;
-  };
-
   // This rank's share of the chunk's elements: the sum so far, plus the parts of all local ranks.
   void add_parts(int rank, const Chain& chain, int64_t chunk) {
     const std::span<float> so_far = chain.buffer(chunk);
     const std::span<float> target = chain.last() ? chain.result(chunk) : so_far;
     const auto count = static_cast<int64_t>(so_far.size());
-    const int64_t end = count * (rank + 1) / local_;
+    const int64_t end = count * (rank + 1) / local();
     std::array<float, kBlockFloats> sum;
-    for (int64_t at = count * rank / local_; at < end; at += kBlockFloats) {
+    for (int64_t at = count * rank / local(); at < end; at += kBlockFloats) {
       const int64_t block = std::min(kBlockFloats, end - at);
       bool empty = chain.first();
       if (!empty) std::copy_n(so_far.data() + at, block, sum.data());
-      for (const Call& call : calls_) {
+      for (const Call& call : calls()) {
         for (const float* part : call.parts) {
           const float* values = part + chunk * kChunkFloats + at;
           if (empty) {
@@ -190,17 +145,7 @@ class ProcessCollective final : public Collective {
     }
   }
 
-  // `from` is complete when rank 0 is here.
-  void share(int rank, std::span<const float> from, std::span<float> to) {
-    here_->barrier(rank);
-    if (from.data() != to.data()) std::copy(from.begin(), from.end(), to.begin());
-    here_->barrier(rank);
-  }
-
   MessageGroup& group_;
-  const int local_;
-  const std::unique_ptr<Collective> here_;
-  std::vector<Call> calls_;  // each rank writes its own before a barrier and reads all after it
   std::vector<float> buffers_;
   std::optional<Chain> chain_;  // of the all-reduce under way; made by rank 0 before a barrier
 };
