@@ -8,13 +8,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 import stoker
+from stoker._adapter import Adapter
 
 __all__ = ["Batch", "Loader"]
 
@@ -27,7 +28,7 @@ class Batch(NamedTuple):
     weights: jax.Array  # (batch_size,) float32; 0: padding or a damaged file
 
 
-class Loader:
+class Loader(Adapter):
     """An epoch in every loop.
 
     batch_size: rows of all devices and processes together; must be a multiple of the devices.
@@ -63,25 +64,9 @@ class Loader:
             **{"dtype": "float32", **options},
         )
 
-    def __len__(self) -> int:
-        return len(self.loader)
-
     def __iter__(self) -> Iterator[Batch]:
         # At once, not at the first next(): the loop begins where it is written.
         return map(self._spread, iter(self.loader))
-
-    def set_epoch(self, epoch: int) -> None:
-        self.loader.set_epoch(epoch)
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.loader.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.loader.load_state_dict(state)
-
-    def close(self) -> None:
-        """Ends the threads."""
-        self.loader.close()
 
     def _spread(self, batch: stoker.Batch) -> Batch:
         parts = (np.asarray(part) for part in (batch.images, batch.labels, batch.weights))

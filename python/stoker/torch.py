@@ -13,12 +13,13 @@ no worker processes, no pickling.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.utils.data import DistributedSampler, RandomSampler, Sampler, SequentialSampler
 
+from stoker._adapter import Adapter
 from stoker._batch import Batch
 from stoker._core import Source
 from stoker._loader import Loader
@@ -60,7 +61,7 @@ class ImageFolder:
         return f"ImageFolder of {len(self)} samples, {len(self.classes)} classes\n{self.transform!r}"
 
 
-class DataLoader:
+class DataLoader(Adapter):
     """Yields (images, labels). Only rows that count are given: an epoch's last batch may be smaller,
     and a damaged file's row is left out.
 
@@ -122,9 +123,6 @@ class DataLoader:
         )
         self._sampler_epoch = getattr(sampler, "epoch", None)
 
-    def __len__(self) -> int:
-        return len(self.loader)
-
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         epoch = getattr(self.sampler, "epoch", None)
         if epoch != self._sampler_epoch:  # the loop that set_epoch() was called for
@@ -132,20 +130,6 @@ class DataLoader:
             if epoch != self.loader.epoch:
                 self.loader.set_epoch(epoch)
         return _Tensors(iter(self.loader))
-
-    def set_epoch(self, epoch: int) -> None:
-        """The next loop is epoch `epoch`; only to go elsewhere: epochs count themselves."""
-        self.loader.set_epoch(epoch)
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.loader.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.loader.load_state_dict(state)
-
-    def close(self) -> None:
-        """Ends the threads; so does dropping the last reference."""
-        self.loader.close()
 
 
 class _Tensors:

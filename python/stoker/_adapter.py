@@ -1,0 +1,34 @@
+"""What the adapters of torch and JAX share: a Loader inside, and its place in the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker._loader import Loader
+
+
+class Adapter:
+    """`loader` is set by who derives from it."""
+
+    loader: Loader
+
+    def __len__(self) -> int:
+        """Batches of one epoch."""
+        return len(self.loader)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next loop is epoch `epoch`; only to go elsewhere: epochs count themselves."""
+        self.loader.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See stoker.Loader.state_dict()."""
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See stoker.Loader.load_state_dict()."""
+        self.loader.load_state_dict(state)
+
+    def close(self) -> None:
+        """Ends the threads; so does dropping the last reference."""
+        self.loader.close()
