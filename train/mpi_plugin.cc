@@ -21,7 +21,8 @@ namespace {
 constexpr int kDataTag = 1, kAbortTag = 2;
 constexpr int kEagerTests = 200;  // before pauses begin
 constexpr auto kPause = std::chrono::microseconds(50);
-constexpr auto kFarewell = std::chrono::seconds(1);  // for the others to hear of a failure
+constexpr auto kHearing = std::chrono::seconds(5);  // for the others to hear of a failure, at most,
+constexpr auto kSaying = std::chrono::seconds(1);   // and to say it before the launcher ends them
 
 std::string host_name() {
   char name[256] = "";
@@ -143,15 +144,17 @@ class MpiGroup final : public MessageGroup {
     std::vector<MPI_Request> sends;
     for (int to = 0; to < size_; ++to) {
       if (to == rank_) continue;
-      MPI_Isend(failure_.data(), count(failure_.size()), MPI_CHAR, to, kAbortTag, world_,
-                &sends.emplace_back());
+      // Synchronous: an Isend as short as this is done when it is on its way, not when it is heard.
+      MPI_Issend(failure_.data(), count(failure_.size()), MPI_CHAR, to, kAbortTag, world_,
+                 &sends.emplace_back());
     }
-    const auto end = std::chrono::steady_clock::now() + kFarewell;
-    int done = 0;
-    while (!done && std::chrono::steady_clock::now() < end) {
-      MPI_Testall(static_cast<int>(sends.size()), sends.data(), &done, MPI_STATUSES_IGNORE);
+    const auto end = std::chrono::steady_clock::now() + kHearing;
+    int heard = 0;
+    while (!heard && std::chrono::steady_clock::now() < end) {
+      MPI_Testall(static_cast<int>(sends.size()), sends.data(), &heard, MPI_STATUSES_IGNORE);
       std::this_thread::sleep_for(kPause);
     }
+    if (heard) std::this_thread::sleep_for(kSaying);
   }
 
   MPI_Comm world_ = MPI_COMM_NULL;
