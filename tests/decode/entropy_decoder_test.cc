@@ -326,5 +326,57 @@ TEST(HuffmanTables, RefuseWhatIsNoCode) {
   EXPECT_FALSE(build_dc_table({counts, too_long, 1}, dc));
 }
 
+// A code with one value per length, from `shortest` on: values[n] is n bits longer.
+struct Code {
+  uint8_t counts[16] = {};
+  std::vector<uint8_t> values;
+  HuffmanSpec spec() const { return {counts, values.data(), static_cast<int>(values.size())}; }
+};
+
+Code code_of(size_t shortest, std::vector<uint8_t> values) {
+  Code code;
+  for (size_t i = 0; i < values.size(); ++i) code.counts[shortest - 1 + i] = 1;
+  code.values = std::move(values);
+  return code;
+}
+
+// Whether bits and advance are those of the first symbols of `window`, at least one of them. Runs
+// before an end-of-block stay so short that it can be told from them.
+bool is_begin_of(const CanonicalCode& code, uint32_t window, int window_bits, int bits,
+                 int advance) {
+  int at = 0, sum = 0;
+  do {
+    const HuffmanSymbol symbol = code.find(window << (16 - window_bits + at) & 0xFFFF, 1);
+    if (symbol.length == 0 || at + symbol.length > window_bits || sum >= kEndOfBlock) return false;
+    at += symbol.length + (symbol.value & 15);
+    sum += ac_advance(symbol.value);
+    if (at == bits && sum == advance) return sum % kEndOfBlock < kNoSymbol - kEndOfBlock;
+  } while (at < window_bits);
+  return false;
+}
+
+// The shortest possible codes, too: eleven runs of 16 zeros in a lookup would pass for an end of
+// block, or more.
+TEST(HuffmanTables, LookupsAreWhatTheirSymbolsAre) {
+  const Code codes[] = {code_of(1, {0xF0, 0x00, 0x01, 0x12, 0x05}), code_of(1, {0x01, 0x00, 0xF0}),
+                        code_of(2, {0x01, 0x02, 0x00, 0x11, 0x03, 0x21, 0x04, 0xF0, 0x0A, 0x31}),
+                        code_of(1, {0x00, 0xF0, 0xF1}), code_of(9, {0x01, 0x00, 0x02, 0x0F})};
+  AcTable table;
+  for (const Code& code : codes) {
+    ASSERT_TRUE(build_ac_table(code.spec(), table));
+    for (uint32_t i = 0; i < 1u << kSkipBits; ++i) {
+      const int bits = table.skip[i] & 0xFF, advance = table.skip[i] >> 8;
+      const HuffmanSymbol first = table.code.find(i << (16 - kSkipBits), 1);
+      const bool fits = first.length > 0 && first.length <= kSkipBits;
+      ASSERT_EQ(fits, advance != kNoSymbol) << i;
+      ASSERT_TRUE(!fits || is_begin_of(table.code, i, kSkipBits, bits, advance)) << i;
+    }
+    for (uint32_t i = 0; i < 1u << kAcBits; ++i) {
+      const int bits = table.pair[i] & 0xFF, advance = table.pair[i] >> 16 & 0xFF;
+      ASSERT_TRUE(advance == kNoSymbol || is_begin_of(table.code, i, kAcBits, bits, advance)) << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stoker
