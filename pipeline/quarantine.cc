@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -19,6 +20,14 @@ int64_t budget_of(const LoaderOptions& options, int64_t samples) {
   if (options.on_bad_sample == OnBadSample::fail) return 0;
   const double limit = options.max_bad >= 1 ? options.max_bad : options.max_bad * samples;
   return static_cast<int64_t>(std::min(limit, 9e18));
+}
+
+// As a run leaves it that the disk was too small for.
+bool ends_within_a_line(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() <= 0) return false;
+  file.seekg(-1, std::ios::end);
+  return file.get() != '\n';
 }
 
 }  // namespace
@@ -41,6 +50,7 @@ Quarantine::Quarantine(const Source& source, const LoaderOptions& options)
     throw std::runtime_error("cannot open the quarantine file " + path_ + ": " +
                              std::strerror(errno));
   }
+  if (ends_within_a_line(path_)) std::fputc('\n', file_.get());  // or the next record is lost
 }
 
 void Quarantine::report(BadSample sample) {

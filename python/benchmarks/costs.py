@@ -2,8 +2,8 @@
 
     python3 python/benchmarks/costs.py [FOLDER OF JPEG FILES] [--rounds N]
 
-Every figure is the median of the rounds (and the least and the most); the programs compared take turns.
-CPU time, not wall time: a busy machine disturbs it least.
+Every figure is the median of the rounds (and the least and the most); the programs compared take
+turns. CPU time, not wall time: a busy machine disturbs it least.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def show(what: str, values: list[float], unit: str) -> None:
 
 def step_us(**options: object) -> float:
     """CPU of the consumer's thread per step, with tiny images: next(), a batch, three arrays."""
-    with stoker.Loader(stoker.synthetic(64_000, size=8), batch_size=64, workers=1, **options) as loader:
+    with stoker.Loader(
+        stoker.synthetic(64_000, size=8), batch_size=64, workers=1, **options
+    ) as loader:
         loop = iter(loader)
         next(loop)
         start = time.thread_time()
@@ -53,7 +55,9 @@ def step_us(**options: object) -> float:
 
 def row_us(**options: object) -> float:
     """CPU of the process per row of 224 x 224, from raw pixels as they are."""
-    with stoker.Loader(stoker.synthetic(ROWS, size=224), batch_size=64, workers=1, **options) as loader:
+    with stoker.Loader(
+        stoker.synthetic(ROWS, size=224), batch_size=64, workers=1, **options
+    ) as loader:
         for batch in loader:
             pass
         start = time.process_time()

@@ -19,19 +19,20 @@ using StateTuple = std::tuple<Step, int64_t, int64_t, uint64_t>;
 
 constexpr int kSignalPollMs = 50;  // how soon Ctrl-C is seen
 
-// Waits in short turns, so that a signal's handler may run (and raise) between them: nothing has
-// been taken from the feed by then.
-std::optional<Batch> next(Feed& feed, Step end) {
+// Puts the next batch into `taken`; whether there was one. Waits in short turns, so that a signal's
+// handler may run between them. What it raises finds the batch in `taken` if there is one already.
+bool next(Feed& feed, Step end, nb::list taken) {
   for (;;) {
     bool again = false;
     std::optional<Batch> batch;
     {
       Unlocked unlocked;
-      again = !feed.wait_ready(end, kSignalPollMs);
-      if (!again) batch = feed.next(end, again);
+      batch = feed.next(end, again);
+      if (again) feed.wait_ready(end, kSignalPollMs);
     }
-    if (batch || !again) return batch;
+    if (batch) taken.append(nb::cast(std::move(*batch)));
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!again) return batch.has_value();
   }
 }
 
@@ -116,7 +117,8 @@ void bind_feed(nb::module_& module) {
   nb::class_<Feed>(module, "Feed")
       .def_static("make", make, nb::call_guard<Unlocked>(), "source"_a, "augment"_a, "options"_a,
                   "device"_a, "format"_a, "copy"_a)
-      .def("next", next, "end"_a)
+      .def("next", next, "end"_a, "taken"_a,
+           nb::sig("def next(self, end: int, taken: list[Batch]) -> bool"))
       .def("close", &Feed::close, nb::call_guard<Unlocked>())
       .def_prop_ro("closed", &Feed::closed)
       .def_prop_ro("next_step", &Feed::next_step)

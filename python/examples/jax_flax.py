@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """A small net in Flax, trained by JAX on all its devices, on an image folder with train/ and val/.
 
-    XLA_FLAGS=--xla_force_host_platform_device_count=2 PYTHONPATH=build/python python python/examples/jax_flax.py DIR [EPOCHS]
+    export XLA_FLAGS=--xla_force_host_platform_device_count=2
+    PYTHONPATH=build/python python python/examples/jax_flax.py DIR [EPOCHS]
 """
+
 import sys
 
 import jax
@@ -26,7 +28,13 @@ class Net(nn.Module):
 
 def main():
     source = stoker.folder(sys.argv[1], split="train")
-    train = Loader(source, batch_size=32, size=64, seed=1, augment=stoker.random_resized_crop((0.35, 1.0)) | stoker.flip())
+    train = Loader(
+        source,
+        batch_size=32,
+        size=64,
+        seed=1,
+        augment=stoker.random_resized_crop((0.35, 1.0)) | stoker.flip(),
+    )
     val = Loader(stoker.folder(sys.argv[1], split="test"), batch_size=32, size=64, shuffle=False)
     net, optimizer = Net(len(source.classes)), optax.adam(1e-3)
     params = net.init(jax.random.PRNGKey(0), jnp.zeros((1, 64, 64, 3)))
@@ -53,9 +61,11 @@ def main():
             losses.append(loss)
         found = [right(params, *batch) for batch in val]
         counted = sum(float(count) for _, count in found)
-        print(f"epoch {epoch}: loss {float(jnp.stack(losses).mean()):.3f}, top-1 "
-              f"{100 * sum(float(hits) for hits, _ in found) / counted:.1f} % of {counted:.0f}, "
-              f"{len(jax.devices())} devices")
+        print(
+            f"epoch {epoch}: loss {float(jnp.stack(losses).mean()):.3f}, top-1 "
+            f"{100 * sum(float(hits) for hits, _ in found) / counted:.1f} % of {counted:.0f}, "
+            f"{len(jax.devices())} devices"
+        )
 
 
 if __name__ == "__main__":

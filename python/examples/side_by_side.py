@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""torchvision's reference training script as published, and with stoker's loader: loss, accuracy, speed, CPU.
+"""torchvision's reference training script as published, and with stoker's loader: losses, accuracy,
+speed, CPU.
 
-    python/examples/side_by_side.py --checkout DIR --data DIR [--repeats N] [--out FILE.md] [-- options of train.py]
+    python/examples/side_by_side.py --checkout DIR --data DIR [--repeats N] [--out FILE.md]
+        [-- options of train.py]
 
---checkout is pytorch/vision v0.14.1 (README.md says where from); --data has train/ and val/. The two programs run in turn,
-each in processes of its own, whose CPU time is counted with that of all their workers. Needs PyTorch, torchvision 0.14 and
-stoker (PYTHONPATH=build/python). Exit code: that of a run that failed.
+--checkout is pytorch/vision v0.14.1 (README.md says where from); --data has train/ and val/. The
+two programs run in turn, each in processes of its own, whose CPU time is counted with that of all
+their workers. Needs PyTorch, torchvision 0.14 and stoker (PYTHONPATH=build/python). Exit code: that
+of a run that failed.
 """
+
 import argparse
 import os
 import re
@@ -18,15 +22,41 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DEFAULTS = ["--device", "cpu", "--model", "resnet18", "--epochs", "3", "--batch-size", "32", "--workers", "2", "--lr", "0.05",
-            "--train-crop-size", "64", "--val-crop-size", "64", "--val-resize-size", "72", "--print-freq", "1"]
+DEFAULTS = [
+    "--device",
+    "cpu",
+    "--model",
+    "resnet18",
+    "--epochs",
+    "3",
+    "--batch-size",
+    "32",
+    "--workers",
+    "2",
+    "--lr",
+    "0.05",
+    "--train-crop-size",
+    "64",
+    "--val-crop-size",
+    "64",
+    "--val-resize-size",
+    "72",
+    "--print-freq",
+    "1",
+]
 EPOCH = re.compile(r"^Epoch: \[(\d+)\].* loss: [\d.naninf]+ \(([\d.naninf]+)\)", re.MULTILINE)
 TEST = re.compile(r"^Test: +Acc@1 ([\d.]+)", re.MULTILINE)
 
 
 def run(folder, words):
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = subprocess.run([sys.executable, "train.py", *words], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "train.py", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     seconds = time.monotonic() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != 0:
@@ -34,7 +64,9 @@ def run(folder, words):
         sys.exit(done.returncode)
     losses = dict(EPOCH.findall(done.stdout))  # the last line of an epoch has the mean over it
     return {
-        "losses": [float(loss) for _, loss in sorted(losses.items(), key=lambda item: int(item[0]))],
+        "losses": [
+            float(loss) for _, loss in sorted(losses.items(), key=lambda item: int(item[0]))
+        ],
         "top1": float(TEST.findall(done.stdout)[-1]),
         "seconds": seconds,
         "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
@@ -52,19 +84,27 @@ def text(values, digits):
 
 def table(results, images):
     epochs = len(next(iter(results.values()))[0]["losses"])
-    lines = ["| loader | " + " | ".join(f"loss, epoch {e + 1}" for e in range(epochs))
-             + " | top-1 % | images/s, start to end | CPU ms per image, all processes |",
-             "|---" * (epochs + 4) + "|"]
+    lines = [
+        "| loader | "
+        + " | ".join(f"loss, epoch {e + 1}" for e in range(epochs))
+        + " | top-1 % | images/s, start to end | CPU ms per image, all processes |",
+        "|---" * (epochs + 4) + "|",
+    ]
     for name, runs in results.items():
         cells = [text([r["losses"][e] for r in runs], 3) for e in range(epochs)]
-        cells += [text([r["top1"] for r in runs], 1), text([images / r["seconds"] for r in runs], 1),
-                  text([1000 * r["cpu"] / images for r in runs], 1)]
+        cells += [
+            text([r["top1"] for r in runs], 1),
+            text([images / r["seconds"] for r in runs], 1),
+            text([1000 * r["cpu"] / images for r in runs], 1),
+        ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--checkout", required=True)
     parser.add_argument("--data", required=True)
     parser.add_argument("--repeats", type=int, default=3)
@@ -73,11 +113,19 @@ def main():
     options = parser.parse_args()
     words = [*DEFAULTS, *options.train, "--data-path", os.path.abspath(options.data)]
     epochs = int(words[len(words) - 1 - words[::-1].index("--epochs") + 1])
-    images = epochs * (count(os.path.join(options.data, "train")) + count(os.path.join(options.data, "val")))
+    images = epochs * (
+        count(os.path.join(options.data, "train")) + count(os.path.join(options.data, "val"))
+    )
     published = os.path.join(options.checkout, "references", "classification")
     with tempfile.TemporaryDirectory() as temp:
-        subprocess.run([os.path.join(HERE, "apply"), "torchvision_classification", options.checkout, temp], check=True)
-        folders = {"DataLoader": published, "stoker": os.path.join(temp, "references", "classification")}
+        subprocess.run(
+            [os.path.join(HERE, "apply"), "torchvision_classification", options.checkout, temp],
+            check=True,
+        )
+        folders = {
+            "DataLoader": published,
+            "stoker": os.path.join(temp, "references", "classification"),
+        }
         results = {name: [] for name in folders}
         for _ in range(options.repeats):
             for name, folder in folders.items():

@@ -30,7 +30,8 @@ from stoker._batch import Batch
 from stoker._core import Array, DecodeError, FeedError, Source
 from stoker._devices import devices, why_no_cuda
 from stoker._image import ImageInfo, crop_resize, decode, image_info, resize
-from stoker._loader import IMAGENET_MEAN, IMAGENET_STD, Loader
+from stoker._image_format import IMAGENET_MEAN, IMAGENET_STD
+from stoker._loader import Loader
 from stoker._sources import cifar, folder, open, relabel, synthetic
 
 try:

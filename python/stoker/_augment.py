@@ -3,7 +3,8 @@
     stoker.random_resized_crop() | stoker.flip() | stoker.color_jitter(brightness=0.4)
 
 The order of execution is fixed, whatever the order of the `|`: crop and resize, shift, flip, colour
-jitter, cutout, own operations. Every number is drawn from (seed, epoch, sample id) and from nothing else.
+jitter, cutout, own operations. Every number is drawn from (seed, epoch, sample id) and from nothing
+else.
 """
 
 from __future__ import annotations
@@ -145,8 +146,8 @@ def cutout(size: int, value: int = 127) -> Augment:
 
 
 def operation(path: str | os.PathLike[str]) -> Augment:
-    """An operation on finished rows of one's own: a shared library, built from C++ with the headers of
-    this version of stoker (tests/consumer/README.md). Several run in the order of the `|`.
+    """An operation on finished rows of one's own: a shared library, built from C++ with the headers
+    of this version of stoker (tests/consumer/README.md). Several run in the order of the `|`.
 
     RuntimeError: there is no such file, it is no operation, or is of another version.
     """

@@ -42,10 +42,11 @@ def decode(
     """The image of a file's bytes, as an Array of (height, width, 3) uint8, RGB, on the host.
 
     crop: (x, y, width, height) in pixels of the image; only what it needs is decoded. size: the
-    crop is resized to this (an int for both, or (height, width)), antialiased. flip: mirrored, last.
+    crop is resized to this (an int for both, or (height, width)), antialiased. flip: mirrored,
+    last.
     filter: 'bilinear' or 'bicubic'.
-    pixels: 'exact' gives the bytes of Pillow's Image.open(...).convert('RGB').crop(...).resize(...);
-    'fast' the crop-aware decoder for baseline JPEGs, about 0.3 of 255 grey levels off on average.
+    pixels: 'exact' gives the bytes of Pillow's convert('RGB').crop(...).resize(...); 'fast' the
+    crop-aware decoder for baseline JPEGs, about 0.3 of 255 grey levels off on average.
     exif: 'ignore' the orientation, as Pillow does, or 'apply' it, as exif_transpose.
 
     DecodeError (a ValueError): the file is damaged, no image, not supported, or has more than
@@ -73,9 +74,9 @@ def crop_resize(
     flip: bool = False,
     filter: str = "bilinear",
 ) -> _core.Array:
-    """As Pillow's image.crop(...).resize(...), mirrored if `flip`; crop is (x, y, width, height), or
-    None for all of it. `image` as for resize(), or the bytes of a file, which are then decoded as
-    decode() does, only where the crop is.
+    """As Pillow's image.crop(...).resize(...), mirrored if `flip`; crop is (x, y, width, height),
+    or None for all of it. `image` as for resize(), or the bytes of a file, which are then decoded
+    as decode() does, only where the crop is.
     """
     if isinstance(image, (bytes, bytearray, memoryview)):
         return decode(image, crop=crop, size=size, flip=flip, filter=filter)

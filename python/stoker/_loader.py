@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import atexit
-import math
 import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 from stoker import _core
 from stoker._augment import Augment, make_spec
 from stoker._batch import Batch
-from stoker._choice import LAST_BATCH, MAX_PIXELS, ON_BAD, choose, decode_options
-from stoker._process_group import rank_and_world
-
-IMAGENET_MEAN = (0.485, 0.456, 0.406)  #: of pixels / 255, RGB
-IMAGENET_STD = (0.229, 0.224, 0.225)
-
-_TYPES = {
-    "uint8": None,
-    "float32": _core.PixelType.float32,
-    "float16": _core.PixelType.float16,
-    "bfloat16": _core.PixelType.bfloat16,
-}
-_LAYOUTS = {  # the bytes' order, and whether (rows, 3, height, width) is shown
-    "NHWC": (_core.PixelOrder.nhwc, False),
-    "NCHW": (_core.PixelOrder.nchw, True),
-    "channels_last": (_core.PixelOrder.nhwc, True),
-}
-_STATE_VERSION = 1
+from stoker._choice import MAX_PIXELS
+from stoker._epoch import Epoch
+from stoker._image_format import image_format
+from stoker._moving_feed import MovingFeed
+from stoker._options import loader_options
+from stoker._state import state_of, step_of
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
@@ -46,8 +34,8 @@ class Loader:
         augment: a crop and more, joined by `|`; default: resize and centre crop (raw sources: as
             they are).
         seed, shuffle: the order of an epoch depends on (seed, epoch, number of samples) only.
-        last_batch: 'pad' repeats rows with weight 0, so that every sample counts once; 'drop' leaves
-            the rest out; 'wrap' fills up with the epoch's first samples, weight 1.
+        last_batch: 'pad' repeats rows with weight 0, so that every sample counts once; 'drop'
+            leaves the rest out; 'wrap' fills up with the epoch's first samples, weight 1.
         rank, world: this process's part of each epoch; default: torch.distributed's, if the program
             has initialised it, else 0 of 1. Every rank makes the same number of steps.
         epochs: the feed's end, may be a fraction; default: none.
@@ -114,40 +102,42 @@ class Loader:
                 f"source is {source!r}, must be made by stoker.folder(), cifar(), synthetic() or "
                 "open()"
             )
-        options = _core.LoaderOptions()
-        _set_integers(
-            options,
+        options = loader_options(
             batch_size=batch_size,
             seed=seed,
+            shuffle=shuffle,
+            last_batch=last_batch,
+            rank=rank,
+            world=world,
+            epochs=epochs,
+            workers=workers,
             io_threads=io_threads,
+            ring_depth=ring_depth,
             leases=leases,
-            workers=-1 if workers is None else workers,
-            ring_depth=leases + 3 if ring_depth is None else ring_depth,
+            pixels=pixels,
+            exif=exif,
+            max_pixels=max_pixels,
+            on_bad=on_bad,
+            max_bad=max_bad,
+            quarantine=quarantine,
         )
-        options.rank, options.world = rank_and_world(rank, world)
-        options.shuffle = bool(shuffle)
-        options.last_batch = choose("last_batch", last_batch, LAST_BATCH)
-        options.epochs = -1.0 if epochs is None else _positive("epochs", epochs)
-        options.decode = decode_options(pixels, exif, max_pixels)
-        options.on_bad_sample = choose("on_bad", on_bad, ON_BAD)
-        options.max_bad = float(max_bad)
-        options.quarantine_file = "" if quarantine is None else os.fspath(quarantine)
         self._source = source
         self._metadata = metadata
-        self._spec = make_spec(augment, size, source.raw_size)
         self._options = options
         self._device = device
-        self._format = _image_format(dtype, layout, mean, std)
-        self._copy = bool(copy)
-        self._feed: _core.Feed | None = None
+        spec = make_spec(augment, size, source.raw_size)
+        images = image_format(dtype, layout, mean, std)
+        self._feed = MovingFeed(
+            lambda options: _core.Feed.make(source, spec, options, device, images, bool(copy)),
+            options,
+        )
         self._resumed = False
         self._pass = 0  # number of the iteration under way
-        self._start(0)
         _open_loaders.add(self)
 
     def __len__(self) -> int:
         """Batches of one epoch (of this rank; the same for all)."""
-        return self._running().steps_per_epoch
+        return self._feed.get().steps_per_epoch
 
     def __iter__(self) -> Iterator[Batch]:
         """One epoch: the next one, or after load_state_dict() the rest of the one it was in.
@@ -155,9 +145,9 @@ class Loader:
         If the last loop was left early, its epoch is over: this begins the one after it. An
         iterator that was made before is ended by this one (RuntimeError).
         """
-        feed = self._running()
+        feed = self._feed.get()
         steps = feed.steps_per_epoch
-        position = feed.next_step
+        position = self._feed.position()[0]
         left_early = position % steps != 0 and not self._resumed
         if left_early:
             position = (position // steps + 1) * steps
@@ -167,11 +157,12 @@ class Loader:
                 "set_epoch() goes back"
             )
         if left_early:
-            self._start(position)
-            feed = self._running()
+            self._feed.move(position)
+            feed = self._feed.get()
         self._resumed = False
         self._pass += 1
-        return _Epoch(self, feed, min((position // steps + 1) * steps, feed.end_step), self._pass)
+        end = min((position // steps + 1) * steps, feed.end_step)
+        return Epoch(feed, end, partial(self._next, self._pass))
 
     @property
     def source(self) -> _core.Source:
@@ -186,7 +177,7 @@ class Loader:
     @property
     def epoch(self) -> int:
         """The epoch of the batch that comes next."""
-        return self._running().state()[1]
+        return self._feed.position()[1]
 
     @property
     def rank(self) -> int:
@@ -202,7 +193,7 @@ class Loader:
         """The next loop is epoch `epoch` (from 0), from its beginning. Costs nothing where it comes
         next anyway; else the feed starts anew there.
         """
-        feed = self._running()
+        feed = self._feed.get()
         if not isinstance(epoch, int) or epoch < 0:
             raise ValueError(f"epoch is {epoch!r}, must be 0 or more")
         step = epoch * feed.steps_per_epoch
@@ -216,32 +207,14 @@ class Loader:
         no cost. With it any Loader of the same source, pixels, seed and global batch goes on
         exactly there, whatever its workers, its dtype or the split into ranks.
         """
-        next_step, epoch, step_in_epoch, fingerprint = self._running().state()
-        return {
-            "version": _STATE_VERSION,
-            "next_step": next_step,
-            "epoch": epoch,
-            "step_in_epoch": step_in_epoch,
-            "fingerprint": f"{fingerprint:016x}",
-        }
+        return state_of(self._feed)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to where `state` was taken: the next loop is the rest of that epoch (or, taken at an
         epoch's end, the next epoch). ValueError, and nothing changes, if it is of another
         configuration or no state at all.
         """
-        feed = self._running()
-        try:
-            version, step = int(state["version"]), int(state["next_step"])
-            fingerprint = int(state["fingerprint"], 16)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"not a state of a stoker.Loader: {state!r} ({error!r})") from None
-        if version != _STATE_VERSION:
-            raise ValueError(f"a state of version {version}, this is version {_STATE_VERSION}")
-        if not 0 <= step <= feed.end_step:
-            raise ValueError(f"next_step is {step}, must be 0 to {feed.end_step}")
-        feed.check_state(step, fingerprint)
-        self._move(step)
+        self._move(step_of(state, self._feed.get()))
         self._resumed = True
 
     def stats(self) -> dict[str, Any]:
@@ -250,22 +223,20 @@ class Loader:
         seconds of work over all threads, and how many lay ready on average; 'bad_samples'; 'held':
         batches held now. staging's input_wait_s is how long next() waited for the feed.
         """
-        return self._running().stats()
+        return self._feed.get().stats()
 
     def memory_plan(self) -> dict[str, int]:
         """Bytes: ring (pinned, or the host's), slots (on the device: slots and normalised images),
         scratch (an upper bound for the workers), total, and frame, what a progressive or PNG image
         of max_pixels may take on top.
         """
-        return self._running().memory_plan()
+        return self._feed.get().memory_plan()
 
     def close(self) -> None:
         """Ends the feed, its threads and files. Batches held stay valid. A loop under way, and
         every later call, raise RuntimeError. Closing again does nothing.
         """
-        feed, self._feed = self._feed, None
-        if feed is not None:
-            feed.close()
+        self._feed.close()
 
     def __enter__(self) -> Loader:
         return self
@@ -279,117 +250,32 @@ class Loader:
         self.close()
 
     def __repr__(self) -> str:
-        where = "closed" if self._feed is None else f"next step {self._feed.next_step}"
         return (
             f"<stoker.Loader of {len(self._source)} samples in batches of {self.batch_size} on "
-            f"{self._device}: {where}>"
+            f"{self._device}: {self._feed}>"
         )
 
     def __reduce__(self) -> Any:
         raise TypeError("a Loader cannot be pickled: make one in the process that uses it")
 
-    def _running(self) -> _core.Feed:
-        if self._feed is None:
-            raise RuntimeError("the Loader was closed")
-        self._feed.check_process()
-        return self._feed
-
     def _move(self, step: int) -> None:
         self._pass += 1
-        if step != self._running().next_step:
-            self._start(step)
+        if step != self._feed.position()[0]:
+            self._feed.move(step)
 
-    def _start(self, step: int) -> None:
-        if self._feed is not None:
-            self._feed.close()
-            self._feed = None
-        self._options.first_step = step
-        self._feed = _core.Feed.make(
-            self._source, self._spec, self._options, self._device, self._format, self._copy
-        )
-
-    def _next(self, feed: _core.Feed, end: int, number: int) -> Batch:
-        if self._feed is not feed or number != self._pass:
-            self._running()
+    def _next(self, number: int, feed: _core.Feed, end: int) -> Batch:
+        if number != self._pass or not self._feed.is_now(feed):
+            self._feed.get()
             raise RuntimeError(
                 "this loop over the Loader was ended by a newer one (or by set_epoch() or "
                 "load_state_dict()): a Loader has one position"
             )
-        batch = feed.next(end)
+        batch = self._feed.next(feed, end)
         if batch is not None:
             return Batch(batch, self._source, self._metadata)
         if feed.closed:
             raise RuntimeError("the Loader was closed")
         raise StopIteration
-
-
-class _Epoch:
-    """The iterator of one epoch."""
-
-    __slots__ = ("_end", "_feed", "_loader", "_number")
-
-    def __init__(self, loader: Loader, feed: _core.Feed, end: int, number: int):
-        self._loader = loader
-        self._feed: _core.Feed | None = feed
-        self._end = end
-        self._number = number
-
-    def __iter__(self) -> _Epoch:
-        return self
-
-    def __next__(self) -> Batch:
-        if self._feed is None:
-            raise StopIteration
-        try:
-            return self._loader._next(self._feed, self._end, self._number)
-        except StopIteration:
-            self._feed = None
-            raise
-
-    def __length_hint__(self) -> int:
-        return 0 if self._feed is None else max(0, self._end - self._feed.next_step)
-
-
-def _image_format(
-    dtype: str, layout: str, mean: Sequence[float] | None, std: Sequence[float] | None
-) -> _core.ImageFormat:
-    image = _core.ImageFormat()
-    image.type = choose("dtype", dtype, _TYPES)
-    image.order, image.channels_second = choose("layout", layout, _LAYOUTS)
-    if image.type is None:
-        if layout == "NCHW":
-            raise ValueError(
-                "layout is 'NCHW' with dtype 'uint8': pixels are stored NHWC. Take 'channels_last' "
-                "(the same shape, no copy) or another dtype"
-            )
-        if mean is not None or std is not None:
-            raise ValueError("mean and std are for dtype float32, float16 and bfloat16, not uint8")
-    image.mean = _three("mean", (0, 0, 0) if mean is None else mean)
-    image.stddev = _three("std", (1, 1, 1) if std is None else std)
-    if not all(deviation > 0 for deviation in image.stddev):
-        raise ValueError(f"std is {std!r}, must be positive")
-    return image
-
-
-def _three(field: str, values: Sequence[float]) -> list[float]:
-    numbers = [float(value) for value in values]
-    if len(numbers) != 3 or not all(math.isfinite(number) for number in numbers):
-        raise ValueError(f"{field} is {values!r}, must be three numbers, RGB")
-    return numbers
-
-
-def _positive(field: str, value: float) -> float:
-    if not value > 0:
-        raise ValueError(f"{field} is {value!r}, must be more than 0")
-    return float(value)
-
-
-def _set_integers(options: _core.LoaderOptions, **values: int) -> None:
-    for field, value in values.items():
-        try:
-            setattr(options, field, value)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"{field} is {value!r}, must be a whole number in range") from None
 
 
 def _close_all() -> None:

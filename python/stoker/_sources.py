@@ -50,7 +50,8 @@ def open(  # noqa: A001 - stoker.open, as the C++ open_source
 def synthetic(
     samples: int, size: int | tuple[int, int] = 224, classes: int = 10, seed: int = 0
 ) -> _core.Source:
-    """Made-up images without a disk: a pattern per class and noise per sample. For tests, and to see how fast a trainer is without its data.
+    """Made-up images without a disk: a pattern per class and noise per sample. For tests, and
+    to see how fast a trainer is without its data.
     """
     height, width = height_and_width("size", size)
     return _core.synthetic(samples, height, width, classes, seed)

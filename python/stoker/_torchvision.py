@@ -58,8 +58,10 @@ def read_transform(transform: Any) -> Plan:
                 "loader"
             )
         if i > 0 and (_STAGES[name] < _STAGES[names[i - 1]] or name in names[:i]):
-            raise ValueError(f"{name} cannot stand behind {', '.join(names[:i])}: stoker's order is "
-                             "crop and resize, flip and colours, to float, normalise; each once")
+            raise ValueError(
+                f"{name} cannot stand behind {', '.join(names[:i])}: stoker's order is "
+                "crop and resize, flip and colours, to float, normalise; each once"
+            )
     found = dict(zip(names, steps, strict=True))
     augment, size = _crop(found, transform)
     for name, read in (("RandomHorizontalFlip", _flip), ("ColorJitter", _jitter)):
@@ -101,8 +103,8 @@ def _crop(found: dict[str, Any], transform: Any) -> tuple[Augment, tuple[int, in
     if random is None and center is None and isinstance(short, (tuple, list)):
         return resize_whole(_filter(resize)), _sides(short)
     raise ValueError(
-        f"{transform!r} does not give rows of one size in a way that stoker knows: RandomResizedCrop, "
-        "Resize(short side) and CenterCrop, or Resize((height, width))"
+        f"{transform!r} does not give rows of one size in a way that stoker knows: "
+        "RandomResizedCrop, Resize(short side) and CenterCrop, or Resize((height, width))"
     )
 
 
@@ -135,8 +137,10 @@ def _values(found: dict[str, Any]) -> tuple[str, Any, Any]:
             wanted = str(found[name].dtype)
             scaled = name == "ConvertImageDtype" or found[name].scale
             if wanted != "torch.float32" or not scaled:
-                raise ValueError(f"{found[name]!r}: stoker gives float32 of pixels / 255, or uint8 "
-                                 "where no type is asked for")
+                raise ValueError(
+                    f"{found[name]!r}: stoker gives float32 of pixels / 255, or uint8 "
+                    "where no type is asked for"
+                )
             is_float = True
     normalize = found.get("Normalize")
     if normalize is None:

@@ -33,8 +33,8 @@ class Loader(Adapter):
 
     batch_size: rows of all devices and processes together; must be a multiple of the devices.
     sharding: of an array's first axis; default: jax.sharding.NamedSharding over all devices.
-    options: all of stoker.Loader's but device, copy, rank and world, which are JAX's own process index
-        and count. By default float32 from 0 to 1, NHWC.
+    options: all of stoker.Loader's but device, copy, rank and world, which are JAX's own process
+        index and count. By default float32 from 0 to 1, NHWC.
 
     The arrays may be kept for ever. ValueError: batch_size does not fit the devices.
     """

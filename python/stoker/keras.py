@@ -23,13 +23,13 @@ __all__ = ["Dataset"]
 
 
 class Dataset(keras.utils.PyDataset):
-    """Batches (images, labels) on the host, as NumPy arrays that are the caller's; the backend takes
-    them to its device. Only rows that count are given, so that every sample counts once in any
-    metric: an epoch's last batch may be smaller.
+    """Batches (images, labels) on the host, as NumPy arrays that are the caller's; the backend
+    takes them to its device. Only rows that count are given, so that every sample counts once in
+    any metric: an epoch's last batch may be smaller.
 
-    options: all of stoker.Loader's but device and copy. By default float32 from 0 to 1 in the layout of
-    keras.config.image_data_format(). `epoch` is the epoch that comes next: set it to fit's
-    initial_epoch to go on with an earlier run. Use one Dataset in one fit() at a time.
+    options: all of stoker.Loader's but device and copy. By default float32 from 0 to 1 in the
+    layout of keras.config.image_data_format(). `epoch` is the epoch that comes next: set it to
+    fit's initial_epoch to go on with an earlier run. Use one Dataset in one fit() at a time.
     """
 
     def __init__(self, source: Source, *, batch_size: int = 32, **options: Any):

@@ -6,8 +6,8 @@ iteration, fed by stoker.
     for images, labels in train:  # tensors on the device: (rows, 3, height, width), (rows,) int64
 
 The transform is torchvision's own Compose, read and carried out in C++: the crops, resizes and
-colours are those of torchvision on PIL images, the random numbers are stoker's. Threads do the work:
-no worker processes, no pickling.
+colours are those of torchvision on PIL images, the random numbers are stoker's. Threads do the
+work: no worker processes, no pickling.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ __all__ = ["DataLoader", "ImageFolder"]
 
 class ImageFolder:
     """root/CLASS/**/FILE and a transform of torchvision: the samples, order and labels of
-    torchvision's ImageFolder. Errors as stoker.folder(); ValueError for a transform that stoker does
-    not do, with its name. It is what a DataLoader is made of; single samples are not read from it.
+    torchvision's ImageFolder. Errors as stoker.folder(); ValueError for a transform that stoker
+    does not do, with its name. It is what a DataLoader is made of; single samples are not read from
+    it.
     """
 
     def __init__(self, root: str | os.PathLike[str], transform: Any = None):
@@ -58,28 +59,32 @@ class ImageFolder:
         return len(self.source)
 
     def __repr__(self) -> str:
-        return f"ImageFolder of {len(self)} samples, {len(self.classes)} classes\n{self.transform!r}"
+        return (
+            f"ImageFolder of {len(self)} samples, {len(self.classes)} classes\n{self.transform!r}"
+        )
 
 
 class DataLoader(Adapter):
-    """Yields (images, labels). Only rows that count are given: an epoch's last batch may be smaller,
-    and a damaged file's row is left out.
+    """Yields (images, labels). Only rows that count are given: an epoch's last batch may be
+    smaller, and a damaged file's row is left out.
 
-    dataset: an ImageFolder of this module, or a stoker.Source (then say size=, augment=, mean=, ...).
+    dataset: an ImageFolder of this module, or a stoker.Source (then say size=, augment=, mean=,
+        ...).
     batch_size, shuffle, drop_last: as PyTorch's.
-    sampler: RandomSampler, SequentialSampler or DistributedSampler of PyTorch, whose rank, replicas,
-        seed and set_epoch() are honoured. In training over several ranks every rank makes the same
-        number of steps; in evaluation (not shuffled) every sample is given once over all ranks, and
-        a rank may have one batch less.
+    sampler: RandomSampler, SequentialSampler or DistributedSampler of PyTorch, whose rank,
+        replicas, seed and set_epoch() are honoured. In training over several ranks every rank makes
+        the same number of steps; in evaluation (not shuffled) every sample is given once over all
+        ranks, and a rank may have one batch less.
     num_workers: threads; None: one per core; 0: none.
     pin_memory, persistent_workers, prefetch_factor: taken and not needed.
     seed: of order and augmentation; default: the DistributedSampler's, else torch.initial_seed().
     device: 'cpu', 'cuda', 'cuda:1', a torch.device: where the tensors are to be.
-    options: what else stoker.Loader takes: pixels='fast', layout='channels_last', leases=, copy=, ...
-        The last 3 batches may be held; `copy=True` lifts that on the host.
+    options: what else stoker.Loader takes: pixels='fast', layout='channels_last', leases=, copy=,
+        ... The last 3 batches may be held; `copy=True` lifts that on the host.
 
     state_dict() and load_state_dict() are those of torchdata's StatefulDataLoader: exact, within an
-    epoch too, and a handful of numbers. TypeError, ValueError: an argument that stoker cannot honour.
+    epoch too, and a handful of numbers. TypeError, ValueError: an argument that stoker cannot
+    honour.
     """
 
     def __init__(
@@ -158,7 +163,9 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
         return dataset.plan._asdict()
     if isinstance(dataset, Source):
         return {"dtype": "float32"}
-    raise TypeError(f"dataset is {dataset!r}, must be a stoker.torch.ImageFolder or a stoker.Source")
+    raise TypeError(
+        f"dataset is {dataset!r}, must be a stoker.torch.ImageFolder or a stoker.Source"
+    )
 
 
 def _of_sampler(sampler: Sampler[int]) -> dict[str, Any]:
@@ -177,8 +184,10 @@ def _of_sampler(sampler: Sampler[int]) -> dict[str, Any]:
             "shuffle": sampler.shuffle,
             "last_batch": last,
         }
-    raise TypeError(f"sampler is {sampler!r}: stoker takes PyTorch's RandomSampler (all samples, "
-                    "without replacement), SequentialSampler and DistributedSampler")
+    raise TypeError(
+        f"sampler is {sampler!r}: stoker takes PyTorch's RandomSampler (all samples, "
+        "without replacement), SequentialSampler and DistributedSampler"
+    )
 
 
 def _name(device: str | torch.device) -> str:

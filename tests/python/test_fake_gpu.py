@@ -1,5 +1,6 @@
-"""The way to a GPU and back, on a CUDA driver and runtime without one (tests/support/fake_cuda.h): streams
-are threads, copies come late and in pieces. Whoever fills a slot before its reader is done is seen.
+"""The way to a GPU and back, on a CUDA driver and runtime without one (tests/support/fake_cuda.h):
+streams are threads, copies come late and in pieces. Whoever fills a slot before its reader is done
+is seen.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""stoker.jax on four devices, where JAX is installed. In a program of its own: the number of devices
-is fixed when JAX starts.
+"""stoker.jax on four devices, where JAX is installed. In a program of its own: the number of
+devices is fixed when JAX starts.
 """
 
 from __future__ import annotations

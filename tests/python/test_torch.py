@@ -185,7 +185,10 @@ def losses_of(batches: object) -> list[float]:
     """A small net on them, from the same start."""
     torch.manual_seed(1)
     net = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 8, 3, stride=4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(3)
+        torch.nn.Conv2d(3, 8, 3, stride=4),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.LazyLinear(3),
     )
     net(torch.zeros(1, 3, 32, 32))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)

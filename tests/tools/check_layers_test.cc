@@ -62,6 +62,23 @@ TEST_F(CheckLayers, OpenCvBelongsToDecode) {
 TEST_F(CheckLayers, CudaBelongsToItsFiles) {
   expect_refused("staging/device.cc", "<cuda_runtime.h>");
 }
+TEST_F(CheckLayers, PythonBelongsToTheBindings) {
+  put("python/core/bind_feed.cc",
+      "#include <nanobind/nanobind.h>\n#include \"pipeline/loader.h\"\n");
+  EXPECT_EQ(check().exit_code, 0);
+  expect_refused("python/core/feed.cc", "<nanobind/nanobind.h>");
+}
+TEST_F(CheckLayers, PythonMayNotSeeTrain) {
+  expect_refused("python/core/feed.cc", "\"train/trainer.h\"");
+}
+TEST_F(CheckLayers, FrameworksBelongToTheirAdapters) {
+  put("python/stoker/torch.py", "import torch\n");
+  EXPECT_EQ(check().exit_code, 0);
+  put("python/stoker/_loader.py", "import os\nimport torch\n");
+  const ProgramResult result = check();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("python/stoker/_loader.py:2: import torch"));
+}
 TEST_F(CheckLayers, IncludesAreWrittenFromTheRoot) { expect_refused("decode/a.cc", "\"image.h\""); }
 TEST_F(CheckLayers, ThereAreNoDrawers) {
   put("pipeline/utils/x.h", "");

@@ -1,0 +1,78 @@
+"""A feed that a Loader moves: ended at one step, made anew at another."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from stoker import _core
+
+
+class MovingFeed:
+    """Loses nothing to an interrupt: where one comes between the old feed and the new one, the next
+    call makes the new one (only close() closes); where one comes while a batch is taken, the next
+    call gives that batch.
+    """
+
+    def __init__(
+        self, make: Callable[[_core.LoaderOptions], _core.Feed], options: _core.LoaderOptions
+    ):
+        self._make = make
+        self._options = options  # first_step is changed by move()
+        self._closed = False
+        self._kept: deque[_core.Batch] = deque()  # taken, and then came an interrupt
+        self._feed: _core.Feed | None = make(options)
+
+    def get(self) -> _core.Feed:
+        """RuntimeError: it was closed, or belongs to the process that this one was forked from."""
+        if self._closed:
+            raise RuntimeError("the Loader was closed")
+        if self._feed is None:
+            self._feed = self._make(self._options)
+        self._feed.check_process()
+        return self._feed
+
+    def next(self, feed: _core.Feed, end: int) -> _core.Batch | None:
+        """The next batch before step `end`; None: there is no other, or `feed` was closed."""
+        if self._kept:
+            return self._kept.popleft()
+        taken: list[_core.Batch] = []
+        try:
+            feed.next(end, taken)
+        except BaseException:  # an interrupt, or what a signal's handler raises
+            self._kept.extend(taken)
+            raise
+        return taken.pop() if taken else None
+
+    def is_now(self, feed: _core.Feed) -> bool:
+        return self._feed is feed
+
+    def position(self) -> tuple[int, int, int]:
+        """Of the batch that comes next: step, epoch, step in the epoch."""
+        feed = self.get()
+        if self._kept:
+            batch = self._kept[0]
+            return batch.step, batch.epoch, batch.step_in_epoch
+        return feed.state()[:3]
+
+    def move(self, step: int) -> None:
+        """Ends the feed under way and makes one that begins with `step`."""
+        self.get()
+        self._options.first_step = step
+        self._end()
+        self.get()
+
+    def close(self) -> None:
+        self._closed = True
+        self._end()
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return "closed"
+        return f"next step {self._feed.next_step if self._feed else self._options.first_step}"
+
+    def _end(self) -> None:
+        self._kept.clear()
+        feed, self._feed = self._feed, None
+        if feed is not None:
+            feed.close()

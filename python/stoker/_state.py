@@ -1,0 +1,37 @@
+"""Where a feed stands, as the few numbers of a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker import _core
+from stoker._moving_feed import MovingFeed
+
+_VERSION = 1
+
+
+def state_of(feed: MovingFeed) -> dict[str, Any]:
+    next_step, epoch, step_in_epoch = feed.position()
+    return {
+        "version": _VERSION,
+        "next_step": next_step,
+        "epoch": epoch,
+        "step_in_epoch": step_in_epoch,
+        "fingerprint": f"{feed.get().state()[3]:016x}",
+    }
+
+
+def step_of(state: Mapping[str, Any], feed: _core.Feed) -> int:
+    """The step that `state` goes on with. ValueError: it is no state, or not one of such a feed."""
+    try:
+        version, step = int(state["version"]), int(state["next_step"])
+        fingerprint = int(state["fingerprint"], 16)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"not a state of a stoker.Loader: {state!r} ({error!r})") from None
+    if version != _VERSION:
+        raise ValueError(f"a state of version {version}, this is version {_VERSION}")
+    if not 0 <= step <= feed.end_step:
+        raise ValueError(f"next_step is {step}, must be 0 to {feed.end_step}")
+    feed.check_state(step, fingerprint)
+    return step

@@ -1,0 +1,90 @@
+"""A disk that is full: one clear error with the file's name, and nothing lost. The limit on a
+file's size stands for the disk: what is beyond it cannot be written.
+"""
+
+from __future__ import annotations
+
+import json
+
+from conftest import jpeg, picture, run_python
+
+
+def test_a_quarantine_file_that_grows_too_large(tmp_path):
+    """Every later next() says so again; with room, a Loader from the state that was reached lists
+    every bad sample that the first one did not."""
+    folder = tmp_path / "data" / "cat"
+    folder.mkdir(parents=True)
+    for i in range(24):
+        data = jpeg(picture(i))
+        (folder / f"{i:02}.jpg").write_bytes(data[: len(data) // 2 if i % 4 == 1 else None])
+    done = run_python(
+        f"""
+        import resource
+        import stoker
+
+        def make():
+            return stoker.Loader(stoker.folder({str(tmp_path / "data")!r}), batch_size=4, size=32,
+                                 shuffle=False, max_bad=24, workers=1,
+                                 quarantine={str(tmp_path / "bad.jsonl")!r})
+
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600, most))
+        with make() as loader:
+            loop, steps = iter(loader), []
+            try:
+                while True:
+                    steps.append(next(loop).step)
+            except stoker.FeedError as error:
+                first = str(error)
+            print(first)
+            for _ in range(2):
+                try:
+                    next(loop)
+                except stoker.FeedError as error:
+                    assert str(error) == first
+            state = loader.state_dict()
+            assert state["next_step"] == len(steps) > 0
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        with make() as loader:
+            loader.load_state_dict(state)
+            steps += [batch.step for batch in loader]
+        assert steps == list(range(6))
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    wanted = f"cannot write the quarantine file {tmp_path / 'bad.jsonl'}: File too large\n"
+    assert done.stdout == wanted
+    found = set()
+    for line in (tmp_path / "bad.jsonl").read_text().splitlines():
+        try:
+            found.add(json.loads(line)["sample_id"])
+        except json.JSONDecodeError:  # the line that the disk was full at
+            assert line.startswith('{"name":')
+    assert found == set(range(1, 24, 4))
+
+
+def test_an_index_that_there_is_no_room_for(tmp_path):
+    """The list of files is kept in the cache directory only to be quick next time."""
+    folder = tmp_path / "data" / "cat"
+    folder.mkdir(parents=True)
+    for i in range(10_000):  # shorter lists are not kept
+        (folder / f"{i:05}.jpg").touch()
+    done = run_python(
+        f"""
+        import os, resource, time
+        import stoker
+        cache = os.environ["XDG_CACHE_HOME"] = {str(tmp_path / "cache")!r}
+        time.sleep(2.1)  # a folder that has just changed is not kept either
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, most))
+        source = stoker.folder({str(tmp_path / "data")!r})
+        assert (len(source), source.name(9999)) == (10000, "cat/09999.jpg")
+        assert os.listdir(cache + "/stoker") == [], "half a file"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        again = stoker.folder({str(tmp_path / "data")!r})
+        assert len(os.listdir(cache + "/stoker")) == 1
+        kept = stoker.folder({str(tmp_path / "data")!r})
+        assert source.fingerprint == again.fingerprint == kept.fingerprint
+        """
+    )
+    assert done.returncode == 0, done.stderr

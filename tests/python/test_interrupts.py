@@ -1,0 +1,167 @@
+"""SIGINT at random moments of a Loader's life, many times: no hang, no thread left, nothing lost.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+from conftest import child_environment, run_python
+
+IMPORTS = """
+import gc, os, random, signal, threading, time
+import numpy as np
+import stoker
+
+rng = random.Random(5)
+source = stoker.synthetic(96, size=32)
+options = dict(batch_size=8, seed=1, workers=1, size=96,
+               augment=stoker.random_resized_crop() | stoker.color_jitter(0.4, 0.4, 0.4))
+with stoker.Loader(source, copy=True, **options) as plain:
+    truth = [np.asarray(batch.images).tobytes() for _ in range(2) for batch in plain]
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+def check(batch):
+    assert np.asarray(batch.images).tobytes() == truth[batch.step], f"step {batch.step}"
+
+def interrupted(work):
+    '''Calls work() until a SIGINT, sent within 20 ms, has come; whether it was seen.'''
+    sent = threading.Event()
+    def send():
+        os.kill(os.getpid(), signal.SIGINT)
+        sent.set()
+    timer = threading.Timer(rng.random() * 0.02, send)
+    seen = False
+    try:
+        timer.start()
+        while not sent.is_set():
+            work()
+        time.sleep(0.1)  # it is there within this, if Python did not swallow it
+    except KeyboardInterrupt:
+        seen = True
+    timer.join()
+    gc.collect()
+    return seen
+"""
+
+
+def test_at_any_moment_of_a_loaders_life():
+    """Made, iterated, moved, left early, closed. (Python itself swallows a few: those that come
+    while it runs a destructor.)"""
+    done = run_python(
+        IMPORTS
+        + textwrap.dedent(
+            """
+            def life():
+                with stoker.Loader(source, **options) as loader:
+                    state = loader.state_dict()
+                    for batch in loader:
+                        check(batch)
+                    loader.load_state_dict(state)
+                    loader.set_epoch(1)
+                    for batch in loader:
+                        check(batch)
+                        if batch.step_in_epoch == 2:
+                            break
+
+            before, shared = threads(), set(os.listdir("/dev/shm"))
+            seen = 0
+            for turn in range(80):
+                seen += interrupted(life)
+                assert threads() == before, f"turn {turn}: {threads()} threads, before {before}"
+            assert seen > 60, seen
+            assert set(os.listdir("/dev/shm")) == shared
+            """
+        ),
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_loop_goes_on_where_it_was():
+    """What next() was about to give is given afterwards. (A batch can be gone only where the signal
+    comes between next() and the loop's variable, as with any iterator.)"""
+    done = run_python(
+        IMPORTS
+        + textwrap.dedent(
+            """
+            loader = stoker.Loader(source, **options)
+            loop, due, kept = None, 0, 0
+
+            def start_epoch_0():
+                global loop
+                loader.set_epoch(0)
+                loop = iter(loader)
+
+            def work():
+                global due
+                due = loader.state_dict()["next_step"]
+                batch = next(loop, None)
+                if batch is None:
+                    start_epoch_0()
+                else:
+                    check(batch)
+                    assert batch.step == due
+
+            for turn in range(80):
+                start_epoch_0()
+                seen = interrupted(work)
+                now = loader.state_dict()["next_step"]
+                if seen and now == due < len(loader):
+                    batch = next(loop)
+                    assert batch.step == due
+                    check(batch)
+                    del batch
+                    kept += 1
+            assert kept > 40, kept
+            loader.set_epoch(1)
+            assert loader.stats()["held"] == 0
+            assert [batch.step for batch in loader] == list(range(12, 24))
+            """
+        ),
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_program_ends_whenever_it_is_interrupted():
+    """Also while it starts and while the interpreter goes down. Never a hang, never a crash."""
+    program = IMPORTS.partition("with stoker")[0] + textwrap.dedent(
+        """
+        print("going", flush=True)
+        loader = stoker.Loader(source, **options)
+        for batch in loader:
+            pass
+        print("ending", flush=True)
+        """
+    )
+    rng = random.Random(11)
+    ends = set()
+    for _ in range(12):
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=child_environment(),
+        )
+        line = process.stdout.readline()
+        assert line == "going\n", process.communicate()
+        if rng.random() < 0.4:
+            assert process.stdout.readline() == "ending\n"
+        time.sleep(rng.random() * 0.06)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, error = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise AssertionError(f"it hangs: {process.communicate()}") from None
+        assert process.returncode in (0, 1, -signal.SIGINT), (process.returncode, error)
+        ends.add(process.returncode)
+    assert -signal.SIGINT in ends
