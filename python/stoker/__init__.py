@@ -29,10 +29,12 @@ from stoker._augment import (
 from stoker._batch import Batch
 from stoker._core import Array, DecodeError, FeedError, Source
 from stoker._devices import devices, why_no_cuda
+from stoker._emulate import Emulation, emulate
 from stoker._image import ImageInfo, crop_resize, decode, image_info, resize
 from stoker._image_format import IMAGENET_MEAN, IMAGENET_STD
 from stoker._loader import Loader
 from stoker._sources import cifar, folder, open, relabel, synthetic
+from stoker._watch import Watch, watch
 
 try:
     __version__ = _metadata.version("stoker")
@@ -46,16 +48,19 @@ __all__ = [
     "Augment",
     "Batch",
     "DecodeError",
+    "Emulation",
     "FeedError",
     "ImageInfo",
     "Loader",
     "Source",
+    "Watch",
     "cifar",
     "color_jitter",
     "crop_resize",
     "cutout",
     "decode",
     "devices",
+    "emulate",
     "flip",
     "folder",
     "image_info",
@@ -68,5 +73,6 @@ __all__ = [
     "resize_center_crop",
     "resize_whole",
     "synthetic",
+    "watch",
     "why_no_cuda",
 ]

@@ -1,0 +1,122 @@
+"""Any loader against an accelerator that is not there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from stoker import _core
+from stoker._steps import quantile
+from stoker._watch import Watch
+
+PASS_UTILISATION: float = _core.PASS_UTILISATION  #: MLPerf Storage's for ResNet-50
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """How busy an emulated accelerator was kept, by the rules of MLPerf Storage: the first step is
+    left out of everything, utilisation = computing time / running time. A result of theirs is the
+    mean of 5 runs.
+    """
+
+    accelerator: str
+    source: str  # where its figure comes from
+    asked_images_per_second: float
+    rows: int  # of a step
+    step_seconds: float  # of computing
+    steps: int
+    utilisation: float  # 0 to 1
+    running_seconds: float
+    waiting_seconds: float  # of that, for batches
+    images_per_second: float
+    waits: list[float]  # of every step, seconds
+    watch: Watch[Any]  # its report(), to_json(), to_html()
+
+    @property
+    def passes(self) -> bool:
+        """90 % and more."""
+        return self.utilisation >= PASS_UTILISATION
+
+    def report(self) -> str:
+        ordered = sorted(self.waits)
+        p50, p99 = quantile(ordered, 0.5), quantile(ordered, 0.99)
+        return (
+            f"{self.accelerator}: {100 * self.utilisation:.1f}% busy, "
+            f"{self.images_per_second:.4g} of {self.asked_images_per_second:.4g} images/s; "
+            f"{self.steps} steps of {self.rows} rows and {1e3 * self.step_seconds:.1f} ms; "
+            f"a step waits {1e3 * p50:.1f} ms (p50), {1e3 * p99:.1f} ms (p99), "
+            f"{1e3 * ordered[-1]:.1f} ms (most)"
+        )
+
+
+def emulate(
+    loader: Iterable[Any],
+    *,
+    rate: float | None = None,
+    accel: str | None = None,
+    rows: int | Callable[[Any], int] | None = None,
+    steps: int | None = None,
+) -> Emulation:
+    """Runs `loader` against an emulated accelerator: every step is a sleep as long as a real one
+    was measured to take, so the interpreter lock is free for the loader's threads.
+
+    rate: images/s that it takes; or
+    accel: 'a100', 'h100' (as MLPerf Storage emulates them), 'h100-training', 'h200-training' (as
+        fast as one GPU trained): the rates of `stoker bench emulate`. Default: 'h100'.
+    rows: of a batch, as for watch(). A step is as long as the first batch's rows take.
+    steps: default one pass; more than that begins the loader anew, where it is no iterator.
+
+    ValueError: an accelerator or rate that is none, both, or batches whose rows are not known.
+    RuntimeError: the loader gave fewer than two batches.
+    """
+    if rate is not None and accel is not None:
+        raise ValueError(f"rate={rate!r} and accel={accel!r}: only one of them")
+    if steps is not None and (not isinstance(steps, int) or steps < 2):
+        raise ValueError(f"steps is {steps!r}, must be 2 or more")
+    known = None if rate is not None else _core.find_accelerator(accel or "h100")
+    asked = known.images_per_second if known is not None else rate
+    if asked is None or not 0 < asked < float("inf"):
+        raise ValueError(f"rate is {rate!r}, must be more than 0 images/s")
+    watched = Watch(loader, warm_up=1, rows=rows, most_steps=steps)
+    spec = None
+    for batch in _batches(watched, steps):
+        if spec is None:
+            spec = _core.accelerator_of_rate(asked, _rows_of(watched, batch))
+        time.sleep(spec.step_seconds)
+    log = watched.log
+    if spec is None or len(log) < 2:
+        raise RuntimeError(f"the loader gave {len(log)} batches, at least 2 are needed")
+    used = _core.utilisation(list(log.asked), list(log.came), list(log.done), spec.step_seconds)
+    return Emulation(
+        accelerator=known.name if known is not None else spec.name,
+        source=known.source if known is not None else spec.source,
+        asked_images_per_second=asked,
+        rows=spec.batch,
+        step_seconds=spec.step_seconds,
+        steps=used.steps,
+        utilisation=used.share,
+        running_seconds=used.running_seconds,
+        waiting_seconds=used.waiting_seconds,
+        images_per_second=sum(log.rows[1:]) / used.running_seconds,
+        waits=[came - asked_at for asked_at, came in zip(log.asked[1:], log.came[1:])],
+        watch=watched,
+    )
+
+
+def _batches(watched: Watch[Any], steps: int | None) -> Iterator[Any]:
+    """One pass, or as many as `steps` needs; an iterator has no second one."""
+    while True:
+        before = len(watched.log)
+        yield from watched
+        now = len(watched.log)
+        if steps is None or now >= steps or now == before:
+            return
+
+
+def _rows_of(watched: Watch[Any], batch: Any) -> int:
+    rows = watched.rows_of(batch)
+    if rows < 1:
+        raise ValueError("the rows of the first batch are not known or none: say rows=")
+    return rows

@@ -1,0 +1,22 @@
+"""The page of a profile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+_PLACE = "__STOKER_PROFILE_JSON__"  # once in the template
+
+
+def profile_page(profile: Mapping[str, Any]) -> str:
+    """A self-contained HTML page that shows `profile`, the contents of a profile.json: of
+    Watch.to_json() or of `stoker profile`. Parts that it lacks are left out.
+
+    ValueError: a number that JSON has no word for (nan, inf).
+    """
+    template = resources.files("stoker").joinpath("profile_page.html").read_text("utf-8")
+    # '<' stands in strings only: written this way no name can end the script that holds it.
+    data = json.dumps(profile, allow_nan=False).replace("<", "\\u003c")
+    return template.replace(_PLACE, data)

@@ -1,0 +1,164 @@
+"""The steps of a watched loop: when each asked for its batch, had it, and was done."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+PHASES = ("warm-up", "settling", "measured", "replayed")  # as `stoker profile` names them
+UNKNOWN_ROWS = -1
+_SLICES = 100  # of a timeline
+_PARTS = 20  # of a run, whose pace is compared
+
+
+class StepLog:
+    """Grows by 33 bytes a step. Times in seconds of one clock."""
+
+    def __init__(self) -> None:
+        self.asked, self.came, self.done = array("d"), array("d"), array("d")
+        self.rows = array("q")  # of the batch; UNKNOWN_ROWS
+        self.phases = bytearray()  # indices into PHASES
+
+    def __len__(self) -> int:
+        return len(self.done)
+
+    def add(self, phase: str, asked: float, came: float, done: float, rows: int) -> None:
+        self.phases.append(PHASES.index(phase))
+        self.asked.append(asked)
+        self.came.append(came)
+        self.done.append(done)
+        self.rows.append(rows)
+
+    def of_phase(self, phase: str) -> Steps:
+        rows_known = self.rows_known
+        chosen = [i for i, index in enumerate(self.phases) if PHASES[index] == phase]
+        return Steps(
+            waits=[self.came[i] - self.asked[i] for i in chosen],
+            computes=[self.done[i] - self.came[i] for i in chosen],
+            items=sum(self.rows[i] if rows_known else 1 for i in chosen),
+            first=chosen[0] if chosen else 0,
+        )
+
+    @property
+    def rows_known(self) -> bool:
+        return len(self) > 0 and min(self.rows) != UNKNOWN_ROWS
+
+    def timeline(self) -> list[dict[str, Any]]:
+        """Slices of equal length, as profile.json has them."""
+        if not len(self):
+            return []
+        begin, end = self.asked[0], self.done[-1]
+        length = max(end - begin, 1e-9) / _SLICES
+        rows_known = self.rows_known
+        rates, waiting, phases = [0.0] * _SLICES, [0.0] * _SLICES, ["between passes"] * _SLICES
+        for i in range(len(self)):
+            asked, came, done = (t[i] - begin for t in (self.asked, self.came, self.done))
+            pace = (self.rows[i] if rows_known else 1) / max(done - asked, 1e-9)
+            last = min(int(done / length), _SLICES - 1)
+            for at in range(min(int(asked / length), last), last + 1):
+                low, high = at * length, (at + 1) * length
+                phases[at] = PHASES[self.phases[i]]
+                rates[at] += pace * max(0.0, min(done, high) - max(asked, low)) / length
+                waiting[at] += max(0.0, min(came, high) - max(asked, low)) / length
+        return [
+            {
+                "begin_s": i * length,
+                "length_s": length,
+                "phase": phases[i],
+                "images_per_second": rates[i],
+                "waiting_share": min(1.0, waiting[i]),
+            }
+            for i in range(_SLICES)
+        ]
+
+
+@dataclass
+class Steps:
+    """Of one phase, in order. Seconds."""
+
+    waits: list[float]  # for the batch
+    computes: list[float]  # what the loop did with it
+    items: int  # rows; steps, where the rows of some are not known
+    first: int  # number of the first one in its run
+
+    def __len__(self) -> int:
+        return len(self.waits)
+
+    @property
+    def wholes(self) -> list[float]:
+        return [wait + compute for wait, compute in zip(self.waits, self.computes)]
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.waits) + sum(self.computes)
+
+    @property
+    def waiting_share(self) -> float:
+        return sum(self.waits) / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def rate(self) -> float:
+        """Items per second."""
+        return self.items / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def fed_rate(self) -> float:
+        """Items per second, had no step waited."""
+        computing = sum(self.computes)
+        return self.items / computing if computing > 0 else 0.0
+
+    @property
+    def spread(self) -> float:
+        """Of the pace over the run, relative: half of (p90 - p10) / p50 of its parts."""
+        size = max(1, math.ceil(len(self) / _PARTS))
+        wholes = self.wholes
+        parts = [wholes[i : i + size] for i in range(0, len(wholes), size)]
+        return half_width([len(part) / sum(part) for part in parts if sum(part) > 0])
+
+
+def quantile(values: Sequence[float], q: float) -> float:
+    """`values` sorted, at least one; the one that a share q of them does not exceed."""
+    return values[min(len(values) - 1, max(0, math.ceil(q * len(values)) - 1))]
+
+
+def half_width(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    if not ordered or quantile(ordered, 0.5) <= 0:
+        return 0.0
+    return (quantile(ordered, 0.9) - quantile(ordered, 0.1)) / (2 * quantile(ordered, 0.5))
+
+
+def latency(values: Sequence[float]) -> dict[str, Any]:
+    """As profile.json has it; at least one value."""
+    ordered = sorted(values)
+    return {
+        "count": len(ordered),
+        "mean_s": sum(ordered) / len(ordered),
+        "p50_s": quantile(ordered, 0.5),
+        "p90_s": quantile(ordered, 0.9),
+        "p99_s": quantile(ordered, 0.99),
+        "max_s": ordered[-1],
+        "cpu_mean_s": None,
+    }
+
+
+def rows_of(batch: Any) -> int:
+    """Of the first thing in `batch` that has a shape; UNKNOWN_ROWS where nothing has."""
+    waiting = [batch]
+    for _ in range(64):  # deep enough for every loader, and an end for the rest
+        if not waiting:
+            break
+        item = waiting.pop(0)
+        shape = getattr(item, "shape", None)
+        if shape is None:
+            shape = getattr(getattr(item, "images", None), "shape", None)  # stoker.Batch
+        if shape is not None and not callable(shape) and len(shape) > 0:
+            return int(shape[0])
+        if isinstance(item, dict):
+            waiting[:0] = list(item.values())[:8]
+        elif isinstance(item, (tuple, list)):
+            waiting[:0] = item[:8]
+    return UNKNOWN_ROWS

@@ -1,0 +1,299 @@
+"""stoker.watch(): what a loop is told about its loader. Time is a counter, moved on by both."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import sys
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stoker
+from stoker._page import profile_page
+from stoker._steps import rows_of
+
+DATA = re.compile(r'<script type="application/json" id="profile">(.*?)</script', re.DOTALL)
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Batch(list):
+    """That weak references can be made to."""
+
+
+class Loader:
+    """`waits[i % n]` seconds for every batch, of 4 rows."""
+
+    num_workers = 2
+
+    def __init__(self, clock, count, waits):
+        self.clock, self.count, self.waits = clock, count, waits
+
+    def __len__(self):
+        return self.count
+
+    def __iter__(self):
+        for i in range(self.count):
+            self.clock.now += self.waits[i % len(self.waits)]
+            yield Batch([i])
+
+
+def watched(count=45, waits=(3.0,), compute=7.0, passes=1, **options):
+    clock = Clock()
+    watch = stoker.Watch(Loader(clock, count, waits), clock=clock, rows=4, **options)
+    for _ in range(passes):
+        for _ in watch:
+            clock.now += compute
+    return watch
+
+
+def test_batches_come_as_they_are():
+    batches = [object() for _ in range(5)]
+    watch = stoker.watch(batches)
+    assert list(watch) == batches
+    assert list(watch) == batches
+    assert len(watch) == 5
+    assert watch.index(batches[3]) == 3  # the list's own
+    assert list(stoker.watch(x for x in batches)) == batches
+
+
+def test_waiting_and_computing_are_told_apart():
+    verdict = watched().to_dict()["verdict"]
+    assert verdict["limit"] == "loader"
+    assert verdict["headline"] == "the loader limits: the device waits 30.0% of the time"
+    assert verdict["waiting_share"] == pytest.approx(0.3)
+    assert verdict["bound_images_per_second"] == pytest.approx(4 / 7)
+    assert verdict["confidence"] == 1
+    assert verdict["bursts"] is None
+
+
+def test_a_loop_that_hardly_waits_is_fed():
+    watch = watched(waits=(0.1,))
+    report = watch.report()
+    assert watch.to_dict()["verdict"]["limit"] == "device"
+    assert "VERDICT  the device is fed: it waits 1.4% of the time" in report
+    assert "a faster loader brings at most +1.4%" in report
+
+
+def test_first_steps_are_left_out_and_reported():
+    profile = watched(count=25, waits=(500.0,) + (1.0,) * 24, warm_up=3).to_dict()
+    assert profile["measured"]["steps"] == 22
+    assert profile["measured"]["latency"]["input wait"]["max_s"] == pytest.approx(1)
+    assert profile["warm_up"] == {
+        "seconds": pytest.approx(500 + 1 + 1 + 3 * 7),
+        "steps": 3,
+        "first_batch_s": pytest.approx(500),
+    }
+
+
+def test_every_pass_begins_with_a_warm_up():
+    watch = watched(count=25, waits=(500.0,) + (1.0,) * 24, warm_up=3, passes=2)
+    profile = watch.to_dict()
+    assert profile["measured"]["steps"] == 44
+    assert profile["verdict"]["waiting_share"] == pytest.approx(1 / 8)
+    assert "a later pass waits 500.00 s for its first batch" in watch.report()
+
+
+def test_percentiles_and_jitter():
+    measured = watched(count=100, waits=[float(i) for i in range(100)], warm_up=0).to_dict()[
+        "measured"
+    ]
+    wait = measured["latency"]["input wait"]
+    assert (wait["p50_s"], wait["p90_s"], wait["p99_s"], wait["max_s"]) == pytest.approx(
+        (49, 89, 98, 99)
+    )
+    assert measured["jitter"] == pytest.approx((89 - 9) / 2 / (49 + 7))
+    assert watched().to_dict()["measured"]["jitter"] == 0
+
+
+def test_bursts_followed_by_pauses_are_named():
+    text = watched(count=85, waits=(20.0,) + (0.01,) * 7).to_dict()["verdict"]["bursts"]
+    assert text.startswith("bursts followed by pauses: 100% of the waiting is in 12% of the steps")
+    assert "every 8 steps a pause of 2e+04 ms" in text
+    assert watched(waits=(3.0, 2.5, 3.5)).to_dict()["verdict"]["bursts"] is None
+
+
+def test_unsure_where_steps_differ_and_where_they_are_few():
+    sure = watched(waits=(3.0,)).to_dict()["verdict"]
+    unsure = watched(count=45, waits=(0.0,) * 20 + (15.0,)).to_dict()["verdict"]
+    few = watched(count=9).to_dict()["verdict"]
+    assert sure["confidence_text"].startswith("high: 200 of 200")
+    assert unsure["confidence"] < sure["confidence"]
+    assert few["confidence"] == pytest.approx(4 / 20)
+    assert few["confidence_text"].startswith("low") and "4 steps are few" in few["confidence_text"]
+
+
+def test_replay_gives_one_batch_again_and_bounds_the_pace():
+    clock = Clock()
+    watch = stoker.Watch(Loader(clock, 60, (3.0,)), clock=clock, rows=4, replay=10)
+    seen = []
+    for batch in watch:
+        again = bool(seen) and batch[0] == seen[-1]
+        clock.now += 5 if again else 7  # the loader's threads slow the step down
+        seen.append(batch[0])
+    assert len(seen) == 70
+    assert seen[15:26] == [14] * 10 + [15]  # 5 of warm-up and 10 measured, the last one held
+    assert sorted(set(seen)) == list(range(60))
+    profile = watch.to_dict()
+    assert profile["replayed"]["steps"] == 10
+    assert profile["measured"]["steps"] == 60 - 5 - 5  # warm-up, and settling after the replay
+    assert profile["verdict"]["bound_images_per_second"] == pytest.approx(4 / 5)
+    assert "a faster loader brings at most +100.0%" in watch.report()
+    assert "10 steps that replayed a batch" in watch.report()
+
+
+def test_replay_that_comes_too_late_is_said():
+    watch = watched(count=20, replay=30)
+    assert len(watch.log) == 20
+    assert "no step replayed a batch, 30 asked for, came too late" in watch.report()
+
+
+@pytest.mark.parametrize(
+    ("alone_wait", "loop_wait", "words"),
+    [
+        (3.0, 3.0, "the loader does not work ahead"),
+        (10.0, 3.0, "it has to become 1.4 times as fast"),
+        (2.0, 6.0, "it works in bursts"),
+    ],
+)
+def test_the_loader_alone_says_what_is_wrong(alone_wait, loop_wait, words):
+    watch = watched(waits=(loop_wait,))
+    watch._loader.waits = (alone_wait,)
+    assert watch.measure_loader(steps=20) == pytest.approx(4 / alone_wait)
+    profile = watch.to_dict()
+    assert profile["loader_alone"]["steps"] == 15
+    assert words in profile["verdict"]["detail"]
+
+
+def test_what_cannot_be_run_again():
+    with pytest.raises(TypeError, match=r"generator is an iterator"):
+        stoker.watch(x for x in range(9)).measure_loader()
+    with pytest.raises(RuntimeError, match="the loader gave 3 batches, 5 are warm-up"):
+        stoker.watch([1, 2, 3]).measure_loader()
+
+
+def test_a_batch_is_let_go_before_the_next_one_is_made():
+    alive = []
+
+    class Careful(Loader):
+        def __iter__(self):
+            last = None
+            for i in range(self.count):
+                gc.collect()
+                alive.append(last is not None and last() is not None)
+                batch = Batch([i])
+                last = weakref.ref(batch)
+                yield batch
+                del batch
+
+    clock = Clock()
+    for batch in stoker.Watch(Careful(clock, 6, (0.0,)), clock=clock):
+        del batch
+    assert alive == [False] * 6
+
+
+def test_errors_and_an_early_end_pass_through():
+    def broken():
+        yield 1
+        yield 2
+        raise KeyError("shard 7")
+
+    watch = stoker.watch(broken(), warm_up=0)
+    with pytest.raises(KeyError, match="shard 7"):
+        list(watch)
+    assert len(watch.log) == 2
+    early = stoker.watch([1, 2, 3, 4], warm_up=0)
+    for batch in early:
+        if batch == 3:
+            break
+    assert len(early.log) == 2  # the third step's end was not seen
+
+
+def test_synchronize_belongs_to_the_step():
+    clock = Clock()
+
+    def device_is_done():
+        clock.now += 5
+
+    watch = stoker.Watch(Loader(clock, 30, (3.0,)), clock=clock, synchronize=device_is_done)
+    for _ in watch:
+        clock.now += 2
+    profile = watch.to_dict()
+    assert profile["measured"]["step"]["compute_s"] == pytest.approx(7)
+    assert not any("synchronize" in text for text in profile["verdict"]["unknown"])
+
+
+def test_nothing_measured_is_said_and_written(tmp_path):
+    for watch in (stoker.watch([]), stoker.watch([1])):
+        list(watch)
+        assert "steps are too few" in watch.report()
+        watch.to_html(tmp_path / "page.html")
+        json.loads(DATA.search((tmp_path / "page.html").read_text()).group(1))
+
+
+def test_arguments_out_of_range():
+    with pytest.raises(ValueError, match="warm_up is -1"):
+        stoker.watch([], warm_up=-1)
+    with pytest.raises(ValueError, match="replay is 0.5"):
+        stoker.watch([], replay=0.5)
+
+
+def test_rows_are_those_of_the_first_thing_with_a_shape(source):
+    images, labels = np.zeros((8, 3, 4, 4)), np.zeros(5)
+    assert rows_of((images, labels)) == 8
+    assert rows_of({"image": images, "label": labels}) == 8
+    assert rows_of([{"data": images}]) == 8
+    assert rows_of(["name", (images,)]) == 8
+    assert rows_of([1, 2, 3]) == rows_of("text") == rows_of(None) == rows_of(np.float32(1)) == -1
+    with stoker.Loader(source, batch_size=10) as loader:
+        assert rows_of(next(iter(loader))) == 10
+    watch = stoker.watch([(images, labels)] * 30)
+    list(watch)
+    assert watch.to_dict()["unit"] == "images/s"
+    unknown = stoker.watch([1] * 30)
+    list(unknown)
+    assert unknown.to_dict()["unit"] == "batches/s"
+    by_hand = stoker.watch([[1, 2]] * 30, rows=len)
+    list(by_hand)
+    assert by_hand.to_dict()["unit"] == "images/s"
+
+
+def test_the_page_holds_the_json_whatever_it_says(tmp_path, monkeypatch):
+    hostile = "</script><script>alert(1)</script><!-- <script> \u2028 \udce9.jpg"
+    monkeypatch.setattr(sys, "argv", ["train.py", hostile])
+    watch = watched()
+    watch.to_html(tmp_path / "profile.html")
+    watch.to_json(tmp_path / "profile.json")
+    page = (tmp_path / "profile.html").read_text("utf-8")
+    profile = json.loads(DATA.search(page).group(1))
+    assert profile == json.loads((tmp_path / "profile.json").read_text("utf-8"))
+    assert profile["command"] == f"train.py {hostile}"
+    assert page.count("<script") == profile_page({}).count("<script")
+    assert "__STOKER_PROFILE_JSON__" not in page
+    assert not re.search(r"src=|href=|@import|url\(", profile_page({}))
+
+
+def test_the_page_is_the_program_s():
+    tree = Path(__file__).parents[2] / "bench" / "profile" / "profile_page.html"
+    assert profile_page({}) == tree.read_text("utf-8").replace("__STOKER_PROFILE_JSON__", "{}")
+
+
+def test_the_timeline_adds_up():
+    watch = watched(count=50, replay=10)
+    timeline = watch.to_dict()["timeline"]
+    assert len(timeline) == 100
+    rows = sum(piece["images_per_second"] * piece["length_s"] for piece in timeline)
+    waiting = sum(piece["waiting_share"] * piece["length_s"] for piece in timeline)
+    assert rows == pytest.approx(60 * 4)
+    assert waiting == pytest.approx(50 * 3)
+    assert {piece["phase"] for piece in timeline} == {"warm-up", "measured", "replayed", "settling"}
