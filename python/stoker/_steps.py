@@ -15,21 +15,25 @@ _PARTS = 20  # of a run, whose pace is compared
 
 
 class StepLog:
-    """Grows by 33 bytes a step. Times in seconds of one clock."""
+    """Grows by 41 bytes a step. Times in seconds of one clock."""
 
     def __init__(self) -> None:
         self.asked, self.came, self.done = array("d"), array("d"), array("d")
+        self.wait_cpu = array("d")  # CPU seconds of the loop's thread, while it waited
         self.rows = array("q")  # of the batch; UNKNOWN_ROWS
         self.phases = bytearray()  # indices into PHASES
 
     def __len__(self) -> int:
         return len(self.done)
 
-    def add(self, phase: str, asked: float, came: float, done: float, rows: int) -> None:
+    def add(
+        self, phase: str, asked: float, came: float, done: float, wait_cpu: float, rows: int
+    ) -> None:
         self.phases.append(PHASES.index(phase))
         self.asked.append(asked)
         self.came.append(came)
         self.done.append(done)
+        self.wait_cpu.append(wait_cpu)
         self.rows.append(rows)
 
     def of_phase(self, phase: str) -> Steps:
@@ -38,6 +42,7 @@ class StepLog:
         return Steps(
             waits=[self.came[i] - self.asked[i] for i in chosen],
             computes=[self.done[i] - self.came[i] for i in chosen],
+            wait_cpu_s=sum(self.wait_cpu[i] for i in chosen),
             items=sum(self.rows[i] if rows_known else 1 for i in chosen),
             first=chosen[0] if chosen else 0,
         )
@@ -81,6 +86,7 @@ class Steps:
 
     waits: list[float]  # for the batch
     computes: list[float]  # what the loop did with it
+    wait_cpu_s: float  # of the loop's thread, in all waits
     items: int  # rows; steps, where the rows of some are not known
     first: int  # number of the first one in its run
 
@@ -98,6 +104,12 @@ class Steps:
     @property
     def waiting_share(self) -> float:
         return sum(self.waits) / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def wait_cpu_share(self) -> float:
+        """Of the waiting: how much of it the loop's own thread worked."""
+        waiting = sum(self.waits)
+        return self.wait_cpu_s / waiting if waiting > 0 else 0.0
 
     @property
     def rate(self) -> float:

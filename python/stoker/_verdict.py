@@ -14,6 +14,7 @@ _RESAMPLES = 200
 _BLOCKS = 50  # of neighbouring steps: they are alike
 _ENOUGH = 20  # steps
 _PAUSE = 0.5  # of a median step: a wait that somebody would see
+_OWN_WORK = 0.25  # of the waiting: a thread that only takes batches from others works far less
 _FAST_ENOUGH = 1.1
 _TURNS = 0.15  # relative: batch + step = both, to that
 
@@ -73,25 +74,26 @@ def _bound(steps: Steps, replayed: Steps) -> tuple[float, str]:
 def _detail(steps: Steps, bound: float, alone_rate: float | None, unit: str) -> str:
     gain = 100 * (bound / steps.rate - 1)
     text = f"a faster loader brings at most {gain:+.1f}%: {steps.rate:.4g} -> {bound:.4g} {unit}"
-    if alone_rate is None or steps.waiting_share < FED:
+    if steps.waiting_share < FED:
         return text
-    # The pace of a loop that makes a batch, uses it, and only then makes the next one.
+    if alone_rate is not None:
+        text += f"; alone the loader gives {alone_rate:.4g}"
+    if steps.wait_cpu_share >= _OWN_WORK:
+        return (
+            f"{text}; it does not work ahead: the loop's own thread makes the batches (it is busy "
+            f"in {100 * steps.wait_cpu_share:.0f}% of the waiting)"
+        )
+    if alone_rate is None:
+        return text
+    # The pace of a loop that has a batch made, uses it, and only then has the next one made.
     in_turns = 1 / (1 / alone_rate + 1 / bound)
     if abs(in_turns / steps.rate - 1) < _TURNS:
-        return (
-            f"{text}; the loader does not work ahead: making a batch and using it take turns "
-            f"(alone it gives {alone_rate:.4g}, so that working ahead would make up to "
-            f"{min(alone_rate, bound):.4g})"
-        )
+        return f"{text}; it does not work ahead: making a batch and using it take turns"
     if alone_rate >= _FAST_ENOUGH * bound:
         return (
-            f"{text}; alone the loader gives {alone_rate:.4g}, which would do: it works in bursts, "
-            "or lacks the CPU time that the loop takes"
+            f"{text}, which would do: it works in bursts, or lacks the CPU time that the loop takes"
         )
-    return (
-        f"{text}; alone the loader gives {alone_rate:.4g}: it has to become "
-        f"{bound / alone_rate:.2g} times as fast to be never waited for"
-    )
+    return f"{text}: it has to become {bound / alone_rate:.2g} times as fast"
 
 
 def _confidence(steps: Steps) -> tuple[float, str]:

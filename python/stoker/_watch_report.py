@@ -67,6 +67,7 @@ def _steps_json(steps: Steps) -> dict[str, Any]:
             "compute_s": sum(steps.computes) / count,
             "input_wait_s": sum(steps.waits) / count,
             "waiting_share": steps.waiting_share,
+            "input_wait_cpu_share": steps.wait_cpu_share,
         },
     }
     if len(steps):

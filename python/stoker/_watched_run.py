@@ -60,6 +60,12 @@ def claims(run: WatchedRun, verdict: Verdict) -> list[tuple[str, str]]:
     )
     said.append(
         (
+            f"the loop's own thread works in {100 * steps.wait_cpu_share:.0f}% of the waiting",
+            "its CPU clock around next()",
+        )
+    )
+    said.append(
+        (
             f"with a loader that is never waited for it makes {verdict.bound:.4g} {run.unit}",
             verdict.bound_measured_by,
         )

@@ -50,7 +50,9 @@ class Loader:
 
 def watched(count=45, waits=(3.0,), compute=7.0, passes=1, **options):
     clock = Clock()
-    watch = stoker.Watch(Loader(clock, count, waits), clock=clock, rows=4, **options)
+    cpu_clock = options.pop("cpu_clock", lambda: 0.0)
+    loader = Loader(clock, count, waits)
+    watch = stoker.Watch(loader, clock=clock, cpu_clock=cpu_clock, rows=4, **options)
     for _ in range(passes):
         for _ in watch:
             clock.now += compute
@@ -161,7 +163,7 @@ def test_replay_that_comes_too_late_is_said():
 @pytest.mark.parametrize(
     ("alone_wait", "loop_wait", "words"),
     [
-        (3.0, 3.0, "the loader does not work ahead"),
+        (3.0, 3.0, "it does not work ahead: making a batch and using it take turns"),
         (10.0, 3.0, "it has to become 1.4 times as fast"),
         (2.0, 6.0, "it works in bursts"),
     ],
@@ -173,6 +175,19 @@ def test_the_loader_alone_says_what_is_wrong(alone_wait, loop_wait, words):
     profile = watch.to_dict()
     assert profile["loader_alone"]["steps"] == 15
     assert words in profile["verdict"]["detail"]
+
+
+def test_a_loader_in_the_loop_s_own_thread_is_told_from_one_that_works_ahead():
+    own = [0.0]
+
+    def cpu_clock():  # looked at before and after each wait
+        own[0] += 0.9
+        return own[0]
+
+    profile = watched(cpu_clock=cpu_clock).to_dict()
+    assert profile["measured"]["step"]["input_wait_cpu_share"] == pytest.approx(0.3)
+    assert "own thread makes the batches" in profile["verdict"]["detail"]
+    assert "work ahead" not in watched().to_dict()["verdict"]["detail"]
 
 
 def test_what_cannot_be_run_again():
