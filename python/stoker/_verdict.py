@@ -135,13 +135,15 @@ def bursts(steps: Steps) -> str | None:
     held = sum(steps.waits[i] for i in pauses)
     if len(pauses) < 2 or steps.waiting_share < 0.01:
         return None
-    if len(pauses) > len(steps) / 3 or held < 0.8 * sum(steps.waits):
-        return None
     gaps = sorted(later - earlier for earlier, later in zip(pauses, pauses[1:]))
-    regular = "every" if quantile(gaps, 0.9) <= 1.5 * quantile(gaps, 0.1) else "about every"
+    regular = quantile(gaps, 0.9) < 1.5 * quantile(gaps, 0.1)
+    most = 0.6 if regular and gaps[0] > 1 else 1 / 3  # of the steps; two workers: every other one
+    if len(pauses) > most * len(steps) or held < 0.8 * sum(steps.waits):
+        return None
+    every = "every" if regular else "about every"
     return (
         f"bursts followed by pauses: {100 * held / sum(steps.waits):.0f}% of the waiting is in "
-        f"{100 * len(pauses) / len(steps):.0f}% of the steps, {regular} {quantile(gaps, 0.5)} "
+        f"{100 * len(pauses) / len(steps):.0f}% of the steps, {every} {quantile(gaps, 0.5)} "
         f"steps a pause of {1e3 * held / len(pauses):.3g} ms"
     )
 

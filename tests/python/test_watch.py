@@ -122,7 +122,11 @@ def test_bursts_followed_by_pauses_are_named():
     text = watched(count=85, waits=(20.0,) + (0.01,) * 7).to_dict()["verdict"]["bursts"]
     assert text.startswith("bursts followed by pauses: 100% of the waiting is in 12% of the steps")
     assert "every 8 steps a pause of 2e+04 ms" in text
-    assert watched(waits=(3.0, 2.5, 3.5)).to_dict()["verdict"]["bursts"] is None
+    pairs = watched(count=85, waits=(9.0, 0.01)).to_dict()["verdict"]["bursts"]
+    assert "50% of the steps, every 2 steps" in pairs
+    uneven = (9.0, 0.01, 9.0, 9.0, 0.01, 0.01, 9.0, 0.01, 9.0, 9.0, 9.0, 0.01, 0.01)
+    for waits in ((3.0, 2.5, 3.5), uneven):
+        assert watched(count=85, waits=waits).to_dict()["verdict"]["bursts"] is None
 
 
 def test_unsure_where_steps_differ_and_where_they_are_few():
