@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""A PyTorch DataLoader over a folder of images, watched: which number of workers feeds the loop, and what would help?
+"""A PyTorch DataLoader over a folder of images, watched: with how many workers is it fed?
 
-    python/examples/watch_dataloader.py --data DIR [--workers 0,1,2] [--rate N | --accel NAME] [--html DIR] [--report]
+    python/examples/watch_dataloader.py --data DIR [--workers 0,1,2] [--rate N | --accel NAME]
+        [--html DIR] [--report]
 
-The accelerator is emulated (stoker.emulate): a step sleeps as long as one takes that eats --rate images/s. Then the
-loader runs alone (Watch.measure_loader). Pictures are decoded, cropped and flipped by Pillow, as torchvision does it. The
-settings take turns, --repeats times; the table has medians and, in brackets, the smallest and the largest.
+The accelerator is emulated (stoker.emulate): a step sleeps as long as one takes that eats --rate
+images/s. Then the loader runs alone (Watch.measure_loader). Pictures are decoded, cropped and
+flipped by Pillow, as torchvision does it. The settings take turns, --repeats times; the table has
+medians and, in brackets, the smallest and the largest.
 Needs PyTorch, Pillow, NumPy and stoker (PYTHONPATH=build/python).
 """
 
@@ -20,11 +22,21 @@ from PIL import Image
 import stoker
 
 SIZE = 224
+HEADS = (
+    "workers",
+    "accelerator busy %",
+    "images/s",
+    "loader alone, images/s",
+    "wait p50, ms",
+    "wait, most, ms",
+)
 
 
 class Pictures(torch.utils.data.Dataset):
     def __init__(self, root):
-        self.files = sorted(p for p in pathlib.Path(root).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
+        self.files = sorted(
+            p for p in pathlib.Path(root).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg")
+        )
 
     def __len__(self):
         return len(self.files)
@@ -33,20 +45,26 @@ class Pictures(torch.utils.data.Dataset):
         with Image.open(self.files[index]) as image:
             side = int(min(image.size) * (0.5 + 0.5 * torch.rand(()).item()))
             left, top = (int(torch.rand(()).item() * (length - side + 1)) for length in image.size)
-            pixels = image.convert("RGB").resize((SIZE, SIZE), Image.BILINEAR, (left, top, left + side, top + side))
+            pixels = image.convert("RGB").resize(
+                (SIZE, SIZE), Image.BILINEAR, (left, top, left + side, top + side)
+            )
         if torch.rand(()).item() < 0.5:
             pixels = pixels.transpose(Image.FLIP_LEFT_RIGHT)
         return torch.from_numpy(np.array(pixels))
 
 
 def measure(pictures, workers, options):
-    loader = torch.utils.data.DataLoader(pictures, options.batch, shuffle=True, drop_last=True, num_workers=workers)
+    loader = torch.utils.data.DataLoader(
+        pictures, options.batch, shuffle=True, drop_last=True, num_workers=workers
+    )
     run = stoker.emulate(loader, rate=options.rate, accel=options.accel, steps=options.steps)
     return {"run": run, "alone": run.watch.measure_loader(options.steps)}
 
 
 def text(values, scale=1.0):
-    middle, low, high = (scale * value for value in (statistics.median(values), min(values), max(values)))
+    middle, low, high = (
+        scale * value for value in (statistics.median(values), min(values), max(values))
+    )
     return f"{middle:.3g} ({low:.3g}–{high:.3g})"
 
 
@@ -54,14 +72,19 @@ def row(workers, results):
     runs = [result["run"] for result in results]
     waits = [sorted(run.waits) for run in runs]
     return [
-        str(workers), text([run.utilisation for run in runs], 100), text([run.images_per_second for run in runs]),
-        text([result["alone"] for result in results]), text([ordered[len(ordered) // 2] for ordered in waits], 1000),
+        str(workers),
+        text([run.utilisation for run in runs], 100),
+        text([run.images_per_second for run in runs]),
+        text([result["alone"] for result in results]),
+        text([ordered[len(ordered) // 2] for ordered in waits], 1000),
         text([ordered[-1] for ordered in waits], 1000),
     ]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", required=True)
     parser.add_argument("--workers", default="0,1,2")
     parser.add_argument("--batch", type=int, default=32)
@@ -79,8 +102,7 @@ def main():
     for _ in range(options.repeats):
         for workers in counts:
             results[workers].append(measure(pictures, workers, options))
-    print("| workers | accelerator busy % | images/s | loader alone, images/s | wait p50, ms | wait, most, ms |")
-    print("|---" * 6 + "|")
+    print("| " + " | ".join(HEADS) + " |\n" + "|---" * len(HEADS) + "|")
     for workers in counts:
         print("| " + " | ".join(row(workers, results[workers])) + " |")
     for workers in counts:
