@@ -43,8 +43,9 @@ std::vector<SampleId> id_list(const Batch& batch) {
 
 std::shared_ptr<Feed> make(const std::shared_ptr<Source>& source, const AugmentSpec& augment,
                            const LoaderOptions& loader, const std::string& device,
-                           const ImageFormat& format, bool copy) {
-  return Feed::make(source, augment, loader, {.device = device, .format = format, .copy = copy});
+                           const ImageFormat& format, bool copy, bool poison) {
+  return Feed::make(source, augment, loader,
+                    {.device = device, .format = format, .copy = copy, .poison = poison});
 }
 
 StateTuple state_of(const Feed& feed) {
@@ -116,7 +117,7 @@ void bind_feed(nb::module_& module) {
       .def("id_list", id_list);
   nb::class_<Feed>(module, "Feed")
       .def_static("make", make, nb::call_guard<Unlocked>(), "source"_a, "augment"_a, "options"_a,
-                  "device"_a, "format"_a, "copy"_a)
+                  "device"_a, "format"_a, "copy"_a, "poison"_a)
       .def("next", next, "end"_a, "taken"_a,
            nb::sig("def next(self, end: int, taken: list[Batch]) -> bool"))
       .def("close", &Feed::close, nb::call_guard<Unlocked>())

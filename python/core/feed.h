@@ -59,6 +59,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
     std::string device = "cpu:0";
     ImageFormat format;
     bool copy = false;  // batches are copies on the host, and leased to nobody
+    // Fill the images' memory with 0xDB when a lease ends, to find who reads on.
+    bool poison = false;
   };
   static std::shared_ptr<Feed> make(std::shared_ptr<const Source> source,
                                     const AugmentSpec& augment, LoaderOptions loader,
@@ -104,11 +106,14 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void give_back(Returned returned) noexcept;
   void drain_soon() noexcept;
   void drain() noexcept;
+  void poison(const Returned& returned) noexcept;
+  void wait_for_poison() noexcept;
   void check_room() const;
   Batch lend(DeviceBatch batch);
   Batch copy_of(Batch batch) const;
   Array images_of(const DeviceBatch& batch, Step step);
   Stream& borrowed(uintptr_t handle);
+  size_t slot_of(Step step) const { return static_cast<size_t>(step) % ready_.size(); }
 
   // Constant after construction.
   const pid_t process_;
@@ -116,11 +121,13 @@ class Feed : public std::enable_shared_from_this<Feed> {
   const Options options_;
   DlDevice where_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<Memory> poison_;   // as large as the images; none without Options::poison
   std::unique_ptr<Stream> compute_;  // guarded by stream_mutex_
   std::unique_ptr<Normaliser> normaliser_;
   std::vector<std::unique_ptr<Memory>> outputs_;  // one per lease; empty for uint8
   std::vector<std::unique_ptr<Event>> ready_;     // one per lease: its bytes are there
   std::unique_ptr<Loader> loader_;
+  std::vector<std::atomic<Step>> lent_;  // per lease: the step that its memory was last lent for
   std::atomic<bool> closed_{false};
 
   std::mutex copy_mutex_;        // taken before stream_mutex_

@@ -1,5 +1,7 @@
 #include "python/core/lease.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace stoker::python {
@@ -48,13 +50,23 @@ Feed::Lease::Lease(std::shared_ptr<Feed> feed, DeviceBatch batch, Step step, con
 
 Feed::Lease::~Lease() { feed_->give_back(std::move(returned_)); }
 
-void Feed::Lease::synchronize() {
+// A lease's step is the generation of its memory: what looks at it must see no other.
+void Feed::Lease::check() const {
   feed_->check_process();
+  const Step lent = feed_->lent_[feed_->slot_of(returned_.step)];
+  if (lent == returned_.step) return;
+  std::fprintf(stderr, "stoker: the memory of step %lld was given to step %lld while it was held\n",
+               static_cast<long long>(returned_.step), static_cast<long long>(lent));
+  std::abort();
+}
+
+void Feed::Lease::synchronize() {
+  check();
   ready_.synchronize();
 }
 
 std::shared_ptr<void> Feed::Lease::read_on(uintptr_t stream) {
-  feed_->check_process();
+  check();
   return std::make_shared<Reader>(shared_from_this(), stream);
 }
 

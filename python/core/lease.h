@@ -21,6 +21,7 @@ class Feed::Lease final : public Holder, public std::enable_shared_from_this<Fee
 
  private:
   friend class Feed::Reader;
+  void check() const;  // throws in a forked child; aborts if the memory is another step's by now
   const std::shared_ptr<Feed> feed_;
   const Event& ready_;  // the feed's, recorded again only when this lease is gone
   std::mutex mutex_;

@@ -9,8 +9,9 @@ else.
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -47,6 +48,26 @@ class Augment:
         return hash(repr(self))
 
 
+def _whole(field: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"{field} is {value!r}, must be a whole number") from None
+
+
+def _real(field: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{field} is {value!r}, must be a number") from None
+
+
+def _two(field: str, values: Any) -> tuple[float, float]:
+    if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != 2:
+        raise ValueError(f"{field} is {values!r}, must be two numbers: (least, most)")
+    return _real(field, values[0]), _real(field, values[1])
+
+
 def _made(kind: str, call: str, **fields: Any) -> Augment:
     return Augment({kind: call}, fields)
 
@@ -61,16 +82,16 @@ def random_resized_crop(
 
     filter: 'bilinear' or 'bicubic'.
     """
-    scale_min, scale_max = scale
-    ratio_min, ratio_max = ratio
+    scale_min, scale_max = _two("scale", scale)
+    ratio_min, ratio_max = _two("ratio", ratio)
     return _made(
         "crop",
         f"random_resized_crop(scale={scale}, ratio={ratio}, filter={filter!r})",
         crop=_core.CropMode.random_resized,
-        scale_min=float(scale_min),
-        scale_max=float(scale_max),
-        ratio_min=float(ratio_min),
-        ratio_max=float(ratio_max),
+        scale_min=scale_min,
+        scale_max=scale_max,
+        ratio_min=ratio_min,
+        ratio_max=ratio_max,
         filter=choose("filter", filter, FILTERS),
     )
 
@@ -85,7 +106,7 @@ def resize_center_crop(short: int = 0, filter: str = "bilinear") -> Augment:
         "crop",
         f"resize_center_crop(short={short}, filter={filter!r})",
         crop=_core.CropMode.resize_center,
-        resize_short=int(short),
+        resize_short=_whole("short", short),
         filter=choose("filter", filter, FILTERS),
     )
 
@@ -98,7 +119,7 @@ def pad_random_crop(pad: int = 4, mode: str = "reflect") -> Augment:
         "crop",
         f"pad_random_crop(pad={pad}, mode={mode!r})",
         crop=_core.CropMode.pad_random,
-        pad=int(pad),
+        pad=_whole("pad", pad),
         pad_mode=choose("mode", mode, PAD_MODES),
     )
 
@@ -129,20 +150,19 @@ def color_jitter(
         "color jitter",
         f"color_jitter(brightness={brightness}, contrast={contrast}, saturation={saturation}, "
         f"hue={hue})",
-        brightness=float(brightness),
-        contrast=float(contrast),
-        saturation=float(saturation),
-        hue=float(hue),
+        brightness=_real("brightness", brightness),
+        contrast=_real("contrast", contrast),
+        saturation=_real("saturation", saturation),
+        hue=_real("hue", hue),
     )
 
 
 def cutout(size: int, value: int = 127) -> Augment:
     """A square of `size` pixels, somewhere inside the row, of grey `value` (0..255)."""
-    if not 0 <= value <= 255:
+    side, grey = _whole("size", size), _whole("value", value)
+    if not 0 <= grey <= 255:
         raise ValueError(f"cutout: value is {value!r}, must be 0 to 255")
-    return _made(
-        "cutout", f"cutout({size}, value={value})", cutout=int(size), cutout_value=int(value)
-    )
+    return _made("cutout", f"cutout({side}, value={grey})", cutout=side, cutout_value=grey)
 
 
 def operation(path: str | os.PathLike[str]) -> Augment:

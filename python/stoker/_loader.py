@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -127,9 +128,9 @@ class Loader:
         self._device = device
         spec = make_spec(augment, size, source.raw_size)
         images = image_format(dtype, layout, mean, std)
+        form = (device, images, bool(copy), sys.flags.dev_mode)
         self._feed = MovingFeed(
-            lambda options: _core.Feed.make(source, spec, options, device, images, bool(copy)),
-            options,
+            lambda options: _core.Feed.make(source, spec, options, *form), options
         )
         self._resumed = False
         self._pass = 0  # number of the iteration under way

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,10 +49,12 @@ def source() -> stoker.Source:
     return stoker.synthetic(100, size=16, classes=10, seed=3)
 
 
-def run_python(code: str, timeout: float = 60, **options: object) -> subprocess.CompletedProcess:
+def run_python(
+    code: str, timeout: float = 60, flags: Sequence[str] = (), **options: object
+) -> subprocess.CompletedProcess:
     """Runs a program that imports this stoker. Whoever hangs is found by the time limit."""
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
+        [sys.executable, *flags, "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -25,14 +25,16 @@ def test_a_path_that_is_not_there(tmp_path):
 
 
 def test_folders_with_nothing_in_them(tmp_path):
-    with pytest.raises(RuntimeError, match=str(tmp_path)):
-        stoker.folder(tmp_path)
-    (tmp_path / "cat").mkdir()
-    with pytest.raises(RuntimeError, match=str(tmp_path)):
+    with pytest.raises(RuntimeError, match=f"{tmp_path}: no class folders .* it is empty"):
         stoker.folder(tmp_path)
     (tmp_path / "cat.jpg").write_bytes(b"")
-    with pytest.raises(RuntimeError, match=str(tmp_path)):
-        stoker.open(tmp_path)
+    for opener in (stoker.folder, stoker.open):
+        with pytest.raises(RuntimeError, match=rf"{tmp_path}: no class .*1 entries: cat\.jpg"):
+            opener(tmp_path)
+    (tmp_path / "cat").mkdir()
+    for opener in (stoker.folder, stoker.open):
+        with pytest.raises(RuntimeError, match=f"{tmp_path}: no images"):
+            opener(tmp_path)
     with pytest.raises(RuntimeError, match=str(tmp_path)):
         stoker.cifar(tmp_path, "train")
 
@@ -98,6 +100,10 @@ def test_augmentations_out_of_range(source):
         (lambda: stoker.random_resized_crop() | stoker.resize_whole(), "two of one kind"),
         (lambda: stoker.random_resized_crop(filter="nearest"), "filter is 'nearest'"),
         (lambda: stoker.cutout(4, value=300), "value is 300"),
+        (lambda: stoker.cutout("4"), "size is '4', must be a whole number"),
+        (lambda: stoker.pad_random_crop(1.5), "pad is 1.5, must be a whole number"),
+        (lambda: stoker.color_jitter(hue="red"), "hue is 'red', must be a number"),
+        (lambda: stoker.random_resized_crop(scale=0.5), "scale is 0.5, must be two numbers"),
     ):
         with pytest.raises(ValueError, match=message):
             stoker.Loader(source, augment=made())

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+
 import numpy as np
 import pytest
 
+for backend in ("tensorflow", "jax", "torch"):  # Keras takes the first alone by itself
+    if importlib.util.find_spec(backend):
+        os.environ.setdefault("KERAS_BACKEND", backend)
+        break
 keras = pytest.importorskip("keras", minversion="3")
 
 import stoker  # noqa: E402

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import stoker
+from conftest import run_python
 
 ROWS, SIDE = 8, 16
 
@@ -268,3 +269,42 @@ def test_the_lock_is_released_while_next_waits(pictures):
         thread.join()
         assert waited > 0.005, "this test is about waiting"
         assert ticks > 3
+
+
+@pytest.mark.parametrize("flags", [(), ("-X", "dev", "-W", "ignore")])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_development_mode_shows_who_reads_on_by_an_address_of_their_own(dtype, flags):
+    """With `python -X dev` memory that was given back is filled with 0xDB: what was kept by mistake
+    is no picture any more. Whoever holds a batch sees nothing of it."""
+    done = run_python(
+        f"""
+        import ctypes, sys, time
+        import numpy as np
+        import stoker
+        options = dict(batch_size=8, dtype={dtype!r}, seed=1, shuffle=False)
+        source = stoker.synthetic(64, size=16)
+        with stoker.Loader(source, copy=True, **options) as plain:
+            truth = [np.asarray(batch.images).tobytes() for batch in plain]
+        with stoker.Loader(source, workers=0, **options) as loader:  # fills nothing before next()
+            batch = next(iter(loader))
+            view = np.asarray(batch.images)
+            address, size = view.ctypes.data, view.nbytes
+            assert ctypes.string_at(address, size) == truth[0]
+            del view, batch
+            time.sleep(0.2)
+            wanted = bytes([0xDB]) * size if sys.flags.dev_mode else truth[0]
+            assert ctypes.string_at(address, size) == wanted
+        with stoker.Loader(source, workers=2, ring_depth=3, **options) as loader:
+            for turn in range(5):
+                loader.set_epoch(0)
+                before = None
+                for batch in loader:
+                    assert np.asarray(batch.images).tobytes() == truth[batch.step]
+                    if before is not None:
+                        assert np.asarray(before.images).tobytes() == truth[before.step]
+                    before = batch
+                del batch, before
+        """,
+        flags=flags,
+    )
+    assert done.returncode == 0, done.stderr
