@@ -148,6 +148,8 @@ class Watch(Generic[Batch]):
         """The loader alone, begun anew and with nothing to do between its batches: rows per second
         (batches, where their rows are not known). It is part of the report from then on. Takes up
         to `steps` batches, which the training does not see; the first `warm_up` are left out.
+        A loop's variable still holds the last batch: around a stoker.Loader, which lends its
+        memory, drop it first.
 
         TypeError: the loader is an iterator, which runs once. RuntimeError: it has too few batches.
         """
