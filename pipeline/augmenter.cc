@@ -5,6 +5,8 @@
 #include "decode/pillow_resize.h"
 #include "pipeline/augment.h"
 #include "pipeline/digest.h"
+#include "staging/stage_stats.h"
+#include "staging/tracer.h"
 
 namespace stoker {
 namespace {
@@ -65,12 +67,21 @@ struct Augmenter::Impl {
     return {draw.crop, draw.resized, draw.window, draw.flip && !is_shifted(draw), spec.filter};
   }
 
+  void mark() {
+    if (marked) marks = {steady_now_ns(), thread_cpu_ns()};
+  }
+
   // Calls `produce(view)` for the cropped, resized image, then shifts it into `out`.
   template <typename Produce>
   DecodeStatus shifted(const AugmentDraw& draw, MutableImageView out, Produce produce) {
-    if (!is_shifted(draw)) return produce(out);
+    if (!is_shifted(draw)) {
+      DecodeStatus status = produce(out);
+      mark();
+      return status;
+    }
     const MutableImageView unshifted = view_of(unshifted_pixels, spec.output);
     DecodeStatus status = produce(unshifted);
+    mark();
     if (status.ok()) {
       shift_flip(unshifted, draw.shift_x, draw.shift_y, draw.flip, spec.pad_mode, out);
     }
@@ -111,6 +122,8 @@ struct Augmenter::Impl {
   PillowResize resize;
   std::vector<uint8_t> unshifted_pixels;  // (output.height, output.width, 3) u8
   std::vector<uint8_t> rgb_pixels;        // a planar source image, interleaved
+  bool marked = false;
+  Marks marks;
 };
 
 Augmenter::Augmenter(const AugmentSpec& spec, const DecodeOptions& decode)
@@ -163,6 +176,8 @@ DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Siz
 }
 
 SeekUse Augmenter::seek_use() const { return impl_->decoder.seek_use(); }
+void Augmenter::keep_marks(bool keep) { impl_->marked = keep; }
+const Augmenter::Marks& Augmenter::marks() const { return impl_->marks; }
 
 int64_t Augmenter::scratch_bytes() const {
   return impl_->decoder.scratch_bytes() + impl_->resize.scratch_bytes() +

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "pipeline/read_ahead.h"
@@ -19,7 +20,9 @@ namespace flow = oneapi::tbb::flow;
 // A worker's place in the arena. `gate` is an empty graph: waiting for it is how a thread executes
 // the arena's tasks, and releasing it is how the thread gets out.
 struct Seat {
-  Seat(const RowFiller& filler) : worker(filler.augment(), filler.decode()) {}
+  Seat(const RowFiller& filler) : worker(filler.augment(), filler.decode()) {
+    worker.augmenter.keep_marks(filler.tracer() != nullptr);
+  }
   RowWorker worker;
   std::unique_ptr<flow::graph> gate;
   bool seated = false;  // guarded by Seats::mutex_
@@ -31,16 +34,28 @@ thread_local Seat* my_seat = nullptr;
 // instrumented, so the tests suppress what happens in here, and nothing else of ours.
 [[gnu::noinline]] FillTicket copy_message(const FillTicket& message) { return message; }
 
-// The worker threads. Keeps min(tasks, workers) of them in the arena, the others asleep.
+// The worker threads. Keeps min(tasks, limit) of them in the arena, the others asleep.
 class Seats {
  public:
-  Seats(oneapi::tbb::task_arena& arena, RowFiller& filler, int workers)
-      : stats_(filler.decode_stats()) {
-    for (int i = 0; i < workers; ++i) {
+  Seats(oneapi::tbb::task_arena& arena, RowFiller& filler, int workers, int spare)
+      : stats_(filler.decode_stats()), limit_(workers) {
+    for (int i = 0; i < workers + spare; ++i) {
       Seat& seat = *seats_.emplace_back(std::make_unique<Seat>(filler));
       arena.execute([&] { seat.gate = std::make_unique<flow::graph>(); });
     }
-    for (auto& seat : seats_) threads_.emplace_back([this, &seat] { serve(*seat); });
+    for (size_t i = 0; i < seats_.size(); ++i) {
+      threads_.emplace_back([this, i, tracer = filler.tracer()] {
+        if (tracer) tracer->name_thread("worker " + std::to_string(i));
+        serve(*seats_[i]);
+      });
+    }
+  }
+  void limit(int64_t workers) {
+    {
+      std::lock_guard lock(mutex_);
+      limit_.store(std::clamp<int64_t>(workers, 1, static_cast<int64_t>(seats_.size())));
+    }
+    work_.notify_all();
   }
   void close() {  // REQUIRES: no task is left
     {
@@ -63,10 +78,11 @@ class Seats {
   void task_begins() const { static_cast<void>(tasks_.load(std::memory_order_acquire)); }
   // By the thread that did it. The one that finds fewer tasks than threads leaves the arena.
   void task_done() {
-    if (tasks_.fetch_sub(1) - 1 >= seated_.load()) return;
+    const int64_t left = tasks_.fetch_sub(1) - 1;
+    if (std::min(left, limit_.load()) >= seated_.load()) return;
     if (my_seat == nullptr) return;  // the thread that destroys the graph helps
     std::lock_guard lock(mutex_);
-    if (tasks_.load() < seated_.load()) leave(*my_seat);
+    if (wanted() < seated_.load()) leave(*my_seat);
   }
 
  private:
@@ -76,9 +92,8 @@ class Seats {
     seated_.fetch_sub(1);
     seat.gate->release_wait();
   }
-  bool seat_is_wanted() const {
-    return seated_.load() < std::min<int64_t>(tasks_.load(), static_cast<int64_t>(seats_.size()));
-  }
+  bool seat_is_wanted() const { return seated_.load() < wanted(); }
+  int64_t wanted() const { return std::min(tasks_.load(), limit_.load()); }
   void serve(Seat& seat) {
     my_seat = &seat;
     for (;;) {
@@ -100,6 +115,7 @@ class Seats {
   std::vector<std::unique_ptr<Seat>> seats_;
   std::atomic<int64_t> tasks_{0};   // put or coming, not done
   std::atomic<int64_t> seated_{0};  // changed under mutex_
+  std::atomic<int64_t> limit_;      // as that; 1 to the number of seats
   std::mutex mutex_;
   std::condition_variable work_;
   bool closed_ = false;  // guarded by mutex_
@@ -152,7 +168,7 @@ struct FeedGraph::Impl {
             filler, rows, int64_t{rows} * depth * static_cast<int64_t>(rings.size()),
             options.workers)),
         // Every thread that may execute tasks is ours: the workers, and whoever destroys the graph.
-        arena(options.workers + 1, options.workers + 1) {
+        arena(threads() + 1, threads() + 1) {
     for (size_t d = 0; d < rings.size(); ++d) filling.emplace_back(depth);
     if (options.io_threads > 0) {
       const size_t tickets = (rows + rows_per_ticket - 1) / rows_per_ticket;
@@ -163,8 +179,10 @@ struct FeedGraph::Impl {
     fill_node = std::make_unique<flow::function_node<FillTicket>>(
         *graph, flow::unlimited,
         [this](const FillTicket& message) noexcept { fill(copy_message(message)); });
-    seats = std::make_unique<Seats>(arena, filler, options.workers);
-    for (int i = 0; i < options.io_threads; ++i) io_threads.emplace_back([this] { read_files(); });
+    seats = std::make_unique<Seats>(arena, filler, options.workers, options.spare_workers);
+    for (int i = 0; i < options.io_threads; ++i) {
+      io_threads.emplace_back([this, i] { read_files(i); });
+    }
     driver = std::thread([this] { drive(); });
   }
 
@@ -177,18 +195,26 @@ struct FeedGraph::Impl {
     seats->close();
   }
 
+  int threads() const { return options.workers + options.spare_workers; }
+
   Filling& filling_of(const FillTicket& ticket) {
     return filling[ticket.device][ticket.step % depth];
   }
 
   // The driver: one slab per device and step, as soon as the ring has room.
   void drive() {
+    if (filler.tracer()) filler.tracer()->name_thread("driver");
     for (Step step = options.first_step; step < options.end_step; ++step) {
       for (size_t device = 0; device < rings.size(); ++device) {
-        if (!rings[device]->wait_free(step)) return;
+        if (!wait_free(step, static_cast<int>(device))) return;
         send(step, static_cast<int>(device));
       }
     }
+  }
+
+  bool wait_free(Step step, int device) {
+    const SpanTimer timer(filler.tracer(), SpanKind::room_wait, step, device);
+    return rings[device]->wait_free(step);
   }
 
   void send(Step step, int device) {
@@ -201,7 +227,8 @@ struct FeedGraph::Impl {
     }
   }
 
-  void read_files() {
+  void read_files(int index) {
+    if (filler.tracer()) filler.tracer()->name_thread("I/O thread " + std::to_string(index));
     FillTicket ticket;
     while (read_ahead->next(ticket)) {
       try {
@@ -239,6 +266,7 @@ struct FeedGraph::Impl {
     if (slab.rows_left.fetch_sub(ticket.rows, std::memory_order_acq_rel) == ticket.rows) {
       if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
       rings[ticket.device]->commit(ticket.step);
+      const SpanTimer mark(filler.tracer(), SpanKind::commit, ticket.step, ticket.device);
     }
     seats->task_done();
   }
@@ -256,6 +284,7 @@ FeedGraph::FeedGraph(RowFiller& filler, std::vector<PinnedRing*> rings,
     : impl_(std::make_unique<Impl>(filler, std::move(rings), options)) {}
 FeedGraph::~FeedGraph() = default;
 void FeedGraph::stop(std::exception_ptr error) noexcept { impl_->stop(std::move(error)); }
+void FeedGraph::limit_workers(int workers) noexcept { impl_->seats->limit(workers); }
 int FeedGraph::rows_per_ticket() const { return impl_->rows_per_ticket; }
 int64_t FeedGraph::file_bytes() const {
   const int64_t index = impl_->filler.seek_indexes().largest_index_bytes();

@@ -32,8 +32,9 @@
 namespace stoker {
 
 struct FeedGraphOptions {
-  int workers = 1;     // >= 1
-  int io_threads = 0;  // 0: the workers read
+  int workers = 1;        // >= 1
+  int spare_workers = 0;  // more of them, which only limit_workers() sets to work
+  int io_threads = 0;     // 0: the workers read
   Step first_step = 0;
   Step end_step = 0;
 };
@@ -48,6 +49,8 @@ class FeedGraph {
 
   // Stops the rings with `error`; rows not begun are left out.
   void stop(std::exception_ptr error = nullptr) noexcept;
+
+  void limit_workers(int workers) noexcept;  // Loader's
 
   int rows_per_ticket() const;
   int64_t file_bytes() const;  // bound of the buffers that files are read into

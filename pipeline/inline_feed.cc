@@ -6,6 +6,7 @@ InlineFeed::InlineFeed(RowFiller& filler, std::vector<PinnedRing*> rings)
     : filler_(filler), rings_(std::move(rings)) {
   for (size_t i = 0; i < rings_.size(); ++i) {
     workers_.push_back(std::make_unique<RowWorker>(filler.augment(), filler.decode()));
+    workers_.back()->augmenter.keep_marks(filler.tracer() != nullptr);
   }
 }
 

@@ -111,9 +111,9 @@ struct Loader::Impl {
     for (Device* device : devices) {
       rings.push_back(
           std::make_unique<PinnedRing>(*device, layout, options.ring_depth, options.first_step));
-      stagers.push_back(std::make_unique<Stager>(*device, *rings.back(),
-                                                 count_slots(options.slots, *device),
-                                                 options.first_step, end_step, options.leases));
+      stagers.push_back(std::make_unique<Stager>(
+          *device, *rings.back(), count_slots(options.slots, *device), options.first_step, end_step,
+          options.leases, options.tracer, static_cast<int>(stagers.size())));
       each_ring.push_back(rings.back().get());
     }
     if (workers == 0) {
@@ -124,6 +124,7 @@ struct Loader::Impl {
     graph =
         std::make_unique<FeedGraph>(filler, each_ring,
                                     FeedGraphOptions{.workers = workers,
+                                                     .spare_workers = options.spare_workers,
                                                      .io_threads = files ? options.io_threads : 0,
                                                      .first_step = options.first_step,
                                                      .end_step = end_step});
@@ -240,7 +241,8 @@ MemoryPlan Loader::memory_plan() const {
       devices * impl_->options.ring_depth * static_cast<int64_t>(impl_->layout.slab_bytes());
   for (const auto& stager : impl_->stagers) plan.slot_bytes += stager->device_bytes();
   const RowFiller& filler = impl_->filler;
-  const int64_t threads = impl_->workers == 0 ? devices : impl_->workers;
+  const int64_t threads =
+      impl_->workers == 0 ? devices : impl_->workers + impl_->options.spare_workers;
   plan.scratch_bytes =
       threads * worker_scratch_bytes(filler.source(), filler.augment(), filler.decode()) +
       filler.seek_indexes().table_bytes() +
@@ -261,6 +263,10 @@ LoaderStats Loader::stats() const {
   stats.bad_samples = impl_->quarantine.bad_samples();
   stats.seek_index = impl_->filler.seek_indexes().use();
   return stats;
+}
+
+void Loader::limit_workers(int workers) noexcept {
+  if (impl_->graph) impl_->graph->limit_workers(workers);
 }
 
 void Loader::stop() noexcept { impl_->stop(nullptr); }

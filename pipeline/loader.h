@@ -23,6 +23,7 @@
 #include "staging/device.h"
 #include "staging/device_batch.h"
 #include "staging/stage_stats.h"
+#include "staging/tracer.h"
 
 namespace stoker {
 
@@ -61,6 +62,9 @@ struct LoaderOptions {
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
   std::string quarantine_file{};  // JSONL, appended; "" = none
   bool digests = false;           // hash every row's pixels (RowNote::digest)
+  // To measure with. Spans go to `tracer`, which outlives the Loader; null: none are taken.
+  Tracer* tracer = nullptr;
+  int spare_workers = 0;  // idle until limit_workers() lets them work
 };
 
 // What is recorded of each row; DeviceBatch::notes() holds one per row.
@@ -139,6 +143,9 @@ class Loader {
   uint64_t fingerprint() const;
   MemoryPlan memory_plan() const;
   LoaderStats stats() const;
+  // From now on at most so many of the workers and spare workers fill rows, at least one; to
+  // measure with, from any thread. Nothing without workers. The pixels stay the same.
+  void limit_workers(int workers) noexcept;
   void stop() noexcept;  // ends the feed from any thread: every next() returns empty
 
  private:

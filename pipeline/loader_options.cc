@@ -33,6 +33,7 @@ void validate(const LoaderOptions& options, const std::vector<Device*>& devices)
   require_range("slots", options.slots, -1, Stager::kMaxSlots);
   require_range("leases", options.leases, 1, options.ring_depth);
   require_range("workers", options.workers, -1, kMaxThreads);
+  require_range("spare_workers", options.spare_workers, 0, kMaxThreads);
   require_range("io_threads", options.io_threads, 0, kMaxThreads);
   require_range("world", options.world, 1, 1 << 20);
   require(options.rank >= 0 && options.rank < options.world,

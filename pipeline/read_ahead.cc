@@ -39,6 +39,7 @@ bool ReadAhead::next(FillTicket& ticket) {
   };
   while (!can_go_on()) {
     const bool idle = queued_ == 0;
+    const SpanTimer timer(idle ? nullptr : filler_.tracer(), SpanKind::unit_wait, -1);
     const int64_t start = steady_now_ns();
     (idle ? ticket_came_ : units_came_).wait(lock);
     const int64_t waited = steady_now_ns() - start;
@@ -64,7 +65,7 @@ void ReadAhead::read(const FillTicket& ticket, Slab& slab) {
   Unit& unit = units_[ticket.unit];
   for (int i = 0; i < ticket.rows && !abandoned_; ++i) {
     unit.buffers[i].trim(kept_bytes_);
-    filler_.read(slab, ticket.first_row + i, unit.buffers[i], unit.samples[i]);
+    filler_.read(slab, place, ticket.first_row + i, unit.buffers[i], unit.samples[i]);
   }
 }
 

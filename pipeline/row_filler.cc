@@ -44,6 +44,7 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       decode_(options.decode),
       seed_(options.seed),
       digests_(options.digests),
+      tracer_(options.tracer),
       first_replica_(options.rank * devices),
       first_epoch_offset_(options.first_epoch_offset),
       encoding_(source.encoding()),
@@ -67,13 +68,25 @@ void RowFiller::plan(Slab& slab, const BatchPlace& place, int first, int count) 
   }
 }
 
-void RowFiller::read(const Slab& slab, int row, SampleBuffer& buffer, SampleBytes& out) {
-  const int64_t start = steady_now_ns();
+void RowFiller::read(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,
+                     SampleBytes& out) {
+  Span span;
+  if (tracer_) span.cpu_ns = thread_cpu_ns();
+  span.begin_ns = steady_now_ns();
   out.bytes = {};
   out.status = source_.read(slab.ids[row], buffer.file, out.bytes);
   seek_indexes_.read(slab.ids[row], buffer.seek_index, out.seek_index);
-  read_stats_.add_service(steady_now_ns() - start);
+  span.end_ns = steady_now_ns();
+  read_stats_.add_service(span.end_ns - span.begin_ns);
   read_stats_.add_items(1);
+  if (!tracer_) return;
+  span.cpu_ns = thread_cpu_ns() - span.cpu_ns;
+  span.kind = SpanKind::read;
+  span.device = place.device;
+  span.step = place.step;
+  span.sample = slab.ids[row];
+  span.bytes = static_cast<int64_t>(out.bytes.size());
+  tracer_->add(span);
 }
 
 void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int first,
@@ -92,7 +105,7 @@ void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int
     SampleBytes sample;
     for (int row = first; row < first + count; ++row) {
       worker.file.trim(kKeptFileBytes);
-      read(slab, row, worker.file, sample);
+      read(slab, place, row, worker.file, sample);
       fill(worker, slab, place, row, {&sample, 1});
     }
     return;
@@ -103,6 +116,8 @@ void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int
 void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place, int first,
                          int count) {
   // Raw samples take less time than two looks at the clock: one measurement for the whole chunk.
+  const SpanTimer timer(tracer_, SpanKind::pixels, place.step, place.device,
+                        SpanTimer::Cpu::measure, count);
   const int64_t start = steady_now_ns();
   SampleBytes samples[2];
   std::vector<uint8_t>* buffers[2] = {&worker.file.file, &worker.next_file};
@@ -140,6 +155,9 @@ DecodeStatus RowFiller::augment_sample(RowWorker& worker, const SampleBytes& sam
 void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
                          const SampleBytes& sample) {
   const SampleId id = slab.ids[row];
+  const bool traced = tracer_ && encoding_ == SampleEncoding::image_file;
+  const int64_t begin_ns = traced ? steady_now_ns() : 0;
+  const int64_t begin_cpu_ns = traced ? thread_cpu_ns() : 0;
   const int width = augment_.output.width;
   MutableImageView out{slab.images + row_bytes_ * row, width, augment_.output.height,
                        ptrdiff_t{3} * width};
@@ -158,6 +176,30 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   }
   note.counts = slab.weights[row] > 0;
   if (digests_) note.digest = pixel_digest({out.data, row_bytes_});
+  if (traced) trace_row(worker, place, id, begin_ns, begin_cpu_ns);
+}
+
+// Two spans: up to the augmenter's mark, and from there.
+void RowFiller::trace_row(const RowWorker& worker, const BatchPlace& place, SampleId id,
+                          int64_t begin_ns, int64_t begin_cpu_ns) {
+  const int64_t end_cpu_ns = thread_cpu_ns(), end_ns = steady_now_ns();
+  const Augmenter::Marks& marks = worker.augmenter.marks();
+  const bool decoded = marks.decoded_ns >= begin_ns;  // or the file was bad before that
+  Span span;
+  span.device = place.device;
+  span.step = place.step;
+  span.sample = id;
+  span.kind = SpanKind::decode;
+  span.begin_ns = begin_ns;
+  span.end_ns = decoded ? marks.decoded_ns : end_ns;
+  span.cpu_ns = (decoded ? marks.decoded_cpu_ns : end_cpu_ns) - begin_cpu_ns;
+  tracer_->add(span);
+  if (!decoded) return;
+  span.kind = SpanKind::pixels;
+  span.begin_ns = marks.decoded_ns;
+  span.end_ns = end_ns;
+  span.cpu_ns = end_cpu_ns - marks.decoded_cpu_ns;
+  tracer_->add(span);
 }
 
 void RowFiller::substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,

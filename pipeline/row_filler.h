@@ -18,6 +18,7 @@
 #include "pipeline/source.h"
 #include "staging/pinned_ring.h"
 #include "staging/stage_stats.h"
+#include "staging/tracer.h"
 
 namespace stoker {
 
@@ -69,13 +70,15 @@ class RowFiller {
   const Source& source() const { return source_; }
   const AugmentSpec& augment() const { return augment_; }
   const DecodeOptions& decode() const { return decode_; }
+  Tracer* tracer() const { return tracer_; }  // or null
   BatchPlace place(Step step, int device) const;
   size_t row_bytes() const { return row_bytes_; }  // pixels of one row
 
   // Writes the id and the weight of rows [first, first + count) into the slab.
   void plan(Slab& slab, const BatchPlace& place, int first, int count) const;
   // Reads the sample of one planned row. `out` points into `buffer` or into the source's memory.
-  void read(const Slab& slab, int row, SampleBuffer& buffer, SampleBytes& out);
+  void read(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,
+            SampleBytes& out);
   // Fills planned rows; sample i of `samples` belongs to row first + i.
   void fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int first,
             std::span<const SampleBytes> samples);
@@ -90,6 +93,8 @@ class RowFiller {
 
  private:
   void fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
+  void trace_row(const RowWorker& worker, const BatchPlace& place, SampleId id, int64_t begin_ns,
+                 int64_t begin_cpu_ns);
   void fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
                 const SampleBytes& sample);
   void substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,
@@ -104,6 +109,7 @@ class RowFiller {
   const DecodeOptions decode_;
   const uint64_t seed_;
   const bool digests_;
+  Tracer* const tracer_;
   const int first_replica_;  // replica number of this process's device 0
   const int64_t first_epoch_offset_;
   const SampleEncoding encoding_;

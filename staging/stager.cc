@@ -15,13 +15,15 @@
 namespace stoker {
 
 Stager::Impl::Impl(Device& device, PinnedRing& from, int slot_count, Step first_step, Step end_step,
-                   int in_place)
+                   int in_place, Tracer* tracer_in, int traced_as_in)
     : ring(from),
       layout(from.layout()),
       first(first_step),
       end(end_step),
       threaded(slot_count > 0),
       zero_copy(!threaded && device.host_accessible()),
+      tracer(tracer_in),
+      traced_as(traced_as_in),
       slots(static_cast<size_t>(zero_copy ? in_place : std::max(slot_count, 1))),
       taken(first_step),
       out(static_cast<size_t>(from.capacity())),
@@ -70,6 +72,8 @@ Stager::Impl::~Impl() {
 
 // Null: the feed was stopped.
 Slab* Stager::Impl::take(Step step) {
+  // Without a thread of its own the wait is the consumer's, in next().
+  const SpanTimer timer(threaded ? tracer : nullptr, SpanKind::slab_wait, step, traced_as);
   Slab* slab = ring.take(step);
   if (slab == nullptr) return nullptr;
   taken = step + 1;
@@ -103,9 +107,26 @@ bool Stager::Impl::stage(Stream& stream, Slot& slot, Step step) {
 void Stager::Impl::enqueue(Stream& stream, Slot& slot, Step step, const Slab& slab) {
   std::memcpy(slot.host_copy.data(), slab.base + layout.ids_offset(), slot.host_copy.size());
   stream.wait(*slot.consumed);
+  if (tracer) stream.call([this] { copy_began_ns = steady_now_ns(); });
   stream.copy(slot.memory->data(), slab.base, layout.device_bytes(), CopyKind::host_to_device);
   stream.record(*slot.copied);
-  return_slab(stream, step);
+  tracer ? return_copied(stream, step) : return_slab(stream, step);
+}
+
+// As return_slab, and tells the Tracer of the copy. The stream has one copy under way at a time.
+void Stager::Impl::return_copied(Stream& stream, Step step) {
+  stream.call([this, step] {
+    Span span;
+    span.kind = SpanKind::copy;
+    span.step = step;
+    span.device = traced_as;
+    span.begin_ns = copy_began_ns;
+    span.end_ns = steady_now_ns();
+    span.bytes = static_cast<int64_t>(layout.device_bytes());
+    tracer->add(span);
+    is_out(step) = false;  // before it may be taken again
+    ring.release(step);
+  });
 }
 
 // Behind the slab's last reader in the same stream (the copy, or the consumer's work), so that
@@ -132,6 +153,7 @@ Stager::Impl::Slot* Stager::Impl::wait_for_slot(Step step) {
   Slot& slot = slot_of(step);
   std::unique_lock lock(mutex);
   if (slot.busy && !closing) {
+    const SpanTimer timer(tracer, SpanKind::slot_wait, step, traced_as);
     int64_t start_ns = steady_now_ns();
     slot_freed.wait(lock, [&] { return closing || !slot.busy; });
     stats.add_output_wait(steady_now_ns() - start_ns);
@@ -143,6 +165,7 @@ Stager::Impl::Slot* Stager::Impl::wait_for_slot(Step step) {
 
 void Stager::Impl::copy_loop() noexcept {
   try {
+    if (tracer) tracer->name_thread("copy thread " + std::to_string(traced_as));
     for (Step step = first; step < end; ++step) {
       Slot* slot = wait_for_slot(step);
       if (slot == nullptr || !stage(*copy_stream, *slot, step)) break;
@@ -226,6 +249,7 @@ bool Stager::Impl::wait_ready(int ms) {
 
 void Stager::Impl::lease(Slot& slot, Stream& compute, int64_t occupancy) {
   slot.compute = &compute;
+  if (tracer) slot.leased_ns = steady_now_ns();
   std::lock_guard lock(mutex);
   slot.step = handed_out++;
   slot.busy = true;
@@ -235,6 +259,15 @@ void Stager::Impl::lease(Slot& slot, Stream& compute, int64_t occupancy) {
 
 void Stager::Impl::give_back(Slot& slot) noexcept {
   try {
+    if (tracer) {
+      Span span;
+      span.kind = SpanKind::lease;
+      span.step = slot.step;
+      span.device = traced_as;
+      span.begin_ns = slot.leased_ns;
+      span.end_ns = steady_now_ns();
+      tracer->add(span);
+    }
     if (zero_copy) {
       // The slot's lease before may be in use on another stream: the last one's `consumed` is
       // behind them all.
@@ -253,7 +286,7 @@ void Stager::Impl::give_back(Slot& slot) noexcept {
 }
 
 Stager::Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Step end_step,
-               int in_place) {
+               int in_place, Tracer* tracer, int traced_as) {
   if (slots < 0 || slots > kMaxSlots || first_step < 0 || end_step < first_step) {
     throw std::invalid_argument("Stager: " + std::to_string(slots) + " slots (0 to " +
                                 std::to_string(kMaxSlots) + "), steps " +
@@ -264,7 +297,8 @@ Stager::Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Ste
                                 " leases in place, must be 1 to the ring's " +
                                 std::to_string(ring.capacity()) + " slabs");
   }
-  impl_ = std::make_unique<Impl>(device, ring, slots, first_step, end_step, in_place);
+  impl_ = std::make_unique<Impl>(device, ring, slots, first_step, end_step, in_place, tracer,
+                                 traced_as);
 }
 
 Stager::~Stager() = default;

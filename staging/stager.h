@@ -19,6 +19,7 @@
 #include "staging/device_batch.h"
 #include "staging/pinned_ring.h"
 #include "staging/stage_stats.h"
+#include "staging/tracer.h"
 
 namespace stoker {
 
@@ -26,9 +27,10 @@ class Stager {
  public:
   static constexpr int kMaxSlots = 3;
   // Throws std::invalid_argument for slots outside 0..3 and in_place outside 1..capacity. device
-  // and ring must outlive the stager. Serves steps [first_step, end_step).
+  // and ring must outlive the stager. Serves steps [first_step, end_step). Spans go to `tracer`, if
+  // given, as those of device number `traced_as`: it outlives the stager.
   Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Step end_step,
-         int in_place = 1);
+         int in_place = 1, Tracer* tracer = nullptr, int traced_as = 0);
   // Stops the ring if it runs still; waits for copies under way and for the slots' last readers.
   ~Stager();
   Stager(const Stager&) = delete;

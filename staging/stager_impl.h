@@ -27,6 +27,7 @@ struct DeviceBatch::StagingSlot {
   std::unique_ptr<Event> consumed;         // on the compute stream: its last reader is done
   Step step = 0;                           // of the lease
   Stream* compute = nullptr;               // of the lease
+  int64_t leased_ns = 0;                   // when it began; only where a Tracer listens
   bool busy = false;                       // staged or leased; guarded by Impl::mutex
 };
 
@@ -34,7 +35,7 @@ struct Stager::Impl {
   using Slot = DeviceBatch::StagingSlot;
 
   Impl(Device& device, PinnedRing& from, int slot_count, Step first_step, Step end_step,
-       int in_place);
+       int in_place, Tracer* tracer, int traced_as);
   ~Impl();
 
   Slot& slot_of(Step step) { return slots[static_cast<size_t>(step - first) % slots.size()]; }
@@ -45,6 +46,7 @@ struct Stager::Impl {
   void enqueue(Stream& stream, Slot& slot, Step step, const Slab& slab);
   void return_slab(Stream& stream, Step step);
   std::atomic<bool>& is_out(Step step) { return out[static_cast<size_t>(step) % out.size()]; }
+  void return_copied(Stream& stream, Step step);
   void fail(Stream& stream, std::exception_ptr error) noexcept;
   void copy_loop() noexcept;
   Slot* wait_for_slot(Step step);
@@ -62,11 +64,14 @@ struct Stager::Impl {
   const Step end;
   const bool threaded;   // false: next() takes the slab itself,
   const bool zero_copy;  // and leases it as it is, instead of a copy
+  Tracer* const tracer;  // or null
+  const int traced_as;
   std::vector<Slot> slots;
   std::unique_ptr<Stream> copy_stream;  // null without a thread
 
   StageStats stats;
-  Step taken;  // steps below were taken from the ring; the copying thread's
+  int64_t copy_began_ns = 0;  // of the copy under way; the copying stream's, for the Tracer
+  Step taken;                 // steps below were taken from the ring; the copying thread's
   // Per slab of the ring: has it been taken, and not gone back yet? (They go back in any order.)
   std::vector<std::atomic<bool>> out;
 

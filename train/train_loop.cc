@@ -91,6 +91,7 @@ void TrainLoop::fail(std::exception_ptr error) noexcept {
 }
 
 void TrainLoop::replica(int rank) {
+  if (tracer()) tracer()->name_thread(fmt::format("replica {}", rank));
   const auto together = [&](auto&& work) {
     gate_->barrier(rank);
     if (rank == 0) work();
@@ -99,14 +100,14 @@ void TrainLoop::replica(int rank) {
   Engine& engine = *setup_.replicas[rank].engine;
   std::unique_ptr<Stream> own_stream;
   if (!engine.stream()) own_stream = setup_.replicas[rank].device->make_stream();
-  BatchFeed feed(*setup_.loader, rank, own_stream ? *own_stream : *engine.stream(),
-                 setup_.options.feed, setup_.options.slots,
+  BatchFeed feed(*setup_.loader, rank, own_stream ? *own_stream : *engine.stream(), setup_.options,
                  setup_.resident.empty() ? nullptr : setup_.resident[rank].get());
   if (first_step_ < setup_.end_step) feed.prepare();
   together([&] { start(first_step_); });
+  StepTrace trace(tracer(), engine, rank);
   StepRates rates;
   for (int64_t step = first_step_; step < setup_.end_step && step <= stop_step_.load(); ++step) {
-    train_step(rank, step, feed, rates);
+    train_step(rank, step, feed, rates, trace);
     if (rank == 0) end_step(step);
     const bool stopping = stop_step_.load() <= step;
     if (ends_epoch(step + 1) && !stopping) {
@@ -129,18 +130,22 @@ void TrainLoop::start(int64_t first) {
   account_ns_ = steady_now_ns();
 }
 
-void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates) {
+void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates,
+                           StepTrace& trace) {
   const Recipe& recipe = setup_.options.recipe;
   Engine& engine = *setup_.replicas[rank].engine;
+  const SpanTimer whole(tracer(), SpanKind::step, step, rank, SpanTimer::Cpu::measure);
   const int64_t begin_ns = steady_now_ns();
-  const FedBatch* batch = feed.next(engine.stream() == nullptr);
+  const FedBatch* batch = feed.next(step, engine.stream() == nullptr);
   if (!batch) throw std::runtime_error(fmt::format("the feed ended before step {}", step));
   note_batch(rank, step, *batch, steady_now_ns() - begin_ns);
 
   set_rates(recipe, setup_.parameters, step, setup_.total_steps, setup_.steps_per_epoch, rates);
   engine.expect_frozen(rates.tensors);
-  engine.forward_backward(batch->rows,
-                          draw_mix(recipe.mix, recipe.input, setup_.options.seed, step));
+  trace.pass(step, [&] {
+    engine.forward_backward(batch->rows,
+                            draw_mix(recipe.mix, recipe.input, setup_.options.seed, step));
+  });
   feed.done();
   if (rank == 0) {
     trace_of(step).learning_rate = rates.learning_rate;
@@ -148,12 +153,16 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
                                                  : setup_.processes.heard_stop();
     if (stop) stop_step_.store(std::min(stop_step_.load(), step));
   }
-  gate_->barrier(rank);
-  if (setup_.in_buckets) {
-    setup_.collective->ranges()->finish(rank);
-  } else {
-    setup_.collective->all_reduce(rank, engine.parts(), engine.reduced());
+  {
+    const SpanTimer timer(tracer(), SpanKind::reduce, step, rank);
+    gate_->barrier(rank);
+    if (setup_.in_buckets) {
+      setup_.collective->ranges()->finish(rank);
+    } else {
+      setup_.collective->all_reduce(rank, engine.parts(), engine.reduced());
+    }
   }
+  const SpanTimer timer(tracer(), SpanKind::update, step, rank);
   engine.update(rates.args);
   const float decay = average_decay(recipe.average, step + 1, setup_.total_steps);
   // Where the totals come late, an update that was left out is averaged over once more: it ends the
@@ -258,6 +267,7 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
   const double epoch = static_cast<double>(report.epoch + 1);
   const bool due = every > 0 && std::fmod(epoch, every) < 1;
   if (!end && !due) return true;
+  const SpanTimer timer(tracer(), SpanKind::evaluate, steps_done - 1);
   const auto run = [&](int views) {
     EvalOptions options = setup_.eval_options(views);
     options.stop = &stop_;
@@ -285,6 +295,7 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
 void TrainLoop::save(int64_t steps_done) {
   account_until(steps_done);  // a step that is not finite is not saved
   if (setup_.runs.empty()) return;
+  const SpanTimer timer(tracer(), SpanKind::checkpoint, steps_done - 1);
   if (setup_.receipt) setup_.receipt->save();  // first: it is never behind the checkpoint
   progress_.step = steps_done;
   progress_.loader = setup_.loader->state();

@@ -16,6 +16,7 @@
 
 #include "train/batch_feed.h"
 #include "train/metrics.h"
+#include "train/step_trace.h"
 #include "train/train_setup.h"
 
 namespace stoker {
@@ -42,9 +43,10 @@ class TrainLoop {
     int64_t total_ns = 0, wait_ns = 0;
   };
 
+  Tracer* tracer() const { return setup_.options.tracer; }
   Trace& trace_of(int64_t step) { return traces_[static_cast<size_t>(step % kTraces)]; }
   void replica(int rank);
-  void train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates);
+  void train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates, StepTrace& trace);
   void note_batch(int rank, int64_t step, const FedBatch& batch, int64_t wait_ns);
   void fail(std::exception_ptr error) noexcept;
 

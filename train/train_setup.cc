@@ -126,7 +126,7 @@ void TrainSetup::resolve_shards() {
 void TrainSetup::make_folders() {
   if (options.out.empty()) return;
   std::filesystem::create_directories(options.out);
-  if (options.feed != FeedKind::real || options.reduce == ReduceKind::none) {
+  if (options.feed != FeedKind::real || options.reduce == ReduceKind::none || options.replay) {
     notes.push_back(
         "this run measures what is left of a step without its input or its communication: it "
         "writes no checkpoint and no receipt");
@@ -153,6 +153,8 @@ void TrainSetup::make_loader() {
   feed.on_bad_sample = options.on_bad_sample;
   feed.max_bad = options.max_bad;
   feed.seek_index = options.seek_index;
+  feed.tracer = options.tracer;
+  feed.spare_workers = options.spare_workers;
   feed.digests = options.receipt && !options.out.empty();
   if (!options.out.empty()) {
     feed.quarantine_file = quarantine_file(options.out, "quarantine", processes.rank());

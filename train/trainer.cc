@@ -43,11 +43,15 @@ TrainResult Trainer::run() {
   return TrainLoop(impl_->setup, impl_->observer, impl_->stop).run();
 }
 
+void Trainer::limit_workers(int workers) noexcept { impl_->setup.loader->limit_workers(workers); }
+
 void Trainer::request_stop() noexcept { impl_->stop.store(true); }
 
 const std::vector<std::string>& Trainer::plan() const { return impl_->setup.plan; }
 
 int64_t Trainer::planned_bytes() const { return impl_->setup.planned_bytes; }
+
+int64_t Trainer::global_batch() const { return impl_->setup.options.recipe.batch; }
 
 uint64_t Trainer::weights_hash() const {
   const TrainSetup& setup = impl_->setup;

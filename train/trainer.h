@@ -20,6 +20,7 @@
 // of the last evaluation), receipt.json and checkpoints/ (checkpoint.h).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,6 +58,10 @@ struct TrainOptions {
   FeedKind feed = FeedKind::real;
   int64_t resident_bytes = 0;  // FeedKind::resident: of each device; 0: the whole epoch must fit
   ReduceKind reduce = ReduceKind::automatic;
+  // While true, steps see the batch before them again: what is left of a step without its input.
+  const std::atomic<bool>* replay = nullptr;
+  Tracer* tracer = nullptr;  // spans of the feed and of the steps go there; outlives the Trainer
+  int spare_workers = 0;     // LoaderOptions
   Precision grad_wire = Precision::fp32;  // of gradients between GPUs
   // Gradients on GPUs are summed in buckets of about this many bytes of fp32 while the backward
   // pass runs (device_buckets.h); 0: all at its end.
@@ -170,10 +175,12 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   TrainResult run();
-  void request_stop() noexcept;  // finish the step, save, return; async-signal-safe
+  void limit_workers(int workers) noexcept;  // Loader's
+  void request_stop() noexcept;              // finish the step, save, return; async-signal-safe
   // What on_plan is given: model, data, batch, effective learning rate, memory, notes.
   const std::vector<std::string>& plan() const;
-  int64_t planned_bytes() const;  // feed and engines together
+  int64_t planned_bytes() const;   // feed and engines together
+  int64_t global_batch() const;    // rows per step, of all replicas and processes
   // FNV-1a 64 of all parameters and statistics of replica 0. REQUIRES: run() is not running.
   uint64_t weights_hash() const;
 

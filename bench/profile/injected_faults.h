@@ -1,0 +1,99 @@
+// What can be wrong with a feed, made on purpose: sources and devices that are slower than those
+// they stand for, and neighbours that take the cores. For scoring a profiler against what is known.
+// Owner: the bench; what they wrap outlives them. Threads: as what they wrap.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "pipeline/source.h"
+#include "staging/device.h"
+
+namespace stoker {
+
+struct SlowReads {
+  double latency_s = 0;   // of every read, however many there are
+  double slow_share = 0;  // of the samples: these take slow_latency_s instead
+  double slow_latency_s = 0;
+  double images_per_second = 0;  // > 0: no more than this, however many ask
+};
+
+// `source`, read from such storage.
+class SlowSource final : public Source {
+ public:
+  SlowSource(const Source& source, const SlowReads& slow) : source_(source), slow_(slow) {}
+  int64_t size() const override { return source_.size(); }
+  int label(SampleId id) const override { return source_.label(id); }
+  std::string name(SampleId id) const override { return source_.name(id); }
+  const std::string& root() const override { return none_; }  // it cannot be put out of a cache
+  const std::vector<std::string>& class_names() const override { return source_.class_names(); }
+  SampleEncoding encoding() const override { return source_.encoding(); }
+  Size raw_size() const override { return source_.raw_size(); }
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override;
+  uint64_t fingerprint() const override { return source_.fingerprint(); }
+
+ private:
+  const Source& source_;
+  const SlowReads slow_;
+  const std::string none_;
+  mutable std::mutex mutex_;
+  mutable int64_t next_ns_ = 0;  // when the storage has time for another read; guarded by mutex_
+};
+
+// Files in memory, of which one in `period` is another one: a few large pictures among small ones.
+class MixedSource final : public Source {
+ public:
+  MixedSource(std::vector<std::vector<uint8_t>> usual, std::vector<std::vector<uint8_t>> rare,
+              int64_t period);
+  int64_t size() const override { return 100'000; }
+  int label(SampleId id) const override { return static_cast<int>(id % 2); }
+  std::string name(SampleId id) const override { return std::to_string(id); }
+  const std::string& root() const override { return none_; }
+  const std::vector<std::string>& class_names() const override { return class_names_; }
+  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
+  Size raw_size() const override { return {}; }
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override;
+  uint64_t fingerprint() const override { return 1; }
+
+ private:
+  const std::vector<std::vector<uint8_t>> usual_, rare_;
+  const int64_t period_;
+  const std::string none_;
+  const std::vector<std::string> class_names_ = {"a", "b"};
+};
+
+// A device out of the host's reach, on which a copy takes so much longer.
+std::unique_ptr<Device> make_slow_copy_device(double copy_s);
+
+// Processes that keep a core busy each, until this goes.
+class NoisyNeighbours {
+ public:
+  explicit NoisyNeighbours(int count);
+  ~NoisyNeighbours();
+  NoisyNeighbours(const NoisyNeighbours&) = delete;
+  NoisyNeighbours& operator=(const NoisyNeighbours&) = delete;
+
+ private:
+  std::vector<pid_t> processes_;
+};
+
+// Keeps the calling thread, and the threads that it starts, on the first `count` of its cores until
+// this goes; 0: on all.
+class FewerCores {
+ public:
+  explicit FewerCores(int count);
+  ~FewerCores();
+  FewerCores(const FewerCores&) = delete;
+  FewerCores& operator=(const FewerCores&) = delete;
+
+ private:
+  std::vector<uint8_t> before_;  // a cpu_set_t
+};
+
+}  // namespace stoker

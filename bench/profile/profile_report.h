@@ -1,0 +1,36 @@
+// A profile for people and for programs: the verdict as lines of text, and everything as JSON
+// (profile.json; bench/profile/README.md documents its fields).
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/profile/run_timeline.h"
+#include "bench/profile/starvation_verdict.h"
+#include "bench/profile/warm_up.h"
+
+namespace stoker {
+
+struct Profile {
+  std::string command;  // as it was called
+  std::string version;
+  std::string device;  // "an emulated accelerator of 1786 images/s", "cpu:0"
+  ProfileMeasurements measurements;
+  WarmUp warm_up;
+  Verdict verdict;
+  std::vector<TimelineSlice> timeline;
+  std::vector<std::string> slow_names;  // of measurements.measured.slowest
+  int64_t planned_bytes = 0;            // of memory; 0: not known
+  int64_t resident_bytes = 0;
+};
+
+// Judges what was measured of `run`.
+Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const StorageRates& storage,
+                     const std::function<std::string(SampleId)>& name_of);
+
+std::vector<std::string> verdict_lines(const Profile& profile);
+nlohmann::ordered_json profile_json(const Profile& profile);
+
+}  // namespace stoker

@@ -1,0 +1,80 @@
+// The verdict in the terminal.
+#include <fmt/format.h>
+
+#include "bench/profile/profile_report.h"
+
+namespace stoker {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+std::string milliseconds(double seconds) { return fmt::format("{:.2f} ms", 1e3 * seconds); }
+
+void add_part(Lines& lines, const char* name, double seconds, double step) {
+  if (seconds < 0) {
+    lines.push_back(fmt::format("  {:<20} unknown", name));
+  } else if (seconds >= 0.001 * step) {
+    lines.push_back(fmt::format("  {:<20} {:>10}  {:>5.1f}%", name, milliseconds(seconds),
+                                100 * seconds / step));
+  }
+}
+
+void add_split(const RunMeasurements& measured, Lines& lines) {
+  const StepSplit& split = measured.split;
+  lines.push_back(fmt::format("a step takes {}, {:.0f} images/s (± {:.1f}% over the run)",
+                              milliseconds(split.step), measured.rows_per_second,
+                              100 * measured.spread));
+  add_part(lines, "compute", split.compute, split.step);
+  add_part(lines, "wait for a batch", split.input_wait, split.step);
+  add_part(lines, "wait for its copy", split.copy_wait, split.step);
+  add_part(lines, "wait for the host", split.launch_wait, split.step);
+  add_part(lines, "wait for gradients", split.gradient_wait, split.step);
+  add_part(lines, "update", split.update, split.step);
+  add_part(lines, "other", split.other, split.step);
+  if (measured.evaluate_s > 0) {
+    lines.push_back(fmt::format("  besides, {:.2f} s of evaluation", measured.evaluate_s));
+  }
+}
+
+void add_headline(const Profile& profile, Lines& lines) {
+  const Verdict& verdict = profile.verdict;
+  if (verdict.limit == Limit::device) {
+    lines.push_back(fmt::format("VERDICT  the device is fed: it waits {:.1f}% of the time",
+                                100 * verdict.waiting_share));
+  } else {
+    lines.push_back(fmt::format("VERDICT  {} limits: the device waits {:.1f}% of the time",
+                                describe(verdict.limit), 100 * verdict.waiting_share));
+  }
+  if (!verdict.detail.empty()) lines.push_back("         " + verdict.detail);
+  lines.push_back("sure     " + verdict.confidence_text);
+  for (const Cure& cure : verdict.cures) {
+    lines.push_back(fmt::format("cure     {} -> {:.0f} images/s, waiting {:.0f}% -> {:.0f}%",
+                                cure.what, cure.rows_per_second, 100 * verdict.waiting_share,
+                                100 * cure.waiting_share));
+  }
+  if (verdict.bound_rows_per_second > 0) {
+    lines.push_back(fmt::format("bound    {:.0f} images/s with the same batch again and again",
+                                verdict.bound_rows_per_second));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> verdict_lines(const Profile& profile) {
+  Lines lines;
+  add_headline(profile, lines);
+  lines.push_back("");
+  add_split(profile.measurements.measured, lines);
+  lines.push_back(
+      fmt::format("warm-up: {:.1f} s, {} steps left out; the first batch came after {:.2f} s",
+                  profile.warm_up.seconds, profile.warm_up.steps, profile.warm_up.first_batch_s));
+  lines.push_back("");
+  for (const Claim& claim : profile.verdict.claims) {
+    lines.push_back(fmt::format("- {} [{}]", claim.text, claim.measured_by));
+  }
+  for (const std::string& unknown : profile.verdict.unknown)
+    lines.push_back("? unknown: " + unknown);
+  return lines;
+}
+
+}  // namespace stoker

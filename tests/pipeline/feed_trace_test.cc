@@ -1,0 +1,80 @@
+// What a Tracer is told of a feed, and that neither it nor a changing number of workers changes a
+// pixel.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/pipeline/loader_support.h"
+
+namespace stoker::testing {
+namespace {
+
+LoaderOptions options_of(int workers, Tracer* tracer = nullptr) {
+  LoaderOptions options;
+  options.batch_size = 4;
+  options.seed = 9;
+  options.workers = workers;
+  options.epochs = 3;
+  options.digests = true;
+  options.tracer = tracer;
+  return options;
+}
+
+TEST(FeedTrace, EveryRowOfEveryBatchIsToldOfByItsStepAndSample) {
+  const auto source = jpeg_source(12);
+  for (const int io_threads : {0, 2}) {
+    Tracer tracer;
+    LoaderOptions options = options_of(2, &tracer);
+    options.io_threads = io_threads;
+    std::vector<Delivered> batches;
+    {
+      Feed feed(*source, crop_spec(), options);
+      batches = feed.all();
+    }
+    std::vector<TrackedSpan> spans;
+    tracer.drain(spans);
+    ASSERT_EQ(tracer.dropped(), 0);
+    std::map<SpanKind, std::multiset<std::pair<Step, SampleId>>> told;
+    for (const TrackedSpan& span : spans) {
+      EXPECT_GE(span.end_ns, span.begin_ns);
+      if (span.sample >= 0) told[span.kind].insert({span.step, span.sample});
+      if (span.kind == SpanKind::decode) {
+        EXPECT_GE(span.cpu_ns, 0);
+      }
+    }
+    std::multiset<std::pair<Step, SampleId>> rows;
+    for (const Delivered& batch : batches) {
+      for (const DeliveredRow& row : batch.rows) rows.insert({batch.step, row.id});
+    }
+    ASSERT_EQ(rows.size(), 36u);
+    for (const SpanKind kind : {SpanKind::read, SpanKind::decode, SpanKind::pixels}) {
+      EXPECT_EQ(told[kind], rows) << to_string(kind) << ", " << io_threads << " I/O threads";
+    }
+  }
+}
+
+TEST(FeedTrace, AChangingNumberOfWorkersChangesNoPixel) {
+  const auto source = jpeg_source(19);
+  std::vector<Delivered> plain;
+  {
+    Feed feed(*source, crop_spec(), options_of(2));
+    plain = feed.all();
+  }
+  Tracer tracer;
+  LoaderOptions options = options_of(2, &tracer);
+  options.spare_workers = 2;
+  Feed feed(*source, crop_spec(), options);
+  std::vector<Delivered> changed;
+  for (int turn = 0;; ++turn) {
+    feed.loader().limit_workers(turn % 6);  // 0 and 5 are too few and too many
+    const std::vector<Delivered> next = feed.take(1);
+    if (next.empty()) break;
+    changed.insert(changed.end(), next.begin(), next.end());
+  }
+  EXPECT_EQ(changed, plain);
+}
+
+}  // namespace
+}  // namespace stoker::testing

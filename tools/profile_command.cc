@@ -1,0 +1,93 @@
+// stoker profile: runs a feed or a training for a while and says what limits it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "tools/build_info.h"
+#include "tools/command.h"
+#include "tools/output_file.h"
+#include "tools/profile_feed.h"
+#include "tools/profile_train.h"
+
+namespace stoker {
+namespace {
+
+struct ProfileArguments {
+  double seconds = 10;
+  std::string out = "runs/profile";
+  bool no_trace = false;
+  ProfileFeedArguments feed;
+};
+
+void add_options(CLI::App& app, ProfileArguments& arguments) {
+  app.add_option("--seconds", arguments.seconds,
+                 "Of measuring, after the warm-up; longer where steps are slow")
+      ->check(CLI::Range(0.5, 3600.0));
+  app.add_option("--out", arguments.out, "Folder for profile.json and trace.json");
+  app.add_flag("--no-trace", arguments.no_trace, "Write no trace.json");
+  add_profile_feed_options(app, arguments.feed);
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  write_file(path, std::as_bytes(std::span(text)));
+}
+
+void write_results(const ProfileArguments& arguments, const ProfileOutcome& outcome) {
+  std::filesystem::create_directories(arguments.out);
+  const std::string json = arguments.out + "/profile.json";
+  write_text(json, profile_json(outcome.profile).dump(1) + "\n");
+  fmt::print("\n{:<12} {}\n", "profile", json);
+  if (arguments.no_trace) return;
+  const std::string trace = arguments.out + "/trace.json";
+  const int64_t events = write_trace(trace, outcome.run, outcome.name_of);
+  fmt::print("{:<12} {} ({} events; open it at ui.perfetto.dev or chrome://tracing)\n", "trace",
+             trace, events);
+}
+
+std::string command_text(int argc, char** argv) {
+  std::string text = "stoker";
+  for (int i = 0; i < argc; ++i) text += std::string(" ") + argv[i];
+  return text;
+}
+
+}  // namespace
+
+int run_profile(int argc, char** argv) {
+  ProfileArguments arguments;
+  auto app = make_parser(
+      "profile",
+      "Runs a feed against an emulated device, or a training, for some seconds, and says why the\n"
+      "device waits: which stage limits, how sure that is, and what would change it. While it "
+      "runs\n"
+      "it changes the number of workers for a while, and then shows the device the same batch "
+      "again\n"
+      "and again. A training that is profiled saves nothing.",
+      "  stoker profile --data data/imagenette --size 224 --batch 256 --demand 1786\n"
+      "  stoker profile --data data/imagenette --demand 1786 --workers 4 --cold\n"
+      "  stoker profile --seconds 20 -- train --data data/imagenette --model resnet18 --size "
+      "128\n");
+  add_options(*app, arguments);
+  const auto end = std::find_if(argv, argv + argc,
+                                [](const char* word) { return std::strcmp(word, "--") == 0; });
+  const int own = static_cast<int>(end - argv);
+  if (const auto code = parse_options(*app, own, argv)) return *code;
+  const bool trains = own < argc;
+  if (trains == !arguments.feed.data.data.empty()) {
+    throw std::invalid_argument(trains ? "--data belongs behind `-- train`"
+                                       : "either --data and --demand, or -- train ... are needed");
+  }
+  ProfileOutcome outcome = trains ? profile_train(argc - own - 1, argv + own + 1, arguments.seconds)
+                                  : profile_feed(arguments.feed, arguments.seconds);
+  outcome.profile.command = command_text(argc, argv);
+  outcome.profile.version = kBuildVersion;
+  for (const std::string& line : verdict_lines(outcome.profile)) fmt::print("{}\n", line);
+  write_results(arguments, outcome);
+  return kExitOk;
+}
+
+}  // namespace stoker
