@@ -38,6 +38,7 @@ int run_dump(int argc, char** argv);
 int run_check(int argc, char** argv);
 int run_index(int argc, char** argv);
 int run_profile(int argc, char** argv);
+int run_top(int argc, char** argv);
 int run_info(int argc, char** argv);
 int run_make_shapes(int argc, char** argv);
 int run_receipt(int argc, char** argv);

@@ -1,4 +1,5 @@
-// stoker train: trains a model, shows how it goes, and can be interrupted and resumed.
+// stoker train: trains a model, shows how it goes, and can be interrupted and
+// resumed.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -10,64 +11,13 @@
 #include "tools/feed_options.h"
 #include "tools/interrupt.h"
 #include "tools/progress.h"
+#include "tools/train_display.h"
 #include "tools/train_options.h"
 #include "train/nccl_group.h"
 #include "train/replica.h"
 
 namespace stoker {
 namespace {
-
-std::string rate_text(double images_per_second, double jitter, double wait_share) {
-  return fmt::format("{} images/s ± {}, feed wait {:.1f}%", format_count(images_per_second),
-                     format_count(jitter), 100 * wait_share);
-}
-
-class Display final : public TrainObserver {
- public:
-  void on_plan(const std::vector<std::string>& lines) override {
-    for (const std::string& line : lines) say(line);
-  }
-  void on_message(const std::string& line) override { say(line); }
-
-  void on_step(const StepReport& report) override {
-    if (!progress_) progress_.emplace(report.total_steps, stdout);
-    if (!progress_->due()) return;
-    const double epochs_done =
-        report.epoch + static_cast<double>(report.step_in_epoch) / report.steps_per_epoch;
-    progress_->update(
-        report.step,
-        fmt::format("epoch {:.2f}/{:g}  loss {:.3f}  acc {:.1f}%  {}  ETA {}", epochs_done,
-                    report.epochs, report.loss, 100 * report.accuracy,
-                    rate_text(report.images_per_second, report.jitter, report.feed_wait_share),
-                    format_duration(report.eta_seconds)));
-  }
-
-  void on_epoch(const EpochReport& report) override {
-    std::string line = fmt::format("epoch {:.4g}: loss {:.3f}, acc {:.2f}%", report.epochs_done,
-                                   report.loss, 100 * report.accuracy);
-    if (report.eval) {
-      line += fmt::format(", test loss {:.3f}, top-1 {:.2f}%, top-5 {:.2f}%", report.eval->loss,
-                          100 * report.eval->top1, 100 * report.eval->top5);
-    }
-    say(fmt::format("{}; {}; {}", line,
-                    rate_text(report.images_per_second, report.jitter, report.feed_wait_share),
-                    format_duration(report.seconds)));
-  }
-
-  void finish() { progress_.reset(); }
-
- private:
-  void say(const std::string& line) {
-    if (progress_) {
-      progress_->say(line);
-    } else {
-      std::printf("%s\n", line.c_str());
-    }
-    std::fflush(stdout);
-  }
-
-  std::optional<Progress> progress_;
-};
 
 // The test part of the data; nothing if there is none, which is said.
 std::unique_ptr<Source> open_eval(const TrainArguments& arguments, bool say) {
@@ -137,19 +87,20 @@ int train(const TrainArguments& arguments, const Launch& launch, ProcessGroup* p
   if (first) refuse_to_mix_runs(options);
   const auto train_data = open_data(arguments.data.data, Split::train);
   const auto eval_data = open_eval(arguments, first);
-  Display display;
+  TrainDisplay display({arguments.watch, arguments.metrics_port, arguments.model});
   TrainObserver nobody;
   Trainer trainer(*train_data, eval_data.get(), options,
                   first ? static_cast<TrainObserver&>(display) : nobody);
   int signal = 0;
   TrainResult result;
   {
+    std::optional<TrainDisplay::Watching> watching;
+    if (first) watching.emplace(display, trainer, options);
     const Interrupt interrupt([](void* context) { static_cast<Trainer*>(context)->request_stop(); },
                               &trainer);
     result = trainer.run();
     signal = interrupt.signal();
   }
-  display.finish();
   if (first) print_summary(result, options);
   if (!result.interrupted) return kExitOk;
   if (first) fmt::print("interrupted; to go on:\n  {}\n", resume_hint(argc, argv));
@@ -160,18 +111,22 @@ int train(const TrainArguments& arguments, const Launch& launch, ProcessGroup* p
 
 int run_train(int argc, char** argv) {
   TrainArguments arguments;
-  auto app = make_parser(
-      "train",
-      "Trains a model and writes to --out: config.json, metrics.jsonl, metrics.csv, checkpoints/,\n"
-      "quarantine.jsonl, receipt.json. Ctrl-C or SIGTERM finishes the step and saves; --resume "
-      "goes\n"
-      "on from the newest checkpoint, exactly, also after a kill.",
-      "  stoker train --data data/cifar-10-batches-bin --model airnet --out runs/airnet\n"
-      "  stoker train --data data/imagenette --model resnet18 --size 128 --epochs 10 --devices "
-      "cpu:2\n"
-      "  mpirun -np 2 stoker train --data data/cifar-10-batches-bin --devices cpu:2\n"
-      "  stoker train --config run.toml --resume\n\n" +
-          recipes_help());
+  auto app = make_parser("train",
+                         "Trains a model and writes to --out: config.json, "
+                         "metrics.jsonl, metrics.csv, checkpoints/,\n"
+                         "quarantine.jsonl, receipt.json. Ctrl-C or SIGTERM finishes "
+                         "the step and saves; --resume "
+                         "goes\n"
+                         "on from the newest checkpoint, exactly, also after a kill.",
+                         "  stoker train --data data/cifar-10-batches-bin --model "
+                         "airnet --out runs/airnet\n"
+                         "  stoker train --data data/imagenette --model resnet18 "
+                         "--size 128 --epochs 10 --devices "
+                         "cpu:2\n"
+                         "  mpirun -np 2 stoker train --data "
+                         "data/cifar-10-batches-bin --devices cpu:2\n"
+                         "  stoker train --config run.toml --resume\n\n" +
+                             recipes_help());
   add_train_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 

@@ -92,18 +92,21 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
   add("--ema", arguments.ema, "Decay per step of averaged weights, which are then evaluated");
   add("--rows-per-shard", arguments.rows_per_shard, "Rows that batch norm sees together");
   add("--last-batch", arguments.last_batch,
-      "pad: repeats rows with weight 0; drop: leaves the rest of the epoch out; wrap: takes the "
+      "pad: repeats rows with weight 0; drop: leaves the rest of the epoch "
+      "out; wrap: takes the "
       "epoch's first rows again")
       ->check(CLI::IsMember(&last_batch_names()));
   add("--views", arguments.views,
-      "Of each image in the last evaluation: 1, 2 (mirrored) or 6 (shifted as well)")
+      "Of each image in the last evaluation: 1, 2 (mirrored) or 6 (shifted as "
+      "well)")
       ->check(CLI::IsMember({1, 2, 6}));
 }
 
 void add_run_options(CLI::App& app, TrainArguments& arguments) {
   TrainOptions& run = arguments.run;
   app.add_option("--devices", arguments.devices,
-                 "Of each process: cpu:N, N replicas that share the cores; cuda:all; cuda:0,1; "
+                 "Of each process: cpu:N, N replicas that share the cores; "
+                 "cuda:all; cuda:0,1; "
                  "cuda:0*2, two on one");
   app.add_option("--reduce", arguments.reduce,
                  "How gradients are summed; none: not at all, to measure")
@@ -111,15 +114,18 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--grad-wire", arguments.grad_wire, "Of gradients between GPUs")
       ->check(CLI::IsMember(&kWires));
   app.add_option("--bucket-mib", arguments.bucket_mib,
-                 "Gradients on GPUs are summed in buckets of so many MiB while the backward pass "
+                 "Gradients on GPUs are summed in buckets of so many MiB while "
+                 "the backward pass "
                  "runs; 0: all after it")
       ->check(CLI::Range(0.0, 1e6));
   app.add_option("--feed", arguments.feed,
-                 "To measure: synthetic, the first batches again and again; resident, the first "
+                 "To measure: synthetic, the first batches again and again; "
+                 "resident, the first "
                  "epoch, staged on the device once")
       ->check(CLI::IsMember(&kFeeds));
   app.add_option("--resident-mib", arguments.resident_mib,
-                 "Of a device, for --feed resident: as many batches as fit are replayed; 0: the "
+                 "Of a device, for --feed resident: as many batches as fit are "
+                 "replayed; 0: the "
                  "epoch must fit")
       ->check(CLI::Range(0.0, 1e9));
   app.add_option("--precision", arguments.precision, "auto: bf16 where the CPU has it")
@@ -134,10 +140,10 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--eval-every", run.eval_every_epochs,
                  "Evaluate every so many epochs; 0: only at the end")
       ->check(CLI::NonNegativeNumber);
-  app.add_option(
-      "--eval-data", arguments.eval_data,
-      "Evaluate on this folder's test part, or on all of it if it has no parts (default: "
-      "the test part of --data, if it has one)");
+  app.add_option("--eval-data", arguments.eval_data,
+                 "Evaluate on this folder's test part, or on all of it if it "
+                 "has no parts (default: "
+                 "the test part of --data, if it has one)");
   app.add_option("--limit-train", run.limit_train, "About this many training samples; 0: all")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--limit-eval", run.limit_eval, "About this many test samples; 0: all")
@@ -151,8 +157,16 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--ring-depth", run.ring_depth, "Batches decoded ahead, per device");
   app.add_option("--slots", run.slots,
-                 "Batches staged on a device, 0 to 3; -1: 2 on GPUs, none on host devices");
+                 "Batches staged on a device, 0 to 3; -1: 2 on GPUs, none on "
+                 "host devices");
   app.add_flag("--no-receipt", arguments.no_receipt, "Do not hash what is trained on");
+  app.add_flag("--watch", arguments.watch,
+               "Show feed, ring, process and GPUs while it runs (elsewhere: "
+               "stoker top RUNDIR)");
+  app.add_option("--metrics-port", arguments.metrics_port,
+                 "Serve http://127.0.0.1:PORT/metrics for Prometheus while it "
+                 "runs; 0: a free port")
+      ->check(CLI::Range(0, 65535));
 }
 
 }  // namespace

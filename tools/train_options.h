@@ -1,6 +1,7 @@
-// The options of `stoker train`: everything in a TrainOptions that a user may want to change, the
-// recipe of the model giving the defaults. A value that add_train_options() ties to a parser.
-// Errors: std::invalid_argument with the option and the value.
+// The options of `stoker train`: everything in a TrainOptions that a user may
+// want to change, the recipe of the model giving the defaults. A value that
+// add_train_options() ties to a parser. Errors: std::invalid_argument with the
+// option and the value.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,6 +26,8 @@ struct TrainArguments {
   double bucket_mib = 25, resident_mib = 0;
   TrainOptions run;  // fields that map one to one
   bool no_receipt = false;
+  bool watch = false;               // what is shown
+  std::optional<int> metrics_port;  // of the loopback; 0: any that is free
 
   // Changes of the recipe.
   std::optional<double> epochs, learning_rate, momentum, weight_decay, label_smoothing;
@@ -34,7 +37,8 @@ struct TrainArguments {
   std::optional<std::string> schedule, last_batch;
   AugmentOptions augment;
 
-  // For a process that was started as `launch` says; checked as far as no data are needed.
+  // For a process that was started as `launch` says; checked as far as no data
+  // are needed.
   TrainOptions options(const Launch& launch) const;
 };
 

@@ -53,6 +53,8 @@ int64_t Trainer::planned_bytes() const { return impl_->setup.planned_bytes; }
 
 int64_t Trainer::global_batch() const { return impl_->setup.options.recipe.batch; }
 
+LoaderStats Trainer::feed_stats() const { return impl_->setup.loader->stats(); }
+
 uint64_t Trainer::weights_hash() const {
   const TrainSetup& setup = impl_->setup;
   return state_hash(read_state(*setup.replicas[0].engine, setup.options.recipe.average));

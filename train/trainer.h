@@ -181,6 +181,7 @@ class Trainer {
   const std::vector<std::string>& plan() const;
   int64_t planned_bytes() const;   // feed and engines together
   int64_t global_batch() const;    // rows per step, of all replicas and processes
+  LoaderStats feed_stats() const;  // of the training feed; from any thread
   // FNV-1a 64 of all parameters and statistics of replica 0. REQUIRES: run() is not running.
   uint64_t weights_hash() const;
 

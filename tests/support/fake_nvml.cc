@@ -1,8 +1,13 @@
-// libnvidia-ml.so.1 for the fake GPUs of fake_cuda_driver.cc: the second one's link has slowed
-// down.
+// libnvidia-ml.so.1 for the fake GPUs of fake_cuda_driver.cc: the second one's
+// link has slowed down, and it does not say how busy it is.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+namespace {
+int devices[2] = {0, 1};
+constexpr int kNotSupported = 3;
+}  // namespace
 
 extern "C" {
 int nvmlInit_v2() { return 0; }
@@ -12,9 +17,8 @@ int nvmlSystemGetDriverVersion(char* version, unsigned length) {
   return 0;
 }
 int nvmlDeviceGetHandleByPciBusId_v2(const char* pci_bus_id, void** device) {
-  static int devices[2];
   if (std::strcmp(pci_bus_id, "0000:3a:00.0") == 0) return *device = &devices[0], 0;
-  if (std::strcmp(pci_bus_id, "0000:3b:00.0") == 0) return *device = &devices[1], devices[1] = 1, 0;
+  if (std::strcmp(pci_bus_id, "0000:3b:00.0") == 0) return *device = &devices[1], 0;
   return 6;
 }
 int nvmlDeviceGetCurrPcieLinkGeneration(void* device, unsigned* value) {
@@ -34,8 +38,44 @@ int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* value) {
   return 0;
 }
 int nvmlDeviceGetNvLinkState(void* device, unsigned link, unsigned* is_active) {
-  if (*static_cast<int*>(device) == 1) return 3;  // has none
+  if (*static_cast<int*>(device) == 1) return kNotSupported;  // has none
   *is_active = link < 4 ? 1 : 0;
+  return 0;
+}
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 2;
+  return 0;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  *device = &devices[index];
+  return 0;
+}
+int nvmlDeviceGetName(void*, char* name, unsigned length) {
+  std::snprintf(name, length, "Fake GPU");
+  return 0;
+}
+int nvmlDeviceGetUtilizationRates(void* device, unsigned* gpu_and_memory) {
+  if (*static_cast<int*>(device) == 1) return kNotSupported;
+  gpu_and_memory[0] = 87;
+  gpu_and_memory[1] = 40;
+  return 0;
+}
+int nvmlDeviceGetMemoryInfo(void*, unsigned long long* total_free_used) {
+  total_free_used[0] = 80ull << 30;
+  total_free_used[1] = 70ull << 30;
+  total_free_used[2] = 10ull << 30;
+  return 0;
+}
+int nvmlDeviceGetClockInfo(void*, int, unsigned* mhz) {
+  *mhz = 1755;
+  return 0;
+}
+int nvmlDeviceGetMaxClockInfo(void*, int, unsigned* mhz) {
+  *mhz = 1980;
+  return 0;
+}
+int nvmlDeviceGetPcieThroughput(void*, int counter, unsigned* kilobytes) {
+  *kilobytes = counter == 1 ? 1000 : 20;
   return 0;
 }
 }

@@ -1,0 +1,237 @@
+// What a run shows of itself while it lasts: the figures, their files and
+// forms, a scrape, GPUs.
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "tests/support/temp_folder.h"
+#include "tests/tools/cli_harness.h"
+#include "tools/command.h"
+#include "tools/live/live_monitor.h"
+#include "tools/live/live_view.h"
+#include "tools/live/metrics_server.h"
+#include "tools/live/prometheus.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::HasSubstr;
+
+LiveStatus some_status() {
+  LiveStatus status;
+  status.run = "resnet18, \"batch\" 256";
+  status.process = 7;
+  status.running_seconds = 61;
+  status.workers = 4;
+  status.io_threads = 2;
+  status.ring_depth = 4;
+  status.report.step = 30;
+  status.report.total_steps = 120;
+  status.report.steps_per_epoch = 60;
+  status.report.loss = 2.5;
+  status.report.feed_wait_share = 0.125;
+  status.decode.items = 7680;
+  status.decode.service_ns = 3'000'000'000;
+  status.rings = {{.items = 30, .input_wait_ns = 500'000'000, .occupancy_sum = 45}};
+  status.pace = {.rows_per_second = 900, .busy_workers = 3.5, .row_seconds = 0.004};
+  status.no_gpus = "no NVIDIA driver";
+  return status;
+}
+
+TEST(LivePace, IsWhatHappenedBetweenTwoLooks) {
+  FeedSample earlier, later;
+  earlier.seconds = 10;
+  earlier.stats.rings.resize(2);
+  earlier.stats.decode.items = 100;
+  later = earlier;
+  later.seconds = 12;
+  later.stats.decode.items = 500;
+  later.stats.decode.service_ns = 3'000'000'000;
+  later.stats.rings[0] = {.items = 6, .input_wait_ns = 1'000'000'000, .occupancy_sum = 18};
+  later.stats.rings[1] = {.items = 4, .output_wait_ns = 400'000'000, .occupancy_sum = 2};
+  const FeedPace pace = pace_between(earlier, later);
+  EXPECT_NEAR(pace.rows_per_second, 200, 1e-9);
+  EXPECT_NEAR(pace.busy_workers, 1.5, 1e-9);
+  EXPECT_NEAR(pace.row_seconds, 7.5e-3, 1e-9);
+  EXPECT_EQ(pace.read_seconds, -1);
+  EXPECT_NEAR(pace.ready_batches, 2, 1e-9);
+  EXPECT_NEAR(pace.consumer_wait_share, 0.25,
+              1e-9);  // half of the time of one of two
+  EXPECT_NEAR(pace.ring_full_share, 0.1, 1e-9);
+}
+
+TEST(LiveStatus, IsReadAsItWasWritten) {
+  const TempFolder folder;
+  LiveStatus status = some_status();
+  status.gpus = {{.index = 1, .name = "H100", .busy_percent = 93}};
+  write_live_status(folder.path(), status);
+  const LiveStatus read = read_live_status(folder.path());
+  EXPECT_EQ(live_lines(read), live_lines(status));
+  EXPECT_EQ(prometheus_text(read), prometheus_text(status));
+  EXPECT_THROW(read_live_status(folder.path() + "/none"), std::runtime_error);
+  std::ofstream(folder.path() + "/live.json") << "{\"run\":";
+  EXPECT_THROW(read_live_status(folder.path()), std::runtime_error);
+}
+
+TEST(LiveView, SaysWhatIsUnknownAndWhy) {
+  std::string text;
+  for (const std::string& line : live_lines(some_status())) text += line + "\n";
+  EXPECT_THAT(text, HasSubstr("step 30 of 120"));
+  EXPECT_THAT(text, HasSubstr("waiting 12.5%"));
+  EXPECT_THAT(text, HasSubstr("3.50 of 4 busy"));
+  EXPECT_THAT(text, HasSubstr("no NVIDIA driver"));
+  EXPECT_THAT(live_line(some_status()), HasSubstr("step 30/120"));
+  EXPECT_THAT(live_lines(LiveStatus{})[1], HasSubstr("no step yet"));
+}
+
+// Every line is a comment or a sample, and every sample follows its HELP and
+// TYPE.
+TEST(Prometheus, KeepsToTheTextFormat) {
+  LiveStatus status = some_status();
+  status.gpus = {{.index = 0, .name = "A \"B\"", .busy_percent = 50}};
+  const std::string text = prometheus_text(status);
+  const std::regex sample(
+      R"(([a-z_]+)(\{[a-z]+="([^"\\]|\\.)*"(,[a-z]+="([^"\\]|\\.)*")*\})? [-+0-9.e]+)");
+  const std::regex comment(R"(# (HELP|TYPE) ([a-z_]+) .+)");
+  std::istringstream lines(text);
+  std::string line, typed;
+  for (std::smatch match; std::getline(lines, line);) {
+    if (std::regex_match(line, match, comment)) {
+      typed = match[2];
+    } else {
+      ASSERT_TRUE(std::regex_match(line, match, sample)) << line;
+      EXPECT_EQ(match[1], typed);
+    }
+  }
+  EXPECT_THAT(text, HasSubstr("\nstoker_rows_filled_total 7680\n"));
+  EXPECT_THAT(text, HasSubstr("\nstoker_fill_seconds_total 3\n"));
+  EXPECT_THAT(text, HasSubstr("\nstoker_ring_empty_seconds_total{device=\"0\"} 0.5\n"));
+  EXPECT_THAT(text, HasSubstr("stoker_gpu_busy_percent{gpu=\"0\",name=\"A \\\"B\\\"\"} 50"));
+  EXPECT_EQ(text.find("stoker_gpu_sm_clock_mhz{"),
+            std::string::npos);  // it did not say
+}
+
+// What an HTTP client gets; "" if it cannot connect.
+std::string get(int port, const std::string& path) {
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  std::string answer;
+  if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    send(client, request.data(), request.size(), MSG_NOSIGNAL);
+    char part[1024];
+    for (ssize_t got; (got = recv(client, part, sizeof part, 0)) > 0;) {
+      answer.append(part, static_cast<size_t>(got));
+    }
+  }
+  close(client);
+  return answer;
+}
+
+TEST(MetricsServer, AnswersOnTheLoopbackUntilItGoes) {
+  int port = 0;
+  {
+    const MetricsServer server(0, [] { return std::string("a_total 1\n"); });
+    port = server.port();
+    EXPECT_THAT(get(port, "/metrics"), HasSubstr("200 OK"));
+    EXPECT_THAT(get(port, "/metrics"), HasSubstr("\r\n\r\na_total 1\n"));
+    EXPECT_THAT(get(port, "/"), HasSubstr("404"));
+    EXPECT_THROW(MetricsServer(port, [] { return std::string(); }), std::runtime_error);
+  }
+  EXPECT_EQ(get(port, "/metrics"), "");
+}
+
+TEST(GpuMonitor, SaysWhyThereIsNone) {
+  GpuMonitor monitor("libno-such-library.so.1");
+  EXPECT_THAT(monitor.why_not(), HasSubstr("libno-such-library"));
+  EXPECT_TRUE(monitor.read().empty());
+}
+
+#ifdef STOKER_FAKE_CUDA_DIR
+TEST(GpuMonitor, ReadsWhatTheDriverSays) {
+  GpuMonitor monitor(STOKER_FAKE_CUDA_DIR "/libnvidia-ml.so.1");
+  ASSERT_EQ(monitor.why_not(), "");
+  const std::vector<GpuFigures> gpus = monitor.read();
+  ASSERT_EQ(gpus.size(), 2u);
+  EXPECT_EQ(gpus[0].name, "Fake GPU");
+  EXPECT_EQ(gpus[0].busy_percent, 87);
+  EXPECT_EQ(gpus[0].memory_bytes, int64_t{80} << 30);
+  EXPECT_EQ(gpus[0].sm_clock_mhz, 1755);
+  EXPECT_EQ(gpus[0].pcie_to_gpu_bytes_per_second, 1000 * 1024);
+  EXPECT_EQ(gpus[0].pcie_from_gpu_bytes_per_second, 20 * 1024);
+  EXPECT_EQ(gpus[1].busy_percent, -1);  // it does not say
+}
+#endif
+
+// A training is scraped and watched from outside while it runs, and remembered
+// after it.
+TEST(LiveTraining, IsScrapedAndWatched) {
+  const TempFolder folder;
+  const std::string data = folder.path() + "/shapes", out = folder.path() + "/run";
+  make_small_shapes(data);
+  RunningProgram training({STOKER_PROGRAM,
+                           "train",
+                           "--data",
+                           data,
+                           "--model",
+                           "airnet-narrow",
+                           "--batch",
+                           "8",
+                           "--threads",
+                           "1",
+                           "--workers",
+                           "1",
+                           "--epochs",
+                           "1000",
+                           "--eval-every",
+                           "0",
+                           "--log-interval",
+                           "1",
+                           "--out",
+                           out,
+                           "--watch",
+                           "--metrics-port",
+                           "0"});
+  LiveStatus status;
+  ASSERT_TRUE(training.wait_until(
+      [&] {
+        if (!std::filesystem::exists(out + "/live.json")) return false;
+        status = read_live_status(out);
+        return status.report.step > 0;
+      },
+      120));
+  ASSERT_GT(status.metrics_port, 0);
+  EXPECT_EQ(status.process, training.pid());
+  const std::string scraped = get(status.metrics_port, "/metrics");
+  EXPECT_THAT(scraped, HasSubstr("stoker_steps_total "));
+  EXPECT_THAT(scraped, HasSubstr("stoker_rows_filled_total "));
+  const ProgramResult top = run_stoker({"top", out, "--once"});
+  EXPECT_EQ(top.exit_code, kExitOk) << top.err;
+  EXPECT_THAT(top.out, HasSubstr("airnet-narrow, batch 8"));
+  EXPECT_THAT(top.out, HasSubstr("running"));
+  training.send(SIGTERM);
+  const ProgramResult ended = training.wait();
+  EXPECT_EQ(ended.exit_code, kExitSignal + SIGTERM);
+  EXPECT_THAT(ended.out,
+              HasSubstr("workers "));  // plain lines: it has no terminal
+  EXPECT_EQ(get(status.metrics_port, "/metrics"), "");
+  EXPECT_TRUE(read_live_status(out).ended);
+  EXPECT_EQ(run_stoker({"top", out}).exit_code,
+            kExitOk);  // it ends with the run
+  EXPECT_EQ(run_stoker({"top", data}).exit_code, kExitFailed);
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,63 @@
+// How a training stands at one moment: what `stoker train --watch`, `stoker
+// top` and --metrics-port show. A run writes it to live.json in its folder once
+// a second. Values; any thread.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/live/gpu_figures.h"
+#include "train/trainer.h"
+
+namespace stoker {
+
+// The feed over the last interval.
+struct FeedPace {
+  double rows_per_second = 0;      // filled
+  double busy_workers = 0;         // mean number
+  double busy_io_threads = 0;      // the same
+  double row_seconds = -1;         // a worker's, of one row; -1: none was filled
+  double read_seconds = -1;        // of one file; -1: none was read
+  double ready_batches = -1;       // in the ring when one was taken, mean of all devices; -1: none
+  double consumer_wait_share = 0;  // of the time, the taker of a ring had nothing to take; mean
+  double ring_full_share = 0;      // of the time, there was no room in a ring; mean
+};
+
+struct LiveStatus {
+  std::string run;  // "resnet18, 2 devices, batch 256"
+  int64_t process = 0;
+  double unix_seconds = 0;     // of this status
+  double running_seconds = 0;  // since the run began
+  bool ended = false;
+  int workers = 0, io_threads = 0, ring_depth = 0;
+  StepReport report;                 // the last one; `step` 0 before the first
+  StageSnapshot read, decode;        // since the run began
+  std::vector<StageSnapshot> rings;  // the same, per device
+  int64_t bad_samples = 0;
+  FeedPace pace;
+  double cpu_seconds = 0;  // of the process, since it began
+  double cpu_cores = 0;    // over the last interval
+  int64_t resident_bytes = 0;
+  int metrics_port = 0;  // of the loopback, where they are served; 0: nowhere
+  std::vector<GpuFigures> gpus;
+  std::string no_gpus;  // why there are none
+};
+
+// What is counted of a feed at a moment.
+struct FeedSample {
+  double seconds = 0;  // steady clock
+  LoaderStats stats;
+  double cpu_seconds = 0;
+};
+
+// REQUIRES: both are of the same feed, `later` behind `earlier`.
+FeedPace pace_between(const FeedSample& earlier, const FeedSample& later);
+
+inline constexpr const char* kLiveFile = "live.json";  // in a run's folder
+// Errors: std::runtime_error with the path, where there is none or it is not
+// one.
+LiveStatus read_live_status(const std::string& run_folder);
+void write_live_status(const std::string& run_folder, const LiveStatus& status);
+
+}  // namespace stoker

@@ -1,0 +1,14 @@
+// A run's status in Prometheus' text format 0.0.4. A pure function.
+#pragma once
+
+#include <string>
+
+#include "tools/live/live_status.h"
+
+namespace stoker {
+
+// Counters end in _total, units are seconds and bytes; what is not known has no
+// sample.
+std::string prometheus_text(const LiveStatus& status);
+
+}  // namespace stoker
