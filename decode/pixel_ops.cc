@@ -53,13 +53,10 @@ void mirror_slowly(const uint8_t* from, int width, uint8_t* to) {
 }
 
 template <bool kMirrored>
-void interleave_slowly(const uint8_t* r, const uint8_t* g, const uint8_t* b, int width,
-                       uint8_t* to) {
+void interleave_slowly(const uint8_t* const* planes, int width, uint8_t* to) {
   for (int x = 0; x < width; ++x, to += 3) {
     const int column = kMirrored ? width - 1 - x : x;
-    to[0] = r[column];
-    to[1] = g[column];
-    to[2] = b[column];
+    for (int c = 0; c < 3; ++c) to[c] = planes[c][column];
   }
 }
 
@@ -68,8 +65,16 @@ void interleave_slowly(const uint8_t* r, const uint8_t* g, const uint8_t* b, int
 void mirror(const uint8_t* from, int width, uint8_t* to) { mirror_slowly(from, width, to); }
 
 template <bool kMirrored>
-void interleave(const uint8_t* r, const uint8_t* g, const uint8_t* b, int width, uint8_t* to) {
-  interleave_slowly<kMirrored>(r, g, b, width, to);
+void interleave(const uint8_t* const* planes, int width, uint8_t* to) {
+  interleave_slowly<kMirrored>(planes, width, to);
+}
+
+template <bool kMirrored>
+void interleave_masked(const uint8_t* const* planes, const uint8_t* mask, int width, uint8_t* to) {
+  for (int x = 0; x < width; ++x, to += 3) {
+    const int column = kMirrored ? width - 1 - x : x;
+    for (int c = 0; c < 3; ++c) to[c] = planes[c][column] & mask[column];
+  }
 }
 
 #else
@@ -91,18 +96,47 @@ void mirror(const uint8_t* from, int width, uint8_t* to) {
   mirror_slowly(from, left, to);
 }
 
-// Sixteen pixels of three planes -> 48 bytes of RGB: four groups of four pixels, of which each is
-// stored with four bytes too many, which the next one overwrites.
-template <bool kMirrored>
-HWY_INLINE void interleave_16(const uint8_t* r, const uint8_t* g, const uint8_t* b, uint8_t* to) {
-  const Block d;
-  const hn::Full128<uint16_t> d16;
+// Groups of four pixels, of which each is stored with four bytes too many, which the next one
+// overwrites. p[i] has the i-th group of every 128-bit block.
+template <bool kMirrored, class D, class V>
+HWY_INLINE void store_pixels(D d, const V* p, uint8_t* to) {
+  if constexpr (hn::MaxLanes(D()) > 16) {
+    const hn::Half<D> half;
+    hn::Vec<hn::Half<D> > lower[4], upper[4];
+    for (int i = 0; i < 4; ++i) {
+      lower[i] = hn::LowerHalf(half, p[i]);
+      upper[i] = hn::UpperHalf(half, p[i]);
+    }
+    store_pixels<kMirrored>(half, kMirrored ? upper : lower, to);
+    store_pixels<kMirrored>(half, kMirrored ? lower : upper, to + 3 * hn::MaxLanes(half));
+  } else {
+    const auto last = p[kMirrored ? 0 : 3];
+    hn::StoreU(p[kMirrored ? 3 : 0], d, to);
+    hn::StoreU(p[kMirrored ? 2 : 1], d, to + 12);
+    hn::StoreU(p[kMirrored ? 1 : 2], d, to + 24);
+    const hn::Half<D> half;
+    hn::StoreU(hn::LowerHalf(half, last), half, to + 36);
+    const hn::Full64<uint32_t> end;
+    const uint32_t last_bytes = hn::GetLane(hn::BitCast(end, hn::UpperHalf(half, last)));
+    std::memcpy(to + 44, &last_bytes, 4);
+  }
+}
+
+// As many pixels of three planes as `d` has lanes -> RGB; with a mask, black where it is 0.
+template <bool kMirrored, bool kMasked, class D>
+HWY_INLINE void interleave_lanes(D d, const uint8_t* const* planes, ptrdiff_t column,
+                                 const uint8_t* mask, uint8_t* to) {
+  const hn::Repartition<uint16_t, D> d16;
   alignas(16) static constexpr uint8_t kForward[16] = {0,  1,  2,  4,  5,    6,    8,    9,
                                                        10, 12, 13, 14, 0x80, 0x80, 0x80, 0x80};
   alignas(16) static constexpr uint8_t kBackward[16] = {12, 13, 14, 8, 9,    10,   4,    5,
                                                         6,  0,  1,  2, 0x80, 0x80, 0x80, 0x80};
-  const auto order = hn::Load(d, kMirrored ? kBackward : kForward);
-  const auto red = hn::LoadU(d, r), green = hn::LoadU(d, g), blue = hn::LoadU(d, b);
+  const auto order = hn::LoadDup128(d, kMirrored ? kBackward : kForward);
+  const auto load = [&](int c) HWY_ATTR {
+    const auto samples = hn::LoadU(d, planes[c] + column);
+    return kMasked ? hn::And(samples, hn::LoadU(d, mask + column)) : samples;
+  };
+  const auto red = load(0), green = load(1), blue = load(2);
   const auto zero = hn::Zero(d);
   const auto rg0 = hn::BitCast(d16, hn::InterleaveLower(d, red, green));
   const auto rg1 = hn::BitCast(d16, hn::InterleaveUpper(d, red, green));
@@ -111,32 +145,41 @@ HWY_INLINE void interleave_16(const uint8_t* r, const uint8_t* g, const uint8_t*
   const auto squeeze = [&](auto four) HWY_ATTR {
     return hn::TableLookupBytesOr0(hn::BitCast(d, four), order);
   };
-  const auto p0 = squeeze(hn::InterleaveLower(d16, rg0, b0));
-  const auto p1 = squeeze(hn::InterleaveUpper(d16, rg0, b0));
-  const auto p2 = squeeze(hn::InterleaveLower(d16, rg1, b1));
-  const auto p3 = squeeze(hn::InterleaveUpper(d16, rg1, b1));
-  const auto last = kMirrored ? p0 : p3;
-  hn::StoreU(kMirrored ? p3 : p0, d, to);
-  hn::StoreU(kMirrored ? p2 : p1, d, to + 12);
-  hn::StoreU(kMirrored ? p1 : p2, d, to + 24);
-  const hn::Half<Block> half;
-  hn::StoreU(hn::LowerHalf(half, last), half, to + 36);
-  const uint32_t end = hn::GetLane(hn::BitCast(hn::Full64<uint32_t>(), hn::UpperHalf(half, last)));
-  std::memcpy(to + 44, &end, 4);
+  const hn::Vec<D> p[4] = {
+      squeeze(hn::InterleaveLower(d16, rg0, b0)), squeeze(hn::InterleaveUpper(d16, rg0, b0)),
+      squeeze(hn::InterleaveLower(d16, rg1, b1)), squeeze(hn::InterleaveUpper(d16, rg1, b1))};
+  store_pixels<kMirrored>(d, p, to);
+}
+
+// REQUIRES: width >= lanes of `d`. The last step overlaps the one before.
+template <bool kMirrored, bool kMasked, class D>
+HWY_INLINE void interleave_in_steps(D d, const uint8_t* const* planes, const uint8_t* mask,
+                                    int width, uint8_t* to) {
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  for (int next = 0; next < width; next += lanes) {
+    const int x = std::min(next, width - lanes);
+    interleave_lanes<kMirrored, kMasked>(d, planes, kMirrored ? width - lanes - x : x, mask,
+                                         to + 3 * static_cast<ptrdiff_t>(x));
+  }
 }
 
 template <bool kMirrored>
-HWY_INLINE void interleave(const uint8_t* r, const uint8_t* g, const uint8_t* b, int width,
-                           uint8_t* to) {
+HWY_INLINE void interleave(const uint8_t* const* planes, int width, uint8_t* to) {
   if (width < 16) {
-    interleave_slowly<kMirrored>(r, g, b, width, to);
-    return;
+    interleave_slowly<kMirrored>(planes, width, to);
+  } else {
+    interleave_in_steps<kMirrored, false>(Block(), planes, nullptr, width, to);
   }
-  for (int next = 0; next < width; next += 16) {
-    const int x = std::min(next, width - 16);  // the last step overlaps the one before
-    const int column = kMirrored ? width - 16 - x : x;
-    interleave_16<kMirrored>(r + column, g + column, b + column,
-                             to + 3 * static_cast<ptrdiff_t>(x));
+}
+
+template <bool kMirrored>
+HWY_INLINE void interleave_masked(const uint8_t* const* planes, const uint8_t* mask, int width,
+                                  uint8_t* to) {
+  const hn::CappedTag<uint8_t, 32> wide;
+  if (width >= static_cast<int>(hn::Lanes(wide))) {
+    interleave_in_steps<kMirrored, true>(wide, planes, mask, width, to);
+  } else {
+    interleave_in_steps<kMirrored, true>(Block(), planes, mask, width, to);
   }
 }
 
@@ -172,7 +215,8 @@ HWY_INLINE void shift_row(const ShiftJob& job, int row, int begin, int end, uint
     uint8_t* to = out + 3 * static_cast<ptrdiff_t>(kFlip ? job.out.width - end : begin);
     const ptrdiff_t first = begin + job.offset_x;
     if (kPlanar) {
-      interleave<kFlip>(planes[0] + first, planes[1] + first, planes[2] + first, end - begin, to);
+      const uint8_t* const inside[3] = {planes[0] + first, planes[1] + first, planes[2] + first};
+      interleave<kFlip>(inside, end - begin, to);
     } else if (kFlip) {
       mirror(planes[0] + 3 * first, end - begin, to);
     } else {
@@ -183,18 +227,42 @@ HWY_INLINE void shift_row(const ShiftJob& job, int row, int begin, int end, uint
   if (end < job.out.width) pad_columns<kPlanar, kFlip>(job, planes, end, job.out.width, out);
 }
 
+// Planar rows with black padding are made in one go: what lies beside the row in memory is read,
+// too, and masked out. Rows at the plane's ends, where that would lie outside, are made in pieces.
+struct MaskedRows {
+  static constexpr int kMostColumns = 256;
+  int begin = 0, end = 0;  // rows of the source that can be made so
+  uint8_t mask[kMostColumns];
+
+  MaskedRows(const ShiftJob& job, int first_column, int end_column) {
+    const int width = job.out.width;
+    if (!job.planar || job.mode != PadMode::zero || width < 16 || width > kMostColumns) return;
+    begin = job.offset_x < 0 ? 1 : 0;
+    end = job.out.height - (job.offset_x > 0 ? 1 : 0);
+    if (first_column == end_column) end = 0;  // offsets may be longer than a row
+    std::memset(mask, 0, static_cast<size_t>(width));
+    std::memset(mask + first_column, 0xFF, static_cast<size_t>(end_column - first_column));
+  }
+};
+
 template <bool kPlanar, bool kFlip>
 void shift_as(const ShiftJob& given) {
   const ShiftJob job = given;  // ours alone: stores to pixels cannot change it
   const int width = job.out.width, height = job.out.height;
   const int begin = std::clamp(-job.offset_x, 0, width);
   const int end = std::clamp(width - job.offset_x, begin, width);
+  const MaskedRows masked(job, begin, end);
   for (int y = 0; y < height; ++y) {
     uint8_t* out = job.out.data + y * job.out.stride_bytes;
     const int row = y + job.offset_y;
     const bool inside = row >= 0 && row < height;
     if (!inside && job.mode == PadMode::zero) {
       std::memset(out, 0, 3 * static_cast<size_t>(width));
+    } else if (kPlanar && row >= masked.begin && row < masked.end) {
+      const ptrdiff_t first = row * job.stride_bytes + job.offset_x;
+      const uint8_t* const planes[3] = {job.planes[0] + first, job.planes[1] + first,
+                                        job.planes[2] + first};
+      interleave_masked<kFlip>(planes, masked.mask, width, out);
     } else {
       shift_row<kPlanar, kFlip>(job, reflect(row, height), begin, end, out);
     }

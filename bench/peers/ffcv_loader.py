@@ -44,6 +44,7 @@ class Participant(Peer):
             num_workers=threads,
             order=OrderOption.SEQUENTIAL,
             os_cache=True,
+            drop_last=False,
             pipelines={"image": [decoder, RandomHorizontalFlip(), ToTensor()]},
         )
 
