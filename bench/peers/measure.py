@@ -91,6 +91,8 @@ class Running:
         cpu, wall = self.cpu_seconds(), time.perf_counter()
         images = self._ask(f"run {first_round} {rounds}")
         wall = time.perf_counter() - wall
+        if images == 0:
+            raise Missing("a turn without an image: are there fewer than a batch?")
         return images, self.cpu_seconds() - cpu, wall
 
     def write_rows(self, path):

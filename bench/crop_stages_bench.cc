@@ -1,0 +1,143 @@
+// Where CropDecoder's time goes, without a seek index: random-resized crops to 224 of real files,
+// done stage by stage with the decoder's own parts.
+//
+//   crop_stages_bench FOLDER [rounds] [limit] [train|eval]
+//
+// Shares are of wall time between the stages' ends, which a busy machine stretches evenly; times
+// are these shares of the CPU time that CropDecoder takes for the same crops in the same run.
+// Medians of the rounds.
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/crop_work.h"
+#include "decode/crop_decoder.h"
+#include "decode/crop_planes.h"
+#include "decode/scan_reader.h"
+
+namespace stoker {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+enum Stage { headers, weights, tables, stuffing, outside, crop, inverse, resize, kStages };
+constexpr const char* kNames[kStages] = {"headers",
+                                         "weights and places",
+                                         "Huffman tables",
+                                         "stuffing bytes out",
+                                         "entropy outside the crop",
+                                         "entropy of the crop",
+                                         "inverse DCT, clearing",
+                                         "resize and colour"};
+
+class Stages {
+ public:
+  // As CropDecoder::decode. False: not for it.
+  bool decode(const CropWork& work, MutableImageView out) {
+    last_ = Clock::now();
+    if (!parse_baseline(work.sample->bytes, jpeg_)) return false;
+    ended(headers);
+    if (!planes_.plan(jpeg_, work.spec)) return false;
+    ended(weights);
+    if (!reader_.open(work.sample->bytes, jpeg_, tables_)) return false;
+    ended(tables);
+    if (!reader_.begin()) return false;
+    ended(stuffing);
+    for (int row = 0; row < planes_.checked_rows(); ++row) {
+      if (!read_row(row - planes_.mcus().y)) return false;
+    }
+    planes_.resize(out);
+    ended(resize);
+    return true;
+  }
+
+  std::array<double, kStages> take_seconds() { return std::exchange(seconds_, {}); }
+
+ private:
+  bool read_row(int row) {
+    const Box& mcus = planes_.mcus();
+    if (row < 0 || row >= mcus.height) {
+      const bool is_good = reader_.skip(jpeg_.mcus_across);
+      ended(outside);
+      return is_good;
+    }
+    planes_.begin_row(reader_);
+    ended(inverse);
+    if (!reader_.skip(mcus.x)) return false;
+    ended(outside);
+    if (!reader_.store(0, mcus.width)) return false;
+    ended(crop);
+    if (!reader_.skip(jpeg_.mcus_across - mcus.x - mcus.width)) return false;
+    ended(outside);
+    planes_.finish_row(row);
+    ended(inverse);
+    return true;
+  }
+
+  void ended(Stage stage) {
+    const Clock::time_point now = Clock::now();
+    seconds_[stage] += std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+  }
+
+  BaselineJpeg jpeg_;
+  HuffmanCache tables_;
+  ScanReader reader_;
+  CropPlanes planes_;
+  Clock::time_point last_;
+  std::array<double, kStages> seconds_ = {};
+};
+
+int run(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: crop_stages_bench FOLDER [rounds] [limit] [train|eval]\n");
+    return 2;
+  }
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
+  const std::vector<JpegSample> samples =
+      load_jpegs(argv[1], argc > 3 ? static_cast<size_t>(std::atoi(argv[3])) : 300);
+  CropDecoder whole(1 << 28);
+  Stages stages;
+  std::vector<uint8_t> pixels;
+  std::vector<double> micros, shares[kStages];
+  for (int round = 0; round < rounds; ++round) {
+    double seconds = 0, sum = 0;
+    int64_t count = 0;
+    for (const CropWork& work : plan_crops(samples, argc > 4 ? argv[4] : "train", round)) {
+      const MutableImageView out = output_of(work.spec, pixels);
+      if (!stages.decode(work, out)) continue;
+      const double from = process_cpu_seconds();
+      whole.decode(work.sample->bytes, work.spec, out);
+      seconds += process_cpu_seconds() - from;
+      ++count;
+    }
+    const std::array<double, kStages> spent = stages.take_seconds();
+    for (const double s : spent) sum += s;
+    for (int s = 0; s < kStages; ++s) shares[s].push_back(spent[static_cast<size_t>(s)] / sum);
+    micros.push_back(1e6 * seconds / static_cast<double>(count));
+  }
+  const double all = median_of(micros);
+  for (int s = 0; s < kStages; ++s) {
+    const double share = median_of(shares[s]);
+    std::printf("%-26s %8.1f us %6.1f %%\n", kNames[s], share * all, 100 * share);
+  }
+  std::printf("%-26s %8.1f us\n", "all of it", all);
+  return 0;
+}
+
+}  // namespace
+}  // namespace stoker
+
+int main(int argc, char** argv) {
+  try {
+    return stoker::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "crop_stages_bench: %s\n", error.what());
+    return 3;
+  }
+}

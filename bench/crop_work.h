@@ -1,0 +1,39 @@
+// What the decoder's benchmarks do: real JPEG files in memory, and crops of them drawn as training
+// and evaluation do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "decode/crop_spec.h"
+#include "decode/image.h"
+
+namespace stoker {
+
+struct JpegSample {
+  std::vector<uint8_t> bytes;
+  Size size;
+  std::vector<uint8_t> row_index, fine_index;  // seek indexes (decode/seek_index.h)
+};
+
+// `limit` JPEG files of the folder, evenly, in the order of their paths.
+std::vector<JpegSample> load_jpegs(const char* folder, size_t limit);
+
+struct CropWork {
+  const JpegSample* sample;
+  CropSpec spec;
+};
+
+// A crop of every sample. `mode`: eval is Resize(256) + CenterCrop(224), whole the image as it is,
+// anything else a random-resized crop to 224; the same for the same round.
+std::vector<CropWork> plan_crops(const std::vector<JpegSample>& samples, const std::string& mode,
+                                 int round);
+
+double process_cpu_seconds();
+double median_of(std::vector<double> values);
+// `pixels` grows to what the spec's output takes.
+MutableImageView output_of(const CropSpec& spec, std::vector<uint8_t>& pixels);
+
+}  // namespace stoker
