@@ -62,13 +62,37 @@ using V16 = hn::Vec<D16>;
 
 // Two lanes, again and again.
 HWY_INLINE V16 pairs(int32_t two) { return hn::BitCast(D16(), hn::Set(D32(), two)); }
-HWY_INLINE V16 weight(const int32_t* doubled) { return pairs(*doubled); }
 
-HWY_INLINE V16 load_samples(const uint8_t* from) {
-  return hn::ShiftLeft<kFractionBits>(hn::PromoteTo(D16(), hn::LoadU(D8(), from)));
+// Samples of a column of a strip, or of a row. Every 128-bit block's first half is in `first`.
+using Bytes = hn::CappedTag<uint8_t, kStripRows>;
+using U16 = hn::Repartition<uint16_t, Bytes>;
+using Outputs = hn::Vec<hn::Repartition<int16_t, Bytes> >;
+struct Sums {
+  hn::Vec<U16> first, second;
+};
+
+// Samples times 256; the high half of their product with a weight has kFractionBits.
+HWY_INLINE Sums load_samples(const uint8_t* from) {
+  const Bytes d;
+  const auto bytes = hn::LoadU(d, from);
+  const auto zero = hn::Zero(d);
+  return {hn::BitCast(U16(), hn::InterleaveLower(d, zero, bytes)),
+          hn::BitCast(U16(), hn::InterleaveUpper(d, zero, bytes))};
 }
 
-// The 128-bit blocks of `v` go to rows 8 apart.
+HWY_INLINE Sums weighted(const uint8_t* from, const int32_t* doubled) {
+  const Sums samples = load_samples(from);
+  const auto w = hn::BitCast(U16(), hn::Set(hn::Repartition<int32_t, Bytes>(), *doubled));
+  return {hn::MulHigh(samples.first, w), hn::MulHigh(samples.second, w)};
+}
+
+HWY_INLINE void add_weighted(const uint8_t* from, const int32_t* doubled, Sums& sums) {
+  const Sums products = weighted(from, doubled);
+  sums.first = hn::Add(sums.first, products.first);
+  sums.second = hn::Add(sums.second, products.second);
+}
+
+// The 128-bit blocks of `v` go to rows 16 apart.
 template <class D, class V>
 HWY_INLINE void store_blocks(D d, V v, int16_t* out, ptrdiff_t stride) {
   if constexpr (hn::MaxLanes(D()) <= 8) {
@@ -77,32 +101,42 @@ HWY_INLINE void store_blocks(D d, V v, int16_t* out, ptrdiff_t stride) {
     const hn::Half<D> half;
     store_blocks(half, hn::LowerHalf(half, v), out, stride);
     store_blocks(half, hn::UpperHalf(half, v),
-                 out + static_cast<ptrdiff_t>(hn::MaxLanes(D()) / 2) * stride, stride);
+                 out + static_cast<ptrdiff_t>(hn::MaxLanes(D())) * stride, stride);
   }
+}
+
+// Eight outputs of eight rows in every block -> rows.
+HWY_INLINE void store_outputs(Outputs* outputs, int16_t* rows, ptrdiff_t stride) {
+  const hn::Repartition<int16_t, Bytes> d;
+  transpose_8x8(d, outputs);
+  for (int r = 0; r < 8; ++r) store_blocks(d, outputs[r], rows + r * stride, stride);
 }
 
 void strip(const uint8_t* columns, int first_column, const PlanarAxis& axis, int16_t* rows,
            ptrdiff_t stride) {
-  const int lanes = static_cast<int>(hn::Lanes(D16()));
+  const int lanes = static_cast<int>(hn::Lanes(Bytes()));
   for (int i = 0; i < axis.padded_count; i += kAxisGroup) {
     const int taps = axis.group_taps[i / kAxisGroup];
     for (int part = 0; part < kStripRows; part += lanes) {
-      V16 sums[kAxisGroup];
+      Outputs first[kAxisGroup], second[kAxisGroup];
       for (int j = 0; j < kAxisGroup; ++j) {
         const uint8_t* from =
             columns + ptrdiff_t{axis.first[i + j] - first_column} * kStripRows + part;
         const int32_t* weights = axis.weights_of(i + j);
-        V16 sum = load_samples(from);
-        if (taps > 1) sum = hn::MulFixedPoint15(sum, weight(weights));
-        for (int t = 1; t < taps; ++t) {
-          from += kStripRows;
-          sum = hn::SaturatedAdd(sum, hn::MulFixedPoint15(load_samples(from), weight(weights + t)));
+        Sums sums;
+        if (taps > 1) {
+          sums = weighted(from, weights);
+          for (int t = 1; t < taps; ++t) add_weighted(from += kStripRows, weights + t, sums);
+        } else {
+          const Sums samples = load_samples(from);
+          sums = {hn::ShiftRight<8 - kFractionBits>(samples.first),
+                  hn::ShiftRight<8 - kFractionBits>(samples.second)};
         }
-        sums[j] = sum;
+        first[j] = hn::BitCast(hn::Repartition<int16_t, Bytes>(), sums.first);
+        second[j] = hn::BitCast(hn::Repartition<int16_t, Bytes>(), sums.second);
       }
-      transpose_8x8(D16(), sums);
-      for (int r = 0; r < 8; ++r)
-        store_blocks(D16(), sums[r], rows + (part + r) * stride + i, stride);
+      store_outputs(first, rows + part * stride + i, stride);
+      store_outputs(second, rows + (part + 8) * stride + i, stride);
     }
   }
 }
@@ -187,42 +221,42 @@ struct PixelColumn {
   ptrdiff_t stride;
 };
 
+HWY_INLINE hn::Vec<Bytes> resized(const uint8_t* from, ptrdiff_t stride, const int32_t* weights,
+                                  int taps) {
+  Sums sums = weighted(from, weights);
+  for (int t = 1; t < taps; ++t) add_weighted(from += stride, weights + t, sums);
+  // Bytes 0 8 1 9 ... of a block, then in order.
+  const auto half = hn::Set(U16(), 1 << (kFractionBits - 1));
+  const auto first = hn::ShiftRight<kFractionBits>(hn::Add(sums.first, half));
+  const auto second = hn::ShiftRight<kFractionBits>(hn::Add(sums.second, half));
+  alignas(16) static constexpr uint8_t kOrder[16] = {0, 2, 4, 6, 8, 10, 12, 14,
+                                                     1, 3, 5, 7, 9, 11, 13, 15};
+  const Bytes d;
+  return hn::TableLookupBytes(hn::BitCast(d, hn::Or(first, hn::ShiftLeft<8>(second))),
+                              hn::LoadDup128(d, kOrder));
+}
+
 template <bool kGrey>
 HWY_INLINE void finish_pixels(PixelColumn pixels, const int32_t* weights, int taps, uint8_t* out) {
-  const D8 d8;
-  const ptrdiff_t green = pixels.plane_stride, blue = 2 * pixels.plane_stride;
-  if (taps == 1) {
-    const auto r = hn::LoadU(d8, pixels.from);
-    const auto g = kGrey ? r : hn::LoadU(d8, pixels.from + green);
-    const auto b = kGrey ? r : hn::LoadU(d8, pixels.from + blue);
-    hn::StoreInterleaved3(r, g, b, d8, out);
-    return;
-  }
-  V16 r = hn::Zero(D16()), g = r, b = r;
-  const auto add = [](V16 sum, const uint8_t* from, V16 w) HWY_ATTR {
-    return hn::SaturatedAdd(sum, hn::MulFixedPoint15(load_samples(from), w));
+  const Bytes d;
+  const auto channel = [&](int c) HWY_ATTR {
+    const uint8_t* from = pixels.from + c * pixels.plane_stride;
+    return taps == 1 ? hn::LoadU(d, from) : resized(from, pixels.stride, weights, taps);
   };
-  for (int t = 0; t < taps; ++t, pixels.from += pixels.stride) {
-    const V16 w = weight(weights + t);
-    r = add(r, pixels.from, w);
-    if constexpr (kGrey) continue;
-    g = add(g, pixels.from + green, w);
-    b = add(b, pixels.from + blue, w);
-  }
-  const hn::Vec<D8> red = to_bytes(r);
-  hn::StoreInterleaved3(red, kGrey ? red : to_bytes(g), kGrey ? red : to_bytes(b), d8, out);
+  const auto red = channel(0);
+  hn::StoreInterleaved3(red, kGrey ? red : channel(1), kGrey ? red : channel(2), d, out);
 }
 
 template <bool kGrey>
 HWY_INLINE void finish_row(PixelColumn pixels, const int32_t* weights, int taps, int width,
                            uint8_t* out) {
-  const int lanes = static_cast<int>(hn::Lanes(D8()));
+  const int lanes = static_cast<int>(hn::Lanes(Bytes()));
   int x = 0;
   for (; x + lanes <= width; x += lanes, pixels.from += lanes) {
     finish_pixels<kGrey>(pixels, weights, taps, out + 3 * static_cast<size_t>(x));
   }
   if (x == width) return;
-  HWY_ALIGN uint8_t tail[3 * kStripRows];
+  HWY_ALIGN uint8_t tail[3 * kRowPadding];
   finish_pixels<kGrey>(pixels, weights, taps, tail);
   std::memcpy(out + 3 * static_cast<size_t>(x), tail, 3 * static_cast<size_t>(width - x));
 }
@@ -260,7 +294,9 @@ uint8_t byte_of(int value) {
       std::clamp(saturated(value + (1 << (kFractionBits - 1))) >> kFractionBits, 0, 255));
 }
 
-int plain_weight(int32_t doubled) { return doubled & 0xffff; }
+int weighted_sample(int sample, int32_t doubled_weight) {
+  return sample * (doubled_weight & 0xffff) >> 8;
+}
 
 int plain_value(const RowPair& pair, int x) {
   return pair.near[x] + product(pair.far[x] - pair.near[x], kQuarter);
@@ -282,8 +318,7 @@ void resize_strip_reference(const uint8_t* columns, int first_column, const Plan
     for (int r = 0; r < kStripRows; ++r) {
       int sum = 0;
       for (int t = 0; t < axis.taps[i]; ++t) {
-        sum = saturated(sum + product(from[t * kStripRows + r] << kFractionBits,
-                                      plain_weight(axis.weights_of(i)[t])));
+        sum += weighted_sample(from[t * kStripRows + r], axis.weights_of(i)[t]);
       }
       if (axis.group_taps[i / kAxisGroup] == 1) sum = from[r] << kFractionBits;
       rows[r * stride + i] = static_cast<int16_t>(sum);
@@ -320,7 +355,7 @@ void resize_rows_reference(const uint8_t* rows, int plane_count, int count, cons
       const uint8_t* from = rows + (down.first[y] - begin) * stride + plane + i / 3;
       int sum = 0;
       for (int t = 0; t < down.taps[y]; ++t, from += stride) {
-        sum = saturated(sum + product(*from << kFractionBits, plain_weight(down.weights_of(y)[t])));
+        sum += weighted_sample(*from, down.weights_of(y)[t]);
       }
       out.data[y * out.stride_bytes + i] = byte_of(sum);
     }
