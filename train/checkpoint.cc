@@ -42,6 +42,8 @@ void append_views(const std::string& prefix, const std::vector<TensorInfo>& tabl
 
 std::vector<float> read_table(const SafetensorsFile& file, const std::string& prefix,
                               const std::vector<TensorInfo>& table) {
+  // First of all, so that a recipe that promises terabytes is refused before they are allocated.
+  for (const TensorInfo& tensor : table) file.find(prefix + tensor.name, tensor.shape);
   std::vector<float> values(static_cast<size_t>(total_count(table)));
   for (const TensorInfo& tensor : table) {
     file.read(prefix + tensor.name, tensor.shape,

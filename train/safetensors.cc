@@ -212,17 +212,24 @@ void SafetensorsFile::parse(std::string_view text, uint64_t data_bytes) {
   check_layout(tensors_, data_bytes);
 }
 
-void SafetensorsFile::read(const std::string& name, std::span<const int64_t> shape,
-                           std::span<float> values) const {
+const StoredTensor& SafetensorsFile::find(const std::string& name,
+                                          std::span<const int64_t> shape) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) throw std::runtime_error(path_ + " has no tensor " + name);
   const StoredTensor& tensor = found->second;
-  const bool fits = tensor.dtype == "F32" && std::ranges::equal(tensor.shape, shape) &&
-                    tensor.end - tensor.begin == values.size_bytes();
-  if (!fits) {
-    throw std::runtime_error(path_ + ": tensor " + name + " is " + tensor.dtype + " " +
-                             Json(tensor.shape).dump() + ", wanted F32 " +
-                             Json(std::vector<int64_t>(shape.begin(), shape.end())).dump());
+  if (tensor.dtype == "F32" && std::ranges::equal(tensor.shape, shape)) return tensor;
+  throw std::runtime_error(path_ + ": tensor " + name + " is " + tensor.dtype + " " +
+                           Json(tensor.shape).dump() + ", wanted F32 " +
+                           Json(std::vector<int64_t>(shape.begin(), shape.end())).dump());
+}
+
+void SafetensorsFile::read(const std::string& name, std::span<const int64_t> shape,
+                           std::span<float> values) const {
+  const StoredTensor& tensor = find(name, shape);
+  if (tensor.end - tensor.begin != values.size_bytes()) {
+    throw std::runtime_error(path_ + ": tensor " + name + " has " +
+                             std::to_string(tensor.end - tensor.begin) + " bytes, wanted " +
+                             std::to_string(values.size_bytes()));
   }
   if (bytes_.empty()) {
     read_part(path_, data_begin_ + tensor.begin,

@@ -41,6 +41,7 @@ class SafetensorsFile {
   const TensorMetadata& metadata() const { return metadata_; }
   bool has(const std::string& name) const { return tensors_.contains(name); }
   // Throws unless the tensor is there, is F32 and has this shape.
+  const StoredTensor& find(const std::string& name, std::span<const int64_t> shape) const;
   void read(const std::string& name, std::span<const int64_t> shape, std::span<float> values) const;
 
  private:

@@ -6,9 +6,11 @@
 
 #include "pipeline/folder_index.h"
 #include "pipeline/receipt.h"
+#include "pipeline/seek_index_writer.h"
 #include "tests/fuzz/fuzz_parts.h"
 #include "tests/fuzz/seed_folder.h"
 #include "tests/support/temp_folder.h"
+#include "train/checkpoint.h"
 #include "train/checkpoint_json.h"
 #include "train/safetensors.h"
 
@@ -81,6 +83,51 @@ void add_index_seeds(SeedFolder& seeds) {
     const std::string path = folder.path() + "/index";
     if (!save_index(path, {"/", {""}, {""}}, scanned)) continue;
     seeds.add("index_cache_fuzz", read_file(path));
+  }
+}
+
+void add_seek_file_seeds(SeedFolder& seeds) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/seek";
+  for (size_t count = 0; count <= 4; ++count) {
+    SeekIndexWriter writer(path);
+    for (size_t i = 0; i < count; ++i) {
+      writer.add(std::to_string(i), std::vector<uint8_t>(10 * i + 1, static_cast<uint8_t>(i)));
+    }
+    writer.finish();
+    seeds.add("seek_file_fuzz", read_file(path));
+  }
+}
+
+// The header of a file of safetensors, without its length.
+std::string header_of(const std::string& path) {
+  const std::string file = read_file(path);
+  uint64_t length = 0;
+  for (size_t i = 0; i < 8; ++i) length |= uint64_t{static_cast<uint8_t>(file[i])} << (8 * i);
+  return file.substr(8, length);
+}
+
+void add_checkpoint_seeds(SeedFolder& seeds) {
+  const TempFolder folder;
+  for (const char* name : {"resnet20", "airnet"}) {
+    CheckpointInfo info;
+    info.model.recipe.name = name;
+    info.model.recipe.input = {32, 32};
+    info.model.classes = 2;
+    info.model.class_names = {"a", "b"};
+    const NetSpec net = info.model.net();
+    TrainState state;
+    state.parameters.resize(static_cast<size_t>(total_count(parameter_table(net))));
+    state.momenta = state.parameters;
+    state.statistics.resize(static_cast<size_t>(total_count(statistics_table(net))));
+    if (info.model.recipe.average.kind != AverageKind::none) {
+      state.average = state.parameters;
+      state.average_statistics = state.statistics;
+    }
+    const std::string path = save_checkpoint(folder.path() + "/" + name, info, state, 1);
+    seeds.add("checkpoint_fuzz", join_fuzz_parts({read_file(path + "/trainer.json"),
+                                                  header_of(path + "/model.safetensors"),
+                                                  header_of(path + "/state.safetensors")}));
   }
 }
 

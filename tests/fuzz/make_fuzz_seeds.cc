@@ -15,8 +15,10 @@ int main(int argc, char** argv) {
     stoker::add_codec_seeds(seeds);
     stoker::add_cifar_seeds(seeds);
     stoker::add_index_seeds(seeds);
+    stoker::add_seek_file_seeds(seeds);
     stoker::add_receipt_seeds(seeds);
     stoker::add_train_seeds(seeds);
+    stoker::add_checkpoint_seeds(seeds);
     for (const auto& [target, count] : seeds.counts()) {
       std::printf("%-20s %3d seeds\n", target.c_str(), count);
     }

@@ -37,7 +37,9 @@ void add_jpeg_seeds(SeedFolder& seeds);
 void add_codec_seeds(SeedFolder& seeds);
 void add_cifar_seeds(SeedFolder& seeds);
 void add_index_seeds(SeedFolder& seeds);
+void add_seek_file_seeds(SeedFolder& seeds);
 void add_receipt_seeds(SeedFolder& seeds);
 void add_train_seeds(SeedFolder& seeds);
+void add_checkpoint_seeds(SeedFolder& seeds);
 
 }  // namespace stoker

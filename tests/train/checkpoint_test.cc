@@ -175,6 +175,24 @@ TEST(Checkpoint, AnUnknownFormatIsRefused) {
   EXPECT_THROW(load_checkpoint(path, info, state), std::runtime_error);
 }
 
+// Nothing is allocated for what a recipe promises and the file does not hold: here some terabytes.
+TEST(Checkpoint, MoreWeightsThanTheFileHoldsAreRefusedFirst) {
+  const TempFolder folder;
+  const std::string path = save(folder.path(), 1);
+  std::string text = read_whole_file(path + "/trainer.json");
+  text.replace(text.find("\"classes\": 3"), 12, "\"classes\": 2000000000");
+  replace_file(path + "/trainer.json", text);
+  CheckpointInfo info;
+  TrainState state;
+  try {
+    load_checkpoint(path, info, state);
+    FAIL() << "was accepted";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("tensor parameters/"), std::string::npos)
+        << error.what();
+  }
+}
+
 // A writer is killed at any moment, again and again: what is found is whole, and never older than
 // what was published before.
 TEST(Checkpoint, KilledWhileWriting) {
