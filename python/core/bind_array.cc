@@ -73,7 +73,7 @@ void bind_array(nb::module_& module) {
           "fit the device.",
           nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] "
                   "| None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = "
-                  "None) -> object"))
+                  "None) -> typing.Any"))
       .def(
           "__dlpack_device__",
           [](const Array& array) { return nb::make_tuple(array.device.type, array.device.id); },

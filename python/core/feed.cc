@@ -127,13 +127,12 @@ std::optional<Batch> Feed::next(Step end, bool& again) {
     check_room();
     again = !loader_->wait_ready(0, 0);
     if (again) return {};
-    DeviceBatch leased;
     try {
-      leased = loader_->next(0, *compute_);
+      DeviceBatch leased = loader_->next(0, *compute_);
+      if (leased) batch = lend(std::move(leased));
     } catch (const std::runtime_error& error) {
       throw FeedError(error.what());
     }
-    if (leased) batch = lend(std::move(leased));
   }
   drain_soon();
   if (batch && options_.copy) batch = copy_of(std::move(*batch));

@@ -17,7 +17,7 @@ def make_model(classes):
     for width in (32, 64, 128):
         layers += [
             keras.layers.Conv2D(width, 3, strides=2, padding="same", activation="relu"),
-            keras.layers.BatchNormalization(),
+            keras.layers.BatchNormalization(momentum=0.9),
         ]
     layers += [keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(classes)]
     return keras.Sequential(layers)

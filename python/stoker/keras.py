@@ -46,9 +46,7 @@ class Dataset(keras.utils.PyDataset):
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         """The next batch, whatever the index: Keras asks for each of them once per epoch."""
-        if self._batches is None:
-            self.on_epoch_begin()
-        batch = next(self._batches, None)
+        batch = next(self._batches or self._begin(), None)
         if batch is None:
             raise IndexError(f"batch {index}: the epoch's {len(self)} batches were given")
         self._given += 1
@@ -60,9 +58,7 @@ class Dataset(keras.utils.PyDataset):
 
     def on_epoch_begin(self) -> None:
         """Begins `epoch`, also where Keras has looked at its first batches already."""
-        self.loader.set_epoch(self.epoch)
-        self._batches = iter(self.loader)
-        self._given = 0
+        self._begin()
 
     def on_epoch_end(self) -> None:
         """Goes on to the next epoch; not where Keras only looked at a batch, to build the model."""
@@ -73,3 +69,9 @@ class Dataset(keras.utils.PyDataset):
     def close(self) -> None:
         """Ends the threads."""
         self.loader.close()
+
+    def _begin(self) -> Iterator[Batch]:
+        self.loader.set_epoch(self.epoch)
+        self._batches = iter(self.loader)
+        self._given = 0
+        return self._batches

@@ -132,7 +132,7 @@ class DataLoader(Adapter):
         epoch = getattr(self.sampler, "epoch", None)
         if epoch != self._sampler_epoch:  # the loop that set_epoch() was called for
             self._sampler_epoch = epoch
-            if epoch != self.loader.epoch:
+            if epoch is not None and epoch != self.loader.epoch:
                 self.loader.set_epoch(epoch)
         return _Tensors(iter(self.loader))
 

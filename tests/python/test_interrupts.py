@@ -10,6 +10,8 @@ import sys
 import textwrap
 import time
 
+import pytest
+
 from conftest import child_environment, run_python
 
 IMPORTS = """
@@ -84,11 +86,12 @@ def test_at_any_moment_of_a_loaders_life():
     assert done.returncode == 0, done.stderr
 
 
-def test_the_loop_goes_on_where_it_was():
+@pytest.mark.parametrize("workers", [0, 1])  # 0: next() decodes, and the signal comes meanwhile
+def test_the_loop_goes_on_where_it_was(workers):
     """What next() was about to give is given afterwards. (A batch can be gone only where the signal
     comes between next() and the loop's variable, as with any iterator.)"""
     done = run_python(
-        IMPORTS
+        IMPORTS.replace("workers=1", f"workers={workers}")
         + textwrap.dedent(
             """
             loader = stoker.Loader(source, **options)
