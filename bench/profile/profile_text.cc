@@ -21,9 +21,10 @@ void add_part(Lines& lines, const char* name, double seconds, double step) {
 
 void add_split(const RunMeasurements& measured, Lines& lines) {
   const StepSplit& split = measured.split;
-  lines.push_back(fmt::format("a step takes {}, {:.0f} images/s (± {:.1f}% over the run)",
-                              milliseconds(split.step), measured.rows_per_second,
-                              100 * measured.spread));
+  lines.push_back(fmt::format(
+      "a step takes {}, {:.0f} images/s ({})", milliseconds(split.step), measured.rows_per_second,
+      measured.spread < 0 ? fmt::format("{} steps: too few to say how even", measured.steps)
+                          : fmt::format("± {:.1f}% over the run", 100 * measured.spread)));
   add_part(lines, "compute", split.compute, split.step);
   add_part(lines, "wait for a batch", split.input_wait, split.step);
   add_part(lines, "wait for its copy", split.copy_wait, split.step);
@@ -65,9 +66,12 @@ std::vector<std::string> verdict_lines(const Profile& profile) {
   add_headline(profile, lines);
   lines.push_back("");
   add_split(profile.measurements.measured, lines);
-  lines.push_back(
-      fmt::format("warm-up: {:.1f} s, {} steps left out; the first batch came after {:.2f} s",
-                  profile.warm_up.seconds, profile.warm_up.steps, profile.warm_up.first_batch_s));
+  const WarmUp& warm_up = profile.warm_up;
+  lines.push_back(fmt::format(
+      "warm-up: the first batch came after {:.2f} s, the later pace after {:.1f} s ({} steps); "
+      "{:.1f} s ({} steps) are left out",
+      warm_up.first_batch_s, warm_up.seconds, warm_up.steps, warm_up.left_out_s,
+      warm_up.left_out_steps));
   lines.push_back("");
   for (const Claim& claim : profile.verdict.claims) {
     lines.push_back(fmt::format("- {} [{}]", claim.text, claim.measured_by));

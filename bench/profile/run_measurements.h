@@ -31,7 +31,7 @@ struct RunMeasurements {
   double seconds = 0;  // of the windows
   int64_t steps = 0;
   double rows_per_second = 0;
-  double spread = 0;  // of that between parts of the windows, relative: half of (p90 - p10) / p50
+  double spread = -1;  // of that between parts of the windows, relative: half of (p90 - p10) / p50
   StepSplit split;
   Pauses pauses;
   double evaluate_s = 0, checkpoint_s = 0;  // in all of the run

@@ -5,8 +5,10 @@
 namespace stoker {
 namespace {
 
-constexpr double kSlowed = 1.1;      // the bound against the rate of a device that is fed
-constexpr double kStragglers = 0.2;  // of all time, taken by one row in a hundred
+constexpr double kSlowed = 1.1;       // the bound against the rate of a device that is fed
+constexpr double kFeedCores = 0.05;   // of the cores: below, the feed takes them from nobody
+constexpr int64_t kEnoughSteps = 16;  // to compare two rates
+constexpr double kStragglers = 0.2;   // of all time, taken by one row in a hundred
 
 std::string seconds_text(double seconds) {
   if (seconds < 0) return "unknown";
@@ -147,8 +149,9 @@ void claim_experiments(const ProfileMeasurements& profile, Verdict& verdict) {
   }
   if (verdict.experiment_done) {
     say(verdict,
-        fmt::format("with {} workers it makes {:.0f} images/s, with {} {:.0f}",
-                    profile.shape.workers, profile.measured.rows_per_second, profile.other_workers,
+        fmt::format("with {} worker{} it makes {:.0f} images/s, with {} {:.0f}",
+                    profile.shape.workers, profile.shape.workers == 1 ? "" : "s",
+                    profile.measured.rows_per_second, profile.other_workers,
                     profile.other.rows_per_second),
         fmt::format("{} steps with another number of workers", profile.other.steps));
   }
@@ -160,7 +163,9 @@ void claim_experiments(const ProfileMeasurements& profile, Verdict& verdict) {
 
 std::string detail_of(const ProfileMeasurements& profile, const Verdict& verdict) {
   const RunMeasurements& measured = profile.measured;
-  if (verdict.limit == Limit::device &&
+  const double feed_cores = measured.busy_workers * measured.worker_cpu_speed;
+  if (verdict.limit == Limit::device && feed_cores > kFeedCores * profile.shape.cores &&
+      profile.replayed.steps >= kEnoughSteps &&
       verdict.bound_rows_per_second > kSlowed * measured.rows_per_second) {
     return fmt::format(
         "but with the same batch again and again it makes {:.2f} times as many steps: while it "

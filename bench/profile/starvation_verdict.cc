@@ -17,6 +17,7 @@ constexpr double kScales = 1.5;       // storage that gives so much more to twic
 constexpr double kDisturbed = 0.85;   // CPU seconds per second: below, workers wait for cores
 constexpr double kAllBusy = 0.88;     // of the cores: used by this process alone
 constexpr int kResamples = 15;
+constexpr int64_t kEnoughSteps = 16;  // with fewer, what one of them does by chance counts
 
 // Twice the threads, against once: of the storage as the run had it, cold or warm.
 double storage_scaling(const ProfileMeasurements& profile) {
@@ -102,6 +103,8 @@ void judge_confidence(const ProfileMeasurements& profile, const FeedWhatIf& feed
   // Close to the edge between fed and starving, either name is half right.
   if (std::abs(verdict.waiting_share - kFed) < 0.02) verdict.confidence *= 0.7;
   if (profile.measured.spread > 0.25) verdict.confidence *= 0.7;
+  const bool few = profile.measured.steps < kEnoughSteps;
+  if (few) verdict.confidence *= 0.7;
   const char* word = verdict.confidence >= 0.8   ? "high"
                      : verdict.confidence >= 0.5 ? "medium"
                                                  : "low";
@@ -109,9 +112,11 @@ void judge_confidence(const ProfileMeasurements& profile, const FeedWhatIf& feed
       "{}: {} of {} resamplings of the measured times name the same stage; the model of the feed "
       "is {:+.1f}% off the measured rate",
       word, agree, kResamples, 100 * verdict.model_error);
+  if (few) verdict.confidence_text += fmt::format("; only {} steps", profile.measured.steps);
   if (verdict.experiment_done) {
-    verdict.confidence_text += fmt::format("; it predicted the run with {} workers to {:+.1f}%",
-                                           profile.other_workers, 100 * verdict.experiment_error);
+    verdict.confidence_text +=
+        fmt::format("; it predicted the run with {} worker{} to {:+.1f}%", profile.other_workers,
+                    profile.other_workers == 1 ? "" : "s", 100 * verdict.experiment_error);
   }
 }
 
@@ -132,7 +137,7 @@ const char* describe(Limit limit) {
                                                   "pixel work (augmentation)",
                                                   "a ring that is too short",
                                                   "the copy to the device",
-                                                  "cores that others use",
+                                                  "other work on the cores",
                                                   "a host that queues the device's work late",
                                                   "nothing that was measured"};
   return kTexts[static_cast<int>(limit)];

@@ -47,7 +47,7 @@ void divide(StepSplit& sum, double by) {
 // How even the pace is: of eight parts of the steps.
 double spread_of(const std::vector<double>& lengths) {
   constexpr size_t kParts = 8;
-  if (lengths.size() < 2 * kParts) return 0;
+  if (lengths.size() < 2 * kParts) return -1;
   std::vector<double> paces;
   for (size_t part = 0; part < kParts; ++part) {
     const auto begin = lengths.begin() + static_cast<ptrdiff_t>(part * lengths.size() / kParts);

@@ -24,6 +24,10 @@ WarmUp measure_warm_up(const ProfiledRun& run) {
     if (span.kind != SpanKind::input_wait || span.step != steps.front()->step) continue;
     result.first_batch_s = static_cast<double>(span.end_ns - begin_ns) * kSecond;
   }
+  const PhaseWindow& warming = run.windows.front();
+  result.left_out_s = static_cast<double>(warming.end_ns - begin_ns) * kSecond;
+  result.left_out_steps = std::count_if(
+      steps.begin(), steps.end(), [&](const Span* step) { return step->end_ns < warming.end_ns; });
   std::vector<double> later;
   for (const Span* step : steps) {
     if (ends_inside(*step, windows_of(run, Phase::measured))) later.push_back(seconds_of(*step));

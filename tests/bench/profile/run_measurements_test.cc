@@ -139,6 +139,22 @@ TEST(RunMeasurements, APaceThatLivesOnTheRingIsNotTheFeeds) {
   EXPECT_NEAR(measured.rows_per_second, 5 * 4 / 0.101, 1);
 }
 
+TEST(WarmUp, SaysWhatWasSlowAndWhatWasLeftOut) {
+  MadeUpRun made;
+  ProfiledRun& run = made.run();
+  for (TrackedSpan& span : run.spans) {  // the first step took 15 ms more
+    if (span.kind == SpanKind::step && span.step == 0) span.begin_ns -= 15 * kMs;
+  }
+  run.windows = {{Phase::warm_up, -15 * kMs, 35 * kMs, 1, {}},
+                 {Phase::measured, 35 * kMs, 101 * kMs, 1, {}}};
+  const WarmUp warm_up = measure_warm_up(run);
+  EXPECT_EQ(warm_up.steps, 1);
+  EXPECT_NEAR(warm_up.seconds, 25e-3, 1e-9);
+  EXPECT_EQ(warm_up.left_out_steps, 3);
+  EXPECT_NEAR(warm_up.left_out_s, 50e-3, 1e-9);
+  EXPECT_EQ(measure_run(run, 4, windows_of(run, Phase::measured)).spread, -1);  // too few steps
+}
+
 TEST(TraceFile, ABatchIsFollowedFromFileToStepByItsNumber) {
   MadeUpRun made;
   const TempFolder folder;

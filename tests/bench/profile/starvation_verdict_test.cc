@@ -61,6 +61,24 @@ TEST(Verdict, AFedDeviceIsItself) {
   EXPECT_TRUE(verdict.cures.empty());
 }
 
+// As a host that trains does; not where the feed hardly works.
+TEST(Verdict, AFeedThatTakesCoresFromAFedDeviceIsSaid) {
+  ProfileMeasurements profile = fed();
+  profile.replayed.steps = 20;
+  profile.replayed.rows_per_second = 1300;
+  EXPECT_THAT(verdict_of(profile).detail, HasSubstr("1.30 times"));
+  profile.measured.fill_cpu_s = {1e-5};
+  EXPECT_EQ(verdict_of(profile).detail, "");
+}
+
+TEST(Verdict, FewStepsAreSaidAndTrustedLess) {
+  ProfileMeasurements profile = fed();
+  profile.measured.steps = 4;
+  const Verdict verdict = verdict_of(profile);
+  EXPECT_LT(verdict.confidence, 0.8);
+  EXPECT_THAT(verdict.confidence_text, HasSubstr("only 4 steps"));
+}
+
 TEST(Verdict, DecodingLimitsAndWorkersCureIt) {
   ProfileMeasurements profile = fed();
   profile.shape.workers = 1;
