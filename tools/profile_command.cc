@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "bench/profile/profile_page.h"
 #include "tools/build_info.h"
 #include "tools/command.h"
 #include "tools/output_file.h"
@@ -28,7 +29,7 @@ void add_options(CLI::App& app, ProfileArguments& arguments) {
   app.add_option("--seconds", arguments.seconds,
                  "Of measuring, after the warm-up; longer where steps are slow")
       ->check(CLI::Range(0.5, 3600.0));
-  app.add_option("--out", arguments.out, "Folder for profile.json and trace.json");
+  app.add_option("--out", arguments.out, "Folder for profile.json, profile.html and trace.json");
   app.add_flag("--no-trace", arguments.no_trace, "Write no trace.json");
   add_profile_feed_options(app, arguments.feed);
 }
@@ -40,8 +41,13 @@ void write_text(const std::string& path, const std::string& text) {
 void write_results(const ProfileArguments& arguments, const ProfileOutcome& outcome) {
   std::filesystem::create_directories(arguments.out);
   const std::string json = arguments.out + "/profile.json";
-  write_text(json, profile_json(outcome.profile).dump(1) + "\n");
+  const nlohmann::ordered_json profile = profile_json(outcome.profile);
+  constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;  // names not in UTF-8
+  write_text(json, profile.dump(1, ' ', false, kReplace) + "\n");
   fmt::print("\n{:<12} {}\n", "profile", json);
+  const std::string page = arguments.out + "/profile.html";
+  write_text(page, profile_page(profile));
+  fmt::print("{:<12} {}\n", "page", page);
   if (arguments.no_trace) return;
   const std::string trace = arguments.out + "/trace.json";
   const int64_t events = write_trace(trace, outcome.run, outcome.name_of);

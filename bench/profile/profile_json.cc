@@ -94,6 +94,7 @@ Json change_json(const FeedChange& change) {
 
 Json verdict_json(const Verdict& verdict) {
   Json result = {{"limit", to_string(verdict.limit)},
+                 {"headline", headline(verdict)},
                  {"detail", verdict.detail},
                  {"waiting_share", verdict.waiting_share},
                  {"confidence", verdict.confidence},

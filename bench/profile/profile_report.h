@@ -30,6 +30,7 @@ struct Profile {
 Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const StorageRates& storage,
                      const std::function<std::string(SampleId)>& name_of);
 
+std::string headline(const Verdict& verdict);  // one sentence
 std::vector<std::string> verdict_lines(const Profile& profile);
 nlohmann::ordered_json profile_json(const Profile& profile);
 

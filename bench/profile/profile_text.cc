@@ -39,13 +39,7 @@ void add_split(const RunMeasurements& measured, Lines& lines) {
 
 void add_headline(const Profile& profile, Lines& lines) {
   const Verdict& verdict = profile.verdict;
-  if (verdict.limit == Limit::device) {
-    lines.push_back(fmt::format("VERDICT  the device is fed: it waits {:.1f}% of the time",
-                                100 * verdict.waiting_share));
-  } else {
-    lines.push_back(fmt::format("VERDICT  {} limits: the device waits {:.1f}% of the time",
-                                describe(verdict.limit), 100 * verdict.waiting_share));
-  }
+  lines.push_back("VERDICT  " + headline(verdict));
   if (!verdict.detail.empty()) lines.push_back("         " + verdict.detail);
   lines.push_back("sure     " + verdict.confidence_text);
   for (const Cure& cure : verdict.cures) {
@@ -60,6 +54,15 @@ void add_headline(const Profile& profile, Lines& lines) {
 }
 
 }  // namespace
+
+std::string headline(const Verdict& verdict) {
+  const double percent = 100 * verdict.waiting_share;
+  if (verdict.limit == Limit::device) {
+    return fmt::format("the device is fed: it waits {:.1f}% of the time", percent);
+  }
+  return fmt::format("{} limits: the device waits {:.1f}% of the time", describe(verdict.limit),
+                     percent);
+}
 
 std::vector<std::string> verdict_lines(const Profile& profile) {
   Lines lines;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "bench/profile/step_split.h"
+
 namespace stoker {
 namespace {
 
@@ -28,7 +30,6 @@ class Timeline {
       if (part > 0) slice.*field += weight * part / slice_s_;
     }
   }
-  TimelineSlice& at(int64_t ns) { return slices_[index(since(ns))]; }
   std::vector<TimelineSlice> take() { return std::move(slices_); }
 
  private:
@@ -61,7 +62,7 @@ std::vector<TimelineSlice> timeline_of(const ProfiledRun& run, int rows, int dev
     };
     switch (span.kind) {
       case SpanKind::step:
-        timeline.at(span.end_ns).rows_per_second += rows / slice_s;
+        spread(rows / std::max(seconds_of(span), 1e-9), &TimelineSlice::rows_per_second);
         break;
       case SpanKind::decode:
       case SpanKind::pixels:

@@ -40,6 +40,8 @@ TEST_F(ProfileCommand, AFeedGetsAVerdictAndItsFiles) {
   EXPECT_FALSE(json["slowest_files"].empty());
   const std::string file = json["slowest_files"][0]["name"];
   EXPECT_TRUE(std::filesystem::exists(data_ + "/" + file)) << file;
+  EXPECT_THAT(json["verdict"]["headline"].get<std::string>(), HasSubstr("the device"));
+  EXPECT_THAT(read_text(out_ + "/profile.html"), HasSubstr(json["verdict"]["headline"]));
   const Json trace = Json::parse(read_text(out_ + "/trace.json"));
   EXPECT_GT(trace["traceEvents"].size(), 100u);
 }
