@@ -8,13 +8,13 @@
 #include <mutex>
 #include <vector>
 
+#include "pipeline/parallel.h"
 #include "tools/command.h"
 #include "tools/feed_options.h"
+#include "tools/finding_json.h"
 #include "tools/host_info.h"
 #include "tools/output_file.h"
-#include "tools/parallel.h"
 #include "tools/progress.h"
-#include "tools/sample_checker.h"
 
 namespace stoker {
 namespace {

@@ -5,19 +5,18 @@
 #include <atomic>
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 
-#include "decode/seek_index.h"
-#include "pipeline/seek_index_writer.h"
+#include "pipeline/seek_index_build.h"
+#include "pipeline/seek_index_file.h"
 #include "tools/command.h"
 #include "tools/feed_options.h"
+#include "tools/finding_json.h"
 #include "tools/host_info.h"
 #include "tools/interrupt.h"
-#include "tools/parallel.h"
 #include "tools/progress.h"
-#include "tools/sample_checker.h"
 
 namespace stoker {
 namespace {
@@ -33,105 +32,20 @@ struct IndexArguments {
   bool json = false;
 };
 
-struct IndexResult {
-  int64_t indexed = 0;
-  int64_t jpeg_bytes = 0;   // of the files with an index
-  int64_t index_bytes = 0;  // of their indexes
-  int64_t file_bytes = 0;   // of the file that holds them
-  std::vector<Finding> bad;
-  double seconds = 0;
-};
-
-// What became of one sample. An empty index: none, because it is bad or not of that kind.
-struct Indexed {
-  std::vector<uint8_t> index;
-  int64_t jpeg_bytes = 0;
-  bool bad = false;
-  Finding finding;
-};
-
-// One per thread.
-class Indexer {
- public:
-  Indexer(const Source& source, SeekStep step) : step_(step), checker_(source, {}) {}
-
-  Indexed run(SampleId id) {
-    Indexed result;
-    std::span<const uint8_t> bytes;
-    result.bad = checker_.is_unreadable(id, bytes, result.finding);
-    if (result.bad) return result;
-    if (builder_.build(bytes, step_, result.index)) {
-      result.jpeg_bytes = static_cast<int64_t>(bytes.size());
-    } else {  // another kind of file, or a damaged one
-      result.index.clear();
-      result.bad = checker_.is_damaged(id, bytes, result.finding);
+std::optional<SeekIndexTotals> index_all(const Source& source, const IndexArguments& arguments,
+                                         const std::string& path, const std::atomic<bool>& stop) {
+  Progress progress(source.size());
+  const auto go_on = [&](int64_t done, const SeekIndexTotals& so_far) {
+    if (progress.due()) {
+      progress.update(done, fmt::format("{} of {} images, {} indexed, {} bad", done, source.size(),
+                                        so_far.indexed, so_far.bad.size()));
     }
-    return result;
-  }
-
- private:
-  const SeekStep step_;
-  SeekIndexBuilder builder_;
-  SampleChecker checker_;
-};
-
-// Takes results in any order and writes them in that of the samples: the same file for any number
-// of threads.
-class OrderedResults {
- public:
-  OrderedResults(const Source& source, SeekIndexWriter& writer, IndexResult& result)
-      : source_(source), writer_(writer), result_(result), progress_(source.size()) {}
-
-  void add(SampleId id, Indexed indexed) {
-    const std::lock_guard lock(mutex_);
-    waiting_.emplace(id, std::move(indexed));
-    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;
-         first = waiting_.erase(first), ++next_) {
-      write(first->first, first->second);
-    }
-    if (!progress_.due()) return;
-    progress_.update(next_, fmt::format("{} of {} images, {} indexed, {} bad", next_,
-                                        source_.size(), result_.indexed, result_.bad.size()));
-  }
-
- private:
-  void write(SampleId id, Indexed& indexed) {
-    if (indexed.bad) result_.bad.push_back(std::move(indexed.finding));
-    if (indexed.index.empty()) return;
-    ++result_.indexed;
-    result_.jpeg_bytes += indexed.jpeg_bytes;
-    result_.index_bytes += static_cast<int64_t>(indexed.index.size());
-    writer_.add(source_.name(id), indexed.index);
-  }
-
-  const Source& source_;
-  SeekIndexWriter& writer_;
-  IndexResult& result_;
-  Progress progress_;
-  std::mutex mutex_;
-  std::map<SampleId, Indexed> waiting_;
-  SampleId next_ = 0;
-};
-
-IndexResult index_all(const Source& source, const IndexArguments& arguments,
-                      const std::string& path, std::atomic<bool>& stop) {
-  const auto begin = std::chrono::steady_clock::now();
-  const SeekStep step = kGranularities.at(arguments.granularity);
-  IndexResult result;
-  SeekIndexWriter writer(path);
-  {
-    OrderedResults results(source, writer, result);
-    for_each_parallel(
-        source.size(), arguments.workers, [&] { return std::make_unique<Indexer>(source, step); },
-        [&](std::unique_ptr<Indexer>& indexer, SampleId id) {
-          if (!stop) results.add(id, indexer->run(id));
-        });
-  }
-  if (stop) return result;
-  writer.finish();
-  result.file_bytes = writer.bytes();
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return result;
+    return !stop;
+  };
+  return build_seek_indexes(source, path,
+                            {.step = kGranularities.at(arguments.granularity),
+                             .workers = arguments.workers,
+                             .go_on = go_on});
 }
 
 double percent(int64_t part, int64_t whole) {
@@ -139,7 +53,7 @@ double percent(int64_t part, int64_t whole) {
 }
 
 void print_json(const Source& source, const IndexArguments& arguments, const std::string& path,
-                const IndexResult& result) {
+                const SeekIndexTotals& result, double seconds) {
   nlohmann::ordered_json bad = nlohmann::ordered_json::array();
   for (const Finding& finding : result.bad) bad.push_back(to_json(source, finding));
   const nlohmann::ordered_json json = {
@@ -151,21 +65,21 @@ void print_json(const Source& source, const IndexArguments& arguments, const std
       {"index_bytes", result.index_bytes},
       {"file_bytes", result.file_bytes},
       {"file_percent", percent(result.file_bytes, result.jpeg_bytes)},
-      {"seconds", result.seconds},
+      {"seconds", seconds},
       {"bad", bad}};
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void print_text(const Source& source, const IndexArguments& arguments, const std::string& path,
-                const IndexResult& result) {
+                const SeekIndexTotals& result, double seconds) {
   fmt::print("{}", to_jsonl(source, result.bad));
   const auto images = static_cast<double>(source.size());
   fmt::print(stderr,
              "{} images, {} indexed, {} bad, {} of other kinds, {:.1f} s, {:.0f} images/s\n"
              "{}: {} bytes, {:.2f} % of {} bytes of JPEG{}\n",
              source.size(), result.indexed, result.bad.size(),
-             source.size() - result.indexed - static_cast<int64_t>(result.bad.size()),
-             result.seconds, images / result.seconds, path, result.file_bytes,
+             source.size() - result.indexed - static_cast<int64_t>(result.bad.size()), seconds,
+             images / seconds, path, result.file_bytes,
              percent(result.file_bytes, result.jpeg_bytes), result.jpeg_bytes,
              arguments.out.empty() ? "; found by itself with --pixels fast"
                                    : "; for --seek-index, with --pixels fast");
@@ -210,14 +124,16 @@ int run_index(int argc, char** argv) {
   std::atomic<bool> stop{false};
   const Interrupt interrupt([](void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; },
                             &stop);
-  const IndexResult result = index_all(*source, arguments, path, stop);
-  if (stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto result = index_all(*source, arguments, path, stop);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  if (!result) {
     fmt::print(stderr, "interrupted: nothing was written\n");
     return kExitSignal + interrupt.signal();
   }
-  arguments.json ? print_json(*source, arguments, path, result)
-                 : print_text(*source, arguments, path, result);
-  return result.bad.empty() ? kExitOk : kExitFound;
+  arguments.json ? print_json(*source, arguments, path, *result, seconds.count())
+                 : print_text(*source, arguments, path, *result, seconds.count());
+  return result->bad.empty() ? kExitOk : kExitFound;
 }
 
 }  // namespace stoker

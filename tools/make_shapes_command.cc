@@ -7,11 +7,11 @@
 #include <mutex>
 #include <vector>
 
+#include "pipeline/parallel.h"
 #include "tools/command.h"
 #include "tools/host_info.h"
 #include "tools/jpeg_writer.h"
 #include "tools/output_file.h"
-#include "tools/parallel.h"
 #include "tools/progress.h"
 #include "tools/shapes.h"
 

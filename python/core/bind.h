@@ -11,6 +11,7 @@ void bind_array(nanobind::module_& module);
 void bind_options(nanobind::module_& module);
 void bind_source(nanobind::module_& module);
 void bind_image(nanobind::module_& module);
-void bind_feed(nanobind::module_& module);  // REQUIRES: all of the above
+void bind_index(nanobind::module_& module);  // REQUIRES: bind_source
+void bind_feed(nanobind::module_& module);   // REQUIRES: all of the above
 
 }  // namespace stoker::python

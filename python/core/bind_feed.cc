@@ -77,6 +77,8 @@ nb::dict stats_of(const Feed& feed) {
   dict["ring"] = dict_of(stats.rings.at(0));
   dict["staging"] = dict_of(stats.staging.at(0));
   dict["bad_samples"] = stats.bad_samples;
+  dict["seek_index_used"] = stats.seek_index.used;
+  dict["seek_index_refused"] = stats.seek_index.refused;
   dict["held"] = feed.held();
   return dict;
 }

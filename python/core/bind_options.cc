@@ -109,6 +109,7 @@ void bind_options(nb::module_& module) {
       .def_rw("ring_depth", &LoaderOptions::ring_depth)
       .def_rw("leases", &LoaderOptions::leases)
       .def_rw("decode", &LoaderOptions::decode)
+      .def_rw("seek_index", &LoaderOptions::seek_index)
       .def_rw("on_bad_sample", &LoaderOptions::on_bad_sample)
       .def_rw("max_bad", &LoaderOptions::max_bad)
       .def_rw("quarantine_file", &LoaderOptions::quarantine_file);

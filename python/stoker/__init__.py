@@ -32,6 +32,7 @@ from stoker._devices import devices, why_no_cuda
 from stoker._emulate import Emulation, emulate
 from stoker._image import ImageInfo, crop_resize, decode, image_info, resize
 from stoker._image_format import IMAGENET_MEAN, IMAGENET_STD
+from stoker._index import BadSample, SeekIndex, index
 from stoker._loader import Loader
 from stoker._sources import cifar, folder, open, relabel, synthetic
 from stoker._watch import Watch, watch
@@ -46,12 +47,14 @@ __all__ = [
     "IMAGENET_STD",
     "Array",
     "Augment",
+    "BadSample",
     "Batch",
     "DecodeError",
     "Emulation",
     "FeedError",
     "ImageInfo",
     "Loader",
+    "SeekIndex",
     "Source",
     "Watch",
     "cifar",
@@ -64,6 +67,7 @@ __all__ = [
     "flip",
     "folder",
     "image_info",
+    "index",
     "open",
     "operation",
     "pad_random_crop",

@@ -41,6 +41,8 @@ class Loader:
             has initialised it, else 0 of 1. Every rank makes the same number of steps.
         epochs: the feed's end, may be a fraction; default: none.
         pixels, exif, max_pixels: as in stoker.decode().
+        seek_index: of stoker.index(), for pixels="fast": 'auto' looks in the cache directory; 'off';
+            or its path. RuntimeError if that cannot be read.
         metadata: a function of (name, label) for Batch.metadata; never in the way of the pixels.
 
     How it is handed out
@@ -93,6 +95,7 @@ class Loader:
         pixels: str = "exact",
         exif: str = "ignore",
         max_pixels: int = MAX_PIXELS,
+        seek_index: str | os.PathLike[str] = "auto",
         on_bad: str = "substitute",
         max_bad: float = 0.05,
         quarantine: str | os.PathLike[str] | None = None,
@@ -118,6 +121,7 @@ class Loader:
             pixels=pixels,
             exif=exif,
             max_pixels=max_pixels,
+            seek_index=seek_index,
             on_bad=on_bad,
             max_bad=max_bad,
             quarantine=quarantine,
@@ -221,7 +225,8 @@ class Loader:
     def stats(self) -> dict[str, Any]:
         """Counters since the feed started: for 'read' (files), 'decode' (rows), 'ring' and
         'staging' (batches) the items, the seconds that each waited for input and for room, the
-        seconds of work over all threads, and how many lay ready on average; 'bad_samples'; 'held':
+        seconds of work over all threads, and how many lay ready on average; 'bad_samples';
+        'seek_index_used' rows, and 'seek_index_refused' ones, whose file has changed; 'held':
         batches held now. staging's input_wait_s is how long next() waited for the feed.
         """
         return self._feed.get().stats()

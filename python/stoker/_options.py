@@ -25,6 +25,7 @@ def loader_options(
     pixels: str,
     exif: str,
     max_pixels: int,
+    seek_index: str | os.PathLike[str],
     on_bad: str,
     max_bad: float,
     quarantine: str | os.PathLike[str] | None,
@@ -47,6 +48,7 @@ def loader_options(
     options.last_batch = choose("last_batch", last_batch, LAST_BATCH)
     options.epochs = -1.0 if epochs is None else _positive("epochs", epochs)
     options.decode = decode_options(pixels, exif, max_pixels)
+    options.seek_index = os.fspath(seek_index)
     options.on_bad_sample = choose("on_bad", on_bad, ON_BAD)
     options.max_bad = float(max_bad)
     options.quarantine_file = "" if quarantine is None else os.fspath(quarantine)

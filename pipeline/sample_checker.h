@@ -1,9 +1,9 @@
-// Is a sample good? Decodes it whole, and says what is wrong with a bad one. For the commands that
-// look at every file.
+// Is a sample good? Decodes it whole, and says what is wrong with a bad one. For what looks at
+// every file.
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,9 +19,6 @@ struct Finding {
   int64_t byte_offset = -1;  // in the file; -1: unknown
   std::string message;
 };
-
-nlohmann::ordered_json to_json(const Source& source, const Finding& finding);
-std::string to_jsonl(const Source& source, const std::vector<Finding>& findings);
 
 // Keeps its buffers. Owner: one per thread. Threads: one at a time.
 class SampleChecker {

@@ -1,4 +1,4 @@
-// A loop over numbers on threads of its own, for commands that are one such loop.
+// A loop over numbers on threads of its own, for work that is one such loop.
 #pragma once
 
 #include <atomic>

@@ -1,0 +1,109 @@
+#include "pipeline/seek_index_build.h"
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+
+#include "pipeline/parallel.h"
+#include "pipeline/seek_index_writer.h"
+
+namespace stoker {
+namespace {
+
+// What became of one sample. An empty index: none, because it is bad or not of that kind.
+struct Indexed {
+  std::vector<uint8_t> index;
+  int64_t jpeg_bytes = 0;
+  bool bad = false;
+  Finding finding;
+};
+
+// One per thread.
+class Indexer {
+ public:
+  Indexer(const Source& source, SeekStep step) : step_(step), checker_(source, {}) {}
+
+  Indexed run(SampleId id) {
+    Indexed result;
+    std::span<const uint8_t> bytes;
+    result.bad = checker_.is_unreadable(id, bytes, result.finding);
+    if (result.bad) return result;
+    if (builder_.build(bytes, step_, result.index)) {
+      result.jpeg_bytes = static_cast<int64_t>(bytes.size());
+    } else {  // another kind of file, or a damaged one
+      result.index.clear();
+      result.bad = checker_.is_damaged(id, bytes, result.finding);
+    }
+    return result;
+  }
+
+ private:
+  const SeekStep step_;
+  SeekIndexBuilder builder_;
+  SampleChecker checker_;
+};
+
+// Takes results in any order and writes them in that of the samples.
+class OrderedResults {
+ public:
+  OrderedResults(const Source& source, SeekIndexWriter& writer, const SeekIndexOptions& options)
+      : source_(source), writer_(writer), options_(options) {}
+
+  void add(SampleId id, Indexed indexed) {
+    const std::lock_guard lock(mutex_);
+    waiting_.emplace(id, std::move(indexed));
+    for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;
+         first = waiting_.erase(first), ++next_) {
+      write(first->first, first->second);
+    }
+    if (options_.go_on && !options_.go_on(next_, totals_)) stopped_ = true;
+  }
+
+  bool stopped() const { return stopped_; }
+  SeekIndexTotals& totals() { return totals_; }
+
+ private:
+  void write(SampleId id, Indexed& indexed) {
+    if (indexed.bad) totals_.bad.push_back(std::move(indexed.finding));
+    if (indexed.index.empty()) return;
+    ++totals_.indexed;
+    totals_.jpeg_bytes += indexed.jpeg_bytes;
+    totals_.index_bytes += static_cast<int64_t>(indexed.index.size());
+    writer_.add(source_.name(id), indexed.index);
+  }
+
+  const Source& source_;
+  SeekIndexWriter& writer_;
+  const SeekIndexOptions& options_;
+  std::mutex mutex_;
+  SeekIndexTotals totals_;
+  std::map<SampleId, Indexed> waiting_;
+  SampleId next_ = 0;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace
+
+std::optional<SeekIndexTotals> build_seek_indexes(const Source& source, const std::string& path,
+                                                  const SeekIndexOptions& options) {
+  if (source.encoding() != SampleEncoding::image_file) {
+    throw std::invalid_argument(source.root() +
+                                ": no image files there, only JPEG files have seek indexes");
+  }
+  SeekIndexWriter writer(path);
+  OrderedResults results(source, writer, options);
+  for_each_parallel(
+      source.size(), options.workers,
+      [&] { return std::make_unique<Indexer>(source, options.step); },
+      [&](std::unique_ptr<Indexer>& indexer, SampleId id) {
+        if (!results.stopped()) results.add(id, indexer->run(id));
+      });
+  if (results.stopped()) return std::nullopt;
+  writer.finish();
+  results.totals().file_bytes = writer.bytes();
+  return std::move(results.totals());
+}
+
+}  // namespace stoker

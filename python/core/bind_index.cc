@@ -1,0 +1,67 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+
+#include "pipeline/seek_index_build.h"
+#include "pipeline/seek_index_file.h"
+#include "python/core/bind.h"
+#include "python/core/unlocked.h"
+
+namespace stoker::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+constexpr auto kSignalPoll = std::chrono::milliseconds(50);  // how soon Ctrl-C is seen
+
+// On threads of its own, so that a signal's handler may run here meanwhile.
+SeekIndexTotals build(const std::shared_ptr<Source>& source, const std::string& path, SeekStep step,
+                      int workers) {
+  std::atomic<bool> stop{false};
+  const SeekIndexOptions options{.step = step,
+                                 .workers = workers,
+                                 .go_on = [&](int64_t, const SeekIndexTotals&) { return !stop; }};
+  auto built =
+      std::async(std::launch::async, [&] { return build_seek_indexes(*source, path, options); });
+  const auto is_done = [&] {
+    const Unlocked unlocked;
+    return built.wait_for(kSignalPoll) == std::future_status::ready;
+  };
+  while (!is_done()) {
+    if (PyErr_CheckSignals() == 0) continue;
+    stop = true;
+    const Unlocked unlocked;
+    built.wait();
+    break;
+  }
+  if (PyErr_Occurred()) throw nb::python_error();
+  return std::move(*built.get());
+}
+
+}  // namespace
+
+void bind_index(nb::module_& module) {
+  nb::enum_<SeekStep>(module, "SeekStep")
+      .value("row", SeekStep::row)
+      .value("eight", SeekStep::eight);
+  nb::class_<Finding>(module, "Finding")
+      .def_ro("id", &Finding::id)
+      .def_ro("reason", &Finding::reason)
+      .def_ro("byte_offset", &Finding::byte_offset)
+      .def_ro("message", &Finding::message);
+  nb::class_<SeekIndexTotals>(module, "SeekIndexTotals")
+      .def_ro("indexed", &SeekIndexTotals::indexed)
+      .def_ro("jpeg_bytes", &SeekIndexTotals::jpeg_bytes)
+      .def_ro("file_bytes", &SeekIndexTotals::file_bytes)
+      .def_ro("bad", &SeekIndexTotals::bad);
+  module.def("default_seek_index_path", &default_seek_index_path, "source"_a);
+  module.def("build_seek_indexes", build, "source"_a, "path"_a, "step"_a, "workers"_a);
+}
+
+}  // namespace stoker::python

@@ -1,0 +1,73 @@
+"""Places inside JPEG files from which to decode."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from stoker import _core
+from stoker._choice import choose
+
+_STEPS = {"row": _core.SeekStep.row, "8": _core.SeekStep.eight}
+
+
+@dataclass(frozen=True)
+class BadSample:
+    id: int
+    name: str
+    reason: str  # as in a quarantine file
+    byte_offset: int  # -1: unknown
+    message: str
+
+
+@dataclass(frozen=True)
+class SeekIndex:
+    """What index() wrote."""
+
+    path: str
+    images: int
+    indexed: int  # of those; the others are bad, or no baseline JPEGs
+    jpeg_bytes: int  # of the files with an index
+    file_bytes: int  # of the file that holds the indexes
+    bad: list[BadSample]
+
+
+def index(
+    source: _core.Source,
+    path: str | os.PathLike[str] | None = None,
+    granularity: str = "row",
+    workers: int | None = None,
+) -> SeekIndex:
+    """Makes the seek indexes of a source's JPEG files: a Loader with pixels="fast" then reads less
+    of each file. The files stay as they are, and so do the pixels that come out; a file that
+    changes later is read without its index. As `stoker index` does; the interpreter lock is not
+    held, and Ctrl-C writes nothing.
+
+    path: where to write, for Loader(seek_index=path); default: the cache directory, where every
+        Loader of these files finds it.
+    granularity: 'row': a place per row of blocks, about 0.3 % of the data; '8': per 8 blocks,
+        about 2 %, and faster to decode with.
+    workers: threads; default one per core.
+
+    ValueError: an argument; a source without image files. RuntimeError: `path` cannot be written
+    (a full disk, for example), and why; what was there before still is.
+    """
+    step = choose("granularity", granularity, _STEPS)
+    threads = len(os.sched_getaffinity(0)) if workers is None else workers
+    if not isinstance(threads, int) or not 1 <= threads <= 1024:
+        raise ValueError(f"workers is {workers!r}, must be 1 to 1024")
+    name = _core.default_seek_index_path(source) if path is None else os.fspath(path)
+    if not name:
+        raise ValueError("path: neither XDG_CACHE_HOME nor HOME is set: name a file")
+    totals = _core.build_seek_indexes(source, name, step, threads)
+    return SeekIndex(
+        path=name,
+        images=len(source),
+        indexed=totals.indexed,
+        jpeg_bytes=totals.jpeg_bytes,
+        file_bytes=totals.file_bytes,
+        bad=[
+            BadSample(bad.id, source.name(bad.id), bad.reason, bad.byte_offset, bad.message)
+            for bad in totals.bad
+        ],
+    )
