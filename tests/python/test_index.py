@@ -13,9 +13,8 @@ from conftest import jpeg, picture, run_python
 
 def rows(source, **options):
     """All rows of an epoch, and the Loader's counters."""
-    loader = stoker.Loader(
-        source, batch_size=8, size=24, augment=stoker.random_resized_crop(), pixels="fast", **options
-    )
+    crop = stoker.random_resized_crop()
+    loader = stoker.Loader(source, batch_size=8, size=24, augment=crop, pixels="fast", **options)
     with loader:
         pixels = np.concatenate([np.array(batch.images)[: batch.valid] for batch in loader])
         return pixels, loader.stats()
