@@ -22,6 +22,7 @@ FeedShape shape_of(const TrainOptions& options, const Trainer& trainer) {
   shape.ring_depth = options.ring_depth;
   shape.slots = options.slots >= 0 ? options.slots : gpus ? 2 : 0;
   shape.zero_copy = !gpus;
+  shape.on_gpus = gpus;
   shape.cores = allowed_cores();
   return shape;
 }

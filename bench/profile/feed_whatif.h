@@ -17,6 +17,7 @@ struct FeedShape {
   int ring_depth = 1;
   int slots = 0;
   bool zero_copy = true;
+  bool on_gpus = false;
   double cores = 1;  // that the process may use
 };
 

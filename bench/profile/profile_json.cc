@@ -9,7 +9,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // What was not measured is null.
-Json known(double value) { return value < 0 ? Json(nullptr) : Json(value); }
+template <typename Number>
+Json known(Number value) {
+  return value < 0 ? Json(nullptr) : Json(value);
+}
 
 Json split_json(const StepSplit& split) {
   return {{"step_s", split.step},
@@ -39,6 +42,26 @@ Json latency_json(const RunMeasurements& measured) {
   return result;
 }
 
+Json gpus_json(const std::vector<GpuLoad>& gpus) {
+  Json result = Json::array();
+  for (const GpuLoad& gpu : gpus) {
+    result.push_back(
+        {{"index", gpu.index},
+         {"name", gpu.name},
+         {"readings", gpu.readings},
+         {"busy_share", known(gpu.busy_mean)},
+         {"busy_share_least", known(gpu.busy_least)},
+         {"busy_share_most", known(gpu.busy_most)},
+         {"sm_clock_mhz", known(gpu.sm_clock_mhz)},
+         {"sm_clock_max_mhz", known(gpu.sm_clock_max_mhz)},
+         {"memory_used_bytes", known(gpu.memory_used_bytes)},
+         {"memory_bytes", known(gpu.memory_bytes)},
+         {"pcie_to_gpu_bytes_per_second", known(gpu.pcie_to_gpu_bytes_per_second)},
+         {"pcie_from_gpu_bytes_per_second", known(gpu.pcie_from_gpu_bytes_per_second)}});
+  }
+  return result;
+}
+
 Json run_json(const RunMeasurements& measured) {
   return {{"seconds", measured.seconds},
           {"steps", measured.steps},
@@ -62,6 +85,7 @@ Json run_json(const RunMeasurements& measured) {
           {"worker_delay_share", known(measured.worker_delay_share)},
           {"disk_share", known(measured.disk_share)},
           {"slow_share", measured.slow_share},
+          {"gpus", gpus_json(measured.gpus)},
           {"latency", latency_json(measured)}};
 }
 
@@ -167,6 +191,7 @@ Json profile_json(const Profile& profile) {
        {{"planned_bytes", profile.planned_bytes}, {"resident_bytes", profile.resident_bytes}}},
       {"dropped_spans", measurements.dropped_spans}};
   result["other_workers"]["workers"] = measurements.other_workers;
+  if (!measurements.no_gpus.empty()) result["no_gpus"] = measurements.no_gpus;
   result["slowest_files"] = Json::array();
   for (size_t i = 0; i < measurements.measured.slowest.size(); ++i) {
     const SlowFile& file = measurements.measured.slowest[i];

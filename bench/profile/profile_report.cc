@@ -16,6 +16,7 @@ Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const Stora
   measurements.shape = shape;
   measurements.storage = storage;
   measurements.dropped_spans = run.dropped;
+  measurements.no_gpus = run.gpus.no_gpus;
   measurements.measured = measure_run(run, shape.rows, windows_of(run, Phase::measured));
   measurements.replayed = measure_run(run, shape.rows, windows_of(run, Phase::replayed));
   const auto other = windows_of(run, Phase::other_workers);

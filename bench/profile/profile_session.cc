@@ -37,6 +37,7 @@ ProfileSession::~ProfileSession() {
 
 void ProfileSession::start(RunHooks hooks) {
   hooks_ = std::move(hooks);
+  gpus_.emplace();
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -47,6 +48,7 @@ ProfiledRun ProfileSession::finish() {
   }
   ended_changed_.notify_all();
   thread_.join();
+  run_.gpus = gpus_->finish();
   gather();
   run_.tracks = tracer_.tracks();
   run_.dropped += tracer_.dropped();

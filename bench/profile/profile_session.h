@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "bench/profile/profiled_run.h"
@@ -61,6 +62,7 @@ class ProfileSession {
   MachineLoad at_open_;
   int64_t steps_ = 0;  // done, of device 0
   int64_t steps_at_open_ = 0;
+  std::optional<GpuSampler> gpus_;  // from start() to finish()
   std::thread thread_;
 };
 

@@ -37,6 +37,41 @@ void add_split(const RunMeasurements& measured, Lines& lines) {
   }
 }
 
+std::string memory(const GpuLoad& gpu) {
+  constexpr double kGibibyte = 1 << 30;
+  const double used = static_cast<double>(gpu.memory_used_bytes) / kGibibyte;
+  return gpu.memory_used_bytes < 0 ? "memory unknown"
+         : gpu.memory_bytes < 0    ? fmt::format("memory {:.1f} GiB", used)
+                                   : fmt::format("memory {:.1f} of {:.1f} GiB", used,
+                                                 static_cast<double>(gpu.memory_bytes) / kGibibyte);
+}
+
+std::string rate(double bytes_per_second) {
+  return bytes_per_second < 0 ? "unknown" : fmt::format("{:.1f} MB/s", 1e-6 * bytes_per_second);
+}
+
+std::string busy(const GpuLoad& gpu) {
+  return gpu.busy_mean < 0 ? "busy unknown"
+                           : fmt::format("busy {:.0f}% ({:.0f} to {:.0f}%)", 100 * gpu.busy_mean,
+                                         100 * gpu.busy_least, 100 * gpu.busy_most);
+}
+
+std::string clock(const GpuLoad& gpu) {
+  return gpu.sm_clock_mhz < 0 ? "SM clock unknown"
+         : gpu.sm_clock_max_mhz < 0
+             ? fmt::format("{:.0f} MHz", gpu.sm_clock_mhz)
+             : fmt::format("{:.0f} of {:.0f} MHz", gpu.sm_clock_mhz, gpu.sm_clock_max_mhz);
+}
+
+void add_gpus(const RunMeasurements& measured, Lines& lines) {
+  for (const GpuLoad& gpu : measured.gpus) {
+    lines.push_back(fmt::format("GPU {}: {}, {}, {}, PCIe to it {}, from it {}", gpu.index,
+                                busy(gpu), clock(gpu), memory(gpu),
+                                rate(gpu.pcie_to_gpu_bytes_per_second),
+                                rate(gpu.pcie_from_gpu_bytes_per_second)));
+  }
+}
+
 void add_headline(const Profile& profile, Lines& lines) {
   const Verdict& verdict = profile.verdict;
   lines.push_back("VERDICT  " + headline(verdict));
@@ -69,6 +104,7 @@ std::vector<std::string> verdict_lines(const Profile& profile) {
   add_headline(profile, lines);
   lines.push_back("");
   add_split(profile.measurements.measured, lines);
+  add_gpus(profile.measurements.measured, lines);
   const WarmUp& warm_up = profile.warm_up;
   lines.push_back(fmt::format(
       "warm-up: the first batch came after {:.2f} s, the later pace after {:.1f} s ({} steps); "

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "bench/profile/gpu_sampler.h"
 #include "bench/profile/machine_load.h"
 #include "staging/tracer.h"
 
@@ -31,6 +32,7 @@ struct ProfiledRun {
   std::vector<TraceTrack> tracks;
   int64_t dropped = 0;  // spans that were lost
   std::vector<PhaseWindow> windows;
+  GpuReadings gpus;  // of all of the run
 };
 
 std::vector<PhaseWindow> windows_of(const ProfiledRun& run, Phase phase);

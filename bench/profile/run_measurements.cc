@@ -39,6 +39,7 @@ RunMeasurements measure_run(const ProfiledRun& run, int rows,
   measure_rows(run, windows, result);
   measure_latencies(run, windows, result);
   measure_load(windows, result);
+  result.gpus = gpu_loads(run, windows);
   for (const TrackedSpan& span : run.spans) {
     if (span.kind == SpanKind::evaluate) result.evaluate_s += seconds_of(span);
     if (span.kind == SpanKind::checkpoint) result.checkpoint_s += seconds_of(span);

@@ -7,6 +7,7 @@
 #include <array>
 #include <vector>
 
+#include "bench/profile/gpu_load.h"
 #include "bench/profile/latency.h"
 #include "bench/profile/profiled_run.h"
 #include "bench/profile/step_split.h"
@@ -52,6 +53,7 @@ struct RunMeasurements {
   double consumer_delay_share = -1;  // of the time, the consumers' threads waited for a core
   double worker_delay_share = -1;    // and the workers', of the time they could have run
   double disk_share = -1;            // of the bytes read: from storage, not the page cache
+  std::vector<GpuLoad> gpus;         // all of the machine
 };
 
 // `rows` of one device's batch.

@@ -9,6 +9,8 @@ constexpr double kSlowed = 1.1;       // the bound against the rate of a device 
 constexpr double kFeedCores = 0.05;   // of the cores: below, the feed takes them from nobody
 constexpr int64_t kEnoughSteps = 16;  // to compare two rates
 constexpr double kStragglers = 0.2;   // of all time, taken by one row in a hundred
+constexpr double kBusyGpu = 0.5;      // of the time: an idle GPU clocks down by itself
+constexpr double kSlowClock = 0.8;    // of the highest
 
 std::string seconds_text(double seconds) {
   if (seconds < 0) return "unknown";
@@ -137,6 +139,23 @@ void claim_machine(const ProfileMeasurements& profile, Verdict& verdict) {
   }
 }
 
+void claim_gpus(const ProfileMeasurements& profile, Verdict& verdict) {
+  for (const GpuLoad& gpu : profile.measured.gpus) {
+    if (gpu.busy_mean < kBusyGpu || gpu.sm_clock_mhz < 0 ||
+        gpu.sm_clock_mhz >= kSlowClock * gpu.sm_clock_max_mhz) {
+      continue;
+    }
+    say(verdict,
+        fmt::format("GPU {} ran at {:.0f} of at most {:.0f} MHz while it was busy {:.0f}% of the "
+                    "time",
+                    gpu.index, gpu.sm_clock_mhz, gpu.sm_clock_max_mhz, 100 * gpu.busy_mean),
+        fmt::format("{} readings of NVML", gpu.readings));
+  }
+  if (profile.shape.on_gpus && !profile.no_gpus.empty()) {
+    verdict.unknown.push_back("what the GPUs did: " + profile.no_gpus);
+  }
+}
+
 void claim_experiments(const ProfileMeasurements& profile, Verdict& verdict) {
   if (profile.replayed.steps > 0) {
     say(verdict,
@@ -194,6 +213,7 @@ void add_claims(const ProfileMeasurements& profile, const FeedWhatIf* feed, Verd
   claim_step(profile, verdict);
   claim_stages(profile, verdict);
   claim_machine(profile, verdict);
+  claim_gpus(profile, verdict);
   claim_experiments(profile, verdict);
   if (feed) {
     say(verdict,

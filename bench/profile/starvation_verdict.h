@@ -36,6 +36,7 @@ struct ProfileMeasurements {
   int other_workers = 0;     // 0: not measured
   StorageRates storage;
   int64_t dropped_spans = 0;
+  std::string no_gpus;  // why there are no figures of GPUs; "" where there are
 };
 
 struct Claim {

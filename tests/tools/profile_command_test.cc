@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/cli_harness.h"
@@ -78,6 +79,36 @@ TEST_F(ProfileCommand, ATrainingIsProfiledAndSavesNothing) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/run"));
   EXPECT_FALSE(std::filesystem::exists(out_ + "/trace.json"));
 }
+
+#ifdef STOKER_FAKE_CUDA_DIR
+// The driver's library is found by name: a fake one comes first, and then one that is none.
+TEST_F(ProfileCommand, SaysWhatTheGpusDidInEachPhase) {
+  const auto profile = [&](const std::string& libraries, const std::string& seconds) {
+    return run_program({"env", "LD_LIBRARY_PATH=" + libraries, STOKER_PROGRAM, "profile", "--data",
+                        data_, "--demand", "100", "--batch", "4", "--size", "32", "--seconds",
+                        seconds, "--workers", "1", "--no-trace", "--out", out_});
+  };
+  const ProgramResult result = profile(STOKER_FAKE_CUDA_DIR, "2.5");
+  ASSERT_EQ(result.exit_code, kExitOk) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("GPU 0: busy 87% (87 to 87%), 1755 of 1980 MHz, memory 10.0 "
+                                    "of 80.0 GiB"));
+  const Json json = profile_json();
+  EXPECT_FALSE(json.contains("no_gpus"));
+  for (const char* phase : {"measured", "replayed"}) {
+    const Json& gpus = json[phase]["gpus"];
+    ASSERT_EQ(gpus.size(), 2u) << phase;
+    EXPECT_EQ(gpus[0]["name"], "Fake GPU");
+    EXPECT_GT(gpus[0]["readings"], 0);
+    EXPECT_NEAR(gpus[0]["busy_share"], 0.87, 1e-9);
+    EXPECT_NEAR(gpus[0]["pcie_to_gpu_bytes_per_second"], 1000 * 1024, 1e-6);
+    EXPECT_TRUE(gpus[1]["busy_share"].is_null());  // it does not say
+  }
+  std::ofstream(folder_.path() + "/libnvidia-ml.so.1") << "not a library";
+  ASSERT_EQ(profile(folder_.path(), "0.6").exit_code, kExitOk);
+  EXPECT_TRUE(profile_json()["measured"]["gpus"].empty());
+  EXPECT_THAT(profile_json()["no_gpus"].get<std::string>(), HasSubstr("no NVIDIA driver"));
+}
+#endif
 
 TEST_F(ProfileCommand, RefusesWhatMakesNoSense) {
   EXPECT_EQ(run_stoker({"profile"}).exit_code, kExitUsage);

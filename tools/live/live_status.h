@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/live/gpu_figures.h"
+#include "bench/gpu_figures.h"
 #include "train/trainer.h"
 
 namespace stoker {

@@ -19,10 +19,12 @@ struct GpuFigures {  // -1: the GPU does not say
   int64_t pcie_to_gpu_bytes_per_second = -1, pcie_from_gpu_bytes_per_second = -1;
 };
 
+inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";  // the driver's
+
 // Owner: who looks. Threads: one at a time.
 class GpuMonitor {
  public:
-  explicit GpuMonitor(const std::string& library = "libnvidia-ml.so.1");
+  explicit GpuMonitor(const std::string& library = kNvmlLibrary);
   ~GpuMonitor();
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;

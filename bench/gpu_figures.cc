@@ -1,4 +1,4 @@
-#include "tools/live/gpu_figures.h"
+#include "bench/gpu_figures.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
