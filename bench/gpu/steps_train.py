@@ -180,7 +180,7 @@ def feeds(check, timeout):
     speed-up."""
     end, table, case = check.clock() + timeout, {}, check.scale["feeds"]
     two = f"{check.device}*2" if check.on_gpu else "cpu:2"
-    base = ["--data", folder_of(check, "cifar"), "--model", "airnet", "--batch", str(case["batch"]), "--max-steps",
+    base = ["--data", folder_of(check, "cifar"), "--model", case["model"], "--batch", str(case["batch"]), "--max-steps",
             str(case["steps"]), "--log-interval", str(case["log_interval"]), *case["words"]]
     for name, (replicas, extra) in FEEDS.items():
         words = [*base, "--rows-per-shard", str(case["batch"] // replicas), *extra]
@@ -199,9 +199,9 @@ def slots(check, timeout):
     end, table = check.clock() + timeout, {}
     case = check.scale["slots"]
     for count in range(4):
-        words = ["--data", folder_of(check, "cifar"), "--model", "airnet", "--batch", str(case["batch"]), "--rows-per-shard",
-                 str(case["batch"]), "--max-steps", str(case["steps"]), "--log-interval", str(case["log_interval"]),
-                 "--slots", str(count), *case["words"]]
+        words = ["--data", folder_of(check, "cifar"), "--model", case["model"], "--batch", str(case["batch"]),
+                 "--rows-per-shard", str(case["batch"]), "--max-steps", str(case["steps"]), "--log-interval",
+                 str(case["log_interval"]), "--slots", str(count), *case["words"]]
         table[str(count)] = attempt(train, check, "slots", words, end - check.clock(), case["skip_steps"])
     return table
 
