@@ -32,10 +32,12 @@ TEST = re.compile(r"^Test: +Acc@1 ([\d.]+)", re.MULTILINE)
 
 
 def run(folder, words):
+    paths = [os.path.abspath(path) for path in sys.path[1:] if path]  # train.py runs elsewhere
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(
         [sys.executable, "train.py", *words],
         cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         check=False,
