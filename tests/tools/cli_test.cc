@@ -32,8 +32,8 @@ TEST_P(EverySubcommand, RefusesAnUnknownOption) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cli, EverySubcommand,
-                         ::testing::Values("train", "eval", "peek", "dump", "check", "index",
-                                           "info", "make-shapes"),
+                         ::testing::Values("train", "eval", "peek", "plan", "profile", "top",
+                                           "dump", "check", "index", "info", "make-shapes"),
                          [](const auto& command) {
                            std::string name = command.param;
                            for (char& c : name) c = c == '-' ? '_' : c;
