@@ -15,7 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/cpu_time.h"
 #include "bench/crop_work.h"
+#include "bench/program.h"
+#include "bench/statistics.h"
 #include "decode/crop_decoder.h"
 #include "decode/image_decoder.h"
 #include "decode/jpeg_decoder.h"
@@ -90,9 +93,9 @@ void measure(const std::vector<JpegSample>& samples, const std::string& mode, in
     for (size_t r = 0; r < v.seconds.size(); ++r) {
       ratios.push_back(variants[0].seconds[r] / v.seconds[r]);
     }
-    const double s = median_of(v.seconds);
+    const double s = median(v.seconds);
     std::printf("%-40s %10.1f %10.0f %10.2f\n", v.name.c_str(), 1e6 * s / images, images / s,
-                median_of(ratios));
+                median(ratios));
   }
 }
 
@@ -158,10 +161,5 @@ int run(int argc, char** argv) {
 }  // namespace stoker
 
 int main(int argc, char** argv) {
-  try {
-    return stoker::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "crop_decode_bench: %s\n", error.what());
-    return 3;
-  }
+  return stoker::run_program("crop_decode_bench", stoker::run, argc, argv);
 }

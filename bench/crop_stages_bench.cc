@@ -15,7 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "bench/cpu_time.h"
 #include "bench/crop_work.h"
+#include "bench/program.h"
+#include "bench/statistics.h"
 #include "decode/crop_decoder.h"
 #include "decode/crop_planes.h"
 #include "decode/scan_reader.h"
@@ -121,9 +124,9 @@ int run(int argc, char** argv) {
     for (int s = 0; s < kStages; ++s) shares[s].push_back(spent[static_cast<size_t>(s)] / sum);
     micros.push_back(1e6 * seconds / static_cast<double>(count));
   }
-  const double all = median_of(micros);
+  const double all = median(micros);
   for (int s = 0; s < kStages; ++s) {
-    const double share = median_of(shares[s]);
+    const double share = median(shares[s]);
     std::printf("%-26s %8.1f us %6.1f %%\n", kNames[s], share * all, 100 * share);
   }
   std::printf("%-26s %8.1f us\n", "all of it", all);
@@ -134,10 +137,5 @@ int run(int argc, char** argv) {
 }  // namespace stoker
 
 int main(int argc, char** argv) {
-  try {
-    return stoker::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "crop_stages_bench: %s\n", error.what());
-    return 3;
-  }
+  return stoker::run_program("crop_stages_bench", stoker::run, argc, argv);
 }

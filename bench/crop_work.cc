@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -82,17 +81,6 @@ std::vector<CropWork> plan_crops(const std::vector<JpegSample>& samples, const s
     work.push_back({&s, spec});
   }
   return work;
-}
-
-double process_cpu_seconds() {
-  timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 MutableImageView output_of(const CropSpec& spec, std::vector<uint8_t>& pixels) {

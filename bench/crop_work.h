@@ -31,8 +31,6 @@ struct CropWork {
 std::vector<CropWork> plan_crops(const std::vector<JpegSample>& samples, const std::string& mode,
                                  int round);
 
-double process_cpu_seconds();
-double median_of(std::vector<double> values);
 // `pixels` grows to what the spec's output takes.
 MutableImageView output_of(const CropSpec& spec, std::vector<uint8_t>& pixels);
 

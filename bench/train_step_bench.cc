@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/cpu_time.h"
 #include "train/collective.h"
 #include "train/engine.h"
 #include "train/initialise.h"
@@ -24,12 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double process_cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 int64_t peak_resident_kib() {
@@ -124,13 +119,13 @@ int main(int argc, char** argv) {
   step();
   step();
   std::vector<double> rates;
-  const double cpu_before = process_cpu_seconds();
+  const double cpu_before = stoker::process_cpu_seconds();
   for (int i = 0; i < arguments.steps; ++i) {
     const auto start = Clock::now();
     step();
     rates.push_back(arguments.batch / seconds_since(start));
   }
-  const double cpu = process_cpu_seconds() - cpu_before;
+  const double cpu = stoker::process_cpu_seconds() - cpu_before;
   std::sort(rates.begin(), rates.end());
   const nlohmann::json report = {
       {"library", "stoker"},

@@ -1,6 +1,5 @@
 #include "tools/host_info.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,8 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+
+#include "bench/allowed_cores.h"
 
 namespace stoker {
 namespace {
@@ -68,17 +69,6 @@ std::string control_group() {
   return "/sys/fs/cgroup";
 }
 
-// The quota in cores of the control group (version 2, then 1); 0: none.
-double cpu_quota() {
-  for (const std::string& folder : {control_group(), std::string("/sys/fs/cgroup")}) {
-    if (const double cores = parse_cpu_quota(first_line(folder + "/cpu.max")); cores > 0) {
-      return cores;
-    }
-  }
-  const std::string quota = first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  return parse_cpu_quota(quota + " " + first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
-}
-
 int64_t memory_limit() {
   for (const std::string& path : {control_group() + "/memory.max",
                                   std::string("/sys/fs/cgroup/memory/memory.limit_in_bytes")}) {
@@ -92,21 +82,7 @@ int64_t memory_limit() {
 
 }  // namespace
 
-double parse_cpu_quota(const std::string& cpu_max) {
-  std::istringstream line(cpu_max);
-  double quota = 0, period = 0;
-  return line >> quota >> period && quota > 0 && period > 0 ? quota / period : 0;
-}
-
-int host_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
-  const double quota = cpu_quota();
-  if (quota > 0) cores = std::min(cores, static_cast<int>(std::ceil(quota)));
-  return std::max(cores, 1);
-}
+int host_cores() { return std::max(1, static_cast<int>(std::ceil(allowed_cores()))); }
 
 HostInfo read_host_info() {
   HostInfo info;

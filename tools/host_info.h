@@ -23,7 +23,4 @@ HostInfo read_host_info();
 // Cores that this process may use: >= 1.
 int host_cores();
 
-// What a control group's cpu.max says ("200000 100000": 2 cores; "max 100000": 0 = no limit).
-double parse_cpu_quota(const std::string& cpu_max);
-
 }  // namespace stoker

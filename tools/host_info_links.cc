@@ -1,20 +1,17 @@
 #include "tools/host_info_links.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
 
+#include "bench/nvml_library.h"
+
 namespace stoker {
 namespace {
 
-constexpr int kSuccess = 0;
 constexpr unsigned kMostNvlinks = 18;
 
-// NVML's C interface, declared here: its header is not in every toolkit.
 struct Calls {
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
   int (*driver_version)(char* version, unsigned length) = nullptr;
   int (*handle)(const char* pci_bus_id, void** device) = nullptr;
   int (*generation)(void* device, unsigned* value) = nullptr;
@@ -24,40 +21,32 @@ struct Calls {
   int (*nvlink_state)(void* device, unsigned link, unsigned* is_active) = nullptr;
 };
 
-template <typename Function>
-bool find(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(dlsym(library, name));
-  return function != nullptr;
-}
-
-bool find_calls(void* library, Calls& calls) {
-  return find(library, "nvmlInit_v2", calls.init) &&
-         find(library, "nvmlShutdown", calls.shutdown) &&
-         find(library, "nvmlSystemGetDriverVersion", calls.driver_version) &&
-         find(library, "nvmlDeviceGetHandleByPciBusId_v2", calls.handle) &&
-         find(library, "nvmlDeviceGetCurrPcieLinkGeneration", calls.generation) &&
-         find(library, "nvmlDeviceGetCurrPcieLinkWidth", calls.width) &&
-         find(library, "nvmlDeviceGetMaxPcieLinkGeneration", calls.generation_max) &&
-         find(library, "nvmlDeviceGetMaxPcieLinkWidth", calls.width_max) &&
-         find(library, "nvmlDeviceGetNvLinkState", calls.nvlink_state);
+bool find_calls(const NvmlLibrary& library, Calls& calls) {
+  return library.find("nvmlSystemGetDriverVersion", calls.driver_version) &&
+         library.find("nvmlDeviceGetHandleByPciBusId_v2", calls.handle) &&
+         library.find("nvmlDeviceGetCurrPcieLinkGeneration", calls.generation) &&
+         library.find("nvmlDeviceGetCurrPcieLinkWidth", calls.width) &&
+         library.find("nvmlDeviceGetMaxPcieLinkGeneration", calls.generation_max) &&
+         library.find("nvmlDeviceGetMaxPcieLinkWidth", calls.width_max) &&
+         library.find("nvmlDeviceGetNvLinkState", calls.nvlink_state);
 }
 
 int value_of(int (*call)(void*, unsigned*), void* device) {
   unsigned value = 0;
-  return call(device, &value) == kSuccess ? static_cast<int>(value) : 0;
+  return call(device, &value) == kNvmlSuccess ? static_cast<int>(value) : 0;
 }
 
 GpuLinks read_links(const Calls& calls, const std::string& pci_bus_id) {
   GpuLinks links;
   void* device = nullptr;
-  if (calls.handle(pci_bus_id.c_str(), &device) != kSuccess) return links;
+  if (calls.handle(pci_bus_id.c_str(), &device) != kNvmlSuccess) return links;
   links.pcie_generation = value_of(calls.generation, device);
   links.pcie_width = value_of(calls.width, device);
   links.pcie_generation_max = value_of(calls.generation_max, device);
   links.pcie_width_max = value_of(calls.width_max, device);
   for (unsigned link = 0; link < kMostNvlinks; ++link) {
     unsigned is_active = 0;
-    if (calls.nvlink_state(device, link, &is_active) == kSuccess && is_active == 1) {
+    if (calls.nvlink_state(device, link, &is_active) == kNvmlSuccess && is_active == 1) {
       ++links.nvlinks;
     }
   }
@@ -67,20 +56,19 @@ GpuLinks read_links(const Calls& calls, const std::string& pci_bus_id) {
 }  // namespace
 
 GpuLinksReport read_gpu_links(const std::vector<std::string>& pci_bus_ids,
-                              const std::string& library) {
+                              const std::string& file) {
   GpuLinksReport report;
   report.links.resize(pci_bus_ids.size());
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays: as the driver does
+  NvmlLibrary library(file);
   Calls calls;
-  if (handle == nullptr || !find_calls(handle, calls) || calls.init() != kSuccess) return report;
+  if (!library.start(find_calls(library, calls))) return report;
   std::array<char, 96> version{};
-  if (calls.driver_version(version.data(), version.size() - 1) == kSuccess) {
+  if (calls.driver_version(version.data(), version.size() - 1) == kNvmlSuccess) {
     report.driver = version.data();
   }
   for (size_t i = 0; i < pci_bus_ids.size(); ++i) {
     report.links[i] = read_links(calls, pci_bus_ids[i]);
   }
-  calls.shutdown();
   return report;
 }
 

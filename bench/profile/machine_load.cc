@@ -50,9 +50,7 @@ void read_own(MachineLoad& load) {
     if (name == "rchar:") load.read_bytes = value;
     if (name == "read_bytes:") load.disk_read_bytes = value;
   }
-  std::ifstream memory("/proc/self/statm");
-  int64_t pages = 0, resident = 0;
-  if (memory >> pages >> resident) load.resident_bytes = resident * sysconf(_SC_PAGESIZE);
+  load.resident_bytes = resident_bytes();
 }
 
 ThreadLoad read_thread(const NamedThread& thread) {
@@ -66,31 +64,12 @@ int64_t minus(int64_t after, int64_t before) {
   return after < 0 || before < 0 ? -1 : after - before;
 }
 
-// cgroup v2: "max 100000" or "QUOTA PERIOD", of the group and all above it.
-double quota_cores() {
-  std::ifstream own("/proc/self/cgroup");
-  std::string line, group;
-  while (std::getline(own, line)) {
-    if (line.rfind("0::", 0) == 0) group = line.substr(3);
-  }
-  double cores = 1e9;
-  for (;;) {
-    std::ifstream file("/sys/fs/cgroup" + group + "/cpu.max");
-    std::string quota;
-    double period = 0;
-    if (file >> quota >> period && quota != "max" && period > 0) {
-      cores = std::min(cores, std::stod(quota) / period);
-    }
-    if (group.empty() || group == "/") return cores;
-    group = group.substr(0, group.rfind('/'));
-  }
-}
-
 }  // namespace
 
-double allowed_cores() {
-  const cpu_set_t cores = own_cores();
-  return std::min<double>(CPU_COUNT(&cores), quota_cores());
+int64_t resident_bytes() {
+  std::ifstream memory("/proc/self/statm");
+  int64_t pages = 0, resident = 0;
+  return memory >> pages >> resident ? resident * sysconf(_SC_PAGESIZE) : -1;
 }
 
 MachineLoad read_machine_load(const std::vector<NamedThread>& threads) {

@@ -31,8 +31,7 @@ struct NamedThread {
   int64_t thread = 0;  // Linux's number
 };
 
-// Cores that this process may use: of its affinity, and no more than its cgroup's quota.
-double allowed_cores();
+int64_t resident_bytes();  // of this process
 
 MachineLoad read_machine_load(const std::vector<NamedThread>& threads);
 // Of two readings; unknown where one of them is. Threads are matched by their names.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/allowed_cores.h"
 #include "bench/profile/emulated_consumer.h"
 #include "bench/profile/profile_session.h"
 

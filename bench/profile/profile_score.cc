@@ -11,8 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "bench/allowed_cores.h"
 #include "bench/profile/fault_scenarios.h"
 #include "bench/profile/profile_emulated.h"
+#include "bench/program.h"
 #include "bench/statistics.h"
 
 namespace stoker {
@@ -201,10 +203,5 @@ int run(int argc, char** argv) {
 }  // namespace stoker
 
 int main(int argc, char** argv) {
-  try {
-    return stoker::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "profile_score: %s\n", error.what());
-    return 1;
-  }
+  return stoker::run_program("profile_score", stoker::run, argc, argv);
 }

@@ -12,6 +12,7 @@
 
 #include "bench/cpu_time.h"
 #include "bench/memory_source.h"
+#include "bench/program.h"
 #include "bench/statistics.h"
 #include "pipeline/loader.h"
 #include "pipeline/synthetic_source.h"
@@ -136,10 +137,5 @@ int run(int argc, char** argv) {
 }  // namespace stoker
 
 int main(int argc, char** argv) {
-  try {
-    return stoker::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "recorder_cost: %s\n", error.what());
-    return 1;
-  }
+  return stoker::run_program("recorder_cost", stoker::run, argc, argv);
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "bench/allowed_cores.h"
 #include "tests/tools/cli_harness.h"
 #include "tools/host_info.h"
 #include "tools/machine.h"

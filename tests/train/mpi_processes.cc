@@ -16,6 +16,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "bench/program.h"
 #include "train/collective.h"
 #include "train/process_group.h"
 
@@ -129,10 +130,5 @@ int run(int argc, char** argv) {
 }  // namespace stoker
 
 int main(int argc, char** argv) {
-  try {
-    return stoker::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "mpi_processes: %s\n", error.what());
-    return 3;
-  }
+  return stoker::run_program("mpi_processes", stoker::run, argc, argv);
 }

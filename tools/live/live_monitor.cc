@@ -1,32 +1,15 @@
 #include "tools/live/live_monitor.h"
 
-#include <time.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
-#include <fstream>
+
+#include "bench/cpu_time.h"
+#include "bench/profile/machine_load.h"
 
 namespace stoker {
-namespace {
-
-double clock_seconds(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t pages = 0, resident = 0;
-  return file >> pages >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
-}
-
-}  // namespace
-
 LiveMonitor::LiveMonitor(Options options) : options_(std::move(options)), status_(options_.status) {
   begin_ = clock_seconds(CLOCK_MONOTONIC);
-  last_ = {begin_, options_.feed_stats(), clock_seconds(CLOCK_PROCESS_CPUTIME_ID)};
+  last_ = {begin_, options_.feed_stats(), process_cpu_seconds()};
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -62,7 +45,7 @@ void LiveMonitor::watch() {
 
 void LiveMonitor::look(bool ended) {
   const FeedSample now{clock_seconds(CLOCK_MONOTONIC), options_.feed_stats(),
-                       clock_seconds(CLOCK_PROCESS_CPUTIME_ID)};
+                       process_cpu_seconds()};
   LiveStatus status = options_.status;
   status.unix_seconds = clock_seconds(CLOCK_REALTIME);
   status.running_seconds = now.seconds - begin_;

@@ -28,13 +28,4 @@ void serve(Participant& participant) {
   }
 }
 
-int run_participant(const char* program, int (*run)(int, char**), int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << program << ": " << error.what() << "\n";
-    return 1;
-  }
-}
-
 }  // namespace stoker::peers

@@ -28,7 +28,4 @@ class Participant {
 // Serves standard input until `quit` or its end.
 void serve(Participant& participant);
 
-// A participant's main(): what `run` throws ends it with 1 and the message behind its name.
-int run_participant(const char* program, int (*run)(int, char**), int argc, char** argv);
-
 }  // namespace stoker::peers

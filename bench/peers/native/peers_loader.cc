@@ -12,6 +12,7 @@
 
 #include "bench/peers/native/participant.h"
 #include "bench/peers/native/plan.h"
+#include "bench/program.h"
 #include "pipeline/loader.h"
 
 namespace stoker::peers {
@@ -109,5 +110,5 @@ int run(int argc, char** argv) {
 }  // namespace stoker::peers
 
 int main(int argc, char** argv) {
-  return stoker::peers::run_participant("peers_loader", stoker::peers::run, argc, argv);
+  return stoker::run_program("peers_loader", stoker::peers::run, argc, argv);
 }

@@ -16,6 +16,7 @@
 #include "bench/peers/native/method.h"
 #include "bench/peers/native/participant.h"
 #include "bench/peers/native/plan.h"
+#include "bench/program.h"
 #include "decode/pixel_ops.h"
 
 namespace stoker::peers {
@@ -144,5 +145,5 @@ int run(int argc, char** argv) {
 }  // namespace stoker::peers
 
 int main(int argc, char** argv) {
-  return stoker::peers::run_participant("peers_native", stoker::peers::run, argc, argv);
+  return stoker::run_program("peers_native", stoker::peers::run, argc, argv);
 }
