@@ -10,8 +10,6 @@
 namespace stoker {
 namespace {
 
-constexpr double kNoLimit = 1e9;
-
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -28,19 +26,12 @@ std::string control_group() {
   return "";
 }
 
-double limit_of(const std::string& cpu_max) {
-  const double cores = parse_cpu_quota(cpu_max);
-  return cores > 0 ? cores : kNoLimit;
-}
+// The smaller of two limits, where 0 is none.
+double lesser(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
-// The least of the group's and of all above it (version 2), or version 1's.
-double quota_cores() {
-  const std::string v1 = "/sys/fs/cgroup/cpu/cpu.cfs_";
-  double cores = limit_of(first_line(v1 + "quota_us") + " " + first_line(v1 + "period_us"));
-  for (std::string group = control_group();; group = group.substr(0, group.rfind('/'))) {
-    cores = std::min(cores, limit_of(first_line("/sys/fs/cgroup" + group + "/cpu.max")));
-    if (group.empty() || group == "/") return cores;
-  }
+double version_1_quota() {
+  const std::string begin = "/sys/fs/cgroup/cpu/cpu.cfs_";
+  return parse_cpu_quota(first_line(begin + "quota_us") + " " + first_line(begin + "period_us"));
 }
 
 }  // namespace
@@ -51,12 +42,20 @@ double parse_cpu_quota(const std::string& cpu_max) {
   return line >> quota >> period && quota > 0 && period > 0 ? quota / period : 0;
 }
 
+double group_quota(const std::string& root, std::string group) {
+  double cores = 0;
+  for (;; group = group.substr(0, group.rfind('/'))) {
+    cores = lesser(cores, parse_cpu_quota(first_line(root + group + "/cpu.max")));
+    if (group.empty() || group == "/") return cores;
+  }
+}
+
 double allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   double cores = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
-  return std::min(cores, quota_cores());
+  return lesser(cores, lesser(group_quota("/sys/fs/cgroup", control_group()), version_1_quota()));
 }
 
 }  // namespace stoker

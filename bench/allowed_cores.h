@@ -8,6 +8,10 @@ namespace stoker {
 
 double allowed_cores();  // > 0; a quota may be a part of a core
 
+// The least quota of control group `group` ("/a/b") and of all above it, in cores, from the cpu.max
+// files under `root`; 0: no limit.
+double group_quota(const std::string& root, std::string group);
+
 // What a control group's cpu.max says ("200000 100000": 2 cores; "max 100000": 0 = no limit).
 double parse_cpu_quota(const std::string& cpu_max);
 

@@ -1,4 +1,5 @@
-// CPU time: what a measurement on a machine that others use too can be told in. Any thread.
+// Clocks, and CPU time above all: what a measurement on a machine that others use too can be told
+// in. Any thread.
 #pragma once
 
 #include <time.h>

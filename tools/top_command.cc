@@ -2,13 +2,13 @@
 // writes to.
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <thread>
 
+#include "bench/cpu_time.h"
 #include "tools/command.h"
 #include "tools/interrupt.h"
 #include "tools/live/live_view.h"
@@ -19,12 +19,6 @@ namespace {
 constexpr double kStaleSeconds = 10;  // without news, after which a run is said to be gone
 constexpr auto kLook = std::chrono::milliseconds(200);
 
-double unix_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 // Until the run ends, or nothing was heard of it for long, or `stop`.
 int follow(const std::string& folder, const std::atomic<bool>& stop) {
   LiveView view(stdout);
@@ -34,7 +28,7 @@ int follow(const std::string& folder, const std::atomic<bool>& stop) {
     if (status.unix_seconds != shown) view.show(status);
     shown = status.unix_seconds;
     if (status.ended || stop.load()) return kExitOk;
-    const double silent = unix_seconds() - status.unix_seconds;
+    const double silent = clock_seconds(CLOCK_REALTIME) - status.unix_seconds;
     if (silent > kStaleSeconds) {
       fmt::print(stderr, "stoker: nothing was heard of process {} for {:.0f} s\n", status.process,
                  silent);

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <vector>
 
-#include "bench/allowed_cores.h"
 #include "tests/tools/cli_harness.h"
 #include "tools/host_info.h"
 #include "tools/machine.h"
@@ -39,14 +38,6 @@ TEST(Npy, AFullDiskIsAnErrorWithThePath) {
   } catch (const std::runtime_error& error) {
     EXPECT_NE(std::string(error.what()).find("/dev/full: No space left"), std::string::npos);
   }
-}
-
-TEST(HostInfo, ReadsTheQuotaOfAControlGroup) {
-  EXPECT_DOUBLE_EQ(parse_cpu_quota("150000 100000"), 1.5);
-  EXPECT_EQ(parse_cpu_quota("max 100000"), 0);
-  EXPECT_EQ(parse_cpu_quota("-1 100000"), 0);
-  EXPECT_EQ(parse_cpu_quota(""), 0);
-  EXPECT_GE(host_cores(), 1);
 }
 
 TEST(Machine, NamesWhatFiguresWereMeasuredOnAndWith) {

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "tools/output_file.h"
+
 namespace stoker {
 
 // As JSON, member by member.
@@ -93,11 +95,8 @@ LiveStatus read_live_status(const std::string& run_folder) {
 
 void write_live_status(const std::string& run_folder, const LiveStatus& status) {
   const std::string path = path_in(run_folder), part = path + ".part";
-  {
-    std::ofstream file(part, std::ios::trunc);
-    file << nlohmann::json(status).dump(1) << "\n";
-    if (!file.flush()) throw std::runtime_error(part + ": cannot be written");
-  }
+  const std::string text = nlohmann::json(status).dump(1) + "\n";
+  write_file(part, std::as_bytes(std::span(text)));
   std::filesystem::rename(part, path);  // whoever reads sees one or the other
 }
 
