@@ -37,11 +37,18 @@ TEST(FeedTrace, EveryRowOfEveryBatchIsToldOfByItsStepAndSample) {
     tracer.drain(spans);
     ASSERT_EQ(tracer.dropped(), 0);
     std::map<SpanKind, std::multiset<std::pair<Step, SampleId>>> told;
+    std::map<std::pair<Step, SampleId>, int64_t> decoded;  // when
+    for (const TrackedSpan& span : spans) {
+      if (span.kind == SpanKind::decode) decoded[{span.step, span.sample}] = span.end_ns;
+    }
     for (const TrackedSpan& span : spans) {
       EXPECT_GE(span.end_ns, span.begin_ns);
       if (span.sample >= 0) told[span.kind].insert({span.step, span.sample});
       if (span.kind == SpanKind::decode) {
         EXPECT_GE(span.cpu_ns, 0);
+      }
+      if (span.kind == SpanKind::pixels) {
+        EXPECT_EQ(span.begin_ns, (decoded[{span.step, span.sample}]));
       }
     }
     std::multiset<std::pair<Step, SampleId>> rows;

@@ -51,12 +51,15 @@ TEST(LivePace, IsWhatHappenedBetweenTwoLooks) {
   FeedSample earlier, later;
   earlier.seconds = 10;
   earlier.stats.rings.resize(2);
-  earlier.stats.decode.items = 100;
+  earlier.stats.decode = {.items = 100, .service_ns = 500'000'000};
+  earlier.stats.rings[0] = {
+      .items = 1, .input_wait_ns = 100'000'000, .output_wait_ns = 200'000'000, .occupancy_sum = 5};
   later = earlier;
   later.seconds = 12;
-  later.stats.decode.items = 500;
-  later.stats.decode.service_ns = 3'000'000'000;
-  later.stats.rings[0] = {.items = 6, .input_wait_ns = 1'000'000'000, .occupancy_sum = 18};
+  later.stats.decode = {.items = 500, .service_ns = 3'500'000'000};
+  later.stats.rings[0].items += 6;
+  later.stats.rings[0].input_wait_ns += 1'000'000'000;
+  later.stats.rings[0].occupancy_sum += 18;
   later.stats.rings[1] = {.items = 4, .output_wait_ns = 400'000'000, .occupancy_sum = 2};
   const FeedPace pace = pace_between(earlier, later);
   EXPECT_NEAR(pace.rows_per_second, 200, 1e-9);
@@ -112,6 +115,7 @@ TEST(Prometheus, KeepsToTheTextFormat) {
       EXPECT_EQ(match[1], typed);
     }
   }
+  EXPECT_THAT(text, HasSubstr("\nstoker_steps_total 30\n"));
   EXPECT_THAT(text, HasSubstr("\nstoker_rows_filled_total 7680\n"));
   EXPECT_THAT(text, HasSubstr("\nstoker_fill_seconds_total 3\n"));
   EXPECT_THAT(text, HasSubstr("\nstoker_ring_empty_seconds_total{device=\"0\"} 0.5\n"));
@@ -121,11 +125,11 @@ TEST(Prometheus, KeepsToTheTextFormat) {
 }
 
 // What an HTTP client gets; "" if it cannot connect.
-std::string get(int port, const std::string& path) {
+std::string get(int port, const std::string& path, in_addr_t host = INADDR_LOOPBACK) {
   const int client = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_addr.s_addr = htonl(host);
   address.sin_port = htons(static_cast<uint16_t>(port));
   std::string answer;
   if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
@@ -148,9 +152,22 @@ TEST(MetricsServer, AnswersOnTheLoopbackUntilItGoes) {
     EXPECT_THAT(get(port, "/metrics"), HasSubstr("200 OK"));
     EXPECT_THAT(get(port, "/metrics"), HasSubstr("\r\n\r\na_total 1\n"));
     EXPECT_THAT(get(port, "/"), HasSubstr("404"));
+    // 127.0.0.2 is this machine too: who listens on every address answers there.
+    EXPECT_EQ(get(port, "/metrics", INADDR_LOOPBACK + 1), "");
     EXPECT_THROW(MetricsServer(port, [] { return std::string(); }), std::runtime_error);
   }
   EXPECT_EQ(get(port, "/metrics"), "");
+}
+
+TEST(Top, EndsWithOneWhereNothingIsHeardOfARun) {
+  const TempFolder folder;
+  LiveStatus status = some_status();
+  status.unix_seconds = 1'700'000'000;
+  write_live_status(folder.path(), status);
+  const ProgramResult top = run_stoker({"top", folder.path()});
+  EXPECT_EQ(top.exit_code, kExitFound) << top.err;
+  EXPECT_THAT(top.err, HasSubstr("nothing was heard of process 7 for"));
+  EXPECT_EQ(run_stoker({"top", folder.path(), "--once"}).exit_code, kExitOk);
 }
 
 // A training is scraped and watched from outside while it runs, and remembered
