@@ -44,11 +44,11 @@ struct Delivered {
 };
 std::ostream& operator<<(std::ostream& out, const Delivered& batch);
 
-// For tests of times and threads, which ThreadSanitizer changes.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kThreadSanitizer = true;
+// For tests of times, which sanitizers multiply, and of threads, which ThreadSanitizer adds.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSanitizer = true;
 #else
-inline constexpr bool kThreadSanitizer = false;
+inline constexpr bool kSanitizer = false;
 #endif
 
 // nasty: late copies, poisoned memory; every other device's out of the host's reach

@@ -317,7 +317,7 @@ TEST(Stager, CopiesOverlapComputeFromTwoSlotsOn) {
   EXPECT_GE(milliseconds_per_step(1, 8, 8), 16 * 11.0 / 12) << "one slot cannot overlap";
   for (int slots : {2, 3}) {
     double best_ms = inline_ms;
-    for (int attempt = 0; attempt < 3 && inline_ms / best_ms < 1.4; ++attempt) {  // a busy machine
+    for (int attempt = 0; attempt < 10 && inline_ms / best_ms < 1.4; ++attempt) {  // a busy machine
       best_ms = std::min(best_ms, milliseconds_per_step(slots, 8, 8));
     }
     EXPECT_GT(inline_ms / best_ms, 1.4) << slots << " slots";
