@@ -15,6 +15,12 @@ TEST(GpuMonitor, SaysWhyThereIsNone) {
   EXPECT_TRUE(monitor.read().empty());
 }
 
+TEST(GpuMonitor, SaysWhatALibraryLacks) {
+  GpuMonitor monitor("libm.so.6");
+  EXPECT_EQ(monitor.why_not(), "libm.so.6 is too old");
+  EXPECT_TRUE(monitor.read().empty());
+}
+
 #ifdef STOKER_FAKE_CUDA_DIR
 TEST(GpuMonitor, ReadsWhatTheDriverSays) {
   GpuMonitor monitor(STOKER_FAKE_CUDA_DIR "/libnvidia-ml.so.1");

@@ -1,9 +1,9 @@
-// Looks after a training that runs in this process: once a second it takes its
-// figures, writes them to live.json in the run's folder, shows them, and has
-// them ready for a scrape. What it costs is a few system calls a second.
+// Looks after a training that runs in this process: once a second it takes its figures, writes them
+// to live.json in the run's folder, shows them, and has them ready for a scrape. What it costs is a
+// few system calls a second.
 //
-// Owner: the command; made before run(), ended behind it. Threads: its own;
-// report() from the trainer's.
+// Owner: the command; made before run(), ended behind it. Threads: its own; report() from the
+// trainer's.
 #pragma once
 
 #include <condition_variable>

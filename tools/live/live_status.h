@@ -1,6 +1,5 @@
-// How a training stands at one moment: what `stoker train --watch`, `stoker
-// top` and --metrics-port show. A run writes it to live.json in its folder once
-// a second. Values; any thread.
+// How a training stands at one moment: what `stoker train --watch`, `stoker top` and --metrics-port
+// show. A run writes it to live.json in its folder once a second. Values; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -55,8 +54,7 @@ struct FeedSample {
 FeedPace pace_between(const FeedSample& earlier, const FeedSample& later);
 
 inline constexpr const char* kLiveFile = "live.json";  // in a run's folder
-// Errors: std::runtime_error with the path, where there is none or it is not
-// one.
+// Errors: std::runtime_error with the path, where there is none or it is not one.
 LiveStatus read_live_status(const std::string& run_folder);
 void write_live_status(const std::string& run_folder, const LiveStatus& status);
 

@@ -132,8 +132,7 @@ void LiveView::show(const LiveStatus& status) {
   const size_t columns = known ? size.ws_col : 80;
   erase();
   for (std::string line : live_lines(status)) {
-    // A line that wraps would be two to go up over. ("±" is two bytes of one
-    // column.)
+    // A line that wraps would be two to go up over. ("±" is two bytes of one column.)
     if (line.size() > columns) {
       line.resize(columns);
       while (!line.empty() && static_cast<uint8_t>(line.back()) >= 0x80) line.pop_back();

@@ -1,5 +1,5 @@
-// A run's status as text, and on a terminal: redrawn in place. Without a
-// terminal a line now and then. Owner: the command. Threads: one at a time.
+// A run's status as text, and on a terminal: redrawn in place. Without a terminal a line now and
+// then. Owner: the command. Threads: one at a time.
 #pragma once
 
 #include <cstdio>

@@ -1,6 +1,5 @@
-// Answers GET /metrics on the loopback, for Prometheus: one small request at a
-// time, nothing else. Owner: the command. Threads: its own; `text` is called on
-// it, and outlives this.
+// Answers GET /metrics on the loopback, for Prometheus: one small request at a time, nothing else.
+// Owner: the command. Threads: its own; `text` is called on it, and outlives this.
 #pragma once
 
 #include <functional>
@@ -11,8 +10,7 @@ namespace stoker {
 
 class MetricsServer {
  public:
-  // port 0: any that is free. Throws std::runtime_error with the port where it
-  // cannot listen.
+  // port 0: any that is free. Throws std::runtime_error with the port where it cannot listen.
   MetricsServer(int port, std::function<std::string()> text);
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
