@@ -1,6 +1,8 @@
 #include "bench/gpu_figures.h"
 
 #include <array>
+#include <map>
+#include <optional>
 
 #include "bench/nvml_library.h"
 
@@ -23,6 +25,8 @@ struct NvmlMemory {
 struct Calls {
   int (*count)(unsigned*) = nullptr;
   int (*handle)(unsigned, void**) = nullptr;
+  int (*handle_on_bus)(const char*, void**) = nullptr;
+  int (*index)(void*, unsigned*) = nullptr;
   int (*name)(void*, char*, unsigned) = nullptr;
   int (*utilization)(void*, NvmlUtilization*) = nullptr;
   int (*memory)(void*, NvmlMemory*) = nullptr;
@@ -34,6 +38,8 @@ struct Calls {
 bool find_calls(const NvmlLibrary& library, Calls& calls) {
   return library.find("nvmlDeviceGetCount_v2", calls.count) &&
          library.find("nvmlDeviceGetHandleByIndex_v2", calls.handle) &&
+         library.find("nvmlDeviceGetHandleByPciBusId_v2", calls.handle_on_bus) &&
+         library.find("nvmlDeviceGetIndex", calls.index) &&
          library.find("nvmlDeviceGetName", calls.name) &&
          library.find("nvmlDeviceGetUtilizationRates", calls.utilization) &&
          library.find("nvmlDeviceGetMemoryInfo", calls.memory) &&
@@ -50,11 +56,29 @@ int clock_of(int (*call)(void*, int, unsigned*), void* gpu) {
 }  // namespace
 
 struct GpuMonitor::Impl {
-  explicit Impl(const std::string& file)
-      : library(file), works(library.start(find_calls(library, calls))) {}
+  Impl(const std::string& file, const std::string& driver_file)
+      : driver(driver_file), library(file), works(library.start(find_calls(library, calls))) {}
 
-  GpuFigures read(unsigned index, void* gpu) const {
+  // By NVML's index. Parts of one GPU (MIG) are all on its bus: it gets the first one's name.
+  std::map<unsigned, std::string> find_cuda_names() const {
+    std::map<unsigned, std::string> names;
+    for (const CudaDeviceInfo& device : query_driver(driver).devices) {
+      void* gpu = nullptr;
+      unsigned index = 0;
+      if (calls.handle_on_bus(device.pci_bus_id.c_str(), &gpu) == kNvmlSuccess &&
+          calls.index(gpu, &index) == kNvmlSuccess) {
+        names.emplace(index, device.name);
+      }
+    }
+    return names;
+  }
+
+  GpuFigures read(unsigned index, void* gpu) {
+    if (!cuda_names) cuda_names = find_cuda_names();
     GpuFigures figures{.index = static_cast<int>(index)};
+    if (const auto found = cuda_names->find(index); found != cuda_names->end()) {
+      figures.cuda = found->second;
+    }
     std::array<char, 96> name{};
     if (calls.name(gpu, name.data(), name.size() - 1) == kNvmlSuccess) figures.name = name.data();
     NvmlUtilization use;
@@ -76,12 +100,15 @@ struct GpuMonitor::Impl {
     return calls.pcie(gpu, counter, &kilobytes) == kNvmlSuccess ? kilobytes * kKilobyte : -1;
   }
 
+  const std::string driver;
   Calls calls;
   NvmlLibrary library;
   const bool works;
+  std::optional<std::map<unsigned, std::string>> cuda_names;  // once a GPU was read
 };
 
-GpuMonitor::GpuMonitor(const std::string& library) : impl_(std::make_unique<Impl>(library)) {}
+GpuMonitor::GpuMonitor(const std::string& library, const std::string& driver)
+    : impl_(std::make_unique<Impl>(library, driver)) {}
 GpuMonitor::~GpuMonitor() = default;
 const std::string& GpuMonitor::why_not() const { return impl_->library.why_not(); }
 

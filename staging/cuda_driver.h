@@ -8,8 +8,10 @@
 
 namespace stoker {
 
+inline constexpr const char* kCudaDriver = "libcuda.so.1";
+
 // `library` is the driver's file name or path. `problem` is empty when there is a device.
-CudaStatus query_driver(const std::string& library = "libcuda.so.1");
+CudaStatus query_driver(const std::string& library = kCudaDriver);
 
 // Of a device on the PCI bus ("0000:3b:00.0"); -1: not known, or the machine has one node only.
 int numa_node_of(const std::string& pci_bus_id,

@@ -33,6 +33,7 @@ struct Readings {
 
   void add(const GpuFigures& gpu) {
     load.index = gpu.index;
+    load.cuda = gpu.cuda;
     load.name = gpu.name;
     ++load.readings;
     busy.add(kPercent * gpu.busy_percent);

@@ -11,7 +11,8 @@ namespace stoker {
 
 // -1: the GPU does not say. Means are over the readings in which it did.
 struct GpuLoad {
-  int index = 0;  // NVML's number, of all GPUs of the machine
+  int index = 0;     // NVML's number, of all GPUs of the machine
+  std::string cuda;  // "cuda:0" where this process may use it
   std::string name;
   int64_t readings = 0;
   // Share of the time in which a kernel ran; each reading covers the second before it, or less.

@@ -13,7 +13,8 @@ constexpr auto kInterval = std::chrono::milliseconds(100);
 
 }  // namespace
 
-GpuSampler::GpuSampler(const std::string& library) : gpus_(library) {
+GpuSampler::GpuSampler(const std::string& library, const std::string& driver)
+    : gpus_(library, driver) {
   readings_.no_gpus = gpus_.why_not();
   if (readings_.no_gpus.empty()) thread_ = std::thread([this] { watch(); });
 }

@@ -25,7 +25,8 @@ struct GpuReadings {
 // about 20 ms per GPU and direction). Owner: who profiles. Threads: its own.
 class GpuSampler {
  public:
-  explicit GpuSampler(const std::string& library = kNvmlLibrary);
+  explicit GpuSampler(const std::string& library = kNvmlLibrary,
+                      const std::string& driver = kCudaDriver);
   ~GpuSampler();
   GpuSampler(const GpuSampler&) = delete;
   GpuSampler& operator=(const GpuSampler&) = delete;

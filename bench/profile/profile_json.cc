@@ -47,6 +47,7 @@ Json gpus_json(const std::vector<GpuLoad>& gpus) {
   for (const GpuLoad& gpu : gpus) {
     result.push_back(
         {{"index", gpu.index},
+         {"cuda", gpu.cuda.empty() ? Json() : Json(gpu.cuda)},
          {"name", gpu.name},
          {"readings", gpu.readings},
          {"busy_share", known(gpu.busy_mean)},

@@ -65,7 +65,8 @@ std::string clock(const GpuLoad& gpu) {
 
 void add_gpus(const RunMeasurements& measured, Lines& lines) {
   for (const GpuLoad& gpu : measured.gpus) {
-    lines.push_back(fmt::format("GPU {}: {}, {}, {}, PCIe to it {}, from it {}", gpu.index,
+    const std::string cuda = gpu.cuda.empty() ? "" : " (" + gpu.cuda + ")";
+    lines.push_back(fmt::format("GPU {}{}: {}, {}, {}, PCIe to it {}, from it {}", gpu.index, cuda,
                                 busy(gpu), clock(gpu), memory(gpu),
                                 rate(gpu.pcie_to_gpu_bytes_per_second),
                                 rate(gpu.pcie_from_gpu_bytes_per_second)));

@@ -142,13 +142,13 @@ void claim_machine(const ProfileMeasurements& profile, Verdict& verdict) {
 void claim_gpus(const ProfileMeasurements& profile, Verdict& verdict) {
   for (const GpuLoad& gpu : profile.measured.gpus) {
     if (gpu.busy_mean < kBusyGpu || gpu.sm_clock_mhz < 0 ||
-        gpu.sm_clock_mhz >= kSlowClock * gpu.sm_clock_max_mhz) {
-      continue;
+        gpu.sm_clock_mhz >= kSlowClock * gpu.sm_clock_max_mhz || gpu.cuda.empty()) {
+      continue;  // where CUDA does not show it to us, it is somebody else's that is slow
     }
     say(verdict,
-        fmt::format("GPU {} ran at {:.0f} of at most {:.0f} MHz while it was busy {:.0f}% of the "
+        fmt::format("{} ran at {:.0f} of at most {:.0f} MHz while it was busy {:.0f}% of the "
                     "time",
-                    gpu.index, gpu.sm_clock_mhz, gpu.sm_clock_max_mhz, 100 * gpu.busy_mean),
+                    gpu.cuda, gpu.sm_clock_mhz, gpu.sm_clock_max_mhz, 100 * gpu.busy_mean),
         fmt::format("{} readings of NVML", gpu.readings));
   }
   if (profile.shape.on_gpus && !profile.no_gpus.empty()) {

@@ -4,7 +4,7 @@
 //
 // The driver reads the environment at each call: FAKE_CUDA_DEVICES (2), FAKE_CUDA_DRIVER (13000),
 // FAKE_CUDA_INIT (0: what cuInit returns), FAKE_CUDA_COMPUTE (90). Like the real one it shows no
-// device when CUDA_VISIBLE_DEVICES is empty.
+// device when CUDA_VISIBLE_DEVICES is empty, and those that it names ("1,0") in its order.
 #pragma once
 
 #include <cstddef>

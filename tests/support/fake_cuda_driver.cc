@@ -1,6 +1,7 @@
 // libcuda.so.1 of fake_cuda.h. What is a context here: the address of a device's entry.
 #include "tests/support/fake_cuda_driver.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -22,7 +23,17 @@ int from_environment(const char* name, int otherwise) {
 int devices() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (visible != nullptr && *visible == '\0') return 0;
+  if (visible != nullptr)
+    return 1 + static_cast<int>(std::count(visible, std::strchr(visible, 0), ','));
   return from_environment("FAKE_CUDA_DEVICES", 2);
+}
+
+// Which GPU of the machine a device of the process is.
+int gpu_of(int device) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  for (int skip = device; visible != nullptr && skip > 0; --skip)
+    visible = std::strchr(visible, ',') + 1;
+  return visible == nullptr ? device : std::atoi(visible);
 }
 
 }  // namespace
@@ -60,12 +71,12 @@ int cuDeviceGet(int* device, int ordinal) {
 }
 
 int cuDeviceGetName(char* name, int length, int device) {
-  std::snprintf(name, static_cast<size_t>(length), "Fake GPU %c", 'A' + device);
+  std::snprintf(name, static_cast<size_t>(length), "Fake GPU %c", 'A' + gpu_of(device));
   return 0;
 }
 
 int cuDeviceTotalMem_v2(size_t* bytes, int device) {
-  *bytes = size_t{8} << (30 + device);
+  *bytes = size_t{8} << (30 + gpu_of(device));
   return 0;
 }
 
@@ -76,12 +87,12 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
 }
 
 int cuDeviceGetPCIBusId(char* bus_id, int length, int device) {
-  std::snprintf(bus_id, static_cast<size_t>(length), "0000:%X:00.0", 0x3A + device);
+  std::snprintf(bus_id, static_cast<size_t>(length), "0000:%X:00.0", 0x3A + gpu_of(device));
   return 0;
 }
 
 int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
-  std::memset(uuid, 0x10 * (device + 1), 16);
+  std::memset(uuid, 0x10 * (gpu_of(device) + 1), 16);
   return 0;
 }
 

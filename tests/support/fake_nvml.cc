@@ -21,6 +21,10 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* pci_bus_id, void** device) {
   if (std::strcmp(pci_bus_id, "0000:3b:00.0") == 0) return *device = &devices[1], 0;
   return 6;
 }
+int nvmlDeviceGetIndex(void* device, unsigned* index) {
+  *index = static_cast<unsigned>(*static_cast<int*>(device));
+  return 0;
+}
 int nvmlDeviceGetCurrPcieLinkGeneration(void* device, unsigned* value) {
   *value = *static_cast<int*>(device) == 1 ? 1 : 5;
   return 0;

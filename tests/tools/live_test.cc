@@ -75,7 +75,7 @@ TEST(LivePace, IsWhatHappenedBetweenTwoLooks) {
 TEST(LiveStatus, IsReadAsItWasWritten) {
   const TempFolder folder;
   LiveStatus status = some_status();
-  status.gpus = {{.index = 1, .name = "H100", .busy_percent = 93}};
+  status.gpus = {{.index = 1, .cuda = "cuda:0", .name = "H100", .busy_percent = 93}};
   write_live_status(folder.path(), status);
   const LiveStatus read = read_live_status(folder.path());
   EXPECT_EQ(live_lines(read), live_lines(status));
@@ -100,7 +100,7 @@ TEST(LiveView, SaysWhatIsUnknownAndWhy) {
 // TYPE.
 TEST(Prometheus, KeepsToTheTextFormat) {
   LiveStatus status = some_status();
-  status.gpus = {{.index = 0, .name = "A \"B\"", .busy_percent = 50}};
+  status.gpus = {{.index = 4, .cuda = "cuda:0", .name = "A \"B\"", .busy_percent = 50}};
   const std::string text = prometheus_text(status);
   const std::regex sample(
       R"(([a-z_]+)(\{[a-z]+="([^"\\]|\\.)*"(,[a-z]+="([^"\\]|\\.)*")*\})? [-+0-9.e]+)");
@@ -119,7 +119,9 @@ TEST(Prometheus, KeepsToTheTextFormat) {
   EXPECT_THAT(text, HasSubstr("\nstoker_rows_filled_total 7680\n"));
   EXPECT_THAT(text, HasSubstr("\nstoker_fill_seconds_total 3\n"));
   EXPECT_THAT(text, HasSubstr("\nstoker_ring_empty_seconds_total{device=\"0\"} 0.5\n"));
-  EXPECT_THAT(text, HasSubstr("stoker_gpu_busy_percent{gpu=\"0\",name=\"A \\\"B\\\"\"} 50"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("stoker_gpu_busy_percent{gpu=\"4\",cuda=\"cuda:0\",name=\"A \\\"B\\\"\"} 50"));
   EXPECT_EQ(text.find("stoker_gpu_sm_clock_mhz{"),
             std::string::npos);  // it did not say
 }

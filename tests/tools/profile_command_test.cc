@@ -90,13 +90,15 @@ TEST_F(ProfileCommand, SaysWhatTheGpusDidInEachPhase) {
   };
   const ProgramResult result = profile(STOKER_FAKE_CUDA_DIR, "2.5");
   ASSERT_EQ(result.exit_code, kExitOk) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("GPU 0: busy 87% (87 to 87%), 1755 of 1980 MHz, memory 10.0 "
-                                    "of 80.0 GiB"));
+  EXPECT_THAT(result.out,
+              HasSubstr("GPU 0 (cuda:0): busy 87% (87 to 87%), 1755 of 1980 MHz, memory 10.0 "
+                        "of 80.0 GiB"));
   const Json json = profile_json();
   EXPECT_FALSE(json.contains("no_gpus"));
   for (const char* phase : {"measured", "replayed"}) {
     const Json& gpus = json[phase]["gpus"];
     ASSERT_EQ(gpus.size(), 2u) << phase;
+    EXPECT_EQ(gpus[0]["cuda"], "cuda:0");
     EXPECT_EQ(gpus[0]["name"], "Fake GPU");
     EXPECT_GT(gpus[0]["readings"], 0);
     EXPECT_NEAR(gpus[0]["busy_share"], 0.87, 1e-9);

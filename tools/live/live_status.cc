@@ -22,7 +22,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepReport, step, total_steps, epoch, step_in
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeedPace, rows_per_second, busy_workers, busy_io_threads,
                                    row_seconds, read_seconds, ready_batches, consumer_wait_share,
                                    ring_full_share)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFigures, index, name, busy_percent, memory_used_bytes,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFigures, index, cuda, name, busy_percent, memory_used_bytes,
                                    memory_bytes, sm_clock_mhz, sm_clock_max_mhz,
                                    pcie_to_gpu_bytes_per_second, pcie_from_gpu_bytes_per_second)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LiveStatus, run, process, unix_seconds, running_seconds, ended,

@@ -33,9 +33,10 @@ void add_gpus(const LiveStatus& status, std::vector<std::string>& lines) {
       return value < 0 ? std::string("-") : text;
     };
     lines.push_back(fmt::format(
-        "GPU {:<5} {} busy {}, memory {} of {}, {} of {} MHz, PCIe {} in, {} "
+        "{:<9} {} busy {}, memory {} of {}, {} of {} MHz, PCIe {} in, {} "
         "out",
-        gpu.index, bar(gpu.busy_percent / 100.0),
+        gpu.cuda.empty() ? fmt::format("GPU {}", gpu.index) : gpu.cuda,
+        bar(gpu.busy_percent / 100.0),
         known(gpu.busy_percent, fmt::format("{}%", gpu.busy_percent)),
         known(gpu.memory_used_bytes, gib(gpu.memory_used_bytes)),
         known(gpu.memory_bytes, gib(gpu.memory_bytes)),

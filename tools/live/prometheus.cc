@@ -96,7 +96,8 @@ void add_gpus(const LiveStatus& status, Text& text) {
     for (const GpuFigures& gpu : status.gpus) {
       const auto known = static_cast<double>(value(gpu));
       if (known < 0) continue;
-      text.sample(known, fmt::format("gpu=\"{}\",name=\"{}\"", gpu.index, escaped(gpu.name)));
+      text.sample(known, fmt::format("gpu=\"{}\",cuda=\"{}\",name=\"{}\"", gpu.index, gpu.cuda,
+                                     escaped(gpu.name)));
     }
   };
   if (status.gpus.empty()) return;

@@ -23,6 +23,7 @@ constexpr int64_t kMs = 1'000'000;
 
 GpuFigures figures(int index, int busy_percent, int mhz) {
   return {.index = index,
+          .cuda = "cuda:3",
           .name = "H100",
           .busy_percent = busy_percent,
           .memory_used_bytes = busy_percent * 1000,
@@ -103,21 +104,22 @@ TEST(GpuLoad, IsToldPerPhaseAndAClaimNamesASlowClock) {
   EXPECT_NEAR(json["replayed"]["gpus"][0]["sm_clock_mhz"], 1900, 1e-9);
   EXPECT_FALSE(json.contains("no_gpus"));
   const std::string text = text_of(profile);
-  EXPECT_THAT(text, HasSubstr("GPU 0: busy 60% (40 to 90%), 1200 of 1980 MHz"));
+  EXPECT_THAT(text, HasSubstr("GPU 0 (cuda:3): busy 60% (40 to 90%), 1200 of 1980 MHz"));
   EXPECT_THAT(text, HasSubstr("GPU 1: busy unknown, 1980 MHz, memory unknown"));
-  EXPECT_THAT(text, HasSubstr("- GPU 0 ran at 1200 of at most 1980 MHz while it was busy 60% of "
+  EXPECT_THAT(text, HasSubstr("- cuda:3 ran at 1200 of at most 1980 MHz while it was busy 60% of "
                               "the time [3 readings of NVML]"));
-  EXPECT_EQ(text.find("- GPU 1"), std::string::npos);
 }
 
-// A slow clock is no news of an idle GPU, nor one near the highest.
+// A slow clock is no news of an idle GPU, nor one near the highest, nor one of a GPU that is
+// somebody else's.
 TEST(GpuLoad, IsNoClaimOtherwise) {
-  for (const auto& [busy_percent, mhz] : {std::pair{5, 300}, std::pair{95, 1700}}) {
+  GpuFigures other = figures(0, 95, 300);
+  other.cuda = "";
+  for (const GpuFigures& gpu : {figures(0, 5, 300), figures(0, 95, 1700), other}) {
     ProfiledRun run = made_up_run();
-    for (GpuReading& reading : run.gpus.readings) {
-      reading.gpus = {figures(0, busy_percent, mhz)};
-    }
-    EXPECT_EQ(text_of(profile_of(run, true)).find("- GPU"), std::string::npos) << mhz;
+    for (GpuReading& reading : run.gpus.readings) reading.gpus = {gpu};
+    EXPECT_EQ(text_of(profile_of(run, true)).find("readings of NVML"), std::string::npos)
+        << gpu.busy_percent << " " << gpu.sm_clock_mhz;
   }
 }
 
