@@ -80,6 +80,12 @@ HWY_INLINE Sums load_samples(const uint8_t* from) {
           hn::BitCast(U16(), hn::InterleaveUpper(d, zero, bytes))};
 }
 
+HWY_INLINE Sums unweighted(const uint8_t* from) {
+  const Sums samples = load_samples(from);
+  return {hn::ShiftRight<8 - kFractionBits>(samples.first),
+          hn::ShiftRight<8 - kFractionBits>(samples.second)};
+}
+
 HWY_INLINE Sums weighted(const uint8_t* from, const int32_t* doubled) {
   const Sums samples = load_samples(from);
   const auto w = hn::BitCast(U16(), hn::Set(hn::Repartition<int32_t, Bytes>(), *doubled));
@@ -123,15 +129,8 @@ void strip(const uint8_t* columns, int first_column, const PlanarAxis& axis, int
         const uint8_t* from =
             columns + ptrdiff_t{axis.first[i + j] - first_column} * kStripRows + part;
         const int32_t* weights = axis.weights_of(i + j);
-        Sums sums;
-        if (taps > 1) {
-          sums = weighted(from, weights);
-          for (int t = 1; t < taps; ++t) add_weighted(from += kStripRows, weights + t, sums);
-        } else {
-          const Sums samples = load_samples(from);
-          sums = {hn::ShiftRight<8 - kFractionBits>(samples.first),
-                  hn::ShiftRight<8 - kFractionBits>(samples.second)};
-        }
+        Sums sums = taps > 1 ? weighted(from, weights) : unweighted(from);
+        for (int t = 1; t < taps; ++t) add_weighted(from += kStripRows, weights + t, sums);
         first[j] = hn::BitCast(hn::Repartition<int16_t, Bytes>(), sums.first);
         second[j] = hn::BitCast(hn::Repartition<int16_t, Bytes>(), sums.second);
       }

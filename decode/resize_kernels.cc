@@ -62,7 +62,8 @@ using Block64 = hn::Full128<uint64_t>;
 int row_group() { return static_cast<int>(hn::Lanes(D8()) / 4); }
 
 // Running sums of 4 consecutive samples per 128-bit block: weights times samples, high and low part
-// of the weight apart, because a product of 8 x 23 bits does not fit 16-bit multipliers.
+// of the weight apart, because a product of 8 x 23 bits does not fit 16-bit multipliers. They begin
+// with zero: which lanes of the two accumulators belong to a sum differs between targets.
 class Sums {
  public:
   using V16 = hn::Vec<D16>;
@@ -70,7 +71,7 @@ class Sums {
   HWY_INLINE Sums()
       : high_(hn::Zero(D32())),
         high_odd_(hn::Zero(D32())),
-        low_(hn::Set(D32(), 1 << (kWeightBits - 1))),
+        low_(hn::Zero(D32())),
         low_odd_(hn::Zero(D32())) {}
   HWY_INLINE void add(V16 samples, V16 high_weights, V16 low_weights) {
     high_ = hn::ReorderWidenMulAccumulate(D32(), samples, high_weights, high_, high_odd_);
@@ -79,7 +80,8 @@ class Sums {
   HWY_INLINE V32 value() const {
     const V32 high = hn::RearrangeToOddPlusEven(high_, high_odd_);
     const V32 low = hn::RearrangeToOddPlusEven(low_, low_odd_);
-    return hn::ShiftRight<kWeightBits>(hn::Add(hn::ShiftLeft<kLowWeightBits>(high), low));
+    const V32 rounded = hn::Add(low, hn::Set(D32(), 1 << (kWeightBits - 1)));
+    return hn::ShiftRight<kWeightBits>(hn::Add(hn::ShiftLeft<kLowWeightBits>(high), rounded));
   }
 
  private:
@@ -123,26 +125,22 @@ HWY_INLINE hn::Vec<D8> weighted_sum(const Load& load, int taps, const int32_t* p
                     hn::ReorderDemote2To(d16, sum2.value(), sum3.value()));
 }
 
-struct Block4 {
-  hn::Vec<Block8> row[4];
-};
-
 // 4 x 4 transposition of 32-bit lanes: from four pixels of four rows to four rows of four pixels,
 // and back.
-HWY_INLINE void transpose(Block4& b) {
+HWY_INLINE void transpose(hn::Vec<Block8>* b) {
   const Block32 d32;
   const Block64 d64;
-  const auto r0 = hn::BitCast(d32, b.row[0]), r1 = hn::BitCast(d32, b.row[1]);
-  const auto r2 = hn::BitCast(d32, b.row[2]), r3 = hn::BitCast(d32, b.row[3]);
+  const auto r0 = hn::BitCast(d32, b[0]), r1 = hn::BitCast(d32, b[1]);
+  const auto r2 = hn::BitCast(d32, b[2]), r3 = hn::BitCast(d32, b[3]);
   const auto a = hn::BitCast(d64, hn::InterleaveLower(d32, r0, r1));
   const auto c = hn::BitCast(d64, hn::InterleaveLower(d32, r2, r3));
   const auto e = hn::BitCast(d64, hn::InterleaveUpper(d32, r0, r1));
   const auto g = hn::BitCast(d64, hn::InterleaveUpper(d32, r2, r3));
   const Block8 d8;
-  b.row[0] = hn::BitCast(d8, hn::InterleaveLower(d64, a, c));
-  b.row[1] = hn::BitCast(d8, hn::InterleaveUpper(d64, a, c));
-  b.row[2] = hn::BitCast(d8, hn::InterleaveLower(d64, e, g));
-  b.row[3] = hn::BitCast(d8, hn::InterleaveUpper(d64, e, g));
+  b[0] = hn::BitCast(d8, hn::InterleaveLower(d64, a, c));
+  b[1] = hn::BitCast(d8, hn::InterleaveUpper(d64, a, c));
+  b[2] = hn::BitCast(d8, hn::InterleaveLower(d64, e, g));
+  b[3] = hn::BitCast(d8, hn::InterleaveUpper(d64, e, g));
 }
 
 alignas(16) constexpr uint8_t kSpread[16] = {0, 1, 2, 0x80, 3, 4,  5,  0x80,
@@ -161,7 +159,7 @@ HWY_INLINE void pack_columns(const uint8_t* const* rows, int width, size_t vecto
   const Block8 d8;
   for (int x = 0; x < width; x += 4) {
     const size_t left = 3 * static_cast<size_t>(width - x);
-    Block4 b;
+    hn::Vec<Block8> b[4];
     for (int r = 0; r < 4; ++r) {
       const uint8_t* from = rows[r] + 3 * static_cast<size_t>(x);
       alignas(16) uint8_t tail[16];
@@ -169,11 +167,11 @@ HWY_INLINE void pack_columns(const uint8_t* const* rows, int width, size_t vecto
         std::memcpy(tail, from, std::min<size_t>(left, 12));
         from = tail;
       }
-      b.row[r] = shuffle(hn::LoadU(d8, from), kSpread);
+      b[r] = shuffle(hn::LoadU(d8, from), kSpread);
     }
     transpose(b);
     const int count = std::min(4, width - x);
-    for (int i = 0; i < count; ++i) hn::Store(b.row[i], d8, columns + (x + i) * vector_bytes);
+    for (int i = 0; i < count; ++i) hn::Store(b[i], d8, columns + (x + i) * vector_bytes);
   }
 }
 
@@ -183,13 +181,13 @@ HWY_INLINE void unpack_columns(const uint8_t* columns, int width, size_t vector_
   const Block8 d8;
   for (int x = 0; x < width; x += 4) {
     const size_t left = 3 * static_cast<size_t>(width - x);
-    Block4 b;
+    hn::Vec<Block8> b[4];
     for (int i = 0; i < 4; ++i) {
-      b.row[i] = hn::Load(d8, columns + std::min(x + i, width - 1) * vector_bytes);
+      b[i] = hn::Load(d8, columns + std::min(x + i, width - 1) * vector_bytes);
     }
     transpose(b);
     for (int r = 0; r < rows_left; ++r) {
-      const auto pixels = shuffle(b.row[r], kSqueeze);
+      const auto pixels = shuffle(b[r], kSqueeze);
       uint8_t* to = rows[r] + 3 * static_cast<size_t>(x);
       if (left >= 16) {
         hn::StoreU(pixels, d8, to);  // the four bytes too many are overwritten by the next step
