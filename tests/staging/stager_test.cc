@@ -330,7 +330,7 @@ TEST(Stager, StatsSayWhoWaitedForWhom) {
   PinnedRing ring(device, BatchLayout(small_shape()), 2);
   Stager stager(device, ring, 2, 0, 8);
   std::thread late([&] {
-    sleep_ms(10);
+    sleep_ms(200);  // long beside what a busy machine takes to get to next()
     Producer producer(ring, 0, 8);
   });
   stager.next(*compute);
