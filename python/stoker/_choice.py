@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 from stoker import _core
@@ -29,17 +30,29 @@ PAD_MODES = {"zero": _core.PadMode.zero, "reflect": _core.PadMode.reflect}
 
 def height_and_width(field: str, size: object) -> tuple[int, int]:
     """`size`: an int for both, or (height, width), in pixels."""
-    sides = (size, size) if isinstance(size, int) else size
-    if (
-        not isinstance(sides, (tuple, list))
-        or len(sides) != 2
-        or not all(isinstance(side, int) for side in sides)
-    ):
-        raise ValueError(f"{field} is {size!r}, must be a number of pixels or (height, width)")
-    height, width = sides
+    try:
+        sides = size if isinstance(size, (tuple, list)) else (size, size)
+        height, width = map(index, sides)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{field} is {size!r}, must be a number of pixels or (height, width)"
+        ) from None
     if not (1 <= height <= 1 << 16 and 1 <= width <= 1 << 16):
         raise ValueError(f"{field} is {size!r}, must be 1 to {1 << 16} pixels")
     return height, width
+
+
+def box(field: str, crop: object) -> tuple[int, int, int, int] | None:
+    """`crop`: (x, y, width, height) in pixels, or None."""
+    if crop is None:
+        return None
+    try:
+        x, y, width, height = map(index, crop)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{field} is {crop!r}, must be (x, y, width, height) in whole pixels"
+        ) from None
+    return x, y, width, height
 
 
 def decode_options(pixels: str, exif: str, max_pixels: int) -> _core.DecodeOptions:

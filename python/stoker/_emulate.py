@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from stoker import _core
@@ -77,7 +78,7 @@ def emulate(
         raise ValueError(f"steps is {steps!r}, must be 2 or more")
     known = None if rate is not None else _core.find_accelerator(accel or "h100")
     asked = known.images_per_second if known is not None else rate
-    if asked is None or not 0 < asked < float("inf"):
+    if not isinstance(asked, Real) or not 0 < asked < float("inf"):
         raise ValueError(f"rate is {rate!r}, must be more than 0 images/s")
     watched = Watch(loader, warm_up=1, rows=rows, most_steps=steps)
     spec = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from stoker import _core
-from stoker._choice import FILTERS, MAX_PIXELS, choose, decode_options, height_and_width
+from stoker._choice import FILTERS, MAX_PIXELS, box, choose, decode_options, height_and_width
 
 Box = tuple[int, int, int, int]
 
@@ -54,14 +54,15 @@ def decode(
     """
     options = decode_options(pixels, exif, max_pixels)
     sides = None if size is None else height_and_width("size", size)
-    return _core.decode(data, crop, sides, flip, choose("filter", filter, FILTERS), options)
+    chosen = choose("filter", filter, FILTERS)
+    return _core.decode(data, box("crop", crop), sides, bool(flip), chosen, options)
 
 
 def resize(image: Any, size: int | tuple[int, int], *, filter: str = "bilinear") -> _core.Array:
     """`image` resized, antialiased, to the bytes that Pillow's Image.resize gives.
 
     image: (height, width, 3) uint8 on the host: NumPy, torch, anything with DLPack or a buffer.
-    ValueError: another shape, type or device. Gives an Array of (*size, 3).
+    TypeError: no array. ValueError: another shape, type or device. Gives an Array of (*size, 3).
     """
     return crop_resize(image, None, size, filter=filter)
 
@@ -80,5 +81,12 @@ def crop_resize(
     """
     if isinstance(image, (bytes, bytearray, memoryview)):
         return decode(image, crop=crop, size=size, flip=flip, filter=filter)
-    sides = height_and_width("size", size)
-    return _core.resize(image, crop, sides, flip, choose("filter", filter, FILTERS))
+    sides, inside = height_and_width("size", size), box("crop", crop)
+    chosen = choose("filter", filter, FILTERS)
+    try:
+        return _core.resize(image, inside, sides, bool(flip), chosen)
+    except TypeError:
+        raise TypeError(
+            f"image is of {type(image)}, which has neither DLPack nor a buffer; numpy.asarray() "
+            "makes an array of a PIL image"
+        ) from None

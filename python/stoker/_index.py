@@ -49,16 +49,21 @@ def index(
         about 2 %, and faster to decode with.
     workers: threads; default one per core.
 
-    ValueError: an argument; a source without image files. RuntimeError: `path` cannot be written
-    (a full disk, for example), and why; what was there before still is.
+    TypeError: no source. ValueError: an argument; a source without image files. RuntimeError:
+    `path` cannot be written (a full disk, for example), and why; what was there before still is.
     """
+    if not isinstance(source, _core.Source):
+        raise TypeError(f"source is {source!r}, must be made by stoker.folder() or open()")
     step = choose("granularity", granularity, _STEPS)
     threads = len(os.sched_getaffinity(0)) if workers is None else workers
     if not isinstance(threads, int) or not 1 <= threads <= 1024:
         raise ValueError(f"workers is {workers!r}, must be 1 to 1024")
     name = _core.default_seek_index_path(source) if path is None else os.fspath(path)
     if not name:
-        raise ValueError("path: neither XDG_CACHE_HOME nor HOME is set: name a file")
+        raise ValueError(
+            "path is None: the source has no image files, or neither XDG_CACHE_HOME nor HOME is "
+            "set to keep their indexes in"
+        )
     totals = _core.build_seek_indexes(source, name, step, threads)
     return SeekIndex(
         path=name,

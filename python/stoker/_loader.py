@@ -106,6 +106,10 @@ class Loader:
                 f"source is {source!r}, must be made by stoker.folder(), cifar(), synthetic() or "
                 "open()"
             )
+        if not isinstance(device, str):
+            raise TypeError(f"device is {device!r}, must be a name: 'cpu:0', 'cuda:0'")
+        if metadata is not None and not callable(metadata):
+            raise TypeError(f"metadata is {metadata!r}, must be a function of (name, label)")
         options = loader_options(
             batch_size=batch_size,
             seed=seed,

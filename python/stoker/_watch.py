@@ -47,7 +47,7 @@ def watch(
     synchronize: called after every step, before its end is taken (torch.cuda.synchronize). Without
         it a device that works its queue off later is seen through the host's eyes only.
 
-    ValueError: a negative number.
+    TypeError: nothing to iterate over. ValueError: a number that is too small.
     """
     return Watch(loader, warm_up=warm_up, replay=replay, rows=rows, synchronize=synchronize)
 
@@ -70,6 +70,10 @@ class Watch(Generic[Batch]):
         for name, value in (("warm_up", warm_up), ("replay", replay)):
             if not isinstance(value, int) or value < 0:
                 raise ValueError(f"{name} is {value!r}, must be 0 or more steps")
+        if not any(hasattr(type(loader), name) for name in ("__iter__", "__getitem__")):
+            raise TypeError(f"loader is {loader!r}: there is nothing to iterate over")
+        if not (rows is None or callable(rows) or (isinstance(rows, int) and rows > 0)):
+            raise ValueError(f"rows is {rows!r}, must be 1 or more, or a function of a batch")
         self._loader = loader
         self._warm_up = warm_up
         self._replay = replay
@@ -139,6 +143,9 @@ class Watch(Generic[Batch]):
     def __len__(self) -> int:
         return len(self._loader)  # type: ignore[arg-type]
 
+    def __bool__(self) -> bool:
+        return bool(self._loader)  # not by len(), which a generator has not
+
     def __getattr__(self, name: str) -> Any:
         if name == "_loader":  # not there yet: a copy that is being made
             raise AttributeError(name)
@@ -152,7 +159,10 @@ class Watch(Generic[Batch]):
         memory, drop it first.
 
         TypeError: the loader is an iterator, which runs once. RuntimeError: it has too few batches.
+        ValueError: so few steps.
         """
+        if not isinstance(steps, int) or steps <= self._warm_up:
+            raise ValueError(f"steps is {steps!r}, must be above the {self._warm_up} of warm-up")
         if iter(self._loader) is self._loader:
             raise TypeError(f"{_name(self._loader)} is an iterator: it cannot be run a second time")
         alone = Watch(

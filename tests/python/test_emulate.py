@@ -74,7 +74,7 @@ def test_what_makes_no_sense():
         stoker.emulate([BATCH], rate=100, accel="a100")
     with pytest.raises(ValueError, match="there is no accelerator 'b100', there are a100, h100"):
         stoker.emulate([BATCH], accel="b100")
-    for rate in (0, -1, float("nan"), float("inf")):
+    for rate in (0, -1, float("nan"), float("inf"), "10"):
         with pytest.raises(ValueError, match="rate is"):
             stoker.emulate([BATCH], rate=rate)
     with pytest.raises(ValueError, match="steps is 1"):

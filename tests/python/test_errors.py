@@ -124,6 +124,32 @@ def test_things_of_another_kind(source):
         pickle.dumps(loader)
 
 
+def test_nothing_of_the_inside_is_shown(source):
+    # Not "make(): incompatible function arguments. The following argument types are supported".
+    with pytest.raises(TypeError, match="device is 3, must be a name: 'cpu:0', 'cuda:0'"):
+        stoker.Loader(source, batch_size=4, size=8, device=3)
+    with pytest.raises(TypeError, match="metadata is 5, must be a function"):
+        stoker.Loader(source, batch_size=4, size=8, metadata=5)
+    for crop in ((0, 0, 1), (0, 0, 1.5, 1), 4):
+        with pytest.raises(ValueError, match="crop is .*, must be \\(x, y, width, height\\)"):
+            stoker.crop_resize(picture(1), crop, 8)
+        with pytest.raises(ValueError, match="crop is"):
+            stoker.decode(jpeg(picture(1)), crop=crop)
+    for image in (None, picture(1)):  # PIL's has no buffer
+        with pytest.raises(TypeError, match="image is of <class .*numpy.asarray"):
+            stoker.resize(image, 8)
+    with pytest.raises(TypeError, match="source is 5, must be made by"):
+        stoker.index(5)
+    with pytest.raises(ValueError, match="path is None: the source has no image files"):
+        stoker.index(stoker.synthetic(3))
+
+
+def test_sizes_and_crops_may_be_numpy_s():
+    pixels = np.asarray(picture(1))
+    small = stoker.crop_resize(pixels, np.array([0, 0, 4, 5]), (np.int64(3), 2))
+    assert small.shape == (3, 2, 3)
+
+
 def test_a_gpu_that_is_not_there(source, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert stoker.devices()[0] == "cpu:0"

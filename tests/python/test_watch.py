@@ -265,6 +265,59 @@ def test_arguments_out_of_range():
         stoker.watch([], warm_up=-1)
     with pytest.raises(ValueError, match="replay is 0.5"):
         stoker.watch([], replay=0.5)
+    for rows in (0, -5, "8"):
+        with pytest.raises(ValueError, match="rows is"):
+            stoker.watch([], rows=rows)
+    with pytest.raises(TypeError, match="loader is 5: there is nothing to iterate over"):
+        stoker.watch(5)
+    with pytest.raises(ValueError, match="steps is 5, must be above the 5 of warm-up"):
+        stoker.watch([1] * 9).measure_loader(steps=5)
+
+
+class Batches:  # with nothing but what the old protocol asks for
+    def __getitem__(self, index):
+        if index == 9:
+            raise IndexError
+        return {"image": np.zeros((4, 2))}
+
+
+class Iterator:  # as those of DALI and Grain, whose states can be saved
+    def __init__(self):
+        self.given = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.given == 9:
+            raise StopIteration
+        self.given += 1
+        return [{"data": np.zeros((4, 2))}]
+
+    def state_dict(self):
+        return {"given": self.given}
+
+    def load_state_dict(self, state):
+        self.given = state["given"]
+
+
+@pytest.mark.parametrize("make", [Batches, Iterator, lambda: iter(Batches()), lambda: range(9)])
+def test_anything_to_iterate_over_can_be_watched(make):
+    watch = stoker.watch(make(), rows=4)
+    assert watch
+    assert len(list(watch)) == 9
+    assert len(watch.log.of_phase("measured")) == 4
+    assert "images/s" in watch.report()
+
+
+def test_a_state_is_the_loader_s():
+    watch = stoker.watch(Iterator())
+    for _ in watch:
+        if watch.state_dict()["given"] == 4:
+            break
+    again = stoker.watch(Iterator())
+    again.load_state_dict(watch.state_dict())
+    assert len(list(again)) == 5
 
 
 def test_rows_are_those_of_the_first_thing_with_a_shape(source):
