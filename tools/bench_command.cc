@@ -46,7 +46,7 @@ std::string usage() {
 int run_bench(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
   for (const Command& bench : kBenches) {
-    if (name == bench.name) return bench.run(argc - 1, argv + 1);
+    if (name == bench.name) return run_command(bench, "bench " + name, argc - 1, argv + 1);
   }
   if (name == "--help" || name == "-h") {
     fmt::print("{}", usage());

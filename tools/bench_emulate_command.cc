@@ -1,6 +1,9 @@
 // stoker bench emulate: how many accelerators this machine feeds.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "bench/emulate_bench.h"
 #include "tools/bench_command.h"
 #include "tools/bench_data.h"
@@ -65,6 +68,9 @@ int run_bench_emulate(int argc, char** argv) {
     options.accelerator = chosen;
   }
   options.counts = parse_counts(counts, "--n");
+  if (!std::is_sorted(options.counts.begin(), options.counts.end(), std::less_equal<>())) {
+    throw std::invalid_argument("--n: " + counts + " is not ascending");
+  }
   options.decode = data.data.decode();
   options.io_threads = data.data.io_threads;
   output.begin("stoker bench emulate", argc, argv);

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
+#include <limits>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -71,6 +73,17 @@ class SectionedConfig final : public CLI::ConfigBase {
   const std::vector<std::string> command_;
 };
 
+// Ranges as a person writes them. CLI11 prints all bounds as std::to_string does, the largest
+// double too: 309 digits.
+std::string plain_range(std::string what) {
+  if (what.find(" not in range ") == std::string::npos) return what;
+  const std::string no_bound = " to " + std::to_string(std::numeric_limits<double>::max());
+  if (const size_t at = what.find(no_bound); at != std::string::npos) {
+    what.replace(at, no_bound.size(), " or more");
+  }
+  return std::regex_replace(what, std::regex("(\\.[0-9]*[1-9])0+\\b|\\.0+\\b"), "$1");
+}
+
 std::string section_name(std::string name) {
   std::replace(name.begin(), name.end(), ' ', '.');
   return name;
@@ -110,7 +123,20 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
     throw std::invalid_argument("--config " + app.get_config_ptr()->as<std::string>() + ": " +
                                 what);
   } catch (const CLI::ParseError& error) {
-    throw std::invalid_argument(error.what());
+    throw std::invalid_argument(plain_range(error.what()));
+  }
+}
+
+int run_command(const Command& command, const std::string& name, int argc, char** argv) {
+  try {
+    return command.run(argc, argv);
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "stoker %s: %s (see stoker %s --help)\n", name.c_str(), error.what(),
+                 name.c_str());
+    return kExitUsage;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "stoker %s: %s\n", name.c_str(), error.what());
+    return kExitFailed;
   }
 }
 

@@ -2,9 +2,9 @@
 //
 // main() (stoker.cc) picks a subcommand by its name; each subcommand is one file with one run_*
 // function that owns its options, prints to stdout what was asked for and to stderr everything
-// else, and returns an exit code that scripts can use. Errors: a run function throws; main() prints
-// one line. std::invalid_argument means that what was asked for makes no sense (kExitUsage), any
-// other exception that something failed on the way (kExitFailed).
+// else, and returns an exit code that scripts can use. Errors: a run function throws; run_command()
+// prints one line. std::invalid_argument means that what was asked for makes no sense (kExitUsage),
+// any other exception that something failed on the way (kExitFailed).
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -30,6 +30,10 @@ struct Command {
 };
 
 std::span<const Command> commands();  // all of them, in the order of the help
+
+// Runs it, prints the one line where it throws, and gives the exit code. `name` is as it is called,
+// "bench feed".
+int run_command(const Command& command, const std::string& name, int argc, char** argv);
 
 int run_train(int argc, char** argv);
 int run_eval(int argc, char** argv);

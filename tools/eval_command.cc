@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -77,6 +78,10 @@ int run_eval(int argc, char** argv) {
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
   EvalCheckpointOptions options = arguments.run;
+  if (!std::filesystem::exists(options.checkpoint)) {
+    throw std::invalid_argument("--checkpoint: " + options.checkpoint +
+                                ": No such file or directory");
+  }
   options.devices = parse_devices(arguments.devices);
   options.precision = kPrecisions.at(arguments.precision);
   options.workers = arguments.data.workers;

@@ -39,7 +39,6 @@ void write_text(const std::string& path, const std::string& text) {
 }
 
 void write_results(const ProfileArguments& arguments, const ProfileOutcome& outcome) {
-  std::filesystem::create_directories(arguments.out);
   const std::string json = arguments.out + "/profile.json";
   const nlohmann::ordered_json profile = profile_json(outcome.profile);
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;  // names not in UTF-8
@@ -87,6 +86,7 @@ int run_profile(int argc, char** argv) {
     throw std::invalid_argument(trains ? "--data belongs behind `-- train`"
                                        : "either --data and --demand, or -- train ... are needed");
   }
+  std::filesystem::create_directories(arguments.out);  // fails before the run, not behind it
   ProfileOutcome outcome = trains ? profile_train(argc - own - 1, argv + own + 1, arguments.seconds)
                                   : profile_feed(arguments.feed, arguments.seconds);
   outcome.profile.command = command_text(argc, argv);

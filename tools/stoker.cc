@@ -1,9 +1,8 @@
 // The program: `stoker SUBCOMMAND [options]`.
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <exception>
-#include <stdexcept>
 
 #include "tools/build_info.h"
 #include "tools/command.h"
@@ -29,17 +28,11 @@ void print_usage(FILE* out) {
       out);
 }
 
-int run_command(const Command& command, int argc, char** argv) {
-  try {
-    return command.run(argc, argv);
-  } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "stoker %s: %s (see stoker %s --help)\n", command.name, error.what(),
-                 command.name);
-    return kExitUsage;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "stoker %s: %s\n", command.name, error.what());
-    return kExitFailed;
-  }
+// What was printed is there, or the exit code says that it is not.
+int finish(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(stderr, "stoker: standard output cannot be written: %s\n", std::strerror(errno));
+  return code == kExitOk ? kExitFailed : code;
 }
 
 }  // namespace
@@ -49,7 +42,9 @@ int main(int argc, char** argv) {
   using namespace stoker;
   const char* name = argc > 1 ? argv[1] : "--help";
   for (const Command& command : commands()) {
-    if (std::strcmp(command.name, name) == 0) return run_command(command, argc - 1, argv + 1);
+    if (std::strcmp(command.name, name) == 0) {
+      return finish(run_command(command, name, argc - 1, argv + 1));
+    }
   }
   if (std::strcmp(name, "--version") == 0) {
     std::printf("stoker %s\n", kBuildVersion);

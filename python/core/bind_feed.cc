@@ -134,8 +134,10 @@ void bind_feed(nb::module_& module) {
       .def("check_state", check_state, "next_step"_a, "fingerprint"_a)
       .def("stats", stats_of, nb::sig("def stats(self) -> dict[str, typing.Any]"))
       .def("memory_plan", memory_of, nb::sig("def memory_plan(self) -> dict[str, int]"));
-  module.def("device_names", device_names);
-  module.def("cuda_problem", [] { return query_cuda().problem; });
+  // To start a GPU's driver takes up to seconds.
+  module.def("device_names", device_names, nb::call_guard<Unlocked>());
+  module.def(
+      "cuda_problem", [] { return query_cuda().problem; }, nb::call_guard<Unlocked>());
 }
 
 }  // namespace stoker::python

@@ -97,6 +97,8 @@ TEST_F(BenchCli, RefusesWhatMakesNoSense) {
   refused({"bench", "feed", "--workers", "2,2"}, "twice");
   refused({"bench", "feed", "--data", "/no/such"}, "/no/such");
   refused({"bench", "emulate", "--accel", "h900"}, "h100-training");
+  refused({"bench", "emulate", "--n", "3,2"},
+          "--n: 3,2 is not ascending (see stoker bench emulate");
   refused({"bench", "compare", "/no/a.json", "/no/b.json"}, "/no/a.json");
   refused({"plan", "--gpus", "8", "--rate", "3000", "--feed", "/no/feed.json"}, "/no/feed.json");
   folder_.write("other.json", "{\"figures\": 3}");

@@ -87,6 +87,17 @@ def test_a_loop_that_hardly_waits_is_fed():
     assert "a faster loader brings at most +1.4%" in report
 
 
+@pytest.mark.parametrize(("wait", "limit"), [(0.36, "device"), (0.38, "loader")])
+def test_five_percent_of_waiting_is_the_limit(wait, limit):
+    assert watched(waits=(wait,)).to_dict()["verdict"]["limit"] == limit
+
+
+def test_a_loop_without_a_core_is_told(monkeypatch):
+    delays = iter([10.0, 55.0])
+    monkeypatch.setattr("stoker._watch._delay_seconds", lambda: next(delays))
+    assert "waited for a core 10.0% of the time" in watched().report()  # 45 of 450 s
+
+
 def test_first_steps_are_left_out_and_reported():
     profile = watched(count=25, waits=(500.0,) + (1.0,) * 24, warm_up=3).to_dict()
     assert profile["measured"]["steps"] == 22
@@ -156,6 +167,18 @@ def test_replay_gives_one_batch_again_and_bounds_the_pace():
     assert profile["verdict"]["bound_images_per_second"] == pytest.approx(4 / 5)
     assert "a faster loader brings at most +100.0%" in watch.report()
     assert "10 steps that replayed a batch" in watch.report()
+
+
+def test_a_bound_is_no_less_than_what_was_measured():
+    clock = Clock()
+    watch = stoker.Watch(Loader(clock, 60, (3.0,)), clock=clock, rows=4, replay=10)
+    last = None
+    for batch in watch:
+        clock.now += 20 if batch is last else 7  # slower again and again, for whatever reason
+        last = batch
+    profile = watch.to_dict()
+    assert profile["replayed"]["steps"] == 10
+    assert profile["verdict"]["bound_images_per_second"] == pytest.approx(4 / 10)
 
 
 def test_replay_that_comes_too_late_is_said():

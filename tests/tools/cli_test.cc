@@ -106,6 +106,30 @@ TEST(Cli, AConfigFileWithAnUnknownKeyOrABadValueIsRefused) {
   EXPECT_THAT(result.err, HasSubstr("missing.toml"));
 }
 
+// Not "0.000000 to 1797693134862315708145...".
+TEST(Cli, WritesRangesAsAPersonDoes) {
+  ProgramResult result = run_stoker({"train", "--data", "x", "--max-bad", "-1"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err,
+              HasSubstr("--max-bad: Value -1 not in range 0 or more (see stoker train"));
+  result = run_stoker({"profile", "--data", "x", "--seconds", "0.25"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--seconds: Value 0.25 not in range 0.5 to 3600 (see"));
+}
+
+TEST(Cli, OutputThatCannotBeWrittenIsAFailure) {
+  const ProgramResult result =
+      run_program({"sh", "-c", std::string(STOKER_PROGRAM) + " info --json > /dev/full"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("standard output cannot be written: No space left on device"));
+}
+
+TEST(Cli, EvalOfACheckpointThatIsNotThereIsAUsageError) {
+  const ProgramResult result = run_stoker({"eval", "--data", "x", "--checkpoint", "no/such/run"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--checkpoint: no/such/run: No such file or directory"));
+}
+
 TEST(Scripts, RefuseUnknownOptionsAndExplainThemselves) {
   for (const std::string script : {"install-deps", "test", "quickstart"}) {
     const std::string path = STOKER_SOURCE_DIR "/tools/" + script;

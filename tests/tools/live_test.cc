@@ -8,10 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include "tests/support/temp_folder.h"
 #include "tests/tools/cli_harness.h"
@@ -70,6 +73,8 @@ TEST(LivePace, IsWhatHappenedBetweenTwoLooks) {
   EXPECT_NEAR(pace.consumer_wait_share, 0.25,
               1e-9);  // half of the time of one of two
   EXPECT_NEAR(pace.ring_full_share, 0.1, 1e-9);
+  later.stats.rings[0].output_wait_ns += 9'000'000'000;  // a wait that began before `earlier`
+  EXPECT_NEAR(pace_between(earlier, later).ring_full_share, 0.6, 1e-9);
 }
 
 TEST(LiveStatus, IsReadAsItWasWritten) {
@@ -159,6 +164,33 @@ TEST(MetricsServer, AnswersOnTheLoopbackUntilItGoes) {
     EXPECT_THROW(MetricsServer(port, [] { return std::string(); }), std::runtime_error);
   }
   EXPECT_EQ(get(port, "/metrics"), "");
+}
+
+// A client that asks a byte at a time, for minutes, is not waited for: the run ends when it ends.
+TEST(MetricsServer, HasNoTimeForSlowClients) {
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::atomic<bool> ended{false};
+  std::thread dribble;
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    const MetricsServer server(0, [] { return std::string("a_total 1\n"); });
+    address.sin_port = htons(static_cast<uint16_t>(server.port()));
+    ASSERT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    dribble = std::thread([&] {
+      for (int i = 0; i < 600 && !ended; ++i) {
+        send(client, "G", 1, MSG_NOSIGNAL);
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it is being answered
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  ended = true;
+  dribble.join();
+  close(client);
 }
 
 TEST(Top, EndsWithOneWhereNothingIsHeardOfARun) {

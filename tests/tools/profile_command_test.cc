@@ -118,6 +118,11 @@ TEST_F(ProfileCommand, RefusesWhatMakesNoSense) {
   EXPECT_EQ(run_stoker({"profile", "--data", data_, "--demand", "-1"}).exit_code, kExitUsage);
   EXPECT_EQ(run_stoker({"profile", "--data", data_, "--", "train"}).exit_code, kExitUsage);
   EXPECT_EQ(run_stoker({"profile", "--", "eval"}).exit_code, kExitUsage);
+  // Before anything is run: an hour of measuring would be lost.
+  const ProgramResult lost = run_stoker(
+      {"profile", "--data", data_, "--demand", "9", "--seconds", "3600", "--out", "/proc/none"});
+  EXPECT_EQ(lost.exit_code, kExitFailed);
+  EXPECT_THAT(lost.err, HasSubstr("/proc/none"));
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ FeedPace pace_between(const FeedSample& earlier, const FeedSample& later) {
     taken += ring.items;
     ready += ring.occupancy_sum;
     const auto share = [&](int64_t ns) {
-      return static_cast<double>(ns) * kSecond / seconds / rings;
+      // A wait counts when it is over: a long one is more than the interval it ended in.
+      return std::min(static_cast<double>(ns) * kSecond / seconds, 1.0) / rings;
     };
     pace.consumer_wait_share += share(ring.input_wait_ns);
     pace.ring_full_share += share(ring.output_wait_ns);

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
 
@@ -16,15 +17,23 @@ namespace stoker {
 namespace {
 
 constexpr size_t kMostRequestBytes = 4096;
-constexpr int kClientMs = 1000;  // that a client may take to ask
+constexpr auto kClientTime = std::chrono::seconds(1);  // to ask, and again to take the answer
+
+// Whether the client is ready for `events` before its time is over.
+bool is_ready(int client, short events, std::chrono::steady_clock::time_point end) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+  pollfd wait{client, events, 0};
+  return left.count() > 0 && poll(&wait, 1, static_cast<int>(left.count())) > 0;
+}
 
 // Up to the empty line that ends a request's head, or what came of it.
 std::string read_head(int client) {
+  const auto end = std::chrono::steady_clock::now() + kClientTime;
   std::string head;
   std::array<char, 512> part{};
   while (head.size() < kMostRequestBytes && head.find("\r\n\r\n") == std::string::npos) {
-    pollfd wait{client, POLLIN, 0};
-    if (poll(&wait, 1, kClientMs) <= 0) break;
+    if (!is_ready(client, POLLIN, end)) break;
     const ssize_t got = recv(client, part.data(), part.size(), 0);
     if (got <= 0) break;
     head.append(part.data(), static_cast<size_t>(got));
@@ -33,10 +42,11 @@ std::string read_head(int client) {
 }
 
 void send_all(int client, const std::string& text) {
+  const auto end = std::chrono::steady_clock::now() + kClientTime;
   for (size_t sent = 0; sent < text.size();) {
-    pollfd wait{client, POLLOUT, 0};
-    if (poll(&wait, 1, kClientMs) <= 0) return;
-    const ssize_t more = send(client, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+    if (!is_ready(client, POLLOUT, end)) return;
+    const ssize_t more =
+        send(client, text.data() + sent, text.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (more <= 0) return;
     sent += static_cast<size_t>(more);
   }
