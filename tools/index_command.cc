@@ -2,21 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
-#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <stdexcept>
 
-#include "pipeline/seek_index_build.h"
 #include "pipeline/seek_index_file.h"
 #include "tools/command.h"
 #include "tools/feed_options.h"
 #include "tools/finding_json.h"
 #include "tools/host_info.h"
-#include "tools/interrupt.h"
-#include "tools/progress.h"
+#include "tools/seek_index_maker.h"
 
 namespace stoker {
 namespace {
@@ -31,22 +26,6 @@ struct IndexArguments {
   int workers = host_cores();
   bool json = false;
 };
-
-std::optional<SeekIndexTotals> index_all(const Source& source, const IndexArguments& arguments,
-                                         const std::string& path, const std::atomic<bool>& stop) {
-  Progress progress(source.size());
-  const auto go_on = [&](int64_t done, const SeekIndexTotals& so_far) {
-    if (progress.due()) {
-      progress.update(done, fmt::format("{} of {} images, {} indexed, {} bad", done, source.size(),
-                                        so_far.indexed, so_far.bad.size()));
-    }
-    return !stop;
-  };
-  return build_seek_indexes(source, path,
-                            {.step = kGranularities.at(arguments.granularity),
-                             .workers = arguments.workers,
-                             .go_on = go_on});
-}
 
 double percent(int64_t part, int64_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
@@ -121,19 +100,15 @@ int run_index(int argc, char** argv) {
   if (path.empty()) {
     throw std::invalid_argument("--out: neither XDG_CACHE_HOME nor HOME is set: name a file");
   }
-  std::atomic<bool> stop{false};
-  const Interrupt interrupt([](void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; },
-                            &stop);
-  const auto begin = std::chrono::steady_clock::now();
-  const auto result = index_all(*source, arguments, path, stop);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  if (!result) {
+  const SeekIndexRun run =
+      make_seek_indexes(*source, path, kGranularities.at(arguments.granularity), arguments.workers);
+  if (!run.totals) {
     fmt::print(stderr, "interrupted: nothing was written\n");
-    return kExitSignal + interrupt.signal();
+    return kExitSignal + run.signal;
   }
-  arguments.json ? print_json(*source, arguments, path, *result, seconds.count())
-                 : print_text(*source, arguments, path, *result, seconds.count());
-  return result->bad.empty() ? kExitOk : kExitFound;
+  arguments.json ? print_json(*source, arguments, path, *run.totals, run.seconds)
+                 : print_text(*source, arguments, path, *run.totals, run.seconds);
+  return run.totals->bad.empty() ? kExitOk : kExitFound;
 }
 
 }  // namespace stoker

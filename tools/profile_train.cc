@@ -5,6 +5,7 @@
 #include "bench/allowed_cores.h"
 #include "bench/profile/profile_session.h"
 #include "tools/command.h"
+#include "tools/seek_index_maker.h"
 #include "tools/train_options.h"
 #include "train/replica.h"
 
@@ -66,6 +67,11 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds) {
   outcome.name_of = [&source](SampleId id) { return source.name(id); };
   const auto test = open_test(arguments);
   TrainOptions options = options_of(arguments);
+  if (arguments.build_seek_index &&
+      make_missing_seek_indexes(arguments.data.data, options.seek_index, options.decode, true) !=
+          0) {
+    throw std::runtime_error("interrupted while the seek indexes were made");
+  }
   const StorageRates storage = probe_storage(source, {.threads = std::max(1, options.io_threads)});
   Tracer tracer;
   ProfileSession session(

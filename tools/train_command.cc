@@ -11,9 +11,11 @@
 #include "tools/feed_options.h"
 #include "tools/interrupt.h"
 #include "tools/progress.h"
+#include "tools/seek_index_maker.h"
 #include "tools/train_display.h"
 #include "tools/train_options.h"
 #include "train/nccl_group.h"
+#include "train/process_group.h"
 #include "train/replica.h"
 
 namespace stoker {
@@ -78,6 +80,20 @@ void print_summary(const TrainResult& result, const TrainOptions& options) {
   if (!result.receipt.empty()) fmt::print("{:<12} {}\n", "receipt", result.receipt);
 }
 
+// One process of each machine makes the indexes, the others wait for it. Returns the signal that
+// stopped it somewhere, or 0.
+int prepare_seek_index(const TrainArguments& arguments, const TrainOptions& options,
+                       const Launch& launch, ProcessGroup* processes) {
+  int signal = 0;
+  if (launch.local_rank == 0) {
+    signal = make_missing_seek_indexes(arguments.data.data, options.seek_index, options.decode,
+                                       launch.rank == 0);
+  }
+  if (processes != nullptr) signal = static_cast<int>(all_max(*processes, signal));
+  if (signal != 0 && launch.rank == 0) fmt::print("interrupted before the first step\n");
+  return signal;
+}
+
 // In each process of the run; the first one speaks for all.
 int train(const TrainArguments& arguments, const Launch& launch, ProcessGroup* processes, int argc,
           char** argv) {
@@ -85,6 +101,10 @@ int train(const TrainArguments& arguments, const Launch& launch, ProcessGroup* p
   TrainOptions options = arguments.options(launch);
   options.processes = processes;
   if (first) refuse_to_mix_runs(options);
+  if (arguments.build_seek_index) {
+    const int signal = prepare_seek_index(arguments, options, launch, processes);
+    if (signal != 0) return kExitSignal + signal;
+  }
   const auto train_data = open_data(arguments.data.data, Split::train);
   const auto eval_data = open_eval(arguments, first);
   TrainDisplay display({arguments.watch, arguments.metrics_port, arguments.model});

@@ -159,6 +159,9 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--slots", run.slots,
                  "Batches staged on a device, 0 to 3; -1: 2 on GPUs, none on "
                  "host devices");
+  app.add_flag("--build-seek-index", arguments.build_seek_index,
+               "First make the seek indexes that --seek-index finds, if there are none yet, as "
+               "stoker index does");
   app.add_flag("--no-receipt", arguments.no_receipt, "Do not hash what is trained on");
   app.add_flag("--watch", arguments.watch,
                "Show feed, ring, process and GPUs while it runs (elsewhere: "

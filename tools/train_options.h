@@ -26,6 +26,7 @@ struct TrainArguments {
   double bucket_mib = 25, resident_mib = 0;
   TrainOptions run;  // fields that map one to one
   bool no_receipt = false;
+  bool build_seek_index = false;
   bool watch = false;               // what is shown
   std::optional<int> metrics_port;  // of the loopback; 0: any that is free
 

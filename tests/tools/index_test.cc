@@ -85,6 +85,48 @@ TEST_F(Index, ListsBadFilesAndLeavesOtherKindsOut) {
   EXPECT_THAT(result.err, HasSubstr("63 images, 60 indexed, 3 bad, 0 of other kinds"));
 }
 
+TEST_F(Index, TrainingMakesItBeforeTheFirstStepIfThereIsNone) {
+  const auto train = [&](const std::string& pixels, const std::vector<std::string>& more = {}) {
+    TempFolder out;
+    std::vector<std::string> words = {"train",
+                                      "--data",
+                                      data_.path(),
+                                      "--model",
+                                      "airnet-narrow",
+                                      "--batch",
+                                      "8",
+                                      "--max-steps",
+                                      "1",
+                                      "--out",
+                                      out.path() + "/a",
+                                      "--pixels",
+                                      pixels,
+                                      "--build-seek-index"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_stoker(words);
+  };
+  const std::string made = "seek index   60 of 60 images, 0 bad";
+  EXPECT_THAT(train("exact").out, ::testing::Not(HasSubstr("seek index")));
+  ProgramResult result = train("fast");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr(made));
+  EXPECT_THAT(train("fast").out, ::testing::Not(HasSubstr("seek index")));
+  // A damaged one is made anew, and one where it was asked for.
+  std::filesystem::path found;
+  for (const auto& entry : std::filesystem::directory_iterator(cache_.path() + "/home/stoker")) {
+    if (entry.path().filename().string().starts_with("seek-")) found = entry.path();
+  }
+  const std::string whole = read_text(found);
+  std::filesystem::resize_file(found, 100);
+  EXPECT_THAT(train("fast").out, HasSubstr(made));
+  EXPECT_EQ(read_text(found), whole);
+  EXPECT_THAT(train("fast", {"--seek-index", cache_.path() + "/mine.bin"}).out, HasSubstr(made));
+  EXPECT_EQ(read_text(cache_.path() + "/mine.bin"), whole);
+  result = train("fast", {"--seek-index", "off"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--build-seek-index: --seek-index is off"));
+}
+
 TEST_F(Index, ErrorsAreOneLine) {
   const std::string file = cache_.path() + "/file";
   cache_.write("file");
