@@ -7,9 +7,9 @@ namespace {
 
 constexpr int kWindowBits = std::max(kAcBits, kSkipBits);
 constexpr uint32_t kPairs = 1u << kAcBits, kSkips = 1u << kSkipBits;
-constexpr uint64_t kBothAdvances = 1u << 8 | 1u << 16;
-constexpr uint64_t kFirstValue = uint64_t{0xFFFF} << 32, kSecondValue = uint64_t{0xFFFF} << 48;
-constexpr uint64_t kBothValues = uint64_t{0x00010001} << 32;
+constexpr uint64_t kBothAdvances = 1u << 8 | uint64_t{1} << 56;
+constexpr uint64_t kFirstValue = uint64_t{0xFFFF} << 16, kSecondValue = uint64_t{0xFFFF} << 32;
+constexpr uint64_t kBothValues = uint64_t{0x00010001} << 16;
 // What a skip entry advances by without an end-of-block: so little that one behind it can be told
 // from it, and from no symbol.
 constexpr uint32_t kMostSkipped = kNoSymbol - kEndOfBlock - 1;
@@ -33,10 +33,7 @@ uint16_t value_of(uint32_t raw, int known, int size) {
 }
 
 // An entry of AcTable::pair, but for the advances and values.
-uint64_t pair_bits(uint32_t bits) {
-  const uint32_t behind = bits > kAcBits ? bits - kAcBits : 0;
-  return bits | (63 - behind) << 24;
-}
+uint64_t pair_bits(uint32_t bits) { return bits | uint64_t{(64 - bits) % 64} << 48; }
 
 // Makes both lookups of a table. What follows a symbol in its window depends only on how many bits
 // are left. So it is found once for each number of bits, and put behind every symbol that leaves so
@@ -52,7 +49,7 @@ class LookupBuilder {
   }
 
   void fill_pairs() {
-    std::fill_n(table_.pair, kPairs, uint64_t{kNoSymbol} * kBothAdvances);
+    std::fill_n(table_.pair, kPairs, kNoSymbol * kBothAdvances);
     for_each_code(spec_, kAcBits, [&](uint32_t at, uint32_t span, int, uint8_t) {
       const Symbol& first = symbols_[at << (kWindowBits - kAcBits)];
       if (first.sign_end() <= kAcBits && first.bits() <= kMaxPairBits) {
@@ -123,8 +120,8 @@ class LookupBuilder {
       if (!fits) continue;
       const int known = std::min<int>(second.size, left - second.code_bits);
       const uint32_t raw = j >> (left - second.code_bits - known) & ((1u << known) - 1);
-      next_pairs_[run + j] = pair_bits(bits + second.bits()) | uint64_t{second.advance} << 16 |
-                             uint64_t{value_of(raw, known, second.size)} << 48;
+      next_pairs_[run + j] = pair_bits(bits + second.bits()) | uint64_t{second.advance} << 56 |
+                             uint64_t{value_of(raw, known, second.size)} << 32;
     }
   }
 
@@ -155,6 +152,20 @@ class LookupBuilder {
 };
 
 }  // namespace
+
+void fill_dc_lookup(const HuffmanSpec& spec, DcTable& table) {
+  std::fill_n(table.lookup, 1 << kDcBits, 0);
+  for_each_code(spec, kDcBits, [&](uint32_t at, uint32_t span, int code_bits, uint8_t size) {
+    const uint32_t bits = static_cast<uint32_t>(code_bits) + size;
+    if (bits > kMaxPairBits || (size > 0 && code_bits == kDcBits)) return;
+    const int known = std::min<int>(size, kDcBits - code_bits);
+    const uint32_t run = span >> known;
+    for (uint32_t raw = 0; raw < 1u << known; ++raw) {
+      const uint64_t value = value_of(raw, known, size) * kBothValues;
+      std::fill_n(table.lookup + at + raw * run, run, pair_bits(bits) | value);
+    }
+  });
+}
 
 void fill_ac_lookups(const HuffmanSpec& spec, AcTable& table) {
   LookupBuilder builder(spec, table);

@@ -1,4 +1,4 @@
-// What makes AcTable's two lookups from the definition of a Huffman code.
+// What makes the lookups of DcTable and AcTable from the definition of a Huffman code.
 //
 // Nearly all of ImageNet's files have tables of their own, so this runs twice per image: it is
 // written to be fast.
@@ -12,6 +12,9 @@ namespace stoker {
 
 // Fills table.pair and table.skip. REQUIRES: `spec` is a code that build_ac_table accepts.
 void fill_ac_lookups(const HuffmanSpec& spec, AcTable& table);
+
+// Fills table.lookup. REQUIRES: no value of more than 15 bits.
+void fill_dc_lookup(const HuffmanSpec& spec, DcTable& table);
 
 // Calls fill(first entry, how many, bits of the code, symbol) for every code of at most `bits`
 // bits: those entries of a table of 2^bits begin with it.

@@ -39,13 +39,17 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// The next bits of the data. What is looked up needs the first kSkipBits of them only, so a refill
+// can come between a lookup and its result: the chain of lookups, which decides the speed, does not
+// wait for it. After a refill all 64 bits are there; DC coefficient, two lookups of pairs (or a DC
+// coefficient and a lookup of skips, or two of those) leave ten (twelve) for the next lookup.
 struct Bits {
   const uint8_t* next;
   uint64_t bits;
   uint64_t count;  // only the low byte means something, which saves an instruction per lookup
 
-  // At least 56 bits are valid afterwards. The bits below `count` may be there already: they are
-  // the same ones.
+  // At least 56 bits count afterwards. The bits below `count` may be there already: they are the
+  // same ones.
   HWY_INLINE void refill() {
     const uint64_t valid = count & 63;
     bits |= load_big_endian(next) >> valid;
@@ -82,47 +86,60 @@ HWY_NOINLINE Symbol single_symbol(const AcTable& ac, uint64_t bits) {
 
 HWY_INLINE bool is_end(size_t k) { return k == kBlockEnd || k >= kEndOfBlock; }
 
+// The bits of an entry's last value that lie behind the window of the lookup.
+template <int kWindow>
+HWY_INLINE uint64_t behind_window(uint64_t bits, uint64_t entry) {
+  return (bits & ~uint64_t{0} >> kWindow) >> (std::rotr(entry, 48) & 63);
+}
+
+// REQUIRES: kDcBits bits. Refills, and takes at most kMaxPairBits of that.
 HWY_INLINE bool decode_dc(Bits& in, const DcTable& table, int32_t& dc) {
+  const uint64_t entry = table.lookup[in.bits >> (64 - kDcBits)];
   in.refill();
-  const uint32_t entry = table.entry[in.bits >> (64 - kDcBits)];
-  int code_bits = static_cast<int>(entry >> 8);
-  int size = static_cast<int>(entry & 0xff);
-  if (HWY_UNLIKELY(entry == 0)) {
-    const HuffmanSymbol symbol = table.code.find(static_cast<uint32_t>(in.bits >> 48), kDcBits + 1);
-    if (symbol.length == 0) return false;
-    code_bits = symbol.length;
-    size = symbol.value;
+  if (HWY_LIKELY(entry != 0)) {
+    const uint64_t behind = behind_window<kDcBits>(in.bits, entry);
+    dc += static_cast<int16_t>(std::rotr(entry, 32) + behind);
+    in.drop(entry);
+    return true;
   }
-  dc += extend(in.bits << code_bits, size);
-  in.drop(static_cast<uint64_t>(code_bits + size));
+  const HuffmanSymbol symbol = table.code.find(static_cast<uint32_t>(in.bits >> 48), 1);
+  if (symbol.length == 0) return false;
+  dc += extend(in.bits << symbol.length, symbol.value);
+  in.drop(static_cast<uint64_t>(symbol.length + symbol.value));
+  in.refill();
   return true;
 }
 
-// The AC coefficients of a block. Entries without a symbol lead past the block's end, too: one
-// branch per lookup is enough.
-HWY_INLINE bool store_ac(Bits& in, const AcTable& ac, int16_t* out) {
-  uint64_t entry, before;
-  size_t k = 0, k1;
-  for (;;) {
-    in.refill();
-    for (int i = 0; i < 3; ++i) {  // at most kMaxPairBits each
-      before = in.bits;
-      entry = ac.pair[before >> (64 - kAcBits)];
-      in.drop(entry);
-      k1 = k + (entry >> 8 & 0xff);
-      k += entry >> 16 & 0xff;
-      const uint64_t behind = (before << kAcBits >> 1) >> (entry >> 24 & 63);
-      out[kOrder[k1]] = static_cast<int16_t>(entry >> 32);
-      out[kOrder[k]] = static_cast<int16_t>((entry >> 48) + behind);
-      if (k >= kBlockEnd) goto end;
-    }
-    continue;
+// Whether a lookup that leads past the block's end is an end-of-block code in its place, alone or
+// behind a symbol that is not the block's last.
+HWY_INLINE bool ends_block(size_t k) { return k - kEndOfBlock < kBlockEnd; }
 
-  end:
-    if (HWY_LIKELY(k >= kEndOfBlock && k < kNoSymbol && (k1 < kBlockEnd || k1 >= kEndOfBlock))) {
-      return true;
-    }
+// The AC coefficients of a block. Entries without a symbol lead past the block's end, too: one
+// branch per lookup is enough. The position is kept as a place in kOrder, and fields are taken with
+// rotations: each saves an instruction.
+HWY_INLINE bool store_ac(Bits& in, const AcTable& ac, int16_t* out) {
+  const uint8_t* const order = kOrder.data();
+  const uint8_t* place = order;
+  uint64_t entry, before;
+  // Takes at most kMaxPairBits. True: that leads past the block's end.
+  const auto lookup = [&](bool refills) HWY_ATTR {
+    entry = ac.pair[in.bits >> (64 - kAcBits)];
+    if (refills) in.refill();
+    before = in.bits;
+    in.drop(entry);
+    out[place[entry >> 8 & 0xff]] = static_cast<int16_t>(std::rotr(entry, 16));
+    place += entry >> 56;
+    const uint64_t behind = behind_window<kAcBits>(before, entry);
+    out[*place] = static_cast<int16_t>(std::rotr(entry, 32) + behind);
+    return place >= order + kBlockEnd;
+  };
+  bool is_past = lookup(false) || lookup(false);
+  for (;;) {
+    while (!is_past) is_past = lookup(true) || lookup(false) || lookup(false);
+    size_t k = static_cast<size_t>(place - order);
+    if (HWY_LIKELY(ends_block(k))) return true;
     if ((entry & 0xff) != 0) {
+      const size_t k1 = k - (entry >> 56) + (entry >> 8 & 0xff);
       if (k1 != kBlockEnd) return k1 < kBlockEnd && is_end(k);
       if (k == k1) return true;
       // What follows the first symbol belongs to the next block.
@@ -137,8 +154,10 @@ HWY_INLINE bool store_ac(Bits& in, const AcTable& ac, int16_t* out) {
     if (symbol.length == 0) return false;
     in.drop(static_cast<uint64_t>(symbol.length));
     k += static_cast<size_t>(symbol.advance);
-    out[kOrder[k]] = static_cast<int16_t>(symbol.value);
+    out[order[k]] = static_cast<int16_t>(symbol.value);
     if (k >= kBlockEnd) return is_end(k);
+    place = order + k;
+    is_past = false;
   }
 }
 
@@ -146,18 +165,18 @@ HWY_INLINE bool store_ac(Bits& in, const AcTable& ac, int16_t* out) {
 HWY_INLINE bool skip_ac(Bits& in, const AcTable& ac) {
   uint64_t entry, before;
   size_t k = 0;
+  // Takes at most kSkipBits + 15 bits.
+  const auto lookup = [&](bool refills) HWY_ATTR {
+    entry = ac.skip[in.bits >> (64 - kSkipBits)];
+    if (refills) in.refill();
+    before = in.bits;
+    in.drop(entry);
+    k += entry >> 8;
+    return k >= kBlockEnd;
+  };
+  bool is_past = lookup(false);
   for (;;) {
-    in.refill();
-    for (int i = 0; i < 2; ++i) {  // at most 26 bits each
-      before = in.bits;
-      entry = ac.skip[in.bits >> (64 - kSkipBits)];
-      in.drop(entry);
-      k += entry >> 8;
-      if (k >= kBlockEnd) goto end;
-    }
-    continue;
-
-  end:
+    while (!is_past) is_past = lookup(true) || lookup(false);
     if (HWY_LIKELY(k == kBlockEnd || (k >= kEndOfBlock && k < kEndOfBlock + kBlockEnd))) {
       return true;
     }
@@ -172,6 +191,7 @@ HWY_INLINE bool skip_ac(Bits& in, const AcTable& ac) {
       k += static_cast<size_t>(symbol.advance);
     } while (k < kBlockEnd && ac.skip[in.bits >> (64 - kSkipBits)] >> 8 == kNoSymbol);
     if (k >= kBlockEnd) return is_end(k);
+    is_past = false;
   }
 }
 
@@ -179,6 +199,7 @@ template <bool kStore>
 HWY_INLINE bool decode_mcus(const McuLayout& layout, int first, int count, const uint8_t* limit,
                             EntropyState& state) {
   Bits in{state.next, state.bits, static_cast<uint64_t>(state.count)};
+  in.refill();  // `state` may hold a few bits only
   for (int m = first; m < first + count; ++m) {
     for (int b = 0; b < layout.block_count; ++b) {
       const McuBlock& block = layout.blocks[b];

@@ -31,10 +31,7 @@ bool build_dc_table(const HuffmanSpec& spec, DcTable& table) {
   for (int i = 0; i < spec.value_count; ++i) {
     if (spec.values[i] > 15) return false;
   }
-  std::memset(table.entry, 0, sizeof table.entry);
-  for_each_code(spec, kDcBits, [&](uint32_t at, uint32_t span, int code_bits, uint8_t value_bits) {
-    std::fill_n(table.entry + at, span, static_cast<uint16_t>(code_bits << 8 | value_bits));
-  });
+  fill_dc_lookup(spec, table);
   return true;
 }
 

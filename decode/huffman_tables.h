@@ -1,9 +1,9 @@
 // Huffman tables in the form that the entropy decoder looks up, and a small cache of them.
 //
-// AC symbols are found up to two at a time: one lookup of 10 bits tells how many bits both take,
-// where they go in the block, and their values, but for the last bits of a long one. Where blocks
-// are only skipped, a second, smaller table tells bits and positions alone, for as many symbols as
-// fit. Codes that do not fit are found bit by bit (CanonicalCode).
+// DC differences are found by one lookup of 8 bits, AC symbols up to two at a time: one lookup of
+// 10 bits tells how many bits both take, where they go in the block, and their values, but for the
+// last bits of a long one. Where blocks are only skipped, another table tells bits and positions
+// alone, for as many symbols as fit. Codes that do not fit are found bit by bit (CanonicalCode).
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,11 @@
 namespace stoker {
 
 inline constexpr int kAcBits = 10;  // 9 was slower; 11 is, where the first cache has 32 KiB
-inline constexpr int kDcBits = 9;
+inline constexpr int kDcBits = 8;
 inline constexpr int kSkipBits = 11;
-inline constexpr int kMaxPairBits = 18;  // so that three lookups need 56 bits at most
+inline constexpr int kMaxPairBits = 18;  // so that three lookups take 54 of 64 bits at most
+static_assert(64 - 3 * kMaxPairBits >= kAcBits && 64 - 3 * kMaxPairBits >= kDcBits);
+static_assert(64 - 2 * (kSkipBits + 15) >= kSkipBits);  // 15: the most bits of a value
 
 // How far an end-of-block code moves the position in the block: past every place that a run can
 // reach, so that the two are told apart afterwards.
@@ -47,7 +49,7 @@ struct CanonicalCode {
 };
 
 struct DcTable {
-  uint16_t entry[1 << kDcBits];  // bits of the code << 8 | bits of the difference; 0 = longer
+  uint64_t lookup[1 << kDcBits];  // as AcTable::pair, with one symbol and no advances; 0 = longer
   CanonicalCode code;
 };
 
@@ -55,10 +57,10 @@ struct DcTable {
 // value fit into the window. From the lowest byte up:
 //   u8 bits      of both symbols, with their values; at most kMaxPairBits
 //   u8 advance1  to the first's position
-//   u8 advance2  to the second's
-//   u8 shift     63 - r, where r bits of the last value lie behind the window
 //   i16 value1
-//   i16 value2   to which the r bits are added
+//   i16 value2   to which are added its bits behind the window
+//   u8 shift     64 - bits: moves those to the bottom
+//   u8 advance2  to the second's position
 // With one symbol only, the second's fields repeat the first's. With none, `bits` is 0 and both
 // advances are kNoSymbol.
 struct AcTable {

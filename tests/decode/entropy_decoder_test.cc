@@ -355,6 +355,31 @@ bool is_begin_of(const CanonicalCode& code, uint32_t window, int window_bits, in
   return false;
 }
 
+// Every size of a difference behind every length of a code: what an entry says, and which ones are
+// left out.
+TEST(HuffmanTables, DcLookupsAreWhatTheirSymbolsAre) {
+  DcTable table;
+  for (const uint8_t first_size : {0, 1, 4, 11, 15}) {
+    Code code = code_of(1, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+    std::rotate(code.values.begin(), code.values.begin() + first_size % 11, code.values.end());
+    code.values[0] = first_size;
+    ASSERT_TRUE(build_dc_table(code.spec(), table));
+    for (uint32_t i = 0; i < 1u << kDcBits; ++i) {
+      const HuffmanSymbol symbol = table.code.find(i << (16 - kDcBits), 1);
+      const int size = symbol.value, bits = symbol.length + size;
+      const bool fits = symbol.length > 0 && symbol.length + (size > 0 ? 1 : 0) <= kDcBits &&
+                        bits <= kMaxPairBits;
+      ASSERT_EQ(fits, table.lookup[i] != 0) << i;
+      if (!fits) continue;
+      EXPECT_EQ(table.lookup[i] & 0xFF, static_cast<uint64_t>(bits));
+      EXPECT_EQ(table.lookup[i] >> 48, static_cast<uint64_t>(64 - bits));
+      const int raw = static_cast<int>((i << 24 << symbol.length) >> 16 >> (16 - size));
+      const int value = size > 0 && raw >> (size - 1) == 0 ? raw - (1 << size) + 1 : raw;
+      EXPECT_EQ(static_cast<int16_t>(table.lookup[i] >> 32), static_cast<int16_t>(value)) << i;
+    }
+  }
+}
+
 // The shortest possible codes, too: eleven runs of 16 zeros in a lookup would pass for an end of
 // block, or more.
 TEST(HuffmanTables, LookupsAreWhatTheirSymbolsAre) {
@@ -372,7 +397,7 @@ TEST(HuffmanTables, LookupsAreWhatTheirSymbolsAre) {
       ASSERT_TRUE(!fits || is_begin_of(table.code, i, kSkipBits, bits, advance)) << i;
     }
     for (uint32_t i = 0; i < 1u << kAcBits; ++i) {
-      const int bits = table.pair[i] & 0xFF, advance = table.pair[i] >> 16 & 0xFF;
+      const int bits = table.pair[i] & 0xFF, advance = static_cast<int>(table.pair[i] >> 56);
       ASSERT_TRUE(advance == kNoSymbol || is_begin_of(table.code, i, kAcBits, bits, advance)) << i;
     }
   }
