@@ -17,9 +17,10 @@ enum class PadMode : uint8_t {
 void shift_flip(ImageView source, int offset_x, int offset_y, bool flip, PadMode mode,
                 MutableImageView out);
 
-// The same from the planar (3, height, width) u8 layout of CIFAR's binary files.
+// The same from the planar (3, height, width) u8 layout of CIFAR's binary files. `next`: planes
+// that are wanted soon, brought into the cache meanwhile as far as they are small; null: none.
 void shift_flip_planar(const uint8_t* planes, Size size, int offset_x, int offset_y, bool flip,
-                       PadMode mode, MutableImageView out);
+                       PadMode mode, MutableImageView out, const uint8_t* next = nullptr);
 
 void flip_horizontal(MutableImageView image);
 // One row: out's pixel x = source's pixel width - 1 - x. REQUIRES: no overlap.

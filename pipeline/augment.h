@@ -102,9 +102,11 @@ class Augmenter {
   DecodeStatus file_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                         int64_t sample, MutableImageView out, Size& source, AugmentDraw& draw,
                         std::span<const uint8_t> seek_index = {});
-  // The same for raw pixels: planar or (height, width, 3).
+  // The same for raw pixels: planar or (height, width, 3). `next`: the bytes of the row after this
+  // one, brought into the cache meanwhile; or empty.
   DecodeStatus raw_row(std::span<const uint8_t> bytes, bool planar, Size size, uint64_t seed,
-                       int64_t epoch, int64_t sample, MutableImageView out, AugmentDraw& draw);
+                       int64_t epoch, int64_t sample, MutableImageView out, AugmentDraw& draw,
+                       std::span<const uint8_t> next = {});
   SeekUse seek_use() const;  // so far
   int64_t scratch_bytes() const;
   // For who measures: when the last file_row() had its pixels cropped and resized, and had still to

@@ -30,6 +30,14 @@ bool is_whole(const AugmentDraw& draw, Size source) {
          draw.window == draw.crop;
 }
 
+// A shuffled epoch jumps about in the source's memory: the next sample comes while one is filled.
+void prefetch(std::span<const uint8_t> bytes) {
+  constexpr size_t kLine = 64, kMost = 4096;
+  for (size_t at = 0; at < std::min(bytes.size(), kMost); at += kLine) {
+    __builtin_prefetch(bytes.data() + at);
+  }
+}
+
 void apply_jitter(MutableImageView image, const AugmentDraw& draw) {
   for (const uint8_t op : draw.jitter_order) {
     const float factor = draw.jitter_factor[op];
@@ -149,17 +157,19 @@ DecodeStatus Augmenter::file_row(std::span<const uint8_t> bytes, uint64_t seed, 
 
 DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Size size,
                                 uint64_t seed, int64_t epoch, int64_t sample, MutableImageView out,
-                                AugmentDraw& draw) {
+                                AugmentDraw& draw, std::span<const uint8_t> next) {
   if (bytes.size() != image_bytes(size)) {
     return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()),
             std::to_string(bytes.size()) + " bytes of raw pixels, expected " +
                 std::to_string(image_bytes(size))};
   }
   draw = draw_augmentation(impl_->spec, size, seed, epoch, sample);
-  if (is_whole(draw, size)) {
+  const bool whole = is_whole(draw, size);
+  if (!whole || !planar) prefetch(next);
+  if (whole) {
     if (planar) {
       shift_flip_planar(bytes.data(), size, draw.shift_x, draw.shift_y, draw.flip,
-                        impl_->spec.pad_mode, out);
+                        impl_->spec.pad_mode, out, next.data());
     } else {
       const ImageView image{bytes.data(), size.width, size.height, ptrdiff_t{3} * size.width};
       shift_flip(image, draw.shift_x, draw.shift_y, draw.flip, impl_->spec.pad_mode, out);

@@ -11,20 +11,44 @@
 
 namespace stoker {
 
-// One block of Philox4x32 with 10 rounds.
-std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+// One block of Philox4x32 with 10 rounds. Here to be inlined: the blocks of several draws are then
+// computed beside each other.
+inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
+                                          std::array<uint32_t, 2> key) {
+  constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
+  constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t product0 = kMultiplier0 * counter[0];
+    const uint64_t product1 = kMultiplier1 * counter[2];
+    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
+               static_cast<uint32_t>(product1),
+               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
+               static_cast<uint32_t>(product0)};
+    key[0] += kWeyl0;
+    key[1] += kWeyl1;
+  }
+  return counter;
+}
 
 class RandomKey {
  public:
   RandomKey(uint64_t seed, int64_t epoch, int64_t sample);
-  uint64_t bits(uint32_t draw) const;
+  uint64_t bits(uint32_t draw) const {
+    const auto words = block(draw);
+    return (uint64_t{words[0]} << 32) | words[1];
+  }
   double uniform(uint32_t draw) const;                           // [0, 1), 53 bits
   double uniform(uint32_t draw, double low, double high) const;  // [low, high)
-  int64_t below(uint32_t draw, int64_t bound) const;  // [0, bound), unbiased to 2^-64 * bound
-  double normal(uint32_t draw) const;                 // mean 0, deviation 1
+  int64_t below(uint32_t draw, int64_t bound) const {  // [0, bound), unbiased to 2^-64 * bound
+    __extension__ using uint128 = unsigned __int128;
+    return static_cast<int64_t>((uint128{bits(draw)} * static_cast<uint64_t>(bound)) >> 64);
+  }
+  double normal(uint32_t draw) const;  // mean 0, deviation 1
 
  private:
-  std::array<uint32_t, 4> block(uint32_t draw) const;
+  std::array<uint32_t, 4> block(uint32_t draw) const {
+    return philox4x32({counter_[0], counter_[1], counter_[2], draw}, key_);
+  }
 
   std::array<uint32_t, 2> key_;      // the seed, and the high half of the epoch
   std::array<uint32_t, 4> counter_;  // sample, epoch's low half, and room for the draw

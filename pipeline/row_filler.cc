@@ -25,14 +25,6 @@ SamplerOptions sampler_options(const Source& source, const LoaderOptions& option
           .last_batch = options.last_batch};
 }
 
-// A shuffled epoch jumps about in the source's memory: the next sample comes while one is filled.
-void prefetch(std::span<const uint8_t> bytes) {
-  constexpr size_t kLine = 64, kMost = 4096;
-  for (size_t at = 0; at < std::min(bytes.size(), kMost); at += kLine) {
-    __builtin_prefetch(bytes.data() + at);
-  }
-}
-
 RowNote* note_of(Slab& slab, int row) { return reinterpret_cast<RowNote*>(slab.notes) + row; }
 
 }  // namespace
@@ -61,8 +53,9 @@ BatchPlace RowFiller::place(Step step, int device) const {
 
 void RowFiller::plan(Slab& slab, const BatchPlace& place, int first, int count) const {
   const int replica = first_replica_ + place.device;
+  const EpochOrder order = sampler_.order(place.epoch);
   for (int row = first; row < first + count; ++row) {
-    const SampledRow sampled = sampler_.row(place.epoch, place.step_in_epoch, replica, row);
+    const SampledRow sampled = sampler_.row(order, place.step_in_epoch, replica, row);
     slab.ids[row] = sampled.id;
     slab.weights[row] = sampled.weight;
   }
@@ -93,7 +86,7 @@ void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int
                      std::span<const SampleBytes> samples) {
   const int64_t start = steady_now_ns();
   for (size_t i = 0; i < samples.size(); ++i) {
-    fill_row(worker, slab, place, first + static_cast<int>(i), samples[i]);
+    fill_row(worker, slab, place, first + static_cast<int>(i), samples[i], {});
   }
   decode_stats_.add_service(steady_now_ns() - start);
   decode_stats_.add_items(static_cast<int64_t>(samples.size()));
@@ -125,12 +118,13 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place,
     SampleBytes& sample = samples[row % 2];
     sample.bytes = {};
     sample.status = source_.read(slab.ids[row], *buffers[row % 2], sample.bytes);
-    prefetch(sample.bytes);
+    return sample.bytes;
   };
   read_ahead(first);
   for (int row = first; row < first + count; ++row) {
-    if (row + 1 < first + count) read_ahead(row + 1);
-    fill_row(worker, slab, place, row, samples[row % 2]);
+    std::span<const uint8_t> next;
+    if (row + 1 < first + count) next = read_ahead(row + 1);
+    fill_row(worker, slab, place, row, samples[row % 2], next);
   }
   decode_stats_.add_service(steady_now_ns() - start);
   decode_stats_.add_items(count);
@@ -138,7 +132,8 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place,
 }
 
 DecodeStatus RowFiller::augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
-                                       SampleId id, MutableImageView out, RowNote& note) {
+                                       SampleId id, MutableImageView out, RowNote& note,
+                                       std::span<const uint8_t> next) {
   if (encoding_ == SampleEncoding::image_file) {
     const SeekUse before = worker.augmenter.seek_use();
     const DecodeStatus status = worker.augmenter.file_row(
@@ -149,11 +144,11 @@ DecodeStatus RowFiller::augment_sample(RowWorker& worker, const SampleBytes& sam
   }
   note.source = raw_size_;
   return worker.augmenter.raw_row(sample.bytes, encoding_ == SampleEncoding::raw_planar, raw_size_,
-                                  seed_, epoch, id, out, note.draw);
+                                  seed_, epoch, id, out, note.draw, next);
 }
 
 void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
-                         const SampleBytes& sample) {
+                         const SampleBytes& sample, std::span<const uint8_t> next) {
   const SampleId id = slab.ids[row];
   const bool traced = tracer_ && encoding_ == SampleEncoding::image_file;
   const int64_t begin_ns = traced ? steady_now_ns() : 0;
@@ -161,11 +156,13 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   const int width = augment_.output.width;
   MutableImageView out{slab.images + row_bytes_ * row, width, augment_.output.height,
                        ptrdiff_t{3} * width};
-  RowNote& note = *new (note_of(slab, row)) RowNote();
+  RowNote& note = *new (note_of(slab, row)) RowNote;
   note.pixels_of = id;
   slab.labels[row] = source_.label(id);
   DecodeStatus status;
-  if (sample.status.ok) status = augment_sample(worker, sample, place.epoch, id, out, note);
+  if (sample.status.ok) {
+    status = augment_sample(worker, sample, place.epoch, id, out, note, next);
+  }
   if (!sample.status.ok || !status.ok()) {
     note.bad = true;
     note.code = status.code;
@@ -211,7 +208,7 @@ void RowFiller::substitute(RowWorker& worker, int64_t epoch, SampleId id, Mutabl
     if (other == id) continue;
     SampleBytes sample;
     if (!source_.read(other, buffer, sample.bytes).ok) continue;
-    if (!augment_sample(worker, sample, epoch, other, out, note).ok()) continue;
+    if (!augment_sample(worker, sample, epoch, other, out, note, {}).ok()) continue;
     note.pixels_of = other;
     return;
   }

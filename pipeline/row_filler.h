@@ -95,12 +95,14 @@ class RowFiller {
   void fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
   void trace_row(const RowWorker& worker, const BatchPlace& place, SampleId id, int64_t begin_ns,
                  int64_t begin_cpu_ns);
+  // `next`: the bytes of the row that will be filled after this one, if they lie in memory.
   void fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
-                const SampleBytes& sample);
+                const SampleBytes& sample, std::span<const uint8_t> next);
   void substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,
                   RowNote& note);
   DecodeStatus augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
-                              SampleId id, MutableImageView out, RowNote& note);
+                              SampleId id, MutableImageView out, RowNote& note,
+                              std::span<const uint8_t> next);
   void report(const BatchPlace& place, int row, SampleId id, const SampleBytes& sample,
               const DecodeStatus& status);
 

@@ -20,21 +20,16 @@ int rounds_for(int bits) { return bits <= 12 ? 20 : 4; }
 
 constexpr uint64_t kSpread = 0xD6E8FEB86659FD93, kStride = 0x9E3779B97F4A7C15;
 
-struct OrderKey {
-  uint64_t add;
-  uint64_t multiply;
-};
-
 // The round function: spreads the few bits of `value` over the word before the keyed product (its
 // neighbours would differ by a carry only), and folds the product's halves.
-uint64_t mix(uint64_t value, OrderKey key) {
+uint64_t mix(uint64_t value, EpochOrder key) {
   const uint128 product = static_cast<uint128>((value * kSpread) ^ key.add) * key.multiply;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
 // A Feistel network on `bits` bits, its halves as equal as they can be; each half is changed in
 // place by a function of the other, so it is a bijection whatever that function is.
-uint64_t feistel(uint64_t value, int bits, OrderKey key) {
+uint64_t feistel(uint64_t value, int bits, EpochOrder key) {
   const int low_bits = (bits + 1) / 2;
   const uint64_t low_mask = (uint64_t{1} << low_bits) - 1;
   const uint64_t high_mask = (uint64_t{1} << (bits - low_bits)) - 1;
@@ -84,16 +79,22 @@ int64_t Sampler::steps_per_epoch() const {
   return options_.last_batch == LastBatch::drop ? whole : whole + (remainder ? 1 : 0);
 }
 
-SampledRow Sampler::row(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {
+EpochOrder Sampler::order(int64_t epoch) const {
+  const RandomKey random(options_.seed, epoch, -1);
+  return {random.bits(0), random.bits(1) | 1};
+}
+
+SampledRow Sampler::row(const EpochOrder& order, int64_t step_in_epoch, int replica,
+                        int row) const {
   const int64_t first = step_in_epoch * global_batch_;
   const int64_t global_row = int64_t{replica} * options_.rows + row;
   const int64_t remaining = options_.samples - first;  // real rows of this global batch
-  if (global_row < remaining) return {permute(epoch, first + global_row), 1.0f};
+  if (global_row < remaining) return {permute(order, first + global_row), 1.0f};
   if (options_.last_batch == LastBatch::wrap) {
-    return {permute(epoch, (first + global_row) % options_.samples), 1.0f};
+    return {permute(order, (first + global_row) % options_.samples), 1.0f};
   }
   // Round robin over the batch's real rows: each is repeated as often as any other.
-  return {permute(epoch, first + global_row % remaining), 0.0f};
+  return {permute(order, first + global_row % remaining), 0.0f};
 }
 
 int Sampler::valid_rows(int64_t step_in_epoch, int replica) const {
@@ -102,14 +103,12 @@ int Sampler::valid_rows(int64_t step_in_epoch, int replica) const {
   return static_cast<int>(std::clamp<int64_t>(options_.samples - before, 0, options_.rows));
 }
 
-SampleId Sampler::permute(int64_t epoch, int64_t position) const {
+SampleId Sampler::permute(const EpochOrder& order, int64_t position) const {
   if (!options_.shuffle || options_.samples == 1) return position;
-  const RandomKey random(options_.seed, epoch, -1);
-  const OrderKey key{random.bits(0), random.bits(1) | 1};
   // Walk the cycle until it comes back into range: under two steps on average, as 2^bits < 2 * n.
   uint64_t value = static_cast<uint64_t>(position);
   do {
-    value = feistel(value, bits_, key);
+    value = feistel(value, bits_, order);
   } while (value >= static_cast<uint64_t>(options_.samples));
   return static_cast<SampleId>(value);
 }

@@ -31,17 +31,29 @@ struct SampledRow {
   float weight = 1.0f;
 };
 
+// What orders an epoch; made once for many rows.
+struct EpochOrder {
+  uint64_t add = 0, multiply = 0;
+};
+
 class Sampler {
  public:
   // Throws std::invalid_argument with the numbers: no samples, rows or replicas < 1, `drop` with
   // less than one batch, more than 2^40 samples.
   explicit Sampler(const SamplerOptions& options);
   int64_t steps_per_epoch() const;
-  SampledRow row(int64_t epoch, int64_t step_in_epoch, int replica, int row) const;
+  EpochOrder order(int64_t epoch) const;
+  SampledRow row(const EpochOrder& order, int64_t step_in_epoch, int replica, int row) const;
+  SampledRow row(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {
+    return this->row(order(epoch), step_in_epoch, replica, row);
+  }
   int valid_rows(int64_t step_in_epoch, int replica) const;  // rows with weight > 0
   const SamplerOptions& options() const { return options_; }
   // The keyed bijection of [0, samples) that orders an epoch.
-  SampleId permute(int64_t epoch, int64_t position) const;
+  SampleId permute(const EpochOrder& order, int64_t position) const;
+  SampleId permute(int64_t epoch, int64_t position) const {
+    return permute(order(epoch), position);
+  }
 
  private:
   SamplerOptions options_;

@@ -1,0 +1,61 @@
+// What a row of CIFAR's binary files costs before anything of the feeder: copying its bytes, and
+// shifting, mirroring and interleaving them; from memory to a ring of slabs, as in training, and
+// all in the cache. Items are rows.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "decode/pixel_ops.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kSide = 32;
+constexpr size_t kRowBytes = size_t{3} * kSide * kSide;
+constexpr size_t kDataRows = 50'000;    // CIFAR-10's training images: no cache holds them
+constexpr size_t kRingRows = 4 * 1024;  // four batches
+constexpr size_t kFar = 7919;           // the next row of a shuffled epoch is far away
+
+enum Where : int64_t { shuffled, in_order, in_cache };
+constexpr const char* kWhere[] = {"from memory, shuffled, to the ring",
+                                  "from memory, in order, to the ring", "in the cache"};
+
+template <typename Row>
+void run(benchmark::State& state, const Row& row) {
+  const Where where = static_cast<Where>(state.range(0));
+  const size_t data_rows = where == in_cache ? 1 : kDataRows;
+  const size_t ring_rows = where == in_cache ? 1 : kRingRows;
+  const size_t stride = where == shuffled ? kFar : 1;
+  const std::vector<uint8_t> data(data_rows * kRowBytes, 7);
+  std::vector<uint8_t> ring(ring_rows * kRowBytes);
+  size_t i = 0;
+  for (auto _ : state) {
+    row(&data[i * stride % data_rows * kRowBytes], &ring[i % ring_rows * kRowBytes], i);
+    benchmark::ClobberMemory();
+    ++i;
+  }
+  state.SetItemsProcessed(state.iterations());
+  state.SetLabel(kWhere[where]);
+}
+
+void copy(benchmark::State& state) {
+  run(state, [](const uint8_t* from, uint8_t* to, size_t) { std::memcpy(to, from, kRowBytes); });
+}
+
+void shift_and_flip(benchmark::State& state) {
+  run(state, [](const uint8_t* from, uint8_t* to, size_t i) {
+    const int x = static_cast<int>(i % 9) - 4, y = static_cast<int>(i / 9 % 9) - 4;
+    shift_flip_planar(from, {kSide, kSide}, x, y, i % 2 == 0, PadMode::zero,
+                      {to, kSide, kSide, 3 * kSide});
+  });
+}
+
+BENCHMARK(copy)->DenseRange(shuffled, in_cache);
+BENCHMARK(shift_and_flip)->DenseRange(shuffled, in_cache);
+
+}  // namespace
+}  // namespace stoker
+
+BENCHMARK_MAIN();
