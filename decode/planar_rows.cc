@@ -236,8 +236,9 @@ struct Columns {
 
 void shift_planar(const PlanarJob& job) {
   const hn::CappedTag<uint8_t, kMostLanes> wide;
-  if (job.out.width < kBlock || std::abs(job.offset_x) > kMostShift ||
-      std::abs(job.offset_y) >= job.out.height) {
+  // So that no line of a pad is the image's first or last.
+  const bool few_lines = std::abs(job.offset_y) >= job.out.height - 1;
+  if (job.out.width < kBlock || std::abs(job.offset_x) > kMostShift || few_lines) {
     shift_plainly(job);
   } else if (job.out.width >= static_cast<int>(hn::MaxLanes(wide))) {
     Columns<decltype(wide)>::run_all(job);
