@@ -50,12 +50,11 @@ class Stages {
     if (!reader_.open(work.sample->bytes, jpeg_, tables_)) return false;
     ended(tables);
     if (!reader_.begin()) return false;
+    planes_.begin(out);
     ended(stuffing);
     for (int row = 0; row < planes_.checked_rows(); ++row) {
       if (!read_row(row - planes_.mcus().y)) return false;
     }
-    planes_.resize(out);
-    ended(resize);
     return true;
   }
 
@@ -79,6 +78,8 @@ class Stages {
     ended(outside);
     planes_.finish_row(row);
     ended(inverse);
+    planes_.resize(row);
+    ended(resize);
     return true;
   }
 

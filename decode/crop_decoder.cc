@@ -17,10 +17,11 @@ static_assert(kMaxPlaneScratch + int64_t{kMaxScanBytes} + int64_t{4 * kMaxScanSe
 struct CropDecoder::Impl {
   explicit Impl(int64_t most) : max_pixels(most) {}
   bool accepts(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
-  bool read();
-  bool read(const SeekIndex& index);
+  bool read(MutableImageView out);
+  bool read(const SeekIndex& index, MutableImageView out);
   bool is_worth_an_index() const;
-  bool is_read_with(std::span<const uint8_t> bytes, std::span<const uint8_t> seek_index);
+  bool is_read_with(std::span<const uint8_t> bytes, std::span<const uint8_t> seek_index,
+                    MutableImageView out);
 
   const int64_t max_pixels;
   BaselineJpeg jpeg;
@@ -38,8 +39,9 @@ bool CropDecoder::Impl::accepts(std::span<const uint8_t> bytes, const CropSpec& 
          int64_t{jpeg.size.width} * jpeg.size.height <= max_pixels;
 }
 
-// All MCUs from the first to the last that libjpeg would read for this crop.
-bool CropDecoder::Impl::read() {
+// Decodes all MCUs from the first to the last that libjpeg would read for this crop.
+bool CropDecoder::Impl::read(MutableImageView out) {
+  planes.begin(out);
   const Box& mcus = planes.mcus();
   const int right = jpeg.mcus_across - mcus.x - mcus.width;
   if (!reader.begin()) return false;
@@ -52,12 +54,14 @@ bool CropDecoder::Impl::read() {
     planes.begin_row(reader);
     if (!reader.skip(mcus.x) || !reader.store(0, mcus.width) || !reader.skip(right)) return false;
     planes.finish_row(row_in_crop);
+    planes.resize(row_in_crop);
   }
   return true;
 }
 
 // The crop's MCUs alone.
-bool CropDecoder::Impl::read(const SeekIndex& index) {
+bool CropDecoder::Impl::read(const SeekIndex& index, MutableImageView out) {
+  planes.begin(out);
   const Box& mcus = planes.mcus();
   const int first = mcus.x / index.step();
   const int behind = (mcus.x + mcus.width + index.step() - 1) / index.step();
@@ -75,6 +79,7 @@ bool CropDecoder::Impl::read(const SeekIndex& index) {
       return false;
     }
     planes.finish_row(row);
+    planes.resize(row);
   }
   return true;
 }
@@ -90,10 +95,10 @@ bool CropDecoder::Impl::is_worth_an_index() const {
 
 // False: no index, or none of these bytes. Then the scan is read from its begin.
 bool CropDecoder::Impl::is_read_with(std::span<const uint8_t> bytes,
-                                     std::span<const uint8_t> seek_index) {
+                                     std::span<const uint8_t> seek_index, MutableImageView out) {
   if (seek_index.empty() || !is_worth_an_index()) return false;
   SeekIndex index;
-  const bool is_of_file = index.open(seek_index, bytes, jpeg) && read(index);
+  const bool is_of_file = index.open(seek_index, bytes, jpeg) && read(index, out);
   ++(is_of_file ? seek_use.used : seek_use.refused);
   return is_of_file;
 }
@@ -108,9 +113,7 @@ bool CropDecoder::decode(std::span<const uint8_t> bytes, const CropSpec& spec, M
       !d.reader.open(bytes, d.jpeg, d.tables)) {
     return false;
   }
-  if (!d.is_read_with(bytes, seek_index) && !d.read()) return false;
-  d.planes.resize(out);
-  return true;
+  return d.is_read_with(bytes, seek_index, out) || d.read(out);
 }
 
 SeekUse CropDecoder::seek_use() const { return impl_->seek_use; }

@@ -8,7 +8,12 @@
 namespace stoker {
 namespace {
 
+constexpr int kStripBlocks = kStripRows / 8;
+
 int round_up(int value, int unit) { return (value + unit - 1) / unit; }
+
+// A strip is resized as soon as it is whole. Only three rows of blocks may lie in two strips.
+int strip_buffers(int blocks_down) { return kStripBlocks % blocks_down == 0 ? 1 : 2; }
 
 }  // namespace
 
@@ -89,7 +94,7 @@ void CropPlanes::lay_out() {
     plane.samples = sample_count_;
     plane.rows = row_count_;
     coefficient_count_ += int64_t{plane.down} * plane.groups * kBlockGroup * kBlockSize;
-    sample_count_ += int64_t{plane.strips} * plane.columns * kStripRows;
+    sample_count_ += int64_t{strip_buffers(plane.down)} * plane.columns * kStripRows;
     row_count_ += int64_t{plane.strips} * kStripRows * row_stride_;
   }
   pixel_count_ = int64_t{down_.source_end - down_.source_begin} * count_ * row_stride_;
@@ -152,35 +157,27 @@ void CropPlanes::begin_row(ScanReader& reader) {
   }
 }
 
+uint8_t* CropPlanes::strip_of(const Plane& plane, int block_row) {
+  const int buffer = block_row / kStripBlocks % strip_buffers(plane.down);
+  return samples_.data() + plane.samples + int64_t{buffer} * plane.columns * kStripRows;
+}
+
 void CropPlanes::finish_row(int row) {
   for (int c = 0; c < count_; ++c) {
     const Plane& plane = planes_[c];
     const int16_t* from = coefficients_.data() + plane.coefficients;
-    for (int r = 0; r < plane.down; ++r) {
-      const int y = (row * plane.down + r) * 8;
-      uint8_t* out = samples_.data() + plane.samples +
-                     int64_t{y / kStripRows} * plane.columns * kStripRows + y % kStripRows;
-      inverse_dct(from, plane.groups, jpeg_->quant[plane.quant], out);
+    for (int y = row * plane.down; y < (row + 1) * plane.down; ++y) {
+      inverse_dct(from, plane.groups, jpeg_->quant[plane.quant],
+                  strip_of(plane, y) + y % kStripBlocks * 8);
       from += plane.groups * kBlockGroup * kBlockSize;
     }
   }
 }
 
-void CropPlanes::resize_columns() {
-  for (int c = 0; c < count_; ++c) {
-    const Plane& plane = planes_[c];
-    const uint8_t* columns = samples_.data() + plane.samples;
-    int16_t* rows = rows_.data() + plane.rows;
-    for (int s = 0; s < plane.strips; ++s) {
-      resize_strip(columns, plane.first.width, across_[plane.axis], rows, row_stride_);
-      columns += plane.columns * kStripRows;
-      rows += kStripRows * row_stride_;
-    }
-  }
-}
-
-void CropPlanes::resize(MutableImageView out) {
-  resize_columns();
+void CropPlanes::begin(MutableImageView out) {
+  out_ = out;
+  finished_ = 0;
+  pixels_end_ = down_.source_begin;
   colours_.plane_count = count_;
   colours_.count = row_stride_;
   for (int c = 0; c < count_; ++c) {
@@ -189,8 +186,39 @@ void CropPlanes::resize(MutableImageView out) {
     rows.stride = row_stride_;
     rows.first = planes_[c].first.height;
   }
-  colour_rows(colours_, down_.source_begin, down_.source_end, pixels_.data());
-  resize_rows(pixels_.data(), count_, row_stride_, down_, down_.source_begin, out);
+}
+
+// Returns how many rows of the plane are resized.
+int CropPlanes::resize_strips(const Plane& plane, int row) {
+  const int end = (row + 1) * plane.down;
+  const bool is_last = row + 1 == mcus_.height;
+  for (int y = row * plane.down; y < end; ++y) {
+    if ((y + 1) % kStripBlocks != 0 && !(is_last && y + 1 == end)) continue;
+    const int64_t first_row = int64_t{y / kStripBlocks} * kStripRows;
+    resize_strip(strip_of(plane, y), plane.first.width, across_[plane.axis],
+                 rows_.data() + plane.rows + first_row * row_stride_, row_stride_);
+  }
+  return is_last ? end * 8 : end / kStripBlocks * kStripRows;
+}
+
+void CropPlanes::resize(int row) {
+  int pixels_end = down_.source_end;
+  for (int c = 0; c < count_; ++c) {
+    const int rows = resize_strips(planes_[c], row);
+    if (row + 1 < mcus_.height) {
+      pixels_end = std::min(pixels_end, colours_.planes[c].pixels_from(rows));
+    }
+  }
+  if (pixels_end <= pixels_end_) return;
+  const int64_t done = int64_t{pixels_end_ - down_.source_begin} * count_ * row_stride_;
+  colour_rows(colours_, pixels_end_, pixels_end, pixels_.data() + done);
+  pixels_end_ = pixels_end;
+  const int first = finished_;
+  while (finished_ < out_.height && down_.first[finished_] + down_.taps[finished_] <= pixels_end_) {
+    ++finished_;
+  }
+  resize_rows(pixels_.data(), count_, row_stride_, down_, down_.source_begin, {first, finished_},
+              out_);
 }
 
 int64_t CropPlanes::scratch_bytes() const {

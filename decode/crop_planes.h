@@ -31,13 +31,15 @@ class CropPlanes {
   // One past the last MCU row that libjpeg-turbo reads for the same crop.
   int checked_rows() const { return checked_rows_; }
 
+  // Starts with the first row. REQUIRES: plan().
+  void begin(MutableImageView out);
   // Gives the reader cleared memory for the coefficients of a row of MCUs.
   void begin_row(ScanReader& reader);
-  // Turns them into samples of the planes. `row` counts from mcus().y.
+  // Turns them into samples of the planes. `row` counts from mcus().y; rows come in turn.
   void finish_row(int row);
-
-  // Resizes the planes, converts to RGB. REQUIRES: every row was finished.
-  void resize(MutableImageView out);
+  // Resizes what this row made whole, converts it to RGB, and finishes the rows of the output that
+  // need no more; so all that lies between is still in a cache. The last row finishes the output.
+  void resize(int row);
 
   int64_t scratch_bytes() const;
 
@@ -61,7 +63,8 @@ class CropPlanes {
   void find_mcus(const BaselineJpeg& jpeg);
   void lay_out();
   bool reserve();
-  void resize_columns();
+  uint8_t* strip_of(const Plane& plane, int block_row);
+  int resize_strips(const Plane& plane, int row);
 
   const BaselineJpeg* jpeg_ = nullptr;
   int count_ = 0;
@@ -71,10 +74,13 @@ class CropPlanes {
   ColourPlanes colours_;  // how they do
   Box mcus_;
   int checked_rows_ = 0;
+  MutableImageView out_;
+  int pixels_end_ = 0;  // one past the last row of pixels that is made
+  int finished_ = 0;    // rows of out_
   int64_t coefficient_count_ = 0, sample_count_ = 0, row_count_ = 0, pixel_count_ = 0;
   int row_stride_ = 0;                   // of rows_, in values
   AlignedBuffer<int16_t> coefficients_;  // of one row of MCUs
-  AlignedBuffer<uint8_t> samples_;       // planes in strips (idct_kernels.h)
+  AlignedBuffer<uint8_t> samples_;       // one or two strips per plane (idct_kernels.h)
   AlignedBuffer<int16_t> rows_;          // planes resampled horizontally, (rows, row_stride_)
   AlignedBuffer<uint8_t> pixels_;        // (rows of pixels, R G B or grey, row_stride_)
 };

@@ -49,8 +49,8 @@ void colour(const ColourPlanes& planes, int begin, int end, uint8_t* out) {
 }
 
 void finish(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
-            MutableImageView out) {
-  resize_rows_reference(rows, plane_count, count, down, begin, out);
+            RowRange outputs, MutableImageView out) {
+  resize_rows_reference(rows, plane_count, count, down, begin, outputs, out);
 }
 
 #else
@@ -261,9 +261,9 @@ HWY_INLINE void finish_row(PixelColumn pixels, const int32_t* weights, int taps,
 }
 
 void finish(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
-            MutableImageView out) {
+            RowRange outputs, MutableImageView out) {
   const ptrdiff_t stride = ptrdiff_t{plane_count} * count;
-  for (int y = 0; y < out.height; ++y) {
+  for (int y = outputs.begin; y < outputs.end; ++y) {
     const PixelColumn pixels{rows + (down.first[y] - begin) * stride, count, stride};
     uint8_t* to = out.data + y * out.stride_bytes;
     if (plane_count == 1) {
@@ -346,9 +346,9 @@ void colour_rows_reference(const ColourPlanes& planes, int begin, int end, uint8
 }
 
 void resize_rows_reference(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down,
-                           int begin, MutableImageView out) {
+                           int begin, RowRange outputs, MutableImageView out) {
   const ptrdiff_t stride = ptrdiff_t{plane_count} * count;
-  for (int y = 0; y < out.height; ++y) {
+  for (int y = outputs.begin; y < outputs.end; ++y) {
     for (int i = 0; i < 3 * out.width; ++i) {
       const ptrdiff_t plane = plane_count == 1 ? 0 : i % 3 * ptrdiff_t{count};
       const uint8_t* from = rows + (down.first[y] - begin) * stride + plane + i / 3;
@@ -375,8 +375,8 @@ void colour_rows(const ColourPlanes& planes, int begin, int end, uint8_t* out) {
 }
 
 void resize_rows(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
-                 MutableImageView out) {
-  HWY_DYNAMIC_DISPATCH(finish)(rows, plane_count, count, down, begin, out);
+                 RowRange outputs, MutableImageView out) {
+  HWY_DYNAMIC_DISPATCH(finish)(rows, plane_count, count, down, begin, outputs, out);
 }
 
 }  // namespace stoker

@@ -24,6 +24,10 @@ int PlaneRows::end_row(int end) const {
   return std::min(height, (end - 1) / factor + 1 + reach);
 }
 
+int PlaneRows::pixels_from(int count) const {
+  return (first + count) * factor - (upsampling == Upsampling::triangle ? 1 : 0);
+}
+
 // jdsample.c: with a triangle across, (3 a + b + 1) / 4 at even columns, + 2 at odd ones; if it
 // goes down, too, sixteenths + 8 and + 7; down alone, quarters + 1 at even rows, + 2 at odd ones.
 ChromaRounding chroma_rounding(const ComponentUpsampling& upsampling, bool even_is_even, int y) {

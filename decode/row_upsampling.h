@@ -36,6 +36,9 @@ struct PlaneRows {
   // The rows of samples that the rows of pixels [begin, end) are made from.
   int first_row(int begin) const;
   int end_row(int end) const;
+  // One past the last row of pixels that the first `count` rows here are enough for, whether more
+  // follow or not.
+  int pixels_from(int count) const;
 
   RowPair row_of_pixels(int y) const {
     const int near = y / factor;

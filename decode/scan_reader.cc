@@ -1,7 +1,6 @@
 #include "decode/scan_reader.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 namespace stoker {
@@ -81,7 +80,6 @@ bool ScanReader::split(std::span<const uint8_t> scan, int first_segment) {
     if (restart_interval_ == 0 || end - from < 2 || from[1] != restart) break;
     from += 2;
   }
-  std::memset(to, 0, kEntropyPadding);
   return true;
 }
 

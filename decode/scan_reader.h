@@ -67,7 +67,7 @@ class ScanReader {
   int restart_interval_ = 0;      // MCUs; 0 = none
   int left_ = 0;                  // MCUs until the next restart marker
   size_t segment_ = 0;            // the current one's place in ends_
-  AlignedBuffer<uint8_t> bytes_;  // the data without stuffing, then kEntropyPadding bytes
+  AlignedBuffer<uint8_t> bytes_;  // the data without stuffing, then kEntropyPadding of anything
   std::vector<uint32_t> ends_;    // of the segments between restart markers, in bytes_
 };
 
