@@ -1,22 +1,23 @@
 // What a row of CIFAR's binary files costs before anything of the feeder: copying its bytes, and
-// shifting, mirroring and interleaving them; from memory to a ring of slabs, as in training, and
-// all in the cache. Items are rows.
+// shifting, mirroring and interleaving them while the next row is fetched; from memory to a ring of
+// slabs, as in training, and all in the cache. Memory is the host device's, in huge pages where the
+// kernel gives them, as the feeder's. Items are rows.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
 #include <cstring>
-#include <vector>
 
 #include "decode/pixel_ops.h"
+#include "staging/device.h"
 
 namespace stoker {
 namespace {
 
 constexpr int kSide = 32;
 constexpr size_t kRowBytes = size_t{3} * kSide * kSide;
-constexpr size_t kDataRows = 50'000;    // CIFAR-10's training images: no cache holds them
-constexpr size_t kRingRows = 4 * 1024;  // four batches
-constexpr size_t kFar = 7919;           // the next row of a shuffled epoch is far away
+constexpr size_t kDataRows = 50'000;   // CIFAR-10's training images: no cache holds them
+constexpr size_t kRingRows = 4 * 512;  // four batches
+constexpr size_t kFar = 7919;          // the next row of a shuffled epoch is far away
 
 enum Where : int64_t { shuffled, in_order, in_cache };
 constexpr const char* kWhere[] = {"from memory, shuffled, to the ring",
@@ -28,11 +29,15 @@ void run(benchmark::State& state, const Row& row) {
   const size_t data_rows = where == in_cache ? 1 : kDataRows;
   const size_t ring_rows = where == in_cache ? 1 : kRingRows;
   const size_t stride = where == shuffled ? kFar : 1;
-  const std::vector<uint8_t> data(data_rows * kRowBytes, 7);
-  std::vector<uint8_t> ring(ring_rows * kRowBytes);
+  const auto device = make_host_device();
+  const auto data_memory = device->allocate(data_rows * kRowBytes, MemoryKind::device);
+  const auto ring_memory = device->allocate(ring_rows * kRowBytes, MemoryKind::pinned);
+  const auto* data = reinterpret_cast<const uint8_t*>(data_memory->data());
+  auto* ring = reinterpret_cast<uint8_t*>(ring_memory->data());
   size_t i = 0;
   for (auto _ : state) {
-    row(&data[i * stride % data_rows * kRowBytes], &ring[i % ring_rows * kRowBytes], i);
+    row(data + i * stride % data_rows * kRowBytes, data + (i + 1) * stride % data_rows * kRowBytes,
+        ring + i % ring_rows * kRowBytes, i);
     benchmark::ClobberMemory();
     ++i;
   }
@@ -41,14 +46,16 @@ void run(benchmark::State& state, const Row& row) {
 }
 
 void copy(benchmark::State& state) {
-  run(state, [](const uint8_t* from, uint8_t* to, size_t) { std::memcpy(to, from, kRowBytes); });
+  run(state, [](const uint8_t* from, const uint8_t*, uint8_t* to, size_t) {
+    std::memcpy(to, from, kRowBytes);
+  });
 }
 
 void shift_and_flip(benchmark::State& state) {
-  run(state, [](const uint8_t* from, uint8_t* to, size_t i) {
+  run(state, [](const uint8_t* from, const uint8_t* next, uint8_t* to, size_t i) {
     const int x = static_cast<int>(i % 9) - 4, y = static_cast<int>(i / 9 % 9) - 4;
     shift_flip_planar(from, {kSide, kSide}, x, y, i % 2 == 0, PadMode::zero,
-                      {to, kSide, kSide, 3 * kSide});
+                      {to, kSide, kSide, 3 * kSide}, next);
   });
 }
 
