@@ -32,9 +32,11 @@ function(stoker_library target)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                              $<BUILD_INTERFACE:${STOKER_HEADER_DIR}>)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:stoker_flags>)
-  # Before 1.0 every minor version may change what is in a library.
+  # Before 1.0 every minor version may change what is in a library. Shared ones lie where the plugins do: those are
+  # looked for beside the library that opens them.
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION}
-                        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+                        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+                        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
   foreach(header IN LISTS arg_HEADERS)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${header})
     file(READ ${header} text)
