@@ -89,6 +89,27 @@ TEST_F(CudaDeviceTest, EventsOrderStreams) {
 }
 
 // What somebody else's library queued is waited for, and its stream lives on.
+// CUDA says "not ready" as an error, which the next launch would be told of.
+TEST_F(CudaDeviceTest, AnEventThatIsNotReachedIsNobodysError) {
+  const NormaliseOptions options{.height = 4, .width = 4};
+  const Normaliser normaliser(*device_, options);
+  const auto images = device_->allocate(3 * 16, MemoryKind::device);
+  const auto out = device_->allocate(normaliser.row_bytes(), MemoryKind::device);
+  const auto slow = device_->make_stream(), other = device_->make_stream();
+  const auto event = device_->make_event();
+  std::atomic<bool> go{false};
+  slow->call([&] {
+    while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  slow->record(*event);
+  EXPECT_FALSE(event->query());
+  EXPECT_NO_THROW(
+      normaliser.run(*other, reinterpret_cast<const uint8_t*>(images->data()), out->data(), 1));
+  go = true;
+  slow->synchronize();
+  EXPECT_TRUE(event->query());
+}
+
 TEST_F(CudaDeviceTest, ABorrowedStreamIsOrderedWithOurs) {
   auto theirs = device_->make_stream();
   auto ours = device_->make_stream();

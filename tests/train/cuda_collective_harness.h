@@ -118,6 +118,11 @@ class CollectiveHarness {
           size += std::abs(value);
         }
         const float found = sums[step * kCount + i];
+        uint32_t bits = 0;
+        std::memcpy(&bits, &found, sizeof bits);
+        if (i < narrow_floats && (bits & 0xFFFF) != 0) {
+          return "element " + std::to_string(i) + " did not travel as bf16";
+        }
         if (std::abs(found - sum) > size * (i < narrow_floats ? 0x1p-7 : 1e-6)) {
           return "step " + std::to_string(step) + ", element " + std::to_string(i) + ": " +
                  std::to_string(found) + " is not " + std::to_string(sum);
