@@ -58,7 +58,11 @@ void write(const Operation& operation, size_t i, float value) {
 }
 
 std::mutex worlds_mutex;
-std::map<std::string, std::shared_ptr<World>> worlds;
+// Made by the first call, not by dlopen(), whose lock ThreadSanitizer does not know.
+std::map<std::string, std::shared_ptr<World>>& worlds() {
+  static std::map<std::string, std::shared_ptr<World>> all;
+  return all;
+}
 
 }  // namespace
 
@@ -160,8 +164,9 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRank(ncclComm_t* communicator, int size, ncclUniqueId id, int rank) {
   std::lock_guard lock(worlds_mutex);
-  auto& world = worlds[std::string(id.internal, sizeof id.internal)];
+  auto& world = worlds()[std::string(id.internal, sizeof id.internal)];
   if (world == nullptr) world = std::make_shared<World>();
+  std::lock_guard world_lock(world->mutex);
   world->size = static_cast<size_t>(size);
   world->here.resize(world->size);
   if (!world->devices.insert(fake_cuda_driver_device()).second) return ncclInvalidUsage;

@@ -2,14 +2,17 @@
 // forms, a scrape.
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -99,6 +102,39 @@ TEST(LiveView, SaysWhatIsUnknownAndWhy) {
   EXPECT_THAT(text, HasSubstr("no NVIDIA driver"));
   EXPECT_THAT(live_line(some_status()), HasSubstr("step 30/120"));
   EXPECT_THAT(live_lines(LiveStatus{})[1], HasSubstr("no step yet"));
+}
+
+// What it draws twice fits the window, in width and height, and begins where it began.
+TEST(LiveView, KeepsToASmallTerminal) {
+  const int master = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_TRUE(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+  const winsize window{.ws_row = 5, .ws_col = 30, .ws_xpixel = 0, .ws_ypixel = 0};
+  ASSERT_EQ(ioctl(master, TIOCSWINSZ, &window), 0);
+  FILE* terminal = fopen(ptsname(master), "w");
+  ASSERT_NE(terminal, nullptr);
+  {
+    LiveView view(terminal);
+    view.show(some_status());
+    view.show(some_status());
+  }
+  char drawn[4096];
+  const ssize_t got = read(master, drawn, sizeof drawn);
+  ASSERT_GT(got, 0);
+  std::istringstream lines(std::string(drawn, static_cast<size_t>(got)));
+  const std::string up = "\033[4A\033[J";
+  int count = 0, redrawn = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    if (line.back() == '\r') line.pop_back();
+    if (line.rfind(up, 0) == 0) {
+      line.erase(0, up.size());
+      ++redrawn;
+    }
+    EXPECT_LE(line.size(), 30u) << line;
+  }
+  EXPECT_EQ(count, 2 * 4);
+  EXPECT_EQ(redrawn, 1);
+  fclose(terminal);
+  close(master);
 }
 
 // Every line is a comment or a sample, and every sample follows its HELP and

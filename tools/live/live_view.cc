@@ -131,8 +131,10 @@ void LiveView::show(const LiveStatus& status) {
   winsize size{};
   const bool known = ioctl(fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   const size_t columns = known ? size.ws_col : 80;
+  const int rows = known && size.ws_row > 1 ? size.ws_row - 1 : 23;
   erase();
   for (std::string line : live_lines(status)) {
+    if (drawn_ == rows) break;  // what scrolled away could not be gone up to
     // A line that wraps would be two to go up over. ("±" is two bytes of one column.)
     if (line.size() > columns) {
       line.resize(columns);
