@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "staging/cuda_context.h"
 #include "staging/device.h"
@@ -63,6 +64,7 @@ class NcclLink {
   const std::unique_ptr<Stream> stream_;
   ncclComm_t joined_ = nullptr;  // the caller's of join() and start()
   std::atomic<ncclComm_t> communicator_{nullptr};
+  mutable std::mutex asking_;  // held where abort() must not free what is asked; never waits long
 };
 
 }  // namespace stoker
