@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <stdexcept>
 
 #include "pipeline/seek_index_file.h"
@@ -56,6 +57,7 @@ int make_missing_seek_indexes(const std::string& data, const std::string& choice
   if (say) {
     fmt::print("{:<12} {} of {} images, {} bad, {:.1f} s: {}\n", "seek index", run.totals->indexed,
                source->size(), run.totals->bad.size(), run.seconds, path);
+    std::fflush(stdout);  // the run is long
   }
   return 0;
 }

@@ -88,7 +88,6 @@ TEST_F(CudaDeviceTest, EventsOrderStreams) {
   EXPECT_EQ(value, 50);
 }
 
-// What somebody else's library queued is waited for, and its stream lives on.
 // CUDA says "not ready" as an error, which the next launch would be told of.
 TEST_F(CudaDeviceTest, AnEventThatIsNotReachedIsNobodysError) {
   const NormaliseOptions options{.height = 4, .width = 4};
@@ -110,6 +109,7 @@ TEST_F(CudaDeviceTest, AnEventThatIsNotReachedIsNobodysError) {
   EXPECT_TRUE(event->query());
 }
 
+// What somebody else's library queued is waited for, and its stream lives on.
 TEST_F(CudaDeviceTest, ABorrowedStreamIsOrderedWithOurs) {
   auto theirs = device_->make_stream();
   auto ours = device_->make_stream();
