@@ -229,9 +229,9 @@ class HostStream final : public Stream {
   std::thread worker_;  // last: it uses all of the above
 };
 
-// Large memory in huge pages where the kernel gives them: rows are read and written all over it, and
-// small pages would have to be looked up for each. Only whole huge pages are asked for, so that no
-// more is resident than was asked for.
+// Large memory in huge pages where the kernel gives them: rows are read and written all over it,
+// and small pages would have to be looked up for each. Only whole huge pages are asked for, so that
+// no more is resident than was asked for.
 class HostMemory final : public Memory {
  public:
   explicit HostMemory(size_t bytes)
