@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "python/core/lease.h"
+#include "python/core/unlocked.h"
 #include "staging/device_list.h"
 
 namespace stoker::python {
@@ -19,11 +20,20 @@ void check(const Feed::Options& options, const Device& device) {
   }
 }
 
+// The end waits for threads, and for the readers on a GPU's streams: any of them may need Python's
+// lock, and other threads of Python's go on meanwhile. Whoever drops the last Loader, batch or
+// tensor comes here, with the lock or without.
+void end(Feed* feed) {
+  std::optional<Unlocked> unlocked;
+  if (holds_python_lock()) unlocked.emplace();
+  delete feed;
+}
+
 }  // namespace
 
 std::shared_ptr<Feed> Feed::make(std::shared_ptr<const Source> source, const AugmentSpec& augment,
                                  LoaderOptions loader, const Options& options) {
-  return std::shared_ptr<Feed>(new Feed(std::move(source), augment, loader, options));
+  return std::shared_ptr<Feed>(new Feed(std::move(source), augment, loader, options), end);
 }
 
 Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, LoaderOptions loader,

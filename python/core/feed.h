@@ -7,6 +7,7 @@
 // what was released cannot be reached through it.
 //
 // Threads: any. Nothing here calls Python; blocking calls say so, for who must let go of its lock.
+// The last owner's end of the feed blocks, and lets go of the lock by itself if it has it.
 // After fork() the child has none of the threads: every call there throws, destructors leave all as
 // it is. Errors: std::invalid_argument, std::runtime_error; FeedError for what next() met.
 #pragma once

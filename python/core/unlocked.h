@@ -8,6 +8,9 @@
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
+// Exported by every CPython, but not in the stable ABI's headers.
+extern "C" int PyGILState_Check();
+
 namespace stoker::python {
 
 class Unlocked {
@@ -26,5 +29,9 @@ class Unlocked {
  private:
   PyThreadState* const state_;
 };
+
+// Whether this thread holds Python's lock, and may let go of it. For who is called with and without
+// it. False while the interpreter ends: nobody else runs then.
+inline bool holds_python_lock() { return Py_IsInitialized() != 0 && PyGILState_Check() != 0; }
 
 }  // namespace stoker::python

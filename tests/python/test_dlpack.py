@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import stoker
+from conftest import run_python
 
 
 class DlTensor(ctypes.Structure):
@@ -108,6 +109,47 @@ def test_a_capsule_that_nobody_took_gives_back_what_it_holds(source):
             assert loader.stats()["held"] == 1
             del capsule
             assert loader.stats()["held"] == 0
+
+
+DROPPED_WITHOUT_THE_LOCK = """
+import ctypes, os
+import stoker
+
+libc = ctypes.CDLL(None)
+get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+set_name = ctypes.pythonapi.PyCapsule_SetName
+set_name.argtypes = (ctypes.py_object, ctypes.c_char_p)
+USED = b"used_dltensor_versioned"
+
+def take(capsule):  # as a library does: the tensor, and its deleter
+    tensor = get_pointer(capsule, b"dltensor_versioned")
+    set_name(capsule, USED)
+    return tensor, ctypes.cast(tensor, ctypes.POINTER(ctypes.c_void_p))[2]
+
+def drop_here(tensor, deleter):  # by a thread of Python's, which has let go of the lock
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleter)(tensor)
+
+def drop_elsewhere(tensor, deleter):  # by one that Python does not know
+    thread = ctypes.c_ulong()
+    start = [ctypes.c_void_p(value) for value in (None, deleter, tensor)]
+    assert libc.pthread_create(ctypes.byref(thread), *start) == 0
+    assert libc.pthread_join(thread, None) == 0
+
+for drop in drop_here, drop_elsewhere:
+    loader = stoker.Loader(stoker.synthetic(1000, size=16), batch_size=10, workers=2)
+    tensor = take(next(iter(loader)).images.__dlpack__(max_version=(1, 0)))
+    del loader
+    assert len(os.listdir("/proc/self/task")) > 1
+    drop(*tensor)
+    assert len(os.listdir("/proc/self/task")) == 1, "the feed has ended"
+"""
+
+
+def test_the_last_tensor_may_be_dropped_without_the_lock():
+    """With it a feed ends: its threads are joined, whoever has Python's lock."""
+    done = run_python(DROPPED_WITHOUT_THE_LOCK)
+    assert done.returncode == 0, done.stderr
 
 
 def test_torch_takes_them_without_a_copy(source):

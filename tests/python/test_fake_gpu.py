@@ -154,6 +154,31 @@ def test_held_too_long_is_an_error_and_dropped_late_is_not():
     )
 
 
+@pytest.mark.parametrize("last", ["del gpu", "gpu.close()", "del gpu, tensor"])
+def test_a_feed_ends_without_the_lock(last):
+    """Its end waits for its readers' streams, on which something needs Python's lock."""
+    run(
+        f"""
+        import sys
+        sys.setswitchinterval(3600)  # the lock goes over where this thread lets go of it only
+        called = []
+        callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(called.append)
+        launch = ctypes.PyDLL(LIBRARIES[0]).cudaLaunchHostFunc  # does not let go of it
+        launch.argtypes = (ctypes.c_void_p, type(callback), ctypes.c_void_p)
+        stream = make_stream()
+        batch = next(iter(gpu))
+        tensor = batch.images.__dlpack__(stream=stream)
+        assert launch(stream, callback, 5) == 0
+        if "tensor" not in {last!r}:
+            del tensor
+        del batch
+        assert not called
+        {last}
+        assert called == [5]
+        """
+    )
+
+
 def test_after_a_fork():
     run(
         """
