@@ -21,7 +21,7 @@ class Holder {
   // Blocks until the bytes are there. REQUIRES: not with Python's lock held.
   virtual void synchronize() = 0;
   // For memory of a GPU: what is queued on `stream` (a cudaStream_t) from now on sees the bytes.
-  // Whoever drops the handle has queued its last reader there.
+  // Whoever drops the handle, on any thread, has queued its last reader there.
   virtual std::shared_ptr<void> read_on(uintptr_t stream) = 0;
   // The bytes to the host, for memory of a GPU. Blocks.
   virtual void copy_to_host(void* target, const void* source, size_t bytes) = 0;

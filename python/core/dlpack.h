@@ -49,4 +49,8 @@ struct DlManagedVersioned {  // capsule "dltensor_versioned"
 
 inline constexpr uint64_t kDlFlagCopied = 2;
 
+// CUDA's handles of its default streams, which are also __dlpack__(stream=)'s numbers for them.
+inline constexpr uintptr_t kLegacyStream = 1;
+inline constexpr uintptr_t kPerThreadStream = 2;  // on each thread another stream
+
 }  // namespace stoker::python

@@ -88,7 +88,7 @@ std::shared_ptr<void> hand_over(const Array& array, std::optional<int64_t> strea
     array.holder->synchronize();
     return nullptr;
   }
-  return array.holder->read_on(static_cast<uintptr_t>(stream.value_or(1)));
+  return array.holder->read_on(stream ? static_cast<uintptr_t>(*stream) : kLegacyStream);
 }
 
 bool must_copy(const Array& array, const DlpackRequest& request) {

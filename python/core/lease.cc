@@ -1,10 +1,21 @@
 #include "python/core/lease.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 namespace stoker::python {
+namespace {
+
+// Unlike a std::thread::id it is never used again.
+int64_t thread_number() {
+  static std::atomic<int64_t> threads{0};
+  thread_local const int64_t number = ++threads;
+  return number;
+}
+
+}  // namespace
 
 // A library's hold on a lease by way of one of its streams. Its end marks the stream, and the batch
 // goes back behind that mark.
@@ -14,6 +25,7 @@ class Feed::Reader {
       : lease_(std::move(lease)),
         feed_(*lease_->feed_),
         stream_(stream),
+        thread_(thread_number()),
         done_(feed_.device_->make_event()) {
     std::lock_guard lock(feed_.borrowed_mutex_);
     feed_.borrowed(stream_).wait(lease_->ready_);
@@ -25,7 +37,7 @@ class Feed::Reader {
     }
     try {
       std::lock_guard lock(feed_.borrowed_mutex_);
-      feed_.borrowed(stream_).record(*done_);
+      marked_stream().record(*done_);
     } catch (const std::exception&) {
       // A device that failed keeps failing: next() says so.
     }
@@ -36,9 +48,20 @@ class Feed::Reader {
   Reader& operator=(const Reader&) = delete;
 
  private:
+  // A thread's default stream has no name on another thread. The legacy default stream waits for
+  // those of all threads where it is given an event to wait for (CUDA driver API, "Stream
+  // synchronization behavior"). REQUIRES: borrowed_mutex_ held.
+  Stream& marked_stream() {
+    if (stream_ != kPerThreadStream || thread_ == thread_number()) return feed_.borrowed(stream_);
+    Stream& legacy = feed_.borrowed(kLegacyStream);
+    legacy.wait(lease_->ready_);
+    return legacy;
+  }
+
   const std::shared_ptr<Lease> lease_;
   Feed& feed_;
   const uintptr_t stream_;
+  const int64_t thread_;  // that made it: whose default stream is meant
   std::unique_ptr<Event> done_;
 };
 

@@ -103,6 +103,38 @@ def test_slots_are_filled_behind_the_work_that_reads_them():
     )
 
 
+def test_a_threads_default_stream_is_marked_from_any_thread():
+    """One thread takes tensors with stream=2, its own default stream, and reads them late; another
+    one, whose stream 2 is empty, drops them at once.
+    """
+    run(
+        """
+        from concurrent.futures import ThreadPoolExecutor
+
+        libc = ctypes.CDLL(None)
+        runtime.cudaLaunchHostFunc.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+        sleep = ctypes.cast(libc.usleep, ctypes.c_void_p)
+        results = {}
+
+        def read(batch, held):
+            images = results[batch.step] = np.zeros((8, 16, 16, 3), np.uint8)
+            held.append(batch.images.__dlpack__(stream=2))
+            assert runtime.cudaLaunchHostFunc(2, sleep, 10_000) == 0
+            queue_read(held[0], images, 2)
+
+        with ThreadPoolExecutor(1) as reader:
+            for batch in gpu:
+                held = []
+                reader.submit(read, batch, held).result()
+                del batch, held
+            assert reader.submit(runtime.cudaStreamSynchronize, 2).result() == 0
+        assert len(results) == 25
+        for step, images in results.items():
+            assert (images == np.asarray(truth[step].images)).all(), f"step {step}"
+        """
+    )
+
+
 def test_the_host_gets_copies_and_clear_errors():
     run(
         """

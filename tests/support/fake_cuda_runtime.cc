@@ -17,12 +17,14 @@
 
 #include "tests/support/fake_cuda.h"
 #include "tests/support/fake_cuda_driver.h"
+#include "tests/support/fake_cuda_streams.h"
 
 using stoker::CopyKind;
 using stoker::Event;
 using stoker::Memory;
 using stoker::MemoryKind;
 using stoker::Stream;
+using stoker::testing::FakeCudaStreams;
 using stoker::testing::FakeDevice;
 
 namespace {
@@ -30,6 +32,7 @@ namespace {
 struct FakeRuntime {
   std::mutex mutex;
   std::unique_ptr<FakeDevice> device = std::make_unique<FakeDevice>();
+  std::unique_ptr<FakeCudaStreams> streams = std::make_unique<FakeCudaStreams>(*device);
   std::map<std::string, int64_t> counts;  // guarded by mutex, as all below
   std::map<const std::byte*, std::unique_ptr<Memory>> allocations;  // by address
   std::map<const std::byte*, size_t> pinned;                        // address -> bytes
@@ -69,7 +72,11 @@ cudaError_t call(const char* name, Work work) {
   }
 }
 
-Stream& stream_of(cudaStream_t stream) { return *reinterpret_cast<Stream*>(stream); }
+Stream& stream_of(cudaStream_t stream) {
+  if (stream == cudaStreamLegacy) return runtime().streams->legacy();
+  if (stream == cudaStreamPerThread) return runtime().streams->of_this_thread();
+  return *reinterpret_cast<Stream*>(stream);
+}
 Event& event_of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
 
 cudaError_t allocate(void** data, size_t bytes, MemoryKind kind) {
@@ -119,7 +126,9 @@ namespace stoker::testing {
 void reset_fake_cuda(const FakeDeviceOptions& options) {
   FakeRuntime& fake = runtime();
   std::lock_guard lock(fake.mutex);
+  fake.streams.reset();
   fake.device = std::make_unique<FakeDevice>(options);
+  fake.streams = std::make_unique<FakeCudaStreams>(*fake.device);
   fake.counts.clear();
   fake.refuse_memory = false;
   fake.failed = false;
@@ -222,6 +231,7 @@ cudaError_t cudaDeviceSynchronize() {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   return call("cudaStreamWaitEvent", [&] {
+    if (stream == cudaStreamLegacy) runtime().streams->legacy_waits_for_threads();
     stream_of(stream).wait(event_of(event));
     return cudaSuccess;
   });
