@@ -65,9 +65,9 @@ void bind_array(nb::module_& module) {
           "dl_device"_a = nb::none(), "copy"_a = nb::none(),
           "A DLPack capsule, as the array API standard has it.\n\n"
           "On a GPU `stream` is the consumer's (1, or none: the legacy default stream; 2: the "
-          "calling thread's own; else a cudaStream_t): work queued on it from now on sees the bytes, "
-          "and when the last tensor is dropped, the slot is filled again behind the work queued "
-          "on it by then. With -1 the call waits for the bytes, and the consumer must have "
+          "calling thread's own; else a cudaStream_t): work queued on it from now on sees the "
+          "bytes, and when the last tensor is dropped, the slot is filled again behind the work "
+          "queued on it by then. With -1 the call waits for the bytes, and the consumer must have "
           "finished when it drops the tensor. On the host the call waits, and takes no stream.\n\n"
           "BufferError: a device or copy that cannot be had. ValueError: a stream that does not "
           "fit the device.",
