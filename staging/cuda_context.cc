@@ -53,10 +53,16 @@ CudaContext::CudaContext(int ordinal)
 
 CudaContext::~CudaContext() { delete driver_; }
 
-CudaContext::Current::Current(const CudaContext& context) : context_(context) {
+CudaContext::Current::Current(const CudaContext& context) : Current(context, std::nothrow) {
+  context.check(error_, "cuCtxPushCurrent");
+}
+
+CudaContext::Current::Current(const CudaContext& context, std::nothrow_t) noexcept
+    : context_(context) {
   void* current = nullptr;
   if (context.driver_->current(&current) == 0 && current == context.context_) return;
-  pushed_ = context.driver_->push(context.context_) == 0;
+  error_ = static_cast<cudaError_t>(context.driver_->push(context.context_));
+  pushed_ = error_ == cudaSuccess;
 }
 
 CudaContext::Current::~Current() {

@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include <mutex>
+#include <new>
 #include <string>
 
 namespace stoker {
@@ -22,14 +23,20 @@ class CudaContext {
   // cudaSetDevice(): to set the former device again would make a context on a GPU that nobody uses.
   class Current {
    public:
-    explicit Current(const CudaContext& context);
+    explicit Current(const CudaContext& context);  // throws as check() does
+    // For destructors: with another error() than cudaSuccess the thread works on another GPU or
+    // none, and no call of CUDA's is made.
+    Current(const CudaContext& context, std::nothrow_t) noexcept;
     ~Current();
     Current(const Current&) = delete;
     Current& operator=(const Current&) = delete;
 
+    cudaError_t error() const { return error_; }
+
    private:
     const CudaContext& context_;
     bool pushed_ = false;
+    cudaError_t error_ = cudaSuccess;
   };
 
   const std::string& name() const { return name_; }

@@ -23,8 +23,8 @@ class CudaEvent final : public Event {
     context_.check(cudaEventCreateWithFlags(&event_, flags), "cudaEventCreateWithFlags");
   }
   ~CudaEvent() override {
-    CudaContext::Current current(context_);
-    cudaEventDestroy(event_);
+    const CudaContext::Current current(context_, std::nothrow);
+    if (current.error() == cudaSuccess) cudaEventDestroy(event_);
   }
 
   bool query() const override {
@@ -77,14 +77,13 @@ class CudaStream final : public Stream {
       : context_(context), owned_(false), stream_(borrowed) {}
 
   ~CudaStream() override {
-    CudaContext::Current current(context_);
+    const CudaContext::Current current(context_, std::nothrow);
     // What others queue on a borrowed stream is none of our business, and it may be gone.
     const bool wait = owned_ || !calls_.empty();
-    if (wait && cudaStreamSynchronize(stream_) != cudaSuccess) {
-      cancel_calls();
+    if (wait && wait_for_work(current) != cudaSuccess) {
       for (auto& call : calls_) call.release();  // CUDA may still have their addresses
     }
-    if (owned_) cudaStreamDestroy(stream_);
+    if (owned_ && current.error() == cudaSuccess) cudaStreamDestroy(stream_);
   }
 
   void copy(void* target, const void* source, size_t bytes, CopyKind kind) override {
@@ -116,10 +115,8 @@ class CudaStream final : public Stream {
   }
 
   void synchronize() override {
-    CudaContext::Current current(context_);
-    const cudaError_t error = cudaStreamSynchronize(stream_);
-    if (error != cudaSuccess) cancel_calls();
-    context_.check(error, "cudaStreamSynchronize");
+    const CudaContext::Current current(context_, std::nothrow);
+    context_.check(wait_for_work(current), "cudaStreamSynchronize");
     context_.throw_if_failed();
   }
 
@@ -155,7 +152,14 @@ class CudaStream final : public Stream {
     call.state.notify_all();
   }
 
-  // Afterwards none runs, and none will.
+  // Afterwards no call runs, and none will.
+  cudaError_t wait_for_work(const CudaContext::Current& current) {
+    cudaError_t error = current.error();
+    if (error == cudaSuccess) error = cudaStreamSynchronize(stream_);
+    if (error != cudaSuccess) cancel_calls();
+    return error;
+  }
+
   void cancel_calls() {
     for (auto& call : calls_) {
       CallState state = CallState::waiting;

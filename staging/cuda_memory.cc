@@ -30,8 +30,8 @@ class CudaMemory final : public Memory {
         size_bytes_(bytes),
         release_(release) {}
   ~CudaMemory() override {
-    CudaContext::Current current(context_);
-    release_(data_);
+    const CudaContext::Current current(context_, std::nothrow);
+    if (current.error() == cudaSuccess) release_(data_);
   }
   std::byte* data() override { return data_; }
   size_t size_bytes() const override { return size_bytes_; }

@@ -52,7 +52,8 @@ NcclLink::NcclLink(const Nccl& nccl, Device& device)
     : nccl_(nccl), context_(device.cuda_ordinal()), stream_(device.make_stream()) {}
 
 NcclLink::~NcclLink() {
-  CudaContext::Current current(context_);
+  const CudaContext::Current current(context_, std::nothrow);
+  if (current.error() != cudaSuccess) return;
   if (ncclComm_t communicator = communicator_.load()) nccl_.destroy(communicator);
 }
 

@@ -15,6 +15,7 @@
 #include <functional>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "staging/cuda_plugin.h"
 #include "staging/device_list.h"
@@ -180,6 +181,41 @@ TEST_F(CudaFakeTest, TheCallersDeviceStaysAsItWas) {
   event->synchronize();
   EXPECT_EQ(fake_cuda_current_device(), -1);
   EXPECT_EQ(fake_cuda_count("no context"), 0);
+}
+
+// Or the calls would go to whichever GPU the thread works on.
+TEST_F(CudaFakeTest, NothingIsDoneOnAnotherGpu) {
+  using Work = std::function<void(Device&, Stream&, Event&, Memory&)>;
+  const std::vector<Work> all = {
+      [](Device& device, Stream&, Event&, Memory&) { device.make_stream(); },
+      [](Device& device, Stream&, Event&, Memory&) { device.make_event(); },
+      [](Device& device, Stream&, Event&, Memory&) { device.allocate(8, MemoryKind::device); },
+      [](Device& device, Stream&, Event&, Memory&) { device.allocate(8, MemoryKind::pinned); },
+      [](Device&, Stream& stream, Event&, Memory& memory) {
+        stream.copy(memory.data(), memory.data() + 8, 8, CopyKind::device_to_device);
+      },
+      [](Device&, Stream& stream, Event& event, Memory&) { stream.record(event); },
+      [](Device&, Stream& stream, Event& event, Memory&) { stream.wait(event); },
+      [](Device&, Stream& stream, Event&, Memory&) { stream.call([] { FAIL() << "it ran"; }); },
+      [](Device&, Stream& stream, Event&, Memory&) { stream.synchronize(); },
+      [](Device&, Stream&, Event& event, Memory&) { event.query(); },
+      [](Device&, Stream&, Event& event, Memory&) { event.synchronize(); },
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    reset_fake_cuda();
+    {
+      auto device = make_device("cuda:1");
+      auto stream = device->make_stream();
+      auto event = device->make_event();
+      auto memory = device->allocate(16, MemoryKind::device);
+      fake_cuda_refuse_context();
+      const std::string message = message_of([&] { all[i](*device, *stream, *event, *memory); });
+      EXPECT_EQ(message.rfind("cuda:1: cu", 0), 0U) << i << ": " << message;
+      EXPECT_THAT(message, HasSubstr("cudaErrorIllegalAddress")) << i;
+      EXPECT_EQ(message_of([&] { device->make_stream(); }), message) << "it is final";
+    }
+    EXPECT_EQ(fake_cuda_count("no context"), 0) << i;
+  }
 }
 
 TEST_F(CudaFakeTest, MemoryThatCannotBePinned) {

@@ -35,6 +35,9 @@ void fake_cuda_kernel(const std::string& part_of_name, std::vector<size_t> bytes
 // Until the next reset, cudaHostAlloc and cudaMalloc refuse with cudaErrorMemoryAllocation.
 void fake_cuda_refuse_memory(bool refuse);
 
+// Until the next reset, the context cannot be made current: cudaErrorIllegalAddress.
+void fake_cuda_refuse_context();
+
 // Until the next reset, every call fails at once with cudaErrorIllegalAddress, while what is queued
 // goes on: as on a GPU that has failed.
 void fake_cuda_fail();

@@ -14,6 +14,7 @@ namespace {
 constexpr int kMaxDevices = 8;
 std::array<std::atomic<int>, kMaxDevices> contexts{};  // how often each was retained
 thread_local std::vector<void*> current;
+std::atomic<int> push_error{0};
 
 int from_environment(const char* name, int otherwise) {
   const char* value = std::getenv(name);
@@ -108,6 +109,7 @@ int cuCtxGetCurrent(void** context) {
 }
 
 int cuCtxPushCurrent_v2(void* context) {
+  if (const int error = push_error.load()) return error;
   current.push_back(context);
   return 0;
 }
@@ -129,4 +131,6 @@ int fake_cuda_driver_device() {
   if (current.empty()) return -1;
   return static_cast<int>(static_cast<std::atomic<int>*>(current.back()) - contexts.data());
 }
+
+void fake_cuda_driver_refuse(int error) { push_error = error; }
 }

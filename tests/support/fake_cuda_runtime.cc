@@ -132,6 +132,7 @@ void reset_fake_cuda(const FakeDeviceOptions& options) {
   fake.counts.clear();
   fake.refuse_memory = false;
   fake.failed = false;
+  fake_cuda_driver_refuse(0);
 }
 
 FakeDevice& fake_cuda_device() { return *runtime().device; }
@@ -150,6 +151,8 @@ void fake_cuda_refuse_memory(bool refuse) {
 cudaError_t fake_cuda_call(const char* name, const std::function<cudaError_t()>& work) {
   return call(name, work);
 }
+
+void fake_cuda_refuse_context() { fake_cuda_driver_refuse(cudaErrorIllegalAddress); }
 
 void fake_cuda_fail() { runtime().failed = true; }
 
