@@ -35,7 +35,8 @@ from stoker._image_format import IMAGENET_MEAN, IMAGENET_STD
 from stoker._index import BadSample, SeekIndex, index
 from stoker._loader import Loader
 from stoker._sources import cifar, folder, open, relabel, synthetic
-from stoker._watch import Watch, watch
+from stoker._watch import WatchedIterator, watch
+from stoker._watched_loop import Watch
 
 try:
     __version__ = _metadata.version("stoker")
@@ -57,6 +58,7 @@ __all__ = [
     "SeekIndex",
     "Source",
     "Watch",
+    "WatchedIterator",
     "cifar",
     "color_jitter",
     "crop_resize",

@@ -10,7 +10,7 @@ from typing import Any
 
 from stoker import _core
 from stoker._steps import quantile
-from stoker._watch import Watch
+from stoker._watched_loop import Watch
 
 PASS_UTILISATION: float = _core.PASS_UTILISATION  #: MLPerf Storage's for ResNet-50
 

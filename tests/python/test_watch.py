@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import gc
 import json
 import re
@@ -14,7 +15,7 @@ import pytest
 
 import stoker
 from stoker._page import profile_page
-from stoker._steps import rows_of
+from stoker._steps import PHASES, rows_of
 
 DATA = re.compile(r'<script type="application/json" id="profile">(.*?)</script', re.DOTALL)
 
@@ -94,7 +95,7 @@ def test_five_percent_of_waiting_is_the_limit(wait, limit):
 
 def test_a_loop_without_a_core_is_told(monkeypatch):
     delays = iter([10.0, 55.0])
-    monkeypatch.setattr("stoker._watch._delay_seconds", lambda: next(delays))
+    monkeypatch.setattr("stoker._watched_loop._delay_seconds", lambda: next(delays))
     assert "waited for a core 10.0% of the time" in watched().report()  # 45 of 450 s
 
 
@@ -341,6 +342,61 @@ def test_a_state_is_the_loader_s():
     again = stoker.watch(Iterator())
     again.load_state_dict(watch.state_dict())
     assert len(list(again)) == 5
+
+
+def test_around_an_iterator_it_is_one():
+    watch = stoker.watch(Iterator(), rows=4, warm_up=0)
+    assert iter(watch) is watch and isinstance(watch, collections.abc.Iterator)
+    assert not isinstance(stoker.watch([1]), collections.abc.Iterator)
+    batches = [next(watch) for _ in range(9)]
+    assert len(watch.log) == 8, "the last step is not over"
+    assert "8 steps" in watch.report()
+    for _ in range(2):
+        with pytest.raises(StopIteration):
+            next(watch)
+    assert len(batches) == len(watch.log) == 9
+
+
+def test_loops_over_an_iterator_go_on_where_the_last_one_ended():
+    watch = stoker.watch(iter(range(8)), warm_up=2)
+    assert next(watch) == 0
+    for batch in watch:
+        if batch == 3:
+            break
+    assert list(watch) == [4, 5, 6, 7]
+    assert list(watch) == []
+    # Each time a pass of its own, whose last step counts if its end was seen.
+    assert [PHASES[i] for i in watch.log.phases] == ["warm-up"] * 4 + ["measured"] * 2
+
+
+def test_an_iterator_s_error_is_no_end():
+    class Stumbling(Iterator):
+        def __next__(self):
+            batch = super().__next__()
+            if self.given == 3:
+                raise KeyboardInterrupt
+            return batch
+
+    watch = stoker.watch(Stumbling(), rows=4)
+    next(watch), next(watch)
+    with pytest.raises(KeyboardInterrupt):
+        next(watch)
+    assert len(list(watch)) == 6
+
+
+def test_a_watch_that_is_left_goes_at_once():
+    def batches():
+        try:
+            yield Batch([1])
+        finally:
+            closed.append(True)
+
+    closed = []
+    watch = stoker.watch(batches())
+    held = weakref.ref(next(watch))
+    assert held() is not None, "for a replay"
+    del watch
+    assert closed and held() is None
 
 
 def test_rows_are_those_of_the_first_thing_with_a_shape(source):

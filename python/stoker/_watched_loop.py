@@ -1,0 +1,232 @@
+"""A loop over any loader, with the times of its steps."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from stoker._page import profile_page
+from stoker._steps import PHASES, StepLog, Steps, rows_of
+from stoker._watch_report import as_json, as_text
+from stoker._watched_run import WatchedRun
+
+Batch = TypeVar("Batch")
+_NONE = object()  # no batch
+
+
+@dataclass
+class Pass:
+    """Where a pass over the loader is."""
+
+    batches: Iterator[Any]
+    asked: float  # for the batch that the loop has, or that comes next
+    noted: float  # until when its time, and that without a core, are counted
+    delayed: float
+    number: int = 0  # of the loader's steps
+    batch: Any = _NONE  # the loop's
+    phase: str = ""  # of that step, as all below
+    came: float = 0.0
+    cpu: float = 0.0
+    rows: int = -1
+
+
+class Watch(Generic[Batch]):
+    """See watch(). Measurements add up over passes; a step takes 41 bytes. One loop at a time."""
+
+    def __init__(
+        self,
+        loader: Iterable[Batch],
+        *,
+        warm_up: int = 5,
+        replay: int = 0,
+        rows: int | Callable[[Batch], int] | None = None,
+        synchronize: Callable[[], object] | None = None,
+        most_steps: int | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        cpu_clock: Callable[[], float] = time.thread_time,
+    ):
+        for name, value in (("warm_up", warm_up), ("replay", replay)):
+            if not isinstance(value, int) or value < 0:
+                raise ValueError(f"{name} is {value!r}, must be 0 or more steps")
+        if not any(hasattr(type(loader), name) for name in ("__iter__", "__getitem__")):
+            raise TypeError(f"loader is {loader!r}: there is nothing to iterate over")
+        if not (rows is None or callable(rows) or (isinstance(rows, int) and rows > 0)):
+            raise ValueError(f"rows is {rows!r}, must be 1 or more, or a function of a batch")
+        self._loader = loader
+        self._warm_up = warm_up
+        self._replay = replay
+        self._rows = rows
+        self._synchronize = synchronize
+        self._most_steps = most_steps  # then a pass ends
+        self._clock, self._cpu_clock = clock, cpu_clock
+        self._log = StepLog()
+        self._first_waits: list[float] = []  # of each pass, seconds
+        self._alone: Steps | None = None
+        self._counts = dict.fromkeys(PHASES, 0)  # steps
+        self._looped_s, self._delayed_s = 0.0, 0.0  # of that, ready to run but without a core
+
+    def __iter__(self) -> Iterator[Batch]:
+        """One pass over the loader, with the replayed steps where they are due."""
+        current = self._begin()
+        try:
+            while self._step(current):
+                yield current.batch
+        finally:
+            self._note_time(current)
+
+    def _begin(self) -> Pass:
+        began, delayed = self._clock(), _delay_seconds()
+        return Pass(iter(self._loader), asked=began, noted=began, delayed=delayed)
+
+    def _step(self, current: Pass) -> bool:
+        """Ends the step under way, and gets the next one's batch; whether there is one."""
+        if current.batch is not _NONE:
+            self._end_step(current)
+            if len(self._log) == self._most_steps:
+                return False
+        current.phase = self._phase(current.number)
+        cpu = self._cpu_clock()
+        if current.phase != "replayed":
+            current.batch = _NONE  # its memory is the loader's again while that makes the next one
+            current.batch = next(current.batches, _NONE)
+            if current.batch is _NONE:
+                return False
+        current.came, current.cpu = self._clock(), self._cpu_clock() - cpu
+        if current.number == 0:
+            self._first_waits.append(current.came - current.asked)
+        current.rows = self.rows_of(current.batch)
+        return True
+
+    def _end_step(self, step: Pass) -> None:
+        if self._synchronize is not None:
+            self._synchronize()
+        done = self._clock()
+        self._log.add(step.phase, step.asked, step.came, done, step.cpu, step.rows)
+        self._counts[step.phase] += 1
+        step.number += step.phase != "replayed"
+        step.asked = done
+
+    def _note_time(self, current: Pass) -> None:
+        now, delayed = self._clock(), _delay_seconds()
+        self._looped_s += now - current.noted
+        self._delayed_s += delayed - current.delayed
+        current.noted, current.delayed = now, delayed
+
+    def _phase(self, number: int) -> str:
+        counts = self._counts
+        if number == 0 or number < self._warm_up:
+            return "warm-up" if self._warm_up else "measured"
+        if counts["measured"] < self._replay or self._replay == 0:
+            return "measured"
+        if counts["replayed"] < self._replay:
+            return "replayed"
+        # Meanwhile the loader has filled its queues, which flatters the next steps.
+        return "settling" if counts["settling"] < self._warm_up else "measured"
+
+    def rows_of(self, batch: Batch) -> int:
+        """As rates count them; -1: not known."""
+        if self._rows is None:
+            return rows_of(batch)
+        return self._rows if isinstance(self._rows, int) else int(self._rows(batch))
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        return bool(self._loader)  # not by len(), which a generator has not
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_loader":  # not there yet: a copy that is being made
+            raise AttributeError(name)
+        return getattr(self._loader, name)
+
+    def measure_loader(self, steps: int = 100) -> float:
+        """The loader alone, begun anew and with nothing to do between its batches: rows per second
+        (batches, where their rows are not known). It is part of the report from then on. Takes up
+        to `steps` batches, which the training does not see; the first `warm_up` are left out.
+        A loop's variable still holds the last batch: around a stoker.Loader, which lends its
+        memory, drop it first.
+
+        TypeError: the loader is an iterator, which runs once. RuntimeError: it has too few batches.
+        ValueError: so few steps.
+        """
+        if not isinstance(steps, int) or steps <= self._warm_up:
+            raise ValueError(f"steps is {steps!r}, must be above the {self._warm_up} of warm-up")
+        if iter(self._loader) is self._loader:
+            raise TypeError(f"{_name(self._loader)} is an iterator: it cannot be run a second time")
+        alone = Watch(
+            self._loader,
+            warm_up=self._warm_up,
+            rows=self._rows,
+            most_steps=steps,
+            clock=self._clock,
+            cpu_clock=self._cpu_clock,
+        )
+        for _ in alone:
+            pass
+        self._alone = alone._log.of_phase("measured")
+        if len(self._alone) == 0 or self._alone.seconds <= 0:
+            count, self._alone = len(alone._log), None
+            raise RuntimeError(f"the loader gave {count} batches, {self._warm_up} are warm-up")
+        return self._alone.rate
+
+    @property
+    def log(self) -> StepLog:
+        """Every step as it was; seconds of time.perf_counter()."""
+        return self._log
+
+    def report(self) -> str:
+        """The verdict and what it rests on, for a terminal."""
+        return as_text(self._run())
+
+    def to_dict(self) -> dict[str, Any]:
+        """What to_json() writes. Its fields are those of profile.json, as far as they apply."""
+        return as_json(self._run())
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """OSError: `path` cannot be written."""
+        text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
+        Path(path).write_text(text, encoding="utf-8")
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """The same page as `stoker profile` writes. OSError: `path` cannot be written."""
+        Path(path).write_text(profile_page(self.to_dict()), encoding="utf-8")
+
+    def _run(self) -> WatchedRun:
+        return WatchedRun(
+            loader=_describe(self._loader),
+            log=self._log,
+            first_waits=self._first_waits,
+            alone=self._alone,
+            replay=self._replay,
+            delay_share=self._delayed_s / self._looped_s if self._looped_s > 0 else math.nan,
+            synchronized=self._synchronize is not None,
+        )
+
+
+def _delay_seconds() -> float:
+    """How long this thread was ready to run and had no core, since it began; nan: not known."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text("ascii").split()[1]) * 1e-9
+    except (OSError, IndexError, ValueError):
+        return math.nan
+
+
+def _name(loader: object) -> str:
+    return f"{type(loader).__module__}.{type(loader).__qualname__}"
+
+
+def _describe(loader: object) -> str:
+    """Its type, and what a DataLoader says of itself."""
+    facts = [_name(loader)]
+    for field in ("batch_size", "num_workers", "prefetch_factor"):
+        value = getattr(loader, field, None)
+        if isinstance(value, int):
+            facts.append(f"{field}={value}")
+    return ", ".join(facts)
