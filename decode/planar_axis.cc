@@ -3,163 +3,275 @@
 #include <algorithm>
 #include <cmath>
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "decode/planar_axis.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+#include "decode/filter_spans_inl.h"
+
+#ifndef STOKER_PLANAR_AXIS_ONCE
+#define STOKER_PLANAR_AXIS_ONCE
 namespace stoker {
-namespace {
 
-constexpr int kUnit = 1 << 15;
-constexpr int kMaxPixelTaps = 2 * kMaxAxisTaps;
+inline constexpr int kAxisUnit = 1 << 15;
 
-// The triangle filter over the pixels of the crop, as Pillow lays it.
-struct PixelTaps {
-  int first = 0;  // pixel of the image
-  int count = 0;
-  double weights[kMaxPixelTaps];
-};
+// What a kernel says of an axis. `strange`: it is for the plain twin.
+enum class AxisVerdict { built, refused, strange };
 
-class Geometry {
+}  // namespace stoker
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace stoker {
+namespace HWY_NAMESPACE {
+
+#if STOKER_DECODE_HAS_SPANS
+
+// Pixels summed for an output, with those that round them up to whole samples and, for a triangle,
+// the neighbours' nearer halves.
+inline constexpr int kMaxWindow = 2 * kMaxAxisTaps + 8;
+
+// Samples become pixels by nothing, by replication, by a triangle.
+enum class Kind { pixels, replicate, triangle };
+
+HWY_INLINE Int load(const int32_t* from) { return hn::LoadU(Ints(), from); }
+
+// Weights of as many outputs as a vector has lanes; [pixel or sample][output].
+template <Kind kKind>
+class AxisBuilder {
  public:
-  explicit Geometry(const PlanarAxisKey& key)
+  AxisBuilder(const PlanarAxisKey& key, PlanarAxis& axis)
       : key_(key),
-        scale_(static_cast<double>(static_cast<float>(key.crop_size)) / key.resized),
-        support_(std::max(scale_, 1.0)),
-        inverse_(1.0 / support_) {}
+        axis_(axis),
+        spans_(key.crop_size, key.resized, key.window_begin, key.window_count, key.mirrored, 1.0) {}
 
-  bool fits() const { return 2 * support_ + 2 < kMaxPixelTaps; }
-  int begin(int i) const { return std::max(0, static_cast<int>(center(i) - support_ + 0.5)); }
-  int end(int i) const {
-    return std::min(key_.crop_size, static_cast<int>(center(i) + support_ + 0.5));
-  }
-
-  void pixels(int i, PixelTaps& taps) const {
-    const int from = begin(i);
-    const double center_less_half = center(i) - 0.5;
-    taps.first = key_.crop_begin + from;
-    taps.count = end(i) - from;
-    double sum = 0;
-    for (int t = 0; t < taps.count; ++t) {
-      const double weight = 1.0 - std::fabs((from + t - center_less_half) * inverse_);
-      taps.weights[t] = std::max(weight, 0.0);
-      sum += taps.weights[t];
+  AxisVerdict build() {
+    if (!plan()) return AxisVerdict::strange;
+    const Ints ints;
+    Int begin = hn::Set(ints, key_.plane_size), end = hn::Zero(ints), most = end;
+    for (int i = 0; i < axis_.padded_count; i += kLanes) {
+      const Int sample = first_sample(i);
+      const Double normal = weigh_pixels(i, sample);
+      const Int taps = round_samples(normal, sample);
+      store(i, sample, taps);
+      const Int first = load(axis_.first.data() + i), count = load(axis_.taps.data() + i);
+      begin = hn::Min(begin, first);
+      end = hn::Max(end, hn::Add(first, count));
+      most = hn::Max(most, count);
     }
-    const double normal = 1.0 / sum;
-    for (int t = 0; t < taps.count; ++t) taps.weights[t] *= normal;
+    axis_.source_begin = hn::GetLane(hn::MinOfLanes(ints, begin));
+    axis_.source_end = hn::GetLane(hn::MaxOfLanes(ints, end));
+    const bool fits = hn::GetLane(hn::MaxOfLanes(ints, most)) <= axis_.max_taps;
+    return fits ? AxisVerdict::built : AxisVerdict::refused;
   }
 
  private:
-  double center(int i) const { return (i + 0.5) * scale_; }
+  static constexpr int kLanes = static_cast<int>(hn::MaxLanes(Ints()));
 
-  const PlanarAxisKey& key_;
-  double scale_, support_, inverse_;
-};
-
-// Weights of pixels -> weights of the samples that they are made from, in place.
-void carry_to_samples(const PlanarAxisKey& key, PixelTaps& taps) {
-  if (key.factor == 1) return;
-  const bool triangle = key.upsampling == Upsampling::triangle;
-  const int reach = triangle ? 1 : 0;
-  const int last = key.plane_size - 1;
-  const int last_pixel = taps.first + taps.count - 1;
-  const int first = std::max(0, taps.first / key.factor - reach);
-  const int count = std::min(last, last_pixel / key.factor + reach) - first + 1;
-  double samples[kMaxPixelTaps + 2];
-  std::fill_n(samples, count, 0.0);
-  for (int t = 0; t < taps.count; ++t) {
-    const int pixel = taps.first + t;
-    const int sample = pixel / key.factor - first;
-    if (triangle) {
-      const int neighbour = std::clamp(sample + (pixel % 2 != 0 ? 1 : -1), 0, count - 1);
-      samples[sample] += 0.75 * taps.weights[t];
-      samples[neighbour] += 0.25 * taps.weights[t];
+  // Until an output's weights are made, axis.first and axis.taps tell its pixels of the crop.
+  bool plan() {
+    const int pixels = spans_.fill(axis_.padded_count, axis_.first.data(), axis_.taps.data());
+    const int last = key_.mirrored ? 0 : key_.window_count - 1;
+    axis_.last_pixel_end = key_.crop_begin + axis_.first[last] + axis_.taps[last];
+    if constexpr (kKind == Kind::triangle) {
+      samples_ = pixels / 2 + 2;
+      window_ = 2 * samples_ + 2;
     } else {
-      samples[sample] += taps.weights[t];
+      samples_ = (pixels + 2 * key_.factor - 2) / key_.factor;
+      window_ = key_.factor * samples_;
+    }
+    if (window_ > kMaxWindow) return false;
+    for (int k = samples_; k < axis_.max_taps + kAxisSlack; ++k) {
+      hn::Store(hn::Zero(Ints()), Ints(), fixed_ + k * kLanes);
+    }
+    return true;
+  }
+
+  Int first_sample(int i) const {
+    const Int pixel = hn::Add(load(axis_.first.data() + i), hn::Set(Ints(), key_.crop_begin));
+    if constexpr (kKind == Kind::triangle) {  // an even pixel's neighbour is the sample before its
+      const Int sample = hn::ShiftRight<1>(hn::Sub(pixel, hn::Set(Ints(), 1)));
+      return hn::Max(sample, hn::Zero(Ints()));
+    } else if constexpr (kKind == Kind::replicate) {
+      return to_int(hn::Div(to_double(pixel), splat(key_.factor)));
+    } else {
+      return pixel;
     }
   }
-  taps.first = first;
-  taps.count = count;
-  std::copy_n(samples, count, taps.weights);
-}
 
-// Rounds so that the sum stays one: every weight is a difference of rounded partial sums.
-int to_fixed(const PixelTaps& taps, int32_t* fixed) {
-  double sum = 0;
-  int before = 0;
-  for (int t = 0; t < taps.count; ++t) {
-    sum += taps.weights[t];
-    const int upto = static_cast<int>(sum * kUnit + 0.5);
-    fixed[t] = std::min(upto - before, kUnit - 1);
-    before = upto;
+  // Returns what normalizes them.
+  Double weigh_pixels(int i, Int first_sample) {
+    const Double begin = to_double(load(axis_.first.data() + i));
+    const Double end = hn::Add(begin, to_double(load(axis_.taps.data() + i)));
+    Double pixel = begin;
+    if constexpr (kKind != Kind::pixels) {
+      const int before = key_.crop_begin + (kKind == Kind::triangle ? 1 : 0);
+      pixel = hn::Sub(hn::Mul(to_double(first_sample), splat(key_.factor)), splat(before));
+    }
+    const Double center_less_half = hn::Sub(spans_.centers(i), splat(0.5));
+    const Double inverse = splat(spans_.inverse());
+    Double sum = hn::Zero(Doubles());
+    for (int j = 0; j < window_; ++j, pixel = hn::Add(pixel, splat(1.0))) {
+      const Double x = hn::Mul(hn::Sub(pixel, center_less_half), inverse);
+      Double weight = hn::Max(hn::Sub(splat(1.0), hn::Abs(x)), hn::Zero(Doubles()));
+      weight = hn::IfThenElseZero(hn::Lt(pixel, end), weight);
+      if constexpr (kKind != Kind::pixels) {
+        weight = hn::IfThenElseZero(hn::Ge(pixel, begin), weight);
+      }
+      hn::Store(weight, Doubles(), pixels_ + j * kLanes);
+      sum = hn::Add(sum, weight);
+    }
+    return hn::Div(splat(1.0), sum);
   }
-  return taps.count;
-}
 
-// Drops weights of zero at both ends. Returns how many went from the front.
-int trim(int32_t* fixed, int& count) {
-  int front = 0;
-  while (front < count - 1 && fixed[front] == 0) ++front;
-  while (count - 1 > front && fixed[count - 1] == 0) --count;
-  count -= front;
-  std::copy_n(fixed + front, count, fixed);
-  return front;
-}
+  Double pixel(int j, Double normal) const {
+    return hn::Mul(hn::Load(Doubles(), pixels_ + j * kLanes), normal);
+  }
 
-struct Entry {
-  int first = 0;
-  int count = 0;
-  int32_t fixed[kMaxPixelTaps + 2];
+  // The weight of the k-th sample, `number` in its plane: the sum of its pixels', in their order.
+  Double sample_weight(int k, Double normal, Double number) const {
+    if constexpr (kKind == Kind::pixels) return pixel(k, normal);
+    Double sum = hn::Zero(Doubles());
+    if constexpr (kKind == Kind::replicate) {
+      for (int j = 0; j < key_.factor; ++j) {
+        sum = hn::Add(sum, pixel(k * key_.factor + j, normal));
+      }
+      return sum;
+    }
+    const auto near = [](Double w) HWY_ATTR { return hn::Mul(splat(0.75), w); };
+    const auto far = [](Double w) HWY_ATTR { return hn::Mul(splat(0.25), w); };
+    const Double even = pixel(2 * k + 1, normal), odd = pixel(2 * k + 2, normal);
+    // The first and the last sample of a plane are their own neighbours.
+    const auto is_last = hn::Eq(number, splat(key_.plane_size - 1));
+    sum = hn::Add(far(pixel(2 * k, normal)), near(even));
+    if (k == 0) {
+      const auto is_first = hn::Eq(number, hn::Zero(Doubles()));
+      sum = hn::Add(sum, hn::IfThenElseZero(is_first, far(even)));
+    }
+    sum = hn::Add(sum, near(odd));
+    sum = hn::Add(sum, hn::IfThenElse(is_last, far(odd), far(pixel(2 * k + 3, normal))));
+    return hn::IfThenElseZero(hn::Le(number, splat(key_.plane_size - 1)), sum);
+  }
+
+  // Rounds so that the sum stays one: every weight is a difference of rounded partial sums.
+  // Returns how many there are without the zeros behind.
+  Int round_samples(Double normal, Int first_sample) {
+    const Ints ints;
+    Double sum = hn::Zero(Doubles()), number = to_double(first_sample);
+    Int before = hn::Zero(ints), taps = before;
+    for (int k = 0; k < samples_; ++k, number = hn::Add(number, splat(1.0))) {
+      sum = hn::Add(sum, sample_weight(k, normal, number));
+      const Int upto = to_int(hn::Add(hn::Mul(sum, splat(kAxisUnit)), splat(0.5)));
+      const Int fixed = hn::Min(hn::Sub(upto, before), hn::Set(ints, kAxisUnit - 1));
+      before = upto;
+      taps = hn::IfThenElse(hn::Eq(fixed, hn::Zero(ints)), taps, hn::Set(ints, k + 1));
+      hn::Store(hn::Or(fixed, hn::ShiftLeft<16>(fixed)), ints, fixed_ + k * kLanes);
+    }
+    return taps;
+  }
+
+  void store(int i, Int sample, Int taps) {
+    const Ints ints;
+    hn::StoreU(sample, ints, axis_.first.data() + i);
+    hn::StoreU(taps, ints, axis_.taps.data() + i);
+    if (!hn::AllFalse(ints, hn::Eq(hn::Load(ints, fixed_), hn::Zero(ints)))) {
+      for (int j = 0; j < kLanes; ++j) store_without_front(i + j, fixed_ + j);
+      return;
+    }
+    // From the last to the first: what is written behind a row is the next row's begin.
+    int32_t* to = axis_.weights.data() + ptrdiff_t{i} * axis_.max_taps;
+    for (int k = (axis_.max_taps - 1) / 4 * 4; k >= 0; k -= 4) {
+      const int32_t* from = fixed_ + k * kLanes;
+      store_rows(hn::Load(ints, from), hn::Load(ints, from + kLanes),
+                 hn::Load(ints, from + 2 * kLanes), hn::Load(ints, from + 3 * kLanes), to + k,
+                 axis_.max_taps);
+    }
+  }
+
+  // Drops the zeros in front, too. Rare.
+  void store_without_front(int i, const int32_t* from) {
+    while (axis_.taps[i] > 1 && *from == 0) {
+      ++axis_.first[i];
+      --axis_.taps[i];
+      from += kLanes;
+    }
+    int32_t* to = axis_.weights.data() + ptrdiff_t{i} * axis_.max_taps;
+    for (int t = 0; t < axis_.max_taps; ++t, from += kLanes) to[t] = t < axis_.taps[i] ? *from : 0;
+  }
+
+  const PlanarAxisKey& key_;
+  PlanarAxis& axis_;
+  const FilterSpans spans_;
+  int samples_ = 0;  // of any output, at most
+  int window_ = 0;   // pixels that these are made from
+  HWY_ALIGN double pixels_[kMaxWindow * kMaxOutputs];
+  HWY_ALIGN int32_t fixed_[kMaxWindow * kMaxOutputs];
 };
 
-bool make_entry(const Geometry& geometry, const PlanarAxisKey& key, int i, Entry& entry) {
-  PixelTaps taps;
-  geometry.pixels(i, taps);
-  carry_to_samples(key, taps);
-  entry.count = to_fixed(taps, entry.fixed);
-  entry.first = taps.first + trim(entry.fixed, entry.count);
-  return entry.count <= kMaxAxisTaps;
+AxisVerdict build(const PlanarAxisKey& key, PlanarAxis& axis) {
+  if (key.factor == 1) return AxisBuilder<Kind::pixels>(key, axis).build();
+  if (key.upsampling == Upsampling::triangle) {
+    return AxisBuilder<Kind::triangle>(key, axis).build();
+  }
+  return AxisBuilder<Kind::replicate>(key, axis).build();
 }
 
-// The resized pixel that is output `i`; past the end the last one again.
-int resized_pixel(const PlanarAxisKey& key, int i) {
-  i = std::min(i, key.window_count - 1);
-  return key.window_begin + (key.mirrored ? key.window_count - 1 - i : i);
+void find_group_taps(PlanarAxis& axis) {
+  const hn::CappedTag<int32_t, kAxisGroup> ints;
+  for (int i = 0; i < axis.padded_count; i += kAxisGroup) {
+    auto most = hn::Zero(ints);
+    for (int j = 0; j < kAxisGroup; j += static_cast<int>(hn::Lanes(ints))) {
+      most = hn::Max(most, hn::LoadU(ints, axis.taps.data() + i + j));
+    }
+    axis.group_taps[i / kAxisGroup] = hn::GetLane(hn::MaxOfLanes(ints, most));
+  }
 }
 
-// An upper bound, so that the entries can be written at once.
-int most_taps(const PlanarAxisKey& key) {
-  const double scale = static_cast<double>(key.crop_size) / key.resized;
-  const int pixels = 2 * static_cast<int>(std::ceil(std::max(scale, 1.0))) + 1;
-  return std::min(pixels / key.factor + (key.factor == 1 ? 0 : 3), kMaxAxisTaps);
-}
+#else
 
-}  // namespace
+AxisVerdict build(const PlanarAxisKey&, PlanarAxis&) { return AxisVerdict::strange; }
+void find_group_taps(PlanarAxis&) {}
+
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stoker
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stoker {
+
+HWY_EXPORT(build);
+HWY_EXPORT(find_group_taps);
+
+bool lay_out_planar_axis(const PlanarAxisKey& key, PlanarAxis& axis) {
+  const double support = std::max(static_cast<double>(key.crop_size) / key.resized, 1.0);
+  if (2 * support + 2 >= 2 * kMaxAxisTaps) return false;
+  const int pixels = 2 * static_cast<int>(std::ceil(support)) + 1;
+  axis.max_taps = std::min(pixels / key.factor + (key.factor == 1 ? 0 : 3), kMaxAxisTaps);
+  axis.padded_count = (key.window_count + kAxisGroup - 1) / kAxisGroup * kAxisGroup;
+  const auto count = static_cast<size_t>(axis.padded_count);
+  axis.first.resize(count);
+  axis.taps.resize(count);
+  axis.group_taps.resize(count / kAxisGroup);
+  axis.weights.resize(count * axis.max_taps + kAxisSlack);
+  return true;
+}
 
 bool build_planar_axis(const PlanarAxisKey& key, PlanarAxis& axis) {
   if (axis.key == key) return true;
   axis.key = {};
-  const Geometry geometry(key);
-  if (!geometry.fits()) return false;
-  axis.padded_count = (key.window_count + kAxisGroup - 1) / kAxisGroup * kAxisGroup;
-  axis.max_taps = most_taps(key);
-  axis.first.resize(axis.padded_count);
-  axis.taps.resize(axis.padded_count);
-  axis.group_taps.assign(axis.padded_count / kAxisGroup, 0);
-  axis.weights.assign(static_cast<size_t>(axis.padded_count) * axis.max_taps, 0);
-  axis.source_begin = key.plane_size;
-  axis.source_end = 0;
-  int32_t* to = axis.weights.data();
-  for (int i = 0; i < axis.padded_count; ++i, to += axis.max_taps) {
-    Entry entry;
-    if (!make_entry(geometry, key, resized_pixel(key, i), entry) || entry.count > axis.max_taps) {
+  if (!lay_out_planar_axis(key, axis)) return false;
+  switch (HWY_DYNAMIC_DISPATCH(build)(key, axis)) {
+    case AxisVerdict::refused:
       return false;
-    }
-    axis.first[i] = entry.first;
-    axis.taps[i] = entry.count;
-    int32_t& most = axis.group_taps[i / kAxisGroup];
-    most = std::max(most, entry.count);
-    axis.source_begin = std::min(axis.source_begin, entry.first);
-    axis.source_end = std::max(axis.source_end, entry.first + entry.count);
-    for (int t = 0; t < entry.count; ++t) to[t] = entry.fixed[t] * 0x10001;
+    case AxisVerdict::strange:
+      return build_planar_axis_reference(key, axis);
+    case AxisVerdict::built:
+      break;
   }
-  axis.last_pixel_end = key.crop_begin + geometry.end(key.window_begin + key.window_count - 1);
+  HWY_DYNAMIC_DISPATCH(find_group_taps)(axis);
   axis.key = key;
   return true;
 }
@@ -171,3 +283,4 @@ int64_t PlanarAxis::scratch_bytes() const {
 }
 
 }  // namespace stoker
+#endif

@@ -36,6 +36,9 @@ inline constexpr int kAxisGroup = 8;
 // More samples per output than this is not for CropDecoder: its weights have 15 bits.
 inline constexpr int kMaxAxisTaps = 128;
 
+// Weights are written four at a time: so many may lie behind the last row.
+inline constexpr int kAxisSlack = 3;
+
 struct PlanarAxis {
   PlanarAxisKey key;
   int padded_count = 0;  // key.window_count, up to a multiple of kAxisGroup
@@ -56,5 +59,11 @@ struct PlanarAxis {
 
 // Rebuilds `axis` unless it is already the axis of `key`. False: too many taps.
 bool build_planar_axis(const PlanarAxisKey& key, PlanarAxis& axis);
+
+// Its first step, which is the twin's, too: max_taps, and memory for everything.
+bool lay_out_planar_axis(const PlanarAxisKey& key, PlanarAxis& axis);
+
+// The plain twin, one output after the other; it always builds.
+bool build_planar_axis_reference(const PlanarAxisKey& key, PlanarAxis& axis);
 
 }  // namespace stoker

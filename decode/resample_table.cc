@@ -1,115 +1,155 @@
 #include "decode/resample_table.h"
 
-#include <algorithm>
-#include <cmath>
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "decode/resample_table.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
 
+#include "decode/filter_spans_inl.h"
+
+#ifndef STOKER_RESAMPLE_TABLE_ONCE
+#define STOKER_RESAMPLE_TABLE_ONCE
 namespace stoker {
-namespace {
 
-double triangle(double x) {
-  x = std::fabs(x);
-  return x < 1.0 ? 1.0 - x : 0.0;
+inline constexpr int kMaxFastTaps = 256;  // more are rare, and for the plain twin
+
+}  // namespace stoker
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace stoker {
+namespace HWY_NAMESPACE {
+
+#if STOKER_DECODE_HAS_SPANS
+
+HWY_INLINE Double triangle(Double x) {
+  return hn::Max(hn::Sub(splat(1.0), hn::Abs(x)), hn::Zero(Doubles()));
 }
 
-double cubic(double x) {
+HWY_INLINE Double cubic(Double x) {
   constexpr double a = -0.5;
-  x = std::fabs(x);
-  if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
-  if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
-  return 0.0;
+  x = hn::Abs(x);
+  const Double cubed = hn::Mul(hn::Sub(hn::Mul(splat(a + 2.0), x), splat(a + 3.0)), x);
+  const Double near = hn::Add(hn::Mul(cubed, x), splat(1.0));
+  const Double inner = hn::Add(hn::Mul(hn::Sub(x, splat(5.0)), x), splat(8.0));
+  const Double far = hn::Mul(hn::Sub(hn::Mul(inner, x), splat(4.0)), splat(a));
+  return hn::IfThenElse(hn::Lt(x, splat(1.0)), near,
+                        hn::IfThenElseZero(hn::Lt(x, splat(2.0)), far));
 }
 
-int32_t to_fixed(double weight) {
-  const double scaled = weight * (1 << kWeightBits);
-  return static_cast<int32_t>(weight < 0 ? scaled - 0.5 : scaled + 0.5);
+HWY_INLINE Int to_fixed(Double weight) {
+  const Double scaled = hn::Mul(weight, splat(1 << kWeightBits));
+  return to_int(hn::Add(scaled, hn::CopySign(splat(0.5), scaled)));
 }
 
-// The geometry of an axis, in the order of operations (and so the rounding) that Pillow has.
-struct Axis {
-  explicit Axis(const ResampleKey& key)
-      : source(key.source),
-        scale(static_cast<double>(static_cast<float>(key.source)) / key.resized),
-        filter_scale(std::max(scale, 1.0)),
-        support((key.filter == Filter::bilinear ? 1.0 : 2.0) * filter_scale),
-        kernel(key.filter == Filter::bilinear ? triangle : cubic) {}
-  double center(int i) const { return (i + 0.5) * scale; }
-  int first(int i) const { return std::max(0, static_cast<int>(center(i) - support + 0.5)); }
-  int end(int i) const { return std::min(source, static_cast<int>(center(i) + support + 0.5)); }
-
-  int source;
-  double scale, filter_scale, support;
-  double (*kernel)(double);
-};
-
-// The output pixel of the whole resized axis that is entry `i` of the table.
-int output_pixel(const ResampleKey& key, int i) {
-  return key.begin + (key.mirrored ? key.count - 1 - i : i);
+// Weights of two taps in one lane; of negative ones the low half only.
+HWY_INLINE Int join(Int even, Int odd) {
+  return hn::Or(hn::And(even, hn::Set(Ints(), 0xffff)), hn::ShiftLeft<16>(odd));
 }
 
-void fill_weights(const Axis& axis, int pixel, int first, int taps, double* exact,
-                  int32_t* weights) {
-  const double center = axis.center(pixel);
-  const double inverse = 1.0 / axis.filter_scale;
-  double sum = 0.0;
-  for (int t = 0; t < taps; ++t) {
-    exact[t] = axis.kernel((t + first - center + 0.5) * inverse);
-    sum += exact[t];
+// Tap t of all outputs of a vector lies at weights + t * lanes. Returns their sums.
+template <Filter kFilter>
+HWY_INLINE Double exact_weights(const FilterSpans& spans, const ResampleTable& table, int i,
+                                double* weights) {
+  const Double center = spans.centers(i);
+  const Double inverse = splat(spans.inverse());
+  Double pixel = to_double(hn::LoadU(Ints(), table.first.data() + i));
+  const Double end = hn::Add(pixel, to_double(hn::LoadU(Ints(), table.taps.data() + i)));
+  Double sum = hn::Zero(Doubles());
+  for (int t = 0; t < table.max_taps; ++t, weights += hn::Lanes(Doubles())) {
+    const Double x = hn::Mul(hn::Add(hn::Sub(pixel, center), splat(0.5)), inverse);
+    const Double weight = hn::IfThenElseZero(hn::Lt(pixel, end),
+                                             kFilter == Filter::bilinear ? triangle(x) : cubic(x));
+    hn::Store(weight, Doubles(), weights);
+    sum = hn::Add(sum, weight);
+    pixel = hn::Add(pixel, splat(1.0));
   }
-  for (int t = 0; t < taps; ++t) weights[t] = to_fixed(sum != 0.0 ? exact[t] / sum : exact[t]);
+  return hn::IfThenElse(hn::Eq(sum, hn::Zero(Doubles())), splat(1.0), sum);
 }
 
-void fill_pairs(ResampleTable& table) {
-  const int pair_count = table.pair_count();
-  table.pairs.resize(static_cast<size_t>(table.key.count) * pair_count * 2);
-  int32_t* pair = table.pairs.data();
-  for (int i = 0; i < table.key.count; ++i) {
-    const int32_t* weights = table.weights.data() + static_cast<size_t>(i) * table.max_taps;
-    for (int t = 0; t < table.max_taps; t += 2, pair += 2) {
-      const int32_t even = weights[t];
-      const int32_t odd = t + 1 < table.max_taps ? weights[t + 1] : 0;
-      constexpr int32_t kLowMask = (1 << kLowWeightBits) - 1;
-      const auto join = [](int32_t a, int32_t b) {
-        return static_cast<int32_t>((static_cast<uint32_t>(a) & 0xffffu) |
-                                    (static_cast<uint32_t>(b) << 16));
-      };
-      pair[0] = join(even >> kLowWeightBits, odd >> kLowWeightBits);
-      pair[1] = join(even & kLowMask, odd & kLowMask);
-    }
+// From the last taps to the first: what is written behind a row is the next row's begin.
+HWY_INLINE void store_weights(const double* weights, Double sum, int row, ResampleTable& table) {
+  const ptrdiff_t stride = table.max_taps, pair_stride = 2 * ptrdiff_t{table.pair_count()};
+  int32_t* to = table.weights.data() + row * stride;
+  int32_t* pairs = table.pairs.data() + row * pair_stride;
+  const Int low_mask = hn::Set(Ints(), (1 << kLowWeightBits) - 1);
+  for (int t = (table.max_taps - 1) / 4 * 4; t >= 0; t -= 4) {
+    const auto fixed = [&](int k) HWY_ATTR {
+      if (t + k >= table.max_taps) return hn::Zero(Ints());
+      const double* exact = weights + static_cast<size_t>(t + k) * hn::Lanes(Doubles());
+      return to_fixed(hn::Div(hn::Load(Doubles(), exact), sum));
+    };
+    const Int w[4] = {fixed(0), fixed(1), fixed(2), fixed(3)};
+    store_rows(w[0], w[1], w[2], w[3], to + t, stride);
+    const auto high = [&](int k) HWY_ATTR {
+      return join(hn::ShiftRight<kLowWeightBits>(w[k]), hn::ShiftRight<kLowWeightBits>(w[k + 1]));
+    };
+    const auto low = [&](int k) HWY_ATTR {
+      return join(hn::And(w[k], low_mask), hn::And(w[k + 1], low_mask));
+    };
+    store_rows(high(0), low(0), high(2), low(2), pairs + t, pair_stride);
   }
 }
 
-}  // namespace
+template <Filter kFilter>
+void fill_weights(const FilterSpans& spans, int padded, ResampleTable& table) {
+  const int lanes = static_cast<int>(hn::Lanes(Doubles()));
+  HWY_ALIGN double weights[kMaxFastTaps * kMaxOutputs];
+  for (int i = 0; i < padded; i += lanes) {
+    const Double sum = exact_weights<kFilter>(spans, table, i, weights);
+    store_weights(weights, sum, i, table);
+  }
+}
+
+bool fill(ResampleTable& table) {
+  const ResampleKey& key = table.key;
+  const bool is_bilinear = key.filter == Filter::bilinear;
+  const FilterSpans spans(key.source, key.resized, key.begin, key.count, key.mirrored,
+                          is_bilinear ? 1.0 : 2.0);
+  const int padded = (key.count + kMaxOutputs - 1) / kMaxOutputs * kMaxOutputs;
+  table.first.resize(static_cast<size_t>(padded));
+  table.taps.resize(static_cast<size_t>(padded));
+  table.max_taps = spans.fill(padded, table.first.data(), table.taps.data());
+  if (table.max_taps > kMaxFastTaps) return false;
+  // Both ends grow with the output pixel, so the window's ends bound the source.
+  const auto begin = static_cast<size_t>(key.mirrored ? key.count - 1 : 0);
+  const auto end = static_cast<size_t>(key.mirrored ? 0 : key.count - 1);
+  table.source_begin = table.first[begin];
+  table.source_end = table.first[end] + table.taps[end];
+  table.weights.resize(static_cast<size_t>(padded) * table.max_taps + 3);
+  table.pairs.resize(static_cast<size_t>(padded) * table.pair_count() * 2 + 3);
+  if (is_bilinear) {
+    fill_weights<Filter::bilinear>(spans, padded, table);
+  } else {
+    fill_weights<Filter::bicubic>(spans, padded, table);
+  }
+  return true;
+}
+
+#else
+
+bool fill(ResampleTable&) { return false; }
+
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stoker
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stoker {
+
+HWY_EXPORT(fill);
 
 void build_resample_table(const ResampleKey& key, ResampleTable& table) {
   if (table.key == key) return;
-  table.key = key;
-  table.identity = key.source == key.resized;
-  if (table.identity) {
-    table.source_begin = key.begin;
-    table.source_end = key.begin + key.count;
-    table.max_taps = 1;
-    return;
+  if (key.source != key.resized) {
+    table.key = key;
+    table.identity = false;
+    if (HWY_DYNAMIC_DISPATCH(fill)(table)) return;
   }
-  const Axis axis(key);
-  table.first.resize(key.count);
-  table.taps.resize(key.count);
-  table.max_taps = 1;
-  for (int i = 0; i < key.count; ++i) {
-    const int pixel = output_pixel(key, i);
-    table.first[i] = axis.first(pixel);
-    table.taps[i] = axis.end(pixel) - table.first[i];
-    table.max_taps = std::max(table.max_taps, table.taps[i]);
-  }
-  // Both ends grow with the output pixel, so the window's ends bound the source.
-  table.source_begin = axis.first(key.begin);
-  table.source_end = axis.end(key.begin + key.count - 1);
-  table.weights.assign(static_cast<size_t>(key.count) * table.max_taps, 0);
-  table.exact.resize(static_cast<size_t>(table.max_taps));
-  for (int i = 0; i < key.count; ++i) {
-    fill_weights(axis, output_pixel(key, i), table.first[i], table.taps[i], table.exact.data(),
-                 table.weights.data() + static_cast<size_t>(i) * table.max_taps);
-  }
-  fill_pairs(table);
+  build_resample_table_reference(key, table);
 }
 
 }  // namespace stoker
+#endif

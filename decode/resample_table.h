@@ -20,7 +20,8 @@ struct ResampleKey {
   bool operator==(const ResampleKey&) const = default;
 };
 
-// Owner: a resizer; rebuilt in place, keeps its memory. Threads: const use from any.
+// Owner: a resizer; rebuilt in place, keeps its memory. Threads: const use from any. The vectors
+// may be longer than said: several pixels' weights are written at once.
 struct ResampleTable {
   ResampleKey key;
   bool identity = false;  // source = resized: Pillow skips this pass, pixels are copied
@@ -34,7 +35,7 @@ struct ResampleTable {
   // The same weights for 16-bit multipliers: weight = high * 2^11 + low, 0 <= low < 2^11. Two taps
   // share an int32 (even tap in the low half). (count, pair_count(), {high, low}).
   std::vector<int32_t> pairs;
-  std::vector<double> exact;  // (max_taps): scratch of the build, one pixel's weights
+  std::vector<double> exact;  // (max_taps): scratch of the plain twin, one pixel's weights
 
   int pair_count() const { return (max_taps + 1) / 2; }
 };
@@ -44,5 +45,9 @@ inline constexpr int kLowWeightBits = 11;  // how many of them are in `low`
 
 // Rebuilds `table` unless it is already the table of `key`.
 void build_resample_table(const ResampleKey& key, ResampleTable& table);
+
+// The plain twin, one output pixel after the other; it always builds. It also makes the tables that
+// the vectors are not for: those of very strong reductions.
+void build_resample_table_reference(const ResampleKey& key, ResampleTable& table);
 
 }  // namespace stoker
