@@ -16,6 +16,7 @@ constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1};
 struct {
   void (*ask)(void*) = nullptr;
   void* context = nullptr;
+  std::string_view answer;
   std::atomic<int> signal{0};
   std::array<struct sigaction, kSignals.size()> before{};
 } g_interrupt;
@@ -24,16 +25,17 @@ static_assert(std::atomic<int>::is_always_lock_free);
 extern "C" void handle_signal(int number) {
   int none = 0;
   if (!g_interrupt.signal.compare_exchange_strong(none, number)) _exit(128 + number);
-  constexpr std::string_view text = "\nfinishing the step and saving; once more to stop at once\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  [[maybe_unused]] const ssize_t written =
+      write(STDERR_FILENO, g_interrupt.answer.data(), g_interrupt.answer.size());
   g_interrupt.ask(g_interrupt.context);
 }
 
 }  // namespace
 
-Interrupt::Interrupt(void (*ask)(void* context), void* context) {
+Interrupt::Interrupt(void (*ask)(void* context), void* context, std::string_view answer) {
   if (g_interrupt.ask != nullptr) std::abort();
   g_interrupt.context = context;
+  g_interrupt.answer = answer;
   g_interrupt.signal = 0;
   g_interrupt.ask = ask;
   struct sigaction action {};

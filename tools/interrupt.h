@@ -4,12 +4,15 @@
 // to its object. Owner: the command; one at a time. Threads: made and destroyed by one.
 #pragma once
 
+#include <string_view>
+
 namespace stoker {
 
 class Interrupt {
  public:
   // `ask` is called in the signal handler: only what is async-signal-safe. `context` outlives this.
-  Interrupt(void (*ask)(void* context), void* context);
+  // `answer`: of static life, is shown on stderr when the first one comes.
+  Interrupt(void (*ask)(void* context), void* context, std::string_view answer);
   ~Interrupt();  // signals do again what they did before
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

@@ -19,7 +19,7 @@ SeekIndexRun make_seek_indexes(const Source& source, const std::string& path, Se
                                int workers) {
   std::atomic<bool> stop{false};
   const Interrupt interrupt([](void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; },
-                            &stop);
+                            &stop, "\nstopping; once more to stop at once\n");
   Progress progress(source.size());
   const auto go_on = [&](int64_t done, const SeekIndexTotals& so_far) {
     if (progress.due()) {

@@ -58,7 +58,7 @@ int run_top(int argc, char** argv) {
   }
   std::atomic<bool> stop{false};
   const Interrupt interrupt([](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); },
-                            &stop);
+                            &stop, "\n");
   return follow(folder, stop);
 }
 

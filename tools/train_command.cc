@@ -117,7 +117,8 @@ int train(const TrainArguments& arguments, const Launch& launch, ProcessGroup* p
     std::optional<TrainDisplay::Watching> watching;
     if (first) watching.emplace(display, trainer, options);
     const Interrupt interrupt([](void* context) { static_cast<Trainer*>(context)->request_stop(); },
-                              &trainer);
+                              &trainer,
+                              "\nfinishing the step and saving; once more to stop at once\n");
     result = trainer.run();
     signal = interrupt.signal();
   }

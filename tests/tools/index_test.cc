@@ -1,11 +1,14 @@
 // stoker index: one file of seek indexes, which training finds, and which changes no pixel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "tests/tools/cli_harness.h"
+#include "tools/jpeg_writer.h"
 
 namespace stoker {
 namespace {
@@ -125,6 +128,46 @@ TEST_F(Index, TrainingMakesItBeforeTheFirstStepIfThereIsNone) {
   result = train("fast", {"--seek-index", "off"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("--build-seek-index: --seek-index is off"));
+}
+
+// A photograph's noise, under so many names that nobody comes to their end.
+void make_long_work(const TempFolder& data) {
+  constexpr int kSide = 1600, kNames = 4000;
+  std::mt19937 random(1);
+  std::vector<uint8_t> pixels(size_t{3} * kSide * kSide);
+  for (uint8_t& value : pixels) value = static_cast<uint8_t>(random());
+  const std::vector<uint8_t> jpeg = encode_jpeg({pixels.data(), kSide, kSide, 3 * kSide}, 90);
+  const std::string file =
+      data.write("train/a/0.jpg", {reinterpret_cast<const char*>(jpeg.data()), jpeg.size()});
+  for (int i = 1; i < kNames; ++i) data.link(file, "train/a/" + std::to_string(i) + ".jpg");
+}
+
+TEST_F(Index, InterruptedLeavesEverythingAsItWas) {
+  TempFolder data;
+  make_long_work(data);
+  const std::string folder = cache_.make_folder("indexes"), indexes = folder + "/i.bin";
+  cache_.write("indexes/i.bin", "of an older version");
+  const auto files = [&] { return std::distance(std::filesystem::directory_iterator(folder), {}); };
+  const auto interrupt = [&](const std::vector<std::string>& words) {
+    RunningProgram program(words);
+    EXPECT_TRUE(program.wait_until([&] { return files() == 2; }, 60)) << "it writes a second file";
+    program.send(SIGINT);
+    return program.wait();
+  };
+  const std::string run = cache_.path() + "/run";
+  const ProgramResult train =
+      interrupt({STOKER_PROGRAM, "train", "--data", data.path(), "--model", "airnet-narrow",
+                 "--pixels", "fast", "--out", run, "--build-seek-index", "--seek-index", indexes});
+  EXPECT_EQ(train.exit_code, 128 + SIGINT) << train.err;
+  EXPECT_THAT(train.out, HasSubstr("interrupted before the first step"));
+  EXPECT_THAT(train.err, HasSubstr("stopping; once more to stop at once"));
+  EXPECT_FALSE(std::filesystem::exists(run));
+  const ProgramResult index =
+      interrupt({STOKER_PROGRAM, "index", "--data", data.path(), "--out", indexes});
+  EXPECT_EQ(index.exit_code, 128 + SIGINT) << index.err;
+  EXPECT_THAT(index.err, HasSubstr("interrupted: nothing was written"));
+  EXPECT_EQ(files(), 1);
+  EXPECT_EQ(read_text(indexes), "of an older version");
 }
 
 TEST_F(Index, ErrorsAreOneLine) {
