@@ -1,5 +1,5 @@
-// What every decoded image pays before its first sample: the weights of the resize and the lookup
-// tables of its Huffman codes, beside their plain twins. Keys and codes are those of real files'
+// What every decoded image pays before its first sample: the weights of the resize, beside their
+// plain twins, and the lookup tables of its Huffman codes. Keys and codes are those of real files'
 // random-resized crops to 224.
 //
 //   crop_tables_bench FOLDER [--benchmark_...]
