@@ -1,10 +1,10 @@
 // The lookups of Huffman codes against what their headers say of every entry, read bit by bit.
-#include "decode/huffman_tables.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
+
+#include "decode/huffman_tables.h"
 
 namespace stoker {
 namespace {
