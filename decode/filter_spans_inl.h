@@ -47,9 +47,10 @@ class FilterSpans {
         step_(mirrored ? -1 : 1),
         scale_(static_cast<double>(static_cast<float>(source)) / resized),
         filter_scale_(std::max(scale_, 1.0)),
-        support_(reach * filter_scale_) {}
+        support_(reach * filter_scale_),
+        inverse_(1.0 / filter_scale_) {}
 
-  double inverse() const { return 1.0 / filter_scale_; }
+  double inverse() const { return inverse_; }  // of what the filter is stretched by
 
   // On the source, of outputs i, i + 1, ...
   HWY_INLINE Double centers(int i) const {
@@ -79,7 +80,7 @@ class FilterSpans {
  private:
   int source_;
   double last_, first_pixel_, step_;
-  double scale_, filter_scale_, support_;
+  double scale_, filter_scale_, support_, inverse_;
 };
 
 // Four values of every output go to its row, rows lying `stride` apart. A row shorter than four

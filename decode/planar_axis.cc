@@ -35,7 +35,68 @@ inline constexpr int kMaxWindow = 2 * kMaxAxisTaps + 8;
 // Samples become pixels by nothing, by replication, by a triangle.
 enum class Kind { pixels, replicate, triangle };
 
+inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Ints()));
+
 HWY_INLINE Int load(const int32_t* from) { return hn::LoadU(Ints(), from); }
+
+// Weights of outputs' samples, one after the other: sums of their pixels', in their order.
+template <Kind kKind>
+class SampleWeights {
+ public:
+  // `pixels`: not yet normalized, [pixel of the window][output]. `is_at_end`: an output may need
+  // the plane's last sample.
+  SampleWeights(const PlanarAxisKey& key, bool is_at_end, const double* pixels, Double normal,
+                Int first_sample)
+      : factor_(key.factor),
+        is_at_end_(is_at_end),
+        last_(key.plane_size - 1),
+        pixels_(pixels),
+        normal_(normal),
+        number_(to_double(first_sample)) {}
+
+  // REQUIRES: k counts from 0.
+  Double of(int k) {
+    if constexpr (kKind == Kind::pixels) return pixel(k);
+    if constexpr (kKind == Kind::triangle) return of_triangle(k);
+    Double sum = pixel(k * factor_);
+    for (int j = 1; j < factor_; ++j) sum = hn::Add(sum, pixel(k * factor_ + j));
+    return sum;
+  }
+
+ private:
+  Double pixel(int j) const { return hn::Mul(hn::Load(Doubles(), pixels_ + j * kLanes), normal_); }
+  static Double near(Double weight) { return hn::Mul(splat(0.75), weight); }
+  static Double far(Double weight) { return hn::Mul(splat(0.25), weight); }
+
+  // Pixels 2k + 1 and 2k + 2 of the window are the sample's own. The first and the last sample of a
+  // plane are their own neighbours.
+  Double of_triangle(int k) {
+    if (k == 0) even_ = pixel(1);
+    const Double odd = pixel(2 * k + 2), next_even = pixel(2 * k + 3);
+    Double sum = hn::Add(far_before_, near(even_));
+    if (k == 0) {
+      const auto is_first = hn::Eq(number_, hn::Zero(Doubles()));
+      sum = hn::Add(sum, hn::IfThenElseZero(is_first, far(even_)));
+    }
+    sum = hn::Add(sum, near(odd));
+    far_before_ = far(odd);
+    even_ = next_even;
+    if (!is_at_end_) return hn::Add(sum, far(next_even));
+    const auto is_last = hn::Eq(number_, splat(last_));
+    sum = hn::Add(sum, hn::IfThenElse(is_last, far_before_, far(next_even)));
+    sum = hn::IfThenElseZero(hn::Le(number_, splat(last_)), sum);
+    number_ = hn::Add(number_, splat(1.0));
+    return sum;
+  }
+
+  const int factor_;
+  const bool is_at_end_;
+  const double last_;  // sample of the plane
+  const double* const pixels_;
+  const Double normal_;
+  Double number_;  // of the sample in its plane
+  Double even_ = hn::Zero(Doubles()), far_before_ = hn::Zero(Doubles());
+};
 
 // Weights of as many outputs as a vector has lanes; [pixel or sample][output].
 template <Kind kKind>
@@ -53,8 +114,7 @@ class AxisBuilder {
     for (int i = 0; i < axis_.padded_count; i += kLanes) {
       const Int sample = first_sample(i);
       const Double normal = weigh_pixels(i, sample);
-      const Int taps = round_samples(normal, sample);
-      store(i, sample, taps);
+      store(i, sample, round_samples({key_, is_at_end_, pixels_, normal, sample}));
       const Int first = load(axis_.first.data() + i), count = load(axis_.taps.data() + i);
       begin = hn::Min(begin, first);
       end = hn::Max(end, hn::Add(first, count));
@@ -67,24 +127,29 @@ class AxisBuilder {
   }
 
  private:
-  static constexpr int kLanes = static_cast<int>(hn::MaxLanes(Ints()));
-
   // Until an output's weights are made, axis.first and axis.taps tell its pixels of the crop.
   bool plan() {
     const int pixels = spans_.fill(axis_.padded_count, axis_.first.data(), axis_.taps.data());
-    const int last = key_.mirrored ? 0 : key_.window_count - 1;
+    const int first = key_.mirrored ? key_.window_count - 1 : 0;
+    const int last = key_.window_count - 1 - first;
     axis_.last_pixel_end = key_.crop_begin + axis_.first[last] + axis_.taps[last];
+    int window;
     if constexpr (kKind == Kind::triangle) {
       samples_ = pixels / 2 + 2;
-      window_ = 2 * samples_ + 2;
+      window = 2 * samples_ + 2;
+      window_begin_ = key_.crop_begin + axis_.first[first] > 0 ? 2 : 1;
+      window_end_ = pixels + 3;
+      is_at_end_ = (axis_.last_pixel_end - 1) / 2 == key_.plane_size - 1;
     } else {
       samples_ = (pixels + 2 * key_.factor - 2) / key_.factor;
-      window_ = key_.factor * samples_;
+      window = key_.factor * samples_;
+      window_end_ = pixels + key_.factor - 1;
     }
-    if (window_ > kMaxWindow) return false;
-    for (int k = samples_; k < axis_.max_taps + kAxisSlack; ++k) {
-      hn::Store(hn::Zero(Ints()), Ints(), fixed_ + k * kLanes);
-    }
+    if (window > kMaxWindow) return false;
+    std::fill_n(pixels_, window_begin_ * kLanes, 0.0);
+    std::fill(pixels_ + window_end_ * kLanes, pixels_ + window * kLanes, 0.0);
+    std::fill_n(fixed_ + samples_ * kLanes, 3 * kLanes, 0);
+    std::fill(axis_.weights.begin(), axis_.weights.end(), 0);
     return true;
   }
 
@@ -106,13 +171,13 @@ class AxisBuilder {
     const Double end = hn::Add(begin, to_double(load(axis_.taps.data() + i)));
     Double pixel = begin;
     if constexpr (kKind != Kind::pixels) {
-      const int before = key_.crop_begin + (kKind == Kind::triangle ? 1 : 0);
+      const int before = key_.crop_begin - window_begin_ + (kKind == Kind::triangle ? 1 : 0);
       pixel = hn::Sub(hn::Mul(to_double(first_sample), splat(key_.factor)), splat(before));
     }
     const Double center_less_half = hn::Sub(spans_.centers(i), splat(0.5));
     const Double inverse = splat(spans_.inverse());
     Double sum = hn::Zero(Doubles());
-    for (int j = 0; j < window_; ++j, pixel = hn::Add(pixel, splat(1.0))) {
+    for (int j = window_begin_; j < window_end_; ++j, pixel = hn::Add(pixel, splat(1.0))) {
       const Double x = hn::Mul(hn::Sub(pixel, center_less_half), inverse);
       Double weight = hn::Max(hn::Sub(splat(1.0), hn::Abs(x)), hn::Zero(Doubles()));
       weight = hn::IfThenElseZero(hn::Lt(pixel, end), weight);
@@ -125,43 +190,14 @@ class AxisBuilder {
     return hn::Div(splat(1.0), sum);
   }
 
-  Double pixel(int j, Double normal) const {
-    return hn::Mul(hn::Load(Doubles(), pixels_ + j * kLanes), normal);
-  }
-
-  // The weight of the k-th sample, `number` in its plane: the sum of its pixels', in their order.
-  Double sample_weight(int k, Double normal, Double number) const {
-    if constexpr (kKind == Kind::pixels) return pixel(k, normal);
-    Double sum = hn::Zero(Doubles());
-    if constexpr (kKind == Kind::replicate) {
-      for (int j = 0; j < key_.factor; ++j) {
-        sum = hn::Add(sum, pixel(k * key_.factor + j, normal));
-      }
-      return sum;
-    }
-    const auto near = [](Double w) HWY_ATTR { return hn::Mul(splat(0.75), w); };
-    const auto far = [](Double w) HWY_ATTR { return hn::Mul(splat(0.25), w); };
-    const Double even = pixel(2 * k + 1, normal), odd = pixel(2 * k + 2, normal);
-    // The first and the last sample of a plane are their own neighbours.
-    const auto is_last = hn::Eq(number, splat(key_.plane_size - 1));
-    sum = hn::Add(far(pixel(2 * k, normal)), near(even));
-    if (k == 0) {
-      const auto is_first = hn::Eq(number, hn::Zero(Doubles()));
-      sum = hn::Add(sum, hn::IfThenElseZero(is_first, far(even)));
-    }
-    sum = hn::Add(sum, near(odd));
-    sum = hn::Add(sum, hn::IfThenElse(is_last, far(odd), far(pixel(2 * k + 3, normal))));
-    return hn::IfThenElseZero(hn::Le(number, splat(key_.plane_size - 1)), sum);
-  }
-
   // Rounds so that the sum stays one: every weight is a difference of rounded partial sums.
   // Returns how many there are without the zeros behind.
-  Int round_samples(Double normal, Int first_sample) {
+  Int round_samples(SampleWeights<kKind> weights) {
     const Ints ints;
-    Double sum = hn::Zero(Doubles()), number = to_double(first_sample);
+    Double sum = hn::Zero(Doubles());
     Int before = hn::Zero(ints), taps = before;
-    for (int k = 0; k < samples_; ++k, number = hn::Add(number, splat(1.0))) {
-      sum = hn::Add(sum, sample_weight(k, normal, number));
+    for (int k = 0; k < samples_; ++k) {
+      sum = hn::Add(sum, weights.of(k));
       const Int upto = to_int(hn::Add(hn::Mul(sum, splat(kAxisUnit)), splat(0.5)));
       const Int fixed = hn::Min(hn::Sub(upto, before), hn::Set(ints, kAxisUnit - 1));
       before = upto;
@@ -181,7 +217,7 @@ class AxisBuilder {
     }
     // From the last to the first: what is written behind a row is the next row's begin.
     int32_t* to = axis_.weights.data() + ptrdiff_t{i} * axis_.max_taps;
-    for (int k = (axis_.max_taps - 1) / 4 * 4; k >= 0; k -= 4) {
+    for (int k = (std::min(samples_, axis_.max_taps) - 1) / 4 * 4; k >= 0; k -= 4) {
       const int32_t* from = fixed_ + k * kLanes;
       store_rows(hn::Load(ints, from), hn::Load(ints, from + kLanes),
                  hn::Load(ints, from + 2 * kLanes), hn::Load(ints, from + 3 * kLanes), to + k,
@@ -204,7 +240,9 @@ class AxisBuilder {
   PlanarAxis& axis_;
   const FilterSpans spans_;
   int samples_ = 0;  // of any output, at most
-  int window_ = 0;   // pixels that these are made from
+  // Of the pixels that these are made from, those that any output sums.
+  int window_begin_ = 0, window_end_ = 0;
+  bool is_at_end_ = false;  // an output needs the plane's last sample
   HWY_ALIGN double pixels_[kMaxWindow * kMaxOutputs];
   HWY_ALIGN int32_t fixed_[kMaxWindow * kMaxOutputs];
 };
