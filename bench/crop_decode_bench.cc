@@ -1,6 +1,6 @@
-// The crop-aware decoder beside the exact path and beside stock libjpeg-turbo: random-resized crops
-// to 224 of real files, CPU time per image, variants interleaved; and how far its pixels are from
-// the exact ones.
+// The crop-aware decoder under both pixel policies, with and without seek indexes, beside stock
+// libjpeg-turbo: random-resized crops to 224 of real files, CPU time per image, variants
+// interleaved; and how far its pixels are from libjpeg's and Pillow's.
 //
 //   crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole]
 //
@@ -20,8 +20,8 @@
 #include "bench/program.h"
 #include "bench/statistics.h"
 #include "decode/crop_decoder.h"
-#include "decode/image_decoder.h"
 #include "decode/jpeg_decoder.h"
+#include "decode/row_resizer.h"
 
 namespace stoker {
 namespace {
@@ -40,7 +40,7 @@ struct Variant {
   std::vector<double> seconds = {};
 };
 
-void compare(const std::vector<CropWork>& work, const Variant& fast, const Variant& exact) {
+void compare(const std::vector<CropWork>& work, const Variant& ours, const Variant& exact) {
   std::vector<uint8_t> a, b;
   double sum = 0, squares = 0, worst = 0;
   int64_t count = 0;
@@ -48,7 +48,7 @@ void compare(const std::vector<CropWork>& work, const Variant& fast, const Varia
   for (const CropWork& w : work) {
     const MutableImageView out_a = output_of(w.spec, a), out_b = output_of(w.spec, b);
     if (!exact.run(w, out_b)) continue;
-    if (!fast.run(w, out_a)) {
+    if (!ours.run(w, out_a)) {
       ++declined;
       continue;
     }
@@ -63,8 +63,9 @@ void compare(const std::vector<CropWork>& work, const Variant& fast, const Varia
     worst = std::max(worst, image / static_cast<double>(a.size()));
   }
   const double n = static_cast<double>(count);
-  std::printf("quality: MAE %.4f, worst image %.3f, PSNR %.2f dB, not for CropDecoder %d of %zu\n",
-              sum / n, worst, 10 * std::log10(255.0 * 255.0 * n / squares), declined, work.size());
+  std::printf("%s: MAE %.4f, worst image %.3f, PSNR %.2f dB, not for CropDecoder %d of %zu\n",
+              ours.name.c_str(), sum / n, worst, 10 * std::log10(255.0 * 255.0 * n / squares),
+              declined, work.size());
 }
 
 void measure(const std::vector<JpegSample>& samples, const std::string& mode, int rounds,
@@ -124,35 +125,41 @@ int run(int argc, char** argv) {
   const size_t limit = argc > 3 ? static_cast<size_t>(std::atoi(argv[3])) : 300;
   const std::string mode = argc > 4 ? argv[4] : "train";
   const std::vector<JpegSample> samples = load_jpegs(argv[1], limit);
-  CropDecoder crop(kMaxPixels);
-  ImageDecoder exact;
+  CropDecoder fast(kMaxPixels, PixelPolicy::fast), exact(kMaxPixels, PixelPolicy::exact);
   JpegDecoder stock(kMaxPixels);
   RowResizer resizer;
   NoSink nothing;
+  const auto libjpeg = [&](RowSink& sink) {
+    return [&](const CropWork& w, MutableImageView out) {
+      Box box = resizer.begin(w.spec, out);
+      box.x += w.spec.crop.x;
+      box.y += w.spec.crop.y;
+      Size size;
+      return stock.open(w.sample->bytes, size).ok() && stock.read(box, sink).ok();
+    };
+  };
   std::vector<Variant> variants;
-  variants.push_back({"exact (ImageDecoder)", [&](const CropWork& w, MutableImageView out) {
-                        return exact.decode(w.sample->bytes, w.spec, out).ok();
-                      }});
-  variants.push_back(
-      {"stock libjpeg region, no resize", [&](const CropWork& w, MutableImageView out) {
-         Box box = resizer.begin(w.spec, out);
-         box.x += w.spec.crop.x;
-         box.y += w.spec.crop.y;
-         Size size;
-         return stock.open(w.sample->bytes, size).ok() && stock.read(box, nothing).ok();
-       }});
-  variants.push_back({"fast (CropDecoder)", [&](const CropWork& w, MutableImageView out) {
-                        return crop.decode(w.sample->bytes, w.spec, out);
-                      }});
-  variants.push_back({"fast, index per row of MCUs", [&](const CropWork& w, MutableImageView out) {
-                        return crop.decode(w.sample->bytes, w.spec, out, w.sample->row_index);
-                      }});
-  variants.push_back({"fast, index per 8 MCUs", [&](const CropWork& w, MutableImageView out) {
-                        return crop.decode(w.sample->bytes, w.spec, out, w.sample->fine_index);
-                      }});
+  variants.push_back({"libjpeg-turbo, Pillow's resize", libjpeg(resizer)});
+  variants.push_back({"libjpeg-turbo, no resize", libjpeg(nothing)});
+  for (CropDecoder* decoder : {&exact, &fast}) {
+    const std::string name = decoder == &exact ? "exact" : "fast";
+    variants.push_back({name, [decoder](const CropWork& w, MutableImageView out) {
+                          return decoder->decode(w.sample->bytes, w.spec, out);
+                        }});
+    variants.push_back(
+        {name + ", index per row of MCUs", [decoder](const CropWork& w, MutableImageView out) {
+           return decoder->decode(w.sample->bytes, w.spec, out, w.sample->row_index);
+         }});
+    variants.push_back(
+        {name + ", index per 8 MCUs", [decoder](const CropWork& w, MutableImageView out) {
+           return decoder->decode(w.sample->bytes, w.spec, out, w.sample->fine_index);
+         }});
+  }
   std::printf("%zu images, %s\n", samples.size(), mode.c_str());
   print_index_sizes(samples);
-  compare(plan_crops(samples, mode, 0), variants[2], variants[0]);
+  for (const size_t v : {size_t{2}, size_t{5}}) {
+    compare(plan_crops(samples, mode, 0), variants[v], variants[0]);
+  }
   measure(samples, mode, rounds, variants);
   return 0;
 }

@@ -1,7 +1,7 @@
 // Where CropDecoder's time goes, without a seek index: random-resized crops to 224 of real files,
 // done stage by stage with the decoder's own parts.
 //
-//   crop_stages_bench FOLDER [rounds] [limit] [train|eval]
+//   crop_stages_bench FOLDER [rounds] [limit] [train|eval] [fast|exact]
 //
 // Shares are of wall time between the stages' ends, which a busy machine stretches evenly; times
 // are these shares of the CPU time that CropDecoder takes for the same crops in the same run.
@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,8 @@
 #include "bench/program.h"
 #include "bench/statistics.h"
 #include "decode/crop_decoder.h"
-#include "decode/crop_planes.h"
+#include "decode/exact_pixels.h"
+#include "decode/fast_pixels.h"
 #include "decode/scan_reader.h"
 
 namespace stoker {
@@ -40,20 +42,22 @@ constexpr const char* kNames[kStages] = {"headers",
 
 class Stages {
  public:
+  explicit Stages(std::unique_ptr<CropPixels> pixels) : pixels_(std::move(pixels)) {}
+
   // As CropDecoder::decode. False: not for it.
   bool decode(const CropWork& work, MutableImageView out) {
     last_ = Clock::now();
     if (!parse_baseline(work.sample->bytes, jpeg_)) return false;
     ended(headers);
-    if (!planes_.plan(jpeg_, work.spec)) return false;
+    if (!pixels_->plan(jpeg_, work.spec)) return false;
     ended(weights);
     if (!reader_.open(work.sample->bytes, jpeg_, tables_)) return false;
     ended(tables);
     if (!reader_.begin()) return false;
-    planes_.begin(out);
+    pixels_->begin(out);
     ended(stuffing);
-    for (int row = 0; row < planes_.checked_rows(); ++row) {
-      if (!read_row(row - planes_.mcus().y)) return false;
+    for (int row = 0; row < pixels_->checked_rows(); ++row) {
+      if (!read_row(row - pixels_->mcus().y)) return false;
     }
     return true;
   }
@@ -62,13 +66,13 @@ class Stages {
 
  private:
   bool read_row(int row) {
-    const Box& mcus = planes_.mcus();
+    const Box& mcus = pixels_->mcus();
     if (row < 0 || row >= mcus.height) {
       const bool is_good = reader_.skip(jpeg_.mcus_across);
       ended(outside);
       return is_good;
     }
-    planes_.begin_row(reader_);
+    pixels_->begin_row(reader_);
     ended(inverse);
     if (!reader_.skip(mcus.x)) return false;
     ended(outside);
@@ -76,9 +80,9 @@ class Stages {
     ended(crop);
     if (!reader_.skip(jpeg_.mcus_across - mcus.x - mcus.width)) return false;
     ended(outside);
-    planes_.finish_row(row);
+    if (!pixels_->finish_row(row)) return false;
     ended(inverse);
-    planes_.resize(row);
+    pixels_->resize(row);
     ended(resize);
     return true;
   }
@@ -92,27 +96,31 @@ class Stages {
   BaselineJpeg jpeg_;
   HuffmanCache tables_;
   ScanReader reader_;
-  CropPlanes planes_;
+  std::unique_ptr<CropPixels> pixels_;
   Clock::time_point last_;
   std::array<double, kStages> seconds_ = {};
 };
 
 int run(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: crop_stages_bench FOLDER [rounds] [limit] [train|eval]\n");
+    std::fprintf(stderr,
+                 "usage: crop_stages_bench FOLDER [rounds] [limit] [train|eval] [fast|exact]\n");
     return 2;
   }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   const std::vector<JpegSample> samples =
       load_jpegs(argv[1], argc > 3 ? static_cast<size_t>(std::atoi(argv[3])) : 300);
-  CropDecoder whole(1 << 28);
-  Stages stages;
+  const std::string mode = argc > 4 ? argv[4] : "train";
+  const bool is_exact = argc > 5 && std::string(argv[5]) == "exact";
+  CropDecoder whole(1 << 28, is_exact ? PixelPolicy::exact : PixelPolicy::fast);
+  Stages stages(is_exact ? std::unique_ptr<CropPixels>(std::make_unique<ExactPixels>())
+                         : std::make_unique<FastPixels>());
   std::vector<uint8_t> pixels;
   std::vector<double> micros, shares[kStages];
   for (int round = 0; round < rounds; ++round) {
     double seconds = 0, sum = 0;
     int64_t count = 0;
-    for (const CropWork& work : plan_crops(samples, argc > 4 ? argv[4] : "train", round)) {
+    for (const CropWork& work : plan_crops(samples, mode, round)) {
       const MutableImageView out = output_of(work.spec, pixels);
       if (!stages.decode(work, out)) continue;
       const double from = process_cpu_seconds();

@@ -39,4 +39,23 @@ class AlignedBuffer {
   size_t size_ = 0;
 };
 
+// How many values a buffer must hold.
+template <class T>
+struct BufferNeed {
+  AlignedBuffer<T>* buffer;
+  size_t count;
+};
+template <class T>
+BufferNeed(AlignedBuffer<T>*, size_t) -> BufferNeed<T>;  // which not every compiler finds by itself
+
+// Grows buffers that together must not hold more than `limit` bytes; each keeps the size of the
+// largest image that it met, which need not be the same one for all. False: these needs are more.
+template <class... T>
+bool grow_within(int64_t limit, BufferNeed<T>... needs) {
+  if ((static_cast<int64_t>(needs.count * sizeof(T)) + ...) > limit) return false;
+  if ((needs.buffer->bytes_with(needs.count) + ...) > limit) (needs.buffer->release(), ...);
+  (needs.buffer->grow(needs.count), ...);
+  return true;
+}
+
 }  // namespace stoker

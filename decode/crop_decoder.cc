@@ -1,6 +1,7 @@
 #include "decode/crop_decoder.h"
 
-#include "decode/crop_planes.h"
+#include "decode/exact_pixels.h"
+#include "decode/fast_pixels.h"
 #include "decode/row_resizer.h"
 #include "decode/seek_index.h"
 
@@ -14,9 +15,15 @@ static_assert(kMaxPlaneScratch + int64_t{kMaxScanBytes} + int64_t{4 * kMaxScanSe
 
 }  // namespace
 
+const char* to_string(PixelPolicy policy) {
+  return policy == PixelPolicy::exact ? "exact" : "fast";
+}
+
 struct CropDecoder::Impl {
-  explicit Impl(int64_t most) : max_pixels(most) {}
+  Impl(int64_t most, PixelPolicy p) : max_pixels(most), policy(p) {}
   bool accepts(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
+  CropPixels& pixels_of(const CropSpec& spec);
+  bool finish(int row);
   bool read(MutableImageView out);
   bool read(const SeekIndex& index, MutableImageView out);
   bool is_worth_an_index() const;
@@ -24,45 +31,59 @@ struct CropDecoder::Impl {
                     MutableImageView out);
 
   const int64_t max_pixels;
+  const PixelPolicy policy;
   BaselineJpeg jpeg;
   HuffmanCache tables;
   ScanReader reader;
-  CropPlanes planes;
+  FastPixels fast;
+  ExactPixels exact;
+  CropPixels* pixels = nullptr;  // of the two, the crop's
+  bool is_of_picture = true;     // so far: what CropPixels::finish_row said
   SeekUse seek_use;
 };
 
 bool CropDecoder::Impl::accepts(std::span<const uint8_t> bytes, const CropSpec& spec,
                                 MutableImageView out) {
-  return is_sane(spec) && spec.filter == Filter::bilinear && out.width == spec.window.width &&
-         out.height == spec.window.height && parse_baseline(bytes, jpeg) &&
-         lies_inside(spec.crop, jpeg.size) &&
+  return is_sane(spec) && out.width == spec.window.width && out.height == spec.window.height &&
+         parse_baseline(bytes, jpeg) && lies_inside(spec.crop, jpeg.size) &&
          int64_t{jpeg.size.width} * jpeg.size.height <= max_pixels;
+}
+
+// FastPixels knows the bilinear filter alone.
+CropPixels& CropDecoder::Impl::pixels_of(const CropSpec& spec) {
+  if (policy == PixelPolicy::fast && spec.filter == Filter::bilinear) return fast;
+  return exact;
+}
+
+bool CropDecoder::Impl::finish(int row) {
+  is_of_picture = pixels->finish_row(row);
+  if (is_of_picture) pixels->resize(row);
+  return is_of_picture;
 }
 
 // Decodes all MCUs from the first to the last that libjpeg would read for this crop.
 bool CropDecoder::Impl::read(MutableImageView out) {
-  planes.begin(out);
-  const Box& mcus = planes.mcus();
+  pixels->begin(out);
+  const Box& mcus = pixels->mcus();
   const int right = jpeg.mcus_across - mcus.x - mcus.width;
   if (!reader.begin()) return false;
-  for (int row = 0; row < planes.checked_rows(); ++row) {
+  for (int row = 0; row < pixels->checked_rows(); ++row) {
     const int row_in_crop = row - mcus.y;
     if (row_in_crop < 0 || row_in_crop >= mcus.height) {
       if (!reader.skip(jpeg.mcus_across)) return false;
       continue;
     }
-    planes.begin_row(reader);
+    pixels->begin_row(reader);
     if (!reader.skip(mcus.x) || !reader.store(0, mcus.width) || !reader.skip(right)) return false;
-    planes.finish_row(row_in_crop);
-    planes.resize(row_in_crop);
+    if (!finish(row_in_crop)) return false;
   }
   return true;
 }
 
 // The crop's MCUs alone.
 bool CropDecoder::Impl::read(const SeekIndex& index, MutableImageView out) {
-  planes.begin(out);
-  const Box& mcus = planes.mcus();
+  pixels->begin(out);
+  const Box& mcus = pixels->mcus();
   const int first = mcus.x / index.step();
   const int behind = (mcus.x + mcus.width + index.step() - 1) / index.step();
   const int begin = first * index.step();
@@ -73,54 +94,55 @@ bool CropDecoder::Impl::read(const SeekIndex& index, MutableImageView out) {
     const bool is_last = y + 1 == jpeg.mcus_down && behind == index.groups();
     if (!is_last && !index.find(y, behind, to)) return false;
     const size_t end = is_last ? kMaxScanBytes : to.byte;
-    planes.begin_row(reader);
+    pixels->begin_row(reader);
     if (!reader.enter(from, y * jpeg.mcus_across + begin, end) || !reader.skip(mcus.x - begin) ||
         !reader.store(0, mcus.width)) {
       return false;
     }
-    planes.finish_row(row);
-    planes.resize(row);
+    if (!finish(row)) return false;
   }
   return true;
 }
 
 // The seal costs as much as some 2 % of the scan.
 bool CropDecoder::Impl::is_worth_an_index() const {
-  const Box& mcus = planes.mcus();
+  const Box& mcus = pixels->mcus();
   const int64_t all = int64_t{jpeg.mcus_across} * jpeg.mcus_down;
   const int64_t unread =
       int64_t{jpeg.mcus_across} * mcus.y + int64_t{jpeg.mcus_across - mcus.width} * mcus.height;
   return 16 * unread >= all;
 }
 
-// False: no index, or none of these bytes. Then the scan is read from its begin.
+// False: no index, or none of these bytes, and then the scan is read from its begin; or the
+// coefficients are of no picture.
 bool CropDecoder::Impl::is_read_with(std::span<const uint8_t> bytes,
                                      std::span<const uint8_t> seek_index, MutableImageView out) {
   if (seek_index.empty() || !is_worth_an_index()) return false;
   SeekIndex index;
   const bool is_of_file = index.open(seek_index, bytes, jpeg) && read(index, out);
-  ++(is_of_file ? seek_use.used : seek_use.refused);
+  if (is_of_picture) ++(is_of_file ? seek_use.used : seek_use.refused);
   return is_of_file;
 }
 
-CropDecoder::CropDecoder(int64_t max_pixels) : impl_(std::make_unique<Impl>(max_pixels)) {}
+CropDecoder::CropDecoder(int64_t max_pixels, PixelPolicy policy)
+    : impl_(std::make_unique<Impl>(max_pixels, policy)) {}
 CropDecoder::~CropDecoder() = default;
 
 bool CropDecoder::decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                          std::span<const uint8_t> seek_index) {
   Impl& d = *impl_;
-  if (!d.accepts(bytes, spec, out) || !d.planes.plan(d.jpeg, spec) ||
-      !d.reader.open(bytes, d.jpeg, d.tables)) {
-    return false;
-  }
-  return d.is_read_with(bytes, seek_index, out) || d.read(out);
+  if (!d.accepts(bytes, spec, out)) return false;
+  d.pixels = &d.pixels_of(spec);
+  if (!d.pixels->plan(d.jpeg, spec) || !d.reader.open(bytes, d.jpeg, d.tables)) return false;
+  d.is_of_picture = true;
+  return d.is_read_with(bytes, seek_index, out) || (d.is_of_picture && d.read(out));
 }
 
 SeekUse CropDecoder::seek_use() const { return impl_->seek_use; }
 
 int64_t CropDecoder::scratch_bytes() const {
-  return impl_->planes.scratch_bytes() + impl_->reader.scratch_bytes() +
-         impl_->tables.scratch_bytes();
+  return impl_->fast.scratch_bytes() + impl_->exact.scratch_bytes() +
+         impl_->reader.scratch_bytes() + impl_->tables.scratch_bytes();
 }
 
 }  // namespace stoker

@@ -1,15 +1,15 @@
 // The crop-aware JPEG decoder: bytes + CropSpec -> the finished row, without decoding what the crop
-// does not show. This is the `fast` pixel policy. decode/README.md explains how it works.
+// does not show. decode/README.md explains how it works.
 //
-// For baseline Huffman JPEGs of 8 bits with 1 or 3 components (grey, YCbCr), any sampling, with or
-// without restart markers. Everything else, and every file in which it meets anything odd, is "not
-// for me": then JpegDecoder (libjpeg-turbo) decodes, or says what is wrong. So the two cannot
-// disagree about which files are bad: what this one accepts it has checked at least as far as
-// libjpeg-turbo reads for the same crop, or, with a seek index, all of it when that was made.
+// For baseline Huffman JPEGs of 8 bits with 1 or 3 components (grey, YCbCr), any sampling (exact:
+// the usual ones), with or without restart markers. Everything else, and every file in which it
+// meets anything odd, is "not for me": then JpegDecoder (libjpeg-turbo) decodes, or says what is
+// wrong. So the two cannot disagree about which files are bad: what this one accepts it has checked
+// at least as far as libjpeg-turbo reads for the same crop, or, with a seek index, all of it when
+// that was made.
 //
-// Pixels: the same bytes on every CPU; a mean absolute difference to the exact policy of about 0.2
-// grey levels. Owner: one per worker, reused for every image. Threads: one at a time. Memory: grows
-// to the largest crop and file met, at most kMaxCropScratch.
+// Pixels: the same bytes on every CPU. Owner: one per worker, reused for every image. Threads: one
+// at a time. Memory: grows to the largest crop and file met, at most kMaxCropScratch.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,11 @@
 #include "decode/image.h"
 
 namespace stoker {
+
+// exact: the bytes that Pillow gives for the same crop. fast: baseline JPEGs with bilinear resize
+// may differ by <= 0.3 grey levels on average (about 0.2); all else as exact.
+enum class PixelPolicy : uint8_t { exact, fast };
+const char* to_string(PixelPolicy policy);  // "exact", "fast"
 
 // What one decoder holds at most. Crops and files that would need more are not for CropDecoder;
 // JpegDecoder streams them by scan lines.
@@ -34,7 +39,7 @@ struct SeekUse {
 
 class CropDecoder {
  public:
-  explicit CropDecoder(int64_t max_pixels);
+  CropDecoder(int64_t max_pixels, PixelPolicy policy);
   ~CropDecoder();
   CropDecoder(const CropDecoder&) = delete;
   CropDecoder& operator=(const CropDecoder&) = delete;

@@ -30,6 +30,7 @@ inline constexpr int kOdd[4][4] = {{11363, 9633, 6437, 2260},  // of inputs 1, 3
 
 inline constexpr int kFirstShift = 11;  // leaves two more bits than the result has
 inline constexpr int kSecondShift = 18;
+inline constexpr int16_t kFirstLimit = 1 << 14;
 inline constexpr int kFirstBias = 1 << (kFirstShift - 1);
 inline constexpr int kSecondBias = (128 << kSecondShift) + (1 << (kSecondShift - 1));
 
@@ -44,8 +45,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_RVV
 
-void inverse(const int16_t* coefficients, int groups, const int16_t* quant, uint8_t* out) {
-  inverse_dct_reference(coefficients, groups, quant, out);
+bool inverse(const int16_t* coefficients, int groups, const int16_t* quant, uint8_t* out) {
+  return inverse_dct_reference(coefficients, groups, quant, out);
 }
 
 #else
@@ -114,8 +115,9 @@ HWY_INLINE void store_column(D d, V v, uint8_t* out) {
   }
 }
 
-void inverse(const int16_t* coefficients, int groups, const int16_t* quant, uint8_t* out) {
+bool inverse(const int16_t* coefficients, int groups, const int16_t* quant, uint8_t* out) {
   const D16 d16;
+  V16 most = hn::Zero(d16), least = hn::Zero(d16);  // of the first pass
   const int lanes = static_cast<int>(hn::Lanes(d16));
   for (int g = 0; g < groups; ++g) {
     for (int part = 0; part < kGroupStride; part += lanes) {
@@ -125,6 +127,10 @@ void inverse(const int16_t* coefficients, int groups, const int16_t* quant, uint
                        hn::LoadDup128(d16, quant + 8 * r));
       }
       pass<kFirstShift>(x, kFirstBias);
+      for (int i = 0; i < 8; ++i) {
+        most = hn::Max(most, x[i]);
+        least = hn::Min(least, x[i]);
+      }
       transpose_8x8(D16(), x);
       pass<kSecondShift>(x, kSecondBias);
       for (int c = 0; c < 8; ++c) {
@@ -134,6 +140,8 @@ void inverse(const int16_t* coefficients, int groups, const int16_t* quant, uint
     coefficients += kGroupSize;
     out += kGroupStride * kStripRows;
   }
+  const V16 limit = hn::Set(d16, kFirstLimit);
+  return hn::AllTrue(d16, hn::And(hn::Lt(most, limit), hn::Gt(least, hn::Not(limit))));
 }
 
 #endif
@@ -164,8 +172,9 @@ void plain_pass(int* x, int stride, int shift, int bias) {
 
 }  // namespace
 
-void inverse_dct_reference(const int16_t* coefficients, int groups, const int16_t* quant,
+bool inverse_dct_reference(const int16_t* coefficients, int groups, const int16_t* quant,
                            uint8_t* out) {
+  bool fits = true;
   for (int b = 0; b < groups * kBlockGroup; ++b, out += 8 * kStripRows) {
     const int16_t* block = coefficients + coefficient_offset(static_cast<size_t>(b));
     int x[kBlockSize];
@@ -173,17 +182,19 @@ void inverse_dct_reference(const int16_t* coefficients, int groups, const int16_
       x[i] = static_cast<int16_t>(block[i / 8 * kGroupStride + i % 8] * quant[i]);
     }
     for (int c = 0; c < 8; ++c) plain_pass(x + c, 8, kFirstShift, kFirstBias);
+    for (const int v : x) fits &= v >= -kFirstLimit && v < kFirstLimit;
     for (int r = 0; r < 8; ++r) plain_pass(x + 8 * r, 1, kSecondShift, kSecondBias);
     for (int i = 0; i < kBlockSize; ++i) {
       out[i % 8 * kStripRows + i / 8] = static_cast<uint8_t>(std::clamp(x[i], 0, 255));
     }
   }
+  return fits;
 }
 
 HWY_EXPORT(inverse);
 
-void inverse_dct(const int16_t* coefficients, int groups, const int16_t* quant, uint8_t* out) {
-  HWY_DYNAMIC_DISPATCH(inverse)(coefficients, groups, quant, out);
+bool inverse_dct(const int16_t* coefficients, int groups, const int16_t* quant, uint8_t* out) {
+  return HWY_DYNAMIC_DISPATCH(inverse)(coefficients, groups, quant, out);
 }
 
 }  // namespace stoker

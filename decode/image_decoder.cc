@@ -52,37 +52,32 @@ DecodeStatus check_spec(const CropSpec& spec, Size image) {
 
 }  // namespace
 
-const char* to_string(PixelPolicy policy) {
-  return policy == PixelPolicy::exact ? "exact" : "fast";
-}
-
 struct ImageDecoder::Impl {
-  explicit Impl(const DecodeOptions& o) : options(o), jpeg(o.max_pixels) {
-    if (o.pixels == PixelPolicy::fast) crop = std::make_unique<CropDecoder>(o.max_pixels);
-  }
+  explicit Impl(const DecodeOptions& o)
+      : options(o), crop(o.max_pixels, o.pixels), jpeg(o.max_pixels) {}
   DecodeStatus open(std::span<const uint8_t> bytes, CodecHeader& header, bool to_read);
   DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                     RowSink& sink);
 
-  bool is_finished_fast(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
+  bool is_finished_crop(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                         std::span<const uint8_t> seek_index);
 
   const DecodeOptions options;
+  CropDecoder crop;
   JpegDecoder jpeg;
-  std::unique_ptr<CropDecoder> crop;  // PixelPolicy::fast only
   CodecDecoder codec;
   RowResizer resizer;
   OrientingSink orienting;
 };
 
-// The policy `fast`, for the files that CropDecoder takes. All others, and all that are damaged, go
-// the exact way, which says what is wrong with them.
-bool ImageDecoder::Impl::is_finished_fast(std::span<const uint8_t> bytes, const CropSpec& spec,
+// The files that CropDecoder takes. All others, and all that are damaged, go the long way, which
+// says what is wrong with them.
+bool ImageDecoder::Impl::is_finished_crop(std::span<const uint8_t> bytes, const CropSpec& spec,
                                           MutableImageView out,
                                           std::span<const uint8_t> seek_index) {
-  if (crop == nullptr || sniff(bytes) != ImageFormat::jpeg) return false;
+  if (sniff(bytes) != ImageFormat::jpeg) return false;
   if (options.exif == ExifPolicy::apply && jpeg_orientation(bytes) != 1) return false;
-  return crop->decode(bytes, spec, out, seek_index);
+  return crop.decode(bytes, spec, out, seek_index);
 }
 
 // Reads the header. With `to_read` a JPEG file stays open for read().
@@ -132,7 +127,7 @@ DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec
                  out.height, spec.window.width, spec.window.height);
     std::abort();
   }
-  if (impl_->is_finished_fast(bytes, spec, out, seek_index)) return {};
+  if (impl_->is_finished_crop(bytes, spec, out, seek_index)) return {};
   CodecHeader header;
   DecodeStatus status = impl_->open(bytes, header, true);
   if (!status.ok()) return status;
@@ -158,14 +153,12 @@ DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec
   return status;
 }
 
-SeekUse ImageDecoder::seek_use() const {
-  return impl_->crop != nullptr ? impl_->crop->seek_use() : SeekUse{};
-}
+SeekUse ImageDecoder::seek_use() const { return impl_->crop.seek_use(); }
 
 int64_t ImageDecoder::scratch_bytes() const {
   return impl_->jpeg.scratch_bytes() + impl_->codec.scratch_bytes() +
          impl_->resizer.scratch_bytes() + impl_->orienting.scratch_bytes() +
-         (impl_->crop != nullptr ? impl_->crop->scratch_bytes() : 0);
+         impl_->crop.scratch_bytes();
 }
 
 ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
@@ -184,7 +177,7 @@ ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
   const int64_t ring = std::min(kSide, taps(output.height) + kMaxRowGroup) *
                        (int64_t{3} * output.width + kMaxVectorBytes + 8);
   const int64_t streamed = batch + libjpeg + table(output.width) + table(output.height) + columns +
-                           ring + (options.pixels == PixelPolicy::fast ? kMaxCropScratch : 0);
+                           ring + kMaxCropScratch;
   // 16-bit coefficients of four components, or a frame of three 16-bit samples and the codec's own
   // buffers; a turned image has its 8-bit pixels beside that.
   const int64_t per_pixel = 2 * kComponents + (options.exif == ExifPolicy::apply ? 3 : 0);

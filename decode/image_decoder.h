@@ -1,11 +1,11 @@
 // decode: bytes of an image file -> finished RGB pixels in the caller's memory. This is the
 // folder's door.
 //
-// ImageDecoder looks at the signature and hands JPEG to CropDecoder (policy `fast`) or JpegDecoder
-// (libjpeg-turbo, region of interest) and everything else to OpenCV's imgcodecs (codec_decoder.h);
-// what CropDecoder did not finish is resized as Pillow does (pillow_resize.h). Owner: one per
-// worker thread, reused for every image; grows its scratch and keeps it. Threads: one at a time.
-// Errors: a status per image, never an exception for the content of a file.
+// ImageDecoder looks at the signature and hands JPEG to CropDecoder, what that one leaves to
+// JpegDecoder (libjpeg-turbo, region of interest), and everything else to OpenCV's imgcodecs
+// (codec_decoder.h); what CropDecoder did not finish is resized as Pillow does (pillow_resize.h).
+// Owner: one per worker thread, reused for every image; grows its scratch and keeps it. Threads:
+// one at a time. Errors: a status per image, never an exception for the content of a file.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,6 @@ struct ImageInfo {
   int orientation = 1;  // EXIF orientation 1..8; 1 if absent or not read
 };
 
-// exact: the bytes that Pillow gives for the same crop. fast: baseline JPEGs through the crop-aware
-// decoder (crop_decoder.h), which may differ by <= 0.3 grey levels on average; all else as exact.
-enum class PixelPolicy : uint8_t { exact, fast };
-const char* to_string(PixelPolicy policy);  // "exact", "fast"
 // ignore: as Pillow's open() and torchvision's ImageFolder. apply: as PIL.ImageOps.exif_transpose.
 enum class ExifPolicy : uint8_t { ignore, apply };
 
@@ -62,8 +58,8 @@ class ImageDecoder {
 
   // Decodes, converts to RGB as Pillow's convert("RGB"), crops, resizes and flips into `out`.
   // REQUIRES: out's size equals spec.window's. `out` is undefined unless the status is ok.
-  // `seek_index` is the file's index (seek_index.h) if there is one: it makes the policy `fast`
-  // faster and changes neither pixels nor status.
+  // `seek_index` is the file's index (seek_index.h) if there is one: it makes
+  // baseline JPEGs faster and changes neither pixels nor status.
   DecodeStatus decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                       std::span<const uint8_t> seek_index = {});
 

@@ -1,7 +1,6 @@
 #include "decode/planar_resize.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "decode/idct_kernels.h"
 
@@ -12,6 +11,7 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "decode/interleave_inl.h"
 #include "decode/transpose_inl.h"
 
 #ifndef STOKER_PLANAR_RESIZE_ONCE
@@ -49,7 +49,7 @@ void colour(const ColourPlanes& planes, int begin, int end, uint8_t* out) {
 }
 
 void finish(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
-            RowRange outputs, MutableImageView out) {
+            Span outputs, MutableImageView out) {
   resize_rows_reference(rows, plane_count, count, down, begin, outputs, out);
 }
 
@@ -98,24 +98,11 @@ HWY_INLINE void add_weighted(const uint8_t* from, const int32_t* doubled, Sums& 
   sums.second = hn::Add(sums.second, products.second);
 }
 
-// The 128-bit blocks of `v` go to rows 16 apart.
-template <class D, class V>
-HWY_INLINE void store_blocks(D d, V v, int16_t* out, ptrdiff_t stride) {
-  if constexpr (hn::MaxLanes(D()) <= 8) {
-    hn::StoreU(v, d, out);
-  } else {
-    const hn::Half<D> half;
-    store_blocks(half, hn::LowerHalf(half, v), out, stride);
-    store_blocks(half, hn::UpperHalf(half, v),
-                 out + static_cast<ptrdiff_t>(hn::MaxLanes(D())) * stride, stride);
-  }
-}
-
 // Eight outputs of eight rows in every block -> rows.
 HWY_INLINE void store_outputs(Outputs* outputs, int16_t* rows, ptrdiff_t stride) {
   const hn::Repartition<int16_t, Bytes> d;
   transpose_8x8(d, outputs);
-  for (int r = 0; r < 8; ++r) store_blocks(d, outputs[r], rows + r * stride, stride);
+  for (int r = 0; r < 8; ++r) store_blocks(d, outputs[r], rows + r * stride, 16 * stride);
 }
 
 void strip(const uint8_t* columns, int first_column, const PlanarAxis& axis, int16_t* rows,
@@ -213,13 +200,6 @@ void colour(const ColourPlanes& planes, int begin, int end, uint8_t* out) {
   }
 }
 
-// Some pixels of a row and how far it is to the next.
-struct PixelColumn {
-  const uint8_t* from;
-  ptrdiff_t plane_stride;
-  ptrdiff_t stride;
-};
-
 HWY_INLINE hn::Vec<Bytes> resized(const uint8_t* from, ptrdiff_t stride, const int32_t* weights,
                                   int taps) {
   Sums sums = weighted(from, weights);
@@ -236,40 +216,26 @@ HWY_INLINE hn::Vec<Bytes> resized(const uint8_t* from, ptrdiff_t stride, const i
 }
 
 template <bool kGrey>
-HWY_INLINE void finish_pixels(PixelColumn pixels, const int32_t* weights, int taps, uint8_t* out) {
-  const Bytes d;
-  const auto channel = [&](int c) HWY_ATTR {
-    const uint8_t* from = pixels.from + c * pixels.plane_stride;
-    return taps == 1 ? hn::LoadU(d, from) : resized(from, pixels.stride, weights, taps);
+HWY_INLINE void finish_row(const uint8_t* rows, int count, ptrdiff_t stride, const int32_t* weights,
+                           int taps, int width, uint8_t* out) {
+  const auto channel = [&](int c, int x) HWY_ATTR {
+    const uint8_t* from = rows + ptrdiff_t{c} * count + x;
+    return taps == 1 ? hn::LoadU(Bytes(), from) : resized(from, stride, weights, taps);
   };
-  const auto red = channel(0);
-  hn::StoreInterleaved3(red, kGrey ? red : channel(1), kGrey ? red : channel(2), d, out);
-}
-
-template <bool kGrey>
-HWY_INLINE void finish_row(PixelColumn pixels, const int32_t* weights, int taps, int width,
-                           uint8_t* out) {
-  const int lanes = static_cast<int>(hn::Lanes(Bytes()));
-  int x = 0;
-  for (; x + lanes <= width; x += lanes, pixels.from += lanes) {
-    finish_pixels<kGrey>(pixels, weights, taps, out + 3 * static_cast<size_t>(x));
-  }
-  if (x == width) return;
-  HWY_ALIGN uint8_t tail[3 * kRowPadding];
-  finish_pixels<kGrey>(pixels, weights, taps, tail);
-  std::memcpy(out + 3 * static_cast<size_t>(x), tail, 3 * static_cast<size_t>(width - x));
+  interleave_row<kGrey>(Bytes(), channel, width, out);
 }
 
 void finish(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
-            RowRange outputs, MutableImageView out) {
+            Span outputs, MutableImageView out) {
   const ptrdiff_t stride = ptrdiff_t{plane_count} * count;
   for (int y = outputs.begin; y < outputs.end; ++y) {
-    const PixelColumn pixels{rows + (down.first[y] - begin) * stride, count, stride};
+    const uint8_t* from = rows + (down.first[y] - begin) * stride;
+    const int32_t* weights = down.weights_of(y);
     uint8_t* to = out.data + y * out.stride_bytes;
     if (plane_count == 1) {
-      finish_row<true>(pixels, down.weights_of(y), down.taps[y], out.width, to);
+      finish_row<true>(from, count, stride, weights, down.taps[y], out.width, to);
     } else {
-      finish_row<false>(pixels, down.weights_of(y), down.taps[y], out.width, to);
+      finish_row<false>(from, count, stride, weights, down.taps[y], out.width, to);
     }
   }
 }
@@ -346,7 +312,7 @@ void colour_rows_reference(const ColourPlanes& planes, int begin, int end, uint8
 }
 
 void resize_rows_reference(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down,
-                           int begin, RowRange outputs, MutableImageView out) {
+                           int begin, Span outputs, MutableImageView out) {
   const ptrdiff_t stride = ptrdiff_t{plane_count} * count;
   for (int y = outputs.begin; y < outputs.end; ++y) {
     for (int i = 0; i < 3 * out.width; ++i) {
@@ -375,7 +341,7 @@ void colour_rows(const ColourPlanes& planes, int begin, int end, uint8_t* out) {
 }
 
 void resize_rows(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
-                 RowRange outputs, MutableImageView out) {
+                 Span outputs, MutableImageView out) {
   HWY_DYNAMIC_DISPATCH(finish)(rows, plane_count, count, down, begin, outputs, out);
 }
 

@@ -42,22 +42,16 @@ struct ColourPlanes {
 // bytes.
 void colour_rows(const ColourPlanes& planes, int begin, int end, uint8_t* out);
 
-// Rows of the output.
-struct RowRange {
-  int begin = 0;
-  int end = 0;
-};
-
 // The rows [begin, ...) that colour_rows made -> `outputs` of the rows that `down`, an axis of
 // pixels, resizes them to, RGB, as wide as `out`.
 void resize_rows(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
-                 RowRange outputs, MutableImageView out);
+                 Span outputs, MutableImageView out);
 
 // The plain twins: the same bytes, no SIMD.
 void resize_strip_reference(const uint8_t* columns, int first_column, const PlanarAxis& axis,
                             int16_t* rows, ptrdiff_t stride);
 void colour_rows_reference(const ColourPlanes& planes, int begin, int end, uint8_t* out);
 void resize_rows_reference(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down,
-                           int begin, RowRange outputs, MutableImageView out);
+                           int begin, Span outputs, MutableImageView out);
 
 }  // namespace stoker

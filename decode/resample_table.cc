@@ -151,5 +151,12 @@ void build_resample_table(const ResampleKey& key, ResampleTable& table) {
   build_resample_table_reference(key, table);
 }
 
+int64_t ResampleTable::scratch_bytes() const {
+  return static_cast<int64_t>(
+      (first.capacity() + taps.capacity() + weights.capacity() + pairs.capacity()) *
+          sizeof(int32_t) +
+      exact.capacity() * sizeof(double));
+}
+
 }  // namespace stoker
 #endif

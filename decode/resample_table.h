@@ -24,9 +24,11 @@ struct ResampleKey {
 // may be longer than said: several pixels' weights are written at once.
 struct ResampleTable {
   ResampleKey key;
-  bool identity = false;  // source = resized: Pillow skips this pass, pixels are copied
-  int source_begin = 0;   // the first source pixel that any output pixel of the window needs
-  int source_end = 0;     // one past the last
+  // source = resized: Pillow skips this pass, pixels are copied. Then nothing but `first` and
+  // `taps` is filled.
+  bool identity = false;
+  int source_begin = 0;  // the first source pixel that any output pixel of the window needs
+  int source_end = 0;    // one past the last
   int max_taps = 0;
   std::vector<int32_t> first;    // (count): first source pixel summed
   std::vector<int32_t> taps;     // (count): source pixels summed, >= 1
@@ -38,6 +40,8 @@ struct ResampleTable {
   std::vector<double> exact;  // (max_taps): scratch of the plain twin, one pixel's weights
 
   int pair_count() const { return (max_taps + 1) / 2; }
+  const int32_t* pairs_of(int i) const { return pairs.data() + int64_t{2} * i * pair_count(); }
+  int64_t scratch_bytes() const;
 };
 
 inline constexpr int kWeightBits = 22;     // Pillow's PRECISION_BITS

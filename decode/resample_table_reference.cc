@@ -87,6 +87,9 @@ void build_resample_table_reference(const ResampleKey& key, ResampleTable& table
     table.source_begin = key.begin;
     table.source_end = key.begin + key.count;
     table.max_taps = 1;
+    table.first.resize(key.count);
+    table.taps.assign(key.count, 1);
+    for (int i = 0; i < key.count; ++i) table.first[i] = output_pixel(key, i);
     return;
   }
   const Axis axis(key);

@@ -11,6 +11,8 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "decode/weighted_sum_inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace stoker {
 namespace HWY_NAMESPACE {
@@ -53,77 +55,11 @@ void row_vertical(const uint8_t* const* rows, const ResampleTable& table, int in
 
 // Vectors wider than 64 bytes do not exist among the targets that are left.
 using D8 = hn::ScalableTag<uint8_t>;
-using D16 = hn::ScalableTag<int16_t>;
-using D32 = hn::ScalableTag<int32_t>;
 using Block8 = hn::Full128<uint8_t>;
 using Block32 = hn::Full128<uint32_t>;
 using Block64 = hn::Full128<uint64_t>;
 
 int row_group() { return static_cast<int>(hn::Lanes(D8()) / 4); }
-
-// Running sums of 4 consecutive samples per 128-bit block: weights times samples, high and low part
-// of the weight apart, because a product of 8 x 23 bits does not fit 16-bit multipliers. They begin
-// with zero: which lanes of the two accumulators belong to a sum differs between targets.
-class Sums {
- public:
-  using V16 = hn::Vec<D16>;
-  using V32 = hn::Vec<D32>;
-  HWY_INLINE Sums()
-      : high_(hn::Zero(D32())),
-        high_odd_(hn::Zero(D32())),
-        low_(hn::Zero(D32())),
-        low_odd_(hn::Zero(D32())) {}
-  HWY_INLINE void add(V16 samples, V16 high_weights, V16 low_weights) {
-    high_ = hn::ReorderWidenMulAccumulate(D32(), samples, high_weights, high_, high_odd_);
-    low_ = hn::ReorderWidenMulAccumulate(D32(), samples, low_weights, low_, low_odd_);
-  }
-  HWY_INLINE V32 value() const {
-    const V32 high = hn::RearrangeToOddPlusEven(high_, high_odd_);
-    const V32 low = hn::RearrangeToOddPlusEven(low_, low_odd_);
-    const V32 rounded = hn::Add(low, hn::Set(D32(), 1 << (kWeightBits - 1)));
-    return hn::ShiftRight<kWeightBits>(hn::Add(hn::ShiftLeft<kLowWeightBits>(high), rounded));
-  }
-
- private:
-  V32 high_, high_odd_, low_, low_odd_;
-};
-
-// 16-bit sums of bytes 0..7 and of bytes 8..15 of every block -> bytes, clipped to 0..255.
-HWY_INLINE hn::Vec<D8> pack_bytes(hn::Vec<D16> first, hn::Vec<D16> second) {
-  const D16 d16;
-  const auto zero = hn::Zero(d16);
-  const auto most = hn::Set(d16, 255);
-  first = hn::Min(hn::Max(first, zero), most);
-  second = hn::Min(hn::Max(second, zero), most);
-  const auto mixed = hn::Or(first, hn::ShiftLeft<8>(second));
-  alignas(16) static constexpr uint8_t kUnmix[16] = {0, 2, 4, 6, 8, 10, 12, 14,
-                                                     1, 3, 5, 7, 9, 11, 13, 15};
-  return hn::TableLookupBytes(hn::BitCast(D8(), mixed), hn::LoadDup128(D8(), kUnmix));
-}
-
-// A vector of bytes: the weighted sum of `taps` vectors; load(t) gives the t-th.
-template <class Load>
-HWY_INLINE hn::Vec<D8> weighted_sum(const Load& load, int taps, const int32_t* pairs) {
-  const D8 d8;
-  const D16 d16;
-  const D32 d32;
-  Sums sum0, sum1, sum2, sum3;
-  const auto zero = hn::Zero(d8);
-  for (int t = 0; t < taps; t += 2, pairs += 2) {
-    const auto even = load(t);
-    const auto odd = load(t + 1 < taps ? t + 1 : t);  // its weight is zero past the end
-    const auto high = hn::BitCast(d16, hn::Set(d32, pairs[0]));
-    const auto low = hn::BitCast(d16, hn::Set(d32, pairs[1]));
-    const auto lower = hn::InterleaveLower(d8, even, odd);
-    const auto upper = hn::InterleaveUpper(d8, even, odd);
-    sum0.add(hn::BitCast(d16, hn::InterleaveLower(d8, lower, zero)), high, low);
-    sum1.add(hn::BitCast(d16, hn::InterleaveUpper(d8, lower, zero)), high, low);
-    sum2.add(hn::BitCast(d16, hn::InterleaveLower(d8, upper, zero)), high, low);
-    sum3.add(hn::BitCast(d16, hn::InterleaveUpper(d8, upper, zero)), high, low);
-  }
-  return pack_bytes(hn::ReorderDemote2To(d16, sum0.value(), sum1.value()),
-                    hn::ReorderDemote2To(d16, sum2.value(), sum3.value()));
-}
 
 // 4 x 4 transposition of 32-bit lanes: from four pixels of four rows to four rows of four pixels,
 // and back.
@@ -216,7 +152,7 @@ void rows_horizontal(const uint8_t* const* rows, int row_count, const ResampleTa
   for (int i = 0; i < table.key.count; ++i, pairs += 2 * table.pair_count()) {
     const uint8_t* first = source + (table.first[i] - table.source_begin) * vector_bytes;
     const auto load = [&](int t) HWY_ATTR { return hn::Load(d8, first + t * vector_bytes); };
-    hn::Store(weighted_sum(load, table.taps[i], pairs), d8, result + i * vector_bytes);
+    hn::Store(weighted_sum<true>(d8, load, table.taps[i], pairs), d8, result + i * vector_bytes);
   }
   for (int r = 0; r < row_count; r += 4) {
     unpack_columns(result + 4 * static_cast<size_t>(r), table.key.count, vector_bytes, out_rows + r,
@@ -232,7 +168,7 @@ void row_vertical(const uint8_t* const* rows, const ResampleTable& table, int in
   const int32_t* pairs = table.pairs.data() + static_cast<size_t>(index) * table.pair_count() * 2;
   for (size_t b = 0; b < bytes; b += vector_bytes) {
     const auto load = [&](int t) HWY_ATTR { return hn::LoadU(d8, rows[t] + b); };
-    const auto sum = weighted_sum(load, taps, pairs);
+    const auto sum = weighted_sum<true>(d8, load, taps, pairs);
     if (bytes - b >= vector_bytes) {
       hn::StoreU(sum, d8, out + b);
     } else {

@@ -98,13 +98,9 @@ void RowResizer::emit_finished_rows() {
 }
 
 int64_t RowResizer::scratch_bytes() const {
-  const auto table_bytes = [](const ResampleTable& t) {
-    return (t.first.capacity() + t.taps.capacity() + t.weights.capacity() + t.pairs.capacity()) *
-               sizeof(int32_t) +
-           t.exact.capacity() * sizeof(double);
-  };
-  return static_cast<int64_t>(table_bytes(across_) + table_bytes(down_) + ring_.capacity() +
-                              columns_.capacity() + taps_.capacity() * sizeof(taps_[0]));
+  return across_.scratch_bytes() + down_.scratch_bytes() +
+         static_cast<int64_t>(ring_.capacity() + columns_.capacity() +
+                              taps_.capacity() * sizeof(taps_[0]));
 }
 
 }  // namespace stoker

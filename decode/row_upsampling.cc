@@ -14,14 +14,12 @@ ComponentUpsampling upsampling_of(const BaselineJpeg& jpeg, const JpegComponent&
           halves_down ? Upsampling::triangle : Upsampling::replicate};
 }
 
-int PlaneRows::first_row(int begin) const {
-  const int reach = upsampling == Upsampling::triangle && begin % 2 == 0 ? 1 : 0;
-  return std::max(0, begin / factor - reach);
-}
-
-int PlaneRows::end_row(int end) const {
-  const int reach = upsampling == Upsampling::triangle && end % 2 == 0 ? 1 : 0;
-  return std::min(height, (end - 1) / factor + 1 + reach);
+Span samples_of(Span pixels, int factor, Upsampling upsampling, int size) {
+  const auto reach = [&](int pixel) {
+    return upsampling == Upsampling::triangle && pixel % 2 == 0 ? 1 : 0;
+  };
+  return {std::max(0, pixels.begin / factor - reach(pixels.begin)),
+          std::min(size, (pixels.end - 1) / factor + 1 + reach(pixels.end))};
 }
 
 int PlaneRows::pixels_from(int count) const {

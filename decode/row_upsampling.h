@@ -17,6 +17,15 @@ struct ComponentUpsampling {
 };
 ComponentUpsampling upsampling_of(const BaselineJpeg& jpeg, const JpegComponent& component);
 
+// Columns or rows, of samples or of pixels: [begin, end).
+struct Span {
+  int begin = 0;
+  int end = 0;
+};
+
+// The samples, of `size` in all, that some pixels are made from; `factor` pixels per sample.
+Span samples_of(Span pixels, int factor, Upsampling upsampling, int size);
+
 // A row of pixels: 3/4 of the near row of samples, 1/4 of the far one; `near` alone if they are the
 // same.
 struct RowPair {
@@ -33,9 +42,6 @@ struct PlaneRows {
   int factor = 1;        // rows of pixels per row of samples
   Upsampling upsampling = Upsampling::replicate;
 
-  // The rows of samples that the rows of pixels [begin, end) are made from.
-  int first_row(int begin) const;
-  int end_row(int end) const;
   // One past the last row of pixels that the first `count` rows here are enough for, whether more
   // follow or not.
   int pixels_from(int count) const;

@@ -1,5 +1,5 @@
-// 8 x 8 transposition of 16-bit lanes inside every 128-bit block of eight vectors. Included once
-// per instruction set, after highway.h, by the kernels of CropDecoder.
+// 8 x 8 transposition of 16-bit lanes inside every 128-bit block of eight vectors, and storing
+// these blocks. Included once per instruction set, after highway.h, by the kernels of CropDecoder.
 
 // The guard is per target: Highway toggles HWY_TARGET_TOGGLE from one inclusion to the next.
 #if defined(STOKER_DECODE_TRANSPOSE_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -35,6 +35,20 @@ HWY_INLINE void transpose_8x8(D d16, hwy::HWY_NAMESPACE::Vec<D>* x) {
   for (int i = 0; i < 4; ++i) {
     x[2 * i] = hn::BitCast(d16, hn::InterleaveLower(d64, b[i], b[i + 4]));
     x[2 * i + 1] = hn::BitCast(d16, hn::InterleaveUpper(d64, b[i], b[i + 4]));
+  }
+}
+
+// The 128-bit blocks of `v` go to places `stride` values apart.
+template <class D, class V, class T>
+HWY_INLINE void store_blocks(D d, V v, T* out, ptrdiff_t stride) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  constexpr size_t kBlocks = hn::MaxLanes(D()) * sizeof(T) / 16;
+  if constexpr (kBlocks <= 1) {
+    hn::StoreU(v, d, out);
+  } else {
+    const hn::Half<D> half;
+    store_blocks(half, hn::LowerHalf(half, v), out, stride);
+    store_blocks(half, hn::UpperHalf(half, v), out + ptrdiff_t{kBlocks / 2} * stride, stride);
   }
 }
 

@@ -54,9 +54,9 @@ struct LoaderOptions {
   // once, 1..ring_depth.
   int leases = 1;
   DecodeOptions decode{};
-  // Where to find the images' seek indexes (`stoker index` makes them), which PixelPolicy::fast
-  // reads less with: auto: in the cache directory, if there is one; off; or a path. The pixels do
-  // not depend on it.
+  // Where to find the images' seek indexes (`stoker index` makes them), with which less of a JPEG
+  // file is read: auto: in the cache directory, if there is one; off; or a path. The pixels do not
+  // depend on it.
   std::string seek_index = "auto";
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process

@@ -44,7 +44,7 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       row_bytes_(size_t{3} * augment.output.width * augment.output.height),
       sampler_(sampler_options(source, options, devices)),
       quarantine_(quarantine),
-      seek_indexes_(source, options.seek_index, options.decode) {}
+      seek_indexes_(source, options.seek_index) {}
 
 BatchPlace RowFiller::place(Step step, int device) const {
   const int64_t steps = sampler_.steps_per_epoch();

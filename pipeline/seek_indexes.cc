@@ -5,13 +5,8 @@
 
 namespace stoker {
 
-SeekIndexes::SeekIndexes(const Source& source, const std::string& choice,
-                         const DecodeOptions& decode)
-    : source_(source) {
-  if (choice == "off" || decode.pixels != PixelPolicy::fast ||
-      source.encoding() != SampleEncoding::image_file) {
-    return;
-  }
+SeekIndexes::SeekIndexes(const Source& source, const std::string& choice) : source_(source) {
+  if (choice == "off" || source.encoding() != SampleEncoding::image_file) return;
   const bool is_named = choice != "auto";
   path_ = is_named ? choice : default_seek_index_path(source);
   if (path_.empty()) return;

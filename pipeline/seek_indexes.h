@@ -20,7 +20,7 @@ class SeekIndexes {
  public:
   // `choice` is LoaderOptions::seek_index. `source` must outlive this. Throws std::runtime_error if
   // a file that was named cannot be read; one that is damaged is warned of and left alone.
-  SeekIndexes(const Source& source, const std::string& choice, const DecodeOptions& decode);
+  SeekIndexes(const Source& source, const std::string& choice);
   SeekIndexes(const SeekIndexes&) = delete;
   SeekIndexes& operator=(const SeekIndexes&) = delete;
 

@@ -60,8 +60,7 @@ void print_text(const Source& source, const IndexArguments& arguments, const std
              source.size() - result.indexed - static_cast<int64_t>(result.bad.size()), seconds,
              images / seconds, path, result.file_bytes,
              percent(result.file_bytes, result.jpeg_bytes), result.jpeg_bytes,
-             arguments.out.empty() ? "; found by itself with --pixels fast"
-                                   : "; for --seek-index, with --pixels fast");
+             arguments.out.empty() ? "; found by itself" : "; for --seek-index");
 }
 
 }  // namespace
@@ -71,11 +70,10 @@ int run_index(int argc, char** argv) {
   arguments.data.split = "all";
   auto app = make_parser(
       "index",
-      "Makes the seek indexes of a data set's JPEG files: places from which --pixels fast can "
-      "begin\n"
-      "to decode, so that it reads less of a file. The images stay as they are, and so do the "
-      "pixels\n"
-      "that come out. The indexes go to one file in the cache directory, where training on --data\n"
+      "Makes the seek indexes of a data set's JPEG files: places from which decoding can begin, "
+      "so\n"
+      "that it reads less of a file. The images stay as they are, and so do the pixels that come\n"
+      "out. The indexes go to one file in the cache directory, where training on --data\n"
       "finds it; a file that changes later is read without its index. Bad files are listed as by\n"
       "stoker check; exit code 1 if there are any.",
       "  stoker index --data data/imagenette\n"

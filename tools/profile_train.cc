@@ -68,8 +68,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds) {
   const auto test = open_test(arguments);
   TrainOptions options = options_of(arguments);
   if (arguments.build_seek_index &&
-      make_missing_seek_indexes(arguments.data.data, options.seek_index, options.decode, true) !=
-          0) {
+      make_missing_seek_indexes(arguments.data.data, options.seek_index, true) != 0) {
     throw std::runtime_error("interrupted while the seek indexes were made");
   }
   const StorageRates storage = probe_storage(source, {.threads = std::max(1, options.io_threads)});

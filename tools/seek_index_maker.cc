@@ -36,14 +36,11 @@ SeekIndexRun make_seek_indexes(const Source& source, const std::string& path, Se
   return run;
 }
 
-int make_missing_seek_indexes(const std::string& data, const std::string& choice,
-                              const DecodeOptions& decode, bool say) {
+int make_missing_seek_indexes(const std::string& data, const std::string& choice, bool say) {
   if (choice == "off") throw std::invalid_argument("--build-seek-index: --seek-index is off");
   // Of all parts: what trains now is evaluated on some day.
   const auto source = open_data(data, Split::all);
-  if (decode.pixels != PixelPolicy::fast || source->encoding() != SampleEncoding::image_file) {
-    return 0;
-  }
+  if (source->encoding() != SampleEncoding::image_file) return 0;
   const std::string path = choice == "auto" ? default_seek_index_path(*source) : choice;
   if (path.empty()) {
     throw std::invalid_argument(

@@ -20,10 +20,9 @@ SeekIndexRun make_seek_indexes(const Source& source, const std::string& path, Se
                                int workers);
 
 // Before a run's first step: where `choice` (LoaderOptions::seek_index) has no whole file of
-// indexes of `data` and `decode` could use one, it is made, a place per row of MCUs, on all cores;
+// indexes of `data`, which are image files, it is made, a place per row of MCUs, on all cores;
 // `say`: what came out is printed. Returns the signal that stopped it, or 0. Throws
 // std::invalid_argument where there is no place for it.
-int make_missing_seek_indexes(const std::string& data, const std::string& choice,
-                              const DecodeOptions& decode, bool say);
+int make_missing_seek_indexes(const std::string& data, const std::string& choice, bool say);
 
 }  // namespace stoker

@@ -26,6 +26,8 @@ PARTICIPANTS = (
     _native("stoker-row-index", "stoker fast, row index", IMAGES, ours=True),
     _native("stoker-index-8", "stoker fast, index of 8 MCUs", IMAGES, ours=True),
     _native("stoker-exact", "stoker exact", ALL, ours=True),
+    _native("stoker-exact-row-index", "stoker exact, row index", IMAGES, ours=True),
+    _native("stoker-exact-index-8", "stoker exact, index of 8 MCUs", IMAGES, ours=True),
     Participant("loader-fast", "stoker Loader, fast, from files", "fast", "loader", ("train",), ours=True),
     Participant("loader-exact", "stoker Loader, exact, from files", "exact", "loader", ("train",), ours=True),
     _native("stock-turbo", "libjpeg-turbo, every trick", ALL),

@@ -38,10 +38,11 @@ def index(
     granularity: str = "row",
     workers: int | None = None,
 ) -> SeekIndex:
-    """Makes the seek indexes of a source's JPEG files: a Loader with pixels="fast" then reads less
-    of each file. The files stay as they are, and so do the pixels that come out; a file that
-    changes later is read without its index. As `stoker index` does; the interpreter lock is not
-    held, and Ctrl-C writes nothing.
+    """Makes the seek indexes of a source's JPEG files: a Loader then reads less of each file.
+
+    The files stay as they are, and so do the pixels that come out; a file that changes later is
+    read without its index. As `stoker index` does; the interpreter lock is not held, and Ctrl-C
+    writes nothing.
 
     path: where to write, for Loader(seek_index=path); default: the cache directory, where every
         Loader of these files finds it.

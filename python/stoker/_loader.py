@@ -41,7 +41,7 @@ class Loader:
             has initialised it, else 0 of 1. Every rank makes the same number of steps.
         epochs: the feed's end, may be a fraction; default: none.
         pixels, exif, max_pixels: as in stoker.decode().
-        seek_index: of stoker.index(), for pixels="fast": 'auto' looks in the cache directory;
+        seek_index: of stoker.index(): 'auto' looks in the cache directory;
             'off'; or its path. RuntimeError if that cannot be read.
         metadata: a function of (name, label) for Batch.metadata; never in the way of the pixels.
 

@@ -17,7 +17,7 @@ import measure  # noqa: E402
 from participants import Participant  # noqa: E402
 
 STOKER, BUILD = sys.argv[1:3]
-OURS = ["stoker-fast", "stoker-row-index", "stoker-index-8", "stoker-exact"]
+OURS = ["stoker-fast", "stoker-row-index", "stoker-index-8", "stoker-exact", "stoker-exact-row-index", "stoker-exact-index-8"]
 
 # A participant whose child process works, not itself.
 FAKE = """

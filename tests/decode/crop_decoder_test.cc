@@ -11,28 +11,12 @@
 #include "decode/image_decoder.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
+#include "tests/decode/random_spec.h"
 
 namespace stoker {
 namespace {
 
 constexpr int64_t kMaxPixels = 1 << 26;
-
-CropSpec random_spec(Size image, std::mt19937& random) {
-  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  CropSpec spec;
-  spec.crop.width = 1 + below(image.width);
-  spec.crop.height = 1 + below(image.height);
-  spec.crop.x = below(image.width - spec.crop.width + 1);
-  spec.crop.y = below(image.height - spec.crop.height + 1);
-  spec.resized = {8 + below(160), 8 + below(160)};
-  if (below(4) == 0) spec.resized = {spec.crop.width, spec.crop.height};
-  spec.window.width = 1 + below(spec.resized.width);
-  spec.window.height = 1 + below(spec.resized.height);
-  spec.window.x = below(spec.resized.width - spec.window.width + 1);
-  spec.window.y = below(spec.resized.height - spec.window.height + 1);
-  spec.flip = below(2) != 0;
-  return spec;
-}
 
 struct Difference {
   double mean = 0;
@@ -55,7 +39,7 @@ Difference difference(const Pixels& a, const Pixels& b) {
 Difference compare(const std::vector<uint8_t>& file, const CropSpec& spec) {
   const Size size{spec.window.width, spec.window.height};
   Pixels fast(size, 7), exact(size);
-  CropDecoder crop(kMaxPixels);
+  CropDecoder crop(kMaxPixels, PixelPolicy::fast);
   EXPECT_TRUE(crop.decode(file, spec, fast.view()));
   EXPECT_TRUE(fast.gaps_intact());
   ImageDecoder decoder;
@@ -109,7 +93,7 @@ TEST(CropDecoder, KeepsTheQualityLinesOnRealFiles) {
   const char* data = std::getenv("STOKER_DATA");
   if (data == nullptr) GTEST_SKIP() << "STOKER_DATA is not set";
   std::mt19937 random(3);
-  CropDecoder crop(kMaxPixels);
+  CropDecoder crop(kMaxPixels, PixelPolicy::fast);
   ImageDecoder decoder;
   Pixels fast({224, 224}), exact({224, 224});
   double sum = 0, worst = 0;
@@ -166,7 +150,7 @@ TEST(CropDecoder, DecodesIdentityCropsNearlyExactlyWithSubsampling) {
 }
 
 TEST(CropDecoder, LeavesToLibjpegWhatIsNotBaseline) {
-  CropDecoder crop(kMaxPixels);
+  CropDecoder crop(kMaxPixels, PixelPolicy::fast);
   Pixels out({16, 16});
   const auto decodes = [&](const JpegKind& kind, Filter filter = Filter::bilinear) {
     CropSpec spec{{0, 0, 40, 40}, {16, 16}, {0, 0, 16, 16}};
@@ -174,7 +158,7 @@ TEST(CropDecoder, LeavesToLibjpegWhatIsNotBaseline) {
     return crop.decode(make_jpeg({40, 40}, kind), spec, out.view());
   };
   EXPECT_TRUE(decodes({}));
-  EXPECT_FALSE(decodes({}, Filter::bicubic));
+  EXPECT_TRUE(decodes({}, Filter::bicubic));  // as under the policy `exact`
   JpegKind kind;
   kind.progressive = true;
   EXPECT_FALSE(decodes(kind));
@@ -195,15 +179,15 @@ TEST(CropDecoder, LeavesToLibjpegWhatIsTooLarge) {
   const std::vector<uint8_t> file = make_jpeg({64, 48}, {});
   Pixels out({16, 16});
   const CropSpec spec{{0, 0, 64, 48}, {16, 16}, {0, 0, 16, 16}};
-  EXPECT_TRUE(CropDecoder(64 * 48).decode(file, spec, out.view()));
-  EXPECT_FALSE(CropDecoder(64 * 48 - 1).decode(file, spec, out.view()));
+  EXPECT_TRUE(CropDecoder(64 * 48, PixelPolicy::fast).decode(file, spec, out.view()));
+  EXPECT_FALSE(CropDecoder(64 * 48 - 1, PixelPolicy::fast).decode(file, spec, out.view()));
   CropSpec outside = spec;
   outside.crop.width = 65;
-  EXPECT_FALSE(CropDecoder(kMaxPixels).decode(file, outside, out.view()));
+  EXPECT_FALSE(CropDecoder(kMaxPixels, PixelPolicy::fast).decode(file, outside, out.view()));
 }
 
 TEST(CropDecoder, BoundsItsScratch) {
-  CropDecoder crop(int64_t{1} << 30);
+  CropDecoder crop(int64_t{1} << 30, PixelPolicy::fast);
   const std::vector<uint8_t> file = make_jpeg({3000, 2400}, {});
   const std::vector<uint8_t> tall = make_jpeg({200, 9000}, {});
   Pixels large({3000, 2400}), small({224, 224});
@@ -230,7 +214,7 @@ TEST(CropDecoder, GivesTheSameBytesOnEveryTarget) {
     std::vector<uint8_t> first;
     for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
       hwy::SetSupportedTargetsForTest(target);
-      CropDecoder crop(kMaxPixels);
+      CropDecoder crop(kMaxPixels, PixelPolicy::fast);
       Pixels out({spec.window.width, spec.window.height});
       ASSERT_TRUE(crop.decode(file, spec, out.view()));
       if (first.empty()) first = out.packed();
@@ -244,7 +228,7 @@ TEST(FastPolicy, TakesCropDecoderWhereItCanAndTheExactPathElsewhere) {
   const CropSpec spec{{3, 5, 50, 60}, {32, 32}, {0, 0, 32, 32}};
   ImageDecoder fast({.pixels = PixelPolicy::fast});
   ImageDecoder exact;
-  CropDecoder crop(kMaxPixels);
+  CropDecoder crop(kMaxPixels, PixelPolicy::fast);
   Pixels a({32, 32}), b({32, 32}), c({32, 32});
   JpegKind kind;
   const auto decode = [&] {

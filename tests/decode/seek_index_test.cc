@@ -56,7 +56,7 @@ class SeekIndexTest : public testing::Test {
   }
 
   SeekIndexBuilder builder_;
-  CropDecoder decoder_{kMaxPixels};
+  CropDecoder decoder_{kMaxPixels, PixelPolicy::fast};
   Pixels plain_{{24, 24}}, indexed_{{24, 24}};
 };
 

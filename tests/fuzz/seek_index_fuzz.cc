@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
   constexpr int64_t kMaxPixels = 1 << 20;
   constexpr size_t kHeader = kFuzzHeader + 1 + kChangeBytes;
-  static CropDecoder decoder(kMaxPixels);
+  static CropDecoder decoder(kMaxPixels, PixelPolicy::fast);
   static SeekIndexBuilder builder;
   if (size < kHeader) return 0;
   const std::span<const uint8_t> file(data + kHeader, size - kHeader);

@@ -36,6 +36,8 @@ const std::vector<MethodInfo>& methods();
 std::unique_ptr<Method> make_stoker_fast();
 std::unique_ptr<Method> make_stoker_row_index();
 std::unique_ptr<Method> make_stoker_index_8();
+std::unique_ptr<Method> make_stoker_exact_row_index();
+std::unique_ptr<Method> make_stoker_exact_index_8();
 std::unique_ptr<Method> make_stoker_exact();
 std::unique_ptr<Method> make_stock_turbo();
 std::unique_ptr<Method> make_naive();

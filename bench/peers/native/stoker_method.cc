@@ -1,4 +1,4 @@
-// stoker's own decoder: both pixel policies, and the fast one with a seek index per file.
+// stoker's own decoder: both pixel policies, with and without a seek index per file.
 #include <stdexcept>
 
 #include "bench/peers/native/method.h"
@@ -23,7 +23,7 @@ class StokerMethod final : public Method {
 
 class IndexedMethod final : public Method {
  public:
-  explicit IndexedMethod(SeekStep step) : step_(step) {}
+  IndexedMethod(PixelPolicy pixels, SeekStep step) : step_(step), decoder_({.pixels = pixels}) {}
   void prepare(int, std::span<const uint8_t> bytes) override {
     if (!builder_.build(bytes, step_, indexes_.emplace_back())) indexes_.back().clear();
   }
@@ -38,7 +38,7 @@ class IndexedMethod final : public Method {
   const SeekStep step_;
   SeekIndexBuilder builder_;
   std::vector<std::vector<uint8_t>> indexes_;  // per file
-  ImageDecoder decoder_{{.pixels = PixelPolicy::fast}};
+  ImageDecoder decoder_;
 };
 
 }  // namespace
@@ -51,10 +51,16 @@ std::unique_ptr<Method> make_stoker_exact() {
 }
 
 std::unique_ptr<Method> make_stoker_row_index() {
-  return std::make_unique<IndexedMethod>(SeekStep::row);
+  return std::make_unique<IndexedMethod>(PixelPolicy::fast, SeekStep::row);
 }
 std::unique_ptr<Method> make_stoker_index_8() {
-  return std::make_unique<IndexedMethod>(SeekStep::eight);
+  return std::make_unique<IndexedMethod>(PixelPolicy::fast, SeekStep::eight);
+}
+std::unique_ptr<Method> make_stoker_exact_row_index() {
+  return std::make_unique<IndexedMethod>(PixelPolicy::exact, SeekStep::row);
+}
+std::unique_ptr<Method> make_stoker_exact_index_8() {
+  return std::make_unique<IndexedMethod>(PixelPolicy::exact, SeekStep::eight);
 }
 
 }  // namespace stoker::peers

@@ -1,0 +1,135 @@
+// The SIMD kernels of the policy `exact`: every instruction set gives the bytes of the plain twins,
+// for any samples.
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <random>
+#include <vector>
+
+#include "decode/aligned_buffer.h"
+#include "decode/exact_colours.h"
+#include "decode/exact_resize.h"
+#include "tests/decode/pixels.h"
+
+namespace stoker {
+namespace {
+
+class ExactKernels : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+};
+
+void fill(AlignedBuffer<uint8_t>& buffer, size_t count, int extremes, std::mt19937& random) {
+  buffer.grow(count);
+  for (size_t i = 0; i < count; ++i) {
+    buffer.data()[i] = static_cast<uint8_t>(extremes != 0 ? random() % 2 * 255 : random());
+  }
+}
+
+TEST_P(ExactKernels, ColoursAreThePlainTwins) {
+  std::mt19937 random(1);
+  constexpr int kMost = 40;
+  AlignedBuffer<uint8_t> luma, chroma[2], out, plain;
+  AlignedBuffer<int16_t> scratch;
+  constexpr size_t kColumn = kStripRows;
+  for (int trial = 0; trial < 240; ++trial) {
+    ColourStrip strip;
+    strip.samples = 1 + static_cast<int>(random() % kMost);
+    strip.halves_across = trial % 2 != 0;
+    strip.halves_down = trial / 2 % 2 != 0;
+    strip.has_left = random() % 2 != 0;
+    strip.has_right = random() % 2 != 0;
+    fill(luma, 2 * kMost * kColumn, trial % 5 == 0, random);
+    strip.luma = luma.data();
+    for (int c = 0; c < 2; ++c) {
+      // Two strips: the rows above and below lie in the other halves.
+      const size_t one = (kMost + 2) * kColumn;
+      fill(chroma[c], 2 * one, trial % 5 == 0, random);
+      const uint8_t* first = chroma[c].data() + kColumn;
+      strip.chroma[c].near = first;
+      if (!strip.halves_down) continue;
+      const bool is_lower = random() % 2 != 0;
+      strip.chroma[c].near = first + (is_lower ? 16 : 0);
+      strip.chroma[c].above = is_lower ? first : first + one + 16;
+      strip.chroma[c].below = is_lower ? first + one : first + 16;
+    }
+    const size_t bytes = static_cast<size_t>(strip.pixels()) * 3 * kColumn;
+    std::vector<uint8_t> expected(bytes);
+    out.grow(bytes);
+    scratch.grow(colour_scratch(strip.samples));
+    exact_colours(strip, scratch.data(), out.data());
+    exact_colours_reference(strip, expected.data());
+    ASSERT_EQ(std::vector<uint8_t>(out.data(), out.data() + bytes), expected) << trial;
+  }
+}
+
+ResampleTable random_table(bool may_flip, std::mt19937& random) {
+  ResampleKey key;
+  key.source = 1 + static_cast<int>(random() % 200);
+  key.resized = random() % 4 == 0 ? key.source : 1 + static_cast<int>(random() % 120);
+  key.count = 1 + static_cast<int>(random() % static_cast<unsigned>(key.resized));
+  key.begin = static_cast<int>(random() % static_cast<unsigned>(key.resized - key.count + 1));
+  key.mirrored = may_flip && random() % 2 != 0;
+  key.filter = random() % 2 != 0 ? Filter::bicubic : Filter::bilinear;
+  ResampleTable table;
+  build_resample_table(key, table);
+  return table;
+}
+
+TEST_P(ExactKernels, AcrossIsThePlainTwin) {
+  std::mt19937 random(2);
+  AlignedBuffer<uint8_t> columns, rows, plain;
+  for (int trial = 0; trial < 200; ++trial) {
+    const ResampleTable table = random_table(true, random);
+    const int planes = trial % 3 == 0 ? 1 : 3;
+    const int first = table.source_begin - static_cast<int>(random() % 3);
+    const size_t width = static_cast<size_t>(table.source_end - first);
+    fill(columns, width * static_cast<size_t>(planes) * kStripRows, trial % 5 == 0, random);
+    const ptrdiff_t stride =
+        (table.key.count + kExactRowPadding - 1) / kExactRowPadding * kExactRowPadding;
+    const size_t bytes = static_cast<size_t>(stride) * planes * kStripRows;
+    rows.grow(bytes);
+    plain.grow(bytes);
+    exact_across(columns.data(), planes, first, table, rows.data(), stride);
+    exact_across_reference(columns.data(), planes, first, table, plain.data(), stride);
+    for (ptrdiff_t r = 0; r < ptrdiff_t{planes} * kStripRows; ++r) {
+      const uint8_t* got = rows.data() + r * stride;
+      const uint8_t* expected = plain.data() + r * stride;
+      ASSERT_EQ(std::vector<uint8_t>(got, got + table.key.count),
+                std::vector<uint8_t>(expected, expected + table.key.count))
+          << "trial " << trial << " row " << r;
+    }
+  }
+}
+
+TEST_P(ExactKernels, DownIsThePlainTwin) {
+  std::mt19937 random(3);
+  AlignedBuffer<uint8_t> rows;
+  for (int trial = 0; trial < 200; ++trial) {
+    const ResampleTable table = random_table(false, random);
+    const int planes = trial % 3 == 0 ? 1 : 3;
+    const int first = table.source_begin - static_cast<int>(random() % 3);
+    const int width = 1 + static_cast<int>(random() % 90);
+    const ptrdiff_t stride = (width + kExactRowPadding - 1) / kExactRowPadding * kExactRowPadding;
+    const size_t height = static_cast<size_t>(table.source_end - first);
+    fill(rows, height * static_cast<size_t>(planes * stride), trial % 5 == 0, random);
+    Pixels got({width, table.key.count}, 5), expected = got;
+    const int half = table.key.count / 2;
+    const auto ranges = {Span{0, half}, Span{half, table.key.count}};
+    for (const Span range : ranges) {
+      exact_down(rows.data(), planes, stride, first, table, range, got.view());
+    }
+    exact_down_reference(rows.data(), planes, stride, first, table, {0, table.key.count},
+                         expected.view());
+    ASSERT_EQ(got.packed(), expected.packed()) << trial;
+    ASSERT_TRUE(got.gaps_intact());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, ExactKernels,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& target) { return hwy::TargetName(target.param); });
+
+}  // namespace
+}  // namespace stoker
