@@ -71,7 +71,9 @@ int run_profile(int argc, char** argv) {
       "runs\n"
       "it changes the number of workers for a while, and then shows the device the same batch "
       "again\n"
-      "and again. A training that is profiled saves nothing.",
+      "and again. A training that is profiled saves nothing but one checkpoint, in --out, which "
+      "is\n"
+      "timed and removed.",
       "  stoker profile --data data/imagenette --size 224 --batch 256 --demand 1786\n"
       "  stoker profile --data data/imagenette --demand 1786 --workers 4 --cold\n"
       "  stoker profile --seconds 20 -- train --data data/imagenette --model resnet18 --size "
@@ -87,8 +89,9 @@ int run_profile(int argc, char** argv) {
                                        : "either --data and --demand, or -- train ... are needed");
   }
   std::filesystem::create_directories(arguments.out);  // fails before the run, not behind it
-  ProfileOutcome outcome = trains ? profile_train(argc - own - 1, argv + own + 1, arguments.seconds)
-                                  : profile_feed(arguments.feed, arguments.seconds);
+  ProfileOutcome outcome =
+      trains ? profile_train(argc - own - 1, argv + own + 1, arguments.seconds, arguments.out)
+             : profile_feed(arguments.feed, arguments.seconds);
   outcome.profile.command = command_text(argc, argv);
   outcome.profile.version = kBuildVersion;
   for (const std::string& line : verdict_lines(outcome.profile)) fmt::print("{}\n", line);

@@ -2,8 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
 #include "bench/allowed_cores.h"
 #include "bench/profile/profile_session.h"
+#include "staging/stage_stats.h"
 #include "tools/command.h"
 #include "tools/seek_index_maker.h"
 #include "tools/train_options.h"
@@ -11,6 +19,8 @@
 
 namespace stoker {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr double kManyEpochs = 10000;  // the session ends the run
 
@@ -50,9 +60,66 @@ std::unique_ptr<Source> open_test(const TrainArguments& arguments) {
   }
 }
 
+// A new folder, which goes with everything in it.
+class TrialFolder {
+ public:
+  explicit TrialFolder(const std::string& parent) : path_(parent + "/checkpoint.XXXXXX") {
+    if (mkdtemp(path_.data()) != nullptr) return;
+    throw std::runtime_error("cannot make a folder in " + parent + ": " + std::strerror(errno));
+  }
+  ~TrialFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TrialFolder(const TrialFolder&) = delete;
+  TrialFolder& operator=(const TrialFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+int64_t bytes_in(const std::string& folder) {
+  int64_t bytes = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  }
+  return bytes;
+}
+
+// As training writes one: after a step, while the feed works ahead or has done so.
+CheckpointCost time_checkpoint(const Trainer& trainer, const TrainOptions& options,
+                               const std::string& out, Tracer& tracer) {
+  const TrialFolder folder(out);
+  CheckpointCost cost;
+  cost.every_steps = trainer.steps_per_epoch();
+  if (options.checkpoint_steps > 0) {
+    cost.every_steps = std::min(cost.every_steps, options.checkpoint_steps);
+  }
+  const int64_t begin_ns = steady_now_ns();
+  {
+    const SpanTimer timer(&tracer, SpanKind::checkpoint, -1);
+    trainer.save_to(folder.path());
+  }
+  cost.seconds = static_cast<double>(steady_now_ns() - begin_ns) * 1e-9;
+  cost.bytes = bytes_in(folder.path());
+  return cost;
+}
+
+void claim(const CheckpointCost& cost, const std::string& out, Profile& profile) {
+  const double step_s = profile.measurements.measured.split.step;
+  const double steps_s = step_s * static_cast<double>(cost.every_steps);
+  profile.verdict.claims.push_back(
+      {fmt::format("a checkpoint takes {:.2g} s ({:.3g} MB), in which the devices wait: {:.2g}% of "
+                   "the time with one every {} steps",
+                   cost.seconds, 1e-6 * static_cast<double>(cost.bytes),
+                   100 * cost.seconds / (cost.seconds + steps_s), cost.every_steps),
+       "one that was written to " + out + " after the last step, and removed"});
+}
+
 }  // namespace
 
-ProfileOutcome profile_train(int argc, char** argv, double seconds) {
+ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::string& out) {
   if (argc < 1 || std::string(argv[0]) != "train") {
     throw std::invalid_argument("behind -- comes `train` and its options");
   }
@@ -90,11 +157,23 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds) {
     session.finish();
     throw;
   }
+  CheckpointCost checkpoint;
+  std::string problem;
+  try {
+    checkpoint = time_checkpoint(trainer, options, out, tracer);
+  } catch (const std::exception& error) {  // a full disk, or weights that are not finite
+    problem = error.what();
+  }
   outcome.run = session.finish();
   outcome.profile = make_profile(outcome.run, shape_of(options, trainer), storage, outcome.name_of);
   outcome.profile.device = arguments.devices;
   outcome.profile.planned_bytes = trainer.planned_bytes();
-  outcome.profile.verdict.unknown.push_back("checkpoints: a profiled training saves nothing");
+  outcome.profile.checkpoint = checkpoint;
+  if (problem.empty()) {
+    claim(checkpoint, out, outcome.profile);
+  } else {
+    outcome.profile.verdict.unknown.push_back("what a checkpoint takes: " + problem);
+  }
   return outcome;
 }
 

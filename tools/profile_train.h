@@ -1,5 +1,6 @@
 // What `stoker profile -- train ...` runs: the training that the arguments describe, in this
-// process, without saving anything. Errors: as `stoker train`.
+// process. It saves one checkpoint to a folder in `out`, to see what that takes, and removes it.
+// Errors: as `stoker train`.
 #pragma once
 
 #include "tools/profile_feed.h"
@@ -7,6 +8,6 @@
 namespace stoker {
 
 // argv[0] is "train".
-ProfileOutcome profile_train(int argc, char** argv, double seconds);
+ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::string& out);
 
 }  // namespace stoker

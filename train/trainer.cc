@@ -53,11 +53,19 @@ int64_t Trainer::planned_bytes() const { return impl_->setup.planned_bytes; }
 
 int64_t Trainer::global_batch() const { return impl_->setup.options.recipe.batch; }
 
+int64_t Trainer::steps_per_epoch() const { return impl_->setup.steps_per_epoch; }
+
 LoaderStats Trainer::feed_stats() const { return impl_->setup.loader->stats(); }
 
 uint64_t Trainer::weights_hash() const {
   const TrainSetup& setup = impl_->setup;
   return state_hash(read_state(*setup.replicas[0].engine, setup.options.recipe.average));
+}
+
+void Trainer::save_to(const std::string& runs) const {
+  const TrainSetup& setup = impl_->setup;
+  save_checkpoint(runs, setup.progress,
+                  read_state(*setup.replicas[0].engine, setup.options.recipe.average), 1);
 }
 
 }  // namespace stoker

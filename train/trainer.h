@@ -179,11 +179,15 @@ class Trainer {
   void request_stop() noexcept;              // finish the step, save, return; async-signal-safe
   // What on_plan is given: model, data, batch, effective learning rate, memory, notes.
   const std::vector<std::string>& plan() const;
-  int64_t planned_bytes() const;   // feed and engines together
-  int64_t global_batch() const;    // rows per step, of all replicas and processes
+  int64_t planned_bytes() const;  // feed and engines together
+  int64_t global_batch() const;   // rows per step, of all replicas and processes
+  int64_t steps_per_epoch() const;
   LoaderStats feed_stats() const;  // of the training feed; from any thread
   // FNV-1a 64 of all parameters and statistics of replica 0. REQUIRES: run() is not running.
   uint64_t weights_hash() const;
+  // Writes replica 0's weights to the folder `runs`, as a checkpoint of the run's first step: to
+  // measure what that takes. Throws what save_checkpoint() throws. REQUIRES: run() is not running.
+  void save_to(const std::string& runs) const;
 
  private:
   struct Impl;

@@ -192,6 +192,11 @@ Json profile_json(const Profile& profile) {
        {{"planned_bytes", profile.planned_bytes}, {"resident_bytes", profile.resident_bytes}}},
       {"dropped_spans", measurements.dropped_spans}};
   result["other_workers"]["workers"] = measurements.other_workers;
+  if (profile.checkpoint.seconds >= 0) {
+    result["checkpoint"] = {{"seconds", profile.checkpoint.seconds},
+                            {"bytes", profile.checkpoint.bytes},
+                            {"every_steps", profile.checkpoint.every_steps}};
+  }
   if (!measurements.no_gpus.empty()) result["no_gpus"] = measurements.no_gpus;
   result["slowest_files"] = Json::array();
   for (size_t i = 0; i < measurements.measured.slowest.size(); ++i) {

@@ -13,6 +13,13 @@
 
 namespace stoker {
 
+// Of a training, whose devices wait meanwhile.
+struct CheckpointCost {
+  double seconds = -1;  // -1: not measured
+  int64_t bytes = 0;
+  int64_t every_steps = 0;  // one is written
+};
+
 struct Profile {
   std::string command;  // as it was called
   std::string version;
@@ -22,7 +29,8 @@ struct Profile {
   Verdict verdict;
   std::vector<TimelineSlice> timeline;
   std::vector<std::string> slow_names;  // of measurements.measured.slowest
-  int64_t planned_bytes = 0;            // of memory; 0: not known
+  CheckpointCost checkpoint;
+  int64_t planned_bytes = 0;  // of memory; 0: not known
   int64_t resident_bytes = 0;
 };
 

@@ -42,7 +42,6 @@ RunMeasurements measure_run(const ProfiledRun& run, int rows,
   result.gpus = gpu_loads(run, windows);
   for (const TrackedSpan& span : run.spans) {
     if (span.kind == SpanKind::evaluate) result.evaluate_s += seconds_of(span);
-    if (span.kind == SpanKind::checkpoint) result.checkpoint_s += seconds_of(span);
   }
   return result;
 }

@@ -35,7 +35,7 @@ struct RunMeasurements {
   double spread = -1;  // of that between parts of the windows, relative: half of (p90 - p10) / p50
   StepSplit split;
   Pauses pauses;
-  double evaluate_s = 0, checkpoint_s = 0;  // in all of the run
+  double evaluate_s = 0;  // in all of the run
   std::array<Latency, kSpanKinds> latency;
   std::vector<SlowFile> slowest;  // the worst first
   double slow_share = 0;          // of all read and fill time: of the slowest hundredth of the rows

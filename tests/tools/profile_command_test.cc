@@ -47,7 +47,7 @@ TEST_F(ProfileCommand, AFeedGetsAVerdictAndItsFiles) {
   EXPECT_GT(trace["traceEvents"].size(), 100u);
 }
 
-TEST_F(ProfileCommand, ATrainingIsProfiledAndSavesNothing) {
+TEST_F(ProfileCommand, ATrainingIsProfiledAndLeavesNoCheckpoint) {
   const ProgramResult result = run_stoker({"profile",
                                            "--seconds",
                                            "0.6",
@@ -77,7 +77,14 @@ TEST_F(ProfileCommand, ATrainingIsProfiledAndSavesNothing) {
   EXPECT_GT(json["measured"]["step"]["compute_s"], 0);
   EXPECT_GT(json["measured"]["step"]["update_s"], 0);
   EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/run"));
-  EXPECT_FALSE(std::filesystem::exists(out_ + "/trace.json"));
+  EXPECT_GT(json["checkpoint"]["seconds"], 0);
+  EXPECT_GT(json["checkpoint"]["bytes"], 100000);
+  EXPECT_EQ(json["checkpoint"]["every_steps"], 5) << "an epoch";
+  EXPECT_THAT(result.out,
+              HasSubstr("time with one every 5 steps [one that was written to " + out_));
+  for (const auto& entry : std::filesystem::directory_iterator(out_)) {
+    EXPECT_THAT(entry.path().filename().string(), testing::StartsWith("profile."));
+  }
 }
 
 #ifdef STOKER_FAKE_CUDA_DIR
