@@ -58,9 +58,9 @@ int64_t PillowResize::scratch_bytes() const { return impl_->resizer.scratch_byte
 void pillow_resize_reference(ImageView crop_pixels, const CropSpec& spec, MutableImageView out) {
   require_sizes(crop_pixels, spec, out);
   ResampleTable across, down;
-  build_resample_table(
+  build_resample_table_reference(
       {spec.crop.width, spec.resized.width, 0, spec.resized.width, false, spec.filter}, across);
-  build_resample_table(
+  build_resample_table_reference(
       {spec.crop.height, spec.resized.height, 0, spec.resized.height, false, spec.filter}, down);
   const int width = spec.resized.width;
   const ptrdiff_t stride = 3 * static_cast<ptrdiff_t>(width);
