@@ -1,10 +1,12 @@
-// JpegDecoder (libjpeg-turbo and what is around it) and the exact resize: no access outside their
-// memory, a status for every file, and a region's pixels are those of the whole image.
+// JpegDecoder (libjpeg-turbo and what is around it) and the exact resize, alone and as ImageDecoder
+// has them behind CropDecoder: no access outside their memory, a status for every file, and a
+// region's pixels are those of the whole image.
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "decode/image_decoder.h"
+#include "tests/decode/libjpeg_path.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace stoker {
@@ -15,7 +17,8 @@ struct Decoded {
   std::vector<uint8_t> pixels;
 };
 
-Decoded decode(ImageDecoder& decoder, std::span<const uint8_t> file, const CropSpec& spec) {
+template <class Decoder>
+Decoded decode(Decoder& decoder, std::span<const uint8_t> file, const CropSpec& spec) {
   const Box& window = spec.window;
   Decoded result{{}, std::vector<uint8_t>(size_t{3} * window.width * window.height)};
   result.status = decoder.decode(
@@ -24,7 +27,8 @@ Decoded decode(ImageDecoder& decoder, std::span<const uint8_t> file, const CropS
 }
 
 // Damage below the region may make the whole fail, never differ.
-void require_part_of_whole(ImageDecoder& decoder, const FuzzInput& input, Size size,
+template <class Decoder>
+void require_part_of_whole(Decoder& decoder, const FuzzInput& input, Size size,
                            const Decoded& part) {
   const Box& crop = input.spec.crop;
   const Decoded whole =
@@ -42,22 +46,30 @@ void require_part_of_whole(ImageDecoder& decoder, const FuzzInput& input, Size s
   }
 }
 
+template <class Decoder>
+void decode_and_check(Decoder& decoder, const uint8_t* data, size_t bytes, Size size) {
+  FuzzInput input = read_fuzz_input(data, bytes, size);
+  if (data[4] % 8 == 7) input.spec.filter = Filter::bicubic;
+  const Decoded part = decode(decoder, input.file, input.spec);
+  const Box& crop = input.spec.crop;
+  const bool is_unscaled = input.spec.resized == Size{crop.width, crop.height};
+  if (part.status.ok() && is_unscaled) require_part_of_whole(decoder, input, size, part);
+}
+
 }  // namespace
 }  // namespace stoker
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
-  static ImageDecoder decoder({.exif = ExifPolicy::apply, .max_pixels = 1 << 18});
+  constexpr int64_t kMaxPixels = 1 << 18;
+  static ImageDecoder images({.exif = ExifPolicy::apply, .max_pixels = kMaxPixels});
+  static JpegDecoder headers(kMaxPixels);
+  static LibjpegPath jpegs(kMaxPixels);
   if (size < kFuzzHeader + 3 || data[kFuzzHeader] != 0xFF) return 0;
+  const std::span<const uint8_t> file(data + kFuzzHeader, size - kFuzzHeader);
   ImageInfo info;
-  if (!decoder.info({data + kFuzzHeader, size - kFuzzHeader}, info).ok()) return 0;
-  FuzzInput input = read_fuzz_input(data, size, info.size);
-  if (data[4] % 8 == 7) input.spec.filter = Filter::bicubic;
-  const Decoded part = decode(decoder, input.file, input.spec);
-  const Box& crop = input.spec.crop;
-  const bool is_unscaled = input.spec.resized == Size{crop.width, crop.height};
-  if (part.status.ok() && is_unscaled) {
-    require_part_of_whole(decoder, input, info.size, part);
-  }
+  if (images.info(file, info).ok()) decode_and_check(images, data, size, info.size);
+  Size stored;
+  if (headers.info(file, stored).ok()) decode_and_check(jpegs, data, size, stored);
   return 0;
 }
