@@ -68,12 +68,7 @@ bool ExactPixels::reserve() {
 
 bool ExactPixels::plan(const BaselineJpeg& jpeg, const CropSpec& spec) {
   if (!plan_chroma(jpeg)) return false;
-  build_resample_table({spec.crop.width, spec.resized.width, spec.window.x, spec.window.width,
-                        spec.flip, spec.filter},
-                       across_);
-  build_resample_table({spec.crop.height, spec.resized.height, spec.window.y, spec.window.height,
-                        false, spec.filter},
-                       down_);
+  build_resample_tables(spec, across_, down_);
   crop_ = {spec.crop.x, spec.crop.y};
   columns_ = {spec.crop.x + across_.source_begin, spec.crop.x + across_.source_end};
   rows_down_ = {spec.crop.y + down_.source_begin, spec.crop.y + down_.source_end};

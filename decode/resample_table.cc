@@ -151,6 +151,15 @@ void build_resample_table(const ResampleKey& key, ResampleTable& table) {
   build_resample_table_reference(key, table);
 }
 
+void build_resample_tables(const CropSpec& spec, ResampleTable& across, ResampleTable& down) {
+  build_resample_table({spec.crop.width, spec.resized.width, spec.window.x, spec.window.width,
+                        spec.flip, spec.filter},
+                       across);
+  build_resample_table({spec.crop.height, spec.resized.height, spec.window.y, spec.window.height,
+                        false, spec.filter},
+                       down);
+}
+
 int64_t ResampleTable::scratch_bytes() const {
   return static_cast<int64_t>(
       (first.capacity() + taps.capacity() + weights.capacity() + pairs.capacity()) *

@@ -50,6 +50,9 @@ inline constexpr int kLowWeightBits = 11;  // how many of them are in `low`
 // Rebuilds `table` unless it is already the table of `key`.
 void build_resample_table(const ResampleKey& key, ResampleTable& table);
 
+// Both axes of a resize.
+void build_resample_tables(const CropSpec& spec, ResampleTable& across, ResampleTable& down);
+
 // The plain twin, one output pixel after the other; it always builds. It also makes the tables that
 // the vectors are not for: those of very strong reductions.
 void build_resample_table_reference(const ResampleKey& key, ResampleTable& table);

@@ -35,12 +35,7 @@ bool is_sane(const CropSpec& spec) {
 }
 
 Box RowResizer::begin(const CropSpec& spec, MutableImageView out) {
-  build_resample_table({spec.crop.width, spec.resized.width, spec.window.x, spec.window.width,
-                        spec.flip, spec.filter},
-                       across_);
-  build_resample_table({spec.crop.height, spec.resized.height, spec.window.y, spec.window.height,
-                        false, spec.filter},
-                       down_);
+  build_resample_tables(spec, across_, down_);
   out_ = out;
   received_ = emitted_ = 0;
   const int source_width = across_.source_end - across_.source_begin;

@@ -1,7 +1,6 @@
 // CropDecoder under the policy `exact`: the bytes of libjpeg-turbo and Pillow's resize, for every
 // file that it takes.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -197,27 +196,6 @@ TEST(ExactPolicy, FallsBackToLibjpegWhereItMust) {
     EXPECT_TRUE(decoder.decode(file, spec, got.view()).ok());
     EXPECT_TRUE(oracle.decode(file, spec, expected.view()).ok());
     EXPECT_EQ(got.packed(), expected.packed()) << describe(kind);
-  }
-}
-
-TEST(ExactPolicy, GivesTheSameBytesOnEveryTarget) {
-  std::mt19937 random(6);
-  for (int trial = 0; trial < 12; ++trial) {
-    JpegKind kind;
-    kind.sampling_x = 1 + trial % 2;
-    kind.sampling_y = 1 + trial / 2 % 2;
-    const std::vector<uint8_t> file = make_jpeg({90, 75}, kind, static_cast<uint32_t>(trial));
-    const CropSpec spec = any_spec({90, 75}, random);
-    std::vector<uint8_t> first;
-    for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-      hwy::SetSupportedTargetsForTest(target);
-      CropDecoder crop(kMaxPixels, PixelPolicy::exact);
-      Pixels out({spec.window.width, spec.window.height});
-      EXPECT_TRUE(crop.decode(file, spec, out.view()));
-      if (first.empty()) first = out.packed();
-      EXPECT_EQ(out.packed(), first) << hwy::TargetName(target);
-    }
-    hwy::SetSupportedTargetsForTest(0);
   }
 }
 
