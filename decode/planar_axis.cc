@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+// Vectors are members of classes here, which scalable ones cannot be (resize_kernels.cc says more).
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/planar_axis.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
