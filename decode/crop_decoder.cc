@@ -8,9 +8,11 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kAxesAndTables = int64_t{9} << 20;
-static_assert(kMaxPlaneScratch + int64_t{kMaxScanBytes} + int64_t{4 * kMaxScanSegments} +
-                  kAxesAndTables <=
+constexpr int64_t kAxesAndTables = int64_t{15} << 20;
+// What the kind of pixels that is not at work may keep for its next crop.
+constexpr int64_t kMaxIdleScratch = int64_t{2} << 20;
+static_assert(kMaxPlaneScratch + kMaxIdleScratch + int64_t{kMaxScanBytes} +
+                  int64_t{4 * kMaxScanSegments} + kAxesAndTables <=
               kMaxCropScratch);
 
 }  // namespace
@@ -51,8 +53,10 @@ bool CropDecoder::Impl::accepts(std::span<const uint8_t> bytes, const CropSpec& 
 
 // FastPixels knows the bilinear filter alone.
 CropPixels& CropDecoder::Impl::pixels_of(const CropSpec& spec) {
-  if (policy == PixelPolicy::fast && spec.filter == Filter::bilinear) return fast;
-  return exact;
+  const bool is_fast = policy == PixelPolicy::fast && spec.filter == Filter::bilinear;
+  CropPixels& other = is_fast ? static_cast<CropPixels&>(exact) : fast;
+  if (other.scratch_bytes() > kMaxIdleScratch) other.release();
+  return is_fast ? static_cast<CropPixels&>(fast) : exact;
 }
 
 bool CropDecoder::Impl::finish(int row) {
@@ -113,8 +117,8 @@ bool CropDecoder::Impl::is_worth_an_index() const {
   return 16 * unread >= all;
 }
 
-// False: no index, or none of these bytes, and then the scan is read from its begin; or the
-// coefficients are of no picture.
+// False: no index, none of these bytes, or coefficients of no picture. Then the scan is read from
+// its begin.
 bool CropDecoder::Impl::is_read_with(std::span<const uint8_t> bytes,
                                      std::span<const uint8_t> seek_index, MutableImageView out) {
   if (seek_index.empty() || !is_worth_an_index()) return false;
@@ -135,7 +139,7 @@ bool CropDecoder::decode(std::span<const uint8_t> bytes, const CropSpec& spec, M
   d.pixels = &d.pixels_of(spec);
   if (!d.pixels->plan(d.jpeg, spec) || !d.reader.open(bytes, d.jpeg, d.tables)) return false;
   d.is_of_picture = true;
-  return d.is_read_with(bytes, seek_index, out) || (d.is_of_picture && d.read(out));
+  return d.is_read_with(bytes, seek_index, out) || d.read(out);
 }
 
 SeekUse CropDecoder::seek_use() const { return impl_->seek_use; }

@@ -28,7 +28,7 @@ const char* to_string(PixelPolicy policy);  // "exact", "fast"
 
 // What one decoder holds at most. Crops and files that would need more are not for CropDecoder;
 // JpegDecoder streams them by scan lines.
-inline constexpr int64_t kMaxCropScratch = int64_t{64} << 20;
+inline constexpr int64_t kMaxCropScratch = int64_t{72} << 20;
 
 // What became of the indexes that a decoder was given. Where a crop shows nearly all of an image,
 // an index is not even looked at.

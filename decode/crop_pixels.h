@@ -42,6 +42,7 @@ class CropPixels {
   // all that lies between is still in a cache. The last row finishes the output.
   virtual void resize(int row) = 0;
 
+  virtual void release() = 0;  // of the scratch all that depends on the size of a crop
   virtual int64_t scratch_bytes() const = 0;
 
  protected:

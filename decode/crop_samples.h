@@ -58,7 +58,6 @@ class CropSamples {
   }
 
   const Box& mcus() const { return mcus_; }
-  int plane_count() const { return count_; }
   const SamplePlane& plane(int c) const { return planes_[c]; }
 
   // Gives the reader cleared memory for the coefficients of a row of MCUs.
@@ -75,6 +74,10 @@ class CropSamples {
            int64_t{strip % plane.buffers} * plane.columns * kStripRows;
   }
 
+  void release() {
+    coefficients_.release();
+    samples_.release();
+  }
   int64_t scratch_bytes() const { return coefficients_.bytes() + samples_.bytes(); }
 
  private:

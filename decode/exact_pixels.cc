@@ -163,6 +163,13 @@ void ExactPixels::resize(int row) {
   for (; strips_done_ < strips; ++strips_done_) finish_strip(strips_done_);
 }
 
+void ExactPixels::release() {
+  samples_.release();
+  chroma_sums_.release();
+  colours_.release();
+  rows_.release();
+}
+
 int64_t ExactPixels::scratch_bytes() const {
   return samples_.scratch_bytes() + chroma_sums_.bytes() + colours_.bytes() + rows_.bytes() +
          across_.scratch_bytes() + down_.scratch_bytes();

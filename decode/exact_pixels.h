@@ -17,6 +17,7 @@ class ExactPixels final : public CropPixels {
   void begin(MutableImageView out) override;
   bool finish_row(int row) override;
   void resize(int row) override;
+  void release() override;
   int64_t scratch_bytes() const override;
 
  private:

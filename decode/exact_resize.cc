@@ -39,11 +39,11 @@ using Bytes = hn::CappedTag<uint8_t, kStripRows>;
 using Pairs = hn::Repartition<int16_t, Bytes>;
 using Vector = hn::Vec<Bytes>;
 
-enum class Kind { copy, linear, cubic };
+enum class Resampling { copy, linear, cubic };
 
-Kind kind_of(const ResampleTable& table) {
-  if (table.identity) return Kind::copy;
-  return table.key.filter == Filter::bilinear ? Kind::linear : Kind::cubic;
+Resampling resampling_of(const ResampleTable& table) {
+  if (table.identity) return Resampling::copy;
+  return table.key.filter == Filter::bilinear ? Resampling::linear : Resampling::cubic;
 }
 
 constexpr int kGroup = 16;  // outputs: as many bytes as a 128-bit block has
@@ -65,7 +65,7 @@ HWY_INLINE void store_group(const Vector* outputs, uint8_t* rows, ptrdiff_t row_
   }
 }
 
-template <Kind kKind>
+template <Resampling kResampling>
 HWY_INLINE void resize_columns(const uint8_t* columns, int planes, int first_column,
                                const ResampleTable& table, uint8_t* rows, ptrdiff_t stride) {
   const Bytes d8;
@@ -80,12 +80,12 @@ HWY_INLINE void resize_columns(const uint8_t* columns, int planes, int first_col
           const int o = std::min(i + j, table.key.count - 1);
           const uint8_t* from =
               columns + (table.first[o] - first_column) * column + c * kStripRows + part;
-          if constexpr (kKind == Kind::copy) {
+          if constexpr (kResampling == Resampling::copy) {
             outputs[j] = hn::Load(d8, from);
           } else {
             const auto load = [&](int t) HWY_ATTR { return hn::Load(d8, from + t * column); };
-            outputs[j] =
-                weighted_sum<kKind == Kind::cubic>(d8, load, table.taps[o], table.pairs_of(o));
+            outputs[j] = weighted_sum<kResampling == Resampling::cubic>(d8, load, table.taps[o],
+                                                                        table.pairs_of(o));
           }
         }
         store_group(outputs, rows + part * row + c * stride + i, row);
@@ -96,17 +96,17 @@ HWY_INLINE void resize_columns(const uint8_t* columns, int planes, int first_col
 
 void across(const uint8_t* columns, int planes, int first_column, const ResampleTable& table,
             uint8_t* rows, ptrdiff_t stride) {
-  switch (kind_of(table)) {
-    case Kind::copy:
-      return resize_columns<Kind::copy>(columns, planes, first_column, table, rows, stride);
-    case Kind::linear:
-      return resize_columns<Kind::linear>(columns, planes, first_column, table, rows, stride);
-    case Kind::cubic:
-      return resize_columns<Kind::cubic>(columns, planes, first_column, table, rows, stride);
+  switch (resampling_of(table)) {
+    case Resampling::copy:
+      return resize_columns<Resampling::copy>(columns, planes, first_column, table, rows, stride);
+    case Resampling::linear:
+      return resize_columns<Resampling::linear>(columns, planes, first_column, table, rows, stride);
+    case Resampling::cubic:
+      return resize_columns<Resampling::cubic>(columns, planes, first_column, table, rows, stride);
   }
 }
 
-template <Kind kKind, bool kGrey>
+template <Resampling kResampling, bool kGrey>
 HWY_INLINE void resize_row(const uint8_t* rows, int planes, ptrdiff_t stride,
                            const ResampleTable& table, int y, int width, uint8_t* out) {
   const Bytes d8;
@@ -114,35 +114,36 @@ HWY_INLINE void resize_row(const uint8_t* rows, int planes, ptrdiff_t stride,
   const auto channel = [&](int c, int x) HWY_ATTR {
     const uint8_t* from = rows + c * stride + x;
     const auto load = [&](int t) HWY_ATTR { return hn::LoadU(d8, from + t * row); };
-    if constexpr (kKind == Kind::copy) return load(0);
-    return weighted_sum<kKind == Kind::cubic>(d8, load, table.taps[y], table.pairs_of(y));
+    if constexpr (kResampling == Resampling::copy) return load(0);
+    return weighted_sum<kResampling == Resampling::cubic>(d8, load, table.taps[y],
+                                                          table.pairs_of(y));
   };
   interleave_row<kGrey>(d8, channel, width, out);
 }
 
-template <Kind kKind>
+template <Resampling kResampling>
 HWY_INLINE void resize_rows(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
                             const ResampleTable& table, Span outputs, MutableImageView out) {
   for (int y = outputs.begin; y < outputs.end; ++y) {
     const uint8_t* from = rows + (table.first[y] - first_row) * planes * stride;
     uint8_t* to = out.data + y * out.stride_bytes;
     if (planes == 1) {
-      resize_row<kKind, true>(from, planes, stride, table, y, out.width, to);
+      resize_row<kResampling, true>(from, planes, stride, table, y, out.width, to);
     } else {
-      resize_row<kKind, false>(from, planes, stride, table, y, out.width, to);
+      resize_row<kResampling, false>(from, planes, stride, table, y, out.width, to);
     }
   }
 }
 
 void down(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
           const ResampleTable& table, Span outputs, MutableImageView out) {
-  switch (kind_of(table)) {
-    case Kind::copy:
-      return resize_rows<Kind::copy>(rows, planes, stride, first_row, table, outputs, out);
-    case Kind::linear:
-      return resize_rows<Kind::linear>(rows, planes, stride, first_row, table, outputs, out);
-    case Kind::cubic:
-      return resize_rows<Kind::cubic>(rows, planes, stride, first_row, table, outputs, out);
+  switch (resampling_of(table)) {
+    case Resampling::copy:
+      return resize_rows<Resampling::copy>(rows, planes, stride, first_row, table, outputs, out);
+    case Resampling::linear:
+      return resize_rows<Resampling::linear>(rows, planes, stride, first_row, table, outputs, out);
+    case Resampling::cubic:
+      return resize_rows<Resampling::cubic>(rows, planes, stride, first_row, table, outputs, out);
   }
 }
 

@@ -152,6 +152,12 @@ void FastPixels::resize(int row) {
               out_);
 }
 
+void FastPixels::release() {
+  samples_.release();
+  rows_.release();
+  pixels_.release();
+}
+
 int64_t FastPixels::scratch_bytes() const {
   int64_t bytes =
       samples_.scratch_bytes() + rows_.bytes() + pixels_.bytes() + down_.scratch_bytes();

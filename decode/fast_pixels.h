@@ -15,6 +15,7 @@ class FastPixels final : public CropPixels {
   void begin(MutableImageView out) override;
   bool finish_row(int row) override;
   void resize(int row) override;
+  void release() override;
   int64_t scratch_bytes() const override;
 
  private:

@@ -24,8 +24,7 @@ inline constexpr int kStripRows = 32;
 // A row of `groups` groups of four blocks (see coefficient_offset) -> samples. `out` is the sample
 // of the first block's corner; columns follow each other kStripRows bytes apart. REQUIRES:
 // coefficients aligned to 64 bytes, `quant` to 16. False: there are results of the first pass
-// outside
-// [-2^14, 2^14), and libjpeg-turbo's samples may be others.
+// outside [-2^14, 2^14), and libjpeg-turbo's samples may be others.
 bool inverse_dct(const int16_t* coefficients, int groups, const int16_t* quant, uint8_t* out);
 
 // The plain twin: the same bytes, no SIMD.

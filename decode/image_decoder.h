@@ -58,8 +58,8 @@ class ImageDecoder {
 
   // Decodes, converts to RGB as Pillow's convert("RGB"), crops, resizes and flips into `out`.
   // REQUIRES: out's size equals spec.window's. `out` is undefined unless the status is ok.
-  // `seek_index` is the file's index (seek_index.h) if there is one: it makes
-  // baseline JPEGs faster and changes neither pixels nor status.
+  // `seek_index` is the file's index (seek_index.h) if there is one: it makes baseline
+  // JPEGs faster and changes neither pixels nor status.
   DecodeStatus decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                       std::span<const uint8_t> seek_index = {});
 

@@ -1,6 +1,6 @@
 #include "decode/resample_table.h"
 
-// Vectors are members of classes here, which scalable ones cannot be (resize_kernels.cc says more).
+// Vectors lie in arrays here, which scalable ones cannot (resize_kernels.cc says more).
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/resample_table.cc"

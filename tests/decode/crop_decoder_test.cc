@@ -202,6 +202,25 @@ TEST(CropDecoder, BoundsItsScratch) {
   EXPECT_LE(crop.scratch_bytes(), kMaxCropScratch);
 }
 
+TEST(CropDecoder, KeepsOneKindOfPixelsAtItsLargest) {
+  const std::vector<uint8_t> file = make_jpeg({3000, 2400}, {});
+  CropSpec spec = plain_crop({100, 100, 2000, 900});
+  Pixels out({2000, 900});
+  const auto scratch = [&](std::initializer_list<Filter> filters) {
+    CropDecoder crop(int64_t{1} << 30, PixelPolicy::fast);
+    for (const Filter filter : filters) {
+      spec.filter = filter;
+      EXPECT_TRUE(crop.decode(file, spec, out.view()));
+    }
+    return crop.scratch_bytes();
+  };
+  const int64_t fast = scratch({Filter::bilinear}), exact = scratch({Filter::bicubic});
+  constexpr int64_t kAxes = int64_t{2} << 20;
+  EXPECT_GT(std::min(fast, exact), 2 * kAxes);
+  EXPECT_LE(scratch({Filter::bilinear, Filter::bicubic}), exact + kAxes);
+  EXPECT_LE(scratch({Filter::bicubic, Filter::bilinear}), fast + kAxes);
+}
+
 TEST(CropDecoder, GivesTheSameBytesOnEveryTarget) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 60; ++trial) {

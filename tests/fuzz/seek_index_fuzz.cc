@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
   constexpr int64_t kMaxPixels = 1 << 20;
   constexpr size_t kHeader = kFuzzHeader + 1 + kChangeBytes;
-  static CropDecoder decoder(kMaxPixels, PixelPolicy::fast);
+  static CropDecoder fast(kMaxPixels, PixelPolicy::fast), exact(kMaxPixels, PixelPolicy::exact);
   static SeekIndexBuilder builder;
   if (size < kHeader) return 0;
   const std::span<const uint8_t> file(data + kHeader, size - kHeader);
@@ -44,6 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (int64_t{jpeg.size.width} * jpeg.size.height > kMaxPixels) return 0;
   const CropSpec spec = read_fuzz_input(data, size, jpeg.size).spec;
   const Box& window = spec.window;
+  CropDecoder& decoder = data[kFuzzHeader] / 2 % 2 == 0 ? fast : exact;
   std::vector<uint8_t> plain(static_cast<size_t>(window.width) * window.height * 3);
   std::vector<uint8_t> indexed(plain.size());
   const auto decode = [&](std::vector<uint8_t>& to, std::span<const uint8_t> index) {
