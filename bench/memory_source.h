@@ -24,6 +24,10 @@ class MemorySource final : public Source {
   Size raw_size() const override { return files_.raw_size(); }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
+  bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
+                   std::span<const uint8_t>& bytes) const override {
+    return read(id, buffer, bytes).ok;
+  }
   uint64_t fingerprint() const override { return files_.fingerprint(); }
 
  private:

@@ -122,6 +122,10 @@ class Seats {
   std::vector<std::thread> threads_;
 };
 
+// Looking in vain for a file in memory costs a worker some 5 us: after so many tickets in a row
+// only one in kLookAgain is tried.
+constexpr int kManyMisses = 16, kLookAgain = 32;
+
 // Tiny rows travel together: raw ones cost 0.2-0.5 us each, tiny files some 10 us; a message up to
 // 0.8 us. But a step's rows, and those of the steps under way, must suffice for all workers.
 int choose_rows_per_ticket(const RowFiller& filler, int rows, int64_t rows_under_way, int workers) {
@@ -150,6 +154,8 @@ struct FeedGraph::Impl {
   const int rows_per_ticket;
   std::vector<std::vector<Filling>> filling;  // [device][step % depth]
   std::atomic<bool> stopping{false};
+  std::atomic<int> misses{0};             // tickets in a row whose files did not all lie in memory
+  int64_t untried = 0;                    // the driver's: tickets since misses are many
   std::unique_ptr<ReadAhead> read_ahead;  // null: the workers read
   oneapi::tbb::task_arena arena;
   std::unique_ptr<flow::graph> graph;
@@ -212,6 +218,10 @@ struct FeedGraph::Impl {
     }
   }
 
+  bool is_worth_a_try() {  // whether a worker should look for a ticket's files in memory
+    return misses.load(std::memory_order_relaxed) < kManyMisses || ++untried % kLookAgain == 0;
+  }
+
   bool wait_free(Step step, int device) {
     const SpanTimer timer(filler.tracer(), SpanKind::room_wait, step, device);
     return rings[device]->wait_free(step);
@@ -223,7 +233,7 @@ struct FeedGraph::Impl {
     slab.rows_left.store(rows, std::memory_order_relaxed);
     for (int row = 0; row < rows; row += rows_per_ticket) {
       const FillTicket ticket{step, device, row, std::min(rows_per_ticket, rows - row), -1};
-      read_ahead ? read_ahead->submit(ticket) : put(ticket);
+      !read_ahead || is_worth_a_try() ? put(ticket) : read_ahead->submit(ticket);
     }
   }
 
@@ -250,25 +260,51 @@ struct FeedGraph::Impl {
     seats->task_begins();
     Filling& slab = filling_of(ticket);
     const BatchPlace place = filler.place(ticket.step, ticket.device);
+    int done = ticket.rows;
     if (!stopping.load(std::memory_order_relaxed)) {
       try {
-        if (ticket.unit >= 0) {
-          filler.fill(my_seat->worker, *slab.slab, place, ticket.first_row,
-                      read_ahead->samples(ticket));
-        } else {
-          filler.fill(my_seat->worker, *slab.slab, place, ticket.first_row, ticket.rows);
-        }
+        done = fill_rows(ticket, *slab.slab, place);
       } catch (...) {
         stop(std::current_exception());
       }
     }
     if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
-    if (slab.rows_left.fetch_sub(ticket.rows, std::memory_order_acq_rel) == ticket.rows) {
-      if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
-      rings[ticket.device]->commit(ticket.step);
-      const SpanTimer mark(filler.tracer(), SpanKind::commit, ticket.step, ticket.device);
-    }
+    if (done > 0) take_off(slab, place, done);  // with none the slab may be another step's by now
     seats->task_done();
+  }
+
+  void take_off(Filling& slab, const BatchPlace& place, int rows_done) {
+    if (slab.rows_left.fetch_sub(rows_done, std::memory_order_acq_rel) > rows_done) return;
+    if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
+    rings[place.device]->commit(place.step);
+    const SpanTimer mark(filler.tracer(), SpanKind::commit, place.step, place.device);
+  }
+
+  // Returns how many it filled; the others come again when they are read.
+  int fill_rows(const FillTicket& ticket, Slab& slab, const BatchPlace& place) {
+    RowWorker& worker = my_seat->worker;
+    if (ticket.unit >= 0) {
+      filler.fill(worker, slab, place, ticket.first_row, read_ahead->samples(ticket));
+    } else if (!read_ahead) {
+      filler.fill(worker, slab, place, ticket.first_row, ticket.rows);
+    } else {
+      const int done = filler.fill_cached(worker, slab, place, ticket.first_row, ticket.rows);
+      note_hit(done == ticket.rows);
+      if (done < ticket.rows) {
+        read_ahead->submit(
+            {ticket.step, ticket.device, ticket.first_row + done, ticket.rows - done, -1});
+      }
+      return done;
+    }
+    return ticket.rows;
+  }
+
+  void note_hit(bool hit) {
+    if (!hit) {
+      misses.fetch_add(1, std::memory_order_relaxed);
+    } else if (misses.load(std::memory_order_relaxed) > 0) {  // written seldom: all workers see it
+      misses.store(0, std::memory_order_relaxed);
+    }
   }
 
   void stop(std::exception_ptr error) noexcept {
@@ -288,9 +324,10 @@ void FeedGraph::limit_workers(int workers) noexcept { impl_->seats->limit(worker
 int FeedGraph::rows_per_ticket() const { return impl_->rows_per_ticket; }
 int64_t FeedGraph::file_bytes() const {
   const int64_t index = impl_->filler.seek_indexes().largest_index_bytes();
-  if (!impl_->read_ahead) return impl_->options.workers * (int64_t{kKeptFileBytes} + index);
+  const int64_t of_workers = impl_->threads() * (int64_t{kKeptFileBytes} + index);
+  if (!impl_->read_ahead) return of_workers;
   const ReadAhead& ahead = *impl_->read_ahead;
-  return ahead.units() * (int64_t{kKeptFileBytes} + ahead.rows_per_unit() * index);
+  return of_workers + ahead.units() * (int64_t{kKeptFileBytes} + ahead.rows_per_unit() * index);
 }
 
 }  // namespace stoker

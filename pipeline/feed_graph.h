@@ -1,9 +1,10 @@
 // The flow graph that fills slabs: plans steps, reads, decodes and commits on its own threads.
 // The only TBB code of stoker.
 //
-//   driver thread: wait_free(step) -> begin -> tickets --(raw samples)----------> fill node
-//                                                     \-> I/O threads: read --/   (workers)
-//   fill node: rows into the slab; the last ticket of a slab commits it.
+//   driver thread: wait_free(step) -> begin -> tickets -> fill node (workers)
+//                                         I/O threads: read <-> |
+//   fill node: rows into the slab, the last ticket of a slab commits it. Files that do not lie in
+//   memory go through the I/O threads first, and come back.
 //
 // Design decisions (oneTBB 2021.8, each measured or seen):
 // - The message is a ticket of 24 bytes; pixels never travel. Tickets hold several rows when rows
@@ -12,6 +13,9 @@
 //   TBB's own pool is shared by the process and ends at the number of cores, so that two loaders
 //   would take each other's threads. A worker sits only while there are tickets: an idle TBB thread
 //   spins for 0.7 ms before it sleeps, which a trainer on the same cores would pay at every step.
+// - Workers read what lies in memory (Source::read_cached): handing a file over from another thread
+//   costs as much as reading it does, and two I/O threads do not keep up with many workers. While
+//   nothing lies in memory, tickets go to the I/O threads at once, as early as they can.
 // - I/O threads put into the fill node directly: with a buffer pool of their own they need nothing
 //   that async_node's gateway would add.
 // - No limiter_node: the ring's step credits bound what is under way.
@@ -34,7 +38,7 @@ namespace stoker {
 struct FeedGraphOptions {
   int workers = 1;        // >= 1
   int spare_workers = 0;  // more of them, which only limit_workers() sets to work
-  int io_threads = 0;     // 0: the workers read
+  int io_threads = 0;     // 0: the workers read everything
   Step first_step = 0;
   Step end_step = 0;
 };

@@ -257,6 +257,7 @@ MemoryPlan Loader::memory_plan() const {
 LoaderStats Loader::stats() const {
   LoaderStats stats;
   stats.read = impl_->filler.read_stats().snapshot();
+  stats.cached_read = impl_->filler.cached_read_stats().snapshot();
   stats.decode = impl_->filler.decode_stats().snapshot();
   for (const auto& ring : impl_->rings) stats.rings.push_back(ring->stats().snapshot());
   for (const auto& stager : impl_->stagers) stats.staging.push_back(stager->stats().snapshot());

@@ -42,9 +42,11 @@ struct LoaderOptions {
   double epochs = 1;  // may end inside an epoch: ceil(epochs * steps_per_epoch) steps; < 0: no end
   Step first_step = 0;  // resume point
   int64_t first_epoch_offset =
-      0;               // added to the epoch number in every draw (evaluating "epoch 7" alone)
-  int workers = -1;    // CPU workers; -1: one per core; 0: inline in next(), without threads
-  int io_threads = 2;  // threads that read files ahead of the workers; 0: the workers read
+      0;             // added to the epoch number in every draw (evaluating "epoch 7" alone)
+  int workers = -1;  // CPU workers; -1: one per core; 0: inline in next(), without threads
+  // Threads that read files for the workers; 0: the workers read. Either way workers read a file
+  // themselves that lies in the page cache, because that takes less than handing it over.
+  int io_threads = 2;
   int ring_depth = 4;  // slabs per device, >= 1
   // Staging slots per device, 0..3; > 0 takes a copy thread per device, 0 a host device's slab as
   // it is, without a copy. -1: 0 for host devices, else 2. A consumer may hold max_leases()
@@ -105,6 +107,8 @@ struct MemoryPlan {
 struct LoaderStats {
   // Items: files; service: reading; input wait: no ticket came; output wait: no buffer was free.
   StageSnapshot read;
+  // Items and service of files that workers found in memory: `read` has the others.
+  StageSnapshot cached_read;
   // Items: rows; service: decode + augment; input wait: workers had nothing to do.
   StageSnapshot decode;
   std::vector<StageSnapshot> rings;    // per device; see PinnedRing::stats

@@ -1,8 +1,8 @@
-// Files read ahead of the workers, into a fixed pool of buffers: what keeps a slow disk from
-// blocking a core. Tickets come in step order, are read by as many threads as call next(), and
-// wait, read, for a worker. The pool is the bound: a thread that finds no free unit waits until
+// Files read for the workers, into a fixed pool of buffers: what keeps a slow disk from blocking a
+// core. Tickets come about in step order, are read by as many threads as call next(), and wait,
+// read, for a worker. The pool is the bound: a thread that finds no free unit waits until
 // several are, because waking up for each costs more than reading a file that is in memory.
-// Owner: FeedGraph. Threads: submit from one, next from the I/O threads, samples/give_back from the
+// Owner: FeedGraph. Threads: submit from any, next from the I/O threads, samples/give_back from the
 // worker that holds the ticket.
 #pragma once
 

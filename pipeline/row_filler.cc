@@ -63,22 +63,42 @@ void RowFiller::plan(Slab& slab, const BatchPlace& place, int first, int count) 
 
 void RowFiller::read(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,
                      SampleBytes& out) {
-  Span span;
-  if (tracer_) span.cpu_ns = thread_cpu_ns();
-  span.begin_ns = steady_now_ns();
+  Span span = begin_read(slab, place, row);
   out.bytes = {};
-  out.status = source_.read(slab.ids[row], buffer.file, out.bytes);
-  seek_indexes_.read(slab.ids[row], buffer.seek_index, out.seek_index);
-  span.end_ns = steady_now_ns();
-  read_stats_.add_service(span.end_ns - span.begin_ns);
-  read_stats_.add_items(1);
-  if (!tracer_) return;
-  span.cpu_ns = thread_cpu_ns() - span.cpu_ns;
-  span.kind = SpanKind::read;
+  out.status = source_.read(span.sample, buffer.file, out.bytes);
+  seek_indexes_.read(span.sample, buffer.seek_index, out.seek_index);
+  end_read(span, SpanKind::read, out, read_stats_);
+}
+
+bool RowFiller::read_cached(const Slab& slab, const BatchPlace& place, int row,
+                            SampleBuffer& buffer, SampleBytes& out) {
+  Span span = begin_read(slab, place, row);
+  out = {};
+  if (!source_.read_cached(span.sample, buffer.file, out.bytes)) return false;
+  // Indexes are a hundredth of the files and were read with them the last time: no disk either.
+  seek_indexes_.read(span.sample, buffer.seek_index, out.seek_index);
+  end_read(span, SpanKind::cached_read, out, cached_read_stats_);
+  return true;
+}
+
+Span RowFiller::begin_read(const Slab& slab, const BatchPlace& place, int row) const {
+  Span span;
   span.device = place.device;
   span.step = place.step;
   span.sample = slab.ids[row];
-  span.bytes = static_cast<int64_t>(out.bytes.size());
+  if (tracer_) span.cpu_ns = thread_cpu_ns();
+  span.begin_ns = steady_now_ns();
+  return span;
+}
+
+void RowFiller::end_read(Span& span, SpanKind kind, const SampleBytes& sample, StageStats& stats) {
+  span.end_ns = steady_now_ns();
+  stats.add_service(span.end_ns - span.begin_ns);
+  stats.add_items(1);
+  if (!tracer_) return;
+  span.cpu_ns = thread_cpu_ns() - span.cpu_ns;
+  span.kind = kind;
+  span.bytes = static_cast<int64_t>(sample.bytes.size());
   tracer_->add(span);
 }
 
@@ -104,6 +124,18 @@ void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int
     return;
   }
   fill_raw(worker, slab, place, first, count);
+}
+
+int RowFiller::fill_cached(RowWorker& worker, Slab& slab, const BatchPlace& place, int first,
+                           int count) {
+  plan(slab, place, first, count);
+  SampleBytes sample;
+  for (int i = 0; i < count; ++i) {
+    worker.file.trim(kKeptFileBytes);
+    if (!read_cached(slab, place, first + i, worker.file, sample)) return i;
+    fill(worker, slab, place, first + i, {&sample, 1});
+  }
+  return count;
 }
 
 void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place, int first,

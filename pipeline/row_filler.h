@@ -84,14 +84,23 @@ class RowFiller {
             std::span<const SampleBytes> samples);
   // Plans, reads and fills rows in one go.
   void fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
+  // The same until the first row whose sample does not lie in memory (Source::read_cached): returns
+  // how many were filled.
+  int fill_cached(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
   // After the last row, before the commit: fills the header.
   void finish(Slab& slab, const BatchPlace& place) const;
 
-  StageStats& read_stats() { return read_stats_; }      // items: samples read
-  StageStats& decode_stats() { return decode_stats_; }  // items: rows filled
+  StageStats& read_stats() { return read_stats_; }                // items: samples read
+  StageStats& cached_read_stats() { return cached_read_stats_; }  // those by fill_cached()
+  StageStats& decode_stats() { return decode_stats_; }            // items: rows filled
   const SeekIndexes& seek_indexes() const { return seek_indexes_; }
 
  private:
+  // False: not in memory, nothing was read.
+  bool read_cached(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,
+                   SampleBytes& out);
+  Span begin_read(const Slab& slab, const BatchPlace& place, int row) const;
+  void end_read(Span& span, SpanKind kind, const SampleBytes& sample, StageStats& stats);
   void fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
   void trace_row(const RowWorker& worker, const BatchPlace& place, SampleId id, int64_t begin_ns,
                  int64_t begin_cpu_ns);
@@ -121,6 +130,7 @@ class RowFiller {
   Quarantine& quarantine_;
   SeekIndexes seek_indexes_;
   StageStats read_stats_;
+  StageStats cached_read_stats_;
   StageStats decode_stats_;
 };
 

@@ -40,6 +40,14 @@ class Source {
   // that the source owns. `bytes` is valid until the next call with the same buffer.
   virtual ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                           std::span<const uint8_t>& bytes) const = 0;
+  // As read(), but only of what lies in memory already, so that the caller is kept from nothing but
+  // the copy. False: it does not, that cannot be known, or something is wrong with the sample:
+  // read() tells. Must not wait for storage.
+  virtual bool read_cached([[maybe_unused]] SampleId id,
+                           [[maybe_unused]] std::vector<uint8_t>& buffer,
+                           [[maybe_unused]] std::span<const uint8_t>& bytes) const {
+    return false;
+  }
   // Changes when the list of samples or labels does; not with the content of a file.
   virtual uint64_t fingerprint() const = 0;
 };

@@ -18,9 +18,9 @@ std::atomic<uint64_t> next_tracer{1};
 
 const char* to_string(SpanKind kind) {
   static constexpr const char* kNames[kSpanKinds] = {
-      "read",      "buffer wait", "decode",     "pixels",    "room wait", "commit", "slab wait",
-      "slot wait", "copy",        "input wait", "copy wait", "lease",     "launch", "compute",
-      "reduce",    "update",      "step",       "evaluate",  "checkpoint"};
+      "read",      "cached read", "buffer wait", "decode",     "pixels",    "room wait", "commit",
+      "slab wait", "slot wait",   "copy",        "input wait", "copy wait", "lease",     "launch",
+      "compute",   "reduce",      "update",      "step",       "evaluate",  "checkpoint"};
   return kNames[static_cast<int>(kind)];
 }
 

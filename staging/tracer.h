@@ -21,25 +21,26 @@
 namespace stoker {
 
 enum class SpanKind : uint8_t {
-  read,        // a sample's bytes, out of the Source
-  unit_wait,   // an I/O thread had files to read, but no free buffer: the workers are behind
-  decode,      // a file's bytes into cropped and resized pixels
-  pixels,      // what is done to the pixels after that; all of it for a chunk of raw samples
-  room_wait,   // there was no free slab: the ring was full
-  commit,      // a slab's last row was filled (no length)
-  slab_wait,   // the copying thread had no filled slab to take
-  slot_wait,   // the copying thread had no free slot
-  copy,        // a batch on the copy stream, as the stream saw it
-  input_wait,  // the consumer in Loader::next()
-  copy_wait,   // the consumer, until the pixels that it was handed were there
-  lease,       // the consumer held the batch
-  launch,      // forward and backward, given to a device that works them off later
-  compute,     // forward and backward: of the call, or of the device that was given them
-  reduce,      // gradients over replicas, waiting for them included
-  update,      // of the weights
-  step,        // a consumer's whole step
-  evaluate,    // after an epoch
-  checkpoint,  // written
+  read,         // a sample's bytes, out of the Source
+  cached_read,  // the same by a worker, because they lay in memory
+  unit_wait,    // an I/O thread had files to read, but no free buffer: the workers are behind
+  decode,       // a file's bytes into cropped and resized pixels
+  pixels,       // what is done to the pixels after that; all of it for a chunk of raw samples
+  room_wait,    // there was no free slab: the ring was full
+  commit,       // a slab's last row was filled (no length)
+  slab_wait,    // the copying thread had no filled slab to take
+  slot_wait,    // the copying thread had no free slot
+  copy,         // a batch on the copy stream, as the stream saw it
+  input_wait,   // the consumer in Loader::next()
+  copy_wait,    // the consumer, until the pixels that it was handed were there
+  lease,        // the consumer held the batch
+  launch,       // forward and backward, given to a device that works them off later
+  compute,      // forward and backward: of the call, or of the device that was given them
+  reduce,       // gradients over replicas, waiting for them included
+  update,       // of the weights
+  step,         // a consumer's whole step
+  evaluate,     // after an epoch
+  checkpoint,   // written
 };
 inline constexpr int kSpanKinds = static_cast<int>(SpanKind::checkpoint) + 1;
 const char* to_string(SpanKind kind);

@@ -53,7 +53,8 @@ void add_bench_data_options(CLI::App& app, BenchDataOptions& options) {
   app.add_flag("--in-memory", options.in_memory, "Read the files once, before: without storage");
   add_augment_choice(app, options.augment);
   add_decode_options(app, options.data);
-  app.add_option("--io-threads", options.data.io_threads, "Threads that read files ahead")
+  app.add_option("--io-threads", options.data.io_threads,
+                 "Threads that read the files that are not in memory")
       ->check(CLI::Range(0, 1024));
 }
 

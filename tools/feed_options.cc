@@ -82,7 +82,8 @@ void add_feed_options(CLI::App& app, DataOptions& options) {
   app.add_option("--workers", options.workers,
                  "Threads that decode; -1: one per core, 0: none, the consumer decodes itself")
       ->check(CLI::Range(-1, 1024));
-  app.add_option("--io-threads", options.io_threads, "Threads that read files ahead")
+  app.add_option("--io-threads", options.io_threads,
+                 "Threads that read the files that are not in memory")
       ->check(CLI::Range(1, 1024));
   app.add_option(
          "--max-bad", options.max_bad,

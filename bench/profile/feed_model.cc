@@ -44,7 +44,7 @@ class Simulation {
   }
 
  private:
-  enum class Kind : uint8_t { read, filled, copied, given_back, step_done };
+  enum class Kind : uint8_t { read, filled, filled_from_buffer, copied, given_back, step_done };
   struct Event {
     double time;
     Kind kind;
@@ -58,19 +58,32 @@ class Simulation {
   // Rows of a slab are to be filled as soon as the ring has room for it.
   void begin_slabs() {
     for (; begun_ < steps_ && begun_ < released_ + model_.ring_depth; ++begun_) {
-      for (int row = 0; row < model_.rows; ++row) to_read_.push_back(begun_);
+      for (int row = 0; row < model_.rows; ++row) {
+        if (model_.io_threads > 0 && !is_cached()) {
+          to_read_.push_back(begun_);
+        } else {
+          to_fill_.push_back({begun_, false});
+        }
+      }
     }
+  }
+
+  bool is_cached() {
+    if (model_.cached_share <= 0) return false;
+    return std::uniform_real_distribution<>()(random_) < model_.cached_share;
   }
 
   void happen(const Event& event) {
     switch (event.kind) {
       case Kind::read:
         ++idle_io_;
-        to_fill_.push_back(event.step);
+        to_fill_.push_back({event.step, true});
         break;
+      case Kind::filled_from_buffer:
+        ++buffers_;
+        [[fallthrough]];
       case Kind::filled:
         ++idle_workers_;
-        if (model_.io_threads > 0) ++buffers_;
         --rows_left_[event.step];
         break;
       case Kind::copied:
@@ -110,7 +123,6 @@ class Simulation {
   }
 
   void start_reads() {
-    if (model_.io_threads == 0) return;
     for (; !to_read_.empty() && idle_io_ > 0 && buffers_ > 0; to_read_.pop_front()) {
       --idle_io_;
       --buffers_;
@@ -119,12 +131,13 @@ class Simulation {
   }
 
   void start_fills() {
-    const bool reads = model_.io_threads == 0;
-    std::deque<int>& rows = reads ? to_read_ : to_fill_;
-    for (; !rows.empty() && idle_workers_ > 0; rows.pop_front()) {
+    const bool reads = model_.io_threads == 0 && !model_.read_s.empty();
+    for (; !to_fill_.empty() && idle_workers_ > 0; to_fill_.pop_front()) {
       --idle_workers_;
-      const double read_s = reads && !model_.read_s.empty() ? draw(model_.read_s) : 0;
-      later(read_s + draw(model_.fill_cpu_s) / model_.cpu_speed, Kind::filled, rows.front());
+      const auto [step, in_buffer] = to_fill_.front();
+      const double read_s = reads ? draw(model_.read_s) : 0;
+      later(read_s + draw(model_.fill_cpu_s) / model_.cpu_speed,
+            in_buffer ? Kind::filled_from_buffer : Kind::filled, step);
     }
   }
 
@@ -161,7 +174,12 @@ class Simulation {
   double now_ = 0, start_time_ = 0, asked_ = 0, input_wait_ = 0, copy_wait_ = 0;
   int idle_io_, idle_workers_, buffers_;
   std::vector<int> rows_left_;
-  std::deque<int> to_read_, to_fill_;  // rows, as the numbers of their steps
+  struct FilledNext {
+    int step;
+    bool in_buffer;  // an I/O thread has read it
+  };
+  std::deque<int> to_read_;  // rows, as the numbers of their steps
+  std::deque<FilledNext> to_fill_;
   int begun_ = 0, released_ = 0, copied_ = 0, done_ = 0, filled_at_ = -1;
   int free_slots_;
   bool copying_ = false, busy_ = false;

@@ -4,6 +4,7 @@
 // worker more, storage for free, a deeper ring.
 //
 //   slab free -> tickets in step order -> I/O thread + buffer -> worker -> last ticket commits
+//                                      \-> (files in memory) --/
 //   -> copy (one at a time, into a free slot) -> step (hold, then rest) -> slab and slot free
 //
 // All devices advance together, so they are modelled as one whose batch is all of theirs. A pure
@@ -20,9 +21,10 @@ struct FeedModel {
   int workers = 1;
   int io_threads = 0;  // 0: the workers read
   int ring_depth = 1;
-  int slots = 0;          // > 0: copied by a thread of its own
-  bool zero_copy = true;  // slots == 0: the slab itself is leased; else copied inside next()
-  // Of one row each, paired as they were measured; drawn at random.
+  int slots = 0;            // > 0: copied by a thread of its own
+  bool zero_copy = true;    // slots == 0: the slab itself is leased; else copied inside next()
+  double cached_share = 0;  // of the rows: no I/O thread reads them
+  // Of one row each, drawn at random; filling includes reading what lies in memory.
   std::vector<double> read_s;
   std::vector<double> fill_cpu_s;
   double cpu_speed = 1;  // of a worker: CPU seconds per second, <= 1

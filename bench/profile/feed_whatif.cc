@@ -29,7 +29,7 @@ FeedWhatIf::FeedWhatIf(const FeedShape& shape, const RunMeasurements& measured, 
   const bool copies = shape.slots > 0 || !shape.zero_copy;
   possible_ = shape.workers > 0 && !measured.fill_cpu_s.empty() && !measured.hold_s.empty() &&
               (!copies || !measured.copy_s.empty()) && measured.rows_per_second > 0 &&
-              (shape.io_threads == 0 || !measured.read_s.empty());
+              (shape.io_threads == 0 || measured.cached_share == 1 || !measured.read_s.empty());
   if (possible_) base_ = modelled({});
 }
 
@@ -78,6 +78,7 @@ FeedModel FeedWhatIf::changed(const FeedChange& change) const {
   model.ring_depth = std::max(1, shape_.ring_depth + change.ring_depth);
   model.slots = std::clamp(shape_.slots + change.slots, 0, 3);
   model.zero_copy = shape_.zero_copy;
+  model.cached_share = measured_.cached_share;
   model.read_s = measured_.read_s;
   model.fill_cpu_s = measured_.fill_cpu_s;
   model.copy_s = measured_.copy_s;

@@ -78,6 +78,7 @@ Json run_json(const RunMeasurements& measured) {
           {"busy_workers", measured.busy_workers},
           {"busy_io_threads", measured.busy_readers},
           {"worker_cpu_speed", measured.worker_cpu_speed},
+          {"cached_share", measured.cached_share},
           {"pixels_share", measured.pixels_share},
           {"own_cores", known(measured.own_cores)},
           {"other_cores", known(measured.other_cores)},

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "bench/profile/measurement_parts.h"
 
@@ -11,18 +12,24 @@ constexpr size_t kSlowFiles = 10;
 constexpr size_t kMostSamples = 20000;  // of each service time, for the model
 constexpr double kSecond = 1e-9;
 
-// Rows as they were read and filled. A row's pixel work follows its decoding on the same track; a
-// chunk of raw samples has pixel work alone.
+// Rows as they were read and filled. A row's pixel work follows its decoding on the same track, and
+// that a read from memory; a chunk of raw samples has pixel work alone.
 class RowTally {
  public:
   void add(const TrackedSpan& span) {
     const double cpu_s = static_cast<double>(span.cpu_ns) * kSecond;
     if (span.kind == SpanKind::read) {
       add_read(span, cpu_s);
+    } else if (span.kind == SpanKind::cached_read) {
+      add_work(span, cpu_s);
+      ++cached_reads_;
+      read_of_[span.sample] = seconds_of(span);
+      cached_cpu_s_[span.track] = cpu_s;
     } else if (span.kind == SpanKind::decode) {
       add_work(span, cpu_s);
       finish_row(decoded_[span.track]);
-      decoded_[span.track] = {{span.sample, span.step, 0, seconds_of(span)}, cpu_s};
+      const double row_cpu_s = cpu_s + std::exchange(cached_cpu_s_[span.track], 0);
+      decoded_[span.track] = {{span.sample, span.step, 0, seconds_of(span)}, row_cpu_s};
     } else if (span.kind == SpanKind::pixels) {
       add_work(span, cpu_s);
       pixels_cpu_s_ += cpu_s;
@@ -38,6 +45,8 @@ class RowTally {
     result.worker_cpu_speed = work_s_ > 0 ? std::clamp(work_cpu_s_ / work_s_, 0.01, 1.0) : 1;
     result.pixels_share = work_cpu_s_ > 0 ? pixels_cpu_s_ / work_cpu_s_ : 0;
     if (!read_s_.empty()) result.read_cpu_s = read_cpu_s_ / static_cast<double>(read_s_.size());
+    const auto reads = static_cast<double>(cached_reads_ + std::ssize(read_s_));
+    result.cached_share = reads > 0 ? static_cast<double>(cached_reads_) / reads : 0;
     report_files(result);
     result.read_s = thinned(read_s_);
     result.fill_cpu_s = thinned(fill_cpu_s_);
@@ -106,9 +115,11 @@ class RowTally {
   }
 
   std::map<int, std::optional<Row>> decoded_;  // by track: its pixel work is to come
+  std::map<int, double> cached_cpu_s_;         // by track: of the row whose decoding is to come
   std::map<SampleId, double> read_of_;         // seconds
   std::vector<SlowFile> files_;
   std::vector<double> read_s_, fill_cpu_s_;
+  int64_t cached_reads_ = 0;
   double work_s_ = 0, work_cpu_s_ = 0, pixels_cpu_s_ = 0, reading_s_ = 0, read_cpu_s_ = 0;
 };
 

@@ -42,8 +42,9 @@ struct RunMeasurements {
 
   // For the model.
   std::vector<double> read_s, fill_cpu_s, copy_s, hold_s, rest_s;
+  double cached_share = 0;  // of the files: workers read them from memory, as part of filling
   double pixels_share = 0;  // of the CPU time of filling
-  double read_cpu_s = 0;    // CPU time of a read, mean
+  double read_cpu_s = 0;    // CPU time of another read, mean
 
   // Who was busy, in threads or cores.
   double busy_workers = 0, busy_readers = 0;

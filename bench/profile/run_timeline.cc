@@ -64,6 +64,7 @@ std::vector<TimelineSlice> timeline_of(const ProfiledRun& run, int rows, int dev
       case SpanKind::step:
         spread(rows / std::max(seconds_of(span), 1e-9), &TimelineSlice::rows_per_second);
         break;
+      case SpanKind::cached_read:
       case SpanKind::decode:
       case SpanKind::pixels:
         spread(1, &TimelineSlice::busy_workers);

@@ -80,7 +80,15 @@ void claim_stages(const ProfileMeasurements& profile, Verdict& verdict) {
                     seconds_text(read.p50), seconds_text(read.p99), seconds_text(read.max),
                     measured.busy_readers, shape.io_threads),
         fmt::format("{} reads", read.count));
-  } else {
+  }
+  const Latency& cached = of(measured, SpanKind::cached_read);
+  if (cached.count > 0) {
+    say(verdict,
+        fmt::format("{:.0f}% of the files lie in memory: workers read them themselves, in {} (p50)",
+                    100 * measured.cached_share, seconds_text(cached.p50)),
+        fmt::format("{} reads", cached.count));
+  }
+  if (read.count == 0 && cached.count == 0) {
     verdict.unknown.push_back("reads: this source's samples are not files");
   }
   const Latency& copy = of(measured, SpanKind::copy);

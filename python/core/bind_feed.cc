@@ -73,6 +73,7 @@ nb::dict stats_of(const Feed& feed) {
   const LoaderStats stats = feed.stats();
   nb::dict dict;
   dict["read"] = dict_of(stats.read);
+  dict["cached_read"] = dict_of(stats.cached_read);
   dict["decode"] = dict_of(stats.decode);
   dict["ring"] = dict_of(stats.rings.at(0));
   dict["staging"] = dict_of(stats.staging.at(0));

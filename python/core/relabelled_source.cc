@@ -31,6 +31,10 @@ class RelabelledSource final : public Source {
                   std::span<const uint8_t>& bytes) const override {
     return source_->read(id, buffer, bytes);
   }
+  bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
+                   std::span<const uint8_t>& bytes) const override {
+    return source_->read_cached(id, buffer, bytes);
+  }
   uint64_t fingerprint() const override { return fingerprint_; }
 
  private:

@@ -57,7 +57,8 @@ class Loader:
 
     What it costs
         workers: threads that decode; default one per core; 0: none, next() does it.
-        io_threads: threads that read files ahead.
+        io_threads: threads that read the files that are not in memory (what is, the workers read);
+            0: none.
         ring_depth: batches in host memory, read ahead or held; default leases + 3.
 
     Bad samples
@@ -227,8 +228,9 @@ class Loader:
         self._resumed = True
 
     def stats(self) -> dict[str, Any]:
-        """Counters since the feed started: for 'read' (files), 'decode' (rows), 'ring' and
-        'staging' (batches) the items, the seconds that each waited for input and for room, the
+        """Counters since the feed started: for 'read' (files), 'cached_read' (those that workers
+        found in memory; 'read' has the others), 'decode' (rows), 'ring' and 'staging' (batches) the
+        items, the seconds that each waited for input and for room, the
         seconds of work over all threads, and how many lay ready on average; 'bad_samples';
         'seek_index_used' rows, and 'seek_index_refused' ones, whose file has changed; 'held':
         batches held now. staging's input_wait_s is how long next() waited for the feed.

@@ -40,6 +40,7 @@ double cpu_seconds() {
 // (6) Stopping after every step is clean, by the destructor and by stop(), read or not.
 TEST(FeedGraph, StoppingAtEveryStepIsClean) {
   const auto files = jpeg_source(19);
+  for (SampleId id = 0; id < 19; id += 3) files->cache(id);
   const auto raw = make_synthetic_source(19, {16, 16}, 3, 1);
   for (const bool is_file : {true, false}) {
     const Source& source = is_file ? *static_cast<Source*>(files.get()) : *raw;
@@ -117,6 +118,64 @@ TEST(FeedGraph, AllIoThreadsReadTogetherWhenReadingIsSlow) {
     Feed(*source, crop_spec(), options).all();
   }
   EXPECT_EQ(source->most_at_once(), 4);
+}
+
+// What workers find in memory they read themselves; the rest goes through the I/O threads. Nothing
+// else depends on it.
+TEST(FeedGraph, WorkersReadWhatLiesInMemory) {
+  constexpr int kSamples = 41;
+  LoaderOptions options = options_of(2);
+  options.epochs = 3;
+  options.on_bad_sample = OnBadSample::substitute;
+  options.max_bad = 0.5;
+  const auto spoil = [](FakeSource& source) {
+    source.fail(7);
+    source.fail(8);
+    source.replace(9, text_bytes("no picture"));
+  };
+  const auto plain = jpeg_source(kSamples);
+  spoil(*plain);
+  const std::vector<Delivered> expected = Feed(*plain, crop_spec(), options).all();
+  ASSERT_EQ(plain->cached_reads(), 0);
+  for (const int every : {1, 2, 5}) {
+    for (const int workers : {1, 3}) {
+      const auto source = jpeg_source(kSamples);
+      spoil(*source);
+      for (SampleId id = 0; id < kSamples; id += every) source->cache(id);
+      options.workers = workers;
+      Feed feed(*source, crop_spec(), options);
+      EXPECT_EQ(feed.all(), expected) << every << ", " << workers;
+      const LoaderStats stats = feed.loader().stats();
+      EXPECT_EQ(stats.read.items + stats.cached_read.items, stats.decode.items);
+      EXPECT_GT(stats.cached_read.items, 0);
+      EXPECT_GT(stats.cached_read.service_ns, 0);
+    }
+  }
+  const auto source = jpeg_source(kSamples);
+  for (SampleId id = 0; id < kSamples; ++id) source->cache(id);
+  Feed(*source, crop_spec(), options).all();
+  EXPECT_EQ(source->reads(), 0) << "all of it lies in memory";
+}
+
+// Looking costs time: workers give up while nothing lies in memory, and notice when something does.
+TEST(FeedGraph, WorkersStopLookingForWhatDoesNotLieInMemory) {
+  constexpr int kSamples = 4000, kBatch = 4, kFirstCached = 3000;
+  const auto source = jpeg_source(kSamples);
+  for (SampleId id = kFirstCached; id < kSamples; ++id) source->cache(id);
+  LoaderOptions options = options_of(2, kBatch);
+  options.shuffle = false;
+  options.epochs = static_cast<double>(kFirstCached) / kSamples;
+  {
+    Feed feed(*source, crop_spec(), options);
+    feed.all();
+  }
+  // Until 16 were in vain, some more that were under way, then one of 32; a ticket has 2 rows.
+  EXPECT_LT(source->tries(), 16 + 64 + kFirstCached / 2 / 32);
+  EXPECT_EQ(source->cached_reads(), 0);
+  options.epochs = 1;
+  Feed feed(*source, crop_spec(), options);
+  feed.all();
+  EXPECT_GT(source->cached_reads(), (kSamples - kFirstCached) / 2);
 }
 
 TEST(FeedGraph, OneSlowSampleReordersNothing) {
@@ -200,13 +259,20 @@ class ThrowingSource final : public Source {
     if (id == 13) throw std::bad_alloc();
     return source_->read(id, buffer, bytes);
   }
+  bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
+                   std::span<const uint8_t>& bytes) const override {
+    if (cached_) read(id, buffer, bytes);
+    return cached_;
+  }
+  void set_cached() { cached_ = true; }
 
  private:
+  bool cached_ = false;
   const std::unique_ptr<Source> source_;
 };
 
 TEST(FeedGraph, ErrorsOfTheEnvironmentReachTheConsumer) {
-  const ThrowingSource files(jpeg_source(20));
+  ThrowingSource files(jpeg_source(20));
   const ThrowingSource raw(make_synthetic_source(20, {16, 16}, 3, 1));
   for (const int workers : {0, 2}) {
     for (const int io_threads : {0, 2}) {
@@ -219,6 +285,9 @@ TEST(FeedGraph, ErrorsOfTheEnvironmentReachTheConsumer) {
       EXPECT_THROW(other.all(), std::bad_alloc);
     }
   }
+  files.set_cached();
+  Feed feed(files, crop_spec(), options_of(2), 2);
+  EXPECT_THROW(feed.all(), std::bad_alloc);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ LoaderOptions options_of(int workers, Tracer* tracer = nullptr) {
 
 TEST(FeedTrace, EveryRowOfEveryBatchIsToldOfByItsStepAndSample) {
   const auto source = jpeg_source(12);
+  for (SampleId id = 0; id < 12; id += 2) source->cache(id);
   for (const int io_threads : {0, 2}) {
     Tracer tracer;
     LoaderOptions options = options_of(2, &tracer);
@@ -56,6 +57,8 @@ TEST(FeedTrace, EveryRowOfEveryBatchIsToldOfByItsStepAndSample) {
       for (const DeliveredRow& row : batch.rows) rows.insert({batch.step, row.id});
     }
     ASSERT_EQ(rows.size(), 36u);
+    EXPECT_EQ(told[SpanKind::cached_read].empty(), io_threads == 0);
+    told[SpanKind::read].merge(told[SpanKind::cached_read]);
     for (const SpanKind kind : {SpanKind::read, SpanKind::decode, SpanKind::pixels}) {
       EXPECT_EQ(told[kind], rows) << to_string(kind) << ", " << io_threads << " I/O threads";
     }

@@ -1,10 +1,16 @@
 #include "pipeline/folder_source.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/openat2.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -129,6 +135,70 @@ TEST(FolderSource, WhatCannotBeReadIsAStatus) {
   EXPECT_EQ(text_of(*source, 2), "");
   ASSERT_EQ(truncate((folder.path() + "/c/d.jpg").c_str(), (int64_t{1} << 30) + 1), 0);
   EXPECT_THAT(text_of(*source, 2), HasSubstr("1073741825 bytes, the limit is 1073741824"));
+}
+
+// Whether the system says that the page cache has a file: not where Linux or a container forbids
+// the calls, or a file system does not know.
+bool system_knows(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY);
+  char bytes[1];
+  const iovec part{bytes, sizeof bytes};
+  const bool knows = preadv2(descriptor, &part, 1, 0, RWF_NOWAIT) == 1;
+  close(descriptor);
+  const open_how how{.flags = O_RDONLY, .mode = 0, .resolve = RESOLVE_CACHED};
+  const auto cached =
+      static_cast<int>(syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how));
+  if (cached >= 0) close(cached);
+  return knows && cached >= 0;
+}
+
+bool is_in_page_cache(const std::string& path, size_t bytes) {
+  const int descriptor = open(path.c_str(), O_RDONLY);
+  void* map = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  close(descriptor);
+  std::vector<unsigned char> pages((bytes + 4095) / 4096);
+  EXPECT_EQ(mincore(map, bytes, pages.data()), 0);
+  munmap(map, bytes);
+  return std::any_of(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; });
+}
+
+TEST(FolderSource, ReadsFromMemoryWhatLiesThere) {
+  const TempFolder folder;
+  const std::string text(100'000, 'x');
+  const std::string path = folder.write("c/a.jpg", text);
+  folder.write("c/b.jpg", "b");
+  folder.write("c/d.jpg", "");
+  const auto source = open_folder(folder);
+  if (!system_knows(path)) GTEST_SKIP() << "this system does not say what lies in memory";
+  std::vector<uint8_t> buffer;
+  std::span<const uint8_t> bytes;
+  ASSERT_TRUE(source->read_cached(0, buffer, bytes));
+  EXPECT_EQ(std::string(bytes.begin(), bytes.end()), text);
+  ASSERT_TRUE(source->read_cached(2, buffer, bytes));
+  EXPECT_TRUE(bytes.empty());
+  // What is wrong with a sample is for read() to say.
+  std::filesystem::remove(folder.path() + "/c/b.jpg");
+  EXPECT_FALSE(source->read_cached(1, buffer, bytes));
+  ASSERT_EQ(mkfifo((folder.path() + "/c/b.jpg").c_str(), 0600), 0);
+  EXPECT_FALSE(source->read_cached(1, buffer, bytes));
+  ASSERT_EQ(truncate((folder.path() + "/c/d.jpg").c_str(), (int64_t{1} << 30) + 1), 0);
+  EXPECT_FALSE(source->read_cached(2, buffer, bytes));
+}
+
+TEST(FolderSource, DoesNotReadFromMemoryWhatWasPutOut) {
+  const TempFolder folder;
+  const std::string text(100'000, 'x');
+  const std::string path = folder.write("c/a.jpg", text);
+  const auto source = open_folder(folder);
+  const int descriptor = open(path.c_str(), O_RDONLY);
+  ASSERT_EQ(fsync(descriptor), 0);
+  posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+  close(descriptor);
+  if (is_in_page_cache(path, text.size())) GTEST_SKIP() << "this file system keeps what it has";
+  std::vector<uint8_t> buffer;
+  std::span<const uint8_t> bytes;
+  EXPECT_FALSE(source->read_cached(0, buffer, bytes));
+  EXPECT_EQ(text_of(*source, 0), text);
 }
 
 TEST(FolderSource, TheBufferGrowsAndIsReused) {

@@ -28,6 +28,19 @@ ReadStatus FakeSource::read(SampleId id, std::vector<uint8_t>& buffer,
       delay_all_ + (delay == delays_.end() ? std::chrono::microseconds(0) : delay->second);
   if (time.count() > 0) std::this_thread::sleep_for(time);
   --under_way_;
+  return give(id, buffer, bytes);
+}
+
+bool FakeSource::read_cached(SampleId id, std::vector<uint8_t>& buffer,
+                             std::span<const uint8_t>& bytes) const {
+  ++tries_;
+  if (!cached_.contains(id) || !give(id, buffer, bytes).ok) return false;
+  ++cached_reads_;
+  return true;
+}
+
+ReadStatus FakeSource::give(SampleId id, std::vector<uint8_t>& buffer,
+                            std::span<const uint8_t>& bytes) const {
   const auto failure = failures_.find(id);
   if (failure != failures_.end()) return {false, failure->second};
   const auto replaced = replaced_.find(id);

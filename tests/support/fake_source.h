@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,12 @@ class FakeSource final : public Source {
   void delay(SampleId id, std::chrono::microseconds time);
   void delay_all(std::chrono::microseconds time) { delay_all_ = time; }
 
-  int64_t reads() const { return reads_; }            // all calls of read()
-  int most_at_once() const { return most_at_once_; }  // the most reads under way together
+  void cache(SampleId id) { cached_.insert(id); }  // read_cached() has it, without any delay
+
+  int64_t reads() const { return reads_; }                // all calls of read()
+  int64_t tries() const { return tries_; }                // all calls of read_cached()
+  int64_t cached_reads() const { return cached_reads_; }  // those that had it
+  int most_at_once() const { return most_at_once_; }      // the most reads under way together
 
   int64_t size() const override { return samples_; }
   int label(SampleId id) const override {
@@ -36,9 +41,13 @@ class FakeSource final : public Source {
   Size raw_size() const override { return {}; }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
+  bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
+                   std::span<const uint8_t>& bytes) const override;
   uint64_t fingerprint() const override { return static_cast<uint64_t>(samples_); }
 
  private:
+  ReadStatus give(SampleId id, std::vector<uint8_t>& buffer, std::span<const uint8_t>& bytes) const;
+
   const std::string root_;
   const std::vector<std::vector<uint8_t>> files_;
   const int64_t samples_;
@@ -47,7 +56,8 @@ class FakeSource final : public Source {
   std::map<SampleId, std::vector<uint8_t>> replaced_;
   std::map<SampleId, std::chrono::microseconds> delays_;
   std::chrono::microseconds delay_all_{0};
-  mutable std::atomic<int64_t> reads_ = 0;
+  std::set<SampleId> cached_;
+  mutable std::atomic<int64_t> reads_ = 0, tries_ = 0, cached_reads_ = 0;
   mutable std::atomic<int> under_way_ = 0;
   mutable std::atomic<int> most_at_once_ = 0;
 };

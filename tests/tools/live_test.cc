@@ -62,7 +62,8 @@ TEST(LivePace, IsWhatHappenedBetweenTwoLooks) {
       .items = 1, .input_wait_ns = 100'000'000, .output_wait_ns = 200'000'000, .occupancy_sum = 5};
   later = earlier;
   later.seconds = 12;
-  later.stats.decode = {.items = 500, .service_ns = 3'500'000'000};
+  later.stats.decode = {.items = 500, .service_ns = 3'300'000'000};
+  later.stats.cached_read = {.items = 400, .service_ns = 200'000'000};  // by workers
   later.stats.rings[0].items += 6;
   later.stats.rings[0].input_wait_ns += 1'000'000'000;
   later.stats.rings[0].occupancy_sum += 18;
@@ -70,7 +71,7 @@ TEST(LivePace, IsWhatHappenedBetweenTwoLooks) {
   const FeedPace pace = pace_between(earlier, later);
   EXPECT_NEAR(pace.rows_per_second, 200, 1e-9);
   EXPECT_NEAR(pace.busy_workers, 1.5, 1e-9);
-  EXPECT_NEAR(pace.row_seconds, 7.5e-3, 1e-9);
+  EXPECT_NEAR(pace.row_seconds, 7e-3, 1e-9);
   EXPECT_EQ(pace.read_seconds, -1);
   EXPECT_NEAR(pace.ready_batches, 2, 1e-9);
   EXPECT_NEAR(pace.consumer_wait_share, 0.25,

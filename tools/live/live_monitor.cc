@@ -51,6 +51,7 @@ void LiveMonitor::look(bool ended) {
   status.running_seconds = now.seconds - begin_;
   status.ended = ended;
   status.read = now.stats.read;
+  status.cached_read = now.stats.cached_read;
   status.decode = now.stats.decode;
   status.rings = now.stats.rings;
   status.bad_samples = now.stats.bad_samples;

@@ -26,9 +26,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFigures, index, cuda, name, busy_percent, 
                                    memory_bytes, sm_clock_mhz, sm_clock_max_mhz,
                                    pcie_to_gpu_bytes_per_second, pcie_from_gpu_bytes_per_second)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LiveStatus, run, process, unix_seconds, running_seconds, ended,
-                                   workers, io_threads, ring_depth, report, read, decode, rings,
-                                   bad_samples, pace, cpu_seconds, cpu_cores, resident_bytes,
-                                   metrics_port, gpus, no_gpus)
+                                   workers, io_threads, ring_depth, report, read, cached_read,
+                                   decode, rings, bad_samples, pace, cpu_seconds, cpu_cores,
+                                   resident_bytes, metrics_port, gpus, no_gpus)
 
 namespace {
 
@@ -55,11 +55,13 @@ FeedPace pace_between(const FeedSample& earlier, const FeedSample& later) {
   const double seconds = later.seconds - earlier.seconds;
   if (seconds <= 0) return pace;
   const StageSnapshot read = later.stats.read - earlier.stats.read;
+  const StageSnapshot cached_read = later.stats.cached_read - earlier.stats.cached_read;
   const StageSnapshot decode = later.stats.decode - earlier.stats.decode;
   const double reading_s = static_cast<double>(read.service_ns) * kSecond;
   const double filling_s = static_cast<double>(decode.service_ns) * kSecond;
   pace.rows_per_second = static_cast<double>(decode.items) / seconds;
-  pace.busy_workers = filling_s / seconds;
+  const double cached_reading_s = static_cast<double>(cached_read.service_ns) * kSecond;
+  pace.busy_workers = (cached_reading_s + filling_s) / seconds;
   pace.busy_io_threads = reading_s / seconds;
   pace.row_seconds = per_item(filling_s, decode.items);
   pace.read_seconds = per_item(reading_s, read.items);

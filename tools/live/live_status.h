@@ -17,7 +17,7 @@ struct FeedPace {
   double busy_workers = 0;         // mean number
   double busy_io_threads = 0;      // the same
   double row_seconds = -1;         // a worker's, of one row; -1: none was filled
-  double read_seconds = -1;        // of one file; -1: none was read
+  double read_seconds = -1;        // an I/O thread's, of one file; -1: none was read
   double ready_batches = -1;       // in the ring when one was taken, mean of all devices; -1: none
   double consumer_wait_share = 0;  // of the time, the taker of a ring had nothing to take; mean
   double ring_full_share = 0;      // of the time, there was no room in a ring; mean
@@ -30,9 +30,9 @@ struct LiveStatus {
   double running_seconds = 0;  // since the run began
   bool ended = false;
   int workers = 0, io_threads = 0, ring_depth = 0;
-  StepReport report;                 // the last one; `step` 0 before the first
-  StageSnapshot read, decode;        // since the run began
-  std::vector<StageSnapshot> rings;  // the same, per device
+  StepReport report;                        // the last one; `step` 0 before the first
+  StageSnapshot read, cached_read, decode;  // since the run began
+  std::vector<StageSnapshot> rings;         // the same, per device
   int64_t bad_samples = 0;
   FeedPace pace;
   double cpu_seconds = 0;  // of the process, since it began

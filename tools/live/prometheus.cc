@@ -60,9 +60,11 @@ void add_training(const LiveStatus& status, Text& text) {
 void add_feed(const LiveStatus& status, Text& text) {
   const auto seconds = [](int64_t ns) { return static_cast<double>(ns) * kSecond; };
   text.one("stoker_files_read_total", "counter", "Samples read by I/O threads or workers.",
-           static_cast<double>(status.read.items));
+           static_cast<double>(status.read.items + status.cached_read.items));
+  text.one("stoker_cached_files_read_total", "counter", "Of those, by workers from memory.",
+           static_cast<double>(status.cached_read.items));
   text.one("stoker_read_seconds_total", "counter", "Spent reading, all threads.",
-           seconds(status.read.service_ns));
+           seconds(status.read.service_ns + status.cached_read.service_ns));
   text.one("stoker_rows_filled_total", "counter", "Rows decoded and augmented.",
            static_cast<double>(status.decode.items));
   text.one("stoker_fill_seconds_total", "counter", "Spent decoding and augmenting, all workers.",

@@ -51,6 +51,20 @@ TEST(FeedModel, ReadingLimitsByThreadsAndTime) {
   EXPECT_NEAR(rate_of(model), 1000, 5);
 }
 
+// Rows in memory take no I/O thread and no buffer: half of them leave the other half's 2 ms of two
+// threads as much time as it needs, all of them leave it to the workers.
+TEST(FeedModel, RowsInMemoryAreNotRead) {
+  FeedModel model = easy_feed();
+  model.io_threads = 2;
+  model.read_s = {4e-3};
+  EXPECT_NEAR(rate_of(model), 500, 5);
+  model.cached_share = 0.5;
+  EXPECT_NEAR(rate_of(model), 1000, 40);
+  model.cached_share = 1;
+  model.read_s.clear();
+  EXPECT_NEAR(rate_of(model), 2500, 10) << "the step's";
+}
+
 TEST(FeedModel, WithOneSlabFillingAndStepTakeTurns) {
   FeedModel model = easy_feed();
   model.workers = 2;

@@ -105,6 +105,26 @@ TEST(RunMeasurements, NamesBurstsFollowedByPauses) {
   EXPECT_EQ(measure_run(even.run(), 4, even.run().windows).pauses.count, 0);
 }
 
+// The same, but that worker 0 reads half of the rows itself, from memory, in the millisecond
+// before.
+TEST(RunMeasurements, AReadFromMemoryIsTheWorkers) {
+  MadeUpRun made;
+  for (TrackedSpan& span : made.run().spans) {
+    if (span.kind != SpanKind::read || span.sample % 2 == 1) continue;
+    span.kind = SpanKind::cached_read;
+    span.track = 1;
+    span.end_ns = span.begin_ns;
+    span.begin_ns -= kMs / 2;
+  }
+  const RunMeasurements measured =
+      measure_run(made.run(), 4, windows_of(made.run(), Phase::measured));
+  EXPECT_NEAR(measured.cached_share, 0.5, 0.02);
+  EXPECT_NEAR(measured.busy_readers, 2 * 0.5 / 10, 0.01);
+  EXPECT_NEAR(measured.busy_workers, (4 * 1.5 + 2 * 0.5) / 10, 0.02);
+  ASSERT_GE(measured.fill_cpu_s.size(), 30u);
+  EXPECT_NEAR(measured.fill_cpu_s[10] + measured.fill_cpu_s[11], 2 * 0.75e-3 + 0.1e-3, 1e-9);
+}
+
 TEST(RunMeasurements, TellsCpuTimeFromWallTimeAndPixelsFromDecoding) {
   MadeUpRun made;
   const RunMeasurements measured =
