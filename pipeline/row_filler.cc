@@ -75,7 +75,7 @@ bool RowFiller::read_cached(const Slab& slab, const BatchPlace& place, int row,
   Span span = begin_read(slab, place, row);
   out = {};
   if (!source_.read_cached(span.sample, buffer.file, out.bytes)) return false;
-  // Indexes are a hundredth of the files and were read with them the last time: no disk either.
+  // Where a file lies in memory, so does its index nearly always, a hundredth as large.
   seek_indexes_.read(span.sample, buffer.seek_index, out.seek_index);
   end_read(span, SpanKind::cached_read, out, cached_read_stats_);
   return true;

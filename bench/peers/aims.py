@@ -54,11 +54,15 @@ def _scaling_rows(result):
     cores = result["machine"]["cores"]
     for pixels in ("fast", "exact"):
         loader, alone = f"loader-{pixels}", f"stoker-{pixels}, 1 thread"
+        one_worker = f"{loader}, 1 thread"
         if loader in kept and alone in kept:
             what = f"Loader, {pixels}, {cores} cores"
             yield _row(what, "images/s, of cores x one thread's", ">=", SCALING,
                        wall_ratio(kept, loader, alone) / cores)
-            yield [what, "CPU time, of one thread's", "", f"{ratio(kept, loader, alone):.2f}", ""]
+            yield [what, "CPU time, of one thread's", "", f"{ratio(kept, loader, alone):.3f}", ""]
+        if loader in kept and one_worker in kept:
+            share = wall_ratio(kept, loader, one_worker) / cores
+            yield [what, "images/s, of cores x one worker's", "", f"{share:.2f}", ""]
 
 
 def table(result):

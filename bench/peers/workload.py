@@ -59,7 +59,7 @@ class Workload:
         self._keep(mode, running, turns, quality)
 
     def _cores(self):
-        """Wall time on all cores, and the decoder alone on one thread for the Loader's scaling."""
+        """Wall time on all cores; and on one thread, for the Loader's scaling, the decoder alone and the Loader."""
         print("train, all cores", file=sys.stderr)
         images = self._images("train")
         plan = self._plan("train", images, (self.options.rounds + 1) * self.options.passes)
@@ -68,7 +68,7 @@ class Workload:
         singles = [
             replace(p, name=f"{p.name}, 1 thread", title=f"{p.title}, 1 thread")
             for p in self.participants
-            if p.name in ("stoker-fast", "stoker-exact")
+            if p.name in ("stoker-fast", "stoker-exact", "loader-fast", "loader-exact")
         ]
         running += measure.start_all(
             singles, lambda p: self._command(p, "train", images, plan, 1), self.all_cores, self.result["missing"])

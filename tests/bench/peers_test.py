@@ -83,6 +83,7 @@ class Run(unittest.TestCase):
                     images = 30 if section == "cifar" else 8
                     self.assertEqual([turn[0] for turn in participant["turns"]], [images, images])
                     self.assertTrue(all(cpu > 0 and wall > 0 for _, cpu, wall in participant["turns"]))
+        self.assertLessEqual({"stoker-fast, 1 thread", "loader-fast, 1 thread"}, set(sections["cores"]))
         self.assertIn("dali", result["missing"])
         self.assertIn("missing: dali: ", text)
         if self.python:
@@ -135,6 +136,13 @@ class Measure(unittest.TestCase):
         train = {"stoker-fast": kept([1, 2, 3]), "stock-turbo": kept([1.8, 4, 6]), "mlx-data": kept([2, 4, 6])}
         _, rows = aims.table({"sections": {"train": train}, "machine": {"cores": 2}})
         self.assertEqual([row[2:] for row in rows], [[">= 2.8", "2.00", "missed"], [">= 1.9", "2.00", "met"]])
+        cores = {"loader-fast": kept([2, 4]), "stoker-fast, 1 thread": kept([3, 6]), "loader-fast, 1 thread": kept([4, 8])}
+        _, rows = aims.table({"sections": {"cores": cores}, "machine": {"cores": 2}})
+        self.assertEqual([row[1:] for row in rows], [
+            ["images/s, of cores x one thread's", ">= 0.97", "0.75", "missed"],
+            ["CPU time, of one thread's", "", "0.667", ""],
+            ["images/s, of cores x one worker's", "", "1.00", ""],
+        ])
 
 
 if __name__ == "__main__":
