@@ -233,7 +233,7 @@ struct FeedGraph::Impl {
     slab.rows_left.store(rows, std::memory_order_relaxed);
     for (int row = 0; row < rows; row += rows_per_ticket) {
       const FillTicket ticket{step, device, row, std::min(rows_per_ticket, rows - row), -1};
-      !read_ahead || is_worth_a_try() ? put(ticket) : read_ahead->submit(ticket);
+      if (!read_ahead || is_worth_a_try() || !read_ahead->submit(ticket)) put(ticket);
     }
   }
 
@@ -280,7 +280,7 @@ struct FeedGraph::Impl {
     const SpanTimer mark(filler.tracer(), SpanKind::commit, place.step, place.device);
   }
 
-  // Returns how many it filled; the others come again when they are read.
+  // Returns how many of the ticket's rows are done; the others come again when they are read.
   int fill_rows(const FillTicket& ticket, Slab& slab, const BatchPlace& place) {
     RowWorker& worker = my_seat->worker;
     if (ticket.unit >= 0) {
@@ -290,11 +290,10 @@ struct FeedGraph::Impl {
     } else {
       const int done = filler.fill_cached(worker, slab, place, ticket.first_row, ticket.rows);
       note_hit(done == ticket.rows);
-      if (done < ticket.rows) {
-        read_ahead->submit(
-            {ticket.step, ticket.device, ticket.first_row + done, ticket.rows - done, -1});
-      }
-      return done;
+      const FillTicket rest{ticket.step, ticket.device, ticket.first_row + done, ticket.rows - done,
+                            -1};
+      // Not taken, they are left out: the feed was stopped.
+      if (rest.rows > 0 && read_ahead->submit(rest)) return done;
     }
     return ticket.rows;
   }

@@ -20,9 +20,10 @@ ReadAhead::ReadAhead(RowFiller& filler, int workers, int io_threads, int rows_pe
   for (int unit = units() - 1; unit >= 0; --unit) free_units_.push_back(unit);
 }
 
-void ReadAhead::submit(const FillTicket& ticket) {
+bool ReadAhead::submit(const FillTicket& ticket) {
   {
     std::lock_guard lock(mutex_);
+    if (abandoned_) return false;
     if (queued_ == queue_.size()) {
       std::fprintf(stderr, "stoker: more than %zu tickets wait to be read\n", queue_.size());
       std::abort();
@@ -30,6 +31,7 @@ void ReadAhead::submit(const FillTicket& ticket) {
     queue_[(queue_first_ + queued_++) % queue_.size()] = ticket;
   }
   ticket_came_.notify_one();
+  return true;
 }
 
 bool ReadAhead::next(FillTicket& ticket) {

@@ -34,7 +34,8 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  void submit(const FillTicket& ticket);
+  // False after abandon(): nobody will read it.
+  bool submit(const FillTicket& ticket);
   // Blocks for a ticket and a unit for it; after abandon() for a ticket only, which has no unit.
   // False after close(), when none is left.
   bool next(FillTicket& ticket);

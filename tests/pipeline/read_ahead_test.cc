@@ -83,6 +83,17 @@ TEST_F(ReadAheadTest, AbandoningWakesWhoWaitsForAUnit) {
   EXPECT_EQ(ticket_.unit, -1);
 }
 
+// Or it would be nobody's when the I/O threads are gone.
+TEST_F(ReadAheadTest, TakesNoTicketOnceItIsAbandoned) {
+  EXPECT_TRUE(read_ahead_.submit({.step = 0, .rows = 1}));
+  read_ahead_.abandon();
+  EXPECT_FALSE(read_ahead_.submit({.step = 1, .rows = 1}));
+  EXPECT_TRUE(read_ahead_.next(ticket_));
+  EXPECT_EQ(ticket_.step, 0);
+  read_ahead_.close();
+  EXPECT_FALSE(read_ahead_.next(ticket_)) << "there was one";
+}
+
 TEST_F(ReadAheadTest, ClosingWakesWhoWaitsForATicket) {
   std::future<bool> asked = ask();
   read_ahead_.close();
