@@ -40,9 +40,9 @@ class Source {
   // that the source owns. `bytes` is valid until the next call with the same buffer.
   virtual ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                           std::span<const uint8_t>& bytes) const = 0;
-  // As read(), but only of what lies in memory already, so that the caller is kept from nothing but
-  // the copy. False: it does not, that cannot be known, or something is wrong with the sample:
-  // read() tells. Must not wait for storage.
+  // As read(), but only what lies in memory already, so that the call takes no longer than a copy;
+  // it must not wait for storage. False: it does not lie there, that cannot be known, or something
+  // is wrong with the sample, which read() will tell.
   virtual bool read_cached([[maybe_unused]] SampleId id,
                            [[maybe_unused]] std::vector<uint8_t>& buffer,
                            [[maybe_unused]] std::span<const uint8_t>& bytes) const {
