@@ -14,8 +14,8 @@
 //   would take each other's threads. A worker sits only while there are tickets: an idle TBB thread
 //   spins for 0.7 ms before it sleeps, which a trainer on the same cores would pay at every step.
 // - Workers read what lies in memory (Source::read_cached): handing a file over from another thread
-//   costs as much as reading it does, and two I/O threads do not keep up with many workers. While
-//   nothing lies in memory, tickets go to the I/O threads at once, as early as they can.
+//   costs as much again as reading it. While nothing lies in memory, tickets go to the I/O threads
+//   at once, as early as they can.
 // - I/O threads put into the fill node directly: with a buffer pool of their own they need nothing
 //   that async_node's gateway would add.
 // - No limiter_node: the ring's step credits bound what is under way.

@@ -169,8 +169,8 @@ TEST(FeedGraph, WorkersStopLookingForWhatDoesNotLieInMemory) {
     Feed feed(*source, crop_spec(), options);
     feed.all();
   }
-  // Until 16 were in vain, some more that were under way, then one of 32; a ticket has 2 rows.
-  EXPECT_LT(source->tries(), 16 + 64 + kFirstCached / 2 / 32);
+  // Until 16 were in vain, some more that were under way, then one of 32; a ticket has 4 rows.
+  EXPECT_LT(source->tries(), 16 + 64 + kFirstCached / 4 / 32);
   EXPECT_EQ(source->cached_reads(), 0);
   options.epochs = 1;
   Feed feed(*source, crop_spec(), options);

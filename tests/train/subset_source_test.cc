@@ -1,0 +1,34 @@
+#include "train/subset_source.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/fake_source.h"
+
+namespace stoker {
+namespace {
+
+// Both ways of reading give the sample that label and name are of.
+TEST(SubsetSource, ReadsTheSamplesThatItNames) {
+  std::vector<std::vector<uint8_t>> files;
+  for (uint8_t i = 0; i < 10; ++i) files.push_back({i});
+  FakeSource whole(files, 10, 10);
+  for (SampleId id = 0; id < 10; id += 2) whole.cache(id);
+  const SubsetSource some(whole, 4);
+  ASSERT_EQ(some.size(), 4);
+  int cached = 0;
+  for (SampleId id = 0; id < some.size(); ++id) {
+    std::vector<uint8_t> buffer;
+    std::span<const uint8_t> bytes;
+    ASSERT_TRUE(some.read(id, buffer, bytes).ok);
+    EXPECT_EQ(bytes[0], some.label(id));
+    EXPECT_EQ(some.name(id), whole.name(some.label(id)));
+    if (!some.read_cached(id, buffer, bytes)) continue;
+    ++cached;
+    EXPECT_EQ(bytes[0], some.label(id));
+    EXPECT_EQ(bytes[0] % 2, 0);
+  }
+  EXPECT_EQ(cached, 2);  // of 0, 2, 5, 7
+}
+
+}  // namespace
+}  // namespace stoker
