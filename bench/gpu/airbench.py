@@ -1,4 +1,4 @@
-"""Runs airbench94 (third_party/airbench94, unchanged) on CIFAR-10's binary files: one line of JSON to each line on stdin.
+"""Runs airbench94, from the reader's own clone of it, on CIFAR-10's binary files: one line of JSON to each line on stdin.
 
 "run SEED" trains once and answers with its own clock (training and the evaluation with 6 views; no loading), its training
 alone, the wall time of the call, and the accuracies. Before that it trains once untimed, as its author does.
@@ -6,12 +6,12 @@ alone, the wall time of the call, and the accuracies. Before that it trains once
 import argparse
 import contextlib
 import glob
+import hashlib
 import json
 import os
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 PIXELS = 3 * 32 * 32
 CLASSES = "airplane automobile bird cat deer dog frog horse ship truck".split()
 
@@ -33,9 +33,9 @@ def write_tensors(torch, binaries, out):
         torch.save({"images": images, "labels": rows[:, 0].long(), "classes": CLASSES}, os.path.join(out, split + ".pt"))
 
 
-def load_airbench(capture):
+def load_airbench(path, capture):
     """The published module; what it prints per epoch goes to `capture` as well."""
-    sys.path.insert(0, os.path.join(HERE, "third_party", "airbench94"))
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     import airbench94
     show = airbench94.print_training_details
 
@@ -63,6 +63,7 @@ def train(torch, airbench94, capture, run, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--script", required=True, help="airbench94.py")
     parser.add_argument("--data", required=True, help="folder of CIFAR-10's binary files")
     parser.add_argument("--work", required=True, help="folder for its tensors, made if needed")
     args = parser.parse_args()
@@ -76,11 +77,14 @@ def main():
     write_tensors(torch, args.data, os.path.join(args.work, "cifar10"))
     if not torch.cuda.is_available():
         return say(not_run="airbench94 needs a CUDA device and PyTorch sees none")
+    script = os.path.abspath(args.script)
+    with open(script, "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
     os.chdir(args.work)
     capture = []
-    airbench94 = load_airbench(capture)
+    airbench94 = load_airbench(script, capture)
     warmup = train(torch, airbench94, capture, "warmup", 0)
-    say(ready=True, torch=torch.__version__, warmup_seconds=warmup["wall_seconds"])
+    say(ready=True, torch=torch.__version__, warmup_seconds=warmup["wall_seconds"], script_sha256=digest)
     for line in sys.stdin:
         say(**train(torch, airbench94, capture, 0, int(line.split()[1])))
 

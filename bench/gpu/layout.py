@@ -11,6 +11,7 @@ from cuda_libraries import library_folders
 from runner import Failed
 
 BENCHES = ("cuda_step_bench",)
+AIRBENCH = "airbench94.py"
 
 
 class Layout:
@@ -28,6 +29,16 @@ class Layout:
         if name not in self.benches:
             raise Failed(f"{name} is not in {self.root}")
         return self.benches[name]
+
+
+def find_airbench(clone):
+    """airbench94.py in a clone of Keller Jordan's cifar10-airbench, which keeps it under legacy/, or in a bundle's folder."""
+    for folder in ("legacy", ""):
+        path = os.path.join(os.path.abspath(clone), folder, AIRBENCH)
+        if os.path.isfile(path):
+            return path
+    raise FileNotFoundError(f"--airbench {clone}: there is no legacy/{AIRBENCH} and no {AIRBENCH} in it; it takes the folder of a "
+                            "clone of cifar10-airbench")
 
 
 def is_bundle(folder):

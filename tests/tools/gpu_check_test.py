@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """gpu-check's own logic, without a GPU, a build or PyTorch: limits of time, failures that are recorded while the rest runs, the
 table of aims, the data it makes, and what a bundle takes along."""
+import argparse
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -18,6 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "bench", "gpu"))
 
+import layout  # noqa: E402
 import measure  # noqa: E402
 import prepare_data  # noqa: E402
 import report  # noqa: E402
@@ -237,8 +239,21 @@ class WholeCall(InFolder):
         self.assertEqual(results["cifar"]["stoker"]["seeds"], 2)
         self.assertEqual(results["cifar"]["stoker"]["train_seconds"]["median"], 2.5)
         self.assertEqual(results["cifar"]["stoker"]["top1_plain"]["median"], 0.4)
-        self.assertIn("failed", results["cifar"]["airbench94"])
+        self.assertIn("not given", results["cifar"]["airbench94"]["not_run"])
         self.assertEqual(os.listdir(self.path("work", "runs")), [])
+
+    def test_airbench_is_run_from_the_folder_that_was_given(self):
+        write_program(self.path("clone", "legacy", "airbench94.py"), "")
+        _, found = self.call("--only", "cifar", "--airbench", self.path("clone"))
+        self.assertIn("no-python cannot be started", found["steps"]["cifar"]["result"]["airbench94"]["failed"])
+        self.assertIn(self.path("clone", "legacy", "airbench94.py"), " ".join(found["commands"]))
+
+    def test_a_folder_without_airbench_is_refused_before_anything_runs(self):
+        with self.assertRaises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()) as said:
+            self.call("--airbench", self.folder)
+        self.assertEqual(ended.exception.code, 2)
+        self.assertIn("there is no legacy/airbench94.py", said.getvalue())
+        self.assertFalse(os.path.exists(self.path("out")))
 
     def test_costs_are_differences_of_runs_that_ran(self):
         speeds = {"--feed resident": 50, "--feed synthetic": 100, "--bucket-mib 0": 20}  # batch 50: 1000, 500, 2500 ms
@@ -356,6 +371,13 @@ class Bundle(InFolder):
             self.assertTrue(bundle.OF_THE_SYSTEM.match(name), name)
         for name in ("libtbb.so.12", "libdnnl.so.2", "libjpeg.so.62", "libgomp.so.1", "libmpi.so.40", "libz.so.1"):
             self.assertFalse(bundle.OF_THE_SYSTEM.match(name), name)
+
+    def test_takes_airbench_along_where_gpu_check_finds_it(self):
+        write_program(self.path("clone", "legacy", "airbench94.py"), "# a clone's\n")
+        given = argparse.Namespace(airbench=layout.find_airbench(self.path("clone")), out=self.path("out"))
+        bundle.copy_airbench(given)
+        found = layout.find_airbench(self.path("out", "airbench"))
+        self.assertEqual(pathlib.Path(found).read_text(encoding="utf-8"), "# a clone's\n")
 
     def test_takes_as_many_pictures_as_there_is_room_for(self):
         for name in ("cat", "dog"):
