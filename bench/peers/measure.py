@@ -1,6 +1,7 @@
 """Runs participants in turn and measures each from outside: the CPU time of its process, threads and child
 processes, and wall time."""
 
+import contextlib
 import json
 import os
 import select
@@ -128,16 +129,18 @@ def start_all(participants, command_of, cores, missing):
     return running
 
 
-def take_turns(running, rounds, passes, missing, say):
+def take_turns(running, rounds, passes, missing, say, neighbours):
     """`rounds` turns of each, `passes` rounds of the plan in a turn, after one to warm up. Everybody does the same
-    rounds of the plan; who begins changes. Returns {name: [(images, CPU seconds, wall seconds)]}."""
+    rounds of the plan; who begins changes. `neighbours` (measured_on.py) watches every turn that counts. Returns
+    {name: [(images, CPU seconds, wall seconds)]}."""
     turns = {r.participant.name: [] for r in running}
     running = list(running)
     for turn in range(rounds + 1):
         shift = turn % max(1, len(running))
         for r in running[shift:] + running[:shift]:
             try:
-                turns[r.participant.name].append(r.measure(turn * passes, passes))
+                with neighbours if turn else contextlib.nullcontext():
+                    turns[r.participant.name].append(r.measure(turn * passes, passes))
             except Missing as error:
                 missing[r.participant.name] = str(error)
                 del turns[r.participant.name]

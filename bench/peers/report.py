@@ -6,6 +6,7 @@ import json
 import aims
 from figures import all_cores_rates, micros, ratio, rows_per_second
 from measure import spread
+from measured_on import neighbours_text
 
 HEADINGS = {
     "train": "RandomResizedCrop 224, random flip",
@@ -75,6 +76,7 @@ def terminal(result):
     met = _text_table(*aims.table(result))
     parts.append(f"Aims\n{met}")
     parts += [f"missing: {name}: {reason}" for name, reason in result["missing"].items()]
+    parts.append(neighbours_text(result["machine"]["neighbours"]))
     return "\n\n".join(parts)
 
 
@@ -89,8 +91,7 @@ def _markdown(result):
         f"{machine['python']}. {settings['images']} images, the same for everybody, in memory but for the Loader's, "
         f"which reads files. CPU time of a participant's processes and threads, pinned to one core, in turn with all "
         f"others: the median of {settings['rounds']} rounds and its quartiles; a ratio is the median of the rounds' "
-        f"ratios. Load of the machine when it began {machine['load']:.1f}, at the end {machine['load_at_end']:.1f} "
-        f"(a quiet run has about 1): with others at work wall time says little, and CPU time is longer than alone.",
+        f"ratios. {neighbours_text(machine['neighbours'])}",
     ]
     for heading, text in _sections(result, _markdown_table):
         lines += ["", f"## {heading}", "", text]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import measure
+from measured_on import Neighbours
 
 HERE = Path(__file__).resolve().parent
 REFERENCE = "pillow"
@@ -36,6 +37,7 @@ class Workload:
         self.result = result
         self.programs = options.build / "bench" / "peers"
         self.all_cores = os.sched_getaffinity(0)
+        self.neighbours = Neighbours()  # while participants are measured, not while they start
         if not (self.programs / "peers_native").exists():
             raise Unusable(f"{self.programs}: no peers_native there; build it: cmake --build {options.build}")
 
@@ -54,7 +56,7 @@ class Workload:
         images = self._images(mode)
         plan = self._plan(mode, images, self.options.rounds + 1)
         running = self._start(mode, images, plan, 1)
-        turns = measure.take_turns(running, self.options.rounds, 1, self.result["missing"], self._say)
+        turns = self._take_turns(running, self.options.rounds, 1)
         quality = self._quality([r for r in running if r.participant.name in turns], plan)
         self._keep(mode, running, turns, quality)
 
@@ -72,8 +74,7 @@ class Workload:
         ]
         running += measure.start_all(
             singles, lambda p: self._command(p, "train", images, plan, 1), self.all_cores, self.result["missing"])
-        turns = measure.take_turns(
-            running, self.options.rounds, self.options.passes, self.result["missing"], self._say)
+        turns = self._take_turns(running, self.options.rounds, self.options.passes)
         self._keep("cores", running, turns, {})
 
     def _records(self):
@@ -90,8 +91,11 @@ class Workload:
         loader = next(p for p in self.participants if p.environment == "loader")
         command = [str(self.programs / "peers_loader"), str(records), "cifar", "0", "fast"]
         running = measure.start_all([loader], lambda _: command, self._one(), self.result["missing"])
-        turns = measure.take_turns(running, self.options.rounds, RECORD_EPOCHS, self.result["missing"], self._say)
+        turns = self._take_turns(running, self.options.rounds, RECORD_EPOCHS)
         self._keep("records", running, turns, {})
+
+    def _take_turns(self, running, rounds, passes):
+        return measure.take_turns(running, rounds, passes, self.result["missing"], self._say, self.neighbours)
 
     def _say(self, text):
         print(f"  {text}", file=sys.stderr, flush=True)

@@ -7,13 +7,15 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "bench" / "peers"))
+sys.path[:0] = [str(ROOT / "bench" / "peers"), str(ROOT / "bench")]
 
 import aims  # noqa: E402
 import measure  # noqa: E402
+import measured_on  # noqa: E402
 from participants import Participant  # noqa: E402
 
 STOKER, BUILD = sys.argv[1:3]
@@ -86,6 +88,9 @@ class Run(unittest.TestCase):
         self.assertLessEqual({"stoker-fast, 1 thread", "loader-fast, 1 thread"}, set(sections["cores"]))
         self.assertIn("dali", result["missing"])
         self.assertIn("missing: dali: ", text)
+        neighbours = result["machine"]["neighbours"]
+        self.assertEqual(neighbours["quiet"], neighbours["share"] <= neighbours["limit"])
+        self.assertIn("The machine was quiet" if neighbours["quiet"] else "The machine was not quiet", text)
         if self.python:
             self.check_pixels(sections)
 
@@ -143,6 +148,43 @@ class Measure(unittest.TestCase):
             ["CPU time, of one thread's", "", "0.667", ""],
             ["images/s, of cores x one worker's", "", "1.00", ""],
         ])
+
+
+BURN = "import time\nwhile time.process_time() < 0.5: pass"
+
+
+class Neighbours(unittest.TestCase):
+    def test_own_time_is_that_of_what_was_started_and_of_nobody_else(self):
+        before = measured_on._own_seconds()
+        subprocess.run([sys.executable, "-c", BURN], check=True)
+        ours = measured_on._own_seconds()
+        self.assertGreater(ours - before, 0.4)
+        # The shell ends at once, so that what it left behind is nobody's child any more.
+        with tempfile.TemporaryDirectory() as folder:
+            done = os.path.join(folder, "done")
+            os.mkfifo(done)
+            subprocess.run(["sh", "-c", '"$0" -c "$1" && echo done >"$2" &', sys.executable, BURN, done], check=True)
+            with open(done) as file:
+                file.read()
+        self.assertLess(measured_on._own_seconds() - ours, 0.4)
+
+    def test_a_machine_is_quiet_while_others_take_little(self):
+        for others, quiet in ((0.01, True), (0.019, True), (0.021, False), (0.5, False)):
+            clock = {"wall": 0.0, "busy": 0.0, "own": 0.0}
+            with unittest.mock.patch.multiple(measured_on, _busy_seconds=lambda: clock["busy"], _own_seconds=lambda: clock["own"]), \
+                    unittest.mock.patch.object(measured_on.time, "monotonic", lambda: clock["wall"]):
+                neighbours = measured_on.Neighbours()
+                for share in (others, others):
+                    with neighbours:
+                        clock["wall"] += 10
+                        clock["own"] += 7
+                        clock["busy"] += 7 + share * 10 * os.cpu_count()
+                    clock["busy"] += 1000  # between two turns: not counted
+            summary = neighbours.summary()
+            self.assertAlmostEqual(summary["share"], others)
+            self.assertEqual(summary["quiet"], quiet)
+            self.assertIn("was quiet" if quiet else "was not quiet", measured_on.neighbours_text(summary))
+        self.assertFalse(measured_on.Neighbours().summary()["quiet"])  # nobody looked
 
 
 if __name__ == "__main__":

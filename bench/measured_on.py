@@ -1,0 +1,127 @@
+"""What figures were measured on, and whether the machine was quiet meanwhile. The benches written in Python share it.
+
+Quiet has one definition here and in C++ (tools/machine.h): while it measured, everything but the bench took at most 2 % of
+the core time of the machine. "Everything" is other processes, interrupts, and what the hypervisor took for other machines
+("steal"). What neighbours do to shared caches and to the memory's bandwidth cannot be seen from here.
+"""
+
+import datetime
+import os
+import platform
+import subprocess
+import time
+from pathlib import Path
+
+QUIET_SHARE = 0.02
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def _cpu():
+    flags, name = "", platform.machine()
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key.strip() == "model name":
+                    name = value.strip()
+                if key.strip() in ("flags", "Features"):
+                    flags = value
+                    break
+    except OSError:
+        pass
+    vectors = [v for v in ("amx_tile", "avx512_bf16", "avx512bw", "avx2", "asimd") if f" {v}" in flags]
+    return f"{name} ({', '.join(vectors)})" if vectors else name
+
+
+def _commit(folder):
+    def git(*words):
+        return subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True).stdout.strip()
+
+    commit = git("rev-parse", "--short=12", "HEAD")
+    return commit + ("+changes" if commit and git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def describe(folder):
+    return {
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": _commit(folder),
+    }
+
+
+def public_arguments(arguments):
+    """The command line with folders cut to their last name."""
+    return [os.path.basename(a.rstrip("/")) if a.startswith("/") else a for a in arguments]
+
+
+def _busy_seconds():
+    """Core time that the whole machine spent on anything but idling: user, nice, system, irq, softirq, steal."""
+    with open("/proc/stat") as file:
+        fields = [int(word) for word in file.readline().split()[1:9]]
+    return sum(fields[i] for i in (0, 1, 2, 5, 6, 7)) / TICKS
+
+
+def _process_times():
+    """{pid: (parent, CPU seconds of its own and of its children that ended and were waited for)}."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it ended meanwhile
+            found[int(entry.name)] = (int(fields[1]), sum(map(int, fields[11:15])) / TICKS)
+    return found
+
+
+def _own_seconds():
+    """CPU time of this process and of all that it started."""
+    times = _process_times()
+    children = {}
+    for pid, (parent, _) in times.items():
+        children.setdefault(parent, []).append(pid)
+    total, left = 0.0, [os.getpid()]
+    while left:
+        pid = left.pop()
+        total += times[pid][1] if pid in times else 0.0
+        left += children.get(pid, [])
+    return total
+
+
+class Neighbours:
+    """What everything but this process, and what it started, takes of the cores while a `with` block runs. Several blocks
+    add up: what lies between them is not counted."""
+
+    def __init__(self):
+        self.wall = self.others = 0.0
+        self.worst = 0.0  # share of one block of at least a second
+
+    def __enter__(self):
+        self._begin = time.monotonic(), _busy_seconds(), _own_seconds()
+        return self
+
+    def __exit__(self, *_):
+        wall = time.monotonic() - self._begin[0]
+        others = max(0.0, _busy_seconds() - self._begin[1] - (_own_seconds() - self._begin[2]))
+        self.wall += wall
+        self.others += others
+        if wall >= 1:
+            self.worst = max(self.worst, others / (wall * os.cpu_count()))
+
+    def summary(self):
+        """{share: of the machine's core time, worst_share: of the worst block, quiet, limit}."""
+        share = self.others / (self.wall * os.cpu_count()) if self.wall else 0.0
+        return {"share": share, "worst_share": self.worst, "quiet": bool(self.wall) and share <= QUIET_SHARE, "limit": QUIET_SHARE}
+
+
+def neighbours_text(summary):
+    """A sentence for a report."""
+    took = (f"everything but this bench took {summary['share']:.1%} of the machine's core time while it measured "
+            f"({summary['worst_share']:.1%} in the worst turn)")
+    if summary["quiet"]:
+        return f"The machine was quiet: {took}."
+    return (f"The machine was not quiet (a quiet one has at most {summary['limit']:.0%}): {took}. Wall time says little then, and "
+            "CPU time is longer than alone.")
