@@ -1,7 +1,7 @@
 """What figures were measured on, and whether the machine was quiet meanwhile. The benches written in Python share it.
 
 Quiet has one definition here and in C++ (tools/machine.h): while it measured, everything but the bench took at most 2 % of
-the core time of the machine. "Everything" is other processes, interrupts, and what the hypervisor took for other machines
+the time of the cores that the bench may use. "Everything" is other processes, interrupts, and what the hypervisor took for other machines
 ("steal"). What neighbours do to shared caches and to the memory's bandwidth cannot be seen from here.
 """
 
@@ -57,11 +57,12 @@ def public_arguments(arguments):
     return [os.path.basename(a.rstrip("/")) if a.startswith("/") else a for a in arguments]
 
 
-def _busy_seconds():
-    """Core time that the whole machine spent on anything but idling: user, nice, system, irq, softirq, steal."""
+def _busy_seconds(cores):
+    """Time that these cores spent on anything but idling: user, nice, system, irq, softirq, steal."""
+    names = {f"cpu{core}" for core in cores}
     with open("/proc/stat") as file:
-        fields = [int(word) for word in file.readline().split()[1:9]]
-    return sum(fields[i] for i in (0, 1, 2, 5, 6, 7)) / TICKS
+        lines = [line.split() for line in file if line.startswith("cpu")]
+    return sum(int(words[1 + i]) for words in lines if words[0] in names for i in (0, 1, 2, 5, 6, 7)) / TICKS
 
 
 def _process_times():
@@ -96,30 +97,31 @@ class Neighbours:
     add up: what lies between them is not counted."""
 
     def __init__(self):
+        self.cores = os.sched_getaffinity(0)
         self.wall = self.others = 0.0
         self.worst = 0.0  # share of one block of at least a second
 
     def __enter__(self):
-        self._begin = time.monotonic(), _busy_seconds(), _own_seconds()
+        self._begin = time.monotonic(), _busy_seconds(self.cores), _own_seconds()
         return self
 
     def __exit__(self, *_):
         wall = time.monotonic() - self._begin[0]
-        others = max(0.0, _busy_seconds() - self._begin[1] - (_own_seconds() - self._begin[2]))
+        others = max(0.0, _busy_seconds(self.cores) - self._begin[1] - (_own_seconds() - self._begin[2]))
         self.wall += wall
         self.others += others
         if wall >= 1:
-            self.worst = max(self.worst, others / (wall * os.cpu_count()))
+            self.worst = max(self.worst, others / (wall * len(self.cores)))
 
     def summary(self):
-        """{share: of the machine's core time, worst_share: of the worst block, quiet, limit}."""
-        share = self.others / (self.wall * os.cpu_count()) if self.wall else 0.0
+        """{share: of the time of the cores, worst_share: of the worst block, quiet, limit}."""
+        share = self.others / (self.wall * len(self.cores)) if self.wall else 0.0
         return {"share": share, "worst_share": self.worst, "quiet": bool(self.wall) and share <= QUIET_SHARE, "limit": QUIET_SHARE}
 
 
 def neighbours_text(summary):
     """A sentence for a report."""
-    took = (f"everything but this bench took {summary['share']:.1%} of the machine's core time while it measured "
+    took = (f"everything but this bench took {summary['share']:.1%} of the cores' time while it measured "
             f"({summary['worst_share']:.1%} in the worst turn)")
     if summary["quiet"]:
         return f"The machine was quiet: {took}."

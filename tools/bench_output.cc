@@ -42,13 +42,16 @@ void BenchOutput::begin(const std::string& command, int argc, char** argv) {
   command_ = command;
   for (int i = 1; i < argc; ++i) command_ += std::string(" ") + argv[i];
   machine_ = describe_machine();
+  load_at_begin_ = read_machine_load({});
 }
 
 void BenchOutput::finish(Report report) const {
   report.command = command_;
   report.machine = machine_;
+  report.machine["neighbours"] = describe_neighbours(read_machine_load({}) - load_at_begin_,
+                                                     machine_.value("cores_usable", 0));
   const std::string json = to_json(report).dump(1) + "\n";
-  fmt::print("{}", json_ ? json : to_markdown(report, machine_line(machine_)));
+  fmt::print("{}", json_ ? json : to_markdown(report, machine_line(report.machine)));
   if (out_.empty()) return;
   const std::filesystem::path folder = out_;
   std::filesystem::create_directories(folder);
@@ -58,7 +61,8 @@ void BenchOutput::finish(Report report) const {
     write_text(folder / plots.back(), to_svg(plot));
   }
   write_text(folder / (report.bench + ".json"), json);
-  write_text(folder / (report.bench + ".md"), to_markdown(report, machine_line(machine_), plots));
+  write_text(folder / (report.bench + ".md"),
+             to_markdown(report, machine_line(report.machine), plots));
 }
 
 std::vector<int> parse_counts(const std::string& text, const std::string& option) {

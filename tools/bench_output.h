@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/profile/machine_load.h"
 #include "bench/report.h"
 
 namespace stoker {
@@ -29,6 +30,7 @@ class BenchOutput {
   bool json_ = false;
   std::string command_;
   nlohmann::ordered_json machine_;
+  MachineLoad load_at_begin_;
 };
 
 // "1,2,4" or "1..8" or "8": ascending or as given. Throws std::invalid_argument with `option`.

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
-#include <array>
-#include <cstdlib>
+#include <algorithm>
+#include <cstdint>
 #include <ctime>
 
 #include "staging/device_list.h"
@@ -53,15 +53,12 @@ Json libraries() {
 
 Json describe_machine() {
   const HostInfo host = read_host_info();
-  std::array<double, 1> load{};
-  if (getloadavg(load.data(), 1) != 1) load[0] = 0;
   return {{"date", fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)))},
           {"cpu", host.cpu.empty() ? "unknown" : host.cpu},
           {"cores_usable", host.cores_usable},
           {"cores_machine", host.cores_machine},
           {"memory_bytes", host.memory_bytes},
           {"system", system_name()},
-          {"load_average", load[0]},
           {"gpus", gpus()},
           {"version", kBuildVersion},
           {"commit", kBuildCommit},
@@ -70,15 +67,29 @@ Json describe_machine() {
           {"libraries", libraries()}};
 }
 
+Json describe_neighbours(const MachineLoad& change, int cores) {
+  if (change.busy_ns < 0 || change.own_cpu_ns < 0 || change.time_ns <= 0 || cores < 1) {
+    return Json::object();
+  }
+  const double others =
+      static_cast<double>(std::max<int64_t>(change.busy_ns - change.own_cpu_ns, 0));
+  const double share = others / (static_cast<double>(change.time_ns) * cores);
+  return {{"share", share}, {"quiet", share <= kQuietShare}, {"limit", kQuietShare}};
+}
+
 std::string machine_line(const Json& machine) {
   std::string line =
       fmt::format("{}, {} of {} cores", machine.value("cpu", ""), machine.value("cores_usable", 0),
                   machine.value("cores_machine", 0));
   for (const Json& gpu : machine.value("gpus", Json::array()))
     line += "; " + gpu.value("model", "");
-  return line + fmt::format("; stoker {} ({}); {}; load {:.2f}", machine.value("version", ""),
-                            machine.value("commit", ""), machine.value("date", ""),
-                            machine.value("load_average", 0.0));
+  line += fmt::format("; stoker {} ({}); {}", machine.value("version", ""),
+                      machine.value("commit", ""), machine.value("date", ""));
+  const Json neighbours = machine.value("neighbours", Json::object());
+  if (neighbours.empty()) return line;
+  return line + fmt::format("; {}: others took {:.1f}% of the cores' time",
+                            neighbours.at("quiet").get<bool>() ? "quiet" : "not quiet",
+                            100 * neighbours.at("share").get<double>());
 }
 
 }  // namespace stoker

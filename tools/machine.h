@@ -5,14 +5,26 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bench/profile/machine_load.h"
+
 namespace stoker {
 
-// {date, cpu, cores_usable, cores_machine, memory_bytes, system, load_average, gpus: [{name, model,
-// links}], version, commit, build, compiler, libraries: {name: version}}. load_average: over the
-// last minute, what else ran included.
+// {date, cpu, cores_usable, cores_machine, memory_bytes, system, gpus: [{name, model, links}],
+// version, commit, build, compiler, libraries: {name: version}}.
 nlohmann::ordered_json describe_machine();
 
-// "AMD EPYC, 2 of 2 cores; stoker 0.1.0 (1a2b3c4d5e6f); 2026-11-22 00:10:05 UTC; load 1.52"
+// A machine is quiet if everything but this process took at most this share of the time of the
+// cores that it may use: other processes, interrupts, and what the hypervisor took for other
+// machines. The one definition, here and in bench/measured_on.py. What neighbours do to shared
+// caches and to the memory's bandwidth cannot be seen from here.
+inline constexpr double kQuietShare = 0.02;
+
+// {share, quiet, limit} of the time between two readings (`change`: their difference); {} where the
+// kernel does not say.
+nlohmann::ordered_json describe_neighbours(const MachineLoad& change, int cores);
+
+// "AMD EPYC, 2 of 2 cores; stoker 0.1.0 (1a2b3c4d5e6f); 2026-11-22 00:10:05 UTC; quiet: others took
+// 0.4% of the cores' time". The last part stands there if machine has "neighbours".
 std::string machine_line(const nlohmann::ordered_json& machine);
 
 }  // namespace stoker

@@ -171,14 +171,14 @@ class Neighbours(unittest.TestCase):
     def test_a_machine_is_quiet_while_others_take_little(self):
         for others, quiet in ((0.01, True), (0.019, True), (0.021, False), (0.5, False)):
             clock = {"wall": 0.0, "busy": 0.0, "own": 0.0}
-            with unittest.mock.patch.multiple(measured_on, _busy_seconds=lambda: clock["busy"], _own_seconds=lambda: clock["own"]), \
+            with unittest.mock.patch.multiple(measured_on, _busy_seconds=lambda _: clock["busy"], _own_seconds=lambda: clock["own"]), \
                     unittest.mock.patch.object(measured_on.time, "monotonic", lambda: clock["wall"]):
                 neighbours = measured_on.Neighbours()
                 for share in (others, others):
                     with neighbours:
                         clock["wall"] += 10
                         clock["own"] += 7
-                        clock["busy"] += 7 + share * 10 * os.cpu_count()
+                        clock["busy"] += 7 + share * 10 * len(os.sched_getaffinity(0))
                     clock["busy"] += 1000  # between two turns: not counted
             summary = neighbours.summary()
             self.assertAlmostEqual(summary["share"], others)

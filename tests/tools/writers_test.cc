@@ -52,6 +52,30 @@ TEST(Machine, NamesWhatFiguresWereMeasuredOnAndWith) {
   EXPECT_NE(line.find(" UTC"), std::string::npos) << line;
 }
 
+TEST(Machine, IsQuietWhileOthersTakeLittleOfItsCores) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const auto neighbours = [](double others) {
+    MachineLoad change;
+    change.time_ns = 10 * kSecond;
+    change.own_cpu_ns = 15 * kSecond;
+    change.busy_ns = change.own_cpu_ns + static_cast<int64_t>(20e9 * others);
+    return describe_neighbours(change, 2);
+  };
+  EXPECT_NEAR(neighbours(0.019)["share"].get<double>(), 0.019, 1e-9);
+  EXPECT_TRUE(neighbours(0.019)["quiet"].get<bool>());
+  EXPECT_FALSE(neighbours(0.021)["quiet"].get<bool>());
+  EXPECT_EQ(neighbours(-0.1)["share"].get<double>(), 0);  // ticks are coarser than our own clock
+  auto machine = describe_machine();
+  machine["neighbours"] = neighbours(0.5);
+  EXPECT_NE(machine_line(machine).find("; not quiet: others took 50.0% of the cores' time"),
+            std::string::npos)
+      << machine_line(machine);
+  MachineLoad unknown;  // the kernel says nothing of the cores
+  unknown.time_ns = kSecond;
+  machine["neighbours"] = describe_neighbours(unknown, 2);
+  EXPECT_EQ(machine_line(machine).find("quiet"), std::string::npos);
+}
+
 TEST(Progress, FormatsTimesAndCounts) {
   EXPECT_EQ(format_duration(7.6), "8 s");
   EXPECT_EQ(format_duration(187), "3:07");
