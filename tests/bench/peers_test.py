@@ -187,5 +187,27 @@ class Neighbours(unittest.TestCase):
         self.assertFalse(measured_on.Neighbours().summary()["quiet"])  # nobody looked
 
 
+class Record(unittest.TestCase):
+    def record(self, folder, *commands):
+        page = pathlib.Path(folder) / "page.md"
+        done = subprocess.run([ROOT / "bench" / "record", "--out", page, "--title", "What was printed", *commands],
+                              capture_output=True, text=True)
+        return done.returncode, page
+
+    def test_keeps_what_was_printed_under_a_head(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, page = self.record(folder, "--", "echo", "one", "/some/folder", "--", "echo", "two")
+            self.assertEqual(code, 0)
+            text = page.read_text()
+            self.assertIn("`echo one folder`\n\n```\none /some/folder\n```", text)
+            self.assertIn("`echo two`", text)
+            self.assertRegex(text, r"cores; \d{4}-.* UTC; commit \S+\. The machine was (not )?quiet")
+
+    def test_writes_nothing_of_a_program_that_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, page = self.record(folder, "--", "echo", "one", "--", "sh", "-c", "exit 4")
+            self.assertEqual((code, page.exists()), (4, False))
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
