@@ -2,8 +2,8 @@
 // images; rows above the crop are skipped (jpeg_skip_scanlines), columns beside it are not
 // transformed (jpeg_crop_scanline), decoding stops after the last row; DCT scaling by 1/2, 1/4 or
 // 1/8 wherever the crop stays at least as large as the output. Each batch of rows goes, still in
-// the cache, into stoker's own SIMD resize. What was tried and is not here because it costs more
-// than it gives: scaling by n/8 (its inverse DCTs have no SIMD), IFAST, merged upsampling.
+// the cache, into stoker's own SIMD resize. README.md beside this folder says which tricks are left
+// out, and what each of them would change.
 #include <algorithm>
 #include <stdexcept>
 
