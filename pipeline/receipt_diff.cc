@@ -46,7 +46,7 @@ struct Side {
   std::vector<int64_t> first_row;  // per step, and one more
 };
 
-std::string configuration_differences(const Side& a, const Side& b) {
+std::string header_differences(const Side& a, const Side& b) {
   std::string text;
   const auto compare = [&](const std::string& name, const auto& x, const auto& y) {
     if (x != y) text += "\n  " + name + ": " + x.dump() + " and " + y.dump();
@@ -60,7 +60,7 @@ std::string configuration_differences(const Side& a, const Side& b) {
       compare(key, value, other.value(key, nlohmann::ordered_json()));
     }
   }
-  return text.empty() ? text : "\nthe configurations differ in" + text;
+  return text.empty() ? text : "\nthe receipts differ in" + text;
 }
 
 // The sample of the first row that differs. A row that only one side has (the sample was bad on the
@@ -151,7 +151,7 @@ ReceiptDifference receipt_diff(const std::filesystem::path& path_a,
     found.epoch = x.epoch;
     break;
   }
-  found.text = describe(found, epochs, rows) + configuration_differences(a, b);
+  found.text = describe(found, epochs, rows) + header_differences(a, b);
   return found;
 }
 

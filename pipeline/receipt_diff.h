@@ -15,7 +15,7 @@ struct ReceiptDifference {
   int64_t epoch = -1;
   Step step = -1;       // of the first run; -1 if unknown
   int64_t sample = -1;  // low 32 bits of its id; -1 if unknown
-  std::string text;     // for people: the answer, then how the configurations differ
+  std::string text;     // for people: the answer, then how the heads of the receipts differ
 };
 
 // `a` and `b`: directories, or the paths of the receipt.json in them. With the same global batch

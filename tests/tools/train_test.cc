@@ -110,16 +110,46 @@ TEST_F(TrainCommand, ReceiptsTellWhetherRunsWereFedTheSame) {
   ASSERT_EQ(run_program(with(command("c", 2), {"--flip", "none"})).exit_code, 0);
   const ProgramResult same = run_stoker({"receipt", "diff", run_folder("a"), run_folder("b")});
   EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+  EXPECT_THAT(same.out, HasSubstr("pixels         same: "));
+  EXPECT_THAT(same.out, HasSubstr("configuration  same in what decides the weights; others: "));
+  EXPECT_THAT(same.out, HasSubstr("devices 1 and 2"));
+  EXPECT_THAT(same.out, HasSubstr("weights        same in step 20, "));
   const ProgramResult other =
       run_stoker({"receipt", "diff", run_folder("a"), run_folder("c") + "/receipt.json", "--json"});
   EXPECT_EQ(other.exit_code, 1) << other.err;
   const auto json = nlohmann::json::parse(other.out);
   EXPECT_EQ(json["same"], false);
-  EXPECT_EQ(json["epoch"], 0);
-  EXPECT_GE(json["sample"].get<int>(), 0);
+  EXPECT_EQ(json["pixels"]["epoch"], 0);
+  EXPECT_GE(json["pixels"]["sample"].get<int>(), 0);
+  EXPECT_EQ(json["configuration"]["deciding"][0]["name"], "recipe.train.flip");
+  EXPECT_EQ(json["weights"]["same"], false);
   const ProgramResult none = run_stoker({"receipt", "diff", run_folder("a"), run_folder("none")});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.err, HasSubstr(run_folder("none")));
+}
+
+// The same pixels are not the same run.
+TEST_F(TrainCommand, ReceiptDiffSeesAChangedRecipe) {
+  ASSERT_EQ(run_program(with(command("slow", 1), {"--lr", "0.1"})).exit_code, 0);
+  ASSERT_EQ(run_program(with(command("fast", 1), {"--lr", "5"})).exit_code, 0);
+  const ProgramResult diff =
+      run_stoker({"receipt", "diff", run_folder("slow"), run_folder("fast")});
+  EXPECT_EQ(diff.exit_code, 1) << diff.out << diff.err;
+  EXPECT_THAT(diff.out, HasSubstr("pixels         same: "));
+  EXPECT_THAT(diff.out, HasSubstr("recipe.optimizer.learning_rate 0.1"));
+  EXPECT_THAT(diff.out, HasSubstr("weights        differ in step 10: "));
+
+  // Receipts without the rest of a run say what they are silent about.
+  const std::string alone = out_.make_folder("alone");
+  for (const char* file : {"receipt.json", "receipt_steps.bin", "receipt_rows.bin"}) {
+    std::filesystem::copy(run_folder("slow") + "/" + file, alone);
+  }
+  const ProgramResult pixels = run_stoker({"receipt", "diff", run_folder("fast"), alone});
+  EXPECT_EQ(pixels.exit_code, 0) << pixels.out << pixels.err;
+  EXPECT_THAT(pixels.out,
+              HasSubstr("configuration  not compared: " + alone + " has no config.json"));
+  EXPECT_THAT(pixels.out,
+              HasSubstr("weights        not compared: no step has a checkpoint in both"));
 }
 
 TEST_F(TrainCommand, ReadsAConfigFile) {
