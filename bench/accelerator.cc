@@ -1,5 +1,6 @@
 #include "bench/accelerator.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <stdexcept>
@@ -9,6 +10,7 @@ namespace stoker {
 namespace {
 
 constexpr int64_t kStepsLeftOut = 1;
+constexpr double kHandOver = 0.01;  // of a step: a batch that comes so soon lay there
 
 class SteadyClock final : public Clock {
  public:
@@ -59,21 +61,27 @@ Clock& steady_clock() {
 }
 
 AcceleratorRun run_accelerator(double step_seconds, int64_t steps,
-                               const std::function<bool()>& next, const std::function<void()>& meet,
-                               Clock& clock) {
+                               const std::function<bool()>& next,
+                               const std::function<double(double)>& meet, Clock& clock) {
   AcceleratorRun run;
   run.steps.reserve(steps);
+  run.ended = clock.seconds();  // the accelerator's own time: never ahead of the clock
   for (int64_t i = 0; i < steps; ++i) {
-    StepTimes times;
-    times.asked = clock.seconds();
+    StepTimes times{.asked = run.ended, .came = run.ended};
+    const double asked = clock.seconds();
     if (!next()) break;
-    times.came = clock.seconds();
-    clock.sleep(step_seconds);
-    times.done = clock.seconds();
+    const double came = clock.seconds();
+    if (came - asked > kHandOver * step_seconds) times.came = came;
+    if (const double lost = came - times.came - step_seconds; lost > 0) {
+      run.late_seconds += lost;
+      times.asked += lost;
+      times.came += lost;
+    }
+    times.done = times.came + step_seconds;
+    clock.sleep(std::max(0.0, times.done - clock.seconds()));
     run.steps.push_back(times);
-    meet();
+    run.ended = meet(times.done);
   }
-  run.ended = clock.seconds();
   return run;
 }
 
@@ -84,6 +92,7 @@ Utilisation utilisation(const AcceleratorRun& run, double step_seconds) {
   // As DLIO: the whole time, less what the first step took to load and compute.
   const StepTimes& first = run.steps.front();
   result.running_seconds = run.ended - first.done;
+  result.late_seconds = run.late_seconds;
   for (size_t i = kStepsLeftOut; i < run.steps.size(); ++i) {
     result.waiting_seconds += run.steps[i].came - run.steps[i].asked;
   }

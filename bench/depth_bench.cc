@@ -160,8 +160,9 @@ void fill_report(const std::array<Repeats, kDepths>& depths, Report& report) {
          {"step_ms", median(values_of(repeats, &Depth::step_ms))},
          {"host_us_per_batch", host.median},
          {"next_us_median", next.median}});
-    table.rows.push_back({std::to_string(slots), with_interval(gap), with_interval(rate),
-                          with_interval(host), with_interval(next)});
+    const bool in_place = slots == 0 && report.results["host_copies_are_host_work"].get<bool>();
+    table.rows.push_back({in_place ? "0 (in place)" : std::to_string(slots), with_interval(gap),
+                          with_interval(rate), with_interval(host), with_interval(next)});
     plot.series[0].points.push_back(
         {static_cast<double>(slots), gap.median, gap.interval.low, gap.interval.high});
   }
@@ -204,6 +205,9 @@ Report bench_depth(const DepthOptions& options) {
   report.notes = {"Host CPU is of all threads, without the step itself."};
   if (device->host_accessible()) {
     report.notes.push_back("The copies of a host device are work of the host, counted with it.");
+    report.notes.push_back(
+        "0 slots is in place on a host device: the step reads the batch where it was decoded, and "
+        "nothing is copied. Slots can only cost here. What they hide on a GPU, this cannot show.");
   }
   return report;
 }

@@ -18,6 +18,8 @@ class FakeClock final : public Clock {
   double now_ = 100, late_ = 0;
 };
 
+double alone(double done) { return done; }
+
 TEST(Accelerator, KnowsTheMeasuredOnes) {
   EXPECT_NEAR(find_accelerator("a100").images_per_second(), 919.54, 0.01);
   EXPECT_NEAR(find_accelerator("h100").images_per_second(), 1785.71, 0.01);
@@ -32,7 +34,7 @@ TEST(Accelerator, KnowsTheMeasuredOnes) {
 TEST(Accelerator, IsFullyUsedWhenNothingIsWaitedFor) {
   FakeClock clock;
   const auto run = run_accelerator(
-      0.25, 9, [] { return true; }, [] {}, clock);
+      0.25, 9, [] { return true; }, alone, clock);
   const Utilisation used = utilisation(run, 0.25);
   EXPECT_DOUBLE_EQ(used.share, 1);
   EXPECT_EQ(used.steps, 8);
@@ -49,7 +51,7 @@ TEST(Accelerator, LeavesTheFirstStepOut) {
         clock.pass(batches++ == 0 ? 1000 : 0.0625);  // a pipeline that has to start
         return true;
       },
-      [] {}, clock);
+      alone, clock);
   const Utilisation used = utilisation(run, 0.25);
   EXPECT_DOUBLE_EQ(used.share, 0.8);
   EXPECT_DOUBLE_EQ(used.waiting_seconds, 0.25);
@@ -58,8 +60,12 @@ TEST(Accelerator, LeavesTheFirstStepOut) {
 
 TEST(Accelerator, CountsWaitingForTheOthersAsNotComputing) {
   FakeClock clock;
+  const auto others = [&](double done) {
+    clock.pass(0.125);
+    return done + 0.125;
+  };
   const auto run = run_accelerator(
-      0.5, 3, [] { return true; }, [&] { clock.pass(0.125); }, clock);
+      0.5, 3, [] { return true; }, others, clock);
   const Utilisation used = utilisation(run, 0.5);
   // As DLIO: of the first step the waiting stays in the running time.
   EXPECT_DOUBLE_EQ(used.running_seconds, 2 * 0.5 + 3 * 0.125);
@@ -67,24 +73,58 @@ TEST(Accelerator, CountsWaitingForTheOthersAsNotComputing) {
   EXPECT_DOUBLE_EQ(used.waiting_seconds, 0);
 }
 
-TEST(Accelerator, ALateWakeUpIsNotComputing) {
+TEST(Accelerator, ALateWakeUpIsMadeUpForInTheNextStep) {
   FakeClock clock;
   clock.oversleep(0.25);
   const auto run = run_accelerator(
-      0.75, 5, [] { return true; }, [] {}, clock);
-  EXPECT_DOUBLE_EQ(utilisation(run, 0.75).share, 0.75);
+      0.75, 5, [] { return true; }, alone, clock);
+  const Utilisation used = utilisation(run, 0.75);
+  EXPECT_DOUBLE_EQ(used.share, 1);
+  EXPECT_DOUBLE_EQ(used.late_seconds, 0);
+  EXPECT_DOUBLE_EQ(used.running_seconds, 4 * 0.75);  // it asks for as much as a real one
+}
+
+TEST(Accelerator, WhatAStepCannotMakeUpForIsTheMachinesDoing) {
+  FakeClock clock;
+  clock.oversleep(1);
+  const auto run = run_accelerator(
+      0.25, 9, [] { return true; }, alone, clock);
+  const Utilisation used = utilisation(run, 0.25);
+  EXPECT_GT(used.late_seconds, 0);
+  EXPECT_LT(used.share, 0.5);
+  EXPECT_DOUBLE_EQ(used.fed_share(), 1);
+  EXPECT_DOUBLE_EQ(used.waiting_seconds, 0);
+}
+
+// Late wake-ups give a slow feed time; what it makes in all is what counts.
+TEST(Accelerator, AFeedThatIsTooSlowIsSeenThroughLateWakeUps) {
+  for (const double late : {0.0, 0.0625, 0.125}) {
+    FakeClock clock;
+    clock.oversleep(late);
+    double ready = clock.seconds();
+    const auto next = [&] {
+      ready += 0.3125;  // a batch for every 0.25 s is asked for
+      if (clock.seconds() < ready) clock.pass(ready - clock.seconds());
+      return true;
+    };
+    const auto run = run_accelerator(0.25, 200, next, alone, clock);
+    const Utilisation used = utilisation(run, 0.25);
+    EXPECT_NEAR(used.share, 0.8, 0.01) << late;
+    EXPECT_NEAR(used.fed_share(), 0.8, 0.01) << late;
+    EXPECT_NEAR(used.waiting_seconds / used.running_seconds, 0.2, 0.01) << late;
+  }
 }
 
 TEST(Accelerator, AFeedThatEndsEndsTheRun) {
   FakeClock clock;
   int left = 3;
   const auto run = run_accelerator(
-      0.5, 10, [&] { return left-- > 0; }, [] {}, clock);
+      0.5, 10, [&] { return left-- > 0; }, alone, clock);
   EXPECT_EQ(run.steps.size(), 3u);
   EXPECT_EQ(utilisation(run, 0.5).steps, 2);
   left = 1;
   const auto single = run_accelerator(
-      0.5, 10, [&] { return left-- > 0; }, [] {}, clock);
+      0.5, 10, [&] { return left-- > 0; }, alone, clock);
   EXPECT_EQ(utilisation(single, 0.5).steps, 0);
   EXPECT_EQ(utilisation(single, 0.5).share, 0);
 }
