@@ -50,10 +50,12 @@ double group_quota(const std::string& root, std::string group) {
   }
 }
 
+int machine_cores() { return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))); }
+
 double allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  double cores = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
+  double cores = machine_cores();
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
   return lesser(cores, lesser(group_quota("/sys/fs/cgroup", control_group()), version_1_quota()));
 }

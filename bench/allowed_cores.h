@@ -7,6 +7,7 @@
 namespace stoker {
 
 double allowed_cores();  // > 0; a quota may be a part of a core
+int machine_cores();     // all that are online, whoever may use them
 
 // The least quota of control group `group` ("/a/b") and of all above it, in cores, from the cpu.max
 // files under `root`; 0: no limit.

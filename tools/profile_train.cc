@@ -36,6 +36,7 @@ FeedShape shape_of(const TrainOptions& options, const Trainer& trainer) {
   shape.zero_copy = !gpus;
   shape.on_gpus = gpus;
   shape.cores = allowed_cores();
+  shape.machine_cores = machine_cores();
   return shape;
 }
 

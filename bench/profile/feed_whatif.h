@@ -18,7 +18,8 @@ struct FeedShape {
   int slots = 0;
   bool zero_copy = true;
   bool on_gpus = false;
-  double cores = 1;  // that the process may use
+  double cores = 1;       // that the process may use
+  int machine_cores = 1;  // that the machine has
 };
 
 // A change to it; the defaults change nothing.

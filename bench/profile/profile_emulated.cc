@@ -19,6 +19,7 @@ FeedShape shape_of(const LoaderOptions& options, const std::vector<Device*>& dev
   shape.zero_copy = devices[0]->host_accessible();
   shape.slots = options.slots >= 0 ? options.slots : shape.zero_copy ? 0 : 2;
   shape.cores = allowed_cores();
+  shape.machine_cores = machine_cores();
   return shape;
 }
 

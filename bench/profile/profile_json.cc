@@ -99,7 +99,8 @@ Json shape_json(const FeedShape& shape) {
           {"ring_depth", shape.ring_depth},
           {"slots", shape.slots},
           {"zero_copy", shape.zero_copy},
-          {"cores", shape.cores}};
+          {"cores", shape.cores},
+          {"machine_cores", shape.machine_cores}};
 }
 
 Json change_json(const FeedChange& change) {
@@ -118,6 +119,17 @@ Json change_json(const FeedChange& change) {
   return result;
 }
 
+Json cures_json(const std::vector<Cure>& cures) {
+  Json list = Json::array();
+  for (const Cure& cure : cures) {
+    list.push_back({{"what", cure.what},
+                    {"change", change_json(cure.change)},
+                    {"images_per_second", cure.rows_per_second},
+                    {"waiting_share", cure.waiting_share}});
+  }
+  return list;
+}
+
 Json verdict_json(const Verdict& verdict) {
   Json result = {{"limit", to_string(verdict.limit)},
                  {"headline", headline(verdict)},
@@ -133,13 +145,8 @@ Json verdict_json(const Verdict& verdict) {
   for (const StageGain& gain : verdict.gains) {
     result["gain_if_free"][to_string(gain.stage)] = gain.gain;
   }
-  result["cures"] = Json::array();
-  for (const Cure& cure : verdict.cures) {
-    result["cures"].push_back({{"what", cure.what},
-                               {"change", change_json(cure.change)},
-                               {"images_per_second", cure.rows_per_second},
-                               {"waiting_share", cure.waiting_share}});
-  }
+  result["cures"] = cures_json(verdict.cures);
+  result["larger_machine"] = cures_json(verdict.larger_machine);
   result["claims"] = Json::array();
   for (const Claim& claim : verdict.claims) {
     result["claims"].push_back({{"text", claim.text}, {"measured_by", claim.measured_by}});

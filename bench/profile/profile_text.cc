@@ -78,11 +78,15 @@ void add_headline(const Profile& profile, Lines& lines) {
   lines.push_back("VERDICT  " + headline(verdict));
   if (!verdict.detail.empty()) lines.push_back("         " + verdict.detail);
   lines.push_back("sure     " + verdict.confidence_text);
-  for (const Cure& cure : verdict.cures) {
-    lines.push_back(fmt::format("cure     {} -> {:.0f} images/s, waiting {:.0f}% -> {:.0f}%",
-                                cure.what, cure.rows_per_second, 100 * verdict.waiting_share,
-                                100 * cure.waiting_share));
-  }
+  const auto add = [&](const char* name, const std::vector<Cure>& cures) {
+    for (const Cure& cure : cures) {
+      lines.push_back(fmt::format("{:<8} {} -> {:.0f} images/s, waiting {:.0f}% -> {:.0f}%", name,
+                                  cure.what, cure.rows_per_second, 100 * verdict.waiting_share,
+                                  100 * cure.waiting_share));
+    }
+  };
+  add("cure", verdict.cures);
+  add("larger", verdict.larger_machine);
   if (verdict.bound_rows_per_second > 0) {
     lines.push_back(fmt::format("bound    {:.0f} images/s with the same batch again and again",
                                 verdict.bound_rows_per_second));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace stoker {
 namespace {
@@ -11,19 +12,23 @@ constexpr double kEnough = 0.04;      // a cure after which the step waits no mo
 constexpr double kWorthwhile = 0.02;  // of a cure's gain
 constexpr int kMostAdded = 64;        // threads
 
-void add_cure(const FeedWhatIf& feed, const std::string& what, const FeedChange& change,
-              Verdict& verdict) {
+Cure cure_of(const FeedWhatIf& feed, const std::string& what, const FeedChange& change) {
   const FeedWhatIf::Prediction predicted = feed.predict(change);
-  verdict.cures.push_back({what, change, predicted.rows_per_second, predicted.waiting_share});
+  return {what, change, predicted.rows_per_second, predicted.waiting_share};
 }
 
-// The least of `change(1)`, `change(2)`, `change(4)`, ... after which the step hardly waits, or
-// which brings as much as any more would.
+void add_cure(const FeedWhatIf& feed, const std::string& what, const FeedChange& change,
+              Verdict& verdict) {
+  verdict.cures.push_back(cure_of(feed, what, change));
+}
+
+// The least of `change(1)`, `change(2)`, `change(4)`, ... up to `most` after which the step hardly
+// waits, or which brings as much as any more would.
 template <typename Change>
-int enough_of(const FeedWhatIf& feed, Change change) {
+int enough_of(const FeedWhatIf& feed, Change change, int most = kMostAdded) {
   int chosen = 1;
   double rate = feed.predict(change(1)).rows_per_second;
-  for (int more = 2; more <= kMostAdded; more = more < 4 ? more + 1 : 2 * more) {
+  for (int more = 2; more <= most; more = more < 4 ? more + 1 : 2 * more) {
     if (feed.predict(change(chosen)).waiting_share <= kEnough) break;
     const double next = feed.predict(change(more)).rows_per_second;
     if (next < rate * (1 + kWorthwhile)) break;
@@ -33,17 +38,35 @@ int enough_of(const FeedWhatIf& feed, Change change) {
   return chosen;
 }
 
+const char* plural(int count) { return count > 1 ? "s" : ""; }
+
+// A worker computes: more of them than cores bring nothing, and cores that the machine has not are
+// no cure of it.
 void add_worker_cures(const ProfileMeasurements& profile, const FeedWhatIf& feed,
                       Verdict& verdict) {
-  const int workers = enough_of(feed, [](int more) { return FeedChange{.workers = more}; });
-  add_cure(feed, fmt::format("+{} worker{}", workers, workers > 1 ? "s" : ""), {.workers = workers},
-           verdict);
+  const FeedShape& shape = profile.shape;
+  const int without_worker = static_cast<int>(shape.cores) - shape.workers;
+  if (without_worker > 0) {
+    const int workers = enough_of(
+        feed, [](int more) { return FeedChange{.workers = more}; }, without_worker);
+    add_cure(feed, fmt::format("+{} worker{}", workers, plural(workers)), {.workers = workers},
+             verdict);
+  }
   const auto with_cores = [](int more) {
     return FeedChange{.workers = more, .cores = static_cast<double>(more)};
   };
-  const int cores = enough_of(feed, with_cores);
-  add_cure(feed, fmt::format("+{0} core{1} with a worker on each", cores, cores > 1 ? "s" : ""),
-           with_cores(cores), verdict);
+  const int wanted = enough_of(feed, with_cores);
+  const int spare = std::max(0, shape.machine_cores - static_cast<int>(std::ceil(shape.cores)));
+  if (const int cores = std::min(wanted, spare); cores > 0) {
+    add_cure(feed, fmt::format("+{} core{} with a worker on each", cores, plural(cores)),
+             with_cores(cores), verdict);
+  }
+  if (wanted > spare) {
+    verdict.larger_machine.push_back(cure_of(
+        feed,
+        fmt::format("a machine with {} more core{} and a worker on each", wanted, plural(wanted)),
+        with_cores(wanted)));
+  }
   if (profile.measured.worker_cpu_speed < 0.95) {
     add_cure(feed, "the cores without other work on them", {.undisturbed = true}, verdict);
   }

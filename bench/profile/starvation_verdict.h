@@ -67,8 +67,9 @@ struct Verdict {
   double model_error = 0;             // relative
   double experiment_error = 0;        // of the model with other_workers, relative
   bool experiment_done = false;
-  std::vector<StageGain> gains;  // the largest first
-  std::vector<Cure> cures;       // the best first
+  std::vector<StageGain> gains;      // the largest first
+  std::vector<Cure> cures;           // what this machine can do, the best first
+  std::vector<Cure> larger_machine;  // what it would take that this one has not
   std::vector<Claim> claims;
   std::vector<std::string> unknown;
 };

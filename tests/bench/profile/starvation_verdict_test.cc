@@ -93,6 +93,31 @@ TEST(Verdict, DecodingLimitsAndWorkersCureIt) {
   EXPECT_LT(cure->waiting_share, 0.04);
 }
 
+TEST(Verdict, NoCureAsksForWhatTheMachineHasNot) {
+  ProfileMeasurements profile = fed();
+  profile.shape.cores = 2;
+  profile.shape.machine_cores = 2;
+  profile.measured.fill_cpu_s = {8e-3};  // 250 images/s by two workers on two cores
+  profile.measured.own_cores = 2;
+  const Verdict full = verdict_of(profile);
+  EXPECT_EQ(full.limit, Limit::decode);
+  EXPECT_TRUE(full.cures.empty()) << full.cures.front().what;
+  ASSERT_EQ(full.larger_machine.size(), 1u);
+  EXPECT_THAT(full.larger_machine[0].what, HasSubstr("a machine with"));
+  EXPECT_GT(full.larger_machine[0].rows_per_second, 900);
+
+  profile.shape.machine_cores = 4;  // this process may use two of them
+  const Verdict bound = verdict_of(profile);
+  ASSERT_EQ(bound.cures.size(), 1u);
+  EXPECT_EQ(bound.cures[0].what, "+2 cores with a worker on each");
+
+  profile.shape.cores = 4;  // two are free
+  const Verdict idle = verdict_of(profile);
+  ASSERT_EQ(idle.cures.size(), 1u);
+  EXPECT_EQ(idle.cures[0].what, "+2 workers");
+  EXPECT_EQ(idle.larger_machine.size(), 1u);
+}
+
 TEST(Verdict, PixelWorkIsToldFromDecoding) {
   ProfileMeasurements profile = fed();
   profile.measured.fill_cpu_s = {4e-3};
