@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 
 #include "bench/profile/profile_page.h"
@@ -32,6 +33,17 @@ void add_options(CLI::App& app, ProfileArguments& arguments) {
   app.add_option("--out", arguments.out, "Folder for profile.json, profile.html and trace.json");
   app.add_flag("--no-trace", arguments.no_trace, "Write no trace.json");
   add_profile_feed_options(app, arguments.feed);
+}
+
+// A training brings its own feed: what is said here of one would be ignored.
+void refuse_feed_options(const CLI::App& app) {
+  static const std::set<std::string> kOfEveryRun = {"--seconds", "--out", "--no-trace", "--config"};
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || kOfEveryRun.contains(option->get_name())) continue;
+    throw std::invalid_argument(option->get_name() +
+                                " is of an emulated device; a training's own options stand behind "
+                                "`-- train`");
+  }
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -88,6 +100,7 @@ int run_profile(int argc, char** argv) {
     throw std::invalid_argument(trains ? "--data belongs behind `-- train`"
                                        : "either --data and --demand, or -- train ... are needed");
   }
+  if (trains) refuse_feed_options(*app);
   std::filesystem::create_directories(arguments.out);  // fails before the run, not behind it
   ProfileOutcome outcome =
       trains ? profile_train(argc - own - 1, argv + own + 1, arguments.seconds, arguments.out)

@@ -2,17 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "bench/profile/cold_source.h"
 #include "tools/host_info.h"
 
 namespace stoker {
 namespace {
-
-// Files of the first samples of the epoch to come, out of the page cache.
-int64_t evict(const Source& source) {
-  int64_t evicted = 0;
-  for (SampleId id = 0; id < source.size(); ++id) evicted += evict_from_cache(source, id);
-  return evicted;
-}
 
 LoaderOptions loader_options(const ProfileFeedArguments& arguments) {
   LoaderOptions options;
@@ -44,7 +38,8 @@ void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments) {
       ->check(CLI::Range(-1, 3));
   app.add_option("--seed", arguments.seed, "Of order and augmentation");
   app.add_flag("--cold", arguments.cold,
-               "Put the files out of the page cache first, so that storage is measured cold");
+               "Keep the files out of the page cache while it measures: each is put out again when "
+               "it was read");
   arguments.data.pixels = "fast";  // as in training
   add_split_option(app, arguments.data);
   add_decode_options(app, arguments.data);
@@ -67,14 +62,17 @@ ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double second
   feed.seconds = seconds;
   feed.devices = arguments.devices;
   feed.storage = probe_storage(source, {.threads = std::max(1, options.io_threads)});
-  if (arguments.cold) fmt::print("{} files put out of the page cache\n", evict(source));
+  if (arguments.cold) {
+    outcome.cold = std::make_shared<ColdSource>(source);
+    fmt::print("{} files put out of the page cache, and again after each read\n", source.size());
+  }
   fmt::print("profiling {} of {} images/s ...\n",
              arguments.devices == 1 ? "an emulated device"
                                     : fmt::format("{} emulated devices", arguments.devices),
              arguments.demand);
   std::fflush(stdout);
-  outcome.profile =
-      profile_emulated(source, arguments.augment.spec(source), options, feed, outcome.run);
+  outcome.profile = profile_emulated(arguments.cold ? *outcome.cold : source,
+                                     arguments.augment.spec(source), options, feed, outcome.run);
   return outcome;
 }
 

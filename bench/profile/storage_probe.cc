@@ -63,6 +63,7 @@ bool evict_from_cache(const Source& source, SampleId id) {
   if (source.root().empty() || source.encoding() != SampleEncoding::image_file) return false;
   const int file = open((source.root() + "/" + source.name(id)).c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
+  fdatasync(file);  // what is not written yet would stay
   const bool evicted = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) == 0;
   close(file);
   return evicted;

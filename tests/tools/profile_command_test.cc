@@ -47,6 +47,29 @@ TEST_F(ProfileCommand, AFeedGetsAVerdictAndItsFiles) {
   EXPECT_GT(trace["traceEvents"].size(), 100u);
 }
 
+// Its own first epoch brought the files back, and the rest of the time was measured warm.
+TEST_F(ProfileCommand, ColdStaysColdForAsLongAsItMeasures) {
+  const ProgramResult result =
+      run_stoker({"profile", "--data", data_, "--demand", "300", "--batch", "8", "--size", "32",
+                  "--seconds", "0.6", "--workers", "1", "--no-trace", "--cold", "--out", out_});
+  if (result.exit_code == kExitUsage && result.err.find("stays in memory") != std::string::npos) {
+    GTEST_SKIP() << result.err;
+  }
+  ASSERT_EQ(result.exit_code, kExitOk) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("put out of the page cache, and again after each read"));
+  const Json measured = profile_json()["measured"];
+  EXPECT_EQ(measured["cached_share"], 0);  // of the files, that lay in memory
+  EXPECT_GT(measured["steps"], 6);         // more than the 40 files of one epoch
+}
+
+TEST_F(ProfileCommand, OptionsOfAnEmulatedDeviceAreRefusedBesideATraining) {
+  const ProgramResult result =
+      run_stoker({"profile", "--cold", "--out", out_, "--", "train", "--data", data_});
+  EXPECT_EQ(result.exit_code, kExitUsage);
+  EXPECT_THAT(result.err, HasSubstr("--cold is of an emulated device"));
+  EXPECT_FALSE(std::filesystem::exists(out_));
+}
+
 TEST_F(ProfileCommand, ATrainingIsProfiledAndLeavesNoCheckpoint) {
   const ProgramResult result = run_stoker({"profile",
                                            "--seconds",

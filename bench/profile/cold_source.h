@@ -1,0 +1,36 @@
+// A folder of images whose files are never in the page cache: each is put out again when it was
+// read, so that every epoch reads storage as the first one of a data set larger than memory does.
+// A read takes some microseconds longer by that. Threads: as every Source.
+// Errors: std::invalid_argument, naming --cold, where samples are no files, or stay in memory
+// whatever is said (tmpfs, a file that somebody maps).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipeline/source.h"
+
+namespace stoker {
+
+class ColdSource final : public Source {
+ public:
+  // Puts all files out of the page cache. `files` must outlive this.
+  explicit ColdSource(const Source& files);
+
+  int64_t size() const override { return files_.size(); }
+  int label(SampleId id) const override { return files_.label(id); }
+  std::string name(SampleId id) const override { return files_.name(id); }
+  const std::string& root() const override { return files_.root(); }
+  const std::vector<std::string>& class_names() const override { return files_.class_names(); }
+  SampleEncoding encoding() const override { return files_.encoding(); }
+  Size raw_size() const override { return files_.raw_size(); }
+  // Nothing lies in memory: read_cached() stays false.
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override;
+  uint64_t fingerprint() const override { return files_.fingerprint(); }
+
+ private:
+  const Source& files_;
+};
+
+}  // namespace stoker
