@@ -23,7 +23,9 @@ ColdSource::ColdSource(const Source& files) : files_(files) {
   std::vector<uint8_t> buffer;
   std::span<const uint8_t> bytes;
   for (SampleId id = 0; id < std::min(kLooked, files.size()); ++id) {
-    if (!files.read_cached(id, buffer, bytes)) continue;
+    const bool stays = files.read_cached(id, buffer, bytes);
+    evict_from_cache(files, id);  // to look makes the kernel read ahead
+    if (!stays) continue;
     throw std::invalid_argument("--cold: " + files.root() + "/" + files.name(id) +
                                 " stays in memory (a file system in memory, or somebody maps it): "
                                 "storage cannot be measured cold here");
