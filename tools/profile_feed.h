@@ -29,7 +29,7 @@ struct ProfileOutcome {
   Profile profile;
   ProfiledRun run;
   std::shared_ptr<const Source> source;
-  std::shared_ptr<const Source> cold;  // in front of it, where it is measured cold
+  std::shared_ptr<const Source> cold;            // in front of it, where it is measured cold
   std::function<std::string(SampleId)> name_of;  // lives as long as `source`
 };
 
