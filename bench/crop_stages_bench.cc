@@ -1,7 +1,9 @@
 // Where CropDecoder's time goes, without a seek index: random-resized crops to 224 of real files,
 // done stage by stage with the decoder's own parts.
 //
-//   crop_stages_bench FOLDER [rounds] [limit] [train|eval] [fast|exact]
+//   crop_stages_bench FOLDER [rounds] [limit] [train|eval] [POLICY]
+//
+// The pixel policies take turns, round by round; with POLICY, that one alone.
 //
 // Shares are of wall time between the stages' ends, which a busy machine stretches evenly; times
 // are these shares of the CPU time that CropDecoder takes for the same crops in the same run.
@@ -12,6 +14,7 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -101,44 +104,73 @@ class Stages {
   std::array<double, kStages> seconds_ = {};
 };
 
+struct Subject {
+  explicit Subject(PixelPolicy p)
+      : policy(p),
+        whole(1 << 28, p),
+        stages(p == PixelPolicy::fast ? std::unique_ptr<CropPixels>(std::make_unique<FastPixels>())
+                                      : std::make_unique<ExactPixels>(p)) {}
+  void measure(const std::vector<CropWork>& crops);
+
+  const PixelPolicy policy;
+  CropDecoder whole;
+  Stages stages;
+  std::vector<uint8_t> pixels;
+  std::vector<double> micros, shares[kStages];  // per round
+};
+
+void Subject::measure(const std::vector<CropWork>& crops) {
+  double seconds = 0, sum = 0;
+  int64_t count = 0;
+  for (const CropWork& work : crops) {
+    const MutableImageView out = output_of(work.spec, pixels);
+    if (!stages.decode(work, out)) continue;
+    const double from = process_cpu_seconds();
+    whole.decode(work.sample->bytes, work.spec, out);
+    seconds += process_cpu_seconds() - from;
+    ++count;
+  }
+  const std::array<double, kStages> spent = stages.take_seconds();
+  for (const double s : spent) sum += s;
+  for (int s = 0; s < kStages; ++s) shares[s].push_back(spent[static_cast<size_t>(s)] / sum);
+  micros.push_back(1e6 * seconds / static_cast<double>(count));
+}
+
+void print(const Subject& subject) {
+  const double all = median(subject.micros);
+  std::printf("%s\n", to_string(subject.policy));
+  for (int s = 0; s < kStages; ++s) {
+    const double share = median(subject.shares[s]);
+    std::printf("%-26s %8.1f us %6.1f %%\n", kNames[s], share * all, 100 * share);
+  }
+  std::printf("%-26s %8.1f us\n", "all of it", all);
+}
+
 int run(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr,
-                 "usage: crop_stages_bench FOLDER [rounds] [limit] [train|eval] [fast|exact]\n");
+                 "usage: crop_stages_bench FOLDER [rounds] [limit] [train|eval] "
+                 "[fast|exact|exact-pillow12]\n");
     return 2;
   }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   const std::vector<JpegSample> samples =
       load_jpegs(argv[1], argc > 3 ? static_cast<size_t>(std::atoi(argv[3])) : 300);
   const std::string mode = argc > 4 ? argv[4] : "train";
-  const bool is_exact = argc > 5 && std::string(argv[5]) == "exact";
-  CropDecoder whole(1 << 28, is_exact ? PixelPolicy::exact : PixelPolicy::fast);
-  Stages stages(is_exact ? std::unique_ptr<CropPixels>(std::make_unique<ExactPixels>())
-                         : std::make_unique<FastPixels>());
-  std::vector<uint8_t> pixels;
-  std::vector<double> micros, shares[kStages];
-  for (int round = 0; round < rounds; ++round) {
-    double seconds = 0, sum = 0;
-    int64_t count = 0;
-    for (const CropWork& work : plan_crops(samples, mode, round)) {
-      const MutableImageView out = output_of(work.spec, pixels);
-      if (!stages.decode(work, out)) continue;
-      const double from = process_cpu_seconds();
-      whole.decode(work.sample->bytes, work.spec, out);
-      seconds += process_cpu_seconds() - from;
-      ++count;
+  const std::string policy = argc > 5 ? argv[5] : "";
+  std::vector<std::unique_ptr<Subject>> subjects;
+  for (const PixelPolicy each :
+       {PixelPolicy::fast, PixelPolicy::exact, PixelPolicy::exact_pillow12}) {
+    if (policy.empty() || policy == to_string(each)) {
+      subjects.push_back(std::make_unique<Subject>(each));
     }
-    const std::array<double, kStages> spent = stages.take_seconds();
-    for (const double s : spent) sum += s;
-    for (int s = 0; s < kStages; ++s) shares[s].push_back(spent[static_cast<size_t>(s)] / sum);
-    micros.push_back(1e6 * seconds / static_cast<double>(count));
   }
-  const double all = median(micros);
-  for (int s = 0; s < kStages; ++s) {
-    const double share = median(shares[s]);
-    std::printf("%-26s %8.1f us %6.1f %%\n", kNames[s], share * all, 100 * share);
+  if (subjects.empty()) throw std::invalid_argument("there is no pixel policy '" + policy + "'");
+  for (int round = 0; round < rounds; ++round) {
+    const std::vector<CropWork> crops = plan_crops(samples, mode, round);
+    for (const auto& subject : subjects) subject->measure(crops);
   }
-  std::printf("%-26s %8.1f us\n", "all of it", all);
+  for (const auto& subject : subjects) print(*subject);
   return 0;
 }
 

@@ -17,12 +17,8 @@ static_assert(kMaxPlaneScratch + kMaxIdleScratch + int64_t{kMaxScanBytes} +
 
 }  // namespace
 
-const char* to_string(PixelPolicy policy) {
-  return policy == PixelPolicy::exact ? "exact" : "fast";
-}
-
 struct CropDecoder::Impl {
-  Impl(int64_t most, PixelPolicy p) : max_pixels(most), policy(p) {}
+  Impl(int64_t most, PixelPolicy p) : max_pixels(most), policy(p), exact(p) {}
   bool accepts(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
   CropPixels& pixels_of(const CropSpec& spec);
   bool finish(int row);

@@ -18,13 +18,9 @@
 
 #include "decode/crop_spec.h"
 #include "decode/image.h"
+#include "decode/pixel_policy.h"
 
 namespace stoker {
-
-// exact: the bytes that Pillow gives for the same crop. fast: baseline JPEGs with bilinear resize
-// may differ by <= 0.3 grey levels on average (about 0.2); all else as exact.
-enum class PixelPolicy : uint8_t { exact, fast };
-const char* to_string(PixelPolicy policy);  // "exact", "fast"
 
 // What one decoder holds at most. Crops and files that would need more are not for CropDecoder;
 // JpegDecoder streams them by scan lines.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "decode/exact_resize.h"
-
 namespace stoker {
 namespace {
 
@@ -56,29 +54,28 @@ void ExactPixels::find_mcus(const BaselineJpeg& jpeg) {
 
 bool ExactPixels::reserve() {
   for (int c = 0; c < planes_; ++c) samples_.add_plane(0, kStripsKept);
-  stride_ = (across_.key.count + kExactRowPadding - 1) / kExactRowPadding * kExactRowPadding;
   const int samples = chroma_columns_.end - chroma_columns_.begin;
   const size_t pixels = static_cast<size_t>(samples) * (halves_across_ ? 2 : 1);
-  const size_t rows = static_cast<size_t>(samples_.plane(0).strips) * kStripRows;
+  const auto needs = passes_.needs(planes_);
   return samples_.reserve(kMaxPlaneScratch,
                           BufferNeed{&chroma_sums_, planes_ == 1 ? 0 : colour_scratch(samples)},
                           BufferNeed{&colours_, planes_ == 1 ? 0 : 3 * pixels * kStripRows},
-                          BufferNeed{&rows_, rows * static_cast<size_t>(planes_ * stride_)});
+                          needs[0], needs[1], needs[2]);
 }
 
 bool ExactPixels::plan(const BaselineJpeg& jpeg, const CropSpec& spec) {
   if (!plan_chroma(jpeg)) return false;
-  build_resample_tables(spec, across_, down_);
+  passes_.plan(spec);
   crop_ = {spec.crop.x, spec.crop.y};
-  columns_ = {spec.crop.x + across_.source_begin, spec.crop.x + across_.source_end};
-  rows_down_ = {spec.crop.y + down_.source_begin, spec.crop.y + down_.source_end};
+  columns_ = {spec.crop.x + passes_.columns().begin, spec.crop.x + passes_.columns().end};
+  rows_down_ = {spec.crop.y + passes_.rows().begin, spec.crop.y + passes_.rows().end};
   find_mcus(jpeg);
   return reserve();
 }
 
 void ExactPixels::begin(MutableImageView out) {
-  out_ = out;
-  strips_done_ = finished_ = 0;
+  strips_done_ = 0;
+  passes_.begin(samples_.plane(0).first.height - crop_.height, out);
 }
 
 bool ExactPixels::finish_row(int row) { return samples_.finish_row(row); }
@@ -143,36 +140,25 @@ const uint8_t* ExactPixels::make_colours(int strip) {
   return colours_.data();
 }
 
-void ExactPixels::finish_strip(int strip) {
-  const uint8_t* columns = make_colours(strip);
-  const int first_column = chroma_columns_.begin * (halves_across_ ? 2 : 1) - crop_.width;
-  const int first_row = samples_.plane(0).first.height - crop_.height;
-  uint8_t* to = rows_.data() + ptrdiff_t{strip} * kStripRows * planes_ * stride_;
-  exact_across(columns, planes_, first_column, across_, to, stride_);
-  const int rows_end = first_row + (strip + 1) * kStripRows;
-  const int first = finished_;
-  while (finished_ < out_.height && down_.first[finished_] + down_.taps[finished_] <= rows_end) {
-    ++finished_;
-  }
-  exact_down(rows_.data(), planes_, stride_, first_row, down_, {first, finished_}, out_);
-}
-
 void ExactPixels::resize(int row) {
   const bool is_last = row + 1 == mcus().height;
   const int strips = is_last ? samples_.plane(0).strips : whole_rows(row) / kStripRows;
-  for (; strips_done_ < strips; ++strips_done_) finish_strip(strips_done_);
+  const int first_column = chroma_columns_.begin * (halves_across_ ? 2 : 1) - crop_.width;
+  for (; strips_done_ < strips; ++strips_done_) {
+    passes_.strip(make_colours(strips_done_), first_column);
+  }
 }
 
 void ExactPixels::release() {
   samples_.release();
   chroma_sums_.release();
   colours_.release();
-  rows_.release();
+  passes_.release();
 }
 
 int64_t ExactPixels::scratch_bytes() const {
-  return samples_.scratch_bytes() + chroma_sums_.bytes() + colours_.bytes() + rows_.bytes() +
-         across_.scratch_bytes() + down_.scratch_bytes();
+  return samples_.scratch_bytes() + chroma_sums_.bytes() + colours_.bytes() +
+         passes_.scratch_bytes();
 }
 
 }  // namespace stoker

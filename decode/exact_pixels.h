@@ -1,5 +1,5 @@
-// The pixels of the `exact` policy: what libjpeg-turbo and then Pillow's resize make of the same
-// file, bit for bit (exact_colours.h, exact_resize.h).
+// The pixels of the exact policies: what libjpeg-turbo and then Pillow's resize make of the same
+// file, bit for bit (exact_colours.h, exact_passes.h).
 //
 // For grey, 4:4:4, 4:2:2, 4:4:0 and 4:2:0; JpegDecoder has other samplings, and files whose
 // coefficients are of no picture (idct_kernels.h).
@@ -7,12 +7,13 @@
 
 #include "decode/crop_pixels.h"
 #include "decode/exact_colours.h"
-#include "decode/resample_table.h"
+#include "decode/exact_passes.h"
 
 namespace stoker {
 
 class ExactPixels final : public CropPixels {
  public:
+  explicit ExactPixels(PixelPolicy policy) : passes_(policy) {}
   bool plan(const BaselineJpeg& jpeg, const CropSpec& spec) override;
   void begin(MutableImageView out) override;
   bool finish_row(int row) override;
@@ -28,10 +29,8 @@ class ExactPixels final : public CropPixels {
   void repeat_edge_rows(int strip);
   const uint8_t* chroma_rows(int c, int group);
   const uint8_t* make_colours(int strip);
-  void finish_strip(int strip);
 
-  ResampleTable across_;  // of the crop's pixels
-  ResampleTable down_;
+  ExactPasses passes_;
   Size crop_;       // the first pixel of the crop
   Span columns_;    // the image's pixels that the output depends on
   Span rows_down_;  // and rows of them
@@ -39,13 +38,9 @@ class ExactPixels final : public CropPixels {
   Size chroma_;          // samples of a chroma plane
   Span chroma_columns_;  // those in the same places as columns_
   bool halves_across_ = false, halves_down_ = false;
-  MutableImageView out_;
   int strips_done_ = 0;
-  int finished_ = 0;                    // rows of out_
-  ptrdiff_t stride_ = 0;                // of rows_
   AlignedBuffer<int16_t> chroma_sums_;  // scratch of exact_colours
   AlignedBuffer<uint8_t> colours_;      // (column, 3, kStripRows) of one strip
-  AlignedBuffer<uint8_t> rows_;         // (row, planes_, stride_), from the first strip's first row
 };
 
 }  // namespace stoker

@@ -33,6 +33,11 @@ void down(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
   exact_down_reference(rows, planes, stride, first_row, table, outputs, out);
 }
 
+void down_to_strip(const uint8_t* rows, int planes, ptrdiff_t stride, int width, int first_row,
+                   const ResampleTable& table, Span outputs, uint8_t* strip) {
+  exact_down_to_strip_reference(rows, planes, stride, width, first_row, table, outputs, strip);
+}
+
 #else
 
 using Bytes = hn::CappedTag<uint8_t, kStripRows>;
@@ -46,9 +51,9 @@ Resampling resampling_of(const ResampleTable& table) {
   return table.key.filter == Filter::bilinear ? Resampling::linear : Resampling::cubic;
 }
 
-constexpr int kGroup = 16;  // outputs: as many bytes as a 128-bit block has
+constexpr int kGroup = kStripOutputs;  // outputs: as many bytes as a 128-bit block has
 
-// Sixteen outputs of a vector of rows -> rows, sixteen bytes each.
+// Sixteen outputs of a vector of rows -> rows, sixteen bytes each. (Or with columns for rows.)
 HWY_INLINE void store_group(const Vector* outputs, uint8_t* rows, ptrdiff_t row_stride) {
   const Bytes d8;
   const Pairs d16;
@@ -147,6 +152,37 @@ void down(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
   }
 }
 
+template <bool kClips>
+HWY_INLINE void resize_rows_to_strip(const uint8_t* rows, int planes, ptrdiff_t stride, int width,
+                                     int first_row, const ResampleTable& table, Span outputs,
+                                     uint8_t* strip) {
+  const Bytes d8;
+  const int lanes = static_cast<int>(hn::Lanes(d8));
+  const ptrdiff_t column = ptrdiff_t{planes} * kStripRows;
+  const ptrdiff_t row = planes * stride;
+  for (int c = 0; c < planes; ++c) {
+    for (int x = 0; x < width; x += lanes) {
+      Vector results[kGroup];
+      for (int j = 0; j < kGroup; ++j) {
+        const int y = std::min(outputs.begin + j, outputs.end - 1);
+        const uint8_t* from = rows + (table.first[y] - first_row) * row + c * stride + x;
+        const auto load = [&](int t) HWY_ATTR { return hn::LoadU(d8, from + t * row); };
+        results[j] = weighted_sum<kClips>(d8, load, table.taps[y], table.pairs_of(y));
+      }
+      store_group(results, strip + x * column + c * kStripRows, column);
+    }
+  }
+}
+
+void down_to_strip(const uint8_t* rows, int planes, ptrdiff_t stride, int width, int first_row,
+                   const ResampleTable& table, Span outputs, uint8_t* strip) {
+  if (table.key.filter == Filter::bilinear) {
+    resize_rows_to_strip<false>(rows, planes, stride, width, first_row, table, outputs, strip);
+  } else {
+    resize_rows_to_strip<true>(rows, planes, stride, width, first_row, table, outputs, strip);
+  }
+}
+
 #endif
 
 }  // namespace HWY_NAMESPACE
@@ -194,8 +230,24 @@ void exact_down_reference(const uint8_t* rows, int planes, ptrdiff_t stride, int
   }
 }
 
+void exact_down_to_strip_reference(const uint8_t* rows, int planes, ptrdiff_t stride, int width,
+                                   int first_row, const ResampleTable& table, Span outputs,
+                                   uint8_t* strip) {
+  const ptrdiff_t row = planes * stride;
+  for (int y = outputs.begin; y < outputs.end; ++y) {
+    const uint8_t* from = rows + (table.first[y] - first_row) * row;
+    for (int c = 0; c < planes; ++c) {
+      for (int x = 0; x < width; ++x) {
+        strip[(ptrdiff_t{x} * planes + c) * kStripRows + y - outputs.begin] =
+            plain_output(from + c * stride + x, row, table, y);
+      }
+    }
+  }
+}
+
 HWY_EXPORT(across);
 HWY_EXPORT(down);
+HWY_EXPORT(down_to_strip);
 
 void exact_across(const uint8_t* columns, int planes, int first_column, const ResampleTable& table,
                   uint8_t* rows, ptrdiff_t stride) {
@@ -205,6 +257,12 @@ void exact_across(const uint8_t* columns, int planes, int first_column, const Re
 void exact_down(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
                 const ResampleTable& table, Span outputs, MutableImageView out) {
   HWY_DYNAMIC_DISPATCH(down)(rows, planes, stride, first_row, table, outputs, out);
+}
+
+void exact_down_to_strip(const uint8_t* rows, int planes, ptrdiff_t stride, int width,
+                         int first_row, const ResampleTable& table, Span outputs, uint8_t* strip) {
+  HWY_DYNAMIC_DISPATCH(down_to_strip)
+  (rows, planes, stride, width, first_row, table, outputs, strip);
 }
 
 }  // namespace stoker

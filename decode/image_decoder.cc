@@ -54,7 +54,7 @@ DecodeStatus check_spec(const CropSpec& spec, Size image) {
 
 struct ImageDecoder::Impl {
   explicit Impl(const DecodeOptions& o)
-      : options(o), crop(o.max_pixels, o.pixels), jpeg(o.max_pixels) {}
+      : options(o), crop(o.max_pixels, o.pixels), jpeg(o.max_pixels), resizer(o.pixels) {}
   DecodeStatus open(std::span<const uint8_t> bytes, CodecHeader& header, bool to_read);
   DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                     RowSink& sink);
@@ -166,6 +166,7 @@ ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
   constexpr int64_t kComponents = 4;     // CMYK
   constexpr int64_t kSampling = 4;       // the largest sampling factor
   constexpr int64_t kCubicReach = 4;     // source pixels per output pixel, times the scale
+  constexpr int64_t kOpenRows = 5;       // output rows that a source row belongs to, reduced cubic
   constexpr int64_t kBlockRows = 8 + 2;  // a row of blocks and its context
   const int64_t width = std::min(kSide, options.max_pixels);
   const int64_t batch = kMaxRowGroup * width * kComponents;
@@ -176,8 +177,10 @@ ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
       resize_scratch_bytes(static_cast<int>(width), output.width) + kMaxVectorBytes);
   const int64_t ring = std::min(kSide, taps(output.height) + kMaxRowGroup) *
                        (int64_t{3} * output.width + kMaxVectorBytes + 8);
+  // Vertically first: the sums of open rows, and rows that are whole.
+  const int64_t wide = 3 * width * (kOpenRows * int64_t{sizeof(int32_t)} + kMaxRowGroup);
   const int64_t streamed = batch + libjpeg + table(output.width) + table(output.height) + columns +
-                           ring + kMaxCropScratch;
+                           ring + wide + kMaxCropScratch;
   // 16-bit coefficients of four components, or a frame of three 16-bit samples and the codec's own
   // buffers; a turned image has its 8-bit pixels beside that.
   const int64_t per_pixel = 2 * kComponents + (options.exif == ExifPolicy::apply ? 3 : 0);

@@ -3,7 +3,7 @@
 //
 // ImageDecoder looks at the signature and hands JPEG to CropDecoder, what that one leaves to
 // JpegDecoder (libjpeg-turbo, region of interest), and everything else to OpenCV's imgcodecs
-// (codec_decoder.h); what CropDecoder did not finish is resized as Pillow does (pillow_resize.h).
+// (codec_decoder.h); what CropDecoder did not finish is resized as Pillow does (row_resizer.h).
 // Owner: one per worker thread, reused for every image; grows its scratch and keeps it. Threads:
 // one at a time. Errors: a status per image, never an exception for the content of a file.
 #pragma once

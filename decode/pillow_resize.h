@@ -1,8 +1,8 @@
 // Pillow's antialiased resize (Image.resize of an 8-bit RGB image), byte for byte, for any crop and
 // window. Algorithm: Pillow src/libImaging/Resample.c: triangle (bilinear) or cubic a = -0.5 kernel
-// stretched by the scale, coefficients in double normalised and rounded to 22 fractional bits,
-// horizontal pass to 8 bits, then vertical pass. A fast version and a plain scalar twin that checks
-// it.
+// stretched by the scale, coefficients in double normalised and rounded to 22 fractional bits, one
+// pass to 8 bits, then the other; which is the first is the policy's (pixel_policy.h). A fast
+// version and a plain scalar twin that checks it.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 #include "decode/crop_spec.h"
 #include "decode/image.h"
+#include "decode/pixel_policy.h"
 
 namespace stoker {
 
 // Owner: one per worker, reused; keeps its scratch. Threads: one at a time.
 class PillowResize {
  public:
-  PillowResize();
+  explicit PillowResize(PixelPolicy policy = PixelPolicy::exact);
   ~PillowResize();
   PillowResize(const PillowResize&) = delete;
   PillowResize& operator=(const PillowResize&) = delete;
@@ -34,6 +35,7 @@ class PillowResize {
 };
 
 // The plain twin: the same bytes, no SIMD, allocates. For tests.
-void pillow_resize_reference(ImageView crop_pixels, const CropSpec& spec, MutableImageView out);
+void pillow_resize_reference(ImageView crop_pixels, const CropSpec& spec, MutableImageView out,
+                             PixelPolicy policy = PixelPolicy::exact);
 
 }  // namespace stoker

@@ -51,6 +51,15 @@ void row_vertical(const uint8_t* const* rows, const ResampleTable& table, int in
   }
 }
 
+void add_rows(const uint8_t* const* rows, const int32_t* weights, int row_count, size_t bytes,
+              int32_t* sums) {
+  resize_add_rows_reference(rows, weights, row_count, bytes, sums);
+}
+
+void finish_sums(const int32_t* sums, size_t bytes, uint8_t* out) {
+  resize_finish_sums_reference(sums, bytes, out);
+}
+
 #else
 
 // Vectors wider than 64 bytes do not exist among the targets that are left.
@@ -179,6 +188,44 @@ void row_vertical(const uint8_t* const* rows, const ResampleTable& table, int in
   }
 }
 
+using Sums = hn::ScalableTag<int32_t>;
+using SumBytes = hn::Rebind<uint8_t, Sums>;
+
+void add_rows(const uint8_t* const* rows, const int32_t* weights, int row_count, size_t bytes,
+              int32_t* sums) {
+  const Sums d32;
+  const size_t lanes = hn::Lanes(d32);
+  const size_t vectors_end = bytes / (2 * lanes) * (2 * lanes);
+  for (size_t b = 0; b < vectors_end; b += 2 * lanes) {
+    auto first = hn::LoadU(d32, sums + b);
+    auto second = hn::LoadU(d32, sums + b + lanes);
+    for (int r = 0; r < row_count; ++r) {
+      const auto weight = hn::Set(d32, weights[r]);
+      const auto bytes_of = [&](size_t at) HWY_ATTR {
+        return hn::PromoteTo(d32, hn::LoadU(SumBytes(), rows[r] + at));
+      };
+      first = hn::Add(first, hn::Mul(bytes_of(b), weight));
+      second = hn::Add(second, hn::Mul(bytes_of(b + lanes), weight));
+    }
+    hn::StoreU(first, d32, sums + b);
+    hn::StoreU(second, d32, sums + b + lanes);
+  }
+  const uint8_t* tails[kMaxRowGroup];
+  for (int r = 0; r < row_count; ++r) tails[r] = rows[r] + vectors_end;
+  resize_add_rows_reference(tails, weights, row_count, bytes - vectors_end, sums + vectors_end);
+}
+
+void finish_sums(const int32_t* sums, size_t bytes, uint8_t* out) {
+  const Sums d32;
+  const size_t lanes = hn::Lanes(d32);
+  const size_t vectors_end = bytes / lanes * lanes;
+  for (size_t b = 0; b < vectors_end; b += lanes) {
+    const auto whole = hn::ShiftRight<kWeightBits>(hn::LoadU(d32, sums + b));
+    hn::StoreU(hn::DemoteTo(SumBytes(), whole), SumBytes(), out + b);
+  }
+  resize_finish_sums_reference(sums + vectors_end, bytes - vectors_end, out + vectors_end);
+}
+
 #endif
 
 }  // namespace HWY_NAMESPACE
@@ -188,7 +235,22 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace stoker {
 
+void resize_add_rows_reference(const uint8_t* const* rows, const int32_t* weights, int row_count,
+                               size_t bytes, int32_t* sums) {
+  for (size_t b = 0; b < bytes; ++b) {
+    for (int r = 0; r < row_count; ++r) sums[b] += rows[r][b] * weights[r];
+  }
+}
+
+void resize_finish_sums_reference(const int32_t* sums, size_t bytes, uint8_t* out) {
+  for (size_t b = 0; b < bytes; ++b) {
+    out[b] = static_cast<uint8_t>(std::clamp(sums[b] >> kWeightBits, 0, 255));
+  }
+}
+
 HWY_EXPORT(row_group);
+HWY_EXPORT(add_rows);
+HWY_EXPORT(finish_sums);
 HWY_EXPORT(rows_horizontal);
 HWY_EXPORT(row_vertical);
 
@@ -206,6 +268,15 @@ void resize_rows_horizontal(const uint8_t* const* rows, int row_count, const Res
 void resize_row_vertical(const uint8_t* const* rows, const ResampleTable& table, int index,
                          size_t bytes, uint8_t* out) {
   HWY_DYNAMIC_DISPATCH(row_vertical)(rows, table, index, bytes, out);
+}
+
+void resize_add_rows(const uint8_t* const* rows, const int32_t* weights, int row_count,
+                     size_t bytes, int32_t* sums) {
+  HWY_DYNAMIC_DISPATCH(add_rows)(rows, weights, row_count, bytes, sums);
+}
+
+void resize_finish_sums(const int32_t* sums, size_t bytes, uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(finish_sums)(sums, bytes, out);
 }
 
 }  // namespace stoker

@@ -1,4 +1,4 @@
-// The two inner loops of the resize, in Google Highway: one set of kernels per instruction set,
+// The inner loops of the resize, in Google Highway: one set of kernels per instruction set,
 // chosen at run time, all with the same bytes. Buffers come from RowResizer.
 #pragma once
 
@@ -28,5 +28,19 @@ void resize_rows_horizontal(const uint8_t* const* rows, int row_count, const Res
 // kMaxVectorBytes past `bytes`. `index` is the output row's place in the table.
 void resize_row_vertical(const uint8_t* const* rows, const ResampleTable& table, int index,
                          size_t bytes, uint8_t* out);
+
+// sums[b] += sum over r of rows[r][b] * weights[r], b < bytes, r < row_count: part of an output
+// row's sum, in fixed point with kWeightBits fractional bits.
+void resize_add_rows(const uint8_t* const* rows, const int32_t* weights, int row_count,
+                     size_t bytes, int32_t* sums);
+
+// out[b] = sums[b] without its fraction, clipped to 0..255. Whoever begins a sum with half of one
+// rounds.
+void resize_finish_sums(const int32_t* sums, size_t bytes, uint8_t* out);
+
+// The plain twins of the last two: the same values, no SIMD.
+void resize_add_rows_reference(const uint8_t* const* rows, const int32_t* weights, int row_count,
+                               size_t bytes, int32_t* sums);
+void resize_finish_sums_reference(const int32_t* sums, size_t bytes, uint8_t* out);
 
 }  // namespace stoker

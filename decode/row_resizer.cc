@@ -35,21 +35,39 @@ bool is_sane(const CropSpec& spec) {
 }
 
 Box RowResizer::begin(const CropSpec& spec, MutableImageView out) {
+  order_ = pass_order(policy_, spec);
   build_resample_tables(spec, across_, down_);
   out_ = out;
-  received_ = emitted_ = 0;
+  received_ = emitted_ = summed_ = 0;
   const int source_width = across_.source_end - across_.source_begin;
   const int source_height = down_.source_end - down_.source_begin;
   if (!across_.identity) {
     grow(columns_, resize_scratch_bytes(source_width, out.width) + kMaxVectorBytes);
   }
-  if (!down_.identity) {
-    ring_rows_ = std::min(source_height, down_.max_taps + kMaxRowGroup - 1);
-    ring_stride_ = 3 * static_cast<size_t>(out.width) + kMaxVectorBytes;
-    grow(ring_, ring_rows_ * ring_stride_);
-    grow(taps_, static_cast<size_t>(down_.max_taps));
+  if (is_vertical_first()) {
+    plan_vertical_first();
+  } else if (!down_.identity) {
+    plan_horizontal_first();
   }
   return {across_.source_begin, down_.source_begin, source_width, source_height};
+}
+
+void RowResizer::plan_horizontal_first() {
+  ring_rows_ = std::min(down_.source_end - down_.source_begin, down_.max_taps + kMaxRowGroup - 1);
+  ring_stride_ = 3 * static_cast<size_t>(out_.width) + kMaxVectorBytes;
+  grow(ring_, ring_rows_ * ring_stride_);
+  grow(taps_, static_cast<size_t>(down_.max_taps));
+}
+
+void RowResizer::plan_vertical_first() {
+  wide_ = 3 * static_cast<size_t>(across_.source_end - across_.source_begin);
+  open_ = 1;
+  for (int first = 0, y = 0; y < out_.height; ++y) {
+    while (down_.first[first] + down_.taps[first] <= down_.first[y]) ++first;
+    open_ = std::max(open_, y - first + 1);
+  }
+  grow(sums_, open_ * wide_);
+  grow(wide_rows_, kMaxRowGroup * wide_);
 }
 
 void RowResizer::rows(const uint8_t* first, ptrdiff_t stride_bytes, int count) {
@@ -58,7 +76,11 @@ void RowResizer::rows(const uint8_t* first, ptrdiff_t stride_bytes, int count) {
   while (count > 0) {
     const int n = std::min(count, most);
     for (int r = 0; r < n; ++r) group_rows[r] = first + r * stride_bytes;
-    group(group_rows, n);
+    if (is_vertical_first()) {
+      sum(group_rows, n);
+    } else {
+      across(group_rows, n);
+    }
     first += n * stride_bytes;
     count -= n;
   }
@@ -69,7 +91,7 @@ uint8_t* RowResizer::resampled_row(int source_row) {
   return ring_.data() + static_cast<size_t>(source_row % ring_rows_) * ring_stride_;
 }
 
-void RowResizer::group(const uint8_t* const* rows, int count) {
+void RowResizer::across(const uint8_t* const* rows, int count) {
   uint8_t* results[kMaxRowGroup];
   for (int r = 0; r < count; ++r) results[r] = resampled_row(received_ + r);
   if (across_.identity) {
@@ -92,10 +114,46 @@ void RowResizer::emit_finished_rows() {
   }
 }
 
+// Adds the rows to the sums of all outputs that they belong to. One output after the other, so that
+// a sum is finished before its place is another's.
+void RowResizer::sum(const uint8_t* const* rows, int count) {
+  const int begin = down_.source_begin + received_;
+  received_ += count;
+  for (int y = summed_; y < out_.height && down_.first[y] < begin + count; ++y) {
+    int32_t* sums = sums_.data() + y % open_ * wide_;
+    const int first = down_.first[y], end = first + down_.taps[y];
+    if (first >= begin) std::fill_n(sums, wide_, 1 << (kWeightBits - 1));
+    const int from = std::max(first, begin), to = std::min(end, begin + count);
+    const int32_t* weights = down_.weights.data() + static_cast<size_t>(y) * down_.max_taps;
+    resize_add_rows(rows + (from - begin), weights + (from - first), to - from, wide_, sums);
+    if (end <= begin + count) finish_sum();
+  }
+}
+
+void RowResizer::finish_sum() {
+  resize_finish_sums(sums_.data() + summed_ % open_ * wide_, wide_,
+                     wide_rows_.data() + (summed_ - emitted_) * wide_);
+  ++summed_;
+  if (summed_ - emitted_ == resize_row_group() || summed_ == out_.height) emit_summed_rows();
+}
+
+void RowResizer::emit_summed_rows() {
+  const uint8_t* rows[kMaxRowGroup];
+  uint8_t* results[kMaxRowGroup];
+  const int count = summed_ - emitted_;
+  for (int r = 0; r < count; ++r) {
+    rows[r] = wide_rows_.data() + r * wide_;
+    results[r] = out_.data + (emitted_ + r) * out_.stride_bytes;
+  }
+  resize_rows_horizontal(rows, count, across_, aligned(columns_), results);
+  emitted_ = summed_;
+}
+
 int64_t RowResizer::scratch_bytes() const {
   return across_.scratch_bytes() + down_.scratch_bytes() +
-         static_cast<int64_t>(ring_.capacity() + columns_.capacity() +
-                              taps_.capacity() * sizeof(taps_[0]));
+         static_cast<int64_t>(ring_.capacity() + columns_.capacity() + wide_rows_.capacity() +
+                              taps_.capacity() * sizeof(taps_[0]) +
+                              sums_.capacity() * sizeof(sums_[0]));
 }
 
 }  // namespace stoker

@@ -15,8 +15,10 @@ const std::map<std::string, Split> kSplits = {
     {"all", Split::all}, {"train", Split::train}, {"test", Split::test}};
 const std::map<std::string, ExifPolicy> kExifPolicies = {{"ignore", ExifPolicy::ignore},
                                                          {"apply", ExifPolicy::apply}};
-const std::map<std::string, PixelPolicy> kPixelPolicies = {{"exact", PixelPolicy::exact},
-                                                           {"fast", PixelPolicy::fast}};
+const std::map<std::string, PixelPolicy> kPixelPolicies = {
+    {"exact", PixelPolicy::exact},
+    {"exact-pillow12", PixelPolicy::exact_pillow12},
+    {"fast", PixelPolicy::fast}};
 const std::map<std::string, OnBadSample> kOnBad = {{"substitute", OnBadSample::substitute},
                                                    {"fail", OnBadSample::fail}};
 const std::map<std::string, CropMode> kCrops = {{"random_resized", CropMode::random_resized},
@@ -68,10 +70,10 @@ void add_decode_options(CLI::App& app, DataOptions& options) {
   app.add_option("--exif", options.exif,
                  "Turn images as their EXIF data say, or, as Pillow does, not")
       ->check(CLI::IsMember(&kExifPolicies));
-  app.add_option(
-         "--pixels", options.pixels,
-         "exact: the bytes of Pillow; fast: about 0.2 of 255 grey levels off on average, and a "
-         "tenth faster on ImageNet's photographs")
+  app.add_option("--pixels", options.pixels,
+                 "exact: the bytes of Pillow 13; exact-pillow12: those of Pillow 9 to 12; fast: "
+                 "about 0.2 of "
+                 "255 grey levels off the latter on average, and faster (decode/README.md)")
       ->check(CLI::IsMember(&kPixelPolicies));
   app.add_option("--max-pixels", options.max_pixels,
                  "An image that has more counts as bad (as in Pillow)")
@@ -91,8 +93,8 @@ void add_feed_options(CLI::App& app, DataOptions& options) {
          "run")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--seek-index", options.seek_index,
-                 "With --pixels fast: the file that stoker index made; auto: that in the cache "
-                 "directory, if it is there; off");
+                 "The file that stoker index made; auto: that in the cache directory, if it is "
+                 "there; off");
   app.add_option(
          "--on-bad", options.on_bad,
          "substitute: another image takes a bad one's place with weight 0, and it is listed; fail: "

@@ -129,6 +129,7 @@ std::string config_text(const TrainSetup& setup) {
   json["ring_depth"] = options.ring_depth;
   json["slots"] = options.slots;
   json["pixels"] = to_string(options.decode.pixels);
+  json["eval_pixels"] = to_string(setup.eval_options(1).decode.pixels);
   json["exif"] = options.decode.exif == ExifPolicy::apply ? "apply" : "ignore";
   json["max_pixels"] = options.decode.max_pixels;
   json["max_bad"] = options.max_bad;

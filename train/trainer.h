@@ -85,7 +85,7 @@ struct TrainOptions {
   int io_threads = 2;  // that read files
   int ring_depth = 4;  // LoaderOptions
   int slots = -1;      // LoaderOptions; -1: 0 on host devices, which lease the ring, 2 on GPUs
-  // Of training; evaluation takes the exact pixels of Pillow, so that accuracies compare.
+  // Of training; evaluation takes the exact pixels of Pillow 13, so that accuracies compare.
   DecodeOptions decode{.pixels = PixelPolicy::fast};
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;

@@ -87,10 +87,10 @@ Array decode(nb::handle data, std::optional<BoxTuple> crop, std::optional<SizeTu
 }
 
 Array resize(const nb::ndarray<nb::ro>& image, std::optional<BoxTuple> crop,
-             std::optional<SizeTuple> size, bool flip, Filter filter) {
+             std::optional<SizeTuple> size, bool flip, Filter filter, PixelPolicy pixels) {
   const ImageView view = view_of(image);
   Unlocked unlocked;
-  return resize_image(view, request_of(crop, size, flip, filter));
+  return resize_image(view, request_of(crop, size, flip, filter), pixels);
 }
 
 }  // namespace
@@ -103,8 +103,10 @@ void bind_image(nb::module_& module) {
   module.def("decode", decode, "data"_a, "crop"_a.none(), "size"_a.none(), "flip"_a, "filter"_a,
              "options"_a);
   module.def("resize", resize, "image"_a, "crop"_a.none(), "size"_a.none(), "flip"_a, "filter"_a,
+             "pixels"_a,
              nb::sig("def resize(image: object, crop: tuple[int, int, int, int] | None, size: "
-                     "tuple[int, int] | None, flip: bool, filter: Filter) -> Array"));
+                     "tuple[int, int] | None, flip: bool, filter: Filter, pixels: PixelPolicy) "
+                     "-> Array"));
 }
 
 }  // namespace stoker::python

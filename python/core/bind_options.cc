@@ -26,6 +26,7 @@ void bind_enums(nb::module_& module) {
       .value("fail", OnBadSample::fail);
   nb::enum_<PixelPolicy>(module, "PixelPolicy")
       .value("exact", PixelPolicy::exact)
+      .value("exact_pillow12", PixelPolicy::exact_pillow12)
       .value("fast", PixelPolicy::fast);
   nb::enum_<ExifPolicy>(module, "ExifPolicy")
       .value("ignore", ExifPolicy::ignore)

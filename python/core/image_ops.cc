@@ -69,13 +69,13 @@ Array decode_image(std::span<const uint8_t> bytes, const CropRequest& request,
   return out;
 }
 
-Array resize_image(ImageView image, const CropRequest& request) {
+Array resize_image(ImageView image, const CropRequest& request, PixelPolicy policy) {
   const CropSpec spec = spec_of(request, {image.width, image.height});
   Array out = make_image(spec.resized.height, spec.resized.width);
   const ImageView crop = {
       image.data + spec.crop.y * image.stride_bytes + ptrdiff_t{3} * spec.crop.x, spec.crop.width,
       spec.crop.height, image.stride_bytes};
-  PillowResize().run(crop, spec, view_of(out));
+  PillowResize(policy).run(crop, spec, view_of(out));
   return out;
 }
 

@@ -31,6 +31,6 @@ struct CropRequest {
 // (height, width, 3) uint8.
 Array decode_image(std::span<const uint8_t> bytes, const CropRequest& request,
                    const DecodeOptions& options);
-Array resize_image(ImageView image, const CropRequest& request);
+Array resize_image(ImageView image, const CropRequest& request, PixelPolicy policy);
 
 }  // namespace stoker::python

@@ -16,7 +16,11 @@ def choose(field: str, value: object, names: dict[str, Any]) -> Any:
 
 
 FILTERS = {"bilinear": _core.Filter.bilinear, "bicubic": _core.Filter.bicubic}
-PIXELS = {"exact": _core.PixelPolicy.exact, "fast": _core.PixelPolicy.fast}
+PIXELS = {
+    "exact": _core.PixelPolicy.exact,
+    "exact-pillow12": _core.PixelPolicy.exact_pillow12,
+    "fast": _core.PixelPolicy.fast,
+}
 EXIF = {"ignore": _core.ExifPolicy.ignore, "apply": _core.ExifPolicy.apply}
 SPLITS = {"all": _core.Split.all, "train": _core.Split.train, "test": _core.Split.test}
 LAST_BATCH = {

@@ -2,8 +2,8 @@
 // libraries. A line is
 //   crop_x crop_y crop_w crop_h resized_w resized_h win_x win_y win_w win_h flip filter exif path
 // (flip and exif 0 or 1, filter 0 bilinear or 1 bicubic). Answers one byte, the DecodeCode, and if
-// that is 0 the win_h * win_w * 3 bytes of RGB. Environment: DECODE_ROWS_REPEAT=N decodes each N
-// times and prints the CPU time on standard error.
+// that is 0 the win_h * win_w * 3 bytes of RGB. The argument is the pixel policy. Environment:
+// DECODE_ROWS_REPEAT=N decodes each N times and prints the CPU time on standard error.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -46,9 +46,9 @@ std::vector<uint8_t> read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-int run() {
-  ImageDecoder plain;
-  ImageDecoder oriented({.exif = ExifPolicy::apply});
+int run(PixelPolicy policy) {
+  ImageDecoder plain({.pixels = policy});
+  ImageDecoder oriented({.pixels = policy, .exif = ExifPolicy::apply});
   const char* text = std::getenv("DECODE_ROWS_REPEAT");
   const int repeat = text != nullptr ? std::atoi(text) : 1;
   double seconds = 0;
@@ -86,7 +86,13 @@ int run() {
 }  // namespace
 }  // namespace stoker
 
-int main() {
+int main(int argc, char** argv) {
+  using stoker::PixelPolicy;
   std::ios::sync_with_stdio(false);
-  return stoker::run();
+  for (const PixelPolicy policy :
+       {PixelPolicy::exact, PixelPolicy::exact_pillow12, PixelPolicy::fast}) {
+    if (argc == 2 && std::string(argv[1]) == to_string(policy)) return stoker::run(policy);
+  }
+  std::fprintf(stderr, "usage: decode_rows exact|exact-pillow12|fast\n");
+  return 2;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -124,6 +125,40 @@ TEST_P(ExactKernels, DownIsThePlainTwin) {
                          expected.view());
     ASSERT_EQ(got.packed(), expected.packed()) << trial;
     ASSERT_TRUE(got.gaps_intact());
+  }
+}
+
+TEST_P(ExactKernels, DownToStripIsThePlainTwin) {
+  std::mt19937 random(4);
+  AlignedBuffer<uint8_t> rows, strip, plain;
+  for (int trial = 0; trial < 200; ++trial) {
+    const ResampleTable table = random_table(false, random);
+    if (table.identity) continue;
+    const int planes = trial % 3 == 0 ? 1 : 3;
+    const int first = table.source_begin - static_cast<int>(random() % 3);
+    const int width = 1 + static_cast<int>(random() % 90);
+    const ptrdiff_t stride = (width + kExactRowPadding - 1) / kExactRowPadding * kExactRowPadding;
+    const size_t height = static_cast<size_t>(table.source_end - first);
+    fill(rows, height * static_cast<size_t>(planes * stride), trial % 5 == 0, random);
+    strip.grow(static_cast<size_t>(planes * stride) * kStripRows);
+    plain.grow(static_cast<size_t>(planes * stride) * kStripRows);
+    const int begin = static_cast<int>(random() % static_cast<unsigned>(table.key.count));
+    const Span outputs{begin, std::min(begin + kStripOutputs, table.key.count)};
+    // The lower half of a strip must not touch the upper one.
+    for (const int half : {0, kStripRows / 2}) {
+      exact_down_to_strip(rows.data(), planes, stride, width, first, table, outputs,
+                          strip.data() + half);
+      exact_down_to_strip_reference(rows.data(), planes, stride, width, first, table, outputs,
+                                    plain.data() + half);
+    }
+    for (int column = 0; column < planes * width; ++column) {
+      for (const int half : {0, kStripRows / 2}) {
+        const ptrdiff_t at = ptrdiff_t{column} * kStripRows + half;
+        const int count = outputs.end - outputs.begin;
+        ASSERT_TRUE(std::equal(strip.data() + at, strip.data() + at + count, plain.data() + at))
+            << "trial " << trial << " column " << column;
+      }
+    }
   }
 }
 

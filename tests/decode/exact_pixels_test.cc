@@ -1,4 +1,4 @@
-// CropDecoder under the policy `exact`: the bytes of libjpeg-turbo and Pillow's resize, for every
+// CropDecoder under the exact policies: the bytes of libjpeg-turbo and Pillow's resize, for every
 // file that it takes.
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ CropSpec any_spec(Size image, std::mt19937& random) {
   return spec;
 }
 
-class ExactPixels : public testing::Test {
+class ExactPixels : public testing::TestWithParam<PixelPolicy> {
  protected:
   // Whether CropDecoder takes the file; if so, its pixels must be the oracle's.
   bool takes(const std::vector<uint8_t>& file, const CropSpec& spec) {
@@ -41,11 +41,17 @@ class ExactPixels : public testing::Test {
     return true;
   }
 
-  CropDecoder crop_{kMaxPixels, PixelPolicy::exact};
-  LibjpegPath oracle_{kMaxPixels};
+  CropDecoder crop_{kMaxPixels, GetParam()};
+  LibjpegPath oracle_{kMaxPixels, GetParam()};
 };
 
-TEST_F(ExactPixels, AreLibjpegsAndPillowsForEverySampling) {
+INSTANTIATE_TEST_SUITE_P(Policies, ExactPixels,
+                         testing::Values(PixelPolicy::exact, PixelPolicy::exact_pillow12),
+                         [](const auto& policy) {
+                           return policy.param == PixelPolicy::exact ? "exact" : "exact_pillow12";
+                         });
+
+TEST_P(ExactPixels, AreLibjpegsAndPillowsForEverySampling) {
   std::mt19937 random(1);
   const int samplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}};
   for (const auto& sampling : samplings) {
@@ -63,7 +69,7 @@ TEST_F(ExactPixels, AreLibjpegsAndPillowsForEverySampling) {
   }
 }
 
-TEST_F(ExactPixels, AreLibjpegsAndPillowsForGreyAndTinyImages) {
+TEST_P(ExactPixels, AreLibjpegsAndPillowsForGreyAndTinyImages) {
   std::mt19937 random(2);
   int taken = 0;
   for (int trial = 0; trial < 300 && !HasFailure(); ++trial) {
@@ -79,7 +85,7 @@ TEST_F(ExactPixels, AreLibjpegsAndPillowsForGreyAndTinyImages) {
 }
 
 // Large enough for many strips, with every place of the crop's corner in an MCU.
-TEST_F(ExactPixels, AreLibjpegsAndPillowsAtEveryCorner) {
+TEST_P(ExactPixels, AreLibjpegsAndPillowsAtEveryCorner) {
   JpegKind kind;
   for (const int down : {1, 2}) {
     kind.sampling_x = 2;
@@ -97,7 +103,7 @@ TEST_F(ExactPixels, AreLibjpegsAndPillowsAtEveryCorner) {
   }
 }
 
-TEST_F(ExactPixels, AreLibjpegsAndPillowsForRealFiles) {
+TEST_P(ExactPixels, AreLibjpegsAndPillowsForRealFiles) {
   const char* data = std::getenv("STOKER_DATA");
   if (data == nullptr) GTEST_SKIP() << "STOKER_DATA is not set";
   std::mt19937 random(3);
@@ -116,7 +122,7 @@ TEST_F(ExactPixels, AreLibjpegsAndPillowsForRealFiles) {
   EXPECT_EQ(taken, files);
 }
 
-TEST_F(ExactPixels, RareSamplingsAreLibjpegs) {
+TEST_P(ExactPixels, RareSamplingsAreLibjpegs) {
   JpegKind kind;
   const CropSpec spec{{0, 0, 40, 40}, {16, 16}, {0, 0, 16, 16}};
   const int samplings[][2] = {{4, 1}, {4, 2}, {1, 3}, {2, 3}, {1, 4}};
@@ -127,7 +133,7 @@ TEST_F(ExactPixels, RareSamplingsAreLibjpegs) {
   }
 }
 
-TEST_F(ExactPixels, AreTheSameWithASeekIndex) {
+TEST_P(ExactPixels, AreTheSameWithASeekIndex) {
   std::mt19937 random(4);
   SeekIndexBuilder builder;
   for (int trial = 0; trial < 40; ++trial) {
@@ -150,7 +156,7 @@ TEST_F(ExactPixels, AreTheSameWithASeekIndex) {
 
 // Files whose coefficients no picture has, with and without an index: libjpeg-turbo's sums may
 // overflow, and CropDecoder leaves them.
-TEST_F(ExactPixels, CoefficientsOfNoPictureAreLibjpegs) {
+TEST_P(ExactPixels, CoefficientsOfNoPictureAreLibjpegs) {
   std::mt19937 random(5);
   SeekIndexBuilder builder;
   int taken = 0, left = 0;

@@ -12,7 +12,8 @@ namespace stoker {
 
 class LibjpegPath {
  public:
-  explicit LibjpegPath(int64_t max_pixels) : jpeg_(max_pixels) {}
+  explicit LibjpegPath(int64_t max_pixels, PixelPolicy policy = PixelPolicy::exact)
+      : jpeg_(max_pixels), resizer_(policy) {}
 
   // REQUIRES: spec is sane; out's size equals spec.window's.
   DecodeStatus decode(std::span<const uint8_t> file, const CropSpec& spec, MutableImageView out) {

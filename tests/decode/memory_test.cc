@@ -89,15 +89,17 @@ std::vector<uint8_t> tall_jpeg(int width, int mcu_rows) {
   return file;
 }
 
-// How much the process grew at its peak while `file` was decoded as a whole; -1 if the system does
-// not tell.
-int64_t growth_while_decoding(ImageDecoder& decoder, const std::vector<uint8_t>& file) {
+// How much the process grew at its peak while `file` was decoded as a whole, to side x side; -1 if
+// the system does not tell.
+int64_t growth_while_decoding(ImageDecoder& decoder, const std::vector<uint8_t>& file,
+                              int side = 224) {
   ImageInfo info;
   EXPECT_TRUE(decoder.info(file, info).ok());
-  Pixels out({224, 224});
+  Pixels out({side, side});
   std::ofstream("/proc/self/clear_refs") << "5";  // forget the peak so far
   const int64_t before = process_bytes("VmRSS");
-  const CropSpec spec = {{0, 0, info.size.width, info.size.height}, {224, 224}, {0, 0, 224, 224}};
+  const CropSpec spec = {
+      {0, 0, info.size.width, info.size.height}, {side, side}, {0, 0, side, side}};
   const DecodeStatus status = decoder.decode(file, spec, out.view());
   EXPECT_TRUE(status.ok()) << status.message;
   const int64_t peak = process_bytes("VmHWM");
@@ -111,6 +113,24 @@ TEST(DecodeMemory, HugeImagesAreStreamed) {
   EXPECT_LT(bound, 104 << 20);
   EXPECT_LE(growth_while_decoding(decoder, file), bound);
   EXPECT_LE(decoder.scratch_bytes(), bound);
+}
+
+// Vertically first, whole rows wait for sixteen outputs. Where those are far apart they would be
+// too many for CropDecoder, and the sums of the open outputs are kept in their place.
+TEST(DecodeMemory, TallImagesAreStreamedToo) {
+  const std::vector<uint8_t> file = tall_jpeg(3'200, 500);
+  for (const int side : {224, 32}) {
+    const CropSpec spec{{0, 0, 3'200, 8'000}, {side, side}, {0, 0, side, side}};
+    ASSERT_EQ(pass_order(PixelPolicy::exact, spec), PassOrder::vertical_first);
+    Pixels out({side, side});
+    CropDecoder crop(1 << 28, PixelPolicy::exact);
+    EXPECT_EQ(crop.decode(file, spec, out.view()), side == 224);
+    EXPECT_LE(crop.scratch_bytes(), kMaxCropScratch);
+    ImageDecoder decoder;
+    const int64_t bound = decode_scratch_bound({}, {side, side}).streamed;
+    EXPECT_LE(growth_while_decoding(decoder, file, side), bound);
+    EXPECT_LE(decoder.scratch_bytes(), bound);
+  }
 }
 
 // Where a frame cannot be avoided it is bounded, too, and not kept.

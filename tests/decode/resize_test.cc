@@ -47,17 +47,22 @@ class ResizeOnTarget : public testing::TestWithParam<int64_t> {
 
 TEST_P(ResizeOnTarget, EqualsThePlainTwin) {
   std::mt19937 random(7);
-  PillowResize resize;
+  PillowResize resize, resize12(PixelPolicy::exact_pillow12);
+  int vertical = 0;
   for (int i = 0; i < 400; ++i) {
     const CropSpec spec = draw_spec(random);
     const Pixels source = noise({spec.crop.width, spec.crop.height}, i, i % 5);
     Pixels fast({spec.window.width, spec.window.height}, i % 7);
     Pixels plain({spec.window.width, spec.window.height});
-    resize.run(source.view(), spec, fast.view());
-    pillow_resize_reference(source.view(), spec, plain.view());
-    ASSERT_EQ(fast.packed(), plain.packed()) << text(spec);
-    ASSERT_TRUE(fast.gaps_intact()) << text(spec);
+    for (const PixelPolicy policy : {PixelPolicy::exact, PixelPolicy::exact_pillow12}) {
+      (policy == PixelPolicy::exact ? resize : resize12).run(source.view(), spec, fast.view());
+      pillow_resize_reference(source.view(), spec, plain.view(), policy);
+      ASSERT_EQ(fast.packed(), plain.packed()) << to_string(policy) << " " << text(spec);
+      ASSERT_TRUE(fast.gaps_intact()) << text(spec);
+    }
+    vertical += pass_order(PixelPolicy::exact, spec) == PassOrder::vertical_first;
   }
+  EXPECT_GT(vertical, 50);
 }
 
 // Black and white extremes: cubic weights overshoot, and sums must clip, not wrap.
@@ -67,13 +72,15 @@ TEST_P(ResizeOnTarget, ClipsOvershoot) {
   for (int y = 0; y < 40; ++y) {
     for (int i = 0; i < 120; ++i) source.pixel(0, y)[i] = (i / 9 + y / 3) % 2 ? 255 : 0;
   }
-  for (const int size : {7, 39, 41, 130}) {
-    const CropSpec spec = {
-        {0, 0, 40, 40}, {size, size}, {0, 0, size, size}, false, Filter::bicubic};
-    Pixels fast({size, size}), plain({size, size});
-    resize.run(source.view(), spec, fast.view());
-    pillow_resize_reference(source.view(), spec, plain.view());
-    EXPECT_EQ(fast.packed(), plain.packed()) << size;
+  for (const int width : {7, 39, 41, 130}) {
+    for (const int height : {7, 39, 41, 130}) {
+      const CropSpec spec = {
+          {0, 0, 40, 40}, {width, height}, {0, 0, width, height}, false, Filter::bicubic};
+      Pixels fast({width, height}), plain({width, height});
+      resize.run(source.view(), spec, fast.view());
+      pillow_resize_reference(source.view(), spec, plain.view());
+      EXPECT_EQ(fast.packed(), plain.packed()) << text(spec);
+    }
   }
 }
 
@@ -90,7 +97,7 @@ TEST(RowResizer, TheSizeOfThePortionsDoesNotMatter) {
     Pixels whole({spec.window.width, spec.window.height});
     Pixels portions({spec.window.width, spec.window.height});
     PillowResize().run(source.view(), spec, whole.view());
-    RowResizer resizer;
+    RowResizer resizer(PixelPolicy::exact);
     const Box needed = resizer.begin(spec, portions.view());
     for (int y = 0; y < needed.height;) {
       const int count = std::min(draw(random, 1, 40), needed.height - y);
@@ -110,7 +117,7 @@ TEST(RowResizer, AsksForAllThatItNeeds) {
     Pixels before({spec.window.width, spec.window.height});
     Pixels after({spec.window.width, spec.window.height});
     PillowResize().run(source.view(), spec, before.view());
-    const Box needed = RowResizer().begin(spec, after.view());
+    const Box needed = RowResizer(PixelPolicy::exact).begin(spec, after.view());
     for (int y = 0; y < spec.crop.height; ++y) {
       for (int x = 0; x < spec.crop.width; ++x) {
         const bool inside = x >= needed.x && x < needed.x + needed.width && y >= needed.y &&
@@ -125,11 +132,13 @@ TEST(RowResizer, AsksForAllThatItNeeds) {
 
 TEST(RowResizer, MemoryDoesNotGrowWithTheHeight) {
   Pixels out({224, 224});
-  RowResizer low, high;
-  low.begin({{0, 0, 1000, 2'000}, {224, 224}, {0, 0, 224, 224}}, out.view());
-  high.begin({{0, 0, 1000, 60'000}, {224, 224}, {0, 0, 224, 224}}, out.view());
-  EXPECT_LT(high.scratch_bytes(), low.scratch_bytes() + (4 << 20));
-  EXPECT_LT(high.scratch_bytes(), 60'000 * 224 * 3 / 5);
+  for (const PixelPolicy policy : {PixelPolicy::exact, PixelPolicy::exact_pillow12}) {
+    RowResizer low(policy), high(policy);
+    low.begin({{0, 0, 1000, 2'500}, {224, 224}, {0, 0, 224, 224}}, out.view());
+    high.begin({{0, 0, 1000, 60'000}, {224, 224}, {0, 0, 224, 224}}, out.view());
+    EXPECT_LT(high.scratch_bytes(), low.scratch_bytes() + (4 << 20)) << to_string(policy);
+    EXPECT_LT(high.scratch_bytes(), 60'000 * 224 * 3 / 5) << to_string(policy);
+  }
 }
 
 }  // namespace

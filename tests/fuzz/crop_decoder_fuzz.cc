@@ -1,5 +1,5 @@
-// CropDecoder: no access outside its memory; nothing accepted, under either policy, that
-// libjpeg-turbo calls bad; and under `exact` its pixels, resized as Pillow does.
+// CropDecoder: no access outside its memory; nothing accepted, under any policy, that
+// libjpeg-turbo calls bad; and under the exact ones its pixels, resized as that Pillow does.
 #include <cstdlib>
 #include <vector>
 
@@ -13,7 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr int64_t kMaxPixels = 1 << 20;
   static CropDecoder fast(kMaxPixels, PixelPolicy::fast);
   static CropDecoder exact(kMaxPixels, PixelPolicy::exact);
-  static LibjpegPath oracle(kMaxPixels);
+  static CropDecoder exact12(kMaxPixels, PixelPolicy::exact_pillow12);
+  static LibjpegPath oracle(kMaxPixels, PixelPolicy::exact);
+  static LibjpegPath oracle12(kMaxPixels, PixelPolicy::exact_pillow12);
   if (size < kFuzzHeader) return 0;
   BaselineJpeg jpeg;
   if (!parse_baseline({data + kFuzzHeader, size - kFuzzHeader}, jpeg)) return 0;
@@ -26,9 +28,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return MutableImageView{of.data(), window.width, window.height, 3 * window.width};
   };
   const bool fast_takes = fast.decode(input.file, input.spec, view(pixels));
-  const bool exact_takes = exact.decode(input.file, input.spec, view(pixels));
-  if (!fast_takes && !exact_takes) return 0;
-  if (!oracle.decode(input.file, input.spec, view(expected)).ok()) std::abort();
-  if (exact_takes && pixels != expected) std::abort();
+  const auto check = [&](CropDecoder& decoder, LibjpegPath& of) {
+    const bool takes = decoder.decode(input.file, input.spec, view(pixels));
+    if (!fast_takes && !takes) return;
+    if (!of.decode(input.file, input.spec, view(expected)).ok()) std::abort();
+    if (takes && pixels != expected) std::abort();
+  };
+  check(exact, oracle);
+  check(exact12, oracle12);
   return 0;
 }

@@ -36,6 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr int64_t kMaxPixels = 1 << 20;
   constexpr size_t kHeader = kFuzzHeader + 1 + kChangeBytes;
   static CropDecoder fast(kMaxPixels, PixelPolicy::fast), exact(kMaxPixels, PixelPolicy::exact);
+  static CropDecoder exact12(kMaxPixels, PixelPolicy::exact_pillow12);
   static SeekIndexBuilder builder;
   if (size < kHeader) return 0;
   const std::span<const uint8_t> file(data + kHeader, size - kHeader);
@@ -44,7 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (int64_t{jpeg.size.width} * jpeg.size.height > kMaxPixels) return 0;
   const CropSpec spec = read_fuzz_input(data, size, jpeg.size).spec;
   const Box& window = spec.window;
-  CropDecoder& decoder = data[kFuzzHeader] / 2 % 2 == 0 ? fast : exact;
+  CropDecoder* const decoders[] = {&fast, &exact, &exact12, &exact};
+  CropDecoder& decoder = *decoders[data[kFuzzHeader] / 2 % 4];
   std::vector<uint8_t> plain(static_cast<size_t>(window.width) * window.height * 3);
   std::vector<uint8_t> indexed(plain.size());
   const auto decode = [&](std::vector<uint8_t>& to, std::span<const uint8_t> index) {
@@ -60,7 +62,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // An index is a certificate for the whole file, but the plan of a crop may be too large.
   if (decode(indexed, index) != is_good || (is_good && indexed != plain)) std::abort();
   tamper(index, file, data + kFuzzHeader + 1);
-  // Who forges an index chooses coefficients; `exact` leaves the file's if they are of no picture.
+  // Who forges an index chooses coefficients; the exact policies leave the file's if they are of no
+  // picture.
   const bool is_taken = decode(indexed, index);
   if (is_good ? !is_taken : is_taken && &decoder == &fast) std::abort();
   return 0;

@@ -93,13 +93,14 @@ Pixels noise_image(Size size, Pixels& planar) {
 }
 
 // What a raw row must be, the plain way: resize, then pixel by pixel.
-Pixels plain_row(const AugmentSpec& spec, const Pixels& rgb, Size size, const AugmentDraw& draw) {
+Pixels plain_row(const AugmentSpec& spec, const Pixels& rgb, Size size, const AugmentDraw& draw,
+                 PixelPolicy policy = PixelPolicy::exact) {
   const ImageView image{rgb.data(), size.width, size.height, ptrdiff_t{3} * size.width};
   const ImageView crop{image.data + draw.crop.y * image.stride_bytes + 3 * draw.crop.x,
                        draw.crop.width, draw.crop.height, image.stride_bytes};
   Pixels resized, out;
   pillow_resize_reference(crop, {draw.crop, draw.resized, draw.window, false, spec.filter},
-                          view_of(resized, spec.output));
+                          view_of(resized, spec.output), policy);
   view_of(out, spec.output);
   const int width = spec.output.width, height = spec.output.height;
   const auto reflect = [](int at, int length) {
@@ -152,6 +153,24 @@ TEST(Augmenter, RawRowsAreTheSameFromPlanesAndRgbAndThePlainWay) {
       }
     }
   }
+}
+
+TEST(Augmenter, RawRowsFollowThePixelPolicy) {
+  const AugmentSpec spec{.output = kOutput, .crop = CropMode::resize_center};
+  constexpr Size kTall{50, 400};
+  Pixels planar, of_policy[3];
+  const Pixels rgb = noise_image(kTall, planar);
+  for (const PixelPolicy policy :
+       {PixelPolicy::exact, PixelPolicy::exact_pillow12, PixelPolicy::fast}) {
+    Augmenter augmenter(spec, {.pixels = policy});
+    Pixels& row = of_policy[static_cast<size_t>(policy)];
+    AugmentDraw draw;
+    ASSERT_TRUE(augmenter.raw_row(rgb, false, kTall, 1, 2, 3, view_of(row), draw).ok());
+    EXPECT_EQ(row, plain_row(spec, rgb, kTall, draw, policy));
+  }
+  const auto of = [&](PixelPolicy policy) { return of_policy[static_cast<size_t>(policy)]; };
+  EXPECT_NE(of(PixelPolicy::exact), of(PixelPolicy::exact_pillow12));
+  EXPECT_EQ(of(PixelPolicy::fast), of(PixelPolicy::exact_pillow12));
 }
 
 TEST(Augmenter, KeepsNothingOfTheRowBefore) {

@@ -181,6 +181,7 @@ TEST_F(LoaderTest, FingerprintIsOfPixelsAndTheirOrderOnly) {
   EXPECT_NE(of([](O o, A) { o.last_batch = LastBatch::wrap; }), plain);
   EXPECT_NE(of([](O o, A) { o.decode.exif = ExifPolicy::apply; }), plain);
   EXPECT_NE(of([](O o, A) { o.decode.pixels = PixelPolicy::fast; }), plain);
+  EXPECT_NE(of([](O o, A) { o.decode.pixels = PixelPolicy::exact_pillow12; }), plain);
   EXPECT_NE(of([](O o, A) { o.decode.max_pixels = 1000; }), plain);
   EXPECT_NE(of([](O, A a) { a.pad = 1; }), plain);
 }

@@ -6,6 +6,7 @@ import io
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import PIL
 import pytest
 from PIL import Image, ImageOps, features
 
@@ -15,6 +16,9 @@ from conftest import jpeg, picture
 FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 # Pillow's wheels bring a libjpeg-turbo of their own; since 3.0 its upsampling has other bytes.
 same_libjpeg = (features.version_feature("libjpeg_turbo") or "0").startswith(("2.", "1."))
+
+# The policy that promises the bytes of the Pillow that is here.
+PIXELS = "exact" if int(PIL.__version__.split(".")[0]) >= 13 else "exact-pillow12"
 
 
 def pillow(data: bytes) -> Image.Image:
@@ -49,16 +53,35 @@ def test_decode_crops_resizes_and_flips_as_pillow():
         for x, y, w, h in ((0, 0, 200, 160), (13, 7, 101, 90), (199, 159, 1, 1)):
             for size in ((32, 48), (224, 224), (1, 1)):
                 wanted = whole.crop((x, y, x + w, y + h)).resize(size[::-1], kernel)
-                found = stoker.decode(data, crop=(x, y, w, h), size=size, filter=name)
-                assert_pillow(found, wanted)
-                found = stoker.decode(data, crop=(x, y, w, h), size=size, filter=name, flip=True)
+                options = {"size": size, "filter": name, "pixels": PIXELS}
+                assert_pillow(stoker.decode(data, crop=(x, y, w, h), **options), wanted)
+                found = stoker.decode(data, crop=(x, y, w, h), flip=True, **options)
                 assert_pillow(found, ImageOps.mirror(wanted))
-                assert_pillow(stoker.crop_resize(data, (x, y, w, h), size, filter=name), wanted)
+                assert_pillow(stoker.crop_resize(data, (x, y, w, h), **options), wanted)
+
+
+def test_the_policies_differ_where_pillow_13_resizes_vertically_first():
+    data = jpeg(picture(10, 60, 200), subsampling=0)
+    whole = np.asarray(stoker.decode(data))
+    for size, differ in (((40, 50), True), ((50, 60), False), ((190, 50), False)):
+        exact, before = (
+            np.asarray(stoker.decode(data, size=size, pixels=pixels))
+            for pixels in ("exact", "exact-pillow12")
+        )
+        assert (exact != before).any() == differ
+        for pixels, wanted in (("exact", exact), ("exact-pillow12", before), ("fast", before)):
+            np.testing.assert_array_equal(stoker.resize(whole, size, pixels=pixels), wanted)
+            np.testing.assert_array_equal(
+                stoker.crop_resize(data if pixels != "fast" else whole, None, size, pixels=pixels),
+                wanted,
+            )
 
 
 def test_the_fast_decoder_is_near():
     data = jpeg(picture(3, 300, 200))
-    exact = np.asarray(stoker.decode(data, crop=(20, 10, 200, 150), size=96)).astype(int)
+    exact = np.asarray(
+        stoker.decode(data, crop=(20, 10, 200, 150), size=96, pixels="exact-pillow12")
+    ).astype(int)
     fast = np.asarray(stoker.decode(data, crop=(20, 10, 200, 150), size=96, pixels="fast"))
     assert np.abs(fast.astype(int) - exact).mean() <= 0.5
 
@@ -69,22 +92,25 @@ def test_resize_gives_pillows_bytes():
     for name, kernel in FILTERS.items():
         for size in ((32, 48), (120, 7), (61, 90), (1, 1)):
             wanted = image.resize(size[::-1], kernel)
-            assert_pillow(stoker.resize(pixels, size, filter=name), wanted)
-            found = stoker.crop_resize(pixels, (5, 6, 40, 30), size, filter=name, flip=True)
+            options = {"filter": name, "pixels": PIXELS}
+            assert_pillow(stoker.resize(pixels, size, **options), wanted)
+            found = stoker.crop_resize(pixels, (5, 6, 40, 30), size, flip=True, **options)
             wanted = image.crop((5, 6, 45, 36)).resize(size[::-1], kernel)
             assert_pillow(found, ImageOps.mirror(wanted))
-    assert_pillow(stoker.resize(pixels, 20), image.resize((20, 20), FILTERS["bilinear"]))
+    assert_pillow(stoker.resize(pixels, 20, pixels=PIXELS), image.resize((20, 20), FILTERS["bilinear"]))
 
 
 def test_resize_takes_any_rows_that_are_whole():
     image = picture(5, 90, 61)
     rows = np.asarray(image)[::2]
     assert_pillow(
-        stoker.resize(rows, (20, 30)),
+        stoker.resize(rows, (20, 30), pixels=PIXELS),
         Image.fromarray(np.ascontiguousarray(rows)).resize((30, 20), FILTERS["bilinear"]),
     )
     array = stoker.decode(jpeg(image, subsampling=0))
-    assert_pillow(stoker.resize(array, 8), Image.fromarray(np.asarray(array)).resize((8, 8), 2))
+    assert_pillow(
+        stoker.resize(array, 8, pixels=PIXELS), Image.fromarray(np.asarray(array)).resize((8, 8), 2)
+    )
 
 
 def test_png_and_gray():

@@ -274,6 +274,7 @@ TEST(Trainer, ReportsWhatItDoes) {
   TrainOptions options = small_options(2);
   options.out = folder.path();
   options.recipe.average.kind = AverageKind::ema;
+  options.decode.pixels = PixelPolicy::exact_pillow12;
   options.version = "9.8.7";
   RecordingObserver observer;
   Trainer trainer(*source, eval.get(), options, observer, fake_engines());
@@ -301,8 +302,10 @@ TEST(Trainer, ReportsWhatItDoes) {
   const auto config = nlohmann::json::parse(read_whole_file(folder.path() + "/config.json"));
   EXPECT_EQ(config["version"], "9.8.7");
   EXPECT_EQ(config["devices"], 2);
+  EXPECT_EQ(config["pixels"], "exact-pillow12");
+  EXPECT_EQ(config["eval_pixels"], "exact");
   const auto receipt = nlohmann::json::parse(read_whole_file(result.receipt));
-  EXPECT_FALSE(receipt.empty());
+  EXPECT_EQ(receipt["policies"]["pixels"], "exact-pillow12");
   EXPECT_EQ(metrics_of(folder.path(), "epoch")[2]["eval_top1"], observer.epochs[2].eval->top1);
 }
 

@@ -60,7 +60,7 @@ class StockTurbo final : public Method {
   }
 
   JpegSession session_;
-  RowResizer resizer_;
+  RowResizer resizer_{PixelPolicy::exact};
   int left_ = 0;  // the image column of the first decoded one
   std::vector<uint8_t> rows_;
 };

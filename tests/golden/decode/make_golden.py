@@ -7,7 +7,8 @@ Writes into its own folder:
   resize.txt      width, height, seed, CropSpec, hash      (source pixels: noise(), below)
   colour.txt      operation, width, height, seed, factor, hash
   versions.txt    what made them
-The hash is 64-bit FNV-1a of the RGB bytes. Run with Debian 12's python3; needs no data.
+The hash is 64-bit FNV-1a of the RGB bytes. Run with Debian 12's python3; needs no data. Then
+make_golden_pillow13.py makes the same for Pillow 13.
 """
 import io
 import os
@@ -18,9 +19,7 @@ import zlib
 
 import numpy
 import PIL
-import torchvision
 from PIL import Image, ImageOps, features
-from torchvision.transforms import functional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from check_against_pillow import draw_spec, pillow_pixels
@@ -181,6 +180,10 @@ def spec_text(spec):
 
 
 def main():
+    # Here, because make_golden_pillow13.py takes functions of this file and has no torchvision.
+    import torchvision
+    from torchvision.transforms import functional
+
     rng = random.Random(2)
     made, no = write_images()
     with open(os.path.join(HERE, "images.txt"), "w") as file:
