@@ -61,7 +61,8 @@ void apply_jitter(MutableImageView image, const AugmentDraw& draw) {
 }  // namespace
 
 struct Augmenter::Impl {
-  Impl(const AugmentSpec& augment, const DecodeOptions& decode) : spec(augment), decoder(decode), resize(decode.pixels) {
+  Impl(const AugmentSpec& augment, const DecodeOptions& decode)
+      : spec(augment), decoder(decode), resize(decode.pixels) {
     spec.validate();
     for (const PixelOperation& operation : spec.operations) {
       operation_keys.push_back(text_digest("stoker operation " + operation.name));

@@ -104,17 +104,28 @@ TEST_P(ExactKernels, AcrossIsThePlainTwin) {
   }
 }
 
+// A vertical pass, and where its rows begin.
+struct DownCase {
+  ResampleTable table;
+  int planes, first, width;
+  ptrdiff_t stride;
+};
+
+DownCase random_rows(int trial, AlignedBuffer<uint8_t>& rows, std::mt19937& random) {
+  DownCase down{random_table(false, random), trial % 3 == 0 ? 1 : 3, 0, 0, 0};
+  down.first = down.table.source_begin - static_cast<int>(random() % 3);
+  down.width = 1 + static_cast<int>(random() % 90);
+  down.stride = (down.width + kExactRowPadding - 1) / kExactRowPadding * kExactRowPadding;
+  const size_t height = static_cast<size_t>(down.table.source_end - down.first);
+  fill(rows, height * static_cast<size_t>(down.planes * down.stride), trial % 5 == 0, random);
+  return down;
+}
+
 TEST_P(ExactKernels, DownIsThePlainTwin) {
   std::mt19937 random(3);
   AlignedBuffer<uint8_t> rows;
   for (int trial = 0; trial < 200; ++trial) {
-    const ResampleTable table = random_table(false, random);
-    const int planes = trial % 3 == 0 ? 1 : 3;
-    const int first = table.source_begin - static_cast<int>(random() % 3);
-    const int width = 1 + static_cast<int>(random() % 90);
-    const ptrdiff_t stride = (width + kExactRowPadding - 1) / kExactRowPadding * kExactRowPadding;
-    const size_t height = static_cast<size_t>(table.source_end - first);
-    fill(rows, height * static_cast<size_t>(planes * stride), trial % 5 == 0, random);
+    const auto [table, planes, first, width, stride] = random_rows(trial, rows, random);
     Pixels got({width, table.key.count}, 5), expected = got;
     const int half = table.key.count / 2;
     const auto ranges = {Span{0, half}, Span{half, table.key.count}};
@@ -132,14 +143,8 @@ TEST_P(ExactKernels, DownToStripIsThePlainTwin) {
   std::mt19937 random(4);
   AlignedBuffer<uint8_t> rows, strip, plain;
   for (int trial = 0; trial < 200; ++trial) {
-    const ResampleTable table = random_table(false, random);
+    const auto [table, planes, first, width, stride] = random_rows(trial, rows, random);
     if (table.identity) continue;
-    const int planes = trial % 3 == 0 ? 1 : 3;
-    const int first = table.source_begin - static_cast<int>(random() % 3);
-    const int width = 1 + static_cast<int>(random() % 90);
-    const ptrdiff_t stride = (width + kExactRowPadding - 1) / kExactRowPadding * kExactRowPadding;
-    const size_t height = static_cast<size_t>(table.source_end - first);
-    fill(rows, height * static_cast<size_t>(planes * stride), trial % 5 == 0, random);
     strip.grow(static_cast<size_t>(planes * stride) * kStripRows);
     plain.grow(static_cast<size_t>(planes * stride) * kStripRows);
     const int begin = static_cast<int>(random() % static_cast<unsigned>(table.key.count));

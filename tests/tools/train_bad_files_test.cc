@@ -125,7 +125,8 @@ TEST_P(BadFiles, OneMoreThanTheBudgetEndsTheRunWithOneLine) {
   EXPECT_THAT(result.err, HasSubstr(out_.path() + "/quarantine.jsonl"));
 }
 
-INSTANTIATE_TEST_SUITE_P(TrainCommand, BadFiles, ::testing::Values("fast", "exact", "exact-pillow12"),
+INSTANTIATE_TEST_SUITE_P(TrainCommand, BadFiles,
+                         ::testing::Values("fast", "exact", "exact-pillow12"),
                          [](const auto& policy) {
                            std::string name = policy.param;
                            std::replace(name.begin(), name.end(), '-', '_');
