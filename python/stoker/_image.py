@@ -94,8 +94,8 @@ def crop_resize(
     pixels: str = "exact",
 ) -> _core.Array:
     """As Pillow's image.crop(...).resize(...), mirrored if `flip`; crop is (x, y, width, height),
-    or None for all of it; `pixels` as for decode(). `image` as for resize(), or the bytes of a file, which are then decoded
-    as decode() does, only where the crop is.
+    or None for all of it; `pixels` as for decode(). `image` as for resize(), or the bytes of a
+    file, which are then decoded as decode() does, only where the crop is.
     """
     if isinstance(image, (bytes, bytearray, memoryview)):
         return decode(image, crop=crop, size=size, flip=flip, filter=filter, pixels=pixels)

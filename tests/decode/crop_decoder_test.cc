@@ -42,7 +42,7 @@ Difference compare(const std::vector<uint8_t>& file, const CropSpec& spec) {
   CropDecoder crop(kMaxPixels, PixelPolicy::fast);
   EXPECT_TRUE(crop.decode(file, spec, fast.view()));
   EXPECT_TRUE(fast.gaps_intact());
-  ImageDecoder decoder;
+  ImageDecoder decoder({.pixels = PixelPolicy::exact_pillow12});
   const DecodeStatus status = decoder.decode(file, spec, exact.view());
   EXPECT_TRUE(status.ok()) << status.message;
   return difference(fast, exact);
@@ -94,7 +94,7 @@ TEST(CropDecoder, KeepsTheQualityLinesOnRealFiles) {
   if (data == nullptr) GTEST_SKIP() << "STOKER_DATA is not set";
   std::mt19937 random(3);
   CropDecoder crop(kMaxPixels, PixelPolicy::fast);
-  ImageDecoder decoder;
+  ImageDecoder decoder({.pixels = PixelPolicy::exact_pillow12});
   Pixels fast({224, 224}), exact({224, 224});
   double sum = 0, worst = 0;
   int count = 0;
@@ -158,7 +158,7 @@ TEST(CropDecoder, LeavesToLibjpegWhatIsNotBaseline) {
     return crop.decode(make_jpeg({40, 40}, kind), spec, out.view());
   };
   EXPECT_TRUE(decodes({}));
-  EXPECT_TRUE(decodes({}, Filter::bicubic));  // as under the policy `exact`
+  EXPECT_TRUE(decodes({}, Filter::bicubic));  // as under the exact policies
   JpegKind kind;
   kind.progressive = true;
   EXPECT_FALSE(decodes(kind));
@@ -247,7 +247,7 @@ TEST(CropDecoder, GivesTheSameBytesOnEveryTarget) {
 TEST(FastPolicy, TakesCropDecoderWhereItCanAndTheExactPathElsewhere) {
   const CropSpec spec{{3, 5, 50, 60}, {32, 32}, {0, 0, 32, 32}};
   ImageDecoder fast({.pixels = PixelPolicy::fast});
-  ImageDecoder exact;
+  ImageDecoder exact({.pixels = PixelPolicy::exact_pillow12});
   CropDecoder crop(kMaxPixels, PixelPolicy::fast);
   Pixels a({32, 32}), b({32, 32}), c({32, 32});
   JpegKind kind;
@@ -271,7 +271,7 @@ TEST(FastPolicy, LeavesTurnedImagesToTheExactPath) {
   const std::vector<uint8_t> file = make_jpeg({70, 80}, kind);
   const CropSpec spec{{3, 5, 60, 50}, {32, 32}, {0, 0, 32, 32}};
   ImageDecoder fast({.pixels = PixelPolicy::fast, .exif = ExifPolicy::apply});
-  ImageDecoder exact({.exif = ExifPolicy::apply});
+  ImageDecoder exact({.pixels = PixelPolicy::exact_pillow12, .exif = ExifPolicy::apply});
   Pixels a({32, 32}), b({32, 32});
   ASSERT_TRUE(fast.decode(file, spec, a.view()).ok());
   ASSERT_TRUE(exact.decode(file, spec, b.view()).ok());
