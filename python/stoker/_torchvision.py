@@ -1,6 +1,7 @@
 """torchvision's transforms, read: what of them stoker does itself, in C++ and with the same pixels.
 
-Classes are told by their names, so that torchvision need not be there and both of its versions fit.
+Classes are told by their names and by the package that they come from, so that torchvision need not
+be imported and both of its versions fit.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ _STAGES = {
     "ConvertImageDtype": 3,
     "ToDtype": 3,
     "Normalize": 4,
+    "ToPureTensor": 5,  # of v2: changes the class of a tensor, not its values
 }
+# What does nothing but run its `transforms` in order. The last two are of torchvision's reference
+# training (presets.py), which many programs have a copy of.
+_SEQUENCES = ("Compose", "ClassificationPresetTrain", "ClassificationPresetEval")
 
 
 class Plan(NamedTuple):
@@ -43,19 +48,22 @@ class Plan(NamedTuple):
 
 
 def read_transform(transform: Any) -> Plan:
-    """`transform`: a Compose of torchvision, or anything that has one as its `transforms`.
+    """`transform`: a Compose of torchvision, the transforms of its models' weights, or those of its
+    reference training.
 
-    ValueError naming the transform that stoker has not, or that stands where stoker's fixed order
+    ValueError names the transform that stoker has not, or that stands where stoker's fixed order
     (crop and resize, flip and colours, to float, normalise) does not have it.
     """
+    if _is_torchvisions(transform, "ImageClassification"):
+        return _of_weights(transform)
     steps = _flat(transform)
     names = [type(step).__name__ for step in steps]
     for i, name in enumerate(names):
-        if name not in _STAGES:
+        if not _is_torchvisions(steps[i], *_STAGES):
             raise ValueError(
-                f"stoker does not do {steps[i]!r}. It does {', '.join(_STAGES)}; own operations on "
-                "pixels are C++ (tests/consumer/README.md), what works on batches goes behind the "
-                "loader"
+                f"stoker does not do {_name_of(steps[i])}. It does {', '.join(_STAGES)} of "
+                "torchvision in a Compose; own operations on pixels are C++ "
+                "(tests/consumer/README.md), what works on batches goes behind the loader"
             )
         if i > 0 and (_STAGES[name] < _STAGES[names[i - 1]] or name in names[:i]):
             raise ValueError(
@@ -70,17 +78,51 @@ def read_transform(transform: Any) -> Plan:
     return Plan(augment, size, *_values(found))
 
 
+def _is_torchvisions(step: Any, *names: str) -> bool:
+    """Whether `step` is of one of these classes, and not of another package's that has the name."""
+    kind = type(step)
+    return kind.__name__ in names and kind.__module__.partition(".")[0] == "torchvision"
+
+
+def _name_of(step: Any) -> str:
+    kind = type(step)
+    return f"{kind.__module__}.{kind.__qualname__}: {step!r}"
+
+
 def _flat(transform: Any) -> list[Any]:
-    inner = getattr(transform, "transforms", None)
-    if inner is None:
-        return [] if transform is None else [transform]
+    """The steps of nested Composes. Others that hold transforms (RandomApply, RandomChoice,
+    RandomOrder) choose among them: they are steps, and not opened.
+    """
+    if transform is None:
+        return []
+    kind = type(transform)
+    is_preset = kind.__name__ in _SEQUENCES and kind.__module__.rpartition(".")[2] == "presets"
+    if not (is_preset or _is_torchvisions(transform, "Compose")):
+        return [transform]
+    inner = transform.transforms
     steps = inner if isinstance(inner, (list, tuple)) else [inner]
     return [step for one in steps for step in _flat(one)]
+
+
+def _of_weights(preset: Any) -> Plan:
+    """What torchvision's weights bring along: resize, centre crop, float32, normalise."""
+    short, size = _short_side(preset.resize_size), _sides(preset.crop_size)
+    if short is None:
+        raise ValueError(f"{preset!r}: resize_size must be one number, the short side")
+    mean, std = _per_channel(preset, preset.mean), _per_channel(preset, preset.std)
+    return Plan(resize_center_crop(short, _filter(preset)), size, "float32", mean, std)
 
 
 def _sides(size: Any) -> tuple[int, int]:
     sides = [size] if isinstance(size, int) else list(size)
     return (int(sides[0]), int(sides[-1]))
+
+
+def _short_side(size: Any) -> int | None:
+    """What Resize(size) makes of the short side; None where `size` has both."""
+    if isinstance(size, (list, tuple)) and len(size) == 1:
+        return int(size[0])
+    return size if isinstance(size, int) else None
 
 
 def _filter(step: Any) -> str:
@@ -95,13 +137,14 @@ def _crop(found: dict[str, Any], transform: Any) -> tuple[Augment, tuple[int, in
     if random is not None and resize is None and center is None:
         crop = random_resized_crop(tuple(random.scale), tuple(random.ratio), _filter(random))
         return crop, _sides(random.size)
-    short = None if resize is None else resize.size
-    if not isinstance(short, (int, type(None))):
-        short = short[0] if len(short) == 1 else short
-    if random is None and center is not None and isinstance(short, int):
-        return resize_center_crop(short, _filter(resize)), _sides(center.size)
-    if random is None and center is None and isinstance(short, (tuple, list)):
-        return resize_whole(_filter(resize)), _sides(short)
+    if random is None and resize is not None:
+        if getattr(resize, "max_size", None) is not None:
+            raise ValueError(f"{resize!r}: stoker has no max_size; leave it out")
+        short = _short_side(resize.size)
+        if center is not None and short is not None:
+            return resize_center_crop(short, _filter(resize)), _sides(center.size)
+        if center is None and short is None and resize.size is not None:
+            return resize_whole(_filter(resize)), _sides(resize.size)
     raise ValueError(
         f"{transform!r} does not give rows of one size in a way that stoker knows: "
         "RandomResizedCrop, Resize(short side) and CenterCrop, or Resize((height, width))"
@@ -147,4 +190,12 @@ def _values(found: dict[str, Any]) -> tuple[str, Any, Any]:
         return ("float32" if is_float else "uint8"), None, None
     if not is_float:
         raise ValueError(f"{normalize!r} on uint8: put ConvertImageDtype(torch.float32) before it")
-    return "float32", tuple(map(float, normalize.mean)), tuple(map(float, normalize.std))
+    return "float32", _per_channel(normalize, normalize.mean), _per_channel(normalize, normalize.std)
+
+
+def _per_channel(step: Any, values: Any) -> tuple[float, ...]:
+    """One number stands for all channels, as for torchvision."""
+    numbers = [values] if isinstance(values, (int, float)) else list(values)
+    if len(numbers) not in (1, 3):
+        raise ValueError(f"{step!r}: images have 3 channels, not {len(numbers)}")
+    return tuple(float(number) for number in (numbers * 3)[:3])

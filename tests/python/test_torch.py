@@ -81,7 +81,7 @@ def test_transforms_are_read_with_their_numbers(pictures):
 @pytest.mark.parametrize(
     ("steps", "complaint"),
     [
-        ([transforms.RandomErasing()], "does not do RandomErasing"),
+        ([transforms.RandomErasing()], "does not do torchvision.*RandomErasing"),
         ([transforms.CenterCrop(32), transforms.ToTensor()], "rows of one size"),
         ([transforms.Resize(32), transforms.ToTensor()], "rows of one size"),
         ([transforms.RandomResizedCrop(32)], "ends in PIL images"),
@@ -103,6 +103,94 @@ def test_transforms_are_read_with_their_numbers(pictures):
 def test_transforms_that_stoker_has_not_are_refused_by_name(pictures, steps, complaint):
     with pytest.raises(ValueError, match=complaint):
         stoker_torch.ImageFolder(pictures, transforms.Compose(steps))
+
+
+CROP = transforms.RandomResizedCrop(32)
+FLIP = transforms.RandomHorizontalFlip()
+
+
+def namespaces() -> list:
+    """torchvision's transforms, and their second version where there is one."""
+    found = [pytest.param(transforms, id="v1")]
+    if hasattr(transforms, "v2"):
+        found.append(pytest.param(transforms.v2, id="v2"))
+    return found
+
+
+@pytest.mark.parametrize("t", namespaces())
+@pytest.mark.parametrize(
+    "choosing",
+    [
+        lambda t: t.RandomApply([t.ColorJitter(0.4)], p=0.8),
+        lambda t: t.RandomChoice([t.RandomHorizontalFlip(), t.ColorJitter(0.4)]),
+        lambda t: t.RandomOrder([t.RandomHorizontalFlip(), t.ColorJitter(0.4)]),
+        lambda t: t.AutoAugment(),
+        lambda t: t.RandAugment(),
+        lambda t: t.TrivialAugmentWide(),
+        lambda t: t.AugMix(),
+    ],
+)
+def test_what_chooses_among_transforms_is_no_sequence(pictures, t, choosing):
+    chosen = choosing(t)
+    name = type(chosen).__name__
+    for transform in (
+        t.Compose([CROP, chosen, transforms.ToTensor()]),
+        t.Compose([t.Compose([CROP, chosen]), transforms.ToTensor()]),
+        chosen,
+    ):
+        with pytest.raises(ValueError, match=rf"does not do torchvision\.[\w.]*\.{name}: "):
+            stoker_torch.ImageFolder(pictures, transform)
+    nested = t.Compose([t.Compose([CROP, FLIP]), t.Compose([transforms.ToTensor()])])
+    plan = stoker_torch.ImageFolder(pictures, nested).plan
+    assert plan.augment == stoker.random_resized_crop() | stoker.flip()
+
+
+class Twice:
+    """Of a user's: two views of a picture."""
+
+    def __init__(self, transform):
+        self.transforms = transform
+
+    def __call__(self, image):
+        return self.transforms(image), self.transforms(image)
+
+
+def test_classes_of_other_packages_are_not_taken_for_torchvisions(pictures):
+    normalize = type("Normalize", (), {"mean": (0, 0, 0), "std": (1, 1, 1)})()
+    compose = type("Compose", (), {"transforms": TRAIN.transforms})()
+    for other, name in ((Twice(TRAIN), "Twice"), (compose, "Compose"), (normalize, "Normalize")):
+        for transform in (other, transforms.Compose([other])):
+            with pytest.raises(ValueError, match=rf"does not do test_torch\.{name}: "):
+                stoker_torch.ImageFolder(pictures, transform)
+
+
+@pytest.mark.parametrize("t", namespaces())
+def test_numbers_that_torchvision_takes_are_read_or_refused(pictures, t):
+    def plan(*steps: object) -> object:
+        return stoker_torch.ImageFolder(pictures, t.Compose([*steps])).plan
+
+    for normalize in (
+        transforms.Normalize(0.5, 0.25),  # v2 takes no plain numbers
+        t.Normalize([0.5], [0.25]),
+        t.Normalize((0.5,) * 3, (0.25,) * 3),
+    ):
+        assert plan(CROP, transforms.ToTensor(), normalize)[3:] == ((0.5,) * 3, (0.25,) * 3)
+    with pytest.raises(ValueError, match="3 channels, not 4"):
+        plan(CROP, transforms.ToTensor(), t.Normalize((0.5,) * 4, (0.5,) * 4))
+    with pytest.raises(ValueError, match="has no max_size"):
+        plan(t.Resize(40, max_size=60), t.CenterCrop(32), transforms.ToTensor())
+
+
+def test_the_transforms_of_torchvisions_weights_are_read(pictures):
+    weights = torchvision.models.get_weight("ResNet18_Weights.IMAGENET1K_V1")
+    plan = stoker_torch.ImageFolder(pictures, weights.transforms()).plan
+    assert plan == (
+        stoker.resize_center_crop(256),
+        (224, 224),
+        "float32",
+        stoker.IMAGENET_MEAN,
+        stoker.IMAGENET_STD,
+    )
 
 
 def test_epochs_differ_and_a_state_goes_on_within_one(pictures):
