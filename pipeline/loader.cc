@@ -42,10 +42,12 @@ Step end_of(double epochs, int64_t steps_per_epoch) {
 }
 
 BatchLayout layout_of(const AugmentSpec& augment, const LoaderOptions& options) {
-  return BatchLayout({.rows = options.batch_size,
-                      .height = augment.output.height,
-                      .width = augment.output.width,
-                      .note_bytes_per_row = sizeof(RowNote)});
+  BatchShape shape{.rows = options.batch_size,
+                   .height = augment.output.height,
+                   .width = augment.output.width,
+                   .note_bytes_per_row = sizeof(RowNote)};
+  if (options.format) shape.value_bytes = static_cast<int>(value_bytes(options.format->type));
+  return BatchLayout(shape);
 }
 
 std::string hex(uint64_t value) {
@@ -244,7 +246,8 @@ MemoryPlan Loader::memory_plan() const {
   const int64_t threads =
       impl_->workers == 0 ? devices : impl_->workers + impl_->options.spare_workers;
   plan.scratch_bytes =
-      threads * worker_scratch_bytes(filler.source(), filler.augment(), filler.decode()) +
+      threads * (worker_scratch_bytes(filler.source(), filler.augment(), filler.decode()) +
+                 (impl_->options.format ? static_cast<int64_t>(filler.row_bytes()) : 0)) +
       filler.seek_indexes().table_bytes() +
       (impl_->graph
            ? impl_->graph->file_bytes()

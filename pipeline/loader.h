@@ -11,8 +11,10 @@
 // std::runtime_error when the budget of bad samples is spent (every later call throws the same).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +24,7 @@
 #include "pipeline/source.h"
 #include "staging/device.h"
 #include "staging/device_batch.h"
+#include "staging/normalise.h"
 #include "staging/stage_stats.h"
 #include "staging/tracer.h"
 
@@ -30,6 +33,14 @@ namespace stoker {
 enum class OnBadSample : uint8_t {
   substitute,  // another sample's pixels, weight 0, quarantined
   fail,        // the first bad sample ends the feed with an error
+};
+
+// What rows are made of, instead of u8 NHWC: (pixel / 255 - mean) / stddev.
+struct RowFormat {
+  PixelType type = PixelType::fp32;
+  PixelOrder order = PixelOrder::nhwc;
+  std::array<float, 3> mean{};  // of pixels / 255, RGB
+  std::array<float, 3> stddev{1, 1, 1};
 };
 
 struct LoaderOptions {
@@ -56,6 +67,8 @@ struct LoaderOptions {
   // once, 1..ring_depth.
   int leases = 1;
   DecodeOptions decode{};
+  // Host devices only: whoever fills a row converts it. (A GPU converts what has crossed the bus.)
+  std::optional<RowFormat> format{};
   // Where to find the images' seek indexes (`stoker index` makes them), with which less of a JPEG
   // file is read: auto: in the cache directory, if there is one; off; or a path. The pixels do not
   // depend on it.
@@ -63,7 +76,7 @@ struct LoaderOptions {
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
   std::string quarantine_file{};  // JSONL, appended; "" = none
-  bool digests = false;           // hash every row's pixels (RowNote::digest)
+  bool digests = false;           // hash every row's u8 pixels (RowNote::digest)
   // To measure with. Spans go to `tracer`, which outlives the Loader; null: none are taken.
   Tracer* tracer = nullptr;
   int spare_workers = 0;  // idle until limit_workers() lets them work

@@ -28,6 +28,10 @@ void validate(const LoaderOptions& options, const std::vector<Device*>& devices)
   for (size_t i = 0; i < devices.size(); ++i) {
     require(devices[i] != nullptr, "device " + std::to_string(i) + " is null");
   }
+  for (const Device* device : devices) {
+    require(!options.format || device->host_accessible(),
+            "format is for host devices, " + device->name() + " converts what it was given");
+  }
   require_range("batch_size", options.batch_size, 1, 1 << 24);
   require_range("ring_depth", options.ring_depth, 1, 1 << 16);
   require_range("slots", options.slots, -1, Stager::kMaxSlots);

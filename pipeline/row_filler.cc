@@ -25,6 +25,17 @@ SamplerOptions sampler_options(const Source& source, const LoaderOptions& option
           .last_batch = options.last_batch};
 }
 
+std::optional<NormaliseArgs> conversion(const AugmentSpec& augment,
+                                        const std::optional<RowFormat>& format) {
+  if (!format) return {};
+  return normalise_args({.height = augment.output.height,
+                         .width = augment.output.width,
+                         .type = format->type,
+                         .order = format->order,
+                         .mean = format->mean,
+                         .stddev = format->stddev});
+}
+
 RowNote* note_of(Slab& slab, int row) { return reinterpret_cast<RowNote*>(slab.notes) + row; }
 
 }  // namespace
@@ -42,6 +53,8 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       encoding_(source.encoding()),
       raw_size_(source.raw_size()),
       row_bytes_(size_t{3} * augment.output.width * augment.output.height),
+      convert_(conversion(augment, options.format)),
+      stored_row_bytes_(row_bytes_ * (convert_ ? value_bytes(convert_->type) : 1)),
       sampler_(sampler_options(source, options, devices)),
       quarantine_(quarantine),
       seek_indexes_(source, options.seek_index) {}
@@ -186,7 +199,9 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   const int64_t begin_ns = traced ? steady_now_ns() : 0;
   const int64_t begin_cpu_ns = traced ? thread_cpu_ns() : 0;
   const int width = augment_.output.width;
-  MutableImageView out{slab.images + row_bytes_ * row, width, augment_.output.height,
+  uint8_t* const stored = slab.images + stored_row_bytes_ * row;
+  if (convert_) worker.pixels.resize(row_bytes_);
+  MutableImageView out{convert_ ? worker.pixels.data() : stored, width, augment_.output.height,
                        ptrdiff_t{3} * width};
   RowNote& note = *new (note_of(slab, row)) RowNote;
   note.pixels_of = id;
@@ -205,6 +220,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   }
   note.counts = slab.weights[row] > 0;
   if (digests_) note.digest = pixel_digest({out.data, row_bytes_});
+  if (convert_) convert(worker, stored);
   if (traced) trace_row(worker, place, id, begin_ns, begin_cpu_ns);
 }
 
@@ -229,6 +245,14 @@ void RowFiller::trace_row(const RowWorker& worker, const BatchPlace& place, Samp
   span.end_ns = end_ns;
   span.cpu_ns = end_cpu_ns - marks.decoded_cpu_ns;
   tracer_->add(span);
+}
+
+void RowFiller::convert(const RowWorker& worker, uint8_t* row) const {
+  NormaliseArgs args = *convert_;
+  args.images = worker.pixels.data();
+  args.out = row;
+  args.rows = 1;
+  normalise_on_host(args);
 }
 
 void RowFiller::substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "pipeline/sampler.h"
 #include "pipeline/seek_indexes.h"
 #include "pipeline/source.h"
+#include "staging/normalise.h"
 #include "staging/pinned_ring.h"
 #include "staging/stage_stats.h"
 #include "staging/tracer.h"
@@ -41,6 +43,7 @@ struct RowWorker {
   Augmenter augmenter;
   SampleBuffer file;               // the bytes of the sample under way
   std::vector<uint8_t> next_file;  // and of the raw one after it
+  std::vector<uint8_t> pixels;     // of the row under way, where they are converted
 };
 
 // Which batch a slab is.
@@ -72,7 +75,7 @@ class RowFiller {
   const DecodeOptions& decode() const { return decode_; }
   Tracer* tracer() const { return tracer_; }  // or null
   BatchPlace place(Step step, int device) const;
-  size_t row_bytes() const { return row_bytes_; }  // pixels of one row
+  size_t row_bytes() const { return row_bytes_; }  // u8 pixels of one row
 
   // Writes the id and the weight of rows [first, first + count) into the slab.
   void plan(Slab& slab, const BatchPlace& place, int first, int count) const;
@@ -107,6 +110,7 @@ class RowFiller {
   // `next`: the bytes of the row that will be filled after this one, if they lie in memory.
   void fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
                 const SampleBytes& sample, std::span<const uint8_t> next);
+  void convert(const RowWorker& worker, uint8_t* row) const;
   void substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,
                   RowNote& note);
   DecodeStatus augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
@@ -126,6 +130,8 @@ class RowFiller {
   const SampleEncoding encoding_;
   const Size raw_size_;
   const size_t row_bytes_;
+  const std::optional<NormaliseArgs> convert_;  // none: rows stay u8
+  const size_t stored_row_bytes_;               // in a slab
   const Sampler sampler_;
   Quarantine& quarantine_;
   SeekIndexes seek_indexes_;

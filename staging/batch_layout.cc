@@ -23,12 +23,13 @@ void check(const BatchShape& shape) {
   std::string numbers = std::to_string(shape.rows) + " rows of " + std::to_string(shape.height) +
                         " x " + std::to_string(shape.width) + " pixels, " +
                         std::to_string(shape.note_bytes_per_row) + " note bytes per row";
-  if (shape.rows < 1 || shape.height < 1 || shape.width < 1 || shape.note_bytes_per_row < 0) {
+  if (shape.rows < 1 || shape.height < 1 || shape.width < 1 || shape.note_bytes_per_row < 0 ||
+      shape.value_bytes < 1 || shape.value_bytes > 8) {
     throw std::invalid_argument("BatchLayout: sizes must be positive: " + numbers);
   }
   size_t row_bytes =
       multiply(multiply(static_cast<size_t>(shape.height), static_cast<size_t>(shape.width)),
-               BatchShape::kChannels) +
+               static_cast<size_t>(BatchShape::kChannels * shape.value_bytes)) +
       static_cast<size_t>(shape.note_bytes_per_row) + sizeof(SampleId) + sizeof(int32_t) +
       sizeof(float);
   if (multiply(row_bytes, static_cast<size_t>(shape.rows)) > kMaxSlabBytes) {
@@ -42,7 +43,7 @@ BatchLayout::BatchLayout(const BatchShape& shape) : shape_(shape) { check(shape)
 
 size_t BatchLayout::image_bytes() const {
   return static_cast<size_t>(shape_.height) * static_cast<size_t>(shape_.width) *
-         BatchShape::kChannels;
+         static_cast<size_t>(BatchShape::kChannels * shape_.value_bytes);
 }
 
 size_t BatchLayout::labels_offset() const {

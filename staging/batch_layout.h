@@ -18,6 +18,7 @@ struct BatchShape {
   int width = 0;   // pixels
   static constexpr int kChannels = 3;
   int note_bytes_per_row = 0;  // opaque host-side bytes per row (the pipeline's record of a row)
+  int value_bytes = 1;         // of a channel of a pixel: 1, or more where rows are converted
   bool operator==(const BatchShape&) const = default;
 };
 
@@ -35,9 +36,9 @@ class BatchLayout {
   explicit BatchLayout(const BatchShape& shape);  // throws std::invalid_argument with the numbers
 
   const BatchShape& shape() const { return shape_; }
-  size_t image_bytes() const;  // one row's pixels: height * width * 3
+  size_t image_bytes() const;  // one row's pixels: height * width * 3 * value_bytes
   // Offsets from the start of a slab (and of a slot), each aligned to kAlignment.
-  size_t images_offset() const { return 0; }  // (rows, height, width, 3) u8, RGB
+  size_t images_offset() const { return 0; }  // (rows, height, width, 3) u8, RGB, or as converted
   size_t labels_offset() const;               // (rows) i32
   size_t weights_offset() const;              // (rows) f32
   size_t device_bytes() const;                // images + labels + weights, aligned: one copy

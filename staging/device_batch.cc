@@ -41,6 +41,12 @@ const SampleId* DeviceBatch::ids() const {
 
 const std::byte* DeviceBatch::notes() const { return host_part(layout().notes_offset()); }
 
+std::shared_ptr<Memory> DeviceBatch::keep() {
+  std::shared_ptr<Memory> memory = slot_->stager->keep(*slot_);
+  *this = {};
+  return memory;
+}
+
 void DeviceBatch::synchronize() const { slot_->copied->synchronize(); }
 
 const BatchLayout& DeviceBatch::layout() const { return slot_->stager->layout; }

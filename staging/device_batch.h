@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "staging/batch_layout.h"
+#include "staging/device.h"
 
 namespace stoker {
 
@@ -22,11 +24,17 @@ class DeviceBatch {
   explicit operator bool() const { return slot_ != nullptr; }  // false: the feed has ended
   const BatchHeader& header() const;                           // host
   const BatchShape& shape() const;
-  const uint8_t* images() const;   // device, (rows, height, width, 3) u8
+  // Device, (rows, height, width, 3) u8, or the bytes of what LoaderOptions::format says.
+  const uint8_t* images() const;
   const int32_t* labels() const;   // device, (rows)
   const float* weights() const;    // device, (rows); 0 = does not count
   const SampleId* ids() const;     // host, (rows)
   const std::byte* notes() const;  // host, (rows, note_bytes_per_row)
+  // Ends the lease, and the device's part of the batch is the caller's, at the addresses that it
+  // has, also after the Stager's end; images come first in it. The feed goes on with other memory.
+  // On a device with slots only after the feed was stopped. Throws std::bad_alloc, and nothing
+  // changes.
+  std::shared_ptr<Memory> keep();
   // Blocks the calling thread until the pixels are there: for consumers that work outside the
   // stream.
   void synchronize() const;

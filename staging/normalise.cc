@@ -13,8 +13,6 @@ namespace {
 
 constexpr uint32_t kFp16Infinity = 0x7C00;
 
-size_t bytes_of(PixelType type) { return type == PixelType::fp32 ? 4 : 2; }
-
 uint32_t bits_of(float value, PixelType type) {
   switch (type) {
     case PixelType::bf16:
@@ -102,31 +100,38 @@ void normalise_on_host(const NormaliseArgs& args) {
   }
 }
 
-Normaliser::Normaliser(Device& device, const NormaliseOptions& options) : kernel_(queue_on_host) {
+size_t value_bytes(PixelType type) { return type == PixelType::fp32 ? 4 : 2; }
+
+NormaliseArgs normalise_args(const NormaliseOptions& options) {
   check(options);
-  if (device.cuda_ordinal() >= 0) {
-    std::string problem;
-    const CudaPlugin* plugin = open_cuda_plugin(problem);
-    if (plugin == nullptr) throw std::runtime_error(device.name() + ": " + problem);
-    kernel_ = plugin->normalise;
-  }
-  args_.plane = static_cast<int64_t>(options.height) * options.width;
-  args_.channels = options.channels;
-  args_.type = options.type;
-  args_.order = options.order;
+  NormaliseArgs args;
+  args.plane = static_cast<int64_t>(options.height) * options.width;
+  args.channels = options.channels;
+  args.type = options.type;
+  args.order = options.order;
   for (size_t channel = 0; channel < 3; ++channel) {
     for (size_t pixel = 0; pixel < 256; ++pixel) {
       // In this order in fp32, as the CPU engine does.
       const float value =
           (static_cast<float>(pixel) / 255.0F - options.mean[channel]) / options.stddev[channel];
-      args_.table[channel][pixel] = bits_of(value, options.type);
+      args.table[channel][pixel] = bits_of(value, options.type);
     }
   }
+  return args;
+}
+
+Normaliser::Normaliser(Device& device, const NormaliseOptions& options)
+    : kernel_(queue_on_host), args_(normalise_args(options)) {
+  if (device.cuda_ordinal() < 0) return;
+  std::string problem;
+  const CudaPlugin* plugin = open_cuda_plugin(problem);
+  if (plugin == nullptr) throw std::runtime_error(device.name() + ": " + problem);
+  kernel_ = plugin->normalise;
 }
 
 size_t Normaliser::row_bytes() const {
   return static_cast<size_t>(args_.plane) * static_cast<size_t>(args_.channels) *
-         bytes_of(args_.type);
+         value_bytes(args_.type);
 }
 
 void Normaliser::run(Stream& stream, const uint8_t* images, void* out, int rows) const {

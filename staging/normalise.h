@@ -40,6 +40,11 @@ struct NormaliseArgs {
   std::array<std::array<uint32_t, 256>, 3> table;
 };
 
+// With the table made, and no images yet. Throws std::invalid_argument with the numbers.
+NormaliseArgs normalise_args(const NormaliseOptions& options);
+
+size_t value_bytes(PixelType type);  // 2 or 4
+
 class Normaliser {
  public:
   // device outlives it.

@@ -27,8 +27,10 @@ const char* name_of(SlabState state) {
   return "?";
 }
 
-Slab make_slab(std::byte* base, const BatchLayout& layout) {
+Slab make_slab(std::shared_ptr<Memory> memory, size_t offset, const BatchLayout& layout) {
   Slab slab;
+  std::byte* const base = memory->data() + offset;
+  slab.memory = std::move(memory);
   slab.base = base;
   slab.images = reinterpret_cast<uint8_t*>(base + layout.images_offset());
   slab.labels = reinterpret_cast<int32_t*>(base + layout.labels_offset());
@@ -37,6 +39,38 @@ Slab make_slab(std::byte* base, const BatchLayout& layout) {
   slab.notes = base + layout.notes_offset();
   slab.header = new (base + layout.header_offset()) BatchHeader;
   return slab;
+}
+
+// Memory of slabs that were given away and came back, for the next ones: what is held at each
+// moment changes, how much of it seldom does. Threads: any.
+class Spares {
+ public:
+  explicit Spares(size_t most) : most_(most) {}
+  std::unique_ptr<Memory> take() {  // null: there is none
+    std::lock_guard lock(mutex_);
+    if (kept_.empty()) return nullptr;
+    std::unique_ptr<Memory> memory = std::move(kept_.back());
+    kept_.pop_back();
+    return memory;
+  }
+  void keep(std::unique_ptr<Memory> memory) {
+    std::lock_guard lock(mutex_);
+    if (kept_.size() < most_) kept_.push_back(std::move(memory));
+  }
+
+ private:
+  const size_t most_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Memory>> kept_;  // guarded by mutex_
+};
+
+// Memory whose last owner brings it back to `spares`, as long as they are there.
+std::shared_ptr<Memory> returning(std::unique_ptr<Memory> memory,
+                                  const std::shared_ptr<Spares>& spares) {
+  return {memory.release(), [home = std::weak_ptr(spares)](Memory* last) {
+            std::unique_ptr<Memory> owned(last);
+            if (const auto there = home.lock()) there->keep(std::move(owned));
+          }};
 }
 
 struct RingEntry {
@@ -49,8 +83,18 @@ struct RingEntry {
 }  // namespace
 
 struct PinnedRing::Impl {
-  Impl(const BatchLayout& slab_layout, Step first_step)
-      : layout(slab_layout), next_take(first_step) {}
+  Impl(Device& of, const BatchLayout& slab_layout, int capacity, Step first_step)
+      : device(of),
+        layout(slab_layout),
+        spares(std::make_shared<Spares>(static_cast<size_t>(capacity))),
+        entries(static_cast<size_t>(capacity)),
+        next_take(first_step) {}
+
+  std::shared_ptr<Memory> allocate_slab() {
+    std::unique_ptr<Memory> memory = spares->take();
+    if (!memory) memory = device.allocate(layout.slab_bytes(), MemoryKind::pinned);
+    return returning(std::move(memory), spares);
+  }
 
   RingEntry& entry(Step step) { return entries[static_cast<size_t>(step) % entries.size()]; }
 
@@ -77,8 +121,9 @@ struct PinnedRing::Impl {
     if (error != nullptr) std::rethrow_exception(error);
   }
 
+  Device& device;
   const BatchLayout layout;
-  std::unique_ptr<Memory> memory;  // of all slabs: to pin memory costs by the call and by the page
+  const std::shared_ptr<Spares> spares;
   std::vector<RingEntry> entries;  // fixed after construction; slabs synchronised by their life
   StageStats stats;
 
@@ -97,15 +142,20 @@ PinnedRing::PinnedRing(Device& device, const BatchLayout& layout, int capacity, 
                                 " must be at least 1 and first step " + std::to_string(first_step) +
                                 " at least 0");
   }
-  impl_ = std::make_unique<Impl>(layout, first_step);
-  impl_->entries.resize(static_cast<size_t>(capacity));
-  impl_->memory = device.allocate(impl_->entries.size() * layout.slab_bytes(), MemoryKind::pinned);
-  std::byte* base = impl_->memory->data();
-  for (Step step = first_step; step < first_step + capacity; ++step) {
+  impl_ = std::make_unique<Impl>(device, layout, capacity, first_step);
+  // One piece where memory is pinned, which costs by the call and by the page; on a host each
+  // slab's own, because it may be given away.
+  std::shared_ptr<Memory> whole;
+  const size_t slabs = impl_->entries.size();
+  if (!device.host_accessible()) {
+    whole = device.allocate(slabs * layout.slab_bytes(), MemoryKind::pinned);
+  }
+  for (size_t i = 0; i < slabs; ++i) {
+    const Step step = first_step + static_cast<Step>(i);
     RingEntry& entry = impl_->entry(step);
-    entry.slab = make_slab(base, layout);
+    entry.slab = whole ? make_slab(whole, i * layout.slab_bytes(), layout)
+                       : make_slab(impl_->allocate_slab(), 0, layout);
     entry.step = step;
-    base += layout.slab_bytes();
   }
 }
 
@@ -203,6 +253,20 @@ void PinnedRing::release(Step step) {
     entry.step += static_cast<Step>(impl_->entries.size());
   }
   impl_->became_free.notify_all();
+}
+
+std::shared_ptr<Memory> PinnedRing::give_away(Step step) {
+  bool stopped = false;
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->expect("give_away", step, SlabState::copying);
+    stopped = impl_->stopped;
+  }
+  // Until release() the slab is the caller's alone: no lock for the time that memory takes.
+  Slab& slab = impl_->entry(step).slab;
+  Slab next;
+  if (!stopped) next = make_slab(impl_->allocate_slab(), 0, impl_->layout);
+  return std::exchange(slab, std::move(next)).memory;
 }
 
 void PinnedRing::stop(std::exception_ptr error) noexcept {

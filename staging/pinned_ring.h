@@ -1,9 +1,9 @@
 // A fixed ring of pinned slabs addressed by step: slab = step % capacity. The step number is the
-// credit. Owner: Loader, one ring per device. Allocates everything in the constructor. Neither
-// copyable nor movable. Threads: take from ONE taker, in step order; all else from any thread.
-// Blocks, never spins. A slab's life: free -> begin(s) filling -> commit(s) ready -> take(s)
-// copying -> release(s) free; a call that does not fit it aborts with the step and the state. Steps
-// count up from `first_step` without gaps.
+// credit. Owner: Loader, one ring per device. Allocates everything in the constructor, and again
+// only for slabs that are given away (host devices). Neither copyable nor movable. Threads: take
+// from ONE taker, in step order; all else from any thread. Blocks, never spins. A slab's life: free
+// -> begin(s) filling -> commit(s) ready -> take(s) copying -> release(s) free; a call that does
+// not fit it aborts with the step and the state. Steps count up from `first_step` without gaps.
 #pragma once
 
 #include <condition_variable>
@@ -22,6 +22,7 @@ namespace stoker {
 // A batch being filled or copied. Plain pointers into one pinned allocation; rows may be filled by
 // different threads at the same time.
 struct Slab {
+  std::shared_ptr<Memory> memory;  // what all of it lies in
   std::byte* base = nullptr;
   uint8_t* images = nullptr;   // (rows, height, width, 3) u8
   int32_t* labels = nullptr;   // (rows)
@@ -48,6 +49,11 @@ class PinnedRing {
   // Blocks for at most `ms` milliseconds; whether take(step) would not block now. The taker's.
   bool wait_ready(Step step, int ms);
   void release(Step step);  // REQUIRES: nobody reads the slab any more
+  // The memory of a slab that was taken is the caller's from now on, for as long as it likes, also
+  // after the ring's end: the slab goes on with other memory, of a slab given away that came back,
+  // or fresh. release(step) is due as ever. After stop() it goes on with none. Throws
+  // std::bad_alloc, and nothing changes. REQUIRES: the device's memory is the host's.
+  std::shared_ptr<Memory> give_away(Step step);
   void stop(std::exception_ptr error = nullptr) noexcept;  // sticky; the first call wins
   bool stopped() const;  // true after stop(); rethrows the error given to it
 

@@ -257,6 +257,12 @@ void Stager::Impl::lease(Slot& slot, Stream& compute, int64_t occupancy) {
   stats.add_item(occupancy);
 }
 
+// What the batch lies in leaves the slot, which is given back afterwards.
+std::shared_ptr<Memory> Stager::Impl::keep(Slot& slot) {
+  if (zero_copy) return ring.give_away(slot.step);
+  return std::move(slot.memory);
+}
+
 void Stager::Impl::give_back(Slot& slot) noexcept {
   try {
     if (tracer) {

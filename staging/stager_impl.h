@@ -55,6 +55,7 @@ struct Stager::Impl {
   bool wait_ready(int ms);
   void check_leases() const;
   void lease(Slot& slot, Stream& compute, int64_t occupancy);
+  std::shared_ptr<Memory> keep(Slot& slot);
   void give_back(Slot& slot) noexcept;
 
   // Constant after construction.

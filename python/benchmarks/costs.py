@@ -1,4 +1,5 @@
-"""What Python adds, in CPU time: a step of a loop, a copy, normalising, and decoding beside Pillow.
+"""What Python adds, in CPU time: a step of a loop, keeping and copying batches, normalising, and
+decoding beside Pillow.
 
     python3 python/benchmarks/costs.py [FOLDER OF JPEG FILES] [--rounds N]
 
@@ -9,6 +10,7 @@ turns. CPU time, not wall time: a busy machine disturbs it least.
 from __future__ import annotations
 
 import argparse
+import collections
 import io
 import statistics
 import time
@@ -22,9 +24,9 @@ import stoker
 ROWS = 256
 
 
-def rounds_of(count: int, *programs: Callable[[], float]) -> list[list[float]]:
+def rounds_of(count: int, *programs: Callable[[], object]) -> list[list]:
     """The programs in turn, `count` times each, after one round to warm up."""
-    results: list[list[float]] = [[] for _ in programs]
+    results: list[list] = [[] for _ in programs]
     for i in range(count + 1):
         for result, program in zip(results, programs, strict=True):
             value = program()
@@ -67,6 +69,41 @@ def row_us(**options: object) -> float:
         return (time.process_time() - start) / ROWS * 1e6
 
 
+def batch_ms(keep: int, own_copy: bool = False, **options: object) -> tuple[float, float]:
+    """CPU per batch of 128 float rows of 224 x 224, from raw pixels as they are: of the consumer's
+    thread, in next() and the copy, and of the whole process. The last `keep` batches are held.
+    """
+    with stoker.Loader(
+        stoker.synthetic(128 * 12, size=224), batch_size=128, workers=1, dtype="float32", **options
+    ) as loader:
+        held: collections.deque[object] = collections.deque(maxlen=keep)
+        for _ in range(2):  # the first pass is to warm up
+            start = time.thread_time(), time.process_time()
+            for batch in loader:
+                images = np.asarray(batch.images)
+                held.append(np.array(images) if own_copy else images)
+                del batch, images
+            end = time.thread_time(), time.process_time()
+        steps = len(loader)
+    return (end[0] - start[0]) / steps * 1e3, (end[1] - start[1]) / steps * 1e3
+
+
+def ready_ms() -> float:
+    """Wall time of next() and a NumPy view, of the same batches, where the feed is far ahead."""
+    times = []
+    with stoker.Loader(
+        stoker.synthetic(128 * 12, size=224), batch_size=128, workers=1, dtype="float32"
+    ) as loader:
+        loop = iter(loader)
+        for _ in range(10):
+            time.sleep(0.1)
+            start = time.perf_counter()
+            batch = next(loop)
+            np.asarray(batch.images)
+            times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
 def decode_us(files: list[bytes], decode: Callable[[bytes], object]) -> float:
     start = time.process_time()
     for data in files:
@@ -98,6 +135,18 @@ def main() -> None:
     rows = rounds_of(count, *(lambda s=s: row_us(**s) for s in settings))
     for setting, values in zip(settings, rows, strict=True):
         show(f"a raw row of 224 x 224, process, {setting}", values, "us")
+    ways = {
+        "lent, the last one held": lambda: batch_ms(1),
+        "lent, and one's own copy of each": lambda: batch_ms(1, own_copy=True),
+        "copy=True": lambda: batch_ms(1, copy=True),
+        "lent, the last six held": lambda: batch_ms(6),
+        "lent, all held": lambda: batch_ms(24),
+    }
+    (ready,) = rounds_of(count, ready_ms)
+    show("128 float rows, next() where they are ready: wall", ready, "ms")
+    for name, values in zip(ways, rounds_of(count, *ways.values()), strict=True):
+        show(f"128 float rows, {name}: thread", [thread for thread, _ in values], "ms")
+        show(f"128 float rows, {name}: process", [process for _, process in values], "ms")
     if arguments.folder is None:
         return
     files = [path.read_bytes() for path in sorted(arguments.folder.rglob("*.jp*g"))[:200]]

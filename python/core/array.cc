@@ -4,7 +4,24 @@
 
 namespace stoker::python {
 
-HostBytes::HostBytes(size_t bytes) : bytes_(new uint8_t[bytes]) {}
+namespace {
+
+std::unique_ptr<uint8_t[]> allocate(size_t bytes) {
+  try {
+    return std::unique_ptr<uint8_t[]>(new uint8_t[bytes]);
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(bytes, "an array");
+  }
+}
+
+}  // namespace
+
+OutOfMemory::OutOfMemory(size_t bytes, const std::string& what_for)
+    : text_(std::make_shared<std::string>(
+          "no memory for " + std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB: " + what_for)) {
+}
+
+HostBytes::HostBytes(size_t bytes) : bytes_(allocate(bytes)) {}
 
 void HostBytes::copy_to_host(void* target, const void* source, size_t bytes) {
   std::memcpy(target, source, bytes);

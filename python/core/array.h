@@ -7,12 +7,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "python/core/dlpack.h"
 
 namespace stoker::python {
+
+// Python's MemoryError, with what it is for.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  OutOfMemory(size_t bytes, const std::string& what_for);
+  const char* what() const noexcept override { return text_->c_str(); }
+
+ private:
+  std::shared_ptr<const std::string> text_;
+};
 
 // What keeps the memory of arrays, and orders its readers.
 class Holder {
@@ -30,7 +41,7 @@ class Holder {
 // Host memory of its own.
 class HostBytes final : public Holder {
  public:
-  explicit HostBytes(size_t bytes);
+  explicit HostBytes(size_t bytes);  // throws OutOfMemory
   uint8_t* data() { return bytes_.get(); }
   void synchronize() override {}
   std::shared_ptr<void> read_on(uintptr_t) override { return nullptr; }

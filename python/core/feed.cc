@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "python/core/lease.h"
@@ -10,8 +11,6 @@
 
 namespace stoker::python {
 namespace {
-
-constexpr int kPoison = 0xDB;  // nobody's picture, and as a float -1.2e17
 
 void check(const Feed::Options& options, const Device& device) {
   if (options.copy && !device.host_accessible()) {
@@ -33,7 +32,9 @@ void end(Feed* feed) {
 
 std::shared_ptr<Feed> Feed::make(std::shared_ptr<const Source> source, const AugmentSpec& augment,
                                  LoaderOptions loader, const Options& options) {
-  return std::shared_ptr<Feed>(new Feed(std::move(source), augment, loader, options), end);
+  std::shared_ptr<Feed> feed(new Feed(std::move(source), augment, loader, options), end);
+  feed->desk_->feed = feed;
+  return feed;
 }
 
 Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, LoaderOptions loader,
@@ -42,15 +43,22 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
       source_(std::move(source)),
       options_(options),
       device_(make_device(options.device)),
+      desk_(std::make_shared<Desk>(process_, device_)),
       next_step_(loader.first_step) {
   check(options, *device_);
   if (device_->cuda_ordinal() >= 0) {
     where_ = {static_cast<int32_t>(DlDeviceType::cuda), device_->cuda_ordinal()};
   }
-  loader.slots = device_->host_accessible() ? 0 : loader.leases;
-  compute_ = device_->make_stream();
   const ImageFormat& format = options_.format;
-  if (format.type) {
+  images_bytes_ = size_t{3} * static_cast<size_t>(augment.output.height) *
+                  static_cast<size_t>(augment.output.width) *
+                  static_cast<size_t>(loader.batch_size) *
+                  (format.type ? value_bytes(*format.type) : 1);
+  loader.slots = on_host() ? 0 : loader.leases;
+  compute_ = device_->make_stream();
+  if (format.type && on_host()) {
+    loader.format = RowFormat{*format.type, format.order, format.mean, format.stddev};
+  } else if (format.type) {
     normaliser_ =
         std::make_unique<Normaliser>(*device_, NormaliseOptions{.height = augment.output.height,
                                                                 .width = augment.output.width,
@@ -59,47 +67,41 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
                                                                 .mean = format.mean,
                                                                 .stddev = format.stddev});
   }
-  loader_ = std::make_unique<Loader>(*source_, augment, std::vector{device_.get()}, loader);
-  lent_ = std::vector<std::atomic<Step>>(static_cast<size_t>(loader_->max_leases(0)));
-  for (int i = 0; i < loader_->max_leases(0); ++i) {
+  try {
+    loader_ = std::make_unique<Loader>(*source_, augment, std::vector{device_.get()}, loader);
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory(images_bytes_ * static_cast<size_t>(loader.ring_depth),
+                      "ring_depth=" + std::to_string(loader.ring_depth) +
+                          " batches of batch_size=" + std::to_string(loader.batch_size) +
+                          " rows of " + std::to_string(augment.output.height) + " x " +
+                          std::to_string(augment.output.width) + " pixels");
+  }
+  end_step_ = loader_->end_step();
+  steps_per_epoch_ = loader_->steps_per_epoch();
+  max_leases_ = loader_->max_leases(0);
+  for (int i = 0; i < max_leases_; ++i) {
     ready_.push_back(device_->make_event());
-    if (!normaliser_) continue;
-    outputs_.push_back(device_->allocate(
-        static_cast<size_t>(loader.batch_size) * normaliser_->row_bytes(), MemoryKind::device));
+    if (normaliser_) outputs_.push_back(device_->allocate(images_bytes_, MemoryKind::device));
   }
   if (!options_.poison) return;
-  const size_t pixels = static_cast<size_t>(augment.output.height) * augment.output.width;
-  const size_t row_bytes = normaliser_ ? normaliser_->row_bytes() : 3 * pixels;
-  poison_ =
-      device_->allocate(static_cast<size_t>(loader.batch_size) * row_bytes, MemoryKind::pinned);
+  poison_ = device_->allocate(images_bytes_, MemoryKind::pinned);
   std::memset(poison_->data(), kPoison, poison_->size_bytes());
 }
 
 Feed::~Feed() {
   if (!in_child()) {
-    if (poison_) wait_for_poison();
+    close();
     return;
   }
   // Everything with a thread, or a GPU's context, behind it stays as it is: the threads are the
   // parent's.
-  new std::vector<Returned>(std::move(returned_));
+  new std::shared_ptr<Desk>(desk_);
   (void)loader_.release();
-  for (auto& event : ready_) (void)event.release();
-  for (auto& [handle, stream] : borrowed_) (void)stream.release();
   (void)compute_.release();
-  if (where_ == DlDevice{}) return;
-  for (auto& output : outputs_) (void)output.release();
+  if (on_host()) return;
+  new auto(std::move(ready_));
+  new auto(std::move(outputs_));
   (void)poison_.release();
-  (void)device_.release();
-}
-
-// What it is written to goes with loader_ and outputs_.
-void Feed::wait_for_poison() noexcept {
-  try {
-    compute_->synchronize();
-  } catch (const std::exception&) {
-    // A device that failed runs nothing more.
-  }
 }
 
 bool Feed::in_child() const { return getpid() != process_; }
@@ -114,11 +116,11 @@ void Feed::check_process() const {
 
 bool Feed::wait_ready(Step end, int ms) {
   check_process();
+  std::shared_lock running(running_mutex_);
   {
     std::lock_guard lock(stream_mutex_);
-    drain();
     if (next_step_ >= end || closed_) return true;
-    check_room();
+    make_room();
   }
   return loader_->wait_ready(0, ms);
 }
@@ -127,14 +129,11 @@ std::optional<Batch> Feed::next(Step end, bool& again) {
   check_process();
   std::optional<Batch> batch;
   again = false;
-  // A copy's lease ends before another thread's next step may need its memory.
-  std::unique_lock copying(copy_mutex_, std::defer_lock);
-  if (options_.copy) copying.lock();
   {
+    std::shared_lock running(running_mutex_);
     std::lock_guard lock(stream_mutex_);
-    drain();
     if (next_step_ >= end || closed_) return {};
-    check_room();
+    make_room();
     again = !loader_->wait_ready(0, 0);
     if (again) return {};
     try {
@@ -145,44 +144,66 @@ std::optional<Batch> Feed::next(Step end, bool& again) {
     }
   }
   drain_soon();
-  if (batch && options_.copy) batch = copy_of(std::move(*batch));
   return batch;
 }
 
 void Feed::close() noexcept {
   closed_ = true;
-  if (!in_child()) loader_->stop();
+  if (in_child()) return;
+  {
+    std::shared_lock running(running_mutex_);
+    if (loader_) loader_->stop();  // nobody waits for it any more
+  }
+  std::unique_lock alone(running_mutex_);
+  if (!loader_) return;
+  keep_all();
+  drain();
+  try {
+    compute_->synchronize();  // what is held is there, and what was given back is not in use
+  } catch (const std::exception&) {
+    // A device that failed runs nothing more.
+  }
+  loader_.reset();
+  outputs_.clear();
+  poison_.reset();
+  compute_.reset();
 }
-
-Step Feed::next_step() const { return next_step_; }
-Step Feed::end_step() const { return loader_->end_step(); }
-int64_t Feed::steps_per_epoch() const { return loader_->steps_per_epoch(); }
-int Feed::max_leases() const { return loader_->max_leases(0); }
 
 int Feed::held() const {
   check_process();
-  std::lock_guard lock(returned_mutex_);
-  return static_cast<int>(held_.size());
+  std::lock_guard lock(desk_->mutex);
+  return static_cast<int>(std::count_if(desk_->held.begin(), desk_->held.end(),
+                                        [](const auto& each) { return each.second != nullptr; }));
+}
+
+// REQUIRES: running_mutex_ held.
+Loader& Feed::running() const {
+  if (!loader_) throw std::runtime_error("the Loader was closed");
+  return *loader_;
 }
 
 LoaderState Feed::state() const {
   check_process();
-  return loader_->state();
+  std::shared_lock lock(running_mutex_);
+  return running().state();
 }
 
 void Feed::check_state(const LoaderState& state) const {
   check_process();
-  Loader::resume_step(state, *loader_);
+  std::shared_lock lock(running_mutex_);
+  Loader::resume_step(state, running());
 }
 
 LoaderStats Feed::stats() const {
   check_process();
-  return loader_->stats();
+  std::shared_lock lock(running_mutex_);
+  return running().stats();
 }
 
 MemoryPlan Feed::memory_plan() const {
   check_process();
-  MemoryPlan plan = loader_->memory_plan();
+  std::shared_lock lock(running_mutex_);
+  MemoryPlan plan = running().memory_plan();
   for (const auto& output : outputs_) plan.slot_bytes += static_cast<int64_t>(output->size_bytes());
   return plan;
 }

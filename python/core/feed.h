@@ -1,26 +1,30 @@
 // A Loader for Python's way of holding things: batches that are kept by whatever looks at them, on
-// any thread, and are given back in the order of the device's work when nobody does.
+// any thread, for as long as it likes.
 //
-// Feed owns the device, the stream on which its batches are leased, the Loader, and the memory that
-// images are normalised into. A Lease is one batch out of the feed; it keeps the feed, so a tensor
-// may outlive the Python object that it came from. A lease is of one step and is never used again:
-// what was released cannot be reached through it.
+// Feed owns the stream on which its batches are leased, the Loader with all its threads, and on a
+// GPU the memory that images are normalised into. A Lease is one batch out of the feed: it holds
+// the images' memory and nothing else of the feed, which may end before it. It is of one step and
+// is never used again: what was released cannot be reached through it.
+//
+// On a host a batch that is held when the ring needs its slab keeps the slab, and the ring gets
+// other memory. On a GPU the slots are bounded: there it is an error before the call, because the
+// Stager would abort. What is lent is given back in the order of the device's work.
 //
 // Threads: any. Nothing here calls Python; blocking calls say so, for who must let go of its lock.
-// The last owner's end of the feed blocks, and lets go of the lock by itself if it has it.
-// After fork() the child has none of the threads: every call there throws, destructors leave all as
-// it is. Errors: std::invalid_argument, std::runtime_error; FeedError for what next() met.
+// The last owner's end of a feed, or of a lease on a GPU after its feed, blocks, and lets go of the
+// lock by itself if it has it. After fork() the child has none of the threads: every call there
+// throws, destructors leave all as it is. Errors: std::invalid_argument, std::runtime_error;
+// FeedError for what next() met.
 #pragma once
 
 #include <sys/types.h>
 
 #include <array>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
+#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -45,7 +49,7 @@ struct ImageFormat {
   std::array<float, 3> stddev{1, 1, 1};
 };
 
-// One batch, as long as somebody looks at it.
+// One batch. On a host only the images are lent: the rest are copies.
 struct Batch {
   BatchHeader header;
   Array images;   // (rows, height, width, 3) or (rows, 3, height, width)
@@ -54,12 +58,14 @@ struct Batch {
   Array ids;      // (rows) int64, on the host
 };
 
+struct Loan;
+
 class Feed : public std::enable_shared_from_this<Feed> {
  public:
   struct Options {
     std::string device = "cpu:0";
     ImageFormat format;
-    bool copy = false;  // batches are copies on the host, and leased to nobody
+    bool copy = false;  // every batch gets its memory for good, on a host
     // Fill the images' memory with 0xDB when a lease ends, to find who reads on.
     bool poison = false;
   };
@@ -71,49 +77,46 @@ class Feed : public std::enable_shared_from_this<Feed> {
   Feed& operator=(const Feed&) = delete;
 
   // Blocks for at most `ms` milliseconds; whether next(end) would not wait for the feed now. Throws
-  // std::runtime_error where a batch is held whose memory the next one needs.
+  // std::runtime_error where a batch is held whose slot on a GPU the next one needs.
   bool wait_ready(Step end, int ms);
   // The next batch, if it is before step `end`. None: there is no other before `end`, or the feed
-  // was closed; or, with `again`, somebody else took the one that was ready.
+  // was closed; or, with `again`, somebody else took the one that was ready. std::bad_alloc: a
+  // batch that is held keeps its memory, and there is no other; asking again is allowed.
   std::optional<Batch> next(Step end, bool& again);
-  void close() noexcept;  // ends the feed; leases stay valid
+  // Ends the feed, its threads and all its memory but that of batches held, which stay valid.
+  // Blocks.
+  void close() noexcept;
 
   void check_process() const;  // throws in a forked child
-  Step next_step() const;
-  Step end_step() const;
-  int64_t steps_per_epoch() const;
-  int max_leases() const;
+  Step next_step() const { return next_step_; }
+  Step end_step() const { return end_step_; }
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  int max_leases() const { return max_leases_; }
   int held() const;  // leases out
   bool closed() const { return closed_; }
   const Source& source() const { return *source_; }
+  // All of these throw std::runtime_error after close().
   LoaderState state() const;
   void check_state(const LoaderState& state) const;  // throws what Loader::resume_step throws
   LoaderStats stats() const;
   MemoryPlan memory_plan() const;  // with the memory of normalised images as slot_bytes
 
  private:
+  struct Desk;
   class Lease;
-  class Reader;
-  // A lease that nobody looks at any more. The events: its readers' last work.
-  struct Returned {
-    DeviceBatch batch;
-    std::vector<std::unique_ptr<Event>> readers;
-    Step step = 0;
-  };
 
   Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, LoaderOptions loader,
        const Options& options);
   bool in_child() const;
-  void give_back(Returned returned) noexcept;
   void drain_soon() noexcept;
   void drain() noexcept;
-  void poison(const Returned& returned) noexcept;
-  void wait_for_poison() noexcept;
-  void check_room() const;
+  void poison(const Loan& returned) noexcept;
+  void make_room();
+  void keep_all() noexcept;
   Batch lend(DeviceBatch batch);
-  Batch copy_of(Batch batch) const;
   Array images_of(const DeviceBatch& batch, Step step);
-  Stream& borrowed(uintptr_t handle);
+  Loader& running() const;
+  bool on_host() const { return where_ == DlDevice{}; }
   size_t slot_of(Step step) const { return static_cast<size_t>(step) % ready_.size(); }
 
   // Constant after construction.
@@ -121,26 +124,24 @@ class Feed : public std::enable_shared_from_this<Feed> {
   const std::shared_ptr<const Source> source_;
   const Options options_;
   DlDevice where_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Memory> poison_;   // as large as the images; none without Options::poison
-  std::unique_ptr<Stream> compute_;  // guarded by stream_mutex_
-  std::unique_ptr<Normaliser> normaliser_;
-  std::vector<std::unique_ptr<Memory>> outputs_;  // one per lease; empty for uint8
-  std::vector<std::unique_ptr<Event>> ready_;     // one per lease: its bytes are there
-  std::unique_ptr<Loader> loader_;
-  std::vector<std::atomic<Step>> lent_;  // per lease: the step that its memory was last lent for
+  const std::shared_ptr<Device> device_;
+  std::shared_ptr<Desk> desk_;
+  Step end_step_ = 0;
+  int64_t steps_per_epoch_ = 0;
+  int max_leases_ = 0;
+  size_t images_bytes_ = 0;
+
   std::atomic<bool> closed_{false};
-
-  std::mutex copy_mutex_;        // taken before stream_mutex_
-  std::mutex stream_mutex_;      // taken before returned_mutex_
-  std::atomic<Step> next_step_;  // written under stream_mutex_
-
-  mutable std::mutex returned_mutex_;
-  std::vector<Returned> returned_;  // guarded by returned_mutex_
-  std::set<Step> held_;             // guarded by returned_mutex_
-
-  std::mutex borrowed_mutex_;
-  std::map<uintptr_t, std::unique_ptr<Stream>> borrowed_;  // guarded by borrowed_mutex_, and use
+  // Held, shared, by who uses what is below; close() takes it alone. Taken before all others.
+  mutable std::shared_mutex running_mutex_;
+  std::mutex stream_mutex_;                       // taken before Desk::mutex
+  std::atomic<Step> next_step_;                   // written under stream_mutex_
+  std::unique_ptr<Memory> poison_;                // as large as the images; or none
+  std::unique_ptr<Stream> compute_;               // guarded by stream_mutex_
+  std::unique_ptr<Normaliser> normaliser_;        // on a GPU, if images are not uint8
+  std::vector<std::shared_ptr<Memory>> outputs_;  // of normaliser_, one per lease
+  std::vector<std::shared_ptr<Event>> ready_;     // one per lease: its bytes are there
+  std::unique_ptr<Loader> loader_;                // null after close()
 };
 
 }  // namespace stoker::python

@@ -20,56 +20,122 @@ DlType type_of(const ImageFormat& format) {
   return kFloat32;
 }
 
-std::string text_of(const std::set<Step>& steps) {
+std::string text_of(const std::vector<Step>& steps) {
   std::string text;
   for (const Step step : steps) text += (text.empty() ? "" : ", ") + std::to_string(step);
   return text;
 }
 
+Array column_of(const void* data, DlType type, DlDevice device, int64_t rows) {
+  Array made;
+  made.data = const_cast<void*>(data);  // a lease's memory is its holder's
+  made.type = type;
+  made.device = device;
+  made.shape = {rows};
+  made.strides = {1};
+  return made;
+}
+
+// A compact copy of a column that lies on the host.
+Array copy_of(Array column) {
+  auto memory = std::make_shared<HostBytes>(static_cast<size_t>(column.bytes()));
+  std::memcpy(memory->data(), column.data, static_cast<size_t>(column.bytes()));
+  column.data = memory->data();
+  column.holder = std::move(memory);
+  return column;
+}
+
 }  // namespace
 
-// REQUIRES: stream_mutex_ held, or nobody else can have the stream.
-void Feed::check_room() const {
-  std::lock_guard lock(returned_mutex_);
-  const int most = loader_->max_leases(0);
-  if (held_.empty() || *held_.begin() > next_step_ - most) return;
-  throw std::runtime_error(
-      "the batch of step " + std::to_string(next_step_) + " needs the memory of step " +
-      std::to_string(*held_.begin()) + ", which is still held (" + std::to_string(held_.size()) +
-      " batches are: of steps " + text_of(held_) + "; leases=" + std::to_string(most) +
-      " lends the last " + std::to_string(most) +
-      "). Drop the batch and what was made from it, copy what you keep, or raise leases=");
+// Sees to it that nobody has the memory that the next batch needs: on a host, whoever holds that
+// batch keeps it. REQUIRES: stream_mutex_ held.
+void Feed::make_room() {
+  const Step needed = next_step_ - max_leases_;
+  DeviceBatch kept;
+  for (;;) {
+    drain();
+    std::lock_guard lock(desk_->mutex);
+    const auto found = desk_->held.find(needed);
+    if (found == desk_->held.end()) return;
+    Lease* const lease = found->second;
+    if (lease == nullptr) continue;  // given back a moment ago
+    if (!lease->loan().batch) return;
+    if (on_host()) {
+      kept = std::move(lease->loan().batch);
+      break;
+    }
+    std::vector<Step> held;
+    for (const auto& [step, each] : desk_->held) held.push_back(step);
+    throw std::runtime_error(
+        "the batch of step " + std::to_string(next_step_) + " needs the memory of step " +
+        std::to_string(needed) + ", which is still held (" + std::to_string(held.size()) +
+        " batches are: of steps " + text_of(held) + "; leases=" + std::to_string(max_leases_) +
+        " lends the last " + std::to_string(max_leases_) +
+        "). Drop the batch and what was made from it, clone what you keep, or raise leases=");
+  }
+  // Memory takes its time, for which nobody who drops a tensor waits. The lease may end meanwhile.
+  std::shared_ptr<Memory> memory;
+  std::exception_ptr error;
+  try {
+    memory = kept.keep();
+  } catch (const std::bad_alloc&) {
+    error = std::make_exception_ptr(
+        OutOfMemory(images_bytes_, "the batch of step " + std::to_string(needed) +
+                                       " is held, so that the one of step " +
+                                       std::to_string(next_step_) + " needs memory of its own"));
+  }
+  {
+    std::lock_guard lock(desk_->mutex);
+    const auto found = desk_->held.find(needed);
+    if (found != desk_->held.end() && error) {
+      found->second->loan().batch = std::move(kept);
+    } else if (found != desk_->held.end()) {
+      found->second->loan().memory.push_back(std::move(memory));
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+// All leases get their memory for good. REQUIRES: running_mutex_ held alone, the Loader stopped.
+void Feed::keep_all() noexcept {
+  std::lock_guard lock(desk_->mutex);
+  desk_->open = false;
+  for (const auto& [step, lease] : desk_->held) {
+    if (lease == nullptr || !lease->loan().batch) continue;
+    Loan& loan = lease->loan();
+    if (normaliser_) loan.memory.push_back(outputs_[slot_of(step)]);
+    loan.memory.push_back(loan.batch.keep());
+  }
 }
 
 Batch Feed::lend(DeviceBatch leased) {
   const Step step = leased.header().step;
-  const size_t slot = slot_of(step);
-  lent_[slot] = step;
   const int64_t rows = leased.shape().rows;
-  const auto array = [&](const void* data, DlType type, DlDevice device) {
-    Array made;
-    made.data = const_cast<void*>(data);  // a lease's memory is its holder's
-    made.type = type;
-    made.device = device;
-    made.shape = {rows};
-    made.strides = {1};
-    return made;
-  };
   Batch batch{.header = leased.header(),
               .images = images_of(leased, step),
-              .labels = array(leased.labels(), kInt32, where_),
-              .weights = array(leased.weights(), kFloat32, where_),
-              .ids = array(leased.ids(), kInt64, {})};
-  compute_->record(*ready_[slot]);
-  {
-    std::lock_guard lock(returned_mutex_);
-    held_.insert(step);
+              .labels = column_of(leased.labels(), kInt32, where_, rows),
+              .weights = column_of(leased.weights(), kFloat32, where_, rows),
+              .ids = copy_of(column_of(leased.ids(), kInt64, {}, rows))};
+  std::shared_ptr<Event> ready;
+  if (!on_host()) {
+    ready = ready_[slot_of(step)];
+    compute_->record(*ready);
+  } else {
+    batch.labels = copy_of(std::move(batch.labels));
+    batch.weights = copy_of(std::move(batch.weights));
+  }
+  Loan loan;
+  loan.step = step;
+  if (options_.copy) {
+    loan.memory.push_back(leased.keep());
+  } else {
+    loan.batch = std::move(leased);
   }
   next_step_ = step + 1;
-  const auto lease =
-      std::make_shared<Lease>(shared_from_this(), std::move(leased), step, *ready_[slot]);
-  for (Array* each : {&batch.images, &batch.labels, &batch.weights, &batch.ids}) {
-    each->holder = lease;
+  const auto lease = std::make_shared<Lease>(desk_, std::move(loan), std::move(ready),
+                                             batch.images.data, poison_ ? images_bytes_ : 0);
+  for (Array* each : {&batch.images, &batch.labels, &batch.weights}) {
+    if (!each->holder) each->holder = lease;
   }
   return batch;
 }
@@ -101,47 +167,29 @@ Array Feed::images_of(const DeviceBatch& batch, Step step) {
   return images;
 }
 
-Batch Feed::copy_of(Batch batch) const {
-  batch.images.holder->synchronize();
-  for (Array* each : {&batch.images, &batch.labels, &batch.weights, &batch.ids}) {
-    *each = each->host_copy();
-  }
-  return batch;
-}
-
-void Feed::give_back(Returned returned) noexcept {
-  if (in_child()) {
-    new Returned(std::move(returned));
-    return;
-  }
-  {
-    std::lock_guard lock(returned_mutex_);
-    returned_.push_back(std::move(returned));
-  }
-  drain_soon();
-}
-
 // Whoever has the stream looks again when done, so nothing stays behind.
 void Feed::drain_soon() noexcept {
   for (;;) {
     {
-      std::lock_guard lock(returned_mutex_);
-      if (returned_.empty()) return;
+      std::lock_guard lock(desk_->mutex);
+      if (desk_->returned.empty()) return;
     }
+    std::shared_lock running(running_mutex_, std::try_to_lock);
+    if (!running || !loader_) return;  // close() drains
     std::unique_lock lock(stream_mutex_, std::try_to_lock);
     if (!lock) return;
     drain();
   }
 }
 
-// REQUIRES: stream_mutex_ held.
+// REQUIRES: stream_mutex_ held, or running_mutex_ alone.
 void Feed::drain() noexcept {
-  std::vector<Returned> returned;
+  std::vector<Loan> returned;
   {
-    std::lock_guard lock(returned_mutex_);
-    returned.swap(returned_);
+    std::lock_guard lock(desk_->mutex);
+    returned.swap(desk_->returned);
   }
-  for (Returned& each : returned) {
+  for (Loan& each : returned) {
     try {
       for (const auto& reader : each.readers) compute_->wait(*reader);
     } catch (const std::exception&) {
@@ -149,14 +197,14 @@ void Feed::drain() noexcept {
     }
     if (poison_) poison(each);
     each.batch = {};
-    std::lock_guard lock(returned_mutex_);
-    held_.erase(each.step);
+    std::lock_guard lock(desk_->mutex);
+    desk_->held.erase(each.step);
   }
 }
 
-// Whoever reads the memory still, by an address of their own, sees it at once. REQUIRES:
-// stream_mutex_ held.
-void Feed::poison(const Returned& returned) noexcept {
+// Whoever reads the memory still, by an address of their own, sees it at once. REQUIRES: as
+// drain().
+void Feed::poison(const Loan& returned) noexcept {
   void* images = normaliser_ ? static_cast<void*>(outputs_[slot_of(returned.step)]->data())
                              : const_cast<uint8_t*>(returned.batch.images());
   try {
@@ -164,12 +212,6 @@ void Feed::poison(const Returned& returned) noexcept {
   } catch (const std::exception&) {
     // A device that failed keeps failing: next() says so.
   }
-}
-
-Stream& Feed::borrowed(uintptr_t handle) {
-  auto& stream = borrowed_[handle];
-  if (!stream) stream = device_->borrow_stream(reinterpret_cast<void*>(handle));
-  return *stream;
 }
 
 }  // namespace stoker::python

@@ -1,9 +1,12 @@
 #include "python/core/lease.h"
 
+#include <unistd.h>
+
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <optional>
+
+#include "python/core/unlocked.h"
 
 namespace stoker::python {
 namespace {
@@ -17,32 +20,40 @@ int64_t thread_number() {
 
 }  // namespace
 
+bool Feed::Desk::in_child() const { return getpid() != process; }
+
+Stream& Feed::Desk::stream(uintptr_t handle) {
+  auto& stream = streams[handle];
+  if (!stream) stream = device->borrow_stream(reinterpret_cast<void*>(handle));
+  return *stream;
+}
+
 // A library's hold on a lease by way of one of its streams. Its end marks the stream, and the batch
 // goes back behind that mark.
-class Feed::Reader {
+class Feed::Lease::Reader {
  public:
   Reader(std::shared_ptr<Lease> lease, uintptr_t stream)
       : lease_(std::move(lease)),
-        feed_(*lease_->feed_),
+        desk_(*lease_->desk_),
         stream_(stream),
         thread_(thread_number()),
-        done_(feed_.device_->make_event()) {
-    std::lock_guard lock(feed_.borrowed_mutex_);
-    feed_.borrowed(stream_).wait(lease_->ready_);
+        done_(desk_.device->make_event()) {
+    std::lock_guard lock(desk_.streams_mutex);
+    desk_.stream(stream_).wait(*lease_->ready_);
   }
   ~Reader() {
-    if (feed_.in_child()) {
+    if (desk_.in_child()) {
       (void)done_.release();
       return;
     }
     try {
-      std::lock_guard lock(feed_.borrowed_mutex_);
+      std::lock_guard lock(desk_.streams_mutex);
       marked_stream().record(*done_);
     } catch (const std::exception&) {
       // A device that failed keeps failing: next() says so.
     }
-    std::lock_guard lock(lease_->mutex_);
-    lease_->returned_.readers.push_back(std::move(done_));
+    std::lock_guard lock(desk_.mutex);
+    lease_->loan_.readers.push_back(std::move(done_));
   }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -50,56 +61,92 @@ class Feed::Reader {
  private:
   // A thread's default stream has no name on another thread. The legacy default stream waits for
   // those of all threads where it is given an event to wait for (CUDA driver API, "Stream
-  // synchronization behavior"). REQUIRES: borrowed_mutex_ held.
+  // synchronization behavior"). REQUIRES: streams_mutex held.
   Stream& marked_stream() {
-    if (stream_ != kPerThreadStream || thread_ == thread_number()) return feed_.borrowed(stream_);
-    Stream& legacy = feed_.borrowed(kLegacyStream);
-    legacy.wait(lease_->ready_);
+    if (stream_ != kPerThreadStream || thread_ == thread_number()) return desk_.stream(stream_);
+    Stream& legacy = desk_.stream(kLegacyStream);
+    legacy.wait(*lease_->ready_);
     return legacy;
   }
 
   const std::shared_ptr<Lease> lease_;
-  Feed& feed_;
+  Desk& desk_;
   const uintptr_t stream_;
   const int64_t thread_;  // that made it: whose default stream is meant
   std::unique_ptr<Event> done_;
 };
 
-Feed::Lease::Lease(std::shared_ptr<Feed> feed, DeviceBatch batch, Step step, const Event& ready)
-    : feed_(std::move(feed)), ready_(ready) {
-  returned_.batch = std::move(batch);
-  returned_.step = step;
+Feed::Lease::Lease(std::shared_ptr<Desk> desk, Loan loan, std::shared_ptr<Event> ready,
+                   void* images, size_t poisoned)
+    : desk_(std::move(desk)),
+      ready_(std::move(ready)),
+      images_(images),
+      poisoned_(poisoned),
+      loan_(std::move(loan)) {
+  if (!loan_.batch) return;
+  std::lock_guard lock(desk_->mutex);
+  desk_->held.emplace(loan_.step, this);
 }
 
-Feed::Lease::~Lease() { feed_->give_back(std::move(returned_)); }
+Feed::Lease::~Lease() {
+  if (desk_->in_child()) {
+    new Loan(std::move(loan_));
+    new std::shared_ptr<Desk>(desk_);
+    return;
+  }
+  std::shared_ptr<Feed> feed;
+  {
+    std::lock_guard lock(desk_->mutex);
+    if (loan_.batch) {
+      desk_->held[loan_.step] = nullptr;
+      desk_->returned.push_back(std::move(loan_));
+      feed = desk_->feed.lock();
+    } else {
+      desk_->held.erase(loan_.step);
+    }
+  }
+  if (feed) feed->drain_soon();
+  if (!loan_.memory.empty()) end_own_memory();
+}
 
-// A lease's step is the generation of its memory: what looks at it must see no other.
-void Feed::Lease::check() const {
-  feed_->check_process();
-  const Step lent = feed_->lent_[feed_->slot_of(returned_.step)];
-  if (lent == returned_.step) return;
-  std::fprintf(stderr, "stoker: the memory of step %lld was given to step %lld while it was held\n",
-               static_cast<long long>(returned_.step), static_cast<long long>(lent));
-  std::abort();
+// It goes when nobody reads it any more, by their own address neither.
+void Feed::Lease::end_own_memory() noexcept {
+  if (!ready_) {
+    if (poisoned_ > 0) std::memset(images_, kPoison, poisoned_);
+    return;
+  }
+  std::optional<Unlocked> unlocked;  // what a stream runs may need Python's lock
+  if (holds_python_lock()) unlocked.emplace();
+  try {
+    for (const auto& reader : loan_.readers) reader->synchronize();
+  } catch (const std::exception&) {
+    // A device that failed runs nothing more.
+  }
+}
+
+void Feed::Lease::check_process() const {
+  if (!desk_->in_child()) return;
+  throw std::runtime_error("this batch belongs to process " + std::to_string(desk_->process) +
+                           "; a child made by fork() makes a Loader of its own");
 }
 
 void Feed::Lease::synchronize() {
-  check();
-  ready_.synchronize();
+  check_process();
+  if (ready_) ready_->synchronize();
 }
 
 std::shared_ptr<void> Feed::Lease::read_on(uintptr_t stream) {
-  check();
+  check_process();
   return std::make_shared<Reader>(shared_from_this(), stream);
 }
 
 void Feed::Lease::copy_to_host(void* target, const void* source, size_t bytes) {
   synchronize();
-  if (feed_->device_->host_accessible()) {
+  if (desk_->device->host_accessible()) {
     std::memcpy(target, source, bytes);
     return;
   }
-  const auto stream = feed_->device_->make_stream();
+  const auto stream = desk_->device->make_stream();
   stream->copy(target, source, bytes, CopyKind::device_to_host);
   stream->synchronize();
 }

@@ -1,7 +1,8 @@
-// One batch out of a Feed, for as long as anybody looks at it: the Holder of its arrays. Internal
-// to feed.cc and lease.cc.
+// One batch out of a Feed, for as long as anybody looks at it: the Holder of its images. Internal
+// to feed*.cc and lease.cc.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -10,22 +11,62 @@
 
 namespace stoker::python {
 
+// What memory in development mode is filled with at its end: nobody's picture, and as a float
+// -1.2e17.
+inline constexpr int kPoison = 0xDB;
+
+// A batch's memory, lent or given. The events: its readers' last work, on a GPU.
+struct Loan {
+  Step step = 0;
+  DeviceBatch batch;  // lent; empty: `memory` is the lease's own
+  std::vector<std::shared_ptr<Memory>> memory;
+  std::vector<std::unique_ptr<Event>> readers;
+};
+
+// Between a Feed and its leases, either of which may outlive the other. Members in order: what a
+// device made goes before it.
+struct Feed::Desk {
+  Desk(pid_t owner, std::shared_ptr<Device> of) : process(owner), device(std::move(of)) {}
+
+  const pid_t process;
+  const std::shared_ptr<Device> device;
+
+  std::mutex streams_mutex;
+  std::map<uintptr_t, std::unique_ptr<Stream>> streams;  // other people's; guarded, and their use
+
+  std::mutex mutex;
+  std::weak_ptr<Feed> feed;     // guarded by mutex, as all below
+  bool open = true;             // false: the feed is closed, and every lease has its own memory
+  std::vector<Loan> returned;   // lent batches that nobody looks at any more
+  std::map<Step, Lease*> held;  // leases out; null: in `returned`, or on its way back from there
+
+  bool in_child() const;
+  Stream& stream(uintptr_t handle);  // REQUIRES: streams_mutex held
+};
+
 class Feed::Lease final : public Holder, public std::enable_shared_from_this<Feed::Lease> {
  public:
-  Lease(std::shared_ptr<Feed> feed, DeviceBatch batch, Step step, const Event& ready);
+  // ready: recorded behind the bytes, and not again while the lease has none of its own; null where
+  // they are there. Its images are filled with 0xDB at its end if `poisoned` bytes are not 0.
+  Lease(std::shared_ptr<Desk> desk, Loan loan, std::shared_ptr<Event> ready, void* images,
+        size_t poisoned);
   ~Lease() override;
 
   void synchronize() override;
   std::shared_ptr<void> read_on(uintptr_t stream) override;
   void copy_to_host(void* target, const void* source, size_t bytes) override;
 
+  Loan& loan() { return loan_; }  // REQUIRES: Desk::mutex held
+
  private:
-  friend class Feed::Reader;
-  void check() const;  // throws in a forked child; aborts if the memory is another step's by now
-  const std::shared_ptr<Feed> feed_;
-  const Event& ready_;  // the feed's, recorded again only when this lease is gone
-  std::mutex mutex_;
-  Returned returned_;  // what goes back; its readers are guarded by mutex_
+  class Reader;
+  void check_process() const;
+  void end_own_memory() noexcept;
+  const std::shared_ptr<Desk> desk_;
+  const std::shared_ptr<Event> ready_;
+  void* const images_;
+  const size_t poisoned_;
+  Loan loan_;  // guarded by Desk::mutex
 };
 
 }  // namespace stoker::python

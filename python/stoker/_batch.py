@@ -9,12 +9,13 @@ from stoker import _core
 
 
 class Batch:
-    """Rows of one step: images, labels, weights and ids, on loan.
+    """Rows of one step: images, labels, weights and ids.
 
-    The memory belongs to the Loader's ring or to a slot on the device. It is filled again when this
-    object and everything made from its arrays (tensors, NumPy views) are gone, or release() was
-    called and the rest is gone: never while somebody still looks at it. Keeping too many asks for
-    more than there is: see Loader(leases=).
+    The images lie where they were decoded to, or in a slot on a GPU. That memory is not filled
+    again before this object and everything made from its arrays (tensors, NumPy views) are gone, or
+    release() was called and the rest is gone. On the host any number of batches may be kept, for as
+    long as one likes; on a GPU the last Loader(leases=). What is kept holds its own memory, and
+    nothing of the Loader: close() ends the rest. ids are a copy, on the host labels and weights too.
     """
 
     __slots__ = ("_batch", "_metadata", "_source", "epoch", "step", "step_in_epoch", "valid")
@@ -92,7 +93,7 @@ class Batch:
         return f"<stoker.Batch step {self.step}, epoch {self.epoch}: {what}>"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Batch is a loan and cannot be pickled; pickle copies of its arrays")
+        raise TypeError("a Batch cannot be pickled; pickle copies of its arrays")
 
     def _leased(self) -> _core.Batch:
         if self._batch is None:

@@ -51,15 +51,17 @@ class Loader:
         layout: 'NHWC'; 'NCHW' (not for uint8); 'channels_last' shows (rows, 3, height, width) on
             NHWC bytes, as torch's memory format of that name.
         mean, std: three numbers each, RGB, of pixels / 255; default 0 and 1.
-        leases: how many of the last batches may be held at once, with all that was made from them;
-            on a GPU (1 to 3) it is the number of slots there. The usual loop needs 2.
-        copy: hand out copies that may be kept for ever (host only).
+        leases: how many of the last batches are lent out of the memory that the Loader has; the
+            usual loop needs 2. On the host a batch that is held longer keeps its memory, and the
+            Loader takes other memory, of the size of a batch. On a GPU (1 to 3) it is the number of
+            slots there, and next() is an error where it needs one that is held.
+        copy: every batch gets its memory for good (host only).
 
     What it costs
         workers: threads that decode; default one per core; 0: none, next() does it.
         io_threads: threads that read the files that are not in memory (what is, the workers read);
             0: none.
-        ring_depth: batches in host memory, read ahead or held; default leases + 3.
+        ring_depth: batches in host memory, read ahead or lent; default leases + 3.
 
     Bad samples
         on_bad: 'substitute' puts another sample's pixels there, weight 0; 'fail' ends the feed.
@@ -67,7 +69,8 @@ class Loader:
         quarantine: a JSONL file that they are appended to.
 
     ValueError: an argument, with its value. RuntimeError: a device that is not there, and why.
-    MemoryError. FeedError, from next(): too many bad samples, a device that failed.
+    MemoryError, with the size; from next() where a batch is held and other memory cannot be had:
+    then nothing is lost. FeedError, from next(): too many bad samples, a device that failed.
     """
 
     def __init__(
@@ -245,8 +248,8 @@ class Loader:
         return self._feed.get().memory_plan()
 
     def close(self) -> None:
-        """Ends the feed, its threads and files. Batches held stay valid. A loop under way, and
-        every later call, raise RuntimeError. Closing again does nothing.
+        """Ends the feed: its threads, files and memory but that of batches held, which stay valid.
+        A loop under way, and every later call, raise RuntimeError. Closing again does nothing.
         """
         self._feed.close()
 

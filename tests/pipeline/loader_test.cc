@@ -65,6 +65,53 @@ TEST_F(LoaderTest, RefusesBadOptionsWithTheNumbers) {
   EXPECT_EQ(message([](O) {}), "accepted");
 }
 
+// Whoever fills a row converts it, substitutes and paddings too: the table's bits of the u8 row.
+TEST_F(LoaderTest, RowsAreConvertedAsTheFormatSays) {
+  const auto files = jpeg_source(10);
+  files->replace(3, text_bytes("no picture"));
+  const auto host = make_host_device();
+  for (const int workers : {0, 2}) {
+    for (const PixelType type : {PixelType::fp32, PixelType::fp16, PixelType::bf16}) {
+      for (const PixelOrder order : {PixelOrder::nhwc, PixelOrder::nchw}) {
+        LoaderOptions options = small_options(workers);
+        options.max_bad = 5;
+        options.digests = true;
+        const AugmentSpec augment = crop_spec(9);
+        const auto compute = host->make_stream();
+        Loader plain(*files, augment, {host.get()}, options);
+        options.format = RowFormat{type, order, {0.5F, 0.25F, 0}, {0.5F, 1, 2}};
+        Loader loader(*files, augment, {host.get()}, options);
+        NormaliseArgs args = normalise_args({.height = 9,
+                                             .width = 9,
+                                             .type = type,
+                                             .order = order,
+                                             .mean = options.format->mean,
+                                             .stddev = options.format->stddev});
+        for (int step = 0; step < 3; ++step) {
+          const DeviceBatch wanted = plain.next(0, *compute), found = loader.next(0, *compute);
+          ASSERT_TRUE(wanted && found);
+          std::vector<uint8_t> converted(4 * 9 * 9 * 3 * value_bytes(type));
+          args.images = wanted.images();
+          args.out = converted.data();
+          args.rows = 4;
+          normalise_on_host(args);
+          EXPECT_EQ(std::vector(found.images(), found.images() + converted.size()), converted);
+          for (int row = 0; row < 4; ++row) {
+            EXPECT_EQ(found.labels()[row], wanted.labels()[row]);
+            EXPECT_EQ(row_notes(found)[row].digest, row_notes(wanted)[row].digest);
+          }
+        }
+        EXPECT_GT(loader.memory_plan().ring_bytes, plain.memory_plan().ring_bytes);
+        EXPECT_EQ(loader.fingerprint(), plain.fingerprint());
+      }
+    }
+  }
+  FakeDevice far({.host_accessible = false});
+  LoaderOptions options = small_options();
+  options.format = RowFormat{};
+  EXPECT_THROW(Loader(*source_, augment_, {&far}, options), std::invalid_argument);
+}
+
 TEST_F(LoaderTest, FailsIfTheQuarantineFileCannotBeOpened) {
   LoaderOptions options = small_options();
   options.quarantine_file = "/nowhere/at/all/bad.jsonl";

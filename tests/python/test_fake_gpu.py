@@ -211,6 +211,40 @@ def test_a_feed_ends_without_the_lock(last):
     )
 
 
+@pytest.mark.parametrize("ending", ["loader.close()", "del loader, loop"])
+def test_a_tensor_outlives_its_feed(ending):
+    """Its memory, and the reads queued on it; the threads and the slots are gone."""
+    run(
+        f"""
+        import os, time
+
+        def threads():
+            return len(os.listdir("/proc/self/task"))
+
+        gpu.close()
+        stream = make_stream()
+        before = threads()
+        loader = stoker.Loader(source, device="cuda:0", **options)
+        loop = iter(loader)
+        batches = [next(loop) for _ in range(3)]
+        capsules = [batch.images.__dlpack__(stream=stream) for batch in batches]
+        labels = np.asarray(batches[1].labels.cpu())
+        images = np.zeros((8, 16, 16, 3), np.uint8)
+        {ending}
+        end = time.monotonic() + 30
+        while threads() > before:
+            assert time.monotonic() < end, (before, threads())
+            time.sleep(0.001)
+        queue_read(capsules[0], images, stream)
+        later = np.asarray(batches[0].images.cpu())
+        assert (labels == np.asarray(truth[1].labels)).all()
+        del capsules, batches  # waits for the read that is queued
+        want = np.asarray(truth[0].images)
+        assert (images == want).all() and (later == want).all()
+        """
+    )
+
+
 def test_after_a_fork():
     run(
         """

@@ -329,7 +329,8 @@ def test_stats_and_memory_are_told(source):
         assert plan["ring_bytes"] >= 6 * 25 * 16 * 16 * 3
         assert plan["slot_bytes"] == 0
     with stoker.Loader(source, batch_size=25, dtype="float32", leases=2) as loader:
-        assert loader.memory_plan()["slot_bytes"] == 2 * 25 * 16 * 16 * 3 * 4
+        plan = loader.memory_plan()
+        assert plan["ring_bytes"] >= 5 * 25 * 16 * 16 * 3 * 4 and plan["slot_bytes"] == 0
 
 
 def test_a_closed_loader_says_so(source):

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <type_traits>
@@ -127,6 +128,107 @@ TEST(DeviceBatch, AllSlotsMayBeLeasedAndGivenBackInAnyOrder) {
     EXPECT_EQ(difference(DeviceView(c), layout, step + 2), "");
     b = DeviceBatch();
     a = DeviceBatch();
+  }
+}
+
+// A host device that counts the memory it gives.
+class CountingDevice final : public Device {
+ public:
+  const std::string& name() const override { return host_->name(); }
+  bool host_accessible() const override { return true; }
+  std::unique_ptr<Memory> allocate(size_t bytes, MemoryKind kind) override {
+    if (most >= 0 && allocations >= most) throw std::bad_alloc();
+    ++allocations;
+    return host_->allocate(bytes, kind);
+  }
+  std::unique_ptr<Stream> make_stream() override { return host_->make_stream(); }
+  std::unique_ptr<Event> make_event(bool timing) override { return host_->make_event(timing); }
+
+  int allocations = 0;
+  int most = -1;  // no more than so many; -1: as many as are asked for
+
+ private:
+  const std::unique_ptr<Device> host_ = make_host_device();
+};
+
+TEST(DeviceBatch, WhatIsKeptOutlivesTheFeedAndTheFeedGoesOn) {
+  CountingDevice device;
+  const BatchLayout layout(small_shape());
+  std::vector<std::shared_ptr<Memory>> kept;
+  std::vector<DeviceView> views;
+  {
+    auto compute = device.make_stream();
+    PinnedRing ring(device, layout, 2);
+    Producer producer(ring, 0, 8);
+    Stager stager(device, ring, 0, 0, 8);
+    for (Step step = 0; step < 8; ++step) {
+      DeviceBatch batch = stager.next(*compute);
+      views.emplace_back(batch);
+      kept.push_back(batch.keep());
+      EXPECT_FALSE(batch);
+      EXPECT_EQ(static_cast<const void*>(kept.back()->data()), views.back().images);
+    }
+    EXPECT_FALSE(stager.next(*compute));
+  }
+  for (Step step = 0; step < 8; ++step) {
+    EXPECT_EQ(difference(views[static_cast<size_t>(step)], layout, step), "");
+  }
+  EXPECT_EQ(device.allocations, 2 + 8);
+}
+
+TEST(DeviceBatch, MemoryThatWasKeptAndCameBackIsUsedAgain) {
+  CountingDevice device;
+  auto compute = device.make_stream();
+  PinnedRing ring(device, BatchLayout(small_shape()), 2);
+  Producer producer(ring, 0, 40);
+  Stager stager(device, ring, 0, 0, 40);
+  std::shared_ptr<Memory> kept;  // the last one, always
+  for (Step step = 0; step < 40; ++step) {
+    DeviceBatch batch = stager.next(*compute);
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(difference(DeviceView(batch), ring.layout(), step), "");
+    kept = batch.keep();
+  }
+  EXPECT_EQ(device.allocations, 2 + 2) << "one is held, one is on its way";
+}
+
+TEST(DeviceBatch, WithoutMemoryToReplaceItABatchStaysLeased) {
+  CountingDevice device;
+  auto compute = device.make_stream();
+  PinnedRing ring(device, BatchLayout(small_shape()), 2);
+  Producer producer(ring, 0, 3);
+  Stager stager(device, ring, 0, 0, 3);
+  device.most = device.allocations;
+  DeviceBatch batch = stager.next(*compute);
+  EXPECT_THROW(batch.keep(), std::bad_alloc);
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(difference(DeviceView(batch), ring.layout(), 0), "");
+  batch = DeviceBatch();
+  EXPECT_EQ(stager.next(*compute).header().step, 1);
+  ring.stop();
+}
+
+// At a feed's end, from slots as from the ring: nothing replaces what is kept.
+TEST(DeviceBatch, AfterTheFeedWasStoppedItMayBeKeptOnAnyDevice) {
+  for (const int slots : {0, 1, 3}) {
+    CountingDevice device;
+    auto compute = device.make_stream();
+    PinnedRing ring(device, BatchLayout(small_shape()), 2);
+    std::shared_ptr<Memory> kept;
+    {
+      Producer producer(ring, 0, 9);
+      Stager stager(device, ring, slots, 0, 9);
+      DeviceBatch batch = stager.next(*compute);
+      batch.synchronize();
+      const DeviceView view(batch);
+      const int before = device.allocations;
+      ring.stop();
+      kept = batch.keep();
+      EXPECT_EQ(device.allocations, before);
+      EXPECT_EQ(static_cast<const void*>(kept->data()), view.images);
+    }
+    const auto* images = reinterpret_cast<const uint8_t*>(kept->data());
+    EXPECT_EQ(images[1], pixel_of(0, 1)) << slots << " slots";
   }
 }
 
