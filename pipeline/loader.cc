@@ -181,8 +181,9 @@ struct Loader::Impl {
   }
 
   // Of what a step number means: the pixels and their order, and which of them a step holds.
-  uint64_t resume_fingerprint() const {
-    return text_digest("stoker resume 1; " + hex(fingerprint) + "; global batch " +
+  uint64_t resume_fingerprint() const { return resume_fingerprint(fingerprint); }
+  uint64_t resume_fingerprint(uint64_t pixels) const {
+    return text_digest("stoker resume 1; " + hex(pixels) + "; global batch " +
                        std::to_string(global_batch()) + "; epoch offset " +
                        std::to_string(options.first_epoch_offset));
   }
@@ -221,7 +222,15 @@ LoaderState Loader::state() const {
 }
 
 Step Loader::resume_step(const LoaderState& state, const Loader& like) {
-  const uint64_t own = like.impl_->resume_fingerprint();
+  return resume_step(state, like, like.impl_->options.seed);
+}
+
+Step Loader::resume_step(const LoaderState& state, const Loader& like, uint64_t seed) {
+  const Impl& loader = *like.impl_;
+  LoaderOptions options = loader.options;
+  options.seed = seed;
+  const uint64_t own = loader.resume_fingerprint(
+      pixels_fingerprint(loader.filler.source(), loader.filler.augment(), options));
   if (state.fingerprint != own) {
     throw std::invalid_argument(
         "cannot resume at step " + std::to_string(state.next_step) +
@@ -229,7 +238,7 @@ Step Loader::resume_step(const LoaderState& state, const Loader& like) {
         ", this loader has " + hex(own) +
         "); source, augmentation, seed, shuffle, last_batch, the pixel policies and the global "
         "batch (here " +
-        std::to_string(like.impl_->global_batch()) + " rows) must be the same");
+        std::to_string(loader.global_batch()) + " rows) must be the same");
   }
   return state.next_step;
 }

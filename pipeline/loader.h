@@ -155,6 +155,8 @@ class Loader {
   // Throws std::invalid_argument if `state` is of another configuration; returns the first_step to
   // use.
   static Step resume_step(const LoaderState& state, const Loader& like);
+  // The same for a loader that differs from `like` in its seed alone.
+  static Step resume_step(const LoaderState& state, const Loader& like, uint64_t seed);
   // Of what determines the pixels and their order: source, augmentation, seed, policies; the same
   // for any batch size, devices, ranks and workers. (LoaderState's covers the global batch too.)
   uint64_t fingerprint() const;

@@ -53,8 +53,8 @@ StateTuple state_of(const Feed& feed) {
   return {state.next_step, state.epoch, state.step_in_epoch, state.fingerprint};
 }
 
-void check_state(const Feed& feed, Step next_step, uint64_t fingerprint) {
-  feed.check_state({.next_step = next_step, .fingerprint = fingerprint});
+void check_state(const Feed& feed, Step next_step, uint64_t fingerprint, uint64_t seed) {
+  feed.check_state({.next_step = next_step, .fingerprint = fingerprint}, seed);
 }
 
 nb::dict dict_of(const StageSnapshot& stage) {
@@ -132,7 +132,7 @@ void bind_feed(nb::module_& module) {
       .def_prop_ro("held", &Feed::held)
       .def("check_process", &Feed::check_process)
       .def("state", state_of)
-      .def("check_state", check_state, "next_step"_a, "fingerprint"_a)
+      .def("check_state", check_state, "next_step"_a, "fingerprint"_a, "seed"_a)
       .def("stats", stats_of, nb::sig("def stats(self) -> dict[str, typing.Any]"))
       .def("memory_plan", memory_of, nb::sig("def memory_plan(self) -> dict[str, int]"));
   // To start a GPU's driver takes up to seconds.

@@ -188,10 +188,10 @@ LoaderState Feed::state() const {
   return running().state();
 }
 
-void Feed::check_state(const LoaderState& state) const {
+void Feed::check_state(const LoaderState& state, uint64_t seed) const {
   check_process();
   std::shared_lock lock(running_mutex_);
-  Loader::resume_step(state, running());
+  Loader::resume_step(state, running(), seed);
 }
 
 LoaderStats Feed::stats() const {

@@ -97,7 +97,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   const Source& source() const { return *source_; }
   // All of these throw std::runtime_error after close().
   LoaderState state() const;
-  void check_state(const LoaderState& state) const;  // throws what Loader::resume_step throws
+  // Throws what Loader::resume_step throws.
+  void check_state(const LoaderState& state, uint64_t seed) const;
   LoaderStats stats() const;
   MemoryPlan memory_plan() const;  // with the memory of normalised images as slot_bytes
 

@@ -1,9 +1,40 @@
+#include <cctype>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
 #include "python/core/bind.h"
+
+namespace {
+
+// C++ says first which of its classes refuses an argument ("LoaderOptions: batch_size is 0, ..."):
+// nothing that users of Python have heard of.
+std::string_view without_class(std::string_view message) {
+  const size_t end = message.find(": ");
+  if (end == std::string_view::npos || std::isupper(static_cast<unsigned char>(message[0])) == 0) {
+    return message;
+  }
+  for (const char letter : message.substr(0, end)) {
+    if (std::isalpha(static_cast<unsigned char>(letter)) == 0) return message;
+  }
+  return message.substr(end + 2);
+}
+
+void translate(const std::exception_ptr& error, void*) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::invalid_argument& refused) {
+    PyErr_SetString(PyExc_ValueError, std::string(without_class(refused.what())).c_str());
+  }
+}
+
+}  // namespace
 
 NB_MODULE(_core, module) {
   module.doc() = "stoker's C++ library, as the Python package uses it.";
   // What is alive when the interpreter goes is nobody's leak: a loop's variables, for example.
   nanobind::set_leak_warnings(false);
+  nanobind::register_exception_translator(translate);
   stoker::python::bind_accelerator(module);
   stoker::python::bind_array(module);
   stoker::python::bind_options(module);

@@ -200,5 +200,9 @@ def make_spec(
         size = raw_size if raw_size is not None else 224
     height, width = height_and_width("size", size)
     spec.set_size(height, width)
-    spec.validate()
+    try:
+        spec.validate()
+    except ValueError as error:  # two arguments have other names in C++
+        said = str(error).replace("resize_short = ", "short = ").replace("output = ", "size = ")
+        raise ValueError(said) from None
     return spec

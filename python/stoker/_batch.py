@@ -15,7 +15,8 @@ class Batch:
     again before this object and everything made from its arrays (tensors, NumPy views) are gone, or
     release() was called and the rest is gone. On the host any number of batches may be kept, for as
     long as one likes; on a GPU the last Loader(leases=). What is kept holds its own memory, and
-    nothing of the Loader: close() ends the rest. ids are a copy, on the host labels and weights too.
+    nothing of the Loader, whose close() ends the rest. ids are a copy, on the host labels and
+    weights too.
     """
 
     __slots__ = ("_batch", "_metadata", "_source", "epoch", "step", "step_in_epoch", "valid")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from stoker import _core
 
 
@@ -15,3 +17,20 @@ def devices() -> list[str]:
 def why_no_cuda() -> str:
     """Why no GPU can be fed, in one line; '' if they can."""
     return _core.cuda_problem()
+
+
+def device_name(device: object) -> str:
+    """`device`, a name or a torch.device, as C++ has it: with its number. TypeError: it is neither.
+    Never imports torch.
+    """
+    kind = type(device)
+    if not isinstance(device, str) and (kind.__module__, kind.__name__) != ("torch", "device"):
+        raise TypeError(f"device is {device!r}, must be a name ('cpu', 'cuda:0') or a torch.device")
+    name = str(device)
+    if name == "cpu":
+        return "cpu:0"
+    if name == "cuda":
+        torch = sys.modules.get("torch")
+        has_one = torch is not None and torch.cuda.is_available()
+        return f"cuda:{torch.cuda.current_device() if has_one else 0}"
+    return name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 
 from stoker import _core
 from stoker._choice import choose
@@ -25,7 +26,10 @@ _LAYOUTS = {  # the bytes' order, and whether (rows, 3, height, width) is shown
 
 
 def image_format(
-    dtype: str, layout: str, mean: Sequence[float] | None, std: Sequence[float] | None
+    dtype: str,
+    layout: str,
+    mean: float | Sequence[float] | None,
+    std: float | Sequence[float] | None,
 ) -> _core.ImageFormat:
     image = _core.ImageFormat()
     image.type = choose("dtype", dtype, _TYPES)
@@ -38,15 +42,25 @@ def image_format(
             )
         if mean is not None or std is not None:
             raise ValueError("mean and std are for dtype float32, float16 and bfloat16, not uint8")
-    image.mean = _three("mean", (0, 0, 0) if mean is None else mean)
-    image.stddev = _three("std", (1, 1, 1) if std is None else std)
+    image.mean = _three("mean", 0 if mean is None else mean)
+    image.stddev = _three("std", 1 if std is None else std)
     if not all(deviation > 0 for deviation in image.stddev):
         raise ValueError(f"std is {std!r}, must be positive")
+    # No mean of pixels / 255 is more than 1, and no deviation more than 0.5.
+    for field, values, most in (("mean", image.mean, 1), ("std", image.stddev, 2)):
+        if max(values) > most:
+            raise ValueError(
+                f"{field} is {values!r}: it is of pixels / 255, this is as of 0..255; divide by 255"
+            )
     return image
 
 
-def _three(field: str, values: Sequence[float]) -> list[float]:
-    numbers = [float(value) for value in values]
+def _three(field: str, values: float | Sequence[float]) -> list[float]:
+    """One number stands for all channels."""
+    try:
+        numbers = [float(values)] * 3 if isinstance(values, Real) else list(map(float, values))
+    except (TypeError, ValueError):
+        numbers = []
     if len(numbers) != 3 or not all(math.isfinite(number) for number in numbers):
-        raise ValueError(f"{field} is {values!r}, must be three numbers, RGB")
+        raise ValueError(f"{field} is {values!r}, must be a number or three, RGB")
     return numbers

@@ -15,11 +15,12 @@ from stoker import _core
 from stoker._augment import Augment, make_spec
 from stoker._batch import Batch
 from stoker._choice import MAX_PIXELS
+from stoker._devices import device_name
 from stoker._epoch import Epoch
 from stoker._image_format import image_format
 from stoker._moving_feed import MovingFeed
-from stoker._options import loader_options
-from stoker._state import state_of, step_of
+from stoker._options import DrawnSeed, loader_options, yes_or_no
+from stoker._state import place_of, state_of
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
@@ -35,6 +36,8 @@ class Loader:
         augment: a crop and more, joined by `|`; default: resize and centre crop (raw sources: as
             they are).
         seed, shuffle: the order of an epoch depends on (seed, epoch, number of samples) only.
+            Without a seed each Loader draws one (`loader.seed`), which its state_dict() has;
+            several ranks that shuffle must be given one, the same for all.
         last_batch: 'pad' repeats rows with weight 0, so that every sample counts once; 'drop'
             leaves the rest out; 'wrap' fills up with the epoch's first samples, weight 1.
         rank, world: this process's part of each epoch; default: torch.distributed's, if the program
@@ -46,11 +49,12 @@ class Loader:
         metadata: a function of (name, label) for Batch.metadata; never in the way of the pixels.
 
     How it is handed out
-        device: 'cpu:0', 'cuda:N' (stoker.devices() names them).
+        device: 'cpu', 'cuda:N' (stoker.devices() names them), 'cuda' (PyTorch's current one, else
+            the first), or a torch.device.
         dtype: 'uint8' as decoded, or 'float32', 'float16', 'bfloat16': (pixel / 255 - mean) / std.
         layout: 'NHWC'; 'NCHW' (not for uint8); 'channels_last' shows (rows, 3, height, width) on
             NHWC bytes, as torch's memory format of that name.
-        mean, std: three numbers each, RGB, of pixels / 255; default 0 and 1.
+        mean, std: a number, or three, RGB, of pixels / 255; default 0 and 1.
         leases: how many of the last batches are lent out of the memory that the Loader has; the
             usual loop needs 2. On the host a batch that is held longer keeps its memory, and the
             Loader takes other memory, of the size of a batch. On a GPU (1 to 3) it is the number of
@@ -80,12 +84,12 @@ class Loader:
         batch_size: int = 256,
         size: int | tuple[int, int] | None = None,
         augment: Augment | None = None,
-        device: str = "cpu:0",
+        device: object = "cpu",
         dtype: str = "uint8",
         layout: str = "NHWC",
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
-        seed: int = 0,
+        mean: float | Sequence[float] | None = None,
+        std: float | Sequence[float] | None = None,
+        seed: int | None = None,
         shuffle: bool = True,
         last_batch: str = "pad",
         rank: int | None = None,
@@ -110,10 +114,11 @@ class Loader:
                 f"source is {source!r}, must be made by stoker.folder(), cifar(), synthetic() or "
                 "open()"
             )
-        if not isinstance(device, str):
-            raise TypeError(f"device is {device!r}, must be a name: 'cpu:0', 'cuda:0'")
+        name = device_name(device)
         if metadata is not None and not callable(metadata):
             raise TypeError(f"metadata is {metadata!r}, must be a function of (name, label)")
+        if seed is None:
+            seed = DrawnSeed.draw()
         options = loader_options(
             batch_size=batch_size,
             seed=seed,
@@ -134,13 +139,20 @@ class Loader:
             max_bad=max_bad,
             quarantine=quarantine,
         )
+        if last_batch == "drop" and len(source) < options.batch_size * options.world:
+            ranks = f" on each of {options.world} ranks" if options.world > 1 else ""
+            raise ValueError(
+                f"batch_size is {batch_size}{ranks}, and there are {len(source)} samples: "
+                'last_batch="drop" leaves nothing; give a smaller batch_size or last_batch="pad"'
+            )
         self._source = source
         self._metadata = metadata
         self._options = options
-        self._device = device
+        self._device = name
+        self._is_seeded = not isinstance(seed, DrawnSeed)
         spec = make_spec(augment, size, source.raw_size)
         images = image_format(dtype, layout, mean, std)
-        form = (device, images, bool(copy), sys.flags.dev_mode)
+        form = (name, images, yes_or_no("copy", copy), sys.flags.dev_mode)
         self._feed = MovingFeed(
             lambda options: _core.Feed.make(source, spec, options, *form), options
         )
@@ -170,7 +182,7 @@ class Loader:
                 "set_epoch() goes back"
             )
         if left_early:
-            self._feed.move(position)
+            self._feed.move(position, self._feed.seed)
             feed = self._feed.get()
         self._resumed = False
         self._pass += 1
@@ -186,6 +198,11 @@ class Loader:
     def batch_size(self) -> int:
         """Rows of every batch."""
         return self._options.batch_size
+
+    @property
+    def seed(self) -> int:
+        """As given, or as it was drawn."""
+        return self._feed.seed
 
     @property
     def epoch(self) -> int:
@@ -212,7 +229,7 @@ class Loader:
         step = epoch * feed.steps_per_epoch
         if step >= feed.end_step:
             raise ValueError(f"epoch is {epoch}, but epochs={self._options.epochs}")
-        self._move(step)
+        self._move(step, self._feed.seed)
         self._resumed = False
 
     def state_dict(self) -> dict[str, Any]:
@@ -224,10 +241,11 @@ class Loader:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to where `state` was taken: the next loop is the rest of that epoch (or, taken at an
-        epoch's end, the next epoch). ValueError, and nothing changes, if it is of another
-        configuration or no state at all.
+        epoch's end, the next epoch). A Loader made without seed= takes the state's. ValueError, and
+        nothing changes, if it is of another configuration or no state at all.
         """
-        self._move(step_of(state, self._feed.get()))
+        own_seed = self._feed.seed if self._is_seeded else None
+        self._move(*place_of(state, self._feed.get(), own_seed))
         self._resumed = True
 
     def stats(self) -> dict[str, Any]:
@@ -273,10 +291,10 @@ class Loader:
     def __reduce__(self) -> Any:
         raise TypeError("a Loader cannot be pickled: make one in the process that uses it")
 
-    def _move(self, step: int) -> None:
+    def _move(self, step: int, seed: int) -> None:
         self._pass += 1
-        if step != self._feed.position()[0]:
-            self._feed.move(step)
+        if step != self._feed.position()[0] or seed != self._feed.seed:
+            self._feed.move(step, seed)
 
     def _next(self, number: int, feed: _core.Feed, end: int) -> Batch:
         if number != self._pass or not self._feed.is_now(feed):

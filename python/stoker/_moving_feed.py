@@ -18,7 +18,7 @@ class MovingFeed:
         self, make: Callable[[_core.LoaderOptions], _core.Feed], options: _core.LoaderOptions
     ):
         self._make = make
-        self._options = options  # first_step is changed by move()
+        self._options = options  # first_step and seed are changed by move()
         self._closed = False
         self._kept: deque[_core.Batch] = deque()  # taken, and then came an interrupt
         self._feed: _core.Feed | None = make(options)
@@ -44,6 +44,10 @@ class MovingFeed:
             raise
         return taken.pop() if taken else None
 
+    @property
+    def seed(self) -> int:
+        return self._options.seed
+
     def is_now(self, feed: _core.Feed) -> bool:
         return self._feed is feed
 
@@ -55,10 +59,11 @@ class MovingFeed:
             return batch.step, batch.epoch, batch.step_in_epoch
         return feed.state()[:3]
 
-    def move(self, step: int) -> None:
+    def move(self, step: int, seed: int) -> None:
         """Ends the feed under way and makes one that begins with `step`."""
         self.get()
         self._options.first_step = step
+        self._options.seed = seed
         self._end()
         self.get()
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
+import secrets
 
 from stoker import _core
 from stoker._choice import LAST_BATCH, ON_BAD, choose, decode_options
 from stoker._process_group import rank_and_world
+
+
+class DrawnSeed(int):
+    """A seed that nobody chose: that of a state may take its place."""
+
+    @classmethod
+    def draw(cls) -> DrawnSeed:
+        return cls(secrets.randbits(63))
 
 
 def loader_options(
@@ -34,6 +43,14 @@ def loader_options(
     the feed is made.
     """
     options = _core.LoaderOptions()
+    if isinstance(workers, int) and workers < 0:
+        raise ValueError(f"workers is {workers}, must be 0 to 1024, or None: one per core")
+    options.rank, options.world = rank_and_world(rank, world)
+    options.shuffle = yes_or_no("shuffle", shuffle)
+    if isinstance(seed, DrawnSeed) and options.shuffle and options.world > 1:
+        raise ValueError(
+            f"seed is None, but {options.world} ranks share each epoch: give all the same seed="
+        )
     _set_integers(
         options,
         batch_size=batch_size,
@@ -41,24 +58,37 @@ def loader_options(
         io_threads=io_threads,
         leases=leases,
         workers=-1 if workers is None else workers,
-        ring_depth=leases + 3 if ring_depth is None else ring_depth,
     )
-    options.rank, options.world = rank_and_world(rank, world)
-    options.shuffle = bool(shuffle)
+    _set_integers(options, ring_depth=options.leases + 3 if ring_depth is None else ring_depth)
     options.last_batch = choose("last_batch", last_batch, LAST_BATCH)
     options.epochs = -1.0 if epochs is None else _positive("epochs", epochs)
     options.decode = decode_options(pixels, exif, max_pixels)
     options.seek_index = os.fspath(seek_index)
     options.on_bad_sample = choose("on_bad", on_bad, ON_BAD)
-    options.max_bad = float(max_bad)
+    options.max_bad = _number("max_bad", max_bad)
     options.quarantine_file = "" if quarantine is None else os.fspath(quarantine)
     return options
 
 
+def yes_or_no(field: str, value: object) -> bool:
+    """TypeError for what is neither True nor False: "no" would be true."""
+    if value is True or value is False:
+        return bool(value)
+    raise TypeError(f"{field} is {value!r}, must be True or False")
+
+
+def _number(field: str, value: float) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{field} is {value!r}, must be a number") from None
+
+
 def _positive(field: str, value: float) -> float:
-    if not value > 0:
+    number = _number(field, value)
+    if not number > 0:
         raise ValueError(f"{field} is {value!r}, must be more than 0")
-    return float(value)
+    return number
 
 
 def _set_integers(options: _core.LoaderOptions, **values: int) -> None:

@@ -12,6 +12,8 @@ def rank_and_world(rank: int | None, world: int | None) -> tuple[int, int]:
     if (rank is None) != (world is None):
         raise ValueError(f"rank is {rank} and world is {world}: give both or neither")
     if rank is not None and world is not None:
+        if not 0 <= rank < world:
+            raise ValueError(f"rank is {rank} of a world of {world}, must be 0 to world - 1")
         return rank, world
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available():

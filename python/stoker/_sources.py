@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import operator
 import os
 from collections.abc import Callable, Sequence
 
@@ -54,6 +55,9 @@ def synthetic(
     to see how fast a trainer is without its data.
     """
     height, width = height_and_width("size", size)
+    for field, value in (("samples", samples), ("classes", classes)):
+        if not isinstance(value, int) or not 1 <= value < 1 << 31:
+            raise ValueError(f"{field} is {value!r}, must be a whole number of at least 1")
     return _core.synthetic(samples, height, width, classes, seed)
 
 
@@ -65,12 +69,23 @@ def relabel(
     """The source with other labels: a sequence of one int per sample id, or a function of
     (name, label), called once per sample, here and now: the pixels' way never meets Python.
 
-    classes: the names by label, if they change too. ValueError: not as many labels as samples.
+    classes: the names by label, if they change too. ValueError: not as many labels as samples, or
+    one that does not fit in 32 bits. TypeError: one that is no int, 0.9 for example.
     """
     if callable(labels):
         labels = [labels(source.name(i), source.label(i)) for i in range(len(source))]
     names = source.classes if classes is None else classes
-    return _core.relabel(source, [int(label) for label in labels], list(names))
+    return _core.relabel(source, [_whole(label, i) for i, label in enumerate(labels)], list(names))
+
+
+def _whole(label: object, sample: int) -> int:
+    try:
+        whole = operator.index(label)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"the label of sample {sample} is {label!r}, must be an int") from None
+    if not -(1 << 31) <= whole < 1 << 31:
+        raise ValueError(f"the label of sample {sample} is {whole}, must fit in 32 bits")
+    return whole
 
 
 def _opened(

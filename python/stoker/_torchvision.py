@@ -190,7 +190,8 @@ def _values(found: dict[str, Any]) -> tuple[str, Any, Any]:
         return ("float32" if is_float else "uint8"), None, None
     if not is_float:
         raise ValueError(f"{normalize!r} on uint8: put ConvertImageDtype(torch.float32) before it")
-    return "float32", _per_channel(normalize, normalize.mean), _per_channel(normalize, normalize.std)
+    mean, std = _per_channel(normalize, normalize.mean), _per_channel(normalize, normalize.std)
+    return "float32", mean, std
 
 
 def _per_channel(step: Any, values: Any) -> tuple[float, ...]:

@@ -17,12 +17,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils.data import DistributedSampler, RandomSampler, Sampler, SequentialSampler
+from torch.utils.data import (
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    default_collate,
+)
 
 from stoker._adapter import Adapter
 from stoker._batch import Batch
 from stoker._core import Source
 from stoker._loader import Loader
+from stoker._options import DrawnSeed
 from stoker._sources import folder
 from stoker._torchvision import read_transform
 
@@ -58,6 +65,10 @@ class ImageFolder:
     def __len__(self) -> int:
         return len(self.source)
 
+    def __reduce__(self) -> Any:
+        # torch.save() of a data set keeps the path and the transform, not the list of files.
+        return type(self), (self.root, self.transform)
+
     def __repr__(self) -> str:
         return (
             f"ImageFolder of {len(self)} samples, {len(self.classes)} classes\n{self.transform!r}"
@@ -66,7 +77,8 @@ class ImageFolder:
 
 class DataLoader(Adapter):
     """Yields (images, labels). Only rows that count are given: an epoch's last batch may be
-    smaller, and a damaged file's row is left out.
+    smaller, and a damaged file's row is left out. The tensors may be kept for as long as one likes
+    on the host; on a GPU the last `leases` (3) batches.
 
     dataset: an ImageFolder of this module, or a stoker.Source (then say size=, augment=, mean=,
         ...).
@@ -76,11 +88,16 @@ class DataLoader(Adapter):
         the same number of steps; in evaluation (not shuffled) every sample is given once over all
         ranks, and a rank may have one batch less.
     num_workers: threads; None: one per core; 0: none.
-    pin_memory, persistent_workers, prefetch_factor: taken and not needed.
-    seed: of order and augmentation; default: the DistributedSampler's, else torch.initial_seed().
+    collate_fn: None or PyTorch's default_collate, which makes of samples what this gives.
+    pin_memory, pin_memory_device, persistent_workers, prefetch_factor, in_order: taken and not
+        needed.
+    generator: the seed is drawn from it; or from that of the RandomSampler.
+    seed: of order and augmentation; default: the DistributedSampler's, else drawn from PyTorch's
+        generator, as PyTorch's DataLoader draws one: torch.manual_seed() fixes it.
     device: 'cpu', 'cuda', 'cuda:1', a torch.device: where the tensors are to be.
-    options: what else stoker.Loader takes: pixels='fast', layout='channels_last', leases=, copy=,
-        ... The last 3 batches may be held; `copy=True` lifts that on the host.
+    options: what else stoker.Loader takes: pixels='fast', layout='channels_last', leases=, ...
+    Refused: batch_sampler, any other collate_fn; worker_init_fn and multiprocessing_context, as
+        there are no worker processes; timeout, as nothing can time out.
 
     state_dict() and load_state_dict() are those of torchdata's StatefulDataLoader: exact, within an
     epoch too, and a handful of numbers. TypeError, ValueError: an argument that stoker cannot
@@ -93,19 +110,27 @@ class DataLoader(Adapter):
         batch_size: int = 1,
         shuffle: bool | None = None,
         sampler: Sampler[int] | None = None,
-        *,
+        batch_sampler: None = None,
         num_workers: int | None = None,
         collate_fn: Callable[..., Any] | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,
-        persistent_workers: bool = False,
+        timeout: float = 0,
+        worker_init_fn: None = None,
+        multiprocessing_context: None = None,
+        generator: torch.Generator | None = None,
+        *,
         prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
         device: str | torch.device = "cpu",
         seed: int | None = None,
         **options: Any,
     ):
-        if collate_fn is not None:
-            raise TypeError("collate_fn: batches are made in C++; work on what the loader yields")
+        _refuse(batch_sampler, collate_fn, timeout, worker_init_fn, multiprocessing_context)
+        if num_workers is not None and num_workers < 0:
+            raise ValueError(f"num_workers is {num_workers}, must be 0 or more, or None")
         if sampler is not None and shuffle:
             raise ValueError("sampler and shuffle=True: give one of them")
         if sampler is None:
@@ -115,13 +140,14 @@ class DataLoader(Adapter):
         self.sampler = sampler
         self.drop_last = drop_last
         self.num_workers = num_workers
+        self.collate_fn = collate_fn
+        self.generator = generator
         given = {**_of_dataset(dataset), "layout": "NCHW", **_of_sampler(sampler), **options}
         if given.get("dtype") == "uint8" and given["layout"] == "NCHW":
             given["layout"] = "channels_last"  # the same shape
         if drop_last:
             given["last_batch"] = "drop"
-        if seed is not None:
-            given["seed"] = seed
+        given["seed"] = _seed(seed, generator, sampler)
         source = dataset.source if isinstance(dataset, ImageFolder) else dataset
         self.loader = Loader(
             source, batch_size=batch_size, workers=num_workers, device=_name(device), **given
@@ -168,19 +194,45 @@ def _of_dataset(dataset: Any) -> dict[str, Any]:
     )
 
 
+def _refuse(
+    batch_sampler: object,
+    collate_fn: object,
+    timeout: float,
+    worker_init_fn: object,
+    multiprocessing_context: object,
+) -> None:
+    """TypeError, ValueError: what of PyTorch's arguments cannot be honoured, and why."""
+    if batch_sampler is not None:
+        raise TypeError("batch_sampler: stoker makes the batches; give batch_size= and sampler=")
+    if collate_fn not in (None, default_collate):
+        raise TypeError(
+            f"collate_fn is {collate_fn!r}: batches are made in C++, as default_collate makes "
+            "them; do the rest to what the loader yields"
+        )
+    for name, value in (
+        ("worker_init_fn", worker_init_fn),
+        ("multiprocessing_context", multiprocessing_context),
+    ):
+        if value is not None:
+            raise TypeError(
+                f"{name}: stoker's workers are threads that run no Python; leave it out (seed= or "
+                "generator= make a run repeatable)"
+            )
+    if timeout != 0:
+        raise ValueError(f"timeout is {timeout!r}: there is no worker process to give up on")
+
+
 def _of_sampler(sampler: Sampler[int]) -> dict[str, Any]:
-    alone = {"rank": 0, "world": 1, "seed": torch.initial_seed() % (1 << 63)}
     if type(sampler) is SequentialSampler:
-        return {**alone, "shuffle": False}
+        return {"rank": 0, "world": 1, "shuffle": False}
     if type(sampler) is RandomSampler and not sampler.replacement:
         if sampler.num_samples == len(sampler.data_source):
-            return {**alone, "shuffle": True}
+            return {"rank": 0, "world": 1, "shuffle": True}
     if type(sampler) is DistributedSampler:
         last = "drop" if sampler.drop_last else "wrap" if sampler.shuffle else "pad"
         return {
             "rank": sampler.rank,
             "world": sampler.num_replicas,
-            "seed": sampler.seed,
             "shuffle": sampler.shuffle,
             "last_batch": last,
         }
@@ -188,6 +240,27 @@ def _of_sampler(sampler: Sampler[int]) -> dict[str, Any]:
         f"sampler is {sampler!r}: stoker takes PyTorch's RandomSampler (all samples, "
         "without replacement), SequentialSampler and DistributedSampler"
     )
+
+
+def _seed(seed: int | None, generator: torch.Generator | None, sampler: Sampler[int]) -> int:
+    if generator is None:
+        generator = getattr(sampler, "generator", None)
+    elif seed is not None:
+        raise ValueError("seed and generator: give one of them")
+    elif not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator is {generator!r}, must be a torch.Generator")
+    elif isinstance(sampler, DistributedSampler):
+        raise ValueError(
+            "generator with a DistributedSampler: all ranks must have one seed, which is the "
+            "sampler's; leave generator out"
+        )
+    if seed is not None:
+        return seed
+    if isinstance(sampler, DistributedSampler):
+        return sampler.seed
+    device = "cpu" if generator is None else generator.device
+    drawn = torch.empty((), dtype=torch.int64, device=device).random_(generator=generator)
+    return DrawnSeed(drawn.item())
 
 
 def _name(device: str | torch.device) -> str:

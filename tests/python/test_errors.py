@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -62,7 +63,15 @@ def test_training_and_test_images_are_not_mixed_by_default(tmp_path):
         ({"size": 0}, "size is 0"),
         ({"size": (8, 8, 3)}, r"size is \(8, 8, 3\)"),
         ({"seed": -1}, "seed is -1"),
-        ({"workers": 5000}, "workers is 5000, must be -1 to 1024"),
+        ({"workers": 5000}, "^workers is 5000, must be"),
+        ({"workers": -1}, "^workers is -1, must be 0 to 1024, or None: one per core"),
+        ({"workers": -7}, "^workers is -7, must be 0"),
+        ({"io_threads": -1}, "^io_threads is -1"),
+        ({"ring_depth": 0}, "^ring_depth is 0"),
+        ({"max_bad": "few"}, "max_bad is 'few', must be a number"),
+        ({"epochs": "two"}, "epochs is 'two', must be a number"),
+        ({"augment": stoker.resize_center_crop(8), "size": 16}, "^short = 8: must be"),
+        ({"size": 40000}, "^size = 40000x40000"),
         ({"leases": 0}, "leases is 0"),
         ({"leases": 4, "ring_depth": 3}, "leases is 4, must be 1 to 3"),
         ({"device": "gpu"}, "gpu"),
@@ -72,9 +81,19 @@ def test_training_and_test_images_are_not_mixed_by_default(tmp_path):
         ({"layout": "NCHW"}, "channels_last"),
         ({"mean": (0, 0, 0)}, "mean and std are for dtype"),
         ({"dtype": "float32", "std": (1, 0, 1)}, "std is .* must be positive"),
-        ({"dtype": "float32", "mean": (1, 2)}, "mean is .* three numbers"),
+        ({"dtype": "float32", "mean": (1, 2)}, "mean is .* a number or three"),
+        ({"dtype": "float32", "mean": "grey"}, "mean is 'grey'"),
+        ({"dtype": "float32", "mean": (123.7, 116.3, 103.5)}, "mean is .* pixels / 255"),
+        ({"dtype": "float32", "std": (58.4, 57.1, 57.4)}, "std is .* pixels / 255"),
         ({"last_batch": "keep"}, "last_batch is 'keep', must be one of 'pad', 'drop', 'wrap'"),
-        ({"batch_size": 101, "last_batch": "drop"}, "101"),
+        (
+            {"batch_size": 101, "last_batch": "drop"},
+            'batch_size is 101, and there are 100 samples: .*last_batch="pad"',
+        ),
+        (
+            {"batch_size": 51, "last_batch": "drop", "rank": 0, "world": 2, "seed": 1},
+            "batch_size is 51 on each of 2 ranks",
+        ),
         ({"rank": 2, "world": 2}, "rank is 2 of a world of 2"),
         ({"rank": 1}, "give both or neither"),
         ({"epochs": 0}, "epochs is 0"),
@@ -126,7 +145,7 @@ def test_things_of_another_kind(source):
 
 def test_nothing_of_the_inside_is_shown(source):
     # Not "make(): incompatible function arguments. The following argument types are supported".
-    with pytest.raises(TypeError, match="device is 3, must be a name: 'cpu:0', 'cuda:0'"):
+    with pytest.raises(TypeError, match="device is 3, must be a name .* or a torch.device"):
         stoker.Loader(source, batch_size=4, size=8, device=3)
     with pytest.raises(TypeError, match="metadata is 5, must be a function"):
         stoker.Loader(source, batch_size=4, size=8, metadata=5)
@@ -142,6 +161,44 @@ def test_nothing_of_the_inside_is_shown(source):
         stoker.index(5)
     with pytest.raises(ValueError, match="path is None: the source has no image files"):
         stoker.index(stoker.synthetic(3))
+
+
+def test_labels_are_whole_numbers(pictures):
+    for label in (0.9, 1.0, "1", None):
+        with pytest.raises(TypeError, match=f"label of sample 0 is {label!r}, must be an int"):
+            stoker.folder(pictures, label_fn=lambda name, old, label=label: label)
+        with pytest.raises(TypeError, match=f"label of sample 0 is {label!r}"):
+            stoker.relabel(stoker.synthetic(3), [label] * 3)
+    with pytest.raises(ValueError, match="label of sample 0 is 4294967296, must fit in 32 bits"):
+        stoker.relabel(stoker.synthetic(3), [2**32] * 3)
+    assert stoker.relabel(stoker.synthetic(2), np.array([-100, 5])).labels() == [-100, 5]
+
+
+def test_yes_or_no_is_true_or_false(source):
+    for options in ({"shuffle": "no"}, {"copy": 2}, {"shuffle": None}):
+        with pytest.raises(TypeError, match="must be True or False"):
+            stoker.Loader(source, **options)
+
+
+def test_the_host_by_any_of_its_names(source):
+    names = ["cpu", "cpu:0", "cpu:1"]
+    torch = sys.modules.get("torch")
+    names += [] if torch is None else [torch.device("cpu")]
+    for device in names:
+        with stoker.Loader(source, device=device) as loader:
+            assert next(iter(loader)).images.device == "cpu"
+    with pytest.raises((RuntimeError, ValueError), match="cuda:0"):
+        stoker.Loader(source, device="cuda")
+    with pytest.raises(ValueError, match="samples is 0"):
+        stoker.synthetic(0)
+
+
+def test_one_number_stands_for_all_channels(source):
+    def first(**options: object) -> bytes:
+        with stoker.Loader(source, dtype="float32", shuffle=False, **options) as loader:
+            return np.asarray(next(iter(loader)).images).tobytes()
+
+    assert first(mean=0.5, std=0.25) == first(mean=(0.5,) * 3, std=(0.25,) * 3) != first()
 
 
 def test_sizes_and_crops_may_be_numpy_s():

@@ -184,11 +184,11 @@ def test_a_resumed_loop_left_early_is_followed_by_the_next_epoch(source):
 
 
 def test_a_state_of_another_configuration_is_refused_and_changes_nothing(source):
-    with stoker.Loader(source, batch_size=25) as loader:
+    with stoker.Loader(source, batch_size=25, seed=0) as loader:
         positions(loader, most=1)
         before = loader.state_dict()
         for other in ({"batch_size": 20}, {"seed": 1}, {"augment": stoker.flip()}):
-            with stoker.Loader(source, **{"batch_size": 25, **other}) as another:
+            with stoker.Loader(source, **{"batch_size": 25, "seed": 0, **other}) as another:
                 state = another.state_dict()
             with pytest.raises(ValueError, match="another configuration"):
                 loader.load_state_dict(state)
@@ -196,26 +196,92 @@ def test_a_state_of_another_configuration_is_refused_and_changes_nothing(source)
             {},
             {**before, "version": 7},
             {**before, "next_step": -1},
+            {**before, "seed": None},
+            {**before, "seed": -1},
             {**before, "fingerprint": 3},
         ):
-            with pytest.raises(ValueError, match="state|version|next_step"):
+            with pytest.raises(ValueError, match="state|version|next_step|seed"):
                 loader.load_state_dict(bad)
         assert loader.state_dict() == before
 
 
 def test_a_state_does_not_depend_on_workers_type_or_leases(source):
     with (
-        stoker.Loader(source, batch_size=25, workers=0) as one,
-        stoker.Loader(source, batch_size=25, dtype="float32", layout="NCHW", leases=1) as other,
+        stoker.Loader(source, batch_size=25, seed=7, workers=0) as one,
+        stoker.Loader(
+            source, batch_size=25, seed=7, dtype="float32", layout="NCHW", leases=1
+        ) as other,
     ):
         assert one.state_dict() == other.state_dict()
+
+
+RANDOM = stoker.pad_random_crop(4) | stoker.flip()
+
+
+def contents_of(loader: stoker.Loader) -> list[bytes]:
+    return [np.asarray(batch.images).tobytes() for batch in loader]
+
+
+def test_without_a_seed_every_loader_draws_one(source):
+    """Two views of the same pictures, a Loader made anew for each epoch."""
+    options = {"batch_size": 25, "augment": RANDOM, "shuffle": False}
+    found = []
+    for _ in range(3):
+        with stoker.Loader(source, **options) as loader:
+            found.append(contents_of(loader))
+            seed = loader.seed
+    assert len({tuple(views) for views in found}) == 3
+    with stoker.Loader(source, seed=seed, **options) as loader:
+        assert (loader.seed, contents_of(loader)) == (seed, found[-1])
+
+
+def test_a_drawn_seed_is_part_of_the_state(source):
+    options = {"batch_size": 25, "augment": RANDOM}
+    with stoker.Loader(source, **options) as loader:
+        loop = iter(loader)
+        next(loop)
+        state = loader.state_dict()
+        rest = [np.asarray(batch.images).tobytes() for batch in loop] + contents_of(loader)
+    with stoker.Loader(source, **options) as resumed:
+        assert resumed.seed != state["seed"]
+        resumed.load_state_dict(state)
+        assert resumed.seed == state["seed"] and resumed.state_dict() == state
+        assert contents_of(resumed) + contents_of(resumed) == rest
+        before = resumed.state_dict()
+        with pytest.raises(ValueError, match="another configuration"):
+            resumed.load_state_dict({**state, "seed": 1})
+        assert resumed.state_dict() == before
+    with stoker.Loader(source, seed=state["seed"], **options) as named:
+        named.load_state_dict(state)
+        assert contents_of(named) + contents_of(named) == rest
+    with (
+        stoker.Loader(source, seed=3, **options) as named,
+        pytest.raises(ValueError, match="another configuration"),
+    ):
+        named.load_state_dict(state)
+
+
+def test_a_state_of_the_version_before_had_seed_0(source):
+    with stoker.Loader(source, batch_size=25, seed=0) as loader:
+        next(iter(loader))
+        state = loader.state_dict()
+    with stoker.Loader(source, batch_size=25) as unseeded:
+        unseeded.load_state_dict({**state, "version": 1, "seed": "none"})
+        assert unseeded.state_dict() == state
+
+
+def test_ranks_that_shuffle_must_be_given_a_seed(source):
+    with pytest.raises(ValueError, match="seed is None, but 2 ranks share each epoch"):
+        stoker.Loader(source, rank=0, world=2)
+    with stoker.Loader(source, rank=0, world=2, shuffle=False) as loader:
+        assert len(loader) == 1
 
 
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_share_an_epoch(source, world):
     seen, lengths = [], set()
     for rank in range(world):
-        with stoker.Loader(source, batch_size=16, rank=rank, world=world) as loader:
+        with stoker.Loader(source, batch_size=16, rank=rank, world=world, seed=2) as loader:
             assert (loader.rank, loader.world) == (rank, world)
             lengths.add(len(loader))
             seen += counted(loader)
@@ -233,9 +299,9 @@ def test_rank_and_world_are_those_of_torch_distributed(source, monkeypatch):
     with stoker.Loader(source) as loader:
         assert (loader.rank, loader.world) == (0, 1)
     group.is_initialized = lambda: True
-    with stoker.Loader(source) as loader:
+    with stoker.Loader(source, seed=2) as loader:
         assert (loader.rank, loader.world) == (1, 3)
-    with stoker.Loader(source, rank=0, world=2) as loader:
+    with stoker.Loader(source, rank=0, world=2, seed=2) as loader:
         assert (loader.rank, loader.world) == (0, 2)
 
 

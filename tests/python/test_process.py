@@ -249,7 +249,7 @@ def test_multiprocessing(tmp_path, method):
 
             def count(rank):
                 with stoker.Loader(stoker.synthetic(100, size=16), batch_size=5, workers=2,
-                                   rank=rank, world=2) as loader:
+                                   rank=rank, world=2, seed=1) as loader:
                     return sum(batch.valid for batch in loader)
 
             if __name__ == "__main__":

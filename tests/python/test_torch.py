@@ -217,6 +217,53 @@ def test_the_seed_is_pytorchs(pictures):
     assert not same(pictures_of(loader(pictures, batch_size=8, shuffle=True)), one)
 
 
+def test_a_generator_gives_the_seed(pictures):
+    def of(**options: object) -> list[np.ndarray]:
+        return pictures_of(loader(pictures, batch_size=8, **options))
+
+    def generator(seed: int = 3) -> torch.Generator:
+        return torch.Generator().manual_seed(seed)
+
+    one = of(shuffle=True, generator=generator())
+    assert same(of(shuffle=True, generator=generator()), one)
+    assert not same(of(shuffle=True, generator=generator(4)), one)
+    dataset = stoker_torch.ImageFolder(pictures, TRAIN)
+    assert same(of(sampler=RandomSampler(dataset, generator=generator())), one)
+    before = torch.random.get_rng_state()
+    of(shuffle=True, generator=generator())
+    of(shuffle=True, seed=4)
+    assert torch.equal(torch.random.get_rng_state(), before), "PyTorch's own is not touched"
+    assert not same(of(shuffle=True), of(shuffle=True)), "each loader draws another one"
+    assert not same(of(), of())
+
+
+def test_a_drawn_seed_is_part_of_the_state(pictures):
+    options = {"batch_size": 8, "shuffle": True}
+    train = loader(pictures, **options)
+    loop = iter(train)
+    next(loop)
+    state = train.state_dict()
+    rest = pictures_of(loop)
+    resumed = loader(pictures, **options)
+    resumed.load_state_dict(state)
+    assert same(pictures_of(resumed), rest)
+    with pytest.raises(ValueError, match="another configuration"):
+        loader(pictures, seed=1, **options).load_state_dict(state)
+
+
+def test_everyday_code_that_keeps_tensors(pictures):
+    """list(loader), a first batch for a plot, accumulation, a queue of four."""
+    train = loader(pictures, batch_size=4, shuffle=True, seed=1)
+    truth = pictures_of(train)
+    assert len(truth) == 10
+    train.set_epoch(0)
+    kept = list(train)
+    assert same([images.numpy() for images, _ in kept], truth)
+    assert same(pictures_of(kept), truth)
+    train.close()
+    assert same(pictures_of(kept), truth)
+
+
 def test_distributed_samplers_share_the_epoch(pictures):
     dataset = stoker_torch.ImageFolder(pictures, EVAL)
 
@@ -255,8 +302,25 @@ def test_damaged_files_are_left_out(pictures, tmp_path):
 
 def test_what_cannot_be_honoured_is_refused(pictures):
     dataset = stoker_torch.ImageFolder(pictures, EVAL)
-    with pytest.raises(TypeError, match="collate_fn"):
+    with pytest.raises(TypeError, match="collate_fn is <class 'list'>"):
         stoker_torch.DataLoader(dataset, collate_fn=list)
+    with pytest.raises(TypeError, match="worker_init_fn: stoker's workers are threads"):
+        stoker_torch.DataLoader(dataset, worker_init_fn=print)
+    with pytest.raises(TypeError, match="multiprocessing_context"):
+        stoker_torch.DataLoader(dataset, multiprocessing_context="spawn")
+    with pytest.raises(ValueError, match="timeout is 30"):
+        stoker_torch.DataLoader(dataset, timeout=30)
+    with pytest.raises(TypeError, match="batch_sampler"):
+        stoker_torch.DataLoader(dataset, batch_sampler=[[0, 1]])
+    with pytest.raises(ValueError, match="num_workers is -1"):
+        stoker_torch.DataLoader(dataset, num_workers=-1)
+    with pytest.raises(ValueError, match="seed and generator"):
+        stoker_torch.DataLoader(dataset, seed=1, generator=torch.Generator())
+    with pytest.raises(TypeError, match="generator is 3"):
+        stoker_torch.DataLoader(dataset, generator=3)
+    with pytest.raises(ValueError, match="generator with a DistributedSampler"):
+        sampler = DistributedSampler(dataset, num_replicas=2, rank=0)
+        stoker_torch.DataLoader(dataset, sampler=sampler, generator=torch.Generator())
     with pytest.raises(TypeError, match="WeightedRandomSampler"):
         stoker_torch.DataLoader(dataset, sampler=WeightedRandomSampler([1.0] * 37, 37))
     with pytest.raises(TypeError, match="RandomSampler"):
@@ -267,6 +331,38 @@ def test_what_cannot_be_honoured_is_refused(pictures):
         stoker_torch.DataLoader(dataset, batch_size=0)
     with pytest.raises(ValueError, match="sampler and shuffle"):
         stoker_torch.DataLoader(dataset, shuffle=True, sampler=RandomSampler(dataset))
+
+
+def test_arguments_that_change_nothing_are_taken(pictures):
+    dataset = stoker_torch.ImageFolder(pictures, EVAL)
+    plain = pictures_of(stoker_torch.DataLoader(dataset, 8))
+    options = {
+        "collate_fn": torch.utils.data.default_collate,
+        "pin_memory": True,
+        "pin_memory_device": "",
+        "timeout": 0,
+        "worker_init_fn": None,
+        "multiprocessing_context": None,
+        "generator": None,
+        "prefetch_factor": 4,
+        "persistent_workers": True,
+        "in_order": False,
+    }
+    taken = stoker_torch.DataLoader(dataset, 8, False, None, None, 1, **options)
+    assert same(pictures_of(taken), plain)
+    assert taken.num_workers == 1 and taken.collate_fn is torch.utils.data.default_collate
+
+
+def test_a_data_set_is_saved_with_its_transform(pictures, tmp_path):
+    dataset = stoker_torch.ImageFolder(pictures, EVAL)
+    torch.save((dataset, "path"), tmp_path / "cache.pt")
+    options = {"weights_only": False} if torch.__version__ >= "2" else {}
+    again, _ = torch.load(tmp_path / "cache.pt", **options)
+    assert again.samples == dataset.samples and again.plan == dataset.plan
+    assert same(
+        pictures_of(stoker_torch.DataLoader(again, 8)),
+        pictures_of(stoker_torch.DataLoader(dataset, 8)),
+    )
 
 
 def losses_of(batches: object) -> list[float]:
