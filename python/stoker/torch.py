@@ -104,6 +104,9 @@ class DataLoader(Adapter):
     honour.
     """
 
+    #: None: batches are made in C++. (Lightning asks.)
+    batch_sampler = None
+
     def __init__(
         self,
         dataset: ImageFolder | Source,
