@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""torchvision's reference training script as published, and with stoker's loader: losses, accuracy,
-speed, CPU.
+"""torchvision's reference training script as published, and with stoker's loader (adapt): losses,
+accuracy, speed, CPU.
 
     python/examples/side_by_side.py --checkout DIR --data DIR [--repeats N] [--out FILE.md]
         [-- options of train.py]
 
---checkout is pytorch/vision v0.14.1 (README.md says where from); --data has train/ and val/. The
-two programs run in turn, each in processes of its own, whose CPU time is counted with that of all
-their workers. Needs PyTorch, torchvision 0.14 and stoker (PYTHONPATH=build/python). Exit code: that
-of a run that failed.
+--checkout is a clone of pytorch/vision that fits the torchvision installed; it stays as it is.
+--data has train/ and val/. The two programs run in turn, each in processes of its own, whose CPU
+time is counted with that of all their workers. Needs PyTorch, torchvision and stoker
+(PYTHONPATH=build/python). Exit code: that of a run that failed.
 """
 
 import argparse
 import os
 import re
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -103,14 +104,10 @@ def main():
     )
     published = os.path.join(options.checkout, "references", "classification")
     with tempfile.TemporaryDirectory() as temp:
-        subprocess.run(
-            [os.path.join(HERE, "apply"), "torchvision_classification", options.checkout, temp],
-            check=True,
-        )
-        folders = {
-            "DataLoader": published,
-            "stoker": os.path.join(temp, "references", "classification"),
-        }
+        adapted = os.path.join(temp, "references", "classification")
+        shutil.copytree(published, adapted)
+        subprocess.run([sys.executable, os.path.join(HERE, "adapt"), temp], check=True)
+        folders = {"DataLoader": published, "stoker": adapted}
         results = {name: [] for name in folders}
         for _ in range(options.repeats):
             for name, folder in folders.items():

@@ -181,6 +181,28 @@ def test_numbers_that_torchvision_takes_are_read_or_refused(pictures, t):
         plan(t.Resize(40, max_size=60), t.CenterCrop(32), transforms.ToTensor())
 
 
+@pytest.mark.parametrize("t", namespaces())
+def test_the_steps_of_torchvisions_reference_training_are_read(pictures, t):
+    """Its presets are objects with a Compose in them, of a module `presets`."""
+    is_v2 = hasattr(t, "ToDtype")
+    to_float = t.ToDtype(torch.float, scale=True) if is_v2 else t.ConvertImageDtype(torch.float)
+    last = [t.PILToTensor(), to_float, t.Normalize(NORMALIZE.mean, NORMALIZE.std)]
+    last += [t.ToPureTensor()] if hasattr(t, "ToPureTensor") else []
+    preset = type("ClassificationPresetEval", (), {"__module__": "presets"})()
+    preset.transforms = t.Compose([t.Resize(40), t.CenterCrop(32), *last])
+    plan = stoker_torch.ImageFolder(pictures, preset).plan
+    assert plan == stoker_torch.ImageFolder(pictures, EVAL).plan
+    theirs = torch.utils.data.DataLoader(
+        torchvision.datasets.ImageFolder(pictures, preset.transforms), batch_size=10
+    )
+    for images, expected in zip(pictures_of(loader(pictures, preset, batch_size=10)), theirs):
+        np.testing.assert_allclose(images, expected[0].numpy(), rtol=0, atol=1e-6)
+    preset = type("ClassificationPresetTrain", (), {"__module__": "references.presets"})()
+    preset.transforms = t.Compose([CROP, FLIP, *last])
+    plan = stoker_torch.ImageFolder(pictures, preset).plan
+    assert plan.augment == stoker.random_resized_crop() | stoker.flip()
+
+
 def test_the_transforms_of_torchvisions_weights_are_read(pictures):
     weights = torchvision.models.get_weight("ResNet18_Weights.IMAGENET1K_V1")
     plan = stoker_torch.ImageFolder(pictures, weights.transforms()).plan

@@ -1,0 +1,146 @@
+"""python/examples/adapt on scripts that make the calls it looks for, written here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ADAPT = Path(__file__).parents[2] / "python" / "examples" / "adapt"
+REFERENCE = """\
+import torch
+import torchvision
+
+
+def load(traindir, valdir):
+    dataset = torchvision.datasets.ImageFolder(
+        traindir,
+        None,
+    )
+    return dataset, torchvision.datasets.ImageFolder(valdir, None)
+
+
+def main(device, dataset, dataset_test):
+    é = torch.utils.data.DataLoader(dataset, batch_size=4)
+    return é, torch.utils.data.DataLoader(
+        dataset_test,
+        num_workers=2,  # ü
+    )
+"""
+ADAPTED = """\
+import torch
+import torchvision
+from stoker.torch import DataLoader, ImageFolder
+
+
+def load(traindir, valdir):
+    dataset = ImageFolder(
+        traindir,
+        None,
+    )
+    return dataset, ImageFolder(valdir, None)
+
+
+def main(device, dataset, dataset_test):
+    é = DataLoader(dataset, batch_size=4, device=device)
+    return é, DataLoader(
+        dataset_test,
+        num_workers=2, device=device,  # ü
+    )
+"""
+EXAMPLE = """\
+import torch.utils.data.distributed
+from torchvision import datasets
+
+def main_worker(traindir, valdir, device):
+    train_dataset = datasets.ImageFolder(traindir)
+    val_dataset = datasets.ImageFolder(valdir)
+    a = torch.utils.data.distributed.DistributedSampler(train_dataset)
+    b = torch.utils.data.distributed.DistributedSampler(val_dataset, shuffle=False, drop_last=True)
+    c = torch.utils.data.DataLoader(train_dataset, sampler=a)
+    d = torch.utils.data.DataLoader(val_dataset, sampler=b)
+    return c, d, torch.utils.data.DataLoader(rest_of(val_dataset))
+"""
+
+
+def adapt(clone: Path) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, str(ADAPT), str(clone)], capture_output=True, text=True, check=False
+    )
+
+
+def write(clone: Path, name: str, text: str) -> Path:
+    path = clone / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_reference_training(tmp_path):
+    script = write(tmp_path, "references/classification/train.py", REFERENCE)
+    done = adapt(tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"{script}: adapted\n"), done.stderr
+    assert script.read_text(encoding="utf-8") == ADAPTED
+    done = adapt(tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == f"{script}:3: it has stoker in it already; nothing was changed\n"
+    assert script.read_text(encoding="utf-8") == ADAPTED
+
+
+def test_an_imagenet_example(tmp_path):
+    script = write(tmp_path, "imagenet/main.py", EXAMPLE)
+    assert adapt(tmp_path).returncode == 0
+    text = script.read_text(encoding="utf-8")
+    assert "val_dataset = ImageFolder(valdir)" in text
+    assert "DistributedSampler(val_dataset, shuffle=False)\n" in text
+    assert "d = DataLoader(val_dataset, sampler=b, device=device)" in text
+    assert "return c, d, torch.utils.data.DataLoader(rest_of(val_dataset))" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "old", "new", "complaint"),
+    [
+        (
+            "references/classification/train.py",
+            REFERENCE,
+            "DataLoader(dataset,",
+            "DataLoader(other,",
+            "0 calls of torch.utils.data.DataLoader(dataset, ...), expected 1; calls of "
+            "torch.utils.data.DataLoader are in lines: 14 (other), 15 (dataset_test)",
+        ),
+        (
+            "references/classification/train.py",
+            REFERENCE,
+            "ImageFolder(valdir",
+            "ImageFolder(traindir",
+            "2 calls of torchvision.datasets.ImageFolder(traindir, ...), expected 1; calls of "
+            "torchvision.datasets.ImageFolder are in lines: 6 (traindir), 10 (traindir)",
+        ),
+        (
+            "imagenet/main.py",
+            EXAMPLE,
+            ", drop_last=True",
+            "",
+            "main.py:8: drop_last= is not the last argument",
+        ),
+        ("imagenet/main.py", EXAMPLE, "def main", "deff main", "line 4"),
+    ],
+)
+def test_a_script_that_moved_on_is_left_as_it_is(tmp_path, name, text, old, new, complaint):
+    moved = text.replace(old, new)
+    script = write(tmp_path, name, moved)
+    done = adapt(tmp_path)
+    assert done.returncode == 1
+    assert complaint in done.stderr and done.stderr.endswith("; nothing was changed\n")
+    assert str(script) in done.stderr or script.name in done.stderr
+    assert script.read_text(encoding="utf-8") == moved
+
+
+def test_no_clone(tmp_path):
+    done = adapt(tmp_path)
+    assert done.returncode == 1 and "there is neither" in done.stderr
+    command = [sys.executable, str(ADAPT)]
+    usage = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert usage.returncode == 2 and "CLONE" in usage.stderr
