@@ -114,6 +114,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void poison(const Loan& returned) noexcept;
   void make_room();
   void keep_all() noexcept;
+  static void give(DeviceBatch& leased, Loan& loan);
   Batch lend(DeviceBatch batch);
   Array images_of(const DeviceBatch& batch, Step step);
   Loader& running() const;

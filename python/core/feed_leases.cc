@@ -108,9 +108,19 @@ void Feed::keep_all() noexcept {
   }
 }
 
+// Without memory to take its place a batch is lent as others are, until the feed needs it.
+void Feed::give(DeviceBatch& leased, Loan& loan) {
+  try {
+    loan.memory.push_back(leased.keep());
+  } catch (const std::bad_alloc&) {
+    loan.memory.clear();
+  }
+}
+
 Batch Feed::lend(DeviceBatch leased) {
   const Step step = leased.header().step;
   const int64_t rows = leased.shape().rows;
+  next_step_ = step + 1;
   Batch batch{.header = leased.header(),
               .images = images_of(leased, step),
               .labels = column_of(leased.labels(), kInt32, where_, rows),
@@ -126,12 +136,8 @@ Batch Feed::lend(DeviceBatch leased) {
   }
   Loan loan;
   loan.step = step;
-  if (options_.copy) {
-    loan.memory.push_back(leased.keep());
-  } else {
-    loan.batch = std::move(leased);
-  }
-  next_step_ = step + 1;
+  if (options_.copy) give(leased, loan);
+  loan.batch = std::move(leased);
   const auto lease = std::make_shared<Lease>(desk_, std::move(loan), std::move(ready),
                                              batch.images.data, poison_ ? images_bytes_ : 0);
   for (Array* each : {&batch.images, &batch.labels, &batch.weights}) {

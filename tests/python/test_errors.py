@@ -95,6 +95,7 @@ def test_training_and_test_images_are_not_mixed_by_default(tmp_path):
             "batch_size is 51 on each of 2 ranks",
         ),
         ({"rank": 2, "world": 2}, "rank is 2 of a world of 2"),
+        ({"rank": "0", "world": 2}, "rank is '0' of a world of 2"),
         ({"rank": 1}, "give both or neither"),
         ({"epochs": 0}, "epochs is 0"),
         ({"max_bad": -1}, "max_bad is -1"),
