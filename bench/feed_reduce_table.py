@@ -2,12 +2,12 @@
 """What of a training step is input and what is communication: the same run with each left out.
 
   bench/feed_reduce_table.py --data DIR [--devices cpu:2] [--model airnet-narrow] [--steps 60] [--rounds 3]
-                             [--stoker build/stoker] [-- MORE OPTIONS OF stoker train]
+                             [--resident-mib N] [--stoker build/stoker] [-- MORE OPTIONS OF stoker train]
 
 Runs `stoker train` with --feed real, resident and synthetic and with --reduce auto and none, in turn, several rounds;
 prints milliseconds per step (median over steps, best round) and the differences, as a table. Replicas on GPUs also run
 with --bucket-mib 0: all gradients summed after the backward pass. A data set that does not fit on the device for
---feed resident: give -- --resident-mib N.
+--feed resident: give --resident-mib N.
 """
 import argparse
 import json
@@ -17,17 +17,18 @@ import sys
 import tempfile
 
 EVERYTHING = "everything"
+RESIDENT = "rows on the device"
 VARIANTS = {
     EVERYTHING: [],
-    "rows on the device": ["--feed", "resident"],
+    RESIDENT: ["--feed", "resident"],
     "the same rows again": ["--feed", "synthetic"],
     "without communication": ["--reduce", "none"],
     "without input and communication": ["--feed", "synthetic", "--reduce", "none"],
 }
 AT_THE_END = "communication after the backward pass"
 DIFFERENCES = [  # what, with, without
-    ("input (real - resident)", EVERYTHING, "rows on the device"),
-    ("the rest of the feed (resident - synthetic)", "rows on the device", "the same rows again"),
+    ("input (real - resident)", EVERYTHING, RESIDENT),
+    ("the rest of the feed (resident - synthetic)", RESIDENT, "the same rows again"),
     ("communication", EVERYTHING, "without communication"),
     ("communication hidden by buckets", AT_THE_END, EVERYTHING),
 ]
@@ -59,11 +60,14 @@ def main():
     parser.add_argument("--model", default="airnet-narrow")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--resident-mib")
     parser.add_argument("--stoker", default="build/stoker")
     arguments = parser.parse_args(own)
     arguments.more = more
 
     variants = dict(VARIANTS)
+    if arguments.resident_mib:
+        variants[RESIDENT] = [*variants[RESIDENT], "--resident-mib", arguments.resident_mib]
     if arguments.devices.startswith("cuda"):
         variants[AT_THE_END] = ["--bucket-mib", "0"]
     best, batch = {}, 0

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
-#include <stdexcept>
 
+#include "pipeline/invalid_field.h"
 #include "pipeline/printable_name.h"
 
 namespace stoker {
@@ -22,7 +22,7 @@ std::string exact(double value) {
 void require(bool holds, const std::string& field, const std::string& value,
              const std::string& rule) {
   if (holds) return;
-  throw std::invalid_argument("AugmentSpec: " + field + " = " + value + ": " + rule);
+  throw InvalidField("AugmentSpec", field, " = " + value + ": " + rule);
 }
 
 std::string range(double low, double high) { return exact(low) + ".." + exact(high); }

@@ -14,7 +14,6 @@
 #include "pipeline/digest.h"
 #include "pipeline/feed_graph.h"
 #include "pipeline/inline_feed.h"
-#include "pipeline/loader_options.h"
 #include "pipeline/memory_plan.h"
 #include "pipeline/quarantine.h"
 #include "pipeline/row_filler.h"
@@ -104,9 +103,9 @@ struct Loader::Impl {
         end_step(end_of(options.epochs, steps_per_epoch)),
         next_step(devices.size()) {
     if (options.first_step < 0 || options.first_step > end_step) {
-      throw std::invalid_argument("LoaderOptions: first_step is " +
-                                  std::to_string(options.first_step) + ", must be 0 to " +
-                                  std::to_string(end_step) + ", the feed's end");
+      throw InvalidField("LoaderOptions", "first_step",
+                         " is " + std::to_string(options.first_step) + ", must be 0 to " +
+                             std::to_string(end_step) + ", the feed's end");
     }
     for (auto& step : next_step) step = options.first_step;
     std::vector<PinnedRing*> each_ring;
@@ -194,8 +193,7 @@ struct Loader::Impl {
 
 Loader::Loader(const Source& source, const AugmentSpec& augment, std::vector<Device*> devices,
                const LoaderOptions& options) {
-  validate(options, devices);
-  augment.validate();
+  check(source, augment, devices, options);
   impl_ = std::make_unique<Impl>(source, augment, std::move(devices), options);
 }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "pipeline/augment.h"
+#include "pipeline/invalid_field.h"
 #include "pipeline/sampler.h"
 #include "pipeline/source.h"
 #include "staging/device.h"
@@ -132,6 +133,10 @@ struct LoaderStats {
 
 class Loader {
  public:
+  // Throws std::invalid_argument (InvalidField where one field is to blame) as the constructor
+  // would of these, without allocating a batch or touching a file.
+  static void check(const Source& source, const AugmentSpec& augment,
+                    const std::vector<Device*>& devices, const LoaderOptions& options);
   Loader(const Source& source, const AugmentSpec& augment, std::vector<Device*> devices,
          const LoaderOptions& options);
   ~Loader();  // stops at any time, within the time of the rows under way

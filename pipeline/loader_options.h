@@ -1,12 +1,11 @@
-// What a Loader refuses. Throws std::invalid_argument with the field and the numbers.
+// What a Loader's parts are given of its options. Pure.
 #pragma once
-
-#include <vector>
 
 #include "pipeline/loader.h"
 
 namespace stoker {
 
-void validate(const LoaderOptions& options, const std::vector<Device*>& devices);
+// `devices`: how many this process has.
+SamplerOptions sampler_options(const Source& source, const LoaderOptions& options, int devices);
 
 }  // namespace stoker

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "pipeline/digest.h"
+#include "pipeline/loader_options.h"
 #include "pipeline/random_key.h"
 
 namespace stoker {
@@ -15,15 +16,6 @@ namespace {
 constexpr uint32_t kSubstituteDraw = 0x53554200;
 constexpr int kSubstituteTries = 8;
 constexpr uint8_t kMidGrey = 128;
-
-SamplerOptions sampler_options(const Source& source, const LoaderOptions& options, int devices) {
-  return {.samples = source.size(),
-          .rows = options.batch_size,
-          .replicas = options.world * devices,
-          .seed = options.seed,
-          .shuffle = options.shuffle,
-          .last_batch = options.last_batch};
-}
 
 std::optional<NormaliseArgs> conversion(const AugmentSpec& augment,
                                         const std::optional<RowFormat>& format) {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "pipeline/invalid_field.h"
 #include "pipeline/random_key.h"
 
 namespace stoker {
@@ -65,10 +66,12 @@ Sampler::Sampler(const SamplerOptions& options)
                                 numbers_of(options) + ")");
   }
   if (options.last_batch == LastBatch::drop && options.samples < global_batch_) {
-    throw std::invalid_argument(
-        "Sampler: `drop` would leave nothing, the samples do not fill one "
-        "global batch (" +
-        numbers_of(options) + ")");
+    throw InvalidField(
+        "Sampler", "batch_size",
+        ": a global batch of " + std::to_string(global_batch_) + " rows is more than the " +
+            std::to_string(options.samples) +
+            " samples, and `last_batch` drop leaves out what does not fill one: take at most " +
+            std::to_string(options.samples) + " rows, or `last_batch` pad");
   }
   bits_ = std::bit_width(static_cast<uint64_t>(options.samples - 1));
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -42,6 +43,11 @@ std::string usage() {
 }
 
 }  // namespace
+
+bool is_bench(const std::string& name) {
+  return std::any_of(kBenches.begin(), kBenches.end(),
+                     [&](const Command& bench) { return bench.name == name; });
+}
 
 int run_bench(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";

@@ -2,7 +2,11 @@
 // library): options in, a report out. As the commands of command.h.
 #pragma once
 
+#include <string>
+
 namespace stoker {
+
+bool is_bench(const std::string& name);  // "feed"
 
 int run_bench_feed(int argc, char** argv);
 int run_bench_emulate(int argc, char** argv);

@@ -4,10 +4,13 @@
 // function that owns its options, prints to stdout what was asked for and to stderr everything
 // else, and returns an exit code that scripts can use. Errors: a run function throws; run_command()
 // prints one line. std::invalid_argument means that what was asked for makes no sense (kExitUsage),
-// any other exception that something failed on the way (kExitFailed).
+// any other exception that something failed on the way (kExitFailed). Messages name an option as
+// the command line has it, --batch; run_command() says "FILE:LINE: batch" of one that came from the
+// config file, and --batch for a field batch_size of the library (InvalidField).
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,8 +58,15 @@ int run_plan(int argc, char** argv);
 std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string& description,
                                       const std::string& examples);
 
-// Fills the parser's variables. An exit code if that is all there is to do: help was printed.
+// Fills the parser's variables. Numbers are finite and whole where they must be, and not out of
+// range. An exit code if that is all there is to do: help was printed.
 // Throws std::invalid_argument with the option and the value.
 std::optional<int> parse_options(CLI::App& app, int argc, char** argv);
+
+// Was this option ("--batch") on the command line or in the config file?
+bool is_given(const CLI::App& app, const std::string& option);
+// For options that would be ignored. Throws std::invalid_argument: "--batch: WHY".
+void refuse_if_given(const CLI::App& app, std::initializer_list<const char*> options,
+                     const std::string& why);
 
 }  // namespace stoker

@@ -34,7 +34,7 @@ void add_options(CLI::App& app, DumpOptions& options) {
   app.add_option("--out", options.out, "Folder to write to")->required();
   app.add_option("--batch", options.batch, "Rows per batch")->check(CLI::Range(1, 1 << 24));
   app.add_option("--epoch", options.epoch, "Epoch to begin with, counted from 0")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   app.add_option("--steps", options.steps, "Batches to write; -1: the whole epoch")
       ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40));
   app.add_option("--seed", options.seed, "Of order and augmentation");
@@ -87,6 +87,8 @@ int run_dump(int argc, char** argv) {
       "  stoker dump --data data/imagenette --view eval --no-shuffle --split test --out d\n");
   add_options(*app, options);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
+  check_feed_options(*app, options.data);
+  check_seek_index(options.data);
 
   const auto source = open_data(options.data.data, parse_split(options.data.split));
   const AugmentSpec augment = options.augment.spec(*source);

@@ -37,7 +37,7 @@ void add_options(CLI::App& app, EvalArguments& arguments) {
   app.add_option("--devices", arguments.devices,
                  "cpu:N, N replicas that share the cores; cuda:all; cuda:0,1");
   app.add_option("--batch", run.rows, "Rows per device and step; 0: chosen by the image size")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1 << 24));
   app.add_option("--views", run.views,
                  "Of each image: 1, 2 (mirrored), 6 (shifted); 0: the recipe's")
       ->check(CLI::IsMember({0, 1, 2, 6}));
@@ -76,6 +76,8 @@ int run_eval(int argc, char** argv) {
       "  stoker eval --checkpoint runs/r18/checkpoints/step_00000500 --data photos/by_class\n");
   add_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
+  check_feed_options(*app, arguments.data);
+  check_seek_index(arguments.data);
 
   EvalCheckpointOptions options = arguments.run;
   if (!std::filesystem::exists(options.checkpoint)) {

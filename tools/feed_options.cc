@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "pipeline/cifar_source.h"
+#include "tools/command.h"
 
 namespace stoker {
 namespace {
@@ -41,6 +42,13 @@ template <typename Value>
 void set(const std::optional<std::string>& from, const std::map<std::string, Value>& names,
          Value& to) {
   if (from) to = names.at(*from);  // IsMember has refused other names
+}
+
+std::string name_of(CropMode mode) {
+  for (const auto& [name, value] : kCrops) {
+    if (value == mode) return name;
+  }
+  return "?";
 }
 
 }  // namespace
@@ -102,6 +110,26 @@ void add_feed_options(CLI::App& app, DataOptions& options) {
       ->check(CLI::IsMember(&kOnBad));
 }
 
+void check_feed_options(const CLI::App& app, const DataOptions& options) {
+  if (options.workers == 0) {
+    refuse_if_given(app, {"--io-threads"}, "with --workers 0 the consumer reads the files itself");
+  }
+  if (options.on_bad_sample() == OnBadSample::fail) {
+    refuse_if_given(app, {"--max-bad"}, "with --on-bad fail the first bad sample ends the run");
+  }
+}
+
+void check_seek_index(const DataOptions& options) {
+  const std::string& path = options.seek_index;
+  if (path == "auto" || path == "off") return;
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::is_regular_file(status)) return;
+  throw std::invalid_argument(
+      "--seek-index: " + path + ": " +
+      (std::filesystem::exists(status) ? "not a regular file" : "no such file"));
+}
+
 Split parse_split(const std::string& name) { return kSplits.at(name); }
 
 std::unique_ptr<Source> open_data(const std::string& path, Split split, const std::string& option) {
@@ -151,6 +179,18 @@ void add_augment_options(CLI::App& app, AugmentOptions& options) {
 
 void AugmentOptions::apply(AugmentSpec& spec) const {
   set(crop, kCrops, spec.crop);
+  const auto refuse_unused = [&](bool given, const char* option, CropMode mode) {
+    if (!given || spec.crop == mode) return;
+    throw std::invalid_argument(std::string(option) + ": it is of --crop " + name_of(mode) +
+                                ", and the crop is " + name_of(spec.crop));
+  };
+  refuse_unused(scale_min.has_value(), "--scale-min", CropMode::random_resized);
+  refuse_unused(scale_max.has_value(), "--scale-max", CropMode::random_resized);
+  refuse_unused(ratio_min.has_value(), "--ratio-min", CropMode::random_resized);
+  refuse_unused(ratio_max.has_value(), "--ratio-max", CropMode::random_resized);
+  refuse_unused(resize_short.has_value(), "--resize-short", CropMode::resize_center);
+  refuse_unused(pad.has_value(), "--pad", CropMode::pad_random);
+  refuse_unused(pad_mode.has_value(), "--pad-mode", CropMode::pad_random);
   set(flip, kFlips, spec.flip);
   set(filter, kFilters, spec.filter);
   set(pad_mode, kPadModes, spec.pad_mode);

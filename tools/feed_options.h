@@ -34,6 +34,10 @@ void add_data_option(CLI::App& app, DataOptions& options);
 void add_split_option(CLI::App& app, DataOptions& options);
 void add_decode_options(CLI::App& app, DataOptions& options);  // --exif --pixels --max-pixels
 void add_feed_options(CLI::App& app, DataOptions& options);  // --workers --io-threads --max-bad ...
+// Of what the parser has filled: throws where an option of add_feed_options() would be ignored.
+void check_feed_options(const CLI::App& app, const DataOptions& options);
+// Throws where --seek-index names a file that is not there.
+void check_seek_index(const DataOptions& options);
 
 // Opens the data. A path without data is the caller's mistake: std::invalid_argument that names the
 // `option` which gave it.
@@ -51,6 +55,7 @@ struct AugmentOptions {
   std::optional<int> resize_short, pad, cutout;
   std::optional<double> brightness, contrast, saturation, hue;
 
+  // Throws where an option of one way to crop was given and another way is taken.
   void apply(AugmentSpec& spec) const;
 };
 

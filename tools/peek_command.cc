@@ -155,7 +155,7 @@ void add_options(CLI::App& app, PeekOptions& options) {
   app.add_option("--columns", options.columns, "Pictures in a row; 0: about a square")
       ->check(CLI::Range(0, 1000));
   app.add_option("--epoch", options.epoch, "Which epoch, counted from 0")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   app.add_option("--seed", options.seed, "Of order and augmentation");
   app.add_flag("--no-shuffle", options.no_shuffle, "Samples in the order of their ids");
   add_augment_choice(app, options.augment);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <set>
 #include <stdexcept>
 
 #include "bench/feed_bench.h"
@@ -55,6 +56,18 @@ nlohmann::ordered_json results_of(const MachinePlan& plan, const FeedCost& cost)
           {"memory_bytes_per_second", plan.memory_bytes_per_second}};
 }
 
+// With --feed nothing is measured here.
+void refuse_measuring(const CLI::App& app) {
+  const std::set<std::string> plans = {"--help",  "--config",     "--gpus",  "--rate",
+                                       "--batch", "--ring-depth", "--slots", "--headroom",
+                                       "--feed",  "--out",        "--json"};
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = "--" + option->get_lnames().front();
+    if (plans.count(name) > 0) continue;
+    refuse_if_given(app, {name.c_str()}, "with --feed nothing is measured here");
+  }
+}
+
 }  // namespace
 
 int run_plan(int argc, char** argv) {
@@ -86,6 +99,7 @@ int run_plan(int argc, char** argv) {
   add_bench_data_options(*app, data);
   BenchOutput output(*app);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
+  if (!feed_file.empty()) refuse_measuring(*app);
 
   output.begin("stoker plan", argc, argv);
   const nlohmann::ordered_json feed =

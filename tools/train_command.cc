@@ -94,10 +94,9 @@ int prepare_seek_index(const TrainArguments& arguments, const TrainOptions& opti
 }
 
 // In each process of the run; the first one speaks for all.
-int train(const TrainArguments& arguments, const Launch& launch, ProcessGroup* processes, int argc,
-          char** argv) {
+int train(const TrainArguments& arguments, TrainOptions options, const Launch& launch,
+          ProcessGroup* processes, int argc, char** argv) {
   const bool first = launch.rank == 0;
-  TrainOptions options = arguments.options(launch);
   options.processes = processes;
   if (first) refuse_to_mix_runs(options);
   if (arguments.build_seek_index) {
@@ -106,7 +105,9 @@ int train(const TrainArguments& arguments, const Launch& launch, ProcessGroup* p
   }
   const auto train_data = open_data(arguments.data.data, Split::train);
   const auto eval_data = open_eval(arguments, first);
-  TrainDisplay display({arguments.watch, arguments.metrics_port, arguments.model});
+  // A port that is taken is said before anything is made.
+  TrainDisplay display(
+      {arguments.watch, first ? arguments.metrics_port : std::nullopt, arguments.model});
   TrainObserver nobody;
   Trainer trainer(*train_data, eval_data.get(), options,
                   first ? static_cast<TrainObserver&>(display) : nobody);
@@ -151,12 +152,14 @@ int run_train(int argc, char** argv) {
 
   const Launch launch = find_launch(process_environment());
   if (!launch.note.empty()) fmt::print("note: {}\n", launch.note);
-  if (launch.world == 1) return train(arguments, launch, nullptr, argc, argv);
-  const auto devices = parse_devices(arguments.devices, launch.local_rank, launch.local_world);
-  const auto processes = meets_through_nccl(launch, devices) ? open_nccl_group(launch, devices)
-                                                             : open_mpi_group(launch);
+  const TrainOptions options = arguments.options(launch);
+  check_train_options(*app, arguments, options, launch.world);
+  if (launch.world == 1) return train(arguments, options, launch, nullptr, argc, argv);
+  const auto processes = meets_through_nccl(launch, options.devices)
+                             ? open_nccl_group(launch, options.devices)
+                             : open_mpi_group(launch);
   try {
-    const int code = train(arguments, launch, processes.get(), argc, argv);
+    const int code = train(arguments, options, launch, processes.get(), argc, argv);
     processes->finish();
     return code;
   } catch (const std::exception& error) {

@@ -18,6 +18,14 @@ std::string rate_text(double images_per_second, double jitter, double wait_share
 
 }  // namespace
 
+TrainDisplay::TrainDisplay(Options options) : options_(std::move(options)) {
+  if (!options_.metrics_port) return;
+  server_.emplace(*options_.metrics_port, [this] {
+    const std::lock_guard lock(mutex_);
+    return monitor_ ? prometheus_text(monitor_->status()) : "";
+  });
+}
+
 void TrainDisplay::begin(const Trainer& trainer, const TrainOptions& options) {
   LiveMonitor::Options live;
   live.folder = options.out;
@@ -27,11 +35,7 @@ void TrainDisplay::begin(const Trainer& trainer, const TrainOptions& options) {
   live.status.workers = options.workers < 0 ? own_cores(options.local_processes) : options.workers;
   live.status.io_threads = options.io_threads;
   live.status.ring_depth = options.ring_depth;
-  if (options_.metrics_port) {
-    server_.emplace(*options_.metrics_port, [this] {
-      const std::lock_guard lock(mutex_);
-      return monitor_ ? prometheus_text(monitor_->status()) : "";
-    });
+  if (server_) {
     live.status.metrics_port = server_->port();
     say(fmt::format("metrics at http://127.0.0.1:{}/metrics", server_->port()));
   }

@@ -23,10 +23,10 @@ class TrainDisplay final : public TrainObserver {
     std::optional<int> metrics_port;  // 0: any that is free
     std::string model;
   };
-  explicit TrainDisplay(Options options) : options_(std::move(options)) {}
+  // Throws std::runtime_error where it cannot listen on the port.
+  explicit TrainDisplay(Options options);
 
-  // Watches `trainer`, which was made with `options`, while it lives. Throws
-  // std::runtime_error where it cannot listen on the port.
+  // Watches `trainer`, which was made with `options`, while it lives.
   class Watching {
    public:
     Watching(TrainDisplay& display, const Trainer& trainer, const TrainOptions& options)

@@ -9,6 +9,7 @@
 
 #include "tools/augment_choice.h"
 #include "tools/build_info.h"
+#include "tools/command.h"
 #include "train/replica.h"
 
 namespace stoker {
@@ -29,6 +30,7 @@ const std::map<std::string, Precision> kWires = {{"fp32", Precision::fp32},
                                                  {"bf16", Precision::bf16}};
 
 const std::string kAutomatic = "auto";
+constexpr int kMaxBatch = 1 << 24;
 
 template <typename To, typename From>
 void set(const std::optional<From>& from, To& to) {
@@ -39,8 +41,9 @@ int whole_batch(const std::string& text) {
   int rows = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, rows);
-  if (error != std::errc() || stop != end || rows < 1) {
-    throw std::invalid_argument("--batch: '" + text + "' is neither a number of rows nor auto");
+  if (error != std::errc() || stop != end || rows < 1 || rows > kMaxBatch) {
+    throw std::invalid_argument(fmt::format(
+        "--batch: '{}' is neither a number of rows from 1 to {} nor auto", text, kMaxBatch));
   }
   return rows;
 }
@@ -78,7 +81,8 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
   };
   add("--epochs", arguments.epochs, "May end inside an epoch: 9.9");
   add("--batch", arguments.batch, "Rows per step, all devices together; auto: as many as fit");
-  add("--size", arguments.size, "Width and height that the model sees, pixels");
+  add("--size", arguments.size, "Width and height that the model sees, pixels")
+      ->check(CLI::Range(1, 1 << 14));
   add("--lr", arguments.learning_rate, "Learning rate at a batch of --lr-ref-batch");
   add("--lr-ref-batch", arguments.lr_ref_batch, "The rate grows with batch / this; 0: it does not");
   add("--momentum", arguments.momentum, "Of SGD");
@@ -136,7 +140,8 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--checkpoint-steps", run.checkpoint_steps,
                  "Save every so many steps; 0: only at the end of an epoch")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--keep", run.keep_checkpoints, "Checkpoints to keep, the newest");
+  app.add_option("--keep", run.keep_checkpoints, "Checkpoints to keep, the newest")
+      ->check(CLI::Range(1, 1 << 24));
   app.add_option("--eval-every", run.eval_every_epochs,
                  "Evaluate every so many epochs; 0: only at the end")
       ->check(CLI::NonNegativeNumber);
@@ -155,10 +160,12 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--threads", run.threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--ring-depth", run.ring_depth, "Batches decoded ahead, per device");
+  app.add_option("--ring-depth", run.ring_depth, "Batches decoded ahead, per device")
+      ->check(CLI::Range(1, 1 << 16));
   app.add_option("--slots", run.slots,
                  "Batches staged on a device, 0 to 3; -1: 2 on GPUs, none on "
-                 "host devices");
+                 "host devices")
+      ->check(CLI::Range(-1, 3));
   app.add_flag("--build-seek-index", arguments.build_seek_index,
                "First make the seek indexes that --seek-index finds, if there are none yet, as "
                "stoker index does");
@@ -210,6 +217,35 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_feed_options(app, arguments.data);
   add_recipe_options(app, arguments);
   add_augment_options(app, arguments.augment);
+}
+
+void check_train_options(const CLI::App& app, const TrainArguments& arguments,
+                         const TrainOptions& options, int world) {
+  check_feed_options(app, arguments.data);
+  if (!arguments.build_seek_index) check_seek_index(arguments.data);
+  const Recipe& recipe = options.recipe;
+  const int rows = recipe.batch / static_cast<int>(options.devices.size()) / world;
+  const bool fewer = recipe.rows_per_shard < rows;
+  if (on_gpus(options.devices)) {
+    refuse_if_given(app, {"--threads"}, "nothing computes on the CPU here; --workers decode");
+    if (fewer && !options.batch_auto) {
+      refuse_if_given(app, {"--rows-per-shard"}, "batch norm sees all rows of a GPU together");
+    }
+  } else {
+    refuse_if_given(app, {"--bucket-mib"}, "it is for gradients on GPUs");
+    if (fewer && rows % recipe.rows_per_shard != 0 && !options.batch_auto) {
+      refuse_if_given(app, {"--rows-per-shard"},
+                      fmt::format("the {} rows of a device do not divide into shards of {}", rows,
+                                  recipe.rows_per_shard));
+    }
+  }
+  if (options.feed != FeedKind::resident) {
+    refuse_if_given(app, {"--resident-mib"}, "it is of --feed resident");
+  }
+  if (options.feed != FeedKind::real || options.reduce == ReduceKind::none) {
+    refuse_if_given(app, {"--resume"},
+                    "runs that measure (--feed, --reduce none) have no checkpoints");
+  }
 }
 
 std::string recipes_help() {

@@ -45,6 +45,11 @@ struct TrainArguments {
 
 void add_train_options(CLI::App& app, TrainArguments& arguments);
 
+// Throws where an option was given that this run would ignore. `options` are those of the
+// arguments, in one of `world` processes.
+void check_train_options(const CLI::App& app, const TrainArguments& arguments,
+                         const TrainOptions& options, int world);
+
 // Every model with its recipe, for --help.
 std::string recipes_help();
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/invalid_field.h"
 #include "staging/device_list.h"
 #include "staging/plugin.h"
 #include "train/cuda_collective_plugin.h"
@@ -66,6 +67,13 @@ std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
   return plugin.make_nccl(replicas, ranks, std::move(options.host));
 }
 
+void refuse_narrow(const CudaCollectiveOptions& options) {
+  if (options.narrow_floats == 0) return;
+  throw InvalidField("train", "grad_wire",
+                     " is bf16, but only NCCL sends that; here gradients are "
+                     "summed in fp32, on the host or on the one GPU");
+}
+
 }  // namespace
 
 bool meets_through_nccl(const Launch& launch, const std::vector<std::string>& devices) {
@@ -106,6 +114,7 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> 
     case DeviceReduction::nccl:
       return make_nccl(replicas, ordinals, options);
     case DeviceReduction::shared_device:
+      refuse_narrow(options);
       if (best != DeviceReduction::shared_device) {
         throw std::invalid_argument(
             "only replicas that share one GPU, in one process, can be summed on the device");
@@ -115,6 +124,7 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> 
     case DeviceReduction::host:
       break;
   }
+  refuse_narrow(options);
   return make_staged_collective(replicas, std::move(options.host));
 }
 

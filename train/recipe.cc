@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "pipeline/invalid_field.h"
 #include "train/models.h"
 
 namespace stoker {
@@ -114,11 +115,11 @@ Recipe imagenet_resnet(const std::string& name) {
   return recipe;
 }
 
+constexpr int kMaxBatch = 1 << 24;  // as a Loader's, of one device
+
 void require(bool ok, const char* field, double value, const char* rule) {
-  if (!ok) {
-    throw std::invalid_argument(
-        fmt::format("recipe: {} is {:g}, but must be {}", field, value, rule));
-  }
+  if (ok && std::isfinite(value)) return;
+  throw InvalidField("recipe", field, fmt::format(" is {:.10g}, but must be {}", value, rule));
 }
 
 const char* name_of(LastBatch policy) {
@@ -155,7 +156,7 @@ void Recipe::set_epochs(double value) {
 
 void Recipe::validate() const {
   require(epochs > 0 && epochs <= 1e6, "epochs", epochs, "in (0, 1e6]");
-  require(batch >= 1, "batch", batch, ">= 1");
+  require(batch >= 1 && batch <= kMaxBatch, "batch", batch, "1 to 2^24");
   require(rows_per_shard >= 1, "rows_per_shard", rows_per_shard, ">= 1");
   require(input == train.output && input == eval.output, "input (width)", input.width,
           "the output of both augmentations: use set_input()");

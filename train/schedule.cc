@@ -5,16 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <stdexcept>
+
+#include "pipeline/invalid_field.h"
 
 namespace stoker {
 namespace {
 
+constexpr double kMaxEpochs = 1e6;  // as a recipe's
+
 void require(bool ok, const char* field, double value, const char* rule) {
-  if (!ok) {
-    throw std::invalid_argument(
-        fmt::format("schedule: {} is {:g}, but must be {}", field, value, rule));
-  }
+  if (ok) return;
+  throw InvalidField("schedule", field, fmt::format(" is {:g}, but must be {}", value, rule));
 }
 
 int64_t warmup_steps(const ScheduleSpec& spec, int64_t total_steps, int64_t steps_per_epoch) {
@@ -44,7 +45,8 @@ double triangle_factor(const ScheduleSpec& spec, int64_t step, int64_t total_ste
 }  // namespace
 
 void ScheduleSpec::validate() const {
-  require(warmup_epochs >= 0, "warmup_epochs", warmup_epochs, ">= 0");
+  require(warmup_epochs >= 0 && warmup_epochs <= kMaxEpochs, "warmup_epochs", warmup_epochs,
+          "in [0, 1e6]");
   require(warmup_start >= 0 && warmup_start <= 1, "warmup_start", warmup_start, "in [0, 1]");
   require(start >= 0 && start <= 1, "start", start, "in [0, 1]");
   require(end >= 0 && end <= 1, "end", end, "in [0, 1]");

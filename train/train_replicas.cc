@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "pipeline/invalid_field.h"
 #include "train/cuda_collective.h"
 #include "train/train_setup.h"
 
@@ -57,9 +58,11 @@ std::unique_ptr<Collective> make_collective(const TrainSetup& setup) {
     return setup.all_replicas() == 1 ? make_no_collective(1) : between_devices(setup);
   }
   if (kind == ReduceKind::nccl || kind == ReduceKind::device) {
-    throw std::invalid_argument(fmt::format(
-        "reduce: {} is between GPUs; the replicas on {} reduce on the host",
-        kind == ReduceKind::nccl ? "nccl" : "device", setup.replicas[0].device->name()));
+    throw InvalidField(
+        "train", "reduce",
+        fmt::format(" is {}, which is between GPUs; the replicas on {} reduce on the host",
+                    kind == ReduceKind::nccl ? "nccl" : "device",
+                    setup.replicas[0].device->name()));
   }
   return on_host(options);
 }

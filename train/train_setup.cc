@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "pipeline/invalid_field.h"
 #include "train/durable_file.h"
 #include "train/metrics.h"
 #include "train/recipe_json.h"
@@ -14,9 +15,12 @@
 namespace stoker {
 namespace {
 
-void require(bool ok, const std::string& message) {
-  if (!ok) throw std::invalid_argument(message);
+void require(bool ok, const std::string& field, const std::string& problem) {
+  if (!ok) throw InvalidField("train", field, problem);
 }
+
+// Fewer rows than half of those wanted are another batch norm, not a rounding.
+bool is_near(int shard, int wanted) { return 2 * shard >= wanted; }
 
 int largest_divisor(int value, int at_most) {
   int divisor = std::min(value, at_most);
@@ -29,7 +33,9 @@ ModelInfo model_of(const Recipe& recipe, const Source& train, const Source* eval
   info.recipe = recipe;
   info.class_names = train.class_names();
   info.classes = static_cast<int>(info.class_names.size());
-  require(info.classes >= 1, "the training data at " + train.root() + " name no classes");
+  if (info.classes < 1) {
+    throw std::invalid_argument("the training data at " + train.root() + " name no classes");
+  }
   if (eval && eval->class_names() != info.class_names) {
     throw std::invalid_argument(fmt::format(
         "training data at {} have {} classes, evaluation data at {} have {}, or other names",
@@ -57,7 +63,8 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   if (eval) require_labels(SubsetSource(*eval, options.limit_eval), net);
   parameters = parameter_table(net);
   make_replicas(make_engine);
-  make_folders();
+  plan_feed();
+  make_folders();  // from here on files are written: all that can be checked before it was
   const TrainState state = first_state();
   make_loader();
   make_resident();
@@ -70,16 +77,18 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
 void TrainSetup::check_options() {
   options.recipe.validate();
   if (!options.devices.empty()) options.replicas = static_cast<int>(options.devices.size());
-  require(options.replicas >= 1, fmt::format("devices: {} is below 1", options.replicas));
-  require(options.keep_checkpoints >= 1,
-          fmt::format("keep_checkpoints: {} is below 1", options.keep_checkpoints));
-  require(options.bucket_bytes >= 0,
-          fmt::format("bucket_bytes: {} is negative", options.bucket_bytes));
-  require(options.resident_bytes >= 0,
-          fmt::format("resident_bytes: {} is negative", options.resident_bytes));
-  require(options.eval_every_epochs >= 0,
-          fmt::format("eval_every_epochs: {:g} is negative", options.eval_every_epochs));
-  require(train.size() > 0, "no training samples at " + train.root());
+  require(options.replicas >= 1, "devices", fmt::format(": {} is below 1", options.replicas));
+  require(options.keep_checkpoints >= 1, "keep_checkpoints",
+          fmt::format(": {} is below 1", options.keep_checkpoints));
+  require(options.bucket_bytes >= 0, "bucket_bytes",
+          fmt::format(": {} is negative", options.bucket_bytes));
+  require(options.resident_bytes >= 0, "resident_bytes",
+          fmt::format(": {} is negative", options.resident_bytes));
+  require(options.eval_every_epochs >= 0, "eval_every_epochs",
+          fmt::format(": {:g} is negative", options.eval_every_epochs));
+  require(options.grad_wire == Precision::fp32 || on_gpus(options.devices), "grad_wire",
+          " is bf16, but that is between GPUs; replicas on the CPU are summed in fp32");
+  if (train.size() < 1) throw std::invalid_argument("no training samples at " + train.root());
   const int cores = own_cores(options.local_processes);
   if (options.threads <= 0) options.threads = cores;
   if (options.workers < 0) options.workers = cores;
@@ -98,15 +107,23 @@ void TrainSetup::check_options() {
 
 void TrainSetup::resolve_shards() {
   Recipe& recipe = options.recipe;
-  require(recipe.batch % all_replicas() == 0,
-          fmt::format("batch: the global batch of {} does not divide over {} devices", recipe.batch,
+  require(recipe.batch % all_replicas() == 0, "batch",
+          fmt::format(": the global batch of {} does not divide over {} devices", recipe.batch,
                       all_replicas()));
   rows = recipe.batch / all_replicas();
   if (on_gpus(options.devices)) {
     recipe.rows_per_shard = rows;  // one net per device: batch norm sees all of its rows
     return;
   }
-  const int shard = largest_divisor(rows, recipe.rows_per_shard);
+  const int wanted = std::min(recipe.rows_per_shard, rows);
+  const int shard = largest_divisor(rows, wanted);
+  const int fewer = rows / wanted * wanted * all_replicas();
+  require(
+      is_near(shard, wanted), "batch",
+      fmt::format(": {} rows on {} devices are {} each, which do not divide into shards of {} "
+                  "rows for batch norm (`rows_per_shard`), only of {}: take a batch of {} or {}",
+                  recipe.batch, all_replicas(), rows, wanted, shard, fewer,
+                  fewer + wanted * all_replicas()));
   if (shard != recipe.rows_per_shard) {
     notes.push_back(fmt::format(
         "{} rows per device are cut into shards of {} rows, not of the recipe's {}: batch norm "
@@ -136,7 +153,7 @@ void TrainSetup::make_folders() {
   }
 }
 
-void TrainSetup::make_loader() {
+void TrainSetup::plan_feed() {
   const Recipe& recipe = options.recipe;
   feed.batch_size = rows;
   feed.rank = processes.rank();
@@ -144,7 +161,6 @@ void TrainSetup::make_loader() {
   feed.seed = options.seed;
   feed.last_batch = recipe.last_batch;
   feed.epochs = recipe.epochs;
-  feed.first_step = progress.step;
   feed.workers = options.workers;
   feed.io_threads = options.io_threads;
   feed.ring_depth = options.ring_depth;
@@ -155,6 +171,18 @@ void TrainSetup::make_loader() {
   feed.seek_index = options.seek_index;
   feed.tracer = options.tracer;
   feed.spare_workers = options.spare_workers;
+  Loader::check(train, recipe.train, device_list(), feed);
+  const int64_t bytes = ResidentBatches::batch_bytes(batch_shape());
+  require(options.feed != FeedKind::resident || options.resident_bytes == 0 ||
+              options.resident_bytes >= bytes,
+          "resident_bytes",
+          fmt::format(": a budget of {} bytes holds no batch of {} bytes", options.resident_bytes,
+                      bytes));
+}
+
+void TrainSetup::make_loader() {
+  const Recipe& recipe = options.recipe;
+  feed.first_step = progress.step;
   feed.digests = options.receipt && !options.out.empty();
   if (!options.out.empty()) {
     feed.quarantine_file = quarantine_file(options.out, "quarantine", processes.rank());
@@ -176,16 +204,11 @@ void TrainSetup::make_loader() {
 
 void TrainSetup::make_resident() {
   if (options.feed != FeedKind::resident) return;
-  const Size input = options.recipe.input;
-  const BatchShape shape{.rows = rows, .height = input.height, .width = input.width};
-  const int64_t bytes = ResidentBatches::batch_bytes(shape);
+  const int64_t bytes = ResidentBatches::batch_bytes(batch_shape());
   int64_t count = std::min(steps_per_epoch, end_step - progress.step);
   if (options.resident_bytes > 0) count = std::min(count, options.resident_bytes / bytes);
-  require(count > 0 || end_step == progress.step,
-          fmt::format("feed: resident: a budget of {} bytes holds no batch of {} bytes",
-                      options.resident_bytes, bytes));
   for (const Replica& replica : replicas) {
-    resident.push_back(std::make_unique<ResidentBatches>(*replica.device, shape, count));
+    resident.push_back(std::make_unique<ResidentBatches>(*replica.device, batch_shape(), count));
   }
   notes.push_back(fmt::format(
       "feed: {} of an epoch's {} batches lie on each device ({:.1f} MiB) and are replayed; crops "
@@ -234,6 +257,11 @@ EvalOptions TrainSetup::eval_options(int views) const {
   result.limit = options.limit_eval;
   result.processes = processes.group();
   return result;
+}
+
+BatchShape TrainSetup::batch_shape() const {
+  const Size input = options.recipe.input;
+  return {.rows = rows, .height = input.height, .width = input.width};
 }
 
 std::vector<Engine*> TrainSetup::engine_list() const {

@@ -27,6 +27,7 @@ struct TrainSetup {
 
   EvalOptions eval_options(int views) const;
   EngineOptions engine_options() const;  // of a replica
+  BatchShape batch_shape() const;        // of a replica
   std::vector<Engine*> engine_list() const;
   std::vector<Device*> device_list() const;
 
@@ -69,6 +70,7 @@ struct TrainSetup {
   void resolve_shards();
   void make_replicas(const EngineFactory& make_engine);
   void reduce_in_buckets();
+  void plan_feed();
   void make_folders();
   TrainState first_state();  // of the newest checkpoint, or the recipe's; from process 0
   TrainState resume();       // of the newest checkpoint; empty if there is none

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/invalid_field.h"
+
 namespace stoker {
 namespace {
 
@@ -242,8 +244,9 @@ TEST(Sampler, RefusesWhatCannotWorkWithTheNumbers) {
   try {
     make(7, 4, 2, LastBatch::drop);
     FAIL();
-  } catch (const std::invalid_argument& error) {
-    EXPECT_NE(std::string(error.what()).find("samples = 7, rows = 4, replicas = 2"),
+  } catch (const InvalidField& error) {
+    EXPECT_EQ(error.field(), "batch_size");
+    EXPECT_NE(std::string(error.what()).find("a global batch of 8 rows is more than the 7 samples"),
               std::string::npos);
   }
 }

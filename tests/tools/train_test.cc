@@ -190,7 +190,8 @@ TEST_F(TrainCommand, RefusesWhatMakesNoSense) {
 }
 
 TEST_F(TrainCommand, AGpuThatIsNotThereIsOneClearLine) {
-  const ProgramResult result = run_program(with(command("x", 1), {"--devices", "cuda:7"}));
+  const ProgramResult result =
+      run_program(with(command("x", 1), {"--devices", "cuda:7", "--rows-per-shard", "4"}));
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(count_lines(result.err), 1) << result.err;
   EXPECT_THAT(result.err, HasSubstr("cuda:7"));

@@ -355,6 +355,19 @@ TEST(Trainer, RefusesWhatCannotWorkWithTheNumbers) {
   };
   refused("batch of 16 does not divide over 3", [](TrainOptions& o) { o.replicas = 3; });
   refused("devices: 0", [](TrainOptions& o) { o.replicas = 0; });
+  refused("do not divide into shards of 8 rows for batch norm (`rows_per_shard`), only of 1",
+          [](TrainOptions& o) {
+            o.recipe.batch = 34;
+            o.replicas = 2;
+            o.recipe.rows_per_shard = 8;
+          });
+  refused("grad_wire is bf16", [](TrainOptions& o) { o.grad_wire = Precision::bf16; });
+  refused("a global batch of 72 rows is more than the 70 samples", [](TrainOptions& o) {
+    o.recipe.batch = 72;
+    o.recipe.last_batch = LastBatch::drop;
+  });
+  refused("learning_rate is inf",
+          [](TrainOptions& o) { o.recipe.optimizer.learning_rate = HUGE_VAL; });
   refused("momentum", [](TrainOptions& o) { o.recipe.optimizer.momentum = 2; });
   refused("keep_checkpoints", [](TrainOptions& o) { o.keep_checkpoints = 0; });
   const auto source = small_source();

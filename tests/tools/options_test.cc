@@ -1,0 +1,220 @@
+// Options that make no sense: refused with one line that names them as they were written, on the
+// command line or in a file, before anything is written.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "tests/tools/train_runs.h"
+#include "tools/config_file.h"
+
+namespace stoker {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Words = std::vector<std::string>;
+
+class Options : public TrainRuns {
+ protected:
+  // The one line of `command`, which is refused and leaves no `made`.
+  static std::string refusal(const Words& command, const std::string& made) {
+    const ProgramResult result = run_program(command);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(count_lines(result.err), 1) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(made)) << result.err;
+    const size_t colon = result.err.find(": ");
+    return colon == std::string::npos ? result.err : result.err.substr(colon + 2);
+  }
+  std::string train_refusal(const Words& more) const {
+    Words words = command("x", 1);
+    for (const std::string& word : more) {  // given once
+      const auto old = std::find(words.begin(), words.end(), word);
+      if (word.starts_with("--") && old != words.end()) words.erase(old, old + 2);
+    }
+    return refusal(with(words, more), run_folder("x"));
+  }
+  std::string file_refusal(const std::string& text) const {
+    const std::string path = out_.write("run.toml", text);
+    const std::string line = refusal(
+        {STOKER_PROGRAM, "train", "--data", data(), "--out", run_folder("x"), "--config", path},
+        run_folder("x"));
+    EXPECT_THAT(line, StartsWith(path + ":"));
+    return line.substr(std::min(line.size(), path.size() + 1));
+  }
+};
+
+TEST_F(Options, NumbersAreWhatTheyLookLikeOrRefused) {
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {{"--seed", "-1"}, "--seed: -1 is negative"},
+      {{"--seed", "18446744073709551616"}, "--seed: 18446744073709551616 is out of range"},
+      {{"--seed", "010"}, "--seed: '010' is not a whole number"},
+      {{"--seed", "0x10"}, "--seed: '0x10' is not a whole number"},
+      {{"--max-steps", "9223372036854775808"}, "--max-steps: 9223372036854775808 is out of range"},
+      {{"--lr", "inf"}, "--lr: 'inf' is not a finite number"},
+      {{"--lr", "1e999"}, "--lr: '1e999' is not a finite number"},
+      {{"--max-bad", "nan"}, "--max-bad: 'nan' is not a finite number"},
+      {{"--epochs", "nan"}, "--epochs: 'nan' is not a finite number"},
+      {{"--warmup-epochs", "1e300"}, "--warmup-epochs is 1e+300"},
+      {{"--batch", "2147483647"}, "--batch: '2147483647' is neither a number of rows"},
+      {{"--ring-depth", "0"}, "--ring-depth: Value 0 not in range 1 to 65536"},
+      {{"--slots", "4"}, "--slots: Value 4 not in range -1 to 3"},
+      {{"--size", "100000"}, "--size: Value 100000 not in range 1 to 16384"}};
+  for (const auto& [words, why] : cases) {
+    EXPECT_THAT(train_refusal({words[0] + "=" + words[1]}), StartsWith(why));
+  }
+}
+
+// What the library refuses is named as the option, not as the field.
+TEST_F(Options, AreNamedAsTheyWereWritten) {
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {{"--lr", "-1"}, "--lr is -1, but must be >= 0"},
+      {{"--ema", "1"}, "--ema is 1, but must be in [0, 1)"},
+      {{"--pad", "999"}, "--pad = 999: must be"},
+      {{"--crop", "random_resized", "--scale-min", "0.9", "--scale-max", "0.1"},
+       "--scale-min, --scale-max = 0.9..0.1: must satisfy"},
+      {{"--seek-index", "/no/such"}, "--seek-index: /no/such: no such file"},
+      {{"--feed", "resident", "--resident-mib", "0.001"}, "--resident-mib: a budget of 1048 bytes"},
+      {{"--devices", "cpu:3"}, "--batch: the global batch of 4 does not divide over 3 devices"},
+      {{"--batch", "512", "--last-batch", "drop"},
+       "--batch: a global batch of 512 rows is more than the 40 samples, and --last-batch drop "
+       "leaves out what does not fill one: take at most 40 rows, or --last-batch pad"}};
+  for (const auto& [words, why] : cases) EXPECT_THAT(train_refusal(words), StartsWith(why));
+}
+
+TEST_F(Options, ThatWouldBeIgnoredAreRefused) {
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {{"--scale-min", "0.3"}, "--scale-min: it is of --crop random_resized, and the crop is pad"},
+      {{"--ratio-max", "2"}, "--ratio-max: it is of --crop random_resized"},
+      {{"--resize-short", "40"}, "--resize-short: it is of --crop resize_center"},
+      {{"--crop", "whole", "--pad", "2"},
+       "--pad: it is of --crop pad_random, and the crop is whole"},
+      {{"--crop", "whole", "--pad-mode", "zero"}, "--pad-mode: it is of --crop pad_random"},
+      {{"--grad-wire", "bf16"}, "--grad-wire is bf16, but that is between GPUs"},
+      {{"--bucket-mib", "5"}, "--bucket-mib: it is for gradients on GPUs"},
+      {{"--resident-mib", "5"}, "--resident-mib: it is of --feed resident"},
+      {{"--feed", "synthetic", "--resume"}, "--resume: runs that measure"},
+      {{"--workers", "0", "--io-threads", "3"}, "--io-threads: with --workers 0"},
+      {{"--on-bad", "fail", "--max-bad", "3"}, "--max-bad: with --on-bad fail"},
+      {{"--rows-per-shard", "3"}, "--rows-per-shard: the 4 rows of a device do not divide"},
+      {{"--devices", "cuda:0", "--rows-per-shard", "2"},
+       "--rows-per-shard: batch norm sees all rows"},
+      {{"--devices", "cuda:0", "--rows-per-shard", "4", "--threads", "2"}, "--threads: nothing"},
+      {{"--batch", "34", "--devices", "cpu:2", "--rows-per-shard", "8"},
+       "--rows-per-shard: the 17 rows of a device do not divide into shards of 8"}};
+  for (const auto& [words, why] : cases) EXPECT_THAT(train_refusal(words), StartsWith(why));
+}
+
+TEST_F(Options, OfOtherSubcommandsAreCheckedBeforeAnythingIsWritten) {
+  const std::string made = run_folder("made");
+  const Words dump = {STOKER_PROGRAM, "dump", "--data", data(), "--out", made};
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {{"--rank", "5", "--world", "2"}, "--rank is 5 of a world of 2"},
+      {{"--world", "0"}, "--world is 0, must be 1 to 1048576"},
+      {{"--batch", "64", "--last-batch", "drop"}, "--batch: a global batch of 64 rows is more"},
+      {{"--pad", "3"}, "--pad: it is of --crop pad_random, and the crop is random_resized"},
+      {{"--seek-index", "/no/such"}, "--seek-index: /no/such: no such file"}};
+  for (const auto& [words, why] : cases) {
+    EXPECT_THAT(refusal(with(dump, words), made), StartsWith(why));
+  }
+  EXPECT_THAT(refusal({STOKER_PROGRAM, "make-shapes", "--out", made, "--seed=-1"}, made),
+              StartsWith("--seed: -1 is negative"));
+  EXPECT_THAT(refusal({STOKER_PROGRAM, "plan", "--gpus", "8", "--rate", "3", "--feed", "x.json",
+                       "--data", data()},
+                      made),
+              StartsWith("--data: with --feed nothing is measured"));
+}
+
+TEST_F(Options, OfAFileAreNamedWithFileAndLine) {
+  EXPECT_THAT(file_refusal("batch = 4\nseed = -1\n"), StartsWith("2: seed: -1 is negative"));
+  EXPECT_THAT(file_refusal("\nring-depth = 0\n"), StartsWith("2: ring-depth: Value 0 not in"));
+  EXPECT_THAT(file_refusal("[train]\nlr = -1\n"), StartsWith("2: lr is -1, but must be"));
+  EXPECT_THAT(file_refusal("pad = 3\ncrop = \"whole\"\n"),
+              StartsWith("1: pad: it is of crop pad_random"));
+  EXPECT_THAT(file_refusal("last-batch = 'drop'\nbatch = 512"),
+              StartsWith("2: batch: a global batch of 512 rows is more than the 40 samples, and "
+                         "last-batch drop"));
+}
+
+TEST_F(Options, OfAFileAreReadStrictly) {
+  EXPECT_THAT(file_refusal("seed = [1, 2]\n"), StartsWith("1: seed takes one value, not a list"));
+  EXPECT_THAT(file_refusal("seed = 1\nbatch = 4\nseed = 2\n"),
+              StartsWith("3: seed is there twice, first in line 1"));
+  EXPECT_THAT(file_refusal("[train]\n[eval]\n[train]\n"), StartsWith("3: this section is there"));
+  EXPECT_THAT(file_refusal("[train\n"), StartsWith("1: the section's name does not end with ]"));
+  EXPECT_THAT(file_refusal("[trian]\n"), StartsWith("1: there is no subcommand 'trian'"));
+  EXPECT_THAT(file_refusal("[bench.fed]\n"), StartsWith("1: there is no subcommand 'bench fed'"));
+  EXPECT_THAT(file_refusal("trian.seed = 1\n"), StartsWith("1: there is no subcommand 'trian'"));
+  EXPECT_THAT(file_refusal("resume = 1\n"), StartsWith("1: resume is true or false"));
+  EXPECT_THAT(file_refusal("batch = true\n"), StartsWith("1: batch takes a value, not true"));
+  EXPECT_THAT(file_refusal("sedd = 1\n"), StartsWith("1: unknown key sedd"));
+}
+
+// The command line before the section, the section before the top.
+TEST_F(Options, OfAFileGiveWay) {
+  const std::string path = out_.write(
+      "run.toml", "lr = -7 # of all\nring-depth = 0\n[train]\nlr = -8\n[eval]\nlr = -9\n");
+  const std::string line =
+      refusal(with(command("x", 1), {"--config", path, "--ring-depth", "3"}), run_folder("x"));
+  EXPECT_THAT(line, StartsWith(path + ":4: lr is -8"));
+  const std::string own = refusal(
+      with(command("x", 1), {"--config", path, "--ring-depth", "3", "--lr=-6"}), run_folder("x"));
+  EXPECT_THAT(own, StartsWith("--lr is -6"));
+}
+
+TEST(ConfigFile, ReadsThePartOfTomlThatOptionsNeed) {
+  std::istringstream text(
+      "# a comment\n"
+      "name = \"a \\\"b\\\" # c\"  # and one\r\n"
+      "path = 'C:\\data'\n"
+      "[bench.feed]\n"
+      "n = -1.5e3\n"
+      "quick = true\n"
+      "models = [ \"a\", \"b\" ]\n"
+      "'odd key' = 0\n");
+  const ConfigText config = read_config(text, "f");
+  ASSERT_EQ(config.entries.size(), 6u);
+  EXPECT_EQ(config.entries[0].values, Words{"a \"b\" # c"});
+  EXPECT_EQ(config.entries[1].values, Words{"C:\\data"});
+  EXPECT_EQ(config.entries[1].section, Words{});
+  EXPECT_EQ(config.entries[2].section, (Words{"bench", "feed"}));
+  EXPECT_EQ(config.entries[2].kind, ConfigEntry::Kind::number);
+  EXPECT_EQ(config.entries[3].kind, ConfigEntry::Kind::boolean);
+  EXPECT_EQ(config.entries[4].values, (Words{"a", "b"}));
+  EXPECT_TRUE(config.entries[4].is_list);
+  EXPECT_EQ(config.entries[5].key, "odd key");
+  EXPECT_EQ(config.entries[5].line, 8);
+}
+
+TEST(ConfigFile, RefusesTheRestWithTheLine) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"a", "f:1: no = follows a"},
+      {"a = ", "f:1: a value is missing"},
+      {"a = b", "f:1: 'b' is no number and not true or false; text stands in quotes: \"b\""},
+      {"a = 1 2", "f:1: '2' follows the value of a"},
+      {"a = \"x", "f:1: the text does not end with \" on its line"},
+      {"a = \"\\q\"", "f:1: '\\q' is none of"},
+      {"a = [1,\n2]", "f:1: the list does not end with ] on its line"},
+      {"a = [1 2]", "f:1: no comma separates the list's values"},
+      {"a = [1, true]", "f:1: a list of different kinds"},
+      {"= 1", "f:1: the key is missing before '= 1'"},
+      {"[[a]]", "f:1: [[...]] begins a list of tables"},
+      {"[a] b", "f:1: 'b' follows the section's name"},
+      {"[]", "f:1: the section's name is missing"},
+      {"\na.b = 1\n[a]\nb = 1\n", "f:4: b is there twice, first in line 2"}};
+  for (const auto& [text, why] : cases) {
+    std::istringstream input(text);
+    try {
+      read_config(input, "f");
+      ADD_FAILURE() << text;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), StartsWith(why));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stoker
