@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <list>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -168,25 +170,56 @@ TEST(Prometheus, KeepsToTheTextFormat) {
             std::string::npos);  // it did not say
 }
 
-// What an HTTP client gets; "" if it cannot connect.
-std::string get(int port, const std::string& path, in_addr_t host = INADDR_LOOPBACK) {
-  const int client = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(host);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  std::string answer;
-  if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    send(client, request.data(), request.size(), MSG_NOSIGNAL);
+// A client of the server, connected while this lives.
+class Connection {
+ public:
+  explicit Connection(int port, in_addr_t host = INADDR_LOOPBACK)
+      : handle_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(host);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    connected_ = connect(handle_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~Connection() { close(handle_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  bool connected() const { return connected_; }
+  void ask(const std::string& request) const {
+    send(handle_, request.data(), request.size(), MSG_NOSIGNAL);
+  }
+  // Until the server closes the connection.
+  std::string all() const {
+    std::string answer;
     char part[1024];
-    for (ssize_t got; (got = recv(client, part, sizeof part, 0)) > 0;) {
+    for (ssize_t got; (got = recv(handle_, part, sizeof part, 0)) > 0;) {
       answer.append(part, static_cast<size_t>(got));
     }
+    return answer;
   }
-  close(client);
-  return answer;
+  bool is_open_and_silent() const {
+    char byte;
+    return recv(handle_, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+  }
+
+ private:
+  const int handle_;
+  bool connected_ = false;
+};
+
+// What an HTTP client gets; "" if it cannot connect.
+std::string get(int port, const std::string& path, in_addr_t host = INADDR_LOOPBACK) {
+  const Connection client(port, host);
+  if (!client.connected()) return "";
+  client.ask("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  return client.all();
 }
+
+std::string some_text() { return "a_total 1\n"; }
+
+// Longer than any test: what happens does not happen because time is over.
+constexpr MetricsServer::Limits kPatient{.clients = 600, .client_time = std::chrono::hours(1)};
 
 TEST(MetricsServer, AnswersOnTheLoopbackUntilItGoes) {
   int port = 0;
@@ -228,6 +261,54 @@ TEST(MetricsServer, HasNoTimeForSlowClients) {
   ended = true;
   dribble.join();
   close(client);
+}
+
+// All of them stay connected while others are answered: none had to be waited for.
+TEST(MetricsServer, AnswersBesideFiveHundredIdleConnections) {
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  files.rlim_cur = std::max<rlim_t>(files.rlim_cur, std::min<rlim_t>(files.rlim_max, 4096));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  const MetricsServer server(0, some_text, kPatient);
+  std::list<Connection> idle;
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(idle.emplace_back(server.port()).connected()) << i;
+  idle.front().ask("GET /metr");  // and says no more
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_THAT(get(server.port(), "/metrics"), HasSubstr("\r\n\r\na_total 1\n"));
+  }
+  for (const Connection& each : idle) ASSERT_TRUE(each.is_open_and_silent());
+  idle.front().ask("ics HTTP/1.1\r\n\r\n");  // it was not forgotten
+  EXPECT_THAT(idle.front().all(), HasSubstr("a_total 1\n"));
+}
+
+TEST(MetricsServer, AnswersBesideOneThatDoesNotTakeItsAnswer) {
+  const std::string large(16 << 20, 'x');  // more than the sockets hold
+  const MetricsServer server(
+      0, [&] { return large; }, kPatient);
+  const Connection slow(server.port());
+  slow.ask("GET /metrics HTTP/1.1\r\n\r\n");
+  EXPECT_GT(get(server.port(), "/metrics").size(), large.size());
+  EXPECT_GT(slow.all().size(), large.size());
+}
+
+TEST(MetricsServer, TheOldestOfTooManyGoes) {
+  const MetricsServer server(0, some_text, {.clients = 3, .client_time = std::chrono::hours(1)});
+  const Connection first(server.port()), second(server.port()), third(server.port());
+  EXPECT_THAT(get(server.port(), "/metrics"), HasSubstr("200 OK"));
+  EXPECT_EQ(first.all(), "");  // it ends
+  EXPECT_TRUE(second.is_open_and_silent());
+  EXPECT_TRUE(third.is_open_and_silent());
+}
+
+TEST(MetricsServer, WhoeverSaysNothingOrTooMuchIsLetGo) {
+  const MetricsServer hasty(0, some_text,
+                            {.clients = 600, .client_time = std::chrono::milliseconds(1)});
+  const Connection silent(hasty.port());
+  EXPECT_EQ(silent.all(), "");
+  const MetricsServer patient(0, some_text, kPatient);
+  const Connection endless(patient.port());
+  endless.ask(std::string(1 << 16, 'G'));
+  EXPECT_EQ(endless.all(), "");
 }
 
 TEST(Top, EndsWithOneWhereNothingIsHeardOfARun) {
