@@ -1,6 +1,7 @@
 // The program: `stoker SUBCOMMAND [options]`.
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -40,6 +41,8 @@ int finish(int code) {
 
 int main(int argc, char** argv) {
   using namespace stoker;
+  // A file that may grow no more (ulimit -f) is an error with its path, as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
   const char* name = argc > 1 ? argv[1] : "--help";
   for (const Command& command : commands()) {
     if (std::strcmp(command.name, name) == 0) {

@@ -17,6 +17,7 @@
 #include "train/nccl_group.h"
 #include "train/process_group.h"
 #include "train/replica.h"
+#include "train/run_lock.h"
 
 namespace stoker {
 namespace {
@@ -33,6 +34,7 @@ std::unique_ptr<Source> open_eval(const TrainArguments& arguments, bool say) {
 }
 
 void refuse_to_mix_runs(const TrainOptions& options) {
+  RunLock::require_free(options.out);
   std::error_code none;
   const std::string folder = options.out + "/checkpoints";
   if (options.resume || !std::filesystem::exists(folder, none) ||

@@ -143,6 +143,8 @@ void TrainSetup::resolve_shards() {
 void TrainSetup::make_folders() {
   if (options.out.empty()) return;
   std::filesystem::create_directories(options.out);
+  // The others write nothing before this process has told them where the run starts.
+  if (writes()) lock = std::make_unique<RunLock>(options.out);
   if (options.feed != FeedKind::real || options.reduce == ReduceKind::none || options.replay) {
     notes.push_back(
         "this run measures what is left of a step without its input or its communication: it "

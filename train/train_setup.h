@@ -12,6 +12,7 @@
 #include "train/collective.h"
 #include "train/replica.h"
 #include "train/resident_batches.h"
+#include "train/run_lock.h"
 #include "train/subset_source.h"
 #include "train/train_processes.h"
 #include "train/trainer.h"
@@ -45,7 +46,8 @@ struct TrainSetup {
   int rows = 0;            // per replica and step
   int engine_threads = 1;  // per replica
   Precision precision = Precision::fp32;
-  std::string runs;  // folder of checkpoints; "": none are written, here or at all
+  std::unique_ptr<RunLock> lock;  // of options.out, where this process writes
+  std::string runs;               // folder of checkpoints; "": none are written, here or at all
 
   std::vector<Replica> replicas;
   std::unique_ptr<Collective> collective;
