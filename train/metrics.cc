@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -83,9 +85,18 @@ void trim(const std::string& path, size_t header_lines, Stays stays) {
   keep_lines(path, lines);
 }
 
+[[noreturn]] void fail(const std::string& path) {
+  throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
+}
+
 void open(std::ofstream& file, const std::string& path) {
   file.open(path, std::ios::app);
-  if (!file) throw std::runtime_error("cannot write " + path);
+  if (!file) fail(path);
+}
+
+void append(std::ofstream& file, const std::string& line, const std::string& path) {
+  file << line << '\n' << std::flush;
+  if (!file) fail(path);
 }
 
 }  // namespace
@@ -120,13 +131,14 @@ void trim_jsonl(const std::string& path, int64_t last_step) {
 
 MetricsLog::MetricsLog(const std::string& folder, int64_t steps_done) {
   if (folder.empty()) return;
-  const std::string json_path = folder + "/metrics.jsonl", csv_path = folder + "/metrics.csv";
-  trim_jsonl(json_path, steps_done);
-  trim(csv_path, 1, [&](const std::string& line) { return csv_row_stays(line, steps_done); });
-  const bool fresh = fs::file_size(csv_path) == 0;
-  open(json_, json_path);
-  open(csv_, csv_path);
-  if (fresh) csv_ << fmt::format("{}\n", fmt::join(kColumns, ",")) << std::flush;
+  json_path_ = folder + "/metrics.jsonl";
+  csv_path_ = folder + "/metrics.csv";
+  trim_jsonl(json_path_, steps_done);
+  trim(csv_path_, 1, [&](const std::string& line) { return csv_row_stays(line, steps_done); });
+  const bool fresh = fs::file_size(csv_path_) == 0;
+  open(json_, json_path_);
+  open(csv_, csv_path_);
+  if (fresh) append(csv_, fmt::format("{}", fmt::join(kColumns, ",")), csv_path_);
 }
 
 void MetricsLog::add(const StepReport& report) {
@@ -174,10 +186,10 @@ void MetricsLog::write(const Row& row) {
                           : fmt::format("\"{}\": {}", name, value));
     values[name] = value == "null" ? "nan" : value;
   }
-  json_ << fmt::format("{{{}}}\n", fmt::join(fields, ", ")) << std::flush;
+  append(json_, fmt::format("{{{}}}", fmt::join(fields, ", ")), json_path_);
   std::vector<std::string> cells;
   for (const char* column : kColumns) cells.push_back(values[column]);
-  csv_ << fmt::format("{}\n", fmt::join(cells, ",")) << std::flush;
+  append(csv_, fmt::format("{}", fmt::join(cells, ",")), csv_path_);
 }
 
 }  // namespace stoker

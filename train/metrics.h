@@ -42,7 +42,8 @@ void trim_jsonl(const std::string& path, int64_t last_step);
 class MetricsLog {
  public:
   // Appends to the files in `folder`, after dropping rows of steps beyond `steps_done` (a run that
-  // was killed may have logged more than it saved) and torn lines. "" writes nothing.
+  // was killed may have logged more than it saved) and torn lines. "" writes nothing. All throw
+  // std::runtime_error with the path where a file cannot be written.
   MetricsLog(const std::string& folder, int64_t steps_done);
   void add(const StepReport& report);
   void add(const EpochReport& report);
@@ -50,6 +51,7 @@ class MetricsLog {
  private:
   void write(const std::vector<std::pair<const char*, std::string>>& row);
 
+  std::string json_path_, csv_path_;
   std::ofstream json_, csv_;
 };
 

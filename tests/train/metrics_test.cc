@@ -1,8 +1,11 @@
 #include "train/metrics.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -100,9 +103,40 @@ TEST(MetricsLog, AResumedRunDropsRowsThatItWillWriteAgain) {
   EXPECT_EQ(lines(folder.path() + "/metrics.csv").size(), 1u);
 }
 
+// Neither where the process stands nor at the root, which "" + "/metrics.jsonl" would be.
 TEST(MetricsLog, WritesNothingWithoutAFolder) {
-  MetricsLog log("", 0);
-  log.add(step_report(1));
+  const TempFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  {
+    MetricsLog log("", 0);
+    log.add(step_report(1));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty("."));
+  EXPECT_FALSE(std::filesystem::exists("/metrics.jsonl"));
+  std::filesystem::current_path(before);
+}
+
+// A row that is lost is an error with the path, not a gap.
+TEST(MetricsLog, AFileThatTakesNoMoreIsAnError) {
+  const TempFolder folder;
+  MetricsLog log(folder.path(), 0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 1 << 10, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string why;
+  for (int64_t step = 1; step <= 100 && why.empty(); ++step) {
+    try {
+      log.add(step_report(step));
+    } catch (const std::runtime_error& error) {
+      why = error.what();
+    }
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(why, "cannot write " + folder.path() + "/metrics.jsonl: File too large");
 }
 
 }  // namespace
