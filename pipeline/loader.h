@@ -112,7 +112,7 @@ struct MemoryPlan {
   // Workers and files read ahead: an upper bound for baseline JPEGs of any size and raw samples.
   // Files of more than 1 MiB add their size while they are under way.
   int64_t scratch_bytes = 0;
-  // Not in the total: what every worker adds for the time of a progressive JPEG, PNG, ... of
+  // Not in the total: what all workers together add while each has a progressive JPEG, PNG, ... of
   // max_pixels. Lower max_pixels if the data may hold such images and memory is short.
   int64_t frame_bytes = 0;
   int64_t total_bytes() const { return ring_bytes + slot_bytes + scratch_bytes; }

@@ -25,10 +25,16 @@ std::string feed_line(const char* name, const MemoryPlan& plan) {
                                  mebibytes(plan.ring_bytes), mebibytes(plan.slot_bytes),
                                  mebibytes(plan.scratch_bytes));
   if (plan.frame_bytes > 0) {
-    line += fmt::format("; a worker adds up to {} for a progressive JPEG, PNG, ... of max_pixels",
+    line += fmt::format(", frames up to {} (progressive JPEGs, PNGs, ... of max_pixels)",
                         mebibytes(plan.frame_bytes));
   }
   return line;
+}
+
+std::string frames_note(int64_t frames) {
+  if (frames == 0) return "";
+  return fmt::format("; of these {} are frames, where every worker has such an image at once",
+                     mebibytes(frames));
 }
 
 int64_t eval_samples(const TrainSetup& setup) {
@@ -96,9 +102,11 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
   add_lines(setup.replicas[0].engine->describe_memory(), lines);
   lines.push_back(fmt::format("memory, checkpoints: {}, a copy of the state while one is written",
                               mebibytes(setup.state_copy_bytes)));
-  lines.push_back(fmt::format("memory, in all: {}{}, with {} device{}",
-                              mebibytes(setup.planned_bytes), processes > 1 ? " per process" : "",
-                              options.replicas, options.replicas > 1 ? "s" : ""));
+  const int64_t frames = setup.loader->memory_plan().frame_bytes + eval_feed.frame_bytes;
+  lines.push_back(fmt::format("memory, in all: {}{}, with {} device{}{}",
+                              mebibytes(setup.planned_bytes + frames),
+                              processes > 1 ? " per process" : "", options.replicas,
+                              options.replicas > 1 ? "s" : "", frames_note(frames)));
   add_notes(setup, lines);
   return lines;
 }

@@ -62,7 +62,7 @@ struct TrainSetup {
   int64_t total_steps = 0;         // of the recipe: the schedule's length
   int64_t end_step = 0;            // of this run
   int64_t state_copy_bytes = 0;    // held while a checkpoint is written or resumed from
-  int64_t planned_bytes = 0;       // of this process
+  int64_t planned_bytes = 0;       // of this process, without whole frames (MemoryPlan)
   std::vector<std::string> notes;  // what the user should know
   std::vector<std::string> plan;
 

@@ -180,7 +180,7 @@ class Trainer {
   void request_stop() noexcept;              // finish the step, save, return; async-signal-safe
   // What on_plan is given: model, data, batch, effective learning rate, memory, notes.
   const std::vector<std::string>& plan() const;
-  int64_t planned_bytes() const;  // feed and engines together
+  int64_t planned_bytes() const;  // feed and engines together, without MemoryPlan::frame_bytes
   int64_t global_batch() const;   // rows per step, of all replicas and processes
   int64_t steps_per_epoch() const;
   LoaderStats feed_stats() const;  // of the training feed; from any thread

@@ -63,10 +63,27 @@ class TrainMemory : public TrainRuns {
   // for pictures of the size that --max-pixels has; they need next to none of it.
   double promised(const std::string& name) const {
     const std::string run = run_folder(name);
-    return planned(run, "memory, in all", ": ") - planned(run, "memory, feed:", "scratch up to ") -
+    return planned(run, "memory, in all", ": ") - planned(run, "memory, in all", "of these ") -
+           planned(run, "memory, feed:", "scratch up to ") -
            planned(run, "memory, feed of the evaluation:", "scratch up to ");
   }
 };
+
+// Nothing that another line adds is left out, frames of CMYK pictures too.
+TEST_F(TrainMemory, InAllIsAll) {
+  ASSERT_EQ(run_program(with(command("all", 1), {"--workers", "3"})).exit_code, 0);
+  const std::string run = run_folder("all");
+  double lines = planned(run, "memory, checkpoints", ": ");
+  for (const std::string feed : {"memory, feed:", "memory, feed of the evaluation:"}) {
+    for (const std::string part : {"ring ", "slots ", "scratch up to ", "frames up to "}) {
+      lines += planned(run, feed, part);
+    }
+  }
+  const double all = planned(run, "memory, in all", ": ");
+  EXPECT_GT(all, lines);  // by the engine's
+  EXPECT_LT(all, lines + 64);
+  EXPECT_GT(planned(run, "memory, feed:", "frames up to "), 3 * 500);  // three workers' together
+}
 
 TEST_F(TrainMemory, OfCheckpointsIsOneCopyOfTheState) {
   // Eleven million parameters: what is copied once too often shows.
