@@ -3,6 +3,7 @@
 // several communicators on one GPU at a time may wait for each other for ever.
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "train/cuda_nccl.h"
 #include "train/cuda_nccl_library.h"
+#include "train/late_notice.h"
 
 namespace stoker {
 namespace {
@@ -126,9 +128,19 @@ class Group final : public NcclGroup {
     transfer.target = to;
   }
 
+  // The transfer comes after this GPU's own work, and NCCL says of nobody that it is late.
   void complete(Transfer& transfer) {
+    LateNotice notice;
     for (int polls = 1; !transfer.done->query(); ++polls) {
-      if (polls % kPollsPerLook == 0) link_->check_others();
+      if (polls % kPollsPerLook == 0) {
+        link_->check_others();
+        if (notice.due()) {
+          std::fprintf(stderr,
+                       "stoker: rank %d of %d has waited for all ranks for %lld s (NCCL does not "
+                       "say which is late)\n",
+                       rank_, size_, static_cast<long long>(notice.waited().count()));
+        }
+      }
       std::this_thread::sleep_for(kPause);
     }
     link_->check_others();  // an aborted transfer ends too

@@ -1,6 +1,11 @@
 // libstoker_mpi.so: ProcessGroup over MPI, the only file that sees it. All MPI calls are short ones
 // under one mutex (MPI_THREAD_SERIALIZED): waiting is testing, with pauses, so that a waiting
 // process leaves its core to the decoders, hears another one's failure, and can be aborted.
+//
+// Who is late? A wait's partner may itself wait for a third: gradients go from process to process.
+// So each process that waits tells process 0 every few seconds, and when it goes on; process 0
+// names those that tell it nothing. Of process 0, which tells all, the others say that it is late:
+// the first process of each machine, for all there.
 #include "train/mpi_plugin.h"
 
 #include <dlfcn.h>
@@ -8,21 +13,34 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <climits>
+#include <cstdio>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <unordered_map>
+#include <vector>
+
+#include "train/late_notice.h"
 
 namespace stoker {
 namespace {
 
-constexpr int kDataTag = 1, kAbortTag = 2;
+constexpr int kDataTag = 1, kAbortTag = 2, kWaitTag = 3;
 constexpr int kEagerTests = 200;  // before pauses begin
 constexpr auto kPause = std::chrono::microseconds(50);
 constexpr auto kHearing = std::chrono::seconds(5);  // for the others to hear of a failure, at most,
 constexpr auto kSaying = std::chrono::seconds(1);   // and to say it before the launcher ends them
+
+constexpr auto kTelling = std::chrono::seconds(2);  // of waiting, until the others hear of it again
+constexpr auto kBelieving = 3 * kTelling;           // them, until they tell it again
+constexpr size_t kNamedRanks = 8;
+constexpr char kWaits = 'w', kGoesOn = 'g';
+using HostName = std::array<char, 64>;
+using Clock = std::chrono::steady_clock;
 
 std::string host_name() {
   char name[256] = "";
@@ -50,6 +68,13 @@ class MpiGroup final : public MessageGroup {
     MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(world_, &rank_);
     MPI_Comm_size(world_, &size_);
+    heard_.resize(static_cast<size_t>(size_));
+    hosts_.resize(static_cast<size_t>(size_));
+    HostName own{};
+    host_name().copy(own.data(), own.size() - 1);
+    check(MPI_Allgather(own.data(), sizeof own, MPI_CHAR, hosts_.data(), sizeof own, MPI_CHAR,
+                        world_),
+          "MPI_Allgather");
   }
   ~MpiGroup() override {
     if (!finished_) abort("it left before the end");
@@ -76,12 +101,14 @@ class MpiGroup final : public MessageGroup {
   }
 
   void wait(Ticket ticket) override {
+    LongWait waited(*this);
     for (int tests = 0;; ++tests) {
       if (test(ticket)) return;
       if (tests < kEagerTests) {
         sched_yield();
       } else {
         std::this_thread::sleep_for(kPause);
+        waited.look();
       }
     }
   }
@@ -99,10 +126,87 @@ class MpiGroup final : public MessageGroup {
 
   void finish() override {
     finished_ = true;
+    check(MPI_Barrier(world_), "MPI_Barrier");
+    hear_waits();  // so that no message is left
+    check(MPI_Waitall(static_cast<int>(told_.size()), told_.data(), MPI_STATUSES_IGNORE),
+          "MPI_Waitall");
     check(MPI_Finalize(), "MPI_Finalize");
   }
 
  private:
+  // One wait of one thread, from the moment that it takes long.
+  class LongWait {
+   public:
+    explicit LongWait(MpiGroup& group) : group_(group) {}
+    ~LongWait() {
+      if (next_ > kTelling) group_.end_wait();
+    }
+    LongWait(const LongWait&) = delete;
+    LongWait& operator=(const LongWait&) = delete;
+
+    void look() {
+      if (notice_.waited() >= next_) {
+        group_.tell_wait(next_ == kTelling);
+        next_ += kTelling;
+      }
+      if (notice_.due()) group_.say_who_is_late(notice_.waited());
+    }
+
+   private:
+    MpiGroup& group_;
+    LateNotice notice_;
+    std::chrono::seconds next_ = kTelling;
+  };
+
+  void tell_wait(bool first) {
+    const std::lock_guard lock(mutex_);
+    if (first) ++long_waits_;
+    tell(kWaits);
+  }
+  void end_wait() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (--long_waits_ == 0) tell(kGoesOn);
+  }
+  void tell(const char& news) noexcept {
+    for (int to = 0; to < size_; ++to) {
+      if (to == rank_ || (rank_ != 0 && to != 0)) continue;
+      MPI_Isend(&news, 1, MPI_CHAR, to, kWaitTag, world_, &told_.emplace_back());
+    }
+  }
+
+  bool waits(int rank) const {
+    return Clock::now() - heard_[static_cast<size_t>(rank)] < kBelieving;
+  }
+
+  void say_who_is_late(std::chrono::seconds waited) {
+    const std::lock_guard lock(mutex_);
+    hear_waits();
+    std::vector<int> late;
+    if (rank_ == 0) {
+      for (int rank = 1; rank < size_; ++rank) {
+        if (!waits(rank)) late.push_back(rank);
+      }
+    } else if (speaks_for_its_machine() && !waits(0)) {
+      late.push_back(0);
+    }
+    if (late.empty()) return;
+    std::string names;
+    for (size_t i = 0; i < std::min(late.size(), kNamedRanks); ++i) {
+      names += (i == 0 ? "" : ", ") + std::to_string(late[i]) + " on " +
+               hosts_[static_cast<size_t>(late[i])].data();
+    }
+    if (late.size() > kNamedRanks) {
+      names += " and " + std::to_string(late.size() - kNamedRanks) + " more";
+    }
+    std::fprintf(stderr, "stoker: waiting for rank%s %s for %lld s\n", late.size() > 1 ? "s" : "",
+                 names.c_str(), static_cast<long long>(waited.count()));
+  }
+
+  bool speaks_for_its_machine() const {
+    const auto here = hosts_.begin() + rank_;
+    return std::find(hosts_.begin() + 1, here, *here) == here;
+  }
+
   static int count(size_t bytes) {
     if (bytes > INT_MAX) throw std::runtime_error("MPI: a message of 2 GiB or more");
     return static_cast<int>(bytes);
@@ -123,6 +227,26 @@ class MpiGroup final : public MessageGroup {
     }
     if (!failure_.empty()) throw std::runtime_error(failure_);
     return false;
+  }
+
+  // Who waits now, of those that tell this process.
+  void hear_waits() {
+    for (;;) {
+      int there = 0;
+      MPI_Status status;
+      check(MPI_Iprobe(MPI_ANY_SOURCE, kWaitTag, world_, &there, &status), "MPI_Iprobe");
+      if (!there) break;
+      char news = 0;
+      check(MPI_Recv(&news, 1, MPI_CHAR, status.MPI_SOURCE, kWaitTag, world_, MPI_STATUS_IGNORE),
+            "MPI_Recv");
+      heard_[static_cast<size_t>(status.MPI_SOURCE)] =
+          news == kWaits ? Clock::now() : Clock::time_point{};
+    }
+    std::erase_if(told_, [](MPI_Request& request) {
+      int done = 0;
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      return done != 0;
+    });
   }
 
   // Takes in another process's failure, if there is one.
@@ -148,9 +272,9 @@ class MpiGroup final : public MessageGroup {
       MPI_Issend(failure_.data(), count(failure_.size()), MPI_CHAR, to, kAbortTag, world_,
                  &sends.emplace_back());
     }
-    const auto end = std::chrono::steady_clock::now() + kHearing;
+    const auto end = Clock::now() + kHearing;
     int heard = 0;
-    while (!heard && std::chrono::steady_clock::now() < end) {
+    while (!heard && Clock::now() < end) {
       MPI_Testall(static_cast<int>(sends.size()), sends.data(), &heard, MPI_STATUSES_IGNORE);
       std::this_thread::sleep_for(kPause);
     }
@@ -163,7 +287,11 @@ class MpiGroup final : public MessageGroup {
   std::mutex mutex_;  // of MPI, and guards all below
   Ticket next_ = 0;
   std::unordered_map<Ticket, MPI_Request> requests_;
-  std::string failure_;  // the first one's, with its process; "": none
+  std::string failure_;                   // the first one's, with its process; "": none
+  std::vector<HostName> hosts_;           // of all processes
+  std::vector<Clock::time_point> heard_;  // when a process last told this one that it waits
+  int long_waits_ = 0;                    // threads of this process
+  std::vector<MPI_Request> told_;         // messages about that, under way
 };
 
 // Open MPI opens its components at run time, and some of them look for its symbols among those that

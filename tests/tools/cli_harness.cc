@@ -73,6 +73,8 @@ bool RunningProgram::wait_for_file(const std::string& file, size_t bytes, double
       seconds);
 }
 
+std::string RunningProgram::err() const { return read_text(folder_.path() + "/err"); }
+
 void RunningProgram::send(int signal) {
   if (running()) kill(child_, signal);
 }

@@ -31,6 +31,7 @@ class RunningProgram {
   // The same for anything else that it does; looks about every half millisecond.
   bool wait_until(const std::function<bool()>& condition, double seconds);
   pid_t pid() const { return child_; }
+  std::string err() const;  // so far
   void send(int signal);
   ProgramResult wait();
 

@@ -53,8 +53,9 @@ class TrainMpi : public ::testing::Test {
             "--out",
             folder(name)};
   }
-  // The same in two processes; nothing lasts longer than a minute and a half.
-  static std::vector<std::string> under_mpirun(const std::vector<std::string>& command) {
+  // The same in several processes; nothing lasts longer than a minute and a half.
+  static std::vector<std::string> under_mpirun(const std::vector<std::string>& command,
+                                               const std::string& processes = "2") {
     std::vector<std::string> words = {"timeout",
                                       "-k",
                                       "5",
@@ -65,7 +66,7 @@ class TrainMpi : public ::testing::Test {
                                       STOKER_MPIEXEC,
                                       "--oversubscribe",
                                       "-np",
-                                      "2"};
+                                      processes};
     words.insert(words.end(), command.begin(), command.end());
     return words;
   }
@@ -153,6 +154,30 @@ TEST_F(TrainMpi, AKilledProcessTakesTheOtherDown) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40));
   EXPECT_THAT(result.err + result.out, HasSubstr("rank 1"));
   EXPECT_EQ(process_of("kill", 0), 0);
+}
+
+// Gradients go from process to process, so that process 0 waits for 1, which waits for 2. All the
+// same it is 2 that is named, and 0 by another one.
+TEST_F(TrainMpi, AStoppedProcessIsNamed) {
+  auto words = train("stop", 3000);
+  words.insert(words.end(), {"--batch", "6", "--checkpoint-steps", "7"});
+  RunningProgram program(under_mpirun(words, "3"));
+  ASSERT_TRUE(program.wait_for_file(folder("stop") + "/checkpoints/step_00000007/model.safetensors",
+                                    1, 60));
+  for (const int rank : {2, 0}) {
+    const pid_t process = process_of("stop", rank);
+    ASSERT_GT(process, 0);
+    kill(process, SIGSTOP);
+    const std::string named = "stoker: waiting for rank " + std::to_string(rank) + " on ";
+    EXPECT_TRUE(
+        program.wait_until([&] { return program.err().find(named) != std::string::npos; }, 60))
+        << program.err();
+    kill(process, SIGCONT);
+  }
+  kill(process_of("stop", 1), SIGTERM);
+  const ProgramResult stopped = program.wait();
+  EXPECT_THAT(stopped.out, HasSubstr("interrupted; to go on"));
+  EXPECT_EQ(stopped.err.find("waiting for rank 1"), std::string::npos) << stopped.err;
 }
 
 TEST_F(TrainMpi, OneThatCannotStartEndsAllWithItsReason) {

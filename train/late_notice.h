@@ -1,0 +1,26 @@
+// When to say that a wait takes long: after some seconds, and then each time it has doubled. A
+// value of the waiting thread; made when the wait begins.
+#pragma once
+
+#include <chrono>
+
+namespace stoker {
+
+class LateNotice {
+ public:
+  bool due() {
+    if (waited() < next_) return false;
+    next_ *= 2;
+    return true;
+  }
+  std::chrono::seconds waited() const {
+    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() -
+                                                            begin_);
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::seconds next_{5};
+};
+
+}  // namespace stoker
