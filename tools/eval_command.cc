@@ -8,6 +8,7 @@
 
 #include "tools/command.h"
 #include "tools/feed_options.h"
+#include "tools/processes.h"
 #include "train/evaluate.h"
 #include "train/replica.h"
 
@@ -64,16 +65,36 @@ void print_json(const EvalResult& result) {
   fmt::print("{}\n", json.dump(2));
 }
 
+void print_text(const EvalResult& result) {
+  fmt::print(
+      "top-1 {:.2f}%  top-5 {:.2f}%  loss {:.4f}  of {} images in {:.1f} s ({:.0f} images/s)\n",
+      100 * result.top1, 100 * result.top5, result.loss, result.samples, result.seconds,
+      result.images_per_second);
+  if (result.bad > 0) fmt::print("{} images could not be decoded and do not count\n", result.bad);
+}
+
+// Each process lists its own bad samples: bad.jsonl, bad.rank1.jsonl, ...
+std::string of_rank(const std::string& file, int rank) {
+  if (file.empty() || rank == 0) return file;
+  std::filesystem::path path = file;
+  const std::string extension = path.extension();
+  return path.replace_extension(fmt::format(".rank{}{}", rank, extension));
+}
+
 }  // namespace
 
 int run_eval(int argc, char** argv) {
   EvalArguments arguments;
   arguments.data.split = "auto";
   auto app = make_parser(
-      "eval", "Evaluates a checkpoint: top-1, top-5 and loss, every sample exactly once.",
+      "eval",
+      "Evaluates a checkpoint: top-1, top-5 and loss, every sample exactly once. Processes that "
+      "mpirun,\n"
+      "srun or torchrun started share the work, and the first one prints the result.",
       "  stoker eval --checkpoint runs/airnet --data data/cifar-10-batches-bin\n"
       "  stoker eval --checkpoint runs/r18 --data data/imagenette --views 2 --json\n"
-      "  stoker eval --checkpoint runs/r18/checkpoints/step_00000500 --data photos/by_class\n");
+      "  stoker eval --checkpoint runs/r18/checkpoints/step_00000500 --data photos/by_class\n"
+      "  mpirun -np 2 stoker eval --checkpoint runs/r18 --data data/imagenette\n");
   add_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   check_feed_options(*app, arguments.data);
@@ -84,7 +105,12 @@ int run_eval(int argc, char** argv) {
     throw std::invalid_argument("--checkpoint: " + options.checkpoint +
                                 ": No such file or directory");
   }
-  options.devices = parse_devices(arguments.devices);
+  const Launch launch = find_launch(process_environment());
+  options.devices = parse_devices(arguments.devices, launch.local_rank, launch.local_world);
+  if (on_gpus(options.devices)) {
+    refuse_if_given(*app, {"--threads"}, "nothing computes on the CPU here; --workers decode");
+  }
+  options.local_processes = launch.local_world;
   options.precision = kPrecisions.at(arguments.precision);
   options.workers = arguments.data.workers;
   options.io_threads = arguments.data.io_threads;
@@ -92,20 +118,16 @@ int run_eval(int argc, char** argv) {
   options.on_bad_sample = arguments.data.on_bad_sample();
   options.max_bad = arguments.data.max_bad;
   options.seek_index = arguments.data.seek_index;
+  options.quarantine_file = of_rank(options.quarantine_file, launch.rank);
   const DataOptions& data = arguments.data;
   const auto source = data.split == "auto" ? open_eval_data(data.data, "--data")
                                            : open_data(data.data, parse_split(data.split));
-  const EvalResult result = evaluate_checkpoint(*source, options);
-  if (arguments.json) {
-    print_json(result);
+  return run_in_group(launch, options.devices, [&](ProcessGroup* processes) {
+    options.processes = processes;
+    const EvalResult result = evaluate_checkpoint(*source, options);
+    if (launch.rank == 0) arguments.json ? print_json(result) : print_text(result);
     return kExitOk;
-  }
-  fmt::print(
-      "top-1 {:.2f}%  top-5 {:.2f}%  loss {:.4f}  of {} images in {:.1f} s ({:.0f} images/s)\n",
-      100 * result.top1, 100 * result.top5, result.loss, result.samples, result.seconds,
-      result.images_per_second);
-  if (result.bad > 0) fmt::print("{} images could not be decoded and do not count\n", result.bad);
-  return kExitOk;
+  });
 }
 
 }  // namespace stoker

@@ -10,12 +10,11 @@
 #include "tools/command.h"
 #include "tools/feed_options.h"
 #include "tools/interrupt.h"
+#include "tools/processes.h"
 #include "tools/progress.h"
 #include "tools/seek_index_maker.h"
 #include "tools/train_display.h"
 #include "tools/train_options.h"
-#include "train/nccl_group.h"
-#include "train/process_group.h"
 #include "train/replica.h"
 #include "train/run_lock.h"
 
@@ -156,18 +155,9 @@ int run_train(int argc, char** argv) {
   if (!launch.note.empty()) fmt::print("note: {}\n", launch.note);
   const TrainOptions options = arguments.options(launch);
   check_train_options(*app, arguments, options, launch.world);
-  if (launch.world == 1) return train(arguments, options, launch, nullptr, argc, argv);
-  const auto processes = meets_through_nccl(launch, options.devices)
-                             ? open_nccl_group(launch, options.devices)
-                             : open_mpi_group(launch);
-  try {
-    const int code = train(arguments, options, launch, processes.get(), argc, argv);
-    processes->finish();
-    return code;
-  } catch (const std::exception& error) {
-    processes->abort(error.what());  // the others would wait for this one
-    throw;
-  }
+  return run_in_group(launch, options.devices, [&](ProcessGroup* processes) {
+    return train(arguments, options, launch, processes, argc, argv);
+  });
 }
 
 }  // namespace stoker

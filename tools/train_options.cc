@@ -1,6 +1,7 @@
 #include "tools/train_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <iterator>
@@ -48,6 +49,28 @@ int whole_batch(const std::string& text) {
   return rows;
 }
 
+// Milestones are epochs, as in PyTorch's MultiStepLR; the recipe has them as shares of the run.
+void set_steps(const TrainArguments& arguments, Recipe& recipe) {
+  const bool milestones = !arguments.milestones.empty();
+  if (recipe.schedule.kind != ScheduleKind::step && (milestones || arguments.gamma)) {
+    throw std::invalid_argument(
+        fmt::format("{}: it is of --schedule step", milestones ? "--milestones" : "--gamma"));
+  }
+  set(arguments.gamma, recipe.schedule.gamma);
+  if (!milestones) return;
+  recipe.schedule.milestones.clear();
+  double previous = 0;
+  for (const double epoch : arguments.milestones) {
+    if (epoch <= previous || epoch >= recipe.epochs) {
+      throw std::invalid_argument(
+          fmt::format("--milestones: {} must be epochs that ascend, within the {:g} of --epochs",
+                      fmt::join(arguments.milestones, ","), recipe.epochs));
+    }
+    recipe.schedule.milestones.push_back(epoch / recipe.epochs);
+    previous = epoch;
+  }
+}
+
 Recipe make_recipe(const TrainArguments& arguments) {
   Recipe recipe = default_recipe(arguments.model);
   if (arguments.size) recipe.set_input({*arguments.size, *arguments.size});
@@ -65,6 +88,7 @@ Recipe make_recipe(const TrainArguments& arguments) {
   set(arguments.cutmix, recipe.mix.cutmix_alpha);
   set(arguments.views, recipe.eval_views);
   if (arguments.schedule) recipe.schedule.kind = kSchedules.at(*arguments.schedule);
+  set_steps(arguments, recipe);
   if (arguments.last_batch) recipe.last_batch = last_batch_names().at(*arguments.last_batch);
   if (arguments.ema) {
     recipe.average = {.kind = AverageKind::ema, .every = 1, .decay = *arguments.ema};
@@ -90,6 +114,12 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
   add("--label-smoothing", arguments.label_smoothing, "0 to 1");
   add("--schedule", arguments.schedule, "Of the learning rate, over the whole run")
       ->check(CLI::IsMember(&kSchedules));
+  add("--milestones", arguments.milestones,
+      "step: epochs after which the rate is multiplied by --gamma, as 30,60,80")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("");
+  add("--gamma", arguments.gamma, "step: at each of the milestones; in (0, 1]");
   add("--warmup-epochs", arguments.warmup_epochs, "Linear, per step");
   add("--mixup", arguments.mixup, "Alpha of its Beta distribution; 0: off");
   add("--cutmix", arguments.cutmix, "Alpha of its Beta distribution; 0: off");

@@ -36,6 +36,8 @@ struct TrainArguments {
   std::optional<std::string> batch;  // a number, or "auto"
   std::optional<int> size, lr_ref_batch, rows_per_shard, views;
   std::optional<std::string> schedule, last_batch;
+  std::vector<double> milestones;  // epochs
+  std::optional<double> gamma;
   AugmentOptions augment;
 
   // For a process that was started as `launch` says; checked as far as no data

@@ -8,13 +8,17 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
 
 #include "train/checkpoint.h"
+#include "train/launch.h"
 #include "train/recipe.h"
+#include "train/recipe_json.h"
 #include "train/replica.h"
 #include "train/subset_source.h"
+#include "train/train_processes.h"
 
 namespace stoker {
 namespace {
@@ -269,7 +273,7 @@ EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions
   if (replica_count < 1) throw std::invalid_argument("evaluate: no devices");
   Recipe recipe = model.info.recipe;
   if (options.precision) recipe.precision = options.precision;
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = own_cores(options.local_processes);
   const int threads = std::max(1, (options.threads > 0 ? options.threads : cores) / replica_count);
   const int rows = options.rows > 0 ? options.rows : default_rows(recipe.input);
 
@@ -295,10 +299,17 @@ EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions
     engine_list.back()->write(StateKind::statistics, model.statistics);
   }
 
+  TrainProcesses processes(options.processes);
+  processes.require_same_text(
+      fmt::format("{} {} {} {} {} {}", source.size(), options.limit, rows, replica_count,
+                  options.views, recipe_to_json(recipe).dump()),
+      "checkpoint, data and options");
+
   EvalOptions eval;
+  eval.processes = options.processes;
   eval.augment = recipe.eval;
   eval.views = options.views > 0 ? options.views : recipe.eval_views;
-  eval.workers = options.workers;
+  eval.workers = options.workers < 0 ? cores : options.workers;
   eval.io_threads = options.io_threads;
   eval.decode = options.decode;
   eval.on_bad_sample = options.on_bad_sample;

@@ -57,7 +57,7 @@ MemoryPlan evaluation_memory(const Source& source, std::span<Device* const> devi
 struct EvalCheckpointOptions {
   std::string
       checkpoint;  // a checkpoint's folder, its model.safetensors, or a run's folder (latest)
-  std::vector<std::string> devices{"cpu:0"};  // one replica on each
+  std::vector<std::string> devices{"cpu:0"};  // of this process, one replica on each
   int rows = 0;                        // per device and step; 0: 250, or fewer for large images
   int threads = 0;                     // of all engines together; 0: one per core
   int views = 0;                       // 0: the recipe's
@@ -70,6 +70,9 @@ struct EvalCheckpointOptions {
   std::string seek_index = "auto";  // as LoaderOptions
   std::string quarantine_file;
   int64_t limit = 0;
+  // Which share the work, given the same options, and all get the result; null: this one alone.
+  ProcessGroup* processes = nullptr;
+  int local_processes = 1;  // of them, on this machine: they share its cores
 };
 
 // Loads a checkpoint (model, input size, normalisation and classes come from it) and evaluates it.

@@ -58,6 +58,9 @@ void ScheduleSpec::validate() const {
             "an ascending share of the run in (0, 1)");
     previous = milestone;
   }
+  if (kind == ScheduleKind::step && milestones.empty()) {
+    throw InvalidField("schedule", "milestones", " are none, so that the rate would never fall");
+  }
   if (kind == ScheduleKind::triangle) {
     require(warmup_epochs == 0, "warmup_epochs", warmup_epochs, "0 with triangle");
   }

@@ -20,7 +20,7 @@ struct ScheduleSpec {
   double start = 0.2;              // triangle: factor of step 0
   double peak = 0.23;              // triangle: where it is 1, as a share of the run
   double end = 0.0;                // triangle, cosine: factor at the end of the run
-  std::vector<double> milestones;  // step: shares of the run, ascending, in (0, 1)
+  std::vector<double> milestones;  // step: shares of the run, ascending, in (0, 1); at least one
   double gamma = 0.1;              // step
   // Linear, per iteration, over the first `warmup_epochs` (fractions count): step s of the W steps
   // has factor warmup_start + (1 - warmup_start) * (s + 1) / W. Not with `triangle`, which warms up

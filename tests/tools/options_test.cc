@@ -68,6 +68,31 @@ TEST_F(Options, NumbersAreWhatTheyLookLikeOrRefused) {
   }
 }
 
+// The rate falls where it was asked to, or the schedule is refused.
+TEST_F(Options, AStepScheduleHasMilestones) {
+  const Words step = {"--schedule", "step"};
+  EXPECT_THAT(train_refusal(step), StartsWith("--milestones are none, so that the rate would"));
+  const Words few = with(step, {"--epochs", "4"});
+  for (const std::string wrong : {"2,1", "2,2", "4", "0,1", "1,5"}) {
+    EXPECT_THAT(train_refusal(with(few, {"--milestones", wrong})),
+                StartsWith("--milestones: " + wrong + " must be epochs that ascend, within the 4"));
+  }
+  EXPECT_THAT(train_refusal(with(few, {"--milestones", "1", "--gamma", "2"})),
+              StartsWith("--gamma is 2, but must be in (0, 1]"));
+  const std::string file = out_.write("step.toml", "milestones = [1, 3]\ngamma = 0.5\n");
+  Words words = with(command("x", 4), {"--schedule", "step", "--lr", "0.5", "--lr-ref-batch", "0",
+                                       "--log-interval", "10", "--config", file});
+  const ProgramResult result = run_program(words);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("learning rate 0.5, x 0.5 at 25 % 75 %"));
+  const std::string metrics = read_text(run_folder("x") + "/metrics.jsonl");
+  std::vector<std::string> rates;  // of the last step of each epoch
+  for (size_t at = 0; (at = metrics.find("\"learning_rate\": ", at)) != std::string::npos; ++at) {
+    rates.push_back(metrics.substr(at + 17, metrics.find(',', at) - at - 17));
+  }
+  EXPECT_EQ(rates, (Words{"0.5", "0.25", "0.25", "0.125"}));
+}
+
 // What the library refuses is named as the option, not as the field.
 TEST_F(Options, AreNamedAsTheyWereWritten) {
   const std::vector<std::pair<Words, std::string>> cases = {
@@ -93,6 +118,8 @@ TEST_F(Options, ThatWouldBeIgnoredAreRefused) {
       {{"--crop", "whole", "--pad", "2"},
        "--pad: it is of --crop pad_random, and the crop is whole"},
       {{"--crop", "whole", "--pad-mode", "zero"}, "--pad-mode: it is of --crop pad_random"},
+      {{"--gamma", "0.5"}, "--gamma: it is of --schedule step"},
+      {{"--milestones", "1,2"}, "--milestones: it is of --schedule step"},
       {{"--grad-wire", "bf16"}, "--grad-wire is bf16, but that is between GPUs"},
       {{"--bucket-mib", "5"}, "--bucket-mib: it is for gradients on GPUs"},
       {{"--resident-mib", "5"}, "--resident-mib: it is of --feed resident"},

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tests/tools/cli_harness.h"
 
@@ -109,6 +110,17 @@ TEST_F(TrainMpi, TwoProcessesTrainAsTwoReplicas) {
   EXPECT_EQ(result.out.find("\ntrained "), result.out.rfind("\ntrained ")) << "printed twice";
   ASSERT_NE(weights("one", 20), "");
   EXPECT_TRUE(weights("one", 20) == weights("two", 20)) << "the weights differ";
+  // And they evaluate as one: the result is there once, and the same.
+  const std::vector<std::string> eval = {
+      STOKER_PROGRAM, "eval", "--checkpoint", folder("two"), "--data", data_->path(), "--json"};
+  const ProgramResult alone = run_program(eval), together = run_program(under_mpirun(eval));
+  ASSERT_EQ(together.exit_code, 0) << together.err;
+  const auto a = nlohmann::json::parse(alone.out);
+  const auto b = nlohmann::json::parse(together.out, nullptr, false);
+  ASSERT_TRUE(b.is_object()) << together.out;
+  EXPECT_EQ(b["samples"], 20);
+  EXPECT_EQ(b["top1"], a["top1"]);
+  EXPECT_NEAR(b["loss"], a["loss"], 1e-9);
   const ProgramResult diff = run_stoker({"receipt", "diff", folder("one"), folder("two")});
   EXPECT_EQ(diff.exit_code, 0) << diff.out << diff.err;
 }

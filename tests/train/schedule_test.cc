@@ -83,6 +83,7 @@ TEST(Schedule, RefusesFieldsOutOfRange) {
   refused([](ScheduleSpec& s) { s.peak = 0; });
   refused([](ScheduleSpec& s) { s.milestones = {0.5, 0.5}; });
   refused([](ScheduleSpec& s) { s.milestones = {1.0}; });
+  refused([](ScheduleSpec& s) { s.kind = ScheduleKind::step; });
   refused([](ScheduleSpec& s) {
     s.kind = ScheduleKind::triangle;
     s.warmup_epochs = 1;
