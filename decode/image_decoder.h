@@ -4,6 +4,11 @@
 // ImageDecoder looks at the signature and hands JPEG to CropDecoder, what that one leaves to
 // JpegDecoder (libjpeg-turbo, region of interest), and everything else to OpenCV's imgcodecs
 // (codec_decoder.h); what CropDecoder did not finish is resized as Pillow does (row_resizer.h).
+//
+// A decoder has no memory: pixels and status of a file are those that a fresh decoder gives,
+// whatever was decoded before. What is kept from image to image is room, and tables found by their
+// whole definition; everything else is made for one file and destroyed after it.
+//
 // Owner: one per worker thread, reused for every image; grows its scratch and keeps it. Threads:
 // one at a time. Errors: a status per image, never an exception for the content of a file.
 #pragma once

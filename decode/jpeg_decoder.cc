@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -98,15 +99,15 @@ struct JpegDecoder::Impl {
   DecodeStatus start(Box region);
   DecodeStatus read(Box region, RowSink& sink);
   Size size() const {
-    const jpeg_decompress_struct& cinfo = session.cinfo();
+    const jpeg_decompress_struct& cinfo = session->cinfo();
     return {static_cast<int>(cinfo.image_width), static_cast<int>(cinfo.image_height)};
   }
 
   const int64_t max_pixels;
-  std::span<const uint8_t> bytes;  // between open() and close()
-  JpegSession session;
-  int left = 0;               // the image column of the first decoded one
-  std::vector<uint8_t> rows;  // (kBatchRows, decoded width, 3 or 4) u8
+  std::span<const uint8_t> bytes;      // between open() and close()
+  std::optional<JpegSession> session;  // the same
+  int left = 0;                        // the image column of the first decoded one
+  std::vector<uint8_t> rows;           // (kBatchRows, decoded width, 3 or 4) u8
 };
 
 DecodeStatus JpegDecoder::Impl::check_size(Size size, size_t offset) const {
@@ -116,9 +117,9 @@ DecodeStatus JpegDecoder::Impl::check_size(Size size, size_t offset) const {
 }
 
 DecodeStatus JpegDecoder::Impl::check_header(Size size) const {
-  const jpeg_decompress_struct& cinfo = session.cinfo();
-  const auto offset = static_cast<int64_t>(session.bytes_read());
-  const DecodeStatus status = check_size(size, session.bytes_read());
+  const jpeg_decompress_struct& cinfo = session->cinfo();
+  const auto offset = static_cast<int64_t>(session->bytes_read());
+  const DecodeStatus status = check_size(size, session->bytes_read());
   if (!status.ok()) return status;
   if (cinfo.data_precision != 8) {
     return {DecodeCode::unsupported, offset,
@@ -138,10 +139,10 @@ DecodeStatus JpegDecoder::Impl::check_body(Box region) const {
                 std::to_string(region.x) + "," + std::to_string(region.y) +
                 " does not lie inside an image of " + size_text(size())};
   }
-  const size_t scan = session.bytes_read();
+  const size_t scan = session->bytes_read();
   const auto end = static_cast<int64_t>(bytes.size());
   if (!has_end_marker(bytes, scan)) return {DecodeCode::truncated, end, "no end marker"};
-  if (!can_hold(session.cinfo(), bytes.size() - scan)) {
+  if (!can_hold(session->cinfo(), bytes.size() - scan)) {
     return {DecodeCode::truncated, end,
             std::to_string(bytes.size()) + " bytes cannot hold " + size_text(size()) + " pixels"};
   }
@@ -150,42 +151,42 @@ DecodeStatus JpegDecoder::Impl::check_body(Box region) const {
 
 // Brings libjpeg to the first row of the region.
 DecodeStatus JpegDecoder::Impl::start(Box region) {
-  const bool started = session.guarded([&](jpeg_decompress_struct& cinfo) {
+  const bool started = session->guarded([&](jpeg_decompress_struct& cinfo) {
     cinfo.out_color_space = cinfo.num_components == 4 ? JCS_CMYK : JCS_RGB;
     cinfo.dct_method = JDCT_ISLOW;
     cinfo.do_fancy_upsampling = TRUE;
     jpeg_start_decompress(&cinfo);  // reads all scans of a multi-scan file
   });
-  if (!started) return session.failure();
-  const bool whole_frame = is_smoothed(session.cinfo());
-  const int image_width = static_cast<int>(session.cinfo().output_width);
+  if (!started) return session->failure();
+  const bool whole_frame = is_smoothed(session->cinfo());
+  const int image_width = static_cast<int>(session->cinfo().output_width);
   const int begin = whole_frame ? 0 : std::max(0, region.x - kUpsamplingReach);
   const int end =
       whole_frame ? image_width : std::min(image_width, region.x + region.width + kUpsamplingReach);
   JDIMENSION first_column = static_cast<JDIMENSION>(begin);
   JDIMENSION width = static_cast<JDIMENSION>(end - begin);
-  const bool cropped = session.guarded(
+  const bool cropped = session->guarded(
       [&](jpeg_decompress_struct& cinfo) { jpeg_crop_scanline(&cinfo, &first_column, &width); });
-  if (!cropped) return session.failure();
+  if (!cropped) return session->failure();
   left = static_cast<int>(first_column);
-  const size_t need = size_t{kBatchRows} * width * session.cinfo().output_components;
+  const size_t need = size_t{kBatchRows} * width * session->cinfo().output_components;
   if (rows.size() < need) rows.resize(need);
-  const bool skipped = session.guarded([&](jpeg_decompress_struct& cinfo) {
+  const bool skipped = session->guarded([&](jpeg_decompress_struct& cinfo) {
     const JDIMENSION above = static_cast<JDIMENSION>(region.y);
     if (!whole_frame && above > 0) jpeg_skip_scanlines(&cinfo, above);
     JSAMPROW row = rows.data();
     while (cinfo.output_scanline < above) jpeg_read_scanlines(&cinfo, &row, 1);
   });
-  return skipped ? DecodeStatus{} : session.failure();
+  return skipped ? DecodeStatus{} : session->failure();
 }
 
 DecodeStatus JpegDecoder::Impl::read(Box region, RowSink& sink) {
-  const jpeg_decompress_struct& state = session.cinfo();
+  const jpeg_decompress_struct& state = session->cinfo();
   const int channels = state.output_components;
   const size_t stride = static_cast<size_t>(state.output_width) * channels;
   for (int done = 0; done < region.height;) {
     const int batch = std::min(kBatchRows, region.height - done);
-    const bool read = session.guarded([&](jpeg_decompress_struct& cinfo) {
+    const bool read = session->guarded([&](jpeg_decompress_struct& cinfo) {
       JSAMPROW pointers[kBatchRows];
       for (int r = 0; r < batch; ++r) pointers[r] = rows.data() + r * stride;
       for (int r = 0; r < batch;) {
@@ -193,7 +194,7 @@ DecodeStatus JpegDecoder::Impl::read(Box region, RowSink& sink) {
             jpeg_read_scanlines(&cinfo, pointers + r, static_cast<JDIMENSION>(batch - r)));
       }
     });
-    if (!read) return session.failure();
+    if (!read) return session->failure();
     uint8_t* first = rows.data() + static_cast<size_t>(region.x - left) * channels;
     for (int r = 0; channels == 4 && r < batch; ++r) cmyk_to_rgb(first + r * stride, region.width);
     sink.rows(first, static_cast<ptrdiff_t>(stride), batch);
@@ -219,12 +220,13 @@ DecodeStatus JpegDecoder::info(std::span<const uint8_t> bytes, Size& size) {
 DecodeStatus JpegDecoder::open(std::span<const uint8_t> bytes, Size& size) {
   if (bytes.empty()) return {DecodeCode::empty, 0, "no bytes"};
   DecodeStatus status;
-  if (impl_->session.read_header(bytes)) {
-    impl_->bytes = bytes;
+  impl_->bytes = bytes;
+  impl_->session.emplace(bytes);
+  if (impl_->session->read_header()) {
     size = impl_->size();
     status = impl_->check_header(size);
   } else {
-    status = impl_->session.failure();
+    status = impl_->session->failure();
   }
   if (!status.ok()) close();
   return status;
@@ -238,7 +240,7 @@ DecodeStatus JpegDecoder::read(Box region, RowSink& sink) {
   return status;
 }
 
-void JpegDecoder::close() { impl_->session.abort(); }
+void JpegDecoder::close() { impl_->session.reset(); }
 
 DecodeStatus JpegDecoder::decode(std::span<const uint8_t> bytes, Box region, MutableImageView out) {
   if (out.width != region.width || out.height != region.height) std::abort();

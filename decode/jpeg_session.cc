@@ -39,8 +39,9 @@ DecodeCode code_of(int message) {
 
 }  // namespace
 
-JpegSession::JpegSession() {
+JpegSession::JpegSession(std::span<const uint8_t> bytes) : bytes_(bytes) {
   std::memset(&cinfo_, 0, sizeof cinfo_);
+  std::memset(&errors_, 0, sizeof errors_);
   cinfo_.err = jpeg_std_error(&errors_.base);
   errors_.base.error_exit = on_error;
   errors_.base.emit_message = on_message;
@@ -53,19 +54,16 @@ JpegSession::JpegSession() {
   source_.fill_input_buffer = on_end_of_data;
   source_.skip_input_data = on_skip;
   source_.resync_to_restart = jpeg_resync_to_restart;
+  source_.next_input_byte = bytes.data();
+  source_.bytes_in_buffer = bytes.size();
   cinfo_.src = &source_;
 }
 
 JpegSession::~JpegSession() { jpeg_destroy_decompress(&cinfo_); }
 
-bool JpegSession::read_header(std::span<const uint8_t> bytes) {
-  bytes_ = bytes;
-  source_.next_input_byte = bytes.data();
-  source_.bytes_in_buffer = bytes.size();
+bool JpegSession::read_header() {
   return guarded([](jpeg_decompress_struct& cinfo) { jpeg_read_header(&cinfo, TRUE); });
 }
-
-void JpegSession::abort() { jpeg_abort_decompress(&cinfo_); }
 
 DecodeStatus JpegSession::failure() const {
   if (errors_.base.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();

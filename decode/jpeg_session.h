@@ -1,5 +1,9 @@
-// One libjpeg decompressor with its error handling: the only place where longjmp happens.
-// Internal to jpeg_decoder.cc.
+// One JPEG file in libjpeg, with its error handling: the only place where longjmp happens. Internal
+// to jpeg_decoder.cc.
+//
+// A session is made for one file and destroyed after it. libjpeg would take another, but keeps the
+// last one's quantisation and Huffman tables, and a file that lacks them would be decoded with
+// those. Making a session anew costs less than a microsecond.
 //
 // libjpeg reports errors by a callback that must not return. Ours jumps back to guarded(), whose
 // body calls C functions only and owns nothing that would need destruction; no C++ exception ever
@@ -23,7 +27,7 @@ namespace stoker {
 
 class JpegSession {
  public:
-  JpegSession();
+  explicit JpegSession(std::span<const uint8_t> bytes);  // `bytes` must outlive the session
   ~JpegSession();
   JpegSession(const JpegSession&) = delete;
   JpegSession& operator=(const JpegSession&) = delete;
@@ -37,8 +41,7 @@ class JpegSession {
     return true;
   }
 
-  bool read_header(std::span<const uint8_t> bytes);  // `bytes` must live until abort()
-  void abort();                                      // ends the image, frees its memory
+  bool read_header();
   size_t bytes_read() const { return bytes_.size() - source_.bytes_in_buffer; }
   const jpeg_decompress_struct& cinfo() const { return cinfo_; }
   DecodeStatus failure() const;  // throws std::bad_alloc if libjpeg ran out of memory
@@ -63,7 +66,7 @@ class JpegSession {
   jpeg_progress_mgr progress_;
   jpeg_source_mgr source_;
   Errors errors_;
-  std::span<const uint8_t> bytes_;
+  const std::span<const uint8_t> bytes_;
 };
 
 }  // namespace stoker

@@ -14,9 +14,6 @@ namespace stoker {
 namespace {
 
 constexpr int kBatchRows = 16;
-// A frame larger than this is given back after its image: one huge file must not hold its memory
-// for the rest of the run.
-constexpr size_t kKeptFrameBytes = size_t{32} << 20;
 
 int read_flags(SampleRule samples) {
   switch (samples) {
@@ -65,19 +62,20 @@ void convert_row(const cv::Mat& frame, int y, int x, int width, SampleRule sampl
   }
 }
 
+// The whole image, as OpenCV decodes it; empty if it cannot. A frame that is handed to imdecode
+// would come back with the pixels that it had where OpenCV refuses the header, so there is none.
+cv::Mat read_frame(std::span<const uint8_t> bytes, SampleRule samples) {
+  const cv::Mat file(1, static_cast<int>(bytes.size()), CV_8UC1,
+                     const_cast<uint8_t*>(bytes.data()));  // imdecode only reads
+  return cv::imdecode(file, read_flags(samples));
+}
+
 }  // namespace
 
 struct CodecDecoder::Impl {
-  cv::Mat frame;              // as OpenCV decodes it
   std::vector<uint8_t> rows;  // (kBatchRows, region width, 3) u8
 
-  void read(std::span<const uint8_t> bytes, SampleRule samples) {
-    const cv::Mat file(1, static_cast<int>(bytes.size()), CV_8UC1,
-                       const_cast<uint8_t*>(bytes.data()));  // imdecode only reads
-    if (cv::imdecode(file, read_flags(samples), &frame).empty()) frame.release();
-  }
-
-  void give_rows(Box region, SampleRule samples, RowSink& sink) {
+  void give_rows(const cv::Mat& frame, Box region, SampleRule samples, RowSink& sink) {
     const size_t stride = 3 * static_cast<size_t>(region.width);
     if (rows.size() < kBatchRows * stride) rows.resize(kBatchRows * stride);
     for (int done = 0; done < region.height;) {
@@ -101,28 +99,20 @@ CodecDecoder::~CodecDecoder() = default;
 DecodeStatus CodecDecoder::decode(std::span<const uint8_t> bytes, const CodecHeader& header,
                                   Box region, RowSink& sink) {
   if (bytes.size() > INT_MAX) return {DecodeCode::too_large, -1, "a file of more than 2 GiB"};
-  cv::Mat& frame = impl_->frame;
   try {
-    impl_->read(bytes, header.samples);
+    const cv::Mat frame = read_frame(bytes, header.samples);
     if (frame.empty()) return {DecodeCode::corrupt, -1, "OpenCV cannot read the pixels"};
     if (frame.cols != header.size.width || frame.rows != header.size.height ||
         frame.type() != matrix_type(header.samples)) {
-      frame.release();
       return {DecodeCode::corrupt, -1, "the pixels are not what the header says"};
     }
-    impl_->give_rows(region, header.samples, sink);
-    if (frame.total() * frame.elemSize() > kKeptFrameBytes) frame.release();
+    impl_->give_rows(frame, region, header.samples, sink);
   } catch (const std::exception& error) {
-    frame.release();
     return {DecodeCode::corrupt, -1, std::string("OpenCV: ") + error.what()};
   }
   return {};
 }
 
-int64_t CodecDecoder::scratch_bytes() const {
-  const cv::Mat& frame = impl_->frame;
-  return static_cast<int64_t>(frame.total() * (frame.empty() ? 0 : frame.elemSize()) +
-                              impl_->rows.capacity());
-}
+int64_t CodecDecoder::scratch_bytes() const { return static_cast<int64_t>(impl_->rows.capacity()); }
 
 }  // namespace stoker

@@ -52,7 +52,6 @@ void require_same(const BaselineJpeg& ours, const jpeg_decompress_struct& theirs
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
-  static JpegSession session;
   static JpegDecoder decoder(kMaxPixels);
   static ImageDecoder images({.exif = ExifPolicy::apply, .max_pixels = kMaxPixels});
   const std::span<const uint8_t> file(data, size);
@@ -60,10 +59,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   static BaselineJpeg jpeg;
   if (parse_baseline(file, jpeg)) {
-    require(session.read_header(file) && session.bytes_read() == jpeg.scan_begin);
+    JpegSession session(file);
+    require(session.read_header() && session.bytes_read() == jpeg.scan_begin);
     require_same(jpeg, session.cinfo());
   }
-  session.abort();
 
   Size stored;
   const DecodeStatus expected = decoder.open(file, stored);

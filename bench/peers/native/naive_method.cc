@@ -1,6 +1,7 @@
 // What a first C++ loader does: decode the whole file with libjpeg-turbo, take the crop, resize it
 // with OpenCV's bilinear (not antialiased, so not Pillow's pixels), mirror it.
 #include <opencv2/imgproc.hpp>
+#include <optional>
 #include <stdexcept>
 
 #include "bench/peers/native/method.h"
@@ -14,14 +15,15 @@ class Naive final : public Method {
  public:
   void decode(int, std::span<const uint8_t> bytes, const CropSpec& spec,
               MutableImageView out) override {
-    if (!session_.read_header(bytes) || !read()) {
-      const DecodeStatus status = session_.failure();
-      session_.abort();
+    session_.emplace(bytes);
+    if (!session_->read_header() || !read()) {
+      const DecodeStatus status = session_->failure();
+      session_.reset();
       throw std::runtime_error("libjpeg-turbo: " + status.message);
     }
-    const Size size{static_cast<int>(session_.cinfo().output_width),
-                    static_cast<int>(session_.cinfo().output_height)};
-    session_.abort();
+    const Size size{static_cast<int>(session_->cinfo().output_width),
+                    static_cast<int>(session_->cinfo().output_height)};
+    session_.reset();
     const cv::Mat image(size.height, size.width, CV_8UC3, pixels_.data());
     const Box& c = spec.crop;
     const Box& w = spec.window;
@@ -34,14 +36,14 @@ class Naive final : public Method {
 
  private:
   bool read() {
-    const bool started = session_.guarded([](jpeg_decompress_struct& cinfo) {
+    const bool started = session_->guarded([](jpeg_decompress_struct& cinfo) {
       cinfo.out_color_space = JCS_RGB;
       jpeg_start_decompress(&cinfo);
     });
     if (!started) return false;
-    const size_t stride = size_t{3} * session_.cinfo().output_width;
-    pixels_.resize(std::max(pixels_.size(), stride * session_.cinfo().output_height));
-    return session_.guarded([&](jpeg_decompress_struct& cinfo) {
+    const size_t stride = size_t{3} * session_->cinfo().output_width;
+    pixels_.resize(std::max(pixels_.size(), stride * session_->cinfo().output_height));
+    return session_->guarded([&](jpeg_decompress_struct& cinfo) {
       while (cinfo.output_scanline < cinfo.output_height) {
         JSAMPROW row = pixels_.data() + stride * cinfo.output_scanline;
         jpeg_read_scanlines(&cinfo, &row, 1);
@@ -49,7 +51,7 @@ class Naive final : public Method {
     });
   }
 
-  JpegSession session_;
+  std::optional<JpegSession> session_;  // of the image at work
   std::vector<uint8_t> pixels_;
   cv::Mat resized_;
 };

@@ -1,10 +1,11 @@
-// The strongest path that stock libjpeg-turbo allows, as an opponent: one decompressor for all
-// images; rows above the crop are skipped (jpeg_skip_scanlines), columns beside it are not
-// transformed (jpeg_crop_scanline), decoding stops after the last row; DCT scaling by 1/2, 1/4 or
-// 1/8 wherever the crop stays at least as large as the output. Each batch of rows goes, still in
-// the cache, into stoker's own SIMD resize. README.md beside this folder says which tricks are left
-// out, and what each of them would change.
+// The strongest path that stock libjpeg-turbo allows, as an opponent: rows above the crop are
+// skipped (jpeg_skip_scanlines), columns beside it are not transformed (jpeg_crop_scanline),
+// decoding stops after the last row; DCT scaling by 1/2, 1/4 or 1/8 wherever the crop stays at
+// least as large as the output. Each batch of rows goes, still in the cache, into stoker's own SIMD
+// resize. README.md beside this folder says which tricks are left out, and what each of them would
+// change.
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "bench/peers/native/method.h"
@@ -44,8 +45,9 @@ class StockTurbo final : public Method {
  public:
   void decode(int, std::span<const uint8_t> bytes, const CropSpec& spec,
               MutableImageView out) override {
-    if (!session_.read_header(bytes) || !read(spec, out)) fail();
-    session_.abort();
+    session_.emplace(bytes);
+    if (!session_->read_header() || !read(spec, out)) fail();
+    session_.reset();
   }
 
  private:
@@ -54,19 +56,19 @@ class StockTurbo final : public Method {
   bool seek(Box region);
   bool resize_rows(int first_column, int count);
   [[noreturn]] void fail() {
-    const DecodeStatus status = session_.failure();
-    session_.abort();
+    const DecodeStatus status = session_->failure();
+    session_.reset();
     throw std::runtime_error("libjpeg-turbo: " + status.message);
   }
 
-  JpegSession session_;
+  std::optional<JpegSession> session_;  // of the image at work
   RowResizer resizer_{PixelPolicy::exact};
   int left_ = 0;  // the image column of the first decoded one
   std::vector<uint8_t> rows_;
 };
 
 bool StockTurbo::start(int scale) {
-  return session_.guarded([scale](jpeg_decompress_struct& cinfo) {
+  return session_->guarded([scale](jpeg_decompress_struct& cinfo) {
     cinfo.out_color_space = JCS_RGB;
     cinfo.scale_num = 1;
     cinfo.scale_denom = static_cast<unsigned>(scale);
@@ -77,7 +79,7 @@ bool StockTurbo::start(int scale) {
 bool StockTurbo::seek(Box region) {
   JDIMENSION column = static_cast<JDIMENSION>(region.x);
   JDIMENSION width = static_cast<JDIMENSION>(region.width);
-  const bool done = session_.guarded([&](jpeg_decompress_struct& cinfo) {
+  const bool done = session_->guarded([&](jpeg_decompress_struct& cinfo) {
     jpeg_crop_scanline(&cinfo, &column, &width);
     if (region.y > 0) jpeg_skip_scanlines(&cinfo, static_cast<JDIMENSION>(region.y));
   });
@@ -86,11 +88,11 @@ bool StockTurbo::seek(Box region) {
 }
 
 bool StockTurbo::resize_rows(int first_column, int count) {
-  const size_t stride = size_t{3} * session_.cinfo().output_width;
+  const size_t stride = size_t{3} * session_->cinfo().output_width;
   rows_.resize(std::max(rows_.size(), kBatchRows * stride));
   for (int done = 0; done < count;) {
     const int batch = std::min(kBatchRows, count - done);
-    const bool read = session_.guarded([&](jpeg_decompress_struct& cinfo) {
+    const bool read = session_->guarded([&](jpeg_decompress_struct& cinfo) {
       JSAMPROW pointers[kBatchRows];
       for (int r = 0; r < batch; ++r) pointers[r] = rows_.data() + r * stride;
       for (int r = 0; r < batch;) {
@@ -109,8 +111,8 @@ bool StockTurbo::resize_rows(int first_column, int count) {
 bool StockTurbo::read(const CropSpec& spec, MutableImageView out) {
   const int scale = dct_scale(spec);
   if (!start(scale)) return false;
-  const Size size{static_cast<int>(session_.cinfo().output_width),
-                  static_cast<int>(session_.cinfo().output_height)};
+  const Size size{static_cast<int>(session_->cinfo().output_width),
+                  static_cast<int>(session_->cinfo().output_height)};
   const CropSpec smaller = scaled(spec, scale, size);
   Box region = resizer_.begin(smaller, out);
   region.x += smaller.crop.x;
