@@ -1,6 +1,7 @@
 // Seeds of the decoders: small JPEG files of every kind, and the golden files of all formats.
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
+#include "tests/decode/odd_files.h"
 #include "tests/fuzz/seed_folder.h"
 
 namespace stoker {
@@ -31,6 +32,30 @@ void add_jpeg_seeds(SeedFolder& seeds) {
     file.insert(file.begin() + 8, {kind_of_index, 9, 1, 17, 4, 33, 16, 65, 64});
     file.insert(file.begin() + 17, 8, 0);
     seeds.add("seek_index_fuzz", file);
+  }
+}
+
+// Small files of all kinds, each behind another one, whole and damaged.
+void add_pair_seeds(SeedFolder& seeds) {
+  std::vector<OddFile> files = jpegs_without_tables();
+  uint32_t seed = 1;
+  for (const OddFile& file : golden_images(STOKER_GOLDEN_DIR)) {
+    files.push_back(file);
+    const std::vector<OddFile> copies = damaged(file, 2, seed++);
+    files.insert(files.end(), copies.begin(), copies.end());
+  }
+  std::erase_if(files, [](const OddFile& file) { return file.bytes.size() > 8000; });
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::vector<uint8_t>& before = files[i * 37 % files.size()].bytes;
+    const auto some = [&](size_t factor) { return static_cast<uint8_t>(i * factor); };
+    std::vector<uint8_t> input = {255, 255, 0,   0,  24, some(5), 4,        some(91),
+                                  200, 180, 100, 30, 24, 24,      some(37), 1};
+    input.push_back(some(1));
+    input.push_back(static_cast<uint8_t>(before.size() & 0xff));
+    input.push_back(static_cast<uint8_t>(before.size() >> 8));
+    input.insert(input.end(), before.begin(), before.end());
+    input.insert(input.end(), files[i].bytes.begin(), files[i].bytes.end());
+    seeds.add("decoder_pair_fuzz", input);
   }
 }
 
