@@ -1,9 +1,14 @@
-// Everything but JPEG, through OpenCV's imgcodecs: PNG, BMP, WebP, TIFF. CMake takes either
-// opencv_decoder.cc or, without OpenCV, no_opencv_decoder.cc (which refuses). Headers are read
-// here, so info() works and max_pixels holds either way.
+// Everything but JPEG: PNG, WebP and TIFF through the libraries of their authors (libpng, libwebp,
+// libtiff), BMP by ourselves. CMake takes the readers that need a library or, where one is missing
+// (STOKER_CODECS=OFF), those that refuse. Headers are read here, so info() works and max_pixels
+// holds either way.
 //
-// What becomes of what (tested against Pillow's convert("RGB")); what OpenCV would give in other
-// colours than Pillow is refused as unsupported, not approximated:
+// The libraries themselves, not OpenCV's imgcodecs around them: that one gives other bytes than
+// Pillow for TIFF with alpha, CMYK or planes and for BMP with bit fields, keeps what it leaves out
+// to itself, and brings 140 more libraries.
+//
+// What becomes of what (tested against Pillow's convert("RGB")); what would not come out as
+// Pillow's is refused as unsupported, not approximated (decode/README.md has the table):
 //
 //  PNG   gray 1, 2, 4, 8 bits    scaled to 0..255, copied to R, G, B
 //        gray 16 bits            clipped to 255, not scaled (Pillow's mode "I")
@@ -11,16 +16,19 @@
 //        RGB, alpha 16 bits      the high byte of each sample
 //        gray or RGB with alpha  alpha is dropped, not blended
 //        animated                the default image
-//  BMP   1, 4, 8, 24, 32 bits    as they are; alpha is dropped. 16 bits and RLE: refused
-//  WebP  lossy, lossless         alpha is dropped. Animated: refused
-//  TIFF  gray 1, 8 bits, RGB 8   as they are (white-is-zero is inverted)
-//        gray 16 bits            clipped to 255; RGB 16 bits: the high byte
-//        palette, alpha, CMYK, YCbCr, Lab, floats, separate planes, an orientation, BigTIFF:
-//        refused
+//  BMP   1, 4, 8, 24, 32 bits    as they are, bit fields of whole bytes, too; alpha is dropped
+//  WebP  lossy, lossless         alpha is dropped
+//  TIFF  gray 1, 2, 4, 8 bits    scaled to 0..255 (white-is-zero is inverted)
+//        gray 16 bits            clipped to 255
+//        RGB 8, 16 bits          as they are; the high byte
+//        alpha                   dropped; divided out where colours were multiplied by it
+//        CMYK 8 bits             as Pillow's
+//        YCbCr, compressed       as libtiff converts it
+//        strips, tiles, planes   in all compressions that libtiff has, but the JPEG of TIFF 6.0
 //
 // A file that is shorter than its structure says is truncated; PNG checksums are verified.
 // Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame.
-// Errors: a status, never an exception. Some of OpenCV's codecs print to standard error.
+// Errors: a status, never an exception; nothing is printed.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +42,10 @@
 
 namespace stoker {
 
-enum class SampleRule : uint8_t { as_is, clip_16_bits, high_byte_of_16 };
-
 struct CodecHeader {
   ImageFormat format = ImageFormat::unknown;
   Size size;  // as stored
   int orientation = 1;
-  SampleRule samples = SampleRule::as_is;
 };
 
 // Reads the header of a file of header.format; refuses variants as the table says.

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <string>
 
+#include "decode/bmp_file.h"
 #include "decode/byte_reader.h"
 #include "decode/codec_decoder.h"
 #include "decode/orientation.h"
@@ -72,8 +73,6 @@ DecodeStatus read_png(std::span<const uint8_t> bytes, CodecHeader& header) {
       !set_size(reader.u32(16), reader.u32(20), header.size)) {
     return corrupt(kPngFirstChunk, "a bad PNG header");
   }
-  constexpr uint8_t kGray = 0;
-  if (reader.u8(24) == 16 && reader.u8(25) == kGray) header.samples = SampleRule::clip_16_bits;
   for (size_t at = kPngFirstChunk; at + kChunkFrame <= bytes.size();) {
     if (is_tag(bytes, at + 4, "eXIf")) {
       header.orientation = exif_orientation(reader.part(at + 8, reader.u32(at)));
@@ -100,43 +99,29 @@ DecodeStatus check_png(std::span<const uint8_t> bytes) {
 
 // ---- BMP
 
-struct BmpLayout {
-  int64_t pixels_at = 0;
-  int64_t row_bytes = 0;
-};
-
-DecodeStatus read_bmp(std::span<const uint8_t> bytes, CodecHeader& header, BmpLayout& layout) {
-  ByteReader reader(bytes, false);
-  const uint32_t header_bytes = reader.u32(14);
-  const bool is_old = header_bytes == 12;
-  uint32_t width = is_old ? reader.u16(18) : reader.u32(18);
-  uint32_t height = is_old ? reader.u16(20) : reader.u32(22);
-  if (!is_old && height >= 0x80000000u) height = 0u - height;  // rows from top to bottom
-  const int bits = reader.u16(is_old ? 24 : 28);
-  const uint32_t compression = is_old ? 0 : reader.u32(30);
-  if (reader.went_outside()) return cut_short(bytes.size());
-  if (!set_size(width, height, header.size)) return corrupt(18, "a bad BMP header");
-  constexpr uint32_t kRaw = 0, kBitFields = 3;
-  const bool plain_fields = compression == kBitFields && bits == 32 && reader.u32(54) == 0xff0000 &&
-                            reader.u32(58) == 0xff00 && reader.u32(62) == 0xff;
-  const bool known_bits = bits == 1 || bits == 4 || bits == 8 || bits == 24 || bits == 32;
-  if (!known_bits || (compression != kRaw && !plain_fields)) {
-    return unsupported("a BMP of " + std::to_string(bits) + " bits, compression " +
-                       std::to_string(compression));
-  }
-  layout.pixels_at = reader.u32(10);
-  layout.row_bytes = (int64_t{header.size.width} * bits + 31) / 32 * 4;
-  return {};
+DecodeStatus read_bmp(std::span<const uint8_t> bytes, CodecHeader& header) {
+  BmpLayout layout;
+  const DecodeStatus status = read_bmp_layout(bytes, layout);
+  header.size = layout.size;
+  return status;
 }
 
 DecodeStatus check_bmp(std::span<const uint8_t> bytes) {
-  CodecHeader header;
   BmpLayout layout;
-  const DecodeStatus status = read_bmp(bytes, header, layout);
+  const DecodeStatus status = read_bmp_layout(bytes, layout);
   if (!status.ok()) return status;
   const int64_t room = static_cast<int64_t>(bytes.size()) - layout.pixels_at;
-  if (room / layout.row_bytes < header.size.height) return cut_short(bytes.size());
+  if (room / layout.row_bytes < layout.size.height) return cut_short(bytes.size());
   return {};
+}
+
+// ---- TIFF
+
+DecodeStatus read_tiff(std::span<const uint8_t> bytes, CodecHeader& header) {
+  TiffLayout layout;
+  const DecodeStatus status = read_tiff_layout(bytes, layout);
+  header.size = layout.size;
+  return status;
 }
 
 // ---- WebP: RIFF, then chunks {tag, length, data, padding to even}
@@ -178,16 +163,15 @@ DecodeStatus check_webp(std::span<const uint8_t> bytes) {
 }  // namespace
 
 DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& header) {
-  BmpLayout layout;
   switch (header.format) {
     case ImageFormat::png:
       return read_png(bytes, header);
     case ImageFormat::bmp:
-      return read_bmp(bytes, header, layout);
+      return read_bmp(bytes, header);
     case ImageFormat::webp:
       return read_webp(bytes, header);
     case ImageFormat::tiff:
-      return read_tiff_header(bytes, header);
+      return read_tiff(bytes, header);
     case ImageFormat::gif:
       return unsupported("GIF");
     default:

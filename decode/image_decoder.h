@@ -2,8 +2,8 @@
 // folder's door.
 //
 // ImageDecoder looks at the signature and hands JPEG to CropDecoder, what that one leaves to
-// JpegDecoder (libjpeg-turbo, region of interest), and everything else to OpenCV's imgcodecs
-// (codec_decoder.h); what CropDecoder did not finish is resized as Pillow does (row_resizer.h).
+// JpegDecoder (libjpeg-turbo, region of interest), and everything else to codec_decoder.h; what
+// CropDecoder did not finish is resized as Pillow does (row_resizer.h).
 //
 // A decoder has no memory: pixels and status of a file are those that a fresh decoder gives,
 // whatever was decoded before. What is kept from image to image is room, and tables found by their

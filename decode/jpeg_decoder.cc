@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "decode/cmyk.h"
 #include "decode/jpeg_headers.h"
 #include "decode/jpeg_session.h"
 #include "decode/resize_kernels.h"
@@ -53,20 +54,13 @@ bool is_smoothed(const jpeg_decompress_struct& cinfo) {
   return false;
 }
 
-uint8_t multiply_255(int a, int b) {  // Pillow's MULDIV255
-  const int product = a * b + 128;
-  return static_cast<uint8_t>(((product >> 8) + product) >> 8);
-}
-
 // CMYK as Adobe stores it (inverted; Pillow assumes that for every CMYK JPEG) -> RGB, in place, as
 // Pillow's convert("RGB").
 void cmyk_to_rgb(uint8_t* row, int width) {
   const uint8_t* from = row;
   for (int x = 0; x < width; ++x, from += 4, row += 3) {
     const int light = from[3];
-    for (int c = 0; c < 3; ++c) {
-      row[c] = static_cast<uint8_t>(light - multiply_255(255 - from[c], light));
-    }
+    for (int c = 0; c < 3; ++c) row[c] = ink_on_light(255 - from[c], light);
   }
 }
 

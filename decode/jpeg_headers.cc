@@ -19,13 +19,13 @@ class Parser {
 
   bool run() {
     if (bytes_.size() < 4 || bytes_[0] != 0xFF || bytes_[1] != 0xD8) return false;
-    for (size_t at = 2; at + 4 <= bytes_.size();) {
-      if (bytes_[at] != 0xFF) return false;
-      const uint8_t marker = bytes_[at + 1];
-      const size_t length = static_cast<size_t>(big_endian(bytes_.data() + at + 2));
-      if (length < 2 || length > bytes_.size() - at - 2) return false;
-      if (!segment(marker, bytes_.subspan(at + 4, length - 2))) return false;
-      at += 2 + length;
+    for (size_t at = find_marker(bytes_, 2); at + 3 <= bytes_.size();
+         at = find_marker(bytes_, at)) {
+      const uint8_t marker = bytes_[at++];
+      const size_t length = static_cast<size_t>(big_endian(bytes_.data() + at));
+      if (length < 2 || length > bytes_.size() - at) return false;
+      if (!segment(marker, bytes_.subspan(at + 2, length - 2))) return false;
+      at += length;
       if (marker == 0xDA) {
         jpeg_.scan_begin = at;
         return finish();
@@ -190,6 +190,13 @@ class Parser {
 };
 
 }  // namespace
+
+size_t find_marker(std::span<const uint8_t> bytes, size_t at) {
+  for (; at + 1 < bytes.size(); ++at) {
+    if (bytes[at] == 0xFF && bytes[at + 1] != 0xFF && bytes[at + 1] != 0) return at + 1;
+  }
+  return bytes.size();
+}
 
 bool parse_baseline(std::span<const uint8_t> bytes, BaselineJpeg& jpeg) {
   jpeg = {};

@@ -2,7 +2,7 @@
 // data.
 //
 // Strict on purpose. Whatever is unusual (progressive, arithmetic, 12 bit, CMYK, RGB, more scans,
-// wrong lengths, bytes between markers, bad Huffman tables) is "not for me", and libjpeg-turbo gets
+// wrong lengths, bad Huffman tables) is "not for me", and libjpeg-turbo gets
 // the file and the last word. So nothing that libjpeg would call an error or a warning is accepted.
 #pragma once
 
@@ -59,6 +59,10 @@ inline constexpr uint8_t kZigzag[kBlockSize] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+
+// Where the next marker's code is, from `at` on, behind fill bytes and bytes that belong to
+// nothing, as libjpeg finds it; bytes.size() if there is none.
+size_t find_marker(std::span<const uint8_t> bytes, size_t at);
 
 // False: not for this decoder. `bytes` must live as long as `jpeg` is used.
 bool parse_baseline(std::span<const uint8_t> bytes, BaselineJpeg& jpeg);

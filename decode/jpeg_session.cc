@@ -80,7 +80,12 @@ void JpegSession::fail(j_common_ptr cinfo, DecodeCode code) {
 void JpegSession::on_error(j_common_ptr cinfo) { fail(cinfo, code_of(cinfo->err->msg_code)); }
 
 void JpegSession::on_message(j_common_ptr cinfo, int level) {
-  if (level < 0) fail(cinfo, code_of(cinfo->err->msg_code));  // a warning; others are trace
+  if (level >= 0) return;  // trace
+  // Bytes that belong to nothing harm nothing between the segments of the header. Behind the begin
+  // of a scan they are what its data left over, and so damage.
+  const bool is_header = reinterpret_cast<j_decompress_ptr>(cinfo)->input_scan_number == 0;
+  if (cinfo->err->msg_code == JWRN_EXTRANEOUS_DATA && is_header) return;
+  fail(cinfo, code_of(cinfo->err->msg_code));
 }
 
 void JpegSession::on_progress(j_common_ptr cinfo) {

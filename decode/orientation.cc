@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "decode/byte_reader.h"
+#include "decode/jpeg_headers.h"
 
 namespace stoker {
 namespace {
@@ -61,21 +62,19 @@ int exif_orientation(std::span<const uint8_t> block) {
 
 int jpeg_orientation(std::span<const uint8_t> bytes) {
   constexpr uint8_t kApp1 = 0xE1, kStartOfScan = 0xDA, kEndOfImage = 0xD9;
+  const auto stands_alone = [](uint8_t marker) {  // it has no length
+    return marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8);
+  };
   ByteReader reader(bytes, true);
-  size_t at = 2;  // behind the start marker
-  while (at + 4 <= bytes.size()) {
-    if (bytes[at] != 0xFF) return 1;
-    const uint8_t marker = bytes[at + 1];
-    if (marker == 0xFF) {  // a fill byte
-      ++at;
-      continue;
-    }
+  for (size_t at = find_marker(bytes, 2); at + 3 <= bytes.size(); at = find_marker(bytes, at)) {
+    const uint8_t marker = bytes[at++];
     if (marker == kStartOfScan || marker == kEndOfImage) return 1;
-    const size_t length = reader.u16(at + 2);
+    if (stands_alone(marker)) continue;
+    const size_t length = reader.u16(at);
     if (length < 2) return 1;
-    const std::span<const uint8_t> segment = reader.part(at + 4, length - 2);
+    const std::span<const uint8_t> segment = reader.part(at + 2, length - 2);
     if (marker == kApp1 && begins_with(segment, "Exif\0", 5)) return exif_orientation(segment);
-    at += 2 + length;
+    at += length;
   }
   return 1;
 }

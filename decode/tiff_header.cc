@@ -12,7 +12,9 @@ enum Tag : uint16_t {
   kWidth = 256,
   kHeight = 257,
   kBitsPerSample = 258,
+  kCompression = 259,
   kPhotometric = 262,
+  kFillOrder = 266,
   kStripOffsets = 273,
   kOrientation = 274,
   kSamplesPerPixel = 277,
@@ -93,35 +95,97 @@ class TiffDirectory {
   int entries_ = 0;
 };
 
-bool choose_rule(TiffDirectory& tiff, SampleRule& rule) {
-  constexpr uint32_t kWhiteIsZero = 0, kBlackIsZero = 1, kRgb = 2;
-  const uint32_t photometric = tiff.first(kPhotometric, kWhiteIsZero);
-  const uint32_t samples = tiff.first(kSamplesPerPixel, 1);
-  const uint32_t bits = tiff.first(kBitsPerSample, 1);
-  if (!tiff.all_equal(kBitsPerSample, bits) || !tiff.all_equal(kSampleFormat, 1) ||
-      tiff.find(kExtraSamples).count != 0 || tiff.first(kPlanarConfiguration, 1) != 1 ||
-      tiff.first(kOrientation, 1) != 1) {
+constexpr uint32_t kWhiteIsZero = 0, kBlackIsZero = 1, kRgb = 2, kCmyk = 5, kYcc = 6;
+constexpr uint32_t kUncompressed = 1;
+// What an extra sample is; kNone: there is none.
+constexpr uint32_t kUnknown = 0, kTimesAlpha = 1, kAlpha = 2, kAlphaOfCorel = 999;
+constexpr uint32_t kNone = ~0u;
+
+// CCITT, LZW, JPEG, deflate, PackBits, LZMA, Zstandard, WebP: what Pillow reads, but for the JPEG
+// of TIFF 6.0, which nobody has specified.
+bool is_known(uint32_t compression) {
+  constexpr uint32_t kKnown[] = {1, 2, 3, 4, 5, 7, 8, 32773, 32946, 34925, 50000, 50001};
+  return std::find(std::begin(kKnown), std::end(kKnown), compression) != std::end(kKnown);
+}
+
+// Gray and RGB: with the layouts of alpha that Pillow knows.
+bool choose_gray(uint32_t extra, TiffLayout& layout) {
+  layout.colours = FrameColours::gray;
+  const uint32_t bits = layout.bits;
+  if (layout.samples == 2) {
+    return layout.photometric == kBlackIsZero && bits == 8 && extra == kAlpha;
+  }
+  const bool is_small = bits == 1 || bits == 2 || bits == 4 || bits == 8;
+  return layout.samples == 1 && extra == kNone &&
+         (is_small || (bits == 16 && layout.photometric == kBlackIsZero));
+}
+
+bool choose_rgb(uint32_t extra, TiffLayout& layout) {
+  layout.colours = extra == kTimesAlpha ? FrameColours::rgb_times_alpha : FrameColours::rgb;
+  if (layout.bits != 8 && layout.bits != 16) return false;
+  if (layout.samples == 3) return extra == kNone;
+  // Pillow takes a plane of its own without a name for alpha by which the colours were multiplied.
+  if (extra == kNone) return layout.samples == 4 && !layout.is_separate;
+  if (extra == kAlphaOfCorel) return layout.samples == 4 && layout.bits == 8;
+  return (extra == kUnknown || extra == kTimesAlpha || extra == kAlpha) && layout.samples >= 4 &&
+         layout.samples <= (layout.bits == 8 ? 6u : 4u);
+}
+
+// False: a variant that Pillow refuses or misreads, or one that is not read here.
+bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
+  const Field extras = tiff.find(kExtraSamples);
+  const uint32_t extra = extras.count == 0 ? kNone : tiff.value(extras, 0);
+  const uint32_t of_colour = layout.photometric == kCmyk ? 4 : layout.photometric <= 1 ? 1 : 3;
+  for (uint32_t i = 1; i < std::min(extras.count, 8u); ++i) {
+    if (tiff.value(extras, i) != kUnknown) return false;
+  }
+  if (extras.count != 0 && of_colour + extras.count != layout.samples) return false;
+  if (!tiff.all_equal(kBitsPerSample, layout.bits) || !tiff.all_equal(kSampleFormat, 1) ||
+      tiff.first(kOrientation, 1) != 1 || !is_known(layout.compression)) {
     return false;
   }
-  if (photometric == kRgb && samples == 3) {
-    rule = bits == 16 ? SampleRule::high_byte_of_16 : SampleRule::as_is;
-    return bits == 8 || bits == 16;
+  const uint32_t fill_order = tiff.first(kFillOrder, 1);
+  if (fill_order != 1 && (fill_order != 2 || extra != kNone || layout.bits == 16)) return false;
+  // Pillow reads planes of 16 bits without compression as if they had 8.
+  if (layout.is_separate && (layout.samples == 1 || layout.bits < 8 ||
+                             (layout.bits == 16 && layout.compression == kUncompressed))) {
+    return false;
   }
-  if (photometric == kBlackIsZero && samples == 1) {
-    rule = bits == 16 ? SampleRule::clip_16_bits : SampleRule::as_is;
-    return bits == 1 || bits == 8 || bits == 16;
+  switch (layout.photometric) {
+    case kWhiteIsZero:
+    case kBlackIsZero:
+      return choose_gray(extra, layout);
+    case kRgb:
+      return choose_rgb(extra, layout);
+    case kCmyk:
+      layout.colours = FrameColours::cmyk;
+      return layout.bits == 8 && layout.samples >= 4 && layout.samples <= 6 &&
+             (extra == kNone ? layout.samples == 4 : extra == kUnknown) && fill_order == 1;
+    case kYcc:
+      // Pillow reads it without compression as if it were RGB with a fourth sample.
+      layout.is_ycc = true;
+      return layout.bits == 8 && layout.samples == 3 && extra == kNone && fill_order == 1 &&
+             layout.compression != kUncompressed;
+    default:
+      return false;
   }
-  return photometric == kWhiteIsZero && samples == 1 && (bits == 1 || bits == 8);
 }
 
 }  // namespace
 
-DecodeStatus read_tiff_header(std::span<const uint8_t> bytes, CodecHeader& header) {
+DecodeStatus read_tiff_layout(std::span<const uint8_t> bytes, TiffLayout& layout) {
   TiffDirectory tiff(bytes);
   const bool is_sound = tiff.is_sound();
   const uint32_t width = tiff.first(kWidth, 0);
   const uint32_t height = tiff.first(kHeight, 0);
-  const bool is_known = choose_rule(tiff, header.samples);
+  layout = {};
+  layout.photometric = tiff.first(kPhotometric, kWhiteIsZero);
+  layout.compression = tiff.first(kCompression, kUncompressed);
+  layout.samples = tiff.first(kSamplesPerPixel, 1);
+  layout.bits = tiff.first(kBitsPerSample, 1);
+  const uint32_t planes = tiff.first(kPlanarConfiguration, 1);
+  layout.is_separate = planes == 2;
+  const bool is_read = (planes == 1 || planes == 2) && choose_colours(tiff, layout);
   constexpr uint32_t kMost = 0x7fffffff;
   if (tiff.went_outside()) {
     return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()), "the file ends too early"};
@@ -129,12 +193,13 @@ DecodeStatus read_tiff_header(std::span<const uint8_t> bytes, CodecHeader& heade
   if (!is_sound || width == 0 || height == 0 || width > kMost || height > kMost) {
     return {DecodeCode::corrupt, 0, "a bad TIFF directory"};
   }
-  header.size = {static_cast<int>(width), static_cast<int>(height)};
-  if (is_known) return {};
+  layout.size = {static_cast<int>(width), static_cast<int>(height)};
+  if (is_read) return {};
   return {DecodeCode::unsupported, 0,
-          "a TIFF of photometric " + std::to_string(tiff.first(kPhotometric, 0)) + ", " +
-              std::to_string(tiff.first(kSamplesPerPixel, 1)) + " samples of " +
-              std::to_string(tiff.first(kBitsPerSample, 1)) + " bits"};
+          "a TIFF of photometric " + std::to_string(layout.photometric) + ", compression " +
+              std::to_string(layout.compression) + ", " + std::to_string(layout.samples) +
+              " samples of " + std::to_string(layout.bits) + " bits" +
+              (layout.is_separate ? " in planes" : "")};
 }
 
 DecodeStatus check_tiff_body(std::span<const uint8_t> bytes) {

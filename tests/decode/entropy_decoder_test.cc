@@ -166,6 +166,7 @@ TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfRealFiles) {
     expect_same_coefficients(file, static_cast<uint32_t>(++files));
     if (HasFatalFailure()) return;
   }
+  EXPECT_GT(files, 0) << data << " holds no baseline JPEG";
 }
 
 TEST_P(EntropyDecoder, TakesStuffingOutUpToTheMarker) {

@@ -1,5 +1,5 @@
 // What this project itself reads of PNG, BMP, WebP and TIFF (headers and structure; pixels are
-// OpenCV's), and of EXIF: no access outside the bytes, and nothing senseless.
+// read by their libraries), and of EXIF: no access outside the bytes, and nothing senseless.
 #include <cstdlib>
 
 #include "decode/codec_decoder.h"

@@ -123,7 +123,7 @@ def test_png_and_gray():
             found = stoker.decode(out.getvalue())
         except stoker.DecodeError as error:
             if "unsupported" in str(error):
-                pytest.skip("built without OpenCV")
+                pytest.skip("built without libpng")
             raise
         assert_pillow(found, image.convert("RGB"))
     data = jpeg(picture(6).convert("L"))

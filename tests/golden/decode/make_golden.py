@@ -148,9 +148,7 @@ def refused():
     """What stoker answers `unsupported` to; the hash column says so."""
     pixels = texture(20, 15, 4)
     rgba = Image.fromarray(pixels)
-    yield "refused_rgba.tif", rgba, {}
     yield "refused_palette.tif", rgba.convert("RGB").quantize(9), {}
-    yield "refused_cmyk.tif", Image.fromarray(pixels, "CMYK"), {}
     yield "refused_float.tif", Image.fromarray(pixels[:, :, 0].astype("f4")), {}
     frames = dict(save_all=True, append_images=[rgba.transpose(Image.Transpose.ROTATE_180)])
     yield "refused_animated.webp", rgba, frames

@@ -1,0 +1,43 @@
+// The whole image of a format other than JPEG, as its reader leaves it: 8 bits per channel, in the
+// colours of the file. Internal to CodecDecoder.
+//
+// Owner: CodecDecoder. What is kept for the next image is room: begin() clears it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "decode/image.h"
+
+namespace stoker {
+
+// What a pixel's channels are. Alpha is kept only where colours were multiplied by it.
+enum class FrameColours : uint8_t { gray, rgb, rgb_times_alpha, cmyk };
+
+class CodecFrame {
+ public:
+  // Zeros of this size.
+  void begin(Size size, FrameColours colours);
+  // Gives memory back where there is so much that one huge file would hold it for the rest of the
+  // run.
+  void end();
+
+  Size size() const { return size_; }
+  int channels() const;
+  size_t stride() const { return size_t{1} * size_.width * channels(); }
+  uint8_t* row(int y) { return bytes_.data() + static_cast<size_t>(y) * stride(); }
+  const uint8_t* row(int y) const { return bytes_.data() + static_cast<size_t>(y) * stride(); }
+
+  // Columns [x, x + width) of a row, as Pillow's convert("RGB") gives them.
+  void rgb(int y, int x, int width, uint8_t* to) const;
+
+  int64_t scratch_bytes() const { return static_cast<int64_t>(bytes_.capacity()); }
+
+ private:
+  Size size_;
+  FrameColours colours_ = FrameColours::rgb;
+  std::vector<uint8_t> bytes_;  // (height, width, channels)
+};
+
+}  // namespace stoker

@@ -1,0 +1,293 @@
+#!/usr/bin/python3
+"""Makes tests/golden/decode/variants: rarer kinds of BMP, TIFF and JPEG, most of which Pillow does not write.
+
+variants.txt has a line for each file: its name, and the hash (64-bit FNV-1a) of the RGB bytes that Pillow gives, or
+`unsupported` where stoker refuses what Pillow may read or misread. Run with Debian 12's python3; needs no data.
+`make_variants.py --check` writes nothing and compares this Python's Pillow with the hashes.
+"""
+import io
+import os
+import struct
+import sys
+import zlib
+
+import numpy
+from PIL import Image
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from make_golden import fnv1a, texture
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WIDTH, HEIGHT = 23, 17
+
+
+def tiff(tags, strips, order="II", offsets_tag=273, sizes_tag=279):
+    """A TIFF of these tags (a number or a list each) and strips, or tiles."""
+    e = "<" if order == "II" else ">"
+    tags = {256: WIDTH, 257: HEIGHT, **tags, offsets_tag: [0] * len(strips), sizes_tag: [len(s) for s in strips]}
+    tags = {tag: value if isinstance(value, list) else [value] for tag, value in tags.items() if value is not None}
+    at = 8 + 2 + 12 * len(tags) + 4
+    places = {}
+    for tag, values in sorted(tags.items()):
+        if len(values) > 1:
+            places[tag] = at
+            at += 4 * len(values)
+    tags[offsets_tag] = [at + sum(map(len, strips[:i])) for i in range(len(strips))]
+    shorts = (258, 338, 339)
+    out = order.encode() + struct.pack(e + "HIH", 42, 8, len(tags))
+    tail = b""
+    for tag, values in sorted(tags.items()):
+        code, size = ("H", 3) if tag in shorts else ("I", 4)
+        packed = struct.pack(e + code * len(values), *values)
+        if len(packed) <= 4:
+            packed = packed.ljust(4, b"\0")
+        else:
+            tail_at = places[tag]
+            tail = tail.ljust(tail_at - (8 + 2 + 12 * len(tags) + 4), b"\0") + packed
+            packed = struct.pack(e + "I", tail_at)
+        out += struct.pack(e + "HHI", tag, size, len(values)) + packed
+    out += struct.pack(e + "I", 0) + tail
+    return out.ljust(at, b"\0") + b"".join(strips)
+
+
+def packed_rows(pixels, bits, order):
+    """(height, width) or (height, width, samples) -> the bytes of each row."""
+    rows = pixels.reshape(pixels.shape[0], -1)
+    if bits == 16:
+        return [row.astype("<u2" if order == "II" else ">u2").tobytes() for row in rows]
+    if bits == 8:
+        return [row.astype("u1").tobytes() for row in rows]
+    shifts = numpy.arange(bits - 1, -1, -1)
+    return [numpy.packbits((row[:, None] >> shifts & 1).astype("u1").ravel()).tobytes() for row in rows]
+
+
+def compress(data, compression):
+    return zlib.compress(data, 9) if compression == 8 else data
+
+
+def strips_of(pixels, bits, order, compression, rows_per_strip, separate):
+    planes = [pixels[:, :, c] for c in range(pixels.shape[2])] if separate else [pixels]
+    for plane in planes:
+        rows = packed_rows(plane, bits, order)
+        for y in range(0, len(rows), rows_per_strip):
+            yield compress(b"".join(rows[y : y + rows_per_strip]), compression)
+
+
+def tiles_of(pixels, bits, order, compression, side, separate):
+    planes = [pixels[:, :, c : c + 1] for c in range(pixels.shape[2])] if separate else [pixels]
+    for plane in planes:
+        height, width = plane.shape[:2]
+        full = numpy.pad(plane, ((0, -height % side), (0, -width % side), (0, 0)), "edge")
+        for y in range(0, height, side):
+            for x in range(0, width, side):
+                rows = packed_rows(full[y : y + side, x : x + side], bits, order)
+                yield compress(b"".join(rows), compression)
+
+
+def samples_of(count, bits, seed):
+    pixels = texture(WIDTH, HEIGHT, 3, seed).astype(int)
+    more = numpy.random.default_rng(seed).integers(0, 256, (HEIGHT, WIDTH, max(count - 3, 0)))
+    more[:4, :5] = 0
+    more[4:8, :5] = 255
+    pixels = numpy.concatenate([pixels[:, :, : min(count, 3)], more], axis=2)
+    if bits == 16:
+        return pixels * 256 + (pixels * 7) % 256
+    return pixels >> (8 - bits)
+
+
+# Photometric, samples, bits, extra samples.
+LAYOUTS = {
+    "gray_1": (1, 1, 1, None),
+    "gray_2": (1, 1, 2, None),
+    "gray_4": (1, 1, 4, None),
+    "white_is_zero_1": (0, 1, 1, None),
+    "white_is_zero_2": (0, 1, 2, None),
+    "white_is_zero_4": (0, 1, 4, None),
+    "white_is_zero_8": (0, 1, 8, None),
+    "gray_alpha": (1, 2, 8, [2]),
+    "rgb_alpha": (2, 4, 8, [2]),
+    "rgb_times_alpha": (2, 4, 8, [1]),
+    "rgb_unknown": (2, 4, 8, [0]),
+    "rgb_unnamed": (2, 4, 8, None),
+    "rgb_corel": (2, 4, 8, [999]),
+    "rgb_alpha_and_more": (2, 6, 8, [2, 0, 0]),
+    "rgb_times_alpha_and_more": (2, 5, 8, [1, 0]),
+    "rgb_16": (2, 3, 16, None),
+    "rgb_alpha_16": (2, 4, 16, [2]),
+    "rgb_times_alpha_16": (2, 4, 16, [1]),
+    "rgb": (2, 3, 8, None),
+    "cmyk": (5, 4, 8, None),
+    "cmyk_and_more": (5, 5, 8, [0]),
+}
+
+
+def tiffs():
+    for seed, (name, (photometric, count, bits, extras)) in enumerate(LAYOUTS.items()):
+        pixels = samples_of(count, bits, seed)
+        for order, compression, kind in (("II", 1, "strips"), ("MM", 8, "strips"), ("II", 8, "tiles"),
+                                         ("II", 1, "planes"), ("MM", 8, "planes"), ("II", 8, "tiled_planes")):
+            separate = "planes" in kind
+            if separate and count == 1:
+                continue
+            tags = {258: [bits] * count, 259: compression, 262: photometric, 277: count, 338: extras}
+            tags[284] = 2 if separate else 1
+            if "tile" in kind:
+                tags.update({322: 16, 323: 16})
+                parts = list(tiles_of(pixels, bits, order, compression, 16, separate))
+                data = tiff(tags, parts, order, 324, 325)
+            else:
+                tags[278] = 5
+                data = tiff(tags, list(strips_of(pixels, bits, order, compression, 5, separate)), order)
+            yield f"{name}_{kind}_{order.lower()}_{compression}.tif", data
+
+
+def tiffs_of_pillow():
+    rgb = Image.fromarray(texture(WIDTH, HEIGHT, 3, 7))
+    cmyk = Image.fromarray(texture(WIDTH, HEIGHT, 4, 8), "CMYK")
+    rgba = Image.fromarray(texture(WIDTH, HEIGHT, 4, 9), "RGBA")
+    ycc = rgb.convert("YCbCr")
+    for mode, image in (("rgb", rgb), ("cmyk", cmyk), ("rgba", rgba), ("ycc", ycc), ("gray", rgb.convert("L"))):
+        for compression in ("tiff_lzw", "packbits", "jpeg", "raw"):
+            if compression == "jpeg" and mode == "rgba":
+                continue
+            buffer = io.BytesIO()
+            image.save(buffer, "TIFF", compression=None if compression == "raw" else compression)
+            yield f"{mode}_{compression}_pillow.tif", buffer.getvalue()
+    for compression in ("group3", "group4", "tiff_ccitt"):
+        buffer = io.BytesIO()
+        rgb.convert("1").save(buffer, "TIFF", compression=compression)
+        yield f"bilevel_{compression}.tif", buffer.getvalue()
+
+
+def bmp(bits, rows, palette=b"", header=40, compression=0, masks=(), colours=0, offset=None, top=False):
+    """`masks` stand behind a header of 40 bytes, or are part of a longer one; rows from the bottom."""
+    if header == 12:
+        dib = struct.pack("<IHHHH", 12, WIDTH, HEIGHT, 1, bits)
+    else:
+        dib = struct.pack("<IiiHHIIiiII", header, WIDTH, -HEIGHT if top else HEIGHT, 1, bits, compression, 0, 0, 0,
+                          colours, 0)
+        dib += b"".join(struct.pack("<I", mask) for mask in masks)
+        dib = dib.ljust(header, b"\0")
+    body = b"".join(row + bytes(-len(row) % 4) for row in rows)
+    at = 14 + len(dib) + len(palette)
+    return b"BM" + struct.pack("<IHHI", at + len(body), 0, 0, at if offset is None else offset) + dib + palette + body
+
+
+def bmps():
+    rng = numpy.random.default_rng(5)
+    for bits in (1, 4, 8):
+        index = rng.integers(0, 1 << bits, (HEIGHT, WIDTH))
+        rows = packed_rows(index, bits, "II")
+        palette = rng.integers(0, 256, 4 << bits).astype("u1").tobytes()
+        at_palette = 14 + 40
+        yield f"palette_{bits}.bmp", bmp(bits, rows, palette)
+        yield f"palette_{bits}_offset_0.bmp", bmp(bits, rows, palette, offset=0)
+        yield f"palette_{bits}_offset_at_palette.bmp", bmp(bits, rows, palette, offset=at_palette)
+        yield f"palette_{bits}_top.bmp", bmp(bits, rows, palette, top=True)
+        old = bytes(b for i, b in enumerate(palette) if i % 4 != 3)
+        yield f"palette_{bits}_os2.bmp", bmp(bits, rows, old, header=12)
+        few = (1 << bits) * 3 // 4
+        small = packed_rows(numpy.minimum(index, few - 1), bits, "II")
+        yield f"palette_{bits}_few.bmp", bmp(bits, small, palette[: 4 * few], colours=few)
+        yield f"palette_{bits}_few_at_palette.bmp", bmp(bits, small, palette[: 4 * few], colours=few, offset=at_palette)
+    four = rng.integers(0, 256, (HEIGHT, WIDTH, 4))
+    rows4, rows3 = packed_rows(four, 8, "II"), packed_rows(four[:, :, :3], 8, "II")
+    for header in (40, 64, 108, 124):
+        yield f"rgb_{header}.bmp", bmp(24, rows3, header=header)
+        yield f"rgbx_{header}.bmp", bmp(32, rows4, header=header)
+    yield "rgb_os2.bmp", bmp(24, rows3, header=12)
+    yield "rgb_top.bmp", bmp(24, rows3, top=True)
+    masks = {
+        "bgrx": (0xFF0000, 0xFF00, 0xFF, 0),
+        "xbgr": (0xFF000000, 0xFF0000, 0xFF00, 0),
+        "abgr": (0xFF000000, 0xFF0000, 0xFF00, 0xFF),
+        "rgba": (0xFF, 0xFF00, 0xFF0000, 0xFF000000),
+        "bgra": (0xFF0000, 0xFF00, 0xFF, 0xFF000000),
+        "none": (0, 0, 0, 0),
+    }
+    for name, four_masks in masks.items():
+        for header in (40, 108, 124):
+            if header == 40 and four_masks[3] != 0:
+                continue
+            given = four_masks[:3] if header == 40 else four_masks
+            data = bmp(32, rows4, header=header, compression=3, masks=given)
+            yield f"fields_{name}_{header}.bmp", data
+    yield "fields_24.bmp", bmp(24, rows3, compression=3, masks=masks["bgrx"][:3])
+
+
+def jpegs():
+    image = Image.fromarray(texture(WIDTH, HEIGHT, 3, 11))
+    for name, options in (("baseline", {}), ("progressive", dict(progressive=True))):
+        buffer = io.BytesIO()
+        image.save(buffer, "JPEG", quality=85, subsampling=0, **options)
+        data = buffer.getvalue()
+        for stray in (b"\0", b"\x12\x34\x56", b"\xff\x00", b"\xff", b"ab\xff\x00\xff\xff"):
+            # Between APP0 and what follows it, and in front of the scan.
+            first, scan = 4 + (data[4] << 8 | data[5]), data.index(b"\xff\xda")
+            yield f"{name}_stray_{stray.hex()}.jpg", data[:first] + stray + data[first:scan] + stray + data[scan:]
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=85, subsampling=0)
+    data = buffer.getvalue()
+    while (at := data.find(b"\xff\xc4")) >= 0:
+        data = data[:at] + data[at + 2 + (data[at + 2] << 8 | data[at + 3]) :]
+    yield "no_huffman_tables.jpg", data
+
+
+# Planes of 16 bits are read as if they had 8 where they are not compressed; a fourth plane without a name is taken for
+# alpha by which the colours were multiplied where they are.
+MISREAD = {
+    "rgb_16_planes_ii_1.tif",
+    "rgb_alpha_16_planes_ii_1.tif",
+    "rgb_unnamed_planes_ii_1.tif",
+    "rgb_unnamed_planes_mm_8.tif",
+    "rgb_unnamed_tiled_planes_ii_8.tif",
+}
+
+
+def refused():
+    """What stoker answers `unsupported` to, and why Pillow is no guide: it refuses, or misreads, most of it."""
+    eight = samples_of(4, 8, 1)
+    tags = {258: [8] * 3, 259: 1, 262: 6, 277: 3, 278: HEIGHT}
+    yield "ycc_raw.tif", tiff(tags, list(strips_of(eight[:, :, :3], 8, "II", 1, HEIGHT, False)))
+    tags = {258: [8] * 3, 259: 1, 262: 8, 277: 3, 278: HEIGHT}
+    yield "lab.tif", tiff(tags, list(strips_of(eight[:, :, :3], 8, "II", 1, HEIGHT, False)))
+    yield "rgb555.bmp", bmp(16, packed_rows(samples_of(1, 16, 1), 16, "II"))
+    yield "rle8.bmp", bmp(8, [b"\0\1"], bytes(1024), compression=1)
+
+
+def pillow(data):
+    try:
+        return fnv1a(Image.open(io.BytesIO(data)).convert("RGB").tobytes())
+    except (OSError, SyntaxError, ValueError, KeyError) as error:
+        return f"refused ({error})"
+
+
+def check():
+    bad = 0
+    for line in open(os.path.join(HERE, "variants.txt")):
+        name, expected = line.split()
+        found = pillow(open(os.path.join(HERE, "variants", name), "rb").read())
+        bad += found != expected and expected != "unsupported"
+        if found != expected:
+            print(name, expected, found)
+    sys.exit(bad > 0)
+
+
+def main():
+    if sys.argv[1:] == ["--check"]:
+        check()
+    os.makedirs(os.path.join(HERE, "variants"), exist_ok=True)
+    no = {name for name, _ in refused()} | MISREAD
+    with open(os.path.join(HERE, "variants.txt"), "w") as lines:
+        for name, data in [*tiffs(), *tiffs_of_pillow(), *bmps(), *jpegs(), *refused()]:
+            found = "unsupported" if name in no else pillow(data)
+            if found.startswith("refused"):
+                print(f"left out: {name}: Pillow {found}")
+                continue
+            with open(os.path.join(HERE, "variants", name), "wb") as file:
+                file.write(data)
+            lines.write(f"{name} {found}\n")
+
+
+if __name__ == "__main__":
+    main()
