@@ -45,21 +45,41 @@ bool read_bit_fields(ByteReader& reader, BmpLayout& layout) {
                            : layout.bits == 24 && is_usual;
 }
 
-// As Pillow: a file whose pixels begin where the palette does means those behind it. False: no
-// palette has so many colours.
-bool find_palette(ByteReader& reader, uint32_t header_bytes, BmpLayout& layout) {
+// Colours are blue, green, red and perhaps one byte more. False: Pillow would misread the pixels.
+bool read_palette(ByteReader& reader, int64_t at, int64_t colours, int64_t colour_bytes,
+                  BmpLayout& layout) {
+  bool is_gray = true;
+  for (int64_t i = 0; i < colours; ++i) {
+    uint8_t rgb[3];
+    const auto from = static_cast<size_t>(at + i * colour_bytes);
+    for (size_t c = 0; c < 3; ++c) rgb[c] = reader.u8(from + 2 - c);
+    const auto gray = static_cast<uint8_t>(colours == 2 ? i * 255 : i);
+    is_gray &= rgb[0] == gray && rgb[1] == gray && rgb[2] == gray;
+    if (i < 256) std::copy_n(rgb, 3, layout.palette[i]);
+  }
+  if (!is_gray) return true;
+  // Pillow drops a gray palette, and takes the pixels for what they then mostly are.
+  for (int64_t i = colours; i < 256; ++i) {
+    std::fill_n(layout.palette[i], 3, static_cast<uint8_t>(colours <= 2 ? 255 : i));
+  }
+  return layout.bits == (colours <= 2 ? 1 : 8);
+}
+
+// As Pillow: a file whose pixels begin where the palette does means those behind it.
+DecodeStatus find_palette(ByteReader& reader, uint32_t header_bytes, BmpLayout& layout) {
   constexpr int64_t kMostColours = 65536;
   const bool is_old = header_bytes == kOldHeader;
-  const int64_t all = int64_t{1} << layout.bits;
   const int64_t said = is_old ? 0 : reader.u32(46);
-  const int64_t colours = said == 0 ? all : said;
-  layout.colour_bytes = is_old ? 3 : 4;
-  layout.palette_at = kFileHeader + header_bytes;
-  layout.colour_count = static_cast<int>(std::min(colours, all));
-  const int64_t behind = layout.palette_at + colours * layout.colour_bytes;
-  if (layout.pixels_at == 0) layout.pixels_at = behind;
-  if (layout.pixels_at == layout.palette_at) layout.pixels_at += 4 * colours;
-  return colours <= kMostColours;
+  const int64_t colours = said == 0 ? int64_t{1} << layout.bits : said;
+  const int64_t colour_bytes = is_old ? 3 : 4;
+  const int64_t at = kFileHeader + header_bytes;
+  if (colours > kMostColours) return {DecodeCode::corrupt, 46, "a bad BMP palette"};
+  if (layout.pixels_at == 0) layout.pixels_at = at + colours * colour_bytes;
+  if (layout.pixels_at == at) layout.pixels_at += 4 * colours;
+  if (read_palette(reader, at, colours, colour_bytes, layout)) return {};
+  return {DecodeCode::unsupported, at,
+          "a BMP of " + std::to_string(layout.bits) + " bits with " + std::to_string(colours) +
+              " shades of gray"};
 }
 
 // The pixel's place in the palette; pixels lie from the byte's top to its bottom.
@@ -97,8 +117,8 @@ DecodeStatus read_bmp_layout(std::span<const uint8_t> bytes, BmpLayout& layout) 
     return unsupported(layout, compression);
   }
   if (has_palette) {
-    if (!find_palette(reader, header_bytes, layout))
-      return {DecodeCode::corrupt, 46, "a bad BMP palette"};
+    const DecodeStatus status = find_palette(reader, header_bytes, layout);
+    if (!status.ok() && !reader.went_outside()) return status;
   } else if (compression == kBitFields ? !read_bit_fields(reader, layout) : compression != kRaw) {
     return unsupported(layout, compression);
   } else if (layout.pixels_at == 0) {
@@ -114,12 +134,6 @@ DecodeStatus read_bmp_pixels(std::span<const uint8_t> bytes, CodecFrame& frame) 
   BmpLayout layout;
   const DecodeStatus status = read_bmp_layout(bytes, layout);
   if (!status.ok()) return status;
-  uint8_t palette[256][3] = {};
-  ByteReader reader(bytes, false);
-  for (int i = 0; i < layout.colour_count; ++i) {
-    const auto at = static_cast<size_t>(layout.palette_at + i * layout.colour_bytes);
-    for (size_t c = 0; c < 3; ++c) palette[i][c] = reader.u8(at + 2 - c);
-  }
   frame.begin(layout.size, FrameColours::rgb);
   const int pixel_bytes = layout.bits / 8;
   for (int y = 0; y < layout.size.height; ++y) {
@@ -127,7 +141,7 @@ DecodeStatus read_bmp_pixels(std::span<const uint8_t> bytes, CodecFrame& frame) 
     uint8_t* to = frame.row(layout.from_top ? y : layout.size.height - 1 - y);
     for (int x = 0; x < layout.size.width; ++x, to += 3) {
       if (layout.bits <= 8) {
-        std::copy_n(palette[index_of(from, x, layout.bits)], 3, to);
+        std::copy_n(layout.palette[index_of(from, x, layout.bits)], 3, to);
         continue;
       }
       const uint8_t* pixel = from + int64_t{x} * pixel_bytes;

@@ -11,11 +11,9 @@ namespace stoker {
 
 struct BmpLayout {
   Size size;
-  bool from_top = false;  // rows; else from the bottom, as usual
-  int bits = 0;           // per pixel: 1, 4, 8 (palette), 24, 32
-  int64_t palette_at = 0;
-  int colour_count = 0;
-  int colour_bytes = 0;  // per colour of the palette: blue, green, red and perhaps one more
+  bool from_top = false;         // rows; else from the bottom, as usual
+  int bits = 0;                  // per pixel: 1, 4, 8 (palette), 24, 32
+  uint8_t palette[256][3] = {};  // RGB; black where the file has fewer colours
   int64_t pixels_at = 0;
   int64_t row_bytes = 0;
   int red = 2, green = 1, blue = 0;  // which byte of a pixel of 24 or 32 bits

@@ -181,10 +181,11 @@ ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
   const int64_t wide = 3 * width * (kOpenRows * int64_t{sizeof(int32_t)} + kMaxRowGroup);
   const int64_t streamed = batch + libjpeg + table(output.width) + table(output.height) + columns +
                            ring + wide + kMaxCropScratch;
-  // 16-bit coefficients of four components, or a frame of three 16-bit samples and the codec's own
-  // buffers; a turned image has its 8-bit pixels beside that.
-  const int64_t per_pixel = 2 * kComponents + (options.exif == ExifPolicy::apply ? 3 : 0);
-  return {streamed, streamed + per_pixel * options.max_pixels};
+  // 16-bit coefficients of four components, or a frame of four 8-bit channels beside a strip or
+  // tile of four 16-bit ones; a turned image has its 8-bit pixels beside that.
+  const int64_t per_pixel = 3 * kComponents + (options.exif == ExifPolicy::apply ? 3 : 0);
+  constexpr int64_t kSpareTile = int64_t{16} << 20;  // a tile may be larger than its image
+  return {streamed, streamed + per_pixel * options.max_pixels + kSpareTile};
 }
 
 }  // namespace stoker

@@ -7,10 +7,10 @@
 // (see decode_scratch_bound), except that progressive and other multi-scan files keep all their
 // coefficients while they are decoded.
 // Errors: a status per image. Warnings of libjpeg are corruption, but for
-// stray bytes between the segments of the header. A file without an end marker
-// after its first scan header is truncated, whatever the region; what follows the marker is not
-// looked at. Other damage counts where it is met: between the start of the file and the last row
-// that the region's pixels depend on.
+// stray bytes between the segments of the header and unknown versions of JFIF and Adobe. A file
+// without an end marker after its first scan header is truncated, whatever the region; what follows
+// the marker is not looked at. Other damage counts where it is met: between the start of the file
+// and the last row that the region's pixels depend on.
 #pragma once
 
 #include <cstdint>

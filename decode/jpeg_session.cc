@@ -84,8 +84,11 @@ void JpegSession::on_message(j_common_ptr cinfo, int level) {
   // Bytes that belong to nothing harm nothing between the segments of the header. Behind the begin
   // of a scan they are what its data left over, and so damage.
   const bool is_header = reinterpret_cast<j_decompress_ptr>(cinfo)->input_scan_number == 0;
-  if (cinfo->err->msg_code == JWRN_EXTRANEOUS_DATA && is_header) return;
-  fail(cinfo, code_of(cinfo->err->msg_code));
+  const int code = cinfo->err->msg_code;
+  if (code == JWRN_EXTRANEOUS_DATA && is_header) return;
+  // Versions of what an application wrote beside the picture.
+  if (code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM) return;
+  fail(cinfo, code_of(code));
 }
 
 void JpegSession::on_progress(j_common_ptr cinfo) {

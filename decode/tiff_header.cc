@@ -18,8 +18,11 @@ enum Tag : uint16_t {
   kStripOffsets = 273,
   kOrientation = 274,
   kSamplesPerPixel = 277,
+  kRowsPerStrip = 278,
   kStripBytes = 279,
   kPlanarConfiguration = 284,
+  kTileWidth = 322,
+  kTileHeight = 323,
   kTileOffsets = 324,
   kTileBytes = 325,
   kExtraSamples = 338,
@@ -171,6 +174,29 @@ bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
   }
 }
 
+// How the image is cut into strips or tiles.
+struct Parts {
+  int64_t count = 0;
+  int64_t last = 0;        // so many of a plane's parts
+  int64_t bytes_each = 0;  // of pixels without compression
+  int64_t bytes_last = 0;  // of a plane's last strip, which may have fewer rows
+};
+
+Parts parts_of(TiffDirectory& tiff, bool tiled) {
+  const bool is_separate = tiff.first(kPlanarConfiguration, 1) == 2;
+  const int64_t samples = tiff.first(kSamplesPerPixel, 1);
+  const int64_t width = tiff.first(kWidth, 0), height = tiff.first(kHeight, 0);
+  const int64_t across = tiled ? tiff.first(kTileWidth, 0) : width;
+  const int64_t down = tiled ? tiff.first(kTileHeight, 0)
+                             : std::min<int64_t>(tiff.first(kRowsPerStrip, ~0u), height);
+  if (across == 0 || down == 0) return {};
+  const int64_t bits = int64_t{tiff.first(kBitsPerSample, 1)} * (is_separate ? 1 : samples);
+  const int64_t line = (across * bits + 7) / 8;
+  const int64_t each = (width + across - 1) / across * ((height + down - 1) / down);
+  const int64_t rows_last = tiled || height % down == 0 ? down : height % down;
+  return {each * (is_separate ? samples : 1), each, line * down, line * rows_last};
+}
+
 }  // namespace
 
 DecodeStatus read_tiff_layout(std::span<const uint8_t> bytes, TiffLayout& layout) {
@@ -210,9 +236,17 @@ DecodeStatus check_tiff_body(std::span<const uint8_t> bytes) {
   if (offsets.count == 0 || offsets.count != sizes.count) {
     return {DecodeCode::corrupt, 0, "a TIFF without a place for its pixels"};
   }
+  const Parts parts = parts_of(tiff, tiled);
+  if (offsets.count != parts.count) {
+    return {DecodeCode::corrupt, 0, "a TIFF with another number of strips or tiles than it needs"};
+  }
+  const bool is_raw = tiff.first(kCompression, kUncompressed) == kUncompressed;
   for (uint32_t i = 0; i < offsets.count; ++i) {
-    const uint64_t end = uint64_t{tiff.value(offsets, i)} + tiff.value(sizes, i);
-    if (end > bytes.size() || tiff.went_outside()) {
+    const int64_t size = tiff.value(sizes, i);
+    const int64_t end = tiff.value(offsets, i) + size;
+    const bool is_last = (i + 1) % parts.last == 0;
+    const bool is_short = is_raw && size < (is_last ? parts.bytes_last : parts.bytes_each);
+    if (end > std::ssize(bytes) || is_short || tiff.went_outside()) {
       return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()), "the file ends too early"};
     }
   }

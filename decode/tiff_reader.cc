@@ -1,5 +1,6 @@
-// The only file that knows libtiff.
+// The only file that knows libtiff, and zlib, which checks what libtiff does not.
 #include <tiffio.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -16,11 +17,19 @@ namespace {
 // A tile may be larger than the image; not by more than this.
 constexpr int64_t kMaxSpareTile = int64_t{16} << 20;
 
-// The file in memory, and the first thing that libtiff complains about.
+// The file in memory, and the first thing that libtiff complains about: errors, and warnings while
+// pixels are read. Those mean damage; the ones before are mostly of tags that nobody needs.
 struct Source {
   std::span<const uint8_t> bytes;
   uint64_t at = 0;
-  char message[160] = "";
+  bool is_at_pixels = false;
+  char message[200] = "";
+
+  void note(const char* format, va_list values) {
+    if (message[0] != 0) return;
+    std::vsnprintf(message, sizeof message, format, values);
+    for (char& c : message) c = c == '\n' ? ' ' : c;
+  }
 };
 
 tmsize_t read_bytes(thandle_t handle, void* to, tmsize_t count) {
@@ -43,11 +52,14 @@ int close_nothing(thandle_t) { return 0; }
 toff_t size_of(thandle_t handle) { return static_cast<Source*>(handle)->bytes.size(); }
 
 int on_error(TIFF*, void* user, const char*, const char* format, va_list values) {
-  auto& source = *static_cast<Source*>(user);
-  if (source.message[0] == 0) std::vsnprintf(source.message, sizeof source.message, format, values);
+  static_cast<Source*>(user)->note(format, values);
   return 1;
 }
-int on_warning(TIFF*, void*, const char*, const char*, va_list) { return 1; }
+int on_warning(TIFF*, void* user, const char*, const char* format, va_list values) {
+  auto& source = *static_cast<Source*>(user);
+  if (source.is_at_pixels) source.note(format, values);
+  return 1;
+}
 
 struct Closer {
   void operator()(TIFF* tiff) const { TIFFClose(tiff); }
@@ -87,10 +99,33 @@ bool is_same(TIFF* tiff, const TiffLayout& layout) {
              layout.is_separate;
 }
 
+// Are these bytes a zlib stream, checksum and all, of `size` bytes? libtiff takes broken ones, and
+// of longer ones it may leave the last bytes of its output as they were.
+bool is_deflated(std::span<const uint8_t> bytes, int64_t size) {
+  z_stream stream{};
+  if (bytes.size() > UINT32_MAX || inflateInit(&stream) != Z_OK) return false;
+  stream.next_in = const_cast<uint8_t*>(bytes.data());  // inflate only reads
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  uint8_t out[8192];
+  int result = Z_OK;
+  while (result == Z_OK && static_cast<int64_t>(stream.total_out) <= size) {
+    stream.next_out = out;
+    stream.avail_out = sizeof out;
+    result = inflate(&stream, Z_NO_FLUSH);
+  }
+  const bool is_whole = result == Z_STREAM_END && static_cast<int64_t>(stream.total_out) == size;
+  inflateEnd(&stream);
+  return is_whole;
+}
+
 class TiffReader {
  public:
-  TiffReader(TIFF* tiff, const TiffLayout& layout, CodecFrame& frame)
-      : tiff_(tiff), layout_(layout), frame_(frame) {}
+  TiffReader(TIFF* tiff, std::span<const uint8_t> bytes, const TiffLayout& layout,
+             CodecFrame& frame)
+      : tiff_(tiff), bytes_(bytes), layout_(layout), frame_(frame) {}
+
+  // What libtiff does not say.
+  const char* failure() const { return failure_; }
 
   bool read() {
     const bool is_jpeg_of_ycc =
@@ -100,7 +135,7 @@ class TiffReader {
     frame_.begin(layout_.size, layout_.colours);
     const int planes = layout_.is_separate ? frame_.channels() : 1;
     for (int plane = 0; plane < planes; ++plane) {
-      if (!(TIFFIsTiled(tiff_) != 0 ? read_tiles(plane) : read_rows(plane))) return false;
+      if (!(TIFFIsTiled(tiff_) != 0 ? read_tiles(plane) : read_strips(plane))) return false;
     }
     return true;
   }
@@ -111,16 +146,39 @@ class TiffReader {
     return (int64_t{pixels} * layout_.bits * (layout_.is_separate ? 1 : layout_.samples) + 7) / 8;
   }
 
-  bool read_rows(int plane) {
-    if (TIFFScanlineSize64(tiff_) != static_cast<uint64_t>(bytes_of(layout_.size.width)))
-      return false;
-    std::vector<uint8_t> line(static_cast<size_t>(bytes_of(layout_.size.width)));
-    for (int y = 0; y < layout_.size.height; ++y) {
-      if (TIFFReadScanline(tiff_, line.data(), static_cast<uint32_t>(y),
-                           static_cast<uint16_t>(plane)) != 1) {
+  // Strip or tile number `number`, of `size` bytes.
+  bool is_sound(uint32_t number, int64_t size) {
+    if (layout_.compression != COMPRESSION_ADOBE_DEFLATE &&
+        layout_.compression != COMPRESSION_DEFLATE) {
+      return true;
+    }
+    const uint64_t at = TIFFGetStrileOffset(tiff_, number);
+    const uint64_t count = TIFFGetStrileByteCount(tiff_, number);
+    const bool is_whole = at <= bytes_.size() && count <= bytes_.size() - at &&
+                          is_deflated(bytes_.subspan(at, count), size);
+    if (!is_whole) failure_ = "a strip or tile is no whole zlib stream of its size";
+    return is_whole;
+  }
+
+  bool read_strips(int plane) {
+    const int64_t line = bytes_of(layout_.size.width);
+    const int64_t height = std::min(int64_t{field<uint32_t>(tiff_, TIFFTAG_ROWSPERSTRIP)},
+                                    int64_t{layout_.size.height});
+    if (height <= 0 || TIFFScanlineSize64(tiff_) != static_cast<uint64_t>(line)) return false;
+    std::vector<uint8_t> strip(static_cast<size_t>(line * height));
+    for (int64_t y = 0; y < layout_.size.height; y += height) {
+      const int64_t rows = std::min(height, layout_.size.height - y);
+      const auto number =
+          TIFFComputeStrip(tiff_, static_cast<uint32_t>(y), static_cast<uint16_t>(plane));
+      const tmsize_t wanted = line * rows;
+      if (!is_sound(number, wanted) ||
+          TIFFReadEncodedStrip(tiff_, number, strip.data(), wanted) != wanted) {
         return false;
       }
-      unpack(line.data(), layout_.size.width, plane, frame_.row(y));
+      for (int64_t r = 0; r < rows; ++r) {
+        unpack(strip.data() + r * line, layout_.size.width, plane,
+               frame_.row(static_cast<int>(y + r)));
+      }
     }
     return true;
   }
@@ -136,8 +194,11 @@ class TiffReader {
     std::vector<uint8_t> tile(static_cast<size_t>(line * height));
     for (int64_t y = 0; y < layout_.size.height; y += height) {
       for (int64_t x = 0; x < layout_.size.width; x += width) {
-        if (TIFFReadTile(tiff_, tile.data(), static_cast<uint32_t>(x), static_cast<uint32_t>(y), 0,
-                         static_cast<uint16_t>(plane)) != static_cast<tmsize_t>(tile.size())) {
+        const uint32_t number =
+            TIFFComputeTile(tiff_, static_cast<uint32_t>(x), static_cast<uint32_t>(y), 0,
+                            static_cast<uint16_t>(plane));
+        if (!is_sound(number, line * height) ||
+            TIFFReadEncodedTile(tiff_, number, tile.data(), line * height) != line * height) {
           return false;
         }
         const auto columns = static_cast<int>(std::min(width, layout_.size.width - x));
@@ -212,8 +273,10 @@ class TiffReader {
   }
 
   TIFF* const tiff_;
+  const std::span<const uint8_t> bytes_;
   const TiffLayout& layout_;
   CodecFrame& frame_;
+  const char* failure_ = "the pixels are not what the header says";
 };
 
 }  // namespace
@@ -232,9 +295,15 @@ DecodeStatus read_tiff_pixels(std::span<const uint8_t> bytes, const CodecHeader&
     return {DecodeCode::unsupported, -1,
             "libtiff was built without compression " + std::to_string(layout.compression)};
   }
-  if (tiff != nullptr && TiffReader(tiff.get(), layout, frame).read()) return {};
+  std::string reason = "libtiff cannot read the file";
+  if (tiff != nullptr) {
+    TiffReader reader(tiff.get(), bytes, layout, frame);
+    source.is_at_pixels = true;
+    if (reader.read() && source.message[0] == 0) return {};
+    reason = reader.failure();
+  }
   return {DecodeCode::corrupt, -1,
-          std::string("libtiff cannot read the pixels: ") + source.message};
+          source.message[0] != 0 ? std::string("libtiff: ") + source.message : reason};
 }
 
 }  // namespace stoker

@@ -40,7 +40,7 @@ else()
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
       "pkg-config, libjpeg-dev, libhwy-dev, libtbb-dev, libxxhash-dev, libfmt-dev")
   if(STOKER_HAS_CODECS)
-    string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libpng-dev, libtiff-dev, libwebp-dev")
+    string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libpng-dev, libtiff-dev, libwebp-dev, zlib1g-dev")
   endif()
   if(STOKER_HAS_ONEDNN)  # of stoker::train only
     set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS libdnnl-dev)

@@ -1,0 +1,81 @@
+// What stoker answers to files, for scripts that compare it with others or with itself:
+//   decode_files used|fresh
+// with one decoder for all files, or with one for each. A line of standard input is a path. Answers
+// a line, "code width height crop message", and if the code is "ok" the height * width * 3 bytes of
+// RGB. `crop` is a digest of small crops under both policies, "-" if one is refused.
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decode/image_decoder.h"
+#include "tests/decode/pixels.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kMaxPixels = 4'000'000;
+
+class Decoders {
+ public:
+  Decoders()
+      : exact_({.exif = ExifPolicy::ignore, .max_pixels = kMaxPixels}),
+        fast_({.pixels = PixelPolicy::fast, .exif = ExifPolicy::apply, .max_pixels = kMaxPixels}) {}
+
+  void answer(const std::vector<uint8_t>& file) {
+    ImageInfo info;
+    DecodeStatus status = exact_.info(file, info);
+    std::vector<uint8_t> pixels;
+    if (status.ok()) {
+      const auto [width, height] = info.size;
+      pixels.resize(size_t{3} * width * height);
+      status = exact_.decode(file, plain_crop({0, 0, width, height}),
+                             {pixels.data(), width, height, ptrdiff_t{3} * width});
+    }
+    std::cout << to_string(status.code) << ' ' << info.size.width << ' ' << info.size.height << ' '
+              << crop(exact_, file) + crop(fast_, file) << ' ' << status.message << '\n';
+    if (status.ok()) {
+      std::cout.write(reinterpret_cast<const char*>(pixels.data()),
+                      static_cast<std::streamsize>(pixels.size()));
+    }
+  }
+
+ private:
+  static std::string crop(ImageDecoder& decoder, const std::vector<uint8_t>& file) {
+    ImageInfo info;
+    if (!decoder.info(file, info).ok()) return "-";
+    const auto [width, height] = info.size;
+    const CropSpec spec{
+        {width / 4, height / 5, (width + 1) / 2, (height + 2) / 3}, {20, 24}, {2, 1, 17, 20}, true};
+    Pixels out({17, 20});
+    return decoder.decode(file, spec, out.view()).ok() ? fnv1a(out.packed()) : "-";
+  }
+
+  ImageDecoder exact_, fast_;
+};
+
+int run(bool fresh) {
+  std::optional<Decoders> decoders;
+  for (std::string path; std::getline(std::cin, path);) {
+    if (fresh || !decoders) decoders.emplace();
+    decoders->answer(read_file(path));
+    std::cout.flush();
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace stoker
+
+int main(int argc, char** argv) {
+  const std::string how = argc == 2 ? argv[1] : "";
+  if (how != "used" && how != "fresh") {
+    std::fprintf(stderr, "usage: decode_files used|fresh\n");
+    return 2;
+  }
+  std::ios::sync_with_stdio(false);
+  return stoker::run(how == "fresh");
+}
