@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -26,21 +27,31 @@ namespace {
 // More than cores: on a cold disk or a network the walk waits for folders, it does not compute.
 constexpr int kScanThreads = 8;
 
+struct Identity {  // of a file or folder, whatever the path
+  dev_t device = 0;
+  ino_t inode = 0;
+  auto operator<=>(const Identity&) const = default;
+};
+
+struct FileIdentity {
+  Identity identity;
+  uint64_t name = 0;  // offset in Listing::text
+};
+
 struct Listing {  // of one folder
   std::string path;
-  std::vector<char> text;       // file names, each ended by a NUL
-  std::vector<uint64_t> names;  // offsets in `text`, sorted by what they point to
+  std::vector<char> text;                // file names, each ended by a NUL
+  std::vector<uint64_t> names;           // offsets in `text`, sorted by what they point to
+  std::vector<FileIdentity> identities;  // of each name, in any order
 };
+
+// By extension.
+using Remarks = std::map<std::string, FolderRemark>;
 
 struct ClassListing {
   std::vector<Listing> folders;
   std::vector<FolderStamp> stamps;
-};
-
-struct Identity {
-  dev_t device;
-  ino_t inode;
-  bool operator==(const Identity&) const = default;
+  Remarks left_out;
 };
 
 struct OpenFolder {
@@ -70,39 +81,65 @@ OpenFolder open_folder(const std::string& root, const std::string& path) {
 
 enum class EntryKind { file, folder, other };
 
-EntryKind kind_of(const OpenFolder& folder, const dirent& entry) {
-  if (entry.d_type == DT_REG) return EntryKind::file;
-  if (entry.d_type == DT_DIR) return EntryKind::folder;
-  if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return EntryKind::other;
+struct Entry {
+  EntryKind kind = EntryKind::other;
+  Identity identity;  // what a link leads to; of a link to nowhere: {}
+};
+
+Entry entry_of(const OpenFolder& folder, const dirent& entry) {
+  const Identity own{folder.identity.device, entry.d_ino};
+  if (entry.d_type == DT_REG) return {EntryKind::file, own};
+  if (entry.d_type == DT_DIR) return {EntryKind::folder, own};
+  if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return {};
   struct stat status;
   if (fstatat(dirfd(folder.stream.get()), entry.d_name, &status, 0) != 0) {
-    return EntryKind::file;  // a link to nowhere: reading it says so
+    return {EntryKind::file, {}};  // a link to nowhere: reading it says so
   }
-  if (S_ISDIR(status.st_mode)) return EntryKind::folder;
-  return S_ISREG(status.st_mode) ? EntryKind::file : EntryKind::other;
+  const Identity target{status.st_dev, status.st_ino};
+  if (S_ISDIR(status.st_mode)) return {EntryKind::folder, target};
+  return {S_ISREG(status.st_mode) ? EntryKind::file : EntryKind::other, target};
 }
 
-// Calls visit(name, kind) for each entry that is not hidden.
+// Calls visit(name, entry) for each entry that is not hidden.
 template <typename Visit>
 void for_each_entry(const OpenFolder& folder, const std::string& full_path, Visit visit) {
   for (;;) {
     errno = 0;
     const dirent* entry = readdir(folder.stream.get());
     if (!entry) break;
-    if (entry->d_name[0] != '.') visit(entry->d_name, kind_of(folder, *entry));
+    if (entry->d_name[0] != '.') visit(entry->d_name, entry_of(folder, *entry));
   }
   if (errno != 0) throw_errno(full_path);
 }
 
-bool has_image_extension(std::string_view name) {
+// In lower case, with its dot; "" if there is none.
+std::string extension_of(std::string_view name) {
   const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || name.size() - dot > 5) return false;
-  std::string extension(name.substr(dot + 1));
+  if (dot == std::string_view::npos) return "";
+  std::string extension(name.substr(dot));
   for (char& c : extension) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  for (const char* known : {"jpg", "jpeg", "png", "bmp", "webp", "tif", "tiff"}) {
+  return extension;
+}
+
+bool is_of_image(const std::string& extension) {
+  for (const char* known : {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"}) {
     if (extension == known) return true;
   }
   return false;
+}
+
+void add(const FolderRemark& remark, Remarks& remarks) {
+  const auto [place, is_new] = remarks.try_emplace(remark.extension, remark);
+  if (is_new) return;
+  FolderRemark& known = place->second;
+  known.files += remark.files;
+  if (remark.first < known.first) known.first = remark.first;
+}
+
+std::vector<FolderRemark> values_of(const Remarks& remarks) {
+  std::vector<FolderRemark> values;
+  for (const auto& [extension, remark] : remarks) values.push_back(remark);
+  return values;
 }
 
 // `above` are the folders on the way here: a link back to one of them would never end.
@@ -110,11 +147,16 @@ void walk(const std::string& root, const std::string& path, std::vector<Identity
           ClassListing& out) {
   OpenFolder folder = open_folder(root, path);
   if (std::find(above.begin(), above.end(), folder.identity) != above.end()) return;
-  Listing listing{path, {}, {}};
+  Listing listing{path, {}, {}, {}};
   std::vector<std::string> subfolders;
-  for_each_entry(folder, join_path(root, path), [&](const char* name, EntryKind kind) {
-    if (kind == EntryKind::folder) subfolders.push_back(name);
-    if (kind != EntryKind::file || !has_image_extension(name)) return;
+  for_each_entry(folder, join_path(root, path), [&](const char* name, const Entry& entry) {
+    if (entry.kind == EntryKind::folder) subfolders.push_back(name);
+    if (entry.kind != EntryKind::file) return;
+    if (const std::string extension = extension_of(name); !is_of_image(extension)) {
+      add({extension, 1, join_path(path, name), ""}, out.left_out);
+      return;
+    }
+    listing.identities.push_back({entry.identity, listing.text.size()});
     listing.names.push_back(listing.text.size());
     listing.text.insert(listing.text.end(), name, name + std::strlen(name) + 1);
   });
@@ -171,22 +213,84 @@ void append(const Listing& listing, int64_t label, FolderIndex& index) {
   }
 }
 
+struct LabelledFile {
+  Identity identity;
+  int64_t label = 0;
+  const Listing* folder = nullptr;
+  uint64_t name = 0;
+
+  std::string path() const { return join_path(folder->path, folder->text.data() + name); }
+};
+
+// What a folder's entries say of their identity is not true of every file system.
+bool is_one_file(const std::string& root, const LabelledFile& a, const LabelledFile& b) {
+  struct stat one, other;
+  return stat(join_path(root, a.path()).c_str(), &one) == 0 &&
+         stat(join_path(root, b.path()).c_str(), &other) == 0 && one.st_dev == other.st_dev &&
+         one.st_ino == other.st_ino;
+}
+
+template <class Files>
+std::string least_path(Files begin, Files end) {
+  std::string least = begin->path();
+  for (++begin; begin != end; ++begin) least = std::min(least, begin->path());
+  return least;
+}
+
+// Files that are listed in two classes, by one name or another.
+std::vector<FolderRemark> find_two_labels(const std::string& root, const std::vector<Task>& tasks) {
+  std::vector<LabelledFile> files;
+  for (const Task& task : tasks) {
+    for (const Listing& folder : task.result.folders) {
+      for (const FileIdentity& file : folder.identities) {
+        if (file.identity == Identity{}) continue;
+        files.push_back({file.identity, task.label, &folder, file.name});
+      }
+    }
+  }
+  std::sort(files.begin(), files.end(), [](const LabelledFile& a, const LabelledFile& b) {
+    return std::tie(a.identity, a.label) < std::tie(b.identity, b.label);
+  });
+  FolderRemark remark;
+  for (auto begin = files.begin(), end = begin; begin != files.end(); begin = end) {
+    end = std::find_if(begin, files.end(),
+                       [&](const LabelledFile& file) { return file.identity != begin->identity; });
+    const auto other = std::find_if(
+        begin, end, [&](const LabelledFile& file) { return file.label != begin->label; });
+    if (other == end || !is_one_file(root, *begin, *other)) continue;
+    ++remark.files;
+    const std::string first = least_path(begin, other), second = least_path(other, end);
+    if (remark.first.empty() || first < remark.first) {
+      remark.first = first;
+      remark.second = second;
+    }
+  }
+  if (remark.files == 0) return {};
+  return {remark};
+}
+
 // One task per part and class, in the order of the labels.
 std::vector<Task> plan(const FolderQuery& query, ScannedFolder& scanned) {
   const Identity root = open_folder(query.root, "").identity;
   std::set<std::string> class_names;
+  Remarks beside;
   std::vector<Task> tasks;
   for (const std::string& part : query.class_parts) {
     OpenFolder folder = open_folder(query.root, part);
     const bool listed =
         std::find(query.parts.begin(), query.parts.end(), part) != query.parts.end();
-    for_each_entry(folder, join_path(query.root, part), [&](const char* name, EntryKind kind) {
-      if (kind != EntryKind::folder) return;
+    for_each_entry(folder, join_path(query.root, part), [&](const char* name, const Entry& entry) {
+      if (const std::string extension = extension_of(name);
+          entry.kind == EntryKind::file && is_of_image(extension)) {
+        add({extension, 1, join_path(part, name), ""}, beside);
+      }
+      if (entry.kind != EntryKind::folder) return;
       class_names.insert(name);
       if (listed) tasks.push_back({join_path(part, name), 0, {root, folder.identity}, {}});
     });
     scanned.stamps.push_back(folder.stamp);
   }
+  scanned.index.beside = values_of(beside);
   scanned.index.class_names.assign(class_names.begin(), class_names.end());
   for (Task& task : tasks) {
     const std::string name = task.path.substr(task.path.rfind('/') + 1);
@@ -219,8 +323,8 @@ uint64_t FolderIndex::fingerprint() const {
 std::vector<std::string> list_subfolders(const std::string& path) {
   const OpenFolder folder = open_folder(path, "");
   std::vector<std::string> names;
-  for_each_entry(folder, path, [&](const char* name, EntryKind kind) {
-    if (kind == EntryKind::folder) names.push_back(name);
+  for_each_entry(folder, path, [&](const char* name, const Entry& entry) {
+    if (entry.kind == EntryKind::folder) names.push_back(name);
   });
   std::sort(names.begin(), names.end());
   return names;
@@ -233,6 +337,12 @@ ScannedFolder scan_folder(const FolderQuery& query) {
                            .count();
   std::vector<Task> tasks = plan(query, scanned);
   run_all(query.root, tasks);
+  scanned.index.two_labels = find_two_labels(query.root, tasks);
+  Remarks left_out;
+  for (const Task& task : tasks) {
+    for (const auto& [extension, remark] : task.result.left_out) add(remark, left_out);
+  }
+  scanned.index.left_out = values_of(left_out);
   for (Task& task : tasks) {
     std::vector<Listing>& folders = task.result.folders;
     std::sort(folders.begin(), folders.end(),

@@ -29,6 +29,15 @@ struct FolderStamp {
   bool operator==(const FolderStamp&) const = default;
 };
 
+// Files that are of interest, though they change no sample's name or label.
+struct FolderRemark {
+  std::string extension;  // of files that are left out: ".gif", "" = none
+  int64_t files = 0;
+  std::string first;   // path, relative to the root; the least of them
+  std::string second;  // of files with two labels: the first one's other path
+  bool operator==(const FolderRemark&) const = default;
+};
+
 struct FolderIndex {
   struct Folder {
     uint64_t path = 0;       // offset in `text`, relative to the root
@@ -40,6 +49,11 @@ struct FolderIndex {
   std::vector<char> text;       // every folder's path and file's name, each ended by a NUL
   std::vector<Folder> folders;  // those with images, in the order of the samples
   std::vector<uint64_t> names;  // per file, offset in `text`
+  // Not hidden, and no samples: by extension, those of the class folders; and image files that lie
+  // beside the class folders.
+  std::vector<FolderRemark> left_out, beside;
+  // Listed under two labels or more, because a link leads from one class to another; at most one.
+  std::vector<FolderRemark> two_labels;
 
   int64_t size() const { return static_cast<int64_t>(names.size()); }
   const Folder& folder_of(SampleId id) const;
@@ -47,7 +61,7 @@ struct FolderIndex {
   std::string_view file_name(SampleId id) const {
     return text.data() + names[static_cast<size_t>(id)];
   }
-  uint64_t fingerprint() const;  // of everything above
+  uint64_t fingerprint() const;  // of the samples and their labels
 };
 
 struct ScannedFolder {

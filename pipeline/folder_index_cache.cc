@@ -24,11 +24,25 @@ constexpr int64_t kSettleNs = 2'000'000'000;
 
 struct Header {
   char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 'i', 'x'};
-  uint32_t version = 1;
+  uint32_t version = 2;
   uint32_t byte_order = 0x01020304;
   uint64_t payload_bytes = 0;
   uint64_t checksum = 0;
 };
+
+std::string join_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += name + '\0';
+  return text;
+}
+
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (size_t at = 0; at < text.size(); at += names.back().size() + 1) {
+    names.emplace_back(text.c_str() + at);
+  }
+  return names;
+}
 
 class Writer {
  public:
@@ -40,6 +54,16 @@ class Writer {
     put_bytes(values.data(), count * sizeof(T));
   }
   void put(const std::string& text) { put(std::vector<char>(text.begin(), text.end())); }
+  void put(const std::vector<FolderRemark>& remarks) {
+    std::vector<std::string> words;
+    std::vector<int64_t> counts;
+    for (const FolderRemark& remark : remarks) {
+      words.insert(words.end(), {remark.extension, remark.first, remark.second});
+      counts.push_back(remark.files);
+    }
+    put(join_names(words));
+    put(counts);
+  }
   const std::vector<char>& bytes() const { return bytes_; }
 
  private:
@@ -65,6 +89,17 @@ class Reader {
     at_ += count * sizeof(T);
     return true;
   }
+  bool get(std::vector<FolderRemark>& remarks) {
+    std::string words;
+    std::vector<int64_t> counts;
+    if (!get(words) || !get(counts)) return false;
+    const std::vector<std::string> parts = split_names(words);
+    if (parts.size() != 3 * counts.size()) return false;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      remarks.push_back({parts[3 * i], counts[i], parts[3 * i + 1], parts[3 * i + 2]});
+    }
+    return true;
+  }
   bool get(std::string& text) {
     std::vector<char> values;
     if (!get(values)) return false;
@@ -77,20 +112,6 @@ class Reader {
   const std::vector<char>& bytes_;
   size_t at_ = 0;
 };
-
-std::string join_names(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += name + '\0';
-  return text;
-}
-
-std::vector<std::string> split_names(const std::string& text) {
-  std::vector<std::string> names;
-  for (size_t at = 0; at < text.size(); at += names.back().size() + 1) {
-    names.emplace_back(text.c_str() + at);
-  }
-  return names;
-}
 
 std::string key_of(const FolderQuery& query) {
   std::error_code ignored;
@@ -199,7 +220,9 @@ bool load_index(const std::string& cache_path, const FolderQuery& query, FolderI
   FolderIndex loaded;
   const bool read = reader.get(key) && reader.get(stamp_paths) && reader.get(inodes) &&
                     reader.get(times) && reader.get(class_names) && reader.get(loaded.text) &&
-                    reader.get(loaded.folders) && reader.get(loaded.names) && reader.at_end();
+                    reader.get(loaded.folders) && reader.get(loaded.names) &&
+                    reader.get(loaded.left_out) && reader.get(loaded.beside) &&
+                    reader.get(loaded.two_labels) && reader.at_end();
   if (!read || key != key_of(query)) return false;
   if (!is_unchanged(query, split_names(stamp_paths), inodes, times)) return false;
   loaded.class_names = split_names(class_names);
@@ -228,6 +251,9 @@ bool save_index(const std::string& cache_path, const FolderQuery& query,
   writer.put(scanned.index.text);
   writer.put(scanned.index.folders);
   writer.put(scanned.index.names);
+  writer.put(scanned.index.left_out);
+  writer.put(scanned.index.beside);
+  writer.put(scanned.index.two_labels);
   Header header;
   header.payload_bytes = writer.bytes().size();
   header.checksum = XXH3_64bits(writer.bytes().data(), writer.bytes().size());

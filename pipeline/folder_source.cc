@@ -101,6 +101,40 @@ bool read_cached_file(int descriptor, std::vector<uint8_t>& buffer,
   return true;
 }
 
+std::string files_of(const FolderRemark& remark) {
+  const std::string extension =
+      remark.extension.empty() ? "" : printable_name(remark.extension) + " ";
+  return std::to_string(remark.files) + " " + extension + (remark.files == 1 ? "file" : "files") +
+         (remark.extension.empty() ? " without an extension" : "");
+}
+
+std::vector<SourceNote> notes_of(const FolderIndex& index) {
+  std::vector<SourceNote> notes;
+  const auto add = [&](const char* reason, const FolderRemark& remark, const std::string& text) {
+    notes.push_back({reason, remark.files, printable_name(remark.first), text});
+  };
+  const auto is_or_are = [](const FolderRemark& remark) {
+    return remark.files == 1 ? " is" : " are";
+  };
+  for (const FolderRemark& remark : index.left_out) {
+    add("left_out", remark,
+        files_of(remark) + is_or_are(remark) + " left out (not read" +
+            (remark.extension == ".gif" ? ": GIF" : "") + "), as " + printable_name(remark.first));
+  }
+  for (const FolderRemark& remark : index.beside) {
+    add("left_out", remark,
+        files_of(remark) + is_or_are(remark) + " left out (in no class folder), as " +
+            printable_name(remark.first));
+  }
+  for (const FolderRemark& remark : index.two_labels) {
+    add("two_labels", remark,
+        std::to_string(remark.files) + (remark.files == 1 ? " file has" : " files have") +
+            " two labels, as " + printable_name(remark.first) + ", which is " +
+            printable_name(remark.second));
+  }
+  return notes;
+}
+
 class FolderSource final : public Source {
  public:
   FolderSource(const std::string& root, FolderIndex index)
@@ -137,6 +171,7 @@ class FolderSource final : public Source {
     const Descriptor file(open_cached(root_descriptor_.get(), path));
     return file.get() >= 0 && read_cached_file(file.get(), buffer, bytes);
   }
+  std::vector<SourceNote> notes() const override { return notes_of(index_); }
   uint64_t fingerprint() const override { return fingerprint_; }
 
  private:

@@ -4,8 +4,10 @@
 //
 // Files: .jpg .jpeg .png .bmp .webp .tif .tiff, in any case. Names that begin with a dot are
 // skipped (files and folders). Symbolic links are followed; a link to a folder that it lies in is
-// not entered again. A class folder without images stays a class, so that labels are the same for
-// every split. A link that leads nowhere is listed, and is a bad sample when it is read.
+// not entered again. Source::notes() counts and names all other files that are left out, and those
+// that a link gives a second label. A class folder without images stays a class, so that labels are
+// the same for every split. A link that leads nowhere is listed, and is a bad sample when it is
+// read.
 //
 // The list is kept as one block of text and offsets (about 30 bytes a file) and cached on disk;
 // see folder_index.h. name() escapes a backslash, control characters and bytes that are not UTF-8

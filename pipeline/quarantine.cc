@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "pipeline/finding_json.h"
+
 namespace stoker {
 namespace {
 
@@ -84,27 +86,21 @@ void Quarantine::hand_out(int device, Step step) {
 
 void Quarantine::record(const BadSample& bad) {
   EpochRecord& epoch = epochs_[bad.epoch];
-  if (!epoch.ids.insert(bad.id).second) return;  // `wrap` repeats samples within an epoch
+  const Finding& finding = bad.finding;
+  if (!epoch.ids.insert(finding.id).second) return;  // `wrap` repeats samples within an epoch
   while (epochs_.begin()->first < bad.epoch - kEpochsKept) epochs_.erase(epochs_.begin());
   total_.fetch_add(1, std::memory_order_relaxed);
-  const std::string name = source_.name(bad.id);
   if (epoch.first_names.size() < kNamesInMessage) {
-    epoch.first_names.push_back(name + " (" + bad.code +
-                                (bad.reason.empty() ? "" : ": " + bad.reason) + ")");
+    epoch.first_names.push_back(source_.name(finding.id) + " (" + finding.reason +
+                                (finding.message.empty() ? "" : ": " + finding.message) + ")");
   }
   if (!file_) return;
-  const nlohmann::ordered_json line = {
-      {"name", name},       {"path", path_of(name)},     {"sample_id", bad.id},
-      {"epoch", bad.epoch}, {"step", bad.step},          {"row", bad.row},
-      {"code", bad.code},   {"offset", bad.byte_offset}, {"reason", bad.reason}};
-  // Names may hold bytes that are not UTF-8: replaced, because JSON cannot carry them.
-  const std::string text =
-      line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  nlohmann::ordered_json line = to_json(source_, finding);
+  line["epoch"] = bad.epoch;
+  line["step"] = bad.step;
+  line["row"] = bad.row;
+  const std::string text = to_jsonl(line);
   std::fwrite(text.data(), 1, text.size(), file_.get());  // errors show in fflush
-}
-
-std::string Quarantine::path_of(const std::string& name) const {
-  return source_.root().empty() ? name : source_.root() + "/" + name;
 }
 
 void Quarantine::fail(const BadSample& last, const EpochRecord& epoch) const {

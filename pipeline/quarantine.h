@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "pipeline/loader.h"
+#include "pipeline/sample_checker.h"
 #include "pipeline/source.h"
 
 namespace stoker {
@@ -28,10 +29,7 @@ struct BadSample {
   int64_t epoch = 0;
   int device = 0;
   int row = 0;
-  SampleId id = 0;
-  std::string code;          // DecodeCode's name, or "unreadable"
-  int64_t byte_offset = -1;  // in the file; -1 if unknown
-  std::string reason;
+  Finding finding;
 };
 
 class Quarantine {
@@ -57,7 +55,6 @@ class Quarantine {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   void record(const BadSample& sample);  // REQUIRES: mutex_ held
-  std::string path_of(const std::string& name) const;
   [[noreturn]] void fail(const BadSample& last, const EpochRecord& epoch) const;
 
   const Source& source_;

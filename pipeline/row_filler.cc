@@ -269,14 +269,13 @@ void RowFiller::substitute(RowWorker& worker, int64_t epoch, SampleId id, Mutabl
 void RowFiller::report(const BatchPlace& place, int row, SampleId id, const SampleBytes& sample,
                        const DecodeStatus& status) {
   const bool read = sample.status.ok;
-  quarantine_.report({.step = place.step,
-                      .epoch = place.epoch,
-                      .device = place.device,
-                      .row = row,
-                      .id = id,
-                      .code = read ? to_string(status.code) : "unreadable",
-                      .byte_offset = read ? status.byte_offset : -1,
-                      .reason = read ? status.message : sample.status.message});
+  quarantine_.report(
+      {.step = place.step,
+       .epoch = place.epoch,
+       .device = place.device,
+       .row = row,
+       .finding = {id, read ? to_string(status.code) : "unreadable", read ? status.byte_offset : -1,
+                   read ? status.message : sample.status.message}});
 }
 
 void RowFiller::finish(Slab& slab, const BatchPlace& place) const {

@@ -25,6 +25,14 @@ struct ReadStatus {
   std::string message;  // errno text and numbers if not ok
 };
 
+// Something about a source that its user may not expect.
+struct SourceNote {
+  std::string reason;   // "left_out": files that are no samples; "two_labels": that are two
+  int64_t files = 0;    // how many
+  std::string name;     // the first of them, as Source::name() gives names
+  std::string message;  // a sentence: "106 .gif files are left out (not read: GIF), as cat/1.gif"
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -48,6 +56,8 @@ class Source {
                            [[maybe_unused]] std::span<const uint8_t>& bytes) const {
     return false;
   }
+  // What it holds and leaves out, and what it lists under two labels; in a fixed order.
+  virtual std::vector<SourceNote> notes() const { return {}; }
   // Changes when the list of samples or labels does; not with the content of a file.
   virtual uint64_t fingerprint() const = 0;
 };

@@ -6,12 +6,13 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "pipeline/finding_json.h"
 #include "pipeline/parallel.h"
 #include "tools/command.h"
 #include "tools/feed_options.h"
-#include "tools/finding_json.h"
 #include "tools/host_info.h"
 #include "tools/output_file.h"
 #include "tools/progress.h"
@@ -51,8 +52,13 @@ int run_check(int argc, char** argv) {
   auto app = make_parser(
       "check",
       "Reads and decodes every image whole, in parallel, and lists the bad ones as JSONL:\n"
-      "sample_id, name, label, reason (unreadable, empty, not_an_image, truncated, corrupt,\n"
-      "unsupported, too_large), byte_offset (-1: unknown), message. Exit code 1 if there are any.",
+      "sample_id, name, path, label, reason (unreadable, empty, not_an_image, truncated, corrupt,\n"
+      "unsupported, too_large), byte_offset (-1: unknown), message. Exit code 1 if there are any.\n"
+      "Lines without sample_id are of more files than one: reason, files (how many), name and "
+      "path\n"
+      "(of the first), message. Reasons: left_out (no format that is read, or in no class "
+      "folder),\n"
+      "and two_labels (in two classes, by a link), which is bad, too.",
       "  stoker check --data data/imagenette\n"
       "  stoker check --data data/photos --out bad.jsonl --exif apply\n");
   add_data_option(*app, data);
@@ -66,7 +72,9 @@ int run_check(int argc, char** argv) {
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<Finding> findings = check_all(*source, data.decode(), workers);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  const std::string list = to_jsonl(*source, findings);
+  const std::vector<SourceNote> notes = source->notes();
+  std::string list = to_jsonl(*source, findings);
+  for (const SourceNote& note : notes) list += to_jsonl(to_json(*source, note));
   if (out.empty()) {
     fmt::print("{}", list);
   } else {
@@ -75,7 +83,10 @@ int run_check(int argc, char** argv) {
   fmt::print(stderr, "{} images of {} classes, {} bad, {:.1f} s, {:.0f} images/s\n", source->size(),
              source->class_names().size(), findings.size(), seconds.count(),
              static_cast<double>(source->size()) / seconds.count());
-  return findings.empty() ? kExitOk : kExitFound;
+  const bool is_labelled_once =
+      std::none_of(notes.begin(), notes.end(),
+                   [](const SourceNote& note) { return note.reason == "two_labels"; });
+  return findings.empty() && is_labelled_once ? kExitOk : kExitFound;
 }
 
 }  // namespace stoker

@@ -1,9 +1,12 @@
 #include "tools/feed_options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <stdexcept>
 
 #include "pipeline/cifar_source.h"
@@ -132,9 +135,25 @@ void check_seek_index(const DataOptions& options) {
 
 Split parse_split(const std::string& name) { return kSplits.at(name); }
 
+namespace {
+
+// Each once: a command may open its data several times.
+void say_notes(const std::string& path, const Source& source) {
+  static std::set<std::string> said;
+  for (const SourceNote& note : source.notes()) {
+    if (said.insert(path + note.message).second) {
+      fmt::print(stderr, "{}: {}\n", path, note.message);
+    }
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<Source> open_data(const std::string& path, Split split, const std::string& option) {
   try {
-    return open_source(path, split);
+    std::unique_ptr<Source> source = open_source(path, split);
+    say_notes(path, *source);
+    return source;
   } catch (const std::runtime_error& error) {
     throw std::invalid_argument(option + ": " + error.what());
   }

@@ -39,8 +39,8 @@ void check_feed_options(const CLI::App& app, const DataOptions& options);
 // Throws where --seek-index names a file that is not there.
 void check_seek_index(const DataOptions& options);
 
-// Opens the data. A path without data is the caller's mistake: std::invalid_argument that names the
-// `option` which gave it.
+// Opens the data, and says on standard error what Source::notes() has. A path without data is the
+// caller's mistake: std::invalid_argument that names the `option` which gave it.
 std::unique_ptr<Source> open_data(const std::string& path, Split split,
                                   const std::string& option = "--data");
 // Data that were named to be evaluated on: their test part, or all of them where class folders lie

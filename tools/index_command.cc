@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "pipeline/finding_json.h"
 #include "pipeline/seek_index_file.h"
 #include "tools/command.h"
 #include "tools/feed_options.h"
-#include "tools/finding_json.h"
 #include "tools/host_info.h"
 #include "tools/seek_index_maker.h"
 

@@ -63,6 +63,15 @@ void bind_source(nb::module_& module) {
                    "(height, width) of every sample where pixels are stored raw; None for image "
                    "files.",
                    nb::sig("def raw_size(self) -> tuple[int, int] | None"))
+      .def_prop_ro(
+          "notes",
+          [](const Source& source) {
+            std::vector<std::string> messages;
+            for (const SourceNote& note : source.notes()) messages.push_back(note.message);
+            return messages;
+          },
+          "What the source leaves out, and what it lists under two labels: a sentence each, with "
+          "numbers and the first file's name. Opening the source warns of the same.")
       .def_prop_ro("fingerprint", &Source::fingerprint,
                    "A number that changes when the list of samples or labels does.");
   module.def(

@@ -35,6 +35,7 @@ class RelabelledSource final : public Source {
                    std::span<const uint8_t>& bytes) const override {
     return source_->read_cached(id, buffer, bytes);
   }
+  std::vector<SourceNote> notes() const override { return source_->notes(); }
   uint64_t fingerprint() const override { return fingerprint_; }
 
  private:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import operator
 import os
+import warnings
 from collections.abc import Callable, Sequence
 
 from stoker import _core
@@ -23,6 +24,10 @@ def folder(
     split: 'train' or 'test' look for a folder of that meaning in `path` (train; test, val,
     validation); 'all' takes both. Needed only where `path` holds such folders.
     label_fn(name, label): see relabel().
+
+    Files that are left out (GIF and other formats that are not read, pictures in no class folder),
+    and pictures to which a link gives a second label, are counted and named in Source.notes; a
+    UserWarning says each, too.
 
     FileNotFoundError, NotADirectoryError: `path`. ValueError: it holds train and test folders, and
     split does not say which. RuntimeError: there are no class folders or no images in it, or it
@@ -103,6 +108,8 @@ def _opened(
     if split is None:
         _check_one_part(name)
     source = opener(name, chosen)
+    for note in source.notes:
+        warnings.warn(f"{name}: {note}", stacklevel=3)
     return source if label_fn is None else relabel(source, label_fn)
 
 

@@ -47,6 +47,29 @@ class CachedIndex : public ::testing::Test {
   uint64_t expected_ = 0;
 };
 
+TEST_F(CachedIndex, RemembersWhatIsLeftOutAndWhatHasTwoLabels) {
+  folder_.write("a/x.gif");
+  folder_.write("a/sub/y.GIF");
+  folder_.write("b/README");
+  folder_.write("c.png");
+  folder_.link(folder_.path() + "/a/1.jpg", "b/again.jpg");
+  folder_.link(folder_.path() + "/a/1.jpg", "a/same_label.jpg");
+  folder_.link(folder_.path() + "/a/sub", "b/folder");
+  folder_.link(folder_.path() + "/nowhere.jpg", "b/gone.jpg");
+  folder_.link(folder_.path() + "/nowhere.jpg", "a/gone.jpg");
+  scan_and_save();
+  FolderIndex index;
+  ASSERT_TRUE(load_index(cache_, query_, index));
+  const std::vector<FolderRemark> left_out = {{"", 1, "b/README", ""},
+                                              {".gif", 3, "a/sub/y.GIF", ""}};
+  EXPECT_EQ(index.left_out, left_out);
+  EXPECT_EQ(index.beside, (std::vector<FolderRemark>{{".png", 1, "c.png", ""}}));
+  ASSERT_EQ(index.two_labels.size(), 1u);
+  EXPECT_EQ(index.two_labels[0].files, 2);
+  EXPECT_EQ(index.two_labels[0].first, "a/1.jpg");
+  EXPECT_EQ(index.two_labels[0].second, "b/again.jpg");
+}
+
 TEST_F(CachedIndex, IsTheListThatWasScanned) {
   FolderIndex index;
   ASSERT_TRUE(load_index(cache_, query_, index));

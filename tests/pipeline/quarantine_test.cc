@@ -112,7 +112,7 @@ TEST_F(QuarantineTest, TheListIsExactOncePerEpochInStepOrder) {
     for (const Json& line : read_lines(file_)) {
       listed.emplace_back(line["epoch"], line["step"], line["row"], line["sample_id"]);
       EXPECT_EQ(line["name"], "fake/" + line["sample_id"].dump());
-      EXPECT_FALSE(line["reason"].get<std::string>().empty());
+      EXPECT_FALSE(line["message"].get<std::string>().empty());
     }
     EXPECT_EQ(listed, expected);
     EXPECT_EQ(feed.loader().stats().bad_samples, 10);
@@ -141,12 +141,12 @@ TEST_F(QuarantineTest, TheListSaysWhatAndWhere) {
   feed.all();
   std::map<SampleId, Json> lines;
   for (const Json& line : read_lines(file_)) lines[line["sample_id"]] = line;
-  EXPECT_EQ(lines[3]["code"], "empty");
-  EXPECT_EQ(lines[11]["code"], "truncated");
-  EXPECT_GT(lines[11]["offset"], 0);
-  EXPECT_EQ(lines[12]["code"], "not_an_image");
-  EXPECT_EQ(lines[38]["code"], "unreadable");
-  EXPECT_EQ(lines[38]["reason"], "read: Input/output error (5)");
+  EXPECT_EQ(lines[3]["reason"], "empty");
+  EXPECT_EQ(lines[11]["reason"], "truncated");
+  EXPECT_GT(lines[11]["byte_offset"], 0);
+  EXPECT_EQ(lines[12]["reason"], "not_an_image");
+  EXPECT_EQ(lines[38]["reason"], "unreadable");
+  EXPECT_EQ(lines[38]["message"], "read: Input/output error (5)");
 }
 
 TEST_F(QuarantineTest, AResumedRunGoesOnWithTheList) {

@@ -20,8 +20,8 @@ std::map<std::string, std::string> reasons_in(const std::string& jsonl) {
   for (std::string line; std::getline(lines, line);) {
     const auto row = nlohmann::json::parse(line);
     reasons[row["name"]] = row["reason"];
-    EXPECT_TRUE(row.contains("sample_id") && row.contains("label") && row.contains("byte_offset") &&
-                row.contains("message"));
+    EXPECT_TRUE(row.contains("sample_id") && row.contains("label") && row.contains("path") &&
+                row.contains("byte_offset") && row.contains("message"));
   }
   return reasons;
 }
@@ -59,6 +59,44 @@ TEST(Check, ListsExactlyTheBadFiles) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(reasons_in(read_text(data.path() + "/bad.jsonl")), expected);
+}
+
+TEST(Check, CountsAndNamesWhatIsLeftOut) {
+  TempFolder data;
+  make_small_shapes(data.path());
+  data.write("train/star/b.gif");
+  data.write("train/star/a.GIF");
+  data.write("train/disc/notes");
+  data.write("train/beside.jpg");
+  const ProgramResult result = run_stoker({"check", "--data", data.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(count_lines(result.out), 3);
+  std::map<std::string, int> files;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) {
+    const auto row = nlohmann::json::parse(line);
+    EXPECT_EQ(row["reason"], "left_out");
+    EXPECT_EQ(row["path"], data.path() + "/" + row["name"].get<std::string>());
+    files[row["name"]] = row["files"];
+  }
+  EXPECT_EQ(files, (std::map<std::string, int>{
+                       {"train/star/a.GIF", 2}, {"train/disc/notes", 1}, {"train/beside.jpg", 1}}));
+  EXPECT_THAT(result.err,
+              HasSubstr("2 .gif files are left out (not read: GIF), as train/star/a.GIF\n"));
+  EXPECT_THAT(result.err, HasSubstr("1 .jpg file is left out (in no class folder)"));
+}
+
+TEST(Check, PicturesWithTwoLabelsAreBad) {
+  TempFolder data;
+  make_small_shapes(data.path());
+  data.link(data.path() + "/train/star", "train/disc/more");
+  const ProgramResult result = run_stoker({"check", "--data", data.path()});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const auto row = nlohmann::json::parse(result.out);
+  EXPECT_EQ(row["reason"], "two_labels");
+  EXPECT_EQ(row["files"], 4);
+  EXPECT_THAT(result.err, HasSubstr("4 files have two labels, as train/disc/more/star_000000.jpg, "
+                                    "which is train/star/star_000000.jpg"));
 }
 
 TEST(Check, SplitAndLimitsAreObeyed) {

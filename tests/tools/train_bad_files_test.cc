@@ -93,7 +93,7 @@ class BadFiles : public ::testing::TestWithParam<const char*> {
     for (std::string line; std::getline(lines, line);) {
       const auto row = nlohmann::json::parse(line);
       if (row["epoch"] != epoch) continue;
-      EXPECT_TRUE(list.emplace(row["name"], row["code"]).second) << "listed twice: " << line;
+      EXPECT_TRUE(list.emplace(row["name"], row["reason"]).second) << "listed twice: " << line;
       EXPECT_EQ(row["path"], data_.path() + "/" + row["name"].get<std::string>());
     }
     return list;

@@ -1,0 +1,41 @@
+#include "pipeline/finding_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace stoker {
+namespace {
+
+std::string path_of(const Source& source, const std::string& name) {
+  return source.root().empty() ? name : source.root() + "/" + name;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Source& source, const Finding& finding) {
+  const std::string name = source.name(finding.id);
+  return {{"sample_id", finding.id},       {"name", name},
+          {"path", path_of(source, name)}, {"label", source.label(finding.id)},
+          {"reason", finding.reason},      {"byte_offset", finding.byte_offset},
+          {"message", finding.message}};
+}
+
+nlohmann::ordered_json to_json(const Source& source, const SourceNote& note) {
+  return {{"reason", note.reason},
+          {"files", note.files},
+          {"name", note.name},
+          {"path", path_of(source, note.name)},
+          {"message", note.message}};
+}
+
+std::string to_jsonl(const nlohmann::ordered_json& row) {
+  // Names and messages may hold bytes that are not UTF-8, which JSON cannot carry.
+  return row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string to_jsonl(const Source& source, const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& finding : findings) text += to_jsonl(to_json(source, finding));
+  return text;
+}
+
+}  // namespace stoker
