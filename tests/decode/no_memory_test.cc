@@ -99,7 +99,9 @@ TEST_P(NoMemory, WhateverWasDecodedBefore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, NoMemory,
-                         testing::Combine(testing::Values(PixelPolicy::exact, PixelPolicy::fast),
+                         testing::Combine(testing::Values(PixelPolicy::exact,
+                                                          PixelPolicy::exact_pillow12,
+                                                          PixelPolicy::fast),
                                           testing::Values(ExifPolicy::ignore, ExifPolicy::apply)));
 
 TEST(NoMemoryOfJpegTables, JpegsWithoutHuffmanTablesHaveTheStandards) {

@@ -53,7 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const uint8_t> files(data + kHeader, size - kHeader);
   const std::span<const uint8_t> before = files.first(std::min(length, files.size()));
   const std::span<const uint8_t> file = files.subspan(before.size());
-  const DecodeOptions options{.pixels = (flags & 1) != 0 ? PixelPolicy::fast : PixelPolicy::exact,
+  const PixelPolicy exact = (flags & 16) != 0 ? PixelPolicy::exact_pillow12 : PixelPolicy::exact;
+  const DecodeOptions options{.pixels = (flags & 1) != 0 ? PixelPolicy::fast : exact,
                               .exif = (flags & 2) != 0 ? ExifPolicy::apply : ExifPolicy::ignore,
                               .max_pixels = kMaxPixels};
   ImageDecoder fresh(options), used(options);
