@@ -58,7 +58,7 @@ SamplerOptions sampler_options(const Source& source, const LoaderOptions& option
 
 void Loader::check(const Source& source, const AugmentSpec& augment,
                    const std::vector<Device*>& devices, const LoaderOptions& options) {
-  require(!devices.empty(), "devices", " are none: at least one is needed");
+  require(!devices.empty(), "devices", ": there are no devices: at least one is needed");
   for (size_t i = 0; i < devices.size(); ++i) {
     require(devices[i] != nullptr, "devices", ": device " + std::to_string(i) + " is null");
     require(!options.format || devices[i]->host_accessible(), "format",

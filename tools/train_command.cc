@@ -136,8 +136,8 @@ int run_train(int argc, char** argv) {
   auto app = make_parser("train",
                          "Trains a model and writes to --out: config.json, "
                          "metrics.jsonl, metrics.csv, checkpoints/,\n"
-                         "live.json, quarantine.jsonl, receipt.json. Ctrl-C or SIGTERM finishes "
-                         "the step and saves;\n"
+                         "live.json, quarantine.jsonl, receipt.json; no other run writes there "
+                         "meanwhile. Ctrl-C or\nSIGTERM finishes the step and saves;\n"
                          "--resume goes on from the newest checkpoint, exactly, also after a kill.",
                          "  stoker train --data data/cifar-10-batches-bin --model "
                          "airnet --out runs/airnet\n"

@@ -262,7 +262,9 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
       refuse_if_given(app, {"--rows-per-shard"}, "batch norm sees all rows of a GPU together");
     }
   } else {
-    refuse_if_given(app, {"--bucket-mib"}, "it is for gradients on GPUs");
+    if (arguments.bucket_mib > 0) {  // all after the pass, as 0 says, is what happens here
+      refuse_if_given(app, {"--bucket-mib"}, "it is for gradients on GPUs");
+    }
     if (fewer && rows % recipe.rows_per_shard != 0 && !options.batch_auto) {
       refuse_if_given(app, {"--rows-per-shard"},
                       fmt::format("the {} rows of a device do not divide into shards of {}", rows,

@@ -40,6 +40,7 @@ TrainResult Trainer::run() {
     impl_->observer.on_message("resumed from " + impl_->setup.resumed_from + " after " +
                                std::to_string(impl_->setup.progress.step) + " steps");
   }
+  const std::unique_ptr<RunLock> lock = std::move(impl_->setup.lock);  // until the loop is gone
   return TrainLoop(impl_->setup, impl_->observer, impl_->stop).run();
 }
 

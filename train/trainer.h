@@ -17,8 +17,8 @@
 // std::runtime_error with path and numbers before anything is trained; run() throws TrainingFailed.
 //
 // out/ holds config.json, metrics.jsonl, metrics.csv, quarantine.jsonl (and quarantine_eval.jsonl
-// of the last evaluation), receipt.json and checkpoints/ (checkpoint.h); while it is written, also
-// lock.json (run_lock.h), and a second Trainer that would write there fails with "in use by ...".
+// of the last evaluation), receipt.json and checkpoints/ (checkpoint.h). Until run() ends also
+// lock.json (run_lock.h): a second Trainer that would write there fails with "in use by ...".
 #pragma once
 
 #include <atomic>
