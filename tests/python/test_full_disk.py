@@ -59,7 +59,7 @@ def test_a_quarantine_file_that_grows_too_large(tmp_path):
         try:
             found.add(json.loads(line)["sample_id"])
         except json.JSONDecodeError:  # the line that the disk was full at
-            assert line.startswith('{"name":')
+            assert line.startswith('{"sample_id":')
     assert found == set(range(1, 24, 4))
 
 
