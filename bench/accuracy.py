@@ -4,7 +4,8 @@
     bench/accuracy.py --data DIR --model airnet [--seeds 0 1 2] [--runs runs/accuracy] [--out bench/results/NAME] [-- TRAIN OPTIONS]
 
 A seed whose run is finished is not trained again. CPU time is of training and its last evaluation; on a machine shared
-with others it says more than wall time: divided by the cores it is about what a quiet machine takes.
+with others it says more than wall time: divided by the cores it is about what a quiet machine takes. The page's head names the
+command, and for each seed the machine, its load (measured_on.py) and the commit.
 """
 import argparse
 import json
@@ -13,6 +14,8 @@ import resource
 import statistics
 import subprocess
 import sys
+
+import measured_on
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -33,10 +36,11 @@ def one_seed(args, seed):
     if os.path.exists(record):
         with open(record) as file:
             return json.load(file)
-    before = child_cpu_seconds()
-    run([args.stoker, "train", "--data", args.data, "--model", args.model, "--seed", str(seed), "--out", folder,
-         "--eval-every", "0", *args.train_options], stdout=sys.stderr)
-    result = {"seed": seed, "cpu_seconds": child_cpu_seconds() - before}
+    before, machine, neighbours = child_cpu_seconds(), measured_on.describe(ROOT), measured_on.Neighbours()
+    with neighbours:
+        run([args.stoker, "train", "--data", args.data, "--model", args.model, "--seed", str(seed), "--out", folder,
+             "--eval-every", "0", *args.train_options], stdout=sys.stderr)
+    result = {"seed": seed, "cpu_seconds": child_cpu_seconds() - before, "machine": {**machine, "neighbours": neighbours.summary()}}
     for views in (1, 2, 6):
         output = run([args.stoker, "eval", "--checkpoint", folder, "--data", args.data, "--views", str(views), "--json"],
                      stdout=subprocess.PIPE, text=True).stdout
@@ -60,6 +64,16 @@ def table(args, results):
     return "\n".join(lines)
 
 
+def head(args, results):
+    command = " ".join(["bench/accuracy.py", *measured_on.public_arguments(sys.argv[1:])])
+    lines = [f"# {args.model}: accuracy over seeds", f"`{command}`; top-1 in %"]
+    for r in results:
+        m = r["machine"]
+        lines.append(f"- seed {r['seed']}: {m['cpu']}, {m['cores']} cores; {m['date']}; commit {m['commit']}. "
+                     + measured_on.neighbours_text(m["neighbours"]))
+    return "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
@@ -80,9 +94,7 @@ def main():
             json.dump({"model": args.model, "data": os.path.basename(os.path.normpath(args.data)), "results": results},
                       file, indent=1)
         with open(args.out + ".md", "w") as file:
-            file.write(f"{text}\n\nTop-1 in % on {os.path.basename(os.path.normpath(args.data))}; "
-                       f"`bench/accuracy.py --data DIR --model {args.model}"
-                       f"{''.join(' ' + o for o in args.train_options)}`\n")
+            file.write(f"{head(args, results)}\n\n{text}\n")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,11 @@ def _process_cpu_seconds(pid):
 
 def _children(pid):
     for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
+        try:
+            children = (task / "children").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # this thread has just ended
+        for child in children.split():
             yield int(child)
             yield from _children(int(child))
 
@@ -57,7 +61,8 @@ class Running:
             self._kill()
             raise
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
-            os.sched_setaffinity(int(task.name), cores)
+            with contextlib.suppress(ProcessLookupError):  # this thread has just ended
+                os.sched_setaffinity(int(task.name), cores)
         return self
 
     def _answer(self, seconds):

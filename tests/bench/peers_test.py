@@ -98,8 +98,10 @@ class Run(unittest.TestCase):
         for section in ("train", "eval", "cifar"):
             fast = sections[section]["stoker-fast"]["quality"]
             self.assertLess(fast["mean"], 1)
-            self.assertLess(sections[section]["stoker-exact"]["quality"]["mean"], 0.2)  # Pillow 13 rounds otherwise
             exact = sections[section]["stoker-exact"]["quality"]
+            # An older Pillow resizes some crops in the other order, and rounds otherwise between the two passes.
+            is_todays = int(sections[section]["pillow"]["version"].split()[1].split(".")[0]) >= 13
+            self.assertLessEqual(exact["mean"], 0 if is_todays else 0.2)
             for same, quality in (("stoker-row-index", fast), ("stoker-index-8", fast), ("loader-fast", fast),
                                   ("stoker-exact-row-index", exact), ("stoker-exact-index-8", exact)):
                 if same in sections[section]:
@@ -129,6 +131,11 @@ class Measure(unittest.TestCase):
         self.assertEqual(images, 7)
         self.assertGreater(cpu, 0.3)
         running.stop()
+
+    def test_a_thread_may_end_while_it_is_looked_at(self):
+        for gone in (FileNotFoundError, ProcessLookupError):
+            with unittest.mock.patch.object(pathlib.Path, "read_text", side_effect=gone):
+                self.assertEqual(list(measure._children(os.getpid())), [])
 
     def test_a_participant_that_ends_is_missing_with_its_last_words(self):
         with self.assertRaisesRegex(measure.Missing, "no such library"):
