@@ -60,41 +60,46 @@ Clock& steady_clock() {
   return clock;
 }
 
-AcceleratorRun run_accelerator(double step_seconds, int64_t steps,
-                               const std::function<bool()>& next,
-                               const std::function<double(double)>& meet, Clock& clock) {
-  AcceleratorRun run;
-  run.steps.reserve(steps);
-  run.ended = clock.seconds();  // the accelerator's own time: never ahead of the clock
+StepEnd end_of_all(std::span<const StepEnd> all) {
+  double done = all.front().done, seconds = all.front().seconds();
+  for (const StepEnd& each : all) {
+    done = std::max(done, each.done);
+    seconds = std::max(seconds, each.seconds());
+  }
+  return {done, seconds - done};
+}
+
+std::vector<StepTimes> run_accelerator(double step_seconds, int64_t steps,
+                                       const std::function<bool()>& next,
+                                       const std::function<StepEnd(StepEnd)>& meet, Clock& clock) {
+  std::vector<StepTimes> run;
+  run.reserve(steps);
+  double now = clock.seconds();  // the accelerator's own time: never ahead of the clock
   for (int64_t i = 0; i < steps; ++i) {
-    StepTimes times{.asked = run.ended, .came = run.ended};
+    StepTimes times{.asked = now, .came = now};
     const double asked = clock.seconds();
     if (!next()) break;
     const double came = clock.seconds();
     if (came - asked > kHandOver * step_seconds) times.came = came;
-    if (const double lost = came - times.came - step_seconds; lost > 0) {
-      run.late_seconds += lost;
-      times.asked += lost;
-      times.came += lost;
-    }
+    const double late = std::max(0.0, came - times.came - step_seconds);
     times.done = times.came + step_seconds;
-    clock.sleep(std::max(0.0, times.done - clock.seconds()));
-    run.steps.push_back(times);
-    run.ended = meet(times.done);
+    clock.sleep(std::max(0.0, times.done + late - clock.seconds()));
+    times.all = meet({times.done, late});
+    now = times.all.seconds();
+    run.push_back(times);
   }
   return run;
 }
 
-Utilisation utilisation(const AcceleratorRun& run, double step_seconds) {
+Utilisation utilisation(std::span<const StepTimes> steps, double step_seconds) {
   Utilisation result;
-  if (std::ssize(run.steps) <= kStepsLeftOut) return result;
-  result.steps = std::ssize(run.steps) - kStepsLeftOut;
-  // As DLIO: the whole time, less what the first step took to load and compute.
-  const StepTimes& first = run.steps.front();
-  result.running_seconds = run.ended - first.done;
-  result.late_seconds = run.late_seconds;
-  for (size_t i = kStepsLeftOut; i < run.steps.size(); ++i) {
-    result.waiting_seconds += run.steps[i].came - run.steps[i].asked;
+  if (std::ssize(steps) <= kStepsLeftOut) return result;
+  result.steps = std::ssize(steps) - kStepsLeftOut;
+  result.running_seconds = steps.back().all.seconds() - steps[kStepsLeftOut - 1].all.seconds();
+  for (const StepTimes& step : steps.subspan(kStepsLeftOut)) {
+    result.waiting_seconds += step.came - step.asked;
+    result.others_seconds += step.all.done - step.done;
+    result.late_seconds += step.all.late;
   }
   result.share = step_seconds * static_cast<double>(result.steps) / result.running_seconds;
   return result;

@@ -12,10 +12,14 @@
 //   A result is the mean of 5 runs. ResNet-50 passes at 90 %.
 // Compute time is the step's nominal length, as the guidelines' formula has it, not the measured
 // sleep, which is longer where the machine is busy.
-// One departure: an accelerator keeps its own time. A thread that the machine wakes late from its
-// sleep is not the feed's doing, and an accelerator that is late by it would ask for less than a
-// real one; so the next step begins when this one should have ended, if its batch lay there. Where
-// a whole step cannot make up for it, the rest is named: late_seconds.
+// Two departures:
+//   An accelerator keeps its own time. A thread that the machine wakes late from its sleep is not
+//   the feed's doing, and an accelerator that is late by it would ask for less than a real one; so
+//   the next step begins when this one should have ended, if its batch lay there. Where a whole
+//   step cannot make up for it, the rest is named: late_seconds.
+//   The first step is left out whole, with the wait for the others behind it: on one machine the
+//   first batches come one after another. Of the guidelines' 500 steps nobody would see it.
+// So running time = compute time + waiting for batches + waiting for others + woken late.
 #pragma once
 
 #include <functional>
@@ -54,32 +58,37 @@ class Clock {
 
 Clock& steady_clock();
 
+// The end of a step in an accelerator's own time: computing would have been done then, had the
+// machine not woken it `late` seconds later than a whole step can make up for.
+struct StepEnd {
+  double done = 0;
+  double late = 0;
+  double seconds() const { return done + late; }
+};
+// The end of the step for all of them, who wait for each other.
+StepEnd end_of_all(std::span<const StepEnd> all);
+
 struct StepTimes {   // seconds of the accelerator's own time
   double asked = 0;  // for the batch
   double came = 0;   // the batch
-  double done = 0;   // computing
-};
-
-// What one accelerator did: steps in order, and when it ended, waiting for others included.
-struct AcceleratorRun {
-  std::vector<StepTimes> steps;
-  double ended = 0;
-  double late_seconds = 0;  // between steps: woken later than a whole step could make up for
+  double done = 0;   // computing, as in StepEnd
+  StepEnd all{};     // end_of_all(), where the next step begins
 };
 
 // Takes `steps` batches with `next`, which blocks until there is one and returns false when the
-// feed has ended; sleeps for each. After each, `meet` is told when the accelerator was done, waits
-// for the others, and returns when the last of all was done, in the same time.
-AcceleratorRun run_accelerator(double step_seconds, int64_t steps,
-                               const std::function<bool()>& next,
-                               const std::function<double(double)>& meet,
-                               Clock& clock = steady_clock());
+// feed has ended; sleeps for each. After each, `meet` is told how the accelerator ended the step,
+// waits for the others, and returns end_of_all().
+std::vector<StepTimes> run_accelerator(double step_seconds, int64_t steps,
+                                       const std::function<bool()>& next,
+                                       const std::function<StepEnd(StepEnd)>& meet,
+                                       Clock& clock = steady_clock());
 
 struct Utilisation {
   double share = 0;            // compute time / running time, 0 to 1
   double running_seconds = 0;  // without the first step
   double waiting_seconds = 0;  // of it, for batches
-  double late_seconds = 0;     // of it, woken late by the machine; in no other figure
+  double others_seconds = 0;   // of it, for accelerators whose batches came later
+  double late_seconds = 0;     // of it, the machine woke one of them late; in no other figure
   int64_t steps = 0;           // without the first one
   // As `share`, of the time that the machine did not take: what the feed is answerable for.
   double fed_share() const { return share * running_seconds / (running_seconds - late_seconds); }
@@ -89,6 +98,6 @@ struct Utilisation {
 };
 
 // All zero for fewer than two steps: nothing is left of them.
-Utilisation utilisation(const AcceleratorRun& run, double step_seconds);
+Utilisation utilisation(std::span<const StepTimes> steps, double step_seconds);
 
 }  // namespace stoker

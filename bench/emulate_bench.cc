@@ -34,7 +34,7 @@ class Emulation {
       : step_seconds_(options.accelerator.step_seconds),
         steps_(steps),
         runs_(count),
-        done_{std::vector<double>(count), std::vector<double>(count)},
+        ends_{std::vector<StepEnd>(count), std::vector<StepEnd>(count)},
         all_(count) {
     std::vector<Device*> devices;
     for (int i = 0; i < count; ++i) {
@@ -52,7 +52,7 @@ class Emulation {
     for (std::thread& thread : threads) thread.join();
     if (error_) std::rethrow_exception(error_);
     std::vector<Utilisation> used;
-    for (const AcceleratorRun& run : runs_) used.push_back(utilisation(run, step_seconds_));
+    for (const auto& run : runs_) used.push_back(utilisation(run, step_seconds_));
     return used;
   }
 
@@ -69,11 +69,11 @@ class Emulation {
       };
       // Two lists in turn: nobody can write the next time into one that others still read.
       int64_t meetings = 0;
-      const auto meet = [&](double done) {
-        std::vector<double>& all_done = done_[meetings++ % 2];
-        all_done[index] = done;
+      const auto meet = [&](StepEnd end) {
+        std::vector<StepEnd>& ends = ends_[meetings++ % 2];
+        ends[index] = end;
         all_.arrive_and_wait();
-        return *std::max_element(all_done.begin(), all_done.end());
+        return end_of_all(ends);
       };
       runs_[index] = run_accelerator(step_seconds_, steps_, next, meet);
     } catch (...) {
@@ -88,16 +88,15 @@ class Emulation {
   const int64_t steps_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::unique_ptr<Loader> loader_;
-  std::vector<AcceleratorRun> runs_;  // each by its thread
-  std::array<std::vector<double>, 2>
-      done_;  // when each was done with a step; written by its thread
+  std::vector<std::vector<StepTimes>> runs_;  // each by its thread
+  std::array<std::vector<StepEnd>, 2> ends_;  // of a step; each by its thread
   std::barrier<> all_;
   std::mutex mutex_;
   std::exception_ptr error_;  // guarded by mutex_
 };
 
 struct Mean {
-  double share = 0, fed = 0, rate = 0, waiting = 0, late = 0;
+  double share = 0, fed = 0, rate = 0, waiting = 0, others = 0, late = 0;
 };
 
 Mean mean_of(const std::vector<Utilisation>& all, int batch) {
@@ -106,8 +105,10 @@ Mean mean_of(const std::vector<Utilisation>& all, int batch) {
     mean.share += one.share / static_cast<double>(all.size());
     mean.rate += one.images_per_second(batch);  // of all together
     mean.fed += one.fed_share() / static_cast<double>(all.size());
-    mean.waiting += one.waiting_seconds / one.running_seconds / static_cast<double>(all.size());
-    mean.late += one.late_seconds / one.running_seconds / static_cast<double>(all.size());
+    const double whole = one.running_seconds * static_cast<double>(all.size());
+    mean.waiting += one.waiting_seconds / whole;
+    mean.others += one.others_seconds / whole;
+    mean.late += one.late_seconds / whole;
   }
   return mean;
 }
@@ -129,11 +130,11 @@ void check(const EmulateOptions& options) {
 // What was measured of one number of accelerators; one value per repeat.
 struct Fed {
   int count = 0;
-  std::vector<double> percent, fed_percent, rate, waiting_percent, late_percent;
+  std::vector<double> percent, fed_percent, rate, waiting_percent, others_percent, late_percent;
 };
 
 Fed measure(const Source& source, const EmulateOptions& options, int count) {
-  Fed fed{count, {}, {}, {}, {}, {}};
+  Fed fed{count, {}, {}, {}, {}, {}, {}};
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
     const Mean mean =
         mean_of(emulate(source, options, count, options.steps), options.accelerator.batch);
@@ -141,6 +142,7 @@ Fed measure(const Source& source, const EmulateOptions& options, int count) {
     fed.rate.push_back(mean.rate);
     fed.fed_percent.push_back(100 * mean.fed);
     fed.waiting_percent.push_back(100 * mean.waiting);
+    fed.others_percent.push_back(100 * mean.others);
     fed.late_percent.push_back(100 * mean.late);
   }
   return fed;
@@ -150,15 +152,17 @@ Table table_of(const std::vector<Fed>& all, const AcceleratorSpec& spec) {
   Table table{
       fmt::format("Emulated {}: {:.0f} images/s each, a step of {} rows every {:.3f} s ({})",
                   spec.name, spec.images_per_second(), spec.batch, spec.step_seconds, spec.source),
-      {"accelerators", "AU %, mean", "AU %, median", "waiting for batches %", "woken late %",
-       "images/s", "asked for"},
+      {"accelerators", "AU %", "waiting for batches %", "for others %", "woken late %",
+       "AU %, median", "images/s", "asked for"},
       {}};
   for (const Fed& fed : all) {
-    table.rows.push_back(
-        {std::to_string(fed.count), fmt::format("{:.1f}", mean_of(fed.percent)),
-         with_interval(summarise(fed.percent)), significant(median(fed.waiting_percent)),
-         significant(median(fed.late_percent)), with_interval(summarise(fed.rate), 4),
-         fmt::format("{:.0f}", fed.count * spec.images_per_second())});
+    table.rows.push_back({std::to_string(fed.count), fmt::format("{:.1f}", mean_of(fed.percent)),
+                          fmt::format("{:.1f}", mean_of(fed.waiting_percent)),
+                          fmt::format("{:.1f}", mean_of(fed.others_percent)),
+                          fmt::format("{:.1f}", mean_of(fed.late_percent)),
+                          with_interval(summarise(fed.percent)),
+                          with_interval(summarise(fed.rate), 4),
+                          fmt::format("{:.0f}", fed.count * spec.images_per_second())});
   }
   return table;
 }
@@ -211,6 +215,10 @@ Report bench_emulate(const Source& source, const EmulateOptions& options) {
                      {"samples", source.size()}};
   for (const Fed& fed : all) {
     report.add({fmt::format("AU, {} accelerators", fed.count), "%", Better::higher, fed.percent});
+    report.add({fmt::format("waiting for batches, {} accelerators", fed.count), "%", Better::lower,
+                fed.waiting_percent});
+    report.add({fmt::format("waiting for others, {} accelerators", fed.count), "%", Better::lower,
+                fed.others_percent});
     report.add({fmt::format("woken late, {} accelerators", fed.count), "%", Better::lower,
                 fed.late_percent});
     report.add(
@@ -226,8 +234,9 @@ Report bench_emulate(const Source& source, const EmulateOptions& options) {
   report.notes = {
       fmt::format("Fed at 90 % and more: {} {}; at 99 % and more: {}. Measured up to {}.", at_90,
                   spec.name, at_99, all.back().count),
-      "AU = computing time / running time, the first step left out; the mean over accelerators, "
-      "and for 90 and 99 % the mean over repeats (MLPerf Storage's rules: bench/accelerator.h).",
+      "AU = computing time / running time, the first step left out (MLPerf Storage's rules: "
+      "bench/accelerator.h). AU, waiting for batches, waiting for others whose batches came later, "
+      "and \"woken late\" are means over accelerators and repeats, and are 100 % together.",
       "A thread that the machine wakes late makes up for it in its next step. What a step cannot "
       "make up for is \"woken late\": the machine's doing, in AU but not in the counts of the line "
       "above.",

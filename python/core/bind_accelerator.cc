@@ -28,10 +28,11 @@ void bind_accelerator(nb::module_& module) {
       "utilisation",
       [](const std::vector<double>& asked, const std::vector<double>& came,
          const std::vector<double>& done, double step_seconds) {
-        AcceleratorRun run;
-        for (size_t i = 0; i < done.size(); ++i) run.steps.push_back({asked[i], came[i], done[i]});
-        if (!done.empty()) run.ended = done.back();
-        return utilisation(run, step_seconds);
+        std::vector<StepTimes> steps;
+        for (size_t i = 0; i < done.size(); ++i) {
+          steps.push_back({asked[i], came[i], done[i], {.done = done[i]}});
+        }
+        return utilisation(steps, step_seconds);
       },
       nb::arg("asked"), nb::arg("came"), nb::arg("done"), nb::arg("step_seconds"),
       "By MLPerf Storage's rules, of steps in seconds of one clock; lists of one length.");

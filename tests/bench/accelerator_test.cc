@@ -18,7 +18,7 @@ class FakeClock final : public Clock {
   double now_ = 100, late_ = 0;
 };
 
-double alone(double done) { return done; }
+StepEnd alone(StepEnd end) { return end; }
 
 TEST(Accelerator, KnowsTheMeasuredOnes) {
   EXPECT_NEAR(find_accelerator("a100").images_per_second(), 919.54, 0.01);
@@ -60,17 +60,57 @@ TEST(Accelerator, LeavesTheFirstStepOut) {
 
 TEST(Accelerator, CountsWaitingForTheOthersAsNotComputing) {
   FakeClock clock;
-  const auto others = [&](double done) {
+  const auto others = [&](StepEnd end) {
     clock.pass(0.125);
-    return done + 0.125;
+    return StepEnd{.done = end.done + 0.125};
   };
   const auto run = run_accelerator(
       0.5, 3, [] { return true; }, others, clock);
   const Utilisation used = utilisation(run, 0.5);
-  // As DLIO: of the first step the waiting stays in the running time.
-  EXPECT_DOUBLE_EQ(used.running_seconds, 2 * 0.5 + 3 * 0.125);
-  EXPECT_DOUBLE_EQ(used.share, 1 / 1.375);
+  EXPECT_DOUBLE_EQ(used.running_seconds, 2 * 0.5 + 2 * 0.125);
+  EXPECT_DOUBLE_EQ(used.share, 1 / 1.25);
   EXPECT_DOUBLE_EQ(used.waiting_seconds, 0);
+  EXPECT_DOUBLE_EQ(used.others_seconds, 2 * 0.125);
+}
+
+// One accelerator beside others whose steps end as the test says.
+TEST(Accelerator, EverySecondOfTheRunHasAName) {
+  FakeClock clock;
+  clock.oversleep(0.375);  // more than a step: late
+  int64_t step = 0;
+  const auto next = [&] {
+    if (step++ % 3 == 0) clock.pass(0.75);
+    return true;
+  };
+  const auto others = [&](StepEnd end) {
+    const StepEnd slower{.done = end.done + (step % 2 == 0 ? 0.0625 : -1), .late = 0.03125};
+    const StepEnd both[] = {end, slower};
+    return end_of_all(both);
+  };
+  const auto run = run_accelerator(0.25, 12, next, others, clock);
+  const Utilisation used = utilisation(run, 0.25);
+  EXPECT_GT(used.waiting_seconds, 0);
+  EXPECT_GT(used.others_seconds, 0);
+  EXPECT_GT(used.late_seconds, 0);
+  EXPECT_NEAR(used.running_seconds,
+              used.share * used.running_seconds + used.waiting_seconds + used.others_seconds +
+                  used.late_seconds,
+              1e-9);
+}
+
+TEST(Accelerator, WhatTheMachineDidToOneIsNotTheFeedsForTheOthers) {
+  const StepEnd ends[] = {{.done = 5}, {.done = 4.5, .late = 1}, {.done = 4}};
+  const StepEnd all = end_of_all(ends);
+  EXPECT_DOUBLE_EQ(all.done, 5);
+  EXPECT_DOUBLE_EQ(all.late, 0.5);
+  const StepTimes first{.done = 3, .all = {.done = 3}};
+  const StepTimes second{.asked = 3, .came = 3, .done = 4, .all = all};
+  const StepTimes both[] = {first, second};
+  const Utilisation used = utilisation(both, 1);
+  EXPECT_DOUBLE_EQ(used.running_seconds, 2.5);
+  EXPECT_DOUBLE_EQ(used.others_seconds, 1);  // for the one whose batch came later
+  EXPECT_DOUBLE_EQ(used.late_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(used.fed_share(), 0.5);
 }
 
 TEST(Accelerator, ALateWakeUpIsMadeUpForInTheNextStep) {
@@ -120,7 +160,7 @@ TEST(Accelerator, AFeedThatEndsEndsTheRun) {
   int left = 3;
   const auto run = run_accelerator(
       0.5, 10, [&] { return left-- > 0; }, alone, clock);
-  EXPECT_EQ(run.steps.size(), 3u);
+  EXPECT_EQ(run.size(), 3u);
   EXPECT_EQ(utilisation(run, 0.5).steps, 2);
   left = 1;
   const auto single = run_accelerator(
