@@ -21,7 +21,6 @@ import io
 import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -37,6 +36,7 @@ except ImportError as error:
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import make_variants
+from decoder_process import DecoderProcess
 from make_variants import texture
 
 SIZE = (45, 38)
@@ -120,31 +120,6 @@ def with_whole_checksums(png):
     return bytes(out) + png[at:]
 
 
-class Decoder:
-    def __init__(self, program, how, perturb):
-        environment = {**os.environ, "MALLOC_PERTURB_": str(perturb)}
-        self.process = subprocess.Popen(
-            [program, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
-        )
-
-    def decode(self, path):
-        """(line, pixels, size), or None if the program died."""
-        try:
-            self.process.stdin.write(path.encode() + b"\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            return None
-        line = self.process.stdout.readline().decode(errors="replace")
-        if not line:
-            return None
-        code, width, height = line.split(" ")[:3]
-        if not height.isdigit():
-            raise ValueError(f"{path}: the decoder answered {line!r}")
-        size = (int(width), int(height))
-        pixels = self.process.stdout.read(size[0] * size[1] * 3) if code == "ok" else b""
-        return line, pixels, size
-
-
 def is_doubtful(image):
     """Pillow before 10 fills palettes up with shades of gray, and what it says to a damaged fax depends on what lay in
     the memory that it took."""
@@ -178,7 +153,7 @@ def main():
     by_format = collections.defaultdict(list)
     for kind, data in seeds():
         by_format[kind].append(data)
-    decoders = Decoder(args.decoder, "used", 0x55), Decoder(args.decoder, "fresh", 0xA3)
+    decoders = DecoderProcess(args.decoder, "used", 0x55), DecoderProcess(args.decoder, "fresh", 0xA3)
     counts, faults, reasons = collections.Counter(), collections.Counter(), collections.Counter()
     saved_stderr = os.dup(2)
     null = os.open(os.devnull, os.O_WRONLY)

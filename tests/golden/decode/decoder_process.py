@@ -1,0 +1,30 @@
+"""A decoder that answers to files one by one (tests/decode/decode_files.cc)."""
+import os
+import subprocess
+
+
+class DecoderProcess:
+    """decode_files; `perturb` is what glibc's malloc fills memory with (MALLOC_PERTURB_), so that what nobody wrote shows."""
+
+    def __init__(self, program, how, perturb):
+        environment = {**os.environ, "MALLOC_PERTURB_": str(perturb)}
+        self.process = subprocess.Popen(
+            [program, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        )
+
+    def decode(self, path):
+        """(line, pixels, size), or None if the program died."""
+        try:
+            self.process.stdin.write(path.encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return None
+        line = self.process.stdout.readline().decode(errors="replace")
+        if not line:
+            return None
+        code, width, height = line.split(" ")[:3]
+        if not height.isdigit():
+            raise ValueError(f"{path}: the decoder answered {line!r}")
+        size = (int(width), int(height))
+        pixels = self.process.stdout.read(size[0] * size[1] * 3) if code == "ok" else b""
+        return line, pixels, size
