@@ -136,7 +136,9 @@ class Simulation {
       --idle_workers_;
       const auto [step, in_buffer] = to_fill_.front();
       const double read_s = reads ? draw(model_.read_s) : 0;
-      later(read_s + draw(model_.fill_cpu_s) / model_.cpu_speed,
+      const double speed =
+          std::min(model_.cpu_speed, model_.cores / (model_.workers - idle_workers_));
+      later(read_s + draw(model_.fill_cpu_s) / speed,
             in_buffer ? Kind::filled_from_buffer : Kind::filled, step);
     }
   }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace stoker {
@@ -28,6 +29,8 @@ struct FeedModel {
   std::vector<double> read_s;
   std::vector<double> fill_cpu_s;
   double cpu_speed = 1;  // of a worker: CPU seconds per second, <= 1
+  // CPU seconds per second of all workers together, where there are more of them than cores.
+  double cores = std::numeric_limits<double>::infinity();
   // Of one step each.
   std::vector<double> copy_s;
   std::vector<double> hold_s;  // from the batch's arrival until it is given back

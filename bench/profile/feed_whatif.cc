@@ -85,6 +85,10 @@ FeedModel FeedWhatIf::changed(const FeedChange& change) const {
   model.hold_s = measured_.hold_s;
   model.rest_s = measured_.rest_s;
   model.cpu_speed = cpu_speed(change);
+  // A worker's speed is measured while it has a row. It also waits for a core before it takes one,
+  // of which nothing is measured: but all of them get no more than there is.
+  const double cores = shape_.cores + change.cores;
+  if (model.workers > cores) model.cores = cores;
   if (change.storage_free) model.read_s = {std::max(kNothing, measured_.read_cpu_s)};
   if (change.fill_free) model.fill_cpu_s = {kNothing};
   if (change.copy_free) model.copy_s = {kNothing};

@@ -42,6 +42,15 @@ TEST(FeedModel, WorkersLimitWhereTheyAreSlower) {
   EXPECT_NEAR(rate_of(model), 500, 3);
 }
 
+TEST(FeedModel, WorkersShareTheCores) {
+  FeedModel model = easy_feed();
+  model.workers = 3;
+  model.cores = 2;
+  EXPECT_NEAR(rate_of(model), 2000, 20);
+  model.cpu_speed = 0.5;  // others have what is left
+  EXPECT_NEAR(rate_of(model), 1500, 20);
+}
+
 TEST(FeedModel, ReadingLimitsByThreadsAndTime) {
   FeedModel model = easy_feed();
   model.io_threads = 2;
