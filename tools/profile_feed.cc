@@ -38,8 +38,8 @@ void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments) {
       ->check(CLI::Range(-1, 3));
   app.add_option("--seed", arguments.seed, "Of order and augmentation");
   app.add_flag("--cold", arguments.cold,
-               "Keep the files out of the page cache while it measures: each is put out again when "
-               "it was read");
+               "Read the files from storage while it measures: each is put out of the page cache "
+               "before it is read");
   arguments.data.pixels = "fast";  // as in training
   add_split_option(app, arguments.data);
   add_decode_options(app, arguments.data);
@@ -64,7 +64,7 @@ ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double second
   feed.storage = probe_storage(source, {.threads = std::max(1, options.io_threads)});
   if (arguments.cold) {
     outcome.cold = std::make_shared<ColdSource>(source);
-    fmt::print("{} files put out of the page cache, and again after each read\n", source.size());
+    fmt::print("{} files put out of the page cache, and again before each read\n", source.size());
   }
   fmt::print("profiling {} of {} images/s ...\n",
              arguments.devices == 1 ? "an emulated device"

@@ -1,7 +1,9 @@
 #include "bench/profile/cold_source.h"
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "bench/profile/storage_probe.h"
 
@@ -9,6 +11,22 @@ namespace stoker {
 namespace {
 
 constexpr SampleId kLooked = 8;  // samples, to see whether the files went
+// A page that the kernel has in hand at the moment (to write it, to reclaim it) stays; not for
+// long.
+constexpr int kTries = 50;
+constexpr auto kPause = std::chrono::milliseconds(10);
+
+bool stays(const Source& files, SampleId id) {
+  std::vector<uint8_t> buffer;
+  std::span<const uint8_t> bytes;
+  for (int i = 0; i < kTries; ++i) {
+    if (i > 0) std::this_thread::sleep_for(kPause);
+    const bool is_there = files.read_cached(id, buffer, bytes);
+    evict_from_cache(files, id);  // to look makes the kernel read ahead
+    if (!is_there) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -20,12 +38,8 @@ ColdSource::ColdSource(const Source& files) : files_(files) {
         "--cold: " + files.root() +
         ": its samples are no files that could be put out of the page cache");
   }
-  std::vector<uint8_t> buffer;
-  std::span<const uint8_t> bytes;
   for (SampleId id = 0; id < std::min(kLooked, files.size()); ++id) {
-    const bool stays = files.read_cached(id, buffer, bytes);
-    evict_from_cache(files, id);  // to look makes the kernel read ahead
-    if (!stays) continue;
+    if (!stays(files, id)) continue;
     throw std::invalid_argument("--cold: " + files.root() + "/" + files.name(id) +
                                 " stays in memory (a file system in memory, or somebody maps it): "
                                 "storage cannot be measured cold here");
@@ -34,9 +48,8 @@ ColdSource::ColdSource(const Source& files) : files_(files) {
 
 ReadStatus ColdSource::read(SampleId id, std::vector<uint8_t>& buffer,
                             std::span<const uint8_t>& bytes) const {
-  const ReadStatus status = files_.read(id, buffer, bytes);
   evict_from_cache(files_, id);
-  return status;
+  return files_.read(id, buffer, bytes);
 }
 
 }  // namespace stoker

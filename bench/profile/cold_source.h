@@ -1,6 +1,7 @@
-// A folder of images whose files are never in the page cache: each is put out again when it was
-// read, so that every epoch reads storage as the first one of a data set larger than memory does.
-// A read takes some microseconds longer by that. Threads: as every Source.
+// A folder of images that is always read from storage: each file is put out of the page cache
+// before it is read, so that every epoch is as the first one of a data set larger than memory.
+// Before, not after: what was read a moment ago the kernel has in hand, and it may stay. A read
+// takes some microseconds longer by that. Threads: as every Source.
 // Errors: std::invalid_argument, naming --cold, where samples are no files, or stay in memory
 // whatever is said (tmpfs, a file that somebody maps).
 #pragma once
@@ -24,7 +25,7 @@ class ColdSource final : public Source {
   const std::vector<std::string>& class_names() const override { return files_.class_names(); }
   SampleEncoding encoding() const override { return files_.encoding(); }
   Size raw_size() const override { return files_.raw_size(); }
-  // Nothing lies in memory: read_cached() stays false.
+  // Nothing is taken from memory: read_cached() stays false.
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
   uint64_t fingerprint() const override { return files_.fingerprint(); }

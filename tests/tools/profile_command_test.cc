@@ -56,7 +56,7 @@ TEST_F(ProfileCommand, ColdStaysColdForAsLongAsItMeasures) {
     GTEST_SKIP() << result.err;
   }
   ASSERT_EQ(result.exit_code, kExitOk) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("put out of the page cache, and again after each read"));
+  EXPECT_THAT(result.out, HasSubstr("put out of the page cache, and again before each read"));
   const Json measured = profile_json()["measured"];
   EXPECT_EQ(measured["cached_share"], 0);  // of the files, that lay in memory
   EXPECT_GT(measured["steps"], 6);         // more than the 40 files of one epoch
