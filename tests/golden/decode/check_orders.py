@@ -4,7 +4,7 @@ file: verdict, text, pixels and crops of a file must be the same three times.
 
   check_orders.py --decoder build/tests/decode/decode_files [--seed S] DIR...
 
-For folders of other people's files, and for what the fuzz targets have collected (tests/fuzz/run --keep DIR: DIR/corpus). Exit codes: 0
+For folders of files that others made, and for what the fuzz targets have collected (tests/fuzz/corpus_files). Exit codes: 0
 all are the same; 1 some are not, or the decoder died, with the paths.
 """
 import argparse
