@@ -45,8 +45,9 @@ Slab make_slab(std::shared_ptr<Memory> memory, size_t offset, const BatchLayout&
 // moment changes, how much of it seldom does. Threads: any.
 class Spares {
  public:
-  explicit Spares(size_t most) : most_(most) { kept_.reserve(most); }  // keep() must not throw
-  std::unique_ptr<Memory> take() {                                     // null: there is none
+  // keep() is called where nothing may throw, so it has its room from the start.
+  explicit Spares(size_t most) : most_(most) { kept_.reserve(most); }
+  std::unique_ptr<Memory> take() {  // null: there is none
     std::lock_guard lock(mutex_);
     if (kept_.empty()) return nullptr;
     std::unique_ptr<Memory> memory = std::move(kept_.back());

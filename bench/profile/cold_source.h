@@ -25,7 +25,7 @@ class ColdSource final : public Source {
   const std::vector<std::string>& class_names() const override { return files_.class_names(); }
   SampleEncoding encoding() const override { return files_.encoding(); }
   Size raw_size() const override { return files_.raw_size(); }
-  // Nothing is taken from memory: read_cached() stays false.
+  // read_cached() is false for every sample, so that workers ask storage for all of them.
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override;
   uint64_t fingerprint() const override { return files_.fingerprint(); }

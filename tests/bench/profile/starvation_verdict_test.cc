@@ -169,6 +169,23 @@ TEST(Verdict, CoresThatOthersTakeAreToldFromCoresThatAreFull) {
 
 // With one worker fewer a worker got twice the time: together they get one core, whatever their
 // number.
+// Their speed is measured while they have a row, not while they wait for the core to take one.
+TEST(Verdict, TwoWorkersOnOneCoreGetNoMoreThanThatCore) {
+  ProfileMeasurements profile = fed();
+  profile.shape.cores = 1;
+  RunMeasurements& run = profile.measured;
+  run.hold_s = {60e-3};
+  run.worker_cpu_speed = 0.75;
+  run.busy_workers = 1.33;
+  run.rows_per_second = 1000;
+  run.split.step = 100e-3;
+  run.split.compute = 65e-3;
+  run.split.input_wait = 35e-3;
+  const Verdict verdict = judge(profile);
+  EXPECT_EQ(verdict.limit, Limit::decode);
+  EXPECT_NEAR(verdict.model_error, 0, 0.05);
+}
+
 TEST(Verdict, MoreWorkersArePredictedFromWhatFewerOnesGot) {
   ProfileMeasurements profile = fed();
   profile.shape.cores = 8;
