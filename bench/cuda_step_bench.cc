@@ -4,6 +4,7 @@
 //
 //   cuda_step_bench --model resnet50 --size 224 --classes 1000 --rows 256 --table 30
 //   cuda_step_bench --model airnet --size 32 --classes 10 --rows 1024 --no-graphs
+//   cuda_step_bench --model resnet50 --rows 256 --bytes      (needs no GPU)
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -16,6 +17,7 @@
 #include "staging/device_list.h"
 #include "train/cuda_engine.h"
 #include "train/device_engine.h"
+#include "train/device_traffic.h"
 #include "train/initialise.h"
 #include "train/models.h"
 
@@ -27,7 +29,7 @@ using Json = nlohmann::ordered_json;
 struct Arguments {
   std::string model = "resnet50";
   int size = 224, classes = 1000, rows = 256, steps = 50, table = 0;
-  bool fp32 = false, no_graphs = false, no_autotune = false, any_order = false;
+  bool bytes = false, fp32 = false, no_graphs = false, no_autotune = false, any_order = false;
   int input_channels = 8;
 };
 
@@ -102,9 +104,10 @@ Json time_by_kind(const std::vector<DeviceStepTime>& times, int table) {
   std::ranges::sort(slowest, std::ranges::greater{}, &DeviceStepTime::ms);
   for (size_t i = 0; i < slowest.size() && i < static_cast<size_t>(table); ++i) {
     const DeviceStepTime& t = slowest[i];
-    std::fprintf(stderr, "%6.2f %% %8.3f ms  %-18s %-24s %4dx%-4dx%-5d %7.1f TFLOP/s\n",
+    std::fprintf(stderr, "%6.2f %% %8.3f ms  %-18s %-24s %4dx%-4dx%-5d %7.1f TFLOP/s %6.0f GB/s\n",
                  100 * t.ms / whole, t.ms, t.step.c_str(), t.where.c_str(), t.shape.height,
-                 t.shape.width, t.shape.channels, t.flops / (t.ms * 1e9));
+                 t.shape.width, t.shape.channels, t.flops / (t.ms * 1e9),
+                 static_cast<double>(t.bytes) / (t.ms * 1e6));
   }
   return kinds;
 }
@@ -138,6 +141,22 @@ Json measure(Engine& engine, const BatchRows& rows, const Arguments& a) {
           {"host_us_per_step", 1e6 * queued / a.steps},
           {"finite", last.finite},
           {"loss", last.loss_sum / last.weight_sum}};
+}
+
+// What the engine's plan moves in memory, kind by kind: nothing runs.
+int count_bytes(const Arguments& a) {
+  const NetSpec net = make_net(a.model, {a.size, a.size}, a.classes);
+  Json kinds = Json::object();
+  int64_t sum = 0;
+  for (const DeviceTraffic& each : planned_traffic(net, options_of(a), tuning_of(a))) {
+    kinds[each.step] = {{"steps", each.count}, {"bytes", each.bytes}};
+    sum += each.bytes;
+  }
+  const Json result = {{"model", a.model},      {"size", a.size},
+                       {"rows", a.rows},        {"precision", a.fp32 ? "fp32" : "bf16"},
+                       {"bytes_per_step", sum}, {"bytes_by_kind", kinds}};
+  std::printf("%s\n", result.dump(1).c_str());
+  return 0;
 }
 
 int run(const Arguments& a) {
@@ -182,13 +201,15 @@ int main(int argc, char** argv) {
   app.add_option("--steps", a.steps);
   app.add_option("--table", a.table, "print so many of the slowest operations to stderr");
   app.add_option("--input-channels", a.input_channels, "the input is padded to these");
+  app.add_flag("--bytes", a.bytes,
+               "count what the engine's plan reads and writes in memory per step, and run nothing");
   app.add_flag("--fp32", a.fp32);
   app.add_flag("--no-graphs", a.no_graphs);
   app.add_flag("--no-autotune", a.no_autotune);
   app.add_flag("--any-order", a.any_order, "allow plans whose bits change from run to run");
   CLI11_PARSE(app, argc, argv);
   try {
-    return stoker::run(a);
+    return a.bytes ? stoker::count_bytes(a) : stoker::run(a);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cuda_step_bench: %s\n", error.what());
     return 1;

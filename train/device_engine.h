@@ -27,6 +27,7 @@ struct DeviceStepTime {
   std::string where;  // prefix of its parameters: "layer1.0.conv1"; "" if it has none
   NodeShape shape;    // of the node's output, one row
   double flops = 0;   // of convolutions
+  int64_t bytes = 0;  // read and written in memory, as device_traffic.h counts
   double ms = 0;
 };
 

@@ -59,6 +59,9 @@ struct DeviceStep {
   int node = 0;  // device node
   DeviceStepUse use = DeviceStepUse::always;
   int tensor = -1;  // parameter
+  // What its kernels read and write in the device's memory: every operand once per pass over it, as
+  // if no cache helped. Workspaces of libraries, which nobody tells, are not in it.
+  int64_t bytes = 0;
   bool left_out = false;
 };
 

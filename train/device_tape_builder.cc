@@ -39,7 +39,7 @@ int DeviceTapeBuilder::workspace(int64_t bytes) {
 }
 
 int DeviceTapeBuilder::define_value(int index) {
-  values_[index] = new_buffer(count(index) * number_bytes());
+  values_[index] = new_buffer(bytes(index));
   return values_[index];
 }
 
@@ -57,11 +57,12 @@ std::vector<int> DeviceTapeBuilder::take_gradient(int index, size_t most) {
     const int b = use(buffers.back());
     buffers.pop_back();
     int sum = owned(a) ? a : b;
-    if (!owned(a) && !owned(b)) sum = new_buffer(count(index) * number_bytes());
-    append("add_gradients", [ops = ops_, numbers = count(index), type = options_.precision, a, b,
-                             sum](const DeviceRun& run) {
-      ops->add(numbers, type, Activation::none, run.at(a), run.at(b), run.at(sum));
-    });
+    if (!owned(a) && !owned(b)) sum = new_buffer(bytes(index));
+    append("add_gradients", 3 * bytes(index),
+           [ops = ops_, numbers = count(index), type = options_.precision, a, b,
+            sum](const DeviceRun& run) {
+             ops->add(numbers, type, Activation::none, run.at(a), run.at(b), run.at(sum));
+           });
     release(a);
     release(b);
     ++sharers_[sum];
@@ -72,7 +73,7 @@ std::vector<int> DeviceTapeBuilder::take_gradient(int index, size_t most) {
 }
 
 int DeviceTapeBuilder::new_gradient(int index) {
-  const int buffer = new_buffer(count(index) * number_bytes());
+  const int buffer = new_buffer(bytes(index));
   contributions_[index].push_back(buffer);
   ++sharers_[buffer];
   return buffer;
@@ -89,9 +90,11 @@ void DeviceTapeBuilder::begin(int index, DeviceStepUse use, int tensor) {
   current_.tensor = tensor;
 }
 
-void DeviceTapeBuilder::append(const char* name, std::function<void(const DeviceRun&)> run) {
+void DeviceTapeBuilder::append(const char* name, int64_t bytes,
+                               std::function<void(const DeviceRun&)> run) {
   DeviceStep step = current_;
   step.name = name;
+  step.bytes = bytes;
   step.run = std::move(run);
   tape_.steps.push_back(std::move(step));
 }

@@ -26,6 +26,7 @@ class DeviceTapeBuilder {
   int64_t number_bytes() const { return options_.precision == Precision::bf16 ? 2 : 4; }
   int64_t pixels(int index) const;  // rows * H * W
   int64_t count(int index) const { return pixels(index) * node(index).shape.channels; }
+  int64_t bytes(int index) const { return count(index) * number_bytes(); }  // of its output
 
   int new_buffer(int64_t bytes);
   int use(int buffer);           // alive at this time; returns it
@@ -46,7 +47,7 @@ class DeviceTapeBuilder {
 
   // Steps. Those that follow are for this use of this node.
   void begin(int index, DeviceStepUse use, int tensor = -1);
-  void append(const char* name, std::function<void(const DeviceRun&)> run);
+  void append(const char* name, int64_t bytes, std::function<void(const DeviceRun&)> run);
   void note(const std::string& implementation);
 
  private:

@@ -16,15 +16,17 @@ class ConvOp final : public DeviceTapeOp {
     const int workspace = tape.workspace(workspace_bytes(tape, ConvPass::forward));
     const int y = tape.define_value(index_);
     const int64_t number = tape.number_bytes();
-    tape.append("conv", [conv = conv_, x, y, workspace,
-                         weight = weight_ * number](const DeviceRun& run) {
-      conv->run(ConvPass::forward, run.at(x), run.weights + weight, run.at(y), run.at(workspace));
-    });
+    tape.append("conv", bytes(tape),
+                [conv = conv_, x, y, workspace, weight = weight_ * number](const DeviceRun& run) {
+                  conv->run(ConvPass::forward, run.at(x), run.weights + weight, run.at(y),
+                            run.at(workspace));
+                });
     if (bias_ < 0) return;
-    tape.append("conv_bias", [ops = tape.ops(), y = tape.use(y), pixels = tape.pixels(index_),
-                              s = shape_, bias = bias_](const DeviceRun& run) {
-      ops->add_bias(pixels, s.out_channels, s.type, run.parameters + bias, run.at(y));
-    });
+    tape.append("conv_bias", 2 * tape.bytes(index_),
+                [ops = tape.ops(), y = tape.use(y), pixels = tape.pixels(index_), s = shape_,
+                 bias = bias_](const DeviceRun& run) {
+                  ops->add_bias(pixels, s.out_channels, s.type, run.parameters + bias, run.at(y));
+                });
   }
 
   void build_backward(DeviceTapeBuilder& tape) override {
@@ -36,7 +38,7 @@ class ConvOp final : public DeviceTapeOp {
     if (bias_ >= 0) {
       tape.begin(index_, DeviceStepUse::parameter, bias_tensor_);
       const int scratch = tape.new_buffer(channel_scratch_bytes(shape_.out_channels));
-      tape.append("conv_bias_back",
+      tape.append("conv_bias_back", tape.bytes(index_),
                   [ops = tape.ops(), dy = tape.use(dy), scratch, pixels = tape.pixels(index_),
                    s = shape_, bias = bias_](const DeviceRun& run) {
                     ops->sum_pixels(pixels, s.out_channels, s.type, run.at(dy), run.part + bias,
@@ -47,11 +49,12 @@ class ConvOp final : public DeviceTapeOp {
     if (tape.wants_gradient(input)) {
       const int workspace = tape.workspace(workspace_bytes(tape, ConvPass::backward_data));
       const int dx = tape.new_gradient(input);
-      tape.append("conv_data", [conv = conv_, dy = tape.use(dy), dx, workspace,
-                                weight = weight_ * tape.number_bytes()](const DeviceRun& run) {
-        conv->run(ConvPass::backward_data, run.at(dy), run.weights + weight, run.at(dx),
-                  run.at(workspace));
-      });
+      tape.append("conv_data", bytes(tape),
+                  [conv = conv_, dy = tape.use(dy), dx, workspace,
+                   weight = weight_ * tape.number_bytes()](const DeviceRun& run) {
+                    conv->run(ConvPass::backward_data, run.at(dy), run.weights + weight, run.at(dx),
+                              run.at(workspace));
+                  });
     }
     tape.release(dy);
   }
@@ -79,16 +82,24 @@ class ConvOp final : public DeviceTapeOp {
     return conv_->workspace_bytes(pass);
   }
 
+  // Input, output and weights, whichever of them is the result.
+  int64_t bytes(const DeviceTapeBuilder& tape) const {
+    const int64_t weights = tape.layout().tensors()[weight_tensor_].count * tape.number_bytes();
+    return tape.bytes(tape.node(index_).input) + weights + tape.bytes(index_);
+  }
+
   void build_backward_weights(DeviceTapeBuilder& tape, int dy) {
     const int x = tape.value(tape.node(index_).input);
     const int workspace = tape.workspace(workspace_bytes(tape, ConvPass::backward_weights));
     const bool narrow = tape.options().precision == Precision::bf16;
-    tape.append("conv_weights", [conv = conv_, x, dy = tape.use(dy), workspace, narrow,
-                                 at = weight_](const DeviceRun& run) {
-      void* out = narrow ? static_cast<void*>(run.narrow_gradients + at * 2)
-                         : static_cast<void*>(run.part + at);
-      conv->run(ConvPass::backward_weights, run.at(x), run.at(dy), out, run.at(workspace));
-    });
+    tape.append("conv_weights", bytes(tape),
+                [conv = conv_, x, dy = tape.use(dy), workspace, narrow,
+                 at = weight_](const DeviceRun& run) {
+                  void* out = narrow ? static_cast<void*>(run.narrow_gradients + at * 2)
+                                     : static_cast<void*>(run.part + at);
+                  conv->run(ConvPass::backward_weights, run.at(x), run.at(dy), out,
+                            run.at(workspace));
+                });
   }
 
   const int index_;

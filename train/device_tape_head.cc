@@ -13,13 +13,14 @@ class HeadOp final : public DeviceTapeOp {
     const int x = tape.value(tape.node(index_).input);
     const int workspace = tape.workspace(kLinearWorkspaceBytes);
     const bool training = tape.options().training;
-    if (training) logits_ = tape.new_buffer(logit_count() * static_cast<int64_t>(sizeof(float)));
-    tape.append("linear", [*this, x, workspace, ops = tape.ops(), training,
-                           number = tape.number_bytes()](const DeviceRun& run) {
-      ops->linear(shape_, run.at(x), run.weights + weight_ * number,
-                  bias_ < 0 ? nullptr : run.parameters + bias_,
-                  training ? run.at<float>(logits_) : run.logits, run.at(workspace));
-    });
+    if (training) logits_ = tape.new_buffer(logit_count() * kFloat);
+    tape.append("linear", bytes(tape),
+                [*this, x, workspace, ops = tape.ops(), training,
+                 number = tape.number_bytes()](const DeviceRun& run) {
+                  ops->linear(shape_, run.at(x), run.weights + weight_ * number,
+                              bias_ < 0 ? nullptr : run.parameters + bias_,
+                              training ? run.at<float>(logits_) : run.logits, run.at(workspace));
+                });
     if (training) build_loss(tape);
   }
 
@@ -28,15 +29,32 @@ class HeadOp final : public DeviceTapeOp {
     const int x = tape.value(input), dlogits = tape.use(dlogits_);
     const int workspace = tape.workspace(kLinearWorkspaceBytes);
     const int dx = tape.wants_gradient(input) ? tape.new_gradient(input) : -1;
-    tape.append("linear_back", [*this, x, dlogits, dx, workspace, ops = tape.ops(),
-                                number = tape.number_bytes()](const DeviceRun& run) {
-      ops->linear_backward(shape_, run.at(x), run.weights + weight_ * number, run.at(dlogits),
-                           run.part + weight_, bias_ < 0 ? nullptr : run.part + bias_, run.at(dx),
-                           run.at(workspace));
-    });
+    tape.append("linear_back", back_bytes(tape, dx >= 0),
+                [*this, x, dlogits, dx, workspace, ops = tape.ops(),
+                 number = tape.number_bytes()](const DeviceRun& run) {
+                  ops->linear_backward(shape_, run.at(x), run.weights + weight_ * number,
+                                       run.at(dlogits), run.part + weight_,
+                                       bias_ < 0 ? nullptr : run.part + bias_, run.at(dx),
+                                       run.at(workspace));
+                });
   }
 
  private:
+  static constexpr int64_t kFloat = sizeof(float);
+
+  int64_t weight_count() const { return static_cast<int64_t>(shape_.classes) * shape_.features; }
+  int64_t bytes(const DeviceTapeBuilder& tape) const {
+    return tape.bytes(tape.node(index_).input) + weight_count() * tape.number_bytes() +
+           logit_count() * kFloat;
+  }
+  // The weights' gradient reads x and the logits' and writes fp32; the input's reads the logits'
+  // gradient again, and the weights.
+  int64_t back_bytes(const DeviceTapeBuilder& tape, bool data) const {
+    const int64_t input = tape.bytes(tape.node(index_).input);
+    const int64_t logits = logit_count() * tape.number_bytes();
+    const int64_t of_data = data ? logits + weight_count() * tape.number_bytes() + input : 0;
+    return input + logits + weight_count() * kFloat + of_data;
+  }
   int64_t logit_count() const { return static_cast<int64_t>(shape_.rows) * shape_.stride; }
 
   void describe(DeviceTapeBuilder& tape) {
@@ -63,14 +81,16 @@ class HeadOp final : public DeviceTapeOp {
                          tape.options().loss_scale,
                          tape.options().precision};
     const int logits = tape.use(logits_);
-    const int rows = tape.new_buffer(static_cast<int64_t>(shape_.rows) * kDeviceTotals *
-                                     static_cast<int64_t>(sizeof(float)));
-    dlogits_ = tape.new_buffer(logit_count() * tape.number_bytes());
-    tape.append("loss", [loss, logits, rows, dlogits = dlogits_, ops = tape.ops(),
-                         totals = tape.layout().totals()](const DeviceRun& run) {
-      ops->loss(loss, run.at<float>(logits), run.labels, run.row_weights, run.mix, run.at(dlogits),
-                run.at<float>(rows), run.part + totals);
-    });
+    const int rows = tape.new_buffer(static_cast<int64_t>(shape_.rows) * kDeviceTotals * kFloat);
+    const int64_t number = tape.number_bytes();
+    dlogits_ = tape.new_buffer(logit_count() * number);
+    // The kernel reads the logits three times: for their maximum, their sum, and the gradient.
+    tape.append("loss", logit_count() * (number + 3 * kFloat),
+                [loss, logits, rows, dlogits = dlogits_, ops = tape.ops(),
+                 totals = tape.layout().totals()](const DeviceRun& run) {
+                  ops->loss(loss, run.at<float>(logits), run.labels, run.row_weights, run.mix,
+                            run.at(dlogits), run.at<float>(rows), run.part + totals);
+                });
   }
 
   int index_;

@@ -20,22 +20,25 @@ class NormOp final : public DeviceTapeOp {
       scratch = tape.new_buffer(channel_scratch_bytes(shape_.channels));
     }
     const int y = tape.define_value(index_);
-    tape.append("norm", [*this, training, x, residual, y, scratch, ops = tape.ops(),
-                         moments = tape.layout().moments()](const DeviceRun& run) {
-      NormForward a;
-      a.x = run.at(x);
-      a.residual = run.at(residual);
-      a.gamma = run.parameters + gamma_;
-      a.beta = run.parameters + beta_;
-      a.running_mean = run.statistics + statistics_;
-      a.running_variance = a.running_mean + shape_.channels;
-      a.y = run.at(y);
-      if (!training) return ops->norm_inference(shape_, a);
-      a.planes = run.at<float>(planes_);
-      a.moments = run.part + moments + statistics_;
-      a.scratch = run.at(scratch);
-      ops->norm_training(shape_, a);
-    });
+    // One pass sums, the other applies; inference only applies.
+    const int64_t passes = (training ? 3 : 2) + (residual >= 0 ? 1 : 0);
+    tape.append("norm", passes * tape.bytes(index_),
+                [*this, training, x, residual, y, scratch, ops = tape.ops(),
+                 moments = tape.layout().moments()](const DeviceRun& run) {
+                  NormForward a;
+                  a.x = run.at(x);
+                  a.residual = run.at(residual);
+                  a.gamma = run.parameters + gamma_;
+                  a.beta = run.parameters + beta_;
+                  a.running_mean = run.statistics + statistics_;
+                  a.running_variance = a.running_mean + shape_.channels;
+                  a.y = run.at(y);
+                  if (!training) return ops->norm_inference(shape_, a);
+                  a.planes = run.at<float>(planes_);
+                  a.moments = run.part + moments + statistics_;
+                  a.scratch = run.at(scratch);
+                  ops->norm_training(shape_, a);
+                });
   }
 
   void build_backward(DeviceTapeBuilder& tape) override {
@@ -53,7 +56,7 @@ class NormOp final : public DeviceTapeOp {
     int dresidual = -1;
     if (residual && tape.wants_gradient(node.input2)) {
       if (changes) {
-        dresidual = tape.owned(dy) ? dy : tape.new_buffer(tape.count(index_) * tape.number_bytes());
+        dresidual = tape.owned(dy) ? dy : tape.new_buffer(tape.bytes(index_));
       }
       tape.pass_gradient(node.input2, changes ? dresidual : dy);
     }
@@ -65,26 +68,35 @@ class NormOp final : public DeviceTapeOp {
         dx = tape.new_gradient(node.input);
       }
     }
-    tape.append("norm_back", [*this, x, y, dy, dy2, dx, dresidual, planes, scratch,
-                              ops = tape.ops()](const DeviceRun& run) {
-      NormBackward a;
-      a.x = run.at(x);
-      a.y = run.at(y);
-      a.dy = run.at(dy);
-      a.dy2 = run.at(dy2);
-      a.gamma = run.parameters + gamma_;
-      a.planes = run.at<float>(planes);
-      a.dgamma = run.part + gamma_;
-      a.dbeta = run.part + beta_;
-      a.dx = run.at(dx);
-      a.dresidual = run.at(dresidual);
-      a.scratch = run.at(scratch);
-      ops->norm_backward(shape_, a);
-    });
+    tape.append("norm_back",
+                back_passes(dy2 >= 0, cut, dresidual >= 0, dx >= 0) * tape.bytes(index_),
+                [*this, x, y, dy, dy2, dx, dresidual, planes, scratch,
+                 ops = tape.ops()](const DeviceRun& run) {
+                  NormBackward a;
+                  a.x = run.at(x);
+                  a.y = run.at(y);
+                  a.dy = run.at(dy);
+                  a.dy2 = run.at(dy2);
+                  a.gamma = run.parameters + gamma_;
+                  a.planes = run.at<float>(planes);
+                  a.dgamma = run.part + gamma_;
+                  a.dbeta = run.part + beta_;
+                  a.dx = run.at(dx);
+                  a.dresidual = run.at(dresidual);
+                  a.scratch = run.at(scratch);
+                  ops->norm_backward(shape_, a);
+                });
     for (const int buffer : incoming) tape.release(buffer);
   }
 
  private:
+  // Both passes read x and what arrives behind the activation: one pass sums that up and leaves it
+  // for the residual, the other reads what was left, or all of it again, and writes dx.
+  static int64_t back_passes(bool two, bool cut, bool left, bool applies) {
+    const int64_t arriving = 1 + (two ? 1 : 0) + (cut ? 1 : 0);
+    return 1 + arriving + (left ? 1 : 0) + (applies ? 2 + (left ? 1 : arriving) : 0);
+  }
+
   void describe(DeviceTapeBuilder& tape) {
     const DeviceNode& node = tape.node(index_);
     shape_ = {tape.pixels(index_), node.shape.channels, tape.options().precision,

@@ -11,11 +11,12 @@ class ActivationOp final : public DeviceTapeOp {
   void build_forward(DeviceTapeBuilder& tape) override {
     const int x = tape.value(tape.node(index_).input);
     const int y = tape.define_value(index_);
-    tape.append("activation", [x, y, ops = tape.ops(), kind = tape.node(index_).activation,
-                               count = tape.count(index_),
-                               type = tape.options().precision](const DeviceRun& run) {
-      ops->activate(kind, count, type, run.at(x), run.at(y));
-    });
+    tape.append(
+        "activation", 2 * tape.bytes(index_),
+        [x, y, ops = tape.ops(), kind = tape.node(index_).activation, count = tape.count(index_),
+         type = tape.options().precision](const DeviceRun& run) {
+          ops->activate(kind, count, type, run.at(x), run.at(y));
+        });
   }
 
   void build_backward(DeviceTapeBuilder& tape) override {
@@ -27,11 +28,12 @@ class ActivationOp final : public DeviceTapeOp {
       const bool in_place = tape.owned(dy);
       const int dx = in_place ? dy : tape.new_gradient(node.input);
       if (in_place) tape.pass_gradient(node.input, dy);
-      tape.append("activation_back", [seen, dy, dx, ops = tape.ops(), kind = node.activation,
-                                      count = tape.count(index_),
-                                      type = tape.options().precision](const DeviceRun& run) {
-        ops->activate_backward(kind, count, type, run.at(seen), run.at(dy), run.at(dx));
-      });
+      tape.append(
+          "activation_back", 3 * tape.bytes(index_),
+          [seen, dy, dx, ops = tape.ops(), kind = node.activation, count = tape.count(index_),
+           type = tape.options().precision](const DeviceRun& run) {
+            ops->activate_backward(kind, count, type, run.at(seen), run.at(dy), run.at(dx));
+          });
     }
     tape.release(dy);
   }
@@ -48,7 +50,7 @@ class AddOp final : public DeviceTapeOp {
     const DeviceNode& node = tape.node(index_);
     const int a = tape.value(node.input), b = tape.value(node.input2);
     const int y = tape.define_value(index_);
-    tape.append("add",
+    tape.append("add", 3 * tape.bytes(index_),
                 [a, b, y, ops = tape.ops(), kind = node.activation, count = tape.count(index_),
                  type = tape.options().precision](const DeviceRun& run) {
                   ops->add(count, type, kind, run.at(a), run.at(b), run.at(y));
@@ -60,13 +62,14 @@ class AddOp final : public DeviceTapeOp {
     const int dy = tape.take_gradient(index_, 1)[0];
     int passed = dy;
     if (node.activation == Activation::relu) {
-      if (!tape.owned(dy)) passed = tape.new_buffer(tape.count(index_) * tape.number_bytes());
+      if (!tape.owned(dy)) passed = tape.new_buffer(tape.bytes(index_));
       const int y = tape.value(index_);
-      tape.append("add_back", [y, dy, passed, ops = tape.ops(), count = tape.count(index_),
-                               type = tape.options().precision](const DeviceRun& run) {
-        ops->activate_backward(Activation::relu, count, type, run.at(y), run.at(dy),
-                               run.at(passed));
-      });
+      tape.append("add_back", 3 * tape.bytes(index_),
+                  [y, dy, passed, ops = tape.ops(), count = tape.count(index_),
+                   type = tape.options().precision](const DeviceRun& run) {
+                    ops->activate_backward(Activation::relu, count, type, run.at(y), run.at(dy),
+                                           run.at(passed));
+                  });
     }
     for (const int input : {node.input, node.input2}) {
       if (tape.wants_gradient(input)) tape.pass_gradient(input, passed);
@@ -93,7 +96,7 @@ class PoolOp final : public DeviceTapeOp {
     const int x = tape.value(node.input);
     if (max_) taps_ = tape.new_buffer(tape.count(index_));
     const int y = tape.define_value(index_);
-    tape.append(max_ ? "max_pool" : "average_pool",
+    tape.append(max_ ? "max_pool" : "average_pool", bytes(tape),
                 [*this, x, y, ops = tape.ops()](const DeviceRun& run) {
                   if (max_) {
                     ops->max_pool(shape_, run.at(x), run.at(y), run.at<uint8_t>(taps_));
@@ -109,19 +112,26 @@ class PoolOp final : public DeviceTapeOp {
     if (tape.wants_gradient(input)) {
       const int dx = tape.new_gradient(input);
       if (max_) tape.use(taps_);
-      tape.append(max_ ? "max_pool_back" : "average_pool_back", [*this, dy, dx, ops = tape.ops()](
-                                                                    const DeviceRun& run) {
-        if (max_) {
-          ops->max_pool_backward(shape_, run.at(dy), run.at<uint8_t>(taps_), run.at(dx));
-        } else {
-          ops->average_pool_backward(shape_, run.at(dy), run.at(dx));
-        }
-      });
+      tape.append(max_ ? "max_pool_back" : "average_pool_back", bytes(tape),
+                  [*this, dy, dx, ops = tape.ops()](const DeviceRun& run) {
+                    if (max_) {
+                      ops->max_pool_backward(shape_, run.at(dy), run.at<uint8_t>(taps_),
+                                             run.at(dx));
+                    } else {
+                      ops->average_pool_backward(shape_, run.at(dy), run.at(dx));
+                    }
+                  });
     }
     tape.release(dy);
   }
 
  private:
+  // Input and output, and which number of its window won.
+  int64_t bytes(const DeviceTapeBuilder& tape) const {
+    return tape.bytes(tape.node(index_).input) + tape.bytes(index_) +
+           (max_ ? tape.count(index_) : 0);
+  }
+
   int index_;
   bool max_ = false;
   PoolShape shape_;
@@ -146,7 +156,7 @@ class PadOp final : public DeviceTapeOp {
               out.width,
               tape.options().precision};
     const int x = tape.value(node.input), y = tape.define_value(index_);
-    tape.append("pad_channels", [*this, x, y, ops = tape.ops()](const DeviceRun& run) {
+    tape.append("pad_channels", bytes(tape), [*this, x, y, ops = tape.ops()](const DeviceRun& run) {
       ops->pad_channels(shape_, run.at(x), run.at(y));
     });
   }
@@ -156,14 +166,19 @@ class PadOp final : public DeviceTapeOp {
     const int dy = tape.take_gradient(index_, 1)[0];
     if (tape.wants_gradient(input)) {
       const int dx = tape.new_gradient(input);
-      tape.append("pad_channels_back", [*this, dy, dx, ops = tape.ops()](const DeviceRun& run) {
-        ops->pad_channels_backward(shape_, run.at(dy), run.at(dx));
-      });
+      tape.append("pad_channels_back", bytes(tape),
+                  [*this, dy, dx, ops = tape.ops()](const DeviceRun& run) {
+                    ops->pad_channels_backward(shape_, run.at(dy), run.at(dx));
+                  });
     }
     tape.release(dy);
   }
 
  private:
+  int64_t bytes(const DeviceTapeBuilder& tape) const {
+    return tape.bytes(tape.node(index_).input) + tape.bytes(index_);
+  }
+
   int index_;
   PadShape shape_;
 };
