@@ -1,7 +1,8 @@
 // The CUDA kernels of device_ops.h as plain functions: each queues its kernels on `stream` and
 // throws std::runtime_error if they cannot be launched. Implemented by cuda_kernels_*.cu from the
-// arithmetic of device_arithmetic.h. Sums are taken in a fixed order; nothing is atomic.
-// Threads: any; the stream's GPU is current.
+// arithmetic of device_arithmetic.h. Sums are taken in a fixed order: counters tell which block
+// comes last and adds up what the others left, in its order. Threads: any; the stream's GPU is
+// current.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,6 +13,11 @@ namespace stoker::cuda {
 
 void check(cudaError_t error, const char* what);
 
+// Counters for the kernels that sum over blocks: 0 at first and between kernels. Kernels that share
+// them run one after the other.
+constexpr int kMostColumns = 256;
+constexpr int kTickets = kMostColumns * (1 + kMostSplits / kGroupSplits);
+
 void load_mixed(cudaStream_t stream, const ImageShape& s, const uint8_t* images,
                 const DeviceMix* mix, void* out);
 void load_view(cudaStream_t stream, const ImageShape& s, const uint8_t* images, const View& view,
@@ -20,10 +26,12 @@ void load_view(cudaStream_t stream, const ImageShape& s, const uint8_t* images, 
 void add_bias(cudaStream_t stream, int64_t pixels, int channels, Precision type, const float* bias,
               void* x);
 void sum_pixels(cudaStream_t stream, int64_t pixels, int channels, Precision type, const void* dy,
-                float* sums, void* scratch);
-void norm_training(cudaStream_t stream, const NormShape& s, const NormForward& a);
+                float* sums, void* scratch, unsigned* tickets);
+void norm_training(cudaStream_t stream, const NormShape& s, const NormForward& a,
+                   unsigned* tickets);
 void norm_inference(cudaStream_t stream, const NormShape& s, const NormForward& a);
-void norm_backward(cudaStream_t stream, const NormShape& s, const NormBackward& a);
+void norm_backward(cudaStream_t stream, const NormShape& s, const NormBackward& a,
+                   unsigned* tickets);
 
 void activate(cudaStream_t stream, Activation kind, int64_t count, Precision type, const void* x,
               void* y);

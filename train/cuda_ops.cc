@@ -31,10 +31,29 @@ class CudaGraph final : public DeviceGraph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
+// The counters of kernels that sum over blocks, which the stream runs one after the other.
+class Tickets {
+ public:
+  explicit Tickets(cudaStream_t stream) {
+    constexpr size_t kBytes = cuda::kTickets * sizeof(unsigned);
+    void* data = nullptr;
+    check(cudaMalloc(&data, kBytes), "cudaMalloc");
+    data_.reset(static_cast<unsigned*>(data));
+    check(cudaMemsetAsync(data, 0, kBytes, stream), "cudaMemsetAsync");
+  }
+  unsigned* get() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(unsigned* data) const { cudaFree(data); }
+  };
+  std::unique_ptr<unsigned, Free> data_;
+};
+
 class CudaOps final : public DeviceOps {
  public:
   CudaOps(int ordinal, cudaStream_t stream, std::unique_ptr<CudaLibraries> libraries)
-      : ordinal_(ordinal), stream_(stream), libraries_(std::move(libraries)) {}
+      : ordinal_(ordinal), stream_(stream), libraries_(std::move(libraries)), tickets_(here()) {}
 
   std::string name() const override {
     int runtime = 0;
@@ -86,16 +105,16 @@ class CudaOps final : public DeviceOps {
   }
   void sum_pixels(int64_t pixels, int channels, Precision type, const void* dy, float* sums,
                   void* scratch) override {
-    cuda::sum_pixels(here(), pixels, channels, type, dy, sums, scratch);
+    cuda::sum_pixels(here(), pixels, channels, type, dy, sums, scratch, tickets_.get());
   }
   void norm_training(const NormShape& s, const NormForward& a) override {
-    cuda::norm_training(here(), s, a);
+    cuda::norm_training(here(), s, a, tickets_.get());
   }
   void norm_inference(const NormShape& s, const NormForward& a) override {
     cuda::norm_inference(here(), s, a);
   }
   void norm_backward(const NormShape& s, const NormBackward& a) override {
-    cuda::norm_backward(here(), s, a);
+    cuda::norm_backward(here(), s, a, tickets_.get());
   }
 
   void activate(Activation kind, int64_t count, Precision type, const void* x, void* y) override {
@@ -181,6 +200,7 @@ class CudaOps final : public DeviceOps {
   const int ordinal_;
   const cudaStream_t stream_;
   const std::unique_ptr<CudaLibraries> libraries_;
+  const Tickets tickets_;
 };
 
 }  // namespace

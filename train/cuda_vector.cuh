@@ -23,28 +23,34 @@ struct alignas(sizeof(Number) * V) Packed {
 };
 
 template <int V, typename Number>
+__device__ __forceinline__ Packed<Number, V> load_packed(const Number* from) {
+  return *reinterpret_cast<const Packed<Number, V>*>(from);
+}
+
+template <int V, typename Number>
 __device__ __forceinline__ void load(const Number* from, float (&out)[V]) {
-  const auto packed = *reinterpret_cast<const Packed<Number, V>*>(from);
+  const Packed<Number, V> packed = load_packed<V>(from);
 #pragma unroll
   for (int i = 0; i < V; ++i) out[i] = device::to_float(packed.value[i]);
 }
 
-template <int V>
-__device__ __forceinline__ void store(float* to, const float (&values)[V]) {
-  Packed<float, V> packed;
-#pragma unroll
-  for (int i = 0; i < V; ++i) packed.value[i] = values[i];
-  *reinterpret_cast<Packed<float, V>*>(to) = packed;
-}
-
-template <int V>
-__device__ __forceinline__ void store(Bf16* to, const float (&values)[V]) {
-  Packed<Bf16, V> packed;
+template <typename Number, int V>
+__device__ __forceinline__ Packed<Number, V> packed(const float (&values)[V]) {
+  Packed<Number, V> out;
 #pragma unroll
   for (int i = 0; i < V; ++i) {
-    packed.value[i].bits = __bfloat16_as_ushort(__float2bfloat16_rn(values[i]));
+    if constexpr (sizeof(Number) == sizeof(Bf16)) {
+      out.value[i].bits = __bfloat16_as_ushort(__float2bfloat16_rn(values[i]));
+    } else {
+      out.value[i] = values[i];
+    }
   }
-  *reinterpret_cast<Packed<Bf16, V>*>(to) = packed;
+  return out;
+}
+
+template <typename Number, int V>
+__device__ __forceinline__ void store(Number* to, const float (&values)[V]) {
+  *reinterpret_cast<Packed<Number, V>*>(to) = packed<Number>(values);
 }
 
 // The sum of every thread's value, given to all: a tree over lanes, then over warps. Ends with the
@@ -111,6 +117,18 @@ __device__ __forceinline__ uint32_t item_step() { return gridDim.x * blockDim.x;
 inline unsigned blocks_for(int64_t items, int64_t most = 1 << 16) {
   const int64_t blocks = (items + kThreads - 1) / kThreads;
   return static_cast<unsigned>(blocks < 1 ? 1 : blocks > most ? most : blocks);
+}
+
+// How many blocks of kThreads the current GPU runs at a time: a grid of so many has no second wave.
+template <typename... Parameters>
+unsigned resident_blocks(void (*kernel)(Parameters...)) {
+  int gpu = 0, multiprocessors = 0, per_multiprocessor = 0;
+  check(cudaGetDevice(&gpu), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu),
+        "cudaDeviceGetAttribute");
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, kThreads, 0),
+        "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  return static_cast<unsigned>(multiprocessors * per_multiprocessor);
 }
 
 // Kernels that take items apart count in 32 bits.

@@ -158,13 +158,13 @@ STOKER_HOST_DEVICE inline float norm_value(float x, float scale, float shift) {
   return x * scale + shift;
 }
 
-// dy behind the activation. `y` is the output, for a residual's sake: it alone tells where ReLU cut
-// the sum. (A GELU of a sum is not fused.)
-STOKER_HOST_DEVICE inline float gradient_behind(const NormShape& s, bool residual, float dy,
-                                                float x, float y, float scale, float shift) {
-  if (s.activation == Activation::none) return dy;
-  if (residual) return y > 0 ? dy : 0.0f;
-  return dy * activation_slope(s.activation, norm_value(x, scale, shift));
+// dy behind the activation. With a residual a mask says what ReLU kept of the sum, which x alone
+// does not tell. (A GELU of a sum is not fused.)
+STOKER_HOST_DEVICE inline float gradient_behind(Activation kind, bool masked, bool kept, float dy,
+                                                float x, float scale, float shift) {
+  if (kind == Activation::none) return dy;
+  if (masked) return kept ? dy : 0.0f;
+  return dy * activation_slope(kind, norm_value(x, scale, shift));
 }
 
 // Sums of g and of g * (x - mean) over a channel -> dx = a * g + b * x + c.

@@ -37,7 +37,10 @@ class DeviceGraph {
 
 // Bytes of the scratch and workspaces below.
 inline int64_t channel_scratch_bytes(int channels) {  // sum_pixels, norm_*
-  return static_cast<int64_t>(kMostSplits) * channels * 2 * static_cast<int64_t>(sizeof(float));
+  constexpr int64_t kFloat = sizeof(float), kDouble = sizeof(double);
+  constexpr int64_t kPairs = 2 * (kMostSplits * kFloat + kMostSplits / kGroupSplits * kDouble);
+  constexpr int64_t kSlopes = 3 * kFloat;
+  return channels * (kPairs + kSlopes);
 }
 constexpr int64_t kLinearWorkspaceBytes = int64_t{32} << 20;
 constexpr int64_t kDecideScratchBytes = int64_t{1} << 14;

@@ -20,9 +20,12 @@ class NormOp final : public DeviceTapeOp {
       scratch = tape.new_buffer(channel_scratch_bytes(shape_.channels));
     }
     const int y = tape.define_value(index_);
+    if (training && residual >= 0 && shape_.activation == Activation::relu) {
+      mask_ = tape.new_buffer(norm_mask_bytes(shape_));
+    }
     // One pass sums, the other applies; inference only applies.
     const int64_t passes = (training ? 3 : 2) + (residual >= 0 ? 1 : 0);
-    tape.append("norm", passes * tape.bytes(index_),
+    tape.append("norm", passes * tape.bytes(index_) + mask_bytes(),
                 [*this, training, x, residual, y, scratch, ops = tape.ops(),
                  moments = tape.layout().moments()](const DeviceRun& run) {
                   NormForward a;
@@ -33,6 +36,7 @@ class NormOp final : public DeviceTapeOp {
                   a.running_mean = run.statistics + statistics_;
                   a.running_variance = a.running_mean + shape_.channels;
                   a.y = run.at(y);
+                  a.mask = run.at<uint8_t>(mask_);
                   if (!training) return ops->norm_inference(shape_, a);
                   a.planes = run.at<float>(planes_);
                   a.moments = run.part + moments + statistics_;
@@ -44,12 +48,12 @@ class NormOp final : public DeviceTapeOp {
   void build_backward(DeviceTapeBuilder& tape) override {
     const DeviceNode& node = tape.node(index_);
     const bool residual = node.input2 >= 0;
-    const bool cut = residual && shape_.activation != Activation::none;
+    const bool cut = mask_ >= 0;
     std::vector<int> incoming = tape.take_gradient(index_, 2);
     if (!tape.owned(incoming.front())) std::swap(incoming.front(), incoming.back());
     const int dy = incoming[0], dy2 = incoming.size() > 1 ? incoming[1] : -1;
     const int x = tape.value(node.input);
-    const int y = cut ? tape.value(index_) : -1;
+    if (cut) tape.use(mask_);
     const int planes = tape.use(planes_);
     const int scratch = tape.new_buffer(channel_scratch_bytes(shape_.channels));
     const bool changes = cut || dy2 >= 0;  // what the residual gets is not dy itself
@@ -68,13 +72,12 @@ class NormOp final : public DeviceTapeOp {
         dx = tape.new_gradient(node.input);
       }
     }
-    tape.append("norm_back",
-                back_passes(dy2 >= 0, cut, dresidual >= 0, dx >= 0) * tape.bytes(index_),
-                [*this, x, y, dy, dy2, dx, dresidual, planes, scratch,
+    tape.append("norm_back", back_bytes(tape.bytes(index_), dy2 >= 0, dresidual >= 0, dx >= 0),
+                [*this, x, dy, dy2, dx, dresidual, planes, scratch,
                  ops = tape.ops()](const DeviceRun& run) {
                   NormBackward a;
                   a.x = run.at(x);
-                  a.y = run.at(y);
+                  a.mask = run.at<uint8_t>(mask_);
                   a.dy = run.at(dy);
                   a.dy2 = run.at(dy2);
                   a.gamma = run.parameters + gamma_;
@@ -90,11 +93,14 @@ class NormOp final : public DeviceTapeOp {
   }
 
  private:
+  int64_t mask_bytes() const { return mask_ < 0 ? 0 : norm_mask_bytes(shape_); }
+
   // Both passes read x and what arrives behind the activation: one pass sums that up and leaves it
   // for the residual, the other reads what was left, or all of it again, and writes dx.
-  static int64_t back_passes(bool two, bool cut, bool left, bool applies) {
-    const int64_t arriving = 1 + (two ? 1 : 0) + (cut ? 1 : 0);
-    return 1 + arriving + (left ? 1 : 0) + (applies ? 2 + (left ? 1 : arriving) : 0);
+  int64_t back_bytes(int64_t tensor, bool two, bool left, bool applies) const {
+    const int64_t arriving = tensor * (two ? 2 : 1) + mask_bytes();
+    const int64_t sums = tensor + arriving + (left ? tensor : 0);
+    return sums + (applies ? 2 * tensor + (left ? tensor : arriving) : 0);
   }
 
   void describe(DeviceTapeBuilder& tape) {
@@ -113,7 +119,7 @@ class NormOp final : public DeviceTapeOp {
   int index_;
   NormShape shape_;
   int64_t gamma_ = 0, beta_ = 0, statistics_ = 0;  // offsets
-  int planes_ = -1;                                // buffer
+  int planes_ = -1, mask_ = -1;                    // buffers
 };
 
 }  // namespace

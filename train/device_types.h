@@ -35,8 +35,10 @@ struct NormShape {
   Activation activation = Activation::none;  // of normalised x, plus the residual if there is one
 };
 
-// Into how many groups the pixels are cut, at most, when something is summed per channel.
-constexpr int kMostSplits = 512;
+// Into how many splits the pixels are cut, at most, when something is summed per channel, and how
+// many of them are added up first.
+constexpr int kMostSplits = 640;
+constexpr int kGroupSplits = 32;
 
 // Per channel of a batch norm in training, kept from forward to backward: four planes of `channels`
 // floats.
@@ -50,6 +52,9 @@ struct NormForward {
   const float* running_mean = nullptr;
   const float* running_variance = nullptr;  // inference only
   void* y = nullptr;
+  // Training with a residual and ReLU: where y > 0, for the backward pass (norm_mask_bytes()); or
+  // null.
+  uint8_t* mask = nullptr;
   // Training only: planes; (2, channels) moments: distance of the mean from the running mean, and
   // variance + its square (engines average these over shards); scratch.
   float* planes = nullptr;
@@ -57,9 +62,19 @@ struct NormForward {
   void* scratch = nullptr;
 };
 
+// A mask has a byte for each group of so many channels of a pixel, the first channel in its lowest
+// bit: what a thread of the kernels reads and writes at a time.
+inline int norm_mask_width(const NormShape& s) {
+  const int wide = s.type == Precision::bf16 ? 8 : 4;
+  return s.channels % wide == 0 ? wide : 1;
+}
+inline int64_t norm_mask_bytes(const NormShape& s) {
+  return s.pixels * (s.channels / norm_mask_width(s));
+}
+
 struct NormBackward {
   const void* x = nullptr;
-  const void* y = nullptr;  // with a residual and an activation: where the activation cut
+  const uint8_t* mask = nullptr;  // with a residual and ReLU: where it let the gradient through
   const void* dy = nullptr;
   const void* dy2 = nullptr;  // or null: a second part of the gradient, added to dy
   const float* gamma = nullptr;

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "tests/support/host_ops.h"
@@ -43,6 +44,23 @@ void queue(cudaStream_t stream, Work work) {
 const char* cudaGetErrorString(cudaError_t) { return "refused by the emulator"; }
 const char* cudaGetErrorName(cudaError_t) { return "cudaError"; }
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 17;  // 51 blocks at a time: two groups of splits, the second one not full
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void** data, size_t bytes) {
+  *data = ::operator new (bytes, std::align_val_t{256});
+  std::memset(*data, 0xff, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void* data) {
+  ::operator delete (data, std::align_val_t{256});
+  return cudaSuccess;
+}
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = 13000;
   return cudaSuccess;

@@ -1,11 +1,14 @@
-// How the emulator runs a kernel: block after block, a block's threads as coroutines.
+// How the emulator runs a kernel: block after block in a shuffled order, a block's threads as
+// coroutines.
 #include <cuda_runtime_api.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
+#include <random>
 #include <vector>
 
 thread_local uint3 threadIdx, blockIdx;
@@ -159,11 +162,13 @@ bool all_say(bool own) {
 void run(dim3 grid, dim3 block, const Work& thread) {
   gridDim = grid;
   blockDim = block;
-  for (unsigned y = 0; y < grid.y; ++y) {
-    for (unsigned x = 0; x < grid.x; ++x) {
-      blockIdx = {x, y, 0};
-      Block(thread).run();
-    }
+  std::vector<unsigned> order(grid.x * grid.y);
+  std::iota(order.begin(), order.end(), 0u);
+  static thread_local std::mt19937 shuffler;  // another order in every kernel
+  std::shuffle(order.begin(), order.end(), shuffler);
+  for (const unsigned each : order) {
+    blockIdx = {each % grid.x, each / grid.x, 0};
+    Block(thread).run();
   }
 }
 

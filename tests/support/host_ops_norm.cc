@@ -19,6 +19,13 @@ void apply(const NormShape& s, const NormForward& a, const float* scale, const f
     if (a.residual != nullptr) t += load<T>(a.residual, i);
     store<T>(a.y, i, device::activate(s.activation, t));
   }
+  if (a.mask == nullptr) return;
+  const int width = norm_mask_width(s);
+  for (int64_t byte = 0; byte < norm_mask_bytes(s); ++byte) {
+    unsigned kept = 0;
+    for (int i = 0; i < width; ++i) kept |= load<T>(a.y, byte * width + i) > 0 ? 1u << i : 0u;
+    a.mask[byte] = static_cast<uint8_t>(kept);
+  }
 }
 
 }  // namespace
@@ -66,14 +73,16 @@ void norm_backward(const NormShape& s, const NormBackward& a) {
   const float* shift = plane(planes, NormPlane::shift, s.channels);
   const float* mean = plane(planes, NormPlane::mean, s.channels);
   const float* inverse = plane(planes, NormPlane::inverse, s.channels);
-  const bool residual = a.y != nullptr;
+  const bool masked = a.mask != nullptr;
+  const int width = norm_mask_width(s);
   with_type(s.type, [&]<typename T>(Tag<T>) {
     std::vector<double> sum(s.channels, 0.0), product(s.channels, 0.0);
     const auto gradient = [&](int64_t i) {
       const int64_t c = i % s.channels;
       const float dy = load<T>(a.dy, i) + (a.dy2 != nullptr ? load<T>(a.dy2, i) : 0.0f);
-      return device::gradient_behind(s, residual, dy, load<T>(a.x, i),
-                                     residual ? load<T>(a.y, i) : 0.0f, scale[c], shift[c]);
+      const bool kept = masked && (a.mask[i / width] >> i % width & 1) != 0;
+      return device::gradient_behind(s.activation, masked, kept, dy, load<T>(a.x, i), scale[c],
+                                     shift[c]);
     };
     for (int64_t i = 0; i < s.pixels * s.channels; ++i) {
       const int64_t c = i % s.channels;

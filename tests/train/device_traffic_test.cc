@@ -41,11 +41,12 @@ TEST(DeviceTrafficTest, ABlockIsWhatOneCountsByHand) {
   EXPECT_EQ(table["conv"].count, 2);
   EXPECT_EQ(table["conv_weights"].bytes, convolutions);
   EXPECT_EQ(table["conv_data"].bytes, 2 * value + weights);  // nobody wants the image's gradient
+  const int64_t mask = pixels * 16 / 8;  // a bit per number, of the ReLU behind the addition
   // x for the sums; x and, once, the residual for y.
-  EXPECT_EQ(table["norm"].bytes, (3 + 4) * value);
-  // n1 reads x, the gradient and y, leaves the cut gradient for the residual, reads x and that,
-  // writes dx. n0 reads x and both gradients twice, and writes dx.
-  EXPECT_EQ(table["norm_back"].bytes, (4 + 3) * value + (6 + 1) * value);
+  EXPECT_EQ(table["norm"].bytes, (3 + 4) * value + mask);
+  // n1 reads x, the gradient and the mask, leaves the cut gradient for the residual, reads x and
+  // that, writes dx. n0 reads x and both gradients twice, and writes dx.
+  EXPECT_EQ(table["norm_back"].bytes, (3 + 3) * value + mask + (6 + 1) * value);
   EXPECT_EQ(table.count("add_gradients"), 0u);
   EXPECT_EQ(table["average_pool"].bytes, value + rows * 16 * 2);
   EXPECT_EQ(table["widen"].bytes, (stem_weights + weights) / 2 * 6);

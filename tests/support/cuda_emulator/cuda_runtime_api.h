@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +56,19 @@ inline void __syncthreads() { cuda_emulator::meet(); }
 inline int __syncthreads_and(int predicate) {
   return cuda_emulator::all_say(predicate != 0) ? 1 : 0;
 }
+// Blocks run one after the other.
+inline void __threadfence() {}
+template <typename Value>
+Value __ldcg(const Value* from) {
+  return *from;
+}
+inline unsigned atomicInc(unsigned* counter, unsigned most) {
+  const unsigned old = *counter;
+  *counter = old >= most ? 0 : old + 1;
+  return old;
+}
+using std::min;
+
 template <typename Value>
 Value __shfl_xor_sync(unsigned, Value value, int lane) {
   int64_t bits = 0;
@@ -66,6 +80,7 @@ Value __shfl_xor_sync(unsigned, Value value, int lane) {
 }
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorStreamCapture = 900 };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
 enum cudaMemcpyKind { cudaMemcpyDeviceToDevice = 3 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 struct CUstream_st;
@@ -84,6 +99,16 @@ struct cudaLaunchConfig_t {
 const char* cudaGetErrorString(cudaError_t error);
 const char* cudaGetErrorName(cudaError_t error);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int* device);
+// A small GPU, so that small tensors have several splits per block and blocks walk.
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+template <typename Kernel>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel, int, size_t) {
+  *blocks = 3;
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void** data, size_t bytes);
+cudaError_t cudaFree(void* data);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
 cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream);

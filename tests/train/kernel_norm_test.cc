@@ -1,0 +1,225 @@
+// The batch-norm kernels, emulated, against the plain loops, one call at a time: what is no sum
+// must have the same bits, in bf16 too.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "tests/support/cuda_emulator.h"
+#include "tests/support/host_ops.h"
+#include "tests/train/device_fixture.h"
+
+namespace stoker {
+namespace {
+
+// Both kinds of operations on one stream of the host's.
+class TwoOps {
+ public:
+  Stream& stream() { return *stream_; }
+  DeviceOps& kernels() { return *kernels_; }
+  DeviceOps& loops() { return *loops_; }
+
+ private:
+  const std::unique_ptr<Stream> stream_ = host_device().make_stream();
+  const std::unique_ptr<DeviceOps> kernels_ = emulated_cuda_ops_factory()(host_device(), *stream_);
+  const std::unique_ptr<DeviceOps> loops_ = host_ops_factory()(host_device(), *stream_);
+};
+
+// Memory as aligned as a device's.
+class Bytes {
+ public:
+  explicit Bytes(int64_t bytes)
+      : memory_(host_device().allocate(static_cast<size_t>(bytes), MemoryKind::pinned)) {
+    std::memset(memory_->data(), 0xff, memory_->size_bytes());
+  }
+  template <typename Number = void>
+  Number* at() const {
+    return reinterpret_cast<Number*>(memory_->data());
+  }
+  bool operator==(const Bytes& other) const {
+    return memory_->size_bytes() == other.memory_->size_bytes() &&
+           std::memcmp(at(), other.at(), memory_->size_bytes()) == 0;
+  }
+
+ private:
+  std::unique_ptr<Memory> memory_;
+};
+
+struct Case {
+  Precision type;
+  int64_t pixels;
+  int channels;
+  Activation activation;
+  bool residual, two;
+};
+
+class KernelNormTest : public ::testing::TestWithParam<Case> {
+ protected:
+  NormShape shape() const {
+    const Case& c = GetParam();
+    return {c.pixels, c.channels, c.type, 1e-5f, c.activation};
+  }
+  int64_t numbers() const { return GetParam().pixels * GetParam().channels; }
+  Bytes tensor() const { return Bytes(numbers() * (GetParam().type == Precision::bf16 ? 2 : 4)); }
+  Bytes noise(float mean, float deviation) {
+    Bytes out = tensor();
+    fill(out, numbers(), GetParam().type, mean, deviation);
+    return out;
+  }
+  Bytes per_channel(float mean, float deviation) {
+    Bytes out(GetParam().channels * int64_t{4});
+    fill(out, GetParam().channels, Precision::fp32, mean, deviation);
+    return out;
+  }
+  void fill(Bytes& out, int64_t count, Precision type, float mean, float deviation) {
+    std::normal_distribution<float> draw(mean, deviation);
+    host::with_type(type, [&]<typename T>(host::Tag<T>) {
+      for (int64_t i = 0; i < count; ++i) host::store<T>(out.at(), i, draw(random_));
+    });
+  }
+
+  std::mt19937 random_{7};
+  TwoOps ops_;
+};
+
+void expect_near(const Bytes& a, const Bytes& b, int64_t count, Precision type, double tolerance) {
+  host::with_type(type, [&]<typename T>(host::Tag<T>) {
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const double x = host::load<T>(a.at(), i), y = host::load<T>(b.at(), i);
+      difference += (x - y) * (x - y);
+      size += y * y;
+    }
+    EXPECT_LE(std::sqrt(difference), tolerance * std::sqrt(size));
+  });
+}
+
+TEST_P(KernelNormTest, ForwardIsThePlainLoopsAndTheMaskIsWhereYIsPositive) {
+  const Case& c = GetParam();
+  const NormShape s = shape();
+  const bool masked = c.residual && c.activation == Activation::relu;
+  const Bytes x = noise(3, 2), residual = noise(0, 1), gamma = per_channel(1, 0.2f);
+  const Bytes beta = per_channel(0, 0.2f), running = per_channel(0.5f, 0.1f);
+  const auto run = [&](DeviceOps& ops, const Bytes& y, const Bytes& mask, const Bytes& planes,
+                       const Bytes& moments) {
+    const Bytes scratch(channel_scratch_bytes(c.channels));
+    NormForward a;
+    a.x = x.at();
+    a.residual = c.residual ? residual.at() : nullptr;
+    a.gamma = gamma.at<float>();
+    a.beta = beta.at<float>();
+    a.running_mean = running.at<float>();
+    a.y = y.at();
+    a.mask = masked ? mask.at<uint8_t>() : nullptr;
+    a.planes = planes.at<float>();
+    a.moments = moments.at<float>();
+    a.scratch = scratch.at();
+    ops.norm_training(s, a);
+    ops_.stream().synchronize();
+  };
+  const int64_t planes = c.channels * int64_t{4} * static_cast<int64_t>(NormPlane::count);
+  const Bytes y = tensor(), mask(norm_mask_bytes(s)), of_y(planes), moments(c.channels * 8);
+  run(ops_.kernels(), y, mask, of_y, moments);
+  const Bytes y2 = tensor(), mask2(norm_mask_bytes(s)), of_y2(planes), moments2(c.channels * 8);
+  run(ops_.loops(), y2, mask2, of_y2, moments2);
+  const double tolerance = c.type == Precision::bf16 ? 1e-3 : 1e-6;
+  expect_near(y, y2, numbers(), c.type, tolerance);
+  expect_near(of_y, of_y2, planes / 4, Precision::fp32, 1e-5);
+  expect_near(moments, moments2, c.channels * 2, Precision::fp32, 1e-5);
+  if (!masked) return;
+  host::with_type(c.type, [&]<typename T>(host::Tag<T>) {
+    const int width = norm_mask_width(s);
+    for (int64_t i = 0; i < numbers(); ++i) {
+      const bool kept = (mask.at<uint8_t>()[i / width] >> i % width & 1) != 0;
+      ASSERT_EQ(kept, host::load<T>(y.at(), i) > 0) << i;
+    }
+  });
+}
+
+TEST_P(KernelNormTest, InferenceHasTheBitsOfThePlainLoops) {
+  const Case& c = GetParam();
+  const Bytes x = noise(3, 2), residual = noise(0, 1), gamma = per_channel(1, 0.2f);
+  const Bytes beta = per_channel(0, 0.2f);
+  // The variances lie behind the means, aligned as those are or not.
+  Bytes running(c.channels * int64_t{8});
+  fill(running, 2 * c.channels, Precision::fp32, 4, 0.1f);
+  const auto run = [&](DeviceOps& ops) {
+    Bytes y = tensor();
+    NormForward a;
+    a.x = x.at();
+    a.residual = c.residual ? residual.at() : nullptr;
+    a.gamma = gamma.at<float>();
+    a.beta = beta.at<float>();
+    a.running_mean = running.at<float>();
+    a.running_variance = a.running_mean + c.channels;
+    a.y = y.at();
+    ops.norm_inference(shape(), a);
+    ops_.stream().synchronize();
+    return y;
+  };
+  EXPECT_TRUE(run(ops_.kernels()) == run(ops_.loops()));
+}
+
+TEST_P(KernelNormTest, BackwardIsThePlainLoops) {
+  const Case& c = GetParam();
+  const NormShape s = shape();
+  const bool masked = c.residual && c.activation == Activation::relu;
+  const Bytes x = noise(3, 2), dy = noise(0, 1), dy2 = noise(0, 1), gamma = per_channel(1, 0.2f);
+  Bytes mask(norm_mask_bytes(s)), planes(c.channels * int64_t{16});
+  for (int64_t i = 0; i < norm_mask_bytes(s); ++i) {
+    mask.at<uint8_t>()[i] = static_cast<uint8_t>(random_());
+  }
+  fill(planes, c.channels * int64_t{4}, Precision::fp32, 1, 0.5f);
+  struct Result {
+    Bytes dx, dresidual, dgamma, dbeta;
+  };
+  const auto run = [&](DeviceOps& ops) {
+    const Bytes scratch(channel_scratch_bytes(c.channels));
+    Result r{tensor(), tensor(), Bytes(c.channels * 4), Bytes(c.channels * 4)};
+    NormBackward a;
+    a.x = x.at();
+    a.mask = masked ? mask.at<uint8_t>() : nullptr;
+    a.dy = dy.at();
+    a.dy2 = c.two ? dy2.at() : nullptr;
+    a.gamma = gamma.at<float>();
+    a.planes = planes.at<float>();
+    a.dgamma = r.dgamma.at<float>();
+    a.dbeta = r.dbeta.at<float>();
+    a.dx = r.dx.at();
+    a.dresidual = c.residual ? r.dresidual.at() : nullptr;
+    a.scratch = scratch.at();
+    ops.norm_backward(s, a);
+    ops_.stream().synchronize();
+    return r;
+  };
+  const Result kernels = run(ops_.kernels()), loops = run(ops_.loops());
+  EXPECT_TRUE(kernels.dresidual == loops.dresidual);
+  expect_near(kernels.dgamma, loops.dgamma, c.channels, Precision::fp32, 1e-5);
+  expect_near(kernels.dbeta, loops.dbeta, c.channels, Precision::fp32, 1e-4);
+  expect_near(kernels.dx, loops.dx, numbers(), c.type, c.type == Precision::bf16 ? 2e-3 : 1e-5);
+  const Result again = run(ops_.kernels());  // whichever block came last
+  EXPECT_TRUE(again.dx == kernels.dx && again.dgamma == kernels.dgamma &&
+              again.dbeta == kernels.dbeta);
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Precision type : {Precision::fp32, Precision::bf16}) {
+    // Widths of 8, 4 and 1; one split, several, several groups of them.
+    for (const auto& [pixels, channels] : std::vector<std::pair<int64_t, int>>{
+             {7, 24}, {431, 12}, {433, 264}, {2503, 13}, {8501, 128}}) {
+      all.push_back({type, pixels, channels, Activation::none, true, true});
+      all.push_back({type, pixels, channels, Activation::relu, false, true});
+      all.push_back({type, pixels, channels, Activation::relu, true, false});
+      all.push_back({type, pixels, channels, Activation::relu, true, true});
+      all.push_back({type, pixels, channels, Activation::gelu, false, false});
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Emulated, KernelNormTest, ::testing::ValuesIn(cases()));
+
+}  // namespace
+}  // namespace stoker
