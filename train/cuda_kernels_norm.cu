@@ -32,24 +32,36 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   sum_over_blocks<V>(sums, channels, partial, finish);
 }
 
+// Sums of x - origin and of its square -> a channel's planes and moments.
+__device__ inline void finish_channel(const NormShape& s, const NormForward& a, int c,
+                                      const double2& sum, float origin) {
+  const device::NormChannel n =
+      device::norm_channel(sum.x, sum.y, origin, static_cast<double>(s.pixels), s.eps, a.gamma[c],
+                           a.beta[c], a.running_mean[c]);
+  a.planes[static_cast<int>(NormPlane::mean) * s.channels + c] = n.mean;
+  a.planes[static_cast<int>(NormPlane::inverse) * s.channels + c] = n.inverse;
+  a.planes[static_cast<int>(NormPlane::scale) * s.channels + c] = n.scale;
+  a.planes[static_cast<int>(NormPlane::shift) * s.channels + c] = n.shift;
+  a.moments[c] = n.distance;
+  a.moments[s.channels + c] = n.moment;
+}
+
 template <typename Number>
 struct FinishForward {
   NormShape s;
   NormForward a;
 
   __device__ void operator()(int c, const double2& sum) const {
-    const float origin = device::to_float(static_cast<const Number*>(a.x)[c]);
-    const device::NormChannel n =
-        device::norm_channel(sum.x, sum.y, origin, static_cast<double>(s.pixels), s.eps, a.gamma[c],
-                             a.beta[c], a.running_mean[c]);
-    a.planes[static_cast<int>(NormPlane::mean) * s.channels + c] = n.mean;
-    a.planes[static_cast<int>(NormPlane::inverse) * s.channels + c] = n.inverse;
-    a.planes[static_cast<int>(NormPlane::scale) * s.channels + c] = n.scale;
-    a.planes[static_cast<int>(NormPlane::shift) * s.channels + c] = n.shift;
-    a.moments[c] = n.distance;
-    a.moments[s.channels + c] = n.moment;
+    finish_channel(s, a, c, sum, device::to_float(static_cast<const Number*>(a.x)[c]));
   }
 };
+
+// From sums that the convolution has left: of x itself, without an origin.
+__global__ void finish_given(NormShape s, NormForward a) {
+  const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (c >= s.channels) return;
+  finish_channel(s, a, c, {a.sums[c], a.sums[s.channels + c]}, 0);
+}
 
 struct FinishSums {
   float* sums;
@@ -131,11 +143,15 @@ void norm_training(cudaStream_t stream, const NormShape& s, const NormForward& a
     using Number = decltype(number);
     constexpr int kWidth = decltype(width)::value;
     using Finish = FinishForward<Number>;
-    const auto sum = sum_kernel<Number, kWidth, Finish>;
-    const Tile tile = sum_tile_of(s.pixels, s.channels, kWidth, resident_blocks(sum));
-    launch(stream, sum, tile.grid, tile.block, s.pixels, s.channels, true,
-           static_cast<const Number*>(a.x), partial_sums(a.scratch, s.channels, tickets),
-           Finish{s, a});
+    if (a.sums != nullptr) {
+      launch(stream, finish_given, blocks_for(s.channels), kThreads, s, a);
+    } else {
+      const auto sum = sum_kernel<Number, kWidth, Finish>;
+      const Tile tile = sum_tile_of(s.pixels, s.channels, kWidth, resident_blocks(sum));
+      launch(stream, sum, tile.grid, tile.block, s.pixels, s.channels, true,
+             static_cast<const Number*>(a.x), partial_sums(a.scratch, s.channels, tickets),
+             Finish{s, a});
+    }
     with_activation(s.activation, [&](auto kind) {
       const auto apply = apply_kernel<Number, kWidth, decltype(kind)::value>;
       const Tile all = tile_of(s.pixels, s.channels, kWidth, resident_blocks(apply));

@@ -17,6 +17,15 @@ namespace stoker {
 
 enum class ConvPass : uint8_t { forward, backward_data, backward_weights };
 
+class DeviceSummingConv {
+ public:
+  virtual ~DeviceSummingConv() = default;
+  virtual int64_t workspace_bytes() const = 0;
+  virtual std::string implementation() const = 0;
+  // sums: (2, out_channels) fp32, of y and of its square over all pixels.
+  virtual void run(const void* x, const void* weights, void* y, float* sums, void* workspace) = 0;
+};
+
 // One convolution; its plans are made with it.
 class DeviceConv {
  public:
@@ -26,6 +35,11 @@ class DeviceConv {
   // forward (x, weights) -> y; backward_data (dy, weights) -> dx; backward_weights (x, dy) ->
   // dweights.
   virtual void run(ConvPass pass, const void* a, const void* b, void* out, void* workspace) = 0;
+
+  // A forward pass that sums up y as well, which spares a batch norm behind it a pass over y. Null
+  // where there is none or where it does not pay. Asked where the tape of a training is built; the
+  // convolution owns it.
+  virtual DeviceSummingConv* summing() { return nullptr; }
 };
 
 // Captured work, replayed with the same pointers.

@@ -12,11 +12,19 @@ DeviceTapeBuilder::DeviceTapeBuilder(const NetSpec& net, const DeviceTapeOptions
       ops_(ops),
       tape_(tape),
       values_(tape.nodes.size(), -1),
+      sums_(tape.nodes.size(), -1),
       contributions_(tape.nodes.size()) {}
 
 int64_t DeviceTapeBuilder::pixels(int index) const {
   const NodeShape& shape = node(index).shape;
   return static_cast<int64_t>(options_.rows) * shape.height * shape.width;
+}
+
+bool DeviceTapeBuilder::is_for_norm(int index) const {
+  return node(index).readers == 1 &&
+         std::ranges::any_of(tape_.nodes, [&](const DeviceNode& reader) {
+           return reader.kind == OpKind::batch_norm && reader.input == index;
+         });
 }
 
 int DeviceTapeBuilder::new_buffer(int64_t bytes) {

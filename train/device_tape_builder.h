@@ -36,6 +36,12 @@ class DeviceTapeBuilder {
   int share_value(int index, int buffer);  // written over an older one
   int value(int index) { return use(values_[index]); }
 
+  // Sums over the pixels of a node's output, left by who computes it: their buffer, or -1.
+  void define_sums(int index, int buffer) { sums_[index] = buffer; }
+  int sums(int index) { return sums_[index] < 0 ? -1 : use(sums_[index]); }
+  // Is a batch norm all that reads the node's output?
+  bool is_for_norm(int index) const;
+
   // The gradient of a node's output is the sum of what its readers left. take_gradient() gives it
   // as at most `most` buffers (adding up the others) to read at this time and release afterwards.
   bool wants_gradient(int index) const { return tape_.nodes[index].kind != OpKind::input; }
@@ -57,7 +63,7 @@ class DeviceTapeBuilder {
   DeviceOps* const ops_;
   DeviceTape& tape_;
   DeviceStep current_;
-  std::vector<int> values_;                      // per node: buffer
+  std::vector<int> values_, sums_;               // per node: buffer
   std::vector<std::vector<int>> contributions_;  // per node: buffers
   std::vector<int> sharers_;                     // per buffer: contributions not yet released
 };

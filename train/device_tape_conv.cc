@@ -12,6 +12,9 @@ class ConvOp final : public DeviceTapeOp {
     if (tape.ops() != nullptr) {
       conv_ = tape.ops()->make_conv(shape_, tape.options().training);
     }
+    const bool for_norm = tape.options().training && bias_ < 0 && tape.is_for_norm(index_);
+    DeviceSummingConv* summing = for_norm && conv_ != nullptr ? conv_->summing() : nullptr;
+    if (summing != nullptr) return build_summing(tape, *summing);
     const int x = tape.value(tape.node(index_).input);
     const int workspace = tape.workspace(workspace_bytes(tape, ConvPass::forward));
     const int y = tape.define_value(index_);
@@ -86,6 +89,23 @@ class ConvOp final : public DeviceTapeOp {
   int64_t bytes(const DeviceTapeBuilder& tape) const {
     const int64_t weights = tape.layout().tensors()[weight_tensor_].count * tape.number_bytes();
     return tape.bytes(tape.node(index_).input) + weights + tape.bytes(index_);
+  }
+
+  // For a batch norm that is thus spared a pass. The convolution that the step holds owns
+  // `summing`.
+  void build_summing(DeviceTapeBuilder& tape, DeviceSummingConv& summing) {
+    const int x = tape.value(tape.node(index_).input);
+    tape.note(summing.implementation());
+    const int workspace = tape.workspace(summing.workspace_bytes());
+    const int y = tape.define_value(index_);
+    const int sums = tape.new_buffer(2 * int64_t{sizeof(float)} * shape_.out_channels);
+    tape.define_sums(index_, sums);
+    tape.append("conv", bytes(tape),
+                [owner = conv_, &summing, x, y, sums, workspace,
+                 weight = weight_ * tape.number_bytes()](const DeviceRun& run) {
+                  summing.run(run.at(x), run.weights + weight, run.at(y), run.at<float>(sums),
+                              run.at(workspace));
+                });
   }
 
   void build_backward_weights(DeviceTapeBuilder& tape, int dy) {

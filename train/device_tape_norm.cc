@@ -23,10 +23,11 @@ class NormOp final : public DeviceTapeOp {
     if (training && residual >= 0 && shape_.activation == Activation::relu) {
       mask_ = tape.new_buffer(norm_mask_bytes(shape_));
     }
-    // One pass sums, the other applies; inference only applies.
-    const int64_t passes = (training ? 3 : 2) + (residual >= 0 ? 1 : 0);
+    const int sums = training ? tape.sums(node.input) : -1;
+    // One pass sums, where nobody did so before, the other applies.
+    const int64_t passes = (training && sums < 0 ? 3 : 2) + (residual >= 0 ? 1 : 0);
     tape.append("norm", passes * tape.bytes(index_) + mask_bytes(),
-                [*this, training, x, residual, y, scratch, ops = tape.ops(),
+                [*this, training, x, residual, y, sums, scratch, ops = tape.ops(),
                  moments = tape.layout().moments()](const DeviceRun& run) {
                   NormForward a;
                   a.x = run.at(x);
@@ -41,6 +42,7 @@ class NormOp final : public DeviceTapeOp {
                   a.planes = run.at<float>(planes_);
                   a.moments = run.part + moments + statistics_;
                   a.scratch = run.at(scratch);
+                  a.sums = run.at<float>(sums);
                   ops->norm_training(shape_, a);
                 });
   }

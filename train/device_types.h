@@ -60,6 +60,9 @@ struct NormForward {
   float* planes = nullptr;
   float* moments = nullptr;
   void* scratch = nullptr;
+  // Training: (2, channels) sums of x and of its square, where the convolution before has left
+  // them; or null.
+  const float* sums = nullptr;
 };
 
 // A mask has a byte for each group of so many channels of a pixel, the first channel in its lowest

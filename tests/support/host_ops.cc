@@ -65,9 +65,38 @@ class HostQueue {
   std::vector<Work> captured_;
 };
 
+class HostSummingConv final : public DeviceSummingConv {
+ public:
+  HostSummingConv(const ConvShape& shape, HostQueue& queue) : shape_(shape), queue_(queue) {}
+  int64_t workspace_bytes() const override { return 1048; }
+  std::string implementation() const override { return "conv with sums:host"; }
+  void run(const void* x, const void* weights, void* y, float* sums, void* workspace) override {
+    queue_.push([=, this] {
+      std::memset(workspace, 0xff, static_cast<size_t>(workspace_bytes()));
+      host::convolve(ConvPass::forward, shape_, x, weights, y);
+      const int64_t pixels =
+          static_cast<int64_t>(shape_.rows) * shape_.out_height * shape_.out_width;
+      const int channels = shape_.out_channels;
+      with_type(shape_.type, [&]<typename T>(host::Tag<T>) {
+        for (int c = 0; c < channels; ++c) {
+          device::Moments moments;
+          for (int64_t p = 0; p < pixels; ++p) moments.add(load<T>(y, p * channels + c), 0);
+          sums[c] = moments.sum;
+          sums[channels + c] = moments.squares;
+        }
+      });
+    });
+  }
+
+ private:
+  const ConvShape shape_;
+  HostQueue& queue_;
+};
+
 class HostConv final : public DeviceConv {
  public:
-  HostConv(const ConvShape& shape, HostQueue& queue) : shape_(shape), queue_(queue) {}
+  HostConv(const ConvShape& shape, HostQueue& queue, bool sums)
+      : shape_(shape), queue_(queue), sums_(sums) {}
   // Odd sizes, so that a workspace that overlaps something shows.
   int64_t workspace_bytes(ConvPass pass) const override {
     return pass == ConvPass::forward ? 0 : 1000 + 24 * static_cast<int64_t>(pass);
@@ -79,10 +108,13 @@ class HostConv final : public DeviceConv {
       host::convolve(pass, shape_, a, b, out);
     });
   }
+  DeviceSummingConv* summing() override { return sums_ ? &summing_ : nullptr; }
 
  private:
   const ConvShape shape_;
   HostQueue& queue_;
+  const bool sums_;
+  HostSummingConv summing_{shape_, queue_};
 };
 
 class HostOps final : public DeviceOps {
@@ -112,7 +144,7 @@ class HostOps final : public DeviceOps {
   }
 
   std::unique_ptr<DeviceConv> make_conv(const ConvShape& s, bool) override {
-    return std::make_unique<HostConv>(s, queue_);
+    return std::make_unique<HostConv>(s, queue_, state_.summing_convolutions);
   }
   void add_bias(int64_t pixels, int channels, Precision type, const float* bias, void* x) override {
     queue_.push([=] {

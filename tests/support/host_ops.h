@@ -18,7 +18,8 @@ struct HostOpsState {  // what tests look at and set
   int launches = 0;  // of graphs
   int captures = 0;
   bool refuse_captures = false;
-  int queued = 0;  // operations outside of graphs
+  bool summing_convolutions = false;  // convolutions can sum up their output
+  int queued = 0;                     // operations outside of graphs
 };
 
 // Factories for DeviceEngine; `state` outlives the engine.

@@ -34,9 +34,10 @@ void norm_training(const NormShape& s, const NormForward& a) {
   std::memset(a.scratch, 0xff, static_cast<size_t>(channel_scratch_bytes(s.channels)));
   with_type(s.type, [&]<typename T>(Tag<T>) {
     for (int c = 0; c < s.channels; ++c) {
-      const float origin = load<T>(a.x, c);
-      double sum = 0, squares = 0;
-      for (int64_t p = 0; p < s.pixels; ++p) {
+      const float origin = a.sums != nullptr ? 0 : load<T>(a.x, c);
+      double sum = a.sums != nullptr ? a.sums[c] : 0;
+      double squares = a.sums != nullptr ? a.sums[s.channels + c] : 0;
+      for (int64_t p = 0; p < s.pixels && a.sums == nullptr; ++p) {
         device::Moments m;
         m.add(load<T>(a.x, p * s.channels + c), origin);
         sum += m.sum;

@@ -53,6 +53,25 @@ TEST(DeviceEngineTest, GraphsLeaveTheSameBits) {
   }
 }
 
+// A convolution that sums up its output spares the batch norm behind it a pass: the same training.
+TEST(DeviceEngineTest, SumsThatConvolutionsLeaveAreTheBatchNormsOwn) {
+  const NetSpec net = small_net();
+  const TestBatch batch = make_batch(net, 4, 3);
+  const auto run = [&](bool summing) {
+    HostOpsState state;
+    state.summing_convolutions = summing;
+    const auto engine = started_device_engine(net, engine_options(4, 4), {}, &state);
+    for (int step = 0; step < 2; ++step) device_step(*engine, batch);
+    const auto found = std::ranges::count(engine->implementations(), "conv with sums:host");
+    EXPECT_EQ(found, summing ? 1 : 0);
+    return state_of(*engine);
+  };
+  const Trained with = run(true), without = run(false);
+  EXPECT_FALSE(with == without);  // other sums did it
+  EXPECT_LT(relative_distance(with.parameters, without.parameters), 1e-5);
+  EXPECT_LT(relative_distance(with.statistics, without.statistics), 1e-5);
+}
+
 TEST(DeviceEngineTest, WhatCannotBeCapturedIsQueuedPieceByPiece) {
   HostOpsState state;
   state.refuse_captures = true;

@@ -102,7 +102,7 @@ TEST_P(KernelNormTest, ForwardIsThePlainLoopsAndTheMaskIsWhereYIsPositive) {
   const Bytes x = noise(3, 2), residual = noise(0, 1), gamma = per_channel(1, 0.2f);
   const Bytes beta = per_channel(0, 0.2f), running = per_channel(0.5f, 0.1f);
   const auto run = [&](DeviceOps& ops, const Bytes& y, const Bytes& mask, const Bytes& planes,
-                       const Bytes& moments) {
+                       const Bytes& moments, const float* sums = nullptr) {
     const Bytes scratch(channel_scratch_bytes(c.channels));
     NormForward a;
     a.x = x.at();
@@ -115,6 +115,7 @@ TEST_P(KernelNormTest, ForwardIsThePlainLoopsAndTheMaskIsWhereYIsPositive) {
     a.planes = planes.at<float>();
     a.moments = moments.at<float>();
     a.scratch = scratch.at();
+    a.sums = sums;
     ops.norm_training(s, a);
     ops_.stream().synchronize();
   };
@@ -127,6 +128,19 @@ TEST_P(KernelNormTest, ForwardIsThePlainLoopsAndTheMaskIsWhereYIsPositive) {
   expect_near(y, y2, numbers(), c.type, tolerance);
   expect_near(of_y, of_y2, planes / 4, Precision::fp32, 1e-5);
   expect_near(moments, moments2, c.channels * 2, Precision::fp32, 1e-5);
+  // With sums that somebody else has left.
+  std::vector<float> sums(2 * static_cast<size_t>(c.channels));
+  host::with_type(c.type, [&]<typename T>(host::Tag<T>) {
+    for (int64_t i = 0; i < numbers(); ++i) {
+      const float value = host::load<T>(x.at(), i);
+      sums[i % c.channels] += value;
+      sums[c.channels + i % c.channels] += value * value;
+    }
+  });
+  const Bytes y3 = tensor(), mask3(norm_mask_bytes(s)), of_y3(planes), moments3(c.channels * 8);
+  run(ops_.kernels(), y3, mask3, of_y3, moments3, sums.data());
+  expect_near(y3, y2, numbers(), c.type, c.type == Precision::bf16 ? 1e-3 : 1e-4);
+  expect_near(moments3, moments2, c.channels * 2, Precision::fp32, 1e-4);
   if (!masked) return;
   host::with_type(c.type, [&]<typename T>(host::Tag<T>) {
     const int width = norm_mask_width(s);
