@@ -77,8 +77,6 @@ std::vector<std::string> list_subfolders(const std::string& path);
 // Throws std::runtime_error with the path and the reason if a folder cannot be read.
 ScannedFolder scan_folder(const FolderQuery& query);
 
-// $XDG_CACHE_HOME/stoker, else $HOME/.cache/stoker, else "" (no cache).
-std::string default_index_cache_dir();
 std::string index_cache_path(const std::string& cache_dir, const FolderQuery& query);
 
 // False if there is no cached list, or it is damaged, or of another query, or a folder changed.

@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -193,14 +192,6 @@ bool write_atomically(const std::string& path, const Header& header,
 }
 
 }  // namespace
-
-std::string default_index_cache_dir() {
-  // Only an absolute path counts, says the XDG specification.
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache && cache[0] == '/') return std::string(cache) + "/stoker";
-  const char* home = std::getenv("HOME");
-  return home && home[0] == '/' ? std::string(home) + "/.cache/stoker" : "";
-}
 
 std::string index_cache_path(const std::string& cache_dir, const FolderQuery& query) {
   const std::string key = key_of(query);

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/cache_folder.h"
 #include "pipeline/folder_index.h"
 #include "pipeline/source.h"
 
@@ -28,7 +29,7 @@ struct FolderOptions {
   // If there are none of these, the classes lie in the root itself: that is train and all, and
   // test only if the root itself is called test, val or validation.
   Split split = Split::all;
-  std::string cache_dir = default_index_cache_dir();  // "" = no cache
+  std::string cache_dir = default_cache_folder();  // "" = no cache
   // Shorter lists are made anew: that takes milliseconds.
   int64_t min_files_to_cache = 10'000;
 };

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "pipeline/cache_folder.h"
 #include "pipeline/digest.h"
-#include "pipeline/folder_index.h"
 
 namespace stoker {
 namespace {
@@ -43,7 +43,7 @@ uint64_t seek_file_checksum(const SeekFileHeader& header, const std::vector<Seek
 }
 
 std::string default_seek_index_path(const Source& source) {
-  const std::string cache = default_index_cache_dir();
+  const std::string cache = default_cache_folder();
   if (cache.empty() || source.root().empty()) return "";
   std::error_code ignored;
   const std::string root = std::filesystem::canonical(source.root(), ignored).string();

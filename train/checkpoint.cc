@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "train/checkpoint_json.h"
+#include "train/checksum.h"
 #include "train/durable_file.h"
 #include "train/models.h"
 #include "train/recipe_json.h"

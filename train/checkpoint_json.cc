@@ -1,10 +1,9 @@
 #include "train/checkpoint_json.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "train/checksum.h"
 #include "train/recipe_json.h"
 
 namespace stoker {
@@ -66,16 +65,5 @@ CheckpointInfo checkpoint_from_json(const Json& json) {
   metrics.at("last_top5").get_to(info.last_top5);
   return info;
 }
-
-uint64_t fnv1a(std::string_view bytes, uint64_t hash) {
-  for (const char byte : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  }
-  return hash;
-}
-
-std::string to_hex(uint64_t value) { return fmt::format("{:016x}", value); }
-
-uint64_t from_hex(const std::string& text) { return std::stoull(text, nullptr, 16); }
 
 }  // namespace stoker

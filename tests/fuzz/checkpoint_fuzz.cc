@@ -10,6 +10,7 @@
 #include "tests/support/temp_folder.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_json.h"
+#include "train/checksum.h"
 
 namespace {
 
