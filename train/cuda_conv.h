@@ -1,5 +1,5 @@
 // Convolutions through cuDNN, one plan per pass and shape, kept and shared by all convolutions of
-// that shape. This and cuda_cudnn.* are all that knows cuDNN.
+// that shape. This, cuda_conv_graphs.*, cuda_lazy_conv.* and cuda_cudnn.* are all that knows cuDNN.
 // Owner: make_cuda_libraries(). Threads: one at a time; the stream's GPU is current. Errors:
 // std::runtime_error.
 #pragma once
@@ -7,36 +7,40 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "train/cuda_cudnn.h"
+#include "train/cuda_lazy_conv.h"
+#include "train/cuda_plan_choices.h"
 #include "train/device_tuning.h"
 
 namespace stoker {
 
-class CudaConvs {
+class CudaConvs final : public ConvPlanner {
  public:
   CudaConvs(cudaStream_t stream, const DeviceTuning& tuning);
-  ~CudaConvs();
+  ~CudaConvs() override;
   CudaConvs(const CudaConvs&) = delete;
   CudaConvs& operator=(const CudaConvs&) = delete;
 
   // The convolution refers to this.
   std::unique_ptr<DeviceConv> make(const ConvShape& shape, bool backward);
-  const ConvPlan& plan(const ConvShape& shape, ConvPass pass);
-  void execute(const ConvPlan& plan, const void* a, const void* b, void* out, void* workspace);
+  const CudnnPlan& plan(const ConvShape& shape, ConvPass pass) override;
+  void execute(const CudnnPlan& plan, const CudnnDescriptor& operands) override;
+  std::string summary() const { return choices_.summary(); }  // of how plans were chosen
 
  private:
-  size_t fastest(const ConvShape& shape, ConvPass pass, const std::vector<ConvPlan>& plans);
-  float time_of(const ConvPlan& plan, void* a, void* b, void* out, void* workspace);
+  CudnnPlan choose(const ConvPlanWish& wish);
 
   const cudaStream_t stream_;
   const DeviceTuning tuning_;
   cudnnHandle_t handle_ = nullptr;
+  const std::string machine_;  // the GPU and cuDNN, as the plan cache names them
+  PlanChoices choices_;
   struct Entry {
     ConvShape shape;
     ConvPass pass;
-    std::unique_ptr<ConvPlan> plan;
+    std::unique_ptr<CudnnPlan> plan;
   };
   std::vector<Entry> plans_;
 };

@@ -1,99 +1,22 @@
 #include "train/cuda_cudnn.h"
 
 #include <algorithm>
+#include <charconv>
 #include <stdexcept>
+#include <string_view>
+
+#include "train/cuda_plan_choices.h"
 
 namespace stoker {
 namespace {
 
-// Names of the operands in a plan: the order of DeviceConv::run().
-constexpr int64_t kOperandA = 1, kOperandB = 2, kOperandOut = 3;
-
 using Longs = std::vector<int64_t>;
 
-// NHWC, or KRSC for weights, in the order that cuDNN names dimensions: N C H W.
-CudnnDescriptor tensor(int64_t id, const Longs& dims, cudnnDataType_t type) {
-  const Longs strides{dims[1] * dims[2] * dims[3], 1, dims[1] * dims[3], dims[1]};
-  CudnnDescriptor t(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  t.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, Longs{id});
-  t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, std::vector{type});
-  t.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, Longs{16});
-  t.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, dims);
-  t.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
-  t.finalize();
-  return t;
-}
-
-CudnnDescriptor convolution(const ConvShape& s) {
-  CudnnDescriptor c(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  c.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, std::vector{CUDNN_DATA_FLOAT});
-  c.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
-        std::vector{CUDNN_CROSS_CORRELATION});
-  c.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, Longs{2});
-  c.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, Longs{1, 1});
-  c.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, Longs{s.stride, s.stride});
-  c.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, Longs{s.padding, s.padding});
-  c.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, Longs{s.padding, s.padding});
-  c.finalize();
-  return c;
-}
-
-struct PassNames {
-  cudnnBackendDescriptorType_t operation;
-  cudnnBackendAttributeName_t convolution, alpha, beta, a, b, out;
-};
-
-PassNames names_of(ConvPass pass) {
-  if (pass == ConvPass::forward) {
-    return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
-  }
-  if (pass == ConvPass::backward_data) {
-    return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX};
-  }
-  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW};
-}
-
-CudnnDescriptor operation_graph(const CudnnTarget& target, const ConvShape& s, ConvPass pass) {
-  const Longs x{s.rows, s.in_channels, s.in_height, s.in_width};
-  const Longs y{s.rows, s.out_channels, s.out_height, s.out_width};
-  const Longs w{s.out_channels, s.in_channels, s.kernel, s.kernel};
-  const cudnnDataType_t type = s.type == Precision::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
-  const bool forward = pass == ConvPass::forward, data = pass == ConvPass::backward_data;
-  const CudnnDescriptor a = tensor(kOperandA, data ? y : x, type);
-  const CudnnDescriptor b = tensor(kOperandB, forward || data ? w : y, type);
-  const CudnnDescriptor out = tensor(kOperandOut, forward ? y : data ? x : w, type);
-  const CudnnDescriptor conv = convolution(s);
-  const PassNames names = names_of(pass);
-  CudnnDescriptor operation(names.operation);
-  operation.set(names.convolution, conv);
-  operation.set(names.a, a).set(names.b, b).set(names.out, out);
-  operation.set(names.alpha, CUDNN_TYPE_FLOAT, std::vector{1.0f});
-  operation.set(names.beta, CUDNN_TYPE_FLOAT, std::vector{0.0f});
-  operation.finalize();
-  CudnnDescriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
-  target.apply_to_graph(graph);
-  graph.finalize();
-  return graph;
-}
+// Of one engine so many configurations are tried before the others had their turn. For ResNet-50 on
+// an H100 cuDNN 9.19 lists 12 to 42 per pass; a forward pass's first 11 to 32 are all of engine 62,
+// the input gradient's of 67 or 73, the weights' of 65, with knobs that differ by a tile's size or
+// the cluster's. The engines behind them (22 and 45; 57, 40 and 46; 33, 49, 10 and 47) come after.
+constexpr int kInARow = 4;
 
 std::vector<CudnnDescriptor> engine_configs(const CudnnTarget& target, const CudnnDescriptor& graph,
                                             cudnnBackendHeurMode_t mode) {
@@ -119,47 +42,146 @@ std::vector<CudnnDescriptor> engine_configs(const CudnnTarget& target, const Cud
   return configs;
 }
 
-std::vector<cudnnBackendNumericalNote_t> notes_of(const CudnnDescriptor& config) {
-  const CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+// One attribute of a descriptor that holds a single number.
+template <typename Value>
+Value number_of(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                cudnnBackendAttributeType_t type) {
+  int64_t count = 0;
+  Value value{};
+  check_cudnn(cudnnBackendGetAttribute(descriptor, name, type, 1, &count, &value),
+              "cudnnBackendGetAttribute");
+  return value;
+}
+
+CudnnDescriptor engine_of(const CudnnDescriptor& config) {
+  CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = engine.get();
   int64_t count = 0;
   check_cudnn(cudnnBackendGetAttribute(config.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
               "cudnnBackendGetAttribute(engine)");
+  return engine;
+}
+
+int64_t index_of(const CudnnDescriptor& engine) {
+  return number_of<int64_t>(engine.get(), CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64);
+}
+
+std::vector<cudnnBackendNumericalNote_t> notes_of(const CudnnDescriptor& engine) {
+  int64_t count = 0;
   std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  check_cudnn(
-      cudnnBackendGetAttribute(raw, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                               CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes.data()),
-      "cudnnBackendGetAttribute(notes)");
+  check_cudnn(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                       CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT,
+                                       &count, notes.data()),
+              "cudnnBackendGetAttribute(notes)");
   notes.resize(static_cast<size_t>(count));
   return notes;
 }
 
-// fp32 is for comparisons: nothing but fp32 products and sums.
-bool keeps_fp32(cudnnBackendNumericalNote_t note) {
-  return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
-         note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP;
+// fp32 is for comparisons: nothing but fp32 products and sums. bf16 multiplies on tensor cores and
+// sums in fp32. So neither takes what sums or holds its inputs in fewer digits, nor what rounds
+// transformed tiles (Winograd, FFT). For the models' bf16 passes on A100, H200 and B200 cuDNN 9.19
+// lists nothing of that but one configuration of each backward pass that sums in fewer digits.
+bool allowed(cudnnBackendNumericalNote_t note, const CudnnPlanWish& wish) {
+  switch (note) {
+    case CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP:
+      return true;
+    case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+      return !wish.deterministic;
+    case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+      return wish.type == Precision::bf16;
+    default:
+      return false;
+  }
 }
 
-bool allowed(const CudnnDescriptor& config, const ConvPlanWish& wish) {
-  for (const cudnnBackendNumericalNote_t note : notes_of(config)) {
-    if (wish.deterministic && note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) return false;
-    if (wish.shape.type == Precision::fp32 && !keeps_fp32(note)) return false;
+// The number of knobs that an engine has is not known before.
+constexpr size_t kMostKnobs = CUDNN_KNOB_TYPE_COUNTS;
+
+std::string name_of(const CudnnDescriptor& config) {
+  std::string name = "eng" + std::to_string(index_of(engine_of(config)));
+  std::vector<CudnnDescriptor> choices;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (size_t i = 0; i < kMostKnobs; ++i) {
+    choices.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    raw.push_back(choices.back().get());
   }
+  int64_t count = 0;
+  check_cudnn(
+      cudnnBackendGetAttribute(config.get(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                               CUDNN_TYPE_BACKEND_DESCRIPTOR, kMostKnobs, &count, raw.data()),
+      "cudnnBackendGetAttribute(knobs)");
+  for (int64_t i = 0; i < count; ++i) {
+    const auto type = number_of<cudnnBackendKnobType_t>(raw[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+                                                        CUDNN_TYPE_KNOB_TYPE);
+    const auto value =
+        number_of<int64_t>(raw[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64);
+    name += "_k" + std::to_string(static_cast<int>(type)) + "=" + std::to_string(value);
+  }
+  return name;
+}
+
+// Takes `prefix` and a number away from `text`.
+template <typename Number>
+bool take(std::string_view& text, std::string_view prefix, Number& number) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
   return true;
 }
 
-std::string name_of(const CudnnDescriptor& config) {
-  const CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  cudnnBackendDescriptor_t raw = engine.get();
-  int64_t count = 0, index = -1;
-  check_cudnn(cudnnBackendGetAttribute(config.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
-                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
-              "cudnnBackendGetAttribute(engine)");
-  check_cudnn(cudnnBackendGetAttribute(raw, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
-                                       &count, &index),
-              "cudnnBackendGetAttribute(index)");
-  return "engine " + std::to_string(index);
+// What name_of() named; nothing if cuDNN has no such configuration for this graph.
+std::optional<CudnnDescriptor> config_of(const CudnnTarget& target, const CudnnDescriptor& graph,
+                                         std::string_view name) {
+  int64_t index = 0;
+  if (!take(name, "eng", index)) return std::nullopt;
+  CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph);
+  engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, Longs{index});
+  target.apply_to_engine(engine);
+  if (engine.try_finalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
+  std::vector<CudnnDescriptor> choices;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  while (!name.empty()) {
+    int type = 0;
+    int64_t value = 0;
+    if (!take(name, "_k", type) || !take(name, "=", value)) return std::nullopt;
+    CudnnDescriptor choice(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    choice.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE,
+               std::vector{static_cast<cudnnBackendKnobType_t>(type)});
+    choice.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, Longs{value});
+    if (choice.try_finalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
+    raw.push_back(choice.get());
+    choices.push_back(std::move(choice));
+  }
+  CudnnDescriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  config.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  if (!raw.empty()) {
+    config.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, raw);
+  }
+  if (config.try_finalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
+  return config;
+}
+
+// Nothing if the wish forbids it, or it is not for this graph after all.
+std::optional<CudnnPlan> make_plan(const CudnnTarget& target, const CudnnDescriptor& config,
+                                   const CudnnPlanWish& wish) {
+  CudnnPlan made;
+  made.notes = notes_of(engine_of(config));
+  for (const cudnnBackendNumericalNote_t note : made.notes) {
+    if (!allowed(note, wish)) return std::nullopt;
+  }
+  made.plan = CudnnDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  target.apply_to_plan(made.plan);
+  made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+  if (made.plan.try_finalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
+  made.workspace_bytes = number_of<int64_t>(
+      made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64);
+  if (made.workspace_bytes > wish.workspace_limit) return std::nullopt;
+  made.name = name_of(config);
+  return made;
 }
 
 }  // namespace
@@ -196,6 +218,10 @@ void CudnnTarget::apply_to_heuristics(CudnnDescriptor& heuristics) const {
   if (handle_ == nullptr) heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device_);
 }
 
+void CudnnTarget::apply_to_engine(CudnnDescriptor& engine) const {
+  if (handle_ == nullptr) engine.set(CUDNN_ATTR_ENGINE_DEVICEPROP, device_);
+}
+
 void CudnnTarget::apply_to_plan(CudnnDescriptor& plan) const {
   if (handle_ != nullptr) {
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle_});
@@ -204,57 +230,48 @@ void CudnnTarget::apply_to_plan(CudnnDescriptor& plan) const {
   }
 }
 
-std::vector<ConvPlan> find_conv_plans(const CudnnTarget& target, const ConvPlanWish& wish) {
-  const CudnnDescriptor graph = operation_graph(target, wish.shape, wish.pass);
-  std::vector<ConvPlan> plans;
+std::vector<CudnnPlan> list_plans(const CudnnTarget& target, const CudnnDescriptor& graph,
+                                  const CudnnPlanWish& wish, int most) {
+  std::vector<CudnnPlan> plans;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (const CudnnDescriptor& config : engine_configs(target, graph, mode)) {
-      if (static_cast<int>(plans.size()) >= wish.most) return plans;
-      if (!allowed(config, wish)) continue;
-      ConvPlan made;
-      made.plan = CudnnDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      target.apply_to_plan(made.plan);
-      made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-      if (made.plan.try_finalize() != CUDNN_STATUS_SUCCESS) continue;  // not for this shape
-      int64_t count = 0;
-      check_cudnn(
-          cudnnBackendGetAttribute(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                   CUDNN_TYPE_INT64, 1, &count, &made.workspace_bytes),
-          "cudnnBackendGetAttribute(workspace)");
-      if (made.workspace_bytes > wish.workspace_limit) continue;
-      made.name = name_of(config);
-      plans.push_back(std::move(made));
+    const std::vector<CudnnDescriptor> configs = engine_configs(target, graph, mode);
+    Longs engines;
+    for (const CudnnDescriptor& config : configs) engines.push_back(index_of(engine_of(config)));
+    for (const size_t i : spread_over_engines(engines, kInARow)) {
+      if (std::ssize(plans) >= most) return plans;
+      std::optional<CudnnPlan> plan = make_plan(target, configs[i], wish);
+      // The fallbacks repeat some of the others.
+      if (plan && std::ranges::find(plans, plan->name, &CudnnPlan::name) == plans.end()) {
+        plans.push_back(std::move(*plan));
+      }
     }
-  }
-  if (plans.empty()) {
-    throw std::runtime_error("cuDNN has no " +
-                             std::string(wish.deterministic ? "deterministic " : "") +
-                             "plan within " + std::to_string(wish.workspace_limit >> 20) +
-                             " MiB of workspace for " + describe(wish.shape, wish.pass));
   }
   return plans;
 }
 
-void execute_conv_plan(cudnnHandle_t handle, const ConvPlan& plan, const void* a, const void* b,
-                       void* out, void* workspace) {
-  CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
-           Longs{kOperandA, kOperandB, kOperandOut});
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-           std::vector<void*>{const_cast<void*>(a), const_cast<void*>(b), out});
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, std::vector{workspace});
-  pack.finalize();
-  check_cudnn(cudnnBackendExecute(handle, plan.plan.get(), pack.get()), "cudnnBackendExecute");
+std::optional<CudnnPlan> find_plan(const CudnnTarget& target, const CudnnDescriptor& graph,
+                                   const CudnnPlanWish& wish, const std::string& name) {
+  const std::optional<CudnnDescriptor> config = config_of(target, graph, name);
+  return config ? make_plan(target, *config, wish) : std::nullopt;
 }
 
-std::string describe(const ConvShape& s, ConvPass pass) {
-  const char* names[] = {"forward", "backward data", "backward weights"};
-  const auto by = [](int a, int b) { return std::to_string(a) + "x" + std::to_string(b); };
-  return std::string("convolution ") + names[static_cast<int>(pass)] + ", " +
-         std::to_string(s.rows) + " rows, " + by(s.in_height, s.in_width) + "x" +
-         std::to_string(s.in_channels) + " -> " + by(s.out_height, s.out_width) + "x" +
-         std::to_string(s.out_channels) + ", kernel " + std::to_string(s.kernel) + ", stride " +
-         std::to_string(s.stride) + ", " + (s.type == Precision::bf16 ? "bf16" : "fp32");
+CudnnDescriptor bind_operands(const std::vector<CudnnOperand>& operands, void* workspace) {
+  Longs ids;
+  std::vector<void*> pointers;
+  for (const CudnnOperand& operand : operands) {
+    ids.push_back(operand.id);
+    pointers.push_back(const_cast<void*>(operand.data));
+  }
+  CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, std::vector{workspace});
+  pack.finalize();
+  return pack;
+}
+
+void execute_plan(cudnnHandle_t handle, const CudnnPlan& plan, const CudnnDescriptor& operands) {
+  check_cudnn(cudnnBackendExecute(handle, plan.plan.get(), operands.get()), "cudnnBackendExecute");
 }
 
 }  // namespace stoker

@@ -1,16 +1,17 @@
-// cuDNN's graph API as far as a convolution needs it: descriptors that free themselves, and the
-// plans that cuDNN knows for one pass of one convolution, best first. Plans are found for a GPU, or
-// for one that is only described (a test checks them where there is none).
-// Threads: any, one at a time per object. Errors: std::runtime_error with cuDNN's text.
+// cuDNN's graph API: descriptors that free themselves, and the plans that cuDNN knows for a graph
+// of operations (cuda_conv_graphs.h builds those). Plans are found for a GPU, or for one that is
+// only described (a test checks them where there is none). Threads: any, one at a time per object.
+// Errors: std::runtime_error with cuDNN's text.
 #pragma once
 
 #include <cudnn.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "train/device_ops.h"
+#include "train/device_types.h"
 
 namespace stoker {
 
@@ -59,6 +60,7 @@ class CudnnTarget {
 
   void apply_to_graph(CudnnDescriptor& graph) const;
   void apply_to_heuristics(CudnnDescriptor& heuristics) const;
+  void apply_to_engine(CudnnDescriptor& engine) const;
   void apply_to_plan(CudnnDescriptor& plan) const;
 
  private:
@@ -66,27 +68,36 @@ class CudnnTarget {
   CudnnDescriptor device_;  // if there is no handle
 };
 
-struct ConvPlanWish {
-  ConvShape shape;
-  ConvPass pass = ConvPass::forward;
+// What a graph's plans must keep to.
+struct CudnnPlanWish {
+  Precision type = Precision::fp32;  // of the data; fp32 plans keep fp32 (no TF32)
   bool deterministic = true;
   int64_t workspace_limit = 0;
-  int most = 1;  // plans to make
 };
 
-struct ConvPlan {
+struct CudnnPlan {
   CudnnDescriptor plan;
   int64_t workspace_bytes = 0;
-  std::string name;  // cuDNN's: "eng17_k2=0_k3=1"
+  // Names the engine and all its knobs, by cuDNN's numbers: "eng62_k2=4_k13=0". With the graph, the
+  // GPU and cuDNN's version it says exactly which plan it is.
+  std::string name;
+  std::vector<cudnnBackendNumericalNote_t> notes;
 };
 
-// fp32 plans keep fp32 (no TF32). Throws if there is none, naming the shape.
-std::vector<ConvPlan> find_conv_plans(const CudnnTarget& target, const ConvPlanWish& wish);
+// Up to `most` plans of a finalised operation graph, best guess first, but spread over the engines.
+std::vector<CudnnPlan> list_plans(const CudnnTarget& target, const CudnnDescriptor& graph,
+                                  const CudnnPlanWish& wish, int most);
+// The plan of this name, made without asking for others. Nothing if cuDNN has no such plan or the
+// wish forbids it.
+std::optional<CudnnPlan> find_plan(const CudnnTarget& target, const CudnnDescriptor& graph,
+                                   const CudnnPlanWish& wish, const std::string& name);
 
-// Operands of a plan, in the order of DeviceConv::run().
-void execute_conv_plan(cudnnHandle_t handle, const ConvPlan& plan, const void* a, const void* b,
-                       void* out, void* workspace);
-
-std::string describe(const ConvShape& shape, ConvPass pass);
+// The memory that a plan runs on: the graph's tensors by their numbers.
+struct CudnnOperand {
+  int64_t id;
+  const void* data;
+};
+CudnnDescriptor bind_operands(const std::vector<CudnnOperand>& operands, void* workspace);
+void execute_plan(cudnnHandle_t handle, const CudnnPlan& plan, const CudnnDescriptor& operands);
 
 }  // namespace stoker

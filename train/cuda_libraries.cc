@@ -13,8 +13,9 @@ class NvidiaLibraries final : public CudaLibraries {
 
   std::string name() const override {
     const size_t dnn = cudnnGetVersion(), blas = cublasLtGetVersion();
-    return "cuDNN " + std::to_string(dnn / 10000) + "." + std::to_string(dnn / 100 % 100) +
-           ", cuBLASLt " + std::to_string(blas / 10000) + "." + std::to_string(blas / 100 % 100);
+    return "cuDNN " + std::to_string(dnn / 10000) + "." + std::to_string(dnn / 100 % 100) + " (" +
+           convs_.summary() + "), cuBLASLt " + std::to_string(blas / 10000) + "." +
+           std::to_string(blas / 100 % 100);
   }
   std::unique_ptr<DeviceConv> make_conv(const ConvShape& s, bool backward) override {
     return convs_.make(s, backward);

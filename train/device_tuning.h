@@ -3,16 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace stoker {
+
+// conv-plans.txt in the cache folder; "" if there is no such folder.
+std::string default_plan_cache();
 
 struct DeviceTuning {
   bool graphs = true;         // capture steps after the first
   int input_channels = 8;     // the input is padded to these where convolutions alone read it
   bool deterministic = true;  // the same bits in every run with the same plans
-  // Time the convolutions' plans at the start and take the fastest: another run may take others.
+  // Time the convolutions' plans and take the fastest. Another run may take others, unless it finds
+  // these in the plan cache.
   bool autotune = true;
   int64_t workspace_limit = int64_t{512} << 20;  // bytes, of one convolution
+  // The file that keeps which plans were the fastest, so that the next process need not time them;
+  // "" = none. All GPUs and nets share it. It may be deleted at any time.
+  std::string plan_cache = default_plan_cache();
 };
 
 }  // namespace stoker

@@ -1,0 +1,28 @@
+// One convolution whose passes are planned when somebody asks for them: planning a pass that never
+// runs, as the first convolution's input gradient, would time its plans for nothing.
+// Owner: the tape. Threads: as DeviceConv.
+#pragma once
+
+#include <memory>
+
+#include "train/cuda_conv_graphs.h"
+#include "train/device_ops.h"
+
+namespace stoker {
+
+// Makes plans and runs them.
+class ConvPlanner {
+ public:
+  virtual ~ConvPlanner() = default;
+  // The plan stays where it is as long as the planner.
+  virtual const CudnnPlan& plan(const ConvShape& shape, ConvPass pass) = 0;
+  virtual void execute(const CudnnPlan& plan, const CudnnDescriptor& operands) = 0;
+};
+
+// Plans a pass when its workspace or its implementation is asked for the first time. Running one
+// that nobody asked for, or asking for a gradient where there is no backward pass, throws
+// std::logic_error. `planner` outlives the convolution.
+std::unique_ptr<DeviceConv> make_lazy_conv(ConvPlanner& planner, const ConvShape& shape,
+                                           bool backward);
+
+}  // namespace stoker
