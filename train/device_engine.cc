@@ -123,12 +123,15 @@ std::span<float> DeviceEngine::reduced() {
 
 void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
   require_tensors(options_, "expect_frozen", tensors, parameter_table_.size());
-  bool changed = false;
+  bool changed = false, thawed = false;
   for (size_t t = 0; t < tensors.size(); ++t) {
     if (left_out_[t] == tensors[t].frozen) continue;
     changed = true;
     left_out_[t] = tensors[t].frozen;
-    if (!tensors[t].frozen) continue;
+    if (!tensors[t].frozen) {
+      thawed = true;
+      continue;
+    }
     const DeviceTensor& tensor = layout_.tensors()[t];
     for (const DevicePiece piece : {DevicePiece::part, DevicePiece::shard_part}) {
       if (memory_->sizes()[piece] == 0) continue;
@@ -141,6 +144,8 @@ void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
   if (!changed) return;
   training_.leave_out(left_out_, layout_);
   for (auto& graph : step_graphs_) graph.reset();
+  // Steps that come back may never have run: what they load lazily must not be loaded in a capture.
+  if (thawed) stepped_ = false;
 }
 
 bool DeviceEngine::reduce_in_buckets(int64_t bytes, std::function<void(PartRange)> ready) {
@@ -149,6 +154,7 @@ bool DeviceEngine::reduce_in_buckets(int64_t bytes, std::function<void(PartRange
     throw std::invalid_argument("buckets of " + std::to_string(bytes) + " bytes");
   }
   buckets_ = plan_buckets(training_, layout_, bytes);
+  // They cut the same steps elsewhere: what has run stays ready to be captured.
   step_graphs_.clear();
   step_graphs_.resize(buckets_.size());
   bucket_ready_ = std::move(ready);

@@ -1,8 +1,8 @@
 // An Engine on a device's operations: everything is queued on one stream, nothing waits for the
 // device but totals_of(), forward(), read() and write(). Shards run one after the other in one
-// arena and leave their sum as the only part. After the first step, forward and backward are a
-// captured graph (one per bucket, where gradients are reduced in buckets), and so is the update:
-// what changes from step to step lies in device memory.
+// arena and leave their sum as the only part. After the first step (and the first after a thaw),
+// forward and backward are a captured graph (one per bucket, where gradients are reduced in
+// buckets), and so is the update: what changes from step to step lies in device memory.
 // Owner: the trainer's replica; one thread calls. Internal: callers see train/engine.h and
 // train/cuda_engine.h.
 #pragma once
@@ -112,7 +112,8 @@ class DeviceEngine final : public Engine {
   std::vector<std::unique_ptr<DeviceGraph>> step_graphs_;  // per bucket
   std::unique_ptr<DeviceGraph> update_graph_;
   std::string graph_problem_;  // why nothing more is captured; ""
-  bool stepped_ = false;       // a step ran: what it loads lazily is loaded
+  // A step ran since a tensor was thawed: what steps load lazily is loaded, they can be captured.
+  bool stepped_ = false;
   int64_t updates_ = 0;
   std::vector<bool> left_out_;  // per tensor: no gradient is computed
 };

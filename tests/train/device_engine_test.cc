@@ -72,6 +72,32 @@ TEST(DeviceEngineTest, SumsThatConvolutionsLeaveAreTheBatchNormsOwn) {
   EXPECT_LT(relative_distance(with.statistics, without.statistics), 1e-5);
 }
 
+// A capture must not be the first run of a kernel: CUDA would load it inside.
+TEST(DeviceEngineTest, WhatIsThawedRunsOnceBeforeItIsCaptured) {
+  const NetSpec net = small_net();
+  const TestBatch batch = make_batch(net, 4, 7);
+  std::vector<TensorUpdate> tensors(parameter_table(net).size(), {0.1f, 0.0f, false});
+  UpdateArgs args;
+  args.tensors = tensors;
+  HostOpsState state;
+  const auto engine = started_device_engine(net, engine_options(4, 4), {}, &state);
+  const auto captures_of_a_step = [&](bool frozen) {
+    tensors[0].frozen = frozen;
+    const int before = state.captures;
+    engine->expect_frozen(tensors);
+    engine->forward_backward(batch.rows(), {});
+    const int captures = state.captures - before;
+    engine->update(args);
+    return captures;
+  };
+  EXPECT_EQ(captures_of_a_step(true), 0);  // of the first step
+  EXPECT_EQ(captures_of_a_step(true), 1);
+  EXPECT_EQ(captures_of_a_step(false), 0);  // what was frozen has never run
+  EXPECT_EQ(captures_of_a_step(false), 1);
+  EXPECT_EQ(captures_of_a_step(true), 1);  // nothing that has not run
+  EXPECT_EQ(captures_of_a_step(true), 0);  // the same graph
+}
+
 TEST(DeviceEngineTest, WhatCannotBeCapturedIsQueuedPieceByPiece) {
   HostOpsState state;
   state.refuse_captures = true;
