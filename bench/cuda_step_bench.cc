@@ -1,6 +1,7 @@
 // The CUDA engine's training step without a feed: images/s, the host's time per step, memory, and
 // where the time goes, operation by operation. Rows stay on the device (resident feed). Prints one
-// JSON object; with --table N also the N slowest operations, readable.
+// JSON object; with --table N also the N slowest operations, readable. Fails where the step cannot
+// be captured as a graph, unless --no-graphs was given.
 //
 //   cuda_step_bench --model resnet50 --size 224 --classes 1000 --rows 256 --table 30
 //   cuda_step_bench --model airnet --size 32 --classes 10 --rows 1024 --no-graphs
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -176,6 +178,8 @@ int run(const Arguments& a) {
                  {"deterministic", !a.any_order},
                  {"input_channels", a.input_channels}};
   result.update(measure(*engine, resident.rows(), a));
+  // Figures of a step that is slower than the one that was asked for would mislead.
+  if (!engine->warning().empty()) throw std::runtime_error(engine->warning());
   result["tflops"] = 3e-12 * forward_flops(net) * result["images_per_second"].get<double>();
   result["start_seconds"] = start_seconds;
   result["planned_mib"] = engine->planned_bytes() >> 20;

@@ -176,8 +176,12 @@ std::vector<std::string> DeviceEngine::implementations() const {
     if (std::ranges::find(all, name) == all.end()) all.push_back(name);
   }
   all.push_back(ops_->name());
-  if (!graph_problem_.empty()) all.push_back("no graphs: " + graph_problem_);
+  if (!warning().empty()) all.push_back(warning());
   return all;
+}
+
+std::string DeviceEngine::warning() const {
+  return graph_problem_.empty() ? "" : "no graphs: " + graph_problem_;
 }
 
 }  // namespace stoker

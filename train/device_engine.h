@@ -60,6 +60,7 @@ class DeviceEngine final : public Engine {
   int64_t planned_bytes() const override;
   std::string describe_memory() const override;
   std::vector<std::string> implementations() const override;
+  std::string warning() const override;
   // Times of a shard's steps, one after the other, on average of some runs; what stands in parts()
   // afterwards means nothing. With pauses between the steps: their sum is more than a step takes.
   std::vector<DeviceStepTime> profile(int runs);

@@ -56,7 +56,8 @@ std::unique_ptr<DeviceGraph> DeviceEngine::capture(const std::function<void()>& 
 }
 
 // Runs `work`, from the second time on as a graph. `ready`: what it loads lazily is loaded. Where
-// it cannot be captured it is queued piece by piece for good: slower, the same numbers.
+// it cannot be captured it is queued piece by piece for good: slower, the same numbers, and
+// warning() says so.
 void DeviceEngine::captured(std::unique_ptr<DeviceGraph>& graph, bool ready,
                             const std::function<void()>& work) {
   if (!tuning_.graphs || !ready || !graph_problem_.empty()) return work();

@@ -150,6 +150,8 @@ class Engine {
   virtual std::string describe_memory() const = 0;  // one line per part of it
   // Names of the implementations in use ("brgconv:avx512_core"), for tests and reports.
   virtual std::vector<std::string> implementations() const = 0;
+  // What makes steps slower than they should be, once that is known ("no graphs: ..."); "".
+  virtual std::string warning() const { return ""; }
 };
 
 bool cpu_engine_available();             // built with oneDNN

@@ -176,6 +176,13 @@ void MetricsLog::add(const EpochReport& report) {
   write(row);
 }
 
+void MetricsLog::add_warning(int64_t step, const std::string& text) {
+  if (!json_.is_open()) return;
+  const nlohmann::ordered_json row = {{"kind", "warning"}, {"step", step}, {"warning", text}};
+  // A library's text may be in any encoding.
+  append(json_, row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), json_path_);
+}
+
 void MetricsLog::write(const Row& row) {
   if (!json_.is_open()) return;
   std::vector<std::string> fields;

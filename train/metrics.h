@@ -1,6 +1,6 @@
 // What a run measures of itself: rates over steps, and the files metrics.jsonl and metrics.csv
-// with one row per logging interval (kind "step") and per epoch (kind "epoch"). Threads: one at a
-// time.
+// with one row per logging interval (kind "step") and per epoch (kind "epoch"). What goes wrong
+// without ending the run is a row of the first file alone (kind "warning"). Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,7 @@ class MetricsLog {
   MetricsLog(const std::string& folder, int64_t steps_done);
   void add(const StepReport& report);
   void add(const EpochReport& report);
+  void add_warning(int64_t step, const std::string& text);
 
  private:
   void write(const std::vector<std::pair<const char*, std::string>>& row);

@@ -67,6 +67,7 @@ TrainResult TrainLoop::run() {
     }
   }
   setup_.processes.finish_collecting();
+  report_warnings(queued_);  // of other replicas' last step
   finish_result();
   return result_;
 }
@@ -106,8 +107,10 @@ void TrainLoop::replica(int rank) {
   together([&] { start(first_step_); });
   StepTrace trace(tracer(), engine, rank);
   StepRates rates;
+  bool warned = false;  // once is enough
   for (int64_t step = first_step_; step < setup_.end_step && step <= stop_step_.load(); ++step) {
     train_step(rank, step, feed, rates, trace);
+    if (!warned) warned = note_warning(rank);
     if (rank == 0) end_step(step);
     const bool stopping = stop_step_.load() <= step;
     if (ends_epoch(step + 1) && !stopping) {
@@ -184,6 +187,16 @@ void TrainLoop::note_batch(int rank, int64_t step, const FedBatch& batch, int64_
   }
 }
 
+// Whether there is one. The replica's thread alone may ask its engine.
+bool TrainLoop::note_warning(int rank) {
+  const Replica& replica = setup_.replicas[rank];
+  const std::string text = replica.engine->warning();
+  if (text.empty()) return false;
+  const std::lock_guard lock(mutex_);
+  warnings_.push_back(fmt::format("{}: {}", replica.device->name(), text));
+  return true;
+}
+
 void TrainLoop::end_step(int64_t step) {
   queued_ = step + 1;
   StepNotes& own = trace_of(step).own;
@@ -193,6 +206,7 @@ void TrainLoop::end_step(int64_t step) {
   setup_.processes.send_notes(own);
   const int64_t lag = setup_.replicas[0].engine->totals_lag();
   account_until(ends_epoch(queued_) ? queued_ : queued_ - lag);
+  report_warnings(queued_);
 }
 
 // Process 0 keeps the receipt of all and can name every row of a step.

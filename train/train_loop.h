@@ -48,6 +48,7 @@ class TrainLoop {
   void replica(int rank);
   void train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates, StepTrace& trace);
   void note_batch(int rank, int64_t step, const FedBatch& batch, int64_t wait_ns);
+  bool note_warning(int rank);
   void fail(std::exception_ptr error) noexcept;
 
   // Replica 0 only, from here on.
@@ -58,6 +59,7 @@ class TrainLoop {
   void account(int64_t step, const StepTotals& totals);
   void check_bad_samples(const Trace& trace);
   void report_step(int64_t steps_done, double learning_rate);
+  void report_warnings(int64_t steps_done);
   EpochReport epoch_report(int64_t steps_done) const;
   void close_epoch(int64_t steps_done);
   bool evaluate_epoch(int64_t steps_done, EpochReport& report);
@@ -79,7 +81,8 @@ class TrainLoop {
   // The step after which all replicas end; set by replica 0 before that step's barrier.
   std::atomic<int64_t> stop_step_;
   std::mutex mutex_;
-  std::exception_ptr error_;  // guarded by mutex_; the first
+  std::exception_ptr error_;           // guarded by mutex_; the first
+  std::vector<std::string> warnings_;  // guarded by mutex_; not reported yet
 
   // Replica 0's.
   MetricsLog metrics_;

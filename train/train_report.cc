@@ -92,6 +92,20 @@ void TrainLoop::report_step(int64_t steps_done, double learning_rate) {
   interval_times_ = {};
 }
 
+// Each process knows of its own; as of all else, the first alone reports.
+void TrainLoop::report_warnings(int64_t steps_done) {
+  std::vector<std::string> warnings;
+  {
+    const std::lock_guard lock(mutex_);
+    warnings.swap(warnings_);
+  }
+  if (!setup_.processes.first()) return;
+  for (const std::string& warning : warnings) {
+    metrics_.add_warning(steps_done, warning);
+    observer_.on_message("warning: " + warning);
+  }
+}
+
 EpochReport TrainLoop::epoch_report(int64_t steps_done) const {
   const Rate rate = epoch_rate_.rate();
   EpochReport report;

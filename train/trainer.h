@@ -135,7 +135,9 @@ class TrainObserver {
   virtual void on_plan(const std::vector<std::string>& lines) { (void)lines; }  // before the run
   virtual void on_step(const StepReport& report) { (void)report; }
   virtual void on_epoch(const EpochReport& report) { (void)report; }
-  virtual void on_message(const std::string& line) { (void)line; }  // "resumed from ..."
+  virtual void on_message(const std::string& line) {
+    (void)line;
+  }  // "resumed from ...", "warning: ..."
 };
 
 struct TrainResult {

@@ -1,7 +1,9 @@
 // Whole training runs on device engines, their operations done by plain loops: what a Trainer does
 // with engines that queue their work.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/temp_folder.h"
 #include "tests/train/device_fixture.h"
 #include "tests/train/run_fixture.h"
 
@@ -48,6 +50,48 @@ TEST(DeviceTrainer, AResidentFeedReplaysTheFirstEpoch) {
   }
   options.recipe.epochs = 2;
   weights_of(options, 4);
+}
+
+// Of every replica, once; the run goes on.
+TEST(DeviceTrainer, StepsThatCannotBeCapturedAreSaid) {
+  const TempFolder folder;
+  TrainOptions options = device_options(2);
+  options.out = folder.path() + "/run";
+  options.recipe.epochs = 2;
+  const auto source = small_source(16);
+  HostOpsState states[2];
+  states[1].refuse_captures = true;
+  RecordingObserver observer;
+  const EngineFactory engines = [&](const NetSpec& net, const EngineOptions& engine, int replica) {
+    return make_device_engine(net, engine, {}, &states[replica]);
+  };
+  Trainer trainer(*source, nullptr, options, observer, engines);
+  EXPECT_EQ(trainer.run().step, 4);
+  EXPECT_THAT(observer.messages,
+              ::testing::ElementsAre("warning: cpu:1: no graphs: captures are refused"));
+  const auto rows = metrics_of(options.out, "warning");
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0]["warning"], "cpu:1: no graphs: captures are refused");
+  EXPECT_GE(rows[0]["step"], 2);
+  EXPECT_GT(states[0].launches, 0);
+  EXPECT_EQ(states[1].captures, 1);
+}
+
+TEST(DeviceTrainer, GraphsThatWorkAreNotSpokenOf) {
+  const TempFolder folder;
+  TrainOptions options = device_options(1);
+  options.out = folder.path() + "/run";
+  const auto source = small_source(16);
+  RecordingObserver observer;
+  HostOpsState state;
+  const EngineFactory engines = [&](const NetSpec& net, const EngineOptions& engine, int) {
+    return make_device_engine(net, engine, {}, &state);
+  };
+  Trainer trainer(*source, nullptr, options, observer, engines);
+  trainer.run();
+  EXPECT_GT(state.launches, 0);
+  EXPECT_TRUE(observer.messages.empty());
+  EXPECT_TRUE(metrics_of(options.out, "warning").empty());
 }
 
 }  // namespace

@@ -83,6 +83,22 @@ TEST(MetricsLog, WritesARowPerReport) {
   EXPECT_EQ(csv[1].substr(0, 9), "step,0,5,");
 }
 
+TEST(MetricsLog, AWarningIsARowOfItsOwn) {
+  const TempFolder folder;
+  {
+    MetricsLog log(folder.path(), 0);
+    log.add_warning(3, "cuda:0: no graphs: \"that\"\n\xff");
+    log.add(step_report(5));
+  }
+  const auto json = lines(folder.path() + "/metrics.jsonl");
+  ASSERT_EQ(json.size(), 2u);
+  const auto row = nlohmann::json::parse(json[0]);
+  EXPECT_EQ(row["kind"], "warning");
+  EXPECT_EQ(row["step"], 3);
+  EXPECT_EQ(row["warning"], "cuda:0: no graphs: \"that\"\n\xef\xbf\xbd");
+  EXPECT_EQ(lines(folder.path() + "/metrics.csv").size(), 2u) << "the header and the step";
+}
+
 TEST(MetricsLog, AResumedRunDropsRowsThatItWillWriteAgain) {
   const TempFolder folder;
   {
