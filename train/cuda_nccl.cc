@@ -17,6 +17,11 @@ class Rank {
       : replica_(replica), link_(std::move(link)), narrow_floats_(narrow_floats) {
     given_ = replica.device->make_event();
     summed_ = replica.device->make_event();
+    // Not at the first sum: cudaMalloc may wait for what another rank's sum waits for.
+    if (narrow_floats > 0) {
+      narrow_ = replica.device->allocate(static_cast<size_t>(narrow_floats) * sizeof(uint16_t),
+                                         MemoryKind::device);
+    }
   }
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
@@ -70,8 +75,6 @@ class Rank {
 
   // All ranges of a part in one buffer: they follow each other on the link's stream.
   void reduce_narrow(const float* from, float* to, int64_t count) {
-    const size_t bytes = static_cast<size_t>(narrow_floats_) * sizeof(uint16_t);
-    if (narrow_ == nullptr) narrow_ = replica_.device->allocate(bytes, MemoryKind::device);
     auto* narrow = reinterpret_cast<uint16_t*>(narrow_->data());
     const CudaContext& context = link_->context();
     context.check(launch_narrow(link_->handle(), from, narrow, count), "narrow");
@@ -82,9 +85,9 @@ class Rank {
   const DeviceReplica replica_;
   const std::shared_ptr<NcclLink> link_;
   const int64_t narrow_floats_;
-  std::unique_ptr<Event> given_;   // on the replica's stream: its part is complete in the range
-  std::unique_ptr<Event> summed_;  // on the link's: the sums are there
-  std::unique_ptr<Memory> narrow_;
+  std::unique_ptr<Event> given_;    // on the replica's stream: its part is complete in the range
+  std::unique_ptr<Event> summed_;   // on the link's: the sums are there
+  std::unique_ptr<Memory> narrow_;  // bf16, where some gradients travel so
 };
 
 class NcclCollective final : public RangeCollective {

@@ -102,6 +102,27 @@ TEST_F(CudaCollectiveFakeTest, ByNcclWithNarrowGradients) {
   expect_no_misuse();
 }
 
+// CUDA's allocations may wait for the device, where another rank's sum waits for this rank's.
+TEST_F(CudaCollectiveFakeTest, NothingIsAllocatedBetweenTheSums) {
+  CollectiveHarness harness({0, 1});
+  const auto collective = harness.make(DeviceReduction::nccl, 300);
+  std::vector<std::unique_ptr<Memory>> memory;
+  for (const DeviceReplica& replica : harness.replicas()) {
+    memory.push_back(replica.device->allocate(4000, MemoryKind::device));
+  }
+  const int64_t before = fake_cuda_count("cudaMalloc") + fake_cuda_count("cudaHostAlloc");
+  for (int rank : {0, 1}) {
+    auto* values = reinterpret_cast<float*>(memory[static_cast<size_t>(rank)]->data());
+    const float* part = values;
+    for (const PartRange range : {PartRange{200, 1000}, PartRange{0, 200}}) {
+      collective->ranges()->start(rank, std::span(&part, 1), std::span(values, 1000), range);
+    }
+  }
+  for (int rank : {0, 1}) collective->ranges()->finish(rank);
+  for (const DeviceReplica& replica : harness.replicas()) replica.stream->synchronize();
+  EXPECT_EQ(fake_cuda_count("cudaMalloc") + fake_cuda_count("cudaHostAlloc"), before);
+}
+
 TEST_F(CudaCollectiveFakeTest, InRanges) {
   CollectiveHarness apart({0, 1}), together({1, 1, 1});
   apart.check(*apart.make(DeviceReduction::nccl), 1, 0, 3);
