@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "staging/cuda_launch.h"
 #include "staging/cuda_normalise.h"
 #include "staging/normalise_body.h"
 
@@ -39,32 +40,26 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <typename Bits>
-void launch(cudaStream_t stream, const NormaliseArgs& args) {
+cudaError_t launch(cudaStream_t stream, const NormaliseArgs& args) {
   const int64_t pixels = args.rows * args.plane;
   const int64_t quads = normalise_quads(args);
   const int64_t threads = std::max(quads, pixels - quads * 4);
   const auto blocks =
       static_cast<unsigned>(std::min((threads + kThreads - 1) / kThreads, kMostBlocks));
-  if (args.order == PixelOrder::nchw) {
-    normalise_kernel<Bits, 0><<<blocks, kThreads, 0, stream>>>(args, quads, pixels);
-  } else if (args.channels == 3) {
-    normalise_kernel<Bits, 3><<<blocks, kThreads, 0, stream>>>(args, quads, pixels);
-  } else if (args.channels == 4) {
-    normalise_kernel<Bits, 4><<<blocks, kThreads, 0, stream>>>(args, quads, pixels);
-  } else {
-    normalise_kernel<Bits, 8><<<blocks, kThreads, 0, stream>>>(args, quads, pixels);
-  }
+  const auto run = [&](auto kernel) {
+    return launch_kernel(stream, kernel, blocks, kThreads, args, quads, pixels);
+  };
+  if (args.order == PixelOrder::nchw) return run(normalise_kernel<Bits, 0>);
+  if (args.channels == 3) return run(normalise_kernel<Bits, 3>);
+  if (args.channels == 4) return run(normalise_kernel<Bits, 4>);
+  return run(normalise_kernel<Bits, 8>);
 }
 
 }  // namespace
 
 cudaError_t launch_normalise(cudaStream_t stream, const NormaliseArgs& args) {
-  if (args.type == PixelType::fp32) {
-    launch<uint32_t>(stream, args);
-  } else {
-    launch<uint16_t>(stream, args);
-  }
-  return cudaGetLastError();
+  return args.type == PixelType::fp32 ? launch<uint32_t>(stream, args)
+                                      : launch<uint16_t>(stream, args);
 }
 
 }  // namespace stoker

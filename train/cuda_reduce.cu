@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "staging/cuda_launch.h"
 #include "train/cuda_reduce.h"
 
 namespace stoker {
@@ -75,18 +76,16 @@ bool is_aligned(const PartSum& sum) {
 cudaError_t launch_sum_parts(cudaStream_t stream, const PartSum& sum) {
   const bool aligned = is_aligned(sum);
   const int64_t count = sum.end - sum.begin;
-  sum_parts_kernel<<<blocks_for(aligned ? count / 4 : count), kThreads, 0, stream>>>(sum, aligned);
-  return cudaGetLastError();
+  return launch_kernel(stream, sum_parts_kernel, blocks_for(aligned ? count / 4 : count), kThreads,
+                       sum, aligned);
 }
 
 cudaError_t launch_narrow(cudaStream_t stream, const float* from, uint16_t* to, int64_t count) {
-  narrow_kernel<<<blocks_for(count), kThreads, 0, stream>>>(from, to, count);
-  return cudaGetLastError();
+  return launch_kernel(stream, narrow_kernel, blocks_for(count), kThreads, from, to, count);
 }
 
 cudaError_t launch_widen(cudaStream_t stream, const uint16_t* from, float* to, int64_t count) {
-  widen_kernel<<<blocks_for(count), kThreads, 0, stream>>>(from, to, count);
-  return cudaGetLastError();
+  return launch_kernel(stream, widen_kernel, blocks_for(count), kThreads, from, to, count);
 }
 
 }  // namespace stoker

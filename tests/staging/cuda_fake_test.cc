@@ -272,6 +272,19 @@ TEST_F(CudaFakeTest, DeviceMemoryThatIsNotThere) {
   EXPECT_NE(device->allocate(100, MemoryKind::device), nullptr);
 }
 
+// Whatever failed before on this thread is not the kernel's error.
+TEST_F(CudaFakeTest, SomebodyElsesErrorIsNotTheKernels) {
+  auto device = make_device("cuda:0");
+  auto stream = device->make_stream();
+  const Normaliser normaliser(*device, {.height = 2, .width = 2});
+  auto images = device->allocate(3 * 4, MemoryKind::device);
+  auto out = device->allocate(normaliser.row_bytes(), MemoryKind::device);
+  fake_cuda_leave_an_error();
+  normaliser.run(*stream, reinterpret_cast<const uint8_t*>(images->data()), out->data(), 1);
+  stream->synchronize();
+  EXPECT_EQ(fake_cuda_count("cudaLaunchKernelExC"), 1);
+}
+
 // A GPU that failed keeps failing, with the first reason; nobody hangs, nothing is freed too early.
 TEST_F(CudaFakeTest, AFailureIsFinal) {
   for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {

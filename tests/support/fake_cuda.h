@@ -42,6 +42,10 @@ void fake_cuda_refuse_context();
 // goes on: as on a GPU that has failed.
 void fake_cuda_fail();
 
+// A call of somebody else's fails on the calling thread: cudaGetLastError() would say so.
+void fake_cuda_leave_an_error();
+int fake_cuda_last_error();  // that cudaGetLastError() would tell the calling thread; 0: none
+
 // How often a context was retained, and the calling thread's current one (-1: none).
 int fake_cuda_contexts_made();
 int fake_cuda_current_device();

@@ -1,4 +1,4 @@
-// Kernels on the fake CUDA runtime: what nvcc makes of <<<>>>, and what stands for a kernel.
+// Kernels on the fake CUDA runtime: how nvcc names them, and what stands for each.
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -29,13 +29,6 @@ Kernels& kernels() {
   static Kernels* all = new Kernels;  // streams' threads may outlive main()
   return *all;
 }
-
-struct LaunchShape {
-  dim3 grid, block;
-  size_t shared_bytes = 0;
-  void* stream = nullptr;
-};
-thread_local std::vector<LaunchShape> launches;
 
 const FakeKernel* kernel_of(const void* function) {
   std::lock_guard lock(kernels().mutex);
@@ -79,7 +72,6 @@ void fake_cuda_kernel(const std::string& part_of_name, std::vector<size_t> bytes
 
 extern "C" {
 
-// What nvcc's <<<>>> becomes.
 void** __cudaRegisterFatBinary(void*) {
   static void* handle = nullptr;
   return &handle;
@@ -92,32 +84,18 @@ void __cudaRegisterFunction(void**, const char* host, char*, const char* device,
   std::lock_guard lock(kernels().mutex);
   kernels().names[host] = device;
 }
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void* stream) {
-  launches.push_back({grid, block, shared_bytes, stream});
-  return 0;
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
+                                void** args) {
+  return stoker::testing::fake_cuda_call("cudaLaunchKernelExC",
+                                         [&] { return launch(function, args, config->stream); });
 }
-cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes,
-                                       void* stream) {
-  const LaunchShape shape = launches.back();
-  launches.pop_back();
-  *grid = shape.grid;
-  *block = shape.block;
-  *shared_bytes = shape.shared_bytes;
-  *static_cast<void**>(stream) = shape.stream;
-  return cudaSuccess;
+
+// nvcc writes calls of these for <<<>>>, also where nobody uses it: they must be there, no more.
+cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, size_t*, void*) {
+  return cudaErrorNotSupported;
 }
-cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
-  *kernel = static_cast<cudaKernel_t>(const_cast<void*>(function));
-  return cudaSuccess;
-}
-cudaError_t cudaLaunchKernel(const void* function, dim3, dim3, void** args, size_t,
-                             cudaStream_t stream) {
-  return stoker::testing::fake_cuda_call("cudaLaunchKernel",
-                                         [&] { return launch(function, args, stream); });
-}
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3, dim3, void** args, size_t,
-                               cudaStream_t stream) {
-  return stoker::testing::fake_cuda_call("cudaLaunchKernel",
-                                         [&] { return launch(kernel, args, stream); });
+cudaError_t __cudaGetKernel(cudaKernel_t*, const void*) { return cudaErrorNotSupported; }
+cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t) {
+  return cudaErrorNotSupported;
 }
 }

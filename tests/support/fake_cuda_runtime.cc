@@ -156,6 +156,9 @@ void fake_cuda_refuse_context() { fake_cuda_driver_refuse(cudaErrorIllegalAddres
 
 void fake_cuda_fail() { runtime().failed = true; }
 
+void fake_cuda_leave_an_error() { last_error = cudaErrorInvalidValue; }
+int fake_cuda_last_error() { return last_error; }
+
 int fake_cuda_contexts_made() { return fake_cuda_driver_contexts(); }
 int fake_cuda_current_device() { return fake_cuda_driver_device(); }
 

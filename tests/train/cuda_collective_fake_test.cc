@@ -67,7 +67,20 @@ TEST_F(CudaCollectiveFakeTest, OnOneGpu) {
   expect_no_misuse();
   EXPECT_EQ(fake_cuda_count("cudaEventSynchronize"), 0) << "no thread waits for the device";
   EXPECT_EQ(fake_cuda_count("cudaStreamSynchronize"), 2 * 3 * 2) << "but at the streams' ends";
-  EXPECT_EQ(fake_cuda_count("cudaLaunchKernel"), 2 * 3 * CollectiveHarness::kSteps);
+  EXPECT_EQ(fake_cuda_count("cudaLaunchKernelExC"), 2 * 3 * CollectiveHarness::kSteps);
+}
+
+// Whatever failed before on this thread is not the kernel's error.
+TEST_F(CudaCollectiveFakeTest, SomebodyElsesErrorIsNotASums) {
+  CollectiveHarness apart({0, 1});
+  const auto nccl = apart.make(DeviceReduction::nccl, 100);
+  auto memory = apart.replicas()[0].device->allocate(800, MemoryKind::device);
+  auto* values = reinterpret_cast<float*>(memory->data());
+  const float* parts[] = {values, values + 100};
+  fake_cuda_leave_an_error();
+  nccl->ranges()->start(0, parts, std::span(values, 100), {0, 100});
+  nccl->abort();  // the other rank does not come
+  apart.replicas()[0].stream->synchronize();
 }
 
 TEST_F(CudaCollectiveFakeTest, OneReplica) {
