@@ -35,6 +35,8 @@ const EngineOptions& checked(const NetSpec& net, const Device& device, const Eng
 }
 
 constexpr int64_t kFloat = sizeof(float);
+// Enough to copy at the bus's speed; little enough that it stays locked as long as the engine is.
+constexpr int64_t kTransferBytes = int64_t{4} << 20;
 
 }  // namespace
 
@@ -87,6 +89,10 @@ void DeviceEngine::allocate() {
   logits_there_ = device_.make_event();
   host_logits_ = device_.allocate(static_cast<size_t>(options_.rows) * logit_stride_ * kFloat,
                                   MemoryKind::pinned);
+  const int64_t largest_state =
+      std::max(layout_.parameter_floats(), layout_.statistics_floats()) * kFloat;
+  transfer_ = device_.allocate(static_cast<size_t>(std::min(kTransferBytes, largest_state)),
+                               MemoryKind::pinned);
   std::vector<float> statistics(layout_.statistics_floats(), 0.0f);
   for (size_t i = 1; i < statistics_table_.size(); i += 2) {  // variances
     std::fill_n(statistics.begin() + statistics_table_[i].offset, statistics_table_[i].count, 1.0f);

@@ -105,6 +105,7 @@ class DeviceEngine final : public Engine {
   std::unique_ptr<DeviceArgsRing> mixes_, rates_;
   std::unique_ptr<DeviceTotalsRing> totals_;
   std::unique_ptr<Memory> host_logits_;  // pinned
+  std::unique_ptr<Memory> transfer_;     // pinned: what states go through, piece by piece
   std::unique_ptr<Event> logits_there_;
   Loaded loaded_ = Loaded::nothing;
 

@@ -45,19 +45,30 @@ bool DeviceEngine::is_statistics(StateKind kind) const {
 }
 
 void DeviceEngine::to_host(const void* device, void* host, int64_t bytes) const {
-  if (bytes == 0) return;
-  const auto pinned = device_.allocate(static_cast<size_t>(bytes), MemoryKind::pinned);
-  stream_->copy(pinned->data(), device, static_cast<size_t>(bytes), CopyKind::device_to_host);
-  stream_->synchronize();
-  std::copy_n(pinned->data(), bytes, static_cast<std::byte*>(host));
+  const auto* from = static_cast<const std::byte*>(device);
+  auto* to = static_cast<std::byte*>(host);
+  for (size_t left = static_cast<size_t>(bytes); left > 0;) {
+    const size_t piece = std::min(left, transfer_->size_bytes());
+    stream_->copy(transfer_->data(), from, piece, CopyKind::device_to_host);
+    stream_->synchronize();
+    to = std::copy_n(transfer_->data(), piece, to);
+    from += piece;
+    left -= piece;
+  }
 }
 
 void DeviceEngine::to_device(const void* host, void* device, int64_t bytes) const {
-  if (bytes == 0) return;
-  const auto pinned = device_.allocate(static_cast<size_t>(bytes), MemoryKind::pinned);
-  std::copy_n(static_cast<const std::byte*>(host), bytes, pinned->data());
-  stream_->copy(device, pinned->data(), static_cast<size_t>(bytes), CopyKind::host_to_device);
-  stream_->synchronize();
+  const auto* from = static_cast<const std::byte*>(host);
+  auto* to = static_cast<std::byte*>(device);
+  for (size_t left = static_cast<size_t>(bytes); left > 0;) {
+    const size_t piece = std::min(left, transfer_->size_bytes());
+    std::copy_n(from, piece, transfer_->data());
+    stream_->copy(to, transfer_->data(), piece, CopyKind::host_to_device);
+    stream_->synchronize();
+    from += piece;
+    to += piece;
+    left -= piece;
+  }
 }
 
 void DeviceEngine::read(StateKind kind, std::span<float> values) const {

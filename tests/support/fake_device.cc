@@ -124,6 +124,10 @@ FakeDevice::FakeDevice(const FakeDeviceOptions& options)
 FakeDevice::~FakeDevice() = default;
 
 std::unique_ptr<Memory> FakeDevice::allocate(size_t bytes, MemoryKind kind) {
+  if (kind == MemoryKind::pinned) {
+    ++pinned_allocations_;
+    pinned_bytes_ += static_cast<int64_t>(bytes);
+  }
   return std::make_unique<FakeMemory>(*this, host_->allocate(bytes, kind));
 }
 

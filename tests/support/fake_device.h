@@ -37,7 +37,10 @@ class FakeDevice final : public Device {
   std::unique_ptr<Event> make_event(bool timing = false) override;
 
   int64_t copies() const { return copies_.load(); }  // finished
-  void hold_copies();                                // copies that have not begun wait, until
+  // Of all pinned memory that was ever asked for.
+  int64_t pinned_allocations() const { return pinned_allocations_.load(); }
+  int64_t pinned_bytes() const { return pinned_bytes_.load(); }
+  void hold_copies();  // copies that have not begun wait, until
   void let_copies_go();
   // Bytes that were changed after their memory was freed: 0 unless the user has a bug.
   int64_t bytes_written_after_free() const;
@@ -56,6 +59,7 @@ class FakeDevice final : public Device {
   const std::unique_ptr<Device> host_;
   std::atomic<int64_t> operations_{0};
   std::atomic<int64_t> copies_{0};
+  std::atomic<int64_t> pinned_allocations_{0}, pinned_bytes_{0};
   std::atomic<uint64_t> streams_{0};
   mutable std::mutex mutex_;
   std::condition_variable let_go_;

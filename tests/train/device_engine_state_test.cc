@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "tests/support/fake_device.h"
 #include "tests/train/device_fixture.h"
 #include "train/models.h"
 
@@ -25,6 +26,24 @@ TEST(DeviceEngineStateTest, WhatIsWrittenIsReadBack) {
     engine->write(kind, values);
     EXPECT_EQ(read_state(*engine, kind), values) << static_cast<int>(kind);
   }
+}
+
+// A checkpoint reads all of them, and pinning memory takes longer than copying it.
+TEST(DeviceEngineStateTest, StatesGoThroughOneSmallPieceOfPinnedMemory) {
+  const NetSpec net = make_net("airnet", {32, 32}, 10);
+  testing::FakeDevice device({.max_delay_us = 20});
+  DeviceEngine engine(net, engine_options(4, 4), {}, device, host_ops_factory());
+  const int64_t allocations = device.pinned_allocations(), bytes = device.pinned_bytes();
+  std::vector<float> values = read_state(engine, StateKind::parameters);
+  EXPECT_LT(bytes, static_cast<int64_t>(values.size() * sizeof(float)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(noise(1, i) % 1000);
+  for (const StateKind kind : {StateKind::parameters, StateKind::momenta}) {
+    engine.write(kind, values);
+    EXPECT_EQ(read_state(engine, kind), values) << static_cast<int>(kind);
+  }
+  read_state(engine, StateKind::statistics);
+  EXPECT_EQ(device.pinned_allocations(), allocations);
+  EXPECT_EQ(device.pinned_bytes(), bytes);
 }
 
 TEST(DeviceEngineStateTest, WeightsThatAreWrittenAreUsed) {
