@@ -3,6 +3,7 @@
 // CUDA's have no effect on copies.
 #include <atomic>
 #include <cstddef>
+#include <cstdio>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -89,20 +90,19 @@ class CudaStream final : public Stream {
   void copy(void* target, const void* source, size_t bytes, CopyKind kind) override {
     context_.throw_if_failed();
     CudaContext::Current current(context_);
-    context_.check(cudaMemcpyAsync(target, source, bytes, kind_of(kind), stream_),
-                   "cudaMemcpyAsync");
+    check(cudaMemcpyAsync(target, source, bytes, kind_of(kind), stream_), "cudaMemcpyAsync");
   }
 
   void record(Event& event) override {
     context_.throw_if_failed();
     CudaContext::Current current(context_);
-    context_.check(cudaEventRecord(handle_of(event), stream_), "cudaEventRecord");
+    check(cudaEventRecord(handle_of(event), stream_), "cudaEventRecord");
   }
 
   void wait(const Event& event) override {
     context_.throw_if_failed();
     CudaContext::Current current(context_);
-    context_.check(cudaStreamWaitEvent(stream_, handle_of(event), 0), "cudaStreamWaitEvent");
+    check(cudaStreamWaitEvent(stream_, handle_of(event), 0), "cudaStreamWaitEvent");
   }
 
   void call(std::function<void()> function) override {
@@ -111,13 +111,25 @@ class CudaStream final : public Stream {
     queued.function = std::move(function);
     queued.state.store(CallState::waiting);
     CudaContext::Current current(context_);
-    context_.check(cudaLaunchHostFunc(stream_, &run, &queued), "cudaLaunchHostFunc");
+    check(cudaLaunchHostFunc(stream_, &run, &queued), "cudaLaunchHostFunc");
   }
 
   void synchronize() override {
     const CudaContext::Current current(context_, std::nothrow);
-    context_.check(wait_for_work(current), "cudaStreamSynchronize");
+    check(wait_for_work(current), "cudaStreamSynchronize");
     context_.throw_if_failed();
+  }
+
+  // As CudaContext's, but what is wrong with somebody else's stream is no failure of the GPU.
+  void check(cudaError_t error, const char* call) const {
+    if (owned_ || !is_of_the_stream(error)) return context_.check(error, call);
+    cudaGetLastError();  // not the next call's error
+    char handle[32];
+    std::snprintf(handle, sizeof handle, "%p", static_cast<void*>(stream_));
+    throw BorrowedStreamError(context_.name() + ": " + call + " on the borrowed stream " + handle +
+                              ": " + cuda_error_text(error) +
+                              "; it must be a stream of this GPU that is neither destroyed nor "
+                              "being captured");
   }
 
   void* native_handle() const override { return stream_; }
@@ -168,6 +180,12 @@ class CudaStream final : public Stream {
     }
   }
 
+  static bool is_of_the_stream(cudaError_t error) {
+    return error == cudaErrorInvalidResourceHandle || error == cudaErrorContextIsDestroyed ||
+           (error >= cudaErrorStreamCaptureUnsupported &&
+            error <= cudaErrorStreamCaptureWrongThread);
+  }
+
   static cudaMemcpyKind kind_of(CopyKind kind) {
     switch (kind) {
       case CopyKind::host_to_device:
@@ -215,6 +233,11 @@ class CudaDevice final : public Device {
     context_.throw_if_failed();
     return std::make_unique<CudaStream>(context_, static_cast<cudaStream_t>(native_handle));
   }
+  void wait_for_everyone() override {
+    context_.throw_if_failed();
+    CudaContext::Current current(context_);
+    context_.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
   std::unique_ptr<Event> make_event(bool timing) override {
     context_.throw_if_failed();
     return std::make_unique<CudaEvent>(context_, timing);
@@ -236,8 +259,8 @@ void normalise(Stream& stream, const NormaliseArgs& args) {
   const CudaContext& context = cuda->context();
   context.throw_if_failed();
   CudaContext::Current current(context);
-  context.check(launch_normalise(static_cast<cudaStream_t>(cuda->native_handle()), args),
-                "normalise");
+  cuda->check(launch_normalise(static_cast<cudaStream_t>(cuda->native_handle()), args),
+              "normalise");
 }
 
 constexpr CudaPlugin kPlugin = {kCudaPluginVersion, STOKER_BUILD_STAMP, CUDART_VERSION, make,

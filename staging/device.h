@@ -16,6 +16,13 @@ namespace stoker {
 enum class MemoryKind : unsigned char { device, pinned };
 enum class CopyKind : unsigned char { host_to_device, device_to_host, device_to_device };
 
+// A borrowed stream cannot be used: it was destroyed, is of another GPU or is being captured. The
+// call has queued nothing, and the device goes on.
+class BorrowedStreamError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // A mark in a stream. Before its first record it counts as reached. Threads: any.
 class Event {
  public:
@@ -60,12 +67,16 @@ class Device {
   virtual std::unique_ptr<Event> make_event(bool timing = false) = 0;
   virtual int cuda_ordinal() const { return -1; }  // of a CUDA device, as cudaSetDevice counts
   // Somebody else's stream (a cudaStream_t of this GPU), to order work with theirs: it is neither
-  // made nor destroyed, and outlives what is returned. The destructor waits for it if call() was
-  // used, else for nothing. Throws std::runtime_error where streams are not native: all but CUDA
-  // devices.
+  // made nor destroyed, and outlives what is returned. Where it does not, or cannot be used for
+  // another reason of its owner's, calls throw BorrowedStreamError. The destructor waits for it if
+  // call() was used, else for nothing. Throws std::runtime_error where streams are not native: all
+  // but CUDA devices.
   virtual std::unique_ptr<Stream> borrow_stream(void* /*native_handle*/) {
     throw std::runtime_error(name() + " has no native streams to borrow");
   }
+  // Blocks until all work on the device is done, whoever queued it: the last resort where a
+  // borrowed stream can no longer be marked. Does nothing where streams cannot be borrowed.
+  virtual void wait_for_everyone() {}
 };
 
 // A host device: streams are threads, "device" memory is ordinary memory. `index` only names it.

@@ -14,9 +14,10 @@
 
 namespace stoker {
 
-Stager::Impl::Impl(Device& device, PinnedRing& from, int slot_count, Step first_step, Step end_step,
+Stager::Impl::Impl(Device& on, PinnedRing& from, int slot_count, Step first_step, Step end_step,
                    int in_place, Tracer* tracer_in, int traced_as_in)
-    : ring(from),
+    : device(on),
+      ring(from),
       layout(from.layout()),
       first(first_step),
       end(end_step),
@@ -90,12 +91,16 @@ bool Stager::Impl::lend(Slot& slot, Step step) {
   return true;
 }
 
-// Takes step's slab and queues its way into `slot` on `stream`. False: the feed was stopped.
+// Takes step's slab and queues its way into `slot` on `stream`. False: the feed was stopped. After
+// a BorrowedStreamError the same step may be staged on another stream.
 bool Stager::Impl::stage(Stream& stream, Slot& slot, Step step) {
-  const Slab* slab = take(step);
+  const Slab* slab = held != nullptr ? std::exchange(held, nullptr) : take(step);
   if (slab == nullptr) return false;
   try {
     enqueue(stream, slot, step, *slab);
+  } catch (const BorrowedStreamError&) {
+    held = slab;
+    throw;
   } catch (...) {
     std::exception_ptr error = std::current_exception();
     fail(stream, error);
@@ -263,6 +268,16 @@ std::shared_ptr<Memory> Stager::Impl::keep(Slot& slot) {
   return std::move(slot.memory);
 }
 
+// Behind the last reader of the slot.
+void Stager::Impl::mark_consumed(Slot& slot) {
+  try {
+    slot.compute->record(*slot.consumed);
+  } catch (const BorrowedStreamError&) {
+    // The stream may be gone while its work goes on: nothing else tells when the slot is free.
+    device.wait_for_everyone();
+  }
+}
+
 void Stager::Impl::give_back(Slot& slot) noexcept {
   try {
     if (tracer) {
@@ -280,7 +295,7 @@ void Stager::Impl::give_back(Slot& slot) noexcept {
       slot.compute->wait(*slot.consumed);
       return_slab(*slot.compute, slot.step);
     }
-    slot.compute->record(*slot.consumed);
+    mark_consumed(slot);
   } catch (...) {
     fail(*slot.compute, std::current_exception());  // a destructor cannot throw: next() does
   }

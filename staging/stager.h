@@ -37,7 +37,8 @@ class Stager {
   Stager& operator=(const Stager&) = delete;
 
   // Blocks until the next step's copy is queued; an empty batch at end_step or after stop();
-  // rethrows the error given to ring.stop(), and a failed device's. REQUIRES: the consumer holds
+  // rethrows the error given to ring.stop(), and a failed device's. After a BorrowedStreamError the
+  // step is still there for another stream. REQUIRES: the consumer holds
   // fewer than max_leases() leases (aborts otherwise: with 0 or 1 slots, destroy a batch before
   // asking for the next), and not the one of max_leases() steps ago, whose slot this one needs.
   DeviceBatch next(Stream& compute);

@@ -34,8 +34,8 @@ struct DeviceBatch::StagingSlot {
 struct Stager::Impl {
   using Slot = DeviceBatch::StagingSlot;
 
-  Impl(Device& device, PinnedRing& from, int slot_count, Step first_step, Step end_step,
-       int in_place, Tracer* tracer, int traced_as);
+  Impl(Device& on, PinnedRing& from, int slot_count, Step first_step, Step end_step, int in_place,
+       Tracer* tracer, int traced_as);
   ~Impl();
 
   Slot& slot_of(Step step) { return slots[static_cast<size_t>(step - first) % slots.size()]; }
@@ -57,8 +57,10 @@ struct Stager::Impl {
   void lease(Slot& slot, Stream& compute, int64_t occupancy);
   std::shared_ptr<Memory> keep(Slot& slot);
   void give_back(Slot& slot) noexcept;
+  void mark_consumed(Slot& slot);
 
   // Constant after construction.
+  Device& device;
   PinnedRing& ring;
   const BatchLayout layout;
   const Step first;
@@ -71,8 +73,9 @@ struct Stager::Impl {
   std::unique_ptr<Stream> copy_stream;  // null without a thread
 
   StageStats stats;
-  int64_t copy_began_ns = 0;  // of the copy under way; the copying stream's, for the Tracer
-  Step taken;                 // steps below were taken from the ring; the copying thread's
+  int64_t copy_began_ns = 0;   // of the copy under way; the copying stream's, for the Tracer
+  Step taken;                  // steps below were taken from the ring; the copying thread's
+  const Slab* held = nullptr;  // taken, but the consumer's stream would not have it: for the next
   // Per slab of the ring: has it been taken, and not gone back yet? (They go back in any order.)
   std::vector<std::atomic<bool>> out;
 

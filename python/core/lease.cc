@@ -47,8 +47,7 @@ class Feed::Lease::Reader {
       return;
     }
     try {
-      std::lock_guard lock(desk_.streams_mutex);
-      marked_stream().record(*done_);
+      mark();
     } catch (const std::exception&) {
       // A device that failed keeps failing: next() says so.
     }
@@ -59,6 +58,18 @@ class Feed::Lease::Reader {
   Reader& operator=(const Reader&) = delete;
 
  private:
+  void mark() {
+    try {
+      std::lock_guard lock(desk_.streams_mutex);
+      marked_stream().record(*done_);
+    } catch (const BorrowedStreamError&) {
+      // Its owner has destroyed it, but its work may go on: nothing else tells when that ends.
+      std::optional<Unlocked> unlocked;  // what a stream runs may need Python's lock
+      if (holds_python_lock()) unlocked.emplace();
+      desk_.device->wait_for_everyone();
+    }
+  }
+
   // A thread's default stream has no name on another thread. The legacy default stream waits for
   // those of all threads where it is given an event to wait for (CUDA driver API, "Stream
   // synchronization behavior"). REQUIRES: streams_mutex held.

@@ -186,6 +186,31 @@ def test_held_too_long_is_an_error_and_dropped_late_is_not():
     )
 
 
+def test_a_stream_destroyed_too_early_ends_no_feed():
+    run(
+        """
+        runtime.cudaStreamDestroy.argtypes = (ctypes.c_void_p,)
+        stream = make_stream()
+        loop = iter(gpu)
+        batch = next(loop)
+        capsule = batch.images.__dlpack__(stream=stream)
+        assert runtime.cudaStreamDestroy(stream) == 0
+        del capsule
+        try:
+            batch.labels.__dlpack__(stream=stream)
+        except RuntimeError as error:
+            assert "on the borrowed stream 0x" in str(error), error
+        else:
+            raise SystemExit("no error")
+        del batch
+        for step in range(1, 20):
+            batch = next(loop)
+            assert batch.step == step
+            assert (np.asarray(batch.images.cpu()) == np.asarray(truth[step].images)).all()
+        """
+    )
+
+
 @pytest.mark.parametrize("last", ["del gpu", "gpu.close()", "del gpu, tensor"])
 def test_a_feed_ends_without_the_lock(last):
     """Its end waits for its readers' streams, on which something needs Python's lock."""

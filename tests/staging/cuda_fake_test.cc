@@ -312,6 +312,78 @@ TEST_F(CudaFakeTest, AFailureIsFinal) {
   }
 }
 
+// As a user's stream in front of a feed that goes on with another one.
+TEST_F(CudaFakeTest, AStreamThatItsOwnerDestroyedEndsNoFeed) {
+  constexpr Step kSteps = 12;
+  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+    reset_fake_cuda();
+    auto device = make_device("cuda:0");
+    auto compute = device->make_stream();
+    Stream& theirs = fake_cuda_others_stream();
+    auto borrowed = device->borrow_stream(&theirs);
+    const BatchLayout layout(small_shape());
+    PinnedRing ring(*device, layout, 3);
+    Producer producer(ring, 0, kSteps);
+    Stager stager(*device, ring, slots, 0, kSteps);
+    std::string read = "nothing";
+    {
+      const DeviceBatch batch = stager.next(*borrowed);
+      theirs.call([&, view = DeviceView(batch)] {
+        std::this_thread::sleep_for(
+            std::chrono::milliseconds(20));  // the slot may not be filled yet
+        read = difference(view, layout, 0);
+      });
+      fake_cuda_destroy_others_stream(theirs);
+    }
+    const std::string message = message_of([&] { stager.next(*borrowed); });
+    EXPECT_THAT(message, HasSubstr("cuda:0: cuda"));
+    EXPECT_THAT(message, HasSubstr("on the borrowed stream 0x"));
+    EXPECT_THAT(message, HasSubstr("(cudaErrorInvalidResourceHandle)"));
+    std::vector<std::string> later(kSteps, "nothing");
+    for (Step step = 1; step < kSteps; ++step) {
+      const DeviceBatch batch = stager.next(*compute);
+      ASSERT_TRUE(batch) << step;
+      compute->call([&, view = DeviceView(batch), step] {
+        later[static_cast<size_t>(step)] = difference(view, layout, step);
+      });
+    }
+    compute->synchronize();
+    theirs.synchronize();
+    EXPECT_EQ(read, "") << slots << " slots";
+    for (Step step = 1; step < kSteps; ++step) EXPECT_EQ(later[static_cast<size_t>(step)], "");
+    EXPECT_FALSE(stager.next(*compute)) << "no step is left out, none comes twice";
+  }
+}
+
+TEST_F(CudaFakeTest, OnlyTheCallThatWasGivenADestroyedStreamFails) {
+  using Work = std::function<void(Stream&, Event&, Memory&)>;
+  const std::vector<Work> all = {
+      [](Stream& stream, Event&, Memory& memory) {
+        stream.copy(memory.data(), memory.data() + 8, 8, CopyKind::device_to_device);
+      },
+      [](Stream& stream, Event& event, Memory&) { stream.record(event); },
+      [](Stream& stream, Event& event, Memory&) { stream.wait(event); },
+      [](Stream& stream, Event&, Memory&) { stream.synchronize(); },
+  };
+  auto device = make_device("cuda:1");
+  auto event = device->make_event();
+  auto memory = device->allocate(16, MemoryKind::device);
+  Stream& theirs = fake_cuda_others_stream();
+  auto borrowed = device->borrow_stream(&theirs);
+  for (const Work& work : all) work(*borrowed, *event, *memory);
+  fake_cuda_destroy_others_stream(theirs);
+  auto ours = device->make_stream();
+  for (const Work& work : all) {
+    EXPECT_THROW(work(*borrowed, *event, *memory), BorrowedStreamError);
+    work(*ours, *event, *memory);
+  }
+  EXPECT_EQ(fake_cuda_last_error(), 0) << "nor is it left to the next who asks";
+  fake_cuda_fail();
+  const std::string message = message_of([&] { borrowed->wait(*event); });
+  EXPECT_THAT(message, HasSubstr("cudaErrorIllegalAddress"));
+  EXPECT_EQ(message_of([&] { device->make_stream(); }), message) << "that is the GPU's, and final";
+}
+
 // What a failed GPU still runs is waited for; what it has not begun never runs.
 TEST_F(CudaFakeTest, NoCallRunsAfterAFailureWasSeen) {
   auto device = make_device("cuda:0");

@@ -32,6 +32,12 @@ int64_t fake_cuda_count(const std::string& what);
 void fake_cuda_kernel(const std::string& part_of_name, std::vector<size_t> bytes,
                       std::function<void(void** arguments)> work);
 
+// A stream of somebody else's: its address is its cudaStream_t. When its owner destroys it, calls
+// with its handle are refused with cudaErrorInvalidResourceHandle, while what is queued goes on;
+// the object itself stays until the next reset.
+Stream& fake_cuda_others_stream();
+void fake_cuda_destroy_others_stream(Stream& stream);
+
 // Until the next reset, cudaHostAlloc and cudaMalloc refuse with cudaErrorMemoryAllocation.
 void fake_cuda_refuse_memory(bool refuse);
 

@@ -47,7 +47,7 @@ cudaError_t launch(const void* function, void** args, cudaStream_t stream) {
     const auto* from = static_cast<const std::byte*>(args[i]);
     copies.emplace_back(from, from + kernel->bytes[i]);
   }
-  reinterpret_cast<stoker::Stream*>(stream)->call([kernel, copies]() mutable {
+  stoker::testing::fake_cuda_stream(stream).call([kernel, copies]() mutable {
     std::vector<void*> addresses;
     for (auto& copy : copies) addresses.push_back(copy.data());
     kernel->work(addresses.data());

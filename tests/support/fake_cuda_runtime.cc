@@ -12,8 +12,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "tests/support/fake_cuda.h"
 #include "tests/support/fake_cuda_driver.h"
@@ -24,6 +26,7 @@ using stoker::Event;
 using stoker::Memory;
 using stoker::MemoryKind;
 using stoker::Stream;
+using stoker::testing::FakeCudaNoStream;
 using stoker::testing::FakeCudaStreams;
 using stoker::testing::FakeDevice;
 
@@ -36,6 +39,8 @@ struct FakeRuntime {
   std::map<std::string, int64_t> counts;  // guarded by mutex, as all below
   std::map<const std::byte*, std::unique_ptr<Memory>> allocations;  // by address
   std::map<const std::byte*, size_t> pinned;                        // address -> bytes
+  std::set<Stream*> alive;                                          // made and not destroyed
+  std::vector<std::unique_ptr<Stream>> others;                      // somebody else's, alive or not
   bool refuse_memory = false;
   std::atomic<bool> failed{false};
 };
@@ -67,15 +72,26 @@ cudaError_t call(const char* name, Work work) {
     const cudaError_t error = work();
     if (error != cudaSuccess) last_error = error;
     return error;
+  } catch (const FakeCudaNoStream&) {
+    return last_error = cudaErrorInvalidResourceHandle;
   } catch (const std::exception&) {
     return last_error = cudaErrorIllegalAddress;  // a FakeDevice that has failed goes on failing
   }
 }
 
-Stream& stream_of(cudaStream_t stream) {
-  if (stream == cudaStreamLegacy) return runtime().streams->legacy();
-  if (stream == cudaStreamPerThread) return runtime().streams->of_this_thread();
-  return *reinterpret_cast<Stream*>(stream);
+Stream& made_here(std::unique_ptr<Stream> stream) {
+  std::lock_guard lock(runtime().mutex);
+  runtime().alive.insert(stream.get());
+  return *stream.release();
+}
+
+Stream& stream_of(cudaStream_t handle) {
+  if (handle == cudaStreamLegacy) return runtime().streams->legacy();
+  if (handle == cudaStreamPerThread) return runtime().streams->of_this_thread();
+  auto* stream = reinterpret_cast<Stream*>(handle);
+  std::lock_guard lock(runtime().mutex);
+  if (!runtime().alive.contains(stream)) throw FakeCudaNoStream();
+  return *stream;
 }
 Event& event_of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
 
@@ -127,6 +143,8 @@ void reset_fake_cuda(const FakeDeviceOptions& options) {
   FakeRuntime& fake = runtime();
   std::lock_guard lock(fake.mutex);
   fake.streams.reset();
+  fake.others.clear();
+  fake.alive.clear();
   fake.device = std::make_unique<FakeDevice>(options);
   fake.streams = std::make_unique<FakeCudaStreams>(*fake.device);
   fake.counts.clear();
@@ -152,6 +170,21 @@ cudaError_t fake_cuda_call(const char* name, const std::function<cudaError_t()>&
   return call(name, work);
 }
 
+Stream& fake_cuda_stream(cudaStream_t stream) { return stream_of(stream); }
+
+Stream& fake_cuda_others_stream() {
+  FakeRuntime& fake = runtime();
+  std::lock_guard lock(fake.mutex);
+  Stream& stream = *fake.others.emplace_back(fake.device->make_stream());
+  fake.alive.insert(&stream);
+  return stream;
+}
+
+void fake_cuda_destroy_others_stream(Stream& stream) {
+  std::lock_guard lock(runtime().mutex);
+  runtime().alive.erase(&stream);
+}
+
 void fake_cuda_refuse_context() { fake_cuda_driver_refuse(cudaErrorIllegalAddress); }
 
 void fake_cuda_fail() { runtime().failed = true; }
@@ -172,6 +205,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorMemoryAllocation";
     case cudaErrorIllegalAddress:
       return "cudaErrorIllegalAddress";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
     default:
       return "cudaErrorFake";
   }
@@ -183,6 +218,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "out of memory";
     case cudaErrorIllegalAddress:
       return "an illegal memory access was encountered";
+    case cudaErrorInvalidResourceHandle:
+      return "invalid resource handle";
     default:
       return "fake";
   }
@@ -216,13 +253,18 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return call("cudaStreamCreateWithFlags", [&] {
     if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
-    *stream = reinterpret_cast<cudaStream_t>(runtime().device->make_stream().release());
+    *stream = reinterpret_cast<cudaStream_t>(&made_here(runtime().device->make_stream()));
     return cudaSuccess;
   });
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call("cudaStreamDestroy", [&] {
-    delete &stream_of(stream);
+    Stream& gone = stream_of(stream);
+    {
+      std::lock_guard lock(runtime().mutex);
+      runtime().alive.erase(&gone);
+    }
+    delete &gone;
     return cudaSuccess;
   });
 }
@@ -233,7 +275,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   });
 }
 cudaError_t cudaDeviceSynchronize() {
-  return call("cudaDeviceSynchronize", [] { return cudaErrorNotSupported; });
+  return call("cudaDeviceSynchronize", [] {
+    // The streams of others are all that the plugin has no other way to wait for.
+    for (const auto& stream : runtime().others) stream->synchronize();
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   return call("cudaStreamWaitEvent", [&] {

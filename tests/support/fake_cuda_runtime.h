@@ -5,9 +5,15 @@
 
 #include <functional>
 
+#include "staging/device.h"
+
 namespace stoker::testing {
 
 // Counts a call of `name` and does its work, unless CUDA would refuse it now.
 cudaError_t fake_cuda_call(const char* name, const std::function<cudaError_t()>& work);
+
+// Throws FakeCudaNoStream for one that was destroyed.
+Stream& fake_cuda_stream(cudaStream_t stream);
+struct FakeCudaNoStream {};
 
 }  // namespace stoker::testing
