@@ -3,7 +3,7 @@
 namespace stoker {
 
 InlineFeed::InlineFeed(RowFiller& filler, std::vector<PinnedRing*> rings)
-    : filler_(filler), rings_(std::move(rings)) {
+    : filler_(filler), rings_(std::move(rings)), filled_(rings_.size(), -1) {
   for (size_t i = 0; i < rings_.size(); ++i) {
     workers_.push_back(std::make_unique<RowWorker>(filler.augment(), filler.decode()));
     workers_.back()->augmenter.keep_marks(filler.tracer() != nullptr);
@@ -11,6 +11,7 @@ InlineFeed::InlineFeed(RowFiller& filler, std::vector<PinnedRing*> rings)
 }
 
 void InlineFeed::fill(Step step, int device) {
+  if (filled_[device] == step) return;
   PinnedRing& ring = *rings_[device];
   if (!ring.wait_free(step)) return;
   Slab& slab = ring.begin(step);
@@ -22,6 +23,7 @@ void InlineFeed::fill(Step step, int device) {
     for (PinnedRing* each : rings_) each->stop(std::current_exception());
   }
   ring.commit(step);
+  filled_[device] = step;
 }
 
 }  // namespace stoker

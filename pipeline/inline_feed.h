@@ -18,13 +18,16 @@ class InlineFeed {
   InlineFeed(const InlineFeed&) = delete;
   InlineFeed& operator=(const InlineFeed&) = delete;
 
-  // Fills and commits the slab of `step`. An error of the environment stops the rings with it.
+  // Fills and commits the slab of `step`, unless that was the call before: its consumer's stream
+  // would not have it, and it is asked for again. An error of the environment stops the rings with
+  // it.
   void fill(Step step, int device);
 
  private:
   RowFiller& filler_;
   const std::vector<PinnedRing*> rings_;
-  std::vector<std::unique_ptr<RowWorker>> workers_;  // one per device
+  std::vector<std::unique_ptr<RowWorker>> workers_;  // one per device, as below
+  std::vector<Step> filled_;                         // the last one; -1: none
 };
 
 }  // namespace stoker

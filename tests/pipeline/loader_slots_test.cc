@@ -54,6 +54,42 @@ TEST_F(LoaderSlotsTest, SlotsAreChosenByTheDevice) {
   }
 }
 
+// As one borrowed from somebody who has destroyed it.
+class GoneStream final : public Stream {
+ public:
+  void copy(void*, const void*, size_t, CopyKind) override { fail(); }
+  void record(Event&) override { fail(); }
+  void wait(const Event&) override { fail(); }
+  void call(std::function<void()>) override { fail(); }
+  void synchronize() override { fail(); }
+
+ private:
+  [[noreturn]] static void fail() { throw BorrowedStreamError("gone"); }
+};
+
+TEST_F(LoaderSlotsTest, AStepThatAStreamWouldNotHaveIsThereForAnother) {
+  FakeDevice device({.host_accessible = false});
+  const auto compute = device.make_stream();
+  GoneStream gone;
+  for (const int workers : {0, 2}) {
+    for (const int slots : {0, 1, 2}) {
+      LoaderOptions options = options_of(workers);
+      options.slots = slots;
+      Loader loader(*source_, augment_, {&device}, options);
+      Step step = 0;
+      for (;; ++step) {
+        if (step < loader.end_step()) {
+          EXPECT_THROW(loader.next(0, gone), BorrowedStreamError);
+        }
+        const DeviceBatch batch = loader.next(0, *compute);
+        if (!batch) break;
+        EXPECT_EQ(batch.header().step, step);
+      }
+      EXPECT_EQ(step, loader.end_step()) << workers << " workers, " << slots << " slots";
+    }
+  }
+}
+
 // Not a wait for ever for the slab that the consumer itself holds.
 TEST_F(LoaderSlotsDeathTest, InlineAskingForASecondBatchAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -189,12 +189,18 @@ def test_held_too_long_is_an_error_and_dropped_late_is_not():
 def test_a_stream_destroyed_too_early_ends_no_feed():
     run(
         """
+        libc = ctypes.CDLL(None)
+        runtime.cudaLaunchHostFunc.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
         runtime.cudaStreamDestroy.argtypes = (ctypes.c_void_p,)
+        sleep = ctypes.cast(libc.usleep, ctypes.c_void_p)
         stream = make_stream()
         loop = iter(gpu)
         batch = next(loop)
+        images = np.zeros((8, 16, 16, 3), np.uint8)
         capsule = batch.images.__dlpack__(stream=stream)
-        assert runtime.cudaStreamDestroy(stream) == 0
+        assert runtime.cudaLaunchHostFunc(stream, sleep, 100_000) == 0
+        queue_read(capsule, images, stream)
+        assert runtime.cudaStreamDestroy(stream) == 0  # what is queued goes on
         del capsule
         try:
             batch.labels.__dlpack__(stream=stream)
@@ -207,6 +213,7 @@ def test_a_stream_destroyed_too_early_ends_no_feed():
             batch = next(loop)
             assert batch.step == step
             assert (np.asarray(batch.images.cpu()) == np.asarray(truth[step].images)).all()
+        assert (images == np.asarray(truth[0].images)).all(), "the slot was filled too early"
         """
     )
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -14,6 +15,7 @@
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -41,6 +43,8 @@ struct FakeRuntime {
   std::map<const std::byte*, size_t> pinned;                        // address -> bytes
   std::set<Stream*> alive;                                          // made and not destroyed
   std::vector<std::unique_ptr<Stream>> others;                      // somebody else's, alive or not
+  int ending = 0;                 // streams that were destroyed, with work that goes on
+  std::condition_variable ended;  // one more of them
   bool refuse_memory = false;
   std::atomic<bool> failed{false};
 };
@@ -77,6 +81,12 @@ cudaError_t call(const char* name, Work work) {
   } catch (const std::exception&) {
     return last_error = cudaErrorIllegalAddress;  // a FakeDevice that has failed goes on failing
   }
+}
+
+void wait_for_destroyed_streams() {
+  FakeRuntime& fake = runtime();
+  std::unique_lock lock(fake.mutex);
+  fake.ended.wait(lock, [&] { return fake.ending == 0; });
 }
 
 Stream& made_here(std::unique_ptr<Stream> stream) {
@@ -141,6 +151,7 @@ namespace stoker::testing {
 
 void reset_fake_cuda(const FakeDeviceOptions& options) {
   FakeRuntime& fake = runtime();
+  wait_for_destroyed_streams();
   std::lock_guard lock(fake.mutex);
   fake.streams.reset();
   fake.others.clear();
@@ -259,12 +270,18 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call("cudaStreamDestroy", [&] {
+    FakeRuntime& fake = runtime();
     Stream& gone = stream_of(stream);
-    {
-      std::lock_guard lock(runtime().mutex);
-      runtime().alive.erase(&gone);
-    }
-    delete &gone;
+    std::lock_guard lock(fake.mutex);
+    fake.alive.erase(&gone);
+    ++fake.ending;
+    // What is queued goes on after the call, as CUDA says.
+    std::thread([&fake, &gone] {
+      delete &gone;
+      std::lock_guard over(fake.mutex);
+      --fake.ending;
+      fake.ended.notify_all();
+    }).detach();
     return cudaSuccess;
   });
 }
@@ -276,8 +293,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", [] {
-    // The streams of others are all that the plugin has no other way to wait for.
+    // Only of what the plugin has no other way to wait for.
     for (const auto& stream : runtime().others) stream->synchronize();
+    wait_for_destroyed_streams();
     return cudaSuccess;
   });
 }
