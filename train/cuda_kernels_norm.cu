@@ -57,7 +57,7 @@ struct FinishForward {
 };
 
 // From sums that the convolution has left: of x itself, without an origin.
-__global__ void finish_given(NormShape s, NormForward a) {
+__global__ void __launch_bounds__(kThreads) finish_given(NormShape s, NormForward a) {
   const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (c >= s.channels) return;
   finish_channel(s, a, c, {a.sums[c], a.sums[s.channels + c]}, 0);

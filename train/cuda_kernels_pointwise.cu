@@ -6,8 +6,8 @@ namespace {
 
 // out[i] = function(a[i], b[i]); b may be null (0). Any of them may be the same buffer.
 template <typename Number, int V, typename Function>
-__global__ void map_kernel(int64_t groups, const Number* a, const Number* b, Number* out,
-                           Function function) {
+__global__ void __launch_bounds__(kThreads)
+    map_kernel(int64_t groups, const Number* a, const Number* b, Number* out, Function function) {
   for (int64_t i = first_item(); i < groups; i += item_step()) {
     float left[V], right[V] = {};
     load(a + i * V, left);
@@ -42,7 +42,8 @@ struct ActivateBackward {
 };
 
 template <typename Number, int V>
-__global__ void bias_kernel(int64_t groups, int channels, const float* bias, Number* x) {
+__global__ void __launch_bounds__(kThreads)
+    bias_kernel(int64_t groups, int channels, const float* bias, Number* x) {
   for (int64_t i = first_item(); i < groups; i += item_step()) {
     const int channel = static_cast<int>(i % (channels / V)) * V;
     float values[V];
@@ -79,8 +80,9 @@ __device__ __forceinline__ void store_pixel(const ImageShape& s, uint32_t pixel,
 }
 
 template <typename Number>
-__global__ void mixed_kernel(uint32_t pixels, ImageShape s, const uint8_t* images,
-                             const DeviceMix* mix, Number* out) {
+__global__ void __launch_bounds__(kThreads)
+    mixed_kernel(uint32_t pixels, ImageShape s, const uint8_t* images, const DeviceMix* mix,
+                 Number* out) {
   const DeviceMix m = *mix;
   const uint32_t per_row = static_cast<uint32_t>(s.height) * s.width;
   for (uint32_t pixel = first_item(); pixel < pixels; pixel += item_step()) {
@@ -99,8 +101,8 @@ __global__ void mixed_kernel(uint32_t pixels, ImageShape s, const uint8_t* image
 }
 
 template <typename Number>
-__global__ void view_kernel(uint32_t pixels, ImageShape s, const uint8_t* images, View view,
-                            Number* out) {
+__global__ void __launch_bounds__(kThreads)
+    view_kernel(uint32_t pixels, ImageShape s, const uint8_t* images, View view, Number* out) {
   const uint32_t per_row = static_cast<uint32_t>(s.height) * s.width;
   for (uint32_t pixel = first_item(); pixel < pixels; pixel += item_step()) {
     const uint32_t row = pixel / per_row, at = pixel % per_row;

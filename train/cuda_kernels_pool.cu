@@ -6,8 +6,9 @@ namespace {
 
 // A thread takes V channels of one output pixel.
 template <typename Number, int V>
-__global__ void max_pool_kernel(uint32_t items, PoolShape s, const Number* __restrict__ x,
-                                Number* __restrict__ y, uint8_t* __restrict__ taps) {
+__global__ void __launch_bounds__(kThreads)
+    max_pool_kernel(uint32_t items, PoolShape s, const Number* __restrict__ x,
+                    Number* __restrict__ y, uint8_t* __restrict__ taps) {
   const uint32_t groups = s.channels / V;
   for (uint32_t item = first_item(); item < items; item += item_step()) {
     const uint32_t pixel = item / groups, first = item % groups * V;
@@ -38,9 +39,9 @@ __global__ void max_pool_kernel(uint32_t items, PoolShape s, const Number* __res
 
 // A thread takes V channels of one input pixel and asks every window that saw it.
 template <typename Number, int V>
-__global__ void max_pool_backward_kernel(uint32_t items, PoolShape s, const Number* __restrict__ dy,
-                                         const uint8_t* __restrict__ taps,
-                                         Number* __restrict__ dx) {
+__global__ void __launch_bounds__(kThreads)
+    max_pool_backward_kernel(uint32_t items, PoolShape s, const Number* __restrict__ dy,
+                             const uint8_t* __restrict__ taps, Number* __restrict__ dx) {
   const uint32_t groups = s.channels / V;
   for (uint32_t item = first_item(); item < items; item += item_step()) {
     const uint32_t pixel = item / groups, first = item % groups * V;
@@ -68,8 +69,9 @@ __global__ void max_pool_backward_kernel(uint32_t items, PoolShape s, const Numb
 }
 
 template <typename Number, int V>
-__global__ void average_kernel(uint32_t items, int64_t pixels, int channels,
-                               const Number* __restrict__ x, Number* __restrict__ y) {
+__global__ void __launch_bounds__(kThreads)
+    average_kernel(uint32_t items, int64_t pixels, int channels, const Number* __restrict__ x,
+                   Number* __restrict__ y) {
   const uint32_t groups = channels / V;
   for (uint32_t item = first_item(); item < items; item += item_step()) {
     const Number* from = x + item / groups * pixels * channels + item % groups * V;
@@ -88,8 +90,9 @@ __global__ void average_kernel(uint32_t items, int64_t pixels, int channels,
 }
 
 template <typename Number, int V>
-__global__ void average_backward_kernel(uint32_t items, uint32_t pixels, int channels,
-                                        const Number* __restrict__ dy, Number* __restrict__ dx) {
+__global__ void __launch_bounds__(kThreads)
+    average_backward_kernel(uint32_t items, uint32_t pixels, int channels,
+                            const Number* __restrict__ dy, Number* __restrict__ dx) {
   const uint32_t groups = channels / V;
   for (uint32_t item = first_item(); item < items; item += item_step()) {
     const uint32_t row = item / groups / pixels;
@@ -102,8 +105,8 @@ __global__ void average_backward_kernel(uint32_t items, uint32_t pixels, int cha
 }
 
 template <typename Number>
-__global__ void pad_kernel(uint32_t items, PadShape s, const Number* __restrict__ x,
-                           Number* __restrict__ y) {
+__global__ void __launch_bounds__(kThreads)
+    pad_kernel(uint32_t items, PadShape s, const Number* __restrict__ x, Number* __restrict__ y) {
   for (uint32_t item = first_item(); item < items; item += item_step()) {
     const uint32_t c = item % s.out_channels, pixel = item / s.out_channels;
     const int64_t out_x = pixel % s.out_width, out_y = pixel / s.out_width % s.out_height;
@@ -115,8 +118,9 @@ __global__ void pad_kernel(uint32_t items, PadShape s, const Number* __restrict_
 }
 
 template <typename Number>
-__global__ void pad_backward_kernel(uint32_t items, PadShape s, const Number* __restrict__ dy,
-                                    Number* __restrict__ dx) {
+__global__ void __launch_bounds__(kThreads)
+    pad_backward_kernel(uint32_t items, PadShape s, const Number* __restrict__ dy,
+                        Number* __restrict__ dx) {
   for (uint32_t item = first_item(); item < items; item += item_step()) {
     const uint32_t c = item % s.in_channels, pixel = item / s.in_channels;
     const int in_x = static_cast<int>(pixel % s.in_width);

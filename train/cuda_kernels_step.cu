@@ -9,7 +9,7 @@ constexpr int kFlags = static_cast<int>(kDecideScratchBytes / sizeof(int));
 
 // A block takes one row: its loss, its gradient, its totals.
 template <typename Number>
-__global__ void __launch_bounds__(kLossThreads)
+__global__ void __launch_bounds__(kThreads) __launch_bounds__(kLossThreads)
     loss_kernel(LossShape s, const float* logits, const int32_t* labels, const float* weights,
                 const DeviceMix* mix, Number* dlogits, float* row_totals) {
   __shared__ float shared[32];
@@ -51,7 +51,8 @@ __global__ void __launch_bounds__(kLossThreads)
 }
 
 // One block adds up all rows.
-__global__ void totals_kernel(int rows, const float* row_totals, float* totals) {
+__global__ void __launch_bounds__(kThreads)
+    totals_kernel(int rows, const float* row_totals, float* totals) {
   __shared__ float shared[32];
   for (int i = 0; i < kDeviceTotals; ++i) {
     float sum = 0;
@@ -64,7 +65,8 @@ __global__ void totals_kernel(int rows, const float* row_totals, float* totals) 
   if (threadIdx.x == 0) device::finish_totals(totals);
 }
 
-__global__ void logit_bias_kernel(int64_t count, LinearShape s, const float* bias, float* logits) {
+__global__ void __launch_bounds__(kThreads)
+    logit_bias_kernel(int64_t count, LinearShape s, const float* bias, float* logits) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const int64_t k = i % s.classes;
@@ -73,7 +75,8 @@ __global__ void logit_bias_kernel(int64_t count, LinearShape s, const float* bia
 
 // Blocks of (32 classes, 8 lanes of rows).
 template <typename Number>
-__global__ void logit_gradient_kernel(LinearShape s, const Number* dlogits, float* dbias) {
+__global__ void __launch_bounds__(kThreads)
+    logit_gradient_kernel(LinearShape s, const Number* dlogits, float* dbias) {
   __shared__ float shared[8][32];
   const int k = blockIdx.x * 32 + threadIdx.x;
   float sum = 0;
@@ -92,7 +95,8 @@ __global__ void logit_gradient_kernel(LinearShape s, const Number* dlogits, floa
 // Tensors begin aligned and end in zeros: four at a time, past a tensor's end if need be.
 __device__ __forceinline__ int64_t fours(int count) { return (count + 3) / 4; }
 
-__global__ void widen_kernel(const TensorChunk* chunks, const Bf16* bf16, float* out) {
+__global__ void __launch_bounds__(kThreads)
+    widen_kernel(const TensorChunk* chunks, const Bf16* bf16, float* out) {
   const TensorChunk chunk = chunks[blockIdx.x];
   for (int64_t i = threadIdx.x; i < fours(chunk.count); i += kThreads) {
     float values[4];
@@ -101,7 +105,8 @@ __global__ void widen_kernel(const TensorChunk* chunks, const Bf16* bf16, float*
   }
 }
 
-__global__ void narrow_kernel(int64_t groups, const float* values, Bf16* bf16) {
+__global__ void __launch_bounds__(kThreads)
+    narrow_kernel(int64_t groups, const float* values, Bf16* bf16) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < groups;
        i += step) {
@@ -111,7 +116,8 @@ __global__ void narrow_kernel(int64_t groups, const float* values, Bf16* bf16) {
   }
 }
 
-__global__ void accumulate_kernel(int64_t count, const float* from, float* into) {
+__global__ void __launch_bounds__(kThreads)
+    accumulate_kernel(int64_t count, const float* from, float* into) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += step) {
@@ -119,8 +125,8 @@ __global__ void accumulate_kernel(int64_t count, const float* from, float* into)
   }
 }
 
-__global__ void blend_kernel(int64_t count, float decay, bool pull, float* average,
-                             float* current) {
+__global__ void __launch_bounds__(kThreads)
+    blend_kernel(int64_t count, float decay, bool pull, float* average, float* current) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += step) {
@@ -128,7 +134,8 @@ __global__ void blend_kernel(int64_t count, float decay, bool pull, float* avera
   }
 }
 
-__global__ void finite_kernel(int64_t groups, const float* values, int* flags) {
+__global__ void __launch_bounds__(kThreads)
+    finite_kernel(int64_t groups, const float* values, int* flags) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   int finite = 1;
 #pragma unroll 4
@@ -142,17 +149,19 @@ __global__ void finite_kernel(int64_t groups, const float* values, int* flags) {
   if (threadIdx.x == 0) flags[blockIdx.x] = all;
 }
 
-__global__ void decide_kernel(UpdateShape s, int blocks, const int* flags, const float* reduced,
-                              UpdateVerdict* verdict) {
+__global__ void __launch_bounds__(kThreads)
+    decide_kernel(UpdateShape s, int blocks, const int* flags, const float* reduced,
+                  UpdateVerdict* verdict) {
   int finite = 1;
   for (int i = threadIdx.x; i < blocks; i += kThreads) finite &= flags[i];
   const int all = __syncthreads_and(finite);
   if (threadIdx.x == 0) device::decide(s, all != 0, reduced + s.totals, verdict);
 }
 
-__global__ void sgd_kernel(UpdateShape s, const DeviceRates* rates, const UpdateVerdict* verdict,
-                           const float* __restrict__ reduced, float* __restrict__ weights,
-                           float* __restrict__ momenta, Bf16* __restrict__ copies) {
+__global__ void __launch_bounds__(kThreads)
+    sgd_kernel(UpdateShape s, const DeviceRates* rates, const UpdateVerdict* verdict,
+               const float* __restrict__ reduced, float* __restrict__ weights,
+               float* __restrict__ momenta, Bf16* __restrict__ copies) {
   const TensorChunk chunk = s.chunks[blockIdx.x];
   const DeviceRates all = *rates;
   const DeviceRate rate = reinterpret_cast<const DeviceRate*>(rates + 1)[chunk.tensor];
@@ -174,8 +183,9 @@ __global__ void sgd_kernel(UpdateShape s, const DeviceRates* rates, const Update
   }
 }
 
-__global__ void statistics_kernel(UpdateShape s, const UpdateVerdict* verdict, const float* reduced,
-                                  float* statistics) {
+__global__ void __launch_bounds__(kThreads)
+    statistics_kernel(UpdateShape s, const UpdateVerdict* verdict, const float* reduced,
+                      float* statistics) {
   const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (c >= s.channel_count || !verdict->apply) return;
   const double shards = reduced[s.totals + static_cast<int>(DeviceTotal::shards)];

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "staging/cuda_launch.h"
 #include "train/cuda_kernels.h"
 #include "train/device_arithmetic_step.h"
 
@@ -140,16 +141,11 @@ inline uint32_t counted(int64_t items, const char* what) {
   return static_cast<uint32_t>(items);
 }
 
-// kernel<<<grid, block, 0, stream>>>(arguments...), as a function.
+// As launch_kernel(), but throws.
 template <typename... Parameters, typename... Arguments>
 void launch(cudaStream_t stream, void (*kernel)(Parameters...), dim3 grid, dim3 block,
             Arguments... arguments) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.stream = stream;
-  check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...),
-        "cudaLaunchKernelEx");
+  check(launch_kernel(stream, kernel, grid, block, arguments...), "cudaLaunchKernelEx");
 }
 
 }  // namespace stoker::cuda

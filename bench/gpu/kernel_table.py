@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the compiler made of the CUDA kernels in the plugins: registers, stack (where spilled registers lie), shared memory, and how
-much of a multiprocessor's threads they can fill, for each architecture. Needs `cuobjdump` and `c++filt`, and no GPU.
+"""What the compiler made of the CUDA kernels in the plugins: registers, stack (spilled registers, and arrays that are indexed at run
+time), shared memory, and how much of a multiprocessor's threads they can fill, for each architecture. Needs `cuobjdump` and
+`c++filt`, and no GPU.
 
   kernel_table.py build/libstoker_cuda.so build/libstoker_cuda_train.so --json before.json     # a table, as Markdown and as JSON
   kernel_table.py build/libstoker_cuda*.so --before before.json                                # only what has changed since
-  kernel_table.py build/libstoker_cuda*.so --no-spills sm_80 sm_90                             # fails if a kernel spills there
 """
 import argparse
 import json
@@ -173,14 +173,10 @@ def main():
     parser.add_argument("inputs", nargs="+", help="plugins (.so), or tables that --json wrote")
     parser.add_argument("--before", nargs="+", default=[], help="the same of an earlier build: print only what has changed")
     parser.add_argument("--json", metavar="FILE", help="write the table there, too")
-    parser.add_argument("--no-spills", nargs="+", default=[], metavar="ARCH", help="exit with 1 if a kernel has a stack there")
     parser.add_argument("--cuobjdump", default="cuobjdump", help="where it is, if not on the path")
     arguments = parser.parse_args()
     try:
         rows = load(arguments.inputs, arguments.cuobjdump)
-        missing = set(arguments.no_spills) - {row["arch"] for row in rows}
-        if missing:
-            raise Failed(f"--no-spills: no kernel is compiled for {', '.join(sorted(missing))}")
         if arguments.json:
             with open(arguments.json, "w", encoding="utf-8") as file:
                 json.dump(rows, file, indent=1)
@@ -188,11 +184,6 @@ def main():
         sys.stdout.write(text)
     except (Failed, OSError) as error:
         sys.exit(f"kernel_table.py: {error}")
-    spilling = [row for row in rows if row["stack"] > 0 and row["arch"] in arguments.no_spills]
-    for row in spilling:
-        print(f"kernel_table.py: {row['file']}: {row['kernel']} spills {row['stack']} bytes on {row['arch']} "
-              f"({row['registers']} registers)", file=sys.stderr)
-    sys.exit(1 if spilling else 0)
 
 
 if __name__ == "__main__":

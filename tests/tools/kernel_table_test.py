@@ -110,14 +110,6 @@ class KernelTable(unittest.TestCase):
         done = self.run_table("a.so", "--cuobjdump", before, "--before", self.at("before.json"))
         self.assertEqual(done.stdout, "no kernel has changed\n")
 
-    def test_spills_fail_where_they_are_not_wanted(self):
-        cuobjdump = self.cuobjdump("cuobjdump", (64, 0, 0), (64, 16, 0))
-        self.assertEqual(self.run_table("a.so", "--cuobjdump", cuobjdump, "--no-spills", "sm_80").returncode, 0)
-        done = self.run_table("a.so", "--cuobjdump", cuobjdump, "--no-spills", "sm_80", "sm_90")
-        self.assertEqual(done.returncode, 1)
-        self.assertEqual(done.stderr, "kernel_table.py: cuda_kernels_norm.cu: apply_kernel<Bf16, 8> spills 16 bytes on sm_90 "
-                                      "(64 registers)\n")
-
     def refused(self, *words):
         done = self.run_table(*words)
         self.assertEqual(done.returncode, 1)
@@ -128,7 +120,6 @@ class KernelTable(unittest.TestCase):
         both = self.cuobjdump("both", (64, 0, 0), (64, 0, 0))
         self.assertIn("/no/cuobjdump cannot be run", self.refused("a.so", "--cuobjdump", "/no/cuobjdump"))
         self.assertIn("a.so: no kernel in it", self.refused("a.so", "--cuobjdump", self.cuobjdump("none", None, None)))
-        self.assertIn("no kernel is compiled for sm_70", self.refused("a.so", "--cuobjdump", both, "--no-spills", "sm_70"))
         self.assertIn("no.json", self.refused("a.so", "--cuobjdump", both, "--before", self.at("no.json")))
         with open(self.at("bad.json"), "w", encoding="utf-8") as file:
             file.write("[{")

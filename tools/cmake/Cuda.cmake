@@ -34,6 +34,8 @@ macro(stoker_enable_cuda)
   set(CMAKE_CUDA_EXTENSIONS OFF)
   # constexpr functions are for both sides: what a kernel does is tested on the host without a macro.
   string(APPEND CMAKE_CUDA_FLAGS " --expt-relaxed-constexpr")
+  # A kernel whose registers do not suffice reads and writes memory instead: an error with STOKER_WERROR.
+  string(APPEND CMAKE_CUDA_FLAGS " -Xptxas=--warn-on-spills")
   find_package(CUDAToolkit REQUIRED)
   find_package(cuDNN 9 QUIET)
   find_package(NCCL QUIET)
