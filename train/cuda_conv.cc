@@ -1,127 +1,54 @@
 #include "train/cuda_conv.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
 #include "train/cuda_kernels.h"
+#include "train/cuda_plan_trial.h"
 
 namespace stoker {
 namespace {
 
 // Of how many plans the fastest is taken. They are timed once and kept.
 constexpr int kCandidates = 20;
+// Of fused plans cuDNN compiles each one before it can be timed.
+constexpr int kFusedCandidates = 3;
+// What the plan cache says where no fused plan is worth it.
+constexpr char kApart[] = "apart";
 
-// Device memory for timing, if there is any to spare, filled with zeros on the stream.
-class Scratch {
- public:
-  Scratch(cudaStream_t stream, int64_t bytes) {
-    if (cudaMalloc(&data_, static_cast<size_t>(bytes)) != cudaSuccess) {
-      data_ = nullptr;
-      cudaGetLastError();  // no error of the next call's
-      return;
-    }
-    cudaMemsetAsync(data_, 0, static_cast<size_t>(bytes), stream);
-  }
-  ~Scratch() { cudaFree(data_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::byte* get() const { return static_cast<std::byte*>(data_); }
+// Bytes of a, b and out.
+std::vector<int64_t> operand_bytes(const ConvShape& s, ConvPass pass) {
+  const int64_t number = s.type == Precision::bf16 ? 2 : 4;
+  const int64_t x = number * s.rows * s.in_height * s.in_width * s.in_channels;
+  const int64_t y = number * s.rows * s.out_height * s.out_width * s.out_channels;
+  const int64_t w = number * s.out_channels * s.kernel * s.kernel * s.in_channels;
+  const bool forward = pass == ConvPass::forward, data = pass == ConvPass::backward_data;
+  return {data ? y : x, forward || data ? w : y, forward ? y : data ? x : w};
+}
 
- private:
-  void* data_ = nullptr;
-};
+int64_t most_workspace(const std::vector<CudnnPlan>& plans) {
+  int64_t most = 0;
+  for (const CudnnPlan& plan : plans) most = std::max(most, plan.workspace_bytes);
+  return most;
+}
 
-// The operands of one pass of a convolution, and one workspace for all plans, in a single piece of
-// memory. It is given back before the next pass is planned: the engine's own memory is measured and
-// allocated right after the last one.
-class Trial {
- public:
-  Trial(cudaStream_t stream, const ConvShape& s, ConvPass pass, int64_t workspace)
-      : Trial(stream, sizes_of(s, pass, workspace)) {}
+std::vector<std::string> names_of(const std::vector<CudnnPlan>& plans) {
+  std::vector<std::string> names;
+  for (const CudnnPlan& plan : plans) names.push_back(plan.name);
+  return names;
+}
 
-  bool has_room() const { return memory_.get() != nullptr; }
-  CudnnDescriptor operands() const {
-    std::byte* a = memory_.get();
-    std::byte* b = a + sizes_[0];
-    std::byte* out = b + sizes_[1];
-    return bind_conv(a, b, out, out + sizes_[2]);
-  }
-
- private:
-  using Sizes = std::array<int64_t, 4>;
-  Trial(cudaStream_t stream, const Sizes& sizes)
-      : sizes_(sizes), memory_(stream, sizes[0] + sizes[1] + sizes[2] + sizes[3]) {}
-
-  static Sizes sizes_of(const ConvShape& s, ConvPass pass, int64_t workspace) {
-    const int64_t number = s.type == Precision::bf16 ? 2 : 4;
-    const int64_t x = number * s.rows * s.in_height * s.in_width * s.in_channels;
-    const int64_t y = number * s.rows * s.out_height * s.out_width * s.out_channels;
-    const int64_t w = number * s.out_channels * s.kernel * s.kernel * s.in_channels;
-    const bool forward = pass == ConvPass::forward, data = pass == ConvPass::backward_data;
-    Sizes sizes{data ? y : x, forward || data ? w : y, forward ? y : data ? x : w, workspace};
-    constexpr int64_t kAlignment = 256;  // as the engine's own buffers
-    for (int64_t& bytes : sizes) bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    return sizes;
-  }
-
-  const Sizes sizes_;
-  const Scratch memory_;
-};
-
-class Timer {
- public:
-  explicit Timer(cudaStream_t stream) : stream_(stream) {
-    cuda::check(cudaEventCreate(&start_), "cudaEventCreate");
-    cuda::check(cudaEventCreate(&end_), "cudaEventCreate");
-  }
-  ~Timer() {
-    cudaEventDestroy(start_);
-    cudaEventDestroy(end_);
-  }
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
-  void start() { cuda::check(cudaEventRecord(start_, stream_), "cudaEventRecord"); }
-  float stop() {
-    cuda::check(cudaEventRecord(end_, stream_), "cudaEventRecord");
-    cuda::check(cudaEventSynchronize(end_), "cudaEventSynchronize");
-    float ms = 0;
-    cuda::check(cudaEventElapsedTime(&ms, start_, end_), "cudaEventElapsedTime");
-    return ms;
-  }
-
- private:
-  const cudaStream_t stream_;
-  cudaEvent_t start_ = nullptr, end_ = nullptr;
-};
-
-// Milliseconds of one run: the best of some pairs of events with several runs between them, since
-// one short kernel between two events would measure how fast the host queues.
-float time_of(cudaStream_t stream, const std::function<void()>& run, float best) {
-  constexpr int kPairs = 3, kFewestRuns = 2, kMostRuns = 10;
-  constexpr float kPairMs = 1;                         // about, between two events
-  constexpr float kHopeless = 2, kQueueingMs = 0.02f;  // of a run alone, beside the best
-  try {
-    run();  // loads what it needs
-    Timer timer(stream);
-    const auto of_runs = [&](int runs) {
-      timer.start();
-      for (int i = 0; i < runs; ++i) run();
-      return timer.stop() / static_cast<float>(runs);
-    };
-    const float alone = of_runs(1);
-    if (alone > kHopeless * best + kQueueingMs) return alone;
-    const int runs = std::clamp(static_cast<int>(kPairMs / std::max(alone, kPairMs / kMostRuns)),
-                                kFewestRuns, kMostRuns);
-    float fastest = std::numeric_limits<float>::infinity();
-    for (int i = 0; i < kPairs; ++i) fastest = std::min(fastest, of_runs(runs));
-    return fastest;
-  } catch (const std::runtime_error&) {
-    return std::numeric_limits<float>::infinity();  // promised more than it keeps
-  }
+CudnnDescriptor bind_statistics(const void* x, const void* weights, const void* y, const void* sums,
+                                const void* squares, void* workspace) {
+  return bind_operands({{ConvOperand::a, x},
+                        {ConvOperand::b, weights},
+                        {ConvOperand::out, y},
+                        {ConvOperand::sums, sums},
+                        {ConvOperand::squares, squares}},
+                       workspace);
 }
 
 // What a plan's speed depends on besides the convolution. MIG slices and the variants of one name
@@ -151,6 +78,7 @@ CudaConvs::CudaConvs(cudaStream_t stream, const DeviceTuning& tuning)
 
 CudaConvs::~CudaConvs() {
   plans_.clear();
+  with_statistics_.clear();
   cudnnDestroy(handle_);
 }
 
@@ -167,12 +95,19 @@ const CudnnPlan& CudaConvs::plan(const ConvShape& shape, ConvPass pass) {
   return *plans_.back().plan;
 }
 
+std::string CudaConvs::question_of(const std::string& what, int candidates) const {
+  return machine_ + "; " + what + "; " +
+         (tuning_.deterministic ? "deterministic" : "in any order") + ", " +
+         std::to_string(tuning_.workspace_limit) + " bytes of workspace, of " +
+         std::to_string(candidates) + " plans";
+}
+
 CudnnPlan CudaConvs::choose(const ConvPlanWish& wish) {
   const CudnnTarget target(handle_);
   if (!tuning_.autotune) return std::move(list_conv_plans(target, wish, 1)[0]);
   std::optional<CudnnPlan> restored;
   std::vector<CudnnPlan> plans;
-  std::optional<Trial> trial;
+  std::optional<PlanTrial> trial;
   PlanSearch search;
   search.restore = [&](const std::string& name) {
     restored = find_conv_plan(target, wish, name);
@@ -180,28 +115,97 @@ CudnnPlan CudaConvs::choose(const ConvPlanWish& wish) {
   };
   search.candidates = [&] {
     plans = list_conv_plans(target, wish, kCandidates);
-    int64_t workspace = 0;
-    std::vector<std::string> names;
-    for (const CudnnPlan& plan : plans) {
-      workspace = std::max(workspace, plan.workspace_bytes);
-      names.push_back(plan.name);
-    }
-    trial.emplace(stream_, wish.shape, wish.pass, workspace);
-    return names;
+    std::vector<int64_t> sizes = operand_bytes(wish.shape, wish.pass);
+    sizes.push_back(most_workspace(plans));
+    trial.emplace(stream_, sizes);
+    return names_of(plans);
   };
   search.time = [&](size_t index, float best) {
     // Without room to try it stays the heuristics' choice.
     if (!trial->has_room()) return std::numeric_limits<float>::infinity();
-    const CudnnDescriptor operands = trial->operands();
-    return time_of(
+    const CudnnDescriptor operands =
+        bind_conv(trial->at(0), trial->at(1), trial->at(2), trial->at(3));
+    return trial_ms(
         stream_, [&] { execute_plan(handle_, plans[index], operands); }, best);
   };
-  const std::string question = machine_ + "; " + describe(wish.shape, wish.pass) + "; " +
-                               (wish.deterministic ? "deterministic" : "in any order") + ", " +
-                               std::to_string(wish.workspace_limit) + " bytes of workspace, of " +
-                               std::to_string(kCandidates) + " plans";
-  const std::optional<size_t> chosen = choices_.choose(question, search);
+  const std::optional<size_t> chosen =
+      choices_.choose(question_of(describe(wish.shape, wish.pass), kCandidates), search);
   return chosen ? std::move(plans[*chosen]) : std::move(*restored);
+}
+
+const CudnnPlan* CudaConvs::with_statistics(const ConvShape& shape, const SumPass& sum) {
+  if (!tuning_.autotune) return nullptr;
+  for (const StatisticsEntry& entry : with_statistics_) {
+    if (entry.shape == shape) return entry.plan.get();
+  }
+  with_statistics_.push_back({shape, choose_with_statistics(shape, sum)});
+  return with_statistics_.back().plan.get();
+}
+
+std::unique_ptr<CudnnPlan> CudaConvs::choose_with_statistics(const ConvShape& shape,
+                                                             const SumPass& sum) {
+  const CudnnTarget target(handle_);
+  const FusedConvWish wish{shape, ConvFusion::statistics, tuning_.deterministic,
+                           tuning_.workspace_limit};
+  const std::string question =
+      question_of(describe(shape, ConvPass::forward) + ", and its sums", kFusedCandidates);
+  const CudnnPlan& plain = plan(shape, ConvPass::forward);
+  std::unique_ptr<CudnnPlan> restored;
+  std::vector<CudnnPlan> plans;
+  std::optional<PlanTrial> trial;
+  const auto keep = [](std::optional<CudnnPlan> found) {
+    return found ? std::make_unique<CudnnPlan>(std::move(*found)) : nullptr;
+  };
+  PlanSearch search;
+  search.restore = [&](const std::string& name) {
+    if (name == kApart) return true;
+    if (const std::optional<std::string> text = choices_.compiled(question, name)) {
+      restored = keep(restore_fused_plan(target, wish, name, *text));
+    }
+    if (restored == nullptr) {
+      restored = keep(find_fused_plan(target, wish, name));
+      if (restored != nullptr) choices_.keep_compiled(question, name, text_of(*restored));
+    }
+    return restored != nullptr;
+  };
+  search.candidates = [&] {
+    plans = list_fused_plans(target, wish, kFusedCandidates);
+    std::vector<int64_t> sizes = operand_bytes(shape, ConvPass::forward);
+    const int64_t channel_bytes = shape.out_channels * static_cast<int64_t>(sizeof(float));
+    sizes.insert(sizes.end(), {channel_bytes, channel_bytes, sum.scratch_bytes,
+                               std::max(plain.workspace_bytes, most_workspace(plans))});
+    trial.emplace(stream_, sizes);
+    std::vector<std::string> names = names_of(plans);
+    names.insert(names.begin(), kApart);
+    return names;
+  };
+  search.time = [&](size_t index, float best) {
+    if (!trial->has_room()) return std::numeric_limits<float>::infinity();
+    std::byte* const y = trial->at(2);
+    if (index == 0) {
+      const CudnnDescriptor operands = bind_conv(trial->at(0), trial->at(1), y, trial->at(6));
+      const auto run = [&] {
+        execute_plan(handle_, plain, operands);
+        sum.queue(y, trial->at(5));
+      };
+      return trial_ms(stream_, run, best);
+    }
+    const CudnnDescriptor operands =
+        bind_statistics(trial->at(0), trial->at(1), y, trial->at(3), trial->at(4), trial->at(6));
+    return trial_ms(
+        stream_, [&] { execute_plan(handle_, plans[index - 1], operands); }, best);
+  };
+  const std::optional<size_t> chosen = choices_.choose(question, search);
+  if (!chosen) return restored;
+  if (*chosen == 0) return nullptr;
+  CudnnPlan& best = plans[*chosen - 1];
+  choices_.keep_compiled(question, best.name, text_of(best));
+  return std::make_unique<CudnnPlan>(std::move(best));
+}
+
+void CudaConvs::execute_with_statistics(const CudnnPlan& plan, const void* x, const void* weights,
+                                        void* y, float* sums, float* squares, void* workspace) {
+  execute(plan, bind_statistics(x, weights, y, sums, squares, workspace));
 }
 
 void CudaConvs::execute(const CudnnPlan& plan, const CudnnDescriptor& operands) {

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,10 +28,26 @@ class CudaConvs final : public ConvPlanner {
   std::unique_ptr<DeviceConv> make(const ConvShape& shape, bool backward);
   const CudnnPlan& plan(const ConvShape& shape, ConvPass pass) override;
   void execute(const CudnnPlan& plan, const CudnnDescriptor& operands) override;
+
+  // The forward convolution that also sums its output per channel, in fp32: null if cuDNN has none,
+  // if the convolution and `sum` one after the other are faster, or without autotune. Chosen like
+  // any plan, asked for before the first step.
+  struct SumPass {
+    int64_t scratch_bytes = 0;
+    // Queues the kernels that do the same work on y in memory.
+    std::function<void(const void* y, void* scratch)> queue;
+  };
+  const CudnnPlan* with_statistics(const ConvShape& shape, const SumPass& sum);
+  // sums and squares: (out_channels) floats each. `workspace` as the plan wants it.
+  void execute_with_statistics(const CudnnPlan& plan, const void* x, const void* weights, void* y,
+                               float* sums, float* squares, void* workspace);
+
   std::string summary() const { return choices_.summary(); }  // of how plans were chosen
 
  private:
   CudnnPlan choose(const ConvPlanWish& wish);
+  std::unique_ptr<CudnnPlan> choose_with_statistics(const ConvShape& shape, const SumPass& sum);
+  std::string question_of(const std::string& what, int candidates) const;
 
   const cudaStream_t stream_;
   const DeviceTuning tuning_;
@@ -43,6 +60,11 @@ class CudaConvs final : public ConvPlanner {
     std::unique_ptr<CudnnPlan> plan;
   };
   std::vector<Entry> plans_;
+  struct StatisticsEntry {
+    ConvShape shape;
+    std::unique_ptr<CudnnPlan> plan;  // or null: not worth it
+  };
+  std::vector<StatisticsEntry> with_statistics_;
 };
 
 }  // namespace stoker

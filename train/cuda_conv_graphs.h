@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "train/cuda_cudnn.h"
@@ -26,6 +27,39 @@ std::vector<CudnnPlan> list_conv_plans(const CudnnTarget& target, const ConvPlan
 std::optional<CudnnPlan> find_conv_plan(const CudnnTarget& target, const ConvPlanWish& wish,
                                         const std::string& name);
 
+// What cuDNN can do together with a convolution. It compiles kernels for that, on the GPU's own
+// machine: half a second to two for each plan.
+enum class ConvFusion : uint8_t {
+  statistics,       // y = conv(a, b); sums and squares of y
+  relu_statistics,  // y = conv(relu(a * scale + bias), b); sums and squares of y
+  data_add,         // dx = conv_backward_data(a, b) + other
+  scale_relu,       // y = relu(conv(a, b) * scale + bias)
+  scale_add_relu,   // y = relu(conv(a, b) * scale + bias + other)
+};
+
+// The tensors of a graph. a, b and out are as in DeviceConv::run(); `other` is as out. The others
+// are fp32, one number per channel: of y, but scale and bias of a in relu_statistics.
+enum class ConvOperand : int64_t { a = 1, b, out, other, scale, bias, sums, squares };
+
+struct FusedConvWish {
+  ConvShape shape;
+  ConvFusion fusion = ConvFusion::statistics;
+  bool deterministic = true;
+  int64_t workspace_limit = 0;
+};
+
+// As for plain convolutions, but there may be none.
+std::vector<CudnnConfig> list_fused_configs(const CudnnTarget& target, const FusedConvWish& wish);
+std::vector<CudnnPlan> list_fused_plans(const CudnnTarget& target, const FusedConvWish& wish,
+                                        int most);
+std::optional<CudnnPlan> find_fused_plan(const CudnnTarget& target, const FusedConvWish& wish,
+                                         const std::string& name);
+// The same from its text_of(), without compiling.
+std::optional<CudnnPlan> restore_fused_plan(const CudnnTarget& target, const FusedConvWish& wish,
+                                            const std::string& name, const std::string& text);
+
+CudnnDescriptor bind_operands(const std::vector<std::pair<ConvOperand, const void*>>& operands,
+                              void* workspace);
 // Operands in the order of DeviceConv::run().
 CudnnDescriptor bind_conv(const void* a, const void* b, const void* out, void* workspace);
 

@@ -133,8 +133,8 @@ bool take(std::string_view& text, std::string_view prefix, Number& number) {
 }
 
 // What name_of() named; nothing if cuDNN has no such configuration for this graph.
-std::optional<CudnnDescriptor> config_of(const CudnnTarget& target, const CudnnDescriptor& graph,
-                                         std::string_view name) {
+std::optional<CudnnDescriptor> config_named(const CudnnTarget& target, const CudnnDescriptor& graph,
+                                            std::string_view name) {
   int64_t index = 0;
   if (!take(name, "eng", index)) return std::nullopt;
   CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -165,23 +165,50 @@ std::optional<CudnnDescriptor> config_of(const CudnnTarget& target, const CudnnD
   return config;
 }
 
-// Nothing if the wish forbids it, or it is not for this graph after all.
-std::optional<CudnnPlan> make_plan(const CudnnTarget& target, const CudnnDescriptor& config,
+CudnnDescriptor config_of(const CudnnDescriptor& plan) {
+  CudnnDescriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  cudnnBackendDescriptor_t raw = config.get();
+  int64_t count = 0;
+  check_cudnn(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
+              "cudnnBackendGetAttribute(config)");
+  return config;
+}
+
+CudnnConfig described(CudnnDescriptor config) {
+  CudnnConfig result;
+  result.name = name_of(config);
+  result.notes = notes_of(engine_of(config));
+  result.config = std::move(config);
+  return result;
+}
+
+bool allowed(const CudnnConfig& config, const CudnnPlanWish& wish) {
+  return std::ranges::all_of(config.notes, [&](auto note) { return allowed(note, wish); });
+}
+
+// A finalised plan; nothing if it needs too much memory.
+std::optional<CudnnPlan> described(CudnnDescriptor plan, const CudnnConfig& config,
                                    const CudnnPlanWish& wish) {
   CudnnPlan made;
-  made.notes = notes_of(engine_of(config));
-  for (const cudnnBackendNumericalNote_t note : made.notes) {
-    if (!allowed(note, wish)) return std::nullopt;
-  }
-  made.plan = CudnnDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  target.apply_to_plan(made.plan);
-  made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-  if (made.plan.try_finalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
-  made.workspace_bytes = number_of<int64_t>(
-      made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64);
+  made.workspace_bytes =
+      number_of<int64_t>(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64);
   if (made.workspace_bytes > wish.workspace_limit) return std::nullopt;
-  made.name = name_of(config);
+  made.plan = std::move(plan);
+  made.name = config.name;
+  made.notes = config.notes;
   return made;
+}
+
+// Nothing if the wish forbids it, or it is not for this graph after all.
+std::optional<CudnnPlan> make_plan(const CudnnTarget& target, const CudnnConfig& config,
+                                   const CudnnPlanWish& wish) {
+  if (!allowed(config, wish)) return std::nullopt;
+  CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  target.apply_to_plan(plan);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config.config);
+  if (plan.try_finalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
+  return described(std::move(plan), config, wish);
 }
 
 }  // namespace
@@ -230,29 +257,67 @@ void CudnnTarget::apply_to_plan(CudnnDescriptor& plan) const {
   }
 }
 
-std::vector<CudnnPlan> list_plans(const CudnnTarget& target, const CudnnDescriptor& graph,
-                                  const CudnnPlanWish& wish, int most) {
-  std::vector<CudnnPlan> plans;
+std::vector<CudnnConfig> list_configs(const CudnnTarget& target, const CudnnDescriptor& graph,
+                                      const CudnnPlanWish& wish) {
+  std::vector<CudnnConfig> all;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    const std::vector<CudnnDescriptor> configs = engine_configs(target, graph, mode);
+    std::vector<CudnnDescriptor> configs = engine_configs(target, graph, mode);
     Longs engines;
     for (const CudnnDescriptor& config : configs) engines.push_back(index_of(engine_of(config)));
     for (const size_t i : spread_over_engines(engines, kInARow)) {
-      if (std::ssize(plans) >= most) return plans;
-      std::optional<CudnnPlan> plan = make_plan(target, configs[i], wish);
+      CudnnConfig config = described(std::move(configs[i]));
       // The fallbacks repeat some of the others.
-      if (plan && std::ranges::find(plans, plan->name, &CudnnPlan::name) == plans.end()) {
-        plans.push_back(std::move(*plan));
-      }
+      const bool is_new = std::ranges::find(all, config.name, &CudnnConfig::name) == all.end();
+      if (is_new && allowed(config, wish)) all.push_back(std::move(config));
     }
+  }
+  return all;
+}
+
+std::vector<CudnnPlan> list_plans(const CudnnTarget& target, const CudnnDescriptor& graph,
+                                  const CudnnPlanWish& wish, int most) {
+  std::vector<CudnnPlan> plans;
+  for (const CudnnConfig& config : list_configs(target, graph, wish)) {
+    if (std::ssize(plans) >= most) break;
+    std::optional<CudnnPlan> plan = make_plan(target, config, wish);
+    if (plan) plans.push_back(std::move(*plan));
   }
   return plans;
 }
 
 std::optional<CudnnPlan> find_plan(const CudnnTarget& target, const CudnnDescriptor& graph,
                                    const CudnnPlanWish& wish, const std::string& name) {
-  const std::optional<CudnnDescriptor> config = config_of(target, graph, name);
-  return config ? make_plan(target, *config, wish) : std::nullopt;
+  std::optional<CudnnDescriptor> config = config_named(target, graph, name);
+  if (!config) return std::nullopt;
+  return make_plan(target, described(std::move(*config)), wish);
+}
+
+std::string text_of(const CudnnPlan& plan) {
+  const auto name = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
+  int64_t bytes = 0;
+  check_cudnn(cudnnBackendGetAttribute(plan.plan.get(), name, CUDNN_TYPE_CHAR, 0, &bytes, nullptr),
+              "cudnnBackendGetAttribute(JSON)");
+  std::string text(static_cast<size_t>(bytes), 0);
+  check_cudnn(
+      cudnnBackendGetAttribute(plan.plan.get(), name, CUDNN_TYPE_CHAR, bytes, &bytes, text.data()),
+      "cudnnBackendGetAttribute(JSON)");
+  return text;
+}
+
+std::optional<CudnnPlan> plan_of(const CudnnTarget& target, const CudnnPlanWish& wish,
+                                 const std::string& name, const std::string& text) {
+  CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  target.apply_to_plan(plan);
+  if (cudnnBackendSetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                               CUDNN_TYPE_CHAR, static_cast<int64_t>(text.size()),
+                               text.data()) != CUDNN_STATUS_SUCCESS ||
+      plan.try_finalize() != CUDNN_STATUS_SUCCESS) {
+    return std::nullopt;
+  }
+  CudnnConfig config = described(config_of(plan));
+  config.name = name;
+  if (!allowed(config, wish)) return std::nullopt;
+  return described(std::move(plan), config, wish);
 }
 
 CudnnDescriptor bind_operands(const std::vector<CudnnOperand>& operands, void* workspace) {

@@ -84,13 +84,32 @@ struct CudnnPlan {
   std::vector<cudnnBackendNumericalNote_t> notes;
 };
 
-// Up to `most` plans of a finalised operation graph, best guess first, but spread over the engines.
+// A way to run a graph, of which a plan can be made. Where cuDNN compiles the kernel for it, making
+// the plan takes half a second to two; listing takes milliseconds.
+struct CudnnConfig {
+  CudnnDescriptor config;
+  std::string name;  // as the plan's
+  std::vector<cudnnBackendNumericalNote_t> notes;
+};
+
+// All that the wish allows of a finalised operation graph, best guess first, but spread over the
+// engines.
+std::vector<CudnnConfig> list_configs(const CudnnTarget& target, const CudnnDescriptor& graph,
+                                      const CudnnPlanWish& wish);
+// Up to `most` plans of these.
 std::vector<CudnnPlan> list_plans(const CudnnTarget& target, const CudnnDescriptor& graph,
                                   const CudnnPlanWish& wish, int most);
 // The plan of this name, made without asking for others. Nothing if cuDNN has no such plan or the
 // wish forbids it.
 std::optional<CudnnPlan> find_plan(const CudnnTarget& target, const CudnnDescriptor& graph,
                                    const CudnnPlanWish& wish, const std::string& name);
+
+// A plan as text, with the kernel that was compiled for it, and back, without compiling. The text
+// is for one kind of GPU and one version of cuDNN, and does not say the name: read back, a plan
+// shows knobs that were left alone. Nothing if cuDNN does not take it or the wish forbids it.
+std::string text_of(const CudnnPlan& plan);
+std::optional<CudnnPlan> plan_of(const CudnnTarget& target, const CudnnPlanWish& wish,
+                                 const std::string& name, const std::string& text);
 
 // The memory that a plan runs on: the graph's tensors by their numbers.
 struct CudnnOperand {

@@ -58,13 +58,27 @@ void PlanChoices::remember(const std::string& question, const std::string& answe
 
 void PlanChoices::save() {
   if (unsaved_.empty()) return;
+  write([&] { add_plan_lines(path_, unsaved_); });
+  unsaved_.clear();
+}
+
+std::optional<std::string> PlanChoices::compiled(const std::string& question,
+                                                 const std::string& name) const {
+  return path_.empty() ? std::nullopt : read_compiled_plan(path_, {question, name});
+}
+
+void PlanChoices::keep_compiled(const std::string& question, const std::string& name,
+                                const std::string& plan) {
+  if (!path_.empty()) write([&] { write_compiled_plan(path_, {question, name}, plan); });
+}
+
+void PlanChoices::write(const std::function<void()>& work) {
   try {
-    add_plan_lines(path_, unsaved_);
+    work();
   } catch (const std::exception& error) {
     if (!unwritable_) say_(std::string("the plan cache is not kept: ") + error.what());
     unwritable_ = true;
   }
-  unsaved_.clear();
 }
 
 std::string PlanChoices::summary() const {

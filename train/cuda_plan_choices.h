@@ -35,9 +35,14 @@ class PlanChoices {
   // Writes what is new into the cache. To be called when there will be no more questions for a
   // while. A cache that cannot be written is said once and never an error.
   void save();
+  // The plan `name` as it was kept with the answer to `question`, and keeping it: for plans that
+  // take long to make.
+  std::optional<std::string> compiled(const std::string& question, const std::string& name) const;
+  void keep_compiled(const std::string& question, const std::string& name, const std::string& plan);
   std::string summary() const;  // "60 plans kept, 6 timed"
 
  private:
+  void write(const std::function<void()>& work);
   void remember(const std::string& question, const std::string& answer);
 
   const std::string path_;

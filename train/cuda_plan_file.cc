@@ -42,24 +42,33 @@ bool parse_lines(std::string_view text, std::vector<PlanLine>& lines) {
   return true;
 }
 
-PlanLines parse(std::string_view text) {
-  if (!text.starts_with(kTitle)) return {{}, "damaged"};
+// Leaves of a whole file what is behind its first line; what is wrong with it otherwise.
+std::string unseal(std::string_view& text) {
+  if (!text.starts_with(kTitle)) return "damaged";
   text.remove_prefix(kTitle.size());
-  if (!text.starts_with(kVersion)) return {{}, "damaged or of another version"};
+  if (!text.starts_with(kVersion)) return "damaged or of another version";
   text.remove_prefix(kVersion.size());
   std::string_view seal;
+  return take_until(text, '\n', seal) && seal == to_hex(fnv1a(text)) ? "" : "damaged";
+}
+
+PlanLines parse(std::string_view text) {
   PlanLines read;
-  if (!take_until(text, '\n', seal) || seal != to_hex(fnv1a(text)) ||
-      !parse_lines(text, read.lines)) {
-    return {{}, "damaged"};
-  }
+  read.problem = unseal(text);
+  if (!read.problem.empty()) return read;
+  if (!parse_lines(text, read.lines)) return {{}, "damaged"};
   return read;
 }
 
-std::string sealed(const std::vector<PlanLine>& lines) {
-  std::string text;
-  for (const PlanLine& line : lines) text += line.question + '\t' + line.answer + '\n';
+std::string text_of(const PlanLine& line) { return line.question + '\t' + line.answer + '\n'; }
+
+std::string sealed(const std::string& text) {
   return std::string(kTitle) + std::string(kVersion) + to_hex(fnv1a(text)) + '\n' + text;
+}
+
+std::string compiled_path(const std::string& path, const PlanLine& line) {
+  return (fs::path(path).parent_path() / ("conv-plan-" + to_hex(fnv1a(text_of(line))) + ".bin"))
+      .string();
 }
 
 // An empty file beside `path` that no other process has.
@@ -71,6 +80,21 @@ std::string make_temporary(const std::string& path) {
   }
   ::close(descriptor);
   return temporary;
+}
+
+// Replaces the file, or throws and leaves the old one.
+void write_whole(const std::string& path, const std::string& content) {
+  const std::string_view piece = content;
+  std::error_code ignored;  // the file cannot be made either
+  fs::create_directories(fs::path(path).parent_path(), ignored);
+  const std::string temporary = make_temporary(path);
+  try {
+    write_flushed(temporary, {&piece, 1});
+    publish(temporary, path);
+  } catch (const std::runtime_error&) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
 }
 
 }  // namespace
@@ -96,18 +120,24 @@ void add_plan_lines(const std::string& path, const std::vector<PlanLine>& lines)
   if (all.size() > kMostPlanLines) {
     all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(kMostPlanLines));
   }
-  const std::string content = sealed(all);
-  const std::string_view piece = content;
-  std::error_code ignored;  // the file cannot be made either
-  fs::create_directories(fs::path(path).parent_path(), ignored);
-  const std::string temporary = make_temporary(path);
+  std::string text;
+  for (const PlanLine& line : all) text += text_of(line);
+  write_whole(path, sealed(text));
+}
+
+std::optional<std::string> read_compiled_plan(const std::string& path, const PlanLine& line) {
   try {
-    write_flushed(temporary, {&piece, 1});
-    publish(temporary, path);
+    const std::string content = read_whole_file(compiled_path(path, line));
+    std::string_view text = content;
+    if (!unseal(text).empty() || !text.starts_with(text_of(line))) return std::nullopt;
+    return std::string(text.substr(text_of(line).size()));
   } catch (const std::runtime_error&) {
-    ::unlink(temporary.c_str());
-    throw;
+    return std::nullopt;
   }
+}
+
+void write_compiled_plan(const std::string& path, const PlanLine& line, const std::string& plan) {
+  write_whole(compiled_path(path, line), sealed(text_of(line) + plan));
 }
 
 }  // namespace stoker

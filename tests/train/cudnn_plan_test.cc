@@ -7,67 +7,12 @@
 #include <set>
 #include <string>
 
+#include "tests/train/cudnn_gpus.h"
 #include "train/cuda_conv_graphs.h"
-#include "train/device_tape.h"
 #include "train/device_tuning.h"
-#include "train/models.h"
 
 namespace stoker {
 namespace {
-
-struct Gpu {
-  const char* name;
-  int compute, multiprocessors;
-  int64_t shared_bytes, l2_bytes, memory_bytes;
-};
-
-constexpr Gpu kGpus[] = {{"NVIDIA A100-SXM4-80GB", 800, 108, 166912, 41943040, 85899345920},
-                         {"NVIDIA H200", 900, 132, 232448, 62914560, 150754820096},
-                         {"NVIDIA B200", 1000, 148, 232448, 132644864, 191512969216}};
-
-// As cuDNN itself writes a GPU down.
-std::string json_of(const Gpu& gpu) {
-  const auto field = [](const char* name, int64_t value) {
-    return ", \"" + std::string(name) + "\": " + std::to_string(value);
-  };
-  return "{\"cudaDeviceId\": 0" + field("deviceVer", gpu.compute) + field("driverVer", 13000) +
-         field("totalGlobalMem", gpu.memory_bytes) +
-         ", \"maxGridSize\": [2147483647, 65535, 65535], \"maxBlockSize\": [1024, 1024, 64]" +
-         field("regsPerBlock", 65536) + field("multiProcessorCount", gpu.multiprocessors) +
-         field("warpSize", 32) + field("maxSharedMemoryPerBlock", 49152) +
-         field("maxSharedMemoryPerBlockOptin", gpu.shared_bytes) +
-         field("reservedSharedMemoryPerBlock", 1024) + field("maxRegistersPerSM", 65536) +
-         field("maxCtasPerSM", 32) + field("maxThreadsPerBlock", 1024) +
-         field("maxThreadsPerSM", 2048) + field("pciDeviceId", 0) + field("isTccDriver", 0) +
-         field("supportCoopLaunch", 1) + field("smClockRateKHz", 1980000) +
-         field("memClockRateKHz", 3201000) + field("l2CacheSize", gpu.l2_bytes) +
-         ", \"deviceName\": \"" + gpu.name + "\"}";
-}
-
-// What a tape asks for, without running anything.
-std::vector<ConvShape> shapes_of(const NetSpec& net, int rows, Precision precision) {
-  const DeviceTuning tuning;
-  const std::vector<DeviceNode> nodes = lower_for_device(net, tuning.input_channels);
-  std::vector<ConvShape> shapes;
-  for (const DeviceNode& node : nodes) {
-    if (node.kind != OpKind::conv) continue;
-    const NodeShape& in = nodes[node.input].shape;
-    const NetNode& spec = net.nodes[node.node];
-    const ConvShape shape{rows,
-                          in.channels,
-                          in.height,
-                          in.width,
-                          node.shape.channels,
-                          node.shape.height,
-                          node.shape.width,
-                          spec.kernel,
-                          spec.stride,
-                          spec.padding,
-                          precision};
-    if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
-  }
-  return shapes;
-}
 
 constexpr ConvPass kPasses[] = {ConvPass::forward, ConvPass::backward_data,
                                 ConvPass::backward_weights};
@@ -76,7 +21,7 @@ ConvPlanWish wish_of(const ConvShape& shape, ConvPass pass, bool deterministic =
   return {shape, pass, deterministic, DeviceTuning{}.workspace_limit};
 }
 
-void expect_plans(const Gpu& gpu, const std::vector<ConvShape>& shapes) {
+void expect_plans(const DescribedGpu& gpu, const std::vector<ConvShape>& shapes) {
   const CudnnTarget target(json_of(gpu));
   for (const ConvShape& shape : shapes) {
     for (const ConvPass pass : kPasses) {
@@ -94,7 +39,7 @@ void expect_plans(const Gpu& gpu, const std::vector<ConvShape>& shapes) {
 }
 
 TEST(CudnnPlanTest, EveryModelHasDeterministicPlans) {
-  for (const Gpu& gpu : kGpus) {
+  for (const DescribedGpu& gpu : kGpus) {
     expect_plans(gpu, shapes_of(make_net("airnet", {32, 32}, 10), 1024, Precision::bf16));
     expect_plans(gpu, shapes_of(make_net("resnet50", {224, 224}, 1000), 256, Precision::bf16));
     expect_plans(gpu, shapes_of(make_net("resnet18", {224, 224}, 1000), 256, Precision::bf16));
@@ -103,7 +48,7 @@ TEST(CudnnPlanTest, EveryModelHasDeterministicPlans) {
 }
 
 TEST(CudnnPlanTest, Fp32HasPlansWithoutTf32) {
-  for (const Gpu& gpu : kGpus) {
+  for (const DescribedGpu& gpu : kGpus) {
     expect_plans(gpu, shapes_of(make_net("airnet", {32, 32}, 10), 64, Precision::fp32));
     expect_plans(gpu, shapes_of(make_net("resnet18", {64, 64}, 10), 16, Precision::fp32));
   }
@@ -115,7 +60,7 @@ TEST(CudnnPlanTest, Bf16SumsInFp32) {
   using ::testing::Each;
   const std::vector<ConvShape> shapes =
       shapes_of(make_net("resnet50", {224, 224}, 1000), 256, Precision::bf16);
-  for (const Gpu& gpu : kGpus) {
+  for (const DescribedGpu& gpu : kGpus) {
     const CudnnTarget target(json_of(gpu));
     for (const ConvShape& shape : shapes) {
       for (const ConvPass pass : kPasses) {
@@ -128,20 +73,6 @@ TEST(CudnnPlanTest, Bf16SumsInFp32) {
       }
     }
   }
-}
-
-std::string json_of_plan(const CudnnPlan& plan) {
-  int64_t bytes = 0;
-  check_cudnn(
-      cudnnBackendGetAttribute(plan.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
-                               CUDNN_TYPE_CHAR, 0, &bytes, nullptr),
-      "cudnnBackendGetAttribute(JSON)");
-  std::string json(static_cast<size_t>(bytes), 0);
-  check_cudnn(
-      cudnnBackendGetAttribute(plan.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
-                               CUDNN_TYPE_CHAR, bytes, &bytes, json.data()),
-      "cudnnBackendGetAttribute(JSON)");
-  return json;
 }
 
 // What the plan cache keeps of a plan is enough to find it again, and says which one it is.
@@ -163,9 +94,9 @@ TEST(CudnnPlanTest, ANameFindsTheSamePlan) {
         EXPECT_EQ(found->name, plan.name);
         EXPECT_EQ(found->workspace_bytes, plan.workspace_bytes);
         EXPECT_EQ(found->notes, plan.notes);
-        EXPECT_EQ(json_of_plan(*found), json_of_plan(plan)) << plan.name;
+        EXPECT_EQ(text_of(*found), text_of(plan)) << plan.name;
         EXPECT_TRUE(names.insert(plan.name).second) << plan.name << " is offered twice";
-        EXPECT_TRUE(texts.insert(json_of_plan(plan)).second) << plan.name << " is another's";
+        EXPECT_TRUE(texts.insert(text_of(plan)).second) << plan.name << " is another's";
       }
     }
   }

@@ -176,6 +176,45 @@ TEST_F(PlanChoicesTest, AFolderThatCannotBeWrittenIsSaidOnce) {
   }
 }
 
+TEST_F(PlanChoicesTest, ACompiledPlanIsKeptForItsQuestionAndName) {
+  const std::string plan("kernel\n\t\0of cuDNN", 18);
+  open().keep_compiled("stem", "eng3", plan);
+  EXPECT_EQ(open().compiled("stem", "eng3"), plan);
+  EXPECT_EQ(open().compiled("stem", "eng4"), std::nullopt);
+  EXPECT_EQ(open().compiled("head", "eng3"), std::nullopt);
+  EXPECT_EQ(open("").compiled("stem", "eng3"), std::nullopt);
+  EXPECT_THAT(said_, IsEmpty());
+  const fs::path file = fs::directory_iterator(folder_.path() + "/cache")->path();
+  const std::string sound = read_whole_file(file);
+  for (size_t i = 0; i < sound.size(); ++i) {
+    std::string damaged = sound;
+    damaged[i] = static_cast<char>(damaged[i] ^ 1);
+    folder_.write("cache/" + file.filename().string(), damaged);
+    EXPECT_EQ(open().compiled("stem", "eng3"), std::nullopt) << i;
+    folder_.write("cache/" + file.filename().string(), sound.substr(0, i));
+    EXPECT_EQ(open().compiled("stem", "eng3"), std::nullopt) << i;
+  }
+}
+
+// Two lines whose checksums were the same would share a file: it says whose it is.
+TEST_F(PlanChoicesTest, AnotherPlansFileIsNotTaken) {
+  open().keep_compiled("stem", "eng3", "one");
+  const fs::path one = fs::directory_iterator(folder_.path() + "/cache")->path();
+  const std::string content = read_whole_file(one);
+  fs::remove(one);
+  open().keep_compiled("head", "eng3", "two");
+  const fs::path two = fs::directory_iterator(folder_.path() + "/cache")->path();
+  ASSERT_NE(one, two);
+  replace_file(two, content);
+  EXPECT_EQ(open().compiled("head", "eng3"), std::nullopt);
+}
+
+TEST_F(PlanChoicesTest, ACompiledPlanThatCannotBeKeptIsSaidOnce) {
+  PlanChoices choices = open("/proc/conv-plans.txt");
+  for (int i = 0; i < 3; ++i) choices.keep_compiled("stem", "eng3", "plan");
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("not kept")));
+}
+
 class PlanFileTest : public PlanChoicesTest {
  protected:
   void SetUp() override { add_plan_lines(path_, {{"a, 3x3", "eng1_k2=0"}, {"b", "eng2"}}); }

@@ -1,0 +1,69 @@
+// GPUs that are only described to cuDNN, and the convolutions that a net asks for.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "train/device_tape.h"
+#include "train/device_tuning.h"
+#include "train/models.h"
+
+namespace stoker {
+
+struct DescribedGpu {
+  const char* name;
+  int compute, multiprocessors;
+  int64_t shared_bytes, l2_bytes, memory_bytes;
+};
+
+inline constexpr DescribedGpu kGpus[] = {
+    {"NVIDIA A100-SXM4-80GB", 800, 108, 166912, 41943040, 85899345920},
+    {"NVIDIA H200", 900, 132, 232448, 62914560, 150754820096},
+    {"NVIDIA B200", 1000, 148, 232448, 132644864, 191512969216}};
+
+// As cuDNN itself writes a GPU down.
+inline std::string json_of(const DescribedGpu& gpu) {
+  const auto field = [](const char* name, int64_t value) {
+    return ", \"" + std::string(name) + "\": " + std::to_string(value);
+  };
+  return "{\"cudaDeviceId\": 0" + field("deviceVer", gpu.compute) + field("driverVer", 13000) +
+         field("totalGlobalMem", gpu.memory_bytes) +
+         ", \"maxGridSize\": [2147483647, 65535, 65535], \"maxBlockSize\": [1024, 1024, 64]" +
+         field("regsPerBlock", 65536) + field("multiProcessorCount", gpu.multiprocessors) +
+         field("warpSize", 32) + field("maxSharedMemoryPerBlock", 49152) +
+         field("maxSharedMemoryPerBlockOptin", gpu.shared_bytes) +
+         field("reservedSharedMemoryPerBlock", 1024) + field("maxRegistersPerSM", 65536) +
+         field("maxCtasPerSM", 32) + field("maxThreadsPerBlock", 1024) +
+         field("maxThreadsPerSM", 2048) + field("pciDeviceId", 0) + field("isTccDriver", 0) +
+         field("supportCoopLaunch", 1) + field("smClockRateKHz", 1980000) +
+         field("memClockRateKHz", 3201000) + field("l2CacheSize", gpu.l2_bytes) +
+         ", \"deviceName\": \"" + gpu.name + "\"}";
+}
+
+// What a tape asks for, without running anything.
+inline std::vector<ConvShape> shapes_of(const NetSpec& net, int rows, Precision precision) {
+  const DeviceTuning tuning;
+  const std::vector<DeviceNode> nodes = lower_for_device(net, tuning.input_channels);
+  std::vector<ConvShape> shapes;
+  for (const DeviceNode& node : nodes) {
+    if (node.kind != OpKind::conv) continue;
+    const NodeShape& in = nodes[node.input].shape;
+    const NetNode& spec = net.nodes[node.node];
+    const ConvShape shape{rows,
+                          in.channels,
+                          in.height,
+                          in.width,
+                          node.shape.channels,
+                          node.shape.height,
+                          node.shape.width,
+                          spec.kernel,
+                          spec.stride,
+                          spec.padding,
+                          precision};
+    if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+}  // namespace stoker
