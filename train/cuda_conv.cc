@@ -14,8 +14,11 @@ namespace {
 
 // Of how many plans the fastest is taken. They are timed once and kept.
 constexpr int kCandidates = 20;
-// Of fused plans cuDNN compiles each one before it can be timed.
-constexpr int kFusedCandidates = 3;
+// Of fused plans cuDNN compiles each one before it can be timed, for up to two seconds.
+constexpr int kFusedCandidates = 2;
+// A shorter pass over the output than this is not worth that: no step saves more than the pass
+// takes.
+constexpr float kWorthCompilingMs = 0.02f;
 // What the plan cache says where no fused plan is worth it.
 constexpr char kApart[] = "apart";
 
@@ -41,15 +44,43 @@ std::vector<std::string> names_of(const std::vector<CudnnPlan>& plans) {
   return names;
 }
 
-CudnnDescriptor bind_statistics(const void* x, const void* weights, const void* y, const void* sums,
-                                const void* squares, void* workspace) {
-  return bind_operands({{ConvOperand::a, x},
-                        {ConvOperand::b, weights},
-                        {ConvOperand::out, y},
-                        {ConvOperand::sums, sums},
-                        {ConvOperand::squares, squares}},
-                       workspace);
-}
+// The pass over the output that a batch norm makes where the convolution has left no sums.
+class SumPass {
+ public:
+  SumPass(cudaStream_t stream, const ConvShape& shape)
+      : stream_(stream),
+        shape_(shape),
+        memory_(stream, {operand_bytes(shape, ConvPass::forward)[2], scratch_bytes(shape)}) {}
+
+  // Nothing to save where there is no room to time it.
+  float ms() const {
+    if (!memory_.has_room()) return 0;
+    return trial_ms(
+        stream_, [&] { queue(stream_, shape_, memory_.at(0), memory_.at(1)); },
+        std::numeric_limits<float>::infinity());
+  }
+
+  // In zeros: counters lie at the start.
+  static int64_t scratch_bytes(const ConvShape& s) {
+    return kTicketBytes + channel_scratch_bytes(s.out_channels) +
+           s.out_channels * static_cast<int64_t>(sizeof(float));
+  }
+  static void queue(cudaStream_t stream, const ConvShape& s, const void* y, std::byte* scratch) {
+    std::byte* const partial = scratch + kTicketBytes;
+    std::byte* const sums = partial + channel_scratch_bytes(s.out_channels);
+    cuda::sum_pixels(stream, static_cast<int64_t>(s.rows) * s.out_height * s.out_width,
+                     s.out_channels, s.type, y, reinterpret_cast<float*>(sums), partial,
+                     reinterpret_cast<unsigned*>(scratch));
+  }
+
+ private:
+  static constexpr int64_t kTicketBytes =
+      (cuda::kTickets * int64_t{sizeof(unsigned)} + 255) / 256 * 256;
+
+  const cudaStream_t stream_;
+  const ConvShape shape_;
+  const PlanTrial memory_;
+};
 
 // What a plan's speed depends on besides the convolution. MIG slices and the variants of one name
 // differ in multiprocessors and memory.
@@ -133,17 +164,16 @@ CudnnPlan CudaConvs::choose(const ConvPlanWish& wish) {
   return chosen ? std::move(plans[*chosen]) : std::move(*restored);
 }
 
-const CudnnPlan* CudaConvs::with_statistics(const ConvShape& shape, const SumPass& sum) {
+const CudnnPlan* CudaConvs::with_statistics(const ConvShape& shape) {
   if (!tuning_.autotune) return nullptr;
   for (const StatisticsEntry& entry : with_statistics_) {
     if (entry.shape == shape) return entry.plan.get();
   }
-  with_statistics_.push_back({shape, choose_with_statistics(shape, sum)});
+  with_statistics_.push_back({shape, choose_with_statistics(shape)});
   return with_statistics_.back().plan.get();
 }
 
-std::unique_ptr<CudnnPlan> CudaConvs::choose_with_statistics(const ConvShape& shape,
-                                                             const SumPass& sum) {
+std::unique_ptr<CudnnPlan> CudaConvs::choose_with_statistics(const ConvShape& shape) {
   const CudnnTarget target(handle_);
   const FusedConvWish wish{shape, ConvFusion::statistics, tuning_.deterministic,
                            tuning_.workspace_limit};
@@ -169,10 +199,12 @@ std::unique_ptr<CudnnPlan> CudaConvs::choose_with_statistics(const ConvShape& sh
     return restored != nullptr;
   };
   search.candidates = [&] {
-    plans = list_fused_plans(target, wish, kFusedCandidates);
+    if (SumPass(stream_, shape).ms() > kWorthCompilingMs) {
+      plans = list_fused_plans(target, wish, kFusedCandidates);
+    }
     std::vector<int64_t> sizes = operand_bytes(shape, ConvPass::forward);
     const int64_t channel_bytes = shape.out_channels * static_cast<int64_t>(sizeof(float));
-    sizes.insert(sizes.end(), {channel_bytes, channel_bytes, sum.scratch_bytes,
+    sizes.insert(sizes.end(), {channel_bytes, channel_bytes, SumPass::scratch_bytes(shape),
                                std::max(plain.workspace_bytes, most_workspace(plans))});
     trial.emplace(stream_, sizes);
     std::vector<std::string> names = names_of(plans);
@@ -186,7 +218,7 @@ std::unique_ptr<CudnnPlan> CudaConvs::choose_with_statistics(const ConvShape& sh
       const CudnnDescriptor operands = bind_conv(trial->at(0), trial->at(1), y, trial->at(6));
       const auto run = [&] {
         execute_plan(handle_, plain, operands);
-        sum.queue(y, trial->at(5));
+        SumPass::queue(stream_, shape, y, trial->at(5));
       };
       return trial_ms(stream_, run, best);
     }
@@ -201,11 +233,6 @@ std::unique_ptr<CudnnPlan> CudaConvs::choose_with_statistics(const ConvShape& sh
   CudnnPlan& best = plans[*chosen - 1];
   choices_.keep_compiled(question, best.name, text_of(best));
   return std::make_unique<CudnnPlan>(std::move(best));
-}
-
-void CudaConvs::execute_with_statistics(const CudnnPlan& plan, const void* x, const void* weights,
-                                        void* y, float* sums, float* squares, void* workspace) {
-  execute(plan, bind_statistics(x, weights, y, sums, squares, workspace));
 }
 
 void CudaConvs::execute(const CudnnPlan& plan, const CudnnDescriptor& operands) {

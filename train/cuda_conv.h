@@ -6,7 +6,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,24 +28,15 @@ class CudaConvs final : public ConvPlanner {
   const CudnnPlan& plan(const ConvShape& shape, ConvPass pass) override;
   void execute(const CudnnPlan& plan, const CudnnDescriptor& operands) override;
 
-  // The forward convolution that also sums its output per channel, in fp32: null if cuDNN has none,
-  // if the convolution and `sum` one after the other are faster, or without autotune. Chosen like
-  // any plan, asked for before the first step.
-  struct SumPass {
-    int64_t scratch_bytes = 0;
-    // Queues the kernels that do the same work on y in memory.
-    std::function<void(const void* y, void* scratch)> queue;
-  };
-  const CudnnPlan* with_statistics(const ConvShape& shape, const SumPass& sum);
-  // sums and squares: (out_channels) floats each. `workspace` as the plan wants it.
-  void execute_with_statistics(const CudnnPlan& plan, const void* x, const void* weights, void* y,
-                               float* sums, float* squares, void* workspace);
+  // Null if cuDNN has none, if the convolution and a pass over its output are faster one after the
+  // other, or without autotune. Chosen like any plan, asked for before the first step.
+  const CudnnPlan* with_statistics(const ConvShape& shape) override;
 
   std::string summary() const { return choices_.summary(); }  // of how plans were chosen
 
  private:
   CudnnPlan choose(const ConvPlanWish& wish);
-  std::unique_ptr<CudnnPlan> choose_with_statistics(const ConvShape& shape, const SumPass& sum);
+  std::unique_ptr<CudnnPlan> choose_with_statistics(const ConvShape& shape);
   std::string question_of(const std::string& what, int candidates) const;
 
   const cudaStream_t stream_;

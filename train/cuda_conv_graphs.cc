@@ -262,6 +262,16 @@ CudnnDescriptor bind_operands(const std::vector<std::pair<ConvOperand, const voi
   return bind_operands(numbered, workspace);
 }
 
+CudnnDescriptor bind_statistics(const void* x, const void* weights, const void* y, const void* sums,
+                                const void* squares, void* workspace) {
+  return bind_operands({{ConvOperand::a, x},
+                        {ConvOperand::b, weights},
+                        {ConvOperand::out, y},
+                        {ConvOperand::sums, sums},
+                        {ConvOperand::squares, squares}},
+                       workspace);
+}
+
 CudnnDescriptor bind_conv(const void* a, const void* b, const void* out, void* workspace) {
   return bind_operands({{ConvOperand::a, a}, {ConvOperand::b, b}, {ConvOperand::out, out}},
                        workspace);

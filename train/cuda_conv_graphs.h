@@ -60,7 +60,10 @@ std::optional<CudnnPlan> restore_fused_plan(const CudnnTarget& target, const Fus
 
 CudnnDescriptor bind_operands(const std::vector<std::pair<ConvOperand, const void*>>& operands,
                               void* workspace);
-// Operands in the order of DeviceConv::run().
+// Operands in the order of DeviceConv::run(), and of DeviceSummingConv::run(); sums and squares are
+// (out_channels) floats each.
+CudnnDescriptor bind_statistics(const void* x, const void* weights, const void* y, const void* sums,
+                                const void* squares, void* workspace);
 CudnnDescriptor bind_conv(const void* a, const void* b, const void* out, void* workspace);
 
 // All of the shape, in words.

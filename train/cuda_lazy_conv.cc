@@ -6,6 +6,26 @@
 namespace stoker {
 namespace {
 
+class SummingConv final : public DeviceSummingConv {
+ public:
+  SummingConv(ConvPlanner& planner, const ConvShape& shape, const CudnnPlan& plan)
+      : planner_(planner), shape_(shape), plan_(plan) {}
+
+  int64_t workspace_bytes() const override { return plan_.workspace_bytes; }
+  std::string implementation() const override {
+    return describe(shape_, ConvPass::forward) + ", and its sums: cuDNN " + plan_.name;
+  }
+  void run(const void* x, const void* weights, void* y, float* sums, void* workspace) override {
+    planner_.execute(plan_,
+                     bind_statistics(x, weights, y, sums, sums + shape_.out_channels, workspace));
+  }
+
+ private:
+  ConvPlanner& planner_;
+  const ConvShape shape_;
+  const CudnnPlan& plan_;
+};
+
 class LazyConv final : public DeviceConv {
  public:
   LazyConv(ConvPlanner& planner, const ConvShape& shape, bool backward)
@@ -19,6 +39,14 @@ class LazyConv final : public DeviceConv {
     const CudnnPlan* plan = plans_[static_cast<size_t>(pass)];
     if (plan == nullptr) fail(pass, "is run, but was not planned");
     planner_.execute(*plan, bind_conv(a, b, out, workspace));
+  }
+  DeviceSummingConv* summing() override {
+    if (summing_ == nullptr) {
+      if (const CudnnPlan* plan = planner_.with_statistics(shape_)) {
+        summing_ = std::make_unique<SummingConv>(planner_, shape_, *plan);
+      }
+    }
+    return summing_.get();
   }
 
  private:
@@ -38,6 +66,7 @@ class LazyConv final : public DeviceConv {
   const ConvShape shape_;
   const bool backward_;
   mutable std::array<const CudnnPlan*, 3> plans_{};  // by pass; null until asked for
+  std::unique_ptr<SummingConv> summing_;
 };
 
 }  // namespace

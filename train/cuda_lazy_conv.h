@@ -16,12 +16,14 @@ class ConvPlanner {
   virtual ~ConvPlanner() = default;
   // The plan stays where it is as long as the planner.
   virtual const CudnnPlan& plan(const ConvShape& shape, ConvPass pass) = 0;
+  // Of the forward convolution that sums up its output, too; null where none is worth it.
+  virtual const CudnnPlan* with_statistics(const ConvShape& shape) = 0;
   virtual void execute(const CudnnPlan& plan, const CudnnDescriptor& operands) = 0;
 };
 
-// Plans a pass when its workspace or its implementation is asked for the first time. Running one
-// that nobody asked for, or asking for a gradient where there is no backward pass, throws
-// std::logic_error. `planner` outlives the convolution.
+// Plans a pass when its workspace or its implementation is asked for the first time, and the pass
+// with sums when summing() is. Running one that nobody asked for, or asking for a gradient where
+// there is no backward pass, throws std::logic_error. `planner` outlives the convolution.
 std::unique_ptr<DeviceConv> make_lazy_conv(ConvPlanner& planner, const ConvShape& shape,
                                            bool backward);
 

@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 
+#include "tests/support/temp_folder.h"
 #include "tests/train/device_fixture.h"
 #include "train/models.h"
 
@@ -76,6 +77,31 @@ TEST(CudaEngineTest, Bf16LearnsAtFullSize) {
     EXPECT_LT(gpu->totals().loss_sum, 0.9 * first) << net.name;
     EXPECT_GT(gpu->implementations().size(), 5u);
   }
+}
+
+// The second engine times nothing: it restores every plan, those that cuDNN compiled too, and they compute
+// the same.
+TEST(CudaEngineTest, PlansComeBackFromTheCache) {
+  if (!device_problem().empty()) GTEST_SKIP() << device_problem();
+  const TempFolder folder;
+  const NetSpec net = make_net("resnet18", {112, 112}, 10);
+  const int rows = 128;  // large enough that a convolution with its sums is tried
+  const TestBatch host = make_batch(net, rows, 3);
+  DeviceTuning tuning;
+  tuning.plan_cache = folder.path() + "/plans.txt";
+  const auto run = [&](const std::string& expected) {
+    const auto gpu =
+        started_device_engine(net, engine_options(rows, rows, 1, Precision::bf16), tuning);
+    const BatchRows batch = placed(*gpu, host);
+    for (int step = 0; step < 3; ++step) {
+      gpu->forward_backward(batch, {});
+      apply(*gpu, {0.01f});
+    }
+    EXPECT_THAT(gpu->implementations(), ::testing::Contains(::testing::HasSubstr(expected)));
+    return state_of(*gpu);
+  };
+  const Trained first = run("(0 plans kept");
+  EXPECT_TRUE(first == run(", 0 timed)"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <ostream>
 #include <set>
 #include <string>
 
@@ -20,6 +21,7 @@ struct Offer {
   ConvFusion fusion;
   std::map<std::string, int> engines;
 };
+void PrintTo(const Offer& offer, std::ostream* out) { *out << kGpus[offer.gpu].name; }
 const Offer kOffers[] = {
     {0, ConvFusion::statistics, {{"eng3", 29}}},
     {0, ConvFusion::relu_statistics, {{"eng3", 29}}},

@@ -103,7 +103,7 @@ DeviceTuning steady() {
 
 void compare(const NetSpec& net, Precision precision, int rows_per_shard) {
   const EngineOptions options = engine_options(6, rows_per_shard, 1, precision);
-  const auto device = make_device_engine(net, options);
+  const auto device = make_device_engine(net, options, steady());
   const auto loops = make_loop_engine(net, options);
   const Outcome a = outcome_of(*device, placed), b = outcome_of(*loops, in_place);
   // In bf16 a sum in another order may round to the neighbour.

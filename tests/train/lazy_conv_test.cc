@@ -22,7 +22,17 @@ class FakePlanner final : public ConvPlanner {
     plans[pass].workspace_bytes = 100 + static_cast<int>(pass);
     return plans[pass];
   }
+  const CudnnPlan* with_statistics(const ConvShape&) override {
+    ++asked_for_statistics;
+    summing.name = "eng3";
+    summing.workspace_bytes = 77;
+    return has_statistics ? &summing : nullptr;
+  }
   void execute(const CudnnPlan& plan, const CudnnDescriptor&) override { run.push_back(plan.name); }
+
+  bool has_statistics = false;
+  int asked_for_statistics = 0;
+  CudnnPlan summing;
 
   std::map<ConvPass, CudnnPlan> plans;
   std::vector<ConvPass> planned;
@@ -71,6 +81,25 @@ TEST(LazyConvTest, WithoutABackwardPassNoneIsPlanned) {
   EXPECT_THAT(error_of([&] { conv->workspace_bytes(ConvPass::backward_data); }),
               HasSubstr("no backward pass"));
   EXPECT_THAT(planner.planned, IsEmpty());
+}
+
+TEST(LazyConvTest, APassWithSumsIsItsOwnPlan) {
+  FakePlanner planner;
+  const auto without = make_lazy_conv(planner, kShape, true);
+  EXPECT_EQ(without->summing(), nullptr);
+  planner.has_statistics = true;
+  const auto conv = make_lazy_conv(planner, kShape, true);
+  EXPECT_EQ(planner.asked_for_statistics, 1);
+  DeviceSummingConv* summing = conv->summing();
+  ASSERT_NE(summing, nullptr);
+  EXPECT_EQ(conv->summing(), summing);
+  EXPECT_EQ(planner.asked_for_statistics, 2);
+  EXPECT_EQ(summing->workspace_bytes(), 77);
+  EXPECT_THAT(summing->implementation(), HasSubstr("and its sums: cuDNN eng3"));
+  float memory[4] = {};
+  summing->run(memory, memory + 1, memory + 2, memory + 3, nullptr);
+  EXPECT_THAT(planner.run, ElementsAre("eng3"));
+  EXPECT_THAT(planner.planned, IsEmpty());  // the plain pass is for evaluation alone
 }
 
 }  // namespace
