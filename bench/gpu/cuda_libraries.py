@@ -1,28 +1,78 @@
-"""Finds the CUDA libraries that this Python environment carries (nvidia/*/lib in site-packages), without importing them.
+"""Finds the CUDA libraries that the GPU half loads, without loading them: first those of this Python environment's wheels
+(nvidia/*/lib in its site-packages, nvidia/cu13/lib among them), then those of an activated virtual environment, then those of a
+CUDA installation.
 
     python3 cuda_libraries.py       prints the folders, joined by colons, for LD_LIBRARY_PATH
 """
 import glob
 import importlib.util
 import os
+import re
+import shutil
 import subprocess
 import sys
 
-NEEDED = ("libcudart.so*", "libcublasLt.so*", "libcublas.so*", "libcudnn.so*", "libnccl.so*")
+# cuDNN loads NVRTC for the kernels that it compiles as it runs.
+LOADED = ("libcublasLt", "libcudnn", "libnccl", "libnvrtc")
+INSTALLED = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/*/lib", "/usr/local/cuda-*/lib64", "/usr/lib/*-linux-gnu", "/usr/lib64")
+DEVICE = re.compile(r"(^|[=,])cuda\b")
+
+
+def wheel_folders(site_packages):
+    return [f for root in site_packages for f in sorted(glob.glob(os.path.join(root, "*", "lib")))]
+
+
+def candidates():
+    """Every folder that is looked at, in order."""
+    spec = importlib.util.find_spec("nvidia")
+    own = list(spec.submodule_search_locations) if spec and spec.submodule_search_locations else []
+    active = os.environ.get("VIRTUAL_ENV")
+    activated = glob.glob(os.path.join(active, "lib", "python3*", "site-packages", "nvidia")) if active else []
+    folders = wheel_folders([*own, *activated]) + [f for pattern in INSTALLED for f in sorted(glob.glob(pattern))]
+    return list(dict.fromkeys(map(os.path.realpath, folders)))
 
 
 def library_folders(python=sys.executable):
-    """Folders that hold a library which the CUDA parts load, in a stable order; [] where there are none."""
+    """Folders that hold a library which the CUDA parts load, in a stable order; [] where there are none. The system's own
+    folders are left out: the loader looks there in any case, and they hold more than CUDA."""
     if python != sys.executable:
         try:
             result = subprocess.run([python, os.path.abspath(__file__)], capture_output=True, text=True, check=False)
         except OSError:
             return []  # no such Python: its peers say so
         return [folder for folder in result.stdout.strip().split(":") if folder]
-    spec = importlib.util.find_spec("nvidia")
-    roots = list(spec.submodule_search_locations) if spec and spec.submodule_search_locations else []
-    folders = sorted(folder for root in roots for folder in glob.glob(os.path.join(root, "*", "lib")))
-    return [f for f in folders if any(glob.glob(os.path.join(f, pattern)) for pattern in NEEDED)]
+    own = [f for f in candidates() if not f.startswith("/usr/lib")]
+    return [f for f in own if any(glob.glob(os.path.join(f, name + ".so*")) for name in LOADED)]
+
+
+def known_to_the_loader():
+    """Names of the libraries in the loader's cache."""
+    tool = shutil.which("ldconfig", path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin")
+    if not tool:
+        return set()
+    listed = subprocess.run([tool, "-p"], capture_output=True, text=True, check=False).stdout
+    return set(re.findall(r"^\s*(\S+) \(", listed, re.MULTILINE))
+
+
+def problem(names, library_path):
+    """Which of these libraries are missing and where they were looked for, as one text; None where all are there.
+    `library_path` is the LD_LIBRARY_PATH that the program will have."""
+    folders = list(dict.fromkeys([*filter(None, library_path.split(":")), *candidates()]))
+    absent = [n for n in names if not any(os.path.exists(os.path.join(f, n)) for f in folders)]
+    absent = sorted(set(absent) - known_to_the_loader()) if absent else []
+    if not absent:
+        return None
+    others = sorted({os.path.basename(path) for n in absent for f in folders
+                     for path in glob.glob(os.path.join(f, n.split(".so")[0] + ".so*"))})
+    return (f"these CUDA libraries were not found: {', '.join(absent)}"
+            + (f" (there are {', '.join(others)}, which are other versions)" if others else "")
+            + f"; looked in {', '.join(folders) or 'no folder'} and in the loader's cache. They come with PyTorch's wheels: run this "
+            f"with the Python that has PyTorch (this one is {sys.executable}), or name their folder in LD_LIBRARY_PATH")
+
+
+def names_a_cuda_device(words):
+    """Does a command line ask for a CUDA device (--devices cuda:0, --device=cuda:1)?"""
+    return any(DEVICE.search(word) for word in words)
 
 
 if __name__ == "__main__":

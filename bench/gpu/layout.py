@@ -1,5 +1,6 @@
 """Where gpu-check finds what it runs: in a bundle made by tools/bundle, or in a build folder."""
 import glob
+import hashlib
 import json
 import os
 import shutil
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import tarfile
 
-from cuda_libraries import library_folders
+from cuda_libraries import library_folders, problem
 from runner import Failed
 
 BENCHES = ("cuda_step_bench",)
@@ -18,9 +19,9 @@ class Layout:
     """Paths of the program, the benches, the tests and the data. `env` is for our own programs only: PyTorch brings its
     libraries itself and must not meet ours."""
 
-    def __init__(self, root, stoker, benches, tests, data, library_dirs, commit, python):
+    def __init__(self, root, stoker, benches, tests, data, library_dirs, commit, python, cuda_libraries=()):
         self.root, self.stoker, self.benches, self.tests = root, stoker, benches, tests
-        self.data, self.commit = data, commit
+        self.data, self.commit, self.cuda_libraries = data, commit, cuda_libraries
         folders = [*library_dirs, *library_folders(python), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         # The plugins lie beside the program; the benchmarks of a build folder do not.
         self.env = dict(os.environ, LD_LIBRARY_PATH=":".join(folders), STOKER_PLUGIN_DIR=os.path.dirname(stoker))
@@ -29,6 +30,16 @@ class Layout:
         if name not in self.benches:
             raise Failed(f"{name} is not in {self.root}")
         return self.benches[name]
+
+    def test(self, name):
+        path = next((t for t in self.tests if os.path.basename(t) == name), None)
+        if path is None:
+            raise Failed(f"{name} is not in {self.root}")
+        return path
+
+    def cuda_problem(self):
+        """Which of CUDA's libraries the GPU half would miss, and where they were looked for; None where it misses none."""
+        return problem(self.cuda_libraries, self.env["LD_LIBRARY_PATH"])
 
 
 def find_airbench(clone):
@@ -45,18 +56,27 @@ def is_bundle(folder):
     return os.path.exists(os.path.join(folder, "MANIFEST.json"))
 
 
-def unpack_libraries(root):
-    """The libraries travel packed; they are unpacked beside the programs, once."""
-    target, archive = os.path.join(root, "lib"), os.path.join(root, "lib.tar.xz")
-    if os.path.isdir(target) or not os.path.exists(archive):
-        return
+def cache_folder():
+    """Where `./stoker` of a bundle unpacks its libraries: the bundle itself may be read-only, and is never written to."""
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "stoker")
+
+
+def unpack_libraries(root, folder):
+    """The libraries travel packed; they are unpacked once into a folder of `folder` that is named by their digest."""
+    archive = os.path.join(root, "lib.tar.xz")
+    with open(archive, "rb") as file:
+        target = os.path.join(folder, "libraries-" + hashlib.sha256(file.read()).hexdigest()[:16])
+    if os.path.isdir(target):
+        return target
     part = f"{target}.{os.getpid()}"
+    os.makedirs(part)
     with tarfile.open(archive) as tar:
         tar.extractall(part)
     try:
         os.rename(part, target)
     except OSError:  # another process was faster
         shutil.rmtree(part)
+    return target
 
 
 def programs(folder, names):
@@ -64,15 +84,16 @@ def programs(folder, names):
     return {name: path for name, path in paths.items() if os.access(path, os.X_OK)}
 
 
-def from_bundle(root, python=sys.executable):
+def from_bundle(root, unpack_to, python=sys.executable):
+    """Of a bundle, which stays as it is; its libraries go to a folder in `unpack_to`. OSError: that cannot be written."""
     root = os.path.abspath(root)
     with open(os.path.join(root, "MANIFEST.json"), encoding="utf-8") as file:
         manifest = json.load(file)
-    unpack_libraries(root)
+    libraries = unpack_libraries(root, unpack_to)
     bin_dir = os.path.join(root, "bin")
     return Layout(root, os.path.join(bin_dir, "stoker"), programs(bin_dir, BENCHES),
                   sorted(glob.glob(os.path.join(bin_dir, "*_test"))), os.path.join(root, "data"),
-                  [os.path.join(root, "lib")], manifest["commit"], python)
+                  [libraries], manifest["commit"], python, manifest["cuda_libraries"])
 
 
 def from_build(build, source, python=sys.executable):

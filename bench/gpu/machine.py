@@ -27,20 +27,19 @@ def cpu_name():
 
 
 def gpus():
-    fields = "name,driver_version,memory.total,clocks.sm,clocks.mem,power.limit,pcie.link.gen.current,pcie.link.width.current"
+    fields = "name,uuid,driver_version,memory.total,clocks.sm,clocks.mem,power.limit,pcie.link.gen.current,pcie.link.width.current"
     output = read(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"])
     return output.splitlines() if output else []
 
 
-def torch_versions(python):
-    code = ("import torch, json; print(json.dumps({'torch': torch.__version__, 'cuda': torch.version.cuda, "
-            "'cudnn': torch.backends.cudnn.version()}))")
-    output = read([python, "-c", code])
-    return output.splitlines()[-1] if output else "no PyTorch"
+def gpu_mib_used():
+    """Memory in use on the first GPU, by all processes; None where nvidia-smi says nothing."""
+    output = read(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"])
+    return int(output.split()[0]) if output else None
 
 
-def describe(python):
+def describe():
     return {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)), "gpus": gpus(),
             "system": f"{platform.system()} {platform.release()}", "libc": " ".join(platform.libc_ver()),
-            "python": sys.version.split()[0], "pytorch": torch_versions(python),
+            "python": sys.version.split()[0],
             "date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}

@@ -10,13 +10,14 @@ def summary(values):
 
 
 def attempt(function, *args):
-    """What a function gives; or, in its place, why there is nothing: the rest of a step still runs."""
+    """What a function gives; or, in its place, why there is nothing: the rest of a step still runs. What a failure had found
+    before stands beside its reason."""
     try:
         return function(*args)
     except NotRun as reason:
         return {"not_run": str(reason)}
     except Failed as reason:
-        return {"failed": str(reason)}
+        return {**reason.found, "failed": str(reason)}
 
 
 def missing(result):
@@ -26,3 +27,11 @@ def missing(result):
     if "not_run" in result:
         return f"not run: {result['not_run']}"
     return f"failed: {result['failed']}" if "failed" in result else None
+
+
+def failures(result):
+    """What failed in a result, its parts included."""
+    if not isinstance(result, dict):
+        return []
+    own = [result["failed"]] if "failed" in result else [f"{name} failed" for name in result.get("failed_tests", [])]
+    return own + [text for value in result.values() for text in failures(value)]

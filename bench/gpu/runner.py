@@ -1,7 +1,7 @@
-"""Runs other programs for gpu-check: each with a limit of time, its output kept in one log.
+"""Runs other programs for gpu-check: each with a limit of time, its output in one log as it comes.
 
-A program that hangs is killed with everything it started. `Conversation` keeps a program running that answers one line of
-JSON to each line it is told, so that peers with a long warm-up can be measured in turn with others.
+A program that hangs is killed with everything it started; what it had printed is kept. `Conversation` keeps a program running
+that answers one line of JSON to each line it is told, so that peers with a long warm-up can be measured in turn with others.
 """
 import json
 import os
@@ -18,18 +18,30 @@ class NotRun(Exception):
 
 
 class Failed(Exception):
-    """Something was tried and went wrong."""
+    """Something was tried and went wrong. `found` holds the figures that it gave before."""
+
+    def __init__(self, message, found=None):
+        super().__init__(message)
+        self.found = found or {}
+
+
+class TimedOut(Failed):
+    """A program was killed at its limit. `output` is what it had printed."""
+
+    def __init__(self, message, output):
+        super().__init__(message)
+        self.output = output
 
 
 class Log:
-    """The log of all commands. Flushed as it grows, so that it is whole when gpu-check is killed."""
+    """The log of all commands. Flushed as it grows, so that it is whole when gpu-check is killed. Any thread may write."""
 
     def __init__(self, path):
         self.file = open(path, "a", encoding="utf-8", errors="replace")
         self.commands = []
 
     def command(self, words):
-        line = " ".join(shlex.quote(w) for w in words)
+        line = shlex.join(words)
         self.commands.append(line)
         self.write(f"\n$ {line}\n")
 
@@ -50,31 +62,54 @@ def kill_group(process):
     process.wait()
 
 
+class Output:
+    """Reads what a program prints, in a thread, line by line into the log."""
+
+    def __init__(self, stream, log):
+        self.lines, self.stream, self.log = [], stream, log
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self):
+        for line in self.stream:
+            self.lines.append(line)
+            self.log.write(line)
+        self.stream.close()
+
+    def text(self, process):
+        """All of it, once the program has ended. What it left running and still holds the stream is ended too."""
+        self.thread.join(2)
+        if self.thread.is_alive():
+            kill_group(process)
+            self.thread.join(2)
+        return "".join(self.lines)
+
+
 def run(words, timeout, log, env=None, cwd=None):
-    """Runs a program; (exit code, output, seconds). Raises Failed when it takes longer than `timeout` seconds or cannot
-    be started."""
+    """Runs a program; (exit code, output, seconds). Raises TimedOut when it takes longer than `timeout` seconds, Failed when
+    it cannot be started."""
     log.command(words)
     if timeout <= 0:
         raise NotRun("out of time")
     start = time.monotonic()
     try:
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, cwd=cwd,
-                                   start_new_session=True, text=True, errors="replace")
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env,
+                                   cwd=cwd, start_new_session=True, text=True, errors="replace")
     except OSError as error:
         raise Failed(f"{words[0]} cannot be started: {error.strerror}") from None
+    output = Output(process.stdout, log)
     try:
-        output, _ = process.communicate(timeout=timeout)
+        process.wait(timeout)
+        seconds = time.monotonic() - start
+        text = output.text(process)
     except subprocess.TimeoutExpired:
         kill_group(process)
-        output = process.communicate()[0]
-        log.write(output)
-        raise Failed(f"{os.path.basename(words[0])} took longer than {timeout:.0f} s") from None
+        raise TimedOut(f"{os.path.basename(words[0])} took longer than {timeout:.0f} s", output.text(process)) from None
     except BaseException:  # the step's alarm, Ctrl-C
         kill_group(process)
         raise
-    seconds = time.monotonic() - start
-    log.write(output + f"[exit {process.returncode}, {seconds:.1f} s]\n")
-    return process.returncode, output, seconds
+    log.write(f"[exit {process.returncode}, {seconds:.1f} s]\n")
+    return process.returncode, text, seconds
 
 
 def last_words(output, lines=3):
@@ -82,14 +117,13 @@ def last_words(output, lines=3):
     return " / ".join(line.strip() for line in output.strip().splitlines()[-lines:])[-400:]
 
 
-def run_json(words, timeout, log, env=None, cwd=None):
-    """Runs a program whose output ends with a JSON object, in one line or several."""
-    code, output, _ = run(words, timeout, log, env, cwd)
+def json_of(program, code, output):
+    """The JSON object that the output of a program ends with, in one line or several."""
     if code != 0:
-        raise Failed(f"{os.path.basename(words[0])} ended with {code}: {last_words(output)}")
+        raise Failed(f"{os.path.basename(program)} ended with {code}: {last_words(output)}")
     start = ("\n" + output).rfind("\n{")
     if start < 0:
-        raise Failed(f"{os.path.basename(words[0])} printed no JSON: {last_words(output)}")
+        raise Failed(f"{os.path.basename(program)} printed no JSON: {last_words(output)}")
     return json.JSONDecoder().raw_decode(output, start)[0]
 
 

@@ -1,14 +1,15 @@
-"""Steps about the machine and about staging: data, info, tests, sanitizer, staging, slicing."""
-import json
+"""Steps about the machine and what holds on it: data, machine, torch, tests, sanitizer."""
 import os
 import shutil
 
+import gtest_output
+import machine
 import prepare_data
-from measure import attempt, missing
-from runner import Failed, NotRun, last_words, run, run_json
+from measure import attempt
+from runner import Failed, NotRun, TimedOut, json_of, last_words, run
+from stoker_program import run_ours
 
 GPU_TESTS = "*Cuda*:*CUDA*:*Cudnn*:*Nccl*:*Gpu*"
-STAGING_TESTS = ("staging_test", "cuda_device_test")
 SANITIZER = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer")
 
 
@@ -45,7 +46,7 @@ def make_pictures(check, timeout):
         prepare_data.repeat_pictures(source, out, check.scale["pictures"])
     except (OSError, ValueError) as error:
         raise Failed(f"{source}: {error}") from None
-    return {"folder": out, "from": os.path.basename(origin), "classes": len(os.listdir(out)),
+    return {"folder": out, "source": os.path.abspath(source), "from": os.path.basename(origin), "classes": len(os.listdir(out)),
             "different": len(prepare_data.pictures_in(source))}
 
 
@@ -60,118 +61,102 @@ def draw_shapes(check, size, count, timeout):
         part = f"{out}.{os.getpid()}"
         words = [check.layout.stoker, "make-shapes", "--out", part, "--size", str(size), "--count", str(count), "--test-count",
                  str(count // 5)]
-        code, output, _ = run(words, timeout, check.log, check.layout.env)
+        code, output, _ = run_ours(check, words, timeout)
         if code != 0:
             raise Failed(f"stoker make-shapes ended with {code}: {last_words(output)}")
         os.rename(part, out)
     return out
 
 
-def info(check, timeout):
-    """What the program sees of the machine."""
-    code, output, _ = run([check.layout.stoker, "info"], timeout, check.log, check.layout.env)
+def machine_state(check, timeout):
+    """What the machine is: nvidia-smi, and what our program sees of it."""
+    end = check.clock() + timeout
+    found = {"nvidia-smi": attempt(text_of, check, ["nvidia-smi"], timeout / 2) if check.on_gpu else {"not_run": "a host device"},
+             "stoker info": attempt(text_of, check, [check.layout.stoker, "info"], end - check.clock())}
+    if check.on_gpu and check.layout.cuda_problem():
+        raise Failed(check.layout.cuda_problem(), found)
+    return found
+
+
+def text_of(check, words, timeout):
+    code, output, _ = run(words, timeout, check.log, check.layout.env)
     if code != 0:
-        raise Failed(f"stoker info ended with {code}: {last_words(output)}")
+        raise Failed(f"{os.path.basename(words[0])} ended with {code}: {last_words(output)}")
     return {"text": output.strip()}
 
 
-def tests(check, timeout):
-    """The tests that need a GPU, one program after the other."""
-    return run_tests(check, timeout, check.layout.tests, [], GPU_TESTS if check.on_gpu else check.scale["test_filter"])
+def import_torch(check, timeout):
+    """PyTorch's versions. A first import reads gigabytes from a cold disk; the peers after it find them in memory."""
+    end = check.clock() + timeout
+    if not shutil.which(check.options.python):
+        raise NotRun(f"there is no Python {check.options.python}")
+    code, _, _ = run([check.options.python, "-c", "import importlib.util as u, sys; sys.exit(not u.find_spec('torch'))"], timeout,
+                     check.log)
+    if code != 0:
+        raise NotRun(f"{check.options.python} has no PyTorch")
+    script = ("import json, time; start = time.monotonic(); import torch, torchvision; print(json.dumps({'torch': torch.__version__, "
+              "'torchvision': torchvision.__version__, 'cuda': torch.version.cuda, 'cudnn': torch.backends.cudnn.version(), "
+              "'sees_a_gpu': torch.cuda.is_available(), 'import_seconds': time.monotonic() - start}))")
+    code, output, _ = run([check.options.python, "-c", script], end - check.clock(), check.log)
+    found = json_of(check.options.python, code, output)
+    if check.on_gpu and not found["sees_a_gpu"]:
+        raise Failed("PyTorch sees no CUDA device", found)
+    return found
+
+
+def device_tests(check, timeout):
+    """The tests of devices, memory, streams and events; on the host device those of the host device."""
+    if check.on_gpu:
+        return run_tests(check, timeout, "cuda_device_test", GPU_TESTS)
+    return run_tests(check, timeout, "staging_test", check.scale["test_filter"])
+
+
+def engine_tests(check, timeout):
+    """The tests of the CUDA engine, whose numbers are compared with the CPU's."""
+    need_gpu(check)
+    return run_tests(check, timeout, "cuda_engine_test", GPU_TESTS)
+
+
+def collective_tests(check, timeout):
+    """The tests of the reductions between replicas; one GPU cannot test NCCL between ranks."""
+    need_gpu(check)
+    return run_tests(check, timeout, "cuda_collective_test", GPU_TESTS)
 
 
 def sanitizer(check, timeout):
-    """compute-sanitizer around the staging tests that use the GPU."""
-    if not check.on_gpu:
-        raise NotRun("compute-sanitizer needs a CUDA device")
+    """compute-sanitizer around the tests of devices, memory and streams."""
+    need_gpu(check)
     tool = next(filter(None, map(shutil.which, SANITIZER)), None)
     if not tool:
         raise NotRun("compute-sanitizer is not installed")
-    programs = [t for t in check.layout.tests if os.path.basename(t) in STAGING_TESTS]
-    return run_tests(check, timeout, programs, [tool, "--tool", "memcheck", "--error-exitcode", "9"], GPU_TESTS)
+    return run_tests(check, timeout, "cuda_device_test", GPU_TESTS, [tool, "--tool", "memcheck", "--error-exitcode", "9"])
 
 
-def run_tests(check, timeout, programs, before, test_filter):
-    """{program: {tests, passed, failed, skipped}} of those programs that have tests of that name."""
-    results = {}
-    end = check.clock() + timeout
-    for program in programs:
-        result = attempt(one_program, check, end - check.clock(), program, before, test_filter)
-        if result:
-            results[os.path.basename(program)] = result
-    if not results:
-        raise NotRun(f"no test's name matches {test_filter}")
-    return results
-
-
-def one_program(check, timeout, program, before, test_filter):
-    report = os.path.join(check.work, "tests.json")
-    if os.path.exists(report):
-        os.remove(report)
-    words = [*before, program, f"--gtest_filter={test_filter}", f"--gtest_output=json:{report}"]
-    code, output, seconds = run(words, timeout, check.log, check.layout.env)
-    if not os.path.exists(report):
-        if "Device not supported" in output:
-            raise NotRun("compute-sanitizer does not support this device")
-        raise Failed(f"ended with {code}: {last_words(output)}")
-    with open(report, encoding="utf-8") as file:
-        suites = json.load(file)["testsuites"]
-    cases = [case for suite in suites for case in suite["testsuite"] if case["status"] == "RUN"]
-    if not cases:
-        return None
-    failed = [f"{c['classname']}.{c['name']}" for c in cases if c.get("failures")]
-    skipped = [f"{c['classname']}.{c['name']}" for c in cases if c.get("result") == "SKIPPED"]
-    result = {"tests": len(cases), "passed": len(cases) - len(failed) - len(skipped), "failed_tests": failed,
-              "skipped_tests": skipped, "exit_code": code, "seconds": seconds}
-    if code != 0 and not failed:
-        result["failed"] = f"ended with {code}: {last_words(output)}"
-    return result
-
-
-def engine(check, timeout):
-    """The CUDA engine's training step alone, its rows on the device for good: images/s, and where the time goes."""
+def need_gpu(check):
     if not check.on_gpu:
-        raise NotRun("the CUDA engine needs a CUDA device")
-    end = check.clock() + timeout
-    program = check.layout.bench("cuda_step_bench")
-    table = {}
-    for case in check.scale["engine"]:
-        words = [program, *(str(word) for pair in case.items() for word in (f"--{pair[0]}", pair[1]))]
-        table[case["model"]] = attempt(run_json, words, end - check.clock(), check.log, check.layout.env)
-    return table
+        raise NotRun("this needs a CUDA device")
 
 
-def staging(check, timeout):
-    """k = 0 to 3 slots: the idle gap between steps, images/s, and what a batch costs the host."""
-    end = check.clock() + timeout
-    return {case["name"]: attempt(depth, check, end - check.clock(), case) for case in check.scale["staging"]}
-
-
-def depth(check, timeout, case):
-    """Between steps of the model; where that cannot run, between emulated ones of about its length."""
-    end = check.clock() + timeout
-    options = {"rows": case["rows"], "size": case["size"], "steps": case["steps"], "repeats": case["repeats"]}
-    result = attempt(program_bench, check, timeout, "depth", {**options, "model": case["model"]})
-    reason = missing(result)
-    if not reason:
-        return result
-    emulated = program_bench(check, end - check.clock(), "depth", {**options, "step-ms": case["step_ms"]})
-    return {**emulated, "instead_of_the_model": reason}
-
-
-def slicing(check, timeout):
-    """A batch for N replicas, sliced on the host or on the device: bytes and milliseconds."""
-    return program_bench(check, timeout, "slice", check.scale["slicing"])
-
-
-def normalise(check, timeout):
-    """The kernel that turns bytes into the net's input: milliseconds per batch and GB/s, for each type and layout."""
-    return program_bench(check, timeout, "layout", check.scale["normalise"])
-
-
-def program_bench(check, timeout, name, options):
-    """What `stoker bench NAME` concludes on the device."""
-    words = [check.layout.stoker, "bench", name, "--device", check.device, "--json"]
-    for option, value in options.items():
-        words += [f"--{option}", str(value)]
-    return run_json(words, timeout, check.log, check.layout.env)["results"]
+def run_tests(check, timeout, name, test_filter, before=()):
+    """What a test program printed, as figures, also of one that had to be ended or fell over: its tests until then count, and the
+    one that ran is named."""
+    words = [*before, check.layout.test(name), f"--gtest_filter={test_filter}"]
+    try:
+        code, output, seconds = run(words, timeout, check.log, check.layout.env)
+    except TimedOut as error:
+        found = gtest_output.summary(error.output) or {}
+        during = f" in {found['running']}" if "running" in found else ""
+        raise Failed(f"{error}{during}", found) from None
+    if "Device not supported" in output:
+        raise NotRun(f"{os.path.basename(words[0])} does not support this device")
+    found = gtest_output.summary(output)
+    if found is None:
+        raise Failed(f"{name} ended with {code} and ran no test: {last_words(output)}")
+    found["seconds"] = seconds
+    if "running" in found:
+        raise Failed(f"{name} ended with {code} in {found['running']}", found)
+    if check.on_gpu and len(found["skipped_tests"]) == found["tests"]:
+        raise Failed(f"all {found['tests']} tests of {name} were skipped, see the log", found)
+    if code != 0 and not found["failed_tests"]:
+        raise Failed(f"ended with {code}: {last_words(output)}", found)
+    return found

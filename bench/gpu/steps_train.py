@@ -2,10 +2,11 @@
 import os
 
 from measure import attempt, missing, summary
-from runner import Conversation, Failed, NotRun
+from peers import Airbench, TorchResnet
+from runner import NotRun
 from stoker_train import train
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+WARM_UP_SHARE = 0.6  # of the time that is left, for each peer
 
 
 def folder_of(check, kind):
@@ -44,39 +45,13 @@ def rates(results):
     table = summary(r["images_per_second"] for r in results)
     if "feed_wait_share" in results[0]:
         table["feed_wait_share"] = max(r["feed_wait_share"] for r in results)
-    return {**table, **{key: results[0][key] for key in ("warmup_seconds", "torch") if key in results[0]}}
+    return {**table, **{key: results[0][key] for key in TorchResnet.SHOWN if key in results[0]}}
 
 
 def over_seeds(results):
     """Each figure summed up over the seeds; one that some runs lack is left out."""
     names = [n for n in results[0] if n != "seed" and all(isinstance(r.get(n), (int, float)) for r in results)]
     return {"seeds": len(results), **{n: summary(r[n] for r in results) for n in names}}
-
-
-class TorchResnet:
-    """PyTorch's process, warmed up; run() measures once."""
-
-    def __init__(self, check, case, timeout, extra):
-        device = "cuda" if check.on_gpu else "cpu"
-        words = [check.options.python, os.path.join(HERE, "torch_resnet.py"), "--device", device, "--model", case["model"],
-                 "--batch", str(case["batch"]), "--size", str(case["size"]), "--warmup", str(case["torch_warmup"]),
-                 "--classes", str(check.results["data"]["pictures"].get("classes", 1000)), *extra]
-        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=os.path.join(check.work, "inductor"))
-        self.steps = case["torch_steps"]
-        self.peer = Conversation(words, check.log, environment)
-        self.timeout = timeout
-        self.ready = None
-
-    def run(self, timeout):
-        if self.ready is None:
-            try:
-                self.ready = self.peer.answer(self.timeout)
-            except (Failed, NotRun) as reason:
-                self.ready = reason
-        if isinstance(self.ready, Exception):
-            raise self.ready
-        return {**self.peer.ask(f"run {self.steps}", timeout), "warmup_seconds": self.ready["warmup_seconds"],
-                "torch": self.ready["torch"]}
 
 
 def resnet_words(check, case, extra):
@@ -89,29 +64,44 @@ def stoker_resnet(check, case, timeout, name, extra):
     return train(check, name, resnet_words(check, case, extra), timeout, case["skip_steps"])
 
 
-def resnet50(check, timeout):
-    """ResNet-50 on synthetic data: stoker, PyTorch eager and PyTorch compiled, in turn. All peers stay resident and idle."""
-    case, end, runs = check.scale["resnet50"], check.clock() + timeout, Runs()
-    folder_of(check, "pictures")
-    peers = {f"PyTorch, {name}": TorchResnet(check, case, timeout * 0.7, extra)
-             for name, extra in (("eager", []), (f"compile ({check.options.compile})", ["--compile", check.options.compile]))}
+def in_turn(check, case, peers, end):
+    """{name: images/s over the rounds} of stoker on synthetic data and of warm peers, one after the other in every round."""
+    runs, round_seconds = Runs(), 0
+    for number in range(case["rounds"]):
+        start = check.clock()
+        if number and end - start < 1.2 * round_seconds:
+            break
+        runs.add("stoker", attempt(stoker_resnet, check, case, end - check.clock(), f"synthetic{number}", ["--feed", "synthetic"]))
+        for name, peer in peers.items():
+            runs.add(name, attempt(peer.run, end - check.clock()))
+        round_seconds = check.clock() - start
+    return runs.table(rates)
+
+
+def beside(check, timeout, peers):
+    """Warms the peers up one after the other, each within its share of what is left, and measures all in turn."""
+    case, end = check.scale["resnet50"], check.clock() + timeout
     try:
-        for peer in peers.values():  # all are warm before anything is timed
-            attempt(peer.run, end - check.clock())
-        round_seconds = 0
-        for number in range(case["rounds"]):
-            start = check.clock()
-            if number and end - start < 1.2 * round_seconds:
-                break
-            runs.add("stoker", attempt(stoker_resnet, check, case, end - check.clock(), f"synthetic{number}",
-                                       ["--feed", "synthetic"]))
-            for name, peer in peers.items():
-                runs.add(name, attempt(peer.run, end - check.clock()))
-            round_seconds = check.clock() - start
+        for peer in peers.values():
+            peer.warm_up(WARM_UP_SHARE * (end - check.clock()))
+        return in_turn(check, case, peers, end)
     finally:
         for peer in peers.values():
-            peer.peer.close()
-    return runs.table(rates)
+            peer.close()
+
+
+def resnet50(check, timeout):
+    """ResNet-50 on synthetic data: stoker, PyTorch eager and PyTorch compiled, in turn. All peers stay resident and idle."""
+    folder_of(check, "pictures")
+    case = check.scale["resnet50"]
+    return beside(check, timeout, {"PyTorch, eager": TorchResnet(check, case),
+                                   "PyTorch, compile (default)": TorchResnet(check, case, "default")})
+
+
+def autotune(check, timeout):
+    """ResNet-50 on synthetic data: stoker and PyTorch compiled with max-autotune, in turn."""
+    folder_of(check, "pictures")
+    return beside(check, timeout, {"PyTorch, compile (max-autotune)": TorchResnet(check, check.scale["resnet50"], "max-autotune")})
 
 
 def jpeg(check, timeout):
@@ -121,35 +111,14 @@ def jpeg(check, timeout):
     for number in range(case["rounds"]):
         for name, feed in (("synthetic", ["--feed", "synthetic"]), ("fed", [])):
             runs.add(f"stoker, {name}", attempt(stoker_resnet, check, case, end - check.clock(), f"{name}{number}", feed))
-    peer = TorchResnet(check, case, end - check.clock(), ["--data", pictures, "--workers", str(min(16, os.cpu_count()))])
+    peer = TorchResnet(check, case, extra=["--data", pictures, "--workers", str(min(16, os.cpu_count()))])
     try:
+        peer.warm_up(end - check.clock())
         for _ in range(case["rounds"]):
             runs.add("PyTorch, DataLoader", attempt(peer.run, end - check.clock()))
     finally:
-        peer.peer.close()
+        peer.close()
     return runs.table(rates)
-
-
-class Airbench:
-    """airbench94 of the reader's clone, in a process that stays; run() trains one seed. Without a clone it says so."""
-
-    def __init__(self, check, data):
-        self.peer = None
-        if check.airbench:
-            self.peer = Conversation([check.options.python, os.path.join(HERE, "airbench.py"), "--script", check.airbench,
-                                      "--data", data, "--work", os.path.join(check.work, "airbench")], check.log)
-
-    def warm_up(self, timeout):
-        if self.peer is None:
-            raise NotRun("not given: --airbench DIR takes the folder of a clone of cifar10-airbench")
-        return self.peer.answer(timeout)
-
-    def run(self, seed, timeout):
-        return self.peer.ask(f"run {seed}", timeout)
-
-    def close(self):
-        if self.peer is not None:
-            self.peer.close()
 
 
 def cifar(check, timeout):
@@ -159,7 +128,7 @@ def cifar(check, timeout):
     data = folder_of(check, "cifar")
     peer = Airbench(check, data)
     try:
-        first = attempt(peer.warm_up, timeout / 2)  # its first run is not timed
+        first = peer.warm_up(timeout / 2)  # its first run is not timed
         seconds = 0
         for seed in range(check.options.seeds or case["seeds"]):
             start = check.clock()
@@ -168,8 +137,7 @@ def cifar(check, timeout):
             words = ["--data", data, "--model", "airnet", "--epochs", "9.9", "--seed", str(seed), "--eval-every", "0",
                      *case["words"]]  # airbench's epochs: the recipe's own default is longer
             runs.add("stoker", attempt(train, check, f"airnet{seed}", words, end - check.clock(), case["skip_steps"]))
-            runs.add("airbench94",
-                     first if missing(first) else attempt(peer.run, seed, end - check.clock()))
+            runs.add("airbench94", attempt(peer.run, seed, end - check.clock()))
             seconds = check.clock() - start
     finally:
         peer.close()
@@ -228,22 +196,3 @@ def slots(check, timeout):
                  str(case["log_interval"]), "--slots", str(count), *case["words"]]
         table[str(count)] = attempt(train, check, "slots", words, end - check.clock(), case["skip_steps"])
     return table
-
-
-def autotune(check, timeout):
-    """PyTorch compiled with max-autotune: minutes of warm-up, so only when it is asked for."""
-    case, end, runs = check.scale["resnet50"], check.clock() + timeout, Runs()
-    folder_of(check, "pictures")
-    name = "PyTorch, compile (max-autotune)"
-    peer = TorchResnet(check, case, timeout, ["--compile", "max-autotune"])
-    try:
-        first = attempt(peer.run, timeout)
-        if missing(first):
-            return {name: first}
-        for number in range(case["rounds"]):
-            runs.add("stoker", attempt(stoker_resnet, check, case, end - check.clock(), f"synthetic{number}",
-                                       ["--feed", "synthetic"]))
-            runs.add(name, attempt(peer.run, end - check.clock()))
-    finally:
-        peer.peer.close()
-    return runs.table(rates)

@@ -6,6 +6,7 @@ import shutil
 import statistics
 
 from runner import Failed, NotRun, last_words, run
+from stoker_program import need_graphs, run_ours
 
 
 def has_option(check, name):
@@ -39,13 +40,14 @@ def train(check, name, words, timeout, skip_steps=0, devices=None):
     shutil.rmtree(folder, ignore_errors=True)
     precision = ["--precision", "bf16"] if check.on_gpu else []
     command = [check.layout.stoker, "train", "--devices", devices or check.device, "--out", folder, *precision, *words]
-    code, output, seconds = run(command, timeout, check.log, check.layout.env)
+    code, output, seconds = run_ours(check, command, timeout)
     if code == 2 and "not in {" in output:
         raise NotRun(f"stoker train has no such value: {last_words(output, 1)}")
     if code != 0:
         raise Failed(f"stoker train ended with {code}: {last_words(output)}")
     rows = read_metrics(folder)
     shutil.rmtree(folder)
+    need_graphs("\n".join(str(row["warning"]) for row in rows if row["kind"] == "warning"))
     kept = steady(rows, skip_steps)
     if not kept:
         raise Failed(f"stoker train logged nothing after step {skip_steps}")

@@ -90,6 +90,26 @@ def make_step(args, torch):
     return step
 
 
+def compile_problem(dynamo):
+    """Why torch.compile did not compile the whole step, or None: it goes on eagerly and says so only in its counters. `dynamo` is
+    torch._dynamo."""
+    counters = dynamo.utils.counters
+    breaks, frames = dict(counters["graph_break"]), counters["frames"]
+    if dynamo.config.suppress_errors:
+        return "torch._dynamo.config.suppress_errors is on: errors would fall back to eager"
+    if breaks:
+        return f"{sum(breaks.values())} graph breaks: {'; '.join(breaks)}"
+    if frames["ok"] != frames["total"] or not counters["stats"]["unique_graphs"]:
+        return f"{frames['ok']} of {frames['total']} frames were compiled, {counters['stats']['unique_graphs']} graphs"
+    return None
+
+
+def compile_note(dynamo):
+    """What else torch.compile left out, without running eagerly for it."""
+    skips = dynamo.utils.counters["inductor"]["cudagraph_skips"]
+    return {"note": f"Inductor used no CUDA graph {skips} times"} if skips else {}
+
+
 def timed(step, count, wait):
     wait()
     start = time.monotonic()
@@ -115,7 +135,13 @@ def main():
     wait = torch.cuda.synchronize if args.device != "cpu" else (lambda: None)
     step = make_step(args, torch)
     seconds = timed(step, args.warmup, wait)
-    say(ready=True, torch=torch.__version__, warmup_seconds=seconds)
+    note = {}
+    if args.compile != "none":
+        problem = compile_problem(torch._dynamo)
+        if problem:
+            return say(failed=f"torch.compile fell back to eager: {problem}")
+        note = compile_note(torch._dynamo)
+    say(ready=True, torch=torch.__version__, warmup_seconds=seconds, **note)
     for line in sys.stdin:
         count = int(line.split()[1])
         seconds = timed(step, count, wait)

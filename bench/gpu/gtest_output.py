@@ -1,0 +1,34 @@
+"""Reads what a GoogleTest program prints, also of one that was killed on the way."""
+import re
+
+LINE = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+?\.\S+?)(?:,.*| \(\d+ ms\))?$")
+STATES = {"RUN": "running", "OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}
+
+
+def states(output):
+    """{test: "passed", "failed", "skipped" or "running"}, in the order in which they ran. The summary at the end repeats
+    names; only what follows a test's own RUN counts."""
+    found = {}
+    for line in output.splitlines():
+        match = LINE.search(line)
+        if not match:
+            continue
+        state, name = STATES[match[1]], match[2]
+        if state == "running" or found.get(name) == "running":
+            found[name] = state
+    return found
+
+
+def summary(output):
+    """{"tests", "passed", "failed_tests", "skipped_tests", "running"} of an output; "running" is the test that never ended,
+    only where there is one. None where no test ran."""
+    found = states(output)
+    if not found:
+        return None
+
+    def names(state):
+        return [name for name, is_now in found.items() if is_now == state]
+
+    result = {"tests": len(found), "passed": len(names("passed")), "failed_tests": names("failed"),
+              "skipped_tests": names("skipped")}
+    return {**result, "running": names("running")[-1]} if names("running") else result

@@ -1,0 +1,74 @@
+"""What one call leaves for the next, which may run on a fresh machine: the folder --keep, packed into OUT/kept.tar.
+
+Each folder in it (stoker's plan choices, Inductor's kernels by mode) is packed on its own; the smallest go into kept.tar first, and
+what does not fit LIMIT_MIB is left out and named.
+"""
+import io
+import os
+import tarfile
+
+LIMIT_MIB = 12
+ARCHIVE = "kept.tar"
+
+
+def packed(folder):
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz", compresslevel=4) as tar:
+        tar.add(folder, os.path.basename(folder))
+    return data.getvalue()
+
+
+def state_of(folder):
+    """Differs once a file in the folder was added, replaced or removed."""
+    return [(os.path.join(where, f), os.lstat(os.path.join(where, f)).st_mtime_ns)
+            for where, _, files in sorted(os.walk(folder)) for f in sorted(files)]
+
+
+class Kept:
+    """The folder `root` and its archive in `out`. restore() before the first step, save() after each."""
+
+    def __init__(self, root, out):
+        self.root, self.archive = os.path.abspath(root), os.path.join(out, ARCHIVE)
+        os.makedirs(self.root, exist_ok=True)
+        self.parts = {}  # {name: (state, packed bytes)}
+
+    def folder(self, name):
+        """A folder that is kept; made where it is missing."""
+        path = os.path.join(self.root, name)
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    def restore(self):
+        """Unpacks what an earlier call kept, where this machine has not got it; says what it did."""
+        if not os.path.exists(self.archive):
+            return f"nothing was kept in {self.archive}"
+        found = []
+        with tarfile.open(self.archive) as outer:
+            for member in outer:
+                name = member.name.removesuffix(".tar.gz")
+                if os.path.isdir(os.path.join(self.root, name)):
+                    continue
+                with tarfile.open(fileobj=io.BytesIO(outer.extractfile(member).read())) as inner:
+                    inner.extractall(self.root)
+                found.append(name)
+        return f"kept from an earlier call: {', '.join(found) or 'all of it is still here'}"
+
+    def save(self):
+        """Writes the archive in one go; {"mib", "folders", "left_out"}, where "left_out" holds {name: MiB}."""
+        for name in sorted(os.listdir(self.root)):
+            state = state_of(os.path.join(self.root, name))
+            if state and (name not in self.parts or self.parts[name][0] != state):
+                self.parts[name] = (state, packed(os.path.join(self.root, name)))
+        left_out, total, taken = {}, 0, []
+        with tarfile.open(self.archive + ".part", "w") as tar:
+            for name, (_, data) in sorted(self.parts.items(), key=lambda part: len(part[1][1])):
+                if total + len(data) > LIMIT_MIB << 20:
+                    left_out[name] = len(data) / (1 << 20)
+                    continue
+                member = tarfile.TarInfo(name + ".tar.gz")
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+                taken.append(name)
+                total += len(data)
+        os.replace(self.archive + ".part", self.archive)
+        return {"mib": total / (1 << 20), "folders": taken, "left_out": left_out}

@@ -1,0 +1,107 @@
+"""The calls of gpu-check, in the order of a first hour on a GPU: correctness before speed, and what the aims need first.
+
+A call never takes longer than CALL_SECONDS: the limits of its steps sum to less, which a test asserts. `expected` are guesses for one
+H100 with 16 cores, of which a test asserts that all calls and the starts of their machines fit an HOUR.
+"""
+from dataclasses import dataclass
+from typing import Callable
+
+import steps_decode
+import steps_engine
+import steps_machine
+import steps_staging
+import steps_train
+
+CALL_SECONDS = 560  # a call that takes ten minutes is killed
+SPARE_SECONDS = 15  # beyond, for what happens between the steps
+MACHINE_START = 75  # seconds, of a fresh machine
+HOUR = 1800  # what is lent, seconds
+
+
+@dataclass(frozen=True)
+class Step:
+    """`run(check, seconds)` gives a result; its docstring is what the report says of it."""
+    name: str
+    expected: int  # seconds
+    limit: int  # seconds at most
+    run: Callable
+    data: bool = False  # does it need the step `data` before it, on this machine?
+
+
+@dataclass(frozen=True)
+class Call:
+    name: str
+    what: str
+    steps: tuple
+
+
+DATA = Step("data", 20, 40, steps_machine.data)
+
+CALLS = (
+    Call("correct", "what the machine is, every test that needs it, the first training steps, the sanitizer", (
+        Step("machine", 5, 25, steps_machine.machine_state),
+        Step("torch", 30, 120, steps_machine.import_torch),
+        Step("device tests", 10, 40, steps_machine.device_tests),
+        Step("engine tests", 30, 90, steps_machine.engine_tests),
+        Step("collective tests", 10, 40, steps_machine.collective_tests),
+        Step("first steps", 75, 180, steps_engine.first_steps),
+        Step("sanitizer", 20, 60, steps_machine.sanitizer),
+    )),
+    Call("profile", "where a step's time goes: operation by operation, then kernel by kernel", (
+        Step("table", 25, 90, steps_engine.table),
+        Step("ncu", 90, 400, steps_engine.ncu),
+    )),
+    Call("resnet50", "ResNet-50 beside PyTorch, eager and compiled", (
+        Step("resnet50", 200, 500, steps_train.resnet50, data=True),
+    )),
+    Call("feed", "training fed from JPEG files, and each part of the feed alone", (
+        Step("jpeg", 110, 200, steps_train.jpeg, data=True),
+        Step("staging", 30, 60, steps_staging.staging),
+        Step("slots", 20, 50, steps_train.slots, data=True),
+        Step("feeds", 40, 80, steps_train.feeds, data=True),
+        Step("slicing", 5, 20, steps_staging.slicing),
+        Step("normalise", 5, 20, steps_staging.normalise),
+        Step("decode", 50, 85, steps_decode.decode, data=True),
+    )),
+    Call("cifar", "CIFAR-10 through the real feed beside airbench94, seed by seed", (
+        Step("cifar", 120, 400, steps_train.cifar, data=True),
+    )),
+    Call("autotune", "ResNet-50 beside PyTorch compiled with max-autotune, which takes minutes to compile", (
+        Step("autotune", 240, 500, steps_train.autotune, data=True),
+    )),
+)
+STEPS = {step.name: step for call in CALLS for step in call.steps}
+
+
+def with_data(steps):
+    """The steps in order, after the one that makes their data where any of them needs it: a fresh machine has none."""
+    return ((DATA,) if any(step.data for step in steps) else ()) + tuple(steps)
+
+
+def limit_of(steps):
+    return sum(step.limit for step in with_data(steps))
+
+
+def expected_of(steps):
+    return sum(step.expected for step in with_data(steps))
+
+
+def left_of(call, done):
+    """Those of its steps that have no result yet."""
+    return tuple(step for step in call.steps if step.name not in done)
+
+
+def next_call(done):
+    """(the first call with steps that have no result yet, these steps); (None, ()) where nothing is left."""
+    return next(((call, left) for call in CALLS if (left := left_of(call, done))), (None, ()))
+
+
+def lines(done):
+    """The plan as text: what each call does and takes, and what of it is done."""
+    text = []
+    for number, call in enumerate(CALLS, 1):
+        left = left_of(call, done)
+        state = "done" if not left else "to do" if left == call.steps else "to do: " + ", ".join(s.name for s in left)
+        text.append(f"{number}. {call.name:<9} {expected_of(call.steps):>4} s expected, {limit_of(call.steps)} s at most; {state}")
+        text.append(f"   {call.what}")
+    return text

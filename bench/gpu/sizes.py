@@ -1,0 +1,37 @@
+"""How large each step is: FULL to measure, QUICK to see that everything runs (--quick; its numbers mean nothing)."""
+
+FULL = {
+    "name": "full", "cifar_per_class": 0, "cifar_stand_in": False, "shapes": (400, 200), "pictures": 50000, "test_filter": "",
+    "resnet50": {"model": "resnet50", "size": 224, "batch": 256, "steps": 100, "log_interval": 10, "skip_steps": 40,
+                 "rounds": 3, "torch_warmup": 15, "torch_steps": 60},
+    "first_steps": {"model": "resnet50", "size": 224, "classes": 1000, "steps": 30},
+    "table": [{"model": "resnet50", "size": 224, "classes": 1000, "rows": 256, "steps": 40},
+              {"model": "airnet", "size": 32, "classes": 10, "rows": 1024, "steps": 100}],
+    "jpeg": {"model": "resnet50", "size": 224, "batch": 256, "steps": 160, "log_interval": 10, "skip_steps": 60, "rounds": 2,
+             "torch_warmup": 40, "torch_steps": 40},
+    "cifar": {"words": ["--epochs", "9.9", "--batch", "1024", "--rows-per-shard", "1024"], "skip_steps": 48, "seeds": 10},
+    "staging": [{"name": "CIFAR-10", "model": "airnet", "rows": 2048, "size": 32, "step_ms": 10, "steps": 40, "repeats": 3},
+                {"name": "ResNet-50", "model": "resnet50", "rows": 256, "size": 224, "step_ms": 50, "steps": 14, "repeats": 3}],
+    "slots": {"model": "airnet", "batch": 2048, "steps": 120, "log_interval": 10, "skip_steps": 40, "words": ["--limit-eval", "1000"]},
+    "feeds": {"model": "airnet", "batch": 2048, "steps": 120, "log_interval": 10, "skip_steps": 40, "words": ["--limit-eval", "1000"]},
+    "slicing": {"replicas": 4, "rows": 1024, "size": 224, "repeats": 30},
+    "normalise": {"rows": 256, "size": 224, "repeats": 50},
+    "decode": {"size": 224, "batch": 256, "rounds": 3, "cpu_ms": 12000},
+}
+QUICK = {
+    "name": "quick", "cifar_per_class": 30, "cifar_stand_in": True, "shapes": (100, 40), "pictures": 64, "test_filter": "HostDevice*",
+    "resnet50": {"model": "resnet18", "size": 64, "batch": 8, "steps": 4, "log_interval": 1, "skip_steps": 1, "rounds": 2,
+                 "torch_warmup": 1, "torch_steps": 2},
+    "first_steps": {"model": "airnet", "size": 32, "classes": 10, "steps": 5},
+    "table": [{"model": "airnet", "size": 32, "classes": 10, "rows": 64, "steps": 5}],
+    "jpeg": {"model": "resnet18", "size": 64, "batch": 8, "steps": 4, "log_interval": 1, "skip_steps": 1, "rounds": 1,
+             "torch_warmup": 1, "torch_steps": 2},
+    "cifar": {"words": ["--epochs", "1", "--batch", "100", "--rows-per-shard", "100", "--max-steps", "2", "--log-interval", "1",
+                        "--limit-eval", "100"], "skip_steps": 0, "seeds": 2},
+    "staging": [{"name": "CIFAR-10", "model": "airnet", "rows": 16, "size": 32, "step_ms": 2, "steps": 4, "repeats": 1}],
+    "slots": {"model": "airnet-narrow", "batch": 50, "steps": 2, "log_interval": 1, "skip_steps": 0, "words": ["--limit-eval", "50"]},
+    "feeds": {"model": "airnet-narrow", "batch": 50, "steps": 2, "log_interval": 1, "skip_steps": 0, "words": ["--limit-eval", "50"]},
+    "slicing": {"replicas": 4, "rows": 64, "size": 32, "repeats": 5},
+    "normalise": {"rows": 64, "size": 32, "repeats": 5},
+    "decode": {"size": 64, "batch": 8, "rounds": 1, "cpu_ms": 100},
+}

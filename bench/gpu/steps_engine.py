@@ -1,0 +1,112 @@
+"""Steps about the CUDA engine alone, its rows on the device for good: the first training steps, and where their time goes."""
+import csv
+import os
+import re
+import shutil
+
+from measure import attempt
+from runner import Failed, NotRun, last_words
+from steps_machine import need_gpu
+from stoker_program import run_ours, run_ours_json
+
+PLAIN, PLANS_CACHED = "bf16", "bf16, plans cached"
+FIRST_STEPS = {  # the plainest first: what fails then is not the graphs, not the plans and not bf16
+    "fp32, 64 rows, no graphs, no autotune": ["--rows", "64", "--fp32", "--no-graphs", "--no-autotune"],
+    PLAIN: ["--rows", "256"],
+    "bf16, no graphs": ["--rows", "256", "--no-graphs"],
+    "bf16, no autotune": ["--rows", "256", "--no-autotune"],
+    PLANS_CACHED: ["--rows", "256"],
+}
+KEPT_FIGURES = ("images_per_second", "step_ms", "host_us_per_step", "start_seconds", "finite", "loss", "planned_mib")
+NCU = ("ncu", "/usr/local/cuda/bin/ncu")
+# Of a step bench without graphs: launches that are skipped (the first steps load kernels), then about two steps.
+SKIPPED_LAUNCHES, TIMED_LAUNCHES = 1000, 1000
+NORM_KERNELS, CONVOLUTIONS = 4, 5
+# Launches of a kernel that are looked at closely: of several layers; a kernel of one layer alone has few.
+CLOSER_LAUNCHES = "2|60|75|95"
+SECTIONS = ("SpeedOfLight", "LaunchStats", "Occupancy", "MemoryWorkloadAnalysis", "WarpStateStats")
+NAME_LENGTH = 400  # of a kernel in a regular expression; cuDNN's have thousands of letters
+
+
+def step_bench(check, timeout, options, words=()):
+    """What cuda_step_bench says of one training step. Its numbers must be finite."""
+    command = [check.layout.bench("cuda_step_bench"), *(str(w) for pair in options.items() for w in (f"--{pair[0]}", pair[1])), *words]
+    result = run_ours_json(check, command, timeout)
+    if not result["finite"]:
+        raise Failed("the loss is not finite", {name: result[name] for name in KEPT_FIGURES if name in result})
+    return result
+
+
+def first_steps(check, timeout):
+    """The first training steps: without graphs and tuned plans, with both, and from the plans that were kept."""
+    need_gpu(check)
+    end, table = check.clock() + timeout, {}
+    for name, words in FIRST_STEPS.items():
+        result = attempt(step_bench, check, end - check.clock(), check.scale["first_steps"], words)
+        table[name] = {k: result[k] for k in (*KEPT_FIGURES, "failed", "not_run") if k in result}
+    return table
+
+
+def table(check, timeout):
+    """The training step alone, operation by operation: images/s, and where the time goes."""
+    need_gpu(check)
+    end = check.clock() + timeout
+    return {case["model"]: attempt(step_bench, check, end - check.clock(), case, ["--table", "60"]) for case in check.scale["table"]}
+
+
+def ncu(check, timeout):
+    """Nsight Compute: every kernel of two steps by its time, then the four slowest of batch norm and the five slowest convolutions
+    closely. Its text is in ncu.txt."""
+    need_gpu(check)
+    tool = next(filter(None, map(shutil.which, NCU)), None)
+    if not tool:
+        raise NotRun("ncu is not installed")
+    end = check.clock() + timeout
+    bench = [check.layout.bench("cuda_step_bench"), "--model", "resnet50", "--rows", "256", "--no-graphs", "--steps", "3"]
+    names = ["--print-kernel-base", "demangled"]
+    timed = [tool, *names, "--csv", "--print-units", "base", "--metrics", "gpu__time_duration.sum", "--launch-skip",
+             str(SKIPPED_LAUNCHES), "--launch-count", str(TIMED_LAUNCHES), *bench]
+    kernels = slowest(profiled(check, timed, (end - check.clock()) / 2))
+    found = {"kernels": len(kernels), "batch norm": dict(of_norm(kernels)), "convolutions": dict(of_convolutions(kernels))}
+    wanted = [*found["batch norm"], *found["convolutions"]]
+    if not wanted:
+        raise Failed("ncu saw no kernel of batch norm and no convolution", found)
+    pattern = "|".join(re.sub(r"[^A-Za-z0-9_]", ".", name[:NAME_LENGTH]) for name in wanted)
+    closer = [tool, *names, "--kernel-name-base", "demangled", "--kernel-id", f"::regex:^({pattern}):{CLOSER_LAUNCHES}",
+              *(word for section in SECTIONS for word in ("--section", section)), *bench]
+    try:
+        text = profiled(check, closer, end - check.clock())
+    except Failed as error:
+        raise Failed(str(error), found) from None
+    with open(os.path.join(check.options.out, "ncu.txt"), "w", encoding="utf-8") as file:
+        file.write(text)
+    return {**found, "text": f"ncu.txt, {len(text.splitlines())} lines"}
+
+
+def profiled(check, words, timeout):
+    """What ncu prints around a program."""
+    code, output, _ = run_ours(check, words, timeout)
+    if "==ERROR==" in output or code != 0:
+        errors = [line for line in output.splitlines() if line.startswith("==ERROR==")]
+        raise Failed(f"ncu ended with {code}: {errors[0] if errors else last_words(output)}")
+    return output
+
+
+def slowest(text):
+    """[(kernel, milliseconds of all its launches)] of ncu's CSV, the slowest first."""
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
+    totals = {}
+    for row in csv.DictReader(line for line in lines[start:] if line.startswith('"')):
+        totals[row["Kernel Name"]] = totals.get(row["Kernel Name"], 0.0) + float(row["Metric Value"].replace(",", "")) / 1e6
+    return sorted(totals.items(), key=lambda kernel: -kernel[1])
+
+
+def of_norm(kernels):
+    """Ours name the shape of batch norm among their arguments."""
+    return [k for k in kernels if "stoker::" in k[0] and "NormShape" in k[0]][:NORM_KERNELS]
+
+
+def of_convolutions(kernels):
+    """Nearly all that is not ours is a convolution of cuDNN's; the one linear layer of ResNet-50 is not among the slowest."""
+    return [k for k in kernels if "stoker::" not in k[0]][:CONVOLUTIONS]

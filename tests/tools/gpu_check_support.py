@@ -1,0 +1,72 @@
+"""What the tests of gpu-check and bundle share: the tools as modules, a folder of their own, a program that stands for stoker."""
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ROOT, "bench", "gpu"))
+
+from runner import Log  # noqa: E402
+
+
+def load_tool(name):
+    """tools/NAME as a module: it has no .py at its end."""
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), os.path.join(ROOT, "tools", name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+# A program that stands for `stoker`: enough of it for gpu-check to talk to.
+FAKE_STOKER = """#!{python}
+import json, os, sys
+words = sys.argv[1:]
+if words[0] == "info":
+    print("a fake")
+elif words[:2] == ["train", "--help"]:
+    print("--devices --data --model --out --size --batch --rows-per-shard --max-steps --log-interval --slots --seed "
+          "--eval-every --epochs --limit-eval --views")
+elif words[0] == "train":
+    out = words[words.index("--out") + 1]
+    os.makedirs(out)
+    rows = [{{"kind": "step", "step": s, "images_per_second": 100.0 * s, "feed_wait_share": 0.01 * s}} for s in range(1, 5)]
+    rows.append({{"kind": "epoch", "step": 4, "seconds": 2.5, "eval_top1": 0.5}})
+    open(out + "/metrics.jsonl", "w").write("".join(json.dumps(r) + "\\n" for r in rows))
+    print("evaluated    top-1 40.00%, 1 view")
+elif words[:2] == ["bench", "depth"]:
+    if "--model" in words:
+        sys.exit("no such model here")
+    print(json.dumps({{"bench": "depth", "results": {{"rows": 16, "size": 32, "step": "a sleep", "depths": []}}}}, indent=1))
+elif words[0] == "make-shapes":
+    out = words[words.index("--out") + 1]
+    for split in ("train", "test"):
+        os.makedirs(f"{{out}}/{{split}}/ring")
+        open(f"{{out}}/{{split}}/ring/0.jpg", "wb").write(b"JPEG")
+"""
+
+
+def write_program(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, 0o755)
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.folder = temp.name
+        self.log = Log(os.path.join(self.folder, "log"))
+        self.addCleanup(self.log.close)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def logged(self):
+        with open(self.path("log"), encoding="utf-8") as file:
+            return file.read()
