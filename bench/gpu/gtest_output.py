@@ -6,17 +6,8 @@ STATES = {"RUN": "running", "OK": "passed", "FAILED": "failed", "SKIPPED": "skip
 
 
 def states(output):
-    """{test: "passed", "failed", "skipped" or "running"}, in the order in which they ran. The summary at the end repeats
-    names; only what follows a test's own RUN counts."""
-    found = {}
-    for line in output.splitlines():
-        match = LINE.search(line)
-        if not match:
-            continue
-        state, name = STATES[match[1]], match[2]
-        if state == "running" or found.get(name) == "running":
-            found[name] = state
-    return found
+    """{test: "passed", "failed", "skipped" or "running"}, in the order in which they ran. The summary at the end repeats the same."""
+    return {match[2]: STATES[match[1]] for match in map(LINE.search, output.splitlines()) if match}
 
 
 def summary(output):

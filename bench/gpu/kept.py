@@ -8,6 +8,7 @@ import os
 import tarfile
 
 LIMIT_MIB = 12
+MOST_RAW = 10 * LIMIT_MIB << 20  # bytes; a larger folder would not fit, and to find out would take long
 ARCHIVE = "kept.tar"
 
 
@@ -18,10 +19,10 @@ def packed(folder):
     return data.getvalue()
 
 
-def state_of(folder):
-    """Differs once a file in the folder was added, replaced or removed."""
-    return [(os.path.join(where, f), os.lstat(os.path.join(where, f)).st_mtime_ns)
-            for where, _, files in sorted(os.walk(folder)) for f in sorted(files)]
+def files_of(folder):
+    """{path: its state}; differs once a file in the folder was added, replaced or removed."""
+    paths = [os.path.join(where, f) for where, _, files in os.walk(folder) for f in files]
+    return {path: (state.st_mtime_ns, state.st_size) for path, state in zip(paths, map(os.lstat, paths))}
 
 
 class Kept:
@@ -30,7 +31,7 @@ class Kept:
     def __init__(self, root, out):
         self.root, self.archive = os.path.abspath(root), os.path.join(out, ARCHIVE)
         os.makedirs(self.root, exist_ok=True)
-        self.parts = {}  # {name: (state, packed bytes)}
+        self.parts = {}  # {name: (its files, packed bytes)}
 
     def folder(self, name):
         """A folder that is kept; made where it is missing."""
@@ -55,11 +56,15 @@ class Kept:
 
     def save(self):
         """Writes the archive in one go; {"mib", "folders", "left_out"}, where "left_out" holds {name: MiB}."""
-        for name in sorted(os.listdir(self.root)):
-            state = state_of(os.path.join(self.root, name))
-            if state and (name not in self.parts or self.parts[name][0] != state):
-                self.parts[name] = (state, packed(os.path.join(self.root, name)))
         left_out, total, taken = {}, 0, []
+        for name in sorted(os.listdir(self.root)):
+            files = files_of(os.path.join(self.root, name))
+            raw = sum(size for _, size in files.values())
+            if raw > MOST_RAW:
+                left_out[name] = raw / (1 << 20)
+                self.parts.pop(name, None)
+            elif files and (name not in self.parts or self.parts[name][0] != files):
+                self.parts[name] = (files, packed(os.path.join(self.root, name)))
         with tarfile.open(self.archive + ".part", "w") as tar:
             for name, (_, data) in sorted(self.parts.items(), key=lambda part: len(part[1][1])):
                 if total + len(data) > LIMIT_MIB << 20:

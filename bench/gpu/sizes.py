@@ -16,7 +16,7 @@ FULL = {
     "feeds": {"model": "airnet", "batch": 2048, "steps": 120, "log_interval": 10, "skip_steps": 40, "words": ["--limit-eval", "1000"]},
     "slicing": {"replicas": 4, "rows": 1024, "size": 224, "repeats": 30},
     "normalise": {"rows": 256, "size": 224, "repeats": 50},
-    "decode": {"size": 224, "batch": 256, "rounds": 3, "cpu_ms": 12000},
+    "decode": {"size": 224, "batch": 256, "rounds": 3, "cpu_ms": 8000},
 }
 QUICK = {
     "name": "quick", "cifar_per_class": 30, "cifar_stand_in": True, "shapes": (100, 40), "pictures": 64, "test_filter": "HostDevice*",

@@ -76,7 +76,8 @@ class Using(InFolder):
         return sorted(os.path.relpath(os.path.join(where, f), folder) for where, _, names in os.walk(folder) for f in names)
 
     def stoker(self, *words, **environment):
-        variables = {**os.environ, "XDG_CACHE_HOME": self.path("cache"), "LD_LIBRARY_PATH": "/user", **environment}
+        variables = {**os.environ, "XDG_CACHE_HOME": self.path("cache"), "LD_LIBRARY_PATH": "/user", "PYTHONDONTWRITEBYTECODE": "",
+                     **environment}
         return subprocess.run([sys.executable, self.path("bundle", "stoker"), *words], env=variables, capture_output=True, text=True,
                               check=False)
 

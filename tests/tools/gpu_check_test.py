@@ -25,6 +25,7 @@ import progress
 import steps_engine
 import steps_machine
 import steps_train
+import stoker_train
 import torch_resnet
 from peers import Peer
 from plan import Call, Step
@@ -61,9 +62,18 @@ class Runner(InFolder):
         thread.join()
         self.assertIn("late\n", self.logged())
 
-    def test_what_a_program_left_running_does_not_hold_the_call(self):
-        code, output, _ = run(["sh", "-c", "sleep 60 & echo done"], 50, self.log)
-        self.assertEqual((code, output), (0, "done\n"))
+    def test_what_a_program_left_running_is_ended_with_it(self):
+        code, output, _ = run(["sh", "-c", "sleep 600 & echo $!"], 50, self.log)
+        self.assertEqual(code, 0)
+        while self.is_alive(output.strip()):  # ctest's limit ends this where it never ends
+            time.sleep(0.01)
+
+    def is_alive(self, process):
+        try:
+            state = pathlib.Path("/proc", process, "stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return False
+        return state not in "ZX"
 
     def test_failures_say_what_happened(self):
         with self.assertRaisesRegex(Failed, "cannot be started"):
@@ -176,6 +186,19 @@ class Graphs(WithCheck):
         self.assertEqual(self.bench('{"finite": false, "loss": null}')["bf16"],
                          {"finite": False, "loss": None, "failed": "the loss is not finite"})
 
+    def test_a_program_that_hangs_leaves_the_others_their_time(self):
+        for module, name in ((steps_engine, "FIRST_STEP_SECONDS"), (stoker_train, "LONGEST_RUN")):
+            self.addCleanup(setattr, module, name, getattr(module, name))
+            setattr(module, name, 3)
+        self.program("bench/cuda_step_bench", 'case "$*" in *fp32*) sleep 600 ;; esac\necho \'{"finite": true}\'\n')
+        found = steps_engine.first_steps(self.check_of(), 500)
+        self.assertEqual([r.get("failed") for r in found.values()], ["cuda_step_bench took longer than 3 s", None, None, None, None])
+        fake = FAKE_STOKER.format(python=sys.executable).replace('elif words[0] == "train":', 'elif words[0] == "train":\n    import time; '
+                                                                 'time.sleep(600)')
+        write_program(self.path("build", "stoker"), fake)
+        with self.assertRaisesRegex(Failed, "stoker took longer than 3 s"):
+            steps_train.train(self.check_of("cpu:1"), "run", ["--data", "x"], 500)
+
     def test_a_training_run_without_graphs_is_a_failure(self):
         with self.assertRaisesRegex(Failed, "without CUDA graphs: cudaErrorX"):
             need_graphs("step 3\nwarning: cuda:0: no graphs: cudaErrorX\n")
@@ -216,7 +239,7 @@ class Peers(WithCheck):
         peers = []
         for name in ("a", "b"):
             peers.append(Peer(check, "torch_resnet.py", []))
-            peers[-1].words = ["sh", "-c", f"echo began {name} >>{self.path('order')}; echo ready {name} >>{self.path('order')}; "
+            peers[-1].words = ["sh", "-c", f"echo began {name} >>{self.path('order')}; sleep 0.5; echo ready {name} >>{self.path('order')}; "
                                "echo '{\"ready\": true}'; cat"]
             self.addCleanup(peers[-1].close)
         for peer in peers:
@@ -309,6 +332,20 @@ class WholeCall(InFolder):
         code, _, _ = self.call("--next", steps=[("first", 5, first), ("second", 5, second)])
         self.assertEqual(code, 0)
         self.assertEqual(seen, [{"first": {"done": True}}])
+
+    def test_a_result_is_on_disk_before_what_is_kept_is_packed(self):
+        def one(check, timeout):
+            """One."""
+            return {"done": True}
+
+        def killed(folder):
+            raise KeyboardInterrupt
+
+        saved, kept.Kept.save = kept.Kept.save, killed
+        self.addCleanup(setattr, kept.Kept, "save", saved)
+        with self.assertRaises(KeyboardInterrupt):
+            self.call("--next", steps=[("one", 5, one)])
+        self.assertEqual(self.results(), {"one": {"done": True}})
 
     def test_what_hangs_between_programs_is_ended_too(self):
         class Alarm:  # 5 s of grace are long for a test
@@ -471,6 +508,8 @@ class Plan(unittest.TestCase):
             ["machine", "torch", "device tests", "engine tests", "collective tests", "first steps", "sanitizer"],
             ["table", "ncu"], ["resnet50"], ["jpeg", "staging", "slots", "feeds", "slicing", "normalise", "decode"], ["cifar"],
             ["autotune"]])
+        self.assertEqual({step.name for step in plan.STEPS.values() if step.data},
+                         {"resnet50", "jpeg", "slots", "feeds", "decode", "cifar", "autotune"})
         self.assertEqual(list(steps_engine.FIRST_STEPS.values())[0], ["--rows", "64", "--fp32", "--no-graphs", "--no-autotune"])
         self.assertEqual(len(plan.STEPS), sum(len(call.steps) for call in plan.CALLS))  # no name stands twice
 
@@ -510,6 +549,12 @@ class Kept(InFolder):
         self.assertLess(os.path.getsize(self.path(kept.ARCHIVE)), 16 << 20)
         with tarfile.open(self.path(kept.ARCHIVE)) as tar:
             self.assertEqual(tar.getnames(), ["small.tar.gz"])
+
+    def test_what_is_much_too_large_is_not_even_packed(self):
+        folder = self.make("one", small=10)
+        with open(os.path.join(folder.folder("huge"), "file"), "wb") as file:
+            file.truncate(kept.MOST_RAW + 1)  # zeros: packed it would fit
+        self.assertEqual(list(folder.save()["left_out"]), ["huge"])
 
     def test_what_a_call_did_not_touch_stays_kept(self):
         self.make("one", stoker=10).save()
