@@ -14,35 +14,38 @@ import sys
 
 # cuDNN loads NVRTC for the kernels that it compiles as it runs.
 LOADED = ("libcublasLt", "libcudnn", "libnccl", "libnvrtc")
-INSTALLED = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/*/lib", "/usr/local/cuda-*/lib64", "/usr/lib/*-linux-gnu", "/usr/lib64")
+INSTALLED = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/*/lib", "/usr/local/cuda-*/lib64")
+OF_THE_LOADER = ("/usr/lib/*-linux-gnu", "/usr/lib64")  # it looks there in any case
 DEVICE = re.compile(r"(^|[=,])cuda\b")
 
 
-def wheel_folders(site_packages):
-    return [f for root in site_packages for f in sorted(glob.glob(os.path.join(root, "*", "lib")))]
+def all_of(patterns):
+    return [folder for pattern in patterns for folder in sorted(glob.glob(pattern))]
+
+
+def own_wheels():
+    """This Python's folders of NVIDIA's wheels; [] where it has none."""
+    spec = importlib.util.find_spec("nvidia")
+    return list(spec.submodule_search_locations) if spec and spec.submodule_search_locations else []
 
 
 def candidates():
-    """Every folder that is looked at, in order."""
-    spec = importlib.util.find_spec("nvidia")
-    own = list(spec.submodule_search_locations) if spec and spec.submodule_search_locations else []
+    """Every folder of CUDA libraries that is looked at, in order."""
     active = os.environ.get("VIRTUAL_ENV")
     activated = glob.glob(os.path.join(active, "lib", "python3*", "site-packages", "nvidia")) if active else []
-    folders = wheel_folders([*own, *activated]) + [f for pattern in INSTALLED for f in sorted(glob.glob(pattern))]
+    folders = all_of([os.path.join(root, "*", "lib") for root in (*own_wheels(), *activated)] + list(INSTALLED))
     return list(dict.fromkeys(map(os.path.realpath, folders)))
 
 
 def library_folders(python=sys.executable):
-    """Folders that hold a library which the CUDA parts load, in a stable order; [] where there are none. The system's own
-    folders are left out: the loader looks there in any case, and they hold more than CUDA."""
+    """Folders that hold a library which the CUDA parts load, in a stable order; [] where there are none."""
     if python != sys.executable:
         try:
             result = subprocess.run([python, os.path.abspath(__file__)], capture_output=True, text=True, check=False)
         except OSError:
             return []  # no such Python: its peers say so
         return [folder for folder in result.stdout.strip().split(":") if folder]
-    own = [f for f in candidates() if not f.startswith("/usr/lib")]
-    return [f for f in own if any(glob.glob(os.path.join(f, name + ".so*")) for name in LOADED)]
+    return [f for f in candidates() if any(glob.glob(os.path.join(f, name + ".so*")) for name in LOADED)]
 
 
 def known_to_the_loader():
@@ -57,17 +60,19 @@ def known_to_the_loader():
 def problem(names, library_path):
     """Which of these libraries are missing and where they were looked for, as one text; None where all are there.
     `library_path` is the LD_LIBRARY_PATH that the program will have."""
-    folders = list(dict.fromkeys([*filter(None, library_path.split(":")), *candidates()]))
+    folders = [*filter(None, library_path.split(":")), *all_of(OF_THE_LOADER)]
     absent = [n for n in names if not any(os.path.exists(os.path.join(f, n)) for f in folders)]
     absent = sorted(set(absent) - known_to_the_loader()) if absent else []
     if not absent:
         return None
+    folders = list(dict.fromkeys([*folders, *candidates()]))
     others = sorted({os.path.basename(path) for n in absent for f in folders
                      for path in glob.glob(os.path.join(f, n.split(".so")[0] + ".so*"))})
     return (f"these CUDA libraries were not found: {', '.join(absent)}"
             + (f" (there are {', '.join(others)}, which are other versions)" if others else "")
             + f"; looked in {', '.join(folders) or 'no folder'} and in the loader's cache. They come with PyTorch's wheels: run this "
-            f"with the Python that has PyTorch (this one is {sys.executable}), or name their folder in LD_LIBRARY_PATH")
+            f"with the Python that has PyTorch (this one is {sys.executable}{'' if own_wheels() else ', which has no such wheels'}), or "
+            "name their folder in LD_LIBRARY_PATH")
 
 
 def names_a_cuda_device(words):

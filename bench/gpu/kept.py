@@ -7,7 +7,7 @@ import io
 import os
 import tarfile
 
-LIMIT_MIB = 12
+LIMIT_MIB = 8
 MOST_RAW = 10 * LIMIT_MIB << 20  # bytes; a larger folder would not fit, and to find out would take long
 ARCHIVE = "kept.tar"
 

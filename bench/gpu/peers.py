@@ -13,7 +13,8 @@ class Peer:
     afterwards has each of them warm up alone; ask() measures once. Both give why they cannot."""
 
     def __init__(self, check, script, words, environment=None):
-        self.check, self.environment = check, environment
+        self.check = check
+        self.environment = {**os.environ, **(environment or {}), "PYTHONDONTWRITEBYTECODE": "1"}  # a bundle stays as it is
         self.words = [check.options.python, os.path.join(HERE, script), *words]
         self.conversation = None
         self.ready = {"not_run": "it was not started"}
@@ -57,7 +58,7 @@ class TorchResnet(Peer):
                  str(case["size"]), "--warmup", str(case["torch_warmup"]), "--compile", mode, "--classes",
                  str(check.results["data"]["pictures"].get("classes", 1000)), *extra]
         cache = {} if mode == "none" else {"TORCHINDUCTOR_CACHE_DIR": check.kept.folder(f"inductor-{mode}")}
-        super().__init__(check, "torch_resnet.py", words, {**os.environ, **cache})
+        super().__init__(check, "torch_resnet.py", words, cache)
         self.steps = case["torch_steps"]
 
     def run(self, timeout):

@@ -14,6 +14,8 @@ def number(value):
 def cell(value):
     if isinstance(value, dict) and "median" in value:
         return f"{number(value['median'])} ({number(value['min'])}–{number(value['max'])})"
+    if isinstance(value, dict):
+        return flat(value)
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return number(value)

@@ -6,7 +6,7 @@ from peers import Airbench, TorchResnet
 from runner import NotRun
 from stoker_train import train
 
-WARM_UP_SHARE = 0.6  # of the time that is left, for each peer
+WARM_UP_SHARE = 0.75  # of the time that is left, for each peer
 SHORT_RUN = 20  # seconds at most of a run of airnet for some steps: one that hangs leaves the others their time
 
 
@@ -35,7 +35,7 @@ class Runs:
         table = {name: of_runs(results) for name, results in self.good.items()}
         for name, reason in self.bad.items():
             if name in table:
-                table[name]["a_round_was"] = missing(reason)
+                table[name]["a_round"] = reason
             else:
                 table[name] = reason
         return table

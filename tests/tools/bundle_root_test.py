@@ -156,6 +156,16 @@ def check_program(root, manifest):
     for part in (*manifest["cuda_libraries"], "looked in", "/usr/bin/python3"):
         expect(result.returncode == 1 and part in result.stderr, f"training on a GPU does not say '{part}'", result)
     print(result.stderr.strip())
+    wheel = os.path.join([p for p in sys.path if p.endswith("-packages")][-1], "nvidia", "cu13", "lib")
+    os.makedirs(root.path(wheel))
+    for name in manifest["cuda_libraries"]:
+        with open(os.path.join(root.path(wheel), name), "w", encoding="utf-8"):
+            pass
+    result = run_well(root, "python3", "-c", "import sys; sys.path.insert(0, '/bundle/bench/gpu'); import layout; "
+                      "print(layout.from_bundle('/bundle', '/tmp').env['LD_LIBRARY_PATH'])")
+    expect(wheel in result.stdout.strip().split(":"), f"the program would not look in {wheel}", result)
+    result = root.run(stoker, "train", "--devices", "cuda:0", "--data", "/tmp/shapes", "--model", "resnet50", "--out", "/tmp/gpu")
+    expect(result.returncode != 0 and "NVIDIA driver" in result.stderr, "training on a GPU does not say that there is no driver", result)
 
 
 def check_plan(root):

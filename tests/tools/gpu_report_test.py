@@ -88,8 +88,10 @@ class Aims(unittest.TestCase):
         runs.add("a", {"failed": "broke"})
         runs.add("b", {"not_run": "no GPU"})
         table = runs.table(steps_train.rates)
-        self.assertEqual((table["a"]["median"], table["a"]["a_round_was"]), (5.0, "failed: broke"))
+        self.assertEqual((table["a"]["median"], table["a"]["a_round"]), (5.0, {"failed": "broke"}))
         self.assertEqual(table["b"], {"not_run": "no GPU"})
+        self.assertEqual(measure.failures(table), ["broke"])  # the call has failed
+        self.assertIn("a_round failed: broke", report.flat(table["a"]))
 
 
 class Report(InFolder):
