@@ -79,8 +79,8 @@ TEST(CudaEngineTest, Bf16LearnsAtFullSize) {
   }
 }
 
-// The second engine times nothing: it restores every plan, those that cuDNN compiled too, and they compute
-// the same.
+// The second engine times nothing: it restores every plan, those that cuDNN compiled too, and they
+// compute the same.
 TEST(CudaEngineTest, PlansComeBackFromTheCache) {
   if (!device_problem().empty()) GTEST_SKIP() << device_problem();
   const TempFolder folder;
