@@ -5,6 +5,7 @@
 //
 //   cuda_step_bench --model resnet50 --size 224 --classes 1000 --rows 256 --table 30
 //   cuda_step_bench --model airnet --size 32 --classes 10 --rows 1024 --no-graphs
+//   cuda_step_bench --model resnet50 --rows 256 --fusions 6
 //   cuda_step_bench --model resnet50 --rows 256 --bytes      (needs no GPU)
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -30,7 +31,7 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
   std::string model = "resnet50";
-  int size = 224, classes = 1000, rows = 256, steps = 50, table = 0;
+  int size = 224, classes = 1000, rows = 256, steps = 50, table = 0, fusions = 0;
   bool bytes = false, fp32 = false, no_graphs = false, no_autotune = false, any_order = false;
   int input_channels = 8;
 };
@@ -177,6 +178,40 @@ int count_bytes(const Arguments& a) {
   return 0;
 }
 
+// What cuDNN's fusions take beside the same work one after the other, for the convolutions with the
+// largest outputs, where they can save most.
+int time_fusions(const Arguments& a) {
+  const auto device = make_cuda_device(0);
+  const NetSpec net = make_net(a.model, {a.size, a.size}, a.classes);
+  const DeviceTuning tuning = tuning_of(a);
+  std::vector<ConvShape> shapes =
+      conv_shapes(net, tuning.input_channels, a.rows, a.fp32 ? Precision::fp32 : Precision::bf16);
+  const auto numbers = [](const ConvShape& s) {
+    return int64_t{s.out_height} * s.out_width * s.out_channels;
+  };
+  std::ranges::stable_sort(shapes, std::ranges::greater{}, numbers);
+  shapes.resize(std::min(shapes.size(), static_cast<size_t>(a.fusions)));
+  Json rows = Json::array();
+  for (const FusionTime& t : time_cuda_fusions(shapes, *device, tuning)) {
+    const auto plane = [](int height, int width, int channels) {
+      return std::to_string(height) + "x" + std::to_string(width) + "x" + std::to_string(channels);
+    };
+    Json row = {{"input", plane(t.shape.in_height, t.shape.in_width, t.shape.in_channels)},
+                {"output", plane(t.shape.out_height, t.shape.out_width, t.shape.out_channels)},
+                {"kernel", t.shape.kernel},
+                {"fusion", t.fusion}};
+    if (t.plan.empty()) {
+      row["plan"] = nullptr;
+    } else {
+      row.update({{"apart_ms", t.apart_ms}, {"fused_ms", t.fused_ms}, {"plan", t.plan}});
+    }
+    rows.push_back(row);
+  }
+  const Json result = {{"model", a.model}, {"rows", a.rows}, {"fusions", rows}};
+  std::printf("%s\n", result.dump(1).c_str());
+  return 0;
+}
+
 int run(const Arguments& a) {
   const auto begin = std::chrono::steady_clock::now();
   const auto device = make_cuda_device(0);
@@ -223,6 +258,9 @@ int main(int argc, char** argv) {
   app.add_option("--rows", a.rows);
   app.add_option("--steps", a.steps);
   app.add_option("--table", a.table, "print so many of the slowest operations to stderr");
+  app.add_option("--fusions", a.fusions,
+                 "time cuDNN's fusions for so many of the convolutions, and run no step")
+      ->check(CLI::Range(1, 100));
   app.add_option("--input-channels", a.input_channels, "the input is padded to these");
   app.add_flag("--bytes", a.bytes,
                "count what the engine's plan reads and writes in memory per step, and run nothing");
@@ -232,7 +270,8 @@ int main(int argc, char** argv) {
   app.add_flag("--any-order", a.any_order, "allow plans whose bits change from run to run");
   CLI11_PARSE(app, argc, argv);
   try {
-    return a.bytes ? stoker::count_bytes(a) : stoker::run(a);
+    if (a.bytes) return stoker::count_bytes(a);
+    return a.fusions > 0 ? stoker::time_fusions(a) : stoker::run(a);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cuda_step_bench: %s\n", error.what());
     return 1;

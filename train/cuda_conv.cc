@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "train/cuda_conv_trial.h"
 #include "train/cuda_kernels.h"
 #include "train/cuda_plan_trial.h"
 
@@ -22,16 +23,6 @@ constexpr float kWorthCompilingMs = 0.02f;
 // What the plan cache says where no fused plan is worth it.
 constexpr char kApart[] = "apart";
 
-// Bytes of a, b and out.
-std::vector<int64_t> operand_bytes(const ConvShape& s, ConvPass pass) {
-  const int64_t number = s.type == Precision::bf16 ? 2 : 4;
-  const int64_t x = number * s.rows * s.in_height * s.in_width * s.in_channels;
-  const int64_t y = number * s.rows * s.out_height * s.out_width * s.out_channels;
-  const int64_t w = number * s.out_channels * s.kernel * s.kernel * s.in_channels;
-  const bool forward = pass == ConvPass::forward, data = pass == ConvPass::backward_data;
-  return {data ? y : x, forward || data ? w : y, forward ? y : data ? x : w};
-}
-
 int64_t most_workspace(const std::vector<CudnnPlan>& plans) {
   int64_t most = 0;
   for (const CudnnPlan& plan : plans) most = std::max(most, plan.workspace_bytes);
@@ -43,44 +34,6 @@ std::vector<std::string> names_of(const std::vector<CudnnPlan>& plans) {
   for (const CudnnPlan& plan : plans) names.push_back(plan.name);
   return names;
 }
-
-// The pass over the output that a batch norm makes where the convolution has left no sums.
-class SumPass {
- public:
-  SumPass(cudaStream_t stream, const ConvShape& shape)
-      : stream_(stream),
-        shape_(shape),
-        memory_(stream, {operand_bytes(shape, ConvPass::forward)[2], scratch_bytes(shape)}) {}
-
-  // Nothing to save where there is no room to time it.
-  float ms() const {
-    if (!memory_.has_room()) return 0;
-    return trial_ms(
-        stream_, [&] { queue(stream_, shape_, memory_.at(0), memory_.at(1)); },
-        std::numeric_limits<float>::infinity());
-  }
-
-  // In zeros: counters lie at the start.
-  static int64_t scratch_bytes(const ConvShape& s) {
-    return kTicketBytes + channel_scratch_bytes(s.out_channels) +
-           s.out_channels * static_cast<int64_t>(sizeof(float));
-  }
-  static void queue(cudaStream_t stream, const ConvShape& s, const void* y, std::byte* scratch) {
-    std::byte* const partial = scratch + kTicketBytes;
-    std::byte* const sums = partial + channel_scratch_bytes(s.out_channels);
-    cuda::sum_pixels(stream, static_cast<int64_t>(s.rows) * s.out_height * s.out_width,
-                     s.out_channels, s.type, y, reinterpret_cast<float*>(sums), partial,
-                     reinterpret_cast<unsigned*>(scratch));
-  }
-
- private:
-  static constexpr int64_t kTicketBytes =
-      (cuda::kTickets * int64_t{sizeof(unsigned)} + 255) / 256 * 256;
-
-  const cudaStream_t stream_;
-  const ConvShape shape_;
-  const PlanTrial memory_;
-};
 
 // What a plan's speed depends on besides the convolution. MIG slices and the variants of one name
 // differ in multiprocessors and memory.
@@ -199,12 +152,12 @@ std::unique_ptr<CudnnPlan> CudaConvs::choose_with_statistics(const ConvShape& sh
     return restored != nullptr;
   };
   search.candidates = [&] {
-    if (SumPass(stream_, shape).ms() > kWorthCompilingMs) {
+    if (sum_pass_ms(stream_, shape) > kWorthCompilingMs) {
       plans = list_fused_plans(target, wish, kFusedCandidates);
     }
     std::vector<int64_t> sizes = operand_bytes(shape, ConvPass::forward);
     const int64_t channel_bytes = shape.out_channels * static_cast<int64_t>(sizeof(float));
-    sizes.insert(sizes.end(), {channel_bytes, channel_bytes, SumPass::scratch_bytes(shape),
+    sizes.insert(sizes.end(), {channel_bytes, channel_bytes, sum_pass_scratch_bytes(shape),
                                std::max(plain.workspace_bytes, most_workspace(plans))});
     trial.emplace(stream_, sizes);
     std::vector<std::string> names = names_of(plans);
@@ -218,7 +171,7 @@ std::unique_ptr<CudnnPlan> CudaConvs::choose_with_statistics(const ConvShape& sh
       const CudnnDescriptor operands = bind_conv(trial->at(0), trial->at(1), y, trial->at(6));
       const auto run = [&] {
         execute_plan(handle_, plain, operands);
-        SumPass::queue(stream_, shape, y, trial->at(5));
+        queue_sum_pass(stream_, shape, y, trial->at(5));
       };
       return trial_ms(stream_, run, best);
     }

@@ -7,8 +7,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "train/device_ops.h"
 #include "train/device_tuning.h"
 #include "train/engine.h"
 
@@ -28,5 +31,10 @@ std::unique_ptr<Engine> make_cuda_engine(const NetSpec& net, const EngineOptions
 // slots take. Plans, allocates nothing.
 int64_t largest_cuda_batch(const NetSpec& net, const EngineOptions& options, Device& device,
                            int64_t bytes, int64_t slot_bytes_per_row, int step = 8);
+
+// Times what cuDNN can fuse with convolutions of these shapes on `device`, a CUDA device; some
+// seconds for each shape, most of which cuDNN compiles. Throws as make_cuda_engine().
+std::vector<FusionTime> time_cuda_fusions(std::span<const ConvShape> shapes, Device& device,
+                                          const DeviceTuning& tuning);
 
 }  // namespace stoker

@@ -1,6 +1,7 @@
 // The entry of libstoker_cuda_train.so.
 #include "train/cuda_train_plugin.h"
 
+#include "train/cuda_fusion_times.h"
 #include "train/cuda_kernels.h"
 #include "train/cuda_libraries.h"
 
@@ -12,6 +13,11 @@ stoker_cuda_train_plugin() {
         const auto on = static_cast<cudaStream_t>(stream);
         stoker::cuda::check(cudaSetDevice(ordinal), "cudaSetDevice");
         return stoker::make_cuda_ops(ordinal, on, stoker::make_cuda_libraries(on, tuning));
+      },
+      [](int ordinal, void* stream, const stoker::DeviceTuning& tuning,
+         std::span<const stoker::ConvShape> shapes) {
+        stoker::cuda::check(cudaSetDevice(ordinal), "cudaSetDevice");
+        return stoker::time_fusions(static_cast<cudaStream_t>(stream), tuning, shapes);
       }};
   return &plugin;
 }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "train/device_ops.h"
 #include "train/device_tuning.h"
@@ -12,7 +14,7 @@ namespace stoker {
 
 inline constexpr char kCudaTrainPluginFile[] = "libstoker_cuda_train.so";
 inline constexpr char kCudaTrainPluginEntry[] = "stoker_cuda_train_plugin";
-inline constexpr int kCudaTrainPluginVersion = 1;  // of this table
+inline constexpr int kCudaTrainPluginVersion = 2;  // of this table
 
 struct CudaTrainPlugin {
   int version = 0;              // kCudaTrainPluginVersion; first in every version of the table
@@ -21,6 +23,9 @@ struct CudaTrainPlugin {
   // operations. Throws std::runtime_error.
   std::unique_ptr<DeviceOps> (*make_ops)(int ordinal, void* stream,
                                          const DeviceTuning& tuning) = nullptr;
+  // What fusions with convolutions of these shapes take on that GPU. Throws std::runtime_error.
+  std::vector<FusionTime> (*time_fusions)(int ordinal, void* stream, const DeviceTuning& tuning,
+                                          std::span<const ConvShape> shapes) = nullptr;
 };
 
 using CudaTrainPluginEntry = const CudaTrainPlugin* (*)();

@@ -103,4 +103,29 @@ std::vector<DeviceNode> lower_for_device(const NetSpec& net, int input_channels)
   return nodes;
 }
 
+std::vector<ConvShape> conv_shapes(const NetSpec& net, int input_channels, int rows,
+                                   Precision precision) {
+  const std::vector<DeviceNode> nodes = lower_for_device(net, input_channels);
+  std::vector<ConvShape> shapes;
+  for (const DeviceNode& node : nodes) {
+    if (node.kind != OpKind::conv) continue;
+    const NodeShape& in = nodes[node.input].shape;
+    const NetNode& spec = net.nodes[node.node];
+    ConvShape shape;
+    shape.rows = rows;
+    shape.in_channels = in.channels;
+    shape.in_height = in.height;
+    shape.in_width = in.width;
+    shape.out_channels = node.shape.channels;
+    shape.out_height = node.shape.height;
+    shape.out_width = node.shape.width;
+    shape.kernel = spec.kernel;
+    shape.stride = spec.stride;
+    shape.padding = spec.padding;
+    shape.type = precision;
+    if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(shape);
+  }
+  return shapes;
+}
+
 }  // namespace stoker

@@ -24,4 +24,8 @@ struct DeviceNode {
 // convolutions alone read it. Throws as node_shapes() does.
 std::vector<DeviceNode> lower_for_device(const NetSpec& net, int input_channels);
 
+// The convolutions of a net so lowered, each shape once, in the order in which they run.
+std::vector<ConvShape> conv_shapes(const NetSpec& net, int input_channels, int rows,
+                                   Precision precision);
+
 }  // namespace stoker

@@ -42,6 +42,14 @@ class DeviceConv {
   virtual DeviceSummingConv* summing() { return nullptr; }
 };
 
+// Milliseconds of a convolution fused with what stands beside it, and of the same one after the
+// other; both 0 and no plan where the libraries do not fuse them.
+struct FusionTime {
+  ConvShape shape;
+  std::string fusion, plan;
+  float apart_ms = 0, fused_ms = 0;
+};
+
 // Captured work, replayed with the same pointers.
 class DeviceGraph {
  public:

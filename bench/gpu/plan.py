@@ -40,16 +40,17 @@ DATA = Step("data", 20, 40, steps_machine.data)
 CALLS = (
     Call("correct", "what the machine is, every test that needs it, the first training steps, the sanitizer", (
         Step("machine", 5, 25, steps_machine.machine_state),
-        Step("torch", 30, 120, steps_machine.import_torch),
-        Step("device tests", 10, 40, steps_machine.device_tests),
+        Step("torch", 30, 100, steps_machine.import_torch),
+        Step("device tests", 10, 35, steps_machine.device_tests),
         Step("engine tests", 30, 90, steps_machine.engine_tests),
-        Step("collective tests", 10, 40, steps_machine.collective_tests),
-        Step("first steps", 75, 180, steps_engine.first_steps),
-        Step("sanitizer", 20, 60, steps_machine.sanitizer),
+        Step("collective tests", 10, 30, steps_machine.collective_tests),
+        Step("first steps", 95, 230, steps_engine.first_steps),
+        Step("sanitizer", 20, 45, steps_machine.sanitizer),
     )),
     Call("profile", "where a step's time goes: operation by operation, then kernel by kernel", (
         Step("table", 25, 90, steps_engine.table),
-        Step("ncu", 90, 400, steps_engine.ncu),
+        Step("fusions", 40, 90, steps_engine.fusions),
+        Step("ncu", 90, 380, steps_engine.ncu),
     )),
     Call("resnet50", "ResNet-50 beside PyTorch, eager and compiled", (
         Step("resnet50", 200, 500, steps_train.resnet50, data=True),

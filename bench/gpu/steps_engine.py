@@ -17,7 +17,7 @@ FIRST_STEPS = {  # the plainest first: what fails then is not the graphs, not th
     "bf16, no autotune": ["--rows", "256", "--no-autotune"],
     PLANS_CACHED: ["--rows", "256"],
 }
-FIRST_STEP_SECONDS = 60  # one that hangs leaves the others their time
+FIRST_STEP_SECONDS = 100  # one that hangs leaves the others their time; the first tuned one compiles and times plans
 KEPT_FIGURES = ("images_per_second", "step_ms", "host_us_per_step", "start_seconds", "finite", "loss", "planned_mib")
 NCU = ("ncu", "/usr/local/cuda/bin/ncu")
 # Of a step bench without graphs: launches that are skipped (the first steps load kernels), then about two steps.
@@ -53,6 +53,20 @@ def table(check, timeout):
     need_gpu(check)
     end = check.clock() + timeout
     return {case["model"]: attempt(step_bench, check, end - check.clock(), case, ["--table", "60"]) for case in check.scale["table"]}
+
+
+def fusions(check, timeout):
+    """What cuDNN could fuse with the convolutions of the largest outputs: each fused plan beside the same work one after the other."""
+    need_gpu(check)
+    command = [check.layout.bench("cuda_step_bench"), *(str(w) for pair in check.scale["fusions"].items() for w in (f"--{pair[0]}", pair[1]))]
+    rows = run_ours_json(check, command, timeout)["fusions"]
+    return {f"{row['fusion']}, {row['input']} -> {row['output']}, kernel {row['kernel']}": fused_or_not(row) for row in rows}
+
+
+def fused_or_not(row):
+    if not row["plan"]:
+        return {"not_run": "cuDNN has no such plan, or there was no memory to time it"}
+    return {"apart_ms": row["apart_ms"], "fused_ms": row["fused_ms"], "saved": 1 - row["fused_ms"] / row["apart_ms"], "plan": row["plan"]}
 
 
 def ncu(check, timeout):
@@ -104,8 +118,8 @@ def slowest(text):
 
 
 def of_norm(kernels):
-    """Ours name the shape of batch norm among their arguments."""
-    return [k for k in kernels if "stoker::" in k[0] and "NormShape" in k[0]][:NORM_KERNELS]
+    """Ours name the shape of batch norm among their arguments, or what finishes its sums."""
+    return [k for k in kernels if "stoker::" in k[0] and ("NormShape" in k[0] or "FinishForward" in k[0])][:NORM_KERNELS]
 
 
 def of_convolutions(kernels):

@@ -40,6 +40,12 @@ case "$*" in
 *) mkdir -p "$XDG_CACHE_HOME/stoker"; echo plans >"$plans" ;;
 esac
 echo "  1.0 ms a convolution"
+case "$*" in
+*--fusions*)
+  echo '{"fusions": [{"input": "56x56x64", "output": "56x56x256", "kernel": 1, "fusion": "sums of y", "apart_ms": 0.5, "fused_ms": 0.4, '
+  echo '"plan": "eng3"}, {"input": "56x56x64", "output": "56x56x256", "kernel": 1, "fusion": "normalised y", "plan": null}]}'
+  exit ;;
+esac
 echo "{\\"finite\\": true, \\"start_seconds\\": $seconds, \\"ms_by_kind\\": {\\"conv\\": 3.0}, \\"words\\": \\"$*\\"}"
 """
 TEST = """#!/bin/sh
@@ -126,6 +132,13 @@ class OnFakes(InFolder):
         self.assertEqual(set(self.results()), {"data", *plan.STEPS})
         peers = self.results()["resnet50"]["PyTorch, compile (default)"]
         self.assertEqual((peers["gpu_mib_before"], peers["gpu_mib_after"]), (1234, 1234))
+
+    def test_what_cudnn_fuses_is_beside_the_same_work_apart(self):
+        for _ in range(2):
+            self.call()
+        found = self.results()["fusions"]
+        self.assertAlmostEqual(found["sums of y, 56x56x64 -> 56x56x256, kernel 1"]["saved"], 0.2)
+        self.assertIn("no such plan", found["normalised y, 56x56x64 -> 56x56x256, kernel 1"]["not_run"])
 
     def test_kernels_that_ncu_is_asked_about_are_the_slowest_of_the_first_look(self):
         for _ in range(2):

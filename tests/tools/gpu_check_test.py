@@ -218,6 +218,8 @@ class Graphs(WithCheck):
         kernels = steps_engine.slowest(text)
         self.assertEqual(kernels[0], (norm, 3.0))
         self.assertEqual([name for name, _ in steps_engine.of_norm(kernels)], [norm])
+        sums = ("void stoker::cuda::<unnamed>::sum_kernel<float, 4, stoker::cuda::<unnamed>::FinishForward<float>>(long, int)", 9.0)
+        self.assertEqual(steps_engine.of_norm([sums, ("sum_kernel<FinishSums>", 1.0)]), [sums])
         self.assertEqual([name for name, _ in steps_engine.of_convolutions(kernels)], ["sm90_xmma_wgrad", "sm90_xmma_fprop"])
         self.assertEqual(steps_engine.slowest("==ERROR== nothing"), [])
 
@@ -506,7 +508,7 @@ class Plan(unittest.TestCase):
     def test_it_is_the_first_hour_in_its_order(self):
         self.assertEqual([[step.name for step in call.steps] for call in plan.CALLS], [
             ["machine", "torch", "device tests", "engine tests", "collective tests", "first steps", "sanitizer"],
-            ["table", "ncu"], ["resnet50"], ["jpeg", "staging", "slots", "feeds", "slicing", "normalise", "decode"], ["cifar"],
+            ["table", "fusions", "ncu"], ["resnet50"], ["jpeg", "staging", "slots", "feeds", "slicing", "normalise", "decode"], ["cifar"],
             ["autotune"]])
         self.assertEqual({step.name for step in plan.STEPS.values() if step.data},
                          {"resnet50", "jpeg", "slots", "feeds", "decode", "cifar", "autotune"})

@@ -43,27 +43,7 @@ inline std::string json_of(const DescribedGpu& gpu) {
 
 // What a tape asks for, without running anything.
 inline std::vector<ConvShape> shapes_of(const NetSpec& net, int rows, Precision precision) {
-  const DeviceTuning tuning;
-  const std::vector<DeviceNode> nodes = lower_for_device(net, tuning.input_channels);
-  std::vector<ConvShape> shapes;
-  for (const DeviceNode& node : nodes) {
-    if (node.kind != OpKind::conv) continue;
-    const NodeShape& in = nodes[node.input].shape;
-    const NetNode& spec = net.nodes[node.node];
-    const ConvShape shape{rows,
-                          in.channels,
-                          in.height,
-                          in.width,
-                          node.shape.channels,
-                          node.shape.height,
-                          node.shape.width,
-                          spec.kernel,
-                          spec.stride,
-                          spec.padding,
-                          precision};
-    if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
-  }
-  return shapes;
+  return conv_shapes(net, DeviceTuning{}.input_channels, rows, precision);
 }
 
 }  // namespace stoker
