@@ -5,6 +5,7 @@ time), shared memory, and how much of a multiprocessor's threads they can fill, 
 
   kernel_table.py build/libstoker_cuda.so build/libstoker_cuda_train.so --json before.json     # a table, as Markdown and as JSON
   kernel_table.py build/libstoker_cuda*.so --before before.json                                # only what has changed since
+  kernel_table.py build/libstoker_cuda_train.so --arch sm_90 --kernels "backward|apply"
 """
 import argparse
 import json
@@ -168,21 +169,40 @@ def changes(before, after):
     return table(lines) if lines else "no kernel has changed\n"
 
 
+class Wanted:
+    """Which rows are asked for. Refuses an architecture or a name that no row has."""
+
+    def __init__(self, arches, names):
+        self.arches, self.names = arches, re.compile(names)
+
+    def of(self, rows):
+        missing = set(self.arches or ()) - {row["arch"] for row in rows}
+        if missing:
+            raise Failed(f"--arch: no kernel is compiled for {', '.join(sorted(missing))}")
+        kept = [row for row in rows if (not self.arches or row["arch"] in self.arches) and self.names.match(row["kernel"])]
+        if not kept:
+            raise Failed(f"--kernels: no kernel's name begins with {self.names.pattern}")
+        return kept
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("inputs", nargs="+", help="plugins (.so), or tables that --json wrote")
     parser.add_argument("--before", nargs="+", default=[], help="the same of an earlier build: print only what has changed")
     parser.add_argument("--json", metavar="FILE", help="write the table there, too")
+    parser.add_argument("--arch", nargs="+", metavar="ARCH", help="only these architectures")
+    parser.add_argument("--kernels", default="", metavar="REGEX", help="only kernels whose name begins so")
     parser.add_argument("--cuobjdump", default="cuobjdump", help="where it is, if not on the path")
     arguments = parser.parse_args()
     try:
-        rows = load(arguments.inputs, arguments.cuobjdump)
+        wanted = Wanted(arguments.arch, arguments.kernels)
+        rows = wanted.of(load(arguments.inputs, arguments.cuobjdump))
         if arguments.json:
             with open(arguments.json, "w", encoding="utf-8") as file:
                 json.dump(rows, file, indent=1)
-        text = changes(load(arguments.before, arguments.cuobjdump), rows) if arguments.before else whole_table(rows)
+        text = changes(wanted.of(load(arguments.before, arguments.cuobjdump)), rows) if arguments.before else whole_table(rows)
         sys.stdout.write(text)
-    except (Failed, OSError) as error:
+    except (Failed, OSError, re.error) as error:
         sys.exit(f"kernel_table.py: {error}")
 
 

@@ -110,6 +110,14 @@ class KernelTable(unittest.TestCase):
         done = self.run_table("a.so", "--cuobjdump", before, "--before", self.at("before.json"))
         self.assertEqual(done.stdout, "no kernel has changed\n")
 
+    def test_only_what_is_asked_for_is_shown(self):
+        both = self.cuobjdump("both", (64, 0, 0), (40, 0, 0))
+        done = self.run_table("a.so", "--cuobjdump", both, "--arch", "sm_90", "--kernels", "apply")
+        self.assertEqual([line.split(" | ")[2:4] for line in done.stdout.splitlines()[2:]], [["sm_90", "40"]])
+        self.assertIn("no kernel is compiled for sm_70", self.refused("a.so", "--cuobjdump", both, "--arch", "sm_70"))
+        self.assertIn("begins with pool", self.refused("a.so", "--cuobjdump", both, "--kernels", "pool"))
+        self.assertIn("kernel_table.py: ", self.refused("a.so", "--cuobjdump", both, "--kernels", "("))
+
     def refused(self, *words):
         done = self.run_table(*words)
         self.assertEqual(done.returncode, 1)
