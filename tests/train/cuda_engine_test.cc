@@ -85,7 +85,7 @@ TEST(CudaEngineTest, PlansComeBackFromTheCache) {
   if (!device_problem().empty()) GTEST_SKIP() << device_problem();
   const TempFolder folder;
   const NetSpec net = make_net("resnet18", {112, 112}, 10);
-  const int rows = 128;  // large enough that a convolution with its sums is tried
+  const int rows = 256;  // large enough that a convolution with its sums is tried
   const TestBatch host = make_batch(net, rows, 3);
   DeviceTuning tuning;
   tuning.plan_cache = folder.path() + "/plans.txt";

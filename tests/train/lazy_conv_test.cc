@@ -100,6 +100,9 @@ TEST(LazyConvTest, APassWithSumsIsItsOwnPlan) {
   summing->run(memory, memory + 1, memory + 2, memory + 3, nullptr);
   EXPECT_THAT(planner.run, ElementsAre("eng3"));
   EXPECT_THAT(planner.planned, IsEmpty());  // the plain pass is for evaluation alone
+  ConvShape odd = kShape;
+  odd.out_channels = 10;  // squares behind ten sums would not be aligned
+  EXPECT_EQ(make_lazy_conv(planner, odd, true)->summing(), nullptr);
 }
 
 }  // namespace
