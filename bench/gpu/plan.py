@@ -40,11 +40,11 @@ DATA = Step("data", 20, 40, steps_machine.data)
 CALLS = (
     Call("correct", "what the machine is, every test that needs it, the first training steps, the sanitizer", (
         Step("machine", 5, 25, steps_machine.machine_state),
-        Step("torch", 30, 100, steps_machine.import_torch),
+        Step("torch", 30, 80, steps_machine.import_torch),
         Step("device tests", 10, 35, steps_machine.device_tests),
-        Step("engine tests", 30, 90, steps_machine.engine_tests),
+        Step("engine tests", 60, 140, steps_machine.engine_tests),
         Step("collective tests", 10, 30, steps_machine.collective_tests),
-        Step("first steps", 95, 230, steps_engine.first_steps),
+        Step("first steps", 95, 200, steps_engine.first_steps),
         Step("sanitizer", 20, 45, steps_machine.sanitizer),
     )),
     Call("profile", "where a step's time goes: operation by operation, then kernel by kernel", (
