@@ -12,6 +12,7 @@
 #include "tests/support/temp_folder.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_json.h"
+#include "train/cuda_plan_file.h"
 #include "train/safetensors.h"
 
 namespace stoker {
@@ -83,6 +84,16 @@ void add_index_seeds(SeedFolder& seeds) {
     const std::string path = folder.path() + "/index";
     if (!save_index(path, {"/", {""}, {""}}, scanned)) continue;
     seeds.add("index_cache_fuzz", read_file(path));
+  }
+}
+
+void add_plan_file_seeds(SeedFolder& seeds) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/plans";
+  for (int lines = 1; lines <= 3; ++lines) {
+    add_plan_lines(path,
+                   {{"a GPU; a convolution, " + std::to_string(lines) + " rows", "eng3_k2=4"}});
+    seeds.add("plan_file_fuzz", read_file(path));
   }
 }
 

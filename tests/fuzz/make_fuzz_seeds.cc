@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
     stoker::add_codec_seeds(seeds);
     stoker::add_cifar_seeds(seeds);
     stoker::add_index_seeds(seeds);
+    stoker::add_plan_file_seeds(seeds);
     stoker::add_seek_file_seeds(seeds);
     stoker::add_receipt_seeds(seeds);
     stoker::add_train_seeds(seeds);

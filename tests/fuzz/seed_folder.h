@@ -38,6 +38,7 @@ void add_pair_seeds(SeedFolder& seeds);
 void add_codec_seeds(SeedFolder& seeds);
 void add_cifar_seeds(SeedFolder& seeds);
 void add_index_seeds(SeedFolder& seeds);
+void add_plan_file_seeds(SeedFolder& seeds);
 void add_seek_file_seeds(SeedFolder& seeds);
 void add_receipt_seeds(SeedFolder& seeds);
 void add_train_seeds(SeedFolder& seeds);

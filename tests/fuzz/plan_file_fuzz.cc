@@ -1,0 +1,33 @@
+// The plan cache. Its seal is put right first (it guards against accidents, not against this): what
+// read_plan_file() accepts then must be whole lines, and a line can be added to whatever lies
+// there.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "tests/support/temp_folder.h"
+#include "train/checksum.h"
+#include "train/cuda_plan_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace stoker;
+  static const TempFolder folder;
+  std::string file(reinterpret_cast<const char*>(data), size);
+  // As cuda_plan_file.cc writes it: title, version, seal; then the lines.
+  const size_t end = file.find('\n');
+  const std::string title = "stoker conv plans 1 ";
+  if (end != std::string::npos && file.starts_with(title)) {
+    const std::string lines = file.substr(end + 1);
+    file = title + to_hex(fnv1a(lines)) + '\n' + lines;
+  }
+  const std::string path = folder.write("plans", file);
+  for (const PlanLine& line : read_plan_file(path).lines) {
+    if (line.question.find_first_of("\n\t") != std::string::npos) std::abort();
+    if (line.answer.find('\n') != std::string::npos) std::abort();
+  }
+  const PlanLine added{"a question", "eng1_k2=3"};
+  add_plan_lines(path, {added});
+  const PlanLines read = read_plan_file(path);
+  if (!read.problem.empty() || read.lines.empty() || read.lines.back() != added) std::abort();
+  return 0;
+}
