@@ -155,8 +155,10 @@ def run_tests(check, timeout, name, test_filter, before=()):
     found["seconds"] = seconds
     if "running" in found:
         raise Failed(f"{name} ended with {code} in {found['running']}", found)
-    if check.on_gpu and len(found["skipped_tests"]) == found["tests"]:
-        raise Failed(f"all {found['tests']} tests of {name} were skipped, see the log", found)
+    # Some need no GPU, some need more than this machine has; where most did not run, the GPU was not used.
+    skipped = len(found["skipped_tests"])
+    if check.on_gpu and skipped > found["passed"]:
+        raise Failed(f"{skipped} of {found['tests']} tests of {name} were skipped, see the log", found)
     if code != 0 and not found["failed_tests"]:
         raise Failed(f"ended with {code}: {last_words(output)}", found)
     return found
