@@ -1,5 +1,7 @@
 // What cuDNN can do together with a convolution, on GPUs that are only described to it. It compiles
 // kernels for that, which takes a driver: an idle one is loaded.
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -40,8 +42,17 @@ const Offer kOffers[] = {
     {2, ConvFusion::scale_add_relu, {{"eng7", 29}, {"eng9", 29}}},
 };
 
+// cuDNN compiles with NVRTC, which it opens by itself; where there is none it offers nothing.
+std::string nvrtc_problem() {
+  const std::string name = "libnvrtc.so." + std::to_string(CUDART_VERSION / 1000);
+  return dlopen(name.c_str(), RTLD_LAZY) != nullptr ? "" : "there is no " + name;
+}
+
 class CudnnFusedTest : public ::testing::TestWithParam<Offer> {
  protected:
+  void SetUp() override {
+    if (!nvrtc_problem().empty()) GTEST_SKIP() << nvrtc_problem();
+  }
   FusedConvWish wish_of(const ConvShape& shape) const {
     return {shape, GetParam().fusion, true, DeviceTuning{}.workspace_limit};
   }
@@ -64,7 +75,10 @@ TEST_P(CudnnFusedTest, EveryShapeHasPlansOfTheseEngines) {
     EXPECT_FALSE(of_shape.empty()) << describe(shape, ConvPass::forward);
     for (const std::string& engine : of_shape) ++engines[engine];
   }
-  EXPECT_EQ(engines, GetParam().engines);
+  // Another version may offer more, or less, by other engines.
+  if (cudnnGetVersion() / 100 == 919) {
+    EXPECT_EQ(engines, GetParam().engines);
+  }
 }
 
 // Making a plan compiles and loads its kernel; its text brings the kernel along.
@@ -96,6 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Described, CudnnFusedTest, ::testing::ValuesIn(kOffers)
                          });
 
 TEST(CudnnFusedPlainTest, ANameFindsTheSamePlan) {
+  if (!nvrtc_problem().empty()) GTEST_SKIP() << nvrtc_problem();
   const CudnnTarget target(json_of(kGpus[1]));
   const FusedConvWish wish{{256, 64, 56, 56, 64, 56, 56, 3, 1, 1, Precision::bf16},
                            ConvFusion::statistics,
