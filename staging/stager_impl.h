@@ -74,7 +74,7 @@ struct Stager::Impl {
 
   StageStats stats;
   int64_t copy_began_ns = 0;   // of the copy under way; the copying stream's, for the Tracer
-  Step taken;                  // steps below were taken from the ring; the copying thread's
+  Step taken;                  // steps below have left the ring; the copying thread's
   const Slab* held = nullptr;  // taken, but the consumer's stream would not have it: for the next
   // Per slab of the ring: has it been taken, and not gone back yet? (They go back in any order.)
   std::vector<std::atomic<bool>> out;

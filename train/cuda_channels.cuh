@@ -1,12 +1,12 @@
-// Sums per channel over (pixels, channels), channels fastest, and passes over the same tensor. A thread
-// keeps V channels and walks over pixels; a block is a tile of channel groups by pixels, and blocks split
-// the pixels. Sums: per thread, then a tree over the block, then the last block of each group of splits
-// adds up the group, and the last of those the groups: always in the order of the splits, whichever block
-// comes last, so that the bits do not depend on timing. Device code.
+// Sums per channel over (pixels, channels), channels fastest, and passes over the same tensor. A
+// thread keeps V channels and walks over pixels; a block is a tile of channel groups by pixels, and
+// blocks split the pixels. Sums: per thread, then a tree over the block, then the last block of
+// each group of splits adds up the group, and the last of those the groups: always in the order of
+// the splits, whichever block comes last, so that the bits do not depend on timing. Device code.
 //
-// A pass that writes walks from the last pixel to the first, against the sum before it: what that one
-// read last is still in the L2 cache. What follows it, a convolution, begins at the first pixel, which
-// was written last.
+// A pass that writes walks from the last pixel to the first, against the sum before it: what that
+// one read last may still be in the L2 cache. What follows it, a convolution, begins at the first
+// pixel, which was written last.
 #pragma once
 
 #include <algorithm>
@@ -54,8 +54,8 @@ inline Tile sum_tile_of(int64_t pixels, int channels, int width, unsigned most_b
 __device__ __forceinline__ int first_channel(int width) {
   return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * width;
 }
-// The numbers that a thread visits, `first` being its first channel: `step` apart from `begin` to before `end`
-// or, by passes that write, from `last` down to 0.
+// The numbers that a thread visits, `first` being its first channel: `step` apart from `begin` to
+// before `end` or, by passes that write, from `last` down to 0.
 struct Walk {
   int64_t begin, step, end, last;
 };
@@ -110,8 +110,8 @@ __device__ void write_partial(const float2 (&own)[V], int channels, float2* part
   }
 }
 
-// Is this block the last of `count` that take a ticket? What the others wrote before is then visible. The
-// counter is 0 again afterwards.
+// Is this block the last of `count` that take a ticket? What the others wrote before is then
+// visible. The counter is 0 again afterwards.
 __device__ inline bool takes_last_ticket(unsigned* counter, unsigned count) {
   __shared__ bool last;
   __threadfence();
@@ -122,7 +122,8 @@ __device__ inline bool takes_last_ticket(unsigned* counter, unsigned count) {
   return last;
 }
 
-// The column's channels summed over `rows` rows, complete in the first of the threads that share a channel.
+// The column's channels summed over `rows` rows, complete in the first of the threads that share a
+// channel.
 template <typename Pair>
 __device__ double2 sum_rows(const Pair* from, int channels, int rows, int width) {
   __shared__ double2 shared[kThreads];
@@ -148,8 +149,8 @@ __device__ double2 sum_rows(const Pair* from, int channels, int rows, int width)
   return sum;
 }
 
-// Every block of the column comes here with its threads' sums; the last one calls finish(channel, sums) for
-// each channel of the column.
+// Every block of the column comes here with its threads' sums; the last one calls finish(channel,
+// sums) for each channel of the column.
 template <int V, typename Finish>
 __device__ void sum_over_blocks(const float2 (&own)[V], int channels, const PartialSums& partial,
                                 Finish finish) {

@@ -15,7 +15,7 @@ namespace {
 
 // Of how many plans the fastest is taken. They are timed once and kept.
 constexpr int kCandidates = 20;
-// Of fused plans cuDNN compiles each one before it can be timed, for up to two seconds.
+// Of fused plans cuDNN compiles each one before it can be timed, for about a second.
 constexpr int kFusedCandidates = 2;
 // A shorter pass over the output than this is not worth that: no step saves more than the pass
 // takes.

@@ -28,7 +28,7 @@ std::optional<CudnnPlan> find_conv_plan(const CudnnTarget& target, const ConvPla
                                         const std::string& name);
 
 // What cuDNN can do together with a convolution. It compiles kernels for that, on the GPU's own
-// machine: half a second to two for each plan.
+// machine, for about a second each.
 enum class ConvFusion : uint8_t {
   statistics,       // y = conv(a, b); sums and squares of y
   relu_statistics,  // y = conv(relu(a * scale + bias), b); sums and squares of y

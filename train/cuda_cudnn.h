@@ -85,7 +85,7 @@ struct CudnnPlan {
 };
 
 // A way to run a graph, of which a plan can be made. Where cuDNN compiles the kernel for it, making
-// the plan takes half a second to two; listing takes milliseconds.
+// the plan takes about a second.
 struct CudnnConfig {
   CudnnDescriptor config;
   std::string name;  // as the plan's

@@ -12,7 +12,7 @@ namespace stoker {
 namespace {
 
 constexpr float kNever = std::numeric_limits<float>::infinity();
-// cuDNN compiles each one, for up to two seconds.
+// cuDNN compiles each one, for about a second.
 constexpr int kPlans = 2;
 
 struct Named {

@@ -31,7 +31,7 @@ PlanLines read_plan_file(const std::string& path);
 constexpr size_t kMostPlanLines = 4096;  // a net has some 60; about 1 MB
 void add_plan_lines(const std::string& path, const std::vector<PlanLine>& lines);
 
-// The plan itself as cuDNN writes it, with its compiled kernel (some 100 KB), for plans that take
+// The plan itself as cuDNN writes it, with its compiled kernel, for plans that take
 // long to make: a sealed file of its own beside the plan cache at `path`, for each line that has
 // one. Nothing if there is none, or it is damaged, or another line's.
 std::optional<std::string> read_compiled_plan(const std::string& path, const PlanLine& line);

@@ -35,7 +35,8 @@ const EngineOptions& checked(const NetSpec& net, const Device& device, const Eng
 }
 
 constexpr int64_t kFloat = sizeof(float);
-// Enough to copy at the bus's speed; little enough that it stays locked as long as the engine is.
+// Large enough that a state takes few copies, small enough to stay locked as long as the engine
+// lives.
 constexpr int64_t kTransferBytes = int64_t{4} << 20;
 
 }  // namespace
