@@ -247,6 +247,18 @@ class WholeCall(InFolder):
         self.assertIn("not_run", result["two replicas, summed on the CPU"])
         self.assertNotIn("hidden by buckets, on the CPU", result)
 
+    def test_without_a_build_nothing_is_begun(self):
+        said = io.StringIO()
+        sys.argv, saved = ["gpu-check", "--next", "--build", self.path("none"), "--out", self.path("out")], sys.argv
+        try:
+            with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as ended:
+                gpu_check.main()
+        finally:
+            sys.argv = saved
+        self.assertEqual(ended.exception.code, 2)
+        self.assertIn("there is no program " + self.path("none", "stoker"), said.getvalue())
+        self.assertFalse(os.path.exists(self.path("out")))
+
 
 class Plan(unittest.TestCase):
     def test_the_limits_of_every_call_leave_room_under_ten_minutes(self):
