@@ -21,8 +21,8 @@
 #include "bench/program.h"
 #include "bench/statistics.h"
 #include "decode/crop_decoder.h"
-#include "decode/jpeg_decoder.h"
-#include "decode/row_resizer.h"
+#include "decode/jpeg/libjpeg_decoder.h"
+#include "decode/resize/row_resizer.h"
 
 namespace stoker {
 namespace {

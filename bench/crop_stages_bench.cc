@@ -24,9 +24,9 @@
 #include "bench/program.h"
 #include "bench/statistics.h"
 #include "decode/crop_decoder.h"
-#include "decode/exact_pixels.h"
-#include "decode/fast_pixels.h"
-#include "decode/scan_reader.h"
+#include "decode/jpeg/exact_pixels.h"
+#include "decode/jpeg/fast_pixels.h"
+#include "decode/jpeg/scan_reader.h"
 
 namespace stoker {
 namespace {

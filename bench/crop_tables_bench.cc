@@ -14,10 +14,10 @@
 
 #include "bench/crop_work.h"
 #include "bench/program.h"
-#include "decode/huffman_tables.h"
-#include "decode/planar_axis.h"
-#include "decode/resample_table.h"
-#include "decode/row_upsampling.h"
+#include "decode/jpeg/huffman_tables.h"
+#include "decode/jpeg/row_upsampling.h"
+#include "decode/resize/planar_axis.h"
+#include "decode/resize/resample_table.h"
 
 namespace stoker {
 namespace {

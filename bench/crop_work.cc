@@ -8,7 +8,7 @@
 #include <random>
 
 #include "decode/image_decoder.h"
-#include "decode/seek_index.h"
+#include "decode/jpeg/seek_index.h"
 
 namespace stoker {
 namespace {

@@ -15,7 +15,7 @@ namespace stoker {
 struct JpegSample {
   std::vector<uint8_t> bytes;
   Size size;
-  std::vector<uint8_t> row_index, fine_index;  // seek indexes (decode/seek_index.h)
+  std::vector<uint8_t> row_index, fine_index;  // seek indexes (decode/jpeg/seek_index.h)
 };
 
 // `limit` JPEG files of the folder, evenly, in the order of their paths.

@@ -1,9 +1,9 @@
 #include "decode/crop_decoder.h"
 
-#include "decode/exact_pixels.h"
-#include "decode/fast_pixels.h"
-#include "decode/row_resizer.h"
-#include "decode/seek_index.h"
+#include "decode/jpeg/exact_pixels.h"
+#include "decode/jpeg/fast_pixels.h"
+#include "decode/jpeg/seek_index.h"
+#include "decode/resize/row_resizer.h"
 
 namespace stoker {
 namespace {

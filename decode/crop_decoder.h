@@ -41,7 +41,8 @@ class CropDecoder {
   CropDecoder& operator=(const CropDecoder&) = delete;
 
   // True: `out` is finished. False: not for this decoder; `out` is undefined. `seek_index` is the
-  // file's index (seek_index.h) if there is one: neither the pixels nor the answer depend on it.
+  // file's index (decode/jpeg/seek_index.h) if there is one: neither the pixels nor the answer
+  // depend on it.
   bool decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
               std::span<const uint8_t> seek_index = {});
 

@@ -6,11 +6,11 @@
 #include <cstring>
 #include <string>
 
-#include "decode/codec_decoder.h"
-#include "decode/jpeg_decoder.h"
+#include "decode/codec/decoder.h"
+#include "decode/jpeg/libjpeg_decoder.h"
 #include "decode/orientation.h"
-#include "decode/resize_kernels.h"
-#include "decode/row_resizer.h"
+#include "decode/resize/resize_kernels.h"
+#include "decode/resize/row_resizer.h"
 
 namespace stoker {
 namespace {

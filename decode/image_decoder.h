@@ -2,8 +2,8 @@
 // folder's door.
 //
 // ImageDecoder looks at the signature and hands JPEG to CropDecoder, what that one leaves to
-// JpegDecoder (libjpeg-turbo, region of interest), and everything else to codec_decoder.h; what
-// CropDecoder did not finish is resized as Pillow does (row_resizer.h).
+// JpegDecoder (libjpeg-turbo, region of interest), and everything else to decode/codec/decoder.h;
+// what CropDecoder did not finish is resized as Pillow does (decode/resize/row_resizer.h).
 //
 // A decoder has no memory: pixels and status of a file are those that a fresh decoder gives,
 // whatever was decoded before. What is kept from image to image is room, and tables found by their
@@ -63,7 +63,7 @@ class ImageDecoder {
 
   // Decodes, converts to RGB as Pillow's convert("RGB"), crops, resizes and flips into `out`.
   // REQUIRES: out's size equals spec.window's. `out` is undefined unless the status is ok.
-  // `seek_index` is the file's index (seek_index.h) if there is one: it makes baseline
+  // `seek_index` is the file's index (decode/jpeg/seek_index.h) if there is one: it makes baseline
   // JPEGs faster and changes neither pixels nor status.
   DecodeStatus decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                       std::span<const uint8_t> seek_index = {});

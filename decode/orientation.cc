@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "decode/byte_reader.h"
-#include "decode/jpeg_headers.h"
+#include "decode/jpeg/headers.h"
 
 namespace stoker {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "decode/image.h"
-#include "decode/row_resizer.h"
+#include "decode/resize/row_resizer.h"
 
 namespace stoker {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "decode/row_resizer.h"
+#include "decode/resize/row_resizer.h"
 
 namespace stoker {
 namespace {

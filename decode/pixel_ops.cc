@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "decode/reflect.h"
+#include "decode/resize/reflect.h"
 
-// See resize_kernels.cc: scalable vectors are left out.
+// See decode/resize/resize_kernels.cc: scalable vectors are left out.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/pixel_ops.cc"

@@ -1,5 +1,5 @@
-// Makes the seek indexes (decode/seek_index.h) of all of a data set's JPEG files: `stoker index`,
-// and stoker.index() in Python.
+// Makes the seek indexes (decode/jpeg/seek_index.h) of all of a data set's JPEG files: `stoker
+// index`, and stoker.index() in Python.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "decode/seek_index.h"
+#include "decode/jpeg/seek_index.h"
 #include "pipeline/sample_checker.h"
 
 namespace stoker {

@@ -1,6 +1,6 @@
-// The seek indexes (decode/seek_index.h) of a data set's JPEG files, in one file beside them: the
-// images stay as they are. By default it lies in the cache directory, under a name made of the data
-// set's root; it may lie anywhere.
+// The seek indexes (decode/jpeg/seek_index.h) of a data set's JPEG files, in one file beside them:
+// the images stay as they are. By default it lies in the cache directory, under a name made of the
+// data set's root; it may lie anywhere.
 //
 //   header   32 bytes and the checksum of header and table
 //   indexes  one after another

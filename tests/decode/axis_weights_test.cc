@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "decode/planar_axis.h"
-#include "decode/resample_table.h"
+#include "decode/resize/planar_axis.h"
+#include "decode/resize/resample_table.h"
 
 namespace stoker {
 namespace {

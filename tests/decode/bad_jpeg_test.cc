@@ -5,7 +5,7 @@
 #include <random>
 
 #include "decode/image_decoder.h"
-#include "decode/jpeg_decoder.h"
+#include "decode/jpeg/libjpeg_decoder.h"
 #include "tests/decode/jpeg_maker.h"
 
 namespace stoker {

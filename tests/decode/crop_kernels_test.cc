@@ -7,8 +7,8 @@
 #include <random>
 
 #include "decode/aligned_buffer.h"
-#include "decode/idct_kernels.h"
-#include "decode/planar_resize.h"
+#include "decode/jpeg/idct_kernels.h"
+#include "decode/resize/planar_resize.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 #include "tests/decode/pixels.h"

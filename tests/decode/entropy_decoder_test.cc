@@ -1,6 +1,6 @@
 // The entropy decoder against jpeg_read_coefficients, on every instruction set: all samplings,
 // qualities, restart intervals and kinds of tables, and the corners that real files rarely have.
-#include "decode/entropy_decoder.h"
+#include "decode/jpeg/entropy_decoder.h"
 
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
@@ -11,7 +11,7 @@
 #include <random>
 
 #include "decode/aligned_buffer.h"
-#include "decode/scan_reader.h"
+#include "decode/jpeg/scan_reader.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 

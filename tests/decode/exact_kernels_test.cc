@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "decode/aligned_buffer.h"
-#include "decode/exact_colours.h"
-#include "decode/exact_resize.h"
+#include "decode/jpeg/exact_colours.h"
+#include "decode/resize/exact_resize.h"
 #include "tests/decode/pixels.h"
 
 namespace stoker {

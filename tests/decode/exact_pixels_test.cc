@@ -10,7 +10,7 @@
 
 #include "decode/crop_decoder.h"
 #include "decode/image_decoder.h"
-#include "decode/seek_index.h"
+#include "decode/jpeg/seek_index.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 #include "tests/decode/libjpeg_path.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "decode/huffman_tables.h"
+#include "decode/jpeg/huffman_tables.h"
 
 namespace stoker {
 namespace {

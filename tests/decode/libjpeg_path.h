@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
-#include "decode/jpeg_decoder.h"
-#include "decode/row_resizer.h"
+#include "decode/jpeg/libjpeg_decoder.h"
+#include "decode/resize/row_resizer.h"
 
 namespace stoker {
 

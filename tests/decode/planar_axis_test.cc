@@ -1,11 +1,11 @@
-#include "decode/planar_axis.h"
+#include "decode/resize/planar_axis.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "decode/resample_table.h"
+#include "decode/resize/resample_table.h"
 
 namespace stoker {
 namespace {

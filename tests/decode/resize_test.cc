@@ -5,7 +5,7 @@
 #include <random>
 
 #include "decode/pillow_resize.h"
-#include "decode/row_resizer.h"
+#include "decode/resize/row_resizer.h"
 #include "tests/decode/pixels.h"
 
 namespace stoker {

@@ -1,6 +1,6 @@
 // The seek index: the same bytes with and without it, for every kind of file that CropDecoder
 // takes; and an index that is not of these bytes, or damaged, changes nothing.
-#include "decode/seek_index.h"
+#include "decode/jpeg/seek_index.h"
 
 #include <gtest/gtest.h>
 #define XXH_INLINE_ALL

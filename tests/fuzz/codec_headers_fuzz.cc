@@ -2,7 +2,7 @@
 // read by their libraries), and of EXIF: no access outside the bytes, and nothing senseless.
 #include <cstdlib>
 
-#include "decode/codec_decoder.h"
+#include "decode/codec/decoder.h"
 #include "decode/orientation.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -10,7 +10,7 @@
 // clang-format on
 
 #include "decode/aligned_buffer.h"
-#include "decode/scan_reader.h"
+#include "decode/jpeg/scan_reader.h"
 
 namespace stoker {
 namespace {

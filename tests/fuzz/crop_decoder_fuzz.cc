@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "decode/crop_decoder.h"
-#include "decode/jpeg_headers.h"
+#include "decode/jpeg/headers.h"
 #include "tests/decode/libjpeg_path.h"
 #include "tests/fuzz/fuzz_input.h"
 

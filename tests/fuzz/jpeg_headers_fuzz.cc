@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "decode/image_decoder.h"
-#include "decode/jpeg_decoder.h"
-#include "decode/jpeg_headers.h"
-#include "decode/jpeg_session.h"
+#include "decode/jpeg/headers.h"
+#include "decode/jpeg/libjpeg_decoder.h"
+#include "decode/jpeg/libjpeg_session.h"
 #include "decode/orientation.h"
 
 namespace stoker {

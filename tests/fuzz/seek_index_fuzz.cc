@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "decode/crop_decoder.h"
-#include "decode/seek_index.h"
+#include "decode/jpeg/seek_index.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace stoker {

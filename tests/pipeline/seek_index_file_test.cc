@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "decode/seek_index.h"
+#include "decode/jpeg/seek_index.h"
 #include "pipeline/seek_index_writer.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "bench/peers/native/method.h"
-#include "decode/jpeg_session.h"
+#include "decode/jpeg/libjpeg_session.h"
 #include "decode/pixel_ops.h"
 
 namespace stoker::peers {

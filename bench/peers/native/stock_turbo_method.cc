@@ -9,8 +9,8 @@
 #include <stdexcept>
 
 #include "bench/peers/native/method.h"
-#include "decode/jpeg_session.h"
-#include "decode/row_resizer.h"
+#include "decode/jpeg/libjpeg_session.h"
+#include "decode/resize/row_resizer.h"
 
 #define STOKER_QUOTE(x) #x
 #define STOKER_TEXT(x) STOKER_QUOTE(x)

@@ -3,7 +3,7 @@
 
 #include "bench/peers/native/method.h"
 #include "decode/image_decoder.h"
-#include "decode/seek_index.h"
+#include "decode/jpeg/seek_index.h"
 
 namespace stoker::peers {
 namespace {

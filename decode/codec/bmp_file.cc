@@ -1,0 +1,156 @@
+#include "decode/codec/bmp_file.h"
+
+#include <algorithm>
+#include <string>
+
+#include "decode/byte_reader.h"
+#include "decode/codec/readers.h"
+
+namespace stoker {
+namespace {
+
+constexpr uint32_t kRaw = 0, kBitFields = 3;
+constexpr uint32_t kFileHeader = 14, kOldHeader = 12;
+
+DecodeStatus unsupported(const BmpLayout& layout, uint32_t compression) {
+  return {DecodeCode::unsupported, 0,
+          "a BMP of " + std::to_string(layout.bits) + " bits, compression " +
+              std::to_string(compression)};
+}
+
+bool is_known_header(uint32_t bytes) {
+  constexpr uint32_t kKnown[] = {kOldHeader, 40, 52, 56, 64, 108, 124};
+  return std::find(std::begin(kKnown), std::end(kKnown), bytes) != std::end(kKnown);
+}
+
+// Which byte of a pixel a mask selects; -1: not one whole byte.
+int byte_of(uint32_t mask) {
+  for (int byte = 0; byte < 4; ++byte) {
+    if (mask == 0xffu << 8 * byte) return byte;
+  }
+  return -1;
+}
+
+// The masks follow the header of 40 bytes, or are the next part of a longer one.
+bool read_bit_fields(ByteReader& reader, BmpLayout& layout) {
+  const uint32_t masks[] = {reader.u32(54), reader.u32(58), reader.u32(62)};
+  if (layout.bits == 32 && masks[0] == 0 && masks[1] == 0 && masks[2] == 0) return true;
+  layout.red = byte_of(masks[0]);
+  layout.green = byte_of(masks[1]);
+  layout.blue = byte_of(masks[2]);
+  const bool is_usual = layout.red == 2 && layout.green == 1 && layout.blue == 0;
+  return layout.bits == 32 ? std::min({layout.red, layout.green, layout.blue}) >= 0 &&
+                                 layout.red != layout.green && layout.green != layout.blue &&
+                                 layout.red != layout.blue
+                           : layout.bits == 24 && is_usual;
+}
+
+// Colours are blue, green, red and perhaps one byte more. False: Pillow would misread the pixels.
+bool read_palette(ByteReader& reader, int64_t at, int64_t colours, int64_t colour_bytes,
+                  BmpLayout& layout) {
+  bool is_gray = true;
+  for (int64_t i = 0; i < colours; ++i) {
+    uint8_t rgb[3];
+    const auto from = static_cast<size_t>(at + i * colour_bytes);
+    for (size_t c = 0; c < 3; ++c) rgb[c] = reader.u8(from + 2 - c);
+    const auto gray = static_cast<uint8_t>(colours == 2 ? i * 255 : i);
+    is_gray &= rgb[0] == gray && rgb[1] == gray && rgb[2] == gray;
+    if (i < 256) std::copy_n(rgb, 3, layout.palette[i]);
+  }
+  if (!is_gray) return true;
+  // Pillow drops a gray palette, and takes the pixels for what they then mostly are.
+  for (int64_t i = colours; i < 256; ++i) {
+    std::fill_n(layout.palette[i], 3, static_cast<uint8_t>(colours <= 2 ? 255 : i));
+  }
+  return layout.bits == (colours <= 2 ? 1 : 8);
+}
+
+// As Pillow: a file whose pixels begin where the palette does means those behind it.
+DecodeStatus find_palette(ByteReader& reader, uint32_t header_bytes, BmpLayout& layout) {
+  constexpr int64_t kMostColours = 65536;
+  const bool is_old = header_bytes == kOldHeader;
+  const int64_t said = is_old ? 0 : reader.u32(46);
+  const int64_t colours = said == 0 ? int64_t{1} << layout.bits : said;
+  const int64_t colour_bytes = is_old ? 3 : 4;
+  const int64_t at = kFileHeader + header_bytes;
+  if (colours > kMostColours) return {DecodeCode::corrupt, 46, "a bad BMP palette"};
+  if (layout.pixels_at == 0) layout.pixels_at = at + colours * colour_bytes;
+  if (layout.pixels_at == at) layout.pixels_at += 4 * colours;
+  if (read_palette(reader, at, colours, colour_bytes, layout)) return {};
+  return {DecodeCode::unsupported, at,
+          "a BMP of " + std::to_string(layout.bits) + " bits with " + std::to_string(colours) +
+              " shades of gray"};
+}
+
+// The pixel's place in the palette; pixels lie from the byte's top to its bottom.
+int index_of(const uint8_t* row, int x, int bits) {
+  const int64_t at = int64_t{x} * bits;
+  return row[at / 8] >> (8 - bits - at % 8) & ((1 << bits) - 1);
+}
+
+}  // namespace
+
+DecodeStatus read_bmp_layout(std::span<const uint8_t> bytes, BmpLayout& layout) {
+  ByteReader reader(bytes, false);
+  const auto cut_short = [&] {
+    return DecodeStatus{DecodeCode::truncated, static_cast<int64_t>(bytes.size()),
+                        "the file ends too early"};
+  };
+  const uint32_t header_bytes = reader.u32(14);
+  const bool is_old = header_bytes == kOldHeader;
+  const uint32_t width = is_old ? reader.u16(18) : reader.u32(18);
+  uint32_t height = is_old ? reader.u16(20) : reader.u32(22);
+  layout.from_top = !is_old && height >= 0x80000000u;
+  if (layout.from_top) height = 0u - height;
+  layout.bits = reader.u16(is_old ? 24 : 28);
+  const uint32_t compression = is_old ? kRaw : reader.u32(30);
+  layout.pixels_at = reader.u32(10);
+  if (reader.went_outside()) return cut_short();
+  constexpr uint32_t kMost = 0x7fffffff;
+  if (!is_known_header(header_bytes) || width == 0 || height == 0 || width > kMost ||
+      height > kMost) {
+    return {DecodeCode::corrupt, 14, "a bad BMP header"};
+  }
+  layout.size = {static_cast<int>(width), static_cast<int>(height)};
+  const bool has_palette = layout.bits == 1 || layout.bits == 4 || layout.bits == 8;
+  if (has_palette ? compression != kRaw : layout.bits != 24 && layout.bits != 32) {
+    return unsupported(layout, compression);
+  }
+  if (has_palette) {
+    const DecodeStatus status = find_palette(reader, header_bytes, layout);
+    if (!status.ok() && !reader.went_outside()) return status;
+  } else if (compression == kBitFields ? !read_bit_fields(reader, layout) : compression != kRaw) {
+    return unsupported(layout, compression);
+  } else if (layout.pixels_at == 0) {
+    layout.pixels_at =
+        kFileHeader + header_bytes + (compression == kBitFields && header_bytes == 40 ? 12 : 0);
+  }
+  if (reader.went_outside()) return cut_short();
+  layout.row_bytes = (int64_t{layout.size.width} * layout.bits + 31) / 32 * 4;
+  return {};
+}
+
+DecodeStatus read_bmp_pixels(std::span<const uint8_t> bytes, CodecFrame& frame) {
+  BmpLayout layout;
+  const DecodeStatus status = read_bmp_layout(bytes, layout);
+  if (!status.ok()) return status;
+  frame.begin(layout.size, FrameColours::rgb);
+  const int pixel_bytes = layout.bits / 8;
+  for (int y = 0; y < layout.size.height; ++y) {
+    const uint8_t* from = bytes.data() + layout.pixels_at + y * layout.row_bytes;
+    uint8_t* to = frame.row(layout.from_top ? y : layout.size.height - 1 - y);
+    for (int x = 0; x < layout.size.width; ++x, to += 3) {
+      if (layout.bits <= 8) {
+        std::copy_n(layout.palette[index_of(from, x, layout.bits)], 3, to);
+        continue;
+      }
+      const uint8_t* pixel = from + int64_t{x} * pixel_bytes;
+      to[0] = pixel[layout.red];
+      to[1] = pixel[layout.green];
+      to[2] = pixel[layout.blue];
+    }
+  }
+  return {};
+}
+
+}  // namespace stoker

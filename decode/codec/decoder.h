@@ -1,0 +1,76 @@
+// Everything but JPEG: PNG, WebP and TIFF through the libraries of their authors (libpng, libwebp,
+// libtiff), BMP by ourselves. CMake takes the readers that need a library or, where one is missing
+// (STOKER_CODECS=OFF), those that refuse. Headers are read here, so info() works and max_pixels
+// holds either way.
+//
+// The libraries themselves, not OpenCV's imgcodecs around them: that one gives other bytes than
+// Pillow for TIFF with alpha, CMYK or planes and for BMP with bit fields, keeps what it leaves out
+// to itself, and brings 140 more libraries.
+//
+// What becomes of what (tested against Pillow's convert("RGB")); what would not come out as
+// Pillow's is refused as unsupported, not approximated (decode/README.md has the table):
+//
+//  PNG   gray 1, 2, 4, 8 bits    scaled to 0..255, copied to R, G, B
+//        gray 16 bits            clipped to 255, not scaled (Pillow's mode "I")
+//        RGB, palette            as they are; transparency is ignored
+//        RGB, alpha 16 bits      the high byte of each sample
+//        gray or RGB with alpha  alpha is dropped, not blended
+//        animated                the default image
+//  BMP   1, 4, 8, 24, 32 bits    as they are, bit fields of whole bytes, too; alpha is dropped
+//  WebP  lossy, lossless         alpha is dropped
+//  TIFF  gray 1, 2, 4, 8 bits    scaled to 0..255 (white-is-zero is inverted)
+//        gray 16 bits            clipped to 255
+//        RGB 8, 16 bits          as they are; the high byte
+//        alpha                   dropped; divided out where colours were multiplied by it
+//        CMYK 8 bits             as Pillow's
+//        YCbCr, compressed       as libtiff converts it
+//        strips, tiles, planes   in all compressions that libtiff has, but the JPEG of TIFF 6.0
+//
+// A file that is shorter than its structure says is truncated; PNG checksums are verified.
+// Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame.
+// Errors: a status, never an exception; nothing is printed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "decode/decode_status.h"
+#include "decode/image.h"
+#include "decode/image_decoder.h"
+#include "decode/resize/row_resizer.h"
+
+namespace stoker {
+
+struct CodecHeader {
+  ImageFormat format = ImageFormat::unknown;
+  Size size;  // as stored
+  int orientation = 1;
+};
+
+// Reads the header of a file of header.format; refuses variants as the table says.
+DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& header);
+
+// Does the file hold all that its structure promises? (Reads the file once at most.)
+DecodeStatus check_codec_body(std::span<const uint8_t> bytes, const CodecHeader& header);
+
+class CodecDecoder {
+ public:
+  CodecDecoder();
+  ~CodecDecoder();
+  CodecDecoder(const CodecDecoder&) = delete;
+  CodecDecoder& operator=(const CodecDecoder&) = delete;
+
+  // Gives the rows of `region` to `sink`. REQUIRES: the header is that of `bytes`, the body was
+  // checked, the region lies inside.
+  DecodeStatus decode(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
+                      RowSink& sink);
+
+  int64_t scratch_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stoker

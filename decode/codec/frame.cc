@@ -1,0 +1,68 @@
+#include "decode/codec/frame.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "decode/cmyk.h"
+
+namespace stoker {
+namespace {
+
+constexpr size_t kKeptBytes = size_t{32} << 20;
+
+// Colours that were multiplied by alpha, without it: as Pillow's, which has no colour where there
+// is nothing to see.
+void divide_by_alpha(const uint8_t* from, uint8_t* to) {
+  const int alpha = from[3];
+  for (int c = 0; c < 3; ++c) {
+    to[c] = alpha == 0 ? uint8_t{0} : static_cast<uint8_t>(std::min(from[c] * 255 / alpha, 255));
+  }
+}
+
+}  // namespace
+
+void CodecFrame::begin(Size size, FrameColours colours) {
+  size_ = size;
+  colours_ = colours;
+  bytes_.assign(stride() * static_cast<size_t>(size.height), 0);
+}
+
+void CodecFrame::end() {
+  if (bytes_.capacity() > kKeptBytes) std::vector<uint8_t>().swap(bytes_);
+}
+
+int CodecFrame::channels() const {
+  switch (colours_) {
+    case FrameColours::gray:
+      return 1;
+    case FrameColours::rgb:
+      return 3;
+    case FrameColours::rgb_times_alpha:
+    case FrameColours::cmyk:
+      return 4;
+  }
+  return 3;
+}
+
+void CodecFrame::rgb(int y, int x, int width, uint8_t* to) const {
+  const uint8_t* from = row(y) + static_cast<size_t>(x) * channels();
+  switch (colours_) {
+    case FrameColours::gray:
+      for (int i = 0; i < width; ++i) to[3 * i] = to[3 * i + 1] = to[3 * i + 2] = from[i];
+      break;
+    case FrameColours::rgb:
+      std::memcpy(to, from, size_t{3} * width);
+      break;
+    case FrameColours::rgb_times_alpha:
+      for (int i = 0; i < width; ++i) divide_by_alpha(from + 4 * i, to + 3 * i);
+      break;
+    case FrameColours::cmyk:
+      for (int i = 0; i < width; ++i) {
+        for (int c = 0; c < 3; ++c)
+          to[3 * i + c] = ink_on_light(from[4 * i + c], 255 - from[4 * i + 3]);
+      }
+      break;
+  }
+}
+
+}  // namespace stoker

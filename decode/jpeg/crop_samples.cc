@@ -1,0 +1,84 @@
+#include "decode/jpeg/crop_samples.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace stoker {
+namespace {
+
+constexpr int kStripBlocks = kStripRows / 8;
+
+int round_up(int value, int unit) { return (value + unit - 1) / unit; }
+
+}  // namespace
+
+Box mcus_of(const BaselineJpeg& jpeg, const NeededSamples& needed) {
+  int left = jpeg.mcus_across, right = 0, top = jpeg.mcus_down, bottom = 0;
+  for (int c = 0; c < jpeg.component_count; ++c) {
+    const JpegComponent& component = jpeg.components[c];
+    left = std::min(left, needed.across[c].begin / (8 * component.across));
+    right = std::max(right, round_up(needed.across[c].end, 8 * component.across));
+    top = std::min(top, needed.down[c].begin / (8 * component.down));
+    bottom = std::max(bottom, round_up(needed.down[c].end, 8 * component.down));
+  }
+  return {left, top, right - left, bottom - top};
+}
+
+int checked_mcu_rows(const BaselineJpeg& jpeg, int last_pixel, const Box& mcus) {
+  const int context =
+      jpeg.max_down > 1 ? (last_pixel / jpeg.max_down + 1) * jpeg.max_down : last_pixel;
+  const int read = std::max(context / jpeg.mcu_height() + 1, mcus.y + mcus.height);
+  return std::min(round_up(read, jpeg.rows_together) * jpeg.rows_together, jpeg.mcus_down);
+}
+
+void CropSamples::plan(const BaselineJpeg& jpeg, const Box& mcus) {
+  jpeg_ = &jpeg;
+  mcus_ = mcus;
+  count_ = 0;
+  coefficient_count_ = sample_count_ = 0;
+}
+
+void CropSamples::add_plane(int spare_columns, int strips_kept) {
+  const JpegComponent& component = jpeg_->components[count_];
+  SamplePlane& plane = planes_[count_++];
+  plane.across = component.across;
+  plane.down = component.down;
+  plane.quant = component.quant;
+  plane.groups = round_up(mcus_.width * plane.across, kBlockGroup);
+  plane.columns = plane.groups * kBlockGroup * 8 + spare_columns;
+  plane.strips = round_up(mcus_.height * plane.down * 8, kStripRows);
+  plane.buffers = strips_kept;
+  plane.first = {mcus_.x * plane.across * 8, mcus_.y * plane.down * 8};
+  plane.coefficients = static_cast<int64_t>(coefficient_count_);
+  plane.samples = static_cast<int64_t>(sample_count_);
+  coefficient_count_ += static_cast<size_t>(plane.down) * plane.groups * kBlockGroup * kBlockSize;
+  sample_count_ += static_cast<size_t>(strips_kept) * plane.columns * kStripRows;
+}
+
+void CropSamples::begin_row(ScanReader& reader) {
+  std::memset(coefficients_.data(), 0, coefficient_count_ * sizeof(int16_t));
+  for (int c = 0; c < count_; ++c) {
+    const SamplePlane& plane = planes_[c];
+    int16_t* to = coefficients_.data() + plane.coefficients;
+    for (int r = 0; r < plane.down; ++r) {
+      reader.set_coefficients(c, r, to);
+      to += plane.groups * kBlockGroup * kBlockSize;
+    }
+  }
+}
+
+bool CropSamples::finish_row(int row) {
+  bool is_of_picture = true;
+  for (int c = 0; c < count_; ++c) {
+    const SamplePlane& plane = planes_[c];
+    const int16_t* from = coefficients_.data() + plane.coefficients;
+    for (int y = row * plane.down; y < (row + 1) * plane.down; ++y) {
+      is_of_picture &= inverse_dct(from, plane.groups, jpeg_->quant[plane.quant],
+                                   strip(c, y / kStripBlocks) + y % kStripBlocks * 8);
+      from += plane.groups * kBlockGroup * kBlockSize;
+    }
+  }
+  return is_of_picture;
+}
+
+}  // namespace stoker

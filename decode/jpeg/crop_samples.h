@@ -1,0 +1,93 @@
+// From coefficients to samples: the colour planes of a crop at their native resolution, filled an
+// MCU row at a time. Knows nothing of pixels.
+//
+// Owner: CropPixels, reused for every image. Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "decode/aligned_buffer.h"
+#include "decode/image.h"
+#include "decode/jpeg/headers.h"
+#include "decode/jpeg/idct_kernels.h"
+#include "decode/jpeg/row_upsampling.h"
+#include "decode/jpeg/scan_reader.h"
+
+namespace stoker {
+
+// What an output depends on: of each component the columns and rows of samples.
+struct NeededSamples {
+  Span across[3];
+  Span down[3];
+};
+
+// The MCUs that hold them.
+Box mcus_of(const BaselineJpeg& jpeg, const NeededSamples& needed);
+
+// One past the last MCU row that libjpeg-turbo reads where the last row of pixels is `last_pixel`
+// and the last of `mcus` is needed, too: its upsampling may look at the next row of samples, and it
+// reads some files several MCU rows at once.
+int checked_mcu_rows(const BaselineJpeg& jpeg, int last_pixel, const Box& mcus);
+
+// Part of a colour plane. Strip s holds its rows [s * kStripRows, (s + 1) * kStripRows).
+struct SamplePlane {
+  int across = 1, down = 1;  // blocks per MCU
+  int quant = 0;
+  int groups = 0;   // of four blocks, per row of blocks
+  int columns = 0;  // samples per row
+  int strips = 0;
+  int buffers = 1;      // strips that are kept: the last ones
+  Size first;           // the plane's sample that is the first one here
+  int64_t samples = 0;  // offsets into the buffers
+  int64_t coefficients = 0;
+};
+
+class CropSamples {
+ public:
+  // Starts the layout for these MCUs; then one add_plane per component, then reserve.
+  void plan(const BaselineJpeg& jpeg, const Box& mcus);
+  // The next component: so many columns more are readable behind its last, and so many strips are
+  // kept.
+  void add_plane(int spare_columns, int strips_kept);
+  // Memory for all that and for the owner's own buffers. False: it would be more than `limit`
+  // bytes.
+  template <class... T>
+  bool reserve(int64_t limit, BufferNeed<T>... others) {
+    return grow_within(limit, BufferNeed{&coefficients_, coefficient_count_},
+                       BufferNeed{&samples_, sample_count_}, others...);
+  }
+
+  const Box& mcus() const { return mcus_; }
+  const SamplePlane& plane(int c) const { return planes_[c]; }
+
+  // Gives the reader cleared memory for the coefficients of a row of MCUs.
+  void begin_row(ScanReader& reader);
+  // Turns them into samples. `row` counts from mcus().y; rows come in turn. False: these
+  // coefficients are of no picture, and libjpeg's sums may overflow (idct_kernels.h); the samples
+  // are there all the same.
+  bool finish_row(int row);
+
+  // The first column of a strip that is still kept.
+  uint8_t* strip(int c, int strip) {
+    const SamplePlane& plane = planes_[c];
+    return samples_.data() + plane.samples +
+           int64_t{strip % plane.buffers} * plane.columns * kStripRows;
+  }
+
+  void release() {
+    coefficients_.release();
+    samples_.release();
+  }
+  int64_t scratch_bytes() const { return coefficients_.bytes() + samples_.bytes(); }
+
+ private:
+  const BaselineJpeg* jpeg_ = nullptr;
+  Box mcus_;
+  int count_ = 0;
+  SamplePlane planes_[3];
+  size_t coefficient_count_ = 0, sample_count_ = 0;
+  AlignedBuffer<int16_t> coefficients_;  // of one row of MCUs
+  AlignedBuffer<uint8_t> samples_;       // strips of every plane
+};
+
+}  // namespace stoker

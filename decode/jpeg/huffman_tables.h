@@ -1,0 +1,107 @@
+// Huffman tables in the form that the entropy decoder looks up, and a small cache of them.
+//
+// DC differences are found by one lookup of 8 bits, AC symbols up to two at a time: one lookup of
+// 10 bits tells how many bits both take, where they go in the block, and their values, but for the
+// last bits of a long one. Where blocks are only skipped, another table tells bits and positions
+// alone, for as many symbols as fit. Codes that do not fit are found bit by bit (CanonicalCode).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "decode/jpeg/headers.h"
+
+namespace stoker {
+
+inline constexpr int kAcBits = 10;  // 9 was slower; 11 is, where the first cache has 32 KiB
+inline constexpr int kDcBits = 8;
+inline constexpr int kSkipBits = 11;
+inline constexpr int kMaxPairBits = 18;  // so that three lookups take 54 of 64 bits at most
+static_assert(64 - 3 * kMaxPairBits >= kAcBits && 64 - 3 * kMaxPairBits >= kDcBits);
+static_assert(64 - 2 * (kSkipBits + 15) >= kSkipBits);  // 15: the most bits of a value
+
+// How far an end-of-block code moves the position in the block: past every place that a run can
+// reach, so that the two are told apart afterwards.
+inline constexpr int kEndOfBlock = 128;
+inline constexpr int kBlockEnd = 63;  // the last position
+// The advance of entries without a symbol: past everything else.
+inline constexpr int kNoSymbol = 192;
+
+struct HuffmanSymbol {
+  int length = 0;  // bits of the code; 0 = no such code
+  uint8_t value = 0;
+};
+
+// Codes of up to 16 bits, left-aligned.
+struct CanonicalCode {
+  uint32_t end[17];  // codes of 1..n bits are < end[n]
+  int offset[17];    // of the first value of n bits, less its code
+  uint8_t values[256];
+
+  HuffmanSymbol find(uint32_t next_16_bits, int shortest) const {
+    for (int n = shortest; n <= 16; ++n) {
+      if (next_16_bits < end[n]) {
+        return {n, values[(next_16_bits >> (16 - n)) + static_cast<uint32_t>(offset[n])]};
+      }
+    }
+    return {};
+  }
+};
+
+struct DcTable {
+  uint64_t lookup[1 << kDcBits];  // as AcTable::pair, with one symbol and no advances; 0 = longer
+  CanonicalCode code;
+};
+
+// An entry of AcTable::pair: one or two symbols, so many that their codes and the sign of the last
+// value fit into the window. From the lowest byte up:
+//   u8 bits      of both symbols, with their values; at most kMaxPairBits
+//   u8 advance1  to the first's position
+//   i16 value1
+//   i16 value2   to which are added its bits behind the window
+//   u8 shift     64 - bits: moves those to the bottom
+//   u8 advance2  to the second's position
+// With one symbol only, the second's fields repeat the first's. With none, `bits` is 0 and both
+// advances are kNoSymbol.
+struct AcTable {
+  uint64_t pair[1 << kAcBits];    // as above
+  uint16_t skip[1 << kSkipBits];  // advance << 8 | bits; kNoSymbol << 8 = not even one code fits
+  CanonicalCode code;
+};
+
+// The position that a symbol (zero run << 4 | bits of the value) advances by.
+inline int ac_advance(uint8_t symbol) {
+  return (symbol & 15) != 0 || symbol == 0xF0 ? (symbol >> 4) + 1 : kEndOfBlock;
+}
+
+// False: not a Huffman code that libjpeg accepts.
+bool build_dc_table(const HuffmanSpec& spec, DcTable& table);
+bool build_ac_table(const HuffmanSpec& spec, AcTable& table);
+
+// The last tables used, found again by the content of their definition: for tiny images building
+// them costs more than decoding. Owner: one per CropDecoder. Threads: one at a time. A table stays
+// valid until six others were asked for.
+class HuffmanCache {
+ public:
+  HuffmanCache();
+  ~HuffmanCache();
+  HuffmanCache(const HuffmanCache&) = delete;
+  HuffmanCache& operator=(const HuffmanCache&) = delete;
+
+  const DcTable* dc(const HuffmanSpec& spec);  // nullptr: not an acceptable code
+  const AcTable* ac(const HuffmanSpec& spec);
+  int64_t scratch_bytes() const;
+  int64_t builds() const { return builds_; }  // tables built so far
+
+ private:
+  template <class Table>
+  struct Slots;
+  template <class Table, class Build>
+  const Table* find(Slots<Table>& slots, const HuffmanSpec& spec, const Build& build);
+
+  std::unique_ptr<Slots<DcTable>> dc_;
+  std::unique_ptr<Slots<AcTable>> ac_;
+  int64_t builds_ = 0;
+};
+
+}  // namespace stoker

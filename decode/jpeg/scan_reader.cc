@@ -1,0 +1,149 @@
+#include "decode/jpeg/scan_reader.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace stoker {
+namespace {
+
+// Between two looks at the predictors (skip() and store() get at most a row of MCUs) one may grow
+// by 4 * 8192 blocks of 2^15.
+static_assert(int64_t{kMaxDc} + (int64_t{4} * 8192 << 15) < std::numeric_limits<int32_t>::max());
+
+// As JpegDecoder, which also looks further back. What ends otherwise is its business.
+bool ends_with_end_marker(std::span<const uint8_t> scan) {
+  const size_t size = scan.size();
+  return size >= 2 && scan[size - 2] == 0xFF && scan[size - 1] == 0xD9;
+}
+
+}  // namespace
+
+bool ScanReader::open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg,
+                      HuffmanCache& tables) {
+  scan_ = bytes.subspan(jpeg.scan_begin);
+  if (scan_.size() > kMaxScanBytes || !ends_with_end_marker(scan_)) return false;
+  // Every MCU takes a bit at least; a header that promises more than the file can hold is a trap.
+  if (int64_t{jpeg.mcus_across} * jpeg.mcus_down > 8 * static_cast<int64_t>(scan_.size())) {
+    return false;
+  }
+  layout_.block_count = 0;
+  for (int c = 0; c < jpeg.component_count; ++c) {
+    const JpegComponent& component = jpeg.components[c];
+    const DcTable* dc = tables.dc(jpeg.dc[component.dc]);
+    const AcTable* ac = tables.ac(jpeg.ac[component.ac]);
+    if (dc == nullptr || ac == nullptr) return false;
+    for (int i = 0; i < component.across * component.down; ++i) {
+      layout_.blocks[layout_.block_count++] = {dc,
+                                               ac,
+                                               c,
+                                               static_cast<uint32_t>(component.across),
+                                               static_cast<uint32_t>(i % component.across),
+                                               nullptr};
+    }
+  }
+  restart_interval_ = jpeg.restart_interval;
+  return true;
+}
+
+bool ScanReader::begin() { return enter({}, 0, scan_.size()); }
+
+bool ScanReader::enter(const ScanPoint& point, int mcu, size_t end) {
+  // The byte at `end` may hold this part's last bits, and a stuffing byte may follow it.
+  end = std::min(scan_.size(), end + 2);
+  if (point.byte >= end || point.bit > 7) return false;
+  const int interval = restart_interval_ > 0 ? restart_interval_ : std::numeric_limits<int>::max();
+  if (!split(scan_.subspan(point.byte, end - point.byte), mcu / interval)) return false;
+  segment_ = 0;
+  left_ = interval - mcu % interval;
+  state_ = {};
+  std::copy_n(point.dc, 3, state_.dc);
+  state_.next = bytes_.data();
+  if (point.bit > 0) {
+    state_.bits = uint64_t{*state_.next++} << (56 + point.bit);
+    state_.count = 8 - static_cast<int>(point.bit);
+  }
+  return true;
+}
+
+// Restart markers have to come in turn; the data end at anything else.
+bool ScanReader::split(std::span<const uint8_t> scan, int first_segment) {
+  bytes_.grow(scan.size() + kEntropyPadding);
+  ends_.clear();
+  const uint8_t* from = scan.data();
+  const uint8_t* const end = from + scan.size();
+  uint8_t* to = bytes_.data();
+  for (size_t segment = static_cast<size_t>(first_segment);; ++segment) {
+    from = copy_unstuffed(from, end, to);
+    if (ends_.size() == kMaxScanSegments) return false;
+    ends_.push_back(static_cast<uint32_t>(to - bytes_.data()));
+    const uint8_t restart = static_cast<uint8_t>(0xD0 + segment % 8);
+    if (restart_interval_ == 0 || end - from < 2 || from[1] != restart) break;
+    from += 2;
+  }
+  return true;
+}
+
+int64_t ScanReader::bits_used() const { return (state_.next - bytes_.data()) * 8 - state_.count; }
+
+ScanPoint ScanReader::here() const {
+  if (left_ == 0) return {ends_[segment_], 0, {}};
+  const auto bits = static_cast<uint32_t>(bits_used());
+  return {bits / 8, bits % 8, {state_.dc[0], state_.dc[1], state_.dc[2]}};
+}
+
+void ScanReader::set_coefficients(int component, int row, int16_t* coefficients) {
+  int seen = 0;
+  for (int b = 0; b < layout_.block_count; ++b) {
+    McuBlock& block = layout_.blocks[b];
+    if (block.component == component && seen++ / static_cast<int>(block.across) == row) {
+      block.coefficients = coefficients;
+    }
+  }
+}
+
+bool ScanReader::is_inside() const {
+  return bits_used() <= 8 * static_cast<int64_t>(ends_[segment_]);
+}
+
+// All whole bytes of a segment must have been used, as libjpeg wants it.
+bool ScanReader::next_segment() {
+  const size_t end = ends_[segment_];
+  if (bits_used() + 8 <= 8 * static_cast<int64_t>(end) || ++segment_ >= ends_.size()) return false;
+  state_ = {};
+  state_.next = bytes_.data() + end;
+  left_ = restart_interval_;
+  return true;
+}
+
+template <class Decode>
+bool ScanReader::run(int mcus, const Decode& decode) {
+  for (int done = 0; done < mcus;) {
+    if (left_ == 0 && !next_segment()) return false;
+    const int count = std::min(left_, mcus - done);
+    // The decoder reads up to 8 bytes ahead; is_inside() looks at the exact bit.
+    const uint8_t* limit = bytes_.data() + ends_[segment_] + sizeof state_.bits;
+    if (!decode(done, count, limit) || !is_inside()) return false;
+    if (restart_interval_ > 0) left_ -= count;
+    done += count;
+  }
+  return std::all_of(state_.dc, state_.dc + 3,
+                     [](int32_t dc) { return dc >= -kMaxDc && dc <= kMaxDc; });
+}
+
+bool ScanReader::skip(int mcus) {
+  return run(mcus, [&](int, int count, const uint8_t* limit) {
+    return skip_mcus(layout_, count, limit, state_);
+  });
+}
+
+bool ScanReader::store(int first, int mcus) {
+  return run(mcus, [&](int done, int count, const uint8_t* limit) {
+    return store_mcus(layout_, first + done, count, limit, state_);
+  });
+}
+
+int64_t ScanReader::scratch_bytes() const {
+  return bytes_.bytes() + static_cast<int64_t>(ends_.capacity() * sizeof(ends_[0]));
+}
+
+}  // namespace stoker
