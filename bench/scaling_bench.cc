@@ -7,7 +7,7 @@
 
 #include "bench/cpu_time.h"
 #include "bench/scaling_table.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 #include "train/models.h"
 
 namespace stoker {

@@ -22,7 +22,7 @@
 #include "pipeline/augment.h"
 #include "pipeline/invalid_field.h"
 #include "pipeline/sampler.h"
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 #include "staging/device.h"
 #include "staging/device_batch.h"
 #include "staging/normalise.h"

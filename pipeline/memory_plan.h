@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "pipeline/augment.h"
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 

@@ -20,7 +20,7 @@
 
 #include "pipeline/loader.h"
 #include "pipeline/sample_checker.h"
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 

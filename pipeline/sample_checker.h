@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "decode/image_decoder.h"
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 

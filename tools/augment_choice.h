@@ -9,7 +9,7 @@
 
 #include "pipeline/augment.h"
 #include "pipeline/sampler.h"
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 #include "tools/feed_options.h"
 
 namespace stoker {

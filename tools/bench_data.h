@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 #include "tools/augment_choice.h"
 #include "tools/feed_options.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "pipeline/loader.h"
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 

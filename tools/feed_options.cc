@@ -9,7 +9,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "pipeline/cifar_source.h"
+#include "pipeline/source/cifar_source.h"
 #include "tools/command.h"
 
 namespace stoker {

@@ -10,7 +10,7 @@
 
 #include "pipeline/augment.h"
 #include "pipeline/loader.h"
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 

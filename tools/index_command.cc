@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "pipeline/finding_json.h"
-#include "pipeline/seek_index_file.h"
+#include "pipeline/seek_index/file.h"
 #include "tools/command.h"
 #include "tools/feed_options.h"
 #include "tools/host_info.h"

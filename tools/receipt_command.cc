@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "pipeline/receipt_diff.h"
+#include "pipeline/receipt/diff.h"
 #include "tools/command.h"
 #include "tools/run_diff.h"
 

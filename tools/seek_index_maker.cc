@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "pipeline/seek_index_file.h"
+#include "pipeline/seek_index/file.h"
 #include "tools/feed_options.h"
 #include "tools/host_info.h"
 #include "tools/interrupt.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "pipeline/seek_index_build.h"
+#include "pipeline/seek_index/build.h"
 
 namespace stoker {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/receipt.h"
+#include "pipeline/receipt/receipt.h"
 #include "train/checkpoint.h"
 #include "train/collective.h"
 #include "train/replica.h"

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 #include "staging/device.h"
 
 namespace stoker {

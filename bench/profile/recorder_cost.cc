@@ -15,7 +15,7 @@
 #include "bench/program.h"
 #include "bench/statistics.h"
 #include "pipeline/loader.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 
 namespace stoker {
 namespace {

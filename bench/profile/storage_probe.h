@@ -4,7 +4,7 @@
 // Blocks for the times given. Errors: samples that cannot be read count as read.
 #pragma once
 
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 

@@ -1,7 +1,7 @@
 // Places inside a JPEG's entropy-coded data from which a decoder can begin: one per row of MCUs, or
 // also one per 8 MCUs. With it CropDecoder reads only what a crop shows.
 //
-// An index is a short run of bytes that is kept beside the file (pipeline/seek_index_file.h):
+// An index is a short run of bytes that is kept beside the file (pipeline/seek_index/file.h):
 //
 //   u8 step      MCUs between two places of a row; 0 = only where rows begin
 //   u8 x 5       how many bits the numbers below take: bits from the scan's begin, bits from the

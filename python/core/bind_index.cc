@@ -7,8 +7,8 @@
 #include <chrono>
 #include <future>
 
-#include "pipeline/seek_index_build.h"
-#include "pipeline/seek_index_file.h"
+#include "pipeline/seek_index/build.h"
+#include "pipeline/seek_index/file.h"
 #include "python/core/bind.h"
 #include "python/core/unlocked.h"
 

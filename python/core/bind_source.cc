@@ -2,9 +2,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "pipeline/cifar_source.h"
-#include "pipeline/folder_source.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/cifar_source.h"
+#include "pipeline/source/folder_source.h"
+#include "pipeline/source/synthetic_source.h"
 #include "python/core/bind.h"
 #include "python/core/relabelled_source.h"
 #include "python/core/unlocked.h"

@@ -12,7 +12,7 @@
 #include "bench/memory_source.h"
 #include "bench/scaling_bench.h"
 #include "bench/slice_bench.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 #include "train/engine.h"
 
 namespace stoker {

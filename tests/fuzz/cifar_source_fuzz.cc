@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "pipeline/cifar_source.h"
+#include "pipeline/source/cifar_source.h"
 #include "tests/fuzz/fuzz_parts.h"
 #include "tests/support/temp_folder.h"
 

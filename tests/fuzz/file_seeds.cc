@@ -4,9 +4,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "pipeline/folder_index.h"
-#include "pipeline/receipt.h"
-#include "pipeline/seek_index_writer.h"
+#include "pipeline/receipt/receipt.h"
+#include "pipeline/seek_index/writer.h"
+#include "pipeline/source/folder_index.h"
 #include "tests/fuzz/fuzz_parts.h"
 #include "tests/fuzz/seed_folder.h"
 #include "tests/support/temp_folder.h"

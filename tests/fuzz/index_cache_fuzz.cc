@@ -6,12 +6,13 @@
 #include <cstring>
 #include <string>
 
-#include "pipeline/folder_index.h"
+#include "pipeline/source/folder_index.h"
 #include "tests/support/temp_folder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
-  // As folder_index_cache.cc writes them: magic, version, byte order; length; checksum; payload.
+  // As pipeline/source/folder_index_cache.cc writes them: magic, version, byte order; length;
+  // checksum; payload.
   constexpr size_t kLengthAt = 16, kChecksumAt = 24, kPayloadAt = 32;
   static const TempFolder folder;
   std::string file(reinterpret_cast<const char*>(data), size);

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "pipeline/receipt_diff.h"
+#include "pipeline/receipt/diff.h"
 #include "tests/fuzz/fuzz_parts.h"
 #include "tests/support/temp_folder.h"
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "pipeline/seek_index_file.h"
+#include "pipeline/seek_index/file.h"
 #include "tests/support/temp_folder.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "pipeline/cifar_source.h"
+#include "pipeline/source/cifar_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 #include "staging/stager.h"
 #include "tests/pipeline/loader_support.h"
 

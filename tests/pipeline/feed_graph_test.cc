@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 #include "tests/pipeline/loader_support.h"
 
 namespace stoker::testing {

@@ -1,4 +1,4 @@
-#include "pipeline/folder_index.h"
+#include "pipeline/source/folder_index.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "pipeline/folder_source.h"
+#include "pipeline/source/folder_source.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

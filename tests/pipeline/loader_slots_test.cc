@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/loader.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/fake_device.h"
 

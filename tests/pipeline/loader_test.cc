@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "pipeline/receipt.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/receipt/receipt.h"
+#include "pipeline/source/synthetic_source.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/temp_folder.h"

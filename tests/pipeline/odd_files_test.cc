@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "pipeline/folder_source.h"
+#include "pipeline/source/folder_source.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "pipeline/loader.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 
 namespace {
 

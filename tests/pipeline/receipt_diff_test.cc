@@ -1,12 +1,11 @@
 // The diff of two receipts names the first epoch, step and sample where they part.
-#include "pipeline/receipt_diff.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <limits>
 
+#include "pipeline/receipt/diff.h"
 #include "tests/pipeline/receipt_support.h"
 
 namespace stoker::testing {

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "pipeline/receipt.h"
-#include "pipeline/receipt_diff.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/receipt/diff.h"
+#include "pipeline/receipt/receipt.h"
+#include "pipeline/source/synthetic_source.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,6 +1,6 @@
 // The receipt: the same digests for any way of delivering the same epochs, exact after a resume at
 // any step.
-#include "pipeline/receipt.h"
+#include "pipeline/receipt/receipt.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "decode/jpeg/seek_index.h"
-#include "pipeline/seek_index_writer.h"
+#include "pipeline/seek_index/writer.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "pipeline/folder_source.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/folder_source.h"
+#include "pipeline/source/synthetic_source.h"
 #include "tests/support/fake_source.h"
 #include "tests/support/temp_folder.h"
 

@@ -10,7 +10,7 @@
 #include <new>
 
 #include "pipeline/memory_plan.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/pipeline/loader_support.h"
 

@@ -48,7 +48,7 @@ TEST_F(CheckLayers, PipelineMayNotSeeTrain) {
 }
 TEST_F(CheckLayers, NobodyBelowMaySeeTools) { expect_refused("train/a.cc", "\"tools/x.h\""); }
 TEST_F(CheckLayers, TrainSeesOnlyWhatTheLoaderBrings) {
-  expect_refused("train/a.cc", "\"pipeline/folder_source.h\"");
+  expect_refused("train/a.cc", "\"pipeline/source/folder_source.h\"");
 }
 TEST_F(CheckLayers, TbbBelongsToTheFeedGraph) {
   expect_refused("pipeline/a.cc", "<oneapi/tbb/task_arena.h>");

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 #include "tests/support/fake_engine.h"
 #include "train/checkpoint.h"
 #include "train/durable_file.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 
 namespace stoker {
 namespace {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "decode/image_decoder.h"
-#include "pipeline/folder_source.h"
+#include "pipeline/source/folder_source.h"
 
 namespace stoker::peers {
 namespace {

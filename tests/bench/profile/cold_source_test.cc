@@ -8,7 +8,7 @@
 
 #include "bench/profile/machine_load.h"
 #include "bench/profile/storage_probe.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker {

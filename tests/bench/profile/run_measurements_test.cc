@@ -10,7 +10,7 @@
 
 #include "bench/profile/profile_emulated.h"
 #include "bench/profile/trace_file.h"
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker {

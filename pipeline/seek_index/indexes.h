@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "decode/image_decoder.h"
-#include "pipeline/seek_index_file.h"
-#include "pipeline/source.h"
+#include "pipeline/seek_index/file.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 

@@ -1,4 +1,4 @@
-#include "pipeline/synthetic_source.h"
+#include "pipeline/source/synthetic_source.h"
 
 #include <cmath>
 #include <cstddef>

@@ -1,9 +1,9 @@
-#include "pipeline/receipt_diff.h"
+#include "pipeline/receipt/diff.h"
 
 #include <algorithm>
 #include <unordered_map>
 
-#include "pipeline/receipt_files.h"
+#include "pipeline/receipt/files.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "pipeline/seek_index_writer.h"
+#include "pipeline/seek_index/writer.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

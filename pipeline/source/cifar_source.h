@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "pipeline/cache_folder.h"
-#include "pipeline/folder_index.h"
-#include "pipeline/source.h"
+#include "pipeline/source/folder_index.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 

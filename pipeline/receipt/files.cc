@@ -1,4 +1,4 @@
-#include "pipeline/receipt_files.h"
+#include "pipeline/receipt/files.h"
 
 #include <algorithm>
 #include <cinttypes>

@@ -1,9 +1,9 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "pipeline/cifar_source.h"
-#include "pipeline/folder_source.h"
-#include "pipeline/source.h"
+#include "pipeline/source/cifar_source.h"
+#include "pipeline/source/folder_source.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 

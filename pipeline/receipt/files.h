@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/receipt.h"
+#include "pipeline/receipt/receipt.h"
 
 namespace stoker {
 

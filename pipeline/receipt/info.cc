@@ -1,6 +1,6 @@
 // What a receipt says of the run that it belongs to, taken from what made the loader.
-#include "pipeline/receipt.h"
-#include "pipeline/receipt_files.h"
+#include "pipeline/receipt/files.h"
+#include "pipeline/receipt/receipt.h"
 
 namespace stoker {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "pipeline/folder_index.h"
+#include "pipeline/source/folder_index.h"
 
 namespace stoker {
 

@@ -1,4 +1,4 @@
-#include "pipeline/seek_indexes.h"
+#include "pipeline/seek_index/indexes.h"
 
 #include <cstdio>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "pipeline/seek_index_build.h"
+#include "pipeline/seek_index/build.h"
 
 #include <atomic>
 #include <map>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "pipeline/parallel.h"
-#include "pipeline/seek_index_writer.h"
+#include "pipeline/seek_index/writer.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-// Writes a file of seek indexes (seek_index_file.h): a temporary one beside it, which is flushed to
+// Writes a file of seek indexes (file.h): a temporary one beside it, which is flushed to
 // the disk and takes its name at the end. So a reader finds the old file or the whole new one.
 // Owner: the command. Threads: one at a time. Errors: std::runtime_error with path and reason; a
 // file that was not finished is removed.
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/seek_index_file.h"
+#include "pipeline/seek_index/file.h"
 
 namespace stoker {
 

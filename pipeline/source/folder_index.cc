@@ -1,4 +1,4 @@
-#include "pipeline/folder_index.h"
+#include "pipeline/source/folder_index.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "pipeline/folder_stamp.h"
+#include "pipeline/source/folder_stamp.h"
 
 namespace stoker {
 namespace {

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <type_traits>
 
-#include "pipeline/folder_index.h"
-#include "pipeline/folder_stamp.h"
+#include "pipeline/source/folder_index.h"
+#include "pipeline/source/folder_stamp.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "pipeline/cifar_source.h"
+#include "pipeline/source/cifar_source.h"
 
 #include <sys/mman.h>
 #include <xxhash.h>

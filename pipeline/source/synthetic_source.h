@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 

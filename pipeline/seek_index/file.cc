@@ -1,4 +1,4 @@
-#include "pipeline/seek_index_file.h"
+#include "pipeline/seek_index/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

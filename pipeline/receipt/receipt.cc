@@ -1,4 +1,4 @@
-#include "pipeline/receipt.h"
+#include "pipeline/receipt/receipt.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "pipeline/receipt_files.h"
+#include "pipeline/receipt/files.h"
 
 namespace stoker {
 namespace {

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/source.h"
+#include "pipeline/source/source.h"
 
 namespace stoker {
 
