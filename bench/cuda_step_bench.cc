@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "staging/device_list.h"
-#include "train/cuda_engine.h"
-#include "train/device_engine.h"
-#include "train/device_traffic.h"
-#include "train/initialise.h"
-#include "train/models.h"
+#include "train/cuda/engine.h"
+#include "train/device/engine.h"
+#include "train/device/traffic.h"
+#include "train/model/initialise.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

@@ -12,8 +12,8 @@
 #include "bench/numa_nodes.h"
 #include "staging/batch_layout.h"
 #include "staging/device_list.h"
-#include "train/models.h"
-#include "train/recipe.h"
+#include "train/model/models.h"
+#include "train/model/recipe.h"
 
 namespace stoker {
 namespace {

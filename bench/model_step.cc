@@ -1,11 +1,11 @@
 #include <vector>
 
 #include "bench/step_work.h"
-#include "train/collective.h"
-#include "train/cuda_engine.h"
-#include "train/engine.h"
-#include "train/initialise.h"
-#include "train/models.h"
+#include "train/collective/collective.h"
+#include "train/cuda/engine.h"
+#include "train/engine/engine.h"
+#include "train/model/initialise.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

@@ -8,7 +8,7 @@
 #include "bench/cpu_time.h"
 #include "bench/scaling_table.h"
 #include "pipeline/source/synthetic_source.h"
-#include "train/models.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

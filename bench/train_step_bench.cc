@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "bench/cpu_time.h"
-#include "train/collective.h"
-#include "train/engine.h"
-#include "train/initialise.h"
-#include "train/models.h"
+#include "train/collective/collective.h"
+#include "train/engine/engine.h"
+#include "train/model/initialise.h"
+#include "train/model/models.h"
 
 namespace {
 

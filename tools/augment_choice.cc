@@ -1,6 +1,6 @@
 #include "tools/augment_choice.h"
 
-#include "train/recipe.h"
+#include "train/model/recipe.h"
 
 namespace stoker {
 namespace {

@@ -4,7 +4,7 @@
 #include "tools/bench_command.h"
 #include "tools/bench_output.h"
 #include "tools/command.h"
-#include "train/replica.h"
+#include "train/run/replica.h"
 
 namespace stoker {
 namespace {

@@ -10,7 +10,7 @@
 #include "tools/feed_options.h"
 #include "tools/processes.h"
 #include "train/evaluate.h"
-#include "train/replica.h"
+#include "train/run/replica.h"
 
 namespace stoker {
 namespace {

@@ -1,6 +1,6 @@
 #include "tools/processes.h"
 
-#include "train/nccl_group.h"
+#include "train/collective/process/nccl_group.h"
 
 namespace stoker {
 

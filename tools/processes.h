@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "train/launch.h"
-#include "train/process_group.h"
+#include "train/collective/process/launch.h"
+#include "train/collective/process/process_group.h"
 
 namespace stoker {
 

@@ -15,7 +15,7 @@
 #include "tools/command.h"
 #include "tools/seek_index_maker.h"
 #include "tools/train_options.h"
-#include "train/replica.h"
+#include "train/run/replica.h"
 
 namespace stoker {
 namespace {

@@ -15,8 +15,8 @@
 #include "tools/seek_index_maker.h"
 #include "tools/train_display.h"
 #include "tools/train_options.h"
-#include "train/replica.h"
-#include "train/run_lock.h"
+#include "train/run/lock.h"
+#include "train/run/replica.h"
 
 namespace stoker {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "tools/live/prometheus.h"
-#include "train/replica.h"
+#include "train/run/replica.h"
 
 namespace stoker {
 namespace {

@@ -11,7 +11,7 @@
 #include "tools/augment_choice.h"
 #include "tools/build_info.h"
 #include "tools/command.h"
-#include "train/replica.h"
+#include "train/run/replica.h"
 
 namespace stoker {
 namespace {

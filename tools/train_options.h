@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tools/feed_options.h"
-#include "train/launch.h"
+#include "train/collective/process/launch.h"
 #include "train/trainer.h"
 
 namespace stoker {

@@ -12,13 +12,13 @@
 #include <stdexcept>
 #include <thread>
 
-#include "train/checkpoint.h"
-#include "train/launch.h"
-#include "train/recipe.h"
-#include "train/recipe_json.h"
-#include "train/replica.h"
-#include "train/subset_source.h"
-#include "train/train_processes.h"
+#include "pipeline/source/subset_source.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/collective/process/launch.h"
+#include "train/model/recipe.h"
+#include "train/model/recipe_json.h"
+#include "train/run/processes.h"
+#include "train/run/replica.h"
 
 namespace stoker {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "pipeline/loader.h"
-#include "train/engine.h"
-#include "train/process_group.h"
+#include "train/collective/process/process_group.h"
+#include "train/engine/engine.h"
 
 namespace stoker {
 
@@ -27,7 +27,7 @@ struct EvalResult {
 
 struct EvalOptions {
   AugmentSpec augment;
-  int views = 1;                     // 1, 2 or 6 (recipe.h)
+  int views = 1;                     // 1, 2 or 6 (train/model/recipe.h)
   bool averaged = false;             // the engine's averaged weights
   int workers = -1, io_threads = 2;  // as LoaderOptions
   DecodeOptions decode;

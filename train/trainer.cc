@@ -3,8 +3,8 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "train/train_loop.h"
-#include "train/train_setup.h"
+#include "train/run/loop.h"
+#include "train/run/setup.h"
 
 namespace stoker {
 

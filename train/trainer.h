@@ -3,8 +3,8 @@
 // A Trainer runs N replicas of a net in one process, one thread each, on its own slice of every
 // global batch: next -> forward -> backward -> reduce (in a fixed order) -> update; it evaluates,
 // writes checkpoints and metrics, and reports to an observer. The weights are bitwise the same for
-// any number of replicas and threads (recipe.h). Owner: the user; sources and the observer outlive
-// it.
+// any number of replicas and threads (train/model/recipe.h). Owner: the user; sources and the
+// observer outlive it.
 //
 // Over several processes (TrainOptions::processes) all replicas together are those of one run, with
 // the same bits: every process is given the same options and data, and calls the same. Process 0
@@ -17,8 +17,9 @@
 // std::runtime_error with path and numbers before anything is trained; run() throws TrainingFailed.
 //
 // out/ holds config.json, metrics.jsonl, metrics.csv, quarantine.jsonl (and quarantine_eval.jsonl
-// of the last evaluation), receipt.json and checkpoints/ (checkpoint.h). Until run() ends also
-// lock.json (run_lock.h): a second Trainer that would write there fails with "in use by ...".
+// of the last evaluation), receipt.json and checkpoints/ (train/checkpoint/checkpoint.h). Until
+// run() ends also lock.json (train/run/lock.h): a second Trainer that would write there fails with
+// "in use by ...".
 #pragma once
 
 #include <atomic>
@@ -32,10 +33,10 @@
 #include <vector>
 
 #include "pipeline/loader.h"
+#include "train/collective/process/process_group.h"
+#include "train/collective/reduce_kind.h"
 #include "train/evaluate.h"
-#include "train/process_group.h"
-#include "train/recipe.h"
-#include "train/reduce_kind.h"
+#include "train/model/recipe.h"
 
 namespace stoker {
 
@@ -65,7 +66,7 @@ struct TrainOptions {
   int spare_workers = 0;     // LoaderOptions
   Precision grad_wire = Precision::fp32;  // of gradients between GPUs
   // Gradients on GPUs are summed in buckets of about this many bytes of fp32 while the backward
-  // pass runs (device_buckets.h); 0: all at its end.
+  // pass runs (train/device/buckets.h); 0: all at its end.
   int64_t bucket_bytes = int64_t{25} << 20;
   bool batch_auto = false;  // recipe.batch becomes the largest that fits into memory
   uint64_t seed = 0;        // of initial weights, order and augmentation

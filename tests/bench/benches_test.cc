@@ -13,7 +13,7 @@
 #include "bench/scaling_bench.h"
 #include "bench/slice_bench.h"
 #include "pipeline/source/synthetic_source.h"
-#include "train/engine.h"
+#include "train/engine/engine.h"
 
 namespace stoker {
 namespace {

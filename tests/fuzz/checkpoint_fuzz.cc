@@ -8,9 +8,9 @@
 
 #include "tests/fuzz/fuzz_parts.h"
 #include "tests/support/temp_folder.h"
-#include "train/checkpoint.h"
-#include "train/checkpoint_json.h"
-#include "train/checksum.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checksum.h"
+#include "train/checkpoint/json.h"
 
 namespace {
 

@@ -10,10 +10,10 @@
 #include "tests/fuzz/fuzz_parts.h"
 #include "tests/fuzz/seed_folder.h"
 #include "tests/support/temp_folder.h"
-#include "train/checkpoint.h"
-#include "train/checkpoint_json.h"
-#include "train/cuda_plan_file.h"
-#include "train/safetensors.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/json.h"
+#include "train/checkpoint/safetensors.h"
+#include "train/cuda/plan_file.h"
 
 namespace stoker {
 namespace {

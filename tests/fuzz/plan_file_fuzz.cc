@@ -6,14 +6,14 @@
 #include <string>
 
 #include "tests/support/temp_folder.h"
-#include "train/checksum.h"
-#include "train/cuda_plan_file.h"
+#include "train/checkpoint/checksum.h"
+#include "train/cuda/plan_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
   static const TempFolder folder;
   std::string file(reinterpret_cast<const char*>(data), size);
-  // As cuda_plan_file.cc writes it: title, version, seal; then the lines.
+  // As train/cuda/plan_file.cc writes it: title, version, seal; then the lines.
   const size_t end = file.find('\n');
   const std::string title = "stoker conv plans 1 ";
   if (end != std::string::npos && file.starts_with(title)) {

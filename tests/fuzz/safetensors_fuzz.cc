@@ -2,7 +2,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "train/safetensors.h"
+#include "train/checkpoint/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;

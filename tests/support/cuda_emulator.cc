@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/support/host_ops.h"
-#include "train/cuda_ops.h"
+#include "train/cuda/ops.h"
 
 using Work = std::function<void()>;
 

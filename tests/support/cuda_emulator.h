@@ -3,7 +3,7 @@
 // are host_ops.h's loops.
 #pragma once
 
-#include "train/device_engine.h"
+#include "train/device/engine.h"
 
 namespace stoker {
 

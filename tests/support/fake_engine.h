@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "train/engine.h"
+#include "train/engine/engine.h"
 
 namespace stoker {
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "train/device_arithmetic_step.h"
-#include "train/device_engine.h"
-#include "train/device_ops.h"
+#include "train/device/arithmetic_step.h"
+#include "train/device/engine.h"
+#include "train/device/ops.h"
 
 namespace stoker {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "train/engine.h"
+#include "train/engine/engine.h"
 
 namespace stoker {
 

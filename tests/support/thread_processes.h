@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "train/process_group.h"
+#include "train/collective/process/process_group.h"
 
 namespace stoker {
 

@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <sstream>
 
+#include "pipeline/durable_file.h"
 #include "tests/tools/train_runs.h"
-#include "train/checkpoint.h"
-#include "train/durable_file.h"
+#include "train/checkpoint/checkpoint.h"
 
 namespace stoker {
 namespace {

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "tests/tools/train_runs.h"
-#include "train/models.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/batch_size.h"
+#include "train/run/batch_size.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

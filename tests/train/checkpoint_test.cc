@@ -1,4 +1,4 @@
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <numeric>
 
+#include "pipeline/durable_file.h"
 #include "tests/support/temp_folder.h"
-#include "train/durable_file.h"
-#include "train/safetensors.h"
+#include "train/checkpoint/safetensors.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/collective.h"
+#include "train/collective/collective.h"
 
 #include <gtest/gtest.h>
 

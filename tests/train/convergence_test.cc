@@ -7,12 +7,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "pipeline/durable_file.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/run_fixture.h"
-#include "train/durable_file.h"
 #include "train/evaluate.h"
-#include "train/models.h"
-#include "train/replica.h"
+#include "train/model/models.h"
+#include "train/run/replica.h"
 
 namespace stoker {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "tests/support/fake_cuda.h"
 #include "tests/train/cuda_collective_harness.h"
-#include "train/nccl_group.h"
+#include "train/collective/process/nccl_group.h"
 
 namespace stoker::testing {
 namespace {

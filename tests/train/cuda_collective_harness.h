@@ -14,7 +14,7 @@
 
 #include "staging/device_list.h"
 #include "staging/normalise.h"
-#include "train/cuda_collective.h"
+#include "train/collective/cuda/collective.h"
 
 namespace stoker::testing {
 

@@ -1,14 +1,13 @@
 // The CUDA engine through its door, on a GPU where there is one: against the CPU engine, and at the
 // sizes that it is for.
-#include "train/cuda_engine.h"
-
 #include <gmock/gmock.h>
 
 #include <stdexcept>
 
 #include "tests/support/temp_folder.h"
 #include "tests/train/device_fixture.h"
-#include "train/models.h"
+#include "train/cuda/engine.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "tests/support/idle_cuda_driver.h"
 #include "tests/train/cudnn_gpus.h"
-#include "train/cuda_conv_graphs.h"
+#include "train/cuda/conv_graphs.h"
 
 namespace stoker {
 namespace {

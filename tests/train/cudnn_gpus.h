@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "train/device_tape.h"
-#include "train/device_tuning.h"
-#include "train/models.h"
+#include "train/device/tape.h"
+#include "train/device/tuning.h"
+#include "train/model/models.h"
 
 namespace stoker {
 

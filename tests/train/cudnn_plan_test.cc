@@ -8,8 +8,8 @@
 #include <string>
 
 #include "tests/train/cudnn_gpus.h"
-#include "train/cuda_conv_graphs.h"
-#include "train/device_tuning.h"
+#include "train/cuda/conv_graphs.h"
+#include "train/device/tuning.h"
 
 namespace stoker {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "train/device_arithmetic_step.h"
+#include "train/device/arithmetic_step.h"
 
 namespace stoker::device {
 namespace {

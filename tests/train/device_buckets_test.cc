@@ -1,7 +1,5 @@
 // Gradients in buckets: where a part is cut, that the sums are the same bits, and that a bucket
 // travels while the rest of the backward pass has not run.
-#include "train/device_buckets.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,8 +9,9 @@
 
 #include "tests/support/fake_device.h"
 #include "tests/train/device_fixture.h"
-#include "train/device_collective.h"
-#include "train/models.h"
+#include "train/collective/device.h"
+#include "train/device/buckets.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

@@ -1,7 +1,5 @@
 // Collectives of replicas on devices, on a nasty host device: the sums are those of the host's
 // collective, bit for bit, whatever comes late.
-#include "train/device_collective.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/fake_device.h"
+#include "train/collective/device.h"
 
 namespace stoker {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tests/support/fake_device.h"
 #include "tests/train/device_fixture.h"
-#include "train/models.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

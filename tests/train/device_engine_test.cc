@@ -1,6 +1,4 @@
 // The device engine on the host's operations: what it queues, captures, keeps and refuses.
-#include "train/device_engine.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +8,8 @@
 #include <thread>
 
 #include "tests/train/device_fixture.h"
-#include "train/models.h"
+#include "train/device/engine.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

@@ -1,7 +1,7 @@
 // Device engines under test run on the first GPU.
 #include "staging/device_list.h"
 #include "tests/train/device_fixture.h"
-#include "train/cuda_engine.h"
+#include "train/cuda/engine.h"
 
 namespace stoker {
 namespace {

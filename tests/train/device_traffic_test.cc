@@ -1,13 +1,12 @@
 // The bytes that a step moves, counted by hand for a net small enough, and by other means for a
 // large one.
-#include "train/device_traffic.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "tests/train/engine_fixture.h"
-#include "train/models.h"
+#include "train/device/traffic.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

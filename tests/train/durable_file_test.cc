@@ -1,6 +1,6 @@
 // Files that are no files: what a run finds in its folder is read to its end, which a pipe and a
 // device do not have.
-#include "train/durable_file.h"
+#include "pipeline/durable_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <functional>
 
 #include "tests/support/temp_folder.h"
-#include "train/checkpoint.h"
-#include "train/metrics.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/run/metrics.h"
 
 namespace stoker {
 namespace {

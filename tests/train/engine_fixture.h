@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "train/engine.h"
-#include "train/initialise.h"
+#include "train/engine/engine.h"
+#include "train/model/initialise.h"
 
 namespace stoker {
 

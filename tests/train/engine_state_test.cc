@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "tests/train/engine_fixture.h"
-#include "train/models.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

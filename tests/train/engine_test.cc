@@ -1,4 +1,4 @@
-#include "train/engine.h"
+#include "train/engine/engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "tests/train/engine_fixture.h"
-#include "train/models.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/train/engine_fixture.h"
-#include "train/models.h"
+#include "train/model/models.h"
 
 namespace stoker {
 

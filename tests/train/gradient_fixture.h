@@ -11,7 +11,7 @@
 
 #include "tests/support/reference_net.h"
 #include "tests/train/engine_fixture.h"
-#include "train/models.h"
+#include "train/model/models.h"
 
 namespace stoker {
 

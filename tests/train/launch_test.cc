@@ -1,5 +1,5 @@
 // What launchers set, as they set it, and what is left over from others.
-#include "train/launch.h"
+#include "train/collective/process/launch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 // A convolution's passes are planned when they are asked for, and only then.
+#include "train/cuda/lazy_conv.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <stdexcept>
-
-#include "train/cuda_lazy_conv.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/metrics.h"
+#include "train/run/metrics.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "pipeline/durable_file.h"
 #include "tests/support/temp_folder.h"
-#include "train/durable_file.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/models.h"
+#include "train/model/models.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "train/initialise.h"
+#include "train/model/initialise.h"
 
 namespace stoker {
 namespace {

@@ -17,8 +17,8 @@
 #include <stdexcept>
 
 #include "bench/program.h"
-#include "train/collective.h"
-#include "train/process_group.h"
+#include "train/collective/collective.h"
+#include "train/collective/process/process_group.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/net_spec.h"
+#include "train/model/net_spec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "train/models.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

@@ -1,5 +1,7 @@
 // Which plan a convolution takes, and the file that keeps it: without cuDNN, candidates and times
 // are made up.
+#include "train/cuda/plan_choices.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,9 +10,8 @@
 #include <limits>
 #include <thread>
 
+#include "pipeline/durable_file.h"
 #include "tests/support/temp_folder.h"
-#include "train/cuda_plan_choices.h"
-#include "train/durable_file.h"
 
 namespace stoker {
 namespace {

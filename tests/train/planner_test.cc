@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "train/memory_planner.h"
+#include "train/graph/memory_planner.h"
 
 namespace stoker {
 namespace {

@@ -1,5 +1,5 @@
 // Sums and messages over several processes, which here are threads.
-#include "train/process_group.h"
+#include "train/collective/process/process_group.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "tests/support/thread_processes.h"
-#include "train/collective.h"
+#include "train/collective/collective.h"
 
 namespace stoker {
 namespace {

@@ -1,13 +1,13 @@
 // The JSON text of a recipe is kept in every checkpoint: old ones must be read, and the same recipe
 // must give the same text, byte for byte.
-#include "train/recipe_json.h"
+#include "train/model/recipe_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "train/durable_file.h"
+#include "pipeline/durable_file.h"
 
 namespace stoker {
 namespace {

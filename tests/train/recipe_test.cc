@@ -1,4 +1,4 @@
-#include "train/recipe.h"
+#include "train/model/recipe.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "train/models.h"
-#include "train/recipe_json.h"
+#include "train/model/models.h"
+#include "train/model/recipe_json.h"
 
 namespace stoker {
 namespace {
@@ -231,7 +231,7 @@ TEST(Recipe, JsonKeepsEveryField) {
 // A field that is added to a struct but not to the JSON would be lost in a checkpoint silently.
 TEST(Recipe, JsonCoversTheStructs) {
   EXPECT_EQ(recipe_to_json(default_recipe("airnet")).flatten().size(), 79u)
-      << "fields were added: add them to recipe_json.cc, then correct the number here";
+      << "fields were added: add them to train/model/recipe_json.cc, then correct the number here";
   EXPECT_EQ(sizeof(OptimizerSpec), 64u);
   EXPECT_EQ(sizeof(AverageSpec), 24u);
   EXPECT_EQ(sizeof(MixSpec), 24u);

@@ -1,5 +1,5 @@
 // What --devices means.
-#include "train/replica.h"
+#include "train/run/replica.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "staging/device_list.h"
-#include "train/collective.h"
+#include "train/collective/collective.h"
 
 namespace stoker {
 namespace {

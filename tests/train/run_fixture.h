@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/durable_file.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/support/fake_engine.h"
-#include "train/checkpoint.h"
-#include "train/durable_file.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/trainer.h"
 
 namespace stoker {

@@ -1,6 +1,4 @@
 // The lock of a run's folder: one holder at a time, named; nothing after its process.
-#include "train/run_lock.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -12,6 +10,7 @@
 #include <string>
 
 #include "tests/support/temp_folder.h"
+#include "train/run/lock.h"
 
 namespace stoker {
 namespace {

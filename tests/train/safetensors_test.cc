@@ -1,4 +1,4 @@
-#include "train/safetensors.h"
+#include "train/checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "train/durable_file.h"
+#include "pipeline/durable_file.h"
 
 namespace stoker {
 namespace {

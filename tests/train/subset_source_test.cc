@@ -1,4 +1,4 @@
-#include "train/subset_source.h"
+#include "pipeline/source/subset_source.h"
 
 #include <gtest/gtest.h>
 

@@ -6,10 +6,10 @@
 #include <atomic>
 #include <sstream>
 
+#include "pipeline/durable_file.h"
 #include "tests/support/fake_source.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/run_fixture.h"
-#include "train/durable_file.h"
 
 namespace stoker {
 namespace {

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "pipeline/durable_file.h"
 #include "tests/support/fake_source.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/run_fixture.h"
-#include "train/durable_file.h"
-#include "train/resident_batches.h"
+#include "train/run/resident_batches.h"
 
 namespace stoker {
 namespace {

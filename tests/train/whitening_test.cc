@@ -1,4 +1,4 @@
-#include "train/whitening.h"
+#include "train/model/whitening.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The conversions of CUDA's header, by the host's arithmetic.
 #pragma once
 
-#include "train/device_arithmetic.h"
+#include "train/device/arithmetic.h"
 
 inline stoker::device::Bf16 __float2bfloat16_rn(float value) {
   return stoker::device::number<stoker::device::Bf16>(value);

@@ -1,0 +1,126 @@
+#include "pipeline/durable_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+namespace stoker {
+namespace {
+
+[[noreturn]] void fail(const std::string& what, const std::string& path) {
+  throw std::runtime_error(what + " " + path + ": " + std::strerror(errno));
+}
+
+// A file descriptor that closes itself. A file or folder, nothing else: opening or reading a pipe
+// would wait for ever, and /dev/full has no end.
+class File {
+ public:
+  File(const std::string& path, int flags)
+      : path_(path), handle_(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666)) {
+    if (handle_ < 0) fail("cannot open", path);
+    struct stat status;
+    if (::fstat(handle_, &status) != 0) fail("cannot look at", path);
+    if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+      ::close(handle_);
+      throw std::runtime_error("cannot use " + path + ": not a regular file");
+    }
+  }
+  ~File() {
+    if (handle_ >= 0) ::close(handle_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  void write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t count = ::write(handle_, bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) fail("cannot write", path_);
+      bytes.remove_prefix(static_cast<size_t>(count));
+    }
+  }
+  // How many bytes came; 0 at the end.
+  size_t read(std::span<char> buffer) {
+    for (;;) {
+      const ssize_t count = ::read(handle_, buffer.data(), buffer.size());
+      if (count >= 0) return static_cast<size_t>(count);
+      if (errno != EINTR) fail("cannot read", path_);
+    }
+  }
+  void seek(uint64_t offset) {
+    if (::lseek(handle_, static_cast<off_t>(offset), SEEK_SET) < 0) fail("cannot read", path_);
+  }
+  void flush() {
+    if (::fsync(handle_) != 0) fail("cannot flush", path_);
+  }
+  void close() {
+    const int handle = handle_;
+    handle_ = -1;
+    if (::close(handle) != 0) fail("cannot close", path_);
+  }
+
+ private:
+  const std::string path_;
+  int handle_;
+};
+
+std::string parent(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace
+
+void write_flushed(const std::string& path, std::span<const std::string_view> pieces) {
+  File file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  for (const std::string_view piece : pieces) file.write(piece);
+  file.flush();
+  file.close();
+}
+
+void replace_file(const std::string& path, std::string_view content) {
+  const std::string temporary = path + ".tmp";
+  write_flushed(temporary, {&content, 1});
+  publish(temporary, path);
+}
+
+void publish(const std::string& temporary, const std::string& path) {
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("cannot rename to", path);
+  flush_folder(parent(path));
+}
+
+void flush_folder(const std::string& path) { File(path, O_RDONLY | O_DIRECTORY).flush(); }
+
+void read_pieces(const std::string& path, const std::function<void(std::string_view)>& take) {
+  File file(path, O_RDONLY);
+  std::array<char, 1 << 16> buffer;
+  while (const size_t count = file.read(buffer)) take({buffer.data(), count});
+}
+
+std::string read_whole_file(const std::string& path) {
+  std::string content;
+  read_pieces(path, [&](std::string_view piece) { content += piece; });
+  return content;
+}
+
+void read_part(const std::string& path, uint64_t offset, std::span<char> bytes) {
+  File file(path, O_RDONLY);
+  file.seek(offset);
+  while (!bytes.empty()) {
+    const size_t count = file.read(bytes);
+    if (count == 0) {
+      throw std::runtime_error("cannot read " + path + ": it ends " + std::to_string(bytes.size()) +
+                               " bytes too early");
+    }
+    bytes = bytes.subspan(count);
+  }
+}
+
+}  // namespace stoker

@@ -1,0 +1,288 @@
+#include "train/checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "pipeline/durable_file.h"
+#include "train/checkpoint/checksum.h"
+#include "train/checkpoint/json.h"
+#include "train/checkpoint/safetensors.h"
+#include "train/model/models.h"
+#include "train/model/recipe_json.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr char kPrefix[] = "step_";
+constexpr char kTemporary[] = ".tmp-";
+constexpr const char* kFiles[] = {"model.safetensors", "state.safetensors"};
+
+std::string_view bytes_of(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+// Appends one view per tensor of the table.
+void append_views(const std::string& prefix, const std::vector<TensorInfo>& table,
+                  const std::vector<float>& values, std::vector<TensorView>& views) {
+  if (values.empty()) return;
+  for (const TensorInfo& tensor : table) {
+    views.push_back({prefix + tensor.name, tensor.shape,
+                     std::span(values).subspan(static_cast<size_t>(tensor.offset),
+                                               static_cast<size_t>(tensor.count))});
+  }
+}
+
+std::vector<float> read_table(const SafetensorsFile& file, const std::string& prefix,
+                              const std::vector<TensorInfo>& table) {
+  // First of all, so that a recipe that promises terabytes is refused before they are allocated.
+  for (const TensorInfo& tensor : table) file.find(prefix + tensor.name, tensor.shape);
+  std::vector<float> values(static_cast<size_t>(total_count(table)));
+  for (const TensorInfo& tensor : table) {
+    file.read(prefix + tensor.name, tensor.shape,
+              std::span(values).subspan(static_cast<size_t>(tensor.offset),
+                                        static_cast<size_t>(tensor.count)));
+  }
+  return values;
+}
+
+void write_model(const std::string& path, const ModelInfo& info, const TrainState& state) {
+  const NetSpec net = info.net();
+  const bool averaged = !state.average.empty();
+  std::vector<TensorView> views;
+  append_views("", parameter_table(net), averaged ? state.average : state.parameters, views);
+  append_views("", statistics_table(net), averaged ? state.average_statistics : state.statistics,
+               views);
+  write_safetensors(path, views,
+                    {{"format", "pt"},
+                     {"recipe", recipe_to_json(info.recipe).dump()},
+                     {"classes", std::to_string(info.classes)},
+                     {"class_names", Json(info.class_names).dump()}});
+}
+
+void write_train_state(const std::string& path, const NetSpec& net, const TrainState& state) {
+  const auto parameters = parameter_table(net), statistics = statistics_table(net);
+  std::vector<TensorView> views;
+  append_views("parameters/", parameters, state.parameters, views);
+  append_views("momenta/", parameters, state.momenta, views);
+  append_views("average/", parameters, state.average, views);
+  append_views("statistics/", statistics, state.statistics, views);
+  append_views("average_statistics/", statistics, state.average_statistics, views);
+  write_safetensors(path, views, {});
+}
+
+// What trainer.json says of a file: its size and checksum.
+Json seal_of(const fs::path& file) {
+  uint64_t bytes = 0, hash = fnv1a({});
+  read_pieces(file.string(), [&](std::string_view piece) {
+    bytes += piece.size();
+    hash = fnv1a(piece, hash);
+  });
+  return {{"bytes", bytes}, {"fnv1a", to_hex(hash)}};
+}
+
+// trainer.json of a folder whose files have the sizes and checksums that it says.
+Json checked_json(const fs::path& folder) {
+  const Json json = Json::parse(read_whole_file((folder / "trainer.json").string()));
+  for (const char* name : kFiles) {
+    if (json.at("files").at(name) != seal_of(folder / name)) {
+      throw std::runtime_error(std::string(name) + " is damaged");
+    }
+  }
+  return json;
+}
+
+// Folders of checkpoints, newest first, by their step.
+std::vector<std::pair<int64_t, fs::path>> list_checkpoints(const std::string& runs) {
+  std::vector<std::pair<int64_t, fs::path>> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(runs, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    const std::string digits = name.substr(std::strlen(kPrefix));
+    if (digits.empty() || digits.size() > 18 ||
+        digits.find_first_not_of("0123456789") != std::string::npos) {
+      continue;
+    }
+    found.emplace_back(std::stoll(digits), entry.path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+void remove_temporaries(const fs::path& runs) {
+  std::vector<fs::path> left;
+  for (const auto& entry : fs::directory_iterator(runs)) {
+    if (entry.path().filename().string().starts_with(kTemporary)) left.push_back(entry.path());
+  }
+  for (const fs::path& path : left) fs::remove_all(path);
+}
+
+// Renamed first: a folder that is half gone is never taken for a checkpoint.
+void remove_old(const std::string& runs, int keep) {
+  const auto all = list_checkpoints(runs);
+  for (size_t i = static_cast<size_t>(std::max(keep, 1)); i < all.size(); ++i) {
+    const fs::path doomed =
+        fs::path(runs) / (kTemporary + all[i].second.filename().string() + "-old");
+    fs::rename(all[i].second, doomed);
+    fs::remove_all(doomed);
+  }
+}
+
+void check_finite(const TrainState& state, int64_t step) {
+  for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
+                             &state.average_statistics}) {
+    if (!std::all_of(values->begin(), values->end(), [](float v) { return std::isfinite(v); })) {
+      throw std::runtime_error(
+          fmt::format("the state after {} steps holds numbers that are not finite; no checkpoint "
+                      "is written of it",
+                      step));
+    }
+  }
+}
+
+}  // namespace
+
+NetSpec ModelInfo::net() const { return make_net(recipe.name, recipe.input, classes); }
+
+std::string save_checkpoint(const std::string& runs, const CheckpointInfo& info,
+                            const TrainState& state, int keep) {
+  check_finite(state, info.step);
+  fs::create_directories(runs);
+  remove_temporaries(runs);
+  const std::string name = fmt::format("{}{:08}", kPrefix, info.step);
+  const fs::path temporary = fs::path(runs) / (kTemporary + name);
+  const fs::path final_path = fs::path(runs) / name;
+  fs::create_directory(temporary);
+
+  write_model((temporary / kFiles[0]).string(), info.model, state);
+  write_train_state((temporary / kFiles[1]).string(), info.model.net(), state);
+  Json json = checkpoint_to_json(info);
+  for (const char* file : kFiles) json["files"][file] = seal_of(temporary / file);
+  const std::string text = json.dump(1) + "\n";
+  const std::string_view piece = text;
+  write_flushed((temporary / "trainer.json").string(), {&piece, 1});
+  flush_folder(temporary.string());
+
+  if (fs::exists(final_path)) {  // left by a run that was resumed from before it
+    fs::rename(final_path, fs::path(runs) / (kTemporary + name + "-old"));
+  }
+  publish(temporary.string(), final_path.string());
+  replace_file((fs::path(runs) / "latest").string(), name + "\n");
+  remove_temporaries(runs);
+  remove_old(runs, keep);
+  return final_path.string();
+}
+
+std::string newest_checkpoint(const std::string& runs, std::vector<std::string>* torn) {
+  for (const auto& [step, path] : list_checkpoints(runs)) {
+    try {
+      checked_json(path);
+      return path.string();
+    } catch (const std::exception& error) {
+      if (torn) torn->push_back(path.string() + ": " + error.what());
+    }
+  }
+  return "";
+}
+
+void load_checkpoint(const std::string& path, CheckpointInfo& info, TrainState& state) {
+  try {
+    info = checkpoint_from_json(checked_json(path));
+    const NetSpec net = info.model.net();
+    const auto parameters = parameter_table(net), statistics = statistics_table(net);
+    const SafetensorsFile file((fs::path(path) / kFiles[1]).string());
+    state.parameters = read_table(file, "parameters/", parameters);
+    state.momenta = read_table(file, "momenta/", parameters);
+    state.statistics = read_table(file, "statistics/", statistics);
+    state.average.clear();
+    state.average_statistics.clear();
+    if (info.model.recipe.average.kind != AverageKind::none) {
+      state.average = read_table(file, "average/", parameters);
+      state.average_statistics = read_table(file, "average_statistics/", statistics);
+    }
+  } catch (const std::exception& error) {
+    throw std::runtime_error("cannot use the checkpoint " + path + ": " + error.what());
+  }
+}
+
+LoadedModel load_model(const std::string& path) {
+  LoadedModel model;
+  model.file = path;
+  if (fs::is_directory(path)) {
+    const fs::path folder(path);
+    if (fs::exists(folder / kFiles[0])) {
+      model.file = (folder / kFiles[0]).string();
+    } else {
+      const fs::path inner = folder / "checkpoints";
+      const std::string runs = fs::is_directory(inner) ? inner.string() : path;
+      const std::string newest = newest_checkpoint(runs);
+      if (newest.empty()) throw std::runtime_error("no whole checkpoint in " + runs);
+      model.file = (fs::path(newest) / kFiles[0]).string();
+    }
+  }
+  const SafetensorsFile file(model.file);
+  try {
+    const TensorMetadata& metadata = file.metadata();
+    model.info.recipe = recipe_from_json(Json::parse(metadata.at("recipe")));
+    model.info.classes = std::stoi(metadata.at("classes"));
+    model.info.class_names = Json::parse(metadata.at("class_names"));
+    const NetSpec net = model.info.net();
+    model.parameters = read_table(file, "", parameter_table(net));
+    model.statistics = read_table(file, "", statistics_table(net));
+  } catch (const std::exception& error) {
+    throw std::runtime_error(model.file + " is not a model of stoker: " + error.what());
+  }
+  return model;
+}
+
+TrainState read_state(const Engine& engine, const AverageSpec& average) {
+  TrainState state;
+  const auto take = [&engine](StateKind kind, size_t count, std::vector<float>& values) {
+    values.resize(count);
+    engine.read(kind, values);
+  };
+  const auto parameters = static_cast<size_t>(total_count(parameter_table(engine.net())));
+  const auto statistics = static_cast<size_t>(total_count(statistics_table(engine.net())));
+  take(StateKind::parameters, parameters, state.parameters);
+  take(StateKind::momenta, parameters, state.momenta);
+  take(StateKind::statistics, statistics, state.statistics);
+  if (average.kind != AverageKind::none) {
+    take(StateKind::average, parameters, state.average);
+    take(StateKind::average_statistics, statistics, state.average_statistics);
+  }
+  return state;
+}
+
+void write_state(const TrainState& state, Engine& engine) {
+  engine.write(StateKind::parameters, state.parameters);
+  engine.write(StateKind::momenta, state.momenta);
+  engine.write(StateKind::statistics, state.statistics);
+  if (!state.average.empty()) {
+    engine.write(StateKind::average, state.average);
+    engine.write(StateKind::average_statistics, state.average_statistics);
+  }
+}
+
+int64_t state_bytes(const TrainState& state) {
+  size_t count = 0;
+  for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
+                             &state.average_statistics}) {
+    count += values->size();
+  }
+  return static_cast<int64_t>(count * sizeof(float));
+}
+
+uint64_t state_hash(const TrainState& state) {
+  return fnv1a(bytes_of(state.statistics), fnv1a(bytes_of(state.parameters)));
+}
+
+}  // namespace stoker

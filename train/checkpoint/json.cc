@@ -1,0 +1,69 @@
+#include "train/checkpoint/json.h"
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "train/checkpoint/checksum.h"
+#include "train/model/recipe_json.h"
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kFormat = 1;
+
+}  // namespace
+
+Json checkpoint_to_json(const CheckpointInfo& info) {
+  Json json;
+  json["format"] = kFormat;
+  json["recipe"] = recipe_to_json(info.model.recipe);
+  json["classes"] = info.model.classes;
+  json["class_names"] = info.model.class_names;
+  json["seed"] = info.seed;
+  json["step"] = info.step;
+  json["total_steps"] = info.total_steps;
+  json["loader"] = {{"next_step", info.loader.next_step},
+                    {"epoch", info.loader.epoch},
+                    {"step_in_epoch", info.loader.step_in_epoch},
+                    {"fingerprint", to_hex(info.loader.fingerprint)}};
+  json["epoch_so_far"] = {{"loss_sum", info.epoch.loss_sum},
+                          {"weight_sum", info.epoch.weight_sum},
+                          {"top1", info.epoch.top1},
+                          {"seconds", info.epoch.seconds}};
+  json["metrics"] = {
+      {"best_top1", info.best_top1}, {"last_top1", info.last_top1}, {"last_top5", info.last_top5}};
+  return json;
+}
+
+CheckpointInfo checkpoint_from_json(const Json& json) {
+  if (json.at("format") != kFormat) {
+    throw std::runtime_error("format " + json.at("format").dump() + ", this program reads " +
+                             std::to_string(kFormat));
+  }
+  CheckpointInfo info;
+  info.model.recipe = recipe_from_json(json.at("recipe"));
+  json.at("classes").get_to(info.model.classes);
+  json.at("class_names").get_to(info.model.class_names);
+  json.at("seed").get_to(info.seed);
+  json.at("step").get_to(info.step);
+  json.at("total_steps").get_to(info.total_steps);
+  const Json& loader = json.at("loader");
+  loader.at("next_step").get_to(info.loader.next_step);
+  loader.at("epoch").get_to(info.loader.epoch);
+  loader.at("step_in_epoch").get_to(info.loader.step_in_epoch);
+  info.loader.fingerprint = from_hex(loader.at("fingerprint"));
+  const Json& epoch = json.at("epoch_so_far");
+  epoch.at("loss_sum").get_to(info.epoch.loss_sum);
+  epoch.at("weight_sum").get_to(info.epoch.weight_sum);
+  epoch.at("top1").get_to(info.epoch.top1);
+  epoch.at("seconds").get_to(info.epoch.seconds);
+  const Json& metrics = json.at("metrics");
+  metrics.at("best_top1").get_to(info.best_top1);
+  metrics.at("last_top1").get_to(info.last_top1);
+  metrics.at("last_top5").get_to(info.last_top5);
+  return info;
+}
+
+}  // namespace stoker

@@ -1,0 +1,131 @@
+#include "train/collective/cuda/collective.h"
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "pipeline/invalid_field.h"
+#include "staging/device_list.h"
+#include "staging/plugin.h"
+#include "train/collective/cuda/plugin.h"
+#include "train/run/replica.h"
+
+namespace stoker {
+namespace {
+
+const CudaCollectivePlugin& open_cuda_collective() {
+  const Plugin plugin = open_plugin(kCudaCollectivePluginFile, kCudaCollectivePluginEntry);
+  if (plugin.entry == nullptr) {
+    throw std::runtime_error("cannot sum over GPUs: " + plugin.problem);
+  }
+  const auto* table = reinterpret_cast<CudaCollectivePluginEntry>(plugin.entry)();
+  if (table->version != kCudaCollectivePluginVersion ||
+      std::string(table->build) != STOKER_BUILD_STAMP) {
+    throw std::runtime_error(std::string(kCudaCollectivePluginFile) +
+                             " comes from another build of stoker");
+  }
+  return *table;
+}
+
+std::vector<int> ordinals_of(std::span<const DeviceReplica> replicas) {
+  std::vector<int> ordinals;
+  for (const DeviceReplica& replica : replicas) {
+    ordinals.push_back(replica.device->cuda_ordinal());
+    if (ordinals.back() < 0) {
+      throw std::invalid_argument(replica.device->name() + " is no CUDA device; replicas on GPUs " +
+                                  "and on CPUs cannot be mixed");
+    }
+  }
+  if (ordinals.empty()) throw std::invalid_argument("a collective of no replicas");
+  return ordinals;
+}
+
+std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
+                                      const std::vector<int>& ordinals,
+                                      CudaCollectiveOptions& options) {
+  if (options.group) {
+    if (ordinals.size() != 1 || ordinals[0] != options.group->cuda_ordinal()) {
+      throw std::invalid_argument(
+          "processes that speak through NCCL train one replica each, on the GPU they speak from");
+    }
+    return options.group->make_collective(replicas[0], options.narrow_floats,
+                                          std::move(options.host));
+  }
+  if (best_reduction(ordinals, true) != DeviceReduction::nccl) {
+    throw std::invalid_argument(
+        "NCCL wants a GPU of its own for every replica; replicas that share one reduce on the "
+        "device");
+  }
+  const CudaCollectivePlugin& plugin = open_cuda_collective();
+  NcclRanks ranks;
+  ranks.first = options.first_rank;
+  ranks.all = options.host->size();
+  ranks.narrow_floats = options.narrow_floats;
+  if (options.first_rank == 0) ranks.id = plugin.make_nccl_id();
+  if (options.share) options.share(ranks.id);
+  return plugin.make_nccl(replicas, ranks, std::move(options.host));
+}
+
+void refuse_narrow(const CudaCollectiveOptions& options) {
+  if (options.narrow_floats == 0) return;
+  throw InvalidField("train", "grad_wire",
+                     " is bf16, but only NCCL sends that; here gradients are "
+                     "summed in fp32, on the host or on the one GPU");
+}
+
+}  // namespace
+
+bool meets_through_nccl(const Launch& launch, const std::vector<std::string>& devices) {
+  const bool without_mpi = launch.by == "torchrun" || launch.by == "srun";
+  return launch.world > 1 && without_mpi && !launch.meeting_address.empty() && on_gpus(devices);
+}
+
+std::unique_ptr<ProcessGroup> open_nccl_group(const Launch& launch,
+                                              const std::vector<std::string>& devices) {
+  const std::string start = launch.by + " started " + std::to_string(launch.world) +
+                            " processes, which meet through NCCL at " + launch.meeting_address;
+  if (devices.size() != 1) {
+    throw std::invalid_argument(start + " and have one GPU each: this one was given " +
+                                std::to_string(devices.size()) +
+                                "; start as many processes as GPUs (--devices cuda:all deals them "
+                                "out), or several per process under mpirun");
+  }
+  try {
+    const CudaCollectivePlugin& plugin = open_cuda_collective();
+    const char* address = std::getenv("NCCL_COMM_ID");
+    if (!address || launch.meeting_address != address) {
+      setenv("NCCL_COMM_ID", launch.meeting_address.c_str(), 1);
+    }
+    return plugin.make_group(make_device(devices[0]), launch.rank, launch.world);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(start + ": " + error.what());
+  }
+}
+
+std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> replicas,
+                                                 CudaCollectiveOptions options) {
+  const std::vector<int> ordinals = ordinals_of(replicas);
+  const bool several_processes = options.share || options.group;
+  const DeviceReduction best = best_reduction(ordinals, several_processes);
+  if (!options.host) options.host = make_host_collective(static_cast<int>(replicas.size()));
+  switch (options.how == DeviceReduction::automatic ? best : options.how) {
+    case DeviceReduction::automatic:
+    case DeviceReduction::nccl:
+      return make_nccl(replicas, ordinals, options);
+    case DeviceReduction::shared_device:
+      refuse_narrow(options);
+      if (best != DeviceReduction::shared_device) {
+        throw std::invalid_argument(
+            "only replicas that share one GPU, in one process, can be summed on the device");
+      }
+      return make_shared_device_collective(replicas,
+                                           open_cuda_collective().make_sum(ordinals.front()));
+    case DeviceReduction::host:
+      break;
+  }
+  refuse_narrow(options);
+  return make_staged_collective(replicas, std::move(options.host));
+}
+
+}  // namespace stoker

@@ -1,0 +1,152 @@
+#include "train/collective/cuda/nccl.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "train/collective/cuda/nccl_library.h"
+#include "train/collective/cuda/reduce.h"
+
+namespace stoker {
+namespace {
+
+// One rank: what it sums, on its link's stream.
+class Rank {
+ public:
+  Rank(const DeviceReplica& replica, std::shared_ptr<NcclLink> link, int64_t narrow_floats)
+      : replica_(replica), link_(std::move(link)), narrow_floats_(narrow_floats) {
+    given_ = replica.device->make_event();
+    summed_ = replica.device->make_event();
+    // Not at the first sum: cudaMalloc may wait for what another rank's sum waits for.
+    if (narrow_floats > 0) {
+      narrow_ = replica.device->allocate(static_cast<size_t>(narrow_floats) * sizeof(uint16_t),
+                                         MemoryKind::device);
+    }
+  }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  NcclLink& link() { return *link_; }
+
+  void start(std::span<const float* const> parts, std::span<float> result, PartRange range) {
+    CudaContext::Current current(link_->context());
+    const float* from = own_sum(parts, result, range);
+    replica_.stream->record(*given_);
+    link_->stream().wait(*given_);
+    const int64_t narrow_end = std::clamp(narrow_floats_, range.begin, range.end);
+    float* to = result.data();
+    if (range.begin < narrow_end) {
+      reduce_narrow(from + range.begin, to + range.begin, narrow_end - range.begin);
+    }
+    if (narrow_end < range.end) {
+      reduce(from + narrow_end, to + narrow_end, range.end - narrow_end, ncclFloat);
+    }
+  }
+
+  void finish() {
+    CudaContext::Current current(link_->context());
+    link_->stream().record(*summed_);
+    replica_.stream->wait(*summed_);
+  }
+
+ private:
+  const float* own_sum(std::span<const float* const> parts, std::span<float> result,
+                       PartRange range) {
+    if (parts.size() == 1) return parts.front();
+    PartSum sum;
+    sum.part_count = static_cast<int>(parts.size());
+    if (sum.part_count > PartSum::kMostParts) throw std::invalid_argument("NCCL: too many parts");
+    std::copy(parts.begin(), parts.end(), sum.parts.begin());
+    sum.results[0] = result.data();
+    sum.result_count = 1;
+    sum.begin = range.begin;
+    sum.end = range.end;
+    auto* stream = static_cast<cudaStream_t>(replica_.stream->native_handle());
+    link_->context().check(launch_sum_parts(stream, sum), "sum_parts");
+    return result.data();
+  }
+
+  void reduce(const void* from, void* to, int64_t count, ncclDataType_t type) {
+    const Nccl& nccl = link_->nccl();
+    nccl.check(nccl.all_reduce(from, to, static_cast<size_t>(count), type, ncclSum,
+                               link_->communicator(), link_->handle()),
+               "ncclAllReduce");
+  }
+
+  // All ranges of a part in one buffer: they follow each other on the link's stream.
+  void reduce_narrow(const float* from, float* to, int64_t count) {
+    auto* narrow = reinterpret_cast<uint16_t*>(narrow_->data());
+    const CudaContext& context = link_->context();
+    context.check(launch_narrow(link_->handle(), from, narrow, count), "narrow");
+    reduce(narrow, narrow, count, ncclBfloat16);
+    context.check(launch_widen(link_->handle(), narrow, to, count), "widen");
+  }
+
+  const DeviceReplica replica_;
+  const std::shared_ptr<NcclLink> link_;
+  const int64_t narrow_floats_;
+  std::unique_ptr<Event> given_;    // on the replica's stream: its part is complete in the range
+  std::unique_ptr<Event> summed_;   // on the link's: the sums are there
+  std::unique_ptr<Memory> narrow_;  // bf16, where some gradients travel so
+};
+
+class NcclCollective final : public RangeCollective {
+ public:
+  explicit NcclCollective(std::unique_ptr<Collective> host) : host_(std::move(host)) {}
+
+  void add(const DeviceReplica& replica, std::shared_ptr<NcclLink> link, int64_t narrow_floats) {
+    ranks_.push_back(std::make_unique<Rank>(replica, std::move(link), narrow_floats));
+  }
+
+  int size() const override { return host_->size(); }
+  void start(int rank, std::span<const float* const> parts, std::span<float> result,
+             PartRange range) override {
+    ranks_.at(static_cast<size_t>(rank))->start(parts, result, range);
+  }
+  void finish(int rank) override { ranks_.at(static_cast<size_t>(rank))->finish(); }
+  void broadcast(int rank, std::span<float> values, int root) override {
+    host_->broadcast(rank, values, root);
+  }
+  void barrier(int rank) override { host_->barrier(rank); }
+  void abort() noexcept override {
+    host_->abort();
+    for (const auto& rank : ranks_) rank->link().abort();
+  }
+
+ private:
+  const std::unique_ptr<Collective> host_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Collective> make_nccl_collective(std::span<const DeviceReplica> replicas,
+                                                 const NcclRanks& ranks,
+                                                 std::unique_ptr<Collective> host) {
+  const Nccl nccl = open_nccl();
+  std::vector<std::shared_ptr<NcclLink>> links;
+  for (const DeviceReplica& replica : replicas) {
+    links.push_back(std::make_shared<NcclLink>(nccl, *replica.device));
+  }
+  nccl.check(nccl.group_start(), "ncclGroupStart");
+  int next = ranks.first;
+  for (const auto& link : links) link->join(ranks.id, next++, ranks.all);
+  nccl.check(nccl.group_end(), "ncclGroupEnd");
+  auto collective = std::make_unique<NcclCollective>(std::move(host));
+  for (size_t rank = 0; rank < links.size(); ++rank) {
+    links[rank]->start();
+    collective->add(replicas[rank], links[rank], ranks.narrow_floats);
+  }
+  return collective;
+}
+
+std::unique_ptr<Collective> make_linked_collective(const DeviceReplica& replica,
+                                                   std::shared_ptr<NcclLink> link,
+                                                   int64_t narrow_floats,
+                                                   std::unique_ptr<Collective> host) {
+  auto collective = std::make_unique<NcclCollective>(std::move(host));
+  collective->add(replica, std::move(link), narrow_floats);
+  return collective;
+}
+
+}  // namespace stoker

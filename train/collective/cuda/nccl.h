@@ -1,0 +1,25 @@
+// Sums over GPUs through NCCL, and processes that meet and speak through it. Internal to the
+// plugin; see plugin.h. Errors: std::runtime_error with NCCL's text.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "train/collective/cuda/plugin.h"
+
+namespace stoker {
+
+class NcclLink;
+
+NcclId make_nccl_id();
+std::unique_ptr<Collective> make_nccl_collective(std::span<const DeviceReplica> replicas,
+                                                 const NcclRanks& ranks,
+                                                 std::unique_ptr<Collective> host);
+// Of one replica, over a link that others use too.
+std::unique_ptr<Collective> make_linked_collective(const DeviceReplica& replica,
+                                                   std::shared_ptr<NcclLink> link,
+                                                   int64_t narrow_floats,
+                                                   std::unique_ptr<Collective> host);
+std::unique_ptr<NcclGroup> make_nccl_group(std::unique_ptr<Device> device, int rank, int size);
+
+}  // namespace stoker

@@ -1,0 +1,70 @@
+// NCCL, opened at run time: a run on one GPU does not load its 200 MB. And one rank's communicator
+// with the stream that all its work is queued on, in one order. Internal to the plugin; see
+// plugin.h. Errors: std::runtime_error with NCCL's text.
+#pragma once
+
+#include <nccl.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "staging/cuda_context.h"
+#include "staging/device.h"
+#include "train/collective/cuda/plugin.h"
+
+namespace stoker {
+
+struct Nccl {
+  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
+  decltype(&ncclCommInitRank) init_rank = nullptr;
+  decltype(&ncclCommGetAsyncError) async_error = nullptr;
+  decltype(&ncclCommAbort) abort = nullptr;
+  decltype(&ncclCommDestroy) destroy = nullptr;
+  decltype(&ncclGroupStart) group_start = nullptr;
+  decltype(&ncclGroupEnd) group_end = nullptr;
+  decltype(&ncclAllReduce) all_reduce = nullptr;
+  decltype(&ncclAllGather) all_gather = nullptr;
+  decltype(&ncclBroadcast) broadcast = nullptr;
+  decltype(&ncclGetErrorString) error_string = nullptr;
+  decltype(&ncclGetLastError) last_error = nullptr;
+
+  void check(ncclResult_t result, const char* call) const;
+};
+
+Nccl open_nccl();
+
+// Threads: the rank's; abort() from any.
+class NcclLink {
+ public:
+  NcclLink(const Nccl& nccl, Device& device);
+  ~NcclLink();
+  NcclLink(const NcclLink&) = delete;
+  NcclLink& operator=(const NcclLink&) = delete;
+
+  // Between group_start() and group_end() of one thread, where it joins several ranks; start() when
+  // the group has ended: everybody is there.
+  void join(const NcclId& id, int rank, int ranks);
+  void start() { communicator_ = joined_; }
+  // From any thread: what hangs on the device ends.
+  void abort() noexcept;
+
+  const Nccl& nccl() const { return nccl_; }
+  const CudaContext& context() const { return context_; }
+  Stream& stream() { return *stream_; }
+  cudaStream_t handle() const { return static_cast<cudaStream_t>(stream_->native_handle()); }
+  // Throws after abort().
+  ncclComm_t communicator() const;
+  // Throws if another rank or the way to it has failed.
+  void check_others() const;
+
+ private:
+  const Nccl nccl_;
+  const CudaContext context_;
+  const std::unique_ptr<Stream> stream_;
+  ncclComm_t joined_ = nullptr;  // the caller's of join() and start()
+  std::atomic<ncclComm_t> communicator_{nullptr};
+  mutable std::mutex asking_;  // held where abort() must not free what is asked; never waits long
+};
+
+}  // namespace stoker

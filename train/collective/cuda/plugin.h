@@ -1,0 +1,46 @@
+// The second entry of libstoker_cuda_train.so, stoker_cuda_collective_plugin(): sums over GPUs. As
+// in cuda_plugin.h, program and plugin come from one build. Threads: any.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "train/collective/process/nccl_group.h"
+
+namespace stoker {
+
+inline constexpr char kCudaCollectivePluginFile[] = "libstoker_cuda_train.so";
+inline constexpr char kCudaCollectivePluginEntry[] = "stoker_cuda_collective_plugin";
+inline constexpr int kCudaCollectivePluginVersion = 2;  // of this table
+
+using NcclId = std::array<std::byte, 128>;  // ncclUniqueId
+
+// Where the ranks of this process stand among all.
+struct NcclRanks {
+  NcclId id{};
+  int first = 0;
+  int all = 0;
+  int64_t narrow_floats = 0;
+};
+
+struct CudaCollectivePlugin {
+  int version = 0;              // kCudaCollectivePluginVersion; first in every version of the table
+  const char* build = nullptr;  // the build that it comes from
+  SumKernel (*make_sum)(int ordinal) = nullptr;
+  // Both throw std::runtime_error: NCCL is opened by the first that needs it.
+  NcclId (*make_nccl_id)() = nullptr;
+  // `host` does broadcast() and barrier(). Returns when all ranks of all processes have joined.
+  std::unique_ptr<Collective> (*make_nccl)(std::span<const DeviceReplica> replicas,
+                                           const NcclRanks& ranks,
+                                           std::unique_ptr<Collective> host) = nullptr;
+  // On `device`, a GPU. The id is make_nccl_id()'s, the same on every process because NCCL_COMM_ID
+  // is set. Returns when all processes have joined.
+  std::unique_ptr<NcclGroup> (*make_group)(std::unique_ptr<Device> device, int rank,
+                                           int size) = nullptr;
+};
+
+using CudaCollectivePluginEntry = const CudaCollectivePlugin* (*)();
+
+}  // namespace stoker

@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "train/collective/collective.h"
+
+namespace stoker {
+namespace {
+
+// Element ranges start at multiples of this, so that no two ranks write one cache line.
+constexpr int64_t kRangeFloats = 16;
+// Summed in one go: one accumulator and one line of each part stay in the first-level cache.
+constexpr int64_t kBlockFloats = 1024;
+
+[[noreturn]] void broken(const char* what, int rank) {
+  std::fprintf(stderr, "stoker: host collective: %s (rank %d)\n", what, rank);
+  std::abort();
+}
+
+int64_t range_begin(int64_t count, int rank, int size) {
+  if (rank == size) return count;
+  return std::min(count, count * rank / size / kRangeFloats * kRangeFloats);
+}
+
+class HostCollective final : public Collective {
+ public:
+  explicit HostCollective(int size) : size_(size), calls_(static_cast<size_t>(size)) {
+    if (size < 1) {
+      throw std::invalid_argument("collective: size " + std::to_string(size) + " is below 1");
+    }
+  }
+
+  int size() const override { return size_; }
+
+  void all_reduce(int rank, std::span<const float* const> parts, std::span<float> result) override {
+    if (parts.empty()) broken("all_reduce without parts", rank);
+    calls_[rank] = {parts, result};
+    wait(rank);
+    for (const Call& call : calls_) {
+      if (call.result.size() != result.size()) broken("all_reduce of different sizes", rank);
+    }
+    const auto count = static_cast<int64_t>(result.size());
+    sum_range(range_begin(count, rank, size_), range_begin(count, rank + 1, size_));
+    wait(rank);
+  }
+
+  void broadcast(int rank, std::span<float> values, int root) override {
+    if (root < 0 || root >= size_) broken("broadcast from a root that does not exist", rank);
+    calls_[rank] = {{}, values};
+    wait(rank);
+    const std::span<const float> from = calls_[root].result;
+    if (from.size() != values.size()) broken("broadcast of different sizes", rank);
+    if (rank != root) std::copy(from.begin(), from.end(), values.begin());
+    wait(rank);
+  }
+
+  void barrier(int rank) override { wait(rank); }
+
+  void abort() noexcept override {
+    const std::lock_guard lock(mutex_);
+    aborted_ = true;
+    all_here_.notify_all();
+  }
+
+ private:
+  struct Call {
+    std::span<const float* const> parts;
+    std::span<float> result;
+  };
+
+  // The sum of [begin, end) into every rank's result.
+  void sum_range(int64_t begin, int64_t end) {
+    std::array<float, kBlockFloats> sum;
+    for (int64_t at = begin; at < end; at += kBlockFloats) {
+      const int64_t count = std::min(kBlockFloats, end - at);
+      bool first = true;
+      for (const Call& call : calls_) {
+        for (const float* part : call.parts) {
+          const float* values = part + at;
+          if (first) {
+            std::copy_n(values, count, sum.data());
+          } else {
+            for (int64_t i = 0; i < count; ++i) sum[i] += values[i];
+          }
+          first = false;
+        }
+      }
+      for (const Call& call : calls_) std::copy_n(sum.data(), count, call.result.data() + at);
+    }
+  }
+
+  // Blocks until every rank is here. What a rank wrote before is seen by all after.
+  void wait(int rank) {
+    if (rank < 0 || rank >= size_) broken("rank out of range", rank);
+    std::unique_lock lock(mutex_);
+    if (aborted_) throw_aborted();
+    if (++arrived_ == size_) {
+      arrived_ = 0;
+      ++round_;
+      all_here_.notify_all();
+      return;
+    }
+    const uint64_t round = round_;
+    all_here_.wait(lock, [&] { return round_ != round || aborted_; });
+    if (round_ == round) throw_aborted();
+  }
+
+  [[noreturn]] static void throw_aborted() {
+    throw std::runtime_error("collective: aborted, because another replica failed");
+  }
+
+  const int size_;
+  std::vector<Call> calls_;  // each rank writes its own before a wait and reads all after it
+
+  std::mutex mutex_;
+  std::condition_variable all_here_;
+  int arrived_ = 0;       // guarded by mutex_
+  uint64_t round_ = 0;    // guarded by mutex_
+  bool aborted_ = false;  // guarded by mutex_
+};
+
+}  // namespace
+
+std::unique_ptr<Collective> make_host_collective(int size) {
+  return std::make_unique<HostCollective>(size);
+}
+
+}  // namespace stoker

@@ -1,0 +1,48 @@
+// What sums over the replicas of several processes have in common: threads that meet, a broadcast,
+// and the way of a result from rank 0's thread, which alone uses the group, to the others.
+// Threads and errors: see train/collective/collective.h.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "train/collective/collective.h"
+#include "train/collective/process/process_group.h"
+
+namespace stoker {
+
+class JoinedCollective : public Collective {
+ public:
+  int size() const final { return group_.size() * local_; }
+  void broadcast(int rank, std::span<float> values, int root) final;
+  void barrier(int rank) final;
+  void abort() noexcept final;
+
+ protected:
+  struct Call {
+    std::span<const float* const> parts;
+    std::span<float> result;
+  };
+
+  JoinedCollective(ProcessGroup& group, int local);
+
+  void meet(int rank) { here_->barrier(rank); }
+  // Shows every rank the calls of all; aborts where they are not of the same size.
+  void begin(int rank, std::span<const float* const> parts, std::span<float> result);
+  // Hands rank 0's result, complete when rank 0 is here, to the others.
+  void share_result(int rank) { share(rank, calls_[0].result, calls_[rank].result); }
+
+  int local() const { return local_; }
+  const std::vector<Call>& calls() const { return calls_; }
+
+ private:
+  void share(int rank, std::span<const float> from, std::span<float> to);
+
+  ProcessGroup& group_;
+  const int local_;
+  const std::unique_ptr<Collective> here_;
+  std::vector<Call> calls_;  // each rank writes its own before a barrier and reads all after it
+};
+
+}  // namespace stoker

@@ -1,0 +1,163 @@
+// Sums over the replicas of several processes, in the order that train/collective/host.cc takes
+// them: part after part, process after process. Sums in that order are a chain: process 0 adds up
+// its parts, process 1 goes on from there, and the last one has the total, which goes back the same
+// way. Each element passes each link once in each direction, and no part leaves its process. It
+// goes in chunks, so that all processes work at the same time.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "train/collective/gathering.h"
+#include "train/collective/joined.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kChunkFloats = 128 << 10;
+constexpr int kBuffers = 4;             // chunks between their arrival and the end of their sending
+constexpr int kAhead = 2;               // of them: waited for while others are worked on
+constexpr int64_t kBlockFloats = 1024;  // summed in one go, in the first-level cache
+
+// The local rank 0 thread's side of one all-reduce: what is received and sent when.
+class Chain {
+ public:
+  Chain(MessageGroup& group, std::span<float> buffers, std::span<float> result)
+      : group_(group),
+        buffers_(buffers),
+        result_(result),
+        chunks_((static_cast<int64_t>(result.size()) + kChunkFloats - 1) / kChunkFloats),
+        lag_(2 * (group.size() - 1 - group.rank()) + 2) {
+    if (first()) return;
+    for (int64_t chunk = 0; chunk < std::min<int64_t>(chunks_, kAhead); ++chunk) {
+      prefixes_.push_back(group_.receive(group_.rank() - 1, bytes(buffer(chunk))));
+    }
+  }
+
+  int64_t chunks() const { return chunks_; }
+  bool first() const { return group_.rank() == 0; }
+  bool last() const { return group_.rank() == group_.size() - 1; }
+  std::span<float> result(int64_t chunk) const { return cut(result_, chunk, chunk); }
+  // Holds the sum of the processes before, then of this one too.
+  std::span<float> buffer(int64_t chunk) const { return cut(buffers_, chunk % kBuffers, chunk); }
+
+  // The chunk's buffer holds the sum of the processes before; the first one's is free.
+  void begin(int64_t chunk) {
+    if (!first()) {
+      group_.wait(prefixes_[chunk]);
+    } else if (chunk >= kBuffers) {
+      group_.wait(onward_[chunk - kBuffers]);
+    }
+  }
+
+  // The sum with this process's parts is in the buffer; in the last process, in the result.
+  void end(int64_t chunk) {
+    if (last()) {
+      back_.push_back(group_.send(group_.rank() - 1, bytes(result(chunk))));
+    } else {
+      onward_.push_back(group_.send(group_.rank() + 1, bytes(buffer(chunk))));
+      totals_.push_back(group_.receive(group_.rank() + 1, bytes(result(chunk))));
+      // By now the total of an earlier chunk is on its way back.
+      if (!first() && chunk >= lag_) pass_back(chunk - lag_);
+    }
+    const int64_t next = chunk + kAhead;
+    if (first() || next >= chunks_) return;
+    if (!last() && next >= kBuffers) group_.wait(onward_[next - kBuffers]);
+    prefixes_.push_back(group_.receive(group_.rank() - 1, bytes(buffer(next))));
+  }
+
+  void finish() {
+    if (!last()) {
+      const int64_t from = first() ? 0 : std::max<int64_t>(chunks_ - lag_, 0);
+      for (int64_t chunk = from; chunk < chunks_; ++chunk) pass_back(chunk);
+      for (int64_t chunk = std::max<int64_t>(chunks_ - kBuffers, 0); chunk < chunks_; ++chunk) {
+        group_.wait(onward_[chunk]);
+      }
+    }
+    for (const auto ticket : back_) group_.wait(ticket);
+  }
+
+ private:
+  std::span<float> cut(std::span<float> floats, int64_t place, int64_t chunk) const {
+    const auto left = static_cast<int64_t>(result_.size()) - chunk * kChunkFloats;
+    return floats.subspan(static_cast<size_t>(place * kChunkFloats),
+                          static_cast<size_t>(std::min(left, kChunkFloats)));
+  }
+  static std::span<std::byte> bytes(std::span<float> floats) {
+    return std::as_writable_bytes(floats);
+  }
+  void pass_back(int64_t chunk) {
+    group_.wait(totals_[chunk]);
+    if (!first()) back_.push_back(group_.send(group_.rank() - 1, bytes(result(chunk))));
+  }
+
+  MessageGroup& group_;
+  const std::span<float> buffers_, result_;
+  const int64_t chunks_;
+  const int64_t lag_;
+  std::vector<ProcessGroup::Ticket> prefixes_, onward_, totals_, back_;  // by chunk
+};
+
+class ProcessCollective final : public JoinedCollective {
+ public:
+  ProcessCollective(MessageGroup& group, int local)
+      : JoinedCollective(group, local), group_(group), buffers_(kBuffers * kChunkFloats) {}
+
+  void all_reduce(int rank, std::span<const float* const> parts, std::span<float> result) override {
+    if (rank == 0) chain_.emplace(group_, buffers_, result);
+    begin(rank, parts, result);
+    Chain& chain = *chain_;
+    for (int64_t chunk = 0; chunk < chain.chunks(); ++chunk) {
+      if (rank == 0) chain.begin(chunk);
+      meet(rank);
+      add_parts(rank, chain, chunk);
+      meet(rank);
+      if (rank == 0) chain.end(chunk);
+    }
+    if (rank == 0) chain.finish();
+    share_result(rank);
+  }
+
+ private:
+  // This rank's share of the chunk's elements: the sum so far, plus the parts of all local ranks.
+  void add_parts(int rank, const Chain& chain, int64_t chunk) {
+    const std::span<float> so_far = chain.buffer(chunk);
+    const std::span<float> target = chain.last() ? chain.result(chunk) : so_far;
+    const auto count = static_cast<int64_t>(so_far.size());
+    const int64_t end = count * (rank + 1) / local();
+    std::array<float, kBlockFloats> sum;
+    for (int64_t at = count * rank / local(); at < end; at += kBlockFloats) {
+      const int64_t block = std::min(kBlockFloats, end - at);
+      bool empty = chain.first();
+      if (!empty) std::copy_n(so_far.data() + at, block, sum.data());
+      for (const Call& call : calls()) {
+        for (const float* part : call.parts) {
+          const float* values = part + chunk * kChunkFloats + at;
+          if (empty) {
+            std::copy_n(values, block, sum.data());
+          } else {
+            for (int64_t i = 0; i < block; ++i) sum[i] += values[i];
+          }
+          empty = false;
+        }
+      }
+      std::copy_n(sum.data(), block, target.data() + at);
+    }
+  }
+
+  MessageGroup& group_;
+  std::vector<float> buffers_;
+  std::optional<Chain> chain_;  // of the all-reduce under way; made by rank 0 before a barrier
+};
+
+}  // namespace
+
+std::unique_ptr<Collective> make_process_collective(ProcessGroup& group, int local) {
+  if (group.size() == 1) return make_host_collective(local);
+  if (MessageGroup* messages = group.messages()) {
+    return std::make_unique<ProcessCollective>(*messages, local);
+  }
+  return make_gathering_collective(group, local);
+}
+
+}  // namespace stoker

@@ -1,0 +1,326 @@
+// libstoker_mpi.so: ProcessGroup over MPI, the only file that sees it. All MPI calls are short ones
+// under one mutex (MPI_THREAD_SERIALIZED): waiting is testing, with pauses, so that a waiting
+// process leaves its core to the decoders, hears another one's failure, and can be aborted.
+//
+// Who is late? A wait's partner may itself wait for a third: gradients go from process to process.
+// So each process that waits tells process 0 every few seconds, and when it goes on; process 0
+// names those that tell it nothing. Of process 0, which tells all, the others say that it is late:
+// the first process of each machine, for all there.
+#include "train/collective/process/mpi_plugin.h"
+
+#include <dlfcn.h>
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "train/collective/process/late_notice.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kDataTag = 1, kAbortTag = 2, kWaitTag = 3;
+constexpr int kEagerTests = 200;  // before pauses begin
+constexpr auto kPause = std::chrono::microseconds(50);
+constexpr auto kHearing = std::chrono::seconds(5);  // for the others to hear of a failure, at most,
+constexpr auto kSaying = std::chrono::seconds(1);   // and to say it before the launcher ends them
+
+constexpr auto kTelling = std::chrono::seconds(2);  // of waiting, until the others hear of it again
+constexpr auto kBelieving = 3 * kTelling;           // them, until they tell it again
+constexpr size_t kNamedRanks = 8;
+constexpr char kWaits = 'w', kGoesOn = 'g';
+using HostName = std::array<char, 64>;
+using Clock = std::chrono::steady_clock;
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+void check(int code, const char* what) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw std::runtime_error(std::string("MPI: ") + what + ": " + std::string(text, length));
+}
+
+class MpiGroup final : public MessageGroup {
+ public:
+  MpiGroup() {
+    int provided = 0;
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+    if (provided < MPI_THREAD_SERIALIZED) {
+      throw std::runtime_error("MPI: this library was built without support for threads");
+    }
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &world_), "MPI_Comm_dup");
+    MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(world_, &rank_);
+    MPI_Comm_size(world_, &size_);
+    heard_.resize(static_cast<size_t>(size_));
+    hosts_.resize(static_cast<size_t>(size_));
+    HostName own{};
+    host_name().copy(own.data(), own.size() - 1);
+    check(MPI_Allgather(own.data(), sizeof own, MPI_CHAR, hosts_.data(), sizeof own, MPI_CHAR,
+                        world_),
+          "MPI_Allgather");
+  }
+  ~MpiGroup() override {
+    if (!finished_) abort("it left before the end");
+  }
+  MpiGroup(const MpiGroup&) = delete;
+  MpiGroup& operator=(const MpiGroup&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  Ticket send(int to, std::span<const std::byte> bytes) override {
+    MPI_Request request;
+    const std::lock_guard lock(mutex_);
+    check(MPI_Isend(bytes.data(), count(bytes.size()), MPI_BYTE, to, kDataTag, world_, &request),
+          "MPI_Isend");
+    return keep(request);
+  }
+  Ticket receive(int from, std::span<std::byte> bytes) override {
+    MPI_Request request;
+    const std::lock_guard lock(mutex_);
+    check(MPI_Irecv(bytes.data(), count(bytes.size()), MPI_BYTE, from, kDataTag, world_, &request),
+          "MPI_Irecv");
+    return keep(request);
+  }
+
+  void wait(Ticket ticket) override {
+    LongWait waited(*this);
+    for (int tests = 0;; ++tests) {
+      if (test(ticket)) return;
+      if (tests < kEagerTests) {
+        sched_yield();
+      } else {
+        std::this_thread::sleep_for(kPause);
+        waited.look();
+      }
+    }
+  }
+
+  void abort(const std::string& why) noexcept override {
+    try {
+      const std::lock_guard lock(mutex_);
+      if (!failure_.empty()) return;
+      failure_ = "process " + std::to_string(rank_) + " of " + std::to_string(size_) + " (" +
+                 host_name() + ") failed: " + why;
+      tell_all();
+    } catch (...) {  // the launcher ends the others when this process is gone
+    }
+  }
+
+  void finish() override {
+    finished_ = true;
+    check(MPI_Barrier(world_), "MPI_Barrier");
+    hear_waits();  // so that no message is left
+    check(MPI_Waitall(static_cast<int>(told_.size()), told_.data(), MPI_STATUSES_IGNORE),
+          "MPI_Waitall");
+    check(MPI_Finalize(), "MPI_Finalize");
+  }
+
+ private:
+  // One wait of one thread, from the moment that it takes long.
+  class LongWait {
+   public:
+    explicit LongWait(MpiGroup& group) : group_(group) {}
+    ~LongWait() {
+      if (next_ > kTelling) group_.end_wait();
+    }
+    LongWait(const LongWait&) = delete;
+    LongWait& operator=(const LongWait&) = delete;
+
+    void look() {
+      if (notice_.waited() >= next_) {
+        group_.tell_wait(next_ == kTelling);
+        next_ += kTelling;
+      }
+      if (notice_.due()) group_.say_who_is_late(notice_.waited());
+    }
+
+   private:
+    MpiGroup& group_;
+    LateNotice notice_;
+    std::chrono::seconds next_ = kTelling;
+  };
+
+  void tell_wait(bool first) {
+    const std::lock_guard lock(mutex_);
+    if (first) ++long_waits_;
+    tell(kWaits);
+  }
+  void end_wait() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (--long_waits_ == 0) tell(kGoesOn);
+  }
+  void tell(const char& news) noexcept {
+    for (int to = 0; to < size_; ++to) {
+      if (to == rank_ || (rank_ != 0 && to != 0)) continue;
+      MPI_Isend(&news, 1, MPI_CHAR, to, kWaitTag, world_, &told_.emplace_back());
+    }
+  }
+
+  bool waits(int rank) const {
+    return Clock::now() - heard_[static_cast<size_t>(rank)] < kBelieving;
+  }
+
+  void say_who_is_late(std::chrono::seconds waited) {
+    const std::lock_guard lock(mutex_);
+    hear_waits();
+    std::vector<int> late;
+    if (rank_ == 0) {
+      for (int rank = 1; rank < size_; ++rank) {
+        if (!waits(rank)) late.push_back(rank);
+      }
+    } else if (speaks_for_its_machine() && !waits(0)) {
+      late.push_back(0);
+    }
+    if (late.empty()) return;
+    std::string names;
+    for (size_t i = 0; i < std::min(late.size(), kNamedRanks); ++i) {
+      names += (i == 0 ? "" : ", ") + std::to_string(late[i]) + " on " +
+               hosts_[static_cast<size_t>(late[i])].data();
+    }
+    if (late.size() > kNamedRanks) {
+      names += " and " + std::to_string(late.size() - kNamedRanks) + " more";
+    }
+    std::fprintf(stderr, "stoker: waiting for rank%s %s for %lld s\n", late.size() > 1 ? "s" : "",
+                 names.c_str(), static_cast<long long>(waited.count()));
+  }
+
+  bool speaks_for_its_machine() const {
+    const auto here = hosts_.begin() + rank_;
+    return std::find(hosts_.begin() + 1, here, *here) == here;
+  }
+
+  static int count(size_t bytes) {
+    if (bytes > INT_MAX) throw std::runtime_error("MPI: a message of 2 GiB or more");
+    return static_cast<int>(bytes);
+  }
+  Ticket keep(MPI_Request request) {  // REQUIRES: mutex_ held, as all below
+    requests_[next_] = request;
+    return next_++;
+  }
+
+  bool test(Ticket ticket) {
+    const std::lock_guard lock(mutex_);
+    hear();
+    int done = 0;
+    check(MPI_Test(&requests_.at(ticket), &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done) {
+      requests_.erase(ticket);
+      return true;
+    }
+    if (!failure_.empty()) throw std::runtime_error(failure_);
+    return false;
+  }
+
+  // Who waits now, of those that tell this process.
+  void hear_waits() {
+    for (;;) {
+      int there = 0;
+      MPI_Status status;
+      check(MPI_Iprobe(MPI_ANY_SOURCE, kWaitTag, world_, &there, &status), "MPI_Iprobe");
+      if (!there) break;
+      char news = 0;
+      check(MPI_Recv(&news, 1, MPI_CHAR, status.MPI_SOURCE, kWaitTag, world_, MPI_STATUS_IGNORE),
+            "MPI_Recv");
+      heard_[static_cast<size_t>(status.MPI_SOURCE)] =
+          news == kWaits ? Clock::now() : Clock::time_point{};
+    }
+    std::erase_if(told_, [](MPI_Request& request) {
+      int done = 0;
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      return done != 0;
+    });
+  }
+
+  // Takes in another process's failure, if there is one.
+  void hear() {
+    if (!failure_.empty()) return;
+    int there = 0;
+    MPI_Status status;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, kAbortTag, world_, &there, &status), "MPI_Iprobe");
+    if (!there) return;
+    int length = 0;
+    MPI_Get_count(&status, MPI_CHAR, &length);
+    std::string text(static_cast<size_t>(length), '\0');
+    check(MPI_Recv(text.data(), length, MPI_CHAR, status.MPI_SOURCE, kAbortTag, world_, &status),
+          "MPI_Recv");
+    failure_ = text;
+  }
+
+  void tell_all() {
+    std::vector<MPI_Request> sends;
+    for (int to = 0; to < size_; ++to) {
+      if (to == rank_) continue;
+      // Synchronous: an Isend as short as this is done when it is on its way, not when it is heard.
+      MPI_Issend(failure_.data(), count(failure_.size()), MPI_CHAR, to, kAbortTag, world_,
+                 &sends.emplace_back());
+    }
+    const auto end = Clock::now() + kHearing;
+    int heard = 0;
+    while (!heard && Clock::now() < end) {
+      MPI_Testall(static_cast<int>(sends.size()), sends.data(), &heard, MPI_STATUSES_IGNORE);
+      std::this_thread::sleep_for(kPause);
+    }
+    if (heard) std::this_thread::sleep_for(kSaying);
+  }
+
+  MPI_Comm world_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1;
+  bool finished_ = false;
+  std::mutex mutex_;  // of MPI, and guards all below
+  Ticket next_ = 0;
+  std::unordered_map<Ticket, MPI_Request> requests_;
+  std::string failure_;                   // the first one's, with its process; "": none
+  std::vector<HostName> hosts_;           // of all processes
+  std::vector<Clock::time_point> heard_;  // when a process last told this one that it waits
+  int long_waits_ = 0;                    // threads of this process
+  std::vector<MPI_Request> told_;         // messages about that, under way
+};
+
+// Open MPI opens its components at run time, and some of them look for its symbols among those that
+// all can see: plugins are opened with theirs hidden.
+void show_mpi_to_its_components() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&MPI_Init_thread), &info) == 0) return;
+  dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+}
+
+std::unique_ptr<ProcessGroup> open() {
+  show_mpi_to_its_components();
+  return std::make_unique<MpiGroup>();
+}
+
+// "Open MPI v4.1.4", of a longer text.
+std::string library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string all(text, static_cast<size_t>(length));
+  return all.substr(0, all.find_first_of(",\n"));
+}
+
+constexpr MpiPlugin kPlugin = {kMpiPluginVersion, library, open};
+
+}  // namespace
+}  // namespace stoker
+
+extern "C" __attribute__((visibility("default"))) const stoker::MpiPlugin* stoker_mpi_plugin() {
+  return &stoker::kPlugin;
+}

@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "train/collective/device.h"
+
+namespace stoker {
+namespace {
+
+// Ranges start at multiples of this: whole cache lines and whole vectors.
+constexpr int64_t kRangeFloats = 64;
+
+int64_t range_begin(int64_t count, int rank, int size) {
+  if (rank == size) return count;
+  return std::min(count, count * rank / size / kRangeFloats * kRangeFloats);
+}
+
+class SharedDeviceCollective final : public RangeCollective {
+ public:
+  SharedDeviceCollective(std::span<const DeviceReplica> replicas, SumKernel kernel)
+      : kernel_(std::move(kernel)), host_(make_host_collective(static_cast<int>(replicas.size()))) {
+    if (replicas.size() > static_cast<size_t>(PartSum::kMostResults)) {
+      throw std::invalid_argument("collective: " + std::to_string(replicas.size()) +
+                                  " replicas on one device; at most " +
+                                  std::to_string(PartSum::kMostResults));
+    }
+    for (const DeviceReplica& replica : replicas) {
+      ranks_.push_back({replica.stream,
+                        {},
+                        {},
+                        replica.device->make_event(),
+                        replica.device->make_event(),
+                        replica.device->make_stream()});
+    }
+  }
+
+  int size() const override { return static_cast<int>(ranks_.size()); }
+
+  void start(int rank, std::span<const float* const> parts, std::span<float> result,
+             PartRange range) override {
+    Rank& own = ranks_.at(static_cast<size_t>(rank));
+    own.parts = parts;
+    own.result = result;
+    own.compute->record(*own.ready);
+    host_->barrier(rank);  // everybody's parts are known, and marked in their streams
+    for (const Rank& other : ranks_) own.stream->wait(*other.ready);
+    const PartSum sum = sum_of(rank, static_cast<int64_t>(result.size()), range);
+    if (sum.begin < sum.end) kernel_(*own.stream, sum);
+    own.stream->record(*own.done);
+    host_->barrier(rank);  // everybody's share is queued; and what was told is not read any more
+  }
+
+  void finish(int rank) override {
+    Rank& own = ranks_.at(static_cast<size_t>(rank));
+    for (const Rank& other : ranks_) own.compute->wait(*other.done);
+  }
+
+  void broadcast(int rank, std::span<float> values, int root) override {
+    host_->broadcast(rank, values, root);
+  }
+  void barrier(int rank) override { host_->barrier(rank); }
+  void abort() noexcept override { host_->abort(); }
+
+ private:
+  // Parts and result are written by their rank before the first barrier of start(), read by all
+  // between the two.
+  struct Rank {
+    Stream* compute;
+    std::span<const float* const> parts;
+    std::span<float> result;
+    std::unique_ptr<Event> ready;    // on `compute`: its parts are complete in the range
+    std::unique_ptr<Event> done;     // on `stream`: its share of all ranges so far is summed
+    std::unique_ptr<Stream> stream;  // of the sums; last: it uses all of the above
+  };
+
+  // A rank's share of a range.
+  PartSum sum_of(int rank, int64_t count, PartRange range) const {
+    PartSum sum;
+    for (const Rank& other : ranks_) {
+      if (other.result.size() != static_cast<size_t>(count)) {
+        throw std::invalid_argument("collective: replicas of " + std::to_string(count) + " and " +
+                                    std::to_string(other.result.size()) + " floats");
+      }
+      for (const float* part : other.parts) {
+        if (sum.part_count == PartSum::kMostParts) {
+          throw std::invalid_argument("collective: more than " +
+                                      std::to_string(PartSum::kMostParts) +
+                                      " parts on one device: use larger shards");
+        }
+        sum.parts[static_cast<size_t>(sum.part_count++)] = part;
+      }
+      sum.results[static_cast<size_t>(sum.result_count++)] = other.result.data();
+    }
+    const int64_t length = range.end - range.begin;
+    sum.begin = range.begin + range_begin(length, rank, size());
+    sum.end = range.begin + range_begin(length, rank + 1, size());
+    return sum;
+  }
+
+  const SumKernel kernel_;
+  const std::unique_ptr<Collective> host_;  // threads meet in it
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Collective> make_shared_device_collective(std::span<const DeviceReplica> replicas,
+                                                          SumKernel kernel) {
+  return std::make_unique<SharedDeviceCollective>(replicas, std::move(kernel));
+}
+
+void sum_parts_now(const PartSum& sum) {
+  for (int64_t i = sum.begin; i < sum.end; ++i) {
+    float total = sum.parts[0][i];
+    for (int part = 1; part < sum.part_count; ++part) {
+      total += sum.parts[static_cast<size_t>(part)][i];
+    }
+    for (int result = 0; result < sum.result_count; ++result) {
+      sum.results[static_cast<size_t>(result)][i] = total;
+    }
+  }
+}
+
+void sum_parts_on_host(Stream& stream, const PartSum& sum) {
+  stream.call([sum] { sum_parts_now(sum); });
+}
+
+}  // namespace stoker

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "train/collective/device.h"
+
+namespace stoker {
+namespace {
+
+class StagedCollective final : public RangeCollective {
+ public:
+  StagedCollective(std::span<const DeviceReplica> replicas, std::unique_ptr<Collective> inner,
+                   int64_t piece_bytes)
+      : inner_(std::move(inner)), piece_floats_(piece_bytes / static_cast<int64_t>(sizeof(float))) {
+    if (piece_floats_ < 1 || replicas.empty()) {
+      throw std::invalid_argument("staged collective: " + std::to_string(replicas.size()) +
+                                  " replicas, pieces of " + std::to_string(piece_bytes) + " bytes");
+    }
+    for (const DeviceReplica& replica : replicas) {
+      Rank rank;
+      rank.replica = replica;
+      rank.stream = replica.device->make_stream();
+      rank.given = replica.device->make_event();
+      rank.summed = replica.device->make_event();
+      ranks_.push_back(std::move(rank));
+    }
+  }
+
+  int size() const override { return inner_->size(); }
+
+  // Queues the copies to the host. What the host has to wait for waits until finish().
+  void start(int rank, std::span<const float* const> parts, std::span<float> result,
+             PartRange range) override {
+    Rank& own = ranks_.at(static_cast<size_t>(rank));
+    prepare(own, parts.size(), static_cast<int64_t>(result.size()));
+    own.result = result;
+    own.replica.stream->record(*own.given);
+    own.stream->wait(*own.given);
+    for (int64_t begin = range.begin; begin < range.end; begin += piece_floats_) {
+      const int64_t end = std::min(begin + piece_floats_, range.end);
+      const size_t bytes = static_cast<size_t>(end - begin) * sizeof(float);
+      for (size_t part = 0; part < parts.size(); ++part) {
+        own.stream->copy(own.parts[part] + begin, parts[part] + begin, bytes,
+                         CopyKind::device_to_host);
+      }
+      if (own.arrived.size() == own.pieces.size()) {
+        own.arrived.push_back(own.replica.device->make_event());
+      }
+      own.stream->record(*own.arrived[own.pieces.size()]);
+      own.pieces.push_back({begin, end});
+    }
+  }
+
+  void finish(int rank) override {
+    Rank& own = ranks_.at(static_cast<size_t>(rank));
+    std::vector<const float*>& at = own.parts_at;
+    for (size_t piece = 0; piece < own.pieces.size(); ++piece) {
+      own.arrived[piece]->synchronize();
+      const auto [begin, end] = own.pieces[piece];
+      const auto count = static_cast<size_t>(end - begin);
+      for (size_t part = 0; part < at.size(); ++part) at[part] = own.parts[part] + begin;
+      inner_->all_reduce(rank, at, std::span(own.sum + begin, count));
+      own.stream->copy(own.result.data() + begin, own.sum + begin, count * sizeof(float),
+                       CopyKind::host_to_device);
+    }
+    own.pieces.clear();
+    own.stream->record(*own.summed);
+    own.replica.stream->wait(*own.summed);
+  }
+
+  void broadcast(int rank, std::span<float> values, int root) override {
+    inner_->broadcast(rank, values, root);
+  }
+  void barrier(int rank) override { inner_->barrier(rank); }
+  void abort() noexcept override { inner_->abort(); }
+
+ private:
+  // Its rank's alone. The sum is written again only after the next parts have come, which are
+  // behind its copy in the stream.
+  struct Rank {
+    DeviceReplica replica;
+    std::unique_ptr<Memory> memory;  // parts, then the sum; pinned
+    std::vector<float*> parts;
+    std::vector<const float*> parts_at;
+    float* sum = nullptr;
+    std::span<float> result;
+    std::vector<PartRange> pieces;                // on their way to the host
+    std::vector<std::unique_ptr<Event>> arrived;  // per piece
+    std::unique_ptr<Event> given;                 // on the replica's stream: a range is complete
+    std::unique_ptr<Event> summed;                // on `stream`: the sums are back
+    std::unique_ptr<Stream> stream;               // of the copies; last: it uses all of the above
+  };
+
+  void prepare(Rank& own, size_t part_count, int64_t count) {
+    const size_t bytes = (part_count + 1) * static_cast<size_t>(count) * sizeof(float);
+    if (own.memory != nullptr && own.memory->size_bytes() == bytes &&
+        own.parts.size() == part_count) {
+      return;
+    }
+    if (own.memory != nullptr) own.stream->synchronize();  // the last sum may be on its way
+    own.memory = own.replica.device->allocate(bytes, MemoryKind::pinned);
+    auto* next = reinterpret_cast<float*>(own.memory->data());
+    own.parts.clear();
+    for (size_t part = 0; part < part_count; ++part, next += count) own.parts.push_back(next);
+    own.parts_at.resize(part_count);
+    own.sum = next;
+  }
+
+  const std::unique_ptr<Collective> inner_;
+  const int64_t piece_floats_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Collective> make_staged_collective(std::span<const DeviceReplica> replicas,
+                                                   std::unique_ptr<Collective> inner,
+                                                   int64_t piece_bytes) {
+  return std::make_unique<StagedCollective>(replicas, std::move(inner), piece_bytes);
+}
+
+}  // namespace stoker

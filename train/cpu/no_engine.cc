@@ -1,0 +1,19 @@
+// Built in place of the CPU engine where oneDNN was not found or not wanted.
+#include <stdexcept>
+
+#include "train/engine/engine.h"
+
+namespace stoker {
+
+bool cpu_engine_available() { return false; }
+
+bool cpu_supports(Precision) { return false; }
+
+std::unique_ptr<Engine> make_cpu_engine(const NetSpec& net, const EngineOptions&) {
+  throw std::runtime_error(
+      "cannot train '" + net.name +
+      "' on the CPU: this build has no oneDNN (configure with oneDNN installed "
+      "and STOKER_ONEDNN=ON)");
+}
+
+}  // namespace stoker

@@ -1,0 +1,24 @@
+// Softmax cross-entropy with label smoothing, row weights and mixed labels. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "train/engine/engine.h"
+
+namespace stoker {
+
+struct LossArgs {
+  int rows = 0;
+  int classes = 0;
+  float label_smoothing = 0;
+  float scale = 1;                  // of the gradients
+  const int32_t* labels = nullptr;  // (rows), all in [0, classes)
+  const float* weights = nullptr;   // (rows)
+  Mix mix;
+};
+
+// logits (rows, classes) -> d(scale * sum_i weight_i * loss_i) / d(logits), in place.
+// A row's target is its own label's and (with a Mix) its partner's; top1 and top5 ask for its own.
+StepTotals softmax_loss(const LossArgs& args, float* logits);
+
+}  // namespace stoker

@@ -1,0 +1,60 @@
+// Convolutions through cuDNN, one plan per pass and shape, kept and shared by all convolutions of
+// that shape. This, cuda_conv_graphs.*, cuda_lazy_conv.* and cuda_cudnn.* are all that knows cuDNN.
+// Owner: make_cuda_libraries(). Threads: one at a time; the stream's GPU is current. Errors:
+// std::runtime_error.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train/cuda/lazy_conv.h"
+#include "train/cuda/plan_choices.h"
+#include "train/device/tuning.h"
+
+namespace stoker {
+
+class CudaConvs final : public ConvPlanner {
+ public:
+  CudaConvs(cudaStream_t stream, const DeviceTuning& tuning);
+  ~CudaConvs() override;
+  CudaConvs(const CudaConvs&) = delete;
+  CudaConvs& operator=(const CudaConvs&) = delete;
+
+  // The convolution refers to this.
+  std::unique_ptr<DeviceConv> make(const ConvShape& shape, bool backward);
+  const CudnnPlan& plan(const ConvShape& shape, ConvPass pass) override;
+  void execute(const CudnnPlan& plan, const CudnnDescriptor& operands) override;
+
+  // Null if cuDNN has none, if the convolution and a pass over its output are faster one after the
+  // other, or without autotune. Chosen like any plan, asked for before the first step.
+  const CudnnPlan* with_statistics(const ConvShape& shape) override;
+
+  std::string summary() const { return choices_.summary(); }  // of how plans were chosen
+
+ private:
+  CudnnPlan choose(const ConvPlanWish& wish);
+  std::unique_ptr<CudnnPlan> choose_with_statistics(const ConvShape& shape);
+  std::string question_of(const std::string& what, int candidates) const;
+
+  const cudaStream_t stream_;
+  const DeviceTuning tuning_;
+  cudnnHandle_t handle_ = nullptr;
+  const std::string machine_;  // the GPU and cuDNN, as the plan cache names them
+  PlanChoices choices_;
+  struct Entry {
+    ConvShape shape;
+    ConvPass pass;
+    std::unique_ptr<CudnnPlan> plan;
+  };
+  std::vector<Entry> plans_;
+  struct StatisticsEntry {
+    ConvShape shape;
+    std::unique_ptr<CudnnPlan> plan;  // or null: not worth it
+  };
+  std::vector<StatisticsEntry> with_statistics_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,72 @@
+// The CUDA kernels of train/device/ops.h as plain functions: each queues its kernels on `stream`
+// and throws std::runtime_error if they cannot be launched. Implemented by kernels_*.cu from
+// the arithmetic of train/device/arithmetic.h. Sums are taken in a fixed order: counters tell which
+// block comes last and adds up what the others left, in its order. Threads: any; the stream's GPU
+// is current.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "train/device/ops.h"
+
+namespace stoker::cuda {
+
+void check(cudaError_t error, const char* what);
+
+// Counters for the kernels that sum over blocks: 0 at first and between kernels. Kernels that share
+// them run one after the other.
+constexpr int kMostColumns = 256;
+constexpr int kTickets = kMostColumns * (1 + kMostSplits / kGroupSplits);
+
+void load_mixed(cudaStream_t stream, const ImageShape& s, const uint8_t* images,
+                const DeviceMix* mix, void* out);
+void load_view(cudaStream_t stream, const ImageShape& s, const uint8_t* images, const View& view,
+               void* out);
+
+void add_bias(cudaStream_t stream, int64_t pixels, int channels, Precision type, const float* bias,
+              void* x);
+void sum_pixels(cudaStream_t stream, int64_t pixels, int channels, Precision type, const void* dy,
+                float* sums, void* scratch, unsigned* tickets);
+void norm_training(cudaStream_t stream, const NormShape& s, const NormForward& a,
+                   unsigned* tickets);
+void norm_inference(cudaStream_t stream, const NormShape& s, const NormForward& a);
+void norm_backward(cudaStream_t stream, const NormShape& s, const NormBackward& a,
+                   unsigned* tickets);
+
+void activate(cudaStream_t stream, Activation kind, int64_t count, Precision type, const void* x,
+              void* y);
+void activate_backward(cudaStream_t stream, Activation kind, int64_t count, Precision type,
+                       const void* x_or_y, const void* dy, void* dx);
+void add(cudaStream_t stream, int64_t count, Precision type, Activation kind, const void* a,
+         const void* b, void* out);
+
+void max_pool(cudaStream_t stream, const PoolShape& s, const void* x, void* y, uint8_t* taps);
+void max_pool_backward(cudaStream_t stream, const PoolShape& s, const void* dy, const uint8_t* taps,
+                       void* dx);
+void average_pool(cudaStream_t stream, const PoolShape& s, const void* x, void* y);
+void average_pool_backward(cudaStream_t stream, const PoolShape& s, const void* dy, void* dx);
+void pad_channels(cudaStream_t stream, const PadShape& s, const void* x, void* y);
+void pad_channels_backward(cudaStream_t stream, const PadShape& s, const void* dy, void* dx);
+
+// logits += scale * bias; and the bias's gradient from that of the logits.
+void add_logit_bias(cudaStream_t stream, const LinearShape& s, const float* bias, float* logits);
+void sum_logit_gradients(cudaStream_t stream, const LinearShape& s, const void* dlogits,
+                         float* dbias);
+void loss(cudaStream_t stream, const LossShape& s, const float* logits, const int32_t* labels,
+          const float* weights, const DeviceMix* mix, void* dlogits, float* row_totals,
+          float* totals);
+
+void widen(cudaStream_t stream, const TensorChunk* chunks, int count, const void* bf16, float* out);
+void narrow(cudaStream_t stream, int64_t count, const float* values, void* bf16);
+void accumulate(cudaStream_t stream, int64_t count, const float* from, float* into);
+void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
+            void* scratch);
+void sgd(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
+         const UpdateVerdict* verdict, const float* reduced, float* weights, float* momenta,
+         void* copies);
+void move_statistics(cudaStream_t stream, const UpdateShape& s, const UpdateVerdict* verdict,
+                     const float* reduced, float* statistics);
+void blend(cudaStream_t stream, int64_t count, float decay, bool pull, float* average,
+           float* current);
+
+}  // namespace stoker::cuda

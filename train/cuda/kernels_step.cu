@@ -1,0 +1,278 @@
+// Loss, optimiser and statistics.
+#include "train/cuda/vector.cuh"
+
+namespace stoker::cuda {
+namespace {
+
+constexpr int kLossThreads = 128;
+constexpr int kFlags = static_cast<int>(kDecideScratchBytes / sizeof(int));
+
+// A block takes one row: its loss, its gradient, its totals.
+template <typename Number>
+__global__ void __launch_bounds__(kThreads) __launch_bounds__(kLossThreads)
+    loss_kernel(LossShape s, const float* logits, const int32_t* labels, const float* weights,
+                const DeviceMix* mix, Number* dlogits, float* row_totals) {
+  __shared__ float shared[32];
+  const int row = blockIdx.x;
+  const float* z = logits + static_cast<int64_t>(row) * s.stride;
+  Number* out = dlogits + static_cast<int64_t>(row) * s.stride;
+  const device::RowTarget target = device::row_target(*mix, labels, s.rows, row);
+  const bool valid =
+      device::valid_label(target.own, s.classes) && device::valid_label(target.partner, s.classes);
+  const float weight = weights[row];
+
+  float highest = -INFINITY;
+  for (int k = threadIdx.x; k < s.classes; k += kLossThreads) highest = fmaxf(highest, z[k]);
+  highest = block_reduce(highest, Largest{}, shared);
+  float sum = 0;
+  for (int k = threadIdx.x; k < s.classes; k += kLossThreads) sum += expf(z[k] - highest);
+  const float log_sum = highest + logf(block_reduce(sum, Sum{}, shared));
+
+  const bool counts = valid && weight != 0;
+  float loss = 0, rank = 0;
+  for (int k = threadIdx.x; k < s.stride; k += kLossThreads) {
+    float gradient = 0;
+    if (k < s.classes && counts) {
+      const float wanted = device::wanted_probability(s, target, k);
+      loss -= wanted * (z[k] - log_sum);
+      gradient = weight * s.scale * (expf(z[k] - log_sum) - wanted);
+      rank += static_cast<float>(device::comes_before(z[k], k, z[target.own], target.own));
+    }
+    const float one[1] = {gradient};
+    store(out + k, one);
+  }
+  loss = block_reduce(loss, Sum{}, shared);
+  rank = block_reduce(rank, Sum{}, shared);
+  if (threadIdx.x != 0) return;
+  const device::RowTotals totals = device::row_totals(weight, loss, static_cast<int>(rank), valid);
+  for (int i = 0; i < kDeviceTotals; ++i) {
+    row_totals[static_cast<int64_t>(row) * kDeviceTotals + i] = totals.value[i];
+  }
+}
+
+// One block adds up all rows.
+__global__ void __launch_bounds__(kThreads)
+    totals_kernel(int rows, const float* row_totals, float* totals) {
+  __shared__ float shared[32];
+  for (int i = 0; i < kDeviceTotals; ++i) {
+    float sum = 0;
+    for (int row = threadIdx.x; row < rows; row += kThreads) {
+      sum += row_totals[static_cast<int64_t>(row) * kDeviceTotals + i];
+    }
+    sum = block_reduce(sum, Sum{}, shared);
+    if (threadIdx.x == 0) totals[i] = sum;
+  }
+  if (threadIdx.x == 0) device::finish_totals(totals);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    logit_bias_kernel(int64_t count, LinearShape s, const float* bias, float* logits) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const int64_t k = i % s.classes;
+  logits[i / s.classes * s.stride + k] += s.scale * bias[k];
+}
+
+// Blocks of (32 classes, 8 lanes of rows).
+template <typename Number>
+__global__ void __launch_bounds__(kThreads)
+    logit_gradient_kernel(LinearShape s, const Number* dlogits, float* dbias) {
+  __shared__ float shared[8][32];
+  const int k = blockIdx.x * 32 + threadIdx.x;
+  float sum = 0;
+  if (k < s.classes) {
+    for (int row = threadIdx.y; row < s.rows; row += 8) {
+      sum += device::to_float(dlogits[static_cast<int64_t>(row) * s.stride + k]);
+    }
+  }
+  shared[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || k >= s.classes) return;
+  for (int lane = 1; lane < 8; ++lane) sum += shared[lane][threadIdx.x];
+  dbias[k] = s.scale * sum;
+}
+
+// Tensors begin aligned and end in zeros: four at a time, past a tensor's end if need be.
+__device__ __forceinline__ int64_t fours(int count) { return (count + 3) / 4; }
+
+__global__ void __launch_bounds__(kThreads)
+    widen_kernel(const TensorChunk* chunks, const Bf16* bf16, float* out) {
+  const TensorChunk chunk = chunks[blockIdx.x];
+  for (int64_t i = threadIdx.x; i < fours(chunk.count); i += kThreads) {
+    float values[4];
+    load(bf16 + chunk.offset + 4 * i, values);
+    store(out + chunk.offset + 4 * i, values);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    narrow_kernel(int64_t groups, const float* values, Bf16* bf16) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < groups;
+       i += step) {
+    float four[4];
+    load(values + 4 * i, four);
+    store(bf16 + 4 * i, four);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    accumulate_kernel(int64_t count, const float* from, float* into) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
+       i += step) {
+    into[i] += from[i];
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    blend_kernel(int64_t count, float decay, bool pull, float* average, float* current) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
+       i += step) {
+    device::blend(decay, pull, average + i, current + i);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    finite_kernel(int64_t groups, const float* values, int* flags) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  int finite = 1;
+#pragma unroll 4
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < groups;
+       i += step) {
+    float four[4];
+    load(values + 4 * i, four);
+    for (const float value : four) finite &= device::is_finite(value) ? 1 : 0;
+  }
+  const int all = __syncthreads_and(finite);
+  if (threadIdx.x == 0) flags[blockIdx.x] = all;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    decide_kernel(UpdateShape s, int blocks, const int* flags, const float* reduced,
+                  UpdateVerdict* verdict) {
+  int finite = 1;
+  for (int i = threadIdx.x; i < blocks; i += kThreads) finite &= flags[i];
+  const int all = __syncthreads_and(finite);
+  if (threadIdx.x == 0) device::decide(s, all != 0, reduced + s.totals, verdict);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    sgd_kernel(UpdateShape s, const DeviceRates* rates, const UpdateVerdict* verdict,
+               const float* __restrict__ reduced, float* __restrict__ weights,
+               float* __restrict__ momenta, Bf16* __restrict__ copies) {
+  const TensorChunk chunk = s.chunks[blockIdx.x];
+  const DeviceRates all = *rates;
+  const DeviceRate rate = reinterpret_cast<const DeviceRate*>(rates + 1)[chunk.tensor];
+  if (!verdict->apply || rate.frozen) return;
+  const float scale = verdict->gradient_scale;
+  for (int64_t i = threadIdx.x; i < fours(chunk.count); i += kThreads) {
+    const int64_t at = chunk.offset + 4 * i;
+    float gradient[4], weight[4], momentum[4];
+    load(reduced + at, gradient);
+    load(weights + at, weight);
+    load(momenta + at, momentum);
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      device::sgd(all, rate, scale, gradient[v], &weight[v], &momentum[v]);
+    }
+    store(weights + at, weight);
+    store(momenta + at, momentum);
+    if (copies != nullptr) store(copies + at, weight);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    statistics_kernel(UpdateShape s, const UpdateVerdict* verdict, const float* reduced,
+                      float* statistics) {
+  const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (c >= s.channel_count || !verdict->apply) return;
+  const double shards = reduced[s.totals + static_cast<int>(DeviceTotal::shards)];
+  device::move_statistics(s.channels[c], reduced + s.moments, shards, statistics);
+}
+
+}  // namespace
+
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  throw std::runtime_error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(error) + " (" +
+                           cudaGetErrorName(error) + ")");
+}
+
+void loss(cudaStream_t stream, const LossShape& s, const float* logits, const int32_t* labels,
+          const float* weights, const DeviceMix* mix, void* dlogits, float* row_totals,
+          float* totals) {
+  if (s.type == Precision::bf16) {
+    launch(stream, loss_kernel<Bf16>, s.rows, kLossThreads, s, logits, labels, weights, mix,
+           static_cast<Bf16*>(dlogits), row_totals);
+  } else {
+    launch(stream, loss_kernel<float>, s.rows, kLossThreads, s, logits, labels, weights, mix,
+           static_cast<float*>(dlogits), row_totals);
+  }
+  launch(stream, totals_kernel, 1, kThreads, s.rows, row_totals, totals);
+}
+
+void add_logit_bias(cudaStream_t stream, const LinearShape& s, const float* bias, float* logits) {
+  const int64_t count = int64_t{s.rows} * s.classes;
+  const auto blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
+  launch(stream, logit_bias_kernel, blocks, kThreads, count, s, bias, logits);
+}
+
+void sum_logit_gradients(cudaStream_t stream, const LinearShape& s, const void* dlogits,
+                         float* dbias) {
+  const auto blocks = static_cast<unsigned>((s.classes + 31) / 32);
+  if (s.type == Precision::bf16) {
+    launch(stream, logit_gradient_kernel<Bf16>, blocks, dim3(32, 8), s,
+           static_cast<const Bf16*>(dlogits), dbias);
+  } else {
+    launch(stream, logit_gradient_kernel<float>, blocks, dim3(32, 8), s,
+           static_cast<const float*>(dlogits), dbias);
+  }
+}
+
+void widen(cudaStream_t stream, const TensorChunk* chunks, int count, const void* bf16,
+           float* out) {
+  if (count == 0) return;
+  launch(stream, widen_kernel, count, kThreads, chunks, static_cast<const Bf16*>(bf16), out);
+}
+
+void narrow(cudaStream_t stream, int64_t count, const float* values, void* bf16) {
+  // Flat buffers are multiples of DeviceLayout's alignment.
+  launch(stream, narrow_kernel, blocks_for(count / 4), kThreads, count / 4, values,
+         static_cast<Bf16*>(bf16));
+}
+
+void accumulate(cudaStream_t stream, int64_t count, const float* from, float* into) {
+  launch(stream, accumulate_kernel, blocks_for(count), kThreads, count, from, into);
+}
+
+void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
+            void* scratch) {
+  const unsigned blocks = blocks_for(s.floats / 16, kFlags);
+  auto* flags = static_cast<int*>(scratch);
+  launch(stream, finite_kernel, blocks, kThreads, s.floats / 4, reduced, flags);
+  launch(stream, decide_kernel, 1, kThreads, s, static_cast<int>(blocks), flags, reduced, verdict);
+}
+
+void sgd(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
+         const UpdateVerdict* verdict, const float* reduced, float* weights, float* momenta,
+         void* copies) {
+  launch(stream, sgd_kernel, s.chunk_count, kThreads, s, rates, verdict, reduced, weights, momenta,
+         static_cast<Bf16*>(copies));
+}
+
+void move_statistics(cudaStream_t stream, const UpdateShape& s, const UpdateVerdict* verdict,
+                     const float* reduced, float* statistics) {
+  if (s.channel_count == 0) return;
+  launch(stream, statistics_kernel, blocks_for(s.channel_count), kThreads, s, verdict, reduced,
+         statistics);
+}
+
+void blend(cudaStream_t stream, int64_t count, float decay, bool pull, float* average,
+           float* current) {
+  if (count == 0) return;
+  launch(stream, blend_kernel, blocks_for(count), kThreads, count, decay, pull, average, current);
+}
+
+}  // namespace stoker::cuda

@@ -1,0 +1,30 @@
+// Built in place of the CUDA engine where nvcc, cuDNN or cuBLASLt was not found or not wanted.
+#include <stdexcept>
+
+#include "train/cuda/engine.h"
+#include "train/device/engine_memory.h"
+
+namespace stoker {
+
+std::string cuda_engine_problem() {
+  return "this build has no CUDA engine (configure with nvcc, cuDNN and cuBLASLt installed and "
+         "STOKER_CUDA=ON)";
+}
+
+std::unique_ptr<Engine> make_cuda_engine(const NetSpec& net, const EngineOptions& options,
+                                         Device& device) {
+  return make_cuda_engine(net, options, device, DeviceTuning{});
+}
+
+std::unique_ptr<Engine> make_cuda_engine(const NetSpec& net, const EngineOptions&, Device& device,
+                                         const DeviceTuning&) {
+  throw std::runtime_error("cannot train '" + net.name + "' on " + device.name() + ": " +
+                           cuda_engine_problem());
+}
+
+int64_t largest_cuda_batch(const NetSpec& net, const EngineOptions& options, Device&, int64_t bytes,
+                           int64_t slot_bytes_per_row, int step) {
+  return largest_device_batch(net, options, DeviceTuning{}, bytes, slot_bytes_per_row, step);
+}
+
+}  // namespace stoker

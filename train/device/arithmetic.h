@@ -1,0 +1,187 @@
+// What one element costs: the arithmetic of the device engine's kernels, the same text for the GPU
+// and for the host's twin that tests run. No memory layout, no parallelism. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "train/device/types.h"
+
+#if defined(__CUDACC__)
+#define STOKER_HOST_DEVICE __host__ __device__
+#else
+#include <cmath>
+#define STOKER_HOST_DEVICE
+#endif
+
+namespace stoker::device {
+
+// The upper half of an fp32.
+struct Bf16 {
+  uint16_t bits;
+};
+
+STOKER_HOST_DEVICE inline uint32_t bits_of(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+STOKER_HOST_DEVICE inline float float_of(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+STOKER_HOST_DEVICE inline float to_float(float value) { return value; }
+STOKER_HOST_DEVICE inline float to_float(Bf16 value) {
+  return float_of(static_cast<uint32_t>(value.bits) << 16);
+}
+
+template <typename Number>
+STOKER_HOST_DEVICE Number number(float value);
+template <>
+STOKER_HOST_DEVICE inline float number<float>(float value) {
+  return value;
+}
+template <>  // nearest, ties to even; NaN stays NaN
+STOKER_HOST_DEVICE inline Bf16 number<Bf16>(float value) {
+  const uint32_t bits = bits_of(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) {
+    return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
+  }
+  return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+}
+
+STOKER_HOST_DEVICE inline bool is_finite(float value) {
+  return (bits_of(value) & 0x7fffffffu) < 0x7f800000u;
+}
+
+// --- input ---
+
+STOKER_HOST_DEVICE inline float normalised(uint8_t pixel, float mean, float stddev) {
+  return (static_cast<float>(pixel) / 255.0f - mean) / stddev;
+}
+
+STOKER_HOST_DEVICE inline int reflected(int i, int size) {
+  if (i < 0) return -i;
+  return i >= size ? 2 * size - 2 - i : i;
+}
+
+// The image's column (or line) behind one of a View.
+STOKER_HOST_DEVICE inline int seen_at(int i, int size, int shift, bool flip) {
+  return reflected((flip ? size - 1 - i : i) + shift, size);
+}
+
+STOKER_HOST_DEVICE inline bool in_box(const DeviceMix& mix, int x, int y) {
+  return x >= mix.box_x && x < mix.box_x + mix.box_width && y >= mix.box_y &&
+         y < mix.box_y + mix.box_height;
+}
+
+// A pixel's channel, its partner's row mixed in.
+STOKER_HOST_DEVICE inline float mixed(const DeviceMix& mix, const ImageShape& s, int channel, int x,
+                                      int y, uint8_t own, uint8_t partner) {
+  const float mean = s.mean[channel], stddev = s.stddev[channel];
+  if (mix.kind == static_cast<int>(Mix::Kind::cutmix)) {
+    return normalised(in_box(mix, x, y) ? partner : own, mean, stddev);
+  }
+  const float value = normalised(own, mean, stddev);
+  if (mix.kind == static_cast<int>(Mix::Kind::none)) return value;
+  return mix.lambda * value + (1.0f - mix.lambda) * normalised(partner, mean, stddev);
+}
+
+// --- activations ---
+
+STOKER_HOST_DEVICE inline float normal_cdf(float t) {
+  return 0.5f * (1.0f + erff(t * 0.70710678118654752f));
+}
+
+STOKER_HOST_DEVICE inline float activate(Activation kind, float t) {
+  if (kind == Activation::relu) return t > 0 ? t : 0.0f;
+  if (kind == Activation::gelu) return t * normal_cdf(t);
+  return t;
+}
+
+// d activate / d t
+STOKER_HOST_DEVICE inline float activation_slope(Activation kind, float t) {
+  if (kind == Activation::relu) return t > 0 ? 1.0f : 0.0f;
+  if (kind == Activation::gelu) {
+    return normal_cdf(t) + t * 0.39894228040143268f * expf(-0.5f * t * t);
+  }
+  return 1.0f;
+}
+
+// Does a value win a maximum pool's window? The first among equals; NaN always.
+STOKER_HOST_DEVICE inline bool wins(float value, float best, bool first) {
+  return first || value > best || value != value;
+}
+
+// --- batch norm ---
+
+// Sums of (x - origin) and of its square. The origin is a value of the channel itself, so that
+// little cancels when the mean is far from 0.
+struct Moments {
+  float sum = 0, squares = 0;
+
+  STOKER_HOST_DEVICE void add(float x, float origin) {
+    const float d = x - origin;
+    sum += d;
+    squares += d * d;
+  }
+  STOKER_HOST_DEVICE void merge(const Moments& other) {
+    sum += other.sum;
+    squares += other.squares;
+  }
+};
+
+struct NormChannel {
+  float mean, inverse, scale, shift;  // y = x * scale + shift
+  float distance, moment;             // for the running statistics
+};
+
+STOKER_HOST_DEVICE inline NormChannel norm_channel(double sum, double squares, float origin,
+                                                   double count, float eps, float gamma, float beta,
+                                                   float running_mean) {
+  const double offset = sum / count;
+  const double rest = squares / count - offset * offset;
+  const auto variance = static_cast<float>(rest > 0 ? rest : 0);
+  NormChannel c;
+  c.mean = static_cast<float>(origin + offset);
+  c.inverse = 1.0f / sqrtf(variance + eps);
+  c.scale = gamma * c.inverse;
+  c.shift = beta - c.mean * c.scale;
+  c.distance = static_cast<float>(origin + offset - running_mean);
+  c.moment = variance + c.distance * c.distance;
+  return c;
+}
+
+STOKER_HOST_DEVICE inline float norm_value(float x, float scale, float shift) {
+  return x * scale + shift;
+}
+
+// dy behind the activation. With a residual a mask says what ReLU kept of the sum, which x alone
+// does not tell. (A GELU of a sum is not fused.)
+STOKER_HOST_DEVICE inline float gradient_behind(Activation kind, bool masked, bool kept, float dy,
+                                                float x, float scale, float shift) {
+  if (kind == Activation::none) return dy;
+  if (masked) return kept ? dy : 0.0f;
+  return dy * activation_slope(kind, norm_value(x, scale, shift));
+}
+
+// Sums of g and of g * (x - mean) over a channel -> dx = a * g + b * x + c.
+struct NormSlope {
+  float a, b, c;
+  float dgamma, dbeta;
+};
+STOKER_HOST_DEVICE inline NormSlope norm_slope(double sum, double product, double count, float mean,
+                                               float inverse, float gamma) {
+  NormSlope s;
+  s.dbeta = static_cast<float>(sum);
+  s.dgamma = static_cast<float>(product * inverse);
+  s.a = gamma * inverse;
+  const double along = -static_cast<double>(s.a) * inverse * inverse * product / count;
+  s.b = static_cast<float>(along);
+  s.c = static_cast<float>(-static_cast<double>(s.a) * sum / count - along * mean);
+  return s;
+}
+
+}  // namespace stoker::device

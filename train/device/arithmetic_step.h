@@ -1,0 +1,113 @@
+// The rest of arithmetic.h: loss, optimiser and statistics. Pure functions.
+#pragma once
+
+#include "train/device/arithmetic.h"
+
+namespace stoker::device {
+
+// --- loss ---
+
+struct RowTarget {
+  int own = 0, partner = 0;
+  float own_share = 1;  // of what label smoothing leaves
+};
+
+STOKER_HOST_DEVICE inline RowTarget row_target(const DeviceMix& mix, const int32_t* labels,
+                                               int rows, int row) {
+  const bool alone = mix.kind == static_cast<int>(Mix::Kind::none);
+  const int own = labels[row];
+  return {own, alone ? own : labels[rows - 1 - row], alone ? 1.0f : mix.lambda};
+}
+
+STOKER_HOST_DEVICE inline bool valid_label(int label, int classes) {
+  return label >= 0 && label < classes;
+}
+
+// The probability that the loss wants for class k.
+STOKER_HOST_DEVICE inline float wanted_probability(const LossShape& s, const RowTarget& t, int k) {
+  const float hard = 1.0f - s.label_smoothing;
+  float wanted = s.label_smoothing / static_cast<float>(s.classes);
+  if (k == t.own) wanted += hard * t.own_share;
+  if (k == t.partner) wanted += hard * (1.0f - t.own_share);
+  return wanted;
+}
+
+// Does class k come before `label`? The lower index first among equals.
+STOKER_HOST_DEVICE inline int comes_before(float logit, int k, float label_logit, int label) {
+  return logit > label_logit || (logit == label_logit && k < label) ? 1 : 0;
+}
+
+// A row's share of the totals.
+struct RowTotals {
+  float value[kDeviceTotals];
+};
+STOKER_HOST_DEVICE inline RowTotals row_totals(float weight, float loss, int rank, bool valid) {
+  RowTotals t{};
+  const auto at = [&t](DeviceTotal which) -> float& { return t.value[static_cast<int>(which)]; };
+  if (!valid) {  // a label that no class has: the step must not count
+    at(DeviceTotal::finite) = -1;
+    return t;
+  }
+  if (weight == 0) return t;
+  at(DeviceTotal::loss) = weight * loss;
+  at(DeviceTotal::weight) = weight;
+  at(DeviceTotal::top1) = rank < 1 ? weight : 0.0f;
+  at(DeviceTotal::top5) = rank < 5 ? weight : 0.0f;
+  at(DeviceTotal::finite) = is_finite(loss) ? 0.0f : -1.0f;
+  return t;
+}
+
+// From the sum of all rows' (finite: the number of bad rows, negative) to a part's totals.
+STOKER_HOST_DEVICE inline void finish_totals(float* totals) {
+  float& finite = totals[static_cast<int>(DeviceTotal::finite)];
+  finite = finite < 0 ? 0.0f : 1.0f;
+  totals[static_cast<int>(DeviceTotal::shards)] = 1.0f;
+}
+
+// --- optimiser: torch.optim.SGD's arithmetic, with the decoupled decay before it ---
+
+STOKER_HOST_DEVICE inline void sgd(const DeviceRates& rates, const DeviceRate& rate,
+                                   float gradient_scale, float gradient, float* weight,
+                                   float* momentum) {
+  const float keep = rates.decoupled ? 1.0f - rate.learning_rate * rate.weight_decay : 1.0f;
+  const float decay = rates.decoupled ? 0.0f : rate.weight_decay;
+  const float g = gradient * gradient_scale + decay * *weight;
+  const float v = rates.momentum * *momentum + g;
+  *momentum = v;
+  *weight = *weight * keep - rate.learning_rate * (rates.nesterov ? g + rates.momentum * v : v);
+}
+
+STOKER_HOST_DEVICE inline void decide(const UpdateShape& s, bool numbers_finite,
+                                      const float* totals, UpdateVerdict* verdict) {
+  for (int i = 0; i < kDeviceTotals; ++i) verdict->totals[i] = totals[i];
+  const float weight = totals[static_cast<int>(DeviceTotal::weight)];
+  const bool finite = numbers_finite && totals[static_cast<int>(DeviceTotal::finite)] ==
+                                            totals[static_cast<int>(DeviceTotal::shards)];
+  verdict->finite = finite ? 1 : 0;
+  verdict->apply = finite && weight > 0 ? 1 : 0;
+  verdict->gradient_scale =
+      verdict->apply ? static_cast<float>(static_cast<double>(s.nominal_rows) / weight) : 0.0f;
+}
+
+// From the averages of (mean - running mean) and (variance + its square) over all shards. PyTorch
+// keeps the unbiased variance.
+STOKER_HOST_DEVICE inline void move_statistics(const StatisticChannel& c, const float* moments,
+                                               double shards, float* statistics) {
+  const double count = shards * c.numbers;
+  const double unbiased = count > 1 ? count / (count - 1) : 1.0;
+  const double distance = moments[c.mean] / shards;
+  const double square = moments[c.variance] / shards;
+  const double rest = square - distance * distance;
+  const double variance = (rest > 0 ? rest : 0.0) * unbiased;
+  const double share = c.momentum;
+  statistics[c.mean] = static_cast<float>(statistics[c.mean] + share * distance);
+  statistics[c.variance] =
+      static_cast<float>((1 - share) * statistics[c.variance] + share * variance);
+}
+
+STOKER_HOST_DEVICE inline void blend(float decay, bool pull, float* average, float* current) {
+  *average = decay * *average + (1.0f - decay) * *current;
+  if (pull) *current = *average;
+}
+
+}  // namespace stoker::device

@@ -1,0 +1,65 @@
+#include "train/device/buckets.h"
+
+#include <algorithm>
+
+namespace stoker {
+namespace {
+
+// Per tensor: the number of steps after which its gradient is there.
+std::vector<size_t> steps_until_ready(const DeviceTape& tape, const DeviceLayout& layout) {
+  std::vector<size_t> ready(layout.tensors().size(), 0);
+  for (size_t s = tape.forward_steps; s < tape.steps.size(); ++s) {
+    const DeviceStep& step = tape.steps[s];
+    const DeviceNode& node = tape.nodes[step.node];
+    for (size_t t = 0; t < ready.size(); ++t) {
+      const bool of_node = layout.tensors()[t].node == node.node;
+      const bool writes =
+          step.use == DeviceStepUse::both ||
+          (step.use == DeviceStepUse::parameter && step.tensor == static_cast<int>(t));
+      if (of_node && writes) ready[t] = s + 1;
+    }
+  }
+  return ready;
+}
+
+// The convolutions' chunks that lie in a range: they are in the order of the buffer.
+void find_chunks(const std::vector<TensorChunk>& chunks, DeviceBucket& bucket) {
+  const auto first = std::ranges::lower_bound(chunks, bucket.range.begin, {}, &TensorChunk::offset);
+  const auto last = std::ranges::lower_bound(chunks, bucket.range.end, {}, &TensorChunk::offset);
+  bucket.first_chunk = static_cast<int>(first - chunks.begin());
+  bucket.chunks = static_cast<int>(last - first);
+}
+
+}  // namespace
+
+std::vector<DeviceBucket> plan_buckets(const DeviceTape& tape, const DeviceLayout& layout,
+                                       int64_t bytes) {
+  const std::vector<size_t> ready = steps_until_ready(tape, layout);
+  const std::vector<TensorChunk> chunks = layout.chunks(true);
+  std::vector<DeviceBucket> buckets;
+  int64_t end = layout.part_floats();
+  int64_t gradients = 0;  // of the bucket
+  size_t begin_step = 0, end_step = tape.forward_steps;
+  for (int t = static_cast<int>(ready.size()) - 1; t >= 0; --t) {
+    const DeviceTensor& tensor = layout.tensors()[t];
+    gradients += tensor.count;
+    end_step = std::max(end_step, ready[t]);
+    const int64_t full = buckets.empty() ? std::min(bytes, kFirstBucketBytes) : bytes;
+    const bool last = t == 0;
+    const bool is_full = bytes > 0 && gradients * int64_t{sizeof(float)} >= full;
+    if (!last && !(is_full && end_step > begin_step)) continue;
+    if (last) end_step = tape.steps.size();
+    if (end_step == begin_step) {  // the first layers' gradients were there with the last bucket
+      buckets.back().range.begin = tensor.offset;
+    } else {
+      buckets.push_back({{tensor.offset, end}, begin_step, end_step, 0, 0});
+    }
+    find_chunks(chunks, buckets.back());
+    end = tensor.offset;
+    begin_step = end_step;
+    gradients = 0;
+  }
+  return buckets;
+}
+
+}  // namespace stoker

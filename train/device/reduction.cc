@@ -1,0 +1,15 @@
+#include <algorithm>
+#include <set>
+
+#include "train/collective/cuda/collective.h"
+
+namespace stoker {
+
+DeviceReduction best_reduction(std::span<const int> ordinals, bool several_processes) {
+  const std::set<int> different(ordinals.begin(), ordinals.end());
+  if (!several_processes && different.size() == 1) return DeviceReduction::shared_device;
+  if (different.size() == ordinals.size()) return DeviceReduction::nccl;
+  return DeviceReduction::host;
+}
+
+}  // namespace stoker

@@ -1,0 +1,12 @@
+#include "train/device/tuning.h"
+
+#include "pipeline/cache_folder.h"
+
+namespace stoker {
+
+std::string default_plan_cache() {
+  const std::string folder = default_cache_folder();
+  return folder.empty() ? "" : folder + "/conv-plans.txt";
+}
+
+}  // namespace stoker

@@ -1,0 +1,172 @@
+// What the device engine tells its operations: shapes and arguments, plain structs that nvcc and
+// the host's compiler read alike. Activations are (rows, H, W, C), C fastest, fp32 or bf16;
+// per-channel numbers, logits and parameters are fp32.
+#pragma once
+
+#include <cstdint>
+
+#include "train/engine/engine.h"
+
+namespace stoker {
+
+enum class Activation : uint8_t { none, relu, gelu };
+
+struct ImageShape {
+  int rows = 0, height = 0, width = 0;
+  int channels = 3;  // of the output; those after the third are 0
+  Precision type = Precision::fp32;
+  float mean[3] = {}, stddev[3] = {};
+};
+
+struct ConvShape {
+  int rows = 0;
+  int in_channels = 0, in_height = 0, in_width = 0;
+  int out_channels = 0, out_height = 0, out_width = 0;
+  int kernel = 1, stride = 1, padding = 0;
+  Precision type = Precision::fp32;  // of x, y, weights (OHWI) and their gradients
+  bool operator==(const ConvShape&) const = default;
+};
+
+struct NormShape {
+  int64_t pixels = 0;  // rows * H * W
+  int channels = 0;
+  Precision type = Precision::fp32;
+  float eps = 1e-5f;
+  Activation activation = Activation::none;  // of normalised x, plus the residual if there is one
+};
+
+// Into how many splits the pixels are cut, at most, when something is summed per channel, and how
+// many of them are added up first.
+constexpr int kMostSplits = 640;
+constexpr int kGroupSplits = 32;
+
+// Per channel of a batch norm in training, kept from forward to backward: four planes of `channels`
+// floats.
+enum class NormPlane : uint8_t { mean, inverse, scale, shift, count };
+
+struct NormForward {
+  const void* x = nullptr;
+  const void* residual = nullptr;  // or null; as x
+  const float* gamma = nullptr;
+  const float* beta = nullptr;
+  const float* running_mean = nullptr;
+  const float* running_variance = nullptr;  // inference only
+  void* y = nullptr;
+  // Training with a residual and ReLU: where y > 0, for the backward pass (norm_mask_bytes()); or
+  // null.
+  uint8_t* mask = nullptr;
+  // Training only: planes; (2, channels) moments: distance of the mean from the running mean, and
+  // variance + its square (engines average these over shards); scratch.
+  float* planes = nullptr;
+  float* moments = nullptr;
+  void* scratch = nullptr;
+  // Training: (2, channels) sums of x and of its square, where the convolution before has left
+  // them; or null.
+  const float* sums = nullptr;
+};
+
+// A mask has a byte for each group of so many channels of a pixel, the first channel in its lowest
+// bit: what a thread of the kernels reads and writes at a time.
+inline int norm_mask_width(const NormShape& s) {
+  const int wide = s.type == Precision::bf16 ? 8 : 4;
+  return s.channels % wide == 0 ? wide : 1;
+}
+inline int64_t norm_mask_bytes(const NormShape& s) {
+  return s.pixels * (s.channels / norm_mask_width(s));
+}
+
+struct NormBackward {
+  const void* x = nullptr;
+  const uint8_t* mask = nullptr;  // with a residual and ReLU: where it let the gradient through
+  const void* dy = nullptr;
+  const void* dy2 = nullptr;  // or null: a second part of the gradient, added to dy
+  const float* gamma = nullptr;
+  const float* planes = nullptr;
+  float* dgamma = nullptr;
+  float* dbeta = nullptr;
+  void* dx = nullptr;         // or null; may be dy
+  void* dresidual = nullptr;  // (dy + dy2) behind the activation; with a residual only; may be dy
+  void* scratch = nullptr;
+};
+
+struct PoolShape {
+  int rows = 0, channels = 0;
+  int in_height = 0, in_width = 0, out_height = 0, out_width = 0;
+  int kernel = 1, stride = 1, padding = 0;
+  Precision type = Precision::fp32;
+};
+
+// Channels appended, every stride-th pixel.
+struct PadShape {
+  int rows = 0, stride = 1;
+  int in_channels = 0, in_height = 0, in_width = 0;
+  int out_channels = 0, out_height = 0, out_width = 0;
+  Precision type = Precision::fp32;
+};
+
+// logits = scale * (x * weight^T + bias). Rows of logits and of their gradient lie `stride` apart.
+struct LinearShape {
+  int rows = 0, features = 0, classes = 0, stride = 0;
+  float scale = 1;
+  Precision type = Precision::fp32;  // of x, weight, dlogits and dx; logits and dweight are fp32
+};
+
+struct LossShape {
+  int rows = 0, classes = 0, stride = 0;
+  float label_smoothing = 0;
+  float scale = 1;                   // of the gradient
+  Precision type = Precision::fp32;  // of the gradient
+};
+
+// Sums over a shard, at the end of its part, in this order; `finite` and `shards` are 1 per shard.
+enum class DeviceTotal : uint8_t { loss, weight, top1, top5, finite, shards, count };
+constexpr int kDeviceTotals = static_cast<int>(DeviceTotal::count);
+
+// What changes from step to step lies in device memory, so that a captured graph sees it.
+struct DeviceMix {
+  int kind = 0;  // Mix::Kind
+  float lambda = 1;
+  int box_x = 0, box_y = 0, box_width = 0, box_height = 0;
+};
+struct DeviceRate {  // per tensor
+  float learning_rate = 0, weight_decay = 0;
+  int frozen = 0;
+};
+struct DeviceRates {  // DeviceRate[tensors] follows
+  float momentum = 0;
+  int nesterov = 0, decoupled = 0;
+};
+
+// Up to kChunkNumbers of one tensor in a flat buffer.
+struct TensorChunk {
+  int64_t offset = 0;
+  int count = 0, tensor = 0;
+};
+constexpr int kChunkNumbers = 4096;
+
+// A channel of a batch norm, for the running statistics.
+struct StatisticChannel {
+  int mean = 0, variance = 0;  // offsets in the statistics, and in the part's moments
+  float momentum = 0;
+  float numbers = 0;  // that a shard's batch statistics are of
+};
+
+struct UpdateShape {
+  const TensorChunk* chunks = nullptr;  // device
+  int chunk_count = 0;
+  const StatisticChannel* channels = nullptr;  // device
+  int channel_count = 0;
+  int64_t floats = 0;  // of the reduced part: [gradients | moments | totals]
+  int64_t moments = 0, totals = 0;
+  float nominal_rows = 0;
+};
+
+// Decided once per update, on the device.
+struct UpdateVerdict {
+  float gradient_scale = 0;
+  int apply = 0;  // 0: something is not finite, or no row counts
+  int finite = 0;
+  float totals[kDeviceTotals] = {};
+};
+
+}  // namespace stoker

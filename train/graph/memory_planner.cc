@@ -1,0 +1,77 @@
+#include "train/graph/memory_planner.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace stoker {
+namespace {
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+}
+
+bool meet(const BufferLife& a, const BufferLife& b) {
+  return a.first_step <= b.last_step && b.first_step <= a.last_step;
+}
+
+struct Range {
+  int64_t begin = 0, end = 0;
+};
+
+// The start of the smallest gap between `taken` (sorted by begin) that holds `bytes`; else their
+// end.
+int64_t tightest_gap(const std::vector<Range>& taken, int64_t bytes) {
+  int64_t free_from = 0, best = -1, best_bytes = 0;
+  for (const Range& range : taken) {
+    const int64_t gap = range.begin - free_from;
+    if (gap >= bytes && (best < 0 || gap < best_bytes)) {
+      best = free_from;
+      best_bytes = gap;
+    }
+    free_from = std::max(free_from, range.end);
+  }
+  return best >= 0 ? best : free_from;
+}
+
+}  // namespace
+
+BufferPlan plan_memory(std::span<const BufferLife> buffers) {
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  BufferPlan plan;
+  plan.offsets.assign(buffers.size(), 0);
+  std::vector<size_t> placed;
+  std::vector<Range> taken;
+  for (const size_t index : order) {
+    const int64_t bytes = aligned(buffers[index].bytes);
+    taken.clear();
+    for (const size_t other : placed) {
+      if (!meet(buffers[index], buffers[other])) continue;
+      taken.push_back({plan.offsets[other], plan.offsets[other] + aligned(buffers[other].bytes)});
+    }
+    std::sort(taken.begin(), taken.end(),
+              [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    plan.offsets[index] = tightest_gap(taken, bytes);
+    plan.bytes = std::max(plan.bytes, plan.offsets[index] + bytes);
+    placed.push_back(index);
+  }
+  return plan;
+}
+
+int64_t peak_bytes(std::span<const BufferLife> buffers) {
+  int64_t peak = 0;
+  for (const BufferLife& moment : buffers) {  // a peak begins where some buffer begins
+    int64_t alive = 0;
+    for (const BufferLife& other : buffers) {
+      const bool lives =
+          other.first_step <= moment.first_step && moment.first_step <= other.last_step;
+      if (lives) alive += aligned(other.bytes);
+    }
+    peak = std::max(peak, alive);
+  }
+  return peak;
+}
+
+}  // namespace stoker

@@ -1,0 +1,243 @@
+#include "train/model/recipe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "pipeline/invalid_field.h"
+#include "train/model/models.h"
+
+namespace stoker {
+namespace {
+
+// Of CIFAR-10's training images, as every recipe for it uses them.
+constexpr std::array<float, 3> kCifarMean{0.4914f, 0.4822f, 0.4465f};
+constexpr std::array<float, 3> kCifarStddev{0.2470f, 0.2435f, 0.2616f};
+
+// cifar10-airbench's 94 % recipe (Jordan 2024). It sums the loss over the batch where we take the
+// mean, so its rate 11.5 per 1024 (1 + 1 / (1 - momentum)) examples becomes that times the batch,
+// and its decay, which acts on the product with the rate, is divided by the rate.
+Recipe airnet(const std::string& name) {
+  Recipe recipe;
+  recipe.name = name;
+  recipe.epochs = 12;  // airbench: 9.9, for its 94 % on files that never went through JPEG
+  recipe.batch = 1024;
+  recipe.rows_per_shard = 512;
+  recipe.last_batch = LastBatch::drop;
+  recipe.mean = kCifarMean;
+  recipe.stddev = kCifarStddev;
+  recipe.train.crop = CropMode::pad_random;
+  recipe.train.pad = 2;
+  recipe.train.pad_mode = PadMode::reflect;
+  recipe.train.flip = FlipMode::alternating;
+  recipe.eval.crop = CropMode::whole;
+  recipe.set_input({32, 32});
+
+  OptimizerSpec& optimizer = recipe.optimizer;
+  optimizer.momentum = 0.85;
+  optimizer.nesterov = true;
+  optimizer.lr_ref_batch = 1024;
+  optimizer.learning_rate = 11.5 / (1 + 1 / (1 - optimizer.momentum));
+  optimizer.weight_decay = 0.0153 / 11.5;
+  optimizer.decay_norms = true;
+  optimizer.norm_bias_factor = 64;
+  optimizer.train_norm_weights = false;
+  recipe.schedule.kind = ScheduleKind::triangle;
+  recipe.schedule.start = 0.2;
+  recipe.schedule.peak = 0.23;
+  recipe.schedule.end = 0.07;
+  recipe.label_smoothing = 0.2;
+  recipe.average.kind = AverageKind::lookahead;
+  recipe.average.every = 5;
+  recipe.average.decay = 0.95;
+  recipe.average.ramp = 3;
+  recipe.whitening = true;
+  recipe.whiten_bias_epochs = 3;
+  recipe.eval_views = 6;
+  return recipe;
+}
+
+Recipe airnet_narrow(const std::string& name) {
+  Recipe recipe = airnet(name);
+  recipe.epochs = 8;
+  recipe.batch = 512;
+  recipe.rows_per_shard = 256;
+  return recipe;
+}
+
+// He et al. 2015, section 4.2: 64k steps at batch 128 are 164 epochs, the rate falls after 32k and
+// 48k.
+Recipe cifar_resnet(const std::string& name) {
+  Recipe recipe;
+  recipe.name = name;
+  recipe.epochs = 164;
+  recipe.batch = 128;
+  recipe.rows_per_shard = 32;
+  recipe.mean = kCifarMean;
+  recipe.stddev = kCifarStddev;
+  recipe.train.crop = CropMode::pad_random;
+  recipe.train.pad = 4;
+  recipe.train.pad_mode = PadMode::zero;
+  recipe.train.flip = FlipMode::random;
+  recipe.eval.crop = CropMode::whole;
+  recipe.set_input({32, 32});
+  recipe.optimizer.learning_rate = 0.1;
+  recipe.optimizer.lr_ref_batch = 128;
+  recipe.schedule.kind = ScheduleKind::step;
+  recipe.schedule.milestones = {0.5, 0.75};
+  if (name == "resnet110") {  // starts too fast otherwise, as the paper says
+    recipe.schedule.warmup_epochs = 1;
+    recipe.schedule.warmup_start = 0.1;
+  }
+  return recipe;
+}
+
+// "ImageNet in 1 Hour" (Goyal et al. 2017), with a cosine and label smoothing as later recipes.
+Recipe imagenet_resnet(const std::string& name) {
+  Recipe recipe;
+  recipe.name = name;
+  recipe.epochs = 90;
+  recipe.batch = 256;
+  recipe.rows_per_shard = 32;
+  recipe.train.crop = CropMode::random_resized;
+  recipe.train.flip = FlipMode::random;
+  recipe.eval.crop = CropMode::resize_center;
+  recipe.set_input({224, 224});
+  recipe.optimizer.learning_rate = 0.1;
+  recipe.optimizer.lr_ref_batch = 256;
+  recipe.schedule.kind = ScheduleKind::cosine;
+  recipe.schedule.warmup_epochs = 5;
+  recipe.label_smoothing = 0.1;
+  recipe.zero_gamma = true;
+  return recipe;
+}
+
+constexpr int kMaxBatch = 1 << 24;  // as a Loader's, of one device
+
+void require(bool ok, const char* field, double value, const char* rule) {
+  if (ok && std::isfinite(value)) return;
+  throw InvalidField("recipe", field, fmt::format(" is {:.10g}, but must be {}", value, rule));
+}
+
+const char* name_of(LastBatch policy) {
+  switch (policy) {
+    case LastBatch::pad:
+      return "pad";
+    case LastBatch::drop:
+      return "drop";
+    case LastBatch::wrap:
+      return "wrap";
+  }
+  return "?";
+}
+
+std::string describe_average(const AverageSpec& spec) {
+  const std::string ramp = spec.ramp > 0 ? fmt::format(" x t^{:g}", spec.ramp) : "";
+  return fmt::format("{} every {} steps, decay {:g}{}",
+                     spec.kind == AverageKind::ema ? "EMA" : "lookahead", spec.every,
+                     std::pow(spec.decay, spec.every), ramp);
+}
+
+}  // namespace
+
+double OptimizerSpec::effective_learning_rate(int batch) const {
+  return lr_ref_batch > 0 ? learning_rate * batch / lr_ref_batch : learning_rate;
+}
+
+void Recipe::set_input(Size size) { input = train.output = eval.output = size; }
+
+void Recipe::set_epochs(double value) {
+  epochs = value;
+  schedule.warmup_epochs = std::min(schedule.warmup_epochs, value / 10);
+}
+
+void Recipe::validate() const {
+  require(epochs > 0 && epochs <= 1e6, "epochs", epochs, "in (0, 1e6]");
+  require(batch >= 1 && batch <= kMaxBatch, "batch", batch, "1 to 2^24");
+  require(rows_per_shard >= 1, "rows_per_shard", rows_per_shard, ">= 1");
+  require(input == train.output && input == eval.output, "input (width)", input.width,
+          "the output of both augmentations: use set_input()");
+  require(optimizer.learning_rate >= 0, "learning_rate", optimizer.learning_rate, ">= 0");
+  require(optimizer.lr_ref_batch >= 0, "lr_ref_batch", optimizer.lr_ref_batch, ">= 0");
+  require(optimizer.momentum >= 0 && optimizer.momentum < 1, "momentum", optimizer.momentum,
+          "in [0, 1)");
+  require(!optimizer.nesterov || optimizer.momentum > 0, "momentum", optimizer.momentum,
+          "> 0 with nesterov");
+  require(optimizer.weight_decay >= 0, "weight_decay", optimizer.weight_decay, ">= 0");
+  require(optimizer.norm_bias_factor > 0, "norm_bias_factor", optimizer.norm_bias_factor, "> 0");
+  require(label_smoothing >= 0 && label_smoothing < 1, "label_smoothing", label_smoothing,
+          "in [0, 1)");
+  require(average.every >= 1, "average.every", average.every, ">= 1");
+  require(average.decay >= 0 && average.decay < 1, "average.decay", average.decay, "in [0, 1)");
+  require(average.ramp >= 0, "average.ramp", average.ramp, ">= 0");
+  require(mix.mixup_alpha >= 0, "mixup_alpha", mix.mixup_alpha, ">= 0");
+  require(mix.cutmix_alpha >= 0, "cutmix_alpha", mix.cutmix_alpha, ">= 0");
+  require(mix.probability >= 0 && mix.probability <= 1, "mix.probability", mix.probability,
+          "in [0, 1]");
+  require(whiten_bias_epochs >= 0, "whiten_bias_epochs", whiten_bias_epochs, ">= 0");
+  require(eval_views == 1 || eval_views == 2 || eval_views == 6, "eval_views", eval_views,
+          "1, 2 or 6");
+  for (const float value : stddev) require(value > 0, "stddev", value, "> 0");
+  schedule.validate();
+  train.validate();
+  eval.validate();
+}
+
+Precision Recipe::resolved_precision() const {
+  if (precision) return *precision;
+  return cpu_supports(Precision::bf16) ? Precision::bf16 : Precision::fp32;
+}
+
+std::vector<std::string> recipe_names() { return list_models(); }
+
+Recipe default_recipe(const std::string& model) {
+  if (model == "airnet") return airnet(model);
+  if (model == "airnet-narrow") return airnet_narrow(model);
+  for (const char* name : {"resnet18", "resnet34", "resnet50"}) {
+    if (model == name) return imagenet_resnet(model);
+  }
+  const std::vector<std::string> names = recipe_names();
+  if (std::find(names.begin(), names.end(), model) == names.end()) {
+    throw std::invalid_argument(
+        fmt::format("no model \"{}\"; there are {}", model, fmt::join(names, ", ")));
+  }
+  return cifar_resnet(model);
+}
+
+std::vector<std::string> describe(const Recipe& recipe) {
+  const OptimizerSpec& optimizer = recipe.optimizer;
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("{} at {}x{}, {:g} epoch{}, global batch {} in shards of {} rows, {}",
+                              recipe.name, recipe.input.width, recipe.input.height, recipe.epochs,
+                              recipe.epochs == 1 ? "" : "s", recipe.batch, recipe.rows_per_shard,
+                              name_of(recipe.last_batch)));
+  const std::string scaling = optimizer.lr_ref_batch > 0
+                                  ? fmt::format(" ({:g} x {} / {})", optimizer.learning_rate,
+                                                recipe.batch, optimizer.lr_ref_batch)
+                                  : "";
+  lines.push_back(fmt::format("learning rate {:g}{}, {}; momentum {:g}{}, {} weight decay {:g}{}",
+                              optimizer.effective_learning_rate(recipe.batch), scaling,
+                              recipe.schedule.describe(), optimizer.momentum,
+                              optimizer.nesterov ? " (Nesterov)" : "",
+                              optimizer.decoupled ? "decoupled" : "coupled", optimizer.weight_decay,
+                              optimizer.decay_norms ? "" : ", none on batch norm and biases"));
+  std::string extras = fmt::format("label smoothing {:g}", recipe.label_smoothing);
+  if (recipe.average.kind != AverageKind::none) extras += ", " + describe_average(recipe.average);
+  if (recipe.mix.mixup_alpha > 0) extras += fmt::format(", mixup {:g}", recipe.mix.mixup_alpha);
+  if (recipe.mix.cutmix_alpha > 0) extras += fmt::format(", cutmix {:g}", recipe.mix.cutmix_alpha);
+  if (recipe.zero_gamma) extras += ", zero gamma";
+  if (recipe.whitening) {
+    extras += fmt::format(", first convolution whitens (its bias learns for {:g} epoch{})",
+                          recipe.whiten_bias_epochs, recipe.whiten_bias_epochs == 1 ? "" : "s");
+  }
+  lines.push_back(extras);
+  lines.push_back("training pixels: " + recipe.train.describe());
+  lines.push_back(fmt::format("evaluation: {}, {} view{}", recipe.eval.describe(),
+                              recipe.eval_views, recipe.eval_views > 1 ? "s" : ""));
+  return lines;
+}
+
+}  // namespace stoker

@@ -1,0 +1,232 @@
+#include "train/model/recipe_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <tuple>
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::json;
+
+// The tables below are all there is to say of a struct or an enum; write_json() and read_json() go
+// through them.
+template <class S, class T>
+struct Field {
+  const char* name;
+  T S::*member;
+};
+template <class S, class T>
+constexpr Field<S, T> field(const char* name, T S::*member) {
+  return {name, member};
+}
+template <class E>
+struct Choice {
+  E value;
+  const char* name;
+};
+
+template <class S>
+constexpr auto kFields = nullptr;
+template <class E>
+constexpr auto kChoices = nullptr;
+
+template <>
+constexpr auto kChoices<Precision> = std::to_array<Choice<Precision>>({{Precision::fp32, "fp32"},
+                                                                       {Precision::bf16, "bf16"}});
+template <>
+constexpr auto kChoices<LastBatch> = std::to_array<Choice<LastBatch>>({{LastBatch::pad, "pad"},
+                                                                       {LastBatch::drop, "drop"},
+                                                                       {LastBatch::wrap, "wrap"}});
+template <>
+constexpr auto kChoices<CropMode> =
+    std::to_array<Choice<CropMode>>({{CropMode::random_resized, "random_resized"},
+                                     {CropMode::resize_center, "resize_center"},
+                                     {CropMode::pad_random, "pad_random"},
+                                     {CropMode::whole, "whole"}});
+template <>
+constexpr auto kChoices<FlipMode> = std::to_array<Choice<FlipMode>>({{FlipMode::none, "none"},
+                                                                     {FlipMode::random, "random"},
+                                                                     {FlipMode::alternating,
+                                                                      "alternating"}});
+template <>
+constexpr auto kChoices<PadMode> = std::to_array<Choice<PadMode>>({{PadMode::zero, "zero"},
+                                                                   {PadMode::reflect, "reflect"}});
+template <>
+constexpr auto kChoices<Filter> = std::to_array<Choice<Filter>>({{Filter::bilinear, "bilinear"},
+                                                                 {Filter::bicubic, "bicubic"}});
+template <>
+constexpr auto kChoices<ScheduleKind> =
+    std::to_array<Choice<ScheduleKind>>({{ScheduleKind::constant, "constant"},
+                                         {ScheduleKind::step, "step"},
+                                         {ScheduleKind::cosine, "cosine"},
+                                         {ScheduleKind::triangle, "triangle"}});
+template <>
+constexpr auto kChoices<AverageKind> =
+    std::to_array<Choice<AverageKind>>({{AverageKind::none, "none"},
+                                        {AverageKind::ema, "ema"},
+                                        {AverageKind::lookahead, "lookahead"}});
+
+template <>
+constexpr auto kFields<Size> = std::tuple(field("width", &Size::width),
+                                          field("height", &Size::height));
+template <>
+constexpr auto kFields<AugmentSpec> = [] {
+  using S = AugmentSpec;
+  return std::tuple(field("output", &S::output), field("crop", &S::crop),
+                    field("scale_min", &S::scale_min), field("scale_max", &S::scale_max),
+                    field("ratio_min", &S::ratio_min), field("ratio_max", &S::ratio_max),
+                    field("resize_short", &S::resize_short), field("filter", &S::filter),
+                    field("pad", &S::pad), field("pad_mode", &S::pad_mode), field("flip", &S::flip),
+                    field("cutout", &S::cutout), field("cutout_value", &S::cutout_value),
+                    field("brightness", &S::brightness), field("contrast", &S::contrast),
+                    field("saturation", &S::saturation), field("hue", &S::hue));
+}();
+template <>
+constexpr auto kFields<OptimizerSpec> = [] {
+  using S = OptimizerSpec;
+  return std::tuple(field("learning_rate", &S::learning_rate),
+                    field("lr_ref_batch", &S::lr_ref_batch), field("momentum", &S::momentum),
+                    field("nesterov", &S::nesterov), field("weight_decay", &S::weight_decay),
+                    field("decoupled", &S::decoupled), field("decay_norms", &S::decay_norms),
+                    field("norm_bias_factor", &S::norm_bias_factor),
+                    field("train_norm_weights", &S::train_norm_weights));
+}();
+template <>
+constexpr auto kFields<ScheduleSpec> = [] {
+  using S = ScheduleSpec;
+  return std::tuple(field("kind", &S::kind), field("start", &S::start), field("peak", &S::peak),
+                    field("end", &S::end), field("milestones", &S::milestones),
+                    field("gamma", &S::gamma), field("warmup_epochs", &S::warmup_epochs),
+                    field("warmup_start", &S::warmup_start));
+}();
+template <>
+constexpr auto kFields<AverageSpec> = std::tuple(field("kind", &AverageSpec::kind),
+                                                 field("every", &AverageSpec::every),
+                                                 field("decay", &AverageSpec::decay),
+                                                 field("ramp", &AverageSpec::ramp));
+template <>
+constexpr auto kFields<MixSpec> = std::tuple(field("mixup_alpha", &MixSpec::mixup_alpha),
+                                             field("cutmix_alpha", &MixSpec::cutmix_alpha),
+                                             field("probability", &MixSpec::probability));
+template <>
+constexpr auto kFields<Recipe> = [] {
+  using S = Recipe;
+  return std::tuple(
+      field("name", &S::name), field("input", &S::input), field("epochs", &S::epochs),
+      field("batch", &S::batch), field("rows_per_shard", &S::rows_per_shard),
+      field("last_batch", &S::last_batch), field("train", &S::train), field("eval", &S::eval),
+      field("mean", &S::mean), field("stddev", &S::stddev), field("optimizer", &S::optimizer),
+      field("schedule", &S::schedule), field("label_smoothing", &S::label_smoothing),
+      field("average", &S::average), field("mix", &S::mix), field("zero_gamma", &S::zero_gamma),
+      field("whitening", &S::whitening), field("whiten_bias_epochs", &S::whiten_bias_epochs),
+      field("eval_views", &S::eval_views), field("precision", &S::precision));
+}();
+
+template <class T>
+concept Struct = !std::is_null_pointer_v<decltype(kFields<T>)>;
+constexpr const char* kNoPrecision = "auto";
+
+template <class S, class Visit>
+void for_each_field(const Visit& visit) {
+  std::apply([&](const auto&... each) { (visit(each), ...); }, kFields<S>);
+}
+
+template <class T>
+Json write_json(const T& value) {
+  Json json;
+  if constexpr (Struct<T>) {
+    for_each_field<T>([&](const auto& f) { json[f.name] = write_json(value.*f.member); });
+  } else if constexpr (std::is_enum_v<T>) {
+    for (const auto& choice : kChoices<T>) {
+      if (choice.value == value) json = choice.name;
+    }
+  } else if constexpr (std::is_same_v<T, std::optional<Precision>>) {
+    json = value ? write_json(*value) : Json(kNoPrecision);
+  } else {
+    json = value;
+  }
+  return json;
+}
+
+template <class T>
+void read_json(const Json& json, const std::string& name, T& value);
+
+template <class S>
+void from_object(const Json& json, const std::string& name, S& value) {
+  if (!json.is_object()) throw std::runtime_error(name + " is not an object but " + json.dump());
+  std::vector<std::string> known;
+  for_each_field<S>([&](const auto& f) {
+    const std::string full_name = name + "." + f.name;
+    const auto found = json.find(f.name);
+    if (found == json.end()) throw std::runtime_error(full_name + " is missing");
+    read_json(*found, full_name, value.*f.member);
+    known.push_back(f.name);
+  });
+  for (const auto& [key, unused] : json.items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      throw std::runtime_error(name + "." + key + " is not known");
+    }
+  }
+}
+
+template <class E>
+E choice_from(const Json& json, const std::string& name, const std::string& also = "") {
+  std::string names;
+  for (const auto& choice : kChoices<E>) {
+    if (json == choice.name) return choice.value;
+    names += (names.empty() ? "" : ", ") + std::string(choice.name);
+  }
+  throw std::runtime_error(
+      fmt::format("{} is {}, which is not one of {}{}", name, json.dump(), names, also));
+}
+
+template <class T>
+void read_json(const Json& json, const std::string& name, T& value) {
+  if constexpr (Struct<T>) {
+    from_object(json, name, value);
+  } else if constexpr (std::is_enum_v<T>) {
+    value = choice_from<T>(json, name);
+  } else if constexpr (std::is_same_v<T, std::optional<Precision>>) {
+    value.reset();
+    if (json == kNoPrecision) return;
+    value = choice_from<Precision>(json, name, std::string(", ") + kNoPrecision);
+  } else {
+    try {
+      json.get_to(value);
+    } catch (const Json::exception& error) {
+      throw std::runtime_error(name + ": " + error.what());
+    }
+  }
+}
+
+}  // namespace
+
+Json recipe_to_json(const Recipe& recipe) { return write_json(recipe); }
+
+Recipe recipe_from_json(const Json& json) {
+  Recipe recipe;
+  read_json(json, "recipe", recipe);
+  return recipe;
+}
+
+std::string recipe_difference(const Recipe& before, const Recipe& after,
+                              const std::vector<std::string>& except) {
+  const Json old_values = recipe_to_json(before).flatten();
+  const Json new_values = recipe_to_json(after).flatten();
+  for (const auto& [path, value] : new_values.items()) {
+    std::string name = path.substr(1);
+    std::replace(name.begin(), name.end(), '/', '.');
+    if (std::find(except.begin(), except.end(), name) != except.end()) continue;
+    const auto found = old_values.find(path);
+    const Json old_value = found == old_values.end() ? Json() : *found;
+    if (old_value != value) return name + ": " + old_value.dump() + " -> " + value.dump();
+  }
+  return old_values.size() == new_values.size() ? "" : "schedule.milestones: other numbers";
+}
+
+}  // namespace stoker

@@ -1,0 +1,326 @@
+#include "train/run/loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <thread>
+
+namespace stoker {
+namespace {
+
+constexpr size_t kRateWindow = 100;  // steps that a StepReport's rate is the median of
+constexpr int64_t kReportsPerEpoch = 20;
+
+}  // namespace
+
+TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atomic<bool>& stop)
+    : setup_(setup),
+      observer_(observer),
+      stop_(stop),
+      log_interval_(setup.options.log_interval > 0
+                        ? setup.options.log_interval
+                        : std::max<int64_t>(1, setup.steps_per_epoch / kReportsPerEpoch)),
+      first_step_(setup.progress.step),
+      gate_(make_host_collective(setup.options.replicas)),
+      stop_step_(std::numeric_limits<int64_t>::max()),
+      metrics_(setup.writes() ? setup.options.out : "", setup.progress.step),
+      progress_(setup.progress),
+      queued_(setup.progress.step),
+      account_ns_(steady_now_ns()),
+      recent_rate_(setup.options.recipe.batch, kRateWindow),
+      epoch_rate_(setup.options.recipe.batch, 0),
+      run_rate_(setup.options.recipe.batch, 0),
+      last_checkpoint_(setup.resumed_from) {
+  const auto rows = static_cast<size_t>(setup.rows) * setup.replicas.size();
+  for (Trace& trace : traces_) {
+    trace.own.ids.resize(rows);
+    trace.own.digests.resize(rows);
+    trace.waits.resize(setup.replicas.size());
+  }
+  progress_.total_steps = setup.total_steps;
+}
+
+TrainResult TrainLoop::run() {
+  {
+    std::vector<std::jthread> threads;
+    for (size_t rank = 0; rank < setup_.replicas.size(); ++rank) {
+      threads.emplace_back([this, rank] {
+        try {
+          replica(static_cast<int>(rank));
+        } catch (...) {
+          fail(std::current_exception());
+        }
+      });
+    }
+  }
+  if (error_) {
+    try {
+      std::rethrow_exception(error_);
+    } catch (const TrainingFailed&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw TrainingFailed(fmt::format("training stopped after {} steps: {}{}", progress_.step,
+                                       error.what(), last_checkpoint_text()));
+    }
+  }
+  setup_.processes.finish_collecting();
+  report_warnings(queued_);  // of other replicas' last step
+  finish_result();
+  return result_;
+}
+
+void TrainLoop::fail(std::exception_ptr error) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = error;  // the others fail because this one has
+  }
+  if (ProcessGroup* group = setup_.processes.group()) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& reason) {
+      group->abort(reason.what());
+    } catch (...) {
+      group->abort("unknown");
+    }
+  }
+  gate_->abort();
+  setup_.collective->abort();
+  setup_.loader->stop();
+}
+
+void TrainLoop::replica(int rank) {
+  if (tracer()) tracer()->name_thread(fmt::format("replica {}", rank));
+  const auto together = [&](auto&& work) {
+    gate_->barrier(rank);
+    if (rank == 0) work();
+    gate_->barrier(rank);
+  };
+  Engine& engine = *setup_.replicas[rank].engine;
+  std::unique_ptr<Stream> own_stream;
+  if (!engine.stream()) own_stream = setup_.replicas[rank].device->make_stream();
+  BatchFeed feed(*setup_.loader, rank, own_stream ? *own_stream : *engine.stream(), setup_.options,
+                 setup_.resident.empty() ? nullptr : setup_.resident[rank].get());
+  if (first_step_ < setup_.end_step) feed.prepare();
+  together([&] { start(first_step_); });
+  StepTrace trace(tracer(), engine, rank);
+  StepRates rates;
+  bool warned = false;  // once is enough
+  for (int64_t step = first_step_; step < setup_.end_step && step <= stop_step_.load(); ++step) {
+    train_step(rank, step, feed, rates, trace);
+    if (!warned) warned = note_warning(rank);
+    if (rank == 0) end_step(step);
+    const bool stopping = stop_step_.load() <= step;
+    if (ends_epoch(step + 1) && !stopping) {
+      together([&] { close_epoch(step + 1); });
+    } else if (stopping || checkpoint_due(step + 1)) {
+      together([&] { save(step + 1); });
+    }
+  }
+}
+
+// What is left to do of an earlier run, before the first step.
+void TrainLoop::start(int64_t first) {
+  // Saved at the end of an epoch whose evaluation was interrupted: that comes first.
+  if (ends_epoch(first) && setup_.progress.epoch.weight_sum > 0) {
+    close_epoch(first);
+  } else if (first >= setup_.end_step) {
+    EpochReport report;
+    closed_end_ = evaluate_epoch(first, report);
+  }
+  account_ns_ = steady_now_ns();
+}
+
+void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates,
+                           StepTrace& trace) {
+  const Recipe& recipe = setup_.options.recipe;
+  Engine& engine = *setup_.replicas[rank].engine;
+  const SpanTimer whole(tracer(), SpanKind::step, step, rank, SpanTimer::Cpu::measure);
+  const int64_t begin_ns = steady_now_ns();
+  const FedBatch* batch = feed.next(step, engine.stream() == nullptr);
+  if (!batch) throw std::runtime_error(fmt::format("the feed ended before step {}", step));
+  note_batch(rank, step, *batch, steady_now_ns() - begin_ns);
+
+  set_rates(recipe, setup_.parameters, step, setup_.total_steps, setup_.steps_per_epoch, rates);
+  engine.expect_frozen(rates.tensors);
+  trace.pass(step, [&] {
+    engine.forward_backward(batch->rows,
+                            draw_mix(recipe.mix, recipe.input, setup_.options.seed, step));
+  });
+  feed.done();
+  if (rank == 0) {
+    trace_of(step).learning_rate = rates.learning_rate;
+    const bool stop = setup_.processes.can_ask() ? setup_.processes.any(stop_.load())
+                                                 : setup_.processes.heard_stop();
+    if (stop) stop_step_.store(std::min(stop_step_.load(), step));
+  }
+  {
+    const SpanTimer timer(tracer(), SpanKind::reduce, step, rank);
+    gate_->barrier(rank);
+    if (setup_.in_buckets) {
+      setup_.collective->ranges()->finish(rank);
+    } else {
+      setup_.collective->all_reduce(rank, engine.parts(), engine.reduced());
+    }
+  }
+  const SpanTimer timer(tracer(), SpanKind::update, step, rank);
+  engine.update(rates.args);
+  const float decay = average_decay(recipe.average, step + 1, setup_.total_steps);
+  // Where the totals come late, an update that was left out is averaged over once more: it ends the
+  // run before anything is saved.
+  if (decay >= 0 && (engine.totals_lag() > 0 || engine.totals().finite)) {
+    engine.blend_average(decay, recipe.average.kind == AverageKind::lookahead);
+  }
+}
+
+void TrainLoop::note_batch(int rank, int64_t step, const FedBatch& batch, int64_t wait_ns) {
+  Trace& trace = trace_of(step);
+  const auto rows = static_cast<size_t>(setup_.rows), first = rows * static_cast<size_t>(rank);
+  trace.waits[rank] = wait_ns;
+  std::copy_n(batch.ids, rows, trace.own.ids.begin() + first);
+  if (rank == 0) trace.header = batch.header;
+  if (!setup_.feed.digests) return;
+  for (size_t row = 0; row < rows; ++row) {
+    trace.own.digests[first + row] = batch.notes[row].counts ? batch.notes[row].digest : 0;
+  }
+}
+
+// Whether there is one. The replica's thread alone may ask its engine.
+bool TrainLoop::note_warning(int rank) {
+  const Replica& replica = setup_.replicas[rank];
+  const std::string text = replica.engine->warning();
+  if (text.empty()) return false;
+  const std::lock_guard lock(mutex_);
+  warnings_.push_back(fmt::format("{}: {}", replica.device->name(), text));
+  return true;
+}
+
+void TrainLoop::end_step(int64_t step) {
+  queued_ = step + 1;
+  StepNotes& own = trace_of(step).own;
+  own.wait_ns = *std::max_element(trace_of(step).waits.begin(), trace_of(step).waits.end());
+  own.bad_samples = setup_.loader->stats().bad_samples;
+  own.stop = stop_.load() ? 1 : 0;
+  setup_.processes.send_notes(own);
+  const int64_t lag = setup_.replicas[0].engine->totals_lag();
+  account_until(ends_epoch(queued_) ? queued_ : queued_ - lag);
+  report_warnings(queued_);
+}
+
+// Process 0 keeps the receipt of all and can name every row of a step.
+void TrainLoop::take_notes(int64_t step) {
+  Trace& trace = trace_of(step);
+  trace.all = setup_.processes.take_notes();
+  if (!setup_.receipt) return;
+  const auto rows = static_cast<size_t>(setup_.rows);
+  row_notes_.resize(rows);
+  int device = 0;
+  for (const StepNotes& each : trace.all) {
+    for (size_t first = 0; first < each.ids.size(); first += rows, ++device) {
+      for (size_t row = 0; row < rows; ++row) {
+        row_notes_[row].digest = each.digests[first + row];
+        row_notes_[row].counts = row_notes_[row].digest != 0;
+      }
+      setup_.receipt->add(device, trace.header, {each.ids.data() + first, rows}, row_notes_);
+    }
+  }
+}
+
+void TrainLoop::account_until(int64_t steps_done) {
+  Engine& engine = *setup_.replicas[0].engine;
+  while (progress_.step < steps_done) {
+    const int64_t step = progress_.step;
+    take_notes(step);
+    const StepTotals totals = engine.totals_of(step - first_step_);
+    if (!totals.finite) throw_not_finite(step, totals);
+    account(step, totals);
+  }
+}
+
+bool TrainLoop::ends_epoch(int64_t steps_done) const {
+  return steps_done > 0 &&
+         (steps_done % setup_.steps_per_epoch == 0 || steps_done == setup_.end_step);
+}
+
+bool TrainLoop::checkpoint_due(int64_t steps_done) const {
+  const int64_t every = setup_.options.checkpoint_steps;
+  return every > 0 && steps_done % every == 0;
+}
+
+void TrainLoop::close_epoch(int64_t steps_done) {
+  account_until(steps_done);
+  EpochReport report = epoch_report(steps_done);
+  result_.loss = report.loss;
+  result_.accuracy = report.accuracy;
+  if (!evaluate_epoch(steps_done, report)) {  // interrupted: the epoch stays open for a resume
+    stop_step_.store(std::min(stop_step_.load(), steps_done - 1));
+    save(steps_done);
+    return;
+  }
+  closed_end_ = steps_done >= setup_.end_step;
+  progress_.epoch = {};
+  epoch_rate_.clear();
+  epoch_times_ = {};
+  epoch_bad_samples_ = bad_samples_;
+  save(steps_done);
+  report.checkpoint = last_checkpoint_;
+  if (setup_.processes.first()) {
+    metrics_.add(report);
+    observer_.on_epoch(report);
+  }
+  account_ns_ = steady_now_ns();
+}
+
+// False if it was interrupted.
+bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
+  if (!setup_.eval) return true;
+  const bool end = steps_done >= setup_.end_step;
+  const double every = setup_.options.eval_every_epochs;
+  const double epoch = static_cast<double>(report.epoch + 1);
+  const bool due = every > 0 && std::fmod(epoch, every) < 1;
+  if (!end && !due) return true;
+  const SpanTimer timer(tracer(), SpanKind::evaluate, steps_done - 1);
+  const auto run = [&](int views) {
+    EvalOptions options = setup_.eval_options(views);
+    options.stop = &stop_;
+    if (end && views == 1 && !setup_.options.out.empty()) {  // one list, of the last evaluation
+      options.quarantine_file =
+          quarantine_file(setup_.options.out, "quarantine_eval", setup_.processes.rank());
+      std::filesystem::remove(options.quarantine_file);
+    }
+    return evaluate(*setup_.eval, setup_.engine_list(), setup_.device_list(), setup_.rows, options);
+  };
+  report.eval = run(1);
+  if (!report.eval->complete) return false;
+  if (end) {
+    const int views = setup_.options.recipe.eval_views;
+    result_.eval_plain = report.eval;
+    result_.eval = views == 1 ? *report.eval : run(views);
+    if (!result_.eval->complete) return false;
+  }
+  progress_.last_top1 = report.eval->top1;
+  progress_.last_top5 = report.eval->top5;
+  progress_.best_top1 = std::max(progress_.best_top1, report.eval->top1);
+  return true;
+}
+
+void TrainLoop::save(int64_t steps_done) {
+  account_until(steps_done);  // a step that is not finite is not saved
+  if (setup_.runs.empty()) return;
+  const SpanTimer timer(tracer(), SpanKind::checkpoint, steps_done - 1);
+  if (setup_.receipt) setup_.receipt->save();  // first: it is never behind the checkpoint
+  progress_.step = steps_done;
+  progress_.loader = setup_.loader->state();
+  if (progress_.loader.next_step != steps_done) {
+    throw std::logic_error(fmt::format("the feed stands at step {}, training at {}",
+                                       progress_.loader.next_step, steps_done));
+  }
+  last_checkpoint_ = save_checkpoint(
+      setup_.runs, progress_, read_state(*setup_.replicas[0].engine, setup_.options.recipe.average),
+      setup_.options.keep_checkpoints);
+  account_ns_ = steady_now_ns();
+}
+
+}  // namespace stoker

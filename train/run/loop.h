@@ -1,0 +1,103 @@
+// The steps of a run: one thread per replica, in lockstep through a barrier. Replica 0's thread
+// also counts, reports, saves and speaks with the other processes while the others wait. An engine
+// that queues its work tells a step's totals some steps later: replica 0 accounts for a step when
+// they are there, and for all steps before an epoch's end, a checkpoint and the end.
+//
+// What a replica leaves for replica 0 in a step lies in traces_, in the step's place: written
+// before the step's barrier, and not again before kTraces steps later, when it is accounted for.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "train/run/batch_feed.h"
+#include "train/run/metrics.h"
+#include "train/run/setup.h"
+#include "train/run/step_trace.h"
+
+namespace stoker {
+
+class TrainLoop {
+ public:
+  // All outlive the loop. `stop` may be set by anyone at any time.
+  TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atomic<bool>& stop);
+  TrainLoop(const TrainLoop&) = delete;
+  TrainLoop& operator=(const TrainLoop&) = delete;
+  TrainResult run();  // once; throws TrainingFailed
+
+ private:
+  // A step is accounted for at most Engine::kTotalsKept steps after it.
+  static constexpr int64_t kTraces = Engine::kTotalsKept + 2;
+  struct Trace {
+    StepNotes own;               // this process's; each replica writes its rows
+    std::vector<int64_t> waits;  // of each replica, ns
+    std::vector<StepNotes> all;  // by process; process 0's
+    double learning_rate = 0;
+    BatchHeader header;
+  };
+  struct StepTimes {
+    int64_t total_ns = 0, wait_ns = 0;
+  };
+
+  Tracer* tracer() const { return setup_.options.tracer; }
+  Trace& trace_of(int64_t step) { return traces_[static_cast<size_t>(step % kTraces)]; }
+  void replica(int rank);
+  void train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates, StepTrace& trace);
+  void note_batch(int rank, int64_t step, const FedBatch& batch, int64_t wait_ns);
+  bool note_warning(int rank);
+  void fail(std::exception_ptr error) noexcept;
+
+  // Replica 0 only, from here on.
+  void start(int64_t first);
+  void end_step(int64_t step);
+  void take_notes(int64_t step);
+  void account_until(int64_t steps_done);
+  void account(int64_t step, const StepTotals& totals);
+  void check_bad_samples(const Trace& trace);
+  void report_step(int64_t steps_done, double learning_rate);
+  void report_warnings(int64_t steps_done);
+  EpochReport epoch_report(int64_t steps_done) const;
+  void close_epoch(int64_t steps_done);
+  bool evaluate_epoch(int64_t steps_done, EpochReport& report);
+  void save(int64_t steps_done);
+  bool checkpoint_due(int64_t steps_done) const;
+  bool ends_epoch(int64_t steps_done) const;
+  [[noreturn]] void throw_not_finite(int64_t step, const StepTotals& totals);
+  std::string last_checkpoint_text() const;
+  void finish_result();
+
+  TrainSetup& setup_;
+  TrainObserver& observer_;
+  const std::atomic<bool>& stop_;
+  const int64_t log_interval_;
+  const int64_t first_step_;
+  const std::unique_ptr<Collective> gate_;  // of this process's replicas: its barrier
+  std::array<Trace, kTraces> traces_;
+
+  // The step after which all replicas end; set by replica 0 before that step's barrier.
+  std::atomic<int64_t> stop_step_;
+  std::mutex mutex_;
+  std::exception_ptr error_;           // guarded by mutex_; the first
+  std::vector<std::string> warnings_;  // guarded by mutex_; not reported yet
+
+  // Replica 0's.
+  MetricsLog metrics_;
+  CheckpointInfo progress_;
+  int64_t queued_;           // steps given to the engines; progress_.step of them are accounted for
+  int64_t account_ns_;       // when the last one was
+  int64_t bad_samples_ = 0;  // of all processes
+  int64_t epoch_bad_samples_ = 0;  // before the epoch
+  RateMeter recent_rate_, epoch_rate_, run_rate_;
+  StepTimes interval_times_, epoch_times_, run_times_;
+  RunningTotals interval_;
+  std::vector<RowNote> row_notes_;  // of a replica, for the receipt
+  std::string last_checkpoint_;
+  bool closed_end_ = false;  // the end's evaluation and report are done
+  TrainResult result_;
+};
+
+}  // namespace stoker

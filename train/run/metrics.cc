@@ -1,0 +1,202 @@
+#include "train/run/metrics.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "pipeline/durable_file.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kColumns[] = {
+    "kind",      "epoch",           "step",          "epochs_done",
+    "loss",      "accuracy",        "learning_rate", "images_per_second",
+    "jitter",    "feed_wait_share", "seconds",       "bad_samples",
+    "eval_loss", "eval_top1",       "eval_top5",     "eval_samples",
+};
+using Row = std::vector<std::pair<const char*, std::string>>;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+// As JSON and CSV want it: JSON knows no NaN.
+std::string number(double value) {
+  return std::isfinite(value) ? fmt::format("{:.9g}", value) : "null";
+}
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::vector<std::string> lines;
+  if (!fs::exists(path)) return lines;
+  const std::string text = read_whole_file(path);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;  // torn
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+void keep_lines(const std::string& path, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  replace_file(path, text);
+}
+
+// Is the row of this line at or before `last_step`?
+bool json_row_stays(const std::string& line, int64_t last_step) {
+  const auto row = nlohmann::json::parse(line, nullptr, false);
+  return row.is_object() && row.contains("step") && row["step"].is_number_integer() &&
+         row["step"].get<int64_t>() <= last_step;
+}
+
+bool csv_row_stays(const std::string& line, int64_t steps_done) {
+  size_t at = 0;
+  for (int column = 0; column < 2; ++column) {  // to "step"
+    at = line.find(',', at);
+    if (at == std::string::npos) return false;
+    ++at;
+  }
+  return std::strtoll(line.c_str() + at, nullptr, 10) <= steps_done;
+}
+
+template <class Stays>
+void trim(const std::string& path, size_t header_lines, Stays stays) {
+  std::vector<std::string> lines = lines_of(path);
+  const size_t header = std::min(header_lines, lines.size());
+  lines.erase(std::remove_if(lines.begin() + static_cast<ptrdiff_t>(header), lines.end(),
+                             [&](const std::string& line) { return !stays(line); }),
+              lines.end());
+  keep_lines(path, lines);
+}
+
+[[noreturn]] void fail(const std::string& path) {
+  throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
+}
+
+void open(std::ofstream& file, const std::string& path) {
+  file.open(path, std::ios::app);
+  if (!file) fail(path);
+}
+
+void append(std::ofstream& file, const std::string& line, const std::string& path) {
+  file << line << '\n' << std::flush;
+  if (!file) fail(path);
+}
+
+}  // namespace
+
+void RateMeter::add(int64_t step_ns) {
+  const double speed = static_cast<double>(images_per_step_) * 1e9 /
+                       static_cast<double>(std::max<int64_t>(step_ns, 1));
+  if (window_ == 0 || speeds_.size() < window_) {
+    speeds_.push_back(speed);
+  } else {
+    speeds_[next_] = speed;
+    next_ = (next_ + 1) % window_;
+  }
+}
+
+Rate RateMeter::rate() const {
+  if (speeds_.empty()) return {};
+  Rate rate;
+  rate.images_per_second = median(speeds_);
+  std::vector<double> deviations;
+  for (const double speed : speeds_) {
+    deviations.push_back(std::fabs(speed - rate.images_per_second));
+  }
+  rate.jitter = 1.4826 * median(deviations);
+  return rate;
+}
+
+void trim_jsonl(const std::string& path, int64_t last_step) {
+  if (!fs::exists(path)) return;
+  trim(path, 0, [&](const std::string& line) { return json_row_stays(line, last_step); });
+}
+
+MetricsLog::MetricsLog(const std::string& folder, int64_t steps_done) {
+  if (folder.empty()) return;
+  json_path_ = folder + "/metrics.jsonl";
+  csv_path_ = folder + "/metrics.csv";
+  trim_jsonl(json_path_, steps_done);
+  trim(csv_path_, 1, [&](const std::string& line) { return csv_row_stays(line, steps_done); });
+  const bool fresh = fs::file_size(csv_path_) == 0;
+  open(json_, json_path_);
+  open(csv_, csv_path_);
+  if (fresh) append(csv_, fmt::format("{}", fmt::join(kColumns, ",")), csv_path_);
+}
+
+void MetricsLog::add(const StepReport& report) {
+  write({{"kind", "step"},
+         {"epoch", std::to_string(report.epoch)},
+         {"step", std::to_string(report.step)},
+         {"epochs_done", number(report.epoch + static_cast<double>(report.step_in_epoch) /
+                                                   static_cast<double>(report.steps_per_epoch))},
+         {"loss", number(report.loss)},
+         {"accuracy", number(report.accuracy)},
+         {"learning_rate", number(report.learning_rate)},
+         {"images_per_second", number(report.images_per_second)},
+         {"jitter", number(report.jitter)},
+         {"feed_wait_share", number(report.feed_wait_share)},
+         {"bad_samples", std::to_string(report.bad_samples)}});
+}
+
+void MetricsLog::add(const EpochReport& report) {
+  Row row = {{"kind", "epoch"},
+             {"epoch", std::to_string(report.epoch)},
+             {"step", std::to_string(report.step)},
+             {"epochs_done", number(report.epochs_done)},
+             {"loss", number(report.loss)},
+             {"accuracy", number(report.accuracy)},
+             {"images_per_second", number(report.images_per_second)},
+             {"jitter", number(report.jitter)},
+             {"feed_wait_share", number(report.feed_wait_share)},
+             {"seconds", number(report.seconds)}};
+  if (report.eval) {
+    row.insert(row.end(), {{"eval_loss", number(report.eval->loss)},
+                           {"eval_top1", number(report.eval->top1)},
+                           {"eval_top5", number(report.eval->top5)},
+                           {"eval_samples", std::to_string(report.eval->samples)}});
+  }
+  write(row);
+}
+
+void MetricsLog::add_warning(int64_t step, const std::string& text) {
+  if (!json_.is_open()) return;
+  const nlohmann::ordered_json row = {{"kind", "warning"}, {"step", step}, {"warning", text}};
+  // A library's text may be in any encoding.
+  append(json_, row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), json_path_);
+}
+
+void MetricsLog::write(const Row& row) {
+  if (!json_.is_open()) return;
+  std::vector<std::string> fields;
+  std::map<std::string, std::string> values;
+  for (const auto& [name, value] : row) {
+    const bool text = std::string_view(name) == "kind";
+    fields.push_back(text ? fmt::format("\"{}\": \"{}\"", name, value)
+                          : fmt::format("\"{}\": {}", name, value));
+    values[name] = value == "null" ? "nan" : value;
+  }
+  append(json_, fmt::format("{{{}}}", fmt::join(fields, ", ")), json_path_);
+  std::vector<std::string> cells;
+  for (const char* column : kColumns) cells.push_back(values[column]);
+  append(csv_, fmt::format("{}", fmt::join(cells, ",")), csv_path_);
+}
+
+}  // namespace stoker

@@ -1,0 +1,149 @@
+// What is printed before a run, and what config.json keeps of it.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "train/model/recipe_json.h"
+#include "train/run/setup.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kSmallModel = 500'000;
+constexpr int64_t kManyRows = 64;
+
+std::string mebibytes(int64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string counted(int64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string feed_line(const char* name, const MemoryPlan& plan) {
+  std::string line = fmt::format("memory, {}: ring {}, slots {}, scratch up to {}", name,
+                                 mebibytes(plan.ring_bytes), mebibytes(plan.slot_bytes),
+                                 mebibytes(plan.scratch_bytes));
+  if (plan.frame_bytes > 0) {
+    line += fmt::format(", frames up to {} (progressive JPEGs, PNGs, ... of max_pixels)",
+                        mebibytes(plan.frame_bytes));
+  }
+  return line;
+}
+
+std::string frames_note(int64_t frames) {
+  if (frames == 0) return "";
+  return fmt::format("; of these {} are frames, where every worker has such an image at once",
+                     mebibytes(frames));
+}
+
+int64_t eval_samples(const TrainSetup& setup) {
+  return setup.eval ? SubsetSource(*setup.eval, setup.options.limit_eval).size() : 0;
+}
+
+void add_lines(const std::string& text, std::vector<std::string>& lines) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) lines.push_back("memory, engine: " + text.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
+  const int64_t count = total_count(setup.parameters);
+  const Recipe& recipe = setup.options.recipe;
+  if (count < kSmallModel) {
+    lines.push_back(fmt::format("note: {} has {} parameters; below {} data parallelism hardly pays",
+                                setup.net.name, count, kSmallModel));
+  }
+  if (setup.all_replicas() > 1 && setup.rows < kManyRows) {
+    lines.push_back(fmt::format("note: {} rows per device are few; {} or more keep one busy",
+                                setup.rows, kManyRows));
+  }
+  if (recipe.last_batch == LastBatch::drop) {
+    const int64_t left_out = setup.train.size() - setup.steps_per_epoch * recipe.batch;
+    if (left_out > 0) {
+      lines.push_back(
+          fmt::format("note: the last {} samples of an epoch's order are left out", left_out));
+    }
+  }
+  if (recipe.schedule.warmup_epochs >= recipe.epochs) {
+    lines.push_back(fmt::format("note: the warm-up of {:g} epochs is longer than the run",
+                                recipe.schedule.warmup_epochs));
+  }
+  for (const std::string& note : setup.notes) lines.push_back("note: " + note);
+}
+
+}  // namespace
+
+std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& eval_feed) {
+  const TrainOptions& options = setup.options;
+  std::vector<std::string> lines = describe(options.recipe);
+  lines.push_back(fmt::format(
+      "data: {} training samples, {} for evaluation, {} classes; {} steps per epoch, {} in all",
+      setup.train.size(), eval_samples(setup), setup.model.classes, setup.steps_per_epoch,
+      setup.total_steps));
+  lines.push_back(
+      fmt::format("model: {} parameters, {:.1f} million multiply-adds per image; {}",
+                  total_count(setup.parameters), forward_flops(setup.net) / 2e6,
+                  setup.precision == Precision::bf16 ? "bf16 with fp32 master weights" : "fp32"));
+  const int processes = setup.processes.size();
+  lines.push_back(fmt::format("devices: {}{} x {}, {} and {} each",
+                              processes > 1 ? fmt::format("{} processes x ", processes) : "",
+                              options.replicas, counted(setup.rows, "row"),
+                              counted(setup.rows / options.recipe.rows_per_shard, "shard"),
+                              counted(setup.engine_threads, "thread")));
+  if (setup.in_buckets) {
+    lines.push_back(fmt::format("gradients: summed in buckets of {} while the backward pass runs",
+                                mebibytes(options.bucket_bytes)));
+  }
+  lines.push_back(feed_line("feed", setup.loader->memory_plan()));
+  if (setup.eval) lines.push_back(feed_line("feed of the evaluation", eval_feed));
+  add_lines(setup.replicas[0].engine->describe_memory(), lines);
+  lines.push_back(fmt::format("memory, checkpoints: {}, a copy of the state while one is written",
+                              mebibytes(setup.state_copy_bytes)));
+  const int64_t frames = setup.loader->memory_plan().frame_bytes + eval_feed.frame_bytes;
+  lines.push_back(fmt::format("memory, in all: {}{}, with {} device{}{}",
+                              mebibytes(setup.planned_bytes + frames),
+                              processes > 1 ? " per process" : "", options.replicas,
+                              options.replicas > 1 ? "s" : "", frames_note(frames)));
+  add_notes(setup, lines);
+  return lines;
+}
+
+std::string config_text(const TrainSetup& setup) {
+  const TrainOptions& options = setup.options;
+  nlohmann::json json;
+  json["version"] = options.version;
+  json["libraries"] = options.libraries;
+  json["recipe"] = recipe_to_json(options.recipe);
+  json["data"] = {{"train", setup.train.root()},
+                  {"train_samples", setup.train.size()},
+                  {"eval", setup.eval ? setup.eval->root() : ""},
+                  {"eval_samples", eval_samples(setup)},
+                  {"classes", setup.model.class_names}};
+  json["devices"] = options.replicas;
+  json["processes"] = setup.processes.size();
+  json["seed"] = options.seed;
+  json["precision"] = setup.precision == Precision::bf16 ? "bf16" : "fp32";
+  json["checkpoint_steps"] = options.checkpoint_steps;
+  json["keep_checkpoints"] = options.keep_checkpoints;
+  json["limit_train"] = options.limit_train;
+  json["limit_eval"] = options.limit_eval;
+  json["max_steps"] = options.max_steps;
+  json["threads"] = setup.engine_threads * options.replicas;
+  json["workers"] = options.workers;
+  json["io_threads"] = options.io_threads;
+  json["ring_depth"] = options.ring_depth;
+  json["slots"] = options.slots;
+  json["pixels"] = to_string(options.decode.pixels);
+  json["eval_pixels"] = to_string(setup.eval_options(1).decode.pixels);
+  json["exif"] = options.decode.exif == ExifPolicy::apply ? "apply" : "ignore";
+  json["max_pixels"] = options.decode.max_pixels;
+  json["max_bad"] = options.max_bad;
+  json["seek_index"] = options.seek_index;
+  json["plan"] = setup.plan;
+  return json.dump(1) + "\n";
+}
+
+}  // namespace stoker

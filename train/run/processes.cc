@@ -1,0 +1,166 @@
+#include "train/run/processes.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <stdexcept>
+
+namespace stoker {
+namespace {
+
+int64_t text_hash(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char letter : text) hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100000001b3;
+  return static_cast<int64_t>(hash);
+}
+
+// Of CheckpointInfo, what a run goes on from.
+struct Start {
+  int64_t resumed = 0;
+  int64_t step = 0;
+  LoaderState loader;
+  RunningTotals epoch;
+  double best_top1 = 0, last_top1 = -1, last_top5 = -1;
+  int64_t sizes[5] = {};  // of the state's buffers
+};
+
+template <typename Value>
+void share_values(ProcessGroup& group, std::span<Value> values) {
+  broadcast(group, std::as_writable_bytes(values));
+}
+
+constexpr size_t kHead = 24;  // bytes before the rows
+
+size_t notes_bytes(const StepNotes& notes) { return kHead + 16 * notes.ids.size(); }
+
+void pack(const StepNotes& notes, std::vector<std::byte>& bytes) {
+  bytes.resize(notes_bytes(notes));
+  const size_t rows = 8 * notes.ids.size();
+  std::memcpy(bytes.data(), &notes.wait_ns, 8);
+  std::memcpy(bytes.data() + 8, &notes.bad_samples, 8);
+  std::memcpy(bytes.data() + 16, &notes.stop, 8);
+  std::memcpy(bytes.data() + kHead, notes.ids.data(), rows);
+  std::memcpy(bytes.data() + kHead + rows, notes.digests.data(), rows);
+}
+
+void unpack(std::span<const std::byte> bytes, StepNotes& notes) {
+  const size_t rows = 8 * notes.ids.size();
+  std::memcpy(&notes.wait_ns, bytes.data(), 8);
+  std::memcpy(&notes.bad_samples, bytes.data() + 8, 8);
+  std::memcpy(&notes.stop, bytes.data() + 16, 8);
+  std::memcpy(notes.ids.data(), bytes.data() + kHead, rows);
+  std::memcpy(notes.digests.data(), bytes.data() + kHead + rows, rows);
+}
+
+}  // namespace
+
+void TrainProcesses::require_same(int64_t value, const std::string& what) {
+  if (!group_) return;
+  const std::vector<int64_t> values = all_gather(*group_, value);
+  for (size_t rank = 1; rank < values.size(); ++rank) {
+    if (values[rank] == values[0]) continue;
+    throw std::invalid_argument(
+        fmt::format("{}: {} in process 0, {} in process {}; it must be the "
+                    "same in all",
+                    what, values[0], values[rank], rank));
+  }
+}
+
+void TrainProcesses::require_same_text(const std::string& text, const std::string& what) {
+  if (!group_) return;
+  const std::vector<int64_t> hashes = all_gather(*group_, text_hash(text));
+  for (size_t rank = 1; rank < hashes.size(); ++rank) {
+    if (hashes[rank] == hashes[0]) continue;
+    throw std::invalid_argument(
+        fmt::format("{}: process {} was given other ones than process 0", what, rank));
+  }
+}
+
+void TrainProcesses::share(CheckpointInfo& progress, TrainState& state, bool& resumed) {
+  if (!group_) return;
+  std::vector<float>* const buffers[] = {&state.parameters, &state.momenta, &state.statistics,
+                                         &state.average, &state.average_statistics};
+  Start start;
+  if (first()) {
+    start = {resumed,
+             progress.step,
+             progress.loader,
+             progress.epoch,
+             progress.best_top1,
+             progress.last_top1,
+             progress.last_top5,
+             {}};
+    for (int i = 0; i < 5; ++i) start.sizes[i] = static_cast<int64_t>(buffers[i]->size());
+  }
+  share_values(*group_, std::span(&start, 1));
+  resumed = start.resumed != 0;
+  progress.step = start.step;
+  progress.loader = start.loader;
+  progress.epoch = start.epoch;
+  progress.best_top1 = start.best_top1;
+  progress.last_top1 = start.last_top1;
+  progress.last_top5 = start.last_top5;
+  for (int i = 0; i < 5; ++i) {
+    buffers[i]->resize(static_cast<size_t>(start.sizes[i]));
+    share_values(*group_, std::span(*buffers[i]));
+  }
+}
+
+int64_t TrainProcesses::most(int64_t value) { return group_ ? all_max(*group_, value) : value; }
+
+bool TrainProcesses::any(bool value) { return group_ ? all_max(*group_, value) != 0 : value; }
+
+void TrainProcesses::send_notes(const StepNotes& notes) {
+  Notes& next = under_way_.emplace_back();
+  next.own = notes;
+  if (!group_) return;
+  pack(notes, next.sent);
+  if (MessageGroup* group = group_->messages()) {
+    if (!first()) next.ticket = group->send(0, next.sent);
+  } else {
+    next.all.resize(next.sent.size() * static_cast<size_t>(size()));
+    next.ticket = group_->start_all_gather(next.sent, next.all);
+  }
+}
+
+std::vector<StepNotes> TrainProcesses::take_notes() {
+  Notes notes = std::move(under_way_.front());
+  under_way_.pop_front();
+  if (!group_) return {std::move(notes.own)};
+  if (MessageGroup* group = group_->messages()) return take_messages(notes, *group);
+  return take_gathered(notes);
+}
+
+std::vector<StepNotes> TrainProcesses::take_messages(Notes& notes, MessageGroup& group) {
+  if (!first()) {  // does not wait for process 0 now
+    if (leaving_) group.wait(leaving_->ticket);
+    leaving_ = std::move(notes);
+    return {};
+  }
+  std::vector<StepNotes> all(static_cast<size_t>(size()), notes.own);
+  for (int from = 1; from < size(); ++from) {
+    group.wait(group.receive(from, notes.sent));
+    unpack(notes.sent, all[static_cast<size_t>(from)]);
+  }
+  return all;
+}
+
+std::vector<StepNotes> TrainProcesses::take_gathered(Notes& notes) {
+  group_->end_all_gather(notes.ticket);
+  std::vector<StepNotes> all(static_cast<size_t>(size()), notes.own);
+  const size_t bytes = notes.sent.size();
+  for (size_t from = 0; from < all.size(); ++from) {
+    unpack(std::span(notes.all).subspan(from * bytes, bytes), all[from]);
+    if (all[from].stop != 0) heard_stop_ = true;
+  }
+  if (!first()) all.clear();
+  return all;
+}
+
+void TrainProcesses::finish_collecting() {
+  while (!under_way_.empty()) take_notes();
+  if (leaving_) group_->messages()->wait(leaving_->ticket);
+  leaving_.reset();
+}
+
+}  // namespace stoker

@@ -1,0 +1,81 @@
+#include "train/run/resident_batches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "train/run/batch_size.h"
+
+namespace stoker {
+namespace {
+
+std::string mebibytes(int64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+}  // namespace
+
+FedBatch fed(const DeviceBatch& batch) {
+  return {{batch.images(), batch.labels(), batch.weights()},
+          batch.ids(),
+          row_notes(batch),
+          batch.header()};
+}
+
+int64_t ResidentBatches::batch_bytes(const BatchShape& shape) {
+  return static_cast<int64_t>(BatchLayout(shape).device_bytes());
+}
+
+ResidentBatches::ResidentBatches(Device& device, const BatchShape& shape, int64_t count)
+    : shape_(shape), batches_(static_cast<size_t>(count)) {
+  const int64_t bytes = device_bytes();
+  const auto refuse = [&](const std::string& why) {
+    throw std::runtime_error(
+        fmt::format("feed: resident: {} batches of {} take {} on {}, {}: give the feed a budget "
+                    "that is smaller "
+                    "(--resident-mib), and the batches that fit are replayed",
+                    count, mebibytes(batch_bytes(shape)), mebibytes(bytes), device.name(), why));
+  };
+  if (device.cuda_ordinal() < 0 && bytes > free_host_bytes()) {
+    refuse(fmt::format("and {} are free", mebibytes(free_host_bytes())));
+  }
+  try {
+    memory_ = device.allocate(static_cast<size_t>(bytes), MemoryKind::device);
+  } catch (const std::runtime_error& error) {
+    refuse(error.what());
+  }
+  ids_.resize(static_cast<size_t>(count) * static_cast<size_t>(shape.rows));
+}
+
+void ResidentBatches::stage(Loader& loader, int device, Stream& stream) {
+  for (int64_t index = 0; index < count(); ++index) {
+    const DeviceBatch batch = loader.next(device, stream);
+    if (!batch) {
+      throw std::runtime_error(
+          fmt::format("feed: resident: it ended after {} of {} batches", index, count()));
+    }
+    copy(batch, index, stream);
+  }
+  stream.synchronize();
+}
+
+void ResidentBatches::copy(const DeviceBatch& batch, int64_t index, Stream& stream) {
+  const BatchLayout layout(shape_);
+  std::byte* to = memory_->data() + index * batch_bytes(shape_);
+  const auto rows = static_cast<size_t>(shape_.rows);
+  const auto part = [&](const auto* from, size_t offset, size_t bytes) {
+    stream.copy(to + offset, from, bytes, CopyKind::device_to_device);
+    return reinterpret_cast<decltype(from)>(to + offset);
+  };
+  FedBatch& kept = batches_[static_cast<size_t>(index)];
+  kept.rows.images = part(batch.images(), layout.images_offset(), rows * layout.image_bytes());
+  kept.rows.labels = part(batch.labels(), layout.labels_offset(), rows * sizeof(int32_t));
+  kept.rows.weights = part(batch.weights(), layout.weights_offset(), rows * sizeof(float));
+  kept.header = batch.header();
+  SampleId* ids = ids_.data() + index * shape_.rows;
+  std::copy_n(batch.ids(), rows, ids);
+  kept.ids = ids;
+}
+
+}  // namespace stoker

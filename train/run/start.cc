@@ -1,0 +1,91 @@
+// Where a run starts: at the newest checkpoint or at the recipe's first weights. Process 0 finds
+// out and tells the others, who need not see its disk.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "train/model/initialise.h"
+#include "train/model/recipe_json.h"
+#include "train/model/whitening.h"
+#include "train/run/setup.h"
+
+namespace stoker {
+namespace {
+
+// A resumed run may change these; the rest decides what was computed so far.
+const std::vector<std::string>& may_change() {
+  static const std::vector<std::string> fields = {"epochs", "rows_per_shard", "eval_views",
+                                                  "precision", "schedule.warmup_epochs"};
+  return fields;
+}
+
+}  // namespace
+
+TrainState TrainSetup::first_state() {
+  progress.model = model;
+  progress.seed = options.seed;
+  TrainState state;
+  if (processes.first()) {
+    state = resume();
+    if (resumed_from.empty()) state = initial_state();
+  }
+  bool resumed = !resumed_from.empty();
+  processes.share(progress, state, resumed);
+  if (resumed && resumed_from.empty()) resumed_from = "the checkpoint of process 0";
+  return state;
+}
+
+TrainState TrainSetup::resume() {
+  TrainState state;
+  if (!options.resume || runs.empty()) return state;
+  std::vector<std::string> torn;
+  resumed_from = newest_checkpoint(runs, &torn);
+  for (const std::string& each : torn) notes.push_back("torn checkpoint left aside: " + each);
+  if (resumed_from.empty()) {
+    notes.push_back("no checkpoint in " + runs + ": starting from the beginning");
+    return state;
+  }
+  load_checkpoint(resumed_from, progress, state);
+  const auto refuse = [&](const std::string& difference) {
+    throw std::invalid_argument(
+        fmt::format("cannot resume from {}: this run has another {}", resumed_from, difference));
+  };
+  const std::string difference =
+      recipe_difference(progress.model.recipe, options.recipe, may_change());
+  if (!difference.empty()) refuse(difference);
+  const std::string changed = recipe_difference(progress.model.recipe, options.recipe);
+  if (!changed.empty()) notes.push_back("changed since the checkpoint: " + changed);
+  if (progress.seed != options.seed) {
+    refuse(fmt::format("seed: {} -> {}", progress.seed, options.seed));
+  }
+  if (progress.model.class_names != model.class_names) refuse("list of classes");
+  progress.model = model;
+  return state;
+}
+
+TrainState TrainSetup::initial_state() const {
+  const Recipe& recipe = options.recipe;
+  InitOptions init = default_init(net, options.seed);
+  init.zero_gamma = recipe.zero_gamma;
+  TrainState state;
+  state.parameters = initial_parameters(net, init);
+  state.statistics = initial_statistics(net);
+  state.momenta.assign(state.parameters.size(), 0.0f);
+  if (recipe.whitening) {
+    const std::vector<float> filters = whitening_filters(
+        patch_moments(train, recipe.eval, options.decode), recipe.mean, recipe.stddev);
+    if (parameters.at(0).count != static_cast<int64_t>(filters.size())) {
+      throw std::invalid_argument("whitening: the first tensor of " + net.name +
+                                  " is not a (24, 3, 2, 2) convolution");
+    }
+    std::copy(filters.begin(), filters.end(), state.parameters.begin() + parameters[0].offset);
+  }
+  if (recipe.average.kind != AverageKind::none) {
+    state.average = state.parameters;
+    state.average_statistics = state.statistics;
+  }
+  return state;
+}
+
+}  // namespace stoker
