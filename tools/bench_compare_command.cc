@@ -4,7 +4,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "bench/compare.h"
+#include "bench/report/compare.h"
 #include "tools/bench_command.h"
 #include "tools/command.h"
 

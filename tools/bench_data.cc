@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "bench/memory_source.h"
+#include "bench/suite/memory_source.h"
 #include "pipeline/random_key.h"
 #include "tools/jpeg_writer.h"
 #include "tools/output_file.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "bench/emulate_bench.h"
+#include "bench/suite/emulate_bench.h"
 #include "tools/bench_command.h"
 #include "tools/bench_data.h"
 #include "tools/bench_output.h"

@@ -1,5 +1,5 @@
 // stoker bench feed: the feeder alone.
-#include "bench/feed_bench.h"
+#include "bench/suite/feed_bench.h"
 #include "tools/bench_command.h"
 #include "tools/bench_data.h"
 #include "tools/bench_output.h"

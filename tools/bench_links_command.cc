@@ -1,9 +1,9 @@
 // stoker bench links: how fast bytes move, and how the machine hangs together.
-#include "bench/links_bench.h"
-#include "bench/numa_nodes.h"
+#include "bench/suite/links_bench.h"
 #include "tools/bench_command.h"
 #include "tools/bench_output.h"
 #include "tools/command.h"
+#include "tools/machine/numa_nodes.h"
 #include "train/run/replica.h"
 
 namespace stoker {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/profile/machine_load.h"
-#include "bench/report.h"
+#include "bench/report/report.h"
+#include "tools/machine/load.h"
 
 namespace stoker {
 

@@ -2,7 +2,7 @@
 #include <iterator>
 #include <map>
 
-#include "bench/scaling_bench.h"
+#include "bench/suite/scaling_bench.h"
 #include "staging/device_list.h"
 #include "tools/bench_command.h"
 #include "tools/bench_output.h"
@@ -28,7 +28,7 @@ int run_bench_scaling(int argc, char** argv) {
       "device, weak (the batch of each device stays) and strong (that of all together stays), for\n"
       "ways to sum gradients and for models; none leaves the sum out. Host devices are replicas "
       "with\n"
-      "one thread each. What input costs a run: bench/feed_reduce_table.py.",
+      "one thread each. What input costs a run: bench/research/feed_reduce_table.py.",
       "  stoker bench scaling --n 1,2 --reduce auto,none\n"
       "  stoker bench scaling --models resnet20,resnet32,resnet44,resnet56,resnet110 --scaling "
       "weak\n"

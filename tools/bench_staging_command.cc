@@ -1,7 +1,7 @@
 // stoker bench depth, layout and slice: what happens to a batch between the ring and the step.
-#include "bench/depth_bench.h"
-#include "bench/layout_bench.h"
-#include "bench/slice_bench.h"
+#include "bench/suite/depth_bench.h"
+#include "bench/suite/layout_bench.h"
+#include "bench/suite/slice_bench.h"
 #include "tools/bench_command.h"
 #include "tools/bench_output.h"
 #include "tools/command.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "bench/allowed_cores.h"
+#include "staging/allowed_cores.h"
 
 namespace stoker {
 namespace {

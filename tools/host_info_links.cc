@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "bench/nvml_library.h"
+#include "tools/machine/nvml_library.h"
 
 namespace stoker {
 namespace {

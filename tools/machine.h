@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "bench/profile/machine_load.h"
+#include "tools/machine/load.h"
 
 namespace stoker {
 
@@ -15,8 +15,8 @@ nlohmann::ordered_json describe_machine();
 
 // A machine is quiet if everything but this process took at most this share of the time of the
 // cores that it may use: other processes, interrupts, and what the hypervisor took for other
-// machines. The one definition, here and in bench/measured_on.py. What neighbours do to shared
-// caches and to the memory's bandwidth cannot be seen from here.
+// machines. The one definition, here and in bench/report/measured_on.py. What neighbours do to
+// shared caches and to the memory's bandwidth cannot be seen from here.
 inline constexpr double kQuietShare = 0.02;
 
 // {share, quiet, limit} of the time between two readings (`change`: their difference); {} where the

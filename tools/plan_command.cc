@@ -5,8 +5,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "bench/feed_bench.h"
-#include "bench/plan.h"
+#include "bench/suite/feed_bench.h"
+#include "bench/suite/plan.h"
 #include "tools/bench_data.h"
 #include "tools/bench_output.h"
 #include "tools/command.h"

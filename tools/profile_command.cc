@@ -9,10 +9,10 @@
 #include <set>
 #include <span>
 
-#include "bench/profile/profile_page.h"
 #include "tools/build_info.h"
 #include "tools/command.h"
 #include "tools/output_file.h"
+#include "tools/profile/page.h"
 #include "tools/profile_feed.h"
 #include "tools/profile_train.h"
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "bench/profile/cold_source.h"
 #include "tools/host_info.h"
+#include "tools/profile/cold_source.h"
 
 namespace stoker {
 namespace {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "bench/profile/profile_emulated.h"
-#include "bench/profile/trace_file.h"
 #include "tools/augment_choice.h"
 #include "tools/feed_options.h"
+#include "tools/profile/emulated.h"
+#include "tools/profile/trace_file.h"
 
 namespace stoker {
 

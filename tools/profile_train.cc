@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "bench/allowed_cores.h"
-#include "bench/profile/profile_session.h"
+#include "staging/allowed_cores.h"
 #include "staging/stage_stats.h"
 #include "tools/command.h"
+#include "tools/profile/session.h"
 #include "tools/seek_index_maker.h"
 #include "tools/train_options.h"
 #include "train/run/replica.h"

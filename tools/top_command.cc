@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <thread>
 
-#include "bench/cpu_time.h"
 #include "tools/command.h"
 #include "tools/interrupt.h"
 #include "tools/live/live_view.h"
+#include "tools/machine/cpu_time.h"
 
 namespace stoker {
 namespace {

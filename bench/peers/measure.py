@@ -136,7 +136,7 @@ def start_all(participants, command_of, cores, missing):
 
 def take_turns(running, rounds, passes, missing, say, neighbours):
     """`rounds` turns of each, `passes` rounds of the plan in a turn, after one to warm up. Everybody does the same
-    rounds of the plan; who begins changes. `neighbours` (measured_on.py) watches every turn that counts. Returns
+    rounds of the plan; who begins changes. `neighbours` (bench/report/measured_on.py) watches every turn that counts. Returns
     {name: [(images, CPU seconds, wall seconds)]}."""
     turns = {r.participant.name: [] for r in running}
     running = list(running)

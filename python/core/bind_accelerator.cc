@@ -1,8 +1,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "bench/accelerator.h"
 #include "python/core/bind.h"
+#include "tools/emulate/accelerator.h"
 
 namespace nb = nanobind;
 

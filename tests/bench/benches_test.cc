@@ -4,14 +4,14 @@
 
 #include <set>
 
-#include "bench/depth_bench.h"
-#include "bench/emulate_bench.h"
-#include "bench/feed_bench.h"
-#include "bench/layout_bench.h"
-#include "bench/links_bench.h"
-#include "bench/memory_source.h"
-#include "bench/scaling_bench.h"
-#include "bench/slice_bench.h"
+#include "bench/suite/depth_bench.h"
+#include "bench/suite/emulate_bench.h"
+#include "bench/suite/feed_bench.h"
+#include "bench/suite/layout_bench.h"
+#include "bench/suite/links_bench.h"
+#include "bench/suite/memory_source.h"
+#include "bench/suite/scaling_bench.h"
+#include "bench/suite/slice_bench.h"
 #include "pipeline/source/synthetic_source.h"
 #include "train/engine/engine.h"
 

@@ -1,4 +1,4 @@
-#include "bench/compare.h"
+#include "bench/report/compare.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@ import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "bench" / "peers"), str(ROOT / "bench")]
+sys.path[:0] = [str(ROOT / "bench" / "peers"), str(ROOT / "bench" / "report")]
 
 import aims  # noqa: E402
 import measure  # noqa: E402
@@ -197,7 +197,7 @@ class Neighbours(unittest.TestCase):
 class Record(unittest.TestCase):
     def record(self, folder, *commands):
         page = pathlib.Path(folder) / "page.md"
-        done = subprocess.run([ROOT / "bench" / "record", "--out", page, "--title", "What was printed", *commands],
+        done = subprocess.run([ROOT / "bench" / "report" / "record", "--out", page, "--title", "What was printed", *commands],
                               capture_output=True, text=True)
         return done.returncode, page
 

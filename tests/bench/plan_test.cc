@@ -1,4 +1,4 @@
-#include "bench/plan.h"
+#include "bench/suite/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/rank_test.h"
+#include "bench/report/rank_test.h"
 
 #include <gtest/gtest.h>
 

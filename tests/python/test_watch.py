@@ -435,7 +435,7 @@ def test_the_page_holds_the_json_whatever_it_says(tmp_path, monkeypatch):
 
 
 def test_the_page_is_the_program_s():
-    tree = Path(__file__).parents[2] / "bench" / "profile" / "profile_page.html"
+    tree = Path(__file__).parents[2] / "tools" / "profile" / "profile_page.html"
     assert profile_page({}) == tree.read_text("utf-8").replace("__STOKER_PROFILE_JSON__", "{}")
 
 

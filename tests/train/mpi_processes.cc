@@ -16,7 +16,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "bench/program.h"
+#include "bench/report/program.h"
 #include "train/collective/collective.h"
 #include "train/collective/process/process_group.h"
 

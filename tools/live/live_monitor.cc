@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "bench/cpu_time.h"
-#include "bench/profile/machine_load.h"
+#include "tools/machine/cpu_time.h"
+#include "tools/machine/load.h"
 
 namespace stoker {
 LiveMonitor::LiveMonitor(Options options) : options_(std::move(options)), status_(options_.status) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/gpu_figures.h"
+#include "tools/machine/gpu_figures.h"
 #include "train/trainer.h"
 
 namespace stoker {

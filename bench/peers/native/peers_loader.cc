@@ -12,7 +12,7 @@
 
 #include "bench/peers/native/participant.h"
 #include "bench/peers/native/plan.h"
-#include "bench/program.h"
+#include "bench/report/program.h"
 #include "pipeline/loader.h"
 
 namespace stoker::peers {

@@ -16,7 +16,7 @@
 #include "bench/peers/native/method.h"
 #include "bench/peers/native/participant.h"
 #include "bench/peers/native/plan.h"
-#include "bench/program.h"
+#include "bench/report/program.h"
 #include "decode/pixel_ops.h"
 
 namespace stoker::peers {

@@ -1,0 +1,160 @@
+#include "bench/profile_score/fault_scenarios.h"
+
+#include <algorithm>
+
+#include "pipeline/random_key.h"
+#include "tools/jpeg_writer.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kRows = 32;  // of a batch
+constexpr int kPictures = 24;
+constexpr int kTimedRows = 400;
+constexpr double kRareLength = 3;
+
+std::vector<uint8_t> picture(uint64_t seed, int width, int height) {
+  const RandomKey key(seed, 0, 0);
+  std::vector<uint8_t> pixels(size_t{3} * width * height);
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    const size_t x = i / 3 % width, y = i / 3 / width;
+    pixels[i] = static_cast<uint8_t>((x * (seed % 5 + 1) / 4 + y / 2 + i % 3 * 40) % 200 +
+                                     key.bits(static_cast<uint32_t>(i)) % 24);
+  }
+  return encode_jpeg({pixels.data(), width, height, ptrdiff_t{3} * width}, 90);
+}
+
+std::vector<std::vector<uint8_t>> pictures(int count, int width, int height) {
+  std::vector<std::vector<uint8_t>> files;
+  for (int i = 0; i < count; ++i) files.push_back(picture(static_cast<uint64_t>(i), width, height));
+  return files;
+}
+
+}  // namespace
+
+ScenarioData::ScenarioData() {
+  augment_.output = {160, 160};
+  augment_.crop = CropMode::resize_center;
+  augment_.flip = FlipMode::random;
+  colours_ = augment_;
+  colours_.brightness = colours_.contrast = colours_.saturation = 0.4;
+  colours_.hue = 0.1;
+  const auto usual = pictures(kPictures, 320, 240);
+  pictures_ = std::make_unique<MixedSource>(usual, std::vector<std::vector<uint8_t>>{}, 1);
+  small_ = std::make_unique<MixedSource>(pictures(kPictures, 96, 96),
+                                         std::vector<std::vector<uint8_t>>{}, 1);
+  mixed_ = std::make_unique<MixedSource>(usual, pictures(3, 2400, 1800), 100);
+  row_s_ = cost_of(*pictures_, augment_);
+  coloured_s_ = cost_of(*small_, colours_);
+  mixed_s_ = cost_of(*mixed_, augment_);
+}
+
+// CPU time of a row, mean.
+double ScenarioData::cost_of(const Source& source, const AugmentSpec& augment) const {
+  Augmenter augmenter(augment, plain().loader.decode);
+  std::vector<uint8_t> pixels(size_t{3} * augment.output.width * augment.output.height), buffer;
+  int64_t begin_ns = 0;
+  for (int row = -kTimedRows / 10; row < kTimedRows; ++row) {
+    if (row == 0) begin_ns = thread_cpu_ns();
+    std::span<const uint8_t> bytes;
+    source.read(std::max(row, 0), buffer, bytes);
+    Size size;
+    AugmentDraw draw;
+    augmenter.file_row(bytes, 0, 0, row,
+                       {pixels.data(), augment.output.width, augment.output.height,
+                        ptrdiff_t{3} * augment.output.width},
+                       size, draw);
+  }
+  return static_cast<double>(thread_cpu_ns() - begin_ns) * 1e-9 / kTimedRows;
+}
+
+// Nothing is wrong with it: one worker of two would do.
+FaultyFeed ScenarioData::plain() const {
+  FaultyFeed feed;
+  feed.source = pictures_.get();
+  feed.augment = augment_;
+  feed.loader.batch_size = kRows;
+  feed.loader.epochs = -1;
+  feed.loader.workers = 2;
+  feed.loader.io_threads = 2;
+  feed.loader.ring_depth = 4;
+  feed.loader.decode.pixels = PixelPolicy::fast;
+  feed.demand = row_s_ > 0 ? 0.2 / row_s_ : 1;
+  return feed;
+}
+
+std::vector<FaultScenario> ScenarioData::scenarios() const {
+  std::vector<FaultScenario> list;
+  const auto add = [&](const char* name, Limit expected, auto change) {
+    list.push_back({name, expected, plain()});
+    change(list.back().feed);
+    return &list.back();
+  };
+  const double core = 1 / row_s_;  // rows per second of a core
+  add("nothing", Limit::device, [](FaultyFeed&) {});
+  add("slow device", Limit::device, [&](FaultyFeed& feed) { feed.demand = 0.05 * core; });
+  add("slow storage, any number may ask", Limit::io_threads,
+      [&](FaultyFeed& feed) { feed.reads.latency_s = 2 / (0.6 * feed.demand); });
+  add("slow storage, a limited rate", Limit::storage,
+      [&](FaultyFeed& feed) { feed.reads.images_per_second = 0.6 * feed.demand; });
+  add("one read in 100 takes 50 times longer", Limit::io_threads, [&](FaultyFeed& feed) {
+    feed.loader.io_threads = 1;
+    feed.reads = {.latency_s = 1 / (1.1 * feed.demand), .slow_share = 0.01};
+    feed.reads.slow_latency_s = 50 * feed.reads.latency_s;
+  })->length = kRareLength;
+  add("too few workers", Limit::decode, [&](FaultyFeed& feed) {
+    feed.loader.workers = 1;
+    feed.demand = 1.5 * core;
+  });
+  add("one file in 100 is 56 times larger", Limit::decode, [&](FaultyFeed& feed) {
+    feed.source = mixed_.get();
+    feed.loader.workers = 1;
+    feed.demand = 1.5 / mixed_s_;
+  })->length = kRareLength;
+  add("one core for two workers", Limit::decode, [&](FaultyFeed& feed) {
+    feed.cores = 1;
+    feed.demand = 1.5 * core;
+  });
+  add("slow augmentation", Limit::pixels, [&](FaultyFeed& feed) {
+    feed.source = small_.get();
+    feed.augment = colours_;
+    feed.loader.workers = 1;
+    feed.demand = 1.5 / coloured_s_;
+  });
+  add("slow copy", Limit::copy, [&](FaultyFeed& feed) {
+    feed.loader.slots = 2;
+    feed.copy_s = 1.5 * kRows / feed.demand;
+  });
+  add("slow copy, one slot", Limit::copy, [&](FaultyFeed& feed) {
+    feed.loader.slots = 1;
+    feed.copy_s = 0.7 * kRows / feed.demand;
+  });
+  add("four noisy neighbours", Limit::stolen_cpu, [&](FaultyFeed& feed) {
+    feed.neighbours = 4;
+    feed.demand = 1.2 * core;
+  });
+  add("a ring of one batch", Limit::ring_depth, [&](FaultyFeed& feed) {
+    feed.loader.ring_depth = 1;
+    feed.loader.workers = 1;
+    feed.demand = 0.6 * core;
+  });
+  return list;
+}
+
+bool apply_cure(const FeedChange& cure, FaultyFeed& feed) {
+  if (cure.fill_free || cure.step_free) return false;
+  feed.loader.workers += cure.workers;
+  feed.loader.io_threads += cure.io_threads;
+  feed.loader.ring_depth += cure.ring_depth;
+  feed.loader.slots = std::max(feed.loader.slots, 0) + cure.slots;
+  if (cure.cores > 0) {
+    if (feed.cores == 0) return false;  // there are no more
+    feed.cores += static_cast<int>(cure.cores);
+  }
+  if (cure.storage_free) feed.reads = {};
+  if (cure.copy_free) feed.copy_s = 1e-9;
+  if (cure.undisturbed) feed.neighbours = 0;
+  return true;
+}
+
+}  // namespace stoker

@@ -1,0 +1,207 @@
+// Scores `stoker profile`: feeds in which one thing is wrong are profiled; is the stage named, and
+// does the run with the cure make what was predicted? Prints a table (Markdown) and writes JSON.
+//
+//   profile_score --seconds 3.5 --repeats 3 --json score.json > score.md     (7 minutes)
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "bench/profile_score/fault_scenarios.h"
+#include "bench/report/program.h"
+#include "bench/report/statistics.h"
+#include "staging/allowed_cores.h"
+#include "tools/profile/emulated.h"
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  double seconds = 3.5;
+  int repeats = 3;
+  std::string json;
+  std::string only;
+};
+
+struct Result {
+  Limit named = Limit::unknown;
+  double rate = 0, waiting_share = 0, confidence = 0, model_error = 0;
+  double other_cores = 0;
+  std::string cure;
+  double predicted = 0, cured = 0;  // images/s; 0: nothing to compare
+};
+
+Profile profile(const FaultyFeed& feed, double seconds, bool probe) {
+  const SlowSource slow(*feed.source, feed.reads);
+  const bool slowed = feed.reads.latency_s > 0 || feed.reads.images_per_second > 0;
+  const Source& source = slowed ? static_cast<const Source&>(slow) : *feed.source;
+  const auto device = feed.copy_s > 0 ? make_slow_copy_device(feed.copy_s) : nullptr;
+  const FewerCores cores(feed.cores);
+  const NoisyNeighbours neighbours(feed.neighbours);
+  FeedRun how;
+  how.demand = feed.demand;
+  how.seconds = seconds;
+  how.device = device.get();
+  if (probe) {
+    how.storage = probe_storage(
+        source, {.threads = std::max(1, feed.loader.io_threads), .seconds_each = 0.3});
+  }
+  ProfiledRun run;
+  return profile_emulated(source, feed.augment, feed.loader, how, run);
+}
+
+// The first cure that can be carried out here, carried out.
+void try_cure(const Verdict& verdict, const FaultyFeed& feed, double seconds, Result& result) {
+  for (const Cure& cure : verdict.cures) {
+    FaultyFeed cured = feed;
+    if (!apply_cure(cure.change, cured)) continue;
+    result.cure = cure.what;
+    result.predicted = cure.rows_per_second;
+    result.cured = profile(cured, seconds, false).measurements.measured.rows_per_second;
+    return;
+  }
+}
+
+Result score(const FaultScenario& scenario, double seconds) {
+  const Profile found = profile(scenario.feed, seconds, true);
+  const RunMeasurements& measured = found.measurements.measured;
+  Result result;
+  result.named = found.verdict.limit;
+  result.rate = measured.rows_per_second;
+  result.waiting_share = found.verdict.waiting_share;
+  result.confidence = found.verdict.confidence;
+  result.model_error = found.verdict.model_error;
+  result.other_cores = measured.other_cores;
+  if (scenario.expected == Limit::device) {
+    result.cure = "none: the bound";
+    result.predicted = found.verdict.bound_rows_per_second;
+    result.cured = scenario.feed.demand;
+  } else {
+    try_cure(found.verdict, scenario.feed, 0.6 * seconds, result);
+  }
+  return result;
+}
+
+double error_of(const Result& result) {
+  return result.cured > 0 && result.predicted > 0 ? result.predicted / result.cured - 1 : NAN;
+}
+
+Json json_of(const FaultScenario& scenario, const Result& result) {
+  const double error = error_of(result);
+  return {{"fault", scenario.name},
+          {"expected", to_string(scenario.expected)},
+          {"named", to_string(result.named)},
+          {"right", result.named == scenario.expected},
+          {"images_per_second", result.rate},
+          {"waiting_share", result.waiting_share},
+          {"confidence", result.confidence},
+          {"model_error", result.model_error},
+          {"other_cores", result.other_cores},
+          {"cure", result.cure},
+          {"predicted_images_per_second", result.predicted},
+          {"cured_images_per_second", result.cured},
+          {"prediction_error", std::isnan(error) ? Json(nullptr) : Json(error)}};
+}
+
+void print_row(const FaultScenario& scenario, const Result& result) {
+  const double error = error_of(result);
+  std::printf("| %s | %s | %s%s | %.2f | %.0f | %.0f%% | %s | %.0f | %.0f | %s |\n",
+              scenario.name.c_str(), to_string(scenario.expected), to_string(result.named),
+              result.named == scenario.expected ? "" : " (wrong)", result.confidence, result.rate,
+              100 * result.waiting_share, result.cure.c_str(), result.predicted, result.cured,
+              std::isnan(error) ? "-" : (std::to_string(std::lround(100 * error)) + "%").c_str());
+  std::fflush(stdout);
+}
+
+struct Scored {
+  Limit expected;
+  Result result;
+};
+
+Json precision_and_recall(const std::vector<Scored>& scored) {
+  Json stages = Json::object();
+  std::printf("\n| stage | precision | recall | runs |\n|---|---|---|---|\n");
+  for (int i = 0; i < kLimits; ++i) {
+    const auto stage = static_cast<Limit>(i);
+    int both = 0, named = 0, expected = 0;
+    for (const Scored& one : scored) {
+      named += one.result.named == stage;
+      expected += one.expected == stage;
+      both += one.result.named == stage && one.expected == stage;
+    }
+    if (expected == 0 && named == 0) continue;
+    const double precision = named > 0 ? static_cast<double>(both) / named : 0;
+    const double recall = expected > 0 ? static_cast<double>(both) / expected : 0;
+    stages[to_string(stage)] = {{"precision", precision}, {"recall", recall}, {"runs", expected}};
+    std::printf("| %s | %.2f | %.2f | %d |\n", to_string(stage), precision, recall, expected);
+  }
+  return stages;
+}
+
+Json summary_of(const std::vector<Scored>& scored) {
+  int right = 0;
+  std::vector<double> errors;
+  for (const Scored& one : scored) {
+    right += one.result.named == one.expected;
+    const double error = error_of(one.result);
+    if (one.result.named == one.expected && !std::isnan(error)) errors.push_back(std::abs(error));
+  }
+  Json summary = {{"runs", scored.size()}, {"right", right}};
+  summary["stages"] = precision_and_recall(scored);
+  std::printf("\n%d of %zu runs name the right stage", right, scored.size());
+  if (!errors.empty()) {
+    const auto within =
+        std::count_if(errors.begin(), errors.end(), [](double e) { return e <= 0.1; });
+    summary["prediction_error_median"] = median(errors);
+    summary["prediction_error_p90"] = quantile(errors, 0.9);
+    summary["predictions_within_10_percent"] = within;
+    summary["predictions"] = errors.size();
+    std::printf("; prediction error %.1f%% (median), %.1f%% (p90), %td of %zu within 10%%",
+                100 * median(errors), 100 * quantile(errors, 0.9), within, errors.size());
+  }
+  std::printf("\n");
+  return summary;
+}
+
+int run(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{"Scores the profiler on feeds in which one thing is wrong."};
+  app.add_option("--seconds", arguments.seconds, "of each profile")->check(CLI::Range(0.5, 600.0));
+  app.add_option("--repeats", arguments.repeats, "of each fault")->check(CLI::Range(1, 100));
+  app.add_option("--json", arguments.json, "file to write");
+  app.add_option("--only", arguments.only, "faults whose name holds this");
+  CLI11_PARSE(app, argc, argv);
+  const ScenarioData data;
+  std::printf("a row takes %.2f ms of CPU time, %g cores\n\n", 1e3 * data.row_cpu_s(),
+              allowed_cores());
+  std::printf(
+      "| fault | stage | named | confidence | images/s | waiting | cure | predicted | "
+      "cured | error |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  Json report;
+  std::vector<Scored> scored;
+  for (int repeat = 0; repeat < arguments.repeats; ++repeat) {
+    for (const FaultScenario& scenario : data.scenarios()) {
+      if (scenario.name.find(arguments.only) == std::string::npos) continue;
+      const Result result = score(scenario, scenario.length * arguments.seconds);
+      print_row(scenario, result);
+      report["runs"].push_back(json_of(scenario, result));
+      scored.push_back({scenario.expected, result});
+    }
+  }
+  report["summary"] = summary_of(scored);
+  if (!arguments.json.empty()) std::ofstream(arguments.json) << report.dump(1) << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace stoker
+
+int main(int argc, char** argv) {
+  return stoker::run_program("profile_score", stoker::run, argc, argv);
+}

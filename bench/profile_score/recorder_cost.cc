@@ -1,0 +1,141 @@
+// What recording costs: a feed's CPU time per batch without and with a Tracer that is drained as a
+// profile drains it, in turn. Without --data: raw rows of 32 x 32, where a row costs least.
+//
+//   recorder_cost --data DIR --size 224 --batch 64 --steps 20 --repeats 15
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "bench/report/program.h"
+#include "bench/report/statistics.h"
+#include "bench/suite/memory_source.h"
+#include "pipeline/loader.h"
+#include "pipeline/source/synthetic_source.h"
+#include "tools/machine/cpu_time.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kWarmUpSteps = 4;
+constexpr auto kLook = std::chrono::milliseconds(20);  // as ProfileSession
+
+struct Arguments {
+  std::string data;
+  int size = 32, batch = 512, steps = 200, repeats = 15, workers = 2;
+};
+
+// Takes what a Tracer has until this goes.
+class Drain {
+ public:
+  explicit Drain(Tracer& tracer) : thread_([this, &tracer] { run(tracer); }) {}
+  ~Drain() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  size_t spans() const {
+    const std::lock_guard lock(mutex_);
+    return spans_.size();
+  }
+
+ private:
+  void run(Tracer& tracer) {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, kLook, [this] { return ended_; })) tracer.drain(spans_);
+  }
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;              // guarded by mutex_
+  std::vector<TrackedSpan> spans_;  // as that
+  std::thread thread_;
+};
+
+// CPU seconds of a batch; `spans`: of a batch too.
+double cost_of_batch(const Source& source, const AugmentSpec& augment, const Arguments& arguments,
+                     bool traced, double& spans) {
+  Tracer tracer;
+  const auto drain = traced ? std::make_unique<Drain>(tracer) : nullptr;
+  LoaderOptions options;
+  options.batch_size = arguments.batch;
+  options.workers = arguments.workers;
+  options.epochs = -1;
+  options.decode.pixels = PixelPolicy::fast;
+  options.tracer = traced ? &tracer : nullptr;
+  const auto device = make_host_device();
+  const auto stream = device->make_stream();
+  Loader loader(source, augment, {device.get()}, options);
+  double begin = 0;
+  size_t spans_before = 0;
+  for (int step = 0; step < kWarmUpSteps + arguments.steps; ++step) {
+    if (step == kWarmUpSteps) {
+      begin = process_cpu_seconds();
+      spans_before = drain ? drain->spans() : 0;
+    }
+    loader.next(0, *stream).synchronize();
+  }
+  const double cost = process_cpu_seconds() - begin;
+  if (drain) spans = static_cast<double>(drain->spans() - spans_before) / arguments.steps;
+  return cost / arguments.steps;
+}
+
+void print(const char* name, const std::vector<double>& values, const char* unit) {
+  const Summary summary = summarise(values);
+  std::printf("%-24s %.4g %s (%.4g to %.4g)\n", name, summary.median, unit, summary.interval.low,
+              summary.interval.high);
+}
+
+int run(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{"What recording costs a feed."};
+  app.add_option("--data", arguments.data, "Folder of images; they are read into memory first");
+  app.add_option("--size", arguments.size, "Side of a row")->check(CLI::Range(8, 1024));
+  app.add_option("--batch", arguments.batch, "Rows")->check(CLI::Range(1, 1 << 16));
+  app.add_option("--steps", arguments.steps, "Of a measurement")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--repeats", arguments.repeats, "Of each")->check(CLI::Range(1, 1000));
+  app.add_option("--workers", arguments.workers, "Threads")->check(CLI::Range(1, 256));
+  CLI11_PARSE(app, argc, argv);
+  AugmentSpec augment;
+  augment.output = {arguments.size, arguments.size};
+  augment.flip = FlipMode::random;
+  std::unique_ptr<Source> files, source;
+  if (arguments.data.empty()) {
+    augment.crop = CropMode::pad_random;
+    augment.pad = 4;
+    source = make_synthetic_source(100000, augment.output, 10, 1);
+  } else {
+    augment.crop = CropMode::random_resized;
+    files = open_source(arguments.data, Split::train);
+    source = std::make_unique<MemorySource>(*files);
+  }
+  std::vector<double> off, on, more;
+  double spans = 0;
+  for (int repeat = 0; repeat < arguments.repeats; ++repeat) {
+    double cost[2];
+    for (const int turn : {0, 1}) {
+      const bool traced = (turn + repeat) % 2 == 1;  // each goes first as often
+      cost[traced] = cost_of_batch(*source, augment, arguments, traced, spans);
+    }
+    off.push_back(1e3 * cost[0]);
+    on.push_back(1e3 * cost[1]);
+    more.push_back(100 * (cost[1] / cost[0] - 1));
+  }
+  print("without, CPU per batch", off, "ms");
+  print("with", on, "ms");
+  print("more", more, "%");
+  std::printf("%-24s %.1f\n", "spans of a batch", spans);
+  return 0;
+}
+
+}  // namespace
+}  // namespace stoker
+
+int main(int argc, char** argv) {
+  return stoker::run_program("recorder_cost", stoker::run, argc, argv);
+}

@@ -1,0 +1,40 @@
+// Do two sets of repeats differ by more than noise? Rank methods: nothing is assumed about the
+// noise but that repeats are independent and both sides' are alike. Pure functions; any thread.
+//
+// Sources: Mann and Whitney 1947 (the test); Hollander, Wolfe and Chicken, Nonparametric
+// Statistical Methods, 2014, chapter 4 (the Hodges-Lehmann estimate, Moses' interval, ties);
+// Holm 1979 (several tests at once).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "bench/report/statistics.h"
+
+namespace stoker {
+
+struct RankTest {
+  double u = 0;       // pairs in which b's value is larger; half a pair for a tie
+  double p = 1;       // two-sided
+  bool exact = true;  // false: with ties, or many values, by the normal approximation
+};
+
+// REQUIRES: both have values.
+RankTest mann_whitney(std::span<const double> a, std::span<const double> b);
+
+// The smallest p that so many repeats can give.
+double least_p(int a_count, int b_count);
+
+struct Ratio {
+  double value = 1;   // b over a: exp(median of all pairs' log b - log a)
+  Interval interval;  // of the same confidence's test: it excludes 1 where the test finds a change
+};
+
+// REQUIRES: all values > 0.
+Ratio ratio_of(std::span<const double> a, std::span<const double> b, double confidence = 0.95);
+
+// p values of several tests, adjusted so that the chance of one false alarm among all of them is
+// what each is compared with. In the order given.
+std::vector<double> holm(const std::vector<double>& p);
+
+}  // namespace stoker

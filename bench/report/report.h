@@ -1,0 +1,63 @@
+// What a bench found, in one value: figures with every repeat of theirs, tables and plots for
+// people, the machine and the settings. Written as JSON (the schema: README.md), Markdown and SVG.
+// Values; any thread.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/report/plot.h"
+#include "bench/report/statistics.h"
+
+namespace stoker {
+
+enum class Better : uint8_t { higher, lower, neither };
+
+// One measured quantity. Its name is the same in every run of the bench with the same settings:
+// compare_reports() finds it by that.
+struct Figure {
+  std::string name;  // "whole, 2 workers: CPU per image"
+  std::string unit;
+  Better better = Better::neither;
+  std::vector<double> values;  // one per repeat, in order, warm-up left out; at least one
+};
+
+struct Table {
+  std::string title;
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;  // as wide as columns
+};
+
+struct Report {
+  std::string bench;    // "feed"
+  std::string command;  // as it was called
+  nlohmann::ordered_json machine = nlohmann::ordered_json::object();
+  nlohmann::ordered_json settings = nlohmann::ordered_json::object();
+  std::vector<Figure> figures;
+  // What the bench concludes, by name; for programs that read it.
+  nlohmann::ordered_json results = nlohmann::ordered_json::object();
+  std::vector<Table> tables;
+  std::vector<Plot> plots;
+  std::vector<std::string> notes;  // a sentence each: what the figures do not say
+
+  // Appends and returns its summary.
+  Summary add(Figure figure);
+};
+
+inline constexpr int kReportSchema = 1;
+
+nlohmann::ordered_json to_json(const Report& report);
+// Machine, tables, notes. `plot_files` are linked, if there are any.
+std::string to_markdown(const Report& report, const std::string& machine_line,
+                        const std::vector<std::string>& plot_files = {});
+
+// Aligned columns with a rule below the heads: Markdown that reads well in a terminal too.
+std::string to_markdown(const Table& table);
+
+// "12.3 (11.9-12.8)": the median and its interval, with `digits` significant ones of the median.
+std::string with_interval(const Summary& summary, int digits = 3);
+// `value` with so many significant digits, never in scientific notation.
+std::string significant(double value, int digits = 3);
+
+}  // namespace stoker

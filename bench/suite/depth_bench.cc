@@ -1,0 +1,215 @@
+#include "bench/suite/depth_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "bench/suite/step_work.h"
+#include "staging/device_list.h"
+#include "staging/stager.h"
+#include "tools/machine/cpu_time.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kRingCapacity = 4;
+constexpr int kWarmupSteps = 5;
+constexpr int kDepths = Stager::kMaxSlots + 1;
+
+// CPU time of staging: all threads of the process, except what this thread does outside of it
+// (queueing the emulated step, waiting for it).
+class StagingCost {
+ public:
+  void start() {
+    process_ = process_cpu_seconds();
+    thread_ = thread_cpu_seconds();
+    inside_ = 0;
+  }
+  // Runs a part of staging on this thread.
+  template <class Part>
+  void inside(Part part) {
+    const double before = thread_cpu_seconds();
+    part();
+    inside_ += thread_cpu_seconds() - before;
+  }
+  double seconds() const {
+    return process_cpu_seconds() - process_ - (thread_cpu_seconds() - thread_) + inside_;
+  }
+
+ private:
+  double process_ = 0, thread_ = 0, inside_ = 0;
+};
+
+struct Marks {  // of one step, on the compute stream
+  std::unique_ptr<Event> begin, end;
+};
+
+// Of one repeat with one number of slots.
+struct Depth {
+  double gap_ms = 0, gap_ms_max = 0, images_per_second = 0, step_ms = 0;
+  double host_us = 0, next_us = 0;  // per batch
+};
+
+Depth evaluate(const DepthOptions& options, const std::vector<Marks>& marks, double host_seconds,
+               const std::vector<double>& next_us) {
+  std::vector<double> gaps;
+  for (size_t step = kWarmupSteps; step < marks.size(); ++step) {
+    gaps.push_back(marks[step].begin->elapsed_ms(*marks[step - 1].end));
+  }
+  const auto count = static_cast<double>(gaps.size());
+  const double total_ms = marks.back().end->elapsed_ms(*marks[kWarmupSteps - 1].end);
+  return {.gap_ms = median(gaps),
+          .gap_ms_max = *std::max_element(gaps.begin(), gaps.end()),
+          .images_per_second = 1e3 * options.rows * count / total_ms,
+          .step_ms = total_ms / count,
+          .host_us = 1e6 * host_seconds / count,
+          .next_us = median(next_us)};
+}
+
+// Labels and weights of a batch, once for each slab; pixels stay as they are.
+void fill(const Slab& slab, int rows) {
+  for (int row = 0; row < rows; ++row) {
+    slab.labels[row] = row % 10;
+    slab.weights[row] = 1;
+  }
+}
+
+BatchShape shape_of(const DepthOptions& options) {
+  return {.rows = options.rows, .height = options.size, .width = options.size};
+}
+
+// The consumer: queues a step per batch, as a trainer that reads its loss late.
+Depth consume(Stager& stager, const DepthOptions& options, StepWork& work,
+              const std::vector<Marks>& marks) {
+  Stream& compute = work.stream();
+  std::vector<double> next_us;
+  StagingCost cost;
+  for (Step step = 0; step < std::ssize(marks); ++step) {
+    if (step >= 2) marks[step - 2].end->synchronize();  // the host is two steps ahead at most
+    if (step == kWarmupSteps) cost.start();
+    DeviceBatch batch;
+    const int64_t before = steady_now_ns();
+    cost.inside([&] { batch = stager.next(compute); });
+    if (step >= kWarmupSteps) {
+      next_us.push_back(1e-3 * static_cast<double>(steady_now_ns() - before));
+    }
+    compute.record(*marks[step].begin);
+    work.queue(batch);
+    compute.record(*marks[step].end);
+    cost.inside([&] { batch = {}; });
+  }
+  marks.back().end->synchronize();
+  return evaluate(options, marks, cost.seconds(), next_us);
+}
+
+Depth run_depth(Device& device, const DepthOptions& options, StepWork& work, int slots) {
+  PinnedRing ring(device, BatchLayout(shape_of(options)), kRingCapacity);
+  const Step end = kWarmupSteps + options.steps;
+  std::vector<Marks> marks;
+  for (Step step = 0; step < end; ++step) {
+    marks.push_back({device.make_event(true), device.make_event(true)});
+  }
+  std::thread filler([&] {
+    for (Step step = 0; step < end && ring.wait_free(step); ++step) {
+      const Slab& slab = ring.begin(step);
+      if (step < kRingCapacity) fill(slab, options.rows);
+      ring.commit(step);
+    }
+  });
+  Depth depth;
+  {
+    Stager stager(device, ring, slots, 0, end);
+    depth = consume(stager, options, work, marks);
+  }
+  filler.join();
+  return depth;
+}
+
+using Repeats = std::vector<Depth>;
+
+std::vector<double> values_of(const Repeats& repeats, double Depth::*field) {
+  std::vector<double> values;
+  for (const Depth& depth : repeats) values.push_back(depth.*field);
+  return values;
+}
+
+void fill_report(const std::array<Repeats, kDepths>& depths, Report& report) {
+  Table table{
+      "", {"slots", "idle gap ms", "images/s", "host CPU us per batch", "next() takes us"}, {}};
+  Plot plot{"depth", "Idle gap between steps, by staging slots", "slots", "ms", {{"gap", {}}}, {}};
+  for (int slots = 0; slots < kDepths; ++slots) {
+    const Repeats& repeats = depths[slots];
+    const auto add = [&](const char* what, const char* unit, Better better, double Depth::*field) {
+      return report.add(
+          {fmt::format("{}, {} slots", what, slots), unit, better, values_of(repeats, field)});
+    };
+    const Summary gap = add("idle gap", "ms", Better::lower, &Depth::gap_ms);
+    const Summary rate = add("rate", "images/s", Better::higher, &Depth::images_per_second);
+    const Summary host = add("host CPU per batch", "us", Better::lower, &Depth::host_us);
+    const Summary next = add("next()", "us", Better::lower, &Depth::next_us);
+    const auto longest = values_of(repeats, &Depth::gap_ms_max);
+    report.results["depths"].push_back(
+        {{"slots", slots},
+         {"gap_ms_median", gap.median},
+         {"gap_ms_max", *std::max_element(longest.begin(), longest.end())},
+         {"images_per_second", rate.median},
+         {"step_ms", median(values_of(repeats, &Depth::step_ms))},
+         {"host_us_per_batch", host.median},
+         {"next_us_median", next.median}});
+    const bool in_place = slots == 0 && report.results["host_copies_are_host_work"].get<bool>();
+    table.rows.push_back({in_place ? "0 (in place)" : std::to_string(slots), with_interval(gap),
+                          with_interval(rate), with_interval(host), with_interval(next)});
+    plot.series[0].points.push_back(
+        {static_cast<double>(slots), gap.median, gap.interval.low, gap.interval.high});
+  }
+  report.tables.push_back(std::move(table));
+  report.plots.push_back(std::move(plot));
+}
+
+}  // namespace
+
+Report bench_depth(const DepthOptions& options) {
+  if (options.rows < 1 || options.size < 1 || options.steps < 1 || options.repeats < 1) {
+    throw std::invalid_argument(
+        fmt::format("bench depth: {} rows of {} px, {} steps, {} repeats: at least 1 of each",
+                    options.rows, options.size, options.steps, options.repeats));
+  }
+  const auto device = make_device(options.device);
+  const auto work = options.model.empty()
+                        ? make_emulated_step(*device, options.step_ms)
+                        : make_model_step(*device, options.model, shape_of(options));
+  std::array<Repeats, kDepths> depths;
+  for (int repeat = 0; repeat < options.repeats; ++repeat) {
+    for (int slots = 0; slots < kDepths; ++slots) {
+      depths[slots].push_back(run_depth(*device, options, *work, slots));
+    }
+  }
+  Report report;
+  report.bench = "depth";
+  report.settings = {{"device", options.device},   {"rows", options.rows},
+                     {"size", options.size},       {"steps", options.steps},
+                     {"repeats", options.repeats}, {"step_ms", options.step_ms},
+                     {"model", options.model}};
+  report.results = {{"device", device->name()},
+                    {"rows", options.rows},
+                    {"size", options.size},
+                    {"step", work->describe()},
+                    {"host_copies_are_host_work", device->host_accessible()}};
+  fill_report(depths, report);
+  report.tables[0].title = fmt::format("{} rows of {} px on {}; a step is {}", options.rows,
+                                       options.size, device->name(), work->describe());
+  report.notes = {"Host CPU is of all threads, without the step itself."};
+  if (device->host_accessible()) {
+    report.notes.push_back("The copies of a host device are work of the host, counted with it.");
+    report.notes.push_back(
+        "0 slots is in place on a host device: the step reads the batch where it was decoded, and "
+        "nothing is copied. Slots can only cost here. What they hide on a GPU, this cannot show.");
+  }
+  return report;
+}
+
+}  // namespace stoker

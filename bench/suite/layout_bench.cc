@@ -1,0 +1,100 @@
+#include "bench/suite/layout_bench.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "staging/device_list.h"
+#include "staging/normalise.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kWarmupRuns = 3;
+
+struct Variant {
+  std::string name;
+  NormaliseOptions options;
+};
+
+std::vector<Variant> variants(int size) {
+  std::vector<Variant> all;
+  for (const auto& [type_name, type] :
+       {std::pair("bf16", PixelType::bf16), std::pair("fp16", PixelType::fp16),
+        std::pair("fp32", PixelType::fp32)}) {
+    for (const auto& [order_name, order] :
+         {std::pair("NHWC", PixelOrder::nhwc), std::pair("NCHW", PixelOrder::nchw)}) {
+      for (const int channels : {3, 4, 8}) {
+        NormaliseOptions options;
+        options.height = options.width = size;
+        options.channels = channels;
+        options.type = type;
+        options.order = order;
+        all.push_back(
+            {fmt::format("{} {}, {} channels", type_name, order_name, channels), options});
+      }
+    }
+  }
+  return all;
+}
+
+// Milliseconds of each run, by events around it. The images are what the memory holds: the kernel
+// reads them all the same.
+std::vector<double> measure(Device& device, const LayoutOptions& options,
+                            const Normaliser& normaliser) {
+  const auto images =
+      device.allocate(size_t{3} * options.rows * options.size * options.size, MemoryKind::device);
+  const auto out = device.allocate(options.rows * normaliser.row_bytes(), MemoryKind::device);
+  const auto stream = device.make_stream();
+  const auto begin = device.make_event(true), end = device.make_event(true);
+  std::vector<double> times;
+  for (int run = 0; run < kWarmupRuns + options.repeats; ++run) {
+    stream->record(*begin);
+    normaliser.run(*stream, reinterpret_cast<const uint8_t*>(images->data()), out->data(),
+                   options.rows);
+    stream->record(*end);
+    end->synchronize();
+    if (run >= kWarmupRuns) times.push_back(end->elapsed_ms(*begin));
+  }
+  return times;
+}
+
+}  // namespace
+
+Report bench_layout(const LayoutOptions& options) {
+  if (options.rows < 1 || options.size < 1 || options.repeats < 1) {
+    throw std::invalid_argument(
+        fmt::format("bench layout: {} rows of {} px, {} repeats: at least 1 of each", options.rows,
+                    options.size, options.repeats));
+  }
+  const auto device = make_device(options.device);
+  Report report;
+  report.bench = "layout";
+  report.settings = {{"device", options.device},
+                     {"rows", options.rows},
+                     {"size", options.size},
+                     {"repeats", options.repeats}};
+  Table table{fmt::format("{} rows of {} px on {}", options.rows, options.size, device->name()),
+              {"output", "ms", "GB/s"},
+              {}};
+  Plot plot{"layout", "Bytes to a net's input",     "output, by its line in the table",
+            "ms",     {{"NHWC", {}}, {"NCHW", {}}}, {}};
+  const double pixels = 3.0 * options.size * options.size;
+  for (const Variant& variant : variants(options.size)) {
+    const Normaliser normaliser(*device, variant.options);
+    const Summary ms =
+        report.add({variant.name, "ms", Better::lower, measure(*device, options, normaliser)});
+    const double bytes = options.rows * (pixels + static_cast<double>(normaliser.row_bytes()));
+    const double rate = 1e-6 * bytes / ms.median;
+    report.results[variant.name] = {{"ms", ms.median}, {"gb_per_s", rate}};
+    table.rows.push_back({variant.name, with_interval(ms), significant(rate)});
+    auto& series = plot.series[variant.options.order == PixelOrder::nhwc ? 0 : 1];
+    series.points.push_back(
+        {static_cast<double>(table.rows.size()), ms.median, ms.interval.low, ms.interval.high});
+  }
+  report.tables.push_back(std::move(table));
+  report.plots.push_back(std::move(plot));
+  return report;
+}
+
+}  // namespace stoker

@@ -1,0 +1,104 @@
+#include "bench/suite/plan.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "staging/batch_layout.h"
+
+namespace stoker {
+namespace {
+
+constexpr double kGiB = 1 << 30;
+
+std::string gigabytes(double bytes_per_second) {
+  return significant(1e-9 * bytes_per_second) + " GB/s";
+}
+
+std::string gibibytes(int64_t bytes) {
+  return significant(static_cast<double>(bytes) / kGiB) + " GiB";
+}
+
+void check(const FeedCost& cost, const PlanDemand& demand) {
+  if (demand.gpus < 1 || !(demand.rate > 0) || demand.batch < 1 || demand.ring_depth < 1 ||
+      demand.slots < 0 || !(demand.headroom >= 0 && demand.headroom < 1)) {
+    throw std::invalid_argument(fmt::format(
+        "a plan for {} GPUs at {} images/s, batch {}, ring depth {}, {} slots, headroom {}: GPUs, "
+        "rate, batch and ring depth are to be positive, headroom below 1",
+        demand.gpus, demand.rate, demand.batch, demand.ring_depth, demand.slots, demand.headroom));
+  }
+  if (!(cost.cpu_ms > 0) || cost.size.width < 1 || cost.size.height < 1) {
+    throw std::invalid_argument(fmt::format("a plan from {} ms per image of {} x {} pixels",
+                                            cost.cpu_ms, cost.size.width, cost.size.height));
+  }
+}
+
+}  // namespace
+
+FeedCost feed_cost(const nlohmann::ordered_json& feed_report) {
+  try {
+    const auto& results = feed_report.at("results");
+    FeedCost cost;
+    cost.cpu_ms = results.at("cpu_ms_per_image");
+    cost.cpu_ms_low = results.at("cpu_ms_per_image_low");
+    cost.cpu_ms_high = results.at("cpu_ms_per_image_high");
+    cost.sample_bytes = results.at("mean_sample_bytes");
+    cost.worker_bytes = results.at("scratch_bytes_per_worker");
+    cost.size = {results.at("image_size").at(0), results.at("image_size").at(1)};
+    return cost;
+  } catch (const nlohmann::json::exception& error) {
+    throw std::invalid_argument(
+        fmt::format("this is not what bench feed writes: {}", error.what()));
+  }
+}
+
+MachinePlan plan_machine(const FeedCost& cost, const PlanDemand& demand) {
+  check(cost, demand);
+  MachinePlan plan;
+  const double images = demand.gpus * demand.rate;  // per second
+  plan.busy_cores = 1e-3 * images * cost.cpu_ms;
+  plan.busy_cores_low = 1e-3 * images * cost.cpu_ms_low;
+  plan.busy_cores_high = 1e-3 * images * cost.cpu_ms_high;
+  plan.workers = static_cast<int>(std::ceil(plan.busy_cores));
+  plan.cores = static_cast<int>(std::ceil(plan.busy_cores / (1 - demand.headroom)));
+
+  const BatchLayout layout(
+      {.rows = demand.batch, .height = cost.size.height, .width = cost.size.width});
+  const auto slab = static_cast<int64_t>(layout.slab_bytes());
+  plan.ring_bytes = demand.gpus * demand.ring_depth * slab;
+  plan.worker_bytes = plan.workers * cost.worker_bytes;
+  plan.slot_bytes = demand.slots * static_cast<int64_t>(layout.device_bytes());
+
+  const double row_bytes = static_cast<double>(layout.device_bytes()) / demand.batch;
+  plan.bus_bytes_per_second = demand.rate * row_bytes;
+  plan.storage_bytes_per_second = images * cost.sample_bytes;
+  plan.memory_bytes_per_second = 2 * images * (cost.sample_bytes + row_bytes);
+  return plan;
+}
+
+Table plan_table(const MachinePlan& plan, const PlanDemand& demand) {
+  Table table{fmt::format("{} GPUs at {:g} images/s each", demand.gpus, demand.rate),
+              {"what", "needed", "from"},
+              {}};
+  const auto add = [&](const char* what, const std::string& needed, const std::string& from) {
+    table.rows.push_back({what, needed, from});
+  };
+  add("cores like the measured ones", std::to_string(plan.cores),
+      fmt::format("{} busy ({}–{}), {:.0f} % headroom", significant(plan.busy_cores),
+                  significant(plan.busy_cores_low), significant(plan.busy_cores_high),
+                  100 * demand.headroom));
+  add("workers", std::to_string(plan.workers), "the busy cores, rounded up");
+  add("host memory, pinned", gibibytes(plan.ring_bytes),
+      fmt::format("{} x {} slabs of {} rows", demand.gpus, demand.ring_depth, demand.batch));
+  add("host memory, workers", gibibytes(plan.worker_bytes), "an upper bound of their scratch");
+  add("memory of each GPU", gibibytes(plan.slot_bytes), fmt::format("{} slots", demand.slots));
+  add("bus to each GPU", gigabytes(plan.bus_bytes_per_second), "uint8 rows, labels, weights");
+  add("bus, all GPUs", gigabytes(demand.gpus * plan.bus_bytes_per_second), "");
+  add("storage", gigabytes(plan.storage_bytes_per_second), "if nothing lies in the page cache");
+  add("host memory bandwidth", gigabytes(plan.memory_bytes_per_second),
+      "at least: files and rows, each written and read once");
+  return table;
+}
+
+}  // namespace stoker

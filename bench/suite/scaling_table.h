@@ -1,0 +1,26 @@
+// What bench_scaling() measured, in the form that the field knows. Pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/suite/scaling_bench.h"
+
+namespace stoker {
+
+struct ScalingRow {
+  bool weak = true;
+  std::string model;
+  int64_t parameters = 0;
+  ReduceKind reduction = ReduceKind::automatic;
+  int devices = 1;
+  int global_batch = 0;
+  std::vector<double> rate;    // images/s, per repeat
+  std::vector<double> cpu_ms;  // per image, per repeat
+};
+
+// Adds figures, tables, results and plots. REQUIRES: rows of one mode, model and reduction follow
+// each other; the first of them has the fewest devices.
+void fill_scaling_report(const std::vector<ScalingRow>& rows, Report& report);
+
+}  // namespace stoker

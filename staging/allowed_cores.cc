@@ -1,0 +1,63 @@
+#include "staging/allowed_cores.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+namespace stoker {
+namespace {
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// Of this process, version 2: "/" or "/a/b"; "" if unknown.
+std::string control_group() {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("0::", 0) == 0) return line.substr(3);
+  }
+  return "";
+}
+
+// The smaller of two limits, where 0 is none.
+double lesser(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
+
+double version_1_quota() {
+  const std::string begin = "/sys/fs/cgroup/cpu/cpu.cfs_";
+  return parse_cpu_quota(first_line(begin + "quota_us") + " " + first_line(begin + "period_us"));
+}
+
+}  // namespace
+
+double parse_cpu_quota(const std::string& cpu_max) {
+  std::istringstream line(cpu_max);
+  double quota = 0, period = 0;
+  return line >> quota >> period && quota > 0 && period > 0 ? quota / period : 0;
+}
+
+double group_quota(const std::string& root, std::string group) {
+  double cores = 0;
+  for (;; group = group.substr(0, group.rfind('/'))) {
+    cores = lesser(cores, parse_cpu_quota(first_line(root + group + "/cpu.max")));
+    if (group.empty() || group == "/") return cores;
+  }
+}
+
+int machine_cores() { return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))); }
+
+double allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  double cores = machine_cores();
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
+  return lesser(cores, lesser(group_quota("/sys/fs/cgroup", control_group()), version_1_quota()));
+}
+
+}  // namespace stoker

@@ -1,0 +1,53 @@
+#include "staging/allowed_cores.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/support/temp_folder.h"
+
+namespace stoker {
+namespace {
+
+TEST(AllowedCores, ReadsAQuota) {
+  EXPECT_DOUBLE_EQ(parse_cpu_quota("150000 100000"), 1.5);
+  EXPECT_EQ(parse_cpu_quota("max 100000"), 0);
+  EXPECT_EQ(parse_cpu_quota("-1 100000"), 0);
+  EXPECT_EQ(parse_cpu_quota(""), 0);
+}
+
+TEST(AllowedCores, TheLeastQuotaOfAGroupAndThoseAboveItCounts) {
+  const TempFolder folder;
+  const std::string root = folder.path();
+  std::filesystem::create_directories(root + "/a/b");
+  EXPECT_EQ(group_quota(root, "/a/b"), 0);
+  EXPECT_EQ(group_quota(root, ""), 0);
+  std::ofstream(root + "/a/cpu.max") << "150000 100000\n";
+  EXPECT_DOUBLE_EQ(group_quota(root, "/a/b"), 1.5);
+  std::ofstream(root + "/a/b/cpu.max") << "400000 100000\n";
+  EXPECT_DOUBLE_EQ(group_quota(root, "/a/b"), 1.5);
+  std::ofstream(root + "/cpu.max") << "50000 100000\n";
+  EXPECT_DOUBLE_EQ(group_quota(root, "/a/b"), 0.5);
+  EXPECT_DOUBLE_EQ(group_quota(root, "/"), 0.5);
+}
+
+TEST(AllowedCores, AreThoseOfTheAffinity) {
+  std::thread([] {  // its affinity ends with it
+    cpu_set_t all, one;
+    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    int core = 0;
+    while (!CPU_ISSET(core, &all)) ++core;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_GT(allowed_cores(), 0);
+    EXPECT_LE(allowed_cores(), 1);
+  })
+      .join();
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,246 @@
+// Verdicts of made-up measurements: each names the stage that is slow in them, says what would
+// change it as arithmetic says it, and calls unknown what was not measured.
+
+#include "tools/profile/starvation_verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stoker {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::HasSubstr;
+
+// 100 rows a step of 100 ms: 1000 images/s. A row takes 1 ms to fill and 1 ms to read; two workers,
+// four I/O threads: fed.
+ProfileMeasurements fed() {
+  ProfileMeasurements profile;
+  profile.shape = {.rows = 100,
+                   .devices = 1,
+                   .workers = 2,
+                   .io_threads = 4,
+                   .ring_depth = 4,
+                   .slots = 0,
+                   .zero_copy = true,
+                   .cores = 4};
+  RunMeasurements& run = profile.measured;
+  run.steps = 100;
+  run.read_s = {1e-3};
+  run.fill_cpu_s = {1e-3};
+  run.copy_s = {1e-3};
+  run.hold_s = {95e-3};
+  run.rest_s = {5e-3};
+  run.pixels_share = 0.1;
+  run.own_cores = 1;
+  run.other_cores = 0;
+  profile.storage = {.warm = 4000, .warm_twice = 4000};
+  return profile;
+}
+
+// Fills in what the run would have measured, were the model the truth.
+Verdict verdict_of(ProfileMeasurements profile) {
+  RunMeasurements& run = profile.measured;
+  run.rows_per_second = 1;
+  const ModelledRun truth = FeedWhatIf(profile.shape, run, -1).modelled({});
+  run.rows_per_second = truth.rows_per_second;
+  run.split.step = truth.step_s;
+  run.split.input_wait = truth.input_wait_s;
+  run.split.copy_wait = truth.copy_wait_s;
+  run.split.compute = truth.step_s - truth.input_wait_s - truth.copy_wait_s;
+  run.busy_workers = std::min<double>(
+      profile.shape.workers, truth.rows_per_second * run.fill_cpu_s[0] / run.worker_cpu_speed);
+  return judge(profile);
+}
+
+TEST(Verdict, AFedDeviceIsItself) {
+  const Verdict verdict = verdict_of(fed());
+  EXPECT_EQ(verdict.limit, Limit::device);
+  EXPECT_GT(verdict.confidence, 0.9);
+  EXPECT_TRUE(verdict.cures.empty());
+}
+
+// As a host that trains does; not where the feed hardly works.
+TEST(Verdict, AFeedThatTakesCoresFromAFedDeviceIsSaid) {
+  ProfileMeasurements profile = fed();
+  profile.replayed.steps = 20;
+  profile.replayed.rows_per_second = 1300;
+  EXPECT_THAT(verdict_of(profile).detail, HasSubstr("1.30 times"));
+  profile.measured.fill_cpu_s = {1e-5};
+  EXPECT_EQ(verdict_of(profile).detail, "");
+}
+
+TEST(Verdict, FewStepsAreSaidAndTrustedLess) {
+  ProfileMeasurements profile = fed();
+  profile.measured.steps = 4;
+  const Verdict verdict = verdict_of(profile);
+  EXPECT_LT(verdict.confidence, 0.8);
+  EXPECT_THAT(verdict.confidence_text, HasSubstr("only 4 steps"));
+}
+
+TEST(Verdict, DecodingLimitsAndWorkersCureIt) {
+  ProfileMeasurements profile = fed();
+  profile.shape.workers = 1;
+  profile.measured.fill_cpu_s = {2e-3};  // 500 images/s
+  const Verdict verdict = verdict_of(profile);
+  EXPECT_EQ(verdict.limit, Limit::decode);
+  EXPECT_NEAR(verdict.waiting_share, 0.5, 0.02);
+  const auto cure = std::find_if(verdict.cures.begin(), verdict.cures.end(),
+                                 [](const Cure& each) { return each.what == "+1 worker"; });
+  ASSERT_NE(cure, verdict.cures.end()) << verdict.cures.front().what;
+  EXPECT_NEAR(cure->rows_per_second, 1000, 20);
+  EXPECT_LT(cure->waiting_share, 0.04);
+}
+
+TEST(Verdict, NoCureAsksForWhatTheMachineHasNot) {
+  ProfileMeasurements profile = fed();
+  profile.shape.cores = 2;
+  profile.shape.machine_cores = 2;
+  profile.measured.fill_cpu_s = {8e-3};  // 250 images/s by two workers on two cores
+  profile.measured.own_cores = 2;
+  const Verdict full = verdict_of(profile);
+  EXPECT_EQ(full.limit, Limit::decode);
+  EXPECT_TRUE(full.cures.empty()) << full.cures.front().what;
+  ASSERT_EQ(full.larger_machine.size(), 1u);
+  EXPECT_THAT(full.larger_machine[0].what, HasSubstr("a machine with"));
+  EXPECT_GT(full.larger_machine[0].rows_per_second, 900);
+
+  profile.shape.machine_cores = 4;  // this process may use two of them
+  const Verdict bound = verdict_of(profile);
+  ASSERT_EQ(bound.cures.size(), 1u);
+  EXPECT_EQ(bound.cures[0].what, "+2 cores with a worker on each");
+
+  profile.shape.cores = 4;  // two are free
+  const Verdict idle = verdict_of(profile);
+  ASSERT_EQ(idle.cures.size(), 1u);
+  EXPECT_EQ(idle.cures[0].what, "+2 workers");
+  EXPECT_EQ(idle.larger_machine.size(), 1u);
+}
+
+TEST(Verdict, PixelWorkIsToldFromDecoding) {
+  ProfileMeasurements profile = fed();
+  profile.measured.fill_cpu_s = {4e-3};
+  profile.measured.pixels_share = 0.7;
+  EXPECT_EQ(verdict_of(profile).limit, Limit::pixels);
+}
+
+TEST(Verdict, StorageIsToldFromTooFewWhoAsk) {
+  ProfileMeasurements profile = fed();
+  profile.measured.read_s = {8e-3};  // 500 images/s by four
+  profile.storage = {.warm = 500, .warm_twice = 505};
+  EXPECT_EQ(verdict_of(profile).limit, Limit::storage);
+  profile.storage = {.warm = 500, .warm_twice = 990};
+  const Verdict few = verdict_of(profile);
+  EXPECT_EQ(few.limit, Limit::io_threads);
+  EXPECT_THAT(few.cures, Contains(Field(&Cure::what, HasSubstr("I/O threads"))));
+}
+
+TEST(Verdict, AShortRingIsToldFromSlowStages) {
+  ProfileMeasurements profile = fed();
+  profile.shape.ring_depth = 1;
+  const Verdict verdict = verdict_of(profile);
+  EXPECT_EQ(verdict.limit, Limit::ring_depth);
+  ASSERT_FALSE(verdict.cures.empty());
+  EXPECT_NEAR(verdict.cures[0].rows_per_second, 1000, 20);
+}
+
+TEST(Verdict, ASlowCopyIsNamed) {
+  ProfileMeasurements profile = fed();
+  profile.shape.slots = 2;
+  profile.shape.zero_copy = false;
+  profile.measured.copy_s = {150e-3};
+  EXPECT_EQ(verdict_of(profile).limit, Limit::copy);
+}
+
+TEST(Verdict, CoresThatOthersTakeAreToldFromCoresThatAreFull) {
+  ProfileMeasurements profile = fed();
+  profile.shape.cores = 2;
+  profile.measured.worker_cpu_speed = 0.3;
+  profile.measured.own_cores = 0.6;
+  profile.measured.other_cores = 1.4;
+  EXPECT_EQ(verdict_of(profile).limit, Limit::stolen_cpu);
+  profile.shape.cores = 0.6;
+  profile.measured.other_cores = 0;
+  const Verdict full = verdict_of(profile);
+  EXPECT_EQ(full.limit, Limit::decode);
+  EXPECT_THAT(full.detail, HasSubstr("cores"));
+}
+
+// With one worker fewer a worker got twice the time: together they get one core, whatever their
+// number.
+// Their speed is measured while they have a row, not while they wait for the core to take one.
+TEST(Verdict, TwoWorkersOnOneCoreGetNoMoreThanThatCore) {
+  ProfileMeasurements profile = fed();
+  profile.shape.cores = 1;
+  RunMeasurements& run = profile.measured;
+  run.hold_s = {60e-3};
+  run.worker_cpu_speed = 0.75;
+  run.busy_workers = 1.33;
+  run.rows_per_second = 1000;
+  run.split.step = 100e-3;
+  run.split.compute = 65e-3;
+  run.split.input_wait = 35e-3;
+  const Verdict verdict = judge(profile);
+  EXPECT_EQ(verdict.limit, Limit::decode);
+  EXPECT_NEAR(verdict.model_error, 0, 0.05);
+}
+
+TEST(Verdict, MoreWorkersArePredictedFromWhatFewerOnesGot) {
+  ProfileMeasurements profile = fed();
+  profile.shape.cores = 8;
+  profile.measured.fill_cpu_s = {4e-3};  // of 2 half cores: 250 images/s
+  profile.measured.worker_cpu_speed = 0.5;
+  profile.measured.own_cores = 1;
+  profile.measured.other_cores = 3;
+  const auto best = [](const Verdict& verdict) {
+    double rate = 0;
+    for (const Cure& cure : verdict.cures) {
+      if (cure.change.workers > 0 && cure.change.cores == 0) rate = cure.rows_per_second;
+    }
+    return rate;
+  };
+  EXPECT_GT(best(verdict_of(profile)), 300);
+  profile.other_workers = 1;
+  profile.other.steps = 20;
+  profile.other.rows_per_second = 250;
+  profile.other.worker_cpu_speed = 1;
+  EXPECT_NEAR(best(verdict_of(profile)), 250, 10);
+}
+
+TEST(Verdict, AWaitThatNoStageExplainsIsOfTheThreadThatHadNoCore) {
+  ProfileMeasurements profile = fed();
+  profile.measured.split = {.step = 0.1, .compute = 0.09, .input_wait = 0.01};
+  profile.measured.rows_per_second = 1000;
+  profile.measured.busy_workers = 1;
+  EXPECT_EQ(judge(profile).limit, Limit::unknown);
+  profile.measured.consumer_delay_share = 0.08;
+  EXPECT_EQ(judge(profile).limit, Limit::stolen_cpu);
+  profile.measured.own_cores = 4;
+  EXPECT_EQ(judge(profile).limit, Limit::launch);
+}
+
+TEST(Verdict, NoCureGoesAboveWhatTheStepTakesWithoutInput) {
+  ProfileMeasurements profile = fed();
+  profile.shape.workers = 1;
+  profile.measured.fill_cpu_s = {2e-3};
+  profile.replayed.steps = 20;
+  profile.replayed.rows_per_second = 700;
+  const Verdict verdict = verdict_of(profile);
+  ASSERT_FALSE(verdict.cures.empty());
+  for (const Cure& cure : verdict.cures) EXPECT_LE(cure.rows_per_second, 700);
+}
+
+TEST(Verdict, WhatWasNotMeasuredIsUnknown) {
+  ProfileMeasurements profile;
+  profile.shape.workers = 2;
+  const Verdict verdict = judge(profile);
+  EXPECT_EQ(verdict.limit, Limit::unknown);
+  EXPECT_EQ(verdict.confidence, 0);
+  EXPECT_THAT(verdict.unknown, Contains(HasSubstr("no step replayed")));
+  EXPECT_THAT(verdict.unknown, Contains(HasSubstr("no step was measured")));
+  EXPECT_THAT(verdict.unknown, Contains(HasSubstr("not probed")));
+}
+
+}  // namespace
+}  // namespace stoker

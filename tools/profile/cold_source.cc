@@ -1,0 +1,55 @@
+#include "tools/profile/cold_source.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "tools/profile/storage_probe.h"
+
+namespace stoker {
+namespace {
+
+constexpr SampleId kLooked = 8;  // samples, to see whether the files went
+// A page that the kernel has in hand at the moment (to write it, to reclaim it) stays; not for
+// long.
+constexpr int kTries = 50;
+constexpr auto kPause = std::chrono::milliseconds(10);
+
+bool stays(const Source& files, SampleId id) {
+  std::vector<uint8_t> buffer;
+  std::span<const uint8_t> bytes;
+  for (int i = 0; i < kTries; ++i) {
+    if (i > 0) std::this_thread::sleep_for(kPause);
+    const bool is_there = files.read_cached(id, buffer, bytes);
+    evict_from_cache(files, id);  // to look makes the kernel read ahead
+    if (!is_there) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+ColdSource::ColdSource(const Source& files) : files_(files) {
+  int64_t evicted = 0;
+  for (SampleId id = 0; id < files.size(); ++id) evicted += evict_from_cache(files, id);
+  if (evicted == 0) {
+    throw std::invalid_argument(
+        "--cold: " + files.root() +
+        ": its samples are no files that could be put out of the page cache");
+  }
+  for (SampleId id = 0; id < std::min(kLooked, files.size()); ++id) {
+    if (!stays(files, id)) continue;
+    throw std::invalid_argument("--cold: " + files.root() + "/" + files.name(id) +
+                                " stays in memory (a file system in memory, or somebody maps it): "
+                                "storage cannot be measured cold here");
+  }
+}
+
+ReadStatus ColdSource::read(SampleId id, std::vector<uint8_t>& buffer,
+                            std::span<const uint8_t>& bytes) const {
+  evict_from_cache(files_, id);
+  return files_.read(id, buffer, bytes);
+}
+
+}  // namespace stoker

@@ -1,0 +1,132 @@
+#include "tools/profile/feed_whatif.h"
+
+#include <algorithm>
+#include <random>
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kModelledRows = 6000;  // of one simulation
+constexpr double kNothing = 1e-9;        // seconds
+constexpr uint64_t kSeed = 1;
+
+int modelled_steps(const FeedShape& shape) {
+  const int64_t rows = std::max(1, shape.rows * shape.devices);
+  return static_cast<int>(std::clamp<int64_t>(kModelledRows / rows, 40, 400));
+}
+
+std::vector<double> drawn_again(const std::vector<double>& values, std::mt19937_64& random) {
+  std::vector<double> result(values.size());
+  for (double& value : result) value = values[random() % values.size()];
+  return result;
+}
+
+}  // namespace
+
+FeedWhatIf::FeedWhatIf(const FeedShape& shape, const RunMeasurements& measured, double bound,
+                       const OtherWorkers& other)
+    : shape_(shape), measured_(measured), bound_(bound), other_(other) {
+  const bool copies = shape.slots > 0 || !shape.zero_copy;
+  possible_ = shape.workers > 0 && !measured.fill_cpu_s.empty() && !measured.hold_s.empty() &&
+              (!copies || !measured.copy_s.empty()) && measured.rows_per_second > 0 &&
+              (shape.io_threads == 0 || measured.cached_share == 1 || !measured.read_s.empty());
+  if (possible_) base_ = modelled({});
+}
+
+// Linux shares the cores out evenly: with w of our workers and n other threads that want to run,
+// each gets cores / (w + n). n is what explains the speed that was measured, or, where nobody had
+// to wait, who was busy.
+double FeedWhatIf::shared_speed(double workers, double cores) const {
+  const double measured = measured_.worker_cpu_speed;
+  const double busy = std::max(measured_.busy_workers, 0.01);
+  double rivals =
+      std::max(0.0, measured_.own_cores - busy * measured) + std::max(0.0, measured_.other_cores);
+  if (measured < 0.95) rivals = std::max(rivals, shape_.cores / measured - busy);
+  return std::clamp(cores / (workers + rivals), 0.01, 1.0);
+}
+
+// From two numbers of workers to a third, on the same cores. Shared evenly, a worker takes
+// 1 / speed = (w + n) / cores seconds for a CPU second: a line in w, whose slope is 1 / cores, or
+// steeper where a group of threads is given less than the machine.
+double FeedWhatIf::extrapolated_speed(double workers) const {
+  const double own = shape_.workers, slowness = 1 / measured_.worker_cpu_speed;
+  const double other_slowness = 1 / std::max(0.01, other_.cpu_speed);
+  const double slope = std::max((other_slowness - slowness) / (other_.workers - own), 0.0);
+  return std::clamp(1 / std::max(1.0, slowness + slope * (workers - own)), 0.01, 1.0);
+}
+
+double FeedWhatIf::cpu_speed(const FeedChange& change) const {
+  const double measured = measured_.worker_cpu_speed;
+  const double workers = shape_.workers + change.workers, cores = shape_.cores + change.cores;
+  if (change.undisturbed) {
+    const double rest = std::max(0.0, measured_.own_cores - measured_.busy_workers * measured);
+    return std::clamp(cores / (workers + rest), 0.01, 1.0);
+  }
+  if (change.workers == 0 && change.cores == 0) return measured;
+  const double shared = shared_speed(workers, cores);
+  // More threads on as many cores are no faster than before, fewer no slower.
+  if (change.workers <= 0 || change.cores > 0) return std::max(shared, measured);
+  const double speed = std::min(shared, measured);
+  return other_.workers > 0 ? std::min(speed, extrapolated_speed(workers)) : speed;
+}
+
+FeedModel FeedWhatIf::changed(const FeedChange& change) const {
+  FeedModel model;
+  model.rows = shape_.rows * shape_.devices;
+  model.workers = std::max(1, shape_.workers + change.workers);
+  model.io_threads = std::max(0, shape_.io_threads + change.io_threads);
+  model.ring_depth = std::max(1, shape_.ring_depth + change.ring_depth);
+  model.slots = std::clamp(shape_.slots + change.slots, 0, 3);
+  model.zero_copy = shape_.zero_copy;
+  model.cached_share = measured_.cached_share;
+  model.read_s = measured_.read_s;
+  model.fill_cpu_s = measured_.fill_cpu_s;
+  model.copy_s = measured_.copy_s;
+  model.hold_s = measured_.hold_s;
+  model.rest_s = measured_.rest_s;
+  model.cpu_speed = cpu_speed(change);
+  // A worker's speed is measured while it has a row. It also waits for a core before it takes one,
+  // of which nothing is measured: but all of them get no more than there is.
+  const double cores = shape_.cores + change.cores;
+  if (model.workers > cores) model.cores = cores;
+  if (change.storage_free) model.read_s = {std::max(kNothing, measured_.read_cpu_s)};
+  if (change.fill_free) model.fill_cpu_s = {kNothing};
+  if (change.copy_free) model.copy_s = {kNothing};
+  if (change.step_free) model.hold_s = model.rest_s = {kNothing};
+  return model;
+}
+
+ModelledRun FeedWhatIf::modelled(const FeedChange& change) const {
+  return run_model(changed(change), modelled_steps(shape_), kSeed);
+}
+
+FeedWhatIf::Prediction FeedWhatIf::predict(const FeedChange& change) const {
+  const ModelledRun run = modelled(change);
+  Prediction result;
+  result.rows_per_second = measured_.rows_per_second * run.rows_per_second / base_.rows_per_second;
+  if (bound_ > 0 && !change.step_free) {
+    result.rows_per_second = std::min(result.rows_per_second, bound_);
+  }
+  result.waiting_share = (run.input_wait_s + run.copy_wait_s) / run.step_s;
+  return result;
+}
+
+double FeedWhatIf::gain(const FeedChange& change) const {
+  return modelled(change).rows_per_second / base_.rows_per_second - 1;
+}
+
+double FeedWhatIf::model_error() const {
+  return base_.rows_per_second / measured_.rows_per_second - 1;
+}
+
+FeedWhatIf FeedWhatIf::resampled(uint64_t seed) const {
+  std::mt19937_64 random(seed);
+  RunMeasurements other = measured_;
+  for (auto* values :
+       {&other.read_s, &other.fill_cpu_s, &other.copy_s, &other.hold_s, &other.rest_s}) {
+    *values = drawn_again(*values, random);
+  }
+  return FeedWhatIf(shape_, other, bound_, other_);
+}
+
+}  // namespace stoker

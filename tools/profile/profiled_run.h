@@ -1,0 +1,41 @@
+// What a profiled run leaves: its spans, the threads they are of, and the phases it went through.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "staging/tracer.h"
+#include "tools/machine/load.h"
+#include "tools/profile/gpu_sampler.h"
+
+namespace stoker {
+
+enum class Phase : uint8_t {
+  warm_up,
+  settling,       // between two phases: counts for neither
+  measured,       // as it is
+  other_workers,  // with another number of workers
+  replayed,       // the same batch again
+};
+const char* to_string(Phase phase);
+
+struct PhaseWindow {
+  Phase phase = Phase::warm_up;
+  int64_t begin_ns = 0, end_ns = 0;
+  int workers = 0;
+  MachineLoad load;  // what happened in it
+  double seconds() const { return static_cast<double>(end_ns - begin_ns) * 1e-9; }
+};
+
+struct ProfiledRun {
+  std::vector<TrackedSpan> spans;
+  std::vector<TraceTrack> tracks;
+  int64_t dropped = 0;  // spans that were lost
+  std::vector<PhaseWindow> windows;
+  GpuReadings gpus;  // of all of the run
+};
+
+std::vector<PhaseWindow> windows_of(const ProfiledRun& run, Phase phase);
+bool ends_inside(const Span& span, const std::vector<PhaseWindow>& windows);
+
+}  // namespace stoker

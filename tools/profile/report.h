@@ -1,0 +1,45 @@
+// A profile for people and for programs: the verdict as lines of text, and everything as JSON
+// (profile.json; tools/profile/README.md documents its fields).
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/profile/run_timeline.h"
+#include "tools/profile/starvation_verdict.h"
+#include "tools/profile/warm_up.h"
+
+namespace stoker {
+
+// Of a training, whose devices wait meanwhile.
+struct CheckpointCost {
+  double seconds = -1;  // -1: not measured
+  int64_t bytes = 0;
+  int64_t every_steps = 0;  // one is written
+};
+
+struct Profile {
+  std::string command;  // as it was called
+  std::string version;
+  std::string device;  // "an emulated accelerator of 1786 images/s", "cpu:0"
+  ProfileMeasurements measurements;
+  WarmUp warm_up;
+  Verdict verdict;
+  std::vector<TimelineSlice> timeline;
+  std::vector<std::string> slow_names;  // of measurements.measured.slowest
+  CheckpointCost checkpoint;
+  int64_t planned_bytes = 0;  // of memory; 0: not known
+  int64_t resident_bytes = 0;
+};
+
+// Judges what was measured of `run`.
+Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const StorageRates& storage,
+                     const std::function<std::string(SampleId)>& name_of);
+
+std::string headline(const Verdict& verdict);  // one sentence
+std::vector<std::string> verdict_lines(const Profile& profile);
+nlohmann::ordered_json profile_json(const Profile& profile);
+
+}  // namespace stoker

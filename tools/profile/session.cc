@@ -1,0 +1,132 @@
+#include "tools/profile/session.h"
+
+#include <chrono>
+#include <stdexcept>
+
+#include "staging/stage_stats.h"
+
+namespace stoker {
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(20);
+constexpr size_t kMostSpans = size_t{2} << 20;  // 150 MB
+constexpr int64_t kFewestSteps = 8;             // of a phase that is measured
+constexpr double kPatience = 4;                 // times the planned length, for slow steps
+
+struct Part {
+  Phase phase;
+  double share;  // of the seconds
+};
+constexpr Part kParts[] = {{Phase::measured, 0.25},      {Phase::settling, 0.08},
+                           {Phase::other_workers, 0.17}, {Phase::settling, 0.08},
+                           {Phase::measured, 0.25},      {Phase::settling, 0.02},
+                           {Phase::replayed, 0.15}};
+
+int other_number(int workers) { return workers > 1 ? workers - 1 : workers + 1; }
+
+}  // namespace
+
+ProfileSession::ProfileSession(const SessionOptions& options, Tracer& tracer)
+    : options_(options), tracer_(tracer) {
+  if (!(options.seconds > 0)) throw std::invalid_argument("profile: seconds must be above 0");
+}
+
+ProfileSession::~ProfileSession() {
+  if (thread_.joinable()) finish();
+}
+
+void ProfileSession::start(RunHooks hooks) {
+  hooks_ = std::move(hooks);
+  gpus_.emplace();
+  thread_ = std::thread([this] { watch(); });
+}
+
+ProfiledRun ProfileSession::finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  ended_changed_.notify_all();
+  thread_.join();
+  run_.gpus = gpus_->finish();
+  gather();
+  run_.tracks = tracer_.tracks();
+  run_.dropped += tracer_.dropped();
+  return std::move(run_);
+}
+
+void ProfileSession::gather() {
+  const size_t before = run_.spans.size();
+  tracer_.drain(run_.spans);
+  if (run_.spans.size() > kMostSpans) {
+    run_.dropped += static_cast<int64_t>(run_.spans.size() - kMostSpans);
+    run_.spans.resize(kMostSpans);
+  }
+  for (size_t i = before; i < run_.spans.size(); ++i) {
+    const TrackedSpan& span = run_.spans[i];
+    steps_ += span.kind == SpanKind::step && span.device == 0;
+  }
+}
+
+void ProfileSession::open(Phase phase, int workers) {
+  std::vector<NamedThread> threads;
+  for (const TraceTrack& track : tracer_.tracks()) threads.push_back({track.name, track.thread});
+  at_open_ = read_machine_load(threads);
+  run_.windows.push_back({phase, at_open_.time_ns, at_open_.time_ns, workers, {}});
+  steps_at_open_ = steps_;
+}
+
+void ProfileSession::close() {
+  std::vector<NamedThread> threads;
+  for (const TraceTrack& track : tracer_.tracks()) threads.push_back({track.name, track.thread});
+  PhaseWindow& window = run_.windows.back();
+  const MachineLoad now = read_machine_load(threads);
+  window.end_ns = now.time_ns;
+  window.load = now - at_open_;
+}
+
+// Has the open window lasted `seconds`, and long enough in steps?
+bool ProfileSession::due(double seconds) const {
+  const PhaseWindow& window = run_.windows.back();
+  const double passed = static_cast<double>(steady_now_ns() - window.begin_ns) * 1e-9;
+  const int64_t steps = steps_ - steps_at_open_;
+  if (window.phase == Phase::warm_up) return steps >= options_.warm_up_steps && passed >= seconds;
+  if (window.phase == Phase::settling) return passed >= seconds;
+  return passed >= seconds && (steps >= kFewestSteps || passed >= kPatience * seconds);
+}
+
+void ProfileSession::watch() {
+  size_t part = 0;
+  open(Phase::warm_up, options_.workers);
+  double length = 0.1 * options_.seconds;
+  int workers = options_.workers;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      if (ended_changed_.wait_for(lock, kLook, [this] { return ended_; })) break;
+    }
+    gather();
+    if (!due(length)) continue;
+    close();
+    if (part == std::size(kParts)) {
+      replay_.store(false);  // or the run would never ask for the batch that is not there
+      hooks_.stop();
+      open(Phase::settling, workers);
+      length = 1e9;
+      continue;
+    }
+    const Part& next = kParts[part++];
+    const bool before_other = next.phase == Phase::settling && part < std::size(kParts) &&
+                              kParts[part].phase == Phase::other_workers;
+    if (options_.workers > 0 && next.phase != Phase::other_workers) {
+      workers = before_other ? other_number(options_.workers) : options_.workers;
+      hooks_.limit_workers(workers);
+    }
+    if (next.phase == Phase::settling && part + 1 == std::size(kParts)) replay_.store(true);
+    open(next.phase, workers);
+    length = next.share * options_.seconds;
+  }
+  close();
+}
+
+}  // namespace stoker

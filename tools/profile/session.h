@@ -1,0 +1,69 @@
+// A profiled run under way: gathers a Tracer's spans, and takes the run through its phases, which
+// are the experiments: measured as it is, with one worker fewer (or one more, where there is one),
+// measured again, and with the same batch again and again, which leaves the step without its input.
+// Then it stops the run. The first steps are warm-up: as many as fill the ring, and a share of the
+// time.
+//
+// Owner: who starts the run. Threads: its own; start() before the run, finish() after it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "tools/profile/profiled_run.h"
+
+namespace stoker {
+
+struct SessionOptions {
+  double seconds = 10;  // of all phases after the warm-up
+  int workers = 1;      // of the feed; 0: inline, where their number is left alone
+  int warm_up_steps = 8;
+};
+
+struct RunHooks {
+  std::function<void(int)> limit_workers;
+  std::function<void()> stop;  // the run ends soon after
+};
+
+class ProfileSession {
+ public:
+  // How many spare workers the feed needs.
+  static int spare_workers(int workers) { return workers == 1 ? 1 : 0; }
+
+  ProfileSession(const SessionOptions& options, Tracer& tracer);
+  ~ProfileSession();
+  ProfileSession(const ProfileSession&) = delete;
+  ProfileSession& operator=(const ProfileSession&) = delete;
+
+  const std::atomic<bool>& replay() const { return replay_; }  // what the run is to look at
+  void start(RunHooks hooks);
+  ProfiledRun finish();  // once; also for a run that ended by itself
+
+ private:
+  void watch();
+  void gather();
+  void open(Phase phase, int workers);
+  void close();
+  bool due(double seconds) const;
+
+  const SessionOptions options_;
+  Tracer& tracer_;
+  RunHooks hooks_;
+  std::atomic<bool> replay_{false};
+  std::mutex mutex_;
+  std::condition_variable ended_changed_;
+  bool ended_ = false;  // guarded by mutex_
+  // The watching thread's until it is joined.
+  ProfiledRun run_;
+  MachineLoad at_open_;
+  int64_t steps_ = 0;  // done, of device 0
+  int64_t steps_at_open_ = 0;
+  std::optional<GpuSampler> gpus_;  // from start() to finish()
+  std::thread thread_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,12 @@
+// What would change a verdict: the least of each change that helps, and what it is predicted to
+// bring.
+#pragma once
+
+#include "tools/profile/starvation_verdict.h"
+
+namespace stoker {
+
+// The best first.
+void add_cures(const ProfileMeasurements& profile, const FeedWhatIf& feed, Verdict& verdict);
+
+}  // namespace stoker

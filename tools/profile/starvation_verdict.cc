@@ -1,0 +1,180 @@
+#include "tools/profile/starvation_verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/profile/starvation_claims.h"
+#include "tools/profile/starvation_cures.h"
+
+namespace stoker {
+namespace {
+
+constexpr double kFed = 0.05;         // a step that waits less than this is fed
+constexpr double kWorthwhile = 0.02;  // a gain below this is noise
+constexpr double kScales = 1.5;       // storage that gives so much more to twice the threads
+constexpr double kDisturbed = 0.85;   // CPU seconds per second: below, workers wait for cores
+constexpr double kAllBusy = 0.88;     // of the cores: used by this process alone
+constexpr int kResamples = 15;
+constexpr int64_t kEnoughSteps = 16;  // with fewer, what one of them does by chance counts
+
+// Twice the threads, against once: of the storage as the run had it, cold or warm.
+double storage_scaling(const ProfileMeasurements& profile) {
+  const StorageRates& rates = profile.storage;
+  const bool cold = profile.measured.disk_share > 0.5 && rates.cold > 0;
+  const double once = cold ? rates.cold : rates.warm;
+  const double twice = cold ? rates.cold_twice : rates.warm_twice;
+  return once > 0 && twice > 0 ? twice / once : -1;
+}
+
+Limit limit_of_reading(const ProfileMeasurements& profile) {
+  const double scaling = storage_scaling(profile);
+  return scaling >= kScales ? Limit::io_threads : Limit::storage;
+}
+
+bool all_cores_are_ours(const ProfileMeasurements& profile) {
+  return profile.measured.own_cores >= kAllBusy * profile.shape.cores;
+}
+
+Limit limit_of_filling(const ProfileMeasurements& profile, const FeedWhatIf& feed, double gain) {
+  const RunMeasurements& measured = profile.measured;
+  if (measured.worker_cpu_speed < kDisturbed && !all_cores_are_ours(profile) &&
+      feed.gain({.undisturbed = true}) >= 0.4 * gain) {
+    return Limit::stolen_cpu;
+  }
+  return measured.pixels_share > 0.5 ? Limit::pixels : Limit::decode;
+}
+
+struct Gains {
+  double device, ring, copy, fill, read;
+};
+
+Gains gains_of(const ProfileMeasurements& profile, const FeedWhatIf& feed) {
+  const bool copies = profile.shape.slots > 0 || !profile.shape.zero_copy;
+  return {.device = feed.gain({.step_free = true}),
+          .ring = feed.gain({.ring_depth = std::max(8, 3 * profile.shape.ring_depth)}),
+          .copy = copies ? feed.gain({.copy_free = true}) : 0,
+          .fill = feed.gain({.fill_free = true}),
+          .read = feed.gain({.storage_free = true})};
+}
+
+// No stage would help, and the device waits: for the thread that drives it, if that one waited for
+// a core for most of the time.
+Limit limit_of_no_stage(const ProfileMeasurements& profile) {
+  const RunMeasurements& measured = profile.measured;
+  if (measured.consumer_delay_share < 0.5 * measured.split.waiting_share()) return Limit::unknown;
+  return all_cores_are_ours(profile) ? Limit::launch : Limit::stolen_cpu;
+}
+
+Limit limit_of(const ProfileMeasurements& profile, const FeedWhatIf& feed, const Gains& gains) {
+  const StepSplit& split = profile.measured.split;
+  if (split.waiting_share() < kFed) {
+    return split.launch_wait > kFed * split.step ? Limit::launch : Limit::device;
+  }
+  const double best = std::max({gains.ring, gains.copy, gains.fill, gains.read});
+  if (best < kWorthwhile) return limit_of_no_stage(profile);
+  // More room is the smallest change: where it brings much of what a faster stage would, the stages
+  // are fast enough and only wait for each other.
+  if (gains.ring >= std::max(0.5 * best, 0.03)) return Limit::ring_depth;
+  if (best == gains.copy) return Limit::copy;
+  if (best == gains.read) return limit_of_reading(profile);
+  return limit_of_filling(profile, feed, gains.fill);
+}
+
+// The feed, knowing what another number of workers got of the cores.
+FeedWhatIf with_experiment(const ProfileMeasurements& profile, const Verdict& verdict) {
+  OtherWorkers other;
+  if (verdict.experiment_done) other = {profile.other_workers, profile.other.worker_cpu_speed};
+  return FeedWhatIf(profile.shape, profile.measured, verdict.bound_rows_per_second, other);
+}
+
+void judge_confidence(const ProfileMeasurements& profile, const FeedWhatIf& feed,
+                      Verdict& verdict) {
+  int agree = 0;
+  for (int i = 0; i < kResamples; ++i) {
+    const FeedWhatIf again = feed.resampled(static_cast<uint64_t>(i) + 1);
+    agree += limit_of(profile, again, gains_of(profile, again)) == verdict.limit;
+  }
+  const auto trust = [](double error) {
+    return std::clamp(1.25 - 2.5 * std::abs(error), 0.1, 1.0);
+  };
+  verdict.confidence = static_cast<double>(agree) / kResamples * trust(verdict.model_error);
+  // Close to the edge between fed and starving, either name is half right.
+  if (std::abs(verdict.waiting_share - kFed) < 0.02) verdict.confidence *= 0.7;
+  if (profile.measured.spread > 0.25) verdict.confidence *= 0.7;
+  const bool few = profile.measured.steps < kEnoughSteps;
+  if (few) verdict.confidence *= 0.7;
+  const char* word = verdict.confidence >= 0.8   ? "high"
+                     : verdict.confidence >= 0.5 ? "medium"
+                                                 : "low";
+  verdict.confidence_text = fmt::format(
+      "{}: {} of {} resamplings of the measured times name the same stage; the model of the feed "
+      "is {:+.1f}% off the measured rate",
+      word, agree, kResamples, 100 * verdict.model_error);
+  if (few) verdict.confidence_text += fmt::format("; only {} steps", profile.measured.steps);
+  if (verdict.experiment_done) {
+    verdict.confidence_text +=
+        fmt::format("; it predicted the run with {} worker{} to {:+.1f}%", profile.other_workers,
+                    profile.other_workers == 1 ? "" : "s", 100 * verdict.experiment_error);
+  }
+}
+
+}  // namespace
+
+const char* to_string(Limit limit) {
+  static constexpr const char* kNames[kLimits] = {
+      "device",     "storage", "io_threads", "decode", "pixels",
+      "ring_depth", "copy",    "stolen_cpu", "launch", "unknown"};
+  return kNames[static_cast<int>(limit)];
+}
+
+const char* describe(Limit limit) {
+  static constexpr const char* kTexts[kLimits] = {"the device itself",
+                                                  "storage",
+                                                  "too few I/O threads",
+                                                  "decoding",
+                                                  "pixel work (augmentation)",
+                                                  "a ring that is too short",
+                                                  "the copy to the device",
+                                                  "other work on the cores",
+                                                  "a host that queues the device's work late",
+                                                  "nothing that was measured"};
+  return kTexts[static_cast<int>(limit)];
+}
+
+Verdict judge(const ProfileMeasurements& profile) {
+  Verdict verdict;
+  verdict.waiting_share = profile.measured.split.waiting_share();
+  if (profile.replayed.steps > 0) verdict.bound_rows_per_second = profile.replayed.rows_per_second;
+  const FeedWhatIf feed(profile.shape, profile.measured, verdict.bound_rows_per_second);
+  if (!feed.possible()) {
+    if (profile.measured.steps > 0 && verdict.waiting_share < kFed) verdict.limit = Limit::device;
+    verdict.confidence_text = "low: too little was measured to model the feed";
+    add_claims(profile, nullptr, verdict);
+    return verdict;
+  }
+  const Gains gains = gains_of(profile, feed);
+  verdict.limit = limit_of(profile, feed, gains);
+  verdict.model_error = feed.model_error();
+  verdict.feed_rows_per_second = profile.measured.rows_per_second * (1 + gains.device);
+  verdict.gains = {
+      {Limit::device, gains.device},
+      {Limit::ring_depth, gains.ring},
+      {Limit::copy, gains.copy},
+      {profile.measured.pixels_share > 0.5 ? Limit::pixels : Limit::decode, gains.fill},
+      {limit_of_reading(profile), gains.read}};
+  std::stable_sort(verdict.gains.begin(), verdict.gains.end(),
+                   [](const StageGain& a, const StageGain& b) { return a.gain > b.gain; });
+  if (profile.other_workers > 0 && profile.other.steps > 0) {
+    const auto predicted = feed.predict({.workers = profile.other_workers - profile.shape.workers});
+    verdict.experiment_error = predicted.rows_per_second / profile.other.rows_per_second - 1;
+    verdict.experiment_done = true;
+  }
+  judge_confidence(profile, feed, verdict);
+  add_cures(profile, with_experiment(profile, verdict), verdict);
+  add_claims(profile, &feed, verdict);
+  return verdict;
+}
+
+}  // namespace stoker

@@ -1,0 +1,89 @@
+#include "tools/profile/storage_probe.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "pipeline/random_key.h"
+#include "staging/stage_stats.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kColdSamples = 512;  // put out of the cache before each cold run
+
+constexpr double kRestoreSeconds = 5;  // at most, to read them into it again
+
+// The samples of a run, in an order of its own.
+SampleId sample_of(const Source& source, uint64_t seed, int64_t number) {
+  return RandomKey(seed, 0, number).below(0, source.size());
+}
+
+// `most` samples at most, as fast as they come.
+double rate_of(const Source& source, int threads, double seconds, uint64_t seed, int64_t most) {
+  std::atomic<int64_t> next{0}, done{0};
+  const int64_t begin_ns = steady_now_ns();
+  const auto end_ns = begin_ns + static_cast<int64_t>(seconds * 1e9);
+  std::atomic<int64_t> last_ns{begin_ns};
+  {
+    std::vector<std::jthread> readers;
+    for (int i = 0; i < threads; ++i) {
+      readers.emplace_back([&] {
+        std::vector<uint8_t> buffer;
+        std::span<const uint8_t> bytes;
+        while (steady_now_ns() < end_ns) {
+          const int64_t number = next.fetch_add(1);
+          if (number >= most) break;
+          static_cast<void>(source.read(sample_of(source, seed, number), buffer, bytes));
+          done.fetch_add(1);
+          last_ns.store(steady_now_ns());
+        }
+      });
+    }
+  }
+  const double passed = static_cast<double>(last_ns.load() - begin_ns) * 1e-9;
+  return passed > 0 ? static_cast<double>(done.load()) / passed : -1;
+}
+
+// -1 where the files stay where they are.
+double cold_rate(const Source& source, int threads, double seconds, uint64_t seed) {
+  int64_t evicted = 0;
+  for (int64_t i = 0; i < kColdSamples; ++i) {
+    evicted += evict_from_cache(source, sample_of(source, seed, i));
+  }
+  if (evicted < kColdSamples) return -1;
+  return rate_of(source, threads, seconds, seed, kColdSamples);
+}
+
+}  // namespace
+
+bool evict_from_cache(const Source& source, SampleId id) {
+  if (source.root().empty() || source.encoding() != SampleEncoding::image_file) return false;
+  const int file = open((source.root() + "/" + source.name(id)).c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  fdatasync(file);  // what is not written yet would stay
+  const bool evicted = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) == 0;
+  close(file);
+  return evicted;
+}
+
+StorageRates probe_storage(const Source& source, const StorageProbe& probe) {
+  StorageRates rates;
+  const auto seed = [&](uint64_t run) { return probe.seed * 4 + run; };
+  constexpr int64_t kAll = int64_t{1} << 62;
+  rates.cold = cold_rate(source, probe.threads, probe.seconds_each, seed(0));
+  rates.cold_twice = cold_rate(source, 2 * probe.threads, probe.seconds_each, seed(1));
+  // Warm: what was just read, or lies in memory.
+  const int64_t known = rates.cold < 0 ? kAll : kColdSamples;
+  if (known < kAll) {  // and whatever comes next finds them where they were
+    rate_of(source, probe.threads, kRestoreSeconds, seed(0), known);
+    rate_of(source, probe.threads, kRestoreSeconds, seed(1), known);
+  }
+  rates.warm = rate_of(source, probe.threads, probe.seconds_each, seed(0), known);
+  rates.warm_twice = rate_of(source, 2 * probe.threads, probe.seconds_each, seed(0), known);
+  return rates;
+}
+
+}  // namespace stoker
