@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "tools/build_info.h"
-#include "tools/command.h"
+#include "tools/command/command.h"
+#include "tools/machine/build_info.h"
 
 namespace stoker {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "pipeline/random_key.h"
-#include "tools/jpeg_writer.h"
+#include "tools/data/jpeg_writer.h"
 
 namespace stoker {
 namespace {

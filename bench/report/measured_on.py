@@ -1,6 +1,6 @@
 """What figures were measured on, and whether the machine was quiet meanwhile. The benches written in Python share it.
 
-Quiet has one definition here and in C++ (tools/machine.h): while it measured, everything but the bench took at most 2 % of
+Quiet has one definition here and in C++ (tools/machine/machine.h): while it measured, everything but the bench took at most 2 % of
 the time of the cores that the bench may use. "Everything" is other processes, interrupts, and what the hypervisor took for other machines
 ("steal"). What neighbours do to shared caches and to the memory's bandwidth cannot be seen from here.
 """

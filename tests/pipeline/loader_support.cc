@@ -5,7 +5,7 @@
 #include "pipeline/digest.h"
 #include "pipeline/random_key.h"
 #include "tests/support/fake_device.h"
-#include "tools/jpeg_writer.h"
+#include "tools/data/jpeg_writer.h"
 
 namespace stoker::testing {
 

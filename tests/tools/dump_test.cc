@@ -13,7 +13,7 @@
 #include "decode/image_decoder.h"
 #include "tests/tools/cli_harness.h"
 #include "tests/tools/npy_reader.h"
-#include "tools/dump_rows.h"
+#include "tools/data/dump_rows.h"
 
 namespace stoker {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "tests/tools/cli_harness.h"
-#include "tools/jpeg_writer.h"
+#include "tools/data/jpeg_writer.h"
 
 namespace stoker {
 namespace {

@@ -23,11 +23,11 @@
 
 #include "tests/support/temp_folder.h"
 #include "tests/tools/cli_harness.h"
-#include "tools/command.h"
-#include "tools/live/live_monitor.h"
-#include "tools/live/live_view.h"
+#include "tools/command/command.h"
 #include "tools/live/metrics_server.h"
+#include "tools/live/monitor.h"
 #include "tools/live/prometheus.h"
+#include "tools/live/view.h"
 
 namespace stoker {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/tools/cli_harness.h"
-#include "tools/jpeg_writer.h"
-#include "tools/shapes.h"
+#include "tools/data/jpeg_writer.h"
+#include "tools/data/shapes.h"
 
 namespace stoker {
 namespace {

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "tests/tools/train_runs.h"
-#include "tools/config_file.h"
+#include "tools/option/config_file.h"
 
 namespace stoker {
 namespace {

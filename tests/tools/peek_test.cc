@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/tools/cli_harness.h"
-#include "tools/bitmap_font.h"
-#include "tools/contact_sheet.h"
+#include "tools/data/bitmap_font.h"
+#include "tools/data/contact_sheet.h"
 
 namespace stoker {
 namespace {

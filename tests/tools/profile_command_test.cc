@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/cli_harness.h"
-#include "tools/command.h"
+#include "tools/command/command.h"
 
 namespace stoker {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "tests/tools/cli_harness.h"
-#include "tools/host_info.h"
-#include "tools/machine.h"
-#include "tools/npy.h"
-#include "tools/progress.h"
+#include "tools/console/progress.h"
+#include "tools/data/npy.h"
+#include "tools/machine/host_info.h"
+#include "tools/machine/machine.h"
 
 namespace stoker {
 namespace {

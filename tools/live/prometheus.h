@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/live/live_status.h"
+#include "tools/live/status.h"
 
 namespace stoker {
 

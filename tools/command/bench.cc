@@ -1,0 +1,66 @@
+// stoker bench SUB: picks the bench.
+#include "tools/command/bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "tools/command/command.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::array kBenches = {
+    Command{"feed", "the feeder alone: CPU per image by stage, scaling over workers",
+            run_bench_feed},
+    Command{"emulate", "how many A100s, H100s, ... this machine feeds; needs no GPU",
+            run_bench_emulate},
+    Command{"scaling", "training on 1 to N devices: speed-up and efficiency", run_bench_scaling},
+    Command{"links", "bandwidth between memory and devices; what a batch costs", run_bench_links},
+    Command{"depth", "0 to 3 staging slots: the idle gap between steps", run_bench_depth},
+    Command{"layout", "bytes to a net's input: NHWC and NCHW", run_bench_layout},
+    Command{"slice", "a batch for several replicas, sliced on host or device", run_bench_slice},
+    Command{"compare", "is one result better or worse than another, beyond noise?",
+            run_bench_compare},
+};
+
+std::string usage() {
+  std::string text =
+      "Measures, and says on what: every figure with its repeats and interval, as a table, and "
+      "with\n"
+      "--out DIR as JSON, Markdown and SVG too.\n\nUsage: stoker bench SUBCOMMAND [options]\n\n"
+      "Subcommands:\n";
+  for (const Command& bench : kBenches)
+    text += fmt::format("  {:<10} {}\n", bench.name, bench.summary);
+  return text +
+         "\nExamples:\n"
+         "  stoker bench feed --data data/imagenette --out before\n"
+         "  stoker bench emulate --accel h100 --n 1..8 --data data/imagenette\n"
+         "  stoker bench compare before/feed.json after/feed.json\n"
+         "\nstoker bench SUBCOMMAND --help says everything about one of them.\n";
+}
+
+}  // namespace
+
+bool is_bench(const std::string& name) {
+  return std::any_of(kBenches.begin(), kBenches.end(),
+                     [&](const Command& bench) { return bench.name == name; });
+}
+
+int run_bench(int argc, char** argv) {
+  const std::string name = argc > 1 ? argv[1] : "";
+  for (const Command& bench : kBenches) {
+    if (name == bench.name) return run_command(bench, "bench " + name, argc - 1, argv + 1);
+  }
+  if (name == "--help" || name == "-h") {
+    fmt::print("{}", usage());
+    return kExitOk;
+  }
+  if (!name.empty()) throw std::invalid_argument("there is no bench '" + name + "'");
+  fmt::print(stderr, "{}", usage());
+  return kExitUsage;
+}
+
+}  // namespace stoker

@@ -1,0 +1,41 @@
+// What the feed benches feed: the user's data, or pictures drawn for them; from files or from
+// memory.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "pipeline/source/source.h"
+#include "tools/option/augment_choice.h"
+#include "tools/option/feed_options.h"
+
+namespace stoker {
+
+struct BenchDataOptions {
+  DataOptions data;
+  AugmentChoice augment;
+  bool in_memory = false;
+};
+
+void add_bench_data_options(CLI::App& app, BenchDataOptions& options);
+
+class BenchData {
+ public:
+  // Without options.data.data draws 64 JPEGs of 500 x 375 into a temporary folder, which goes with
+  // this. Throws as open_data() does.
+  explicit BenchData(const BenchDataOptions& options);
+  ~BenchData();
+  BenchData(const BenchData&) = delete;
+  BenchData& operator=(const BenchData&) = delete;
+
+  const Source& source() const { return memory_ ? *memory_ : *files_; }
+  // For the report's settings: the folder, or what was drawn; and whether from memory.
+  std::string describe() const;
+
+ private:
+  const std::string drawn_;  // the temporary folder; "": none
+  std::unique_ptr<Source> files_, memory_;
+};
+
+}  // namespace stoker

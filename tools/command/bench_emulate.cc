@@ -1,0 +1,85 @@
+// stoker bench emulate: how many accelerators this machine feeds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "bench/suite/emulate_bench.h"
+#include "tools/command/bench.h"
+#include "tools/command/bench_data.h"
+#include "tools/command/bench_output.h"
+#include "tools/command/command.h"
+#include "tools/machine/host_info.h"
+
+namespace stoker {
+namespace {
+
+std::string accelerators_help() {
+  std::string text = "Accelerators:\n";
+  for (const AcceleratorSpec& spec : known_accelerators()) {
+    text += fmt::format("  {:<14} {:4.0f} images/s, {} rows every {:.4f} s: {}\n", spec.name,
+                        spec.images_per_second(), spec.batch, spec.step_seconds, spec.source);
+  }
+  return text;
+}
+
+}  // namespace
+
+int run_bench_emulate(int argc, char** argv) {
+  BenchDataOptions data;
+  EmulateOptions options;
+  std::string accelerator = "h100", counts = "1..8";
+  double rate = 0;
+  int batch = 0;
+  options.workers = host_cores();
+  auto app = make_parser(
+      "bench emulate",
+      "Feeds accelerators that are not there: each step is a sleep as long as a real one was\n"
+      "measured to take. Accelerator utilisation by the rules of MLPerf Storage (computing time /\n"
+      "running time, the first step left out), and the largest number of accelerators that are "
+      "kept\n"
+      "90 % and 99 % busy. Ends at the first number that is not. Needs no GPU.",
+      "  stoker bench emulate --accel h100 --n 1..8 --data data/imagenette\n"
+      "  stoker bench emulate --rate 3000 --rows 256 --n 1,2,4,8 --size 176 --out results\n\n" +
+          accelerators_help());
+  app->add_option("--accel", accelerator, "Which one, see below");
+  app->add_option("--rate", rate, "One that takes so many images/s instead; 0: --accel")
+      ->check(CLI::NonNegativeNumber);
+  app->add_option("--rows", batch, "Of a step, at the same images/s; 0: 400")
+      ->check(CLI::Range(0, 1 << 20));
+  app->add_option("--n", counts, "How many, ascending: a list like 1,2,4 or 1..8");
+  add_bench_data_options(*app, data);
+  app->add_option("--workers", options.workers, "Threads that decode; 0: none, consumers do")
+      ->check(CLI::Range(0, 1024));
+  app->add_option("--ring-depth", options.ring_depth, "Batches decoded ahead, per accelerator")
+      ->check(CLI::Range(1, 1024));
+  app->add_option("--steps", options.steps, "Of one run; the first one is left out")
+      ->check(CLI::Range(2, 1 << 24));
+  add_repeats_option(*app, options.repeats, "every run (MLPerf Storage: 5)");
+  BenchOutput output(*app);
+  if (const auto code = parse_options(*app, argc, argv)) return *code;
+
+  options.accelerator = find_accelerator(accelerator);
+  if (rate > 0 || batch > 0) {
+    const AcceleratorSpec& named = options.accelerator;
+    AcceleratorSpec chosen = accelerator_of_rate(rate > 0 ? rate : named.images_per_second(),
+                                                 batch > 0 ? batch : named.batch);
+    if (rate == 0) chosen.name = named.name, chosen.source = named.source + ", other rows";
+    options.accelerator = chosen;
+  }
+  options.counts = parse_counts(counts, "--n");
+  if (!std::is_sorted(options.counts.begin(), options.counts.end(), std::less_equal<>())) {
+    throw std::invalid_argument("--n: " + counts + " is not ascending");
+  }
+  options.decode = data.data.decode();
+  options.io_threads = data.data.io_threads;
+  output.begin("stoker bench emulate", argc, argv);
+  const BenchData feed(data);
+  options.augment = data.augment.spec(feed.source());
+  Report report = bench_emulate(feed.source(), options);
+  report.settings["data"] = feed.describe();
+  output.finish(std::move(report));
+  return kExitOk;
+}
+
+}  // namespace stoker

@@ -1,0 +1,71 @@
+// stoker bench scaling: training on 1 to N devices.
+#include <iterator>
+#include <map>
+
+#include "bench/suite/scaling_bench.h"
+#include "staging/device_list.h"
+#include "tools/command/bench.h"
+#include "tools/command/bench_output.h"
+#include "tools/command/command.h"
+#include "tools/machine/host_info.h"
+
+namespace stoker {
+namespace {
+
+const std::map<std::string, ReduceKind> kReductions(std::begin(kReduceKinds),
+                                                    std::end(kReduceKinds));
+
+}  // namespace
+
+int run_bench_scaling(int argc, char** argv) {
+  ScalingOptions options;
+  std::string devices = "cpu", counts, scaling = "both";
+  std::vector<std::string> reductions = {"auto"};
+  options.models = {"resnet20"};
+  auto app = make_parser(
+      "bench scaling",
+      "Trains on 1 to N devices with synthetic input: images/s, speed-up and efficiency over one\n"
+      "device, weak (the batch of each device stays) and strong (that of all together stays), for\n"
+      "ways to sum gradients and for models; none leaves the sum out. Host devices are replicas "
+      "with\n"
+      "one thread each. What input costs a run: bench/research/feed_reduce_table.py.",
+      "  stoker bench scaling --n 1,2 --reduce auto,none\n"
+      "  stoker bench scaling --models resnet20,resnet32,resnet44,resnet56,resnet110 --scaling "
+      "weak\n"
+      "  stoker bench scaling --devices cuda --models resnet50 --batch 256 --n 1,2,4,8\n");
+  app->add_option("--devices", devices, "Which kind")->check(CLI::IsMember({"cpu", "cuda"}));
+  app->add_option("--n", counts, "How many: a list like 1,2,4 or 1..8 (default: 1,2,4 .. all)");
+  app->add_option("--models", options.models, "With their recipes' input sizes")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app->add_option("--reduce", reductions, "Ways to sum gradients: auto,nccl,device,host,none")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check(CLI::IsMember(&kReductions));
+  app->add_option("--scaling", scaling, "Which batch stays")
+      ->check(CLI::IsMember({"weak", "strong", "both"}));
+  app->add_option("--batch", options.batch, "Rows: of a device (weak), of all together (strong)")
+      ->check(CLI::Range(1, 1 << 20));
+  app->add_option("--steps", options.steps, "Timed steps of a run, after warm-up")
+      ->check(CLI::Range(1, 1 << 20));
+  add_repeats_option(*app, options.repeats, "every run, in turn");
+  BenchOutput output(*app);
+  if (const auto code = parse_options(*app, argc, argv)) return *code;
+
+  options.on_gpus = devices == "cuda";
+  options.weak = scaling != "strong";
+  options.strong = scaling != "weak";
+  options.reductions.clear();
+  for (const std::string& name : reductions) options.reductions.push_back(kReductions.at(name));
+  if (counts.empty()) {
+    counts = doubling_counts(options.on_gpus
+                                 ? std::max<int>(1, static_cast<int>(query_cuda().devices.size()))
+                                 : host_cores());
+  }
+  options.counts = parse_counts(counts, "--n");
+  output.begin("stoker bench scaling", argc, argv);
+  output.finish(bench_scaling(options));
+  return kExitOk;
+}
+
+}  // namespace stoker

@@ -1,0 +1,310 @@
+#include "tools/command/command.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "pipeline/invalid_field.h"
+#include "tools/command/bench.h"
+#include "tools/option/config_file.h"
+#include "tools/option/help_formatter.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::array kCommands = {
+    Command{"train", "train a model on a folder of images or CIFAR's binary files", run_train},
+    Command{"eval", "top-1 and top-5 of a checkpoint, every sample once", run_eval},
+    Command{"peek", "draw a contact sheet of what the model sees", run_peek},
+    Command{"dump", "write batches as .npy files, with where every row came from", run_dump},
+    Command{"profile", "say which stage starves the device, and what would cure it", run_profile},
+    Command{"top", "watch a training that runs in another terminal", run_top},
+    Command{"check", "decode everything and list the bad files", run_check},
+    Command{"index", "make seek indexes, with which JPEG files are decoded faster", run_index},
+    Command{"bench", "measure the feed, emulated accelerators, scaling, links; compare two runs",
+            run_bench},
+    Command{"plan", "the cores, memory and bandwidth that feed so many GPUs", run_plan},
+    Command{"info", "what this build and this machine have", run_info},
+    Command{"make-shapes", "draw a data set of ten classes of shapes", run_make_shapes},
+    Command{"receipt", "compare what two runs were fed", run_receipt},
+};
+
+constexpr const char* kFooter =
+    "Exit codes: 0 done; 1 found something (bad files, a difference); 2 wrong options or data "
+    "path;\n"
+    "3 failed on the way; 128 + signal when interrupted.";
+
+bool is_command(const std::string& name) {
+  return std::any_of(kCommands.begin(), kCommands.end(),
+                     [&](const Command& command) { return command.name == name; });
+}
+
+// "bench feed": bench, feed.
+std::vector<std::string> words_of(const std::string& name) {
+  std::istringstream stream(name);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+// What a process was given: it parses one command line.
+struct Given {
+  std::set<std::string> options;         // that there are: "batch"
+  std::string config;                    // the file's path
+  std::map<std::string, int> from_file;  // options that come from it, and their lines
+};
+Given g_given;
+
+// Where the library's field has another name than the option, apart from its dashes.
+const std::map<std::string, std::string> kOptionsOfFields = {
+    {"average.decay", "ema"},
+    {"batch_size", "batch"},
+    {"bucket_bytes", "bucket-mib"},
+    {"cutmix_alpha", "cutmix"},
+    {"decode.max_pixels", "max-pixels"},
+    {"eval_every_epochs", "eval-every"},
+    {"eval_views", "views"},
+    {"first_epoch_offset", "epoch"},
+    {"keep_checkpoints", "keep"},
+    {"learning_rate", "lr"},
+    {"mixup_alpha", "mixup"},
+    {"output", "size"},
+    {"ratio", "ratio-min, --ratio-max"},
+    {"resident_bytes", "resident-mib"},
+    {"scale", "scale-min, --scale-max"},
+};
+
+// "--batch" for batch_size; the field itself where there is no such option.
+std::string option_of(const std::string& field) {
+  const auto known = kOptionsOfFields.find(field);
+  std::string name = known != kOptionsOfFields.end() ? known->second : field;
+  std::replace(name.begin(), name.end(), '_', '-');
+  const bool there = g_given.options.count(name.substr(0, name.find(','))) > 0;
+  return there ? "--" + name : field;
+}
+
+// A field that makes no sense, as the option that it was given by; so are others that the problem
+// names between backquotes.
+std::string in_options(const InvalidField& error) {
+  const std::string name = option_of(error.field());
+  if (name == error.field()) return error.what();
+  std::string text = name + error.problem();
+  for (size_t begin; (begin = text.find('`')) != std::string::npos;) {
+    const size_t end = text.find('`', begin + 1);
+    if (end == std::string::npos) break;
+    const std::string other = option_of(text.substr(begin + 1, end - begin - 1));
+    text.replace(begin, end - begin + 1, other);
+  }
+  return text;
+}
+
+// Messages name options as the command line has them; one that came from the config file is named
+// as it stands there, after the file and the line.
+std::string as_given(std::string message) {
+  static const std::regex kOption("--([A-Za-z][A-Za-z0-9-]*)");
+  std::string written, where;
+  std::smatch match;
+  while (std::regex_search(message, match, kOption)) {
+    const auto from_file = g_given.from_file.find(match[1]);
+    const bool in_file = from_file != g_given.from_file.end();
+    written += match.prefix().str() + (in_file ? match[1] : match[0]).str();
+    if (in_file && where.empty()) {
+      where = g_given.config + ":" + std::to_string(from_file->second) + ": ";
+    }
+    message = match.suffix();
+  }
+  return where + written + message;
+}
+
+// Reads --config with read_config(). One file may hold options of several subcommands, in sections:
+// [train], [bench.feed]; a section's go before those at the top, and the command line's before
+// both.
+class SectionedConfig final : public CLI::ConfigBase {
+ public:
+  SectionedConfig(const std::string& command, const CLI::App& app)
+      : command_(words_of(command)), app_(app) {}
+
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    g_given.config = app_.get_config_ptr()->as<std::string>();
+    const ConfigText config = read_config(input, g_given.config);
+    for (const ConfigSection& section : config.sections) check_section(section);
+    for (const ConfigEntry& entry : config.entries) {  // train.seed = 1 needs no [train]
+      if (!entry.section.empty()) check_section({entry.section, entry.line});
+    }
+    std::vector<CLI::ConfigItem> kept;
+    for (const bool in_section : {true, false}) {
+      for (const ConfigEntry& entry : config.entries) {
+        if (in_section ? entry.section == command_ : entry.section.empty()) add(entry, kept);
+      }
+    }
+    return kept;
+  }
+
+ private:
+  void check_section(const ConfigSection& section) const {
+    const std::vector<std::string>& name = section.name;
+    const bool known =
+        is_command(name[0]) && (name.size() == 1 || name == command_ ||
+                                (name.size() == 2 && name[0] == "bench" && is_bench(name[1])));
+    if (known) return;
+    std::string words;
+    for (const std::string& word : name) words += (words.empty() ? "" : " ") + word;
+    refuse_config(g_given.config, section.line, "there is no subcommand '" + words + "'");
+  }
+
+  void add(const ConfigEntry& entry, std::vector<CLI::ConfigItem>& kept) const {
+    const auto refuse = [&](const std::string& why) {
+      refuse_config(g_given.config, entry.line, why);
+    };
+    const CLI::Option* option = app_.get_option_no_throw("--" + entry.key);
+    if (option == nullptr) option = app_.get_option_no_throw(entry.key);  // RUNDIR
+    if (option == nullptr || !option->get_configurable() || entry.key[0] == '-') {
+      refuse("unknown key " + entry.key);
+    }
+    const bool flag = option->get_expected_min() == 0;
+    const bool boolean = entry.kind == ConfigEntry::Kind::boolean;
+    if (flag && (entry.is_list || !boolean)) refuse(entry.key + " is true or false");
+    if (entry.is_list && option->get_items_expected_max() <= 1) {
+      refuse(entry.key + " takes one value, not a list");
+    }
+    if (!flag && boolean) refuse(entry.key + " takes a value, not " + entry.values[0]);
+    if (entry.values.empty()) refuse(entry.key + ": the list is empty");
+    const bool given = option->count() > 0 || g_given.from_file.count(entry.key) > 0;
+    if (given) return;
+    g_given.from_file.emplace(entry.key, entry.line);
+    CLI::ConfigItem item;
+    item.name = entry.key;
+    item.inputs = entry.values;
+    kept.push_back(std::move(item));
+  }
+
+  const std::vector<std::string> command_;
+  const CLI::App& app_;
+};
+
+// CLI11 reads numbers as strtoull() and strtod() do: -1 as 2^64 - 1, 010 as 8, what is too large as
+// the largest, and nan as in every range.
+std::string check_number(const std::string& type, const std::string& text) {
+  errno = 0;
+  char* end = nullptr;
+  if (type == "FLOAT") {
+    const double value = std::strtod(text.c_str(), &end);
+    const bool good = !text.empty() && *end == '\0' && std::isfinite(value);
+    return good ? "" : "'" + text + "' is not a finite number";
+  }
+  static const std::regex kWhole("[+-]?(0|[1-9][0-9]*)");
+  if (!std::regex_match(text, kWhole))
+    return "'" + text + "' is not a whole number, written 12 or -12";
+  if (type == "UINT") {
+    if (text[0] == '-') return text + " is negative";
+    std::strtoull(text.c_str(), &end, 10);
+  } else {
+    std::strtoll(text.c_str(), &end, 10);
+  }
+  return errno == ERANGE ? text + " is out of range" : "";
+}
+
+// In every option of a subcommand that takes numbers.
+void check_numbers(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_type_name(), type = name.substr(0, name.find(':'));
+    if (type != "FLOAT" && type != "INT" && type != "UINT") continue;
+    option->check([type](const std::string& text) { return check_number(type, text); });
+  }
+}
+
+// Ranges as a person writes them. CLI11 prints all bounds as std::to_string does, the largest
+// double too: 309 digits.
+std::string plain_range(std::string what) {
+  if (what.find(" not in range ") == std::string::npos) return what;
+  const std::string no_bound = " to " + std::to_string(std::numeric_limits<double>::max());
+  if (const size_t at = what.find(no_bound); at != std::string::npos) {
+    what.replace(at, no_bound.size(), " or more");
+  }
+  return std::regex_replace(what, std::regex("(\\.[0-9]*[1-9])0+\\b|\\.0+\\b"), "$1");
+}
+
+std::string section_name(std::string name) {
+  std::replace(name.begin(), name.end(), ' ', '.');
+  return name;
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string& description,
+                                      const std::string& examples) {
+  auto app = std::make_unique<CLI::App>(description, "stoker " + name);
+  app->formatter(std::make_shared<HelpFormatter>());
+  app->footer("Examples:\n" + examples + "\n" + kFooter);
+  app->set_config("--config", "",
+                  "Read options from this TOML file: long option names as keys, at its top or in a "
+                  "section [" +
+                      section_name(name) + "]; the command line goes first");
+  app->config_formatter(std::make_shared<SectionedConfig>(name, *app));
+  app->allow_config_extras(CLI::config_extras_mode::error);
+  app->option_defaults()->always_capture_default()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);
+  return app;
+}
+
+std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
+  g_given = {};
+  for (const CLI::Option* option : app.get_options()) {
+    g_given.options.insert(option->get_lnames().begin(), option->get_lnames().end());
+  }
+  check_numbers(app);
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::CallForHelp&) {
+    std::fputs((app.help() + "\n").c_str(), stdout);
+    return kExitOk;
+  } catch (const CLI::FileError& error) {
+    throw std::invalid_argument(std::string("--config: ") + error.what());
+  } catch (const CLI::ParseError& error) {
+    throw std::invalid_argument(plain_range(error.what()));
+  }
+}
+
+bool is_given(const CLI::App& app, const std::string& option) {
+  return app.get_option(option)->count() > 0;
+}
+
+void refuse_if_given(const CLI::App& app, std::initializer_list<const char*> options,
+                     const std::string& why) {
+  for (const char* option : options) {
+    if (is_given(app, option)) throw std::invalid_argument(option + (": " + why));
+  }
+}
+
+int run_command(const Command& command, const std::string& name, int argc, char** argv) {
+  const auto refused = [&](const std::string& why) {
+    std::fprintf(stderr, "stoker %s: %s (see stoker %s --help)\n", name.c_str(),
+                 as_given(why).c_str(), name.c_str());
+    return kExitUsage;
+  };
+  try {
+    return command.run(argc, argv);
+  } catch (const InvalidField& error) {
+    return refused(in_options(error));
+  } catch (const std::invalid_argument& error) {
+    return refused(error.what());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "stoker %s: %s\n", name.c_str(), error.what());
+    return kExitFailed;
+  }
+}
+
+}  // namespace stoker

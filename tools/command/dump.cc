@@ -1,0 +1,115 @@
+// stoker dump: batches as NumPy files, with where every row came from.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "tools/command/command.h"
+#include "tools/console/progress.h"
+#include "tools/data/dump_rows.h"
+#include "tools/data/output_file.h"
+#include "tools/option/augment_choice.h"
+#include "tools/option/feed_options.h"
+
+namespace stoker {
+namespace {
+
+struct DumpOptions {
+  DataOptions data;
+  AugmentChoice augment;
+  std::string out;
+  int batch = 32;
+  int64_t epoch = 0;
+  int64_t steps = -1;
+  uint64_t seed = 0;
+  int rank = 0;
+  int world = 1;
+  bool no_shuffle = false;
+  std::string last_batch = "pad";
+};
+
+void add_options(CLI::App& app, DumpOptions& options) {
+  add_data_option(app, options.data);
+  add_split_option(app, options.data);
+  app.add_option("--out", options.out, "Folder to write to")->required();
+  app.add_option("--batch", options.batch, "Rows per batch")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--epoch", options.epoch, "Epoch to begin with, counted from 0")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  app.add_option("--steps", options.steps, "Batches to write; -1: the whole epoch")
+      ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40));
+  app.add_option("--seed", options.seed, "Of order and augmentation");
+  app.add_option("--rank", options.rank, "This process's number in the world");
+  app.add_option("--world", options.world, "Processes that share the epoch");
+  app.add_flag("--no-shuffle", options.no_shuffle, "Samples in the order of their ids");
+  app.add_option(
+         "--last-batch", options.last_batch,
+         "pad: repeats rows with weight 0; drop: leaves the rest of the epoch out; wrap: takes "
+         "the epoch's first rows again")
+      ->check(CLI::IsMember(&last_batch_names()));
+  add_augment_choice(app, options.augment);
+  add_decode_options(app, options.data);
+  add_feed_options(app, options.data);
+}
+
+LoaderOptions loader_options(const DumpOptions& options) {
+  LoaderOptions loader;
+  loader.batch_size = options.batch;
+  loader.seed = options.seed;
+  loader.shuffle = !options.no_shuffle;
+  loader.last_batch = last_batch_names().at(options.last_batch);
+  loader.rank = options.rank;
+  loader.world = options.world;
+  loader.epochs = options.steps < 0 ? 1 : -1;
+  loader.first_epoch_offset = options.epoch;
+  loader.workers = options.data.workers;
+  loader.io_threads = options.data.io_threads;
+  loader.decode = options.data.decode();
+  loader.on_bad_sample = options.data.on_bad_sample();
+  loader.max_bad = options.data.max_bad;
+  loader.seek_index = options.data.seek_index;
+  return loader;
+}
+
+}  // namespace
+
+int run_dump(int argc, char** argv) {
+  DumpOptions options;
+  auto app = make_parser(
+      "dump",
+      "Writes batches as the trainer gets them: images_00000.npy (rows, height, width, 3) uint8,\n"
+      "labels_00000.npy int32, weights_00000.npy float32, the number being the step counted from\n"
+      "the first one of --epoch; and rows.jsonl, a line per row: step, row, sample_id, name\n"
+      "(relative to --data), label, weight (0: padding, or a bad sample), source_width,\n"
+      "source_height, crop, flip. `crop` is [x, y, width, height] in source pixels: the box of\n"
+      "random_resized; else what the row shows, maybe in fractions, or over the edge (padding).",
+      "  stoker dump --data data/imagenette --size 224 --batch 32 --steps 2 --out /tmp/dump\n"
+      "  stoker dump --data data/cifar --model airnet --batch 256 --rank 1 --world 2 --out d\n"
+      "  stoker dump --data data/imagenette --view eval --no-shuffle --split test --out d\n");
+  add_options(*app, options);
+  if (const auto code = parse_options(*app, argc, argv)) return *code;
+  check_feed_options(*app, options.data);
+  check_seek_index(options.data);
+
+  const auto source = open_data(options.data.data, parse_split(options.data.split));
+  const AugmentSpec augment = options.augment.spec(*source);
+  const auto device = make_host_device();
+  const auto stream = device->make_stream();
+  Loader loader(*source, augment, {device.get()}, loader_options(options));
+  const int64_t steps = options.steps < 0 ? loader.steps_per_epoch() : options.steps;
+  std::filesystem::create_directories(options.out);
+  OutputFile rows(options.out + "/rows.jsonl");
+  Progress progress(steps);
+  for (int64_t step = 0; step < steps; ++step) {
+    const DeviceBatch batch = loader.next(0, *stream);
+    batch.synchronize();
+    write_batch_files(options.out, batch);
+    rows.append(rows_jsonl(*source, batch));
+    progress.update(step + 1, fmt::format("{} of {} batches", step + 1, steps));
+  }
+  rows.close();
+  fmt::print("{} batches of {} x {} x {} in {}\n", steps, options.batch, augment.output.height,
+             augment.output.width, options.out);
+  return kExitOk;
+}
+
+}  // namespace stoker

@@ -1,0 +1,133 @@
+// stoker eval: the accuracy of a checkpoint, every sample counted exactly once.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/command/command.h"
+#include "tools/console/processes.h"
+#include "tools/option/feed_options.h"
+#include "train/evaluate.h"
+#include "train/run/replica.h"
+
+namespace stoker {
+namespace {
+
+const std::map<std::string, std::optional<Precision>> kPrecisions = {
+    {"recipe", std::nullopt}, {"fp32", Precision::fp32}, {"bf16", Precision::bf16}};
+
+struct EvalArguments {
+  DataOptions data;
+  EvalCheckpointOptions run;
+  std::string devices = "cpu:1";
+  std::string precision = "recipe";
+  bool json = false;
+};
+
+void add_options(CLI::App& app, EvalArguments& arguments) {
+  EvalCheckpointOptions& run = arguments.run;
+  app.add_option("--checkpoint", run.checkpoint,
+                 "A checkpoint's folder, its model.safetensors, or a run's folder (the newest)")
+      ->required();
+  add_data_option(app, arguments.data);
+  app.add_option("--split", arguments.data.split,
+                 "Which part; auto: test, or all of a folder that has no parts")
+      ->check(CLI::IsMember({"auto", "all", "train", "test"}));
+  app.add_option("--devices", arguments.devices,
+                 "cpu:N, N replicas that share the cores; cuda:all; cuda:0,1");
+  app.add_option("--batch", run.rows, "Rows per device and step; 0: chosen by the image size")
+      ->check(CLI::Range(0, 1 << 24));
+  app.add_option("--views", run.views,
+                 "Of each image: 1, 2 (mirrored), 6 (shifted); 0: the recipe's")
+      ->check(CLI::IsMember({0, 1, 2, 6}));
+  app.add_option("--precision", arguments.precision, "recipe: as it was trained")
+      ->check(CLI::IsMember(&kPrecisions));
+  app.add_option("--threads", run.threads, "Threads that compute; 0: one per core")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--limit", run.limit, "About this many samples; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--quarantine", run.quarantine_file, "File for the list of bad samples (JSONL)");
+  app.add_flag("--json", arguments.json, "Print JSON");
+  add_decode_options(app, arguments.data);
+  add_feed_options(app, arguments.data);
+}
+
+void print_json(const EvalResult& result) {
+  const nlohmann::ordered_json json = {{"top1", result.top1},
+                                       {"top5", result.top5},
+                                       {"loss", result.loss},
+                                       {"samples", result.samples},
+                                       {"bad", result.bad},
+                                       {"seconds", result.seconds},
+                                       {"images_per_second", result.images_per_second}};
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print_text(const EvalResult& result) {
+  fmt::print(
+      "top-1 {:.2f}%  top-5 {:.2f}%  loss {:.4f}  of {} images in {:.1f} s ({:.0f} images/s)\n",
+      100 * result.top1, 100 * result.top5, result.loss, result.samples, result.seconds,
+      result.images_per_second);
+  if (result.bad > 0) fmt::print("{} images could not be decoded and do not count\n", result.bad);
+}
+
+// Each process lists its own bad samples: bad.jsonl, bad.rank1.jsonl, ...
+std::string of_rank(const std::string& file, int rank) {
+  if (file.empty() || rank == 0) return file;
+  std::filesystem::path path = file;
+  const std::string extension = path.extension();
+  return path.replace_extension(fmt::format(".rank{}{}", rank, extension));
+}
+
+}  // namespace
+
+int run_eval(int argc, char** argv) {
+  EvalArguments arguments;
+  arguments.data.split = "auto";
+  auto app = make_parser(
+      "eval",
+      "Evaluates a checkpoint: top-1, top-5 and loss, every sample exactly once. Processes that "
+      "mpirun,\n"
+      "srun or torchrun started share the work, and the first one prints the result.",
+      "  stoker eval --checkpoint runs/airnet --data data/cifar-10-batches-bin\n"
+      "  stoker eval --checkpoint runs/r18 --data data/imagenette --views 2 --json\n"
+      "  stoker eval --checkpoint runs/r18/checkpoints/step_00000500 --data photos/by_class\n"
+      "  mpirun -np 2 stoker eval --checkpoint runs/r18 --data data/imagenette\n");
+  add_options(*app, arguments);
+  if (const auto code = parse_options(*app, argc, argv)) return *code;
+  check_feed_options(*app, arguments.data);
+  check_seek_index(arguments.data);
+
+  EvalCheckpointOptions options = arguments.run;
+  if (!std::filesystem::exists(options.checkpoint)) {
+    throw std::invalid_argument("--checkpoint: " + options.checkpoint +
+                                ": No such file or directory");
+  }
+  const Launch launch = find_launch(process_environment());
+  options.devices = parse_devices(arguments.devices, launch.local_rank, launch.local_world);
+  if (on_gpus(options.devices)) {
+    refuse_if_given(*app, {"--threads"}, "nothing computes on the CPU here; --workers decode");
+  }
+  options.local_processes = launch.local_world;
+  options.precision = kPrecisions.at(arguments.precision);
+  options.workers = arguments.data.workers;
+  options.io_threads = arguments.data.io_threads;
+  options.decode = arguments.data.decode();
+  options.on_bad_sample = arguments.data.on_bad_sample();
+  options.max_bad = arguments.data.max_bad;
+  options.seek_index = arguments.data.seek_index;
+  options.quarantine_file = of_rank(options.quarantine_file, launch.rank);
+  const DataOptions& data = arguments.data;
+  const auto source = data.split == "auto" ? open_eval_data(data.data, "--data")
+                                           : open_data(data.data, parse_split(data.split));
+  return run_in_group(launch, options.devices, [&](ProcessGroup* processes) {
+    options.processes = processes;
+    const EvalResult result = evaluate_checkpoint(*source, options);
+    if (launch.rank == 0) arguments.json ? print_json(result) : print_text(result);
+    return kExitOk;
+  });
+}
+
+}  // namespace stoker

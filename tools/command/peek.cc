@@ -1,0 +1,209 @@
+// stoker peek: a contact sheet of what the model sees, beside where it was cut out.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "decode/image_decoder.h"
+#include "tools/command/command.h"
+#include "tools/data/contact_sheet.h"
+#include "tools/data/dump_rows.h"
+#include "tools/option/augment_choice.h"
+#include "tools/option/feed_options.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kPanelPixels = 128;  // small rows are enlarged to about this
+constexpr int kGap = 8;
+constexpr int kTextHeight = 12;
+constexpr int kTextLines = 3;
+constexpr int kMaxSheetSide = 20'000;
+constexpr SheetColor kGround{32, 32, 36}, kText{235, 235, 235}, kFaint{160, 160, 170};
+constexpr SheetColor kBox{255, 220, 0}, kAlarm{255, 90, 80};
+
+struct PeekOptions {
+  DataOptions data;
+  AugmentChoice augment;
+  std::string out;
+  int count = 24;
+  int columns = 0;
+  int64_t epoch = 0;
+  uint64_t seed = 0;
+  bool no_shuffle = false;
+};
+
+// Draws the whole source image into at most `side` x `side` pixels.
+class SourcePainter {
+ public:
+  SourcePainter(const Source& source, const DecodeOptions& options)
+      : source_(source), decoder_(options) {}
+
+  // Draws at (x, y); returns the box that it fills, empty if the sample cannot be shown.
+  Box draw(SampleId id, int x, int y, int side, ContactSheet& sheet) {
+    std::span<const uint8_t> bytes;
+    if (!source_.read(id, file_, bytes).ok) return {};
+    if (source_.encoding() != SampleEncoding::image_file) return draw_raw(bytes, x, y, side, sheet);
+    ImageInfo info;
+    if (!decoder_.info(bytes, info).ok()) return {};
+    const double scale =
+        std::min(1.0, static_cast<double>(side) / std::max(info.size.width, info.size.height));
+    const Size size{std::max(1, static_cast<int>(info.size.width * scale)),
+                    std::max(1, static_cast<int>(info.size.height * scale))};
+    pixels_.resize(static_cast<size_t>(size.width) * size.height * 3);
+    const MutableImageView view{pixels_.data(), size.width, size.height, ptrdiff_t{3} * size.width};
+    const CropSpec whole{
+        {0, 0, info.size.width, info.size.height}, size, {0, 0, size.width, size.height}};
+    if (!decoder_.decode(bytes, whole, view).ok()) return {};
+    sheet.draw_image(view, x, y, 1);
+    return {x, y, size.width, size.height};
+  }
+
+ private:
+  Box draw_raw(std::span<const uint8_t> bytes, int x, int y, int side, ContactSheet& sheet) {
+    const Size size = source_.raw_size();
+    const size_t plane = static_cast<size_t>(size.width) * size.height;
+    pixels_.assign(bytes.begin(), bytes.end());
+    if (source_.encoding() == SampleEncoding::raw_planar) {
+      for (size_t i = 0; i < plane * 3; ++i) pixels_[i] = bytes[i % 3 * plane + i / 3];
+    }
+    const int scale = std::max(1, side / std::max(size.width, size.height));
+    sheet.draw_image({pixels_.data(), size.width, size.height, ptrdiff_t{3} * size.width}, x, y,
+                     scale);
+    return {x, y, size.width * scale, size.height * scale};
+  }
+
+  const Source& source_;
+  ImageDecoder decoder_;
+  std::vector<uint8_t> file_, pixels_;
+};
+
+// Where the tiles lie. A tile: what the model sees, the source beside it, three lines of text.
+struct SheetPlan {
+  int columns = 1, rows = 1;
+  int scale = 1;  // of what the model sees
+  int panel = 0;  // pixels, width and height of each of the two pictures
+  int tile_width() const { return 2 * panel + 2 * kGap; }
+  int tile_height() const { return panel + kTextLines * kTextHeight + kGap; }
+  Size size() const { return {columns * tile_width() + kGap, rows * tile_height() + kGap}; }
+};
+
+SheetPlan plan_sheet(const PeekOptions& options, Size row) {
+  SheetPlan plan;
+  const int side = std::max(row.width, row.height);
+  plan.scale = std::max(1, kPanelPixels / side);
+  plan.panel = side * plan.scale;
+  plan.columns = options.columns > 0 ? options.columns
+                                     : std::max(1, static_cast<int>(std::sqrt(options.count)));
+  plan.columns = std::min(plan.columns, options.count);
+  plan.rows = (options.count + plan.columns - 1) / plan.columns;
+  const Size size = plan.size();
+  if (size.width > kMaxSheetSide || size.height > kMaxSheetSide) {
+    throw std::invalid_argument(
+        fmt::format("--count {} makes a sheet of {} x {} pixels; at most {} x {}", options.count,
+                    size.width, size.height, kMaxSheetSide, kMaxSheetSide));
+  }
+  return plan;
+}
+
+// The crop's frame on the source picture that fills `shown`.
+Box frame_of(const RowNote& note, Box shown) {
+  const auto [x, y, width, height] = source_crop(note.draw);
+  const double scale_x = static_cast<double>(shown.width) / note.source.width;
+  const double scale_y = static_cast<double>(shown.height) / note.source.height;
+  return {shown.x + static_cast<int>(x * scale_x), shown.y + static_cast<int>(y * scale_y),
+          std::max(1, static_cast<int>(width * scale_x)),
+          std::max(1, static_cast<int>(height * scale_y))};
+}
+
+void draw_tile(const SheetPlan& plan, const Source& source, const DeviceBatch& batch, int row,
+               SourcePainter& painter, ContactSheet& sheet) {
+  const int x = kGap + row % plan.columns * plan.tile_width();
+  const int y = kGap + row / plan.columns * plan.tile_height();
+  const BatchShape& shape = batch.shape();
+  const size_t image_bytes = static_cast<size_t>(shape.height) * shape.width * 3;
+  sheet.draw_image(
+      {batch.images() + row * image_bytes, shape.width, shape.height, ptrdiff_t{3} * shape.width},
+      x, y, plan.scale);
+  const RowNote& note = row_notes(batch)[row];
+  const Box shown = painter.draw(batch.ids()[row], x + plan.panel + kGap / 2, y, plan.panel, sheet);
+  if (shown.width > 0 && !note.bad) sheet.draw_frame(frame_of(note, shown), kBox);
+
+  const auto [crop_x, crop_y, crop_width, crop_height] = source_crop(note.draw);
+  const int label = batch.labels()[row];
+  const std::string lines[kTextLines] = {
+      fmt::format("{} {}{}", label, source.class_names()[label], note.draw.flip ? "  flipped" : ""),
+      note.bad ? fmt::format("BAD: {}",
+                             note.code == DecodeCode::ok ? "unreadable" : to_string(note.code))
+               : fmt::format("{:.0f},{:.0f} {:.0f}x{:.0f} of {}x{}", crop_x, crop_y, crop_width,
+                             crop_height, note.source.width, note.source.height),
+      source.name(batch.ids()[row])};
+  const SheetColor colors[kTextLines] = {kText, note.bad ? kAlarm : kFaint, kFaint};
+  for (int line = 0; line < kTextLines; ++line) {
+    sheet.draw_text(lines[line], x, y + plan.panel + 3 + line * kTextHeight,
+                    plan.tile_width() - kGap, 1, colors[line]);
+  }
+}
+
+void add_options(CLI::App& app, PeekOptions& options) {
+  add_data_option(app, options.data);
+  add_split_option(app, options.data);
+  app.add_option("--out,-o", options.out, "The PNG file to write")->required();
+  app.add_option("--count", options.count, "Pictures")->check(CLI::Range(1, 100'000));
+  app.add_option("--columns", options.columns, "Pictures in a row; 0: about a square")
+      ->check(CLI::Range(0, 1000));
+  app.add_option("--epoch", options.epoch, "Which epoch, counted from 0")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  app.add_option("--seed", options.seed, "Of order and augmentation");
+  app.add_flag("--no-shuffle", options.no_shuffle, "Samples in the order of their ids");
+  add_augment_choice(app, options.augment);
+  add_decode_options(app, options.data);
+}
+
+}  // namespace
+
+int run_peek(int argc, char** argv) {
+  PeekOptions options;
+  auto app = make_parser(
+      "peek",
+      "Draws a contact sheet of what the model sees: each row of the first batch, beside its "
+      "source\n"
+      "image with the crop framed; below, the label, whether it is flipped, the crop in source\n"
+      "pixels and the file.",
+      "  stoker peek --data data/imagenette -o sheet.png\n"
+      "  stoker peek --data data/cifar --model airnet --epoch 1 --count 60 --columns 10 -o s.png\n"
+      "  stoker peek --data data/imagenette --view eval --split test -o eval.png\n");
+  add_options(*app, options);
+  if (const auto code = parse_options(*app, argc, argv)) return *code;
+
+  const auto source = open_data(options.data.data, parse_split(options.data.split));
+  const AugmentSpec augment = options.augment.spec(*source);
+  const auto count = static_cast<int>(std::min<int64_t>(options.count, source->size()));
+  options.count = count;
+  const SheetPlan plan = plan_sheet(options, augment.output);
+  LoaderOptions loader_options;
+  loader_options.batch_size = count;
+  loader_options.seed = options.seed;
+  loader_options.shuffle = !options.no_shuffle;
+  loader_options.first_epoch_offset = options.epoch;
+  loader_options.decode = options.data.decode();
+  loader_options.ring_depth = 1;
+  loader_options.max_bad = count + 1;  // bad ones are shown, not complained about
+  const auto device = make_host_device();
+  const auto stream = device->make_stream();
+  Loader loader(*source, augment, {device.get()}, loader_options);
+  const DeviceBatch batch = loader.next(0, *stream);
+  batch.synchronize();
+
+  ContactSheet sheet(plan.size(), kGround);
+  SourcePainter painter(*source, options.data.decode());
+  for (int row = 0; row < count; ++row) draw_tile(plan, *source, batch, row, painter, sheet);
+  write_png(options.out, sheet.view());
+  fmt::print("{} pictures of {} x {} on a sheet of {} x {}: {}\n", count, augment.output.width,
+             augment.output.height, sheet.size().width, sheet.size().height, options.out);
+  return kExitOk;
+}
+
+}  // namespace stoker

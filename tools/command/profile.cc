@@ -1,0 +1,115 @@
+// stoker profile: runs a feed or a training for a while and says what limits it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+
+#include "tools/command/command.h"
+#include "tools/command/profile_feed.h"
+#include "tools/command/profile_train.h"
+#include "tools/data/output_file.h"
+#include "tools/machine/build_info.h"
+#include "tools/profile/page.h"
+
+namespace stoker {
+namespace {
+
+struct ProfileArguments {
+  double seconds = 10;
+  std::string out = "runs/profile";
+  bool no_trace = false;
+  ProfileFeedArguments feed;
+};
+
+void add_options(CLI::App& app, ProfileArguments& arguments) {
+  app.add_option("--seconds", arguments.seconds,
+                 "Of measuring, after the warm-up; longer where steps are slow")
+      ->check(CLI::Range(0.5, 3600.0));
+  app.add_option("--out", arguments.out, "Folder for profile.json, profile.html and trace.json");
+  app.add_flag("--no-trace", arguments.no_trace, "Write no trace.json");
+  add_profile_feed_options(app, arguments.feed);
+}
+
+// A training brings its own feed: what is said here of one would be ignored.
+void refuse_feed_options(const CLI::App& app) {
+  static const std::set<std::string> kOfEveryRun = {"--seconds", "--out", "--no-trace", "--config"};
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || kOfEveryRun.contains(option->get_name())) continue;
+    throw std::invalid_argument(option->get_name() +
+                                " is of an emulated device; a training's own options stand behind "
+                                "`-- train`");
+  }
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  write_file(path, std::as_bytes(std::span(text)));
+}
+
+void write_results(const ProfileArguments& arguments, const ProfileOutcome& outcome) {
+  const std::string json = arguments.out + "/profile.json";
+  const nlohmann::ordered_json profile = profile_json(outcome.profile);
+  constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;  // names not in UTF-8
+  write_text(json, profile.dump(1, ' ', false, kReplace) + "\n");
+  fmt::print("\n{:<12} {}\n", "profile", json);
+  const std::string page = arguments.out + "/profile.html";
+  write_text(page, profile_page(profile));
+  fmt::print("{:<12} {}\n", "page", page);
+  if (arguments.no_trace) return;
+  const std::string trace = arguments.out + "/trace.json";
+  const int64_t events = write_trace(trace, outcome.run, outcome.name_of);
+  fmt::print("{:<12} {} ({} events; open it at ui.perfetto.dev or chrome://tracing)\n", "trace",
+             trace, events);
+}
+
+std::string command_text(int argc, char** argv) {
+  std::string text = "stoker";
+  for (int i = 0; i < argc; ++i) text += std::string(" ") + argv[i];
+  return text;
+}
+
+}  // namespace
+
+int run_profile(int argc, char** argv) {
+  ProfileArguments arguments;
+  auto app = make_parser(
+      "profile",
+      "Runs a feed against an emulated device, or a training, for some seconds, and says why the\n"
+      "device waits: which stage limits, how sure that is, and what would change it. While it "
+      "runs\n"
+      "it changes the number of workers for a while, and then shows the device the same batch "
+      "again\n"
+      "and again. A training that is profiled saves nothing but one checkpoint, in --out, which "
+      "is\n"
+      "timed and removed.",
+      "  stoker profile --data data/imagenette --size 224 --batch 256 --demand 1786\n"
+      "  stoker profile --data data/imagenette --demand 1786 --workers 4 --cold\n"
+      "  stoker profile --seconds 20 -- train --data data/imagenette --model resnet18 --size "
+      "128\n");
+  add_options(*app, arguments);
+  const auto end = std::find_if(argv, argv + argc,
+                                [](const char* word) { return std::strcmp(word, "--") == 0; });
+  const int own = static_cast<int>(end - argv);
+  if (const auto code = parse_options(*app, own, argv)) return *code;
+  const bool trains = own < argc;
+  if (trains == !arguments.feed.data.data.empty()) {
+    throw std::invalid_argument(trains ? "--data belongs behind `-- train`"
+                                       : "either --data and --demand, or -- train ... are needed");
+  }
+  if (trains) refuse_feed_options(*app);
+  std::filesystem::create_directories(arguments.out);  // fails before the run, not behind it
+  ProfileOutcome outcome =
+      trains ? profile_train(argc - own - 1, argv + own + 1, arguments.seconds, arguments.out)
+             : profile_feed(arguments.feed, arguments.seconds);
+  outcome.profile.command = command_text(argc, argv);
+  outcome.profile.version = kBuildVersion;
+  for (const std::string& line : verdict_lines(outcome.profile)) fmt::print("{}\n", line);
+  write_results(arguments, outcome);
+  return kExitOk;
+}
+
+}  // namespace stoker

@@ -1,0 +1,79 @@
+#include "tools/command/profile_feed.h"
+
+#include <fmt/format.h>
+
+#include "tools/machine/host_info.h"
+#include "tools/profile/cold_source.h"
+
+namespace stoker {
+namespace {
+
+LoaderOptions loader_options(const ProfileFeedArguments& arguments) {
+  LoaderOptions options;
+  options.batch_size = arguments.batch;
+  options.seed = arguments.seed;
+  options.epochs = -1;
+  options.workers = arguments.data.workers < 0 ? host_cores() : arguments.data.workers;
+  options.io_threads = arguments.data.io_threads;
+  options.ring_depth = arguments.ring_depth;
+  options.slots = arguments.slots;
+  options.decode = arguments.data.decode();
+  options.on_bad_sample = arguments.data.on_bad_sample();
+  options.max_bad = arguments.data.max_bad;
+  return options;
+}
+
+}  // namespace
+
+void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments) {
+  app.add_option("--data", arguments.data.data, "Folder of images, or of CIFAR's binary files");
+  app.add_option("--demand", arguments.demand,
+                 "Images/s that each emulated device takes: what your device trains at");
+  app.add_option("--batch", arguments.batch, "Rows of a device's batch")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--emulated-devices", arguments.devices, "How many")->check(CLI::Range(1, 64));
+  app.add_option("--ring-depth", arguments.ring_depth, "Batches decoded ahead, per device")
+      ->check(CLI::Range(1, 1 << 16));
+  app.add_option("--slots", arguments.slots, "Batches staged on a device, 0 to 3; -1: none")
+      ->check(CLI::Range(-1, 3));
+  app.add_option("--seed", arguments.seed, "Of order and augmentation");
+  app.add_flag("--cold", arguments.cold,
+               "Read the files from storage while it measures: each is put out of the page cache "
+               "before it is read");
+  arguments.data.pixels = "fast";  // as in training
+  add_split_option(app, arguments.data);
+  add_decode_options(app, arguments.data);
+  add_feed_options(app, arguments.data);
+  add_augment_choice(app, arguments.augment);
+}
+
+ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double seconds) {
+  if (!(arguments.demand > 0)) {
+    throw std::invalid_argument(
+        fmt::format("--demand: {:g} images/s must be above 0", arguments.demand));
+  }
+  ProfileOutcome outcome;
+  outcome.source = open_data(arguments.data.data, parse_split(arguments.data.split));
+  const Source& source = *outcome.source;
+  outcome.name_of = [&source](SampleId id) { return source.name(id); };
+  const LoaderOptions options = loader_options(arguments);
+  FeedRun feed;
+  feed.demand = arguments.demand;
+  feed.seconds = seconds;
+  feed.devices = arguments.devices;
+  feed.storage = probe_storage(source, {.threads = std::max(1, options.io_threads)});
+  if (arguments.cold) {
+    outcome.cold = std::make_shared<ColdSource>(source);
+    fmt::print("{} files put out of the page cache, and again before each read\n", source.size());
+  }
+  fmt::print("profiling {} of {} images/s ...\n",
+             arguments.devices == 1 ? "an emulated device"
+                                    : fmt::format("{} emulated devices", arguments.devices),
+             arguments.demand);
+  std::fflush(stdout);
+  outcome.profile = profile_emulated(arguments.cold ? *outcome.cold : source,
+                                     arguments.augment.spec(source), options, feed, outcome.run);
+  return outcome;
+}
+
+}  // namespace stoker

@@ -1,0 +1,39 @@
+// What `stoker profile` runs: a feed against an emulated device. And what a profiled run leaves.
+// Errors: std::invalid_argument with the option and the value.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tools/option/augment_choice.h"
+#include "tools/option/feed_options.h"
+#include "tools/profile/emulated.h"
+#include "tools/profile/trace_file.h"
+
+namespace stoker {
+
+struct ProfileFeedArguments {
+  DataOptions data;
+  AugmentChoice augment;
+  double demand = 0;
+  int batch = 256;
+  int devices = 1;
+  int ring_depth = LoaderOptions{}.ring_depth;
+  int slots = -1;
+  uint64_t seed = 0;
+  bool cold = false;
+};
+
+struct ProfileOutcome {
+  Profile profile;
+  ProfiledRun run;
+  std::shared_ptr<const Source> source;
+  std::shared_ptr<const Source> cold;            // in front of it, where it is measured cold
+  std::function<std::string(SampleId)> name_of;  // lives as long as `source`
+};
+
+void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments);
+ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double seconds);
+
+}  // namespace stoker

@@ -1,0 +1,181 @@
+#include "tools/command/profile_train.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+#include "staging/allowed_cores.h"
+#include "staging/stage_stats.h"
+#include "tools/command/command.h"
+#include "tools/command/seek_index_maker.h"
+#include "tools/option/train_options.h"
+#include "tools/profile/session.h"
+#include "train/run/replica.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kManyEpochs = 10000;  // the session ends the run
+
+FeedShape shape_of(const TrainOptions& options, const Trainer& trainer) {
+  const bool gpus = on_gpus(options.devices);
+  FeedShape shape;
+  shape.devices = static_cast<int>(options.devices.size());
+  shape.rows = static_cast<int>(trainer.global_batch() / shape.devices);
+  shape.workers = options.workers;
+  shape.io_threads = options.io_threads;
+  shape.ring_depth = options.ring_depth;
+  shape.slots = options.slots >= 0 ? options.slots : gpus ? 2 : 0;
+  shape.zero_copy = !gpus;
+  shape.on_gpus = gpus;
+  shape.cores = allowed_cores();
+  shape.machine_cores = machine_cores();
+  return shape;
+}
+
+TrainOptions options_of(const TrainArguments& arguments) {
+  TrainOptions options = arguments.options(Launch{});
+  options.out.clear();  // nothing is written
+  options.receipt = false;
+  options.resume = false;
+  options.max_steps = 0;
+  options.recipe.set_epochs(kManyEpochs);
+  if (options.workers < 0) options.workers = own_cores(1);
+  options.spare_workers = ProfileSession::spare_workers(options.workers);
+  return options;
+}
+
+std::unique_ptr<Source> open_test(const TrainArguments& arguments) {
+  if (!arguments.eval_data.empty()) return open_eval_data(arguments.eval_data, "--eval-data");
+  try {
+    return open_source(arguments.data.data, Split::test);
+  } catch (const std::runtime_error&) {
+    return nullptr;  // as `train`, which evaluates nothing then
+  }
+}
+
+// A new folder, which goes with everything in it.
+class TrialFolder {
+ public:
+  explicit TrialFolder(const std::string& parent) : path_(parent + "/checkpoint.XXXXXX") {
+    if (mkdtemp(path_.data()) != nullptr) return;
+    throw std::runtime_error("cannot make a folder in " + parent + ": " + std::strerror(errno));
+  }
+  ~TrialFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TrialFolder(const TrialFolder&) = delete;
+  TrialFolder& operator=(const TrialFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+int64_t bytes_in(const std::string& folder) {
+  int64_t bytes = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) bytes += static_cast<int64_t>(entry.file_size());
+  }
+  return bytes;
+}
+
+// As training writes one: after a step, while the feed works ahead or has done so.
+CheckpointCost time_checkpoint(const Trainer& trainer, const TrainOptions& options,
+                               const std::string& out, Tracer& tracer) {
+  const TrialFolder folder(out);
+  CheckpointCost cost;
+  cost.every_steps = trainer.steps_per_epoch();
+  if (options.checkpoint_steps > 0) {
+    cost.every_steps = std::min(cost.every_steps, options.checkpoint_steps);
+  }
+  const int64_t begin_ns = steady_now_ns();
+  {
+    const SpanTimer timer(&tracer, SpanKind::checkpoint, -1);
+    trainer.save_to(folder.path());
+  }
+  cost.seconds = static_cast<double>(steady_now_ns() - begin_ns) * 1e-9;
+  cost.bytes = bytes_in(folder.path());
+  return cost;
+}
+
+void claim(const CheckpointCost& cost, const std::string& out, Profile& profile) {
+  const double step_s = profile.measurements.measured.split.step;
+  const double steps_s = step_s * static_cast<double>(cost.every_steps);
+  profile.verdict.claims.push_back(
+      {fmt::format("a checkpoint takes {:.2g} s ({:.3g} MB), in which the devices wait: {:.2g}% of "
+                   "the time with one every {} steps",
+                   cost.seconds, 1e-6 * static_cast<double>(cost.bytes),
+                   100 * cost.seconds / (cost.seconds + steps_s), cost.every_steps),
+       "one that was written to " + out + " after the last step, and removed"});
+}
+
+}  // namespace
+
+ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::string& out) {
+  if (argc < 1 || std::string(argv[0]) != "train") {
+    throw std::invalid_argument("behind -- comes `train` and its options");
+  }
+  TrainArguments arguments;
+  auto app = make_parser("train", "The training to profile.", "");
+  add_train_options(*app, arguments);
+  if (parse_options(*app, argc, argv))
+    throw std::invalid_argument("--help: see stoker train --help");
+  ProfileOutcome outcome;
+  outcome.source = open_data(arguments.data.data, Split::train);
+  const Source& source = *outcome.source;
+  outcome.name_of = [&source](SampleId id) { return source.name(id); };
+  const auto test = open_test(arguments);
+  TrainOptions options = options_of(arguments);
+  if (arguments.build_seek_index &&
+      make_missing_seek_indexes(arguments.data.data, options.seek_index, true) != 0) {
+    throw std::runtime_error("interrupted while the seek indexes were made");
+  }
+  const StorageRates storage = probe_storage(source, {.threads = std::max(1, options.io_threads)});
+  Tracer tracer;
+  ProfileSession session(
+      {.seconds = seconds, .workers = options.workers, .warm_up_steps = options.ring_depth + 5},
+      tracer);
+  options.tracer = &tracer;
+  options.replay = &session.replay();
+  TrainObserver nobody;
+  Trainer trainer(source, test.get(), options, nobody);
+  fmt::print("profiling the training of {} ...\n", arguments.model);
+  std::fflush(stdout);
+  session.start({.limit_workers = [&](int workers) { trainer.limit_workers(workers); },
+                 .stop = [&] { trainer.request_stop(); }});
+  try {
+    trainer.run();
+  } catch (...) {
+    session.finish();
+    throw;
+  }
+  CheckpointCost checkpoint;
+  std::string problem;
+  try {
+    checkpoint = time_checkpoint(trainer, options, out, tracer);
+  } catch (const std::exception& error) {  // a full disk, or weights that are not finite
+    problem = error.what();
+  }
+  outcome.run = session.finish();
+  outcome.profile = make_profile(outcome.run, shape_of(options, trainer), storage, outcome.name_of);
+  outcome.profile.device = arguments.devices;
+  outcome.profile.planned_bytes = trainer.planned_bytes();
+  outcome.profile.checkpoint = checkpoint;
+  if (problem.empty()) {
+    claim(checkpoint, out, outcome.profile);
+  } else {
+    outcome.profile.verdict.unknown.push_back("what a checkpoint takes: " + problem);
+  }
+  return outcome;
+}
+
+}  // namespace stoker

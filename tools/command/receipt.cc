@@ -1,0 +1,125 @@
+// stoker receipt diff A B: were two runs fed the same pixels, configured alike, and did the same
+// weights come out?
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "pipeline/receipt/diff.h"
+#include "tools/command/command.h"
+#include "tools/command/run_diff.h"
+
+namespace stoker {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The folder of a run that was named by itself or by its receipt.
+std::filesystem::path run_of(const std::string& path) {
+  const std::filesystem::path given(path);
+  return std::filesystem::is_directory(given) ? given : given.parent_path();
+}
+
+void require_receipt(const std::string& path) {
+  const bool folder = std::filesystem::is_directory(path);
+  const std::string file = folder ? path + "/receipt.json" : path;
+  if (!std::filesystem::exists(file)) {
+    throw std::invalid_argument(file + ": there is no receipt (a run's folder is expected)");
+  }
+}
+
+struct RunDifference {
+  ReceiptDifference pixels;
+  ConfigDifference configuration;
+  WeightDifference weights;
+  bool same() const { return pixels.same && configuration.same() && weights.same(); }
+};
+
+std::string text_of(const std::vector<SettingDifference>& differences) {
+  std::string text;
+  for (const SettingDifference& each : differences) {
+    text += fmt::format("{}{} {} and {}", text.empty() ? "" : ", ", each.name, each.a.dump(),
+                        each.b.dump());
+  }
+  return text;
+}
+
+std::string text_of(const ConfigDifference& found) {
+  if (!found.unknown.empty()) return "not compared: " + found.unknown;
+  const std::string others = found.others.empty() ? "" : "; others: " + text_of(found.others);
+  if (found.same()) return "same in what decides the weights" + others;
+  return "differ in " + text_of(found.deciding) + others;
+}
+
+std::string text_of(const WeightDifference& found) {
+  if (!found.unknown.empty()) return "not compared: " + found.unknown;
+  if (found.same()) return fmt::format("same in step {}, checksum {}", found.step, found.hash_a);
+  return fmt::format("differ in step {}: checksums {} and {}", found.step, found.hash_a,
+                     found.hash_b);
+}
+
+Json json_of(const std::vector<SettingDifference>& differences) {
+  Json list = Json::array();
+  for (const SettingDifference& each : differences) {
+    list.push_back({{"name", each.name}, {"a", each.a}, {"b", each.b}});
+  }
+  return list;
+}
+
+Json json_of(const RunDifference& found) {
+  return {{"same", found.same()},
+          {"pixels",
+           {{"same", found.pixels.same},
+            {"epoch", found.pixels.epoch},
+            {"step", found.pixels.step},
+            {"sample", found.pixels.sample},
+            {"text", found.pixels.text}}},
+          {"configuration",
+           {{"same", found.configuration.same()},
+            {"not_compared", found.configuration.unknown},
+            {"deciding", json_of(found.configuration.deciding)},
+            {"others", json_of(found.configuration.others)}}},
+          {"weights",
+           {{"same", found.weights.same()},
+            {"not_compared", found.weights.unknown},
+            {"step", found.weights.step},
+            {"checksums", {found.weights.hash_a, found.weights.hash_b}}}}};
+}
+
+}  // namespace
+
+int run_receipt(int argc, char** argv) {
+  std::string first, second;
+  bool json = false;
+  auto app = make_parser(
+      "receipt",
+      "Compares two runs: the pixels that they were fed (by their receipts; the first epoch, step\n"
+      "and sample where they part is named), their configurations (config.json), and the weights\n"
+      "of the newest step that both have a checkpoint of. Exit code 1 if any of the three "
+      "differs.\n"
+      "What decides no weight (devices, threads, buffers, places) is listed and is no difference.",
+      "  stoker receipt diff runs/a runs/b\n"
+      "  stoker receipt diff runs/a/receipt.json /elsewhere/receipt.json --json\n");
+  app->require_subcommand(1);
+  CLI::App* diff = app->add_subcommand(
+      "diff", "Says whether two runs are the same in pixels, configuration and weights.");
+  diff->add_option("A", first, "A run's folder, or its receipt.json")->required();
+  diff->add_option("B", second, "Another one")->required();
+  diff->add_flag("--json", json, "Print JSON");
+  if (const auto code = parse_options(*app, argc, argv)) return *code;
+
+  require_receipt(first);
+  require_receipt(second);
+  const RunDifference found{receipt_diff(first, second), config_diff(run_of(first), run_of(second)),
+                            weight_diff(run_of(first), run_of(second))};
+  if (json) {
+    fmt::print("{}\n", json_of(found).dump(2));
+  } else {
+    fmt::print("pixels         {}\nconfiguration  {}\nweights        {}\n", found.pixels.text,
+               text_of(found.configuration), text_of(found.weights));
+  }
+  return found.same() ? kExitOk : kExitFound;
+}
+
+}  // namespace stoker

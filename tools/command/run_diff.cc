@@ -1,0 +1,126 @@
+#include "tools/command/run_diff.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// Settings of config.json that change no weight: N replicas train as one, whatever feeds them. What
+// is not named here decides; so does a setting that is new.
+const std::set<std::string> kNotDeciding = {"checkpoint_steps", "data.eval",  "data.eval_samples",
+                                            "data.train",       "devices",    "io_threads",
+                                            "keep_checkpoints", "libraries",  "limit_eval",
+                                            "max_bad",          "max_steps",  "processes",
+                                            "ring_depth",       "seek_index", "slots",
+                                            "threads",          "version",    "workers"};
+// Derived from the others, in words.
+const std::string kPlan = "plan";
+
+Json read_json(const fs::path& path) {
+  std::ifstream file(path);
+  try {
+    return Json::parse(file);
+  } catch (const Json::exception& error) {
+    throw std::runtime_error(path.string() + ": not JSON that stoker wrote: " + error.what());
+  }
+}
+
+// {"recipe.optimizer.learning_rate": 0.1, ...}; a list is one value.
+void flatten(const Json& json, const std::string& name, std::map<std::string, Json>& found) {
+  if (!json.is_object()) {
+    found.emplace(name, json);
+    return;
+  }
+  for (const auto& [key, value] : json.items()) {
+    flatten(value, name.empty() ? key : name + "." + key, found);
+  }
+}
+
+std::map<std::string, Json> settings_of(const fs::path& run) {
+  std::map<std::string, Json> found;
+  flatten(read_json(run / "config.json"), "", found);
+  found.erase(kPlan);
+  return found;
+}
+
+// The steps that have a checkpoint.
+std::set<int64_t> checkpoint_steps(const fs::path& run) {
+  constexpr std::string_view kPrefix = "step_";
+  std::set<int64_t> steps;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run / "checkpoints", none)) {
+    const std::string name = entry.path().filename().string();
+    int64_t step = 0;
+    const char* end = name.data() + name.size();
+    if (name.starts_with(kPrefix) &&
+        std::from_chars(name.data() + kPrefix.size(), end, step).ptr == end &&
+        fs::exists(entry.path() / "trainer.json")) {
+      steps.insert(step);
+    }
+  }
+  return steps;
+}
+
+std::string weights_hash(const fs::path& run, int64_t step) {
+  std::string number = std::to_string(step);
+  number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
+  const fs::path path = run / "checkpoints" / ("step_" + number) / "trainer.json";
+  try {
+    return read_json(path).at("files").at("model.safetensors").at("fnv1a");
+  } catch (const Json::exception& error) {
+    throw std::runtime_error(path.string() + ": names no checksum of model.safetensors");
+  }
+}
+
+std::string without_file(const fs::path& a, const fs::path& b, const std::string& file) {
+  for (const fs::path& run : {a, b}) {
+    if (!fs::exists(run / file)) return run.string() + " has no " + file;
+  }
+  return "";
+}
+
+}  // namespace
+
+ConfigDifference config_diff(const fs::path& a, const fs::path& b) {
+  ConfigDifference found;
+  found.unknown = without_file(a, b, "config.json");
+  if (!found.unknown.empty()) return found;
+  const auto of_a = settings_of(a), of_b = settings_of(b);
+  std::set<std::string> names;
+  for (const auto& [name, value] : of_a) names.insert(name);
+  for (const auto& [name, value] : of_b) names.insert(name);
+  for (const std::string& name : names) {
+    const auto x = of_a.find(name), y = of_b.find(name);
+    const Json in_a = x == of_a.end() ? Json() : x->second;
+    const Json in_b = y == of_b.end() ? Json() : y->second;
+    if (in_a == in_b) continue;
+    (kNotDeciding.contains(name) ? found.others : found.deciding).push_back({name, in_a, in_b});
+  }
+  return found;
+}
+
+WeightDifference weight_diff(const fs::path& a, const fs::path& b) {
+  WeightDifference found;
+  const std::set<int64_t> of_a = checkpoint_steps(a), of_b = checkpoint_steps(b);
+  for (const int64_t step : of_a) {
+    if (of_b.contains(step)) found.step = step;
+  }
+  if (found.step < 0) {
+    found.unknown = "no step has a checkpoint in both";
+    return found;
+  }
+  found.hash_a = weights_hash(a, found.step);
+  found.hash_b = weights_hash(b, found.step);
+  return found;
+}
+
+}  // namespace stoker

@@ -1,0 +1,65 @@
+// stoker top: watches a training that runs elsewhere, by the folder that it
+// writes to.
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "tools/command/command.h"
+#include "tools/console/interrupt.h"
+#include "tools/live/view.h"
+#include "tools/machine/cpu_time.h"
+
+namespace stoker {
+namespace {
+
+constexpr double kStaleSeconds = 10;  // without news, after which a run is said to be gone
+constexpr auto kLook = std::chrono::milliseconds(200);
+
+// Until the run ends, or nothing was heard of it for long, or `stop`.
+int follow(const std::string& folder, const std::atomic<bool>& stop) {
+  LiveView view(stdout);
+  double shown = 0;
+  for (;;) {
+    const LiveStatus status = read_live_status(folder);
+    if (status.unix_seconds != shown) view.show(status);
+    shown = status.unix_seconds;
+    if (status.ended || stop.load()) return kExitOk;
+    const double silent = clock_seconds(CLOCK_REALTIME) - status.unix_seconds;
+    if (silent > kStaleSeconds) {
+      fmt::print(stderr, "stoker: nothing was heard of process {} for {:.0f} s\n", status.process,
+                 silent);
+      return kExitFound;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+}  // namespace
+
+int run_top(int argc, char** argv) {
+  std::string folder;
+  bool once = false;
+  auto app = make_parser("top",
+                         "Shows how a `stoker train` stands that runs in another terminal, from "
+                         "live.json in its\nfolder: progress, speed, who is busy, the ring, GPUs. "
+                         "Ends with the run; exit code 1 if nothing\nwas heard of it for 10 s.",
+                         "  stoker top runs/first\n"
+                         "  stoker top runs/first --once\n");
+  app->add_option("RUNDIR", folder, "What the training has as --out")->required();
+  app->add_flag("--once", once, "Show it and end");
+  if (const auto code = parse_options(*app, argc, argv)) return *code;
+  if (once) {
+    for (const std::string& line : live_lines(read_live_status(folder))) fmt::print("{}\n", line);
+    return kExitOk;
+  }
+  std::atomic<bool> stop{false};
+  const Interrupt interrupt([](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); },
+                            &stop, "\n");
+  return follow(folder, stop);
+}
+
+}  // namespace stoker

@@ -1,0 +1,163 @@
+// stoker train: trains a model, shows how it goes, and can be interrupted and
+// resumed.
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "tools/command/command.h"
+#include "tools/command/seek_index_maker.h"
+#include "tools/command/train_display.h"
+#include "tools/console/interrupt.h"
+#include "tools/console/processes.h"
+#include "tools/console/progress.h"
+#include "tools/option/feed_options.h"
+#include "tools/option/train_options.h"
+#include "train/run/lock.h"
+#include "train/run/replica.h"
+
+namespace stoker {
+namespace {
+
+// The test part of the data; nothing if there is none, which is said.
+std::unique_ptr<Source> open_eval(const TrainArguments& arguments, bool say) {
+  if (!arguments.eval_data.empty()) return open_eval_data(arguments.eval_data, "--eval-data");
+  try {
+    return open_source(arguments.data.data, Split::test);
+  } catch (const std::runtime_error& error) {
+    if (say) std::printf("note: nothing is evaluated: %s\n", error.what());
+    return nullptr;
+  }
+}
+
+void refuse_to_mix_runs(const TrainOptions& options) {
+  RunLock::require_free(options.out);
+  std::error_code none;
+  const std::string folder = options.out + "/checkpoints";
+  if (options.resume || !std::filesystem::exists(folder, none) ||
+      std::filesystem::is_empty(folder, none)) {
+    return;
+  }
+  throw std::invalid_argument("--out: " + options.out +
+                              " holds checkpoints of a run: add --resume to go on with it, or "
+                              "choose another folder");
+}
+
+std::string resume_hint(int argc, char** argv) {
+  std::string line = "stoker";
+  bool resumes = false;
+  for (int i = 0; i < argc; ++i) {
+    const std::string word = argv[i];
+    resumes = resumes || word == "--resume";
+    const bool plain = word.find_first_of(" \t'\"\\$&;()<>|*?`") == std::string::npos;
+    line += plain ? " " + word : " '" + word + "'";
+  }
+  return resumes ? line : line + " --resume";
+}
+
+void print_summary(const TrainResult& result, const TrainOptions& options) {
+  fmt::print("\n{:<12} {} of {} steps, {:.2f} epochs, {} of training\n", "trained", result.step,
+             result.total_steps, result.epochs_done, format_duration(result.train_seconds));
+  fmt::print("{:<12} loss {:.4f}, accuracy {:.2f}%\n", "last epoch", result.loss,
+             100 * result.accuracy);
+  if (result.eval_plain && options.recipe.eval_views > 1) {
+    fmt::print("{:<12} top-1 {:.2f}%, 1 view\n", "evaluated", 100 * result.eval_plain->top1);
+  }
+  if (result.eval) {
+    fmt::print("{:<12} top-1 {:.2f}%, top-5 {:.2f}% of {} images, {} view(s)\n", "evaluated",
+               100 * result.eval->top1, 100 * result.eval->top5, result.eval->samples,
+               options.recipe.eval_views);
+  }
+  fmt::print("{:<12} {:.0f} images/s ± {:.0f}\n", "speed", result.images_per_second, result.jitter);
+  fmt::print("{:<12} {:.2f}% of the time the trainer waited for data\n", "feed wait",
+             100 * result.feed_wait_share);
+  if (result.bad_samples > 0) {
+    fmt::print("{:<12} {} bad samples, listed in {}/quarantine.jsonl\n", "quarantine",
+               result.bad_samples, options.out);
+  }
+  if (!result.checkpoint.empty()) fmt::print("{:<12} {}\n", "checkpoint", result.checkpoint);
+  if (!result.receipt.empty()) fmt::print("{:<12} {}\n", "receipt", result.receipt);
+}
+
+// One process of each machine makes the indexes, the others wait for it. Returns the signal that
+// stopped it somewhere, or 0.
+int prepare_seek_index(const TrainArguments& arguments, const TrainOptions& options,
+                       const Launch& launch, ProcessGroup* processes) {
+  int signal = 0;
+  if (launch.local_rank == 0) {
+    signal = make_missing_seek_indexes(arguments.data.data, options.seek_index, launch.rank == 0);
+  }
+  if (processes != nullptr) signal = static_cast<int>(all_max(*processes, signal));
+  if (signal != 0 && launch.rank == 0) fmt::print("interrupted before the first step\n");
+  return signal;
+}
+
+// In each process of the run; the first one speaks for all.
+int train(const TrainArguments& arguments, TrainOptions options, const Launch& launch,
+          ProcessGroup* processes, int argc, char** argv) {
+  const bool first = launch.rank == 0;
+  options.processes = processes;
+  if (first) refuse_to_mix_runs(options);
+  if (arguments.build_seek_index) {
+    const int signal = prepare_seek_index(arguments, options, launch, processes);
+    if (signal != 0) return kExitSignal + signal;
+  }
+  const auto train_data = open_data(arguments.data.data, Split::train);
+  const auto eval_data = open_eval(arguments, first);
+  // A port that is taken is said before anything is made.
+  TrainDisplay display(
+      {arguments.watch, first ? arguments.metrics_port : std::nullopt, arguments.model});
+  TrainObserver nobody;
+  Trainer trainer(*train_data, eval_data.get(), options,
+                  first ? static_cast<TrainObserver&>(display) : nobody);
+  int signal = 0;
+  TrainResult result;
+  {
+    std::optional<TrainDisplay::Watching> watching;
+    if (first) watching.emplace(display, trainer, options);
+    const Interrupt interrupt([](void* context) { static_cast<Trainer*>(context)->request_stop(); },
+                              &trainer,
+                              "\nfinishing the step and saving; once more to stop at once\n");
+    result = trainer.run();
+    signal = interrupt.signal();
+  }
+  if (first) print_summary(result, options);
+  if (!result.interrupted) return kExitOk;
+  if (first) fmt::print("interrupted; to go on:\n  {}\n", resume_hint(argc, argv));
+  return kExitSignal + (signal != 0 ? signal : SIGTERM);  // another process was asked
+}
+
+}  // namespace
+
+int run_train(int argc, char** argv) {
+  TrainArguments arguments;
+  auto app = make_parser("train",
+                         "Trains a model and writes to --out: config.json, "
+                         "metrics.jsonl, metrics.csv, checkpoints/,\n"
+                         "live.json, quarantine.jsonl, receipt.json; no other run writes there "
+                         "meanwhile. Ctrl-C or\nSIGTERM finishes the step and saves;\n"
+                         "--resume goes on from the newest checkpoint, exactly, also after a kill.",
+                         "  stoker train --data data/cifar-10-batches-bin --model "
+                         "airnet --out runs/airnet\n"
+                         "  stoker train --data data/imagenette --model resnet18 "
+                         "--size 128 --epochs 10 --devices "
+                         "cpu:2\n"
+                         "  mpirun -np 2 stoker train --data "
+                         "data/cifar-10-batches-bin --devices cpu:2\n"
+                         "  stoker train --config run.toml --resume\n\n" +
+                             recipes_help());
+  add_train_options(*app, arguments);
+  if (const auto code = parse_options(*app, argc, argv)) return *code;
+
+  const Launch launch = find_launch(process_environment());
+  if (!launch.note.empty()) fmt::print("note: {}\n", launch.note);
+  const TrainOptions options = arguments.options(launch);
+  check_train_options(*app, arguments, options, launch.world);
+  return run_in_group(launch, options.devices, [&](ProcessGroup* processes) {
+    return train(arguments, options, launch, processes, argc, argv);
+  });
+}
+
+}  // namespace stoker

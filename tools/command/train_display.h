@@ -1,0 +1,62 @@
+// What `stoker train` shows while it runs: a bar and a line per epoch, or with
+// --watch the figures of its feed and its devices. It also lets `stoker top`
+// and Prometheus look on.
+//
+// Owner: the command. Threads: the trainer's and its own.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "tools/console/progress.h"
+#include "tools/live/metrics_server.h"
+#include "tools/live/monitor.h"
+#include "tools/live/view.h"
+
+namespace stoker {
+
+class TrainDisplay final : public TrainObserver {
+ public:
+  struct Options {
+    bool watch = false;
+    std::optional<int> metrics_port;  // 0: any that is free
+    std::string model;
+  };
+  // Throws std::runtime_error where it cannot listen on the port.
+  explicit TrainDisplay(Options options);
+
+  // Watches `trainer`, which was made with `options`, while it lives.
+  class Watching {
+   public:
+    Watching(TrainDisplay& display, const Trainer& trainer, const TrainOptions& options)
+        : display_(display) {
+      display.begin(trainer, options);
+    }
+    ~Watching() { display_.finish(); }
+    Watching(const Watching&) = delete;
+    Watching& operator=(const Watching&) = delete;
+
+   private:
+    TrainDisplay& display_;
+  };
+
+  void on_plan(const std::vector<std::string>& lines) override;
+  void on_message(const std::string& line) override { say(line); }
+  void on_step(const StepReport& report) override;
+  void on_epoch(const EpochReport& report) override;
+
+ private:
+  void begin(const Trainer& trainer, const TrainOptions& options);
+  void finish();  // what was drawn last stays
+  void say(const std::string& line);
+
+  const Options options_;
+  std::mutex mutex_;                  // of what is drawn
+  std::optional<Progress> progress_;  // guarded by mutex_
+  std::optional<LiveView> view_;      // the same; with --watch
+  std::optional<LiveMonitor> monitor_;
+  std::optional<MetricsServer> server_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,75 @@
+#include "tools/data/dump_rows.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "tools/data/npy.h"
+
+namespace stoker {
+namespace {
+
+template <typename Value>
+void write_array(const std::string& folder, const char* name, const DeviceBatch& batch,
+                 const char* descr, std::span<const int64_t> shape, const Value* values) {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  write_npy(fmt::format("{}/{}_{:05}.npy", folder, name, batch.header().step), descr, shape,
+            std::as_bytes(std::span(values, static_cast<size_t>(count))));
+}
+
+// 12 rather than 12.0 where the value is whole.
+nlohmann::ordered_json number(double value) {
+  if (value == std::floor(value)) return static_cast<int64_t>(value);
+  return value;
+}
+
+}  // namespace
+
+std::array<double, 4> source_crop(const AugmentDraw& draw) {
+  const double scale_x = static_cast<double>(draw.crop.width) / draw.resized.width;
+  const double scale_y = static_cast<double>(draw.crop.height) / draw.resized.height;
+  // A window as wide as the resized crop is the crop, without rounding.
+  const bool whole_x = draw.window.width == draw.resized.width;
+  const bool whole_y = draw.window.height == draw.resized.height;
+  return {draw.crop.x + (draw.window.x + draw.shift_x) * scale_x,
+          draw.crop.y + (draw.window.y + draw.shift_y) * scale_y,
+          whole_x ? draw.crop.width : draw.window.width * scale_x,
+          whole_y ? draw.crop.height : draw.window.height * scale_y};
+}
+
+void write_batch_files(const std::string& folder, const DeviceBatch& batch) {
+  const BatchShape& shape = batch.shape();
+  const std::array<int64_t, 4> images = {shape.rows, shape.height, shape.width,
+                                         BatchShape::kChannels};
+  const std::array<int64_t, 1> rows = {shape.rows};
+  write_array(folder, "images", batch, "|u1", images, batch.images());
+  write_array(folder, "labels", batch, "<i4", rows, batch.labels());
+  write_array(folder, "weights", batch, "<f4", rows, batch.weights());
+}
+
+std::string rows_jsonl(const Source& source, const DeviceBatch& batch) {
+  std::string text;
+  const RowNote* notes = row_notes(batch);
+  for (int row = 0; row < batch.shape().rows; ++row) {
+    const RowNote& note = notes[row];
+    const auto [x, y, width, height] = source_crop(note.draw);
+    const nlohmann::ordered_json line = {
+        {"step", batch.header().step},
+        {"row", row},
+        {"sample_id", batch.ids()[row]},
+        {"name", source.name(batch.ids()[row])},
+        {"label", batch.labels()[row]},
+        {"weight", batch.weights()[row]},
+        {"source_width", note.source.width},
+        {"source_height", note.source.height},
+        {"crop", {number(x), number(y), number(width), number(height)}},
+        {"flip", note.draw.flip}};
+    text += line.dump() + "\n";
+  }
+  return text;
+}
+
+}  // namespace stoker

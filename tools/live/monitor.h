@@ -1,0 +1,53 @@
+// Looks after a training that runs in this process: once a second it takes its figures, writes them
+// to live.json in the run's folder, shows them, and has them ready for a scrape. What it costs is a
+// few system calls a second.
+//
+// Owner: the command; made before run(), ended behind it. Threads: its own; report() from the
+// trainer's.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "tools/live/status.h"
+
+namespace stoker {
+
+class LiveMonitor {
+ public:
+  struct Options {
+    std::string folder;  // of the run; "": nothing is written
+    LiveStatus status;   // what stays the same: run, process, workers,
+                         // io_threads, ring_depth
+    double seconds = 1;  // between two looks
+    std::function<LoaderStats()> feed_stats;
+    std::function<void(const LiveStatus&)> show;  // on its thread; may be empty
+  };
+  explicit LiveMonitor(Options options);
+  ~LiveMonitor();  // a last look, which says that the run has ended
+  LiveMonitor(const LiveMonitor&) = delete;
+  LiveMonitor& operator=(const LiveMonitor&) = delete;
+
+  void report(const StepReport& report);
+  LiveStatus status() const;  // of the last look
+
+ private:
+  void watch();
+  void look(bool ended);
+
+  const Options options_;
+  GpuMonitor gpus_;     // the watching thread's
+  FeedSample last_;     // the same
+  double begin_ = 0;    // steady clock, seconds
+  bool writes_ = true;  // the watching thread's: false after a failure
+  mutable std::mutex mutex_;
+  std::condition_variable ended_changed_;
+  bool ended_ = false;  // guarded by mutex_
+  StepReport report_;   // the same
+  LiveStatus status_;   // the same
+  std::thread thread_;
+};
+
+}  // namespace stoker

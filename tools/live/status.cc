@@ -1,0 +1,106 @@
+#include "tools/live/status.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "tools/data/output_file.h"
+
+namespace stoker {
+
+// As JSON, member by member.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StageSnapshot, items, input_wait_ns, output_wait_ns, service_ns,
+                                   occupancy_sum)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepReport, step, total_steps, epoch, step_in_epoch,
+                                   steps_per_epoch, epochs, loss, accuracy, learning_rate,
+                                   images_per_second, jitter, feed_wait_share, eta_seconds,
+                                   bad_samples)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeedPace, rows_per_second, busy_workers, busy_io_threads,
+                                   row_seconds, read_seconds, ready_batches, consumer_wait_share,
+                                   ring_full_share)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFigures, index, cuda, name, busy_percent, memory_used_bytes,
+                                   memory_bytes, sm_clock_mhz, sm_clock_max_mhz,
+                                   pcie_to_gpu_bytes_per_second, pcie_from_gpu_bytes_per_second)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LiveStatus, run, process, unix_seconds, running_seconds, ended,
+                                   workers, io_threads, ring_depth, report, read, cached_read,
+                                   decode, rings, bad_samples, pace, cpu_seconds, cpu_cores,
+                                   resident_bytes, metrics_port, gpus, no_gpus)
+
+namespace {
+
+constexpr double kSecond = 1e-9;
+
+double per_item(double seconds, int64_t items) {
+  return items > 0 ? seconds / static_cast<double>(items) : -1;
+}
+
+StageSnapshot operator-(const StageSnapshot& later, const StageSnapshot& earlier) {
+  return {.items = later.items - earlier.items,
+          .input_wait_ns = later.input_wait_ns - earlier.input_wait_ns,
+          .output_wait_ns = later.output_wait_ns - earlier.output_wait_ns,
+          .service_ns = later.service_ns - earlier.service_ns,
+          .occupancy_sum = later.occupancy_sum - earlier.occupancy_sum};
+}
+
+std::string path_in(const std::string& run_folder) { return run_folder + "/" + kLiveFile; }
+
+}  // namespace
+
+FeedPace pace_between(const FeedSample& earlier, const FeedSample& later) {
+  FeedPace pace;
+  const double seconds = later.seconds - earlier.seconds;
+  if (seconds <= 0) return pace;
+  const StageSnapshot read = later.stats.read - earlier.stats.read;
+  const StageSnapshot cached_read = later.stats.cached_read - earlier.stats.cached_read;
+  const StageSnapshot decode = later.stats.decode - earlier.stats.decode;
+  const double reading_s = static_cast<double>(read.service_ns) * kSecond;
+  const double filling_s = static_cast<double>(decode.service_ns) * kSecond;
+  pace.rows_per_second = static_cast<double>(decode.items) / seconds;
+  const double cached_reading_s = static_cast<double>(cached_read.service_ns) * kSecond;
+  pace.busy_workers = (cached_reading_s + filling_s) / seconds;
+  pace.busy_io_threads = reading_s / seconds;
+  pace.row_seconds = per_item(filling_s, decode.items);
+  pace.read_seconds = per_item(reading_s, read.items);
+  const auto rings = static_cast<double>(std::max<size_t>(later.stats.rings.size(), 1));
+  int64_t taken = 0, ready = 0;
+  for (size_t i = 0; i < later.stats.rings.size(); ++i) {
+    const StageSnapshot ring = later.stats.rings[i] - earlier.stats.rings[i];
+    taken += ring.items;
+    ready += ring.occupancy_sum;
+    const auto share = [&](int64_t ns) {
+      // A wait counts when it is over: a long one is more than the interval it ended in.
+      return std::min(static_cast<double>(ns) * kSecond / seconds, 1.0) / rings;
+    };
+    pace.consumer_wait_share += share(ring.input_wait_ns);
+    pace.ring_full_share += share(ring.output_wait_ns);
+  }
+  pace.ready_batches = per_item(static_cast<double>(ready), taken);
+  return pace;
+}
+
+LiveStatus read_live_status(const std::string& run_folder) {
+  const std::string path = path_in(run_folder);
+  std::ifstream file(path);
+  if (!file) {
+    throw std::runtime_error(path + ": there is none: " + run_folder +
+                             " is not the folder of a run of `stoker train`");
+  }
+  try {
+    return nlohmann::json::parse(file).get<LiveStatus>();
+  } catch (const nlohmann::json::exception& error) {
+    throw std::runtime_error(path + ": " + error.what());
+  }
+}
+
+void write_live_status(const std::string& run_folder, const LiveStatus& status) {
+  const std::string path = path_in(run_folder), part = path + ".part";
+  const std::string text = nlohmann::json(status).dump(1) + "\n";
+  write_file(part, std::as_bytes(std::span(text)));
+  std::filesystem::rename(part, path);  // whoever reads sees one or the other
+}
+
+}  // namespace stoker

@@ -1,0 +1,229 @@
+#include "tools/option/feed_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "pipeline/source/cifar_source.h"
+#include "tools/command/command.h"
+
+namespace stoker {
+namespace {
+
+const std::map<std::string, Split> kSplits = {
+    {"all", Split::all}, {"train", Split::train}, {"test", Split::test}};
+const std::map<std::string, ExifPolicy> kExifPolicies = {{"ignore", ExifPolicy::ignore},
+                                                         {"apply", ExifPolicy::apply}};
+const std::map<std::string, PixelPolicy> kPixelPolicies = {
+    {"exact", PixelPolicy::exact},
+    {"exact-pillow12", PixelPolicy::exact_pillow12},
+    {"fast", PixelPolicy::fast}};
+const std::map<std::string, OnBadSample> kOnBad = {{"substitute", OnBadSample::substitute},
+                                                   {"fail", OnBadSample::fail}};
+const std::map<std::string, CropMode> kCrops = {{"random_resized", CropMode::random_resized},
+                                                {"resize_center", CropMode::resize_center},
+                                                {"pad_random", CropMode::pad_random},
+                                                {"whole", CropMode::whole}};
+const std::map<std::string, FlipMode> kFlips = {
+    {"none", FlipMode::none}, {"random", FlipMode::random}, {"alternating", FlipMode::alternating}};
+const std::map<std::string, Filter> kFilters = {{"bilinear", Filter::bilinear},
+                                                {"bicubic", Filter::bicubic}};
+const std::map<std::string, PadMode> kPadModes = {{"zero", PadMode::zero},
+                                                  {"reflect", PadMode::reflect}};
+
+template <typename Value>
+void set(const std::optional<Value>& from, Value& to) {
+  if (from) to = *from;
+}
+
+template <typename Value>
+void set(const std::optional<std::string>& from, const std::map<std::string, Value>& names,
+         Value& to) {
+  if (from) to = names.at(*from);  // IsMember has refused other names
+}
+
+std::string name_of(CropMode mode) {
+  for (const auto& [name, value] : kCrops) {
+    if (value == mode) return name;
+  }
+  return "?";
+}
+
+}  // namespace
+
+DecodeOptions DataOptions::decode() const {
+  return {.pixels = kPixelPolicies.at(pixels),
+          .exif = kExifPolicies.at(exif),
+          .max_pixels = max_pixels};
+}
+
+OnBadSample DataOptions::on_bad_sample() const { return kOnBad.at(on_bad); }
+
+void add_data_option(CLI::App& app, DataOptions& options) {
+  app.add_option(
+         "--data", options.data,
+         "Folder of CLASS/IMAGE files, or with train and val (or test) folders of them above, or "
+         "of CIFAR-10's or CIFAR-100's binary files")
+      ->required();
+}
+
+void add_split_option(CLI::App& app, DataOptions& options) {
+  app.add_option("--split", options.split, "Which part of the data")
+      ->check(CLI::IsMember(&kSplits));
+}
+
+void add_decode_options(CLI::App& app, DataOptions& options) {
+  app.add_option("--exif", options.exif,
+                 "Turn images as their EXIF data say, or, as Pillow does, not")
+      ->check(CLI::IsMember(&kExifPolicies));
+  app.add_option("--pixels", options.pixels,
+                 "exact: the bytes of Pillow 13; exact-pillow12: those of Pillow 9 to 12; fast: "
+                 "about 0.2 of "
+                 "255 grey levels off the latter on average, and faster (decode/README.md)")
+      ->check(CLI::IsMember(&kPixelPolicies));
+  app.add_option("--max-pixels", options.max_pixels,
+                 "An image that has more counts as bad (as in Pillow)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+}
+
+void add_feed_options(CLI::App& app, DataOptions& options) {
+  app.add_option("--workers", options.workers,
+                 "Threads that decode; -1: one per core, 0: none, the consumer decodes itself")
+      ->check(CLI::Range(-1, 1024));
+  app.add_option("--io-threads", options.io_threads,
+                 "Threads that read the files that are not in memory")
+      ->check(CLI::Range(1, 1024));
+  app.add_option(
+         "--max-bad", options.max_bad,
+         "How many bad samples an epoch may have: a count, or below 1 a share; one more ends the "
+         "run")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--seek-index", options.seek_index,
+                 "The file that stoker index made; auto: that in the cache directory, if it is "
+                 "there; off");
+  app.add_option(
+         "--on-bad", options.on_bad,
+         "substitute: another image takes a bad one's place with weight 0, and it is listed; fail: "
+         "the first one ends the run")
+      ->check(CLI::IsMember(&kOnBad));
+}
+
+void check_feed_options(const CLI::App& app, const DataOptions& options) {
+  if (options.workers == 0) {
+    refuse_if_given(app, {"--io-threads"}, "with --workers 0 the consumer reads the files itself");
+  }
+  if (options.on_bad_sample() == OnBadSample::fail) {
+    refuse_if_given(app, {"--max-bad"}, "with --on-bad fail the first bad sample ends the run");
+  }
+}
+
+void check_seek_index(const DataOptions& options) {
+  const std::string& path = options.seek_index;
+  if (path == "auto" || path == "off") return;
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::is_regular_file(status)) return;
+  throw std::invalid_argument(
+      "--seek-index: " + path + ": " +
+      (std::filesystem::exists(status) ? "not a regular file" : "no such file"));
+}
+
+Split parse_split(const std::string& name) { return kSplits.at(name); }
+
+namespace {
+
+// Each once: a command may open its data several times.
+void say_notes(const std::string& path, const Source& source) {
+  static std::set<std::string> said;
+  for (const SourceNote& note : source.notes()) {
+    if (said.insert(path + note.message).second) {
+      fmt::print(stderr, "{}: {}\n", path, note.message);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Source> open_data(const std::string& path, Split split, const std::string& option) {
+  try {
+    std::unique_ptr<Source> source = open_source(path, split);
+    say_notes(path, *source);
+    return source;
+  } catch (const std::runtime_error& error) {
+    throw std::invalid_argument(option + ": " + error.what());
+  }
+}
+
+std::unique_ptr<Source> open_eval_data(const std::string& path, const std::string& option) {
+  constexpr std::array kParts = {"train", "test", "val", "validation"};  // as FolderOptions says
+  std::error_code ignored;
+  const bool parts =
+      is_cifar_folder(path) || std::any_of(kParts.begin(), kParts.end(), [&](const char* name) {
+        return std::filesystem::is_directory(std::filesystem::path(path) / name, ignored);
+      });
+  return open_data(path, parts ? Split::test : Split::all, option);
+}
+
+void add_augment_options(CLI::App& app, AugmentOptions& options) {
+  const auto add = [&app](const std::string& name, auto& value, const std::string& text) {
+    return app.add_option(name, value, text)->group("Augmentation (default: the model's)");
+  };
+  add("--crop", options.crop,
+      "random_resized and resize_center (+ centre crop) as torchvision; pad_random: shifted by up "
+      "to "
+      "--pad; whole: resized")
+      ->check(CLI::IsMember(&kCrops));
+  add("--flip", options.flip, "Left-right; alternating: every epoch the other way (airbench)")
+      ->check(CLI::IsMember(&kFlips));
+  add("--filter", options.filter, "Of the resize")->check(CLI::IsMember(&kFilters));
+  add("--scale-min", options.scale_min, "random_resized: least share of the area");
+  add("--scale-max", options.scale_max, "random_resized: largest share of the area");
+  add("--ratio-min", options.ratio_min, "random_resized: least width / height");
+  add("--ratio-max", options.ratio_max, "random_resized: largest width / height");
+  add("--resize-short", options.resize_short, "resize_center: short side, pixels");
+  add("--pad", options.pad, "pad_random: pixels");
+  add("--pad-mode", options.pad_mode, "pad_random: what lies outside")
+      ->check(CLI::IsMember(&kPadModes));
+  add("--cutout", options.cutout, "Side of a blanked square, pixels");
+  add("--brightness", options.brightness, "Of torchvision's ColorJitter; 0: off");
+  add("--contrast", options.contrast, "As --brightness");
+  add("--saturation", options.saturation, "As --brightness");
+  add("--hue", options.hue, "As --brightness");
+}
+
+void AugmentOptions::apply(AugmentSpec& spec) const {
+  set(crop, kCrops, spec.crop);
+  const auto refuse_unused = [&](bool given, const char* option, CropMode mode) {
+    if (!given || spec.crop == mode) return;
+    throw std::invalid_argument(std::string(option) + ": it is of --crop " + name_of(mode) +
+                                ", and the crop is " + name_of(spec.crop));
+  };
+  refuse_unused(scale_min.has_value(), "--scale-min", CropMode::random_resized);
+  refuse_unused(scale_max.has_value(), "--scale-max", CropMode::random_resized);
+  refuse_unused(ratio_min.has_value(), "--ratio-min", CropMode::random_resized);
+  refuse_unused(ratio_max.has_value(), "--ratio-max", CropMode::random_resized);
+  refuse_unused(resize_short.has_value(), "--resize-short", CropMode::resize_center);
+  refuse_unused(pad.has_value(), "--pad", CropMode::pad_random);
+  refuse_unused(pad_mode.has_value(), "--pad-mode", CropMode::pad_random);
+  set(flip, kFlips, spec.flip);
+  set(filter, kFilters, spec.filter);
+  set(pad_mode, kPadModes, spec.pad_mode);
+  set(scale_min, spec.scale_min);
+  set(scale_max, spec.scale_max);
+  set(ratio_min, spec.ratio_min);
+  set(ratio_max, spec.ratio_max);
+  set(resize_short, spec.resize_short);
+  set(pad, spec.pad);
+  set(cutout, spec.cutout);
+  set(brightness, spec.brightness);
+  set(contrast, spec.contrast);
+  set(saturation, spec.saturation);
+  set(hue, spec.hue);
+}
+
+}  // namespace stoker

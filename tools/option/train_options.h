@@ -1,0 +1,58 @@
+// The options of `stoker train`: everything in a TrainOptions that a user may
+// want to change, the recipe of the model giving the defaults. A value that
+// add_train_options() ties to a parser. Errors: std::invalid_argument with the
+// option and the value.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/option/feed_options.h"
+#include "train/collective/process/launch.h"
+#include "train/trainer.h"
+
+namespace stoker {
+
+struct TrainArguments {
+  DataOptions data;
+  std::string eval_data;
+  std::string model = "airnet";
+  std::string devices = "cpu:1";
+  std::string out;
+  std::string precision = "auto";
+  std::string feed = "real", reduce = "auto", grad_wire = "fp32";
+  double bucket_mib = 25, resident_mib = 0;
+  TrainOptions run;  // fields that map one to one
+  bool no_receipt = false;
+  bool build_seek_index = false;
+  bool watch = false;               // what is shown
+  std::optional<int> metrics_port;  // of the loopback; 0: any that is free
+
+  // Changes of the recipe.
+  std::optional<double> epochs, learning_rate, momentum, weight_decay, label_smoothing;
+  std::optional<double> warmup_epochs, mixup, cutmix, ema;
+  std::optional<std::string> batch;  // a number, or "auto"
+  std::optional<int> size, lr_ref_batch, rows_per_shard, views;
+  std::optional<std::string> schedule, last_batch;
+  std::vector<double> milestones;  // epochs
+  std::optional<double> gamma;
+  AugmentOptions augment;
+
+  // For a process that was started as `launch` says; checked as far as no data
+  // are needed.
+  TrainOptions options(const Launch& launch) const;
+};
+
+void add_train_options(CLI::App& app, TrainArguments& arguments);
+
+// Throws where an option was given that this run would ignore. `options` are those of the
+// arguments, in one of `world` processes.
+void check_train_options(const CLI::App& app, const TrainArguments& arguments,
+                         const TrainOptions& options, int world);
+
+// Every model with its recipe, for --help.
+std::string recipes_help();
+
+}  // namespace stoker
