@@ -14,6 +14,7 @@
 #include "pipeline/digest.h"
 #include "pipeline/feed_graph.h"
 #include "pipeline/inline_feed.h"
+#include "pipeline/loader_options.h"
 #include "pipeline/memory_plan.h"
 #include "pipeline/quarantine.h"
 #include "pipeline/row_filler.h"
@@ -191,9 +192,14 @@ struct Loader::Impl {
   }
 };
 
+void Loader::check(const Source& source, const AugmentSpec& augment,
+                   const std::vector<Device*>& devices, const LoaderOptions& options) {
+  check_loader(source, augment, devices, options);
+}
+
 Loader::Loader(const Source& source, const AugmentSpec& augment, std::vector<Device*> devices,
                const LoaderOptions& options) {
-  check(source, augment, devices, options);
+  check_loader(source, augment, devices, options);
   impl_ = std::make_unique<Impl>(source, augment, std::move(devices), options);
 }
 

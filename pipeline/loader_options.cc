@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "pipeline/invalid_field.h"
 #include "staging/stager.h"
 
 namespace stoker {
@@ -56,8 +57,8 @@ SamplerOptions sampler_options(const Source& source, const LoaderOptions& option
           .last_batch = options.last_batch};
 }
 
-void Loader::check(const Source& source, const AugmentSpec& augment,
-                   const std::vector<Device*>& devices, const LoaderOptions& options) {
+void check_loader(const Source& source, const AugmentSpec& augment,
+                  const std::vector<Device*>& devices, const LoaderOptions& options) {
   require(!devices.empty(), "devices", ": there are no devices: at least one is needed");
   for (size_t i = 0; i < devices.size(); ++i) {
     require(devices[i] != nullptr, "devices", ": device " + std::to_string(i) + " is null");

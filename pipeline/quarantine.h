@@ -18,7 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "pipeline/loader.h"
+#include "pipeline/loader_types.h"
 #include "pipeline/sample_checker.h"
 #include "pipeline/source/source.h"
 

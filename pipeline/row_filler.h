@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "pipeline/augment.h"
-#include "pipeline/loader.h"
+#include "pipeline/loader_types.h"
 #include "pipeline/quarantine.h"
 #include "pipeline/sampler.h"
 #include "pipeline/seek_index/indexes.h"

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "pipeline/loader.h"
 #include "pipeline/source/subset_source.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/collective/process/launch.h"

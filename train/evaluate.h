@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/loader.h"
+#include "pipeline/loader_types.h"
 #include "train/collective/process/process_group.h"
 #include "train/engine/engine.h"
 

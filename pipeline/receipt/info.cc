@@ -1,4 +1,5 @@
 // What a receipt says of the run that it belongs to, taken from what made the loader.
+#include "pipeline/loader.h"
 #include "pipeline/receipt/files.h"
 #include "pipeline/receipt/receipt.h"
 

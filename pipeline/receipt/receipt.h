@@ -21,9 +21,11 @@
 #include <vector>
 
 #include "pipeline/digest.h"
-#include "pipeline/loader.h"
+#include "pipeline/loader_types.h"
 
 namespace stoker {
+
+class Loader;
 
 struct ReceiptInfo {
   using Entries = std::vector<std::pair<std::string, std::string>>;

@@ -5,8 +5,9 @@
 
 #include <vector>
 
+#include "pipeline/loader.h"
 #include "train/run/resident_batches.h"
-#include "train/trainer.h"
+#include "train/train_types.h"
 
 namespace stoker {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "train/trainer.h"
+#include "train/train_types.h"
 
 namespace stoker {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/loader.h"
+#include "pipeline/loader_types.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/collective/process/process_group.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/loader.h"
 #include "pipeline/receipt/receipt.h"
 #include "pipeline/source/subset_source.h"
 #include "train/checkpoint/checkpoint.h"
@@ -15,7 +16,7 @@
 #include "train/run/processes.h"
 #include "train/run/replica.h"
 #include "train/run/resident_batches.h"
-#include "train/trainer.h"
+#include "train/train_types.h"
 
 namespace stoker {
 

@@ -1,0 +1,122 @@
+// The values that a Loader takes and gives: its options, what it notes of a row, where it stands,
+// what it allocates and what it has counted. The rooms of this folder include this header, never
+// the door (pipeline/loader.h). Values: copied freely, no threads, no errors.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/augment.h"
+#include "pipeline/sampler.h"
+#include "pipeline/source/source.h"
+#include "staging/device_batch.h"
+#include "staging/normalise.h"
+#include "staging/stage_stats.h"
+#include "staging/tracer.h"
+
+namespace stoker {
+
+enum class OnBadSample : uint8_t {
+  substitute,  // another sample's pixels, weight 0, quarantined
+  fail,        // the first bad sample ends the feed with an error
+};
+
+// What rows are made of, instead of u8 NHWC: (pixel / 255 - mean) / stddev.
+struct RowFormat {
+  PixelType type = PixelType::fp32;
+  PixelOrder order = PixelOrder::nhwc;
+  std::array<float, 3> mean{};  // of pixels / 255, RGB
+  std::array<float, 3> stddev{1, 1, 1};
+};
+
+struct LoaderOptions {
+  int batch_size = 256;  // rows per device and step
+  uint64_t seed = 0;
+  bool shuffle = true;
+  LastBatch last_batch = LastBatch::pad;
+  int rank = 0;  // of `world` processes that share the epoch; each has the same number of devices
+  int world = 1;
+  double epochs = 1;  // may end inside an epoch: ceil(epochs * steps_per_epoch) steps; < 0: no end
+  Step first_step = 0;  // resume point
+  int64_t first_epoch_offset =
+      0;             // added to the epoch number in every draw (evaluating "epoch 7" alone)
+  int workers = -1;  // CPU workers; -1: one per core; 0: inline in next(), without threads
+  // Threads that read files for the workers; 0: the workers read. Either way workers read a file
+  // themselves that lies in the page cache, because that takes less than handing it over.
+  int io_threads = 2;
+  int ring_depth = 4;  // slabs per device, >= 1
+  // Staging slots per device, 0..3; > 0 takes a copy thread per device, 0 a host device's slab as
+  // it is, without a copy. -1: 0 for host devices, else 2. A consumer may hold max_leases()
+  // batches.
+  int slots = -1;
+  // Where a host device's slab is leased as it is: how many of the ring's a consumer may hold at
+  // once, 1..ring_depth.
+  int leases = 1;
+  DecodeOptions decode{};
+  // Host devices only: whoever fills a row converts it. (A GPU converts what has crossed the bus.)
+  std::optional<RowFormat> format{};
+  // Where to find the images' seek indexes (`stoker index` makes them), with which less of a JPEG
+  // file is read: auto: in the cache directory, if there is one; off; or a path. The pixels do not
+  // depend on it.
+  std::string seek_index = "auto";
+  OnBadSample on_bad_sample = OnBadSample::substitute;
+  double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
+  std::string quarantine_file{};  // JSONL, appended; "" = none
+  bool digests = false;           // hash every row's u8 pixels (RowNote::digest)
+  // To measure with. Spans go to `tracer`, which outlives the Loader; null: none are taken.
+  Tracer* tracer = nullptr;
+  int spare_workers = 0;  // idle until limit_workers() lets them work
+};
+
+// What is recorded of each row; DeviceBatch::notes() holds one per row.
+struct RowNote {
+  AugmentDraw draw;
+  Size source;                       // pixels of the source image
+  SampleId pixels_of = -1;           // the sample whose pixels these are; != id for a substitute
+  uint64_t digest = 0;               // XXH3 of the row's pixels, 0 without LoaderOptions::digests
+  DecodeCode code = DecodeCode::ok;  // of the row's own sample
+  bool bad = false;                  // its own sample was bad (code, or it could not be read)
+  bool counts = false;               // weight > 0
+};
+
+inline const RowNote* row_notes(const DeviceBatch& batch) {
+  return reinterpret_cast<const RowNote*>(batch.notes());
+}
+
+// Where a loader stands: what has been handed out. O(1) to store, exact to resume from.
+struct LoaderState {
+  Step next_step = 0;  // over all epochs
+  int64_t epoch = 0;
+  int64_t step_in_epoch = 0;
+  uint64_t fingerprint = 0;  // of what determines the pixels and which of them a step holds
+};
+
+struct MemoryPlan {
+  int64_t ring_bytes = 0;  // pinned, all devices
+  int64_t slot_bytes = 0;  // on the devices
+  // Workers and files read ahead: an upper bound for baseline JPEGs of any size and raw samples.
+  // Files of more than 1 MiB add their size while they are under way.
+  int64_t scratch_bytes = 0;
+  // Not in the total: what all workers together add while each has a progressive JPEG, PNG, ... of
+  // max_pixels. Lower max_pixels if the data may hold such images and memory is short.
+  int64_t frame_bytes = 0;
+  int64_t total_bytes() const { return ring_bytes + slot_bytes + scratch_bytes; }
+};
+
+struct LoaderStats {
+  // Items: files; service: reading; input wait: no ticket came; output wait: no buffer was free.
+  StageSnapshot read;
+  // Items and service of files that workers found in memory: `read` has the others.
+  StageSnapshot cached_read;
+  // Items: rows; service: decode + augment; input wait: workers had nothing to do.
+  StageSnapshot decode;
+  std::vector<StageSnapshot> rings;    // per device; see PinnedRing::stats
+  std::vector<StageSnapshot> staging;  // per device; see Stager::stats
+  int64_t bad_samples = 0;
+  SeekUse seek_index;  // rows decoded with their image's index; indexes that did not fit
+};
+
+}  // namespace stoker
