@@ -58,7 +58,7 @@ std::string hex(uint64_t value) {
 
 uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
                             const LoaderOptions& options) {
-  const DecodeOptions& decode = options.decode;
+  const DecodeOptions& decode = options.feed.decode;
   return text_digest("stoker pixels 1; source " + hex(source.fingerprint()) + "; samples " +
                      std::to_string(source.size()) + "; augment " + augment.describe() + "; seed " +
                      std::to_string(options.seed) + "; shuffle " + std::to_string(options.shuffle) +
@@ -95,7 +95,7 @@ struct Loader::Impl {
        const LoaderOptions& options_in)
       : options(options_in),
         devices(std::move(devices_in)),
-        workers(count_workers(options.workers)),
+        workers(count_workers(options.feed.workers)),
         layout(layout_of(augment, options)),
         fingerprint(pixels_fingerprint(source, augment, options)),
         quarantine(source, options),
@@ -123,13 +123,13 @@ struct Loader::Impl {
       return;
     }
     const bool files = source.encoding() == SampleEncoding::image_file;
-    graph =
-        std::make_unique<FeedGraph>(filler, each_ring,
-                                    FeedGraphOptions{.workers = workers,
-                                                     .spare_workers = options.spare_workers,
-                                                     .io_threads = files ? options.io_threads : 0,
-                                                     .first_step = options.first_step,
-                                                     .end_step = end_step});
+    graph = std::make_unique<FeedGraph>(
+        filler, each_ring,
+        FeedGraphOptions{.workers = workers,
+                         .spare_workers = options.spare_workers,
+                         .io_threads = files ? options.feed.io_threads : 0,
+                         .first_step = options.first_step,
+                         .end_step = end_step});
   }
 
   ~Impl() { stop(nullptr); }

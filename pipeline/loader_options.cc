@@ -26,9 +26,9 @@ void check_options(const LoaderOptions& options, int64_t devices) {
   require_range("ring_depth", options.ring_depth, 1, 1 << 16);
   require_range("slots", options.slots, -1, Stager::kMaxSlots);
   require_range("leases", options.leases, 1, options.ring_depth);
-  require_range("workers", options.workers, -1, kMaxThreads);
+  require_range("workers", options.feed.workers, -1, kMaxThreads);
   require_range("spare_workers", options.spare_workers, 0, kMaxThreads);
-  require_range("io_threads", options.io_threads, 0, kMaxThreads);
+  require_range("io_threads", options.feed.io_threads, 0, kMaxThreads);
   require_range("world", options.world, 1, 1 << 20);
   require(options.rank >= 0 && options.rank < options.world, "rank",
           " is " + std::to_string(options.rank) + " of a world of " +
@@ -38,12 +38,12 @@ void check_options(const LoaderOptions& options, int64_t devices) {
               std::to_string(devices) + " devices x " + std::to_string(options.batch_size) +
               " rows is 2^31 rows or more");
   require(!std::isnan(options.epochs), "epochs", " is not a number");
-  require(options.max_bad >= 0, "max_bad",
-          " is " + std::to_string(options.max_bad) + ", must be a share below 1 or a count");
+  require(options.feed.max_bad >= 0, "max_bad",
+          " is " + std::to_string(options.feed.max_bad) + ", must be a share below 1 or a count");
   require(options.first_epoch_offset >= 0, "first_epoch_offset",
           " is " + std::to_string(options.first_epoch_offset) + ", must not be negative");
-  require(options.decode.max_pixels >= 1, "decode.max_pixels",
-          " is " + std::to_string(options.decode.max_pixels) + ", must be at least 1");
+  require(options.feed.decode.max_pixels >= 1, "decode.max_pixels",
+          " is " + std::to_string(options.feed.decode.max_pixels) + ", must be at least 1");
 }
 
 }  // namespace

@@ -32,6 +32,23 @@ struct RowFormat {
   std::array<float, 3> stddev{1, 1, 1};
 };
 
+// How samples are read and decoded, and what becomes of bad ones. Whoever has a Loader of its own
+// (training, evaluation) takes these options as a whole and hands them on as a whole, so that none
+// gets lost on the way. What each Loader needs in its own size (rows, ring, slots) is not in here.
+struct FeedOptions {
+  int workers = -1;  // threads that decode; -1: one per core; 0: inline in next(), without threads
+  // Threads that read files for the workers; 0: the workers read. Either way workers read a file
+  // themselves that lies in the page cache, because that takes less than handing it over.
+  int io_threads = 2;
+  DecodeOptions decode{};
+  // Where to find the images' seek indexes (`stoker index` makes them), with which less of a JPEG
+  // file is read: auto: in the cache directory, if there is one; off; or a path. The pixels do not
+  // depend on it.
+  std::string seek_index = "auto";
+  OnBadSample on_bad_sample = OnBadSample::substitute;
+  double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
+};
+
 struct LoaderOptions {
   int batch_size = 256;  // rows per device and step
   uint64_t seed = 0;
@@ -42,11 +59,8 @@ struct LoaderOptions {
   double epochs = 1;  // may end inside an epoch: ceil(epochs * steps_per_epoch) steps; < 0: no end
   Step first_step = 0;  // resume point
   int64_t first_epoch_offset =
-      0;             // added to the epoch number in every draw (evaluating "epoch 7" alone)
-  int workers = -1;  // CPU workers; -1: one per core; 0: inline in next(), without threads
-  // Threads that read files for the workers; 0: the workers read. Either way workers read a file
-  // themselves that lies in the page cache, because that takes less than handing it over.
-  int io_threads = 2;
+      0;  // added to the epoch number in every draw (evaluating "epoch 7" alone)
+  FeedOptions feed{};
   int ring_depth = 4;  // slabs per device, >= 1
   // Staging slots per device, 0..3; > 0 takes a copy thread per device, 0 a host device's slab as
   // it is, without a copy. -1: 0 for host devices, else 2. A consumer may hold max_leases()
@@ -55,15 +69,8 @@ struct LoaderOptions {
   // Where a host device's slab is leased as it is: how many of the ring's a consumer may hold at
   // once, 1..ring_depth.
   int leases = 1;
-  DecodeOptions decode{};
   // Host devices only: whoever fills a row converts it. (A GPU converts what has crossed the bus.)
   std::optional<RowFormat> format{};
-  // Where to find the images' seek indexes (`stoker index` makes them), with which less of a JPEG
-  // file is read: auto: in the cache directory, if there is one; off; or a path. The pixels do not
-  // depend on it.
-  std::string seek_index = "auto";
-  OnBadSample on_bad_sample = OnBadSample::substitute;
-  double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
   std::string quarantine_file{};  // JSONL, appended; "" = none
   bool digests = false;           // hash every row's u8 pixels (RowNote::digest)
   // To measure with. Spans go to `tracer`, which outlives the Loader; null: none are taken.

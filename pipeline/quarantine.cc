@@ -19,8 +19,9 @@ constexpr size_t kNamesInMessage = 5;
 constexpr int64_t kEpochsKept = 64;
 
 int64_t budget_of(const LoaderOptions& options, int64_t samples) {
-  if (options.on_bad_sample == OnBadSample::fail) return 0;
-  const double limit = options.max_bad >= 1 ? options.max_bad : options.max_bad * samples;
+  if (options.feed.on_bad_sample == OnBadSample::fail) return 0;
+  const double limit =
+      options.feed.max_bad >= 1 ? options.feed.max_bad : options.feed.max_bad * samples;
   return static_cast<int64_t>(std::min(limit, 9e18));
 }
 
@@ -36,8 +37,8 @@ bool ends_within_a_line(const std::string& path) {
 
 Quarantine::Quarantine(const Source& source, const LoaderOptions& options)
     : source_(source),
-      on_bad_sample_(options.on_bad_sample),
-      max_bad_(options.max_bad),
+      on_bad_sample_(options.feed.on_bad_sample),
+      max_bad_(options.feed.max_bad),
       budget_(budget_of(options, source.size())),
       path_(options.quarantine_file) {
   if (path_.empty()) return;

@@ -36,7 +36,7 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
                      int devices, Quarantine& quarantine)
     : source_(source),
       augment_(augment),
-      decode_(options.decode),
+      decode_(options.feed.decode),
       seed_(options.seed),
       digests_(options.digests),
       tracer_(options.tracer),
@@ -49,7 +49,7 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       stored_row_bytes_(row_bytes_ * (convert_ ? value_bytes(convert_->type) : 1)),
       sampler_(sampler_options(source, options, devices)),
       quarantine_(quarantine),
-      seek_indexes_(source, options.seek_index) {}
+      seek_indexes_(source, options.feed.seek_index) {}
 
 BatchPlace RowFiller::place(Step step, int device) const {
   const int64_t steps = sampler_.steps_per_epoch();

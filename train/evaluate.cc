@@ -154,24 +154,19 @@ class EvalReplica {
 };
 
 LoaderOptions loader_options(const EvalOptions& options, int rows) {
-  LoaderOptions feed;
-  feed.batch_size = rows;
+  LoaderOptions loader;
+  loader.batch_size = rows;
   if (options.processes) {
-    feed.rank = options.processes->rank();
-    feed.world = options.processes->size();
+    loader.rank = options.processes->rank();
+    loader.world = options.processes->size();
   }
-  feed.shuffle = false;
-  feed.last_batch = LastBatch::pad;
-  feed.epochs = 1;
-  feed.workers = options.workers;
-  feed.io_threads = options.io_threads;
-  feed.ring_depth = 2;
-  feed.decode = options.decode;
-  feed.on_bad_sample = options.on_bad_sample;
-  feed.max_bad = options.max_bad;
-  feed.seek_index = options.seek_index;
-  feed.quarantine_file = options.quarantine_file;
-  return feed;
+  loader.shuffle = false;
+  loader.last_batch = LastBatch::pad;
+  loader.epochs = 1;
+  loader.feed = options.feed;
+  loader.ring_depth = 2;
+  loader.quarantine_file = options.quarantine_file;
+  return loader;
 }
 
 // The largest divisor of `rows` that leaves each thread at least one shard.
@@ -204,10 +199,10 @@ void check_classes(const ModelInfo& info, const Source& source) {
 
 MemoryPlan evaluation_memory(const Source& source, std::span<Device* const> devices, int rows,
                              const EvalOptions& options) {
-  LoaderOptions feed = loader_options(options, rows);
-  feed.quarantine_file.clear();
+  LoaderOptions loader = loader_options(options, rows);
+  loader.quarantine_file.clear();
   const std::vector<Device*> list(devices.begin(), devices.end());
-  return Loader(source, options.augment, list, feed).memory_plan();
+  return Loader(source, options.augment, list, loader).memory_plan();
 }
 
 void require_labels(const Source& source, const NetSpec& net) {
@@ -310,12 +305,8 @@ EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions
   eval.processes = options.processes;
   eval.augment = recipe.eval;
   eval.views = options.views > 0 ? options.views : recipe.eval_views;
-  eval.workers = options.workers < 0 ? cores : options.workers;
-  eval.io_threads = options.io_threads;
-  eval.decode = options.decode;
-  eval.on_bad_sample = options.on_bad_sample;
-  eval.max_bad = options.max_bad;
-  eval.seek_index = options.seek_index;
+  eval.feed = options.feed;
+  if (eval.feed.workers < 0) eval.feed.workers = cores;
   eval.quarantine_file = options.quarantine_file;
   eval.limit = options.limit;
   return evaluate(source, engine_list, device_list, rows, eval);

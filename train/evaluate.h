@@ -27,13 +27,9 @@ struct EvalResult {
 
 struct EvalOptions {
   AugmentSpec augment;
-  int views = 1;                     // 1, 2 or 6 (train/model/recipe.h)
-  bool averaged = false;             // the engine's averaged weights
-  int workers = -1, io_threads = 2;  // as LoaderOptions
-  DecodeOptions decode;
-  OnBadSample on_bad_sample = OnBadSample::substitute;
-  double max_bad = 0.05;
-  std::string seek_index = "auto";  // as LoaderOptions
+  int views = 1;          // 1, 2 or 6 (train/model/recipe.h)
+  bool averaged = false;  // the engine's averaged weights
+  FeedOptions feed;
   std::string quarantine_file;
   int64_t limit = 0;  // > 0: about this many samples, spread evenly over the source
   const std::atomic<bool>* stop = nullptr;  // set: the result is incomplete and says so
@@ -63,11 +59,7 @@ struct EvalCheckpointOptions {
   int views = 0;                       // 0: the recipe's
   std::optional<Precision> precision;  // empty: the recipe's
   uint64_t seed = 0;
-  int workers = -1, io_threads = 2;
-  DecodeOptions decode;
-  OnBadSample on_bad_sample = OnBadSample::substitute;
-  double max_bad = 0.05;
-  std::string seek_index = "auto";  // as LoaderOptions
+  FeedOptions feed;
   std::string quarantine_file;
   int64_t limit = 0;
   // Which share the work, given the same options, and all get the result; null: this one alone.

@@ -39,7 +39,7 @@ struct TrainOptions {
   ProcessGroup* processes = nullptr;  // of the run; null: this one. Outlives the Trainer
   int local_processes = 1;            // of them, on this machine: they share its cores
   // To measure with: nothing is saved where something is left out.
-  FeedKind feed = FeedKind::real;
+  FeedKind feed_kind = FeedKind::real;
   int64_t resident_bytes = 0;  // FeedKind::resident: of each device; 0: the whole epoch must fit
   ReduceKind reduce = ReduceKind::automatic;
   // While true, steps see the batch before them again: what is left of a step without its input.
@@ -64,17 +64,13 @@ struct TrainOptions {
   int64_t max_steps =
       0;  // > 0: end the run after this step (the schedule stays that of the recipe)
 
-  int threads = 0;     // that compute, of all replicas together; 0: one per core
-  int workers = -1;    // that decode; -1: one per core
-  int io_threads = 2;  // that read files
-  int ring_depth = 4;  // LoaderOptions
-  int slots = -1;      // LoaderOptions; -1: 0 on host devices, which lease the ring, 2 on GPUs
-  // Of training; evaluation takes the exact pixels of Pillow 13, so that accuracies compare.
-  DecodeOptions decode{.pixels = PixelPolicy::fast};
-  OnBadSample on_bad_sample = OnBadSample::substitute;
-  double max_bad = 0.05;
-  std::string seek_index = "auto";  // LoaderOptions
-  bool receipt = true;              // write receipt.json: digests of all pixels trained on
+  int threads = 0;  // that compute, of all replicas together; 0: one per core
+  // Of training and of its evaluation, which takes the exact pixels of Pillow 13, so that
+  // accuracies compare.
+  FeedOptions feed{.decode = {.pixels = PixelPolicy::fast}};
+  int ring_depth = 4;   // LoaderOptions
+  int slots = -1;       // LoaderOptions; -1: 0 on host devices, which lease the ring, 2 on GPUs
+  bool receipt = true;  // write receipt.json: digests of all pixels trained on
   // Of the program, for receipt.json and config.json: its version; libraries and theirs.
   std::string version;
   std::vector<std::pair<std::string, std::string>> libraries;

@@ -51,7 +51,7 @@ ScenarioData::ScenarioData() {
 
 // CPU time of a row, mean.
 double ScenarioData::cost_of(const Source& source, const AugmentSpec& augment) const {
-  Augmenter augmenter(augment, plain().loader.decode);
+  Augmenter augmenter(augment, plain().loader.feed.decode);
   std::vector<uint8_t> pixels(size_t{3} * augment.output.width * augment.output.height), buffer;
   int64_t begin_ns = 0;
   for (int row = -kTimedRows / 10; row < kTimedRows; ++row) {
@@ -75,10 +75,10 @@ FaultyFeed ScenarioData::plain() const {
   feed.augment = augment_;
   feed.loader.batch_size = kRows;
   feed.loader.epochs = -1;
-  feed.loader.workers = 2;
-  feed.loader.io_threads = 2;
+  feed.loader.feed.workers = 2;
+  feed.loader.feed.io_threads = 2;
   feed.loader.ring_depth = 4;
-  feed.loader.decode.pixels = PixelPolicy::fast;
+  feed.loader.feed.decode.pixels = PixelPolicy::fast;
   feed.demand = row_s_ > 0 ? 0.2 / row_s_ : 1;
   return feed;
 }
@@ -98,17 +98,17 @@ std::vector<FaultScenario> ScenarioData::scenarios() const {
   add("slow storage, a limited rate", Limit::storage,
       [&](FaultyFeed& feed) { feed.reads.images_per_second = 0.6 * feed.demand; });
   add("one read in 100 takes 50 times longer", Limit::io_threads, [&](FaultyFeed& feed) {
-    feed.loader.io_threads = 1;
+    feed.loader.feed.io_threads = 1;
     feed.reads = {.latency_s = 1 / (1.1 * feed.demand), .slow_share = 0.01};
     feed.reads.slow_latency_s = 50 * feed.reads.latency_s;
   })->length = kRareLength;
   add("too few workers", Limit::decode, [&](FaultyFeed& feed) {
-    feed.loader.workers = 1;
+    feed.loader.feed.workers = 1;
     feed.demand = 1.5 * core;
   });
   add("one file in 100 is 56 times larger", Limit::decode, [&](FaultyFeed& feed) {
     feed.source = mixed_.get();
-    feed.loader.workers = 1;
+    feed.loader.feed.workers = 1;
     feed.demand = 1.5 / mixed_s_;
   })->length = kRareLength;
   add("one core for two workers", Limit::decode, [&](FaultyFeed& feed) {
@@ -118,7 +118,7 @@ std::vector<FaultScenario> ScenarioData::scenarios() const {
   add("slow augmentation", Limit::pixels, [&](FaultyFeed& feed) {
     feed.source = small_.get();
     feed.augment = colours_;
-    feed.loader.workers = 1;
+    feed.loader.feed.workers = 1;
     feed.demand = 1.5 / coloured_s_;
   });
   add("slow copy", Limit::copy, [&](FaultyFeed& feed) {
@@ -135,7 +135,7 @@ std::vector<FaultScenario> ScenarioData::scenarios() const {
   });
   add("a ring of one batch", Limit::ring_depth, [&](FaultyFeed& feed) {
     feed.loader.ring_depth = 1;
-    feed.loader.workers = 1;
+    feed.loader.feed.workers = 1;
     feed.demand = 0.6 * core;
   });
   return list;
@@ -143,8 +143,8 @@ std::vector<FaultScenario> ScenarioData::scenarios() const {
 
 bool apply_cure(const FeedChange& cure, FaultyFeed& feed) {
   if (cure.fill_free || cure.step_free) return false;
-  feed.loader.workers += cure.workers;
-  feed.loader.io_threads += cure.io_threads;
+  feed.loader.feed.workers += cure.workers;
+  feed.loader.feed.io_threads += cure.io_threads;
   feed.loader.ring_depth += cure.ring_depth;
   feed.loader.slots = std::max(feed.loader.slots, 0) + cure.slots;
   if (cure.cores > 0) {

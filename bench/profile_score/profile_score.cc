@@ -50,7 +50,7 @@ Profile profile(const FaultyFeed& feed, double seconds, bool probe) {
   how.device = device.get();
   if (probe) {
     how.storage = probe_storage(
-        source, {.threads = std::max(1, feed.loader.io_threads), .seconds_each = 0.3});
+        source, {.threads = std::max(1, feed.loader.feed.io_threads), .seconds_each = 0.3});
   }
   ProfiledRun run;
   return profile_emulated(source, feed.augment, feed.loader, how, run);

@@ -64,9 +64,9 @@ double cost_of_batch(const Source& source, const AugmentSpec& augment, const Arg
   const auto drain = traced ? std::make_unique<Drain>(tracer) : nullptr;
   LoaderOptions options;
   options.batch_size = arguments.batch;
-  options.workers = arguments.workers;
+  options.feed.workers = arguments.workers;
   options.epochs = -1;
-  options.decode.pixels = PixelPolicy::fast;
+  options.feed.decode.pixels = PixelPolicy::fast;
   options.tracer = traced ? &tracer : nullptr;
   const auto device = make_host_device();
   const auto stream = device->make_stream();

@@ -20,10 +20,10 @@ LoaderOptions loader_options(const EmulateOptions& options) {
   LoaderOptions loader;
   loader.batch_size = options.accelerator.batch;
   loader.epochs = -1;
-  loader.workers = options.workers;
-  loader.io_threads = options.io_threads;
+  loader.feed.workers = options.workers;
+  loader.feed.io_threads = options.io_threads;
   loader.ring_depth = options.ring_depth;
-  loader.decode = options.decode;
+  loader.feed.decode = options.decode;
   return loader;
 }
 

@@ -17,12 +17,12 @@ LoaderOptions loader_options(const FeedRow& row, const FeedBenchOptions& options
   LoaderOptions loader;
   loader.batch_size = row.batch;
   loader.epochs = -1;
-  loader.workers = row.workers;
-  loader.io_threads = options.io_threads;
+  loader.feed.workers = row.workers;
+  loader.feed.io_threads = options.io_threads;
   loader.ring_depth = row.ring_depth;
-  loader.max_bad = 1e18;
-  loader.decode = options.decode;
-  loader.seek_index = "off";  // its parts alone have none either
+  loader.feed.max_bad = 1e18;
+  loader.feed.decode = options.decode;
+  loader.feed.seek_index = "off";  // its parts alone have none either
   return loader;
 }
 

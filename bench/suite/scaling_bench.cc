@@ -50,8 +50,8 @@ TrainOptions train_options(const ScalingOptions& options, const ScalingRow& row)
     train.devices.push_back(fmt::format("{}:{}", options.on_gpus ? "cuda" : "cpu", i));
   }
   train.threads = options.on_gpus ? 0 : row.devices;
-  train.workers = 1;
-  train.feed = FeedKind::synthetic;
+  train.feed.workers = 1;
+  train.feed_kind = FeedKind::synthetic;
   train.reduce = row.reduction;
   train.log_interval = 1;
   train.max_steps = kWarmupSteps + options.steps;

@@ -36,18 +36,18 @@ ReceiptInfo receipt_info(const Loader& loader, const Source& source, const Augme
       {"augment", augment.describe()},
       {"shuffle", options.shuffle ? "on" : "off"},
       {"last_batch", name_of(options.last_batch)},
-      {"pixels", to_string(options.decode.pixels)},
-      {"exif", options.decode.exif == ExifPolicy::ignore ? "ignore" : "apply"},
-      {"max_pixels", std::to_string(options.decode.max_pixels)},
+      {"pixels", to_string(options.feed.decode.pixels)},
+      {"exif", options.feed.decode.exif == ExifPolicy::ignore ? "ignore" : "apply"},
+      {"max_pixels", std::to_string(options.feed.decode.max_pixels)},
   };
   info.options = {
       {"root", source.root()},
-      {"workers", std::to_string(options.workers)},
-      {"io_threads", std::to_string(options.io_threads)},
+      {"workers", std::to_string(options.feed.workers)},
+      {"io_threads", std::to_string(options.feed.io_threads)},
       {"ring_depth", std::to_string(options.ring_depth)},
       {"slots", std::to_string(options.slots)},
-      {"on_bad_sample", options.on_bad_sample == OnBadSample::fail ? "fail" : "substitute"},
-      {"max_bad", nlohmann::json(options.max_bad).dump()},
+      {"on_bad_sample", options.feed.on_bad_sample == OnBadSample::fail ? "fail" : "substitute"},
+      {"max_bad", nlohmann::json(options.feed.max_bad).dump()},
   };
   return info;
 }

@@ -18,7 +18,7 @@ namespace stoker {
 
 class SeekIndexes {
  public:
-  // `choice` is LoaderOptions::seek_index. `source` must outlive this. Throws std::runtime_error if
+  // `choice` is FeedOptions::seek_index. `source` must outlive this. Throws std::runtime_error if
   // a file that was named cannot be read; one that is damaged is warned of and left alone.
   SeekIndexes(const Source& source, const std::string& choice);
   SeekIndexes(const SeekIndexes&) = delete;

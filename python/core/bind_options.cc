@@ -2,7 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include "pipeline/loader.h"
+#include "pipeline/loader_types.h"
 #include "pipeline/operation_plugin.h"
 #include "python/core/bind.h"
 #include "python/core/feed.h"
@@ -95,6 +95,14 @@ void bind_options(nb::module_& module) {
       .def_rw("pixels", &DecodeOptions::pixels)
       .def_rw("exif", &DecodeOptions::exif)
       .def_rw("max_pixels", &DecodeOptions::max_pixels);
+  nb::class_<FeedOptions>(module, "FeedOptions")
+      .def(nb::init<>())
+      .def_rw("workers", &FeedOptions::workers)
+      .def_rw("io_threads", &FeedOptions::io_threads)
+      .def_rw("decode", &FeedOptions::decode)
+      .def_rw("seek_index", &FeedOptions::seek_index)
+      .def_rw("on_bad_sample", &FeedOptions::on_bad_sample)
+      .def_rw("max_bad", &FeedOptions::max_bad);
   nb::class_<LoaderOptions>(module, "LoaderOptions")
       .def(nb::init<>())
       .def_rw("batch_size", &LoaderOptions::batch_size)
@@ -105,14 +113,9 @@ void bind_options(nb::module_& module) {
       .def_rw("world", &LoaderOptions::world)
       .def_rw("epochs", &LoaderOptions::epochs)
       .def_rw("first_step", &LoaderOptions::first_step)
-      .def_rw("workers", &LoaderOptions::workers)
-      .def_rw("io_threads", &LoaderOptions::io_threads)
+      .def_rw("feed", &LoaderOptions::feed)
       .def_rw("ring_depth", &LoaderOptions::ring_depth)
       .def_rw("leases", &LoaderOptions::leases)
-      .def_rw("decode", &LoaderOptions::decode)
-      .def_rw("seek_index", &LoaderOptions::seek_index)
-      .def_rw("on_bad_sample", &LoaderOptions::on_bad_sample)
-      .def_rw("max_bad", &LoaderOptions::max_bad)
       .def_rw("quarantine_file", &LoaderOptions::quarantine_file);
   nb::class_<ImageFormat>(module, "ImageFormat")
       .def(nb::init<>())

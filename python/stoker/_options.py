@@ -51,21 +51,17 @@ def loader_options(
         raise ValueError(
             f"seed is None, but {options.world} ranks share each epoch: give all the same seed="
         )
+    _set_integers(options, batch_size=batch_size, seed=seed, leases=leases)
     _set_integers(
-        options,
-        batch_size=batch_size,
-        seed=seed,
-        io_threads=io_threads,
-        leases=leases,
-        workers=-1 if workers is None else workers,
+        options.feed, io_threads=io_threads, workers=-1 if workers is None else workers
     )
     _set_integers(options, ring_depth=options.leases + 3 if ring_depth is None else ring_depth)
     options.last_batch = choose("last_batch", last_batch, LAST_BATCH)
     options.epochs = -1.0 if epochs is None else _positive("epochs", epochs)
-    options.decode = decode_options(pixels, exif, max_pixels)
-    options.seek_index = os.fspath(seek_index)
-    options.on_bad_sample = choose("on_bad", on_bad, ON_BAD)
-    options.max_bad = _number("max_bad", max_bad)
+    options.feed.decode = decode_options(pixels, exif, max_pixels)
+    options.feed.seek_index = os.fspath(seek_index)
+    options.feed.on_bad_sample = choose("on_bad", on_bad, ON_BAD)
+    options.feed.max_bad = _number("max_bad", max_bad)
     options.quarantine_file = "" if quarantine is None else os.fspath(quarantine)
     return options
 
@@ -91,7 +87,7 @@ def _positive(field: str, value: float) -> float:
     return number
 
 
-def _set_integers(options: _core.LoaderOptions, **values: int) -> None:
+def _set_integers(options: _core.LoaderOptions | _core.FeedOptions, **values: int) -> None:
     for field, value in values.items():
         try:
             setattr(options, field, value)

@@ -15,7 +15,7 @@ LoaderOptions options_of(int workers, int batch = 8) {
   LoaderOptions options;
   options.batch_size = batch;
   options.seed = 42;
-  options.workers = workers;
+  options.feed.workers = workers;
   options.digests = true;
   options.epochs = 2;
   return options;
@@ -51,8 +51,8 @@ TEST(Contract, BatchesDoNotDependOnThreadsOrDepths) {
     } variants[] = {{0, 2, 4, 2}, {1, 0, 1, 0}, {1, 1, 4, 2}, {2, 2, 3, 1},
                     {2, 0, 4, 3}, {8, 2, 4, 2}, {8, 3, 1, 0}, {8, 0, 7, 2}};
     for (const auto& v : variants) {
-      options.workers = v.workers;
-      options.io_threads = v.io_threads;
+      options.feed.workers = v.workers;
+      options.feed.io_threads = v.io_threads;
       options.ring_depth = v.ring_depth;
       options.slots = v.slots;
       EXPECT_EQ(Feed(*kind.source, kind.augment, options).all(), expected)
@@ -119,7 +119,7 @@ TEST(Contract, ResumingAnywhereIsTheSameAsNeverStopping) {
     const std::vector<Delivered> whole = Feed(*kind.source, kind.augment, options).all();
     for (size_t stop = 0; stop <= whole.size(); ++stop) {
       options.first_step = 0;
-      options.workers = stop % 3;
+      options.feed.workers = stop % 3;
       Feed before(*kind.source, kind.augment, options);
       std::vector<Delivered> batches = before.take(static_cast<int64_t>(stop));
       const LoaderState state = before.loader().state();
@@ -127,7 +127,7 @@ TEST(Contract, ResumingAnywhereIsTheSameAsNeverStopping) {
       EXPECT_EQ(state.epoch, state.next_step / before.loader().steps_per_epoch());
       EXPECT_EQ(state.step_in_epoch, state.next_step % before.loader().steps_per_epoch());
       options.first_step = Loader::resume_step(state, before.loader());
-      options.workers = 2;
+      options.feed.workers = 2;
       Feed after(*kind.source, kind.augment, options);
       for (const Delivered& batch : after.all()) batches.push_back(batch);
       ASSERT_EQ(batches, whole) << kind.name << ", stopped after " << stop;

@@ -22,7 +22,7 @@ LoaderOptions options_of(int workers, int batch = 4) {
   LoaderOptions options;
   options.batch_size = batch;
   options.seed = 9;
-  options.workers = workers;
+  options.feed.workers = workers;
   return options;
 }
 
@@ -51,7 +51,7 @@ TEST(FeedGraph, StoppingAtEveryStepIsClean) {
         options.epochs = 2;
         options.slots = steps % 4;
         options.ring_depth = 1 + steps % 3;
-        options.io_threads = (steps + 1) % 3;
+        options.feed.io_threads = (steps + 1) % 3;
         Feed feed(source, augment, options, 1 + steps % 2,
                   workers == 2 ? DeviceKind::nasty : DeviceKind::host);
         feed.take(steps);
@@ -86,7 +86,7 @@ TEST(FeedGraph, HasExactlyTheThreadsThatWereAskedFor) {
   const int before = threads_of_this_process();
   LoaderOptions options = options_of(5);
   options.epochs = -1;
-  options.io_threads = 3;
+  options.feed.io_threads = 3;
   options.slots = 0;
   Feed feed(*source, crop_spec(), options);
   const int device_threads = 1;  // the compute stream's
@@ -99,7 +99,7 @@ TEST(FeedGraph, AllWorkersWorkTogether) {
   const auto source = jpeg_source(40);
   source->delay_all(milliseconds(2));
   LoaderOptions options = options_of(6);
-  options.io_threads = 0;
+  options.feed.io_threads = 0;
   options.epochs = 2;
   Feed(*source, crop_spec(), options).all();
   EXPECT_EQ(source->most_at_once(), 6);
@@ -111,7 +111,7 @@ TEST(FeedGraph, AllIoThreadsReadTogetherWhenReadingIsSlow) {
   for (SampleId id = 100; id < 200; ++id) source->delay(id, milliseconds(3));
   LoaderOptions options = options_of(1, 8);
   options.shuffle = false;
-  options.io_threads = 4;
+  options.feed.io_threads = 4;
   options.epochs = 1;
   // On a busy machine one of them may come late for as long as reading is slow.
   for (int attempt = 0; attempt < 10 && source->most_at_once() < 4; ++attempt) {
@@ -126,8 +126,8 @@ TEST(FeedGraph, WorkersReadWhatLiesInMemory) {
   constexpr int kSamples = 41;
   LoaderOptions options = options_of(2);
   options.epochs = 3;
-  options.on_bad_sample = OnBadSample::substitute;
-  options.max_bad = 0.5;
+  options.feed.on_bad_sample = OnBadSample::substitute;
+  options.feed.max_bad = 0.5;
   const auto spoil = [](FakeSource& source) {
     source.fail(7);
     source.fail(8);
@@ -142,7 +142,7 @@ TEST(FeedGraph, WorkersReadWhatLiesInMemory) {
       const auto source = jpeg_source(kSamples);
       spoil(*source);
       for (SampleId id = 0; id < kSamples; id += every) source->cache(id);
-      options.workers = workers;
+      options.feed.workers = workers;
       Feed feed(*source, crop_spec(), options);
       EXPECT_EQ(feed.all(), expected) << every << ", " << workers;
       const LoaderStats stats = feed.loader().stats();
@@ -185,7 +185,7 @@ TEST(FeedGraph, OneSlowSampleReordersNothing) {
   const std::vector<Delivered> expected = Feed(*source, crop_spec(), options).all();
   source->delay(17, milliseconds(50));
   for (const int io_threads : {0, 1, 2}) {
-    options.io_threads = io_threads;
+    options.feed.io_threads = io_threads;
     EXPECT_EQ(Feed(*source, crop_spec(), options).all(), expected);
   }
 }
@@ -277,7 +277,7 @@ TEST(FeedGraph, ErrorsOfTheEnvironmentReachTheConsumer) {
   for (const int workers : {0, 2}) {
     for (const int io_threads : {0, 2}) {
       LoaderOptions options = options_of(workers);
-      options.io_threads = io_threads;
+      options.feed.io_threads = io_threads;
       Feed feed(files, crop_spec(), options, 2);
       EXPECT_THROW(feed.all(), std::bad_alloc);
       EXPECT_THROW(feed.all(), std::bad_alloc);

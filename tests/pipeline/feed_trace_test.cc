@@ -15,7 +15,7 @@ LoaderOptions options_of(int workers, Tracer* tracer = nullptr) {
   LoaderOptions options;
   options.batch_size = 4;
   options.seed = 9;
-  options.workers = workers;
+  options.feed.workers = workers;
   options.epochs = 3;
   options.digests = true;
   options.tracer = tracer;
@@ -28,7 +28,7 @@ TEST(FeedTrace, EveryRowOfEveryBatchIsToldOfByItsStepAndSample) {
   for (const int io_threads : {0, 2}) {
     Tracer tracer;
     LoaderOptions options = options_of(2, &tracer);
-    options.io_threads = io_threads;
+    options.feed.io_threads = io_threads;
     std::vector<Delivered> batches;
     {
       Feed feed(*source, crop_spec(), options);

@@ -12,7 +12,7 @@ namespace {
 LoaderOptions options_of(int workers) {
   LoaderOptions options;
   options.batch_size = 4;
-  options.workers = workers;
+  options.feed.workers = workers;
   return options;
 }
 

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 LoaderOptions small_options(int workers = 2) {
   LoaderOptions options;
   options.batch_size = 4;
-  options.workers = workers;
+  options.feed.workers = workers;
   return options;
 }
 
@@ -48,18 +48,18 @@ TEST_F(LoaderTest, RefusesBadOptionsWithTheNumbers) {
   EXPECT_THAT(message([](O o) { o.batch_size = 0; }), HasSubstr("batch_size is 0"));
   EXPECT_THAT(message([](O o) { o.ring_depth = 0; }), HasSubstr("ring_depth is 0"));
   EXPECT_THAT(message([](O o) { o.slots = 4; }), HasSubstr("slots is 4, must be -1 to 3"));
-  EXPECT_THAT(message([](O o) { o.workers = -2; }), HasSubstr("workers is -2"));
-  EXPECT_THAT(message([](O o) { o.io_threads = -1; }), HasSubstr("io_threads is -1"));
+  EXPECT_THAT(message([](O o) { o.feed.workers = -2; }), HasSubstr("workers is -2"));
+  EXPECT_THAT(message([](O o) { o.feed.io_threads = -1; }), HasSubstr("io_threads is -1"));
   EXPECT_THAT(message([](O o) { o.world = 0; }), HasSubstr("world is 0"));
   EXPECT_THAT(message([](O o) { o.rank = 1; }), HasSubstr("rank is 1 of a world of 1"));
   EXPECT_THAT(message([](O o) { o.rank = -1; }), HasSubstr("rank is -1"));
   EXPECT_THAT(message([](O o) { o.epochs = std::nan(""); }), HasSubstr("epochs"));
-  EXPECT_THAT(message([](O o) { o.max_bad = -0.1; }), HasSubstr("max_bad is -0.1"));
-  EXPECT_THAT(message([](O o) { o.max_bad = std::nan(""); }), HasSubstr("max_bad"));
+  EXPECT_THAT(message([](O o) { o.feed.max_bad = -0.1; }), HasSubstr("max_bad is -0.1"));
+  EXPECT_THAT(message([](O o) { o.feed.max_bad = std::nan(""); }), HasSubstr("max_bad"));
   EXPECT_THAT(message([](O o) { o.first_step = -1; }), HasSubstr("first_step is -1"));
   EXPECT_THAT(message([](O o) { o.first_step = 9; }), HasSubstr("first_step is 9, must be 0 to 8"));
   EXPECT_THAT(message([](O o) { o.first_epoch_offset = -3; }), HasSubstr("-3"));
-  EXPECT_THAT(message([](O o) { o.decode.max_pixels = 0; }), HasSubstr("max_pixels is 0"));
+  EXPECT_THAT(message([](O o) { o.feed.decode.max_pixels = 0; }), HasSubstr("max_pixels is 0"));
   EXPECT_THAT(message([](O o) { o.batch_size = 1 << 24, o.world = 1 << 10; }),
               HasSubstr("global batch of 1024 ranks x 1 devices x 16777216 rows"));
   EXPECT_EQ(message([](O) {}), "accepted");
@@ -74,7 +74,7 @@ TEST_F(LoaderTest, RowsAreConvertedAsTheFormatSays) {
     for (const PixelType type : {PixelType::fp32, PixelType::fp16, PixelType::bf16}) {
       for (const PixelOrder order : {PixelOrder::nhwc, PixelOrder::nchw}) {
         LoaderOptions options = small_options(workers);
-        options.max_bad = 5;
+        options.feed.max_bad = 5;
         options.digests = true;
         const AugmentSpec augment = crop_spec(9);
         const auto compute = host->make_stream();
@@ -221,15 +221,15 @@ TEST_F(LoaderTest, FingerprintIsOfPixelsAndTheirOrderOnly) {
   using A = AugmentSpec&;
   const uint64_t plain = of([](O, A) {});
   EXPECT_EQ(of([](O o, A) { o.batch_size = 7; }), plain);
-  EXPECT_EQ(of([](O o, A) { o.workers = 0, o.ring_depth = 9, o.slots = 0; }), plain);
+  EXPECT_EQ(of([](O o, A) { o.feed.workers = 0, o.ring_depth = 9, o.slots = 0; }), plain);
   EXPECT_EQ(of([](O o, A) { o.world = 3, o.rank = 2; }, 2), plain);
   EXPECT_NE(of([](O o, A) { o.seed = 1; }), plain);
   EXPECT_NE(of([](O o, A) { o.shuffle = false; }), plain);
   EXPECT_NE(of([](O o, A) { o.last_batch = LastBatch::wrap; }), plain);
-  EXPECT_NE(of([](O o, A) { o.decode.exif = ExifPolicy::apply; }), plain);
-  EXPECT_NE(of([](O o, A) { o.decode.pixels = PixelPolicy::fast; }), plain);
-  EXPECT_NE(of([](O o, A) { o.decode.pixels = PixelPolicy::exact_pillow12; }), plain);
-  EXPECT_NE(of([](O o, A) { o.decode.max_pixels = 1000; }), plain);
+  EXPECT_NE(of([](O o, A) { o.feed.decode.exif = ExifPolicy::apply; }), plain);
+  EXPECT_NE(of([](O o, A) { o.feed.decode.pixels = PixelPolicy::fast; }), plain);
+  EXPECT_NE(of([](O o, A) { o.feed.decode.pixels = PixelPolicy::exact_pillow12; }), plain);
+  EXPECT_NE(of([](O o, A) { o.feed.decode.max_pixels = 1000; }), plain);
   EXPECT_NE(of([](O, A a) { a.pad = 1; }), plain);
 }
 
@@ -244,7 +244,7 @@ TEST_F(LoaderTest, ResumeRefusesAnotherConfiguration) {
     return Loader::resume_step(state, other.loader());
   };
   using O = LoaderOptions&;
-  EXPECT_EQ(resume([](O o) { o.workers = 0, o.ring_depth = 2; }), 3);
+  EXPECT_EQ(resume([](O o) { o.feed.workers = 0, o.ring_depth = 2; }), 3);
   EXPECT_EQ(resume([](O o) { o.batch_size = 2; }, 2), 3);  // the same global batch
   EXPECT_THROW(resume([](O o) { o.batch_size = 8; }), std::invalid_argument);
   EXPECT_THROW(resume([](O o) { o.seed = 8; }), std::invalid_argument);
@@ -287,7 +287,7 @@ TEST_F(LoaderTest, EachDeviceMayHaveItsOwnThread) {
   for (const int workers : {0, 2}) {
     LoaderOptions options = small_options(workers);
     options.epochs = 3;
-    options.max_bad = 3;
+    options.feed.max_bad = 3;
     const std::vector<Delivered> expected = Feed(*files, crop_spec(), options, 3).all();
     TempFolder folder;
     options.quarantine_file = folder.path() + "/bad.jsonl";

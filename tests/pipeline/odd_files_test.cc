@@ -50,9 +50,9 @@ std::map<SampleId, Verdict> verdicts(const Source& source, PixelPolicy pixels, i
   LoaderOptions options;
   options.batch_size = 16;
   options.seed = seed;
-  options.workers = workers;
-  options.decode.pixels = pixels;
-  options.max_bad = 1e9;
+  options.feed.workers = workers;
+  options.feed.decode.pixels = pixels;
+  options.feed.max_bad = 1e9;
   options.digests = true;
   Feed feed(source, augment, options);
   std::map<SampleId, Verdict> found;

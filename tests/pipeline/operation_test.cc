@@ -65,7 +65,7 @@ TEST(Operation, DrawsDependOnNameSeedEpochAndSampleOnly) {
 TEST(Operation, FeedIsTheSameForAnyWorkersAndHasAFingerprintOfItsOwn) {
   const auto source = jpeg_source(20);
   AugmentSpec spec = crop_spec();
-  const LoaderOptions options{.batch_size = 8, .workers = 0, .digests = true};
+  const LoaderOptions options{.batch_size = 8, .feed = {.workers = 0}, .digests = true};
   Feed without(*source, spec, options);
   spec.operations = {{"noise", add_noise}};
   Feed inline_feed(*source, spec, options);
@@ -73,7 +73,7 @@ TEST(Operation, FeedIsTheSameForAnyWorkersAndHasAFingerprintOfItsOwn) {
   const std::vector<Delivered> expected = inline_feed.all();
   EXPECT_NE(expected, without.all());
   LoaderOptions threads = options;
-  threads.workers = 4;
+  threads.feed.workers = 4;
   EXPECT_EQ(Feed(*source, spec, threads).all(), expected);
 }
 
@@ -84,7 +84,7 @@ TEST(Operation, WhatItThrowsMakesABadRow) {
                         if (random.uniform(0) < 0.3) throw std::runtime_error("not that one");
                       }}};
   const TempFolder folder;
-  LoaderOptions options{.batch_size = 10, .seed = 3, .workers = 2, .max_bad = 100};
+  LoaderOptions options{.batch_size = 10, .seed = 3, .feed = {.workers = 2, .max_bad = 100}};
   options.quarantine_file = folder.path() + "/bad.jsonl";
   int bad = 0;
   for (const Delivered& batch : Feed(*source, spec, options).all()) {

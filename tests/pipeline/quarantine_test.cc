@@ -29,8 +29,8 @@ std::vector<Json> read_lines(const std::string& path) {
 LoaderOptions options_of(int workers, const std::string& quarantine = "") {
   LoaderOptions options;
   options.batch_size = 8;
-  options.workers = workers;
-  options.max_bad = 100;
+  options.feed.workers = workers;
+  options.feed.max_bad = 100;
   options.quarantine_file = quarantine;
   options.digests = true;
   return options;
@@ -169,7 +169,7 @@ TEST_F(QuarantineTest, MoreThanTheBudgetEndsTheFeedForAllDevices) {
       std::filesystem::remove(file_);
       LoaderOptions options = options_of(workers, file_);
       options.batch_size = 4;
-      options.max_bad = max_bad;
+      options.feed.max_bad = max_bad;
       Feed feed(*source_, crop_spec(), options, 2);
       std::string message;
       try {
@@ -199,7 +199,7 @@ TEST_F(QuarantineTest, MoreThanTheBudgetEndsTheFeedForAllDevices) {
 
 TEST_F(QuarantineTest, TheBudgetIsPerEpochAndReachingItIsAllowed) {
   LoaderOptions options = options_of(2);
-  options.max_bad = 5;
+  options.feed.max_bad = 5;
   options.epochs = 4;
   Feed feed(*source_, crop_spec(), options);
   EXPECT_EQ(feed.all().size(), 20u);
@@ -210,7 +210,7 @@ TEST_F(QuarantineTest, OnBadSampleFailEndsWithTheFirst) {
   for (const int workers : {0, 2}) {
     LoaderOptions options = options_of(workers, file_);
     options.shuffle = false;
-    options.on_bad_sample = OnBadSample::fail;
+    options.feed.on_bad_sample = OnBadSample::fail;
     options.batch_size = 3;  // sample 3 is in the second batch: the first is delivered
     Feed feed(*source_, crop_spec(), options);
     EXPECT_EQ(feed.take(1).size(), 1u);
@@ -278,7 +278,7 @@ TEST(Quarantine, AFolderWithFivePercentBadFilesGoesThrough) {
   }
   const auto source = open_source(folder.path() + "/data", Split::all);
   LoaderOptions options = options_of(2, folder.path() + "/bad.jsonl");
-  options.max_bad = 0.05;
+  options.feed.max_bad = 0.05;
   int64_t counted = 0;
   for (const Delivered& batch : Feed(*source, crop_spec(), options).all()) counted += batch.valid;
   EXPECT_EQ(counted, 190);

@@ -38,13 +38,13 @@ class ReceiptTest : public ::testing::Test {
   static LoaderOptions options_of(const Delivery& run) {
     LoaderOptions options;
     options.batch_size = run.batch;
-    options.workers = run.workers;
+    options.feed.workers = run.workers;
     options.epochs = run.epochs;
     options.seed = run.seed;
     options.rank = run.rank;
     options.world = run.world;
     options.first_step = run.first_step;
-    options.max_bad = 10;
+    options.feed.max_bad = 10;
     options.digests = run.digests;
     return options;
   }

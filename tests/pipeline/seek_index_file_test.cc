@@ -54,10 +54,10 @@ LoaderOptions fast(const std::string& seek_index) {
   LoaderOptions options;
   options.batch_size = 5;
   options.epochs = 2;
-  options.workers = 2;
+  options.feed.workers = 2;
   options.digests = true;
-  options.decode.pixels = PixelPolicy::fast;
-  options.seek_index = seek_index;
+  options.feed.decode.pixels = PixelPolicy::fast;
+  options.feed.seek_index = seek_index;
   return options;
 }
 
@@ -141,7 +141,7 @@ TEST_F(SeekIndexFileTest, ALoaderDeliversTheSame) {
   EXPECT_EQ(stats.seek_index.used, 0);
   for (const int workers : {0, 2}) {
     LoaderOptions options = fast(path_);
-    options.workers = workers;
+    options.feed.workers = workers;
     EXPECT_EQ(rows(options, stats), plain);
     EXPECT_GT(stats.seek_index.used, kSamples);  // whole crops need none
     EXPECT_EQ(stats.seek_index.refused, 0);
@@ -149,10 +149,10 @@ TEST_F(SeekIndexFileTest, ALoaderDeliversTheSame) {
     EXPECT_EQ(warnings_, "");
   }
   LoaderOptions exact = fast("off");
-  exact.decode.pixels = PixelPolicy::exact;
+  exact.feed.decode.pixels = PixelPolicy::exact;
   const auto exact_plain = rows(exact, stats);
   EXPECT_EQ(stats.seek_index.used, 0);
-  exact.seek_index = path_;
+  exact.feed.seek_index = path_;
   EXPECT_EQ(rows(exact, stats), exact_plain);
   EXPECT_GT(stats.seek_index.used, kSamples);
 }

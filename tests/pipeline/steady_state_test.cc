@@ -40,7 +40,7 @@ int64_t resident_bytes() {
 LoaderOptions options_of(int workers) {
   LoaderOptions options;
   options.batch_size = 16;
-  options.workers = workers;
+  options.feed.workers = workers;
   options.epochs = -1;
   return options;
 }
@@ -142,7 +142,7 @@ int64_t process_bytes(const std::string& key) {
   LoaderOptions options = options_of(2);
   options.batch_size = 2;
   options.ring_depth = 2;
-  options.decode = decode;
+  options.feed.decode = decode;
   malloc_trim(0);
   std::ofstream("/proc/self/clear_refs") << "5";  // forget the peak so far
   const int64_t before = process_bytes("VmRSS");

@@ -70,7 +70,7 @@ TEST(Convergence, ReplicasAndThreadsLeaveNoTraceInTheBits) {
     options.replicas = 2;
     for (const int threads : {1, 5}) {
       options.threads = threads;
-      options.workers = threads - 1;
+      options.feed.workers = threads - 1;
       EXPECT_TRUE(train(options, *source) == one) << threads << " threads";
     }
   }
@@ -148,7 +148,7 @@ TEST(Convergence, EvaluatingTheCheckpointGivesTheRunsAccuracy) {
       check.checkpoint = folder.path();
       check.devices = parse_devices("cpu:" + std::to_string(replicas));
       check.rows = rows;
-      check.workers = 1;
+      check.feed.workers = 1;
       const EvalResult result = evaluate_checkpoint(*eval, check);
       EXPECT_EQ(result.samples, 41);
       EXPECT_EQ(result.top1, run.result.eval->top1);

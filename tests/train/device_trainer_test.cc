@@ -43,7 +43,7 @@ TEST(DeviceTrainer, BucketsAndReplicasLeaveTheSameBits) {
 TEST(DeviceTrainer, AResidentFeedReplaysTheFirstEpoch) {
   TrainOptions options = device_options(1);
   const uint64_t real = weights_of(options);
-  options.feed = FeedKind::resident;
+  options.feed_kind = FeedKind::resident;
   for (const int slots : {0, 2}) {
     options.slots = slots;
     EXPECT_EQ(weights_of(options), real);

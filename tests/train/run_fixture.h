@@ -60,7 +60,7 @@ inline TrainOptions small_options(int replicas = 1) {
   options.replicas = replicas;
   options.seed = 5;
   options.threads = 2;
-  options.workers = kFeedWorkers;
+  options.feed.workers = kFeedWorkers;
   options.log_interval = 1;
   return options;
 }

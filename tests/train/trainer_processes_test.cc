@@ -169,7 +169,7 @@ TEST_P(TrainerProcesses, BadSamplesOfAllAreCountedAndListed) {
   TrainOptions options = small_options(1);
   options.recipe.epochs = 1;
   options.out = folder.path();
-  options.max_bad = 4;
+  options.feed.max_bad = 4;
   const auto two = run_processes(2, options, fake_engines(), source);
   expect_clean(two);
   EXPECT_EQ(two.results[0].bad_samples, 4);
@@ -182,7 +182,7 @@ TEST_P(TrainerProcesses, BadSamplesOfAllAreCountedAndListed) {
   // Neither process has more than the budget; together they do.
   const TempFolder other;
   options.out = other.path();
-  options.max_bad = 3;
+  options.feed.max_bad = 3;
   const auto failed = run_processes(2, options, fake_engines(), source);
   EXPECT_THAT(failed.thrown[0], HasSubstr("bad samples"));
   EXPECT_THAT(failed.thrown[0], HasSubstr("budget is 3"));

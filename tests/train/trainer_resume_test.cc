@@ -147,7 +147,7 @@ TEST(TrainerResume, TheQuarantineListIsExactAfterAKill) {
     Trainer trainer(source, nullptr, options, observer, fake_engines(faults));
     trainer.run();
   };
-  options.max_bad = 0.5;
+  options.feed.max_bad = 0.5;
   const TempFolder whole, killed;
   run(whole.path(), {});
   EXPECT_EQ(list(whole.path()).size(), 12u);  // four, in each of three epochs

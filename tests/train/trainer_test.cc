@@ -177,7 +177,7 @@ TEST(Trainer, MeasuresWithoutInputAndWithoutCommunication) {
     const TempFolder folder;
     TrainOptions options = small_options(2);
     options.out = folder.path();
-    options.feed = feed;
+    options.feed_kind = feed;
     options.reduce = reduce;
     options.slots = slots;
     const RunOutcome outcome = run_once(options, fake_engines());
@@ -196,12 +196,29 @@ TEST(Trainer, MeasuresWithoutInputAndWithoutCommunication) {
   EXPECT_THROW(run(FeedKind::real, ReduceKind::nccl, 2), std::invalid_argument);
 }
 
+// A file that was named and is not there is refused by every feed that looks for it. The training
+// source is raw and needs none, so the refusal is the evaluation's.
+TEST(Trainer, EvaluatesWithTheSeekIndexesThatItWasGiven) {
+  const TempFolder folder;
+  const auto source = small_source();
+  const FakeSource eval({{1, 2, 3}}, 20, 5);
+  TrainOptions options = small_options();
+  options.feed.seek_index = folder.path() + "/indexes.bin";
+  RecordingObserver observer;
+  try {
+    Trainer trainer(*source, &eval, options, observer, fake_engines());
+    FAIL() << "no error";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(options.feed.seek_index + ": no such file"));
+  }
+}
+
 // The first epoch is that of the real feed; what comes after is the same again.
 TEST(Trainer, AResidentFeedReplaysTheFirstEpoch) {
   for (const int slots : {0, 2}) {
     const auto run = [&](FeedKind feed, double epochs, int64_t bytes) {
       TrainOptions options = small_options(2);
-      options.feed = feed;
+      options.feed_kind = feed;
       options.recipe.epochs = epochs;
       options.slots = slots;
       options.resident_bytes = bytes;
@@ -244,7 +261,7 @@ TEST(Trainer, AFailingReplicaEndsAll) {
 TEST(Trainer, TooManyBadSamplesEndTheRun) {
   FakeSource source({{1, 2, 3}}, 64, 4);  // no image at all
   TrainOptions options = small_options();
-  options.max_bad = 0.1;
+  options.feed.max_bad = 0.1;
   RecordingObserver observer;
   Trainer trainer(source, nullptr, options, observer, fake_engines());
   EXPECT_THROW(trainer.run(), TrainingFailed);
@@ -274,7 +291,7 @@ TEST(Trainer, ReportsWhatItDoes) {
   TrainOptions options = small_options(2);
   options.out = folder.path();
   options.recipe.average.kind = AverageKind::ema;
-  options.decode.pixels = PixelPolicy::exact_pillow12;
+  options.feed.decode.pixels = PixelPolicy::exact_pillow12;
   options.version = "9.8.7";
   RecordingObserver observer;
   Trainer trainer(*source, eval.get(), options, observer, fake_engines());

@@ -61,12 +61,7 @@ LoaderOptions loader_options(const DumpOptions& options) {
   loader.world = options.world;
   loader.epochs = options.steps < 0 ? 1 : -1;
   loader.first_epoch_offset = options.epoch;
-  loader.workers = options.data.workers;
-  loader.io_threads = options.data.io_threads;
-  loader.decode = options.data.decode();
-  loader.on_bad_sample = options.data.on_bad_sample();
-  loader.max_bad = options.data.max_bad;
-  loader.seek_index = options.data.seek_index;
+  loader.feed = options.data.feed();
   return loader;
 }
 

@@ -112,12 +112,7 @@ int run_eval(int argc, char** argv) {
   }
   options.local_processes = launch.local_world;
   options.precision = kPrecisions.at(arguments.precision);
-  options.workers = arguments.data.workers;
-  options.io_threads = arguments.data.io_threads;
-  options.decode = arguments.data.decode();
-  options.on_bad_sample = arguments.data.on_bad_sample();
-  options.max_bad = arguments.data.max_bad;
-  options.seek_index = arguments.data.seek_index;
+  options.feed = arguments.data.feed();
   options.quarantine_file = of_rank(options.quarantine_file, launch.rank);
   const DataOptions& data = arguments.data;
   const auto source = data.split == "auto" ? open_eval_data(data.data, "--data")

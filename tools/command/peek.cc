@@ -188,9 +188,9 @@ int run_peek(int argc, char** argv) {
   loader_options.seed = options.seed;
   loader_options.shuffle = !options.no_shuffle;
   loader_options.first_epoch_offset = options.epoch;
-  loader_options.decode = options.data.decode();
+  loader_options.feed.decode = options.data.decode();
   loader_options.ring_depth = 1;
-  loader_options.max_bad = count + 1;  // bad ones are shown, not complained about
+  loader_options.feed.max_bad = count + 1;  // bad ones are shown, not complained about
   const auto device = make_host_device();
   const auto stream = device->make_stream();
   Loader loader(*source, augment, {device.get()}, loader_options);

@@ -13,13 +13,10 @@ LoaderOptions loader_options(const ProfileFeedArguments& arguments) {
   options.batch_size = arguments.batch;
   options.seed = arguments.seed;
   options.epochs = -1;
-  options.workers = arguments.data.workers < 0 ? host_cores() : arguments.data.workers;
-  options.io_threads = arguments.data.io_threads;
+  options.feed = arguments.data.feed();
+  if (options.feed.workers < 0) options.feed.workers = host_cores();
   options.ring_depth = arguments.ring_depth;
   options.slots = arguments.slots;
-  options.decode = arguments.data.decode();
-  options.on_bad_sample = arguments.data.on_bad_sample();
-  options.max_bad = arguments.data.max_bad;
   return options;
 }
 
@@ -61,7 +58,7 @@ ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double second
   feed.demand = arguments.demand;
   feed.seconds = seconds;
   feed.devices = arguments.devices;
-  feed.storage = probe_storage(source, {.threads = std::max(1, options.io_threads)});
+  feed.storage = probe_storage(source, {.threads = std::max(1, options.feed.io_threads)});
   if (arguments.cold) {
     outcome.cold = std::make_shared<ColdSource>(source);
     fmt::print("{} files put out of the page cache, and again before each read\n", source.size());

@@ -29,8 +29,8 @@ FeedShape shape_of(const TrainOptions& options, const Trainer& trainer) {
   FeedShape shape;
   shape.devices = static_cast<int>(options.devices.size());
   shape.rows = static_cast<int>(trainer.global_batch() / shape.devices);
-  shape.workers = options.workers;
-  shape.io_threads = options.io_threads;
+  shape.workers = options.feed.workers;
+  shape.io_threads = options.feed.io_threads;
   shape.ring_depth = options.ring_depth;
   shape.slots = options.slots >= 0 ? options.slots : gpus ? 2 : 0;
   shape.zero_copy = !gpus;
@@ -47,8 +47,8 @@ TrainOptions options_of(const TrainArguments& arguments) {
   options.resume = false;
   options.max_steps = 0;
   options.recipe.set_epochs(kManyEpochs);
-  if (options.workers < 0) options.workers = own_cores(1);
-  options.spare_workers = ProfileSession::spare_workers(options.workers);
+  if (options.feed.workers < 0) options.feed.workers = own_cores(1);
+  options.spare_workers = ProfileSession::spare_workers(options.feed.workers);
   return options;
 }
 
@@ -136,14 +136,16 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   const auto test = open_test(arguments);
   TrainOptions options = options_of(arguments);
   if (arguments.build_seek_index &&
-      make_missing_seek_indexes(arguments.data.data, options.seek_index, true) != 0) {
+      make_missing_seek_indexes(arguments.data.data, options.feed.seek_index, true) != 0) {
     throw std::runtime_error("interrupted while the seek indexes were made");
   }
-  const StorageRates storage = probe_storage(source, {.threads = std::max(1, options.io_threads)});
+  const StorageRates storage =
+      probe_storage(source, {.threads = std::max(1, options.feed.io_threads)});
   Tracer tracer;
-  ProfileSession session(
-      {.seconds = seconds, .workers = options.workers, .warm_up_steps = options.ring_depth + 5},
-      tracer);
+  ProfileSession session({.seconds = seconds,
+                          .workers = options.feed.workers,
+                          .warm_up_steps = options.ring_depth + 5},
+                         tracer);
   options.tracer = &tracer;
   options.replay = &session.replay();
   TrainObserver nobody;

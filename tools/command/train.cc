@@ -87,7 +87,8 @@ int prepare_seek_index(const TrainArguments& arguments, const TrainOptions& opti
                        const Launch& launch, ProcessGroup* processes) {
   int signal = 0;
   if (launch.local_rank == 0) {
-    signal = make_missing_seek_indexes(arguments.data.data, options.seek_index, launch.rank == 0);
+    signal =
+        make_missing_seek_indexes(arguments.data.data, options.feed.seek_index, launch.rank == 0);
   }
   if (processes != nullptr) signal = static_cast<int>(all_max(*processes, signal));
   if (signal != 0 && launch.rank == 0) fmt::print("interrupted before the first step\n");

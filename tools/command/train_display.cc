@@ -32,8 +32,9 @@ void TrainDisplay::begin(const Trainer& trainer, const TrainOptions& options) {
   live.feed_stats = [&trainer] { return trainer.feed_stats(); };
   live.status.run = fmt::format("{}, batch {}", options_.model, trainer.global_batch());
   live.status.process = getpid();
-  live.status.workers = options.workers < 0 ? own_cores(options.local_processes) : options.workers;
-  live.status.io_threads = options.io_threads;
+  live.status.workers =
+      options.feed.workers < 0 ? own_cores(options.local_processes) : options.feed.workers;
+  live.status.io_threads = options.feed.io_threads;
   live.status.ring_depth = options.ring_depth;
   if (server_) {
     live.status.metrics_port = server_->port();

@@ -64,6 +64,15 @@ DecodeOptions DataOptions::decode() const {
 
 OnBadSample DataOptions::on_bad_sample() const { return kOnBad.at(on_bad); }
 
+FeedOptions DataOptions::feed() const {
+  return {.workers = workers,
+          .io_threads = io_threads,
+          .decode = decode(),
+          .seek_index = seek_index,
+          .on_bad_sample = on_bad_sample(),
+          .max_bad = max_bad};
+}
+
 void add_data_option(CLI::App& app, DataOptions& options) {
   app.add_option(
          "--data", options.data,

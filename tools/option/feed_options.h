@@ -9,7 +9,7 @@
 #include <string>
 
 #include "pipeline/augment.h"
-#include "pipeline/loader.h"
+#include "pipeline/loader_types.h"
 #include "pipeline/source/source.h"
 
 namespace stoker {
@@ -21,13 +21,14 @@ struct DataOptions {
   std::string exif = "ignore";
   std::string pixels = "exact";
   int workers = -1;
-  int io_threads = LoaderOptions{}.io_threads;
-  double max_bad = LoaderOptions{}.max_bad;
+  int io_threads = FeedOptions{}.io_threads;
+  double max_bad = FeedOptions{}.max_bad;
   std::string on_bad = "substitute";
-  std::string seek_index = LoaderOptions{}.seek_index;
+  std::string seek_index = FeedOptions{}.seek_index;
 
   DecodeOptions decode() const;
   OnBadSample on_bad_sample() const;
+  FeedOptions feed() const;
 };
 
 void add_data_option(CLI::App& app, DataOptions& options);

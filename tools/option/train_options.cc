@@ -217,18 +217,13 @@ TrainOptions TrainArguments::options(const Launch& launch) const {
   options.devices = parse_devices(devices, launch.local_rank, launch.local_world);
   options.batch_auto = batch == kAutomatic;
   options.local_processes = launch.local_world;
-  options.feed = kFeeds.at(feed);
+  options.feed_kind = kFeeds.at(feed);
   options.reduce = kReductions.at(reduce);
   options.grad_wire = kWires.at(grad_wire);
   options.resident_bytes = static_cast<int64_t>(resident_mib * (1 << 20));
   options.bucket_bytes = static_cast<int64_t>(bucket_mib * (1 << 20));
   options.out = out.empty() ? "runs/" + model : out;
-  options.workers = data.workers;
-  options.io_threads = data.io_threads;
-  options.decode = data.decode();
-  options.on_bad_sample = data.on_bad_sample();
-  options.max_bad = data.max_bad;
-  options.seek_index = data.seek_index;
+  options.feed = data.feed();
   options.receipt = !no_receipt;
   options.version = kBuildVersion;
   for (const BuildLibrary& library : kBuildLibraries) {
@@ -271,10 +266,10 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
                                   recipe.rows_per_shard));
     }
   }
-  if (options.feed != FeedKind::resident) {
+  if (options.feed_kind != FeedKind::resident) {
     refuse_if_given(app, {"--resident-mib"}, "it is of --feed resident");
   }
-  if (options.feed != FeedKind::real || options.reduce == ReduceKind::none) {
+  if (options.feed_kind != FeedKind::real || options.reduce == ReduceKind::none) {
     refuse_if_given(app, {"--resume"},
                     "runs that measure (--feed, --reduce none) have no checkpoints");
   }

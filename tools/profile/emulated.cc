@@ -13,8 +13,8 @@ FeedShape shape_of(const LoaderOptions& options, const std::vector<Device*>& dev
   FeedShape shape;
   shape.rows = options.batch_size;
   shape.devices = static_cast<int>(devices.size());
-  shape.workers = options.workers;
-  shape.io_threads = options.workers > 0 ? options.io_threads : 0;
+  shape.workers = options.feed.workers;
+  shape.io_threads = options.feed.workers > 0 ? options.feed.io_threads : 0;
   shape.ring_depth = options.ring_depth;
   shape.zero_copy = devices[0]->host_accessible();
   shape.slots = options.slots >= 0 ? options.slots : shape.zero_copy ? 0 : 2;
@@ -36,10 +36,11 @@ Profile profile_emulated(const Source& source, const AugmentSpec& augment,
   Tracer tracer;
   LoaderOptions options = wanted;
   options.tracer = &tracer;
-  options.spare_workers = ProfileSession::spare_workers(options.workers);
-  ProfileSession session(
-      {.seconds = how.seconds, .workers = options.workers, .warm_up_steps = options.ring_depth + 5},
-      tracer);
+  options.spare_workers = ProfileSession::spare_workers(options.feed.workers);
+  ProfileSession session({.seconds = how.seconds,
+                          .workers = options.feed.workers,
+                          .warm_up_steps = options.ring_depth + 5},
+                         tracer);
   Profile profile;
   {
     Loader loader(source, augment, devices, options);

@@ -22,7 +22,7 @@ class BatchFeed {
         stream_(stream),
         replay_(options.replay),
         tracer_(options.tracer),
-        kept_limit_(options.feed == FeedKind::synthetic
+        kept_limit_(options.feed_kind == FeedKind::synthetic
                         ? static_cast<size_t>(options.slots < 1 ? 1 : options.slots)
                         : 0),
         resident_(resident) {}

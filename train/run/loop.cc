@@ -181,7 +181,7 @@ void TrainLoop::note_batch(int rank, int64_t step, const FedBatch& batch, int64_
   trace.waits[rank] = wait_ns;
   std::copy_n(batch.ids, rows, trace.own.ids.begin() + first);
   if (rank == 0) trace.header = batch.header;
-  if (!setup_.feed.digests) return;
+  if (!setup_.loader_options.digests) return;
   for (size_t row = 0; row < rows; ++row) {
     trace.own.digests[first + row] = batch.notes[row].counts ? batch.notes[row].digest : 0;
   }

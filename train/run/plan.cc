@@ -132,16 +132,16 @@ std::string config_text(const TrainSetup& setup) {
   json["limit_eval"] = options.limit_eval;
   json["max_steps"] = options.max_steps;
   json["threads"] = setup.engine_threads * options.replicas;
-  json["workers"] = options.workers;
-  json["io_threads"] = options.io_threads;
+  json["workers"] = options.feed.workers;
+  json["io_threads"] = options.feed.io_threads;
   json["ring_depth"] = options.ring_depth;
   json["slots"] = options.slots;
-  json["pixels"] = to_string(options.decode.pixels);
-  json["eval_pixels"] = to_string(setup.eval_options(1).decode.pixels);
-  json["exif"] = options.decode.exif == ExifPolicy::apply ? "apply" : "ignore";
-  json["max_pixels"] = options.decode.max_pixels;
-  json["max_bad"] = options.max_bad;
-  json["seek_index"] = options.seek_index;
+  json["pixels"] = to_string(options.feed.decode.pixels);
+  json["eval_pixels"] = to_string(setup.eval_options(1).feed.decode.pixels);
+  json["exif"] = options.feed.decode.exif == ExifPolicy::apply ? "apply" : "ignore";
+  json["max_pixels"] = options.feed.decode.max_pixels;
+  json["max_bad"] = options.feed.max_bad;
+  json["seek_index"] = options.feed.seek_index;
   json["plan"] = setup.plan;
   return json.dump(1) + "\n";
 }

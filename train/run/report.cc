@@ -54,7 +54,7 @@ void TrainLoop::account(int64_t step, const StepTotals& totals) {
 void TrainLoop::check_bad_samples(const Trace& trace) {
   bad_samples_ = 0;
   for (const StepNotes& notes : trace.all) bad_samples_ += notes.bad_samples;
-  const double limit = setup_.options.max_bad;
+  const double limit = setup_.options.feed.max_bad;
   const double budget = limit >= 1 ? limit : limit * static_cast<double>(setup_.train.size());
   const int64_t bad = bad_samples_ - epoch_bad_samples_;
   if (setup_.processes.size() == 1 || static_cast<double>(bad) <= budget) return;

@@ -91,7 +91,7 @@ void TrainSetup::check_options() {
   if (train.size() < 1) throw std::invalid_argument("no training samples at " + train.root());
   const int cores = own_cores(options.local_processes);
   if (options.threads <= 0) options.threads = cores;
-  if (options.workers < 0) options.workers = cores;
+  if (options.feed.workers < 0) options.feed.workers = cores;
   if (options.slots < 0) options.slots = on_gpus(options.devices) ? 2 : 0;
   precision = options.recipe.resolved_precision();
   if (on_gpus(options.devices) && !options.recipe.precision) precision = Precision::bf16;
@@ -100,7 +100,7 @@ void TrainSetup::check_options() {
       fmt::format("{} {} {} {} {} {} {} {} {} {} {}", recipe_to_json(options.recipe).dump(),
                   options.seed, options.max_steps, options.checkpoint_steps,
                   options.eval_every_epochs, options.limit_train, options.limit_eval,
-                  static_cast<int>(options.feed), static_cast<int>(options.reduce),
+                  static_cast<int>(options.feed_kind), static_cast<int>(options.reduce),
                   static_cast<int>(options.grad_wire), options.bucket_bytes),
       "recipe and options");
 }
@@ -145,7 +145,7 @@ void TrainSetup::make_folders() {
   std::filesystem::create_directories(options.out);
   // The others write nothing before this process has told them where the run starts.
   if (writes()) lock = std::make_unique<RunLock>(options.out);
-  if (options.feed != FeedKind::real || options.reduce == ReduceKind::none || options.replay) {
+  if (options.feed_kind != FeedKind::real || options.reduce == ReduceKind::none || options.replay) {
     notes.push_back(
         "this run measures what is left of a step without its input or its communication: it "
         "writes no checkpoint and no receipt");
@@ -157,25 +157,20 @@ void TrainSetup::make_folders() {
 
 void TrainSetup::plan_feed() {
   const Recipe& recipe = options.recipe;
-  feed.batch_size = rows;
-  feed.rank = processes.rank();
-  feed.world = processes.size();
-  feed.seed = options.seed;
-  feed.last_batch = recipe.last_batch;
-  feed.epochs = recipe.epochs;
-  feed.workers = options.workers;
-  feed.io_threads = options.io_threads;
-  feed.ring_depth = options.ring_depth;
-  feed.slots = options.slots;
-  feed.decode = options.decode;
-  feed.on_bad_sample = options.on_bad_sample;
-  feed.max_bad = options.max_bad;
-  feed.seek_index = options.seek_index;
-  feed.tracer = options.tracer;
-  feed.spare_workers = options.spare_workers;
-  Loader::check(train, recipe.train, device_list(), feed);
+  loader_options.batch_size = rows;
+  loader_options.rank = processes.rank();
+  loader_options.world = processes.size();
+  loader_options.seed = options.seed;
+  loader_options.last_batch = recipe.last_batch;
+  loader_options.epochs = recipe.epochs;
+  loader_options.feed = options.feed;
+  loader_options.ring_depth = options.ring_depth;
+  loader_options.slots = options.slots;
+  loader_options.tracer = options.tracer;
+  loader_options.spare_workers = options.spare_workers;
+  Loader::check(train, recipe.train, device_list(), loader_options);
   const int64_t bytes = ResidentBatches::batch_bytes(batch_shape());
-  require(options.feed != FeedKind::resident || options.resident_bytes == 0 ||
+  require(options.feed_kind != FeedKind::resident || options.resident_bytes == 0 ||
               options.resident_bytes >= bytes,
           "resident_bytes",
           fmt::format(": a budget of {} bytes holds no batch of {} bytes", options.resident_bytes,
@@ -184,11 +179,11 @@ void TrainSetup::plan_feed() {
 
 void TrainSetup::make_loader() {
   const Recipe& recipe = options.recipe;
-  feed.first_step = progress.step;
-  feed.digests = options.receipt && !options.out.empty();
+  loader_options.first_step = progress.step;
+  loader_options.digests = options.receipt && !options.out.empty();
   if (!options.out.empty()) {
-    feed.quarantine_file = quarantine_file(options.out, "quarantine", processes.rank());
-    trim_jsonl(feed.quarantine_file, progress.step - 1);  // its steps count from 0
+    loader_options.quarantine_file = quarantine_file(options.out, "quarantine", processes.rank());
+    trim_jsonl(loader_options.quarantine_file, progress.step - 1);  // its steps count from 0
     // Those of a run over more processes, which this one goes on from.
     for (int rank = processes.size(); processes.first(); ++rank) {
       const std::string left = quarantine_file(options.out, "quarantine", rank);
@@ -196,7 +191,7 @@ void TrainSetup::make_loader() {
       trim_jsonl(left, progress.step - 1);
     }
   }
-  loader = std::make_unique<Loader>(train, recipe.train, device_list(), feed);
+  loader = std::make_unique<Loader>(train, recipe.train, device_list(), loader_options);
   if (!resumed_from.empty()) Loader::resume_step(progress.loader, *loader);
   steps_per_epoch = loader->steps_per_epoch();
   total_steps = loader->end_step();
@@ -205,7 +200,7 @@ void TrainSetup::make_loader() {
 }
 
 void TrainSetup::make_resident() {
-  if (options.feed != FeedKind::resident) return;
+  if (options.feed_kind != FeedKind::resident) return;
   const int64_t bytes = ResidentBatches::batch_bytes(batch_shape());
   int64_t count = std::min(steps_per_epoch, end_step - progress.step);
   if (options.resident_bytes > 0) count = std::min(count, options.resident_bytes / bytes);
@@ -219,8 +214,9 @@ void TrainSetup::make_resident() {
 }
 
 void TrainSetup::make_receipt() {
-  if (!feed.digests || !writes()) return;
-  ReceiptInfo info = receipt_info(*loader, train, options.recipe.train, feed, all_replicas());
+  if (!loader_options.digests || !writes()) return;
+  ReceiptInfo info =
+      receipt_info(*loader, train, options.recipe.train, loader_options, all_replicas());
   info.world = 1;  // process 0 is told what the others had
   info.version = options.version;
   info.libraries = options.libraries;
@@ -250,12 +246,8 @@ EvalOptions TrainSetup::eval_options(int views) const {
   result.augment = options.recipe.eval;
   result.views = views;
   result.averaged = options.recipe.average.kind != AverageKind::none;
-  result.workers = options.workers;
-  result.io_threads = options.io_threads;
-  result.decode = options.decode;
-  result.decode.pixels = PixelPolicy::exact;
-  result.on_bad_sample = options.on_bad_sample;
-  result.max_bad = options.max_bad;
+  result.feed = options.feed;
+  result.feed.decode.pixels = PixelPolicy::exact;
   result.limit = options.limit_eval;
   result.processes = processes.group();
   return result;

@@ -55,7 +55,7 @@ struct TrainSetup {
   bool in_buckets = false;  // engines start the collective's sums themselves, in forward_backward()
   CheckpointInfo progress;  // where the run starts
   std::string resumed_from;
-  LoaderOptions feed;
+  LoaderOptions loader_options;
   std::unique_ptr<Loader> loader;                          // after the devices: it goes first
   std::vector<std::unique_ptr<ResidentBatches>> resident;  // one per replica; or empty
   std::unique_ptr<Receipt> receipt;                        // of all processes, process 0's; or null

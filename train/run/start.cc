@@ -74,7 +74,7 @@ TrainState TrainSetup::initial_state() const {
   state.momenta.assign(state.parameters.size(), 0.0f);
   if (recipe.whitening) {
     const std::vector<float> filters = whitening_filters(
-        patch_moments(train, recipe.eval, options.decode), recipe.mean, recipe.stddev);
+        patch_moments(train, recipe.eval, options.feed.decode), recipe.mean, recipe.stddev);
     if (parameters.at(0).count != static_cast<int64_t>(filters.size())) {
       throw std::invalid_argument("whitening: the first tensor of " + net.name +
                                   " is not a (24, 3, 2, 2) convolution");

@@ -28,9 +28,9 @@ class LoaderParticipant final : public Participant {
     options_.epochs = -1;
     options_.batch_size = mode == Mode::cifar ? 512 : 50;
     options_.shuffle = false;  // sample = position, so that round and image name the draw
-    options_.workers = workers;
-    options_.decode.pixels = pixels;
-    options_.on_bad_sample = OnBadSample::fail;
+    options_.feed.workers = workers;
+    options_.feed.decode.pixels = pixels;
+    options_.feed.on_bad_sample = OnBadSample::fail;
   }
 
   std::string version() const override { return ""; }
@@ -76,7 +76,7 @@ class LoaderParticipant final : public Participant {
   }
 
   void wait_until_still() {
-    if (options_.workers == 0) return;  // inline: nothing is filled ahead
+    if (options_.feed.workers == 0) return;  // inline: nothing is filled ahead
     const int64_t filled =
         (next_ - options_.first_step + options_.ring_depth) * options_.batch_size;
     while (loader_->stats().decode.items < filled) {

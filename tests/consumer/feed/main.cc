@@ -26,7 +26,7 @@ stoker::LoaderOptions options(stoker::Step first_step = 0) {
           .seed = 7,
           .epochs = kEpochs,
           .first_step = first_step,
-          .workers = 2,
+          .feed = {.workers = 2},
           .digests = true};
 }
 

@@ -13,8 +13,9 @@ std::vector<uint64_t> digests(const stoker::Source& source, const stoker::Augmen
                               int workers) {
   auto device = stoker::make_host_device();
   auto stream = device->make_stream();
-  stoker::Loader loader(source, augment, {device.get()},
-                        {.batch_size = 50, .seed = 5, .workers = workers, .digests = true});
+  stoker::Loader loader(
+      source, augment, {device.get()},
+      {.batch_size = 50, .seed = 5, .feed = {.workers = workers}, .digests = true});
   std::vector<uint64_t> found(static_cast<size_t>(source.size()));
   while (const stoker::DeviceBatch batch = loader.next(0, *stream)) {
     for (int row = 0; row < batch.shape().rows; ++row) {

@@ -208,7 +208,7 @@ TEST(ProfileEmulated, GoesThroughAllPhasesAndJudges) {
   augment.pad = 2;
   LoaderOptions options;
   options.batch_size = 10;
-  options.workers = 1;
+  options.feed.workers = 1;
   options.epochs = -1;
   FeedRun how;
   how.demand = 2000;
