@@ -54,7 +54,7 @@ class FeedGraph {
   // Stops the rings with `error`; rows not begun are left out.
   void stop(std::exception_ptr error = nullptr) noexcept;
 
-  void limit_workers(int workers) noexcept;  // Loader's
+  void limit_workers(int workers) noexcept;  // of MeasureHooks
 
   int rows_per_ticket() const;
   int64_t file_bytes() const;  // bound of the buffers that files are read into

@@ -15,6 +15,7 @@
 #include "pipeline/feed_graph.h"
 #include "pipeline/inline_feed.h"
 #include "pipeline/loader_options.h"
+#include "pipeline/measure_hooks.h"
 #include "pipeline/memory_plan.h"
 #include "pipeline/quarantine.h"
 #include "pipeline/row_filler.h"
@@ -74,7 +75,7 @@ struct Loader::Impl {
   // Constant after construction.
   const LoaderOptions options;
   const std::vector<Device*> devices;
-  const int workers;
+  const int workers, spare_workers;
   const BatchLayout layout;
   const uint64_t fingerprint;
   Quarantine quarantine;
@@ -96,6 +97,7 @@ struct Loader::Impl {
       : options(options_in),
         devices(std::move(devices_in)),
         workers(count_workers(options.feed.workers)),
+        spare_workers(options.measure ? options.measure->spare_workers : 0),
         layout(layout_of(augment, options)),
         fingerprint(pixels_fingerprint(source, augment, options)),
         quarantine(source, options),
@@ -126,7 +128,7 @@ struct Loader::Impl {
     graph = std::make_unique<FeedGraph>(
         filler, each_ring,
         FeedGraphOptions{.workers = workers,
-                         .spare_workers = options.spare_workers,
+                         .spare_workers = spare_workers,
                          .io_threads = files ? options.feed.io_threads : 0,
                          .first_step = options.first_step,
                          .end_step = end_step});
@@ -201,6 +203,10 @@ Loader::Loader(const Source& source, const AugmentSpec& augment, std::vector<Dev
                const LoaderOptions& options) {
   check_loader(source, augment, devices, options);
   impl_ = std::make_unique<Impl>(source, augment, std::move(devices), options);
+  if (!options.measure) return;
+  options.measure->limit_workers = [graph = impl_->graph.get()](int workers) {
+    if (graph) graph->limit_workers(workers);
+  };
 }
 
 Loader::~Loader() = default;
@@ -256,8 +262,7 @@ MemoryPlan Loader::memory_plan() const {
       devices * impl_->options.ring_depth * static_cast<int64_t>(impl_->layout.slab_bytes());
   for (const auto& stager : impl_->stagers) plan.slot_bytes += stager->device_bytes();
   const RowFiller& filler = impl_->filler;
-  const int64_t threads =
-      impl_->workers == 0 ? devices : impl_->workers + impl_->options.spare_workers;
+  const int64_t threads = impl_->workers == 0 ? devices : impl_->workers + impl_->spare_workers;
   plan.scratch_bytes =
       threads * (worker_scratch_bytes(filler.source(), filler.augment(), filler.decode()) +
                  (impl_->options.format ? static_cast<int64_t>(filler.row_bytes()) : 0)) +
@@ -280,10 +285,6 @@ LoaderStats Loader::stats() const {
   stats.bad_samples = impl_->quarantine.bad_samples();
   stats.seek_index = impl_->filler.seek_indexes().use();
   return stats;
-}
-
-void Loader::limit_workers(int workers) noexcept {
-  if (impl_->graph) impl_->graph->limit_workers(workers);
 }
 
 void Loader::stop() noexcept { impl_->stop(nullptr); }

@@ -60,9 +60,6 @@ class Loader {
   uint64_t fingerprint() const;
   MemoryPlan memory_plan() const;
   LoaderStats stats() const;
-  // From now on at most so many of the workers and spare workers fill rows, at least one; to
-  // measure with, from any thread. Nothing without workers. The pixels stay the same.
-  void limit_workers(int workers) noexcept;
   void stop() noexcept;  // ends the feed from any thread: every next() returns empty
 
  private:

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "pipeline/invalid_field.h"
+#include "pipeline/measure_hooks.h"
 #include "staging/stager.h"
 
 namespace stoker {
@@ -27,7 +28,9 @@ void check_options(const LoaderOptions& options, int64_t devices) {
   require_range("slots", options.slots, -1, Stager::kMaxSlots);
   require_range("leases", options.leases, 1, options.ring_depth);
   require_range("workers", options.feed.workers, -1, kMaxThreads);
-  require_range("spare_workers", options.spare_workers, 0, kMaxThreads);
+  if (options.measure) {
+    require_range("spare_workers", options.measure->spare_workers, 0, kMaxThreads);
+  }
   require_range("io_threads", options.feed.io_threads, 0, kMaxThreads);
   require_range("world", options.world, 1, 1 << 20);
   require(options.rank >= 0 && options.rank < options.world, "rank",

@@ -19,6 +19,8 @@
 
 namespace stoker {
 
+struct MeasureHooks;
+
 enum class OnBadSample : uint8_t {
   substitute,  // another sample's pixels, weight 0, quarantined
   fail,        // the first bad sample ends the feed with an error
@@ -71,11 +73,10 @@ struct LoaderOptions {
   int leases = 1;
   // Host devices only: whoever fills a row converts it. (A GPU converts what has crossed the bus.)
   std::optional<RowFormat> format{};
-  std::string quarantine_file{};  // JSONL, appended; "" = none
-  bool digests = false;           // hash every row's u8 pixels (RowNote::digest)
-  // To measure with. Spans go to `tracer`, which outlives the Loader; null: none are taken.
-  Tracer* tracer = nullptr;
-  int spare_workers = 0;  // idle until limit_workers() lets them work
+  std::string quarantine_file{};    // JSONL, appended; "" = none
+  bool digests = false;             // hash every row's u8 pixels (RowNote::digest)
+  Tracer* tracer = nullptr;         // spans go there; it outlives the Loader; null: none are taken
+  MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); null but to measure
 };
 
 // What is recorded of each row; DeviceBatch::notes() holds one per row.

@@ -22,30 +22,13 @@
 
 namespace stoker {
 
-enum class FeedKind : uint8_t {
-  real,
-  synthetic,  // the first batches, one per slot, again and again: the cost of input is gone
-  // The first epoch, or as much of it as TrainOptions::resident_bytes hold, staged on the device
-  // before the first step and replayed in its order: no decoding and no copy to the device, but
-  // other rows in every step. Crops and flips stay as they were drawn for that epoch. real -
-  // resident is what input costs; resident - synthetic is what other data cost.
-  resident,
-};
-
 struct TrainOptions {
   Recipe recipe;
   int replicas = 1;  // of this process, on the host's cores, where `devices` is empty
   std::vector<std::string> devices;   // one replica on each: "cpu:0", "cuda:1"
   ProcessGroup* processes = nullptr;  // of the run; null: this one. Outlives the Trainer
   int local_processes = 1;            // of them, on this machine: they share its cores
-  // To measure with: nothing is saved where something is left out.
-  FeedKind feed_kind = FeedKind::real;
-  int64_t resident_bytes = 0;  // FeedKind::resident: of each device; 0: the whole epoch must fit
   ReduceKind reduce = ReduceKind::automatic;
-  // While true, steps see the batch before them again: what is left of a step without its input.
-  const std::atomic<bool>* replay = nullptr;
-  Tracer* tracer = nullptr;  // spans of the feed and of the steps go there; outlives the Trainer
-  int spare_workers = 0;     // LoaderOptions
   Precision grad_wire = Precision::fp32;  // of gradients between GPUs
   // Gradients on GPUs are summed in buckets of about this many bytes of fp32 while the backward
   // pass runs (train/device/buckets.h); 0: all at its end.
@@ -71,6 +54,8 @@ struct TrainOptions {
   int ring_depth = 4;   // LoaderOptions
   int slots = -1;       // LoaderOptions; -1: 0 on host devices, which lease the ring, 2 on GPUs
   bool receipt = true;  // write receipt.json: digests of all pixels trained on
+  Tracer* tracer = nullptr;  // spans of the feed and of the steps go there; outlives the Trainer
+  MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); null but to measure
   // Of the program, for receipt.json and config.json: its version; libraries and theirs.
   std::string version;
   std::vector<std::pair<std::string, std::string>> libraries;

@@ -3,10 +3,22 @@
 #include <atomic>
 #include <stdexcept>
 
+#include "pipeline/measure_hooks.h"
 #include "train/run/loop.h"
 #include "train/run/setup.h"
 
 namespace stoker {
+namespace {
+
+// MeasureHooks::save_to.
+std::function<void(const std::string&)> saver(const TrainSetup& setup) {
+  return [&setup](const std::string& runs) {
+    save_checkpoint(runs, setup.progress,
+                    read_state(*setup.replicas[0].engine, setup.options.recipe.average), 1);
+  };
+}
+
+}  // namespace
 
 struct Trainer::Impl {
   Impl(const Source& train, const Source* eval, const TrainOptions& options,
@@ -24,6 +36,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "request_stop() must be si
 Trainer::Trainer(const Source& train, const Source* eval, const TrainOptions& options,
                  TrainObserver& observer, EngineFactory make_engine) try
     : impl_(std::make_unique<Impl>(train, eval, options, observer, make_engine)) {
+  if (options.measure) options.measure->save_to = saver(impl_->setup);
 } catch (const std::exception& error) {
   if (options.processes) options.processes->abort(error.what());  // they would wait for this one
   throw;
@@ -44,8 +57,6 @@ TrainResult Trainer::run() {
   return TrainLoop(impl_->setup, impl_->observer, impl_->stop).run();
 }
 
-void Trainer::limit_workers(int workers) noexcept { impl_->setup.loader->limit_workers(workers); }
-
 void Trainer::request_stop() noexcept { impl_->stop.store(true); }
 
 const std::vector<std::string>& Trainer::plan() const { return impl_->setup.plan; }
@@ -61,12 +72,6 @@ LoaderStats Trainer::feed_stats() const { return impl_->setup.loader->stats(); }
 uint64_t Trainer::weights_hash() const {
   const TrainSetup& setup = impl_->setup;
   return state_hash(read_state(*setup.replicas[0].engine, setup.options.recipe.average));
-}
-
-void Trainer::save_to(const std::string& runs) const {
-  const TrainSetup& setup = impl_->setup;
-  save_checkpoint(runs, setup.progress,
-                  read_state(*setup.replicas[0].engine, setup.options.recipe.average), 1);
 }
 
 }  // namespace stoker

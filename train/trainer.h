@@ -42,8 +42,7 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   TrainResult run();
-  void limit_workers(int workers) noexcept;  // Loader's
-  void request_stop() noexcept;              // finish the step, save, return; async-signal-safe
+  void request_stop() noexcept;  // finish the step, save, return; async-signal-safe
   // What on_plan is given: model, data, batch, effective learning rate, memory, notes.
   const std::vector<std::string>& plan() const;
   int64_t planned_bytes() const;  // feed and engines together, without MemoryPlan::frame_bytes
@@ -52,9 +51,6 @@ class Trainer {
   LoaderStats feed_stats() const;  // of the training feed; from any thread
   // FNV-1a 64 of all parameters and statistics of replica 0. REQUIRES: run() is not running.
   uint64_t weights_hash() const;
-  // Writes replica 0's weights to the folder `runs`, as a checkpoint of the run's first step: to
-  // measure what that takes. Throws what save_checkpoint() throws. REQUIRES: run() is not running.
-  void save_to(const std::string& runs) const;
 
  private:
   struct Impl;

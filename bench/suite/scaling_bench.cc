@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "bench/suite/scaling_table.h"
+#include "pipeline/measure_hooks.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tools/machine/cpu_time.h"
 #include "train/model/models.h"
@@ -51,7 +52,6 @@ TrainOptions train_options(const ScalingOptions& options, const ScalingRow& row)
   }
   train.threads = options.on_gpus ? 0 : row.devices;
   train.feed.workers = 1;
-  train.feed_kind = FeedKind::synthetic;
   train.reduce = row.reduction;
   train.log_interval = 1;
   train.max_steps = kWarmupSteps + options.steps;
@@ -60,7 +60,9 @@ TrainOptions train_options(const ScalingOptions& options, const ScalingRow& row)
 }
 
 void measure(const ScalingOptions& options, ScalingRow& row) {
-  const TrainOptions train = train_options(options, row);
+  MeasureHooks synthetic{.feed = FeedKind::synthetic};
+  TrainOptions train = train_options(options, row);
+  train.measure = &synthetic;
   const auto source = make_synthetic_source(int64_t{row.global_batch} * train.max_steps,
                                             train.recipe.input, kClasses, 1);
   StepClock clock;

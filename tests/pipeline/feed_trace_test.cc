@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "pipeline/measure_hooks.h"
 #include "tests/pipeline/loader_support.h"
 
 namespace stoker::testing {
@@ -74,11 +75,12 @@ TEST(FeedTrace, AChangingNumberOfWorkersChangesNoPixel) {
   }
   Tracer tracer;
   LoaderOptions options = options_of(2, &tracer);
-  options.spare_workers = 2;
+  MeasureHooks measure{.spare_workers = 2};
+  options.measure = &measure;
   Feed feed(*source, crop_spec(), options);
   std::vector<Delivered> changed;
   for (int turn = 0;; ++turn) {
-    feed.loader().limit_workers(turn % 6);  // 0 and 5 are too few and too many
+    measure.limit_workers(turn % 6);  // 0 and 5 are too few and too many
     const std::vector<Delivered> next = feed.take(1);
     if (next.empty()) break;
     changed.insert(changed.end(), next.begin(), next.end());

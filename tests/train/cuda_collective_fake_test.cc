@@ -63,7 +63,7 @@ class CudaCollectiveFakeTest : public ::testing::Test {
 
 TEST_F(CudaCollectiveFakeTest, OnOneGpu) {
   CollectiveHarness harness({1, 1, 1});
-  for (int parts : {1, 2}) harness.check(*harness.make(DeviceReduction::automatic), parts);
+  for (int parts : {1, 2}) harness.check(*harness.make(ReduceKind::automatic), parts);
   expect_no_misuse();
   EXPECT_EQ(fake_cuda_count("cudaEventSynchronize"), 0) << "no thread waits for the device";
   EXPECT_EQ(fake_cuda_count("cudaStreamSynchronize"), 2 * 3 * 2) << "but at the streams' ends";
@@ -73,7 +73,7 @@ TEST_F(CudaCollectiveFakeTest, OnOneGpu) {
 // Whatever failed before on this thread is not the kernel's error.
 TEST_F(CudaCollectiveFakeTest, SomebodyElsesErrorIsNotASums) {
   CollectiveHarness apart({0, 1});
-  const auto nccl = apart.make(DeviceReduction::nccl, 100);
+  const auto nccl = apart.make(ReduceKind::nccl, 100);
   auto memory = apart.replicas()[0].device->allocate(800, MemoryKind::device);
   auto* values = reinterpret_cast<float*>(memory->data());
   const float* parts[] = {values, values + 100};
@@ -85,20 +85,20 @@ TEST_F(CudaCollectiveFakeTest, SomebodyElsesErrorIsNotASums) {
 
 TEST_F(CudaCollectiveFakeTest, OneReplica) {
   CollectiveHarness harness({0});
-  harness.check(*harness.make(DeviceReduction::automatic), 2);
+  harness.check(*harness.make(ReduceKind::automatic), 2);
   expect_no_misuse();
 }
 
 TEST_F(CudaCollectiveFakeTest, OnTheHost) {
   CollectiveHarness harness({0, 1});
-  harness.check(*harness.make(DeviceReduction::host), 2);
+  harness.check(*harness.make(ReduceKind::host), 2);
   expect_no_misuse();
 }
 
 TEST_F(CudaCollectiveFakeTest, ByNccl) {
   CollectiveHarness harness({0, 1});
   for (int parts : {1, 2}) {
-    const auto collective = harness.make(DeviceReduction::automatic);
+    const auto collective = harness.make(ReduceKind::automatic);
     harness.check(*collective, parts);
   }
   expect_no_misuse();
@@ -109,7 +109,7 @@ TEST_F(CudaCollectiveFakeTest, ByNcclWithNarrowGradients) {
   CollectiveHarness harness({0, 1});
   for (int64_t narrow : {int64_t{300}, CollectiveHarness::kCount}) {
     for (int parts : {1, 2}) {
-      harness.check(*harness.make(DeviceReduction::nccl, narrow), parts, narrow);
+      harness.check(*harness.make(ReduceKind::nccl, narrow), parts, narrow);
     }
   }
   expect_no_misuse();
@@ -118,7 +118,7 @@ TEST_F(CudaCollectiveFakeTest, ByNcclWithNarrowGradients) {
 // CUDA's allocations may wait for the device, where another rank's sum waits for this rank's.
 TEST_F(CudaCollectiveFakeTest, NothingIsAllocatedBetweenTheSums) {
   CollectiveHarness harness({0, 1});
-  const auto collective = harness.make(DeviceReduction::nccl, 300);
+  const auto collective = harness.make(ReduceKind::nccl, 300);
   std::vector<std::unique_ptr<Memory>> memory;
   for (const DeviceReplica& replica : harness.replicas()) {
     memory.push_back(replica.device->allocate(4000, MemoryKind::device));
@@ -138,11 +138,11 @@ TEST_F(CudaCollectiveFakeTest, NothingIsAllocatedBetweenTheSums) {
 
 TEST_F(CudaCollectiveFakeTest, InRanges) {
   CollectiveHarness apart({0, 1}), together({1, 1, 1});
-  apart.check(*apart.make(DeviceReduction::nccl), 1, 0, 3);
-  apart.check(*apart.make(DeviceReduction::nccl, 500), 2, 500, 3);  // one range is of both kinds
-  together.check(*together.make(DeviceReduction::shared_device), 2, 0, 3);
+  apart.check(*apart.make(ReduceKind::nccl), 1, 0, 3);
+  apart.check(*apart.make(ReduceKind::nccl, 500), 2, 500, 3);  // one range is of both kinds
+  together.check(*together.make(ReduceKind::device), 2, 0, 3);
   EXPECT_EQ(fake_cuda_count("cudaEventSynchronize"), 0) << "no thread waits for the device";
-  apart.check(*apart.make(DeviceReduction::host), 1, 0, 3);
+  apart.check(*apart.make(ReduceKind::host), 1, 0, 3);
   expect_no_misuse();
 }
 
@@ -279,7 +279,7 @@ TEST_F(CudaCollectiveFakeTest, ProcessesMeetWhereTheLauncherSays) {
 
 TEST_F(CudaCollectiveFakeTest, AnAbortEndsEverybodysWait) {
   CollectiveHarness harness({0, 1});
-  const auto collective = harness.make(DeviceReduction::nccl);
+  const auto collective = harness.make(ReduceKind::nccl);
   const DeviceReplica& first = harness.replicas()[0];
   auto memory = first.device->allocate(400, MemoryKind::device);
   auto* values = reinterpret_cast<float*>(memory->data());
@@ -293,14 +293,14 @@ TEST_F(CudaCollectiveFakeTest, AnAbortEndsEverybodysWait) {
 
 TEST_F(CudaCollectiveFakeTest, WaysThatTheDevicesDoNotAllow) {
   CollectiveHarness shared({0, 0});
-  EXPECT_THAT(message_of([&] { shared.make(DeviceReduction::nccl); }),
+  EXPECT_THAT(message_of([&] { shared.make(ReduceKind::nccl); }),
               HasSubstr("NCCL wants a GPU of its own for every replica"));
   CollectiveHarness apart({0, 1});
-  EXPECT_THAT(message_of([&] { apart.make(DeviceReduction::shared_device); }),
+  EXPECT_THAT(message_of([&] { apart.make(ReduceKind::device); }),
               HasSubstr("only replicas that share one GPU"));
   auto host = make_host_device();
   apart.replicas()[1].device = host.get();
-  EXPECT_THAT(message_of([&] { apart.make(DeviceReduction::automatic); }),
+  EXPECT_THAT(message_of([&] { apart.make(ReduceKind::automatic); }),
               HasSubstr("cpu:0 is no CUDA device"));
 }
 
@@ -309,18 +309,18 @@ TEST_F(CudaCollectiveFakeTest, APluginThatIsMissing) {
   const std::string folder = ::testing::TempDir() + "/no_plugins";
   std::filesystem::create_directories(folder);
   setenv("STOKER_PLUGIN_DIR", folder.c_str(), 1);
-  EXPECT_EQ(message_of([&] { harness.make(DeviceReduction::nccl); }),
+  EXPECT_EQ(message_of([&] { harness.make(ReduceKind::nccl); }),
             "cannot sum over GPUs: libstoker_cuda_train.so is not in " + folder);
 }
 
-TEST(DeviceReduction, IsChosenByTheDevices) {
+TEST(BestReduction, IsChosenByTheDevices) {
   using Ordinals = std::vector<int>;
-  EXPECT_EQ(best_reduction(Ordinals{0}, false), DeviceReduction::shared_device);
-  EXPECT_EQ(best_reduction(Ordinals{1, 1}, false), DeviceReduction::shared_device);
-  EXPECT_EQ(best_reduction(Ordinals{0, 1}, false), DeviceReduction::nccl);
-  EXPECT_EQ(best_reduction(Ordinals{0}, true), DeviceReduction::nccl);
-  EXPECT_EQ(best_reduction(Ordinals{0, 1, 1}, false), DeviceReduction::host);
-  EXPECT_EQ(best_reduction(Ordinals{1, 1}, true), DeviceReduction::host);
+  EXPECT_EQ(best_reduction(Ordinals{0}, false), ReduceKind::device);
+  EXPECT_EQ(best_reduction(Ordinals{1, 1}, false), ReduceKind::device);
+  EXPECT_EQ(best_reduction(Ordinals{0, 1}, false), ReduceKind::nccl);
+  EXPECT_EQ(best_reduction(Ordinals{0}, true), ReduceKind::nccl);
+  EXPECT_EQ(best_reduction(Ordinals{0, 1, 1}, false), ReduceKind::host);
+  EXPECT_EQ(best_reduction(Ordinals{1, 1}, true), ReduceKind::host);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ class CollectiveHarness {
 
   std::vector<DeviceReplica>& replicas() { return replicas_; }
 
-  std::unique_ptr<Collective> make(DeviceReduction how, int64_t narrow_floats = 0) {
+  std::unique_ptr<Collective> make(ReduceKind how, int64_t narrow_floats = 0) {
     CudaCollectiveOptions options;
     options.how = how;
     options.narrow_floats = narrow_floats;

@@ -19,25 +19,25 @@ class CudaCollectiveTest : public ::testing::Test {
 
 TEST_F(CudaCollectiveTest, OnOneGpu) {
   CollectiveHarness harness({0, 0, 0});
-  for (int parts : {1, 2}) harness.check(*harness.make(DeviceReduction::automatic), parts);
+  for (int parts : {1, 2}) harness.check(*harness.make(ReduceKind::automatic), parts);
 }
 
 TEST_F(CudaCollectiveTest, OnTheHost) {
   CollectiveHarness harness({0, 0});
-  harness.check(*harness.make(DeviceReduction::host), 2);
+  harness.check(*harness.make(ReduceKind::host), 2);
 }
 
 TEST_F(CudaCollectiveTest, ByNccl) {
   CollectiveHarness harness(gpus_);
-  for (int parts : {1, 2}) harness.check(*harness.make(DeviceReduction::nccl), parts);
-  harness.check(*harness.make(DeviceReduction::nccl, 300), 1, 300);
+  for (int parts : {1, 2}) harness.check(*harness.make(ReduceKind::nccl), parts);
+  harness.check(*harness.make(ReduceKind::nccl, 300), 1, 300);
 }
 
 TEST_F(CudaCollectiveTest, InRanges) {
   CollectiveHarness apart(gpus_), together({0, 0, 0});
-  apart.check(*apart.make(DeviceReduction::nccl, 500), 2, 500, 3);
-  together.check(*together.make(DeviceReduction::shared_device), 2, 0, 3);
-  together.check(*together.make(DeviceReduction::host), 1, 0, 3);
+  apart.check(*apart.make(ReduceKind::nccl, 500), 2, 500, 3);
+  together.check(*together.make(ReduceKind::device), 2, 0, 3);
+  together.check(*together.make(ReduceKind::host), 1, 0, 3);
 }
 
 }  // namespace

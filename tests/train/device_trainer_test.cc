@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pipeline/measure_hooks.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/device_fixture.h"
 #include "tests/train/run_fixture.h"
@@ -43,7 +44,8 @@ TEST(DeviceTrainer, BucketsAndReplicasLeaveTheSameBits) {
 TEST(DeviceTrainer, AResidentFeedReplaysTheFirstEpoch) {
   TrainOptions options = device_options(1);
   const uint64_t real = weights_of(options);
-  options.feed_kind = FeedKind::resident;
+  MeasureHooks measure{.feed = FeedKind::resident};
+  options.measure = &measure;
   for (const int slots : {0, 2}) {
     options.slots = slots;
     EXPECT_EQ(weights_of(options), real);

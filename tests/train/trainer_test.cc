@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/durable_file.h"
+#include "pipeline/measure_hooks.h"
 #include "tests/support/fake_source.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/run_fixture.h"
@@ -175,9 +176,10 @@ TEST(Trainer, ALateNaNStillNamesItsStepAndItsRows) {
 TEST(Trainer, MeasuresWithoutInputAndWithoutCommunication) {
   const auto run = [](FeedKind feed, ReduceKind reduce, int slots) {
     const TempFolder folder;
+    MeasureHooks measure{.feed = feed};
     TrainOptions options = small_options(2);
+    options.measure = &measure;
     options.out = folder.path();
-    options.feed_kind = feed;
     options.reduce = reduce;
     options.slots = slots;
     const RunOutcome outcome = run_once(options, fake_engines());
@@ -217,11 +219,11 @@ TEST(Trainer, EvaluatesWithTheSeekIndexesThatItWasGiven) {
 TEST(Trainer, AResidentFeedReplaysTheFirstEpoch) {
   for (const int slots : {0, 2}) {
     const auto run = [&](FeedKind feed, double epochs, int64_t bytes) {
+      MeasureHooks measure{.feed = feed, .resident_bytes = bytes};
       TrainOptions options = small_options(2);
-      options.feed_kind = feed;
+      options.measure = &measure;
       options.recipe.epochs = epochs;
       options.slots = slots;
-      options.resident_bytes = bytes;
       return run_once(options, fake_engines()).hash;
     };
     EXPECT_EQ(run(FeedKind::resident, 1, 0), run(FeedKind::real, 1, 0));

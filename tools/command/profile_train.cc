@@ -48,7 +48,6 @@ TrainOptions options_of(const TrainArguments& arguments) {
   options.max_steps = 0;
   options.recipe.set_epochs(kManyEpochs);
   if (options.feed.workers < 0) options.feed.workers = own_cores(1);
-  options.spare_workers = ProfileSession::spare_workers(options.feed.workers);
   return options;
 }
 
@@ -90,7 +89,8 @@ int64_t bytes_in(const std::string& folder) {
 
 // As training writes one: after a step, while the feed works ahead or has done so.
 CheckpointCost time_checkpoint(const Trainer& trainer, const TrainOptions& options,
-                               const std::string& out, Tracer& tracer) {
+                               const MeasureHooks& measure, const std::string& out,
+                               Tracer& tracer) {
   const TrialFolder folder(out);
   CheckpointCost cost;
   cost.every_steps = trainer.steps_per_epoch();
@@ -100,7 +100,7 @@ CheckpointCost time_checkpoint(const Trainer& trainer, const TrainOptions& optio
   const int64_t begin_ns = steady_now_ns();
   {
     const SpanTimer timer(&tracer, SpanKind::checkpoint, -1);
-    trainer.save_to(folder.path());
+    measure.save_to(folder.path());
   }
   cost.seconds = static_cast<double>(steady_now_ns() - begin_ns) * 1e-9;
   cost.bytes = bytes_in(folder.path());
@@ -147,13 +147,15 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
                           .warm_up_steps = options.ring_depth + 5},
                          tracer);
   options.tracer = &tracer;
-  options.replay = &session.replay();
+  MeasureHooks measure = arguments.measure();
+  measure.spare_workers = ProfileSession::spare_workers(options.feed.workers);
+  measure.replay = &session.replay();
+  options.measure = &measure;
   TrainObserver nobody;
   Trainer trainer(source, test.get(), options, nobody);
   fmt::print("profiling the training of {} ...\n", arguments.model);
   std::fflush(stdout);
-  session.start({.limit_workers = [&](int workers) { trainer.limit_workers(workers); },
-                 .stop = [&] { trainer.request_stop(); }});
+  session.start({.limit_workers = measure.limit_workers, .stop = [&] { trainer.request_stop(); }});
   try {
     trainer.run();
   } catch (...) {
@@ -163,7 +165,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   CheckpointCost checkpoint;
   std::string problem;
   try {
-    checkpoint = time_checkpoint(trainer, options, out, tracer);
+    checkpoint = time_checkpoint(trainer, options, measure, out, tracer);
   } catch (const std::exception& error) {  // a full disk, or weights that are not finite
     problem = error.what();
   }

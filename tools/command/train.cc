@@ -154,7 +154,9 @@ int run_train(int argc, char** argv) {
 
   const Launch launch = find_launch(process_environment());
   if (!launch.note.empty()) fmt::print("note: {}\n", launch.note);
-  const TrainOptions options = arguments.options(launch);
+  MeasureHooks measure = arguments.measure();
+  TrainOptions options = arguments.options(launch);
+  options.measure = &measure;
   check_train_options(*app, arguments, options, launch.world);
   return run_in_group(launch, options.devices, [&](ProcessGroup* processes) {
     return train(arguments, options, launch, processes, argc, argv);

@@ -217,10 +217,8 @@ TrainOptions TrainArguments::options(const Launch& launch) const {
   options.devices = parse_devices(devices, launch.local_rank, launch.local_world);
   options.batch_auto = batch == kAutomatic;
   options.local_processes = launch.local_world;
-  options.feed_kind = kFeeds.at(feed);
   options.reduce = kReductions.at(reduce);
   options.grad_wire = kWires.at(grad_wire);
-  options.resident_bytes = static_cast<int64_t>(resident_mib * (1 << 20));
   options.bucket_bytes = static_cast<int64_t>(bucket_mib * (1 << 20));
   options.out = out.empty() ? "runs/" + model : out;
   options.feed = data.feed();
@@ -230,6 +228,13 @@ TrainOptions TrainArguments::options(const Launch& launch) const {
     if (*library.version) options.libraries.emplace_back(library.name, library.version);
   }
   return options;
+}
+
+MeasureHooks TrainArguments::measure() const {
+  MeasureHooks hooks;
+  hooks.feed = kFeeds.at(feed);
+  hooks.resident_bytes = static_cast<int64_t>(resident_mib * (1 << 20));
+  return hooks;
 }
 
 void add_train_options(CLI::App& app, TrainArguments& arguments) {
@@ -266,10 +271,11 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
                                   recipe.rows_per_shard));
     }
   }
-  if (options.feed_kind != FeedKind::resident) {
+  const MeasureHooks measured = arguments.measure();
+  if (measured.feed != FeedKind::resident) {
     refuse_if_given(app, {"--resident-mib"}, "it is of --feed resident");
   }
-  if (options.feed_kind != FeedKind::real || options.reduce == ReduceKind::none) {
+  if (measured.feed != FeedKind::real || options.reduce == ReduceKind::none) {
     refuse_if_given(app, {"--resume"},
                     "runs that measure (--feed, --reduce none) have no checkpoints");
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/measure_hooks.h"
 #include "tools/option/feed_options.h"
 #include "train/collective/process/launch.h"
 #include "train/trainer.h"
@@ -42,7 +43,9 @@ struct TrainArguments {
 
   // For a process that was started as `launch` says; checked as far as no data
   // are needed.
+  // Its `measure` is null.
   TrainOptions options(const Launch& launch) const;
+  MeasureHooks measure() const;
 };
 
 void add_train_options(CLI::App& app, TrainArguments& arguments);

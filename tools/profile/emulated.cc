@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/measure_hooks.h"
 #include "staging/allowed_cores.h"
 #include "tools/profile/emulated_consumer.h"
 #include "tools/profile/session.h"
@@ -36,7 +37,8 @@ Profile profile_emulated(const Source& source, const AugmentSpec& augment,
   Tracer tracer;
   LoaderOptions options = wanted;
   options.tracer = &tracer;
-  options.spare_workers = ProfileSession::spare_workers(options.feed.workers);
+  MeasureHooks measure{.spare_workers = ProfileSession::spare_workers(options.feed.workers)};
+  options.measure = &measure;
   ProfileSession session({.seconds = how.seconds,
                           .workers = options.feed.workers,
                           .warm_up_steps = options.ring_depth + 5},
@@ -44,8 +46,7 @@ Profile profile_emulated(const Source& source, const AugmentSpec& augment,
   Profile profile;
   {
     Loader loader(source, augment, devices, options);
-    session.start({.limit_workers = [&](int workers) { loader.limit_workers(workers); },
-                   .stop = [&] { loader.stop(); }});
+    session.start({.limit_workers = measure.limit_workers, .stop = [&] { loader.stop(); }});
     try {
       consume(loader, devices,
               {.rows_per_second = how.demand,

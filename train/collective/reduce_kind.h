@@ -8,10 +8,10 @@ namespace stoker {
 
 enum class ReduceKind : uint8_t {
   automatic,  // the best that the devices can
-  nccl,
-  device,  // replicas that share a GPU
-  host,    // in the host's memory
-  none,    // left out, each replica for itself: the cost of communication is gone
+  nccl,       // between GPUs: NCCL wants a GPU of its own for every rank
+  device,     // replicas on one GPU, in one process: a kernel of ours; to test, it brings no speed
+  host,       // in the host's memory: the gradients go there, are summed, and come back
+  none,       // left out, each replica for itself: the cost of communication is gone
 };
 
 inline constexpr std::pair<const char*, ReduceKind> kReduceKinds[] = {

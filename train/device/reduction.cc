@@ -5,11 +5,11 @@
 
 namespace stoker {
 
-DeviceReduction best_reduction(std::span<const int> ordinals, bool several_processes) {
+ReduceKind best_reduction(std::span<const int> ordinals, bool several_processes) {
   const std::set<int> different(ordinals.begin(), ordinals.end());
-  if (!several_processes && different.size() == 1) return DeviceReduction::shared_device;
-  if (different.size() == ordinals.size()) return DeviceReduction::nccl;
-  return DeviceReduction::host;
+  if (!several_processes && different.size() == 1) return ReduceKind::device;
+  if (different.size() == ordinals.size()) return ReduceKind::nccl;
+  return ReduceKind::host;
 }
 
 }  // namespace stoker

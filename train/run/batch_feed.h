@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipeline/loader.h"
+#include "pipeline/measure_hooks.h"
 #include "train/run/resident_batches.h"
 #include "train/train_types.h"
 
@@ -16,13 +17,13 @@ class BatchFeed {
   // `stream` is the one to lease batches on; loader, stream and `resident` outlive it. `resident`
   // is null but for FeedKind::resident.
   BatchFeed(Loader& loader, int device, Stream& stream, const TrainOptions& options,
-            ResidentBatches* resident)
+            const MeasureHooks& measure, ResidentBatches* resident)
       : loader_(loader),
         device_(device),
         stream_(stream),
-        replay_(options.replay),
+        replay_(measure.replay),
         tracer_(options.tracer),
-        kept_limit_(options.feed_kind == FeedKind::synthetic
+        kept_limit_(measure.feed == FeedKind::synthetic
                         ? static_cast<size_t>(options.slots < 1 ? 1 : options.slots)
                         : 0),
         resident_(resident) {}

@@ -102,7 +102,7 @@ void TrainLoop::replica(int rank) {
   std::unique_ptr<Stream> own_stream;
   if (!engine.stream()) own_stream = setup_.replicas[rank].device->make_stream();
   BatchFeed feed(*setup_.loader, rank, own_stream ? *own_stream : *engine.stream(), setup_.options,
-                 setup_.resident.empty() ? nullptr : setup_.resident[rank].get());
+                 setup_.measure(), setup_.resident.empty() ? nullptr : setup_.resident[rank].get());
   if (first_step_ < setup_.end_step) feed.prepare();
   together([&] { start(first_step_); });
   StepTrace trace(tracer(), engine, rank);

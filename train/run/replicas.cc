@@ -16,19 +16,6 @@ std::unique_ptr<Collective> on_host(const TrainOptions& options) {
   return make_host_collective(options.replicas);
 }
 
-DeviceReduction reduction_of(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::nccl:
-      return DeviceReduction::nccl;
-    case ReduceKind::device:
-      return DeviceReduction::shared_device;
-    case ReduceKind::host:
-      return DeviceReduction::host;
-    default:
-      return DeviceReduction::automatic;
-  }
-}
-
 // Of engines that queue their work on streams.
 std::unique_ptr<Collective> between_devices(const TrainSetup& setup) {
   const TrainOptions& options = setup.options;
@@ -38,7 +25,7 @@ std::unique_ptr<Collective> between_devices(const TrainSetup& setup) {
   }
   if (!on_gpus(options.devices)) return make_staged_collective(devices, on_host(options));
   CudaCollectiveOptions cuda;
-  cuda.how = reduction_of(options.reduce);
+  cuda.how = options.reduce;
   if (options.grad_wire == Precision::bf16) cuda.narrow_floats = total_count(setup.parameters);
   cuda.host = on_host(options);
   cuda.first_rank = setup.processes.rank() * options.replicas;

@@ -82,8 +82,8 @@ void TrainSetup::check_options() {
           fmt::format(": {} is below 1", options.keep_checkpoints));
   require(options.bucket_bytes >= 0, "bucket_bytes",
           fmt::format(": {} is negative", options.bucket_bytes));
-  require(options.resident_bytes >= 0, "resident_bytes",
-          fmt::format(": {} is negative", options.resident_bytes));
+  require(measure().resident_bytes >= 0, "resident_bytes",
+          fmt::format(": {} is negative", measure().resident_bytes));
   require(options.eval_every_epochs >= 0, "eval_every_epochs",
           fmt::format(": {:g} is negative", options.eval_every_epochs));
   require(options.grad_wire == Precision::fp32 || on_gpus(options.devices), "grad_wire",
@@ -100,7 +100,7 @@ void TrainSetup::check_options() {
       fmt::format("{} {} {} {} {} {} {} {} {} {} {}", recipe_to_json(options.recipe).dump(),
                   options.seed, options.max_steps, options.checkpoint_steps,
                   options.eval_every_epochs, options.limit_train, options.limit_eval,
-                  static_cast<int>(options.feed_kind), static_cast<int>(options.reduce),
+                  static_cast<int>(measure().feed), static_cast<int>(options.reduce),
                   static_cast<int>(options.grad_wire), options.bucket_bytes),
       "recipe and options");
 }
@@ -145,7 +145,7 @@ void TrainSetup::make_folders() {
   std::filesystem::create_directories(options.out);
   // The others write nothing before this process has told them where the run starts.
   if (writes()) lock = std::make_unique<RunLock>(options.out);
-  if (options.feed_kind != FeedKind::real || options.reduce == ReduceKind::none || options.replay) {
+  if (measure().feed != FeedKind::real || options.reduce == ReduceKind::none || measure().replay) {
     notes.push_back(
         "this run measures what is left of a step without its input or its communication: it "
         "writes no checkpoint and no receipt");
@@ -167,13 +167,13 @@ void TrainSetup::plan_feed() {
   loader_options.ring_depth = options.ring_depth;
   loader_options.slots = options.slots;
   loader_options.tracer = options.tracer;
-  loader_options.spare_workers = options.spare_workers;
+  loader_options.measure = options.measure;
   Loader::check(train, recipe.train, device_list(), loader_options);
   const int64_t bytes = ResidentBatches::batch_bytes(batch_shape());
-  require(options.feed_kind != FeedKind::resident || options.resident_bytes == 0 ||
-              options.resident_bytes >= bytes,
+  require(measure().feed != FeedKind::resident || measure().resident_bytes == 0 ||
+              measure().resident_bytes >= bytes,
           "resident_bytes",
-          fmt::format(": a budget of {} bytes holds no batch of {} bytes", options.resident_bytes,
+          fmt::format(": a budget of {} bytes holds no batch of {} bytes", measure().resident_bytes,
                       bytes));
 }
 
@@ -200,10 +200,10 @@ void TrainSetup::make_loader() {
 }
 
 void TrainSetup::make_resident() {
-  if (options.feed_kind != FeedKind::resident) return;
+  if (measure().feed != FeedKind::resident) return;
   const int64_t bytes = ResidentBatches::batch_bytes(batch_shape());
   int64_t count = std::min(steps_per_epoch, end_step - progress.step);
-  if (options.resident_bytes > 0) count = std::min(count, options.resident_bytes / bytes);
+  if (measure().resident_bytes > 0) count = std::min(count, measure().resident_bytes / bytes);
   for (const Replica& replica : replicas) {
     resident.push_back(std::make_unique<ResidentBatches>(*replica.device, batch_shape(), count));
   }
@@ -239,6 +239,11 @@ void TrainSetup::make_plan() {
 std::string quarantine_file(const std::string& folder, const std::string& name, int rank) {
   const std::string part = rank == 0 ? "" : fmt::format(".rank{}", rank);
   return fmt::format("{}/{}{}.jsonl", folder, name, part);
+}
+
+const MeasureHooks& TrainSetup::measure() const {
+  static const MeasureHooks nothing;
+  return options.measure ? *options.measure : nothing;
 }
 
 EvalOptions TrainSetup::eval_options(int views) const {

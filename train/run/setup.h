@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pipeline/loader.h"
+#include "pipeline/measure_hooks.h"
 #include "pipeline/receipt/receipt.h"
 #include "pipeline/source/subset_source.h"
 #include "train/checkpoint/checkpoint.h"
@@ -27,6 +28,7 @@ struct TrainSetup {
   TrainSetup(const TrainSetup&) = delete;
   TrainSetup& operator=(const TrainSetup&) = delete;
 
+  const MeasureHooks& measure() const;  // those of the options, or none
   EvalOptions eval_options(int views) const;
   EngineOptions engine_options() const;  // of a replica
   BatchShape batch_shape() const;        // of a replica

@@ -52,7 +52,7 @@ std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
     return options.group->make_collective(replicas[0], options.narrow_floats,
                                           std::move(options.host));
   }
-  if (best_reduction(ordinals, true) != DeviceReduction::nccl) {
+  if (best_reduction(ordinals, true) != ReduceKind::nccl) {
     throw std::invalid_argument(
         "NCCL wants a GPU of its own for every replica; replicas that share one reduce on the "
         "device");
@@ -107,21 +107,23 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> 
                                                  CudaCollectiveOptions options) {
   const std::vector<int> ordinals = ordinals_of(replicas);
   const bool several_processes = options.share || options.group;
-  const DeviceReduction best = best_reduction(ordinals, several_processes);
+  const ReduceKind best = best_reduction(ordinals, several_processes);
   if (!options.host) options.host = make_host_collective(static_cast<int>(replicas.size()));
-  switch (options.how == DeviceReduction::automatic ? best : options.how) {
-    case DeviceReduction::automatic:
-    case DeviceReduction::nccl:
+  switch (options.how == ReduceKind::automatic ? best : options.how) {
+    case ReduceKind::automatic:
+    case ReduceKind::nccl:
       return make_nccl(replicas, ordinals, options);
-    case DeviceReduction::shared_device:
+    case ReduceKind::device:
       refuse_narrow(options);
-      if (best != DeviceReduction::shared_device) {
+      if (best != ReduceKind::device) {
         throw std::invalid_argument(
             "only replicas that share one GPU, in one process, can be summed on the device");
       }
       return make_shared_device_collective(replicas,
                                            open_cuda_collective().make_sum(ordinals.front()));
-    case DeviceReduction::host:
+    case ReduceKind::none:
+      return make_no_collective(static_cast<int>(replicas.size()));
+    case ReduceKind::host:
       break;
   }
   refuse_narrow(options);

@@ -12,21 +12,15 @@
 
 #include "train/collective/device.h"
 #include "train/collective/process/nccl_group.h"
+#include "train/collective/reduce_kind.h"
 
 namespace stoker {
 
-enum class DeviceReduction : uint8_t {
-  automatic,
-  nccl,           // between GPUs: NCCL wants a GPU of its own for every rank
-  shared_device,  // replicas on one GPU, in one process: an own kernel. Tests N > 1, no speed-up
-  host,           // parameter server: gradients to the CPU, summed there, sent back
-};
-
 // What `automatic` is for replicas on these devices (Device::cuda_ordinal()).
-DeviceReduction best_reduction(std::span<const int> ordinals, bool several_processes);
+ReduceKind best_reduction(std::span<const int> ordinals, bool several_processes);
 
 struct CudaCollectiveOptions {
-  DeviceReduction how = DeviceReduction::automatic;
+  ReduceKind how = ReduceKind::automatic;
   // NCCL: so many of a part's first floats (gradients) travel as bf16; the rest is fp32 always.
   int64_t narrow_floats = 0;
   // Of the same ranks in host memory, over all processes; null: the ranks of this process.
