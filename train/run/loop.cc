@@ -8,6 +8,8 @@
 #include <limits>
 #include <thread>
 
+#include "train/run/options.h"
+
 namespace stoker {
 namespace {
 
@@ -25,6 +27,7 @@ TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atom
                         : std::max<int64_t>(1, setup.steps_per_epoch / kReportsPerEpoch)),
       first_step_(setup.progress.step),
       gate_(make_host_collective(setup.options.replicas)),
+      parameters_(parameter_table(setup.net)),
       stop_step_(std::numeric_limits<int64_t>::max()),
       metrics_(setup.writes() ? setup.options.out : "", setup.progress.step),
       progress_(setup.progress),
@@ -34,7 +37,7 @@ TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atom
       epoch_rate_(setup.options.recipe.batch, 0),
       run_rate_(setup.options.recipe.batch, 0),
       last_checkpoint_(setup.resumed_from) {
-  const auto rows = static_cast<size_t>(setup.rows) * setup.replicas.size();
+  const auto rows = static_cast<size_t>(setup.shape.rows) * setup.replicas.size();
   for (Trace& trace : traces_) {
     trace.own.ids.resize(rows);
     trace.own.digests.resize(rows);
@@ -87,7 +90,7 @@ void TrainLoop::fail(std::exception_ptr error) noexcept {
     }
   }
   gate_->abort();
-  setup_.collective->abort();
+  setup_.replicas.collective().abort();
   setup_.loader->stop();
 }
 
@@ -102,7 +105,8 @@ void TrainLoop::replica(int rank) {
   std::unique_ptr<Stream> own_stream;
   if (!engine.stream()) own_stream = setup_.replicas[rank].device->make_stream();
   BatchFeed feed(*setup_.loader, rank, own_stream ? *own_stream : *engine.stream(), setup_.options,
-                 setup_.measure(), setup_.resident.empty() ? nullptr : setup_.resident[rank].get());
+                 measure_hooks(setup_.options),
+                 setup_.resident.empty() ? nullptr : setup_.resident[rank].get());
   if (first_step_ < setup_.end_step) feed.prepare();
   together([&] { start(first_step_); });
   StepTrace trace(tracer(), engine, rank);
@@ -143,7 +147,7 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   if (!batch) throw std::runtime_error(fmt::format("the feed ended before step {}", step));
   note_batch(rank, step, *batch, steady_now_ns() - begin_ns);
 
-  set_rates(recipe, setup_.parameters, step, setup_.total_steps, setup_.steps_per_epoch, rates);
+  set_rates(recipe, parameters_, step, setup_.total_steps, setup_.steps_per_epoch, rates);
   engine.expect_frozen(rates.tensors);
   trace.pass(step, [&] {
     engine.forward_backward(batch->rows,
@@ -159,10 +163,10 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   {
     const SpanTimer timer(tracer(), SpanKind::reduce, step, rank);
     gate_->barrier(rank);
-    if (setup_.in_buckets) {
-      setup_.collective->ranges()->finish(rank);
+    if (setup_.replicas.in_buckets()) {
+      setup_.replicas.collective().ranges()->finish(rank);
     } else {
-      setup_.collective->all_reduce(rank, engine.parts(), engine.reduced());
+      setup_.replicas.collective().all_reduce(rank, engine.parts(), engine.reduced());
     }
   }
   const SpanTimer timer(tracer(), SpanKind::update, step, rank);
@@ -177,7 +181,8 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
 
 void TrainLoop::note_batch(int rank, int64_t step, const FedBatch& batch, int64_t wait_ns) {
   Trace& trace = trace_of(step);
-  const auto rows = static_cast<size_t>(setup_.rows), first = rows * static_cast<size_t>(rank);
+  const auto rows = static_cast<size_t>(setup_.shape.rows),
+             first = rows * static_cast<size_t>(rank);
   trace.waits[rank] = wait_ns;
   std::copy_n(batch.ids, rows, trace.own.ids.begin() + first);
   if (rank == 0) trace.header = batch.header;
@@ -214,7 +219,7 @@ void TrainLoop::take_notes(int64_t step) {
   Trace& trace = trace_of(step);
   trace.all = setup_.processes.take_notes();
   if (!setup_.receipt) return;
-  const auto rows = static_cast<size_t>(setup_.rows);
+  const auto rows = static_cast<size_t>(setup_.shape.rows);
   row_notes_.resize(rows);
   int device = 0;
   for (const StepNotes& each : trace.all) {
@@ -290,7 +295,8 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
           quarantine_file(setup_.options.out, "quarantine_eval", setup_.processes.rank());
       std::filesystem::remove(options.quarantine_file);
     }
-    return evaluate(*setup_.eval, setup_.engine_list(), setup_.device_list(), setup_.rows, options);
+    return evaluate(*setup_.eval, setup_.replicas.engines(), setup_.replicas.devices(),
+                    setup_.shape.rows, options);
   };
   report.eval = run(1);
   if (!report.eval->complete) return false;

@@ -76,6 +76,7 @@ class TrainLoop {
   const int64_t log_interval_;
   const int64_t first_step_;
   const std::unique_ptr<Collective> gate_;  // of this process's replicas: its barrier
+  const std::vector<TensorInfo> parameters_;
   std::array<Trace, kTraces> traces_;
 
   // The step after which all replicas end; set by replica 0 before that step's barrier.

@@ -1,10 +1,11 @@
-// What is printed before a run, and what config.json keeps of it.
+#include "train/run/plan.h"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "train/model/recipe_json.h"
-#include "train/run/setup.h"
+#include "train/run/options.h"
 
 namespace stoker {
 namespace {
@@ -50,15 +51,15 @@ void add_lines(const std::string& text, std::vector<std::string>& lines) {
 }
 
 void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
-  const int64_t count = total_count(setup.parameters);
+  const int64_t count = total_count(parameter_table(setup.net));
   const Recipe& recipe = setup.options.recipe;
   if (count < kSmallModel) {
     lines.push_back(fmt::format("note: {} has {} parameters; below {} data parallelism hardly pays",
                                 setup.net.name, count, kSmallModel));
   }
-  if (setup.all_replicas() > 1 && setup.rows < kManyRows) {
+  if (setup.shape.all_replicas > 1 && setup.shape.rows < kManyRows) {
     lines.push_back(fmt::format("note: {} rows per device are few; {} or more keep one busy",
-                                setup.rows, kManyRows));
+                                setup.shape.rows, kManyRows));
   }
   if (recipe.last_batch == LastBatch::drop) {
     const int64_t left_out = setup.train.size() - setup.steps_per_epoch * recipe.batch;
@@ -83,17 +84,17 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
       "data: {} training samples, {} for evaluation, {} classes; {} steps per epoch, {} in all",
       setup.train.size(), eval_samples(setup), setup.model.classes, setup.steps_per_epoch,
       setup.total_steps));
-  lines.push_back(
-      fmt::format("model: {} parameters, {:.1f} million multiply-adds per image; {}",
-                  total_count(setup.parameters), forward_flops(setup.net) / 2e6,
-                  setup.precision == Precision::bf16 ? "bf16 with fp32 master weights" : "fp32"));
+  lines.push_back(fmt::format(
+      "model: {} parameters, {:.1f} million multiply-adds per image; {}",
+      total_count(parameter_table(setup.net)), forward_flops(setup.net) / 2e6,
+      run_precision(setup.options) == Precision::bf16 ? "bf16 with fp32 master weights" : "fp32"));
   const int processes = setup.processes.size();
   lines.push_back(fmt::format("devices: {}{} x {}, {} and {} each",
                               processes > 1 ? fmt::format("{} processes x ", processes) : "",
-                              options.replicas, counted(setup.rows, "row"),
-                              counted(setup.rows / options.recipe.rows_per_shard, "shard"),
-                              counted(setup.engine_threads, "thread")));
-  if (setup.in_buckets) {
+                              options.replicas, counted(setup.shape.rows, "row"),
+                              counted(setup.shape.rows / setup.shape.shard_rows, "shard"),
+                              counted(setup.shape.engine_threads, "thread")));
+  if (setup.replicas.in_buckets()) {
     lines.push_back(fmt::format("gradients: summed in buckets of {} while the backward pass runs",
                                 mebibytes(options.bucket_bytes)));
   }
@@ -125,13 +126,13 @@ std::string config_text(const TrainSetup& setup) {
   json["devices"] = options.replicas;
   json["processes"] = setup.processes.size();
   json["seed"] = options.seed;
-  json["precision"] = setup.precision == Precision::bf16 ? "bf16" : "fp32";
+  json["precision"] = run_precision(setup.options) == Precision::bf16 ? "bf16" : "fp32";
   json["checkpoint_steps"] = options.checkpoint_steps;
   json["keep_checkpoints"] = options.keep_checkpoints;
   json["limit_train"] = options.limit_train;
   json["limit_eval"] = options.limit_eval;
   json["max_steps"] = options.max_steps;
-  json["threads"] = setup.engine_threads * options.replicas;
+  json["threads"] = setup.shape.engine_threads * options.replicas;
   json["workers"] = options.feed.workers;
   json["io_threads"] = options.feed.io_threads;
   json["ring_depth"] = options.ring_depth;

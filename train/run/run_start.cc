@@ -1,5 +1,5 @@
-// Where a run starts: at the newest checkpoint or at the recipe's first weights. Process 0 finds
-// out and tells the others, who need not see its disk.
+#include "train/run/run_start.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 #include "train/model/initialise.h"
 #include "train/model/recipe_json.h"
 #include "train/model/whitening.h"
-#include "train/run/setup.h"
 
 namespace stoker {
 namespace {
@@ -20,33 +19,21 @@ const std::vector<std::string>& may_change() {
   return fields;
 }
 
-}  // namespace
-
-TrainState TrainSetup::first_state() {
-  progress.model = model;
-  progress.seed = options.seed;
-  TrainState state;
-  if (processes.first()) {
-    state = resume();
-    if (resumed_from.empty()) state = initial_state();
-  }
-  bool resumed = !resumed_from.empty();
-  processes.share(progress, state, resumed);
-  if (resumed && resumed_from.empty()) resumed_from = "the checkpoint of process 0";
-  return state;
-}
-
-TrainState TrainSetup::resume() {
-  TrainState state;
-  if (!options.resume || runs.empty()) return state;
+// Leaves `start` alone where there is no checkpoint.
+void resume(const TrainOptions& options, const ModelInfo& model, const std::string& runs,
+            RunStart& start) {
+  if (!options.resume || runs.empty()) return;
+  std::string& resumed_from = start.resumed_from;
+  CheckpointInfo& progress = start.progress;
+  std::vector<std::string>& notes = start.notes;
   std::vector<std::string> torn;
   resumed_from = newest_checkpoint(runs, &torn);
   for (const std::string& each : torn) notes.push_back("torn checkpoint left aside: " + each);
   if (resumed_from.empty()) {
     notes.push_back("no checkpoint in " + runs + ": starting from the beginning");
-    return state;
+    return;
   }
-  load_checkpoint(resumed_from, progress, state);
+  load_checkpoint(resumed_from, progress, start.state);
   const auto refuse = [&](const std::string& difference) {
     throw std::invalid_argument(
         fmt::format("cannot resume from {}: this run has another {}", resumed_from, difference));
@@ -61,10 +48,9 @@ TrainState TrainSetup::resume() {
   }
   if (progress.model.class_names != model.class_names) refuse("list of classes");
   progress.model = model;
-  return state;
 }
 
-TrainState TrainSetup::initial_state() const {
+TrainState initial_state(const TrainOptions& options, const NetSpec& net, const Source& train) {
   const Recipe& recipe = options.recipe;
   InitOptions init = default_init(net, options.seed);
   init.zero_gamma = recipe.zero_gamma;
@@ -75,6 +61,7 @@ TrainState TrainSetup::initial_state() const {
   if (recipe.whitening) {
     const std::vector<float> filters = whitening_filters(
         patch_moments(train, recipe.eval, options.feed.decode), recipe.mean, recipe.stddev);
+    const std::vector<TensorInfo> parameters = parameter_table(net);
     if (parameters.at(0).count != static_cast<int64_t>(filters.size())) {
       throw std::invalid_argument("whitening: the first tensor of " + net.name +
                                   " is not a (24, 3, 2, 2) convolution");
@@ -86,6 +73,23 @@ TrainState TrainSetup::initial_state() const {
     state.average_statistics = state.statistics;
   }
   return state;
+}
+
+}  // namespace
+
+RunStart find_start(const TrainOptions& options, const ModelInfo& model, const Source& train,
+                    const std::string& runs, TrainProcesses& processes) {
+  RunStart start;
+  start.progress.model = model;
+  start.progress.seed = options.seed;
+  if (processes.first()) {
+    resume(options, model, runs, start);
+    if (start.resumed_from.empty()) start.state = initial_state(options, model.net(), train);
+  }
+  bool resumed = !start.resumed_from.empty();
+  processes.share(start.progress, start.state, resumed);
+  if (resumed && start.resumed_from.empty()) start.resumed_from = "the checkpoint of process 0";
+  return start;
 }
 
 }  // namespace stoker

@@ -1,0 +1,93 @@
+#include "train/run/batch_chooser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "staging/batch_layout.h"
+#include "staging/device_list.h"
+#include "train/cuda/engine.h"
+#include "train/run/batch_shape.h"
+#include "train/run/replica.h"
+
+namespace stoker {
+namespace {
+
+constexpr double kShare = 0.8;  // of what is free: the rest is for decoding and for others
+constexpr int64_t kGpuStep = 8;
+constexpr int64_t kEvalSlabs = 4;  // of its ring and its slots
+
+int64_t slab_bytes(const Recipe& recipe, int64_t rows) {
+  BatchShape shape = batch_shape(recipe, static_cast<int>(rows));
+  shape.note_bytes_per_row = sizeof(RowNote);
+  return static_cast<int64_t>(BatchLayout(shape).slab_bytes());
+}
+
+// An engine of one shard per thread is made and asked; more shards add a part each.
+BatchLimits cpu_limits(const BatchQuestion& question) {
+  const TrainOptions& options = question.options;
+  const int shard = options.recipe.rows_per_shard;
+  const int threads = std::max(1, options.threads / options.replicas);
+  EngineOptions engine = engine_options(
+      options, {.rows = shard * threads, .shard_rows = shard, .engine_threads = threads});
+  engine.nominal_rows = engine.rows;
+  const auto asked = question.make_engine ? question.make_engine(question.net, engine, 0)
+                                          : make_cpu_engine(question.net, engine);
+  const int64_t base = asked->planned_bytes();
+  const auto part = asked->part_floats() * static_cast<int64_t>(sizeof(float));
+  const int64_t slabs = options.ring_depth + options.slots + (question.evaluates ? kEvalSlabs : 0);
+  const int sharing = options.replicas * options.local_processes;
+
+  BatchLimits limits;
+  limits.step = shard;
+  limits.memory_bytes = static_cast<int64_t>(kShare * free_host_bytes()) / sharing;
+  limits.memory_name = fmt::format("{:.0f}% of the memory that is free{}", 100 * kShare,
+                                   sharing > 1 ? fmt::format(", for one of {}", sharing) : "");
+  limits.bytes = [=, &options](int64_t rows) {
+    return base + std::max<int64_t>(rows / shard - threads, 0) * part +
+           slabs * slab_bytes(options.recipe, rows);
+  };
+  return limits;
+}
+
+BatchChoice gpu_batch(const BatchQuestion& question, int64_t most_rows) {
+  const TrainOptions& options = question.options;
+  const std::string& name = options.devices[0];
+  const auto sharing = std::count(options.devices.begin(), options.devices.end(), name);
+  const auto device = make_device(name);
+  int64_t memory = 0;
+  for (const CudaDeviceInfo& info : query_cuda().devices) {
+    if (info.name == name) memory = info.memory_bytes;
+  }
+  const auto usable = static_cast<int64_t>(kShare * static_cast<double>(memory)) / sharing;
+  EngineOptions engine = engine_options(
+      options, {.rows = static_cast<int>(kGpuStep), .shard_rows = static_cast<int>(kGpuStep)});
+  engine.nominal_rows = engine.rows;
+  const int64_t slots =
+      std::max(options.slots, 1) * slab_bytes(options.recipe, kGpuStep) / kGpuStep;
+  const int64_t fits =
+      largest_cuda_batch(question.net, engine, *device, usable, slots, static_cast<int>(kGpuStep));
+  if (fits < kGpuStep) {
+    throw std::runtime_error(fmt::format("batch: auto: not even {} rows fit into {:.0f}% of {}",
+                                         kGpuStep, 100 * kShare, name));
+  }
+  const int64_t rows = std::min(fits, most_rows / kGpuStep * kGpuStep);
+  return {std::max(rows, kGpuStep),
+          fmt::format("{} rows per device: {} fit into {:.2f} GiB, {:.0f}% of {}'s memory{}",
+                      std::max(rows, kGpuStep), fits,
+                      static_cast<double>(usable) / (int64_t{1} << 30), 100 * kShare, name,
+                      rows < fits ? "; no more because of the number of training samples" : "")};
+}
+
+}  // namespace
+
+BatchChoice choose_batch(const BatchQuestion& question) {
+  const int64_t most = std::max<int64_t>(question.samples / question.all_replicas, 1);
+  if (on_gpus(question.options.devices)) return gpu_batch(question, most);
+  BatchLimits limits = cpu_limits(question);
+  limits.most_rows = most;
+  limits.most_name = fmt::format("the {} training samples", question.samples);
+  return largest_batch(limits);
+}
+
+}  // namespace stoker

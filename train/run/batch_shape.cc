@@ -1,0 +1,90 @@
+#include "train/run/batch_shape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/invalid_field.h"
+#include "train/run/options.h"
+#include "train/run/replica.h"
+
+namespace stoker {
+namespace {
+
+void require(bool ok, const std::string& problem) {
+  if (!ok) throw InvalidField("train", "batch", problem);
+}
+
+// Fewer rows than half of those wanted are another batch norm, not a rounding.
+bool is_near(int shard, int wanted) { return 2 * shard >= wanted; }
+
+int largest_divisor(int value, int at_most) {
+  int divisor = std::min(value, at_most);
+  while (value % divisor != 0) --divisor;
+  return divisor;
+}
+
+// The recipe's shards on the CPU, or the nearest that divide the rows.
+void cut_into_shards(const TrainOptions& options, ReplicaShape& shape) {
+  const Recipe& recipe = options.recipe;
+  const int rows = shape.rows, wanted = std::min(recipe.rows_per_shard, rows);
+  const int shard = largest_divisor(rows, wanted);
+  const int fewer = rows / wanted * wanted * shape.all_replicas;
+  require(
+      is_near(shard, wanted),
+      fmt::format(": {} rows on {} devices are {} each, which do not divide into shards of {} "
+                  "rows for batch norm (`rows_per_shard`), only of {}: take a batch of {} or {}",
+                  recipe.batch, shape.all_replicas, rows, wanted, shard, fewer,
+                  fewer + wanted * shape.all_replicas));
+  if (shard != recipe.rows_per_shard) {
+    shape.notes.push_back(fmt::format(
+        "{} rows per device are cut into shards of {} rows, not of the recipe's {}: batch norm "
+        "sees other rows than in a run with shards of {}",
+        rows, shard, recipe.rows_per_shard, recipe.rows_per_shard));
+  }
+  shape.shard_rows = shard;
+  shape.engine_threads = std::max(1, options.threads / options.replicas);
+  if (rows / shard < shape.engine_threads) {
+    shape.notes.push_back(
+        fmt::format("{} shards per device keep {} of {} threads busy: fewer rows per "
+                    "shard would use more, and change what batch norm sees",
+                    rows / shard, rows / shard, shape.engine_threads));
+  }
+}
+
+}  // namespace
+
+ReplicaShape cut_batch(const TrainOptions& options, int processes) {
+  ReplicaShape shape;
+  shape.all_replicas = processes * options.replicas;
+  require(options.recipe.batch % shape.all_replicas == 0,
+          fmt::format(": the global batch of {} does not divide over {} devices",
+                      options.recipe.batch, shape.all_replicas));
+  shape.rows = options.recipe.batch / shape.all_replicas;
+  if (on_gpus(options.devices)) {
+    shape.shard_rows = shape.rows;  // one net per device: batch norm sees all of its rows
+  } else {
+    cut_into_shards(options, shape);
+  }
+  return shape;
+}
+
+EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& shape) {
+  const Recipe& recipe = options.recipe;
+  EngineOptions engine;
+  engine.rows = shape.rows;
+  engine.rows_per_shard = shape.shard_rows;
+  engine.nominal_rows = recipe.batch;
+  engine.precision = run_precision(options);
+  engine.workers = shape.engine_threads;
+  engine.mean = recipe.mean;
+  engine.stddev = recipe.stddev;
+  engine.label_smoothing = static_cast<float>(recipe.label_smoothing);
+  return engine;
+}
+
+BatchShape batch_shape(const Recipe& recipe, int rows) {
+  return {.rows = rows, .height = recipe.input.height, .width = recipe.input.width};
+}
+
+}  // namespace stoker

@@ -1,0 +1,66 @@
+#include "train/run/options.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "pipeline/invalid_field.h"
+#include "pipeline/measure_hooks.h"
+#include "train/collective/process/launch.h"
+#include "train/model/recipe_json.h"
+#include "train/run/replica.h"
+
+namespace stoker {
+namespace {
+
+void require(bool ok, const std::string& field, const std::string& problem) {
+  if (!ok) throw InvalidField("train", field, problem);
+}
+
+void require_not_negative(int64_t value, const std::string& field) {
+  require(value >= 0, field, fmt::format(": {} is negative", value));
+}
+
+}  // namespace
+
+TrainOptions complete_options(TrainOptions options) {
+  options.recipe.validate();
+  if (!options.devices.empty()) options.replicas = static_cast<int>(options.devices.size());
+  require(options.replicas >= 1, "devices", fmt::format(": {} is below 1", options.replicas));
+  require(options.keep_checkpoints >= 1, "keep_checkpoints",
+          fmt::format(": {} is below 1", options.keep_checkpoints));
+  require_not_negative(options.bucket_bytes, "bucket_bytes");
+  require_not_negative(measure_hooks(options).resident_bytes, "resident_bytes");
+  require(options.eval_every_epochs >= 0, "eval_every_epochs",
+          fmt::format(": {:g} is negative", options.eval_every_epochs));
+  require(options.grad_wire == Precision::fp32 || on_gpus(options.devices), "grad_wire",
+          " is bf16, but that is between GPUs; replicas on the CPU are summed in fp32");
+  const int cores = own_cores(options.local_processes);
+  if (options.threads <= 0) options.threads = cores;
+  if (options.feed.workers < 0) options.feed.workers = cores;
+  if (options.slots < 0) options.slots = on_gpus(options.devices) ? 2 : 0;
+  return options;
+}
+
+Precision run_precision(const TrainOptions& options) {
+  if (on_gpus(options.devices) && !options.recipe.precision) return Precision::bf16;
+  return options.recipe.resolved_precision();
+}
+
+const MeasureHooks& measure_hooks(const TrainOptions& options) {
+  static const MeasureHooks nothing;
+  return options.measure ? *options.measure : nothing;
+}
+
+void require_same_options(const TrainOptions& options, TrainProcesses& processes) {
+  processes.require_same(options.replicas, "devices: the number of replicas");
+  processes.require_same_text(
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {}", recipe_to_json(options.recipe).dump(),
+                  options.seed, options.max_steps, options.checkpoint_steps,
+                  options.eval_every_epochs, options.limit_train, options.limit_eval,
+                  static_cast<int>(measure_hooks(options).feed), static_cast<int>(options.reduce),
+                  static_cast<int>(options.grad_wire), options.bucket_bytes),
+      "recipe and options");
+}
+
+}  // namespace stoker

@@ -1,0 +1,105 @@
+#include "train/run/replica_set.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "pipeline/invalid_field.h"
+#include "train/collective/cuda/collective.h"
+
+namespace stoker {
+namespace {
+
+// In the host's memory, over all processes.
+std::unique_ptr<Collective> on_host(const TrainOptions& options) {
+  if (options.processes) return make_process_collective(*options.processes, options.replicas);
+  return make_host_collective(options.replicas);
+}
+
+// Of engines that queue their work on streams.
+std::unique_ptr<Collective> between_devices(const TrainOptions& options, const NetSpec& net,
+                                            const TrainProcesses& processes,
+                                            const std::vector<Replica>& replicas) {
+  std::vector<DeviceReplica> devices;
+  for (const Replica& replica : replicas) {
+    devices.push_back({replica.device.get(), replica.engine->stream()});
+  }
+  if (!on_gpus(options.devices)) return make_staged_collective(devices, on_host(options));
+  CudaCollectiveOptions cuda;
+  cuda.how = options.reduce;
+  if (options.grad_wire == Precision::bf16) cuda.narrow_floats = total_count(parameter_table(net));
+  cuda.host = on_host(options);
+  cuda.first_rank = processes.rank() * options.replicas;
+  if (ProcessGroup* group = options.processes; group && group->nccl()) {
+    cuda.group = group->nccl();
+  } else if (group) {
+    cuda.share = [group](std::span<std::byte> bytes) { broadcast(*group, bytes); };
+  }
+  return make_cuda_collective(devices, std::move(cuda));
+}
+
+std::unique_ptr<Collective> make_collective(const TrainOptions& options, const NetSpec& net,
+                                            const ReplicaShape& shape,
+                                            const TrainProcesses& processes,
+                                            const std::vector<Replica>& replicas) {
+  const ReduceKind kind = options.reduce;
+  if (kind == ReduceKind::none) return make_no_collective(options.replicas);
+  if (replicas[0].engine->stream()) {
+    return shape.all_replicas == 1 ? make_no_collective(1)
+                                   : between_devices(options, net, processes, replicas);
+  }
+  if (kind == ReduceKind::nccl || kind == ReduceKind::device) {
+    throw InvalidField(
+        "train", "reduce",
+        fmt::format(" is {}, which is between GPUs; the replicas on {} reduce on the host",
+                    kind == ReduceKind::nccl ? "nccl" : "device", replicas[0].device->name()));
+  }
+  return on_host(options);
+}
+
+}  // namespace
+
+ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const ReplicaShape& shape,
+                       const TrainProcesses& processes, const EngineFactory& make_engine) {
+  const EngineOptions engine = engine_options(options, shape);
+  for (int i = 0; i < options.replicas; ++i) {
+    if (make_engine) {
+      replicas_.push_back({make_host_device(i), make_engine(net, engine, i)});
+    } else {
+      const std::string name = options.devices.empty() ? fmt::format("cpu:{}", i)  //
+                                                       : options.devices[static_cast<size_t>(i)];
+      replicas_.push_back(make_replica(name, net, engine));
+    }
+  }
+  collective_ = make_collective(options, net, shape, processes, replicas_);
+  if (options.bucket_bytes > 0 && shape.all_replicas > 1 && collective_->ranges()) {
+    reduce_in_buckets(options.bucket_bytes);
+  }
+}
+
+// Each bucket's sum is queued behind it, beside the rest of the backward pass. Every replica cuts
+// the same net in the same way.
+void ReplicaSet::reduce_in_buckets(int64_t bucket_bytes) {
+  for (size_t i = 0; i < replicas_.size(); ++i) {
+    Engine* engine = replicas_[i].engine.get();
+    in_buckets_ = engine->reduce_in_buckets(
+        bucket_bytes,
+        [engine, rank = static_cast<int>(i), to = collective_->ranges()](PartRange range) {
+          to->start(rank, engine->parts(), engine->reduced(), range);
+        });
+  }
+}
+
+std::vector<Engine*> ReplicaSet::engines() const {
+  std::vector<Engine*> list;
+  for (const Replica& replica : replicas_) list.push_back(replica.engine.get());
+  return list;
+}
+
+std::vector<Device*> ReplicaSet::devices() const {
+  std::vector<Device*> list;
+  for (const Replica& replica : replicas_) list.push_back(replica.device.get());
+  return list;
+}
+
+}  // namespace stoker

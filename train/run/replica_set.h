@@ -1,0 +1,43 @@
+// The replicas of a run in this process: their devices, the engines on them, and what sums their
+// gradients. Owner: TrainSetup. Movable. Threads: made by one; afterwards each replica is its own
+// thread's. Errors: InvalidField for a way to sum that the devices do not allow; what the engines
+// throw.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "train/collective/collective.h"
+#include "train/run/batch_shape.h"
+#include "train/run/processes.h"
+#include "train/run/replica.h"
+
+namespace stoker {
+
+class ReplicaSet {
+ public:
+  ReplicaSet() = default;
+  // `make_engine` may be empty. All outlive the set but `options`, `net` and `shape`.
+  ReplicaSet(const TrainOptions& options, const NetSpec& net, const ReplicaShape& shape,
+             const TrainProcesses& processes, const EngineFactory& make_engine);
+
+  const Replica& operator[](size_t rank) const { return replicas_[rank]; }
+  size_t size() const { return replicas_.size(); }
+  auto begin() const { return replicas_.begin(); }
+  auto end() const { return replicas_.end(); }
+  std::vector<Engine*> engines() const;
+  std::vector<Device*> devices() const;
+
+  Collective& collective() const { return *collective_; }  // of all processes' replicas
+  // Engines start the collective's sums themselves, in forward_backward().
+  bool in_buckets() const { return in_buckets_; }
+
+ private:
+  void reduce_in_buckets(int64_t bucket_bytes);
+
+  std::vector<Replica> replicas_;
+  std::unique_ptr<Collective> collective_;
+  bool in_buckets_ = false;
+};
+
+}  // namespace stoker
