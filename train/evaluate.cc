@@ -122,7 +122,8 @@ class EvalReplica {
   bool stop() {
     if (index_ == 0) {
       const bool wanted = options_.stop && options_.stop->load();
-      if (options_.processes ? all_max(*options_.processes, wanted) != 0 : wanted) stopped_ = true;
+      if (options_.processes ? all_reduce_max(*options_.processes, wanted) != 0 : wanted)
+        stopped_ = true;
     }
     return stopped_;
   }
@@ -169,8 +170,8 @@ LoaderOptions loader_options(const EvalOptions& options, int rows) {
   return loader;
 }
 
-// The largest divisor of `rows` that leaves each thread at least one shard.
-int shard_rows(int rows, int threads) {
+// The largest divisor of `rows` that leaves each thread at least one micro-batch.
+int micro_batch_rows(int rows, int threads) {
   for (int candidate = std::max(1, rows / threads); candidate > 1; --candidate) {
     if (rows % candidate == 0) return candidate;
   }
@@ -275,7 +276,8 @@ EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions
 
   EngineOptions engine_options;
   engine_options.rows = rows;
-  engine_options.rows_per_shard = on_gpus(options.devices) ? rows : shard_rows(rows, threads);
+  engine_options.micro_batch_rows =
+      on_gpus(options.devices) ? rows : micro_batch_rows(rows, threads);
   engine_options.nominal_rows = int64_t{rows} * replica_count;
   engine_options.precision =
       on_gpus(options.devices) && !recipe.precision ? Precision::bf16 : recipe.resolved_precision();

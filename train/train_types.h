@@ -29,7 +29,7 @@ struct TrainOptions {
   ProcessGroup* processes = nullptr;  // of the run; null: this one. Outlives the Trainer
   int local_processes = 1;            // of them, on this machine: they share its cores
   ReduceKind reduce = ReduceKind::automatic;
-  Precision grad_wire = Precision::fp32;  // of gradients between GPUs
+  Precision comm_dtype = Precision::fp32;  // of gradients between GPUs
   // Gradients on GPUs are summed in buckets of about this many bytes of fp32 while the backward
   // pass runs (train/device/buckets.h); 0: all at its end.
   int64_t bucket_bytes = int64_t{25} << 20;

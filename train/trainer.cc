@@ -47,7 +47,7 @@ Trainer::~Trainer() = default;
 TrainResult Trainer::run() {
   if (impl_->ran) throw std::logic_error("Trainer::run() was called twice");
   impl_->ran = true;
-  const bool first = impl_->setup.processes.first();
+  const bool first = impl_->setup.processes.is_rank0();
   if (first) impl_->observer.on_plan(impl_->setup.plan);
   if (first && !impl_->setup.resumed_from.empty()) {
     impl_->observer.on_message("resumed from " + impl_->setup.resumed_from + " after " +

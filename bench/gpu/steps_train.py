@@ -57,7 +57,7 @@ def over_seeds(results):
 
 def resnet_words(check, case, extra):
     return ["--data", folder_of(check, "pictures"), "--model", case["model"], "--size", str(case["size"]), "--batch",
-            str(case["batch"]), "--rows-per-shard", str(case["batch"]), "--max-steps", str(case["steps"]), "--log-interval",
+            str(case["batch"]), "--micro-batch", str(case["batch"]), "--max-steps", str(case["steps"]), "--log-interval",
             str(case["log_interval"]), *extra]
 
 
@@ -176,7 +176,7 @@ def feeds(check, timeout):
     base = ["--data", folder_of(check, "cifar"), "--model", case["model"], "--batch", str(case["batch"]), "--max-steps",
             str(case["steps"]), "--log-interval", str(case["log_interval"]), *case["words"]]
     for name, (replicas, extra) in FEEDS.items():
-        words = [*base, "--rows-per-shard", str(case["batch"] // replicas), *extra]
+        words = [*base, "--micro-batch", str(case["batch"] // replicas), *extra]
         table[name] = attempt(train, check, "feeds", words, min(SHORT_RUN, end - check.clock()), case["skip_steps"],
                               two if replicas == 2 else None)
         if not missing(table[name]):
@@ -193,7 +193,7 @@ def slots(check, timeout):
     case = check.scale["slots"]
     for count in range(4):
         words = ["--data", folder_of(check, "cifar"), "--model", case["model"], "--batch", str(case["batch"]),
-                 "--rows-per-shard", str(case["batch"]), "--max-steps", str(case["steps"]), "--log-interval",
+                 "--micro-batch", str(case["batch"]), "--max-steps", str(case["steps"]), "--log-interval",
                  str(case["log_interval"]), "--slots", str(count), *case["words"]]
         table[str(count)] = attempt(train, check, "slots", words, min(SHORT_RUN, end - check.clock()), case["skip_steps"])
     return table

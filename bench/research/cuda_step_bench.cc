@@ -47,7 +47,7 @@ DeviceTuning tuning_of(const Arguments& a) {
 
 EngineOptions options_of(const Arguments& a) {
   EngineOptions options;
-  options.rows = options.rows_per_shard = a.rows;
+  options.rows = options.micro_batch_rows = a.rows;
   options.nominal_rows = a.rows;
   options.precision = a.fp32 ? Precision::fp32 : Precision::bf16;
   options.mean = {0.485f, 0.456f, 0.406f};

@@ -88,7 +88,7 @@ std::unique_ptr<stoker::Engine> build_engine(const Arguments& arguments) {
       stoker::make_net(arguments.model, {arguments.size, arguments.size}, arguments.classes);
   stoker::EngineOptions options;
   options.rows = arguments.batch;
-  options.rows_per_shard = arguments.batch / arguments.shards;
+  options.micro_batch_rows = arguments.batch / arguments.shards;
   options.nominal_rows = arguments.batch;
   options.workers = arguments.workers;
   options.precision =

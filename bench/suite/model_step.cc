@@ -14,7 +14,7 @@ constexpr int kClasses = 10;
 
 EngineOptions options_for(const BatchShape& shape, Precision precision) {
   EngineOptions options;
-  options.rows = options.rows_per_shard = shape.rows;
+  options.rows = options.micro_batch_rows = shape.rows;
   options.nominal_rows = shape.rows;
   options.precision = precision;
   options.mean = {0.485f, 0.456f, 0.406f};

@@ -16,7 +16,7 @@ class FakeEngine final : public Engine {
  public:
   FakeEngine(const NetSpec& net, const EngineOptions& options, const FakeEngineFaults& faults)
       : net_(net), options_(options), faults_(faults), table_(parameter_table(net)) {
-    if (options.rows % options.rows_per_shard != 0) {
+    if (options.rows % options.micro_batch_rows != 0) {
       throw std::invalid_argument("fake engine: rows are not whole shards");
     }
     parameters_.resize(total_count(table_));
@@ -24,7 +24,7 @@ class FakeEngine final : public Engine {
     average_.resize(parameters_.size());
     statistics_.resize(total_count(statistics_table(net)));
     average_statistics_.resize(statistics_.size());
-    shards_.resize(options.rows / options.rows_per_shard);
+    shards_.resize(options.rows / options.micro_batch_rows);
     for (auto& shard : shards_) {
       shard.resize(part_floats());
       parts_.push_back(shard.data());
@@ -41,8 +41,8 @@ class FakeEngine final : public Engine {
     if (step == faults_.throw_at_step) throw std::runtime_error("fake engine: told to throw");
     for (size_t shard = 0; shard < shards_.size(); ++shard) {
       shards_[shard].assign(part_floats(), 0.0f);
-      for (int i = 0; i < options_.rows_per_shard; ++i) {
-        add_row(batch, static_cast<int>(shard) * options_.rows_per_shard + i, shards_[shard]);
+      for (int i = 0; i < options_.micro_batch_rows; ++i) {
+        add_row(batch, static_cast<int>(shard) * options_.micro_batch_rows + i, shards_[shard]);
       }
     }
     if (step == faults_.nan_at_step) {

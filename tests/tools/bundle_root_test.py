@@ -147,7 +147,7 @@ def check_program(root, manifest):
     run_well(root, stoker, "check", "--data", "/tmp/shapes")
     run_well(root, stoker, "dump", "--data", "/tmp/shapes", "--batch", "16", "--size", "32", "--steps", "2", "--out", "/tmp/dump")
     run_well(root, stoker, "train", "--devices", "cpu:1", "--data", "/tmp/shapes", "--model", "airnet-narrow", "--batch", "16",
-             "--rows-per-shard", "16", "--max-steps", "2", "--out", "/tmp/run")
+             "--micro-batch", "16", "--max-steps", "2", "--out", "/tmp/run")
     run_well(root, stoker, "eval", "--checkpoint", "/tmp/run", "--data", "/tmp/shapes")
     run_well(root, stoker, "bench", "links", "--mib", "4", "--repeats", "2")
     if not manifest["cuda_libraries"]:

@@ -28,7 +28,7 @@ words = sys.argv[1:]
 if words[0] == "info":
     print("a fake")
 elif words[:2] == ["train", "--help"]:
-    print("--devices --data --model --out --size --batch --rows-per-shard --max-steps --log-interval --slots --seed "
+    print("--devices --data --model --out --size --batch --micro-batch --max-steps --log-interval --slots --seed "
           "--eval-every --epochs --limit-eval --views")
 elif words[0] == "train":
     out = words[words.index("--out") + 1]

@@ -120,18 +120,17 @@ TEST_F(Options, ThatWouldBeIgnoredAreRefused) {
       {{"--crop", "whole", "--pad-mode", "zero"}, "--pad-mode: it is of --crop pad_random"},
       {{"--gamma", "0.5"}, "--gamma: it is of --schedule step"},
       {{"--milestones", "1,2"}, "--milestones: it is of --schedule step"},
-      {{"--grad-wire", "bf16"}, "--grad-wire is bf16, but that is between GPUs"},
+      {{"--comm-dtype", "bf16"}, "--comm-dtype is bf16, but that is between GPUs"},
       {{"--bucket-mib", "5"}, "--bucket-mib: it is for gradients on GPUs"},
       {{"--resident-mib", "5"}, "--resident-mib: it is of --feed resident"},
       {{"--feed", "synthetic", "--resume"}, "--resume: runs that measure"},
       {{"--workers", "0", "--io-threads", "3"}, "--io-threads: with --workers 0"},
       {{"--on-bad", "fail", "--max-bad", "3"}, "--max-bad: with --on-bad fail"},
-      {{"--rows-per-shard", "3"}, "--rows-per-shard: the 4 rows of a device do not divide"},
-      {{"--devices", "cuda:0", "--rows-per-shard", "2"},
-       "--rows-per-shard: batch norm sees all rows"},
-      {{"--devices", "cuda:0", "--rows-per-shard", "4", "--threads", "2"}, "--threads: nothing"},
-      {{"--batch", "34", "--devices", "cpu:2", "--rows-per-shard", "8"},
-       "--rows-per-shard: the 17 rows of a device do not divide into shards of 8"}};
+      {{"--micro-batch", "3"}, "--micro-batch: the 4 rows of a device do not divide"},
+      {{"--devices", "cuda:0", "--micro-batch", "2"}, "--micro-batch: batch norm sees all rows"},
+      {{"--devices", "cuda:0", "--micro-batch", "4", "--threads", "2"}, "--threads: nothing"},
+      {{"--batch", "34", "--devices", "cpu:2", "--micro-batch", "8"},
+       "--micro-batch: the 17 rows of a device do not divide into micro-batches of 8"}};
   for (const auto& [words, why] : cases) EXPECT_THAT(train_refusal(words), StartsWith(why));
 }
 
@@ -153,6 +152,15 @@ TEST_F(Options, OfOtherSubcommandsAreCheckedBeforeAnythingIsWritten) {
                        "--data", data()},
                       made),
               StartsWith("--data: with --feed nothing is measured"));
+}
+
+TEST_F(Options, ThatHaveANewNameAreRefusedWithIt) {
+  EXPECT_THAT(train_refusal({"--grad-wire", "bf16"}),
+              StartsWith("--grad-wire is now --comm-dtype"));
+  EXPECT_THAT(train_refusal({"--rows-per-shard=2"}),
+              StartsWith("--rows-per-shard is now --micro-batch"));
+  EXPECT_THAT(file_refusal("seed = 1\nrows-per-shard = 2\n"),
+              StartsWith("2: rows-per-shard is now micro-batch"));
 }
 
 TEST_F(Options, OfAFileAreNamedWithFileAndLine) {

@@ -85,7 +85,7 @@ TEST_F(ProfileCommand, ATrainingIsProfiledAndLeavesNoCheckpoint) {
                                            "airnet-narrow",
                                            "--batch",
                                            "8",
-                                           "--rows-per-shard",
+                                           "--micro-batch",
                                            "8",
                                            "--workers",
                                            "1",

@@ -83,7 +83,7 @@ class BadFiles : public ::testing::TestWithParam<const char*> {
     return run_stoker(
         {"train", "--data",       data_.path(), "--model",     "airnet-narrow", "--batch",
          "20",    "--epochs",     "2",          "--precision", "fp32",          "--last-batch",
-         "pad",   "--eval-every", "0",          "--max-bad",   max_bad,         "--rows-per-shard",
+         "pad",   "--eval-every", "0",          "--max-bad",   max_bad,         "--micro-batch",
          "10",    "--pixels",     GetParam(),   "--out",       out_.path()});
   }
   // The list of one epoch.

@@ -55,9 +55,9 @@ double planned(const std::string& run_folder, const std::string& begin, const st
 class TrainMemory : public TrainRuns {
  protected:
   std::vector<std::string> words(const std::string& model, const std::string& name) const {
-    return {STOKER_PROGRAM, "train", "--data",           data(), "--model", model,
-            "--batch",      "20",    "--rows-per-shard", "10",   "--size",  "32",
-            "--precision",  "fp32",  "--epochs",         "1000", "--out",   run_folder(name)};
+    return {STOKER_PROGRAM, "train", "--data",        data(), "--model", model,
+            "--batch",      "20",    "--micro-batch", "10",   "--size",  "32",
+            "--precision",  "fp32",  "--epochs",      "1000", "--out",   run_folder(name)};
   }
   // What the plan promises for pictures as small as these. The scratch that it allows per worker is
   // for pictures of the size that --max-pixels has; they need next to none of it.

@@ -29,30 +29,18 @@ class TrainMpi : public ::testing::Test {
   std::string folder(const std::string& name) const { return out_.path() + "/" + name; }
   // A tiny run: 40 samples, 10 steps an epoch.
   std::vector<std::string> train(const std::string& name, int epochs) const {
-    return {STOKER_PROGRAM,
-            "train",
-            "--data",
-            data_->path(),
-            "--model",
-            "airnet-narrow",
-            "--batch",
-            "4",
-            "--rows-per-shard",
-            "2",
-            "--last-batch",
-            "pad",
-            "--eval-every",
-            "0",
-            "--threads",
-            "1",
-            "--workers",
-            "1",
-            "--precision",
-            "fp32",
-            "--epochs",
-            std::to_string(epochs),
-            "--out",
-            folder(name)};
+    return {STOKER_PROGRAM,  "train",
+            "--data",        data_->path(),
+            "--model",       "airnet-narrow",
+            "--batch",       "4",
+            "--micro-batch", "2",
+            "--last-batch",  "pad",
+            "--eval-every",  "0",
+            "--threads",     "1",
+            "--workers",     "1",
+            "--precision",   "fp32",
+            "--epochs",      std::to_string(epochs),
+            "--out",         folder(name)};
   }
   // The same in several processes; nothing lasts longer than a minute and a half.
   static std::vector<std::string> under_mpirun(const std::vector<std::string>& command,

@@ -12,28 +12,17 @@ void TrainRuns::SetUpTestSuite() {
 }
 
 std::vector<std::string> TrainRuns::command(const std::string& name, int epochs) const {
-  return {STOKER_PROGRAM,
-          "train",
-          "--data",
-          data(),
-          "--model",
-          "airnet-narrow",
-          "--batch",
-          "4",
-          "--rows-per-shard",
-          "2",
-          "--last-batch",
-          "pad",
-          "--eval-every",
-          "0",
-          "--seed",
-          "7",
-          "--precision",
-          "fp32",
-          "--epochs",
-          std::to_string(epochs),
-          "--out",
-          run_folder(name)};
+  return {STOKER_PROGRAM,  "train",
+          "--data",        data(),
+          "--model",       "airnet-narrow",
+          "--batch",       "4",
+          "--micro-batch", "2",
+          "--last-batch",  "pad",
+          "--eval-every",  "0",
+          "--seed",        "7",
+          "--precision",   "fp32",
+          "--epochs",      std::to_string(epochs),
+          "--out",         run_folder(name)};
 }
 
 std::vector<std::string> TrainRuns::with(std::vector<std::string> words,

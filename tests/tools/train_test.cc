@@ -156,7 +156,7 @@ TEST_F(TrainCommand, ReceiptDiffSeesAChangedRecipe) {
 TEST_F(TrainCommand, ReadsAConfigFile) {
   const std::string config = out_.write(
       "run.toml", "data = \"" + data() + "\"\nmodel = \"airnet-narrow\"\nbatch = 4\n" +
-                      "rows-per-shard = 2\nlast-batch = \"pad\"\nepochs = 3\nno-receipt = true\n" +
+                      "micro-batch = 2\nlast-batch = \"pad\"\nepochs = 3\nno-receipt = true\n" +
                       "out = \"" + run_folder("c") + "\"\n");
   const ProgramResult result =
       run_stoker({"train", "--config", config, "--epochs", "1", "--eval-every", "0"});
@@ -219,7 +219,7 @@ TEST_F(TrainCommand, RefusesWhatMakesNoSense) {
 
 TEST_F(TrainCommand, AGpuThatIsNotThereIsOneClearLine) {
   const ProgramResult result =
-      run_program(with(command("x", 1), {"--devices", "cuda:7", "--rows-per-shard", "4"}));
+      run_program(with(command("x", 1), {"--devices", "cuda:7", "--micro-batch", "4"}));
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(count_lines(result.err), 1) << result.err;
   EXPECT_THAT(result.err, HasSubstr("cuda:7"));

@@ -27,7 +27,7 @@ std::string message_of(const std::function<void()>& call) {
   return "nothing was thrown";
 }
 
-void widen(const uint16_t* from, float* to, int64_t count) {
+void cast_to_fp32(const uint16_t* from, float* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t bits = static_cast<uint32_t>(from[i]) << 16;
     std::memcpy(&to[i], &bits, sizeof bits);
@@ -42,14 +42,14 @@ class CudaCollectiveFakeTest : public ::testing::Test {
     fake_cuda_kernel("sum_parts_kernel", {sizeof(PartSum), sizeof(bool)}, [](void** arguments) {
       sum_parts_now(*static_cast<const PartSum*>(arguments[0]));
     });
-    fake_cuda_kernel("narrow_kernel", {8, 8, 8}, [](void** arguments) {
+    fake_cuda_kernel("cast_to_bf16_kernel", {8, 8, 8}, [](void** arguments) {
       const auto* from = *static_cast<const float**>(arguments[0]);
       auto* to = *static_cast<uint16_t**>(arguments[1]);
       for (int64_t i = 0; i < *static_cast<int64_t*>(arguments[2]); ++i) to[i] = bf16_bits(from[i]);
     });
-    fake_cuda_kernel("widen_kernel", {8, 8, 8}, [](void** arguments) {
-      widen(*static_cast<const uint16_t**>(arguments[0]), *static_cast<float**>(arguments[1]),
-            *static_cast<int64_t*>(arguments[2]));
+    fake_cuda_kernel("cast_to_fp32_kernel", {8, 8, 8}, [](void** arguments) {
+      cast_to_fp32(*static_cast<const uint16_t**>(arguments[0]),
+                   *static_cast<float**>(arguments[1]), *static_cast<int64_t*>(arguments[2]));
     });
   }
 
@@ -107,9 +107,9 @@ TEST_F(CudaCollectiveFakeTest, ByNccl) {
 
 TEST_F(CudaCollectiveFakeTest, ByNcclWithNarrowGradients) {
   CollectiveHarness harness({0, 1});
-  for (int64_t narrow : {int64_t{300}, CollectiveHarness::kCount}) {
+  for (int64_t bf16 : {int64_t{300}, CollectiveHarness::kCount}) {
     for (int parts : {1, 2}) {
-      harness.check(*harness.make(ReduceKind::nccl, narrow), parts, narrow);
+      harness.check(*harness.make(ReduceKind::nccl, bf16), parts, bf16);
     }
   }
   expect_no_misuse();
@@ -193,7 +193,7 @@ TEST_F(CudaCollectiveFakeTest, ProcessesThatSpeakThroughNccl) {
     const int rank = group.rank();
     EXPECT_EQ(group.size(), 3);
     EXPECT_EQ(all_gather(group, 10 + rank), (std::vector<int64_t>{10, 11, 12}));
-    EXPECT_EQ(all_max(group, rank == 1 ? 7 : 3), 7);
+    EXPECT_EQ(all_reduce_max(group, rank == 1 ? 7 : 3), 7);
     std::vector<char> text(100'000, rank == 2 ? 'x' : ' ');
     broadcast(group, std::as_writable_bytes(std::span(text)), 2);
     EXPECT_EQ(text, std::vector<char>(100'000, 'x'));
@@ -252,9 +252,9 @@ TEST_F(CudaCollectiveFakeTest, SumsAndNotesShareACommunicator) {
 
 TEST_F(CudaCollectiveFakeTest, AProcessThatFailsEndsTheOthersWait) {
   const auto thrown = NcclProcesses(2).run([](NcclGroup& group) {
-    all_max(group, 1);
+    all_reduce_max(group, 1);
     if (group.rank() == 1) throw std::runtime_error("no such folder");
-    all_max(group, 2);
+    all_reduce_max(group, 2);
   });
   EXPECT_EQ(thrown[1], "no such folder");
   EXPECT_NE(thrown[0], kNothing);

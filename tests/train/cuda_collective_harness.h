@@ -33,21 +33,21 @@ class CollectiveHarness {
 
   std::vector<DeviceReplica>& replicas() { return replicas_; }
 
-  std::unique_ptr<Collective> make(ReduceKind how, int64_t narrow_floats = 0) {
+  std::unique_ptr<Collective> make(ReduceKind how, int64_t bf16_floats = 0) {
     CudaCollectiveOptions options;
     options.how = how;
-    options.narrow_floats = narrow_floats;
+    options.bf16_floats = bf16_floats;
     return make_cuda_collective(replicas_, std::move(options));
   }
 
   // Each replica on a thread of its own; the sums of all steps, or what is wrong with them. In so
   // many ranges, each of which comes late while the one before is summed.
-  void check(Collective& collective, int parts, int64_t narrow_floats = 0, int pieces = 1) {
+  void check(Collective& collective, int parts, int64_t bf16_floats = 0, int pieces = 1) {
     std::vector<std::string> wrong(replicas_.size());
     std::vector<std::thread> threads;
     for (size_t rank = 0; rank < replicas_.size(); ++rank) {
       threads.emplace_back([&, rank] {
-        wrong[rank] = train(collective, static_cast<int>(rank), parts, narrow_floats, pieces);
+        wrong[rank] = train(collective, static_cast<int>(rank), parts, bf16_floats, pieces);
       });
     }
     for (std::thread& thread : threads) thread.join();
@@ -59,8 +59,7 @@ class CollectiveHarness {
     return static_cast<float>((step * 31 + rank * 17 + part * 7 + i * 13) % 1009) / 77.0F - 6.0F;
   }
 
-  std::string train(Collective& collective, int rank, int parts, int64_t narrow_floats,
-                    int pieces) {
+  std::string train(Collective& collective, int rank, int parts, int64_t bf16_floats, int pieces) {
     const auto& [device, stream] = replicas_[static_cast<size_t>(rank)];
     const auto part_bytes = static_cast<size_t>(kCount) * sizeof(float);
     const size_t step_bytes = part_bytes * static_cast<size_t>(parts);
@@ -103,10 +102,10 @@ class CollectiveHarness {
                    CopyKind::device_to_host);
     }
     stream->synchronize();
-    return difference(reinterpret_cast<const float*>(summed->data()), parts, narrow_floats);
+    return difference(reinterpret_cast<const float*>(summed->data()), parts, bf16_floats);
   }
 
-  std::string difference(const float* sums, int parts, int64_t narrow_floats) const {
+  std::string difference(const float* sums, int parts, int64_t bf16_floats) const {
     const int all_parts = static_cast<int>(replicas_.size()) * parts;
     for (int step = 0; step < kSteps; ++step) {
       for (int64_t i = 0; i < kCount; ++i) {
@@ -120,10 +119,10 @@ class CollectiveHarness {
         const float found = sums[step * kCount + i];
         uint32_t bits = 0;
         std::memcpy(&bits, &found, sizeof bits);
-        if (i < narrow_floats && (bits & 0xFFFF) != 0) {
+        if (i < bf16_floats && (bits & 0xFFFF) != 0) {
           return "element " + std::to_string(i) + " did not travel as bf16";
         }
-        if (std::abs(found - sum) > size * (i < narrow_floats ? 0x1p-7 : 1e-6)) {
+        if (std::abs(found - sum) > size * (i < bf16_floats ? 0x1p-7 : 1e-6)) {
           return "step " + std::to_string(step) + ", element " + std::to_string(i) + ": " +
                  std::to_string(found) + " is not " + std::to_string(sum);
         }

@@ -86,9 +86,9 @@ TEST(DeviceBuckets, OfResNet50) {
 }
 
 struct Replicas {
-  Replicas(Device& on, int rows_per_shard, Precision precision, HostOpsState* states = nullptr)
+  Replicas(Device& on, int micro_batch_rows, Precision precision, HostOpsState* states = nullptr)
       : net(small_net()) {
-    EngineOptions options = engine_options(4, rows_per_shard, 1, precision);
+    EngineOptions options = engine_options(4, micro_batch_rows, 1, precision);
     options.nominal_rows = 4 * kReplicas;
     for (int rank = 0; rank < kReplicas; ++rank) {
       engines.push_back(std::make_unique<DeviceEngine>(
@@ -155,10 +155,10 @@ std::unique_ptr<Collective> on_host(std::span<const DeviceReplica> replicas) {
 }
 
 TEST(DeviceBuckets, SumsAreThoseOfOneReductionAtTheEnd) {
-  for (const auto& [precision, rows_per_shard] :
+  for (const auto& [precision, micro_batch_rows] :
        {std::pair{Precision::fp32, 4}, {Precision::bf16, 2}}) {
     for (const MakeCollective make : {on_device, on_host}) {
-      const auto train = [&, on = precision, rows = rows_per_shard](int64_t bucket_bytes) {
+      const auto train = [&, on = precision, rows = micro_batch_rows](int64_t bucket_bytes) {
         testing::FakeDevice device({.max_delay_us = 50});
         Replicas replicas(device, rows, on);
         const auto collective = make(replicas.replicas);

@@ -18,11 +18,11 @@ using ::testing::HasSubstr;
 
 NetSpec small_net() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
 
-Trained trained(const DeviceTuning& tuning, Precision precision, int rows_per_shard,
+Trained trained(const DeviceTuning& tuning, Precision precision, int micro_batch_rows,
                 HostOpsState* state) {
   const NetSpec net = small_net();
   const auto engine =
-      started_device_engine(net, engine_options(6, rows_per_shard, 1, precision), tuning, state);
+      started_device_engine(net, engine_options(6, micro_batch_rows, 1, precision), tuning, state);
   std::vector<TestBatch> batches;
   for (int step = 0; step < 5; ++step) batches.push_back(make_batch(net, 6, 10 + step));
   for (int step = 0; step < 5; ++step) {  // all that may change from step to step does
@@ -42,12 +42,12 @@ TEST(DeviceEngineTest, GraphsLeaveTheSameBits) {
   DeviceTuning eager;
   eager.graphs = false;
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-    for (const int rows_per_shard : {6, 3}) {
+    for (const int micro_batch_rows : {6, 3}) {
       HostOpsState state;
-      const Trained captured = trained({}, precision, rows_per_shard, &state);
-      EXPECT_TRUE(captured == trained(eager, precision, rows_per_shard, nullptr));
+      const Trained captured = trained({}, precision, micro_batch_rows, &state);
+      EXPECT_TRUE(captured == trained(eager, precision, micro_batch_rows, nullptr));
       EXPECT_EQ(state.captures, 2);  // of steps, of updates
-      EXPECT_EQ(state.launches, 5 * 6 / rows_per_shard - 1 + 4);
+      EXPECT_EQ(state.launches, 5 * 6 / micro_batch_rows - 1 + 4);
     }
   }
 }

@@ -101,8 +101,8 @@ DeviceTuning steady() {
   return tuning;
 }
 
-void compare(const NetSpec& net, Precision precision, int rows_per_shard) {
-  const EngineOptions options = engine_options(6, rows_per_shard, 1, precision);
+void compare(const NetSpec& net, Precision precision, int micro_batch_rows) {
+  const EngineOptions options = engine_options(6, micro_batch_rows, 1, precision);
   const auto device = make_device_engine(net, options, steady());
   const auto loops = make_loop_engine(net, options);
   const Outcome a = outcome_of(*device, placed), b = outcome_of(*loops, in_place);

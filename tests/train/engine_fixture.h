@@ -38,11 +38,11 @@ inline TestBatch make_batch(const NetSpec& net, int rows, uint32_t seed) {
   return batch;
 }
 
-inline EngineOptions engine_options(int rows, int rows_per_shard, int workers = 1,
+inline EngineOptions engine_options(int rows, int micro_batch_rows, int workers = 1,
                                     Precision precision = Precision::fp32) {
   EngineOptions options;
   options.rows = rows;
-  options.rows_per_shard = rows_per_shard;
+  options.micro_batch_rows = micro_batch_rows;
   options.nominal_rows = rows;
   options.workers = workers;
   options.precision = precision;

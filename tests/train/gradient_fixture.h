@@ -17,7 +17,7 @@ namespace stoker {
 
 inline ReferenceInput reference_input(const TestBatch& batch, const EngineOptions& options,
                                       int shard = 0) {
-  const int rows = options.rows_per_shard;
+  const int rows = options.micro_batch_rows;
   const size_t image = batch.images.size() / batch.labels.size();
   ReferenceInput input;
   input.images = batch.images.data() + shard * rows * image;

@@ -38,8 +38,8 @@ TEST(GradientRowsTest, ShardsAreOneBatchWhereThereIsNoBatchNorm) {
   const std::vector<float> parameters = lively_parameters(net);
   const TestBatch batch = make_batch(net, 12, 5);
   std::vector<double> whole;
-  for (const int rows_per_shard : {12, 6, 4, 3, 1}) {
-    const auto engine = make_cpu_engine(net, engine_options(12, rows_per_shard, 2));
+  for (const int micro_batch_rows : {12, 6, 4, 3, 1}) {
+    const auto engine = make_cpu_engine(net, engine_options(12, micro_batch_rows, 2));
     engine->write(StateKind::parameters, parameters);
     const std::vector<double> gradients = engine_gradients(*engine, batch, {});
     if (whole.empty()) whole = gradients;
@@ -55,7 +55,7 @@ TEST(GradientRowsTest, RunningStatisticsOfTheUnionOfShards) {
   const EngineOptions options = engine_options(8, 2, 2);
   const auto engine = make_cpu_engine(net, options);
   EngineOptions joined = options;
-  joined.rows_per_shard = 8;
+  joined.micro_batch_rows = 8;
   std::vector<double> expected(16, 0.0);
   std::fill(expected.begin() + 8, expected.end(), 1.0);
   for (int step = 0; step < 3; ++step) {

@@ -175,8 +175,8 @@ void check_gathers(int size, int root, bool messages) {
         const auto values = all_gather(process, 10 + rank);
         ASSERT_EQ(values.size(), static_cast<size_t>(size));
         for (int i = 0; i < size; ++i) EXPECT_EQ(values[static_cast<size_t>(i)], 10 + i);
-        EXPECT_EQ(all_max(process, -rank), 0);
-        EXPECT_EQ(all_max(process, rank == root ? 7 : 3), 7);
+        EXPECT_EQ(all_reduce_max(process, -rank), 0);
+        EXPECT_EQ(all_reduce_max(process, rank == root ? 7 : 3), 7);
         std::vector<int> data(1000, rank == root ? root + 1 : -1);
         broadcast(process, std::as_writable_bytes(std::span(data)), root);
         EXPECT_EQ(data, std::vector<int>(1000, root + 1));

@@ -60,7 +60,7 @@ ProcessesOutcome run_processes(int processes, const TrainOptions& options,
           const std::lock_guard lock(mutex);
           trainers[static_cast<size_t>(rank)] = &trainer;
         }
-        all_max(process, 0);
+        all_reduce_max(process, 0);
         observer.at_step = [&](const StepReport& report) {  // process 0's
           if (stopper >= 0 && report.step == stop_step) {
             trainers[static_cast<size_t>(stopper)]->request_stop();
@@ -71,7 +71,7 @@ ProcessesOutcome run_processes(int processes, const TrainOptions& options,
         if (rank > 0) {
           EXPECT_TRUE(observer.steps.empty() && observer.epochs.empty() && observer.plan.empty());
         }
-        all_max(process, 0);  // all trainers live until all have run
+        all_reduce_max(process, 0);  // all trainers live until all have run
       },
       TrainerProcesses::with_messages);
   return outcome;

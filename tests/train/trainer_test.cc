@@ -303,7 +303,7 @@ TEST(Trainer, ReportsWhatItDoes) {
   for (const std::string& line : observer.plan) plan += line + "\n";
   EXPECT_THAT(plan, HasSubstr("data parallelism hardly pays"));
   EXPECT_THAT(plan, HasSubstr("70 training samples, 20 for evaluation, 5 classes"));
-  EXPECT_THAT(plan, HasSubstr("2 x 8 rows, 4 shards"));
+  EXPECT_THAT(plan, HasSubstr("2 x 8 rows, 4 micro-batches"));
   ASSERT_EQ(observer.steps.size(), 15u);
   ASSERT_EQ(observer.epochs.size(), 3u);
   double loss = 0;
@@ -374,13 +374,14 @@ TEST(Trainer, RefusesWhatCannotWorkWithTheNumbers) {
   };
   refused("batch of 16 does not divide over 3", [](TrainOptions& o) { o.replicas = 3; });
   refused("devices: 0", [](TrainOptions& o) { o.replicas = 0; });
-  refused("do not divide into shards of 8 rows for batch norm (`rows_per_shard`), only of 1",
-          [](TrainOptions& o) {
-            o.recipe.batch = 34;
-            o.replicas = 2;
-            o.recipe.rows_per_shard = 8;
-          });
-  refused("grad_wire is bf16", [](TrainOptions& o) { o.grad_wire = Precision::bf16; });
+  refused(
+      "do not divide into micro-batches of 8 rows for batch norm (`micro_batch_rows`), only of 1",
+      [](TrainOptions& o) {
+        o.recipe.batch = 34;
+        o.replicas = 2;
+        o.recipe.micro_batch_rows = 8;
+      });
+  refused("comm_dtype is bf16", [](TrainOptions& o) { o.comm_dtype = Precision::bf16; });
   refused("a global batch of 72 rows is more than the 70 samples", [](TrainOptions& o) {
     o.recipe.batch = 72;
     o.recipe.last_batch = LastBatch::drop;
@@ -435,13 +436,13 @@ TEST(Trainer, ABadLabelIsNamedBeforeAnythingRuns) {
 
 TEST(Trainer, FewerRowsThanTheRecipesShardAreSaid) {
   TrainOptions options = small_options(2);
-  options.recipe.rows_per_shard = 16;
+  options.recipe.micro_batch_rows = 16;
   const auto source = small_source();
   RecordingObserver observer;
   Trainer trainer(*source, nullptr, options, observer, fake_engines());
   std::string plan;
   for (const std::string& line : trainer.plan()) plan += line + "\n";
-  EXPECT_THAT(plan, HasSubstr("shards of 8 rows, not of the recipe's 16"));
+  EXPECT_THAT(plan, HasSubstr("micro-batches of 8 rows, not of the recipe's 16"));
 }
 
 TEST(Trainer, TakesTheLargestBatchThatFitsAndSaysWhy) {

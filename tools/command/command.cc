@@ -20,6 +20,7 @@
 #include "tools/command/bench.h"
 #include "tools/option/config_file.h"
 #include "tools/option/help_formatter.h"
+#include "tools/option/renamed_options.h"
 
 namespace stoker {
 namespace {
@@ -77,6 +78,7 @@ const std::map<std::string, std::string> kOptionsOfFields = {
     {"first_epoch_offset", "epoch"},
     {"keep_checkpoints", "keep"},
     {"learning_rate", "lr"},
+    {"micro_batch_rows", "micro-batch"},
     {"mixup_alpha", "mixup"},
     {"output", "size"},
     {"ratio", "ratio-min, --ratio-max"},
@@ -168,6 +170,10 @@ class SectionedConfig final : public CLI::ConfigBase {
     };
     const CLI::Option* option = app_.get_option_no_throw("--" + entry.key);
     if (option == nullptr) option = app_.get_option_no_throw(entry.key);  // RUNDIR
+    const std::string now = new_option_name(entry.key);
+    if (option == nullptr && !now.empty() && app_.get_option_no_throw("--" + now) != nullptr) {
+      refuse(entry.key + " is now " + now);
+    }
     if (option == nullptr || !option->get_configurable() || entry.key[0] == '-') {
       refuse("unknown key " + entry.key);
     }
@@ -234,6 +240,20 @@ std::string plain_range(std::string what) {
   return std::regex_replace(what, std::regex("(\\.[0-9]*[1-9])0+\\b|\\.0+\\b"), "$1");
 }
 
+// Throws for an option that this parser has under another name now. What stands behind -- is
+// another command's.
+void refuse_old_names(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--") return;
+    if (word.rfind("--", 0) != 0) continue;
+    const std::string old_name = word.substr(2, word.find('=') - 2);
+    const std::string now = new_option_name(old_name);
+    if (now.empty() || app.get_option_no_throw("--" + now) == nullptr) continue;
+    throw std::invalid_argument("--" + old_name + " is now --" + now);
+  }
+}
+
 std::string section_name(std::string name) {
   std::replace(name.begin(), name.end(), ' ', '.');
   return name;
@@ -264,6 +284,7 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
   for (const CLI::Option* option : app.get_options()) {
     g_given.options.insert(option->get_lnames().begin(), option->get_lnames().end());
   }
+  refuse_old_names(app, argc, argv);
   check_numbers(app);
   try {
     app.parse(argc, argv);

@@ -90,7 +90,7 @@ int prepare_seek_index(const TrainArguments& arguments, const TrainOptions& opti
     signal =
         make_missing_seek_indexes(arguments.data.data, options.feed.seek_index, launch.rank == 0);
   }
-  if (processes != nullptr) signal = static_cast<int>(all_max(*processes, signal));
+  if (processes != nullptr) signal = static_cast<int>(all_reduce_max(*processes, signal));
   if (signal != 0 && launch.rank == 0) fmt::print("interrupted before the first step\n");
   return signal;
 }

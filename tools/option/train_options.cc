@@ -27,8 +27,8 @@ const std::map<std::string, FeedKind> kFeeds = {
     {"real", FeedKind::real}, {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}};
 const std::map<std::string, ReduceKind> kReductions(std::begin(kReduceKinds),
                                                     std::end(kReduceKinds));
-const std::map<std::string, Precision> kWires = {{"fp32", Precision::fp32},
-                                                 {"bf16", Precision::bf16}};
+const std::map<std::string, Precision> kCommTypes = {{"fp32", Precision::fp32},
+                                                     {"bf16", Precision::bf16}};
 
 const std::string kAutomatic = "auto";
 constexpr int kMaxBatch = 1 << 24;
@@ -77,7 +77,7 @@ Recipe make_recipe(const TrainArguments& arguments) {
   if (arguments.epochs) recipe.set_epochs(*arguments.epochs);
   if (arguments.batch && *arguments.batch != kAutomatic)
     recipe.batch = whole_batch(*arguments.batch);
-  set(arguments.rows_per_shard, recipe.rows_per_shard);
+  set(arguments.micro_batch_rows, recipe.micro_batch_rows);
   set(arguments.learning_rate, recipe.optimizer.learning_rate);
   set(arguments.lr_ref_batch, recipe.optimizer.lr_ref_batch);
   set(arguments.momentum, recipe.optimizer.momentum);
@@ -124,7 +124,7 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
   add("--mixup", arguments.mixup, "Alpha of its Beta distribution; 0: off");
   add("--cutmix", arguments.cutmix, "Alpha of its Beta distribution; 0: off");
   add("--ema", arguments.ema, "Decay per step of averaged weights, which are then evaluated");
-  add("--rows-per-shard", arguments.rows_per_shard, "Rows that batch norm sees together");
+  add("--micro-batch", arguments.micro_batch_rows, "Rows that batch norm sees together");
   add("--last-batch", arguments.last_batch,
       "pad: repeats rows with weight 0; drop: leaves the rest of the epoch "
       "out; wrap: takes the "
@@ -145,8 +145,8 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--reduce", arguments.reduce,
                  "How gradients are summed; none: not at all, to measure")
       ->check(CLI::IsMember(&kReductions));
-  app.add_option("--grad-wire", arguments.grad_wire, "Of gradients between GPUs")
-      ->check(CLI::IsMember(&kWires));
+  app.add_option("--comm-dtype", arguments.comm_dtype, "Of gradients between GPUs")
+      ->check(CLI::IsMember(&kCommTypes));
   app.add_option("--bucket-mib", arguments.bucket_mib,
                  "Gradients on GPUs are summed in buckets of so many MiB while "
                  "the backward pass "
@@ -218,7 +218,7 @@ TrainOptions TrainArguments::options(const Launch& launch) const {
   options.batch_auto = batch == kAutomatic;
   options.local_processes = launch.local_world;
   options.reduce = kReductions.at(reduce);
-  options.grad_wire = kWires.at(grad_wire);
+  options.comm_dtype = kCommTypes.at(comm_dtype);
   options.bucket_bytes = static_cast<int64_t>(bucket_mib * (1 << 20));
   options.out = out.empty() ? "runs/" + model : out;
   options.feed = data.feed();
@@ -255,20 +255,20 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
   if (!arguments.build_seek_index) check_seek_index(arguments.data);
   const Recipe& recipe = options.recipe;
   const int rows = recipe.batch / static_cast<int>(options.devices.size()) / world;
-  const bool fewer = recipe.rows_per_shard < rows;
+  const bool fewer = recipe.micro_batch_rows < rows;
   if (on_gpus(options.devices)) {
     refuse_if_given(app, {"--threads"}, "nothing computes on the CPU here; --workers decode");
     if (fewer && !options.batch_auto) {
-      refuse_if_given(app, {"--rows-per-shard"}, "batch norm sees all rows of a GPU together");
+      refuse_if_given(app, {"--micro-batch"}, "batch norm sees all rows of a GPU together");
     }
   } else {
     if (arguments.bucket_mib > 0) {  // all after the pass, as 0 says, is what happens here
       refuse_if_given(app, {"--bucket-mib"}, "it is for gradients on GPUs");
     }
-    if (fewer && rows % recipe.rows_per_shard != 0 && !options.batch_auto) {
-      refuse_if_given(app, {"--rows-per-shard"},
-                      fmt::format("the {} rows of a device do not divide into shards of {}", rows,
-                                  recipe.rows_per_shard));
+    if (fewer && rows % recipe.micro_batch_rows != 0 && !options.batch_auto) {
+      refuse_if_given(app, {"--micro-batch"},
+                      fmt::format("the {} rows of a device do not divide into micro-batches of {}",
+                                  rows, recipe.micro_batch_rows));
     }
   }
   const MeasureHooks measured = arguments.measure();

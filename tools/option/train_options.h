@@ -23,7 +23,7 @@ struct TrainArguments {
   std::string devices = "cpu:1";
   std::string out;
   std::string precision = "auto";
-  std::string feed = "real", reduce = "auto", grad_wire = "fp32";
+  std::string feed = "real", reduce = "auto", comm_dtype = "fp32";
   double bucket_mib = 25, resident_mib = 0;
   TrainOptions run;  // fields that map one to one
   bool no_receipt = false;
@@ -35,7 +35,7 @@ struct TrainArguments {
   std::optional<double> epochs, learning_rate, momentum, weight_decay, label_smoothing;
   std::optional<double> warmup_epochs, mixup, cutmix, ema;
   std::optional<std::string> batch;  // a number, or "auto"
-  std::optional<int> size, lr_ref_batch, rows_per_shard, views;
+  std::optional<int> size, lr_ref_batch, micro_batch_rows, views;
   std::optional<std::string> schedule, last_batch;
   std::vector<double> milestones;  // epochs
   std::optional<double> gamma;

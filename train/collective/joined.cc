@@ -33,7 +33,7 @@ void JoinedCollective::broadcast(int rank, std::span<float> values, int root) {
 
 void JoinedCollective::barrier(int rank) {
   meet(rank);
-  if (rank == 0) all_max(group_, 0);
+  if (rank == 0) all_reduce_max(group_, 0);
   meet(rank);
 }
 

@@ -14,9 +14,9 @@ const EngineOptions& checked(const NetSpec& net, const EngineOptions& o) {
   const auto reject = [&](const std::string& why) {
     throw std::invalid_argument("CPU engine for '" + net.name + "': " + why);
   };
-  if (o.rows < 1 || o.rows_per_shard < 1 || o.rows % o.rows_per_shard != 0) {
+  if (o.rows < 1 || o.micro_batch_rows < 1 || o.rows % o.micro_batch_rows != 0) {
     reject(std::to_string(o.rows) + " rows are not a multiple of " +
-           std::to_string(o.rows_per_shard) + " rows per shard");
+           std::to_string(o.micro_batch_rows) + " rows per shard");
   }
   if (o.nominal_rows < o.rows) {
     reject(std::to_string(o.nominal_rows) + " nominal rows are fewer than this replica's " +
@@ -64,7 +64,7 @@ CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
       parameter_table_(parameter_table(net)),
       statistics_table_(statistics_table(net)),
       layout_(part_layout(net)),
-      shards_(options.rows / options.rows_per_shard),
+      shards_(options.rows / options.micro_batch_rows),
       input_(net.input, options.precision, activation_layout(options.precision), options.mean,
              options.stddev),
       engine_(dnnl::engine::kind::cpu, 0),
@@ -76,7 +76,7 @@ CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
 
 void CpuEngine::build_nets() {
   ShardNetOptions shard;
-  shard.rows = options_.rows_per_shard;
+  shard.rows = options_.micro_batch_rows;
   shard.precision = options_.precision;
   shard.label_smoothing = options_.label_smoothing;
   shard.loss_scale = 1.0f / static_cast<float>(options_.nominal_rows);
@@ -163,7 +163,7 @@ void CpuEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
     }
   }
   load_weights(false);
-  const int rows = options_.rows_per_shard;
+  const int rows = options_.micro_batch_rows;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for_each_shard([&](Worker& worker, int shard) {
     const int64_t first = static_cast<int64_t>(shard) * rows;
@@ -186,7 +186,7 @@ void CpuEngine::forward(const BatchRows& batch, const View& view, bool averaged,
   require_forward(options_, net_, view, logits);
   if (averaged) ensure_average();
   load_weights(averaged);
-  const int rows = options_.rows_per_shard;
+  const int rows = options_.micro_batch_rows;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for_each_shard([&](Worker& worker, int shard) {
     const int64_t first = static_cast<int64_t>(shard) * rows;
@@ -230,7 +230,7 @@ std::string CpuEngine::describe_memory() const {
   std::snprintf(buffer, sizeof buffer,
                 "%9.1f MiB  CPU engine: %d shard%s of %d rows, %d worker%s\n",
                 planned_bytes() / 1048576.0, shards_, shards_ == 1 ? "" : "s",
-                options_.rows_per_shard, workers_.size(), workers_.size() == 1 ? "" : "s");
+                options_.micro_batch_rows, workers_.size(), workers_.size() == 1 ? "" : "s");
   return text + buffer;
 }
 

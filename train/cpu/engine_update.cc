@@ -124,7 +124,7 @@ void CpuEngine::update_statistics() {
     const TensorInfo& means = statistics_table_[t];
     const TensorInfo& variances = statistics_table_[t + 1];
     const NodeShape& shape = shapes[means.node];
-    const double count = shards * options_.rows_per_shard * shape.height * shape.width;
+    const double count = shards * options_.micro_batch_rows * shape.height * shape.width;
     const double unbiased = count > 1 ? count / (count - 1) : 1.0;
     const double share = net_.nodes[means.node].momentum;
     for (int64_t c = 0; c < means.count; ++c) {

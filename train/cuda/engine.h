@@ -27,7 +27,7 @@ std::unique_ptr<Engine> make_cuda_engine(const NetSpec& net, const EngineOptions
                                          Device& device, const DeviceTuning& tuning);
 
 // The most rows per device that `bytes` of device memory hold: a multiple of `step` rows, with
-// rows_per_shard = rows; 0 if not even `step` rows fit. `slot_bytes_per_row` is what the feed's
+// micro_batch_rows = rows; 0 if not even `step` rows fit. `slot_bytes_per_row` is what the feed's
 // slots take. Plans, allocates nothing.
 int64_t largest_cuda_batch(const NetSpec& net, const EngineOptions& options, Device& device,
                            int64_t bytes, int64_t slot_bytes_per_row, int step = 8);

@@ -14,9 +14,9 @@ const EngineOptions& checked(const NetSpec& net, const Device& device, const Eng
   const auto reject = [&](const std::string& why) {
     throw std::invalid_argument(device.name() + ": engine for '" + net.name + "': " + why);
   };
-  if (o.rows < 1 || o.rows_per_shard < 1 || o.rows % o.rows_per_shard != 0) {
+  if (o.rows < 1 || o.micro_batch_rows < 1 || o.rows % o.micro_batch_rows != 0) {
     reject(std::to_string(o.rows) + " rows are not a multiple of " +
-           std::to_string(o.rows_per_shard) + " rows per shard");
+           std::to_string(o.micro_batch_rows) + " rows per shard");
   }
   if (o.nominal_rows < o.rows) {
     reject(std::to_string(o.nominal_rows) + " nominal rows are fewer than this replica's " +
@@ -50,7 +50,7 @@ DeviceEngine::DeviceEngine(const NetSpec& net, const EngineOptions& options,
       parameter_table_(parameter_table(net)),
       statistics_table_(statistics_table(net)),
       layout_(net, tuning.input_channels),
-      shards_(options.rows / options.rows_per_shard),
+      shards_(options.rows / options.micro_batch_rows),
       logit_stride_((net.classes + 7) / 8 * 8),
       device_(device),
       stream_(device.make_stream()),
@@ -76,7 +76,7 @@ void DeviceEngine::build_tapes() {
     buckets_ = plan_buckets(training_, layout_, 0);
     step_graphs_.resize(buckets_.size());
   }
-  image_ = {options_.rows_per_shard, net_.input.height, net_.input.width,
+  image_ = {options_.micro_batch_rows, net_.input.height, net_.input.width,
             evaluation_.nodes[0].shape.channels, options_.precision};
   std::ranges::copy(options_.mean, image_.mean);
   std::ranges::copy(options_.stddev, image_.stddev);
@@ -110,8 +110,8 @@ void DeviceEngine::allocate() {
   update_.chunk_count = upload(layout_.chunks(false), DevicePiece::chunks);
   upload(layout_.chunks(true), DevicePiece::conv_chunks);
   update_.channels = memory_->at<StatisticChannel>(DevicePiece::statistic_channels);
-  update_.channel_count =
-      upload(layout_.statistic_channels(options_.rows_per_shard), DevicePiece::statistic_channels);
+  update_.channel_count = upload(layout_.statistic_channels(options_.micro_batch_rows),
+                                 DevicePiece::statistic_channels);
   update_.floats = layout_.part_floats();
   update_.moments = layout_.moments();
   update_.totals = layout_.totals();
@@ -174,7 +174,7 @@ std::string DeviceEngine::describe_memory() const {
   return describe(memory_->sizes()) + "  in total " +
          std::to_string(planned_bytes() / (int64_t{1} << 20)) + " MiB on " + device_.name() + ": " +
          std::to_string(shards_) + (shards_ == 1 ? " shard of " : " shards of ") +
-         std::to_string(options_.rows_per_shard) + " rows\n";
+         std::to_string(options_.micro_batch_rows) + " rows\n";
 }
 
 std::vector<std::string> DeviceEngine::implementations() const {

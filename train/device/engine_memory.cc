@@ -37,7 +37,7 @@ int64_t DeviceEngineSizes::allocated() const {
 DeviceTapeOptions device_tape_options(const EngineOptions& options, const DeviceTuning& tuning,
                                       bool training) {
   DeviceTapeOptions tape;
-  tape.rows = options.rows_per_shard;
+  tape.rows = options.micro_batch_rows;
   tape.precision = options.precision;
   tape.training = training;
   tape.input_channels = tuning.input_channels;
@@ -65,16 +65,16 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Device
   };
   sizes[DevicePiece::momenta] = parameters * kFloat;
   sizes[DevicePiece::part] = layout.part_floats() * kFloat;
-  if (options.rows > options.rows_per_shard) {
+  if (options.rows > options.micro_batch_rows) {
     sizes[DevicePiece::shard_part] = layout.part_floats() * kFloat;
   }
   if (narrow) sizes[DevicePiece::narrow_gradients] = parameters * 2;
-  sizes[DevicePiece::row_labels] = options.rows_per_shard * int64_t{sizeof(int32_t)};
-  sizes[DevicePiece::row_weights] = options.rows_per_shard * kFloat;
+  sizes[DevicePiece::row_labels] = options.micro_batch_rows * int64_t{sizeof(int32_t)};
+  sizes[DevicePiece::row_weights] = options.micro_batch_rows * kFloat;
   sizes[DevicePiece::chunks] = bytes_of(layout.chunks(false));
   sizes[DevicePiece::conv_chunks] = bytes_of(layout.chunks(true));
   sizes[DevicePiece::statistic_channels] =
-      bytes_of(layout.statistic_channels(options.rows_per_shard));
+      bytes_of(layout.statistic_channels(options.micro_batch_rows));
   sizes[DevicePiece::mix] = sizeof(DeviceMix);
   sizes[DevicePiece::rates] =
       static_cast<int64_t>(sizeof(DeviceRates) + layout.tensors().size() * sizeof(DeviceRate));
@@ -126,7 +126,7 @@ int64_t largest_device_batch(const NetSpec& net, const EngineOptions& wanted,
                              int step) {
   const auto fits = [&](int64_t rows) {
     EngineOptions options = wanted;
-    options.rows = options.rows_per_shard = static_cast<int>(rows);
+    options.rows = options.micro_batch_rows = static_cast<int>(rows);
     options.nominal_rows = std::max(options.nominal_rows, rows);
     return planned_device_sizes(net, options, tuning).total() + slot_bytes_per_row * rows <= bytes;
   };

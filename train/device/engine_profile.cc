@@ -31,7 +31,7 @@ std::vector<DeviceStepTime> DeviceEngine::profile(int runs) {
   for (const DeviceStep& step : training_.steps) {
     const DeviceNode& node = training_.nodes[step.node];
     times.push_back({step.name, net_.nodes[node.node].name, node.shape,
-                     flops_of(net_, training_, step, options_.rows_per_shard), step.bytes, 0});
+                     flops_of(net_, training_, step, options_.micro_batch_rows), step.bytes, 0});
     marks.push_back(device_.make_event(true));
   }
   marks.push_back(device_.make_event(true));

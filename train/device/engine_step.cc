@@ -74,7 +74,7 @@ void DeviceEngine::captured(std::unique_ptr<DeviceGraph>& graph, bool ready,
 
 // Labels, weights and pixels go where the captured work reads them.
 void DeviceEngine::load_shard(const BatchRows& batch, int shard) {
-  const int rows = options_.rows_per_shard;
+  const int rows = options_.micro_batch_rows;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   const int64_t first = static_cast<int64_t>(shard) * rows;
   ops_->copy(memory_->at(DevicePiece::row_labels), batch.labels + first,
@@ -189,7 +189,7 @@ void DeviceEngine::forward(const BatchRows& batch, const View& view, bool averag
   if (averaged) ensure_average();
   load_weights(averaged);
   ops_->push_range("evaluation");
-  const int rows = options_.rows_per_shard;
+  const int rows = options_.micro_batch_rows;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for (int shard = 0; shard < shards_; ++shard) {
     const int64_t first = static_cast<int64_t>(shard) * rows;

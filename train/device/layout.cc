@@ -59,7 +59,7 @@ std::vector<TensorChunk> DeviceLayout::chunks(bool convolutions_only) const {
   return chunks;
 }
 
-std::vector<StatisticChannel> DeviceLayout::statistic_channels(int rows_per_shard) const {
+std::vector<StatisticChannel> DeviceLayout::statistic_channels(int micro_batch_rows) const {
   const std::vector<NodeShape> shapes = node_shapes(net_);
   std::vector<StatisticChannel> channels;
   for (size_t t = 0; t < statistics_.size(); t += 2) {
@@ -67,7 +67,7 @@ std::vector<StatisticChannel> DeviceLayout::statistic_channels(int rows_per_shar
     const NodeShape& shape = shapes[mean.node];
     StatisticChannel channel;
     channel.momentum = net_.nodes[mean.node].momentum;
-    channel.numbers = static_cast<float>(rows_per_shard) * static_cast<float>(shape.height) *
+    channel.numbers = static_cast<float>(micro_batch_rows) * static_cast<float>(shape.height) *
                       static_cast<float>(shape.width);
     for (int64_t c = 0; c < mean.count; ++c) {
       channel.mean = static_cast<int>(mean.offset + c);

@@ -36,7 +36,7 @@ class DeviceLayout {
   int64_t part_floats() const { return part_floats_; }
 
   std::vector<TensorChunk> chunks(bool convolutions_only) const;
-  std::vector<StatisticChannel> statistic_channels(int rows_per_shard) const;
+  std::vector<StatisticChannel> statistic_channels(int micro_batch_rows) const;
 
   // Between PyTorch's order (parameter_table) and a flat buffer; padding becomes 0.
   void to_device(std::span<const float> values, std::span<float> flat) const;

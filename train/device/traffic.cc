@@ -45,7 +45,7 @@ std::vector<DeviceTraffic> planned_traffic(const NetSpec& net, const EngineOptio
   const DeviceTape tape = build_device_tape(net, tape_options, layout, nullptr);
   const bool narrow = options.precision == Precision::bf16;
   const int64_t part = layout.part_floats() * kFloat;
-  const int shards = options.rows / options.rows_per_shard;
+  const int shards = options.rows / options.micro_batch_rows;
   Counter counter;
   for (int shard = 0; shard < shards; ++shard) {
     counter.add("input", input_bytes(tape, tape_options));

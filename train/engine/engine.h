@@ -29,7 +29,7 @@ enum class Precision : uint8_t { fp32, bf16 };  // bf16: activations and product
 
 struct EngineOptions {
   int rows = 0;              // of this replica's batches
-  int rows_per_shard = 0;    // rows % rows_per_shard == 0
+  int micro_batch_rows = 0;  // rows % micro_batch_rows == 0
   int64_t nominal_rows = 0;  // of the global batch: replicas * rows
   Precision precision = Precision::fp32;
   int workers = 1;              // threads; more than shards are not used
@@ -46,7 +46,7 @@ struct BatchRows {
   const float* weights = nullptr;
 };
 
-// Mixing rows of the same shard: row i with row (rows_per_shard - 1 - i).
+// Mixing rows of the same micro-batch: row i with row (micro_batch_rows - 1 - i).
 struct Mix {
   enum class Kind : uint8_t { none, mixup, cutmix } kind = Kind::none;
   float lambda = 1.0f;  // the share of row i

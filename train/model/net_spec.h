@@ -14,7 +14,7 @@ namespace stoker {
 enum class OpKind : uint8_t {
   input,       // (N, 3, H, W), normalised
   conv,        // 2-D, square kernel, stride, padding; bias optional
-  batch_norm,  // per channel, training statistics per shard
+  batch_norm,  // per channel, training statistics per micro-batch
   relu,
   gelu,             // exact (erf)
   max_pool,         // square kernel, stride, padding

@@ -2,7 +2,7 @@
 // number of devices: model, batch, augmentation, optimiser, schedule. A value. default_recipe()
 // gives the tuned one of a model; change fields, then validate(). The same recipe, data and seed
 // give bitwise the same weights for any number of devices and threads, because the batch here is
-// the global one and the rows per shard are fixed here too.
+// the global one and the rows per micro-batch are fixed here too.
 #pragma once
 
 #include <array>
@@ -48,18 +48,18 @@ struct AverageSpec {
   double ramp = 0;       // the blend is multiplied by (steps done / total steps)^ramp
 };
 
-struct MixSpec {            // one draw per step; rows are mixed within their shard
+struct MixSpec {            // one draw per step; rows are mixed within a micro-batch
   double mixup_alpha = 0;   // 0: off; lambda ~ Beta(alpha, alpha)
   double cutmix_alpha = 0;  // with both on, each step takes one of them with probability 1/2
   double probability = 1;   // of mixing at all
 };
 
 struct Recipe {
-  std::string name;         // of the recipe, and the model's name for make_model()
-  Size input;               // pixels; equals train.output and eval.output
-  double epochs = 10;       // may end inside an epoch
-  int batch = 128;          // global: all devices together
-  int rows_per_shard = 32;  // batch-norm sees these; batch % (devices * rows_per_shard) == 0
+  std::string name;           // of the recipe, and the model's name for make_model()
+  Size input;                 // pixels; equals train.output and eval.output
+  double epochs = 10;         // may end inside an epoch
+  int batch = 128;            // global: all devices together
+  int micro_batch_rows = 32;  // batch-norm sees these; batch % (devices * micro_batch_rows) == 0
   LastBatch last_batch = LastBatch::pad;
   AugmentSpec train, eval;
   std::array<float, 3> mean{0.485f, 0.456f, 0.406f};  // of pixels / 255, RGB

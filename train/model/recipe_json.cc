@@ -116,9 +116,10 @@ constexpr auto kFields<MixSpec> = std::tuple(field("mixup_alpha", &MixSpec::mixu
 template <>
 constexpr auto kFields<Recipe> = [] {
   using S = Recipe;
+  // Checkpoints keep the name of before, "rows_per_shard", so that they are read by any version.
   return std::tuple(
       field("name", &S::name), field("input", &S::input), field("epochs", &S::epochs),
-      field("batch", &S::batch), field("rows_per_shard", &S::rows_per_shard),
+      field("batch", &S::batch), field("rows_per_shard", &S::micro_batch_rows),
       field("last_batch", &S::last_batch), field("train", &S::train), field("eval", &S::eval),
       field("mean", &S::mean), field("stddev", &S::stddev), field("optimizer", &S::optimizer),
       field("schedule", &S::schedule), field("label_smoothing", &S::label_smoothing),

@@ -23,13 +23,14 @@ int64_t slab_bytes(const Recipe& recipe, int64_t rows) {
   return static_cast<int64_t>(BatchLayout(shape).slab_bytes());
 }
 
-// An engine of one shard per thread is made and asked; more shards add a part each.
+// An engine of one micro-batch per thread is made and asked; more of them add a part each.
 BatchLimits cpu_limits(const BatchQuestion& question) {
   const TrainOptions& options = question.options;
-  const int shard = options.recipe.rows_per_shard;
+  const int micro_batch = options.recipe.micro_batch_rows;
   const int threads = std::max(1, options.threads / options.replicas);
   EngineOptions engine = engine_options(
-      options, {.rows = shard * threads, .shard_rows = shard, .engine_threads = threads});
+      options,
+      {.rows = micro_batch * threads, .micro_batch_rows = micro_batch, .engine_threads = threads});
   engine.nominal_rows = engine.rows;
   const auto asked = question.make_engine ? question.make_engine(question.net, engine, 0)
                                           : make_cpu_engine(question.net, engine);
@@ -39,12 +40,12 @@ BatchLimits cpu_limits(const BatchQuestion& question) {
   const int sharing = options.replicas * options.local_processes;
 
   BatchLimits limits;
-  limits.step = shard;
+  limits.step = micro_batch;
   limits.memory_bytes = static_cast<int64_t>(kShare * free_host_bytes()) / sharing;
   limits.memory_name = fmt::format("{:.0f}% of the memory that is free{}", 100 * kShare,
                                    sharing > 1 ? fmt::format(", for one of {}", sharing) : "");
   limits.bytes = [=, &options](int64_t rows) {
-    return base + std::max<int64_t>(rows / shard - threads, 0) * part +
+    return base + std::max<int64_t>(rows / micro_batch - threads, 0) * part +
            slabs * slab_bytes(options.recipe, rows);
   };
   return limits;
@@ -60,8 +61,8 @@ BatchChoice gpu_batch(const BatchQuestion& question, int64_t most_rows) {
     if (info.name == name) memory = info.memory_bytes;
   }
   const auto usable = static_cast<int64_t>(kShare * static_cast<double>(memory)) / sharing;
-  EngineOptions engine = engine_options(
-      options, {.rows = static_cast<int>(kGpuStep), .shard_rows = static_cast<int>(kGpuStep)});
+  EngineOptions engine = engine_options(options, {.rows = static_cast<int>(kGpuStep),
+                                                  .micro_batch_rows = static_cast<int>(kGpuStep)});
   engine.nominal_rows = engine.rows;
   const int64_t slots =
       std::max(options.slots, 1) * slab_bytes(options.recipe, kGpuStep) / kGpuStep;

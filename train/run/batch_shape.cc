@@ -16,7 +16,7 @@ void require(bool ok, const std::string& problem) {
 }
 
 // Fewer rows than half of those wanted are another batch norm, not a rounding.
-bool is_near(int shard, int wanted) { return 2 * shard >= wanted; }
+bool is_near(int micro_batch, int wanted) { return 2 * micro_batch >= wanted; }
 
 int largest_divisor(int value, int at_most) {
   int divisor = std::min(value, at_most);
@@ -24,31 +24,32 @@ int largest_divisor(int value, int at_most) {
   return divisor;
 }
 
-// The recipe's shards on the CPU, or the nearest that divide the rows.
-void cut_into_shards(const TrainOptions& options, ReplicaShape& shape) {
+// The recipe's micro-batches on the CPU, or the nearest that divide the rows.
+void cut_into_micro_batches(const TrainOptions& options, ReplicaShape& shape) {
   const Recipe& recipe = options.recipe;
-  const int rows = shape.rows, wanted = std::min(recipe.rows_per_shard, rows);
-  const int shard = largest_divisor(rows, wanted);
+  const int rows = shape.rows, wanted = std::min(recipe.micro_batch_rows, rows);
+  const int micro_batch = largest_divisor(rows, wanted);
   const int fewer = rows / wanted * wanted * shape.all_replicas;
-  require(
-      is_near(shard, wanted),
-      fmt::format(": {} rows on {} devices are {} each, which do not divide into shards of {} "
-                  "rows for batch norm (`rows_per_shard`), only of {}: take a batch of {} or {}",
-                  recipe.batch, shape.all_replicas, rows, wanted, shard, fewer,
-                  fewer + wanted * shape.all_replicas));
-  if (shard != recipe.rows_per_shard) {
-    shape.notes.push_back(fmt::format(
-        "{} rows per device are cut into shards of {} rows, not of the recipe's {}: batch norm "
-        "sees other rows than in a run with shards of {}",
-        rows, shard, recipe.rows_per_shard, recipe.rows_per_shard));
-  }
-  shape.shard_rows = shard;
-  shape.engine_threads = std::max(1, options.threads / options.replicas);
-  if (rows / shard < shape.engine_threads) {
+  require(is_near(micro_batch, wanted),
+          fmt::format(
+              ": {} rows on {} devices are {} each, which do not divide into micro-batches of {} "
+              "rows for batch norm (`micro_batch_rows`), only of {}: take a batch of {} or {}",
+              recipe.batch, shape.all_replicas, rows, wanted, micro_batch, fewer,
+              fewer + wanted * shape.all_replicas));
+  if (micro_batch != recipe.micro_batch_rows) {
     shape.notes.push_back(
-        fmt::format("{} shards per device keep {} of {} threads busy: fewer rows per "
-                    "shard would use more, and change what batch norm sees",
-                    rows / shard, rows / shard, shape.engine_threads));
+        fmt::format("{} rows per device are cut into micro-batches of {} rows, not of the recipe's "
+                    "{}: batch norm "
+                    "sees other rows than in a run with micro-batches of {}",
+                    rows, micro_batch, recipe.micro_batch_rows, recipe.micro_batch_rows));
+  }
+  shape.micro_batch_rows = micro_batch;
+  shape.engine_threads = std::max(1, options.threads / options.replicas);
+  if (rows / micro_batch < shape.engine_threads) {
+    shape.notes.push_back(
+        fmt::format("{} micro-batches per device keep {} of {} threads busy: fewer rows in "
+                    "each would use more, and change what batch norm sees",
+                    rows / micro_batch, rows / micro_batch, shape.engine_threads));
   }
 }
 
@@ -62,9 +63,9 @@ ReplicaShape cut_batch(const TrainOptions& options, int processes) {
                       options.recipe.batch, shape.all_replicas));
   shape.rows = options.recipe.batch / shape.all_replicas;
   if (on_gpus(options.devices)) {
-    shape.shard_rows = shape.rows;  // one net per device: batch norm sees all of its rows
+    shape.micro_batch_rows = shape.rows;  // one net per device: batch norm sees all of its rows
   } else {
-    cut_into_shards(options, shape);
+    cut_into_micro_batches(options, shape);
   }
   return shape;
 }
@@ -73,7 +74,7 @@ EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& sh
   const Recipe& recipe = options.recipe;
   EngineOptions engine;
   engine.rows = shape.rows;
-  engine.rows_per_shard = shape.shard_rows;
+  engine.micro_batch_rows = shape.micro_batch_rows;
   engine.nominal_rows = recipe.batch;
   engine.precision = run_precision(options);
   engine.workers = shape.engine_threads;

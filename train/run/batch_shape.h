@@ -1,6 +1,6 @@
-// How a run's global batch is cut: over all replicas, and in each into the shards whose rows batch
-// norm sees together. A value, computed from the options. Pure. Errors: InvalidField where the
-// batch does not divide.
+// How a run's global batch is cut: over all replicas, and in each into the micro-batches whose rows
+// batch norm sees together. A value, computed from the options. Pure. Errors: InvalidField where
+// the batch does not divide.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace stoker {
 struct ReplicaShape {
   int all_replicas = 1;              // of all processes
   int rows = 0;                      // per replica and step
-  int shard_rows = 0;                // that batch norm sees together; rows is a multiple of it
+  int micro_batch_rows = 0;          // that batch norm sees together; rows is a multiple of it
   int engine_threads = 1;            // per replica
   std::vector<std::string> notes{};  // what the user should know
 };

@@ -156,7 +156,7 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   feed.done();
   if (rank == 0) {
     trace_of(step).learning_rate = rates.learning_rate;
-    const bool stop = setup_.processes.can_ask() ? setup_.processes.any(stop_.load())
+    const bool stop = setup_.processes.can_ask() ? setup_.processes.all_reduce_any(stop_.load())
                                                  : setup_.processes.heard_stop();
     if (stop) stop_step_.store(std::min(stop_step_.load(), step));
   }
@@ -271,7 +271,7 @@ void TrainLoop::close_epoch(int64_t steps_done) {
   epoch_bad_samples_ = bad_samples_;
   save(steps_done);
   report.checkpoint = last_checkpoint_;
-  if (setup_.processes.first()) {
+  if (setup_.processes.is_rank0()) {
     metrics_.add(report);
     observer_.on_epoch(report);
   }

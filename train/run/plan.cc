@@ -17,8 +17,8 @@ std::string mebibytes(int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-std::string counted(int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+std::string counted(int64_t count, const char* what, const char* plural = "s") {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : plural);
 }
 
 std::string feed_line(const char* name, const MemoryPlan& plan) {
@@ -89,11 +89,12 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
       total_count(parameter_table(setup.net)), forward_flops(setup.net) / 2e6,
       run_precision(setup.options) == Precision::bf16 ? "bf16 with fp32 master weights" : "fp32"));
   const int processes = setup.processes.size();
-  lines.push_back(fmt::format("devices: {}{} x {}, {} and {} each",
-                              processes > 1 ? fmt::format("{} processes x ", processes) : "",
-                              options.replicas, counted(setup.shape.rows, "row"),
-                              counted(setup.shape.rows / setup.shape.shard_rows, "shard"),
-                              counted(setup.shape.engine_threads, "thread")));
+  lines.push_back(
+      fmt::format("devices: {}{} x {}, {} and {} each",
+                  processes > 1 ? fmt::format("{} processes x ", processes) : "", options.replicas,
+                  counted(setup.shape.rows, "row"),
+                  counted(setup.shape.rows / setup.shape.micro_batch_rows, "micro-batch", "es"),
+                  counted(setup.shape.engine_threads, "thread")));
   if (setup.replicas.in_buckets()) {
     lines.push_back(fmt::format("gradients: summed in buckets of {} while the backward pass runs",
                                 mebibytes(options.bucket_bytes)));

@@ -81,7 +81,7 @@ void TrainProcesses::share(CheckpointInfo& progress, TrainState& state, bool& re
   std::vector<float>* const buffers[] = {&state.parameters, &state.momenta, &state.statistics,
                                          &state.average, &state.average_statistics};
   Start start;
-  if (first()) {
+  if (is_rank0()) {
     start = {resumed,
              progress.step,
              progress.loader,
@@ -106,9 +106,13 @@ void TrainProcesses::share(CheckpointInfo& progress, TrainState& state, bool& re
   }
 }
 
-int64_t TrainProcesses::most(int64_t value) { return group_ ? all_max(*group_, value) : value; }
+int64_t TrainProcesses::all_reduce_max(int64_t value) {
+  return group_ ? stoker::all_reduce_max(*group_, value) : value;
+}
 
-bool TrainProcesses::any(bool value) { return group_ ? all_max(*group_, value) != 0 : value; }
+bool TrainProcesses::all_reduce_any(bool value) {
+  return group_ ? stoker::all_reduce_max(*group_, value) != 0 : value;
+}
 
 void TrainProcesses::send_notes(const StepNotes& notes) {
   Notes& next = under_way_.emplace_back();
@@ -116,7 +120,7 @@ void TrainProcesses::send_notes(const StepNotes& notes) {
   if (!group_) return;
   pack(notes, next.sent);
   if (MessageGroup* group = group_->messages()) {
-    if (!first()) next.ticket = group->send(0, next.sent);
+    if (!is_rank0()) next.ticket = group->send(0, next.sent);
   } else {
     next.all.resize(next.sent.size() * static_cast<size_t>(size()));
     next.ticket = group_->start_all_gather(next.sent, next.all);
@@ -132,7 +136,7 @@ std::vector<StepNotes> TrainProcesses::take_notes() {
 }
 
 std::vector<StepNotes> TrainProcesses::take_messages(Notes& notes, MessageGroup& group) {
-  if (!first()) {  // does not wait for process 0 now
+  if (!is_rank0()) {  // does not wait for process 0 now
     if (leaving_) group.wait(leaving_->ticket);
     leaving_ = std::move(notes);
     return {};
@@ -153,7 +157,7 @@ std::vector<StepNotes> TrainProcesses::take_gathered(Notes& notes) {
     unpack(std::span(notes.all).subspan(from * bytes, bytes), all[from]);
     if (all[from].stop != 0) heard_stop_ = true;
   }
-  if (!first()) all.clear();
+  if (!is_rank0()) all.clear();
   return all;
 }
 

@@ -36,7 +36,7 @@ class TrainProcesses {
   ProcessGroup* group() const { return group_; }
   int rank() const { return group_ ? group_->rank() : 0; }
   int size() const { return group_ ? group_->size() : 1; }
-  bool first() const { return rank() == 0; }
+  bool is_rank0() const { return rank() == 0; }
 
   // `value` must be the same everywhere; `what` names it, with the option that sets it.
   void require_same(int64_t value, const std::string& what);
@@ -44,8 +44,8 @@ class TrainProcesses {
   void require_same_text(const std::string& text, const std::string& what);
   // Process 0's, everywhere.
   void share(CheckpointInfo& progress, TrainState& state, bool& resumed);
-  bool any(bool value);         // of all processes
-  int64_t most(int64_t value);  // likewise
+  bool all_reduce_any(bool value);        // of all processes
+  int64_t all_reduce_max(int64_t value);  // likewise
 
   // Notes of steps go to process 0. The first call starts only; the second, once for each first and
   // in their order, returns those of all by rank, in process 0; the others get nothing. All have
@@ -53,8 +53,8 @@ class TrainProcesses {
   void send_notes(const StepNotes& notes);
   std::vector<StepNotes> take_notes();
   void finish_collecting();  // before notes go out of use
-  // True where everybody can be asked in every step (any()) without waiting for the devices. Else
-  // what a process was asked goes with its notes, and all hear of it in take_notes().
+  // True where everybody can be asked in every step (all_reduce_any()) without waiting for the
+  // devices. Else what a process was asked goes with its notes, and all hear of it in take_notes().
   bool can_ask() const { return !group_ || group_->messages(); }
   bool heard_stop() const { return heard_stop_; }
 

@@ -27,7 +27,7 @@ std::unique_ptr<Collective> between_devices(const TrainOptions& options, const N
   if (!on_gpus(options.devices)) return make_staged_collective(devices, on_host(options));
   CudaCollectiveOptions cuda;
   cuda.how = options.reduce;
-  if (options.grad_wire == Precision::bf16) cuda.narrow_floats = total_count(parameter_table(net));
+  if (options.comm_dtype == Precision::bf16) cuda.bf16_floats = total_count(parameter_table(net));
   cuda.host = on_host(options);
   cuda.first_rank = processes.rank() * options.replicas;
   if (ProcessGroup* group = options.processes; group && group->nccl()) {

@@ -42,7 +42,7 @@ void TrainLoop::account(int64_t step, const StepTotals& totals) {
   }
   for (RateMeter* meter : {&recent_rate_, &epoch_rate_, &run_rate_}) meter->add(step_ns);
   progress_.step = step + 1;
-  if (!setup_.processes.first()) return;
+  if (!setup_.processes.is_rank0()) return;
   check_bad_samples(trace);
   if (progress_.step % log_interval_ == 0 || ends_epoch(progress_.step)) {
     report_step(progress_.step, trace.learning_rate);
@@ -99,7 +99,7 @@ void TrainLoop::report_warnings(int64_t steps_done) {
     const std::lock_guard lock(mutex_);
     warnings.swap(warnings_);
   }
-  if (!setup_.processes.first()) return;
+  if (!setup_.processes.is_rank0()) return;
   for (const std::string& warning : warnings) {
     metrics_.add_warning(steps_done, warning);
     observer_.on_message("warning: " + warning);
@@ -123,7 +123,7 @@ EpochReport TrainLoop::epoch_report(int64_t steps_done) const {
 }
 
 std::string TrainLoop::last_checkpoint_text() const {
-  if (!setup_.processes.first()) return "";
+  if (!setup_.processes.is_rank0()) return "";
   return last_checkpoint_.empty() ? "; no checkpoint was written"
                                   : "; the last good checkpoint is " + last_checkpoint_;
 }

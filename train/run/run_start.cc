@@ -12,7 +12,8 @@
 namespace stoker {
 namespace {
 
-// A resumed run may change these; the rest decides what was computed so far.
+// A resumed run may change these, named as in the JSON of a checkpoint; the rest decides what was
+// computed so far.
 const std::vector<std::string>& may_change() {
   static const std::vector<std::string> fields = {"epochs", "rows_per_shard", "eval_views",
                                                   "precision", "schedule.warmup_epochs"};
@@ -82,7 +83,7 @@ RunStart find_start(const TrainOptions& options, const ModelInfo& model, const S
   RunStart start;
   start.progress.model = model;
   start.progress.seed = options.seed;
-  if (processes.first()) {
+  if (processes.is_rank0()) {
     resume(options, model, runs, start);
     if (start.resumed_from.empty()) start.state = initial_state(options, model.net(), train);
   }

@@ -47,7 +47,7 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   if (options.batch_auto) choose_largest_batch(make_engine);
   shape = cut_batch(options, processes.size());
   note(shape.notes);
-  options.recipe.rows_per_shard = shape.shard_rows;
+  options.recipe.micro_batch_rows = shape.micro_batch_rows;
   model = model_of(options.recipe, train, eval);
   net = model.net();
   require_labels(train, net);
@@ -73,7 +73,7 @@ void TrainSetup::choose_largest_batch(const EngineFactory& make_engine) {
   BatchChoice choice =
       choose_batch({options, planned, make_engine, train.size(), all_replicas, eval != nullptr});
   // The process with the least memory decides.
-  const int64_t rows_everywhere = -processes.most(-choice.rows);
+  const int64_t rows_everywhere = -processes.all_reduce_max(-choice.rows);
   if (rows_everywhere < choice.rows) {
     choice.reason += fmt::format("; {} in another process", rows_everywhere);
   }
@@ -134,7 +134,7 @@ void TrainSetup::make_loader() {
     loader_options.quarantine_file = quarantine_file(options.out, "quarantine", processes.rank());
     trim_jsonl(loader_options.quarantine_file, progress.step - 1);  // its steps count from 0
     // Those of a run over more processes, which this one goes on from.
-    for (int rank = processes.size(); processes.first(); ++rank) {
+    for (int rank = processes.size(); processes.is_rank0(); ++rank) {
       const std::string left = quarantine_file(options.out, "quarantine", rank);
       if (!std::filesystem::exists(left)) break;
       trim_jsonl(left, progress.step - 1);

@@ -30,9 +30,9 @@ struct TrainSetup {
 
   EvalOptions eval_options(int views) const;
   // May this process write what a run leaves behind? Process 0 does, if anything is kept.
-  bool writes() const { return processes.first() && !options.out.empty(); }
+  bool writes() const { return processes.is_rank0() && !options.out.empty(); }
 
-  TrainOptions options;  // complete_options(), with the batch and the rows per shard in use
+  TrainOptions options;  // complete_options(), with the batch and the rows per micro-batch in use
   TrainProcesses processes;
   SubsetSource train;
   const Source* eval;  // or null

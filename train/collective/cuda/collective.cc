@@ -49,7 +49,7 @@ std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
       throw std::invalid_argument(
           "processes that speak through NCCL train one replica each, on the GPU they speak from");
     }
-    return options.group->make_collective(replicas[0], options.narrow_floats,
+    return options.group->make_collective(replicas[0], options.bf16_floats,
                                           std::move(options.host));
   }
   if (best_reduction(ordinals, true) != ReduceKind::nccl) {
@@ -61,15 +61,15 @@ std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
   NcclRanks ranks;
   ranks.first = options.first_rank;
   ranks.all = options.host->size();
-  ranks.narrow_floats = options.narrow_floats;
+  ranks.bf16_floats = options.bf16_floats;
   if (options.first_rank == 0) ranks.id = plugin.make_nccl_id();
   if (options.share) options.share(ranks.id);
   return plugin.make_nccl(replicas, ranks, std::move(options.host));
 }
 
-void refuse_narrow(const CudaCollectiveOptions& options) {
-  if (options.narrow_floats == 0) return;
-  throw InvalidField("train", "grad_wire",
+void refuse_bf16(const CudaCollectiveOptions& options) {
+  if (options.bf16_floats == 0) return;
+  throw InvalidField("train", "comm_dtype",
                      " is bf16, but only NCCL sends that; here gradients are "
                      "summed in fp32, on the host or on the one GPU");
 }
@@ -114,7 +114,7 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> 
     case ReduceKind::nccl:
       return make_nccl(replicas, ordinals, options);
     case ReduceKind::device:
-      refuse_narrow(options);
+      refuse_bf16(options);
       if (best != ReduceKind::device) {
         throw std::invalid_argument(
             "only replicas that share one GPU, in one process, can be summed on the device");
@@ -126,7 +126,7 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> 
     case ReduceKind::host:
       break;
   }
-  refuse_narrow(options);
+  refuse_bf16(options);
   return make_staged_collective(replicas, std::move(options.host));
 }
 

@@ -22,7 +22,7 @@ ReduceKind best_reduction(std::span<const int> ordinals, bool several_processes)
 struct CudaCollectiveOptions {
   ReduceKind how = ReduceKind::automatic;
   // NCCL: so many of a part's first floats (gradients) travel as bf16; the rest is fp32 always.
-  int64_t narrow_floats = 0;
+  int64_t bf16_floats = 0;
   // Of the same ranks in host memory, over all processes; null: the ranks of this process.
   std::unique_ptr<Collective> host;
   // Several processes: which of all ranks is the first here, and a way to give process 0's bytes to

@@ -13,14 +13,14 @@ namespace {
 // One rank: what it sums, on its link's stream.
 class Rank {
  public:
-  Rank(const DeviceReplica& replica, std::shared_ptr<NcclLink> link, int64_t narrow_floats)
-      : replica_(replica), link_(std::move(link)), narrow_floats_(narrow_floats) {
+  Rank(const DeviceReplica& replica, std::shared_ptr<NcclLink> link, int64_t bf16_floats)
+      : replica_(replica), link_(std::move(link)), bf16_floats_(bf16_floats) {
     given_ = replica.device->make_event();
     summed_ = replica.device->make_event();
     // Not at the first sum: cudaMalloc may wait for what another rank's sum waits for.
-    if (narrow_floats > 0) {
-      narrow_ = replica.device->allocate(static_cast<size_t>(narrow_floats) * sizeof(uint16_t),
-                                         MemoryKind::device);
+    if (bf16_floats > 0) {
+      bf16_ = replica.device->allocate(static_cast<size_t>(bf16_floats) * sizeof(uint16_t),
+                                       MemoryKind::device);
     }
   }
   Rank(const Rank&) = delete;
@@ -33,13 +33,13 @@ class Rank {
     const float* from = own_sum(parts, result, range);
     replica_.stream->record(*given_);
     link_->stream().wait(*given_);
-    const int64_t narrow_end = std::clamp(narrow_floats_, range.begin, range.end);
+    const int64_t bf16_end = std::clamp(bf16_floats_, range.begin, range.end);
     float* to = result.data();
-    if (range.begin < narrow_end) {
-      reduce_narrow(from + range.begin, to + range.begin, narrow_end - range.begin);
+    if (range.begin < bf16_end) {
+      reduce_as_bf16(from + range.begin, to + range.begin, bf16_end - range.begin);
     }
-    if (narrow_end < range.end) {
-      reduce(from + narrow_end, to + narrow_end, range.end - narrow_end, ncclFloat);
+    if (bf16_end < range.end) {
+      reduce(from + bf16_end, to + bf16_end, range.end - bf16_end, ncclFloat);
     }
   }
 
@@ -74,28 +74,28 @@ class Rank {
   }
 
   // All ranges of a part in one buffer: they follow each other on the link's stream.
-  void reduce_narrow(const float* from, float* to, int64_t count) {
-    auto* narrow = reinterpret_cast<uint16_t*>(narrow_->data());
+  void reduce_as_bf16(const float* from, float* to, int64_t count) {
+    auto* bf16 = reinterpret_cast<uint16_t*>(bf16_->data());
     const CudaContext& context = link_->context();
-    context.check(launch_narrow(link_->handle(), from, narrow, count), "narrow");
-    reduce(narrow, narrow, count, ncclBfloat16);
-    context.check(launch_widen(link_->handle(), narrow, to, count), "widen");
+    context.check(launch_cast_to_bf16(link_->handle(), from, bf16, count), "cast to bf16");
+    reduce(bf16, bf16, count, ncclBfloat16);
+    context.check(launch_cast_to_fp32(link_->handle(), bf16, to, count), "cast to fp32");
   }
 
   const DeviceReplica replica_;
   const std::shared_ptr<NcclLink> link_;
-  const int64_t narrow_floats_;
-  std::unique_ptr<Event> given_;    // on the replica's stream: its part is complete in the range
-  std::unique_ptr<Event> summed_;   // on the link's: the sums are there
-  std::unique_ptr<Memory> narrow_;  // bf16, where some gradients travel so
+  const int64_t bf16_floats_;
+  std::unique_ptr<Event> given_;   // on the replica's stream: its part is complete in the range
+  std::unique_ptr<Event> summed_;  // on the link's: the sums are there
+  std::unique_ptr<Memory> bf16_;   // the gradients that travel as bf16
 };
 
 class NcclCollective final : public RangeCollective {
  public:
   explicit NcclCollective(std::unique_ptr<Collective> host) : host_(std::move(host)) {}
 
-  void add(const DeviceReplica& replica, std::shared_ptr<NcclLink> link, int64_t narrow_floats) {
-    ranks_.push_back(std::make_unique<Rank>(replica, std::move(link), narrow_floats));
+  void add(const DeviceReplica& replica, std::shared_ptr<NcclLink> link, int64_t bf16_floats) {
+    ranks_.push_back(std::make_unique<Rank>(replica, std::move(link), bf16_floats));
   }
 
   int size() const override { return host_->size(); }
@@ -135,17 +135,17 @@ std::unique_ptr<Collective> make_nccl_collective(std::span<const DeviceReplica> 
   auto collective = std::make_unique<NcclCollective>(std::move(host));
   for (size_t rank = 0; rank < links.size(); ++rank) {
     links[rank]->start();
-    collective->add(replicas[rank], links[rank], ranks.narrow_floats);
+    collective->add(replicas[rank], links[rank], ranks.bf16_floats);
   }
   return collective;
 }
 
 std::unique_ptr<Collective> make_linked_collective(const DeviceReplica& replica,
                                                    std::shared_ptr<NcclLink> link,
-                                                   int64_t narrow_floats,
+                                                   int64_t bf16_floats,
                                                    std::unique_ptr<Collective> host) {
   auto collective = std::make_unique<NcclCollective>(std::move(host));
-  collective->add(replica, std::move(link), narrow_floats);
+  collective->add(replica, std::move(link), bf16_floats);
   return collective;
 }
 

@@ -18,7 +18,7 @@ std::unique_ptr<Collective> make_nccl_collective(std::span<const DeviceReplica> 
 // Of one replica, over a link that others use too.
 std::unique_ptr<Collective> make_linked_collective(const DeviceReplica& replica,
                                                    std::shared_ptr<NcclLink> link,
-                                                   int64_t narrow_floats,
+                                                   int64_t bf16_floats,
                                                    std::unique_ptr<Collective> host);
 std::unique_ptr<NcclGroup> make_nccl_group(std::unique_ptr<Device> device, int rank, int size);
 

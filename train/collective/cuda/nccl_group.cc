@@ -84,9 +84,9 @@ class Group final : public NcclGroup {
     finished_ = true;
   }
 
-  std::unique_ptr<Collective> make_collective(const DeviceReplica& replica, int64_t narrow_floats,
+  std::unique_ptr<Collective> make_collective(const DeviceReplica& replica, int64_t bf16_floats,
                                               std::unique_ptr<Collective> host) override {
-    return make_linked_collective(replica, link_, narrow_floats, std::move(host));
+    return make_linked_collective(replica, link_, bf16_floats, std::move(host));
   }
 
  private:

@@ -22,7 +22,7 @@ struct NcclRanks {
   NcclId id{};
   int first = 0;
   int all = 0;
-  int64_t narrow_floats = 0;
+  int64_t bf16_floats = 0;
 };
 
 struct CudaCollectivePlugin {

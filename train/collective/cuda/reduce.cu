@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    narrow_kernel(const float* from, uint16_t* to, int64_t count) {
+    cast_to_bf16_kernel(const float* from, uint16_t* to, int64_t count) {
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += stride) {
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    widen_kernel(const uint16_t* from, float* to, int64_t count) {
+    cast_to_fp32_kernel(const uint16_t* from, float* to, int64_t count) {
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += stride) {
@@ -80,12 +80,14 @@ cudaError_t launch_sum_parts(cudaStream_t stream, const PartSum& sum) {
                        sum, aligned);
 }
 
-cudaError_t launch_narrow(cudaStream_t stream, const float* from, uint16_t* to, int64_t count) {
-  return launch_kernel(stream, narrow_kernel, blocks_for(count), kThreads, from, to, count);
+cudaError_t launch_cast_to_bf16(cudaStream_t stream, const float* from, uint16_t* to,
+                                int64_t count) {
+  return launch_kernel(stream, cast_to_bf16_kernel, blocks_for(count), kThreads, from, to, count);
 }
 
-cudaError_t launch_widen(cudaStream_t stream, const uint16_t* from, float* to, int64_t count) {
-  return launch_kernel(stream, widen_kernel, blocks_for(count), kThreads, from, to, count);
+cudaError_t launch_cast_to_fp32(cudaStream_t stream, const uint16_t* from, float* to,
+                                int64_t count) {
+  return launch_kernel(stream, cast_to_fp32_kernel, blocks_for(count), kThreads, from, to, count);
 }
 
 }  // namespace stoker

@@ -28,14 +28,14 @@ class Chain {
         result_(result),
         chunks_((static_cast<int64_t>(result.size()) + kChunkFloats - 1) / kChunkFloats),
         lag_(2 * (group.size() - 1 - group.rank()) + 2) {
-    if (first()) return;
+    if (is_rank0()) return;
     for (int64_t chunk = 0; chunk < std::min<int64_t>(chunks_, kAhead); ++chunk) {
       prefixes_.push_back(group_.receive(group_.rank() - 1, bytes(buffer(chunk))));
     }
   }
 
   int64_t chunks() const { return chunks_; }
-  bool first() const { return group_.rank() == 0; }
+  bool is_rank0() const { return group_.rank() == 0; }
   bool last() const { return group_.rank() == group_.size() - 1; }
   std::span<float> result(int64_t chunk) const { return cut(result_, chunk, chunk); }
   // Holds the sum of the processes before, then of this one too.
@@ -43,7 +43,7 @@ class Chain {
 
   // The chunk's buffer holds the sum of the processes before; the first one's is free.
   void begin(int64_t chunk) {
-    if (!first()) {
+    if (!is_rank0()) {
       group_.wait(prefixes_[chunk]);
     } else if (chunk >= kBuffers) {
       group_.wait(onward_[chunk - kBuffers]);
@@ -58,17 +58,17 @@ class Chain {
       onward_.push_back(group_.send(group_.rank() + 1, bytes(buffer(chunk))));
       totals_.push_back(group_.receive(group_.rank() + 1, bytes(result(chunk))));
       // By now the total of an earlier chunk is on its way back.
-      if (!first() && chunk >= lag_) pass_back(chunk - lag_);
+      if (!is_rank0() && chunk >= lag_) pass_back(chunk - lag_);
     }
     const int64_t next = chunk + kAhead;
-    if (first() || next >= chunks_) return;
+    if (is_rank0() || next >= chunks_) return;
     if (!last() && next >= kBuffers) group_.wait(onward_[next - kBuffers]);
     prefixes_.push_back(group_.receive(group_.rank() - 1, bytes(buffer(next))));
   }
 
   void finish() {
     if (!last()) {
-      const int64_t from = first() ? 0 : std::max<int64_t>(chunks_ - lag_, 0);
+      const int64_t from = is_rank0() ? 0 : std::max<int64_t>(chunks_ - lag_, 0);
       for (int64_t chunk = from; chunk < chunks_; ++chunk) pass_back(chunk);
       for (int64_t chunk = std::max<int64_t>(chunks_ - kBuffers, 0); chunk < chunks_; ++chunk) {
         group_.wait(onward_[chunk]);
@@ -88,7 +88,7 @@ class Chain {
   }
   void pass_back(int64_t chunk) {
     group_.wait(totals_[chunk]);
-    if (!first()) back_.push_back(group_.send(group_.rank() - 1, bytes(result(chunk))));
+    if (!is_rank0()) back_.push_back(group_.send(group_.rank() - 1, bytes(result(chunk))));
   }
 
   MessageGroup& group_;
@@ -128,7 +128,7 @@ class ProcessCollective final : public JoinedCollective {
     std::array<float, kBlockFloats> sum;
     for (int64_t at = count * rank / local(); at < end; at += kBlockFloats) {
       const int64_t block = std::min(kBlockFloats, end - at);
-      bool empty = chain.first();
+      bool empty = chain.is_rank0();
       if (!empty) std::copy_n(so_far.data() + at, block, sum.data());
       for (const Call& call : calls()) {
         for (const float* part : call.parts) {

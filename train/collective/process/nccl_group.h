@@ -18,9 +18,9 @@ class NcclGroup : public ProcessGroup {
  public:
   virtual int cuda_ordinal() const = 0;  // of this process's GPU
   // Sums over one replica of each process, which is on this GPU. `host` does broadcast() and
-  // barrier(). narrow_floats: see CudaCollectiveOptions.
+  // barrier(). bf16_floats: see CudaCollectiveOptions.
   virtual std::unique_ptr<Collective> make_collective(const DeviceReplica& replica,
-                                                      int64_t narrow_floats,
+                                                      int64_t bf16_floats,
                                                       std::unique_ptr<Collective> host) = 0;
   NcclGroup* nccl() final { return this; }
 };

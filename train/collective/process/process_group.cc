@@ -62,7 +62,7 @@ std::vector<int64_t> all_gather(ProcessGroup& group, int64_t value) {
   return values;
 }
 
-int64_t all_max(ProcessGroup& group, int64_t value) {
+int64_t all_reduce_max(ProcessGroup& group, int64_t value) {
   const std::vector<int64_t> values = all_gather(group, value);
   return *std::max_element(values.begin(), values.end());
 }

@@ -65,7 +65,7 @@ class MessageGroup : public ProcessGroup {
 void broadcast(ProcessGroup& group, std::span<std::byte> bytes, int root = 0);
 // Everybody's value, by rank, at every process.
 std::vector<int64_t> all_gather(ProcessGroup& group, int64_t value);
-int64_t all_max(ProcessGroup& group, int64_t value);
+int64_t all_reduce_max(ProcessGroup& group, int64_t value);
 // Everybody's bytes, by rank, at process 0; nothing elsewhere.
 std::vector<std::vector<std::byte>> gather(ProcessGroup& group, std::span<const std::byte> bytes);
 
