@@ -33,20 +33,28 @@ int run_bench_scaling(int argc, char** argv) {
       "  stoker bench scaling --models resnet20,resnet32,resnet44,resnet56,resnet110 --scaling "
       "weak\n"
       "  stoker bench scaling --devices cuda --models resnet50 --batch 256 --n 1,2,4,8\n");
-  app->add_option("--devices", devices, "Which kind")->check(CLI::IsMember({"cpu", "cuda"}));
-  app->add_option("--n", counts, "How many: a list like 1,2,4 or 1..8 (default: 1,2,4 .. all)");
-  app->add_option("--models", options.models, "With their recipes' input sizes")
+  app->add_option("--devices", devices, "Kind of the devices")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  app->add_option("--n", counts,
+                  "Numbers of devices, as 1,2,4 or 1..8 (default: 1,2,4 and so on up to all)");
+  app->add_option("--models", options.models,
+                  "Models to train, with the input sizes of their recipes")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app->add_option("--reduce", reductions, "Ways to sum gradients: auto,nccl,device,host,none")
+  app->add_option("--reduce", reductions,
+                  "Ways to sum gradients, as a list; none leaves the sum out")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(CLI::IsMember(&kReductions));
-  app->add_option("--scaling", scaling, "Which batch stays")
+  app->add_option("--scaling", scaling,
+                  "Batch that stays as devices are added: each device's (weak), that of all "
+                  "(strong), or both "
+                  "in turn")
       ->check(CLI::IsMember({"weak", "strong", "both"}));
-  app->add_option("--batch", options.batch, "Rows: of a device (weak), of all together (strong)")
+  app->add_option("--batch", options.batch,
+                  "Rows of a device (weak) or of all devices together (strong)")
       ->check(CLI::Range(1, 1 << 20));
-  app->add_option("--steps", options.steps, "Timed steps of a run, after warm-up")
+  app->add_option("--steps", options.steps, "Steps of a run that are timed, after the warm-up")
       ->check(CLI::Range(1, 1 << 20));
   add_repeats_option(*app, options.repeats, "every run, in turn");
   BenchOutput output(*app);

@@ -28,28 +28,38 @@ struct EvalArguments {
 
 void add_options(CLI::App& app, EvalArguments& arguments) {
   EvalCheckpointOptions& run = arguments.run;
-  app.add_option("--checkpoint", run.checkpoint,
-                 "A checkpoint's folder, its model.safetensors, or a run's folder (the newest)")
+  app.add_option(
+         "--checkpoint", run.checkpoint,
+         "Checkpoint to evaluate: its folder, its model.safetensors, or a run's folder, of which "
+         "the newest is taken")
       ->required();
   add_data_option(app, arguments.data);
-  app.add_option("--split", arguments.data.split,
-                 "Which part; auto: test, or all of a folder that has no parts")
+  app.add_option(
+         "--split", arguments.data.split,
+         "Part of the data to take. auto takes the test part, or all of a folder that has no parts")
       ->check(CLI::IsMember({"auto", "all", "train", "test"}));
-  app.add_option("--devices", arguments.devices,
-                 "cpu:N, N replicas that share the cores; cuda:all; cuda:0,1");
-  app.add_option("--batch", run.rows, "Rows per device and step; 0: chosen by the image size")
+  app.add_option(
+      "--devices", arguments.devices,
+      "Devices of each process. cpu:N makes N replicas that share the cores; cuda:all and "
+      "cuda:0,1 take GPUs");
+  app.add_option("--batch", run.rows,
+                 "Rows per device and step. 0 chooses by the size of the images")
       ->check(CLI::Range(0, 1 << 24));
   app.add_option("--views", run.views,
-                 "Of each image: 1, 2 (mirrored), 6 (shifted); 0: the recipe's")
+                 "Views of each image: 1 (plain), 2 (also mirrored), 6 (also shifted); 0 takes the "
+                 "recipe's")
       ->check(CLI::IsMember({0, 1, 2, 6}));
-  app.add_option("--precision", arguments.precision, "recipe: as it was trained")
+  app.add_option("--precision", arguments.precision,
+                 "Number format of the computation. recipe takes that of the training")
       ->check(CLI::IsMember(&kPrecisions));
-  app.add_option("--threads", run.threads, "Threads that compute; 0: one per core")
+  app.add_option("--threads", run.threads, "Threads that compute on the CPU. 0 takes one per core")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--limit", run.limit, "About this many samples; 0: all")
+  app.add_option("--limit", run.limit,
+                 "Approximate number of samples, spread evenly over the data. 0 takes all")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--quarantine", run.quarantine_file, "File for the list of bad samples (JSONL)");
-  app.add_flag("--json", arguments.json, "Print JSON");
+  app.add_option("--quarantine", run.quarantine_file,
+                 "File to which bad samples are listed (JSONL)");
+  app.add_flag("--json", arguments.json, "Print the result as JSON");
   add_decode_options(app, arguments.data);
   add_feed_options(app, arguments.data);
 }

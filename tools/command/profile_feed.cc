@@ -23,20 +23,25 @@ LoaderOptions loader_options(const ProfileFeedArguments& arguments) {
 }  // namespace
 
 void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments) {
-  app.add_option("--data", arguments.data.data, "Folder of images, or of CIFAR's binary files");
+  app.add_option("--data", arguments.data.data,
+                 "Folder of the data: images, or CIFAR's binary files");
   app.add_option("--demand", arguments.demand,
-                 "Images/s that each emulated device takes: what your device trains at");
-  app.add_option("--batch", arguments.batch, "Rows of a device's batch")
+                 "Images/s that each emulated device takes, above 0: what your device trains at");
+  app.add_option("--batch", arguments.batch, "Rows of each device's batch")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--emulated-devices", arguments.devices, "How many")->check(CLI::Range(1, 64));
-  app.add_option("--ring-depth", arguments.ring_depth, "Batches decoded ahead, per device")
+  app.add_option("--emulated-devices", arguments.devices, "Number of emulated devices")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--ring-depth", arguments.ring_depth,
+                 "Batches that are decoded ahead for each device")
       ->check(CLI::Range(1, 1 << 16));
-  app.add_option("--slots", arguments.slots, "Batches staged on a device, 0 to 3; -1: none")
+  app.add_option("--slots", arguments.slots,
+                 "Batches that are staged on each device. -1 takes none")
       ->check(CLI::Range(-1, 3));
-  app.add_option("--seed", arguments.seed, "Of order and augmentation");
-  app.add_flag("--cold", arguments.cold,
-               "Read the files from storage while it measures: each is put out of the page cache "
-               "before it is read");
+  app.add_option("--seed", arguments.seed, "Seed of the order and the augmentation");
+  app.add_flag(
+      "--cold", arguments.cold,
+      "Read every file from storage while the profile runs: it is dropped from the page cache "
+      "before it is read");
   arguments.data.pixels = "fast";  // as in training
   add_split_option(app, arguments.data);
   add_decode_options(app, arguments.data);

@@ -31,12 +31,14 @@ AugmentSpec AugmentChoice::spec(const Source& source) const {
 void add_augment_choice(CLI::App& app, AugmentChoice& choice) {
   app.add_option(
          "--size", choice.size,
-         "Width and height of the rows, pixels (default: the model's, or the raw images', or 224)")
+         "Width and height of the rows in pixels (default: the model's, the raw images', or 224)")
       ->check(CLI::Range(1, 1 << 14));
-  app.add_option("--model", choice.model,
-                 "Augment as this model's recipe does (default: random_resized, random flips)")
+  app.add_option(
+         "--model", choice.model,
+         "Model whose recipe says how to augment (default: random_resized and random flips)")
       ->check(CLI::IsMember(recipe_names()));
-  app.add_option("--view", choice.view, "Augmentation of training or of evaluation")
+  app.add_option("--view", choice.view,
+                 "Augmentation to show: that of training or that of evaluation")
       ->check(CLI::IsMember({"train", "eval"}));
   add_augment_options(app, choice.changes);
 }

@@ -76,49 +76,53 @@ FeedOptions DataOptions::feed() const {
 void add_data_option(CLI::App& app, DataOptions& options) {
   app.add_option(
          "--data", options.data,
-         "Folder of CLASS/IMAGE files, or with train and val (or test) folders of them above, or "
-         "of CIFAR-10's or CIFAR-100's binary files")
+         "Folder of the data: CLASS/IMAGE files, train and val (or test) folders of such, or the "
+         "binary files of CIFAR-10 or CIFAR-100")
       ->required();
 }
 
 void add_split_option(CLI::App& app, DataOptions& options) {
-  app.add_option("--split", options.split, "Which part of the data")
+  app.add_option("--split", options.split, "Part of the data to take")
       ->check(CLI::IsMember(&kSplits));
 }
 
 void add_decode_options(CLI::App& app, DataOptions& options) {
-  app.add_option("--exif", options.exif,
-                 "Turn images as their EXIF data say, or, as Pillow does, not")
+  app.add_option(
+         "--exif", options.exif,
+         "Orientation in EXIF data. ignore leaves images as they are stored, as Pillow does; apply "
+         "turns them")
       ->check(CLI::IsMember(&kExifPolicies));
-  app.add_option("--pixels", options.pixels,
-                 "exact: the bytes of Pillow 13; exact-pillow12: those of Pillow 9 to 12; fast: "
-                 "about 0.2 of "
-                 "255 grey levels off the latter on average, and faster (decode/README.md)")
+  app.add_option(
+         "--pixels", options.pixels,
+         "Exactness of decoded pixels. exact gives the bytes of Pillow 13, exact-pillow12 those of "
+         "Pillow 9 to 12; fast is faster and differs from the latter by about 0.2 of 255 grey "
+         "levels on average (decode/README.md)")
       ->check(CLI::IsMember(&kPixelPolicies));
   app.add_option("--max-pixels", options.max_pixels,
-                 "An image that has more counts as bad (as in Pillow)")
+                 "Largest image in pixels; a larger one counts as bad (as in Pillow)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
 }
 
 void add_feed_options(CLI::App& app, DataOptions& options) {
   app.add_option("--workers", options.workers,
-                 "Threads that decode; -1: one per core, 0: none, the consumer decodes itself")
+                 "Threads that decode. -1 takes one per core; with 0 the consumer decodes itself")
       ->check(CLI::Range(-1, 1024));
   app.add_option("--io-threads", options.io_threads,
                  "Threads that read the files that are not in memory")
       ->check(CLI::Range(1, 1024));
   app.add_option(
          "--max-bad", options.max_bad,
-         "How many bad samples an epoch may have: a count, or below 1 a share; one more ends the "
-         "run")
+         "Bad samples that an epoch may have: a count, or a share if it is below 1. One more ends "
+         "the run")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--seek-index", options.seek_index,
-                 "The file that stoker index made; auto: that in the cache directory, if it is "
-                 "there; off");
+  app.add_option(
+      "--seek-index", options.seek_index,
+      "File of seek indexes that stoker index made, with which less of each JPEG is read. auto "
+      "takes the one in the cache directory, if it is there; off takes none");
   app.add_option(
          "--on-bad", options.on_bad,
-         "substitute: another image takes a bad one's place with weight 0, and it is listed; fail: "
-         "the first one ends the run")
+         "What happens to a bad sample. substitute gives its place to another image with weight 0 "
+         "and lists it; with fail the first one ends the run")
       ->check(CLI::IsMember(&kOnBad));
 }
 
@@ -183,26 +187,32 @@ void add_augment_options(CLI::App& app, AugmentOptions& options) {
     return app.add_option(name, value, text)->group("Augmentation (default: the model's)");
   };
   add("--crop", options.crop,
-      "random_resized and resize_center (+ centre crop) as torchvision; pad_random: shifted by up "
-      "to "
-      "--pad; whole: resized")
+      "Way to crop. random_resized and resize_center (with a centre crop) are torchvision's; "
+      "pad_random shifts by up to --pad pixels; whole resizes the whole image")
       ->check(CLI::IsMember(&kCrops));
-  add("--flip", options.flip, "Left-right; alternating: every epoch the other way (airbench)")
+  add("--flip", options.flip,
+      "Mirroring from left to right. alternating mirrors in every other epoch, as airbench does")
       ->check(CLI::IsMember(&kFlips));
-  add("--filter", options.filter, "Of the resize")->check(CLI::IsMember(&kFilters));
-  add("--scale-min", options.scale_min, "random_resized: least share of the area");
-  add("--scale-max", options.scale_max, "random_resized: largest share of the area");
-  add("--ratio-min", options.ratio_min, "random_resized: least width / height");
-  add("--ratio-max", options.ratio_max, "random_resized: largest width / height");
-  add("--resize-short", options.resize_short, "resize_center: short side, pixels");
-  add("--pad", options.pad, "pad_random: pixels");
-  add("--pad-mode", options.pad_mode, "pad_random: what lies outside")
+  add("--filter", options.filter, "Filter of the resize")->check(CLI::IsMember(&kFilters));
+  add("--scale-min", options.scale_min,
+      "Smallest share of the image's area that random_resized takes, in (0, 1]");
+  add("--scale-max", options.scale_max,
+      "Largest share of the image's area that random_resized takes, in (0, 1]");
+  add("--ratio-min", options.ratio_min,
+      "Smallest ratio of width to height that random_resized takes, above 0");
+  add("--ratio-max", options.ratio_max,
+      "Largest ratio of width to height that random_resized takes, above 0");
+  add("--resize-short", options.resize_short,
+      "Short side in pixels to which resize_center resizes, 1 or more");
+  add("--pad", options.pad, "Pixels by which pad_random shifts at most, 0 or more");
+  add("--pad-mode", options.pad_mode, "What pad_random puts outside the image")
       ->check(CLI::IsMember(&kPadModes));
-  add("--cutout", options.cutout, "Side of a blanked square, pixels");
-  add("--brightness", options.brightness, "Of torchvision's ColorJitter; 0: off");
-  add("--contrast", options.contrast, "As --brightness");
-  add("--saturation", options.saturation, "As --brightness");
-  add("--hue", options.hue, "As --brightness");
+  add("--cutout", options.cutout, "Side in pixels of a square that is blanked; 0 turns it off");
+  add("--brightness", options.brightness,
+      "Brightness of torchvision's ColorJitter, 0 or more; 0 turns it off");
+  add("--contrast", options.contrast, "Contrast of ColorJitter, 0 or more; 0 turns it off");
+  add("--saturation", options.saturation, "Saturation of ColorJitter, 0 or more; 0 turns it off");
+  add("--hue", options.hue, "Hue of ColorJitter, 0 to 0.5; 0 turns it off");
 }
 
 void AugmentOptions::apply(AugmentSpec& spec) const {

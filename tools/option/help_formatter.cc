@@ -20,6 +20,17 @@ std::string wrapped(const std::string& text, size_t width) {
   return lines + line;
 }
 
+// "1 to 1024" of "INT:INT in [1 - 1024]"; "" of a type without a range.
+std::string range_of(const std::string& type) {
+  if (type.find(":NONNEGATIVE") != std::string::npos) return "0 or more";
+  const std::string begin = " in [";
+  const size_t at = type.find(begin);
+  if (at == std::string::npos) return "";
+  const size_t first = at + begin.size(), minus = type.find(" - ", first);
+  const size_t end = type.find(']', first);
+  return type.substr(first, minus - first) + " to " + type.substr(minus + 3, end - minus - 3);
+}
+
 }  // namespace
 
 std::string HelpFormatter::make_description(const CLI::App* app) const {
@@ -41,8 +52,12 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   std::string text = option->get_description();
   if (option->get_required()) text += " (required)";
+  std::string facts = range_of(option->get_type_name());
   const std::string value = option->get_default_str();
-  if (option->get_type_size() != 0 && !value.empty()) text += " (default: " + value + ")";
+  if (option->get_type_size() != 0 && !value.empty()) {
+    facts = "default: " + value + (facts.empty() ? "" : "; " + facts);
+  }
+  if (!facts.empty()) text += " (" + facts + ")";
   return wrapped(text, kLineWidth - kColumn);
 }
 

@@ -103,110 +103,141 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
   const auto add = [&app](const std::string& name, auto& value, const std::string& text) {
     return app.add_option(name, value, text)->group("Recipe (default: the model's, see below)");
   };
-  add("--epochs", arguments.epochs, "May end inside an epoch: 9.9");
-  add("--batch", arguments.batch, "Rows per step, all devices together; auto: as many as fit");
-  add("--size", arguments.size, "Width and height that the model sees, pixels")
+  add("--epochs", arguments.epochs,
+      "Length of the run in epochs, above 0. It may end inside an epoch: 9.9");
+  add("--batch", arguments.batch,
+      "Rows per step of all devices together, 1 to 16777216. auto takes as many as the memory "
+      "holds");
+  add("--size", arguments.size, "Width and height of the images that the model sees, in pixels")
       ->check(CLI::Range(1, 1 << 14));
-  add("--lr", arguments.learning_rate, "Learning rate at a batch of --lr-ref-batch");
-  add("--lr-ref-batch", arguments.lr_ref_batch, "The rate grows with batch / this; 0: it does not");
-  add("--momentum", arguments.momentum, "Of SGD");
-  add("--weight-decay", arguments.weight_decay, "Not on batch norms and biases");
-  add("--label-smoothing", arguments.label_smoothing, "0 to 1");
-  add("--schedule", arguments.schedule, "Of the learning rate, over the whole run")
+  add("--lr", arguments.learning_rate,
+      "Peak learning rate of SGD, 0 or more, at a batch of --lr-ref-batch rows");
+  add("--lr-ref-batch", arguments.lr_ref_batch,
+      "Rows for which --lr is meant: the rate is scaled by --batch divided by this. 0 leaves it "
+      "unscaled");
+  add("--momentum", arguments.momentum, "Momentum of SGD, in [0, 1)");
+  add("--weight-decay", arguments.weight_decay,
+      "Weight decay of SGD, 0 or more. Batch norms and biases are left out");
+  add("--label-smoothing", arguments.label_smoothing,
+      "Share of the target that is spread over all classes, in [0, 1)");
+  add("--schedule", arguments.schedule, "Shape of the learning rate over the whole run")
       ->check(CLI::IsMember(&kSchedules));
   add("--milestones", arguments.milestones,
-      "step: epochs after which the rate is multiplied by --gamma, as 30,60,80")
+      "Epochs after which --schedule step multiplies the rate by --gamma, ascending: 30,60,80")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->default_str("");
-  add("--gamma", arguments.gamma, "step: at each of the milestones; in (0, 1]");
-  add("--warmup-epochs", arguments.warmup_epochs, "Linear, per step");
-  add("--mixup", arguments.mixup, "Alpha of its Beta distribution; 0: off");
-  add("--cutmix", arguments.cutmix, "Alpha of its Beta distribution; 0: off");
-  add("--ema", arguments.ema, "Decay per step of averaged weights, which are then evaluated");
-  add("--micro-batch", arguments.micro_batch_rows, "Rows that batch norm sees together");
+  add("--gamma", arguments.gamma,
+      "Factor of the learning rate at each of the --milestones, in (0, 1]");
+  add("--warmup-epochs", arguments.warmup_epochs,
+      "Epochs in which the learning rate rises linearly, step by step; 0 or more");
+  add("--mixup", arguments.mixup, "Alpha of mixup's Beta distribution; 0 turns mixup off");
+  add("--cutmix", arguments.cutmix, "Alpha of CutMix's Beta distribution; 0 turns CutMix off");
+  add("--ema", arguments.ema,
+      "Decay per step of the averaged weights, in [0, 1). The averaged weights are then evaluated "
+      "and saved");
+  add("--micro-batch", arguments.micro_batch_rows,
+      "Rows of a CPU replica that batch norm sees together (ghost batch norm), 1 or more. They "
+      "must "
+      "divide the rows of a device; a GPU takes all of its rows together");
   add("--last-batch", arguments.last_batch,
-      "pad: repeats rows with weight 0; drop: leaves the rest of the epoch "
-      "out; wrap: takes the "
-      "epoch's first rows again")
+      "What fills the last batch of an epoch. pad repeats rows with weight 0, drop leaves the rest "
+      "of the epoch out, wrap takes the epoch's first rows again")
       ->check(CLI::IsMember(&last_batch_names()));
   add("--views", arguments.views,
-      "Of each image in the last evaluation: 1, 2 (mirrored) or 6 (shifted as "
-      "well)")
+      "Views of each image in the last evaluation: 1 (plain), 2 (also mirrored) or 6 (also "
+      "shifted)")
       ->check(CLI::IsMember({1, 2, 6}));
 }
 
 void add_run_options(CLI::App& app, TrainArguments& arguments) {
   TrainOptions& run = arguments.run;
-  app.add_option("--devices", arguments.devices,
-                 "Of each process: cpu:N, N replicas that share the cores; "
-                 "cuda:all; cuda:0,1; "
-                 "cuda:0*2, two on one");
-  app.add_option("--reduce", arguments.reduce,
-                 "How gradients are summed; none: not at all, to measure")
-      ->check(CLI::IsMember(&kReductions));
-  app.add_option("--comm-dtype", arguments.comm_dtype, "Of gradients between GPUs")
+  app.add_option(
+      "--devices", arguments.devices,
+      "Devices of each process. cpu:N makes N replicas that share the cores; cuda:all and "
+      "cuda:0,1 take GPUs; cuda:0*2 puts two replicas on one GPU");
+  app.add_option("--comm-dtype", arguments.comm_dtype,
+                 "Number format in which gradients travel between GPUs")
       ->check(CLI::IsMember(&kCommTypes));
   app.add_option("--bucket-mib", arguments.bucket_mib,
-                 "Gradients on GPUs are summed in buckets of so many MiB while "
-                 "the backward pass "
-                 "runs; 0: all after it")
+                 "Size in MiB of the buckets in which GPUs sum gradients while the backward pass "
+                 "runs. 0 sums all of them after it")
       ->check(CLI::Range(0.0, 1e6));
-  app.add_option("--feed", arguments.feed,
-                 "To measure: synthetic, the first batches again and again; "
-                 "resident, the first "
-                 "epoch, staged on the device once")
-      ->check(CLI::IsMember(&kFeeds));
-  app.add_option("--resident-mib", arguments.resident_mib,
-                 "Of a device, for --feed resident: as many batches as fit are "
-                 "replayed; 0: the "
-                 "epoch must fit")
-      ->check(CLI::Range(0.0, 1e9));
-  app.add_option("--precision", arguments.precision, "auto: bf16 where the CPU has it")
+  app.add_option("--precision", arguments.precision,
+                 "Number format of the computation. auto takes bf16 where the device has it")
       ->check(CLI::IsMember(&kPrecisions));
-  app.add_option("--seed", run.seed, "Of first weights, order and augmentation");
-  app.add_option("--out", arguments.out, "Folder of results (default: runs/MODEL)");
+  app.add_option("--seed", run.seed, "Seed of the first weights, the order and the augmentation");
+  app.add_option("--out", arguments.out, "Folder of the results (default: runs/MODEL)");
   app.add_flag("--resume", run.resume, "Go on from the newest checkpoint in --out");
   app.add_option("--checkpoint-steps", run.checkpoint_steps,
-                 "Save every so many steps; 0: only at the end of an epoch")
+                 "Steps between two checkpoints. 0 saves only at the end of an epoch")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--keep", run.keep_checkpoints, "Checkpoints to keep, the newest")
+  app.add_option("--keep", run.keep_checkpoints,
+                 "Number of checkpoints to keep; older ones are removed")
       ->check(CLI::Range(1, 1 << 24));
   app.add_option("--eval-every", run.eval_every_epochs,
-                 "Evaluate every so many epochs; 0: only at the end")
+                 "Epochs between two evaluations. 0 evaluates only at the end")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--eval-data", arguments.eval_data,
-                 "Evaluate on this folder's test part, or on all of it if it "
-                 "has no parts (default: "
+                 "Folder to evaluate on: its test part, or all of it if it has no parts (default: "
                  "the test part of --data, if it has one)");
-  app.add_option("--limit-train", run.limit_train, "About this many training samples; 0: all")
+  app.add_option("--limit-train", run.limit_train,
+                 "Approximate number of training samples, spread evenly over the data. 0 takes all")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--limit-eval", run.limit_eval, "About this many test samples; 0: all")
+  app.add_option("--limit-eval", run.limit_eval,
+                 "Approximate number of test samples, spread evenly over the data. 0 takes all")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--max-steps", run.max_steps, "End after this step; 0: --epochs decide")
+  app.add_option("--max-steps", run.max_steps,
+                 "Step after which the run ends early; the schedule stays that of --epochs. 0 runs "
+                 "to the end")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--log-interval", run.log_interval,
-                 "Steps per row of metrics; 0: about 20 rows an epoch")
+                 "Steps per row of the metrics. 0 writes about 20 rows per epoch")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--threads", run.threads, "Threads that compute; 0: one per core")
+  app.add_option("--threads", run.threads,
+                 "Threads that compute on the CPU, of all replicas together. 0 takes one per core")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--ring-depth", run.ring_depth, "Batches decoded ahead, per device")
+  app.add_option("--ring-depth", run.ring_depth, "Batches that are decoded ahead for each device")
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--slots", run.slots,
-                 "Batches staged on a device, 0 to 3; -1: 2 on GPUs, none on "
-                 "host devices")
+                 "Batches that are staged on each device. -1 takes 2 on GPUs and none on host "
+                 "devices")
       ->check(CLI::Range(-1, 3));
-  app.add_flag("--build-seek-index", arguments.build_seek_index,
-               "First make the seek indexes that --seek-index finds, if there are none yet, as "
-               "stoker index does");
-  app.add_flag("--no-receipt", arguments.no_receipt, "Do not hash what is trained on");
-  app.add_flag("--watch", arguments.watch,
-               "Show feed, ring, process and GPUs while it runs (elsewhere: "
-               "stoker top RUNDIR)");
-  app.add_option("--metrics-port", arguments.metrics_port,
-                 "Serve http://127.0.0.1:PORT/metrics for Prometheus while it "
-                 "runs; 0: a free port")
+  app.add_flag(
+      "--build-seek-index", arguments.build_seek_index,
+      "First make the seek indexes that --seek-index finds, as stoker index does, if there "
+      "are none yet");
+  app.add_flag("--no-receipt", arguments.no_receipt,
+               "Write no receipt.json, which takes a hash of every row");
+  app.add_flag(
+      "--watch", arguments.watch,
+      "Show the feed, the ring, the process and the GPUs while the run goes on (in another "
+      "terminal: stoker top RUNDIR)");
+  app.add_option(
+         "--metrics-port", arguments.metrics_port,
+         "Port of http://127.0.0.1:PORT/metrics, which serves Prometheus while the run goes "
+         "on. 0 takes a free port")
       ->check(CLI::Range(0, 65535));
+}
+
+// Last in the help: they serve measurements, not training.
+void add_measure_options(CLI::App& app, TrainArguments& arguments) {
+  const auto add = [&app](const std::string& name, auto& value, const std::string& text) {
+    return app.add_option(name, value, text)
+        ->group("Measuring (leaves a part of training out to see what it costs)");
+  };
+  add("--reduce", arguments.reduce,
+      "Way to sum gradients over replicas. auto takes the best that the devices allow; none leaves "
+      "the sum out, and then nothing is saved")
+      ->check(CLI::IsMember(&kReductions));
+  add("--feed", arguments.feed,
+      "Source of the batches. synthetic repeats the first batches; resident stages the first epoch "
+      "on the device and repeats it. Nothing is saved with either")
+      ->check(CLI::IsMember(&kFeeds));
+  add("--resident-mib", arguments.resident_mib,
+      "Memory of a device in MiB for --feed resident, which repeats as many batches as fit. 0 "
+      "requires that the whole epoch fits")
+      ->check(CLI::Range(0.0, 1e9));
 }
 
 }  // namespace
@@ -239,7 +270,7 @@ MeasureHooks TrainArguments::measure() const {
 
 void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_data_option(app, arguments.data);
-  app.add_option("--model", arguments.model, "With its recipe, see below")
+  app.add_option("--model", arguments.model, "Model to train, with its recipe (see below)")
       ->check(CLI::IsMember(recipe_names()));
   add_run_options(app, arguments);
   arguments.data.pixels = "fast";  // of training; evaluation is always exact
@@ -247,6 +278,7 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_feed_options(app, arguments.data);
   add_recipe_options(app, arguments);
   add_augment_options(app, arguments.augment);
+  add_measure_options(app, arguments);
 }
 
 void check_train_options(const CLI::App& app, const TrainArguments& arguments,
