@@ -1,6 +1,7 @@
 #include "train/run/loop.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,19 +9,19 @@
 #include <limits>
 #include <thread>
 
+#include "pipeline/durable_file.h"
 #include "train/run/options.h"
 
 namespace stoker {
 namespace {
 
-constexpr size_t kRateWindow = 100;  // steps that a StepReport's rate is the median of
+constexpr size_t kNamedRows = 8;  // in the message of a failed step; all are in failed_step.txt
 constexpr int64_t kReportsPerEpoch = 20;
 
 }  // namespace
 
 TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atomic<bool>& stop)
     : setup_(setup),
-      observer_(observer),
       stop_(stop),
       log_interval_(setup.options.log_interval > 0
                         ? setup.options.log_interval
@@ -29,13 +30,9 @@ TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atom
       gate_(make_host_collective(setup.options.replicas)),
       parameters_(parameter_table(setup.net)),
       stop_step_(std::numeric_limits<int64_t>::max()),
-      metrics_(setup.writes() ? setup.options.out : "", setup.progress.step),
+      report_(setup, observer),
       progress_(setup.progress),
       queued_(setup.progress.step),
-      account_ns_(steady_now_ns()),
-      recent_rate_(setup.options.recipe.batch, kRateWindow),
-      epoch_rate_(setup.options.recipe.batch, 0),
-      run_rate_(setup.options.recipe.batch, 0),
       last_checkpoint_(setup.resumed_from) {
   const auto rows = static_cast<size_t>(setup.shape.rows) * setup.replicas.size();
   for (Trace& trace : traces_) {
@@ -134,7 +131,7 @@ void TrainLoop::start(int64_t first) {
     EpochReport report;
     closed_end_ = evaluate_epoch(first, report);
   }
-  account_ns_ = steady_now_ns();
+  report_.start_clock();
 }
 
 void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates,
@@ -256,7 +253,7 @@ bool TrainLoop::checkpoint_due(int64_t steps_done) const {
 
 void TrainLoop::close_epoch(int64_t steps_done) {
   account_until(steps_done);
-  EpochReport report = epoch_report(steps_done);
+  EpochReport report = report_.epoch_report(steps_done, progress_.epoch);
   result_.loss = report.loss;
   result_.accuracy = report.accuracy;
   if (!evaluate_epoch(steps_done, report)) {  // interrupted: the epoch stays open for a resume
@@ -266,16 +263,12 @@ void TrainLoop::close_epoch(int64_t steps_done) {
   }
   closed_end_ = steps_done >= setup_.end_step;
   progress_.epoch = {};
-  epoch_rate_.clear();
-  epoch_times_ = {};
+  report_.begin_epoch();
   epoch_bad_samples_ = bad_samples_;
   save(steps_done);
   report.checkpoint = last_checkpoint_;
-  if (setup_.processes.is_rank0()) {
-    metrics_.add(report);
-    observer_.on_epoch(report);
-  }
-  account_ns_ = steady_now_ns();
+  if (setup_.processes.is_rank0()) report_.report_epoch(report);
+  report_.start_clock();
 }
 
 // False if it was interrupted.
@@ -326,7 +319,99 @@ void TrainLoop::save(int64_t steps_done) {
   last_checkpoint_ = save_checkpoint(
       setup_.runs, progress_, read_state(*setup_.replicas[0].engine, setup_.options.recipe.average),
       setup_.options.keep_checkpoints);
-  account_ns_ = steady_now_ns();
+  report_.start_clock();
+}
+
+void TrainLoop::account(int64_t step, const StepTotals& totals) {
+  const Trace& trace = trace_of(step);
+  int64_t wait_ns = trace.own.wait_ns;
+  for (const StepNotes& notes : trace.all) wait_ns = std::max(wait_ns, notes.wait_ns);
+  report_.add_step(totals, wait_ns, progress_.epoch);
+  progress_.step = step + 1;
+  if (!setup_.processes.is_rank0()) return;
+  check_bad_samples(trace);
+  if (progress_.step % log_interval_ == 0 || ends_epoch(progress_.step)) {
+    report_.report_step(progress_.step, trace.learning_rate, bad_samples_);
+  }
+}
+
+// Each process holds its own share against the budget; together they have no more.
+void TrainLoop::check_bad_samples(const Trace& trace) {
+  bad_samples_ = 0;
+  for (const StepNotes& notes : trace.all) bad_samples_ += notes.bad_samples;
+  const double limit = setup_.options.feed.max_bad;
+  const double budget = limit >= 1 ? limit : limit * static_cast<double>(setup_.train.size());
+  const int64_t bad = bad_samples_ - epoch_bad_samples_;
+  if (setup_.processes.size() == 1 || static_cast<double>(bad) <= budget) return;
+  throw TrainingFailed(
+      fmt::format("bad samples in an epoch: {} by step {} in {} processes, the budget is {:.0f} "
+                  "(max_bad {:g}); "
+                  "they are listed in {}{}",
+                  bad, progress_.step - 1, setup_.processes.size(), budget, limit,
+                  quarantine_file(setup_.options.out, "quarantine*", 0), last_checkpoint_text()));
+}
+
+// Each process knows of its own; as of all else, the first alone reports.
+void TrainLoop::report_warnings(int64_t steps_done) {
+  std::vector<std::string> warnings;
+  {
+    const std::lock_guard lock(mutex_);
+    warnings.swap(warnings_);
+  }
+  if (setup_.processes.is_rank0()) report_.report_warnings(steps_done, warnings);
+}
+
+std::string TrainLoop::last_checkpoint_text() const {
+  if (!setup_.processes.is_rank0()) return "";
+  return last_checkpoint_.empty() ? "; no checkpoint was written"
+                                  : "; the last good checkpoint is " + last_checkpoint_;
+}
+
+void TrainLoop::throw_not_finite(int64_t step, const StepTotals& totals) {
+  std::vector<std::string> rows;
+  for (const StepNotes& notes : trace_of(step).all) {
+    for (const SampleId id : notes.ids) {
+      rows.push_back(fmt::format("{} {}", id, setup_.train.name(id)));
+    }
+  }
+  std::string where;
+  if (setup_.writes()) {
+    const std::string path = setup_.options.out + "/failed_step.txt";
+    replace_file(path, fmt::format("step {}\n{}\n", step, fmt::join(rows, "\n")));
+    where = ", all of them in " + path;
+  }
+  const size_t count = rows.size();
+  rows.resize(std::min(count, kNamedRows));
+  const int64_t late = queued_ - 1 - step;
+  throw TrainingFailed(fmt::format(
+      "step {}{}: the loss or a gradient is not finite (loss sum {} over weight {}); the "
+      "weights were not changed by it; {}{}{}",
+      step, late > 0 ? fmt::format(", noticed {} steps later", late) : "", totals.loss_sum,
+      totals.weight_sum,
+      count > 0 ? fmt::format("its {} rows begin with {}", count, fmt::join(rows, ", "))
+                : "process 0 names its rows",
+      where, last_checkpoint_text()));
+}
+
+void TrainLoop::finish_result() {
+  result_.step = progress_.step;
+  result_.total_steps = setup_.total_steps;
+  result_.epochs_done =
+      static_cast<double>(progress_.step) / static_cast<double>(setup_.steps_per_epoch);
+  result_.interrupted = !closed_end_;
+  if (result_.interrupted) {
+    result_.eval.reset();
+    result_.eval_plain.reset();
+  }
+  if (const double weight = progress_.epoch.weight_sum; weight > 0) {
+    result_.loss = progress_.epoch.loss_sum / weight;
+    result_.accuracy = progress_.epoch.top1 / weight;
+  }
+  report_.add_rates(result_);
+  result_.best_top1 = progress_.best_top1;
+  result_.bad_samples = bad_samples_;
+  result_.checkpoint = last_checkpoint_;
+  if (setup_.receipt) result_.receipt = setup_.options.out + "/receipt.json";
 }
 
 }  // namespace stoker

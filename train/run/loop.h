@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "train/run/batch_feed.h"
-#include "train/run/metrics.h"
+#include "train/run/report.h"
 #include "train/run/setup.h"
 #include "train/run/step_trace.h"
 
@@ -39,9 +39,6 @@ class TrainLoop {
     double learning_rate = 0;
     BatchHeader header;
   };
-  struct StepTimes {
-    int64_t total_ns = 0, wait_ns = 0;
-  };
 
   Tracer* tracer() const { return setup_.options.tracer; }
   Trace& trace_of(int64_t step) { return traces_[static_cast<size_t>(step % kTraces)]; }
@@ -58,9 +55,7 @@ class TrainLoop {
   void account_until(int64_t steps_done);
   void account(int64_t step, const StepTotals& totals);
   void check_bad_samples(const Trace& trace);
-  void report_step(int64_t steps_done, double learning_rate);
   void report_warnings(int64_t steps_done);
-  EpochReport epoch_report(int64_t steps_done) const;
   void close_epoch(int64_t steps_done);
   bool evaluate_epoch(int64_t steps_done, EpochReport& report);
   void save(int64_t steps_done);
@@ -71,7 +66,6 @@ class TrainLoop {
   void finish_result();
 
   TrainSetup& setup_;
-  TrainObserver& observer_;
   const std::atomic<bool>& stop_;
   const int64_t log_interval_;
   const int64_t first_step_;
@@ -86,15 +80,11 @@ class TrainLoop {
   std::vector<std::string> warnings_;  // guarded by mutex_; not reported yet
 
   // Replica 0's.
-  MetricsLog metrics_;
+  RunReport report_;
   CheckpointInfo progress_;
   int64_t queued_;           // steps given to the engines; progress_.step of them are accounted for
-  int64_t account_ns_;       // when the last one was
   int64_t bad_samples_ = 0;  // of all processes
-  int64_t epoch_bad_samples_ = 0;  // before the epoch
-  RateMeter recent_rate_, epoch_rate_, run_rate_;
-  StepTimes interval_times_, epoch_times_, run_times_;
-  RunningTotals interval_;
+  int64_t epoch_bad_samples_ = 0;   // before the epoch
   std::vector<RowNote> row_notes_;  // of a replica, for the receipt
   std::string last_checkpoint_;
   bool closed_end_ = false;  // the end's evaluation and report are done

@@ -1,16 +1,13 @@
-// What a run says of itself: reports, metrics, the result, and which rows a broken step had.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include "train/run/report.h"
 
 #include <algorithm>
 
-#include "pipeline/durable_file.h"
-#include "train/run/loop.h"
+#include "staging/stage_stats.h"
 
 namespace stoker {
 namespace {
 
-constexpr size_t kNamedRows = 8;  // in the message of a failed step; all are in failed_step.txt
+constexpr size_t kRateWindow = 100;  // steps that a StepReport's rate is the median of
 
 double share(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
@@ -22,51 +19,36 @@ double mean(double sum, double weight) { return weight > 0 ? sum / weight : 0; }
 
 }  // namespace
 
-void TrainLoop::account(int64_t step, const StepTotals& totals) {
-  const Trace& trace = trace_of(step);
+RunReport::RunReport(const TrainSetup& setup, TrainObserver& observer)
+    : setup_(setup),
+      observer_(observer),
+      metrics_(setup.writes() ? setup.options.out : "", setup.progress.step),
+      last_ns_(steady_now_ns()),
+      recent_rate_(setup.options.recipe.batch, kRateWindow),
+      epoch_rate_(setup.options.recipe.batch, 0),
+      run_rate_(setup.options.recipe.batch, 0) {}
+
+void RunReport::start_clock() { last_ns_ = steady_now_ns(); }
+
+void RunReport::add_step(const StepTotals& totals, int64_t wait_ns, RunningTotals& epoch) {
   // From when the step before was done to when this one is: what it took, also where many are under
   // way on the device.
-  const int64_t now_ns = steady_now_ns(), step_ns = std::max<int64_t>(now_ns - account_ns_, 1);
-  account_ns_ = now_ns;
-  int64_t wait_ns = trace.own.wait_ns;
-  for (const StepNotes& notes : trace.all) wait_ns = std::max(wait_ns, notes.wait_ns);
+  const int64_t now_ns = steady_now_ns(), step_ns = std::max<int64_t>(now_ns - last_ns_, 1);
+  last_ns_ = now_ns;
   for (StepTimes* times : {&interval_times_, &epoch_times_, &run_times_}) {
     times->total_ns += step_ns;
     times->wait_ns += std::min(wait_ns, step_ns);
   }
-  for (RunningTotals* sums : {&interval_, &progress_.epoch}) {
+  for (RunningTotals* sums : {&interval_, &epoch}) {
     sums->loss_sum += totals.loss_sum;
     sums->weight_sum += totals.weight_sum;
     sums->top1 += totals.top1;
     sums->seconds += seconds(step_ns);
   }
   for (RateMeter* meter : {&recent_rate_, &epoch_rate_, &run_rate_}) meter->add(step_ns);
-  progress_.step = step + 1;
-  if (!setup_.processes.is_rank0()) return;
-  check_bad_samples(trace);
-  if (progress_.step % log_interval_ == 0 || ends_epoch(progress_.step)) {
-    report_step(progress_.step, trace.learning_rate);
-    account_ns_ = steady_now_ns();
-  }
 }
 
-// Each process holds its own share against the budget; together they have no more.
-void TrainLoop::check_bad_samples(const Trace& trace) {
-  bad_samples_ = 0;
-  for (const StepNotes& notes : trace.all) bad_samples_ += notes.bad_samples;
-  const double limit = setup_.options.feed.max_bad;
-  const double budget = limit >= 1 ? limit : limit * static_cast<double>(setup_.train.size());
-  const int64_t bad = bad_samples_ - epoch_bad_samples_;
-  if (setup_.processes.size() == 1 || static_cast<double>(bad) <= budget) return;
-  throw TrainingFailed(
-      fmt::format("bad samples in an epoch: {} by step {} in {} processes, the budget is {:.0f} "
-                  "(max_bad {:g}); "
-                  "they are listed in {}{}",
-                  bad, progress_.step - 1, setup_.processes.size(), budget, limit,
-                  quarantine_file(setup_.options.out, "quarantine*", 0), last_checkpoint_text()));
-}
-
-void TrainLoop::report_step(int64_t steps_done, double learning_rate) {
+void RunReport::report_step(int64_t steps_done, double learning_rate, int64_t bad_samples) {
   const Rate rate = recent_rate_.rate();
   StepReport report;
   report.step = steps_done;
@@ -85,98 +67,53 @@ void TrainLoop::report_step(int64_t steps_done, double learning_rate) {
     report.eta_seconds = static_cast<double>((setup_.end_step - steps_done)) *
                          setup_.options.recipe.batch / rate.images_per_second;
   }
-  report.bad_samples = bad_samples_;
+  report.bad_samples = bad_samples;
   metrics_.add(report);
   observer_.on_step(report);
   interval_ = {};
   interval_times_ = {};
+  start_clock();
 }
 
-// Each process knows of its own; as of all else, the first alone reports.
-void TrainLoop::report_warnings(int64_t steps_done) {
-  std::vector<std::string> warnings;
-  {
-    const std::lock_guard lock(mutex_);
-    warnings.swap(warnings_);
-  }
-  if (!setup_.processes.is_rank0()) return;
+void RunReport::report_warnings(int64_t steps_done, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) {
     metrics_.add_warning(steps_done, warning);
     observer_.on_message("warning: " + warning);
   }
 }
 
-EpochReport TrainLoop::epoch_report(int64_t steps_done) const {
+EpochReport RunReport::epoch_report(int64_t steps_done, const RunningTotals& totals) const {
   const Rate rate = epoch_rate_.rate();
   EpochReport report;
   report.epoch = (steps_done - 1) / setup_.steps_per_epoch;
   report.step = steps_done;
   report.epochs_done =
       static_cast<double>(steps_done) / static_cast<double>(setup_.steps_per_epoch);
-  report.loss = mean(progress_.epoch.loss_sum, progress_.epoch.weight_sum);
-  report.accuracy = mean(progress_.epoch.top1, progress_.epoch.weight_sum);
+  report.loss = mean(totals.loss_sum, totals.weight_sum);
+  report.accuracy = mean(totals.top1, totals.weight_sum);
   report.images_per_second = rate.images_per_second;
   report.jitter = rate.jitter;
   report.feed_wait_share = share(epoch_times_.wait_ns, epoch_times_.total_ns);
-  report.seconds = progress_.epoch.seconds;
+  report.seconds = totals.seconds;
   return report;
 }
 
-std::string TrainLoop::last_checkpoint_text() const {
-  if (!setup_.processes.is_rank0()) return "";
-  return last_checkpoint_.empty() ? "; no checkpoint was written"
-                                  : "; the last good checkpoint is " + last_checkpoint_;
+void RunReport::report_epoch(const EpochReport& report) {
+  metrics_.add(report);
+  observer_.on_epoch(report);
 }
 
-void TrainLoop::throw_not_finite(int64_t step, const StepTotals& totals) {
-  std::vector<std::string> rows;
-  for (const StepNotes& notes : trace_of(step).all) {
-    for (const SampleId id : notes.ids) {
-      rows.push_back(fmt::format("{} {}", id, setup_.train.name(id)));
-    }
-  }
-  std::string where;
-  if (setup_.writes()) {
-    const std::string path = setup_.options.out + "/failed_step.txt";
-    replace_file(path, fmt::format("step {}\n{}\n", step, fmt::join(rows, "\n")));
-    where = ", all of them in " + path;
-  }
-  const size_t count = rows.size();
-  rows.resize(std::min(count, kNamedRows));
-  const int64_t late = queued_ - 1 - step;
-  throw TrainingFailed(fmt::format(
-      "step {}{}: the loss or a gradient is not finite (loss sum {} over weight {}); the "
-      "weights were not changed by it; {}{}{}",
-      step, late > 0 ? fmt::format(", noticed {} steps later", late) : "", totals.loss_sum,
-      totals.weight_sum,
-      count > 0 ? fmt::format("its {} rows begin with {}", count, fmt::join(rows, ", "))
-                : "process 0 names its rows",
-      where, last_checkpoint_text()));
+void RunReport::begin_epoch() {
+  epoch_rate_.clear();
+  epoch_times_ = {};
 }
 
-void TrainLoop::finish_result() {
+void RunReport::add_rates(TrainResult& result) const {
   const Rate rate = run_rate_.rate();
-  result_.step = progress_.step;
-  result_.total_steps = setup_.total_steps;
-  result_.epochs_done =
-      static_cast<double>(progress_.step) / static_cast<double>(setup_.steps_per_epoch);
-  result_.interrupted = !closed_end_;
-  if (result_.interrupted) {
-    result_.eval.reset();
-    result_.eval_plain.reset();
-  }
-  if (progress_.epoch.weight_sum > 0) {
-    result_.loss = mean(progress_.epoch.loss_sum, progress_.epoch.weight_sum);
-    result_.accuracy = mean(progress_.epoch.top1, progress_.epoch.weight_sum);
-  }
-  result_.best_top1 = progress_.best_top1;
-  result_.images_per_second = rate.images_per_second;
-  result_.jitter = rate.jitter;
-  result_.feed_wait_share = share(run_times_.wait_ns, run_times_.total_ns);
-  result_.train_seconds = seconds(run_times_.total_ns);
-  result_.bad_samples = bad_samples_;
-  result_.checkpoint = last_checkpoint_;
-  if (setup_.receipt) result_.receipt = setup_.options.out + "/receipt.json";
+  result.images_per_second = rate.images_per_second;
+  result.jitter = rate.jitter;
+  result.feed_wait_share = share(run_times_.wait_ns, run_times_.total_ns);
+  result.train_seconds = seconds(run_times_.total_ns);
 }
 
 }  // namespace stoker
