@@ -141,19 +141,19 @@ std::vector<FaultScenario> ScenarioData::scenarios() const {
   return list;
 }
 
-bool apply_cure(const FeedChange& cure, FaultyFeed& feed) {
-  if (cure.fill_free || cure.step_free) return false;
-  feed.loader.feed.workers += cure.workers;
-  feed.loader.feed.io_threads += cure.io_threads;
-  feed.loader.ring_depth += cure.ring_depth;
-  feed.loader.slots = std::max(feed.loader.slots, 0) + cure.slots;
-  if (cure.cores > 0) {
+bool apply_change(const FeedChange& change, FaultyFeed& feed) {
+  if (change.fill_free || change.step_free) return false;
+  feed.loader.feed.workers += change.workers;
+  feed.loader.feed.io_threads += change.io_threads;
+  feed.loader.ring_depth += change.ring_depth;
+  feed.loader.slots = std::max(feed.loader.slots, 0) + change.slots;
+  if (change.cores > 0) {
     if (feed.cores == 0) return false;  // there are no more
-    feed.cores += static_cast<int>(cure.cores);
+    feed.cores += static_cast<int>(change.cores);
   }
-  if (cure.storage_free) feed.reads = {};
-  if (cure.copy_free) feed.copy_s = 1e-9;
-  if (cure.undisturbed) feed.neighbours = 0;
+  if (change.storage_free) feed.reads = {};
+  if (change.copy_free) feed.copy_s = 1e-9;
+  if (change.undisturbed) feed.neighbours = 0;
   return true;
 }
 

@@ -10,7 +10,7 @@
 
 #include "bench/profile_score/injected_faults.h"
 #include "pipeline/loader.h"
-#include "tools/profile/starvation_verdict.h"
+#include "tools/profile/diagnosis.h"
 
 namespace stoker {
 
@@ -49,7 +49,7 @@ class ScenarioData {
   double row_s_ = 0, coloured_s_ = 0, mixed_s_ = 0;  // CPU time
 };
 
-// `feed` with what the cure changes, as far as it can really be done here. False if it cannot.
-bool apply_cure(const FeedChange& cure, FaultyFeed& feed);
+// `feed` with `change`, as far as it can really be done here. False if it cannot.
+bool apply_change(const FeedChange& change, FaultyFeed& feed);
 
 }  // namespace stoker

@@ -1,5 +1,6 @@
 // Scores `stoker profile`: feeds in which one thing is wrong are profiled; is the stage named, and
-// does the run with the cure make what was predicted? Prints a table (Markdown) and writes JSON.
+// does the run with its first recommendation make what was predicted? Prints a table (Markdown) and
+// writes JSON.
 //
 //   profile_score --seconds 3.5 --repeats 3 --json score.json > score.md     (7 minutes)
 #include <CLI/CLI.hpp>
@@ -33,8 +34,8 @@ struct Result {
   Limit named = Limit::unknown;
   double rate = 0, waiting_share = 0, confidence = 0, model_error = 0;
   double other_cores = 0;
-  std::string cure;
-  double predicted = 0, cured = 0;  // images/s; 0: nothing to compare
+  std::string recommendation;
+  double predicted = 0, achieved = 0;  // images/s; 0: nothing to compare
 };
 
 Profile profile(const FaultyFeed& feed, double seconds, bool probe) {
@@ -56,14 +57,15 @@ Profile profile(const FaultyFeed& feed, double seconds, bool probe) {
   return profile_emulated(source, feed.augment, feed.loader, how, run);
 }
 
-// The first cure that can be carried out here, carried out.
-void try_cure(const Verdict& verdict, const FaultyFeed& feed, double seconds, Result& result) {
-  for (const Cure& cure : verdict.cures) {
-    FaultyFeed cured = feed;
-    if (!apply_cure(cure.change, cured)) continue;
-    result.cure = cure.what;
-    result.predicted = cure.rows_per_second;
-    result.cured = profile(cured, seconds, false).measurements.measured.rows_per_second;
+// Carries out the first recommendation that can be carried out here.
+void try_recommendation(const Verdict& verdict, const FaultyFeed& feed, double seconds,
+                        Result& result) {
+  for (const Recommendation& each : verdict.recommendations) {
+    FaultyFeed changed = feed;
+    if (!apply_change(each.change, changed)) continue;
+    result.recommendation = each.what;
+    result.predicted = each.rows_per_second;
+    result.achieved = profile(changed, seconds, false).measurements.measured.rows_per_second;
     return;
   }
 }
@@ -79,17 +81,17 @@ Result score(const FaultScenario& scenario, double seconds) {
   result.model_error = found.verdict.model_error;
   result.other_cores = measured.other_cores;
   if (scenario.expected == Limit::device) {
-    result.cure = "none: the bound";
+    result.recommendation = "none: the bound";
     result.predicted = found.verdict.bound_rows_per_second;
-    result.cured = scenario.feed.demand;
+    result.achieved = scenario.feed.demand;
   } else {
-    try_cure(found.verdict, scenario.feed, 0.6 * seconds, result);
+    try_recommendation(found.verdict, scenario.feed, 0.6 * seconds, result);
   }
   return result;
 }
 
 double error_of(const Result& result) {
-  return result.cured > 0 && result.predicted > 0 ? result.predicted / result.cured - 1 : NAN;
+  return result.achieved > 0 && result.predicted > 0 ? result.predicted / result.achieved - 1 : NAN;
 }
 
 Json json_of(const FaultScenario& scenario, const Result& result) {
@@ -103,9 +105,9 @@ Json json_of(const FaultScenario& scenario, const Result& result) {
           {"confidence", result.confidence},
           {"model_error", result.model_error},
           {"other_cores", result.other_cores},
-          {"cure", result.cure},
+          {"recommendation", result.recommendation},
           {"predicted_images_per_second", result.predicted},
-          {"cured_images_per_second", result.cured},
+          {"achieved_images_per_second", result.achieved},
           {"prediction_error", std::isnan(error) ? Json(nullptr) : Json(error)}};
 }
 
@@ -114,7 +116,8 @@ void print_row(const FaultScenario& scenario, const Result& result) {
   std::printf("| %s | %s | %s%s | %.2f | %.0f | %.0f%% | %s | %.0f | %.0f | %s |\n",
               scenario.name.c_str(), to_string(scenario.expected), to_string(result.named),
               result.named == scenario.expected ? "" : " (wrong)", result.confidence, result.rate,
-              100 * result.waiting_share, result.cure.c_str(), result.predicted, result.cured,
+              100 * result.waiting_share, result.recommendation.c_str(), result.predicted,
+              result.achieved,
               std::isnan(error) ? "-" : (std::to_string(std::lround(100 * error)) + "%").c_str());
   std::fflush(stdout);
 }
@@ -181,8 +184,8 @@ int run(int argc, char** argv) {
   std::printf("a row takes %.2f ms of CPU time, %g cores\n\n", 1e3 * data.row_cpu_s(),
               allowed_cores());
   std::printf(
-      "| fault | stage | named | confidence | images/s | waiting | cure | predicted | "
-      "cured | error |\n|---|---|---|---|---|---|---|---|---|---|\n");
+      "| fault | stage | named | confidence | images/s | waiting | recommendation | predicted | "
+      "achieved | error |\n|---|---|---|---|---|---|---|---|---|---|\n");
   Json report;
   std::vector<Scored> scored;
   for (int repeat = 0; repeat < arguments.repeats; ++repeat) {

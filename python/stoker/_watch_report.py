@@ -7,16 +7,16 @@ from importlib import metadata
 from typing import Any
 
 from stoker._steps import Steps, latency
-from stoker._verdict import Verdict, jitter
-from stoker._watched_run import WatchedRun, claims, unknown
+from stoker._diagnosis import Verdict, jitter
+from stoker._watched_run import WatchedRun, evidence, unknown
 
 _LAST_STEPS = 200  # that are shown one by one
 
 
 def as_json(run: WatchedRun) -> dict[str, Any]:
-    verdict, steps = run.judge(), run.measured
+    verdict, steps = run.diagnose(), run.measured
     result: dict[str, Any] = {
-        "format": "stoker watch 1",
+        "format": "stoker watch 2",
         "command": " ".join(sys.argv),
         "version": _version(),
         "loader": run.loader,
@@ -49,7 +49,7 @@ def _verdict_json(run: WatchedRun, verdict: Verdict) -> dict[str, Any]:
         "bound_images_per_second": verdict.bound,
         "feed_images_per_second": None if run.alone is None else run.alone.rate,
         "bursts": verdict.bursts,
-        "claims": [{"text": text, "measured_by": by} for text, by in claims(run, verdict)],
+        "evidence": [{"text": text, "measured_by": by} for text, by in evidence(run, verdict)],
         "unknown": unknown(run),
     }
 
@@ -80,13 +80,13 @@ def _steps_json(steps: Steps) -> dict[str, Any]:
 
 
 def as_text(run: WatchedRun) -> str:
-    verdict, steps = run.judge(), run.measured
-    lines = [f"VERDICT  {verdict.headline}"]
+    verdict, steps = run.diagnose(), run.measured
+    lines = [f"VERDICT     {verdict.headline}"]
     if verdict.detail:
-        lines.append(f"         {verdict.detail}")
-    lines.append(f"sure     {verdict.confidence_text}")
+        lines.append(f"            {verdict.detail}")
+    lines.append(f"confidence  {verdict.confidence_text}")
     if verdict.bursts:
-        lines.append(f"bursts   {verdict.bursts}")
+        lines.append(f"bursts      {verdict.bursts}")
     lines.append("")
     if len(steps) >= 2:
         lines += _split_lines(run, steps)
@@ -97,7 +97,7 @@ def as_text(run: WatchedRun) -> str:
         + ("there was no batch" if first is None else f"the first batch came after {first:.2f} s")
     )
     lines.append("")
-    lines += [f"- {text} [{by}]" for text, by in claims(run, verdict)]
+    lines += [f"- {text} [{by}]" for text, by in evidence(run, verdict)]
     lines += [f"? unknown: {text}" for text in unknown(run)]
     return "\n".join(lines)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker._steps import StepLog, Steps, latency
-from stoker._verdict import Verdict, judge
+from stoker._diagnosis import Verdict, diagnose
 
 
 @dataclass
@@ -32,9 +32,9 @@ class WatchedRun:
     def unit(self) -> str:
         return "images/s" if self.log.rows_known else "batches/s"
 
-    def judge(self) -> Verdict:
+    def diagnose(self) -> Verdict:
         alone = None if self.alone is None else self.alone.rate
-        return judge(self.measured, self.replayed, alone, self.unit)
+        return diagnose(self.measured, self.replayed, alone, self.unit)
 
     @property
     def warm_up(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class WatchedRun:
         }
 
 
-def claims(run: WatchedRun, verdict: Verdict) -> list[tuple[str, str]]:
+def evidence(run: WatchedRun, verdict: Verdict) -> list[tuple[str, str]]:
     steps, said = run.measured, []
     if len(steps) < 2:
         return []

@@ -84,7 +84,7 @@ def test_a_loop_that_hardly_waits_is_fed():
     watch = watched(waits=(0.1,))
     report = watch.report()
     assert watch.to_dict()["verdict"]["limit"] == "device"
-    assert "VERDICT  the device is fed: it waits 1.4% of the time" in report
+    assert "VERDICT     the device is fed: it waits 1.4% of the time" in report
     assert "a faster loader brings at most +1.4%" in report
 
 
@@ -429,6 +429,9 @@ def test_the_page_holds_the_json_whatever_it_says(tmp_path, monkeypatch):
     profile = json.loads(DATA.search(page).group(1))
     assert profile == json.loads((tmp_path / "profile.json").read_text("utf-8"))
     assert profile["command"] == f"train.py {hostile}"
+    # The page draws this list by its name in the JSON.
+    assert set(profile["verdict"]["evidence"][0]) == {"text", "measured_by"}
+    assert "verdict.evidence" in page
     assert page.count("<script") == profile_page({}).count("<script")
     assert "__STOKER_PROFILE_JSON__" not in page
     assert not re.search(r"src=|href=|@import|url\(", profile_page({}))

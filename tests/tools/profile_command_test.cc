@@ -33,7 +33,7 @@ TEST_F(ProfileCommand, AFeedGetsAVerdictAndItsFiles) {
   EXPECT_THAT(result.out, HasSubstr("VERDICT"));
   EXPECT_THAT(result.out, HasSubstr("warm-up"));
   const Json json = profile_json();
-  EXPECT_EQ(json["format"], "stoker profile 1");
+  EXPECT_EQ(json["format"], "stoker profile 2");
   EXPECT_GT(json["measured"]["steps"], 0);
   EXPECT_GT(json["replayed"]["steps"], 0);
   EXPECT_EQ(json["feed"]["rows"], 8);
@@ -42,7 +42,13 @@ TEST_F(ProfileCommand, AFeedGetsAVerdictAndItsFiles) {
   const std::string file = json["slowest_files"][0]["name"];
   EXPECT_TRUE(std::filesystem::exists(data_ + "/" + file)) << file;
   EXPECT_THAT(json["verdict"]["headline"].get<std::string>(), HasSubstr("the device"));
-  EXPECT_THAT(read_text(out_ + "/profile.html"), HasSubstr(json["verdict"]["headline"]));
+  const std::string page = read_text(out_ + "/profile.html");
+  EXPECT_THAT(page, HasSubstr(json["verdict"]["headline"]));
+  // The page draws these lists by their names in the JSON.
+  for (const std::string list : {"recommendations", "larger_machine", "evidence", "unknown"}) {
+    EXPECT_TRUE(json["verdict"][list].is_array()) << list;
+    EXPECT_THAT(page, HasSubstr("verdict." + list));
+  }
   const Json trace = Json::parse(read_text(out_ + "/trace.json"));
   EXPECT_GT(trace["traceEvents"].size(), 100u);
 }

@@ -30,7 +30,7 @@ constexpr std::array kCommands = {
     Command{"eval", "top-1 and top-5 of a checkpoint, every sample once", run_eval},
     Command{"peek", "draw a contact sheet of what the model sees", run_peek},
     Command{"dump", "write batches as .npy files, with where every row came from", run_dump},
-    Command{"profile", "say which stage starves the device, and what would cure it", run_profile},
+    Command{"profile", "say which stage starves the device, and what to change", run_profile},
     Command{"top", "watch a training that runs in another terminal", run_top},
     Command{"check", "decode everything and list the bad files", run_check},
     Command{"index", "make seek indexes, with which JPEG files are decoded faster", run_index},

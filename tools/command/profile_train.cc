@@ -107,10 +107,10 @@ CheckpointCost time_checkpoint(const Trainer& trainer, const TrainOptions& optio
   return cost;
 }
 
-void claim(const CheckpointCost& cost, const std::string& out, Profile& profile) {
+void add_checkpoint_evidence(const CheckpointCost& cost, const std::string& out, Profile& profile) {
   const double step_s = profile.measurements.measured.split.step;
   const double steps_s = step_s * static_cast<double>(cost.every_steps);
-  profile.verdict.claims.push_back(
+  profile.verdict.evidence.push_back(
       {fmt::format("a checkpoint takes {:.2g} s ({:.3g} MB), in which the devices wait: {:.2g}% of "
                    "the time with one every {} steps",
                    cost.seconds, 1e-6 * static_cast<double>(cost.bytes),
@@ -175,7 +175,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   outcome.profile.planned_bytes = trainer.planned_bytes();
   outcome.profile.checkpoint = checkpoint;
   if (problem.empty()) {
-    claim(checkpoint, out, outcome.profile);
+    add_checkpoint_evidence(checkpoint, out, outcome.profile);
   } else {
     outcome.profile.verdict.unknown.push_back("what a checkpoint takes: " + problem);
   }

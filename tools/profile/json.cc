@@ -119,13 +119,13 @@ Json change_json(const FeedChange& change) {
   return result;
 }
 
-Json cures_json(const std::vector<Cure>& cures) {
+Json recommendations_json(const std::vector<Recommendation>& recommendations) {
   Json list = Json::array();
-  for (const Cure& cure : cures) {
-    list.push_back({{"what", cure.what},
-                    {"change", change_json(cure.change)},
-                    {"images_per_second", cure.rows_per_second},
-                    {"waiting_share", cure.waiting_share}});
+  for (const Recommendation& each : recommendations) {
+    list.push_back({{"what", each.what},
+                    {"change", change_json(each.change)},
+                    {"images_per_second", each.rows_per_second},
+                    {"waiting_share", each.waiting_share}});
   }
   return list;
 }
@@ -145,11 +145,11 @@ Json verdict_json(const Verdict& verdict) {
   for (const StageGain& gain : verdict.gains) {
     result["gain_if_free"][to_string(gain.stage)] = gain.gain;
   }
-  result["cures"] = cures_json(verdict.cures);
-  result["larger_machine"] = cures_json(verdict.larger_machine);
-  result["claims"] = Json::array();
-  for (const Claim& claim : verdict.claims) {
-    result["claims"].push_back({{"text", claim.text}, {"measured_by", claim.measured_by}});
+  result["recommendations"] = recommendations_json(verdict.recommendations);
+  result["larger_machine"] = recommendations_json(verdict.larger_machine);
+  result["evidence"] = Json::array();
+  for (const Evidence& each : verdict.evidence) {
+    result["evidence"].push_back({{"text", each.text}, {"measured_by", each.measured_by}});
   }
   result["unknown"] = verdict.unknown;
   return result;
@@ -176,7 +176,7 @@ Json profile_json(const Profile& profile) {
   const ProfileMeasurements& measurements = profile.measurements;
   const StorageRates& storage = measurements.storage;
   Json result = {
-      {"format", "stoker profile 1"},
+      {"format", "stoker profile 2"},
       {"command", profile.command},
       {"version", profile.version},
       {"device", profile.device},

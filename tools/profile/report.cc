@@ -25,7 +25,7 @@ Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const Stora
     measurements.other_workers = other.front().workers;
   }
   profile.warm_up = measure_warm_up(run);
-  profile.verdict = judge(measurements);
+  profile.verdict = diagnose(measurements);
   double length_s = 0;
   for (const PhaseWindow& window : run.windows) {
     length_s += window.seconds();

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/profile/diagnosis.h"
 #include "tools/profile/run_timeline.h"
-#include "tools/profile/starvation_verdict.h"
 #include "tools/profile/warm_up.h"
 
 namespace stoker {
@@ -34,7 +34,7 @@ struct Profile {
   int64_t resident_bytes = 0;
 };
 
-// Judges what was measured of `run`.
+// Diagnoses what was measured of `run`.
 Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const StorageRates& storage,
                      const std::function<std::string(SampleId)>& name_of);
 

@@ -75,21 +75,24 @@ void add_gpus(const RunMeasurements& measured, Lines& lines) {
 
 void add_headline(const Profile& profile, Lines& lines) {
   const Verdict& verdict = profile.verdict;
-  lines.push_back("VERDICT  " + headline(verdict));
-  if (!verdict.detail.empty()) lines.push_back("         " + verdict.detail);
-  lines.push_back("sure     " + verdict.confidence_text);
-  const auto add = [&](const char* name, const std::vector<Cure>& cures) {
-    for (const Cure& cure : cures) {
-      lines.push_back(fmt::format("{:<8} {} -> {:.0f} images/s, waiting {:.0f}% -> {:.0f}%", name,
-                                  cure.what, cure.rows_per_second, 100 * verdict.waiting_share,
-                                  100 * cure.waiting_share));
+  const auto add_line = [&lines](const char* name, const std::string& text) {
+    lines.push_back(fmt::format("{:<14}  {}", name, text));
+  };
+  add_line("VERDICT", headline(verdict));
+  if (!verdict.detail.empty()) add_line("", verdict.detail);
+  add_line("confidence", verdict.confidence_text);
+  const auto add_changes = [&](const char* name, const std::vector<Recommendation>& changes) {
+    for (const Recommendation& each : changes) {
+      add_line(name, fmt::format("{} -> {:.0f} images/s, waiting {:.0f}% -> {:.0f}%", each.what,
+                                 each.rows_per_second, 100 * verdict.waiting_share,
+                                 100 * each.waiting_share));
     }
   };
-  add("cure", verdict.cures);
-  add("larger", verdict.larger_machine);
+  add_changes("recommendation", verdict.recommendations);
+  add_changes("larger machine", verdict.larger_machine);
   if (verdict.bound_rows_per_second > 0) {
-    lines.push_back(fmt::format("bound    {:.0f} images/s with the same batch again and again",
-                                verdict.bound_rows_per_second));
+    add_line("bound", fmt::format("{:.0f} images/s with the same batch again and again",
+                                  verdict.bound_rows_per_second));
   }
 }
 
@@ -117,8 +120,8 @@ std::vector<std::string> verdict_lines(const Profile& profile) {
       warm_up.first_batch_s, warm_up.seconds, warm_up.steps, warm_up.left_out_s,
       warm_up.left_out_steps));
   lines.push_back("");
-  for (const Claim& claim : profile.verdict.claims) {
-    lines.push_back(fmt::format("- {} [{}]", claim.text, claim.measured_by));
+  for (const Evidence& each : profile.verdict.evidence) {
+    lines.push_back(fmt::format("- {} [{}]", each.text, each.measured_by));
   }
   for (const std::string& unknown : profile.verdict.unknown)
     lines.push_back("? unknown: " + unknown);

@@ -92,7 +92,7 @@ std::string text_of(const Profile& profile) {
   return text;
 }
 
-TEST(GpuLoad, IsToldPerPhaseAndAClaimNamesASlowClock) {
+TEST(GpuLoad, IsToldPerPhaseAndEvidenceNamesASlowClock) {
   const Profile profile = profile_of(made_up_run(), true);
   const Json json = profile_json(profile);
   ASSERT_EQ(json["measured"]["gpus"].size(), 2u);
@@ -112,7 +112,7 @@ TEST(GpuLoad, IsToldPerPhaseAndAClaimNamesASlowClock) {
 
 // A slow clock is no news of an idle GPU, nor one near the highest, nor one of a GPU that is
 // somebody else's.
-TEST(GpuLoad, IsNoClaimOtherwise) {
+TEST(GpuLoad, IsNoEvidenceOtherwise) {
   GpuFigures other = figures(0, 95, 300);
   other.cuda = "";
   for (const GpuFigures& gpu : {figures(0, 5, 300), figures(0, 95, 1700), other}) {

@@ -200,7 +200,7 @@ TEST(TraceFile, ABatchIsFollowedFromFileToStepByItsNumber) {
   EXPECT_TRUE(filed);
 }
 
-TEST(ProfileEmulated, GoesThroughAllPhasesAndJudges) {
+TEST(ProfileEmulated, GoesThroughAllPhasesAndDiagnoses) {
   const auto source = make_synthetic_source(1000, {16, 16}, 3, 1);
   AugmentSpec augment;
   augment.output = {16, 16};
@@ -226,7 +226,7 @@ TEST(ProfileEmulated, GoesThroughAllPhasesAndJudges) {
   EXPECT_LE(profile.measurements.measured.rows_per_second, 2100);
   EXPECT_FALSE(profile.timeline.empty());
   EXPECT_GT(profile.planned_bytes, 0);
-  EXPECT_EQ(profile_json(profile)["format"], "stoker profile 1");
+  EXPECT_EQ(profile_json(profile)["format"], "stoker profile 2");
   EXPECT_FALSE(verdict_lines(profile).empty());
 }
 

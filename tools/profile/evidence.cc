@@ -1,4 +1,4 @@
-#include "tools/profile/starvation_claims.h"
+#include "tools/profile/evidence.h"
 
 #include <fmt/format.h>
 
@@ -23,10 +23,10 @@ const Latency& of(const RunMeasurements& measured, SpanKind kind) {
 }
 
 void say(Verdict& verdict, const std::string& text, const std::string& by) {
-  verdict.claims.push_back({text, by});
+  verdict.evidence.push_back({text, by});
 }
 
-void claim_step(const ProfileMeasurements& profile, Verdict& verdict) {
+void add_step_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
   const RunMeasurements& measured = profile.measured;
   const StepSplit& split = measured.split;
   if (measured.steps == 0) {
@@ -52,7 +52,7 @@ void claim_step(const ProfileMeasurements& profile, Verdict& verdict) {
   }
 }
 
-void claim_stages(const ProfileMeasurements& profile, Verdict& verdict) {
+void add_stages_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
   const RunMeasurements& measured = profile.measured;
   const FeedShape& shape = profile.shape;
   if (shape.workers > 0) {
@@ -98,7 +98,7 @@ void claim_stages(const ProfileMeasurements& profile, Verdict& verdict) {
   }
 }
 
-void claim_machine(const ProfileMeasurements& profile, Verdict& verdict) {
+void add_machine_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
   const RunMeasurements& measured = profile.measured;
   if (measured.own_cores >= 0 && measured.other_cores >= 0) {
     const bool stolen = measured.stolen_cores >= 0.01;
@@ -147,7 +147,7 @@ void claim_machine(const ProfileMeasurements& profile, Verdict& verdict) {
   }
 }
 
-void claim_gpus(const ProfileMeasurements& profile, Verdict& verdict) {
+void add_gpus_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
   for (const GpuLoad& gpu : profile.measured.gpus) {
     if (gpu.busy_mean < kBusyGpu || gpu.sm_clock_mhz < 0 ||
         gpu.sm_clock_mhz >= kSlowClock * gpu.sm_clock_max_mhz || gpu.cuda.empty()) {
@@ -164,11 +164,11 @@ void claim_gpus(const ProfileMeasurements& profile, Verdict& verdict) {
   }
 }
 
-void claim_experiments(const ProfileMeasurements& profile, Verdict& verdict) {
+void add_experiments_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
   if (profile.replayed.steps > 0) {
     say(verdict,
         fmt::format("with the same batch again and again it makes {:.0f} images/s: the bound for "
-                    "any cure of the feed",
+                    "any change of the feed",
                     profile.replayed.rows_per_second),
         fmt::format("{} steps that replayed a batch", profile.replayed.steps));
   } else {
@@ -217,12 +217,12 @@ std::string detail_of(const ProfileMeasurements& profile, const Verdict& verdict
 
 }  // namespace
 
-void add_claims(const ProfileMeasurements& profile, const FeedWhatIf* feed, Verdict& verdict) {
-  claim_step(profile, verdict);
-  claim_stages(profile, verdict);
-  claim_machine(profile, verdict);
-  claim_gpus(profile, verdict);
-  claim_experiments(profile, verdict);
+void add_evidence(const ProfileMeasurements& profile, const FeedWhatIf* feed, Verdict& verdict) {
+  add_step_evidence(profile, verdict);
+  add_stages_evidence(profile, verdict);
+  add_machine_evidence(profile, verdict);
+  add_gpus_evidence(profile, verdict);
+  add_experiments_evidence(profile, verdict);
   if (feed) {
     say(verdict,
         fmt::format("the feed alone would give {:.0f} images/s", verdict.feed_rows_per_second),

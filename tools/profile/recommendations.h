@@ -2,11 +2,12 @@
 // bring.
 #pragma once
 
-#include "tools/profile/starvation_verdict.h"
+#include "tools/profile/diagnosis.h"
 
 namespace stoker {
 
 // The best first.
-void add_cures(const ProfileMeasurements& profile, const FeedWhatIf& feed, Verdict& verdict);
+void add_recommendations(const ProfileMeasurements& profile, const FeedWhatIf& feed,
+                         Verdict& verdict);
 
 }  // namespace stoker

@@ -1,4 +1,4 @@
-#include "tools/profile/starvation_cures.h"
+#include "tools/profile/recommendations.h"
 
 #include <fmt/format.h>
 
@@ -8,18 +8,19 @@
 namespace stoker {
 namespace {
 
-constexpr double kEnough = 0.04;      // a cure after which the step waits no more than this
-constexpr double kWorthwhile = 0.02;  // of a cure's gain
+constexpr double kEnough = 0.04;      // a change after which the step waits no more than this
+constexpr double kWorthwhile = 0.02;  // of a change's gain
 constexpr int kMostAdded = 64;        // threads
 
-Cure cure_of(const FeedWhatIf& feed, const std::string& what, const FeedChange& change) {
+Recommendation recommendation_of(const FeedWhatIf& feed, const std::string& what,
+                                 const FeedChange& change) {
   const FeedWhatIf::Prediction predicted = feed.predict(change);
   return {what, change, predicted.rows_per_second, predicted.waiting_share};
 }
 
-void add_cure(const FeedWhatIf& feed, const std::string& what, const FeedChange& change,
-              Verdict& verdict) {
-  verdict.cures.push_back(cure_of(feed, what, change));
+void add_recommendation(const FeedWhatIf& feed, const std::string& what, const FeedChange& change,
+                        Verdict& verdict) {
+  verdict.recommendations.push_back(recommendation_of(feed, what, change));
 }
 
 // The least of `change(1)`, `change(2)`, `change(4)`, ... up to `most` after which the step hardly
@@ -41,16 +42,16 @@ int enough_of(const FeedWhatIf& feed, Change change, int most = kMostAdded) {
 const char* plural(int count) { return count > 1 ? "s" : ""; }
 
 // A worker computes: more of them than cores bring nothing, and cores that the machine has not are
-// no cure of it.
-void add_worker_cures(const ProfileMeasurements& profile, const FeedWhatIf& feed,
-                      Verdict& verdict) {
+// no recommendation.
+void add_worker_recommendations(const ProfileMeasurements& profile, const FeedWhatIf& feed,
+                                Verdict& verdict) {
   const FeedShape& shape = profile.shape;
   const int without_worker = static_cast<int>(shape.cores) - shape.workers;
   if (without_worker > 0) {
     const int workers = enough_of(
         feed, [](int more) { return FeedChange{.workers = more}; }, without_worker);
-    add_cure(feed, fmt::format("+{} worker{}", workers, plural(workers)), {.workers = workers},
-             verdict);
+    add_recommendation(feed, fmt::format("+{} worker{}", workers, plural(workers)),
+                       {.workers = workers}, verdict);
   }
   const auto with_cores = [](int more) {
     return FeedChange{.workers = more, .cores = static_cast<double>(more)};
@@ -58,58 +59,61 @@ void add_worker_cures(const ProfileMeasurements& profile, const FeedWhatIf& feed
   const int wanted = enough_of(feed, with_cores);
   const int spare = std::max(0, shape.machine_cores - static_cast<int>(std::ceil(shape.cores)));
   if (const int cores = std::min(wanted, spare); cores > 0) {
-    add_cure(feed, fmt::format("+{} core{} with a worker on each", cores, plural(cores)),
-             with_cores(cores), verdict);
+    add_recommendation(feed, fmt::format("+{} core{} with a worker on each", cores, plural(cores)),
+                       with_cores(cores), verdict);
   }
   if (wanted > spare) {
-    verdict.larger_machine.push_back(cure_of(
+    verdict.larger_machine.push_back(recommendation_of(
         feed,
         fmt::format("a machine with {} more core{} and a worker on each", wanted, plural(wanted)),
         with_cores(wanted)));
   }
   if (profile.measured.worker_cpu_speed < 0.95) {
-    add_cure(feed, "the cores without other work on them", {.undisturbed = true}, verdict);
+    add_recommendation(feed, "the cores without other work on them", {.undisturbed = true},
+                       verdict);
   }
 }
 
 }  // namespace
 
-void add_cures(const ProfileMeasurements& profile, const FeedWhatIf& feed, Verdict& verdict) {
+void add_recommendations(const ProfileMeasurements& profile, const FeedWhatIf& feed,
+                         Verdict& verdict) {
   switch (verdict.limit) {
     case Limit::decode:
     case Limit::pixels:
     case Limit::stolen_cpu:
-      add_worker_cures(profile, feed, verdict);
+      add_worker_recommendations(profile, feed, verdict);
       break;
     case Limit::storage:
-      add_cure(feed, "the files in memory (page cache)", {.storage_free = true}, verdict);
+      add_recommendation(feed, "the files in memory (page cache)", {.storage_free = true}, verdict);
       break;
     case Limit::io_threads: {
       const int more = enough_of(feed, [](int n) { return FeedChange{.io_threads = n}; });
-      add_cure(feed, fmt::format("+{} I/O thread{}", more, more > 1 ? "s" : ""),
-               {.io_threads = more}, verdict);
-      add_cure(feed, "the files in memory (page cache)", {.storage_free = true}, verdict);
+      add_recommendation(feed, fmt::format("+{} I/O thread{}", more, more > 1 ? "s" : ""),
+                         {.io_threads = more}, verdict);
+      add_recommendation(feed, "the files in memory (page cache)", {.storage_free = true}, verdict);
       break;
     }
     case Limit::ring_depth: {
       const int more = enough_of(feed, [](int n) { return FeedChange{.ring_depth = n}; });
-      add_cure(feed, fmt::format("a ring of {} batches", profile.shape.ring_depth + more),
-               {.ring_depth = more}, verdict);
+      add_recommendation(feed, fmt::format("a ring of {} batches", profile.shape.ring_depth + more),
+                         {.ring_depth = more}, verdict);
       break;
     }
     case Limit::copy:
       if (profile.shape.slots < 2) {
         const int more = 2 - profile.shape.slots;
-        add_cure(feed, "2 staging slots", {.slots = more}, verdict);
+        add_recommendation(feed, "2 staging slots", {.slots = more}, verdict);
       }
-      add_cure(feed, "a copy that takes no time", {.copy_free = true}, verdict);
+      add_recommendation(feed, "a copy that takes no time", {.copy_free = true}, verdict);
       break;
     default:
       break;
   }
-  std::stable_sort(verdict.cures.begin(), verdict.cures.end(), [](const Cure& a, const Cure& b) {
-    return a.rows_per_second > b.rows_per_second;
-  });
+  std::stable_sort(verdict.recommendations.begin(), verdict.recommendations.end(),
+                   [](const Recommendation& a, const Recommendation& b) {
+                     return a.rows_per_second > b.rows_per_second;
+                   });
 }
 
 }  // namespace stoker

@@ -39,12 +39,12 @@ struct ProfileMeasurements {
   std::string no_gpus;  // why there are no figures of GPUs; "" where there are
 };
 
-struct Claim {
+struct Evidence {
   std::string text;
   std::string measured_by;
 };
 
-struct Cure {
+struct Recommendation {
   std::string what;  // "+3 workers"
   FeedChange change;
   double rows_per_second = 0;
@@ -67,13 +67,13 @@ struct Verdict {
   double model_error = 0;             // relative
   double experiment_error = 0;        // of the model with other_workers, relative
   bool experiment_done = false;
-  std::vector<StageGain> gains;      // the largest first
-  std::vector<Cure> cures;           // what this machine can do, the best first
-  std::vector<Cure> larger_machine;  // what it would take that this one has not
-  std::vector<Claim> claims;
+  std::vector<StageGain> gains;                 // the largest first
+  std::vector<Recommendation> recommendations;  // what this machine can do, the best first
+  std::vector<Recommendation> larger_machine;   // what it would take that this one has not
+  std::vector<Evidence> evidence;
   std::vector<std::string> unknown;
 };
 
-Verdict judge(const ProfileMeasurements& profile);
+Verdict diagnose(const ProfileMeasurements& profile);
 
 }  // namespace stoker

@@ -1,7 +1,7 @@
 // Verdicts of made-up measurements: each names the stage that is slow in them, says what would
 // change it as arithmetic says it, and calls unknown what was not measured.
 
-#include "tools/profile/starvation_verdict.h"
+#include "tools/profile/diagnosis.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,14 +51,14 @@ Verdict verdict_of(ProfileMeasurements profile) {
   run.split.compute = truth.step_s - truth.input_wait_s - truth.copy_wait_s;
   run.busy_workers = std::min<double>(
       profile.shape.workers, truth.rows_per_second * run.fill_cpu_s[0] / run.worker_cpu_speed);
-  return judge(profile);
+  return diagnose(profile);
 }
 
 TEST(Verdict, AFedDeviceIsItself) {
   const Verdict verdict = verdict_of(fed());
   EXPECT_EQ(verdict.limit, Limit::device);
   EXPECT_GT(verdict.confidence, 0.9);
-  EXPECT_TRUE(verdict.cures.empty());
+  EXPECT_TRUE(verdict.recommendations.empty());
 }
 
 // As a host that trains does; not where the feed hardly works.
@@ -79,21 +79,22 @@ TEST(Verdict, FewStepsAreSaidAndTrustedLess) {
   EXPECT_THAT(verdict.confidence_text, HasSubstr("only 4 steps"));
 }
 
-TEST(Verdict, DecodingLimitsAndWorkersCureIt) {
+TEST(Verdict, DecodingLimitsAndWorkersAreRecommended) {
   ProfileMeasurements profile = fed();
   profile.shape.workers = 1;
   profile.measured.fill_cpu_s = {2e-3};  // 500 images/s
   const Verdict verdict = verdict_of(profile);
   EXPECT_EQ(verdict.limit, Limit::decode);
   EXPECT_NEAR(verdict.waiting_share, 0.5, 0.02);
-  const auto cure = std::find_if(verdict.cures.begin(), verdict.cures.end(),
-                                 [](const Cure& each) { return each.what == "+1 worker"; });
-  ASSERT_NE(cure, verdict.cures.end()) << verdict.cures.front().what;
-  EXPECT_NEAR(cure->rows_per_second, 1000, 20);
-  EXPECT_LT(cure->waiting_share, 0.04);
+  const auto found =
+      std::find_if(verdict.recommendations.begin(), verdict.recommendations.end(),
+                   [](const Recommendation& each) { return each.what == "+1 worker"; });
+  ASSERT_NE(found, verdict.recommendations.end()) << verdict.recommendations.front().what;
+  EXPECT_NEAR(found->rows_per_second, 1000, 20);
+  EXPECT_LT(found->waiting_share, 0.04);
 }
 
-TEST(Verdict, NoCureAsksForWhatTheMachineHasNot) {
+TEST(Verdict, NoRecommendationAsksForWhatTheMachineHasNot) {
   ProfileMeasurements profile = fed();
   profile.shape.cores = 2;
   profile.shape.machine_cores = 2;
@@ -101,20 +102,20 @@ TEST(Verdict, NoCureAsksForWhatTheMachineHasNot) {
   profile.measured.own_cores = 2;
   const Verdict full = verdict_of(profile);
   EXPECT_EQ(full.limit, Limit::decode);
-  EXPECT_TRUE(full.cures.empty()) << full.cures.front().what;
+  EXPECT_TRUE(full.recommendations.empty()) << full.recommendations.front().what;
   ASSERT_EQ(full.larger_machine.size(), 1u);
   EXPECT_THAT(full.larger_machine[0].what, HasSubstr("a machine with"));
   EXPECT_GT(full.larger_machine[0].rows_per_second, 900);
 
   profile.shape.machine_cores = 4;  // this process may use two of them
   const Verdict bound = verdict_of(profile);
-  ASSERT_EQ(bound.cures.size(), 1u);
-  EXPECT_EQ(bound.cures[0].what, "+2 cores with a worker on each");
+  ASSERT_EQ(bound.recommendations.size(), 1u);
+  EXPECT_EQ(bound.recommendations[0].what, "+2 cores with a worker on each");
 
   profile.shape.cores = 4;  // two are free
   const Verdict idle = verdict_of(profile);
-  ASSERT_EQ(idle.cures.size(), 1u);
-  EXPECT_EQ(idle.cures[0].what, "+2 workers");
+  ASSERT_EQ(idle.recommendations.size(), 1u);
+  EXPECT_EQ(idle.recommendations[0].what, "+2 workers");
   EXPECT_EQ(idle.larger_machine.size(), 1u);
 }
 
@@ -133,7 +134,8 @@ TEST(Verdict, StorageIsToldFromTooFewWhoAsk) {
   profile.storage = {.warm = 500, .warm_twice = 990};
   const Verdict few = verdict_of(profile);
   EXPECT_EQ(few.limit, Limit::io_threads);
-  EXPECT_THAT(few.cures, Contains(Field(&Cure::what, HasSubstr("I/O threads"))));
+  EXPECT_THAT(few.recommendations,
+              Contains(Field(&Recommendation::what, HasSubstr("I/O threads"))));
 }
 
 TEST(Verdict, AShortRingIsToldFromSlowStages) {
@@ -141,8 +143,8 @@ TEST(Verdict, AShortRingIsToldFromSlowStages) {
   profile.shape.ring_depth = 1;
   const Verdict verdict = verdict_of(profile);
   EXPECT_EQ(verdict.limit, Limit::ring_depth);
-  ASSERT_FALSE(verdict.cures.empty());
-  EXPECT_NEAR(verdict.cures[0].rows_per_second, 1000, 20);
+  ASSERT_FALSE(verdict.recommendations.empty());
+  EXPECT_NEAR(verdict.recommendations[0].rows_per_second, 1000, 20);
 }
 
 TEST(Verdict, ASlowCopyIsNamed) {
@@ -181,7 +183,7 @@ TEST(Verdict, TwoWorkersOnOneCoreGetNoMoreThanThatCore) {
   run.split.step = 100e-3;
   run.split.compute = 65e-3;
   run.split.input_wait = 35e-3;
-  const Verdict verdict = judge(profile);
+  const Verdict verdict = diagnose(profile);
   EXPECT_EQ(verdict.limit, Limit::decode);
   EXPECT_NEAR(verdict.model_error, 0, 0.05);
 }
@@ -195,8 +197,8 @@ TEST(Verdict, MoreWorkersArePredictedFromWhatFewerOnesGot) {
   profile.measured.other_cores = 3;
   const auto best = [](const Verdict& verdict) {
     double rate = 0;
-    for (const Cure& cure : verdict.cures) {
-      if (cure.change.workers > 0 && cure.change.cores == 0) rate = cure.rows_per_second;
+    for (const Recommendation& found : verdict.recommendations) {
+      if (found.change.workers > 0 && found.change.cores == 0) rate = found.rows_per_second;
     }
     return rate;
   };
@@ -213,28 +215,28 @@ TEST(Verdict, AWaitThatNoStageExplainsIsOfTheThreadThatHadNoCore) {
   profile.measured.split = {.step = 0.1, .compute = 0.09, .input_wait = 0.01};
   profile.measured.rows_per_second = 1000;
   profile.measured.busy_workers = 1;
-  EXPECT_EQ(judge(profile).limit, Limit::unknown);
+  EXPECT_EQ(diagnose(profile).limit, Limit::unknown);
   profile.measured.consumer_delay_share = 0.08;
-  EXPECT_EQ(judge(profile).limit, Limit::stolen_cpu);
+  EXPECT_EQ(diagnose(profile).limit, Limit::stolen_cpu);
   profile.measured.own_cores = 4;
-  EXPECT_EQ(judge(profile).limit, Limit::launch);
+  EXPECT_EQ(diagnose(profile).limit, Limit::launch);
 }
 
-TEST(Verdict, NoCureGoesAboveWhatTheStepTakesWithoutInput) {
+TEST(Verdict, NoRecommendationGoesAboveWhatTheStepTakesWithoutInput) {
   ProfileMeasurements profile = fed();
   profile.shape.workers = 1;
   profile.measured.fill_cpu_s = {2e-3};
   profile.replayed.steps = 20;
   profile.replayed.rows_per_second = 700;
   const Verdict verdict = verdict_of(profile);
-  ASSERT_FALSE(verdict.cures.empty());
-  for (const Cure& cure : verdict.cures) EXPECT_LE(cure.rows_per_second, 700);
+  ASSERT_FALSE(verdict.recommendations.empty());
+  for (const Recommendation& found : verdict.recommendations) EXPECT_LE(found.rows_per_second, 700);
 }
 
 TEST(Verdict, WhatWasNotMeasuredIsUnknown) {
   ProfileMeasurements profile;
   profile.shape.workers = 2;
-  const Verdict verdict = judge(profile);
+  const Verdict verdict = diagnose(profile);
   EXPECT_EQ(verdict.limit, Limit::unknown);
   EXPECT_EQ(verdict.confidence, 0);
   EXPECT_THAT(verdict.unknown, Contains(HasSubstr("no step replayed")));

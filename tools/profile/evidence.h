@@ -1,11 +1,11 @@
 // The words of a verdict, and which measurement each rests on.
 #pragma once
 
-#include "tools/profile/starvation_verdict.h"
+#include "tools/profile/diagnosis.h"
 
 namespace stoker {
 
 // `feed` may be null: it could not be modelled.
-void add_claims(const ProfileMeasurements& profile, const FeedWhatIf* feed, Verdict& verdict);
+void add_evidence(const ProfileMeasurements& profile, const FeedWhatIf* feed, Verdict& verdict);
 
 }  // namespace stoker

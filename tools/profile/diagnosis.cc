@@ -1,12 +1,12 @@
-#include "tools/profile/starvation_verdict.h"
+#include "tools/profile/diagnosis.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "tools/profile/starvation_claims.h"
-#include "tools/profile/starvation_cures.h"
+#include "tools/profile/evidence.h"
+#include "tools/profile/recommendations.h"
 
 namespace stoker {
 namespace {
@@ -89,8 +89,7 @@ FeedWhatIf with_experiment(const ProfileMeasurements& profile, const Verdict& ve
   return FeedWhatIf(profile.shape, profile.measured, verdict.bound_rows_per_second, other);
 }
 
-void judge_confidence(const ProfileMeasurements& profile, const FeedWhatIf& feed,
-                      Verdict& verdict) {
+void add_confidence(const ProfileMeasurements& profile, const FeedWhatIf& feed, Verdict& verdict) {
   int agree = 0;
   for (int i = 0; i < kResamples; ++i) {
     const FeedWhatIf again = feed.resampled(static_cast<uint64_t>(i) + 1);
@@ -143,7 +142,7 @@ const char* describe(Limit limit) {
   return kTexts[static_cast<int>(limit)];
 }
 
-Verdict judge(const ProfileMeasurements& profile) {
+Verdict diagnose(const ProfileMeasurements& profile) {
   Verdict verdict;
   verdict.waiting_share = profile.measured.split.waiting_share();
   if (profile.replayed.steps > 0) verdict.bound_rows_per_second = profile.replayed.rows_per_second;
@@ -151,7 +150,7 @@ Verdict judge(const ProfileMeasurements& profile) {
   if (!feed.possible()) {
     if (profile.measured.steps > 0 && verdict.waiting_share < kFed) verdict.limit = Limit::device;
     verdict.confidence_text = "low: too little was measured to model the feed";
-    add_claims(profile, nullptr, verdict);
+    add_evidence(profile, nullptr, verdict);
     return verdict;
   }
   const Gains gains = gains_of(profile, feed);
@@ -171,9 +170,9 @@ Verdict judge(const ProfileMeasurements& profile) {
     verdict.experiment_error = predicted.rows_per_second / profile.other.rows_per_second - 1;
     verdict.experiment_done = true;
   }
-  judge_confidence(profile, feed, verdict);
-  add_cures(profile, with_experiment(profile, verdict), verdict);
-  add_claims(profile, &feed, verdict);
+  add_confidence(profile, feed, verdict);
+  add_recommendations(profile, with_experiment(profile, verdict), verdict);
+  add_evidence(profile, &feed, verdict);
   return verdict;
 }
 

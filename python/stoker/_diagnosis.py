@@ -34,7 +34,7 @@ class Verdict:
     bursts: str | None
 
 
-def judge(steps: Steps, replayed: Steps, alone_rate: float | None, unit: str) -> Verdict:
+def diagnose(steps: Steps, replayed: Steps, alone_rate: float | None, unit: str) -> Verdict:
     """`steps` as measured; `replayed`: those with a held batch, may be none; `alone_rate`: of the
     loader without the loop, if it was measured.
     """
