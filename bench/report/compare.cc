@@ -45,19 +45,21 @@ bool positive(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return value > 0; });
 }
 
-Verdict verdict_of(const FigureChange& change, const std::string& better,
-                   const CompareOptions& options) {
+ChangeVerdict verdict_of(const FigureChange& change, const std::string& better,
+                         const CompareOptions& options) {
   const bool sure = change.p <= options.alpha;
-  if (!sure || std::abs(change.ratio.value - 1) < options.least_change) return Verdict::same;
-  if (better == "neither") return Verdict::changed;
-  return (change.ratio.value > 1) == (better == "higher") ? Verdict::better : Verdict::worse;
+  if (!sure || std::abs(change.ratio.value - 1) < options.least_change) return ChangeVerdict::same;
+  if (better == "neither") return ChangeVerdict::changed;
+  return (change.ratio.value > 1) == (better == "higher") ? ChangeVerdict::better
+                                                          : ChangeVerdict::worse;
 }
 
 }  // namespace
 
 bool Comparison::worse() const {
-  return std::any_of(changes.begin(), changes.end(),
-                     [](const FigureChange& change) { return change.verdict == Verdict::worse; });
+  return std::any_of(changes.begin(), changes.end(), [](const FigureChange& change) {
+    return change.verdict == ChangeVerdict::worse;
+  });
 }
 
 Comparison compare_reports(const Json& before, const Json& after, const CompareOptions& options) {
@@ -104,24 +106,24 @@ Comparison compare_reports(const Json& before, const Json& after, const CompareO
     const bool could = change.p * static_cast<double>(p.size()) <= options.alpha;
     change.p = adjusted[i];
     change.verdict = verdict_of(change, better[i], options);
-    if (change.verdict == Verdict::same && change.p > options.alpha && !could) {
-      change.verdict = Verdict::unknown;
+    if (change.verdict == ChangeVerdict::same && change.p > options.alpha && !could) {
+      change.verdict = ChangeVerdict::unknown;
     }
   }
   return result;
 }
 
-const char* text_of(Verdict verdict) {
+const char* text_of(ChangeVerdict verdict) {
   switch (verdict) {
-    case Verdict::same:
+    case ChangeVerdict::same:
       return "same";
-    case Verdict::better:
+    case ChangeVerdict::better:
       return "better";
-    case Verdict::worse:
+    case ChangeVerdict::worse:
       return "WORSE";
-    case Verdict::changed:
+    case ChangeVerdict::changed:
       return "changed";
-    case Verdict::unknown:
+    case ChangeVerdict::unknown:
       return "cannot tell";
   }
   return "";

@@ -17,7 +17,7 @@
 
 namespace stoker {
 
-enum class Verdict : uint8_t {
+enum class ChangeVerdict : uint8_t {
   same,  // no difference beyond noise, or one below least_change
   better,
   worse,
@@ -30,7 +30,7 @@ struct FigureChange {
   double before = 0, after = 0;  // medians
   Ratio ratio;                   // after / before
   double p = 1;                  // Holm's
-  Verdict verdict = Verdict::unknown;
+  ChangeVerdict verdict = ChangeVerdict::unknown;
 };
 
 struct Comparison {
@@ -50,6 +50,6 @@ Comparison compare_reports(const nlohmann::ordered_json& before,
                            const nlohmann::ordered_json& after, const CompareOptions& options);
 
 Table compare_table(const Comparison& comparison);
-const char* text_of(Verdict verdict);
+const char* text_of(ChangeVerdict verdict);
 
 }  // namespace stoker

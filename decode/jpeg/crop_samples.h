@@ -17,8 +17,8 @@ namespace stoker {
 
 // What an output depends on: of each component the columns and rows of samples.
 struct NeededSamples {
-  Span across[3];
-  Span down[3];
+  IndexRange across[3];
+  IndexRange down[3];
 };
 
 // The MCUs that hold them.

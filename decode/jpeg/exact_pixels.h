@@ -31,12 +31,12 @@ class ExactPixels final : public CropPixels {
   const uint8_t* make_colours(int strip);
 
   ExactPasses passes_;
-  Size crop_;       // the first pixel of the crop
-  Span columns_;    // the image's pixels that the output depends on
-  Span rows_down_;  // and rows of them
+  Size crop_;             // the first pixel of the crop
+  IndexRange columns_;    // the image's pixels that the output depends on
+  IndexRange rows_down_;  // and rows of them
   int planes_ = 0;
-  Size chroma_;          // samples of a chroma plane
-  Span chroma_columns_;  // those in the same places as columns_
+  Size chroma_;                // samples of a chroma plane
+  IndexRange chroma_columns_;  // those in the same places as columns_
   bool halves_across_ = false, halves_down_ = false;
   int strips_done_ = 0;
   AlignedBuffer<int16_t> chroma_sums_;  // scratch of exact_colours

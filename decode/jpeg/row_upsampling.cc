@@ -14,7 +14,7 @@ ComponentUpsampling upsampling_of(const BaselineJpeg& jpeg, const JpegComponent&
           halves_down ? Upsampling::triangle : Upsampling::replicate};
 }
 
-Span samples_of(Span pixels, int factor, Upsampling upsampling, int size) {
+IndexRange samples_of(IndexRange pixels, int factor, Upsampling upsampling, int size) {
   const auto reach = [&](int pixel) {
     return upsampling == Upsampling::triangle && pixel % 2 == 0 ? 1 : 0;
   };

@@ -18,13 +18,13 @@ struct ComponentUpsampling {
 ComponentUpsampling upsampling_of(const BaselineJpeg& jpeg, const JpegComponent& component);
 
 // Columns or rows, of samples or of pixels: [begin, end).
-struct Span {
+struct IndexRange {
   int begin = 0;
   int end = 0;
 };
 
 // The samples, of `size` in all, that some pixels are made from; `factor` pixels per sample.
-Span samples_of(Span pixels, int factor, Upsampling upsampling, int size);
+IndexRange samples_of(IndexRange pixels, int factor, Upsampling upsampling, int size);
 
 // A row of pixels: 3/4 of the near row of samples, 1/4 of the far one; `near` alone if they are the
 // same.

@@ -13,7 +13,7 @@ ptrdiff_t padded(int width) {
   return (width + kExactRowPadding - 1) / kExactRowPadding * kExactRowPadding;
 }
 
-int size_of(Span span) { return span.end - span.begin; }
+int size_of(IndexRange span) { return span.end - span.begin; }
 
 }  // namespace
 

@@ -27,8 +27,8 @@ class ExactPasses {
 
   void plan(const CropSpec& spec);
   // Of the crop, what the output depends on.
-  Span columns() const { return {across_.source_begin, across_.source_end}; }
-  Span rows() const { return {down_.source_begin, down_.source_end}; }
+  IndexRange columns() const { return {across_.source_begin, across_.source_end}; }
+  IndexRange rows() const { return {down_.source_begin, down_.source_end}; }
   // The memory for pixels of so many planes, which the caller reserves. REQUIRES: plan().
   std::array<BufferNeed<uint8_t>, 3> needs(int planes);
 

@@ -29,12 +29,12 @@ void across(const uint8_t* columns, int planes, int first_column, const Resample
 }
 
 void down(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
-          const ResampleTable& table, Span outputs, MutableImageView out) {
+          const ResampleTable& table, IndexRange outputs, MutableImageView out) {
   exact_down_reference(rows, planes, stride, first_row, table, outputs, out);
 }
 
 void down_to_strip(const uint8_t* rows, int planes, ptrdiff_t stride, int width, int first_row,
-                   const ResampleTable& table, Span outputs, uint8_t* strip) {
+                   const ResampleTable& table, IndexRange outputs, uint8_t* strip) {
   exact_down_to_strip_reference(rows, planes, stride, width, first_row, table, outputs, strip);
 }
 
@@ -128,7 +128,7 @@ HWY_INLINE void resize_row(const uint8_t* rows, int planes, ptrdiff_t stride,
 
 template <Resampling kResampling>
 HWY_INLINE void resize_rows(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
-                            const ResampleTable& table, Span outputs, MutableImageView out) {
+                            const ResampleTable& table, IndexRange outputs, MutableImageView out) {
   for (int y = outputs.begin; y < outputs.end; ++y) {
     const uint8_t* from = rows + (table.first[y] - first_row) * planes * stride;
     uint8_t* to = out.data + y * out.stride_bytes;
@@ -141,7 +141,7 @@ HWY_INLINE void resize_rows(const uint8_t* rows, int planes, ptrdiff_t stride, i
 }
 
 void down(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
-          const ResampleTable& table, Span outputs, MutableImageView out) {
+          const ResampleTable& table, IndexRange outputs, MutableImageView out) {
   switch (resampling_of(table)) {
     case Resampling::copy:
       return resize_rows<Resampling::copy>(rows, planes, stride, first_row, table, outputs, out);
@@ -154,7 +154,7 @@ void down(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
 
 template <bool kClips>
 HWY_INLINE void resize_rows_to_strip(const uint8_t* rows, int planes, ptrdiff_t stride, int width,
-                                     int first_row, const ResampleTable& table, Span outputs,
+                                     int first_row, const ResampleTable& table, IndexRange outputs,
                                      uint8_t* strip) {
   const Bytes d8;
   const int lanes = static_cast<int>(hn::Lanes(d8));
@@ -175,7 +175,7 @@ HWY_INLINE void resize_rows_to_strip(const uint8_t* rows, int planes, ptrdiff_t 
 }
 
 void down_to_strip(const uint8_t* rows, int planes, ptrdiff_t stride, int width, int first_row,
-                   const ResampleTable& table, Span outputs, uint8_t* strip) {
+                   const ResampleTable& table, IndexRange outputs, uint8_t* strip) {
   if (table.key.filter == Filter::bilinear) {
     resize_rows_to_strip<false>(rows, planes, stride, width, first_row, table, outputs, strip);
   } else {
@@ -219,7 +219,7 @@ void exact_across_reference(const uint8_t* columns, int planes, int first_column
 }
 
 void exact_down_reference(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
-                          const ResampleTable& table, Span outputs, MutableImageView out) {
+                          const ResampleTable& table, IndexRange outputs, MutableImageView out) {
   const ptrdiff_t row = planes * stride;
   for (int y = outputs.begin; y < outputs.end; ++y) {
     const uint8_t* from = rows + (table.first[y] - first_row) * row;
@@ -231,7 +231,7 @@ void exact_down_reference(const uint8_t* rows, int planes, ptrdiff_t stride, int
 }
 
 void exact_down_to_strip_reference(const uint8_t* rows, int planes, ptrdiff_t stride, int width,
-                                   int first_row, const ResampleTable& table, Span outputs,
+                                   int first_row, const ResampleTable& table, IndexRange outputs,
                                    uint8_t* strip) {
   const ptrdiff_t row = planes * stride;
   for (int y = outputs.begin; y < outputs.end; ++y) {
@@ -255,12 +255,13 @@ void exact_across(const uint8_t* columns, int planes, int first_column, const Re
 }
 
 void exact_down(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
-                const ResampleTable& table, Span outputs, MutableImageView out) {
+                const ResampleTable& table, IndexRange outputs, MutableImageView out) {
   HWY_DYNAMIC_DISPATCH(down)(rows, planes, stride, first_row, table, outputs, out);
 }
 
 void exact_down_to_strip(const uint8_t* rows, int planes, ptrdiff_t stride, int width,
-                         int first_row, const ResampleTable& table, Span outputs, uint8_t* strip) {
+                         int first_row, const ResampleTable& table, IndexRange outputs,
+                         uint8_t* strip) {
   HWY_DYNAMIC_DISPATCH(down_to_strip)
   (rows, planes, stride, width, first_row, table, outputs, strip);
 }

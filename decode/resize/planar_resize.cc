@@ -49,7 +49,7 @@ void colour(const ColourPlanes& planes, int begin, int end, uint8_t* out) {
 }
 
 void finish(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
-            Span outputs, MutableImageView out) {
+            IndexRange outputs, MutableImageView out) {
   resize_rows_reference(rows, plane_count, count, down, begin, outputs, out);
 }
 
@@ -226,7 +226,7 @@ HWY_INLINE void finish_row(const uint8_t* rows, int count, ptrdiff_t stride, con
 }
 
 void finish(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
-            Span outputs, MutableImageView out) {
+            IndexRange outputs, MutableImageView out) {
   const ptrdiff_t stride = ptrdiff_t{plane_count} * count;
   for (int y = outputs.begin; y < outputs.end; ++y) {
     const uint8_t* from = rows + (down.first[y] - begin) * stride;
@@ -312,7 +312,7 @@ void colour_rows_reference(const ColourPlanes& planes, int begin, int end, uint8
 }
 
 void resize_rows_reference(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down,
-                           int begin, Span outputs, MutableImageView out) {
+                           int begin, IndexRange outputs, MutableImageView out) {
   const ptrdiff_t stride = ptrdiff_t{plane_count} * count;
   for (int y = outputs.begin; y < outputs.end; ++y) {
     for (int i = 0; i < 3 * out.width; ++i) {
@@ -341,7 +341,7 @@ void colour_rows(const ColourPlanes& planes, int begin, int end, uint8_t* out) {
 }
 
 void resize_rows(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
-                 Span outputs, MutableImageView out) {
+                 IndexRange outputs, MutableImageView out) {
   HWY_DYNAMIC_DISPATCH(finish)(rows, plane_count, count, down, begin, outputs, out);
 }
 

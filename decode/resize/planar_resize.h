@@ -45,13 +45,13 @@ void colour_rows(const ColourPlanes& planes, int begin, int end, uint8_t* out);
 // The rows [begin, ...) that colour_rows made -> `outputs` of the rows that `down`, an axis of
 // pixels, resizes them to, RGB, as wide as `out`.
 void resize_rows(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down, int begin,
-                 Span outputs, MutableImageView out);
+                 IndexRange outputs, MutableImageView out);
 
 // The plain twins: the same bytes, no SIMD.
 void resize_strip_reference(const uint8_t* columns, int first_column, const PlanarAxis& axis,
                             int16_t* rows, ptrdiff_t stride);
 void colour_rows_reference(const ColourPlanes& planes, int begin, int end, uint8_t* out);
 void resize_rows_reference(const uint8_t* rows, int plane_count, int count, const PlanarAxis& down,
-                           int begin, Span outputs, MutableImageView out);
+                           int begin, IndexRange outputs, MutableImageView out);
 
 }  // namespace stoker

@@ -39,7 +39,7 @@ TEST(Compare, FalseAlarmsOverAllFiguresAreAsRareAsAskedFor) {
     const Comparison comparison =
         compare_reports(noisy_report(noise), noisy_report(noise), {.alpha = 0.05});
     for (const FigureChange& change : comparison.changes) {
-      if (change.verdict == Verdict::worse || change.verdict == Verdict::better) {
+      if (change.verdict == ChangeVerdict::worse || change.verdict == ChangeVerdict::better) {
         ++alarms;
         break;
       }
@@ -55,11 +55,11 @@ TEST(Compare, FindsARealChangeAndWhichWayItGoes) {
   constexpr int kRuns = 50;
   for (int run = 0; run < kRuns; ++run) {
     const Comparison slower = compare_reports(noisy_report(noise), noisy_report(noise, 0.6), {});
-    slower_found += slower.changes[3].verdict == Verdict::worse && slower.worse();
-    EXPECT_NE(slower.changes[3].verdict, Verdict::better);
+    slower_found += slower.changes[3].verdict == ChangeVerdict::worse && slower.worse();
+    EXPECT_NE(slower.changes[3].verdict, ChangeVerdict::better);
     const Comparison faster = compare_reports(noisy_report(noise), noisy_report(noise, 1.6), {});
-    faster_found += faster.changes[3].verdict == Verdict::better;
-    EXPECT_NE(faster.changes[3].verdict, Verdict::worse);
+    faster_found += faster.changes[3].verdict == ChangeVerdict::better;
+    EXPECT_NE(faster.changes[3].verdict, ChangeVerdict::worse);
     EXPECT_NEAR(faster.changes[3].ratio.value, 1.6, 0.6);
   }
   EXPECT_GE(slower_found, kRuns * 7 / 10);
@@ -82,28 +82,29 @@ std::vector<double> times(double factor) {
   return values;
 }
 
-Verdict verdict(const std::vector<double>& after, Better better = Better::lower,
-                const CompareOptions& options = {}) {
+ChangeVerdict verdict(const std::vector<double>& after, Better better = Better::lower,
+                      const CompareOptions& options = {}) {
   return compare_reports(report_of(kBefore, better), report_of(after, better), options)
       .changes[0]
       .verdict;
 }
 
 TEST(Compare, KnowsWhatIsBetter) {
-  EXPECT_EQ(verdict(kBefore), Verdict::same);
-  EXPECT_EQ(verdict(times(1.2)), Verdict::worse);
-  EXPECT_EQ(verdict(times(0.8)), Verdict::better);
-  EXPECT_EQ(verdict(times(1.2), Better::higher), Verdict::better);
-  EXPECT_EQ(verdict(times(1.2), Better::neither), Verdict::changed);
+  EXPECT_EQ(verdict(kBefore), ChangeVerdict::same);
+  EXPECT_EQ(verdict(times(1.2)), ChangeVerdict::worse);
+  EXPECT_EQ(verdict(times(0.8)), ChangeVerdict::better);
+  EXPECT_EQ(verdict(times(1.2), Better::higher), ChangeVerdict::better);
+  EXPECT_EQ(verdict(times(1.2), Better::neither), ChangeVerdict::changed);
   EXPECT_EQ(verdict(times(1.2), Better::lower, {.alpha = 0.05, .least_change = 0.3}),
-            Verdict::same);
+            ChangeVerdict::same);
 }
 
 TEST(Compare, SaysWhenItCannotTell) {
   const auto three = report_of({1, 1.1, 1.2}), others = report_of({2, 2.1, 2.2});
-  EXPECT_EQ(compare_reports(three, others, {}).changes[0].verdict, Verdict::unknown);
+  EXPECT_EQ(compare_reports(three, others, {}).changes[0].verdict, ChangeVerdict::unknown);
   const auto negative = report_of({-1, 0, 1, 2, 3, 4, 5});
-  EXPECT_EQ(compare_reports(negative, report_of(kBefore), {}).changes[0].verdict, Verdict::unknown);
+  EXPECT_EQ(compare_reports(negative, report_of(kBefore), {}).changes[0].verdict,
+            ChangeVerdict::unknown);
 }
 
 TEST(Compare, ListsWhatIsNotInBothAndOtherSettings) {

@@ -128,8 +128,8 @@ TEST_P(ExactKernels, DownIsThePlainTwin) {
     const auto [table, planes, first, width, stride] = random_rows(trial, rows, random);
     Pixels got({width, table.key.count}, 5), expected = got;
     const int half = table.key.count / 2;
-    const auto ranges = {Span{0, half}, Span{half, table.key.count}};
-    for (const Span range : ranges) {
+    const auto ranges = {IndexRange{0, half}, IndexRange{half, table.key.count}};
+    for (const IndexRange range : ranges) {
       exact_down(rows.data(), planes, stride, first, table, range, got.view());
     }
     exact_down_reference(rows.data(), planes, stride, first, table, {0, table.key.count},
@@ -148,7 +148,7 @@ TEST_P(ExactKernels, DownToStripIsThePlainTwin) {
     strip.grow(static_cast<size_t>(planes * stride) * kStripRows);
     plain.grow(static_cast<size_t>(planes * stride) * kStripRows);
     const int begin = static_cast<int>(random() % static_cast<unsigned>(table.key.count));
-    const Span outputs{begin, std::min(begin + kStripOutputs, table.key.count)};
+    const IndexRange outputs{begin, std::min(begin + kStripOutputs, table.key.count)};
     // The lower half of a strip must not touch the upper one.
     for (const int half : {0, kStripRows / 2}) {
       exact_down_to_strip(rows.data(), planes, stride, width, first, table, outputs,
