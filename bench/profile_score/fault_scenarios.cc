@@ -8,7 +8,8 @@
 namespace stoker {
 namespace {
 
-constexpr int kRows = 32;  // of a batch
+// Rows of a batch.
+constexpr int kRows = 32;
 constexpr int kPictures = 24;
 constexpr int kTimedRows = 400;
 constexpr double kRareLength = 3;
@@ -49,7 +50,7 @@ ScenarioData::ScenarioData() {
   mixed_s_ = cost_of(*mixed_, augment_);
 }
 
-// CPU time of a row, mean.
+// Mean CPU time of a row.
 double ScenarioData::cost_of(const Source& source, const AugmentSpec& augment) const {
   Augmenter augmenter(augment, plain().loader.feed.decode);
   std::vector<uint8_t> pixels(size_t{3} * augment.output.width * augment.output.height), buffer;
@@ -68,7 +69,7 @@ double ScenarioData::cost_of(const Source& source, const AugmentSpec& augment) c
   return static_cast<double>(thread_cpu_ns() - begin_ns) * 1e-9 / kTimedRows;
 }
 
-// Nothing is wrong with it: one worker of two would do.
+// A feed with nothing wrong: one worker of two would do.
 FaultyFeed ScenarioData::plain() const {
   FaultyFeed feed;
   feed.source = pictures_.get();
@@ -148,7 +149,8 @@ bool apply_change(const FeedChange& change, FaultyFeed& feed) {
   feed.loader.ring_depth += change.ring_depth;
   feed.loader.slots = std::max(feed.loader.slots, 0) + change.slots;
   if (change.cores > 0) {
-    if (feed.cores == 0) return false;  // there are no more
+    // The feed has all cores already.
+    if (feed.cores == 0) return false;
     feed.cores += static_cast<int>(change.cores);
   }
   if (change.storage_free) feed.reads = {};

@@ -1,6 +1,6 @@
-// The faults that a profiler is scored on: feeds in which one thing is wrong, which stage that is,
-// and the same feeds with it put right. Rates follow from the CPU time that a row takes here, so
-// that a fault is one on any machine with two cores.
+// The faults that a profiler is scored on: feeds in which one stage is wrong, the name of that
+// stage, and the same feeds with a change applied. Rates follow from the CPU time that a row takes
+// here, so that a fault limits the feed on any machine with two cores.
 #pragma once
 
 #include <functional>
@@ -17,23 +17,23 @@ namespace stoker {
 // A feed to run. Pointers are to what ScenarioData owns.
 struct FaultyFeed {
   const Source* source = nullptr;
-  SlowReads reads;  // SlowSource around it, where any is set
+  SlowReads reads;  // where any of it is set, a SlowSource is put around the source
   AugmentSpec augment;
   LoaderOptions loader;
   double demand = 0;   // images/s
-  double copy_s = 0;   // > 0: on a device that copies so slowly
-  int neighbours = 0;  // busy processes
-  int cores = 0;       // > 0: of them only
+  double copy_s = 0;   // > 0: seconds that the device takes for a copy
+  int neighbours = 0;  // busy processes beside the feed
+  int cores = 0;       // > 0: the feed has only so many
 };
 
 struct FaultScenario {
   std::string name;
   Limit expected;
   FaultyFeed feed;
-  double length = 1;  // times the usual seconds: what is rare needs longer to be seen
+  double length = 1;  // times the usual seconds; a rare fault needs longer to be seen
 };
 
-// The pictures, and what a row of them costs.
+// The pictures, and the CPU time that a row of them takes.
 class ScenarioData {
  public:
   ScenarioData();
@@ -49,7 +49,7 @@ class ScenarioData {
   double row_s_ = 0, coloured_s_ = 0, mixed_s_ = 0;  // CPU time
 };
 
-// `feed` with `change`, as far as it can really be done here. False if it cannot.
+// Makes `change` to `feed`. False if it cannot be carried out on this machine.
 bool apply_change(const FeedChange& change, FaultyFeed& feed);
 
 }  // namespace stoker

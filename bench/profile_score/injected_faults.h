@@ -1,5 +1,5 @@
-// What can be wrong with a feed, made on purpose: sources and devices that are slower than those
-// they stand for, and neighbours that take the cores. For scoring a profiler against what is known.
+// Faults of a feed, made on purpose to score a profiler against what is known: sources and devices
+// that are slower than those they stand for, and neighbours that take the cores.
 // Owner: the bench; what they wrap outlives them. Threads: as what they wrap.
 #pragma once
 
@@ -16,13 +16,13 @@
 namespace stoker {
 
 struct SlowReads {
-  double latency_s = 0;   // of every read, however many there are
-  double slow_share = 0;  // of the samples: these take slow_latency_s instead
+  double latency_s = 0;   // of every read, however many there are at once
+  double slow_share = 0;  // of the samples; these take slow_latency_s instead
   double slow_latency_s = 0;
-  double images_per_second = 0;  // > 0: no more than this, however many ask
+  double images_per_second = 0;  // > 0: the storage gives no more, however many threads ask
 };
 
-// `source`, read from such storage.
+// Reads `source` as if it lay on such storage.
 class SlowSource final : public Source {
  public:
   SlowSource(const Source& source, const SlowReads& slow) : source_(source), slow_(slow) {}
@@ -45,7 +45,7 @@ class SlowSource final : public Source {
   mutable int64_t next_ns_ = 0;  // when the storage has time for another read; guarded by mutex_
 };
 
-// Files in memory, of which one in `period` is another one: a few large pictures among small ones.
+// Files in memory, of which every `period`-th is replaced: a few large pictures among small ones.
 class MixedSource final : public Source {
  public:
   MixedSource(std::vector<std::vector<uint8_t>> usual, std::vector<std::vector<uint8_t>> rare,
@@ -68,10 +68,10 @@ class MixedSource final : public Source {
   const std::vector<std::string> class_names_ = {"a", "b"};
 };
 
-// A device out of the host's reach, on which a copy takes so much longer.
+// A device whose memory the host cannot read, and on which a copy takes so much longer.
 std::unique_ptr<Device> make_slow_copy_device(double copy_s);
 
-// Processes that keep a core busy each, until this goes.
+// Processes that keep one core busy each, until this object is destroyed.
 class NoisyNeighbours {
  public:
   explicit NoisyNeighbours(int count);
@@ -84,7 +84,7 @@ class NoisyNeighbours {
 };
 
 // Keeps the calling thread, and the threads that it starts, on the first `count` of its cores until
-// this goes; 0: on all.
+// this object is destroyed; 0: all cores.
 class FewerCores {
  public:
   explicit FewerCores(int count);

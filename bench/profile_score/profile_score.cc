@@ -1,6 +1,6 @@
-// Scores `stoker profile`: feeds in which one thing is wrong are profiled; is the stage named, and
-// does the run with its first recommendation make what was predicted? Prints a table (Markdown) and
-// writes JSON.
+// Scores `stoker profile` on feeds in which one thing is wrong: is the stage named, and does the
+// run with the first recommendation reach the predicted rate? Prints a table (Markdown) and writes
+// JSON.
 //
 //   profile_score --seconds 3.5 --repeats 3 --json score.json > score.md     (7 minutes)
 #include <CLI/CLI.hpp>
@@ -175,10 +175,12 @@ Json summary_of(const std::vector<Scored>& scored) {
 int run(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"Scores the profiler on feeds in which one thing is wrong."};
-  app.add_option("--seconds", arguments.seconds, "of each profile")->check(CLI::Range(0.5, 600.0));
-  app.add_option("--repeats", arguments.repeats, "of each fault")->check(CLI::Range(1, 100));
-  app.add_option("--json", arguments.json, "file to write");
-  app.add_option("--only", arguments.only, "faults whose name holds this");
+  app.add_option("--seconds", arguments.seconds, "Length of each profile, seconds")
+      ->check(CLI::Range(0.5, 600.0));
+  app.add_option("--repeats", arguments.repeats, "Repeats of each fault")
+      ->check(CLI::Range(1, 100));
+  app.add_option("--json", arguments.json, "Writes the scores to this file");
+  app.add_option("--only", arguments.only, "Runs only the faults whose names contain this");
   CLI11_PARSE(app, argc, argv);
   const ScenarioData data;
   std::printf("a row takes %.2f ms of CPU time, %g cores\n\n", 1e3 * data.row_cpu_s(),

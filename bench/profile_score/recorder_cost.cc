@@ -1,5 +1,6 @@
-// What recording costs: a feed's CPU time per batch without and with a Tracer that is drained as a
-// profile drains it, in turn. Without --data: raw rows of 32 x 32, where a row costs least.
+// What recording costs: a feed's CPU time per batch without and with a Tracer, in turn. The Tracer
+// is drained as a profile drains it. Without --data the feed has raw rows of 32 x 32, which cost
+// least.
 //
 //   recorder_cost --data DIR --size 224 --batch 64 --steps 20 --repeats 15
 #include <CLI/CLI.hpp>
@@ -28,7 +29,7 @@ struct Arguments {
   int size = 32, batch = 512, steps = 200, repeats = 15, workers = 2;
 };
 
-// Takes what a Tracer has until this goes.
+// Drains a Tracer until this object is destroyed.
 class Drain {
  public:
   explicit Drain(Tracer& tracer) : thread_([this, &tracer] { run(tracer); }) {}
@@ -57,7 +58,7 @@ class Drain {
   std::thread thread_;
 };
 
-// CPU seconds of a batch; `spans`: of a batch too.
+// CPU seconds of a batch; `spans` is set to the number of its spans.
 double cost_of_batch(const Source& source, const AugmentSpec& augment, const Arguments& arguments,
                      bool traced, double& spans) {
   Tracer tracer;

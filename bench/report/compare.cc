@@ -65,7 +65,7 @@ bool Comparison::worse() const {
 Comparison compare_reports(const Json& before, const Json& after, const CompareOptions& options) {
   Comparison result;
   std::vector<double> p;
-  std::vector<size_t> tested;  // of changes; in p's order
+  std::vector<size_t> tested;  // indices of changes, in the order of p
   std::vector<std::string> better;
   try {
     check(before, after);
@@ -102,7 +102,7 @@ Comparison compare_reports(const Json& before, const Json& after, const CompareO
   const std::vector<double> adjusted = holm(p);
   for (size_t i = 0; i < tested.size(); ++i) {
     FigureChange& change = result.changes[tested[i]];
-    // Could so few repeats have shown a change of this figure alone?
+    // Could so few repeats have shown a change even of this figure alone?
     const bool could = change.p * static_cast<double>(p.size()) <= options.alpha;
     change.p = adjusted[i];
     change.verdict = verdict_of(change, better[i], options);

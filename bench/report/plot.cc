@@ -12,17 +12,18 @@ namespace stoker {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 400;
-constexpr double kLegendRow = 20;  // what every row of names after the first adds to the height
+// Every row of names after the first adds so much to the height.
+constexpr double kLegendRow = 20;
 constexpr double kLeft = 64, kRight = 24, kTop = 72, kBottom = 52;
 constexpr size_t kColours = 6;
 
-// Okabe and Ito's colours, which the colour-blind tell apart: darker on light, lighter on dark.
+// Okabe and Ito's colours, which colour-blind people tell apart: darker on light, lighter on dark.
 constexpr std::array<const char*, kColours> kOnLight = {"#0072b2", "#c24e00", "#007a5a",
                                                         "#a8487f", "#8a6d00", "#3a7ca5"};
 constexpr std::array<const char*, kColours> kOnDark = {"#56b4e9", "#f0883e", "#35c799",
                                                        "#e08fbf", "#f0e442", "#9ecbe8"};
 
-// Plain classes instead of variables: programs other than browsers know no variables in SVG.
+// Plain classes instead of variables, because only browsers know variables in SVG.
 std::string palette(const char* back, const char* ink, const char* faint, const char* rule,
                     const std::array<const char*, kColours>& colours) {
   std::string css = fmt::format(
@@ -158,7 +159,7 @@ std::string draw(const PlotSeries& series, size_t colour, const Frame& frame) {
 
 struct Legend {
   std::string svg;
-  double extra_height = 0;  // of the rows after the first
+  double extra_height = 0;  // that the rows after the first take
 };
 
 // Names under the title, as far apart as they are long, in as many rows as they need.

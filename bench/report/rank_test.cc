@@ -7,7 +7,8 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kMostExactPairs = 2500;  // 50 repeats on both sides
+// Up to so many pairs (50 repeats on both sides) the test is exact.
+constexpr size_t kMostExactPairs = 2500;
 
 // How many of the orders of a's and b's values give each U, as a share of all: U is the sum over
 // b's values of the a's below them, so the counts are those of partitions into a box.
@@ -26,7 +27,7 @@ std::vector<double> distribution_of_u(size_t a, size_t b) {
 
 double normal_tail(double z) { return 0.5 * std::erfc(z / std::sqrt(2.0)); }
 
-// The z whose tail is `share` (0 to 0.5), by halving.
+// Finds the z whose tail is `share` (0 to 0.5) by halving.
 double normal_tail_end(double share) {
   double low = 0, high = 40;
   while (high - low > 1e-9) {
@@ -36,7 +37,7 @@ double normal_tail_end(double share) {
   return high;
 }
 
-// sum of t^3 - t over groups of t equal values, of both sides together.
+// The sum of t^3 - t over groups of t equal values, of both sides together.
 double tie_sum(std::span<const double> a, std::span<const double> b) {
   std::vector<double> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());

@@ -1,5 +1,6 @@
-// Do two sets of repeats differ by more than noise? Rank methods: nothing is assumed about the
-// noise but that repeats are independent and both sides' are alike. Pure functions; any thread.
+// Do two sets of repeats differ by more than noise? The methods compare ranks. They assume only
+// that repeats are independent and that the noise of both sides is alike. Pure functions; any
+// thread.
 //
 // Sources: Mann and Whitney 1947 (the test); Hollander, Wolfe and Chicken, Nonparametric
 // Statistical Methods, 2014, chapter 4 (the Hodges-Lehmann estimate, Moses' interval, ties);
@@ -22,19 +23,19 @@ struct RankTest {
 // REQUIRES: both have values.
 RankTest mann_whitney(std::span<const double> a, std::span<const double> b);
 
-// The smallest p that so many repeats can give.
+// The smallest p that repeats of these numbers can give.
 double least_p(int a_count, int b_count);
 
 struct Ratio {
   double value = 1;   // b over a: exp(median of all pairs' log b - log a)
-  Interval interval;  // of the same confidence's test: it excludes 1 where the test finds a change
+  Interval interval;  // excludes 1 where the test of the same confidence finds a change
 };
 
 // REQUIRES: all values > 0.
 Ratio ratio_of(std::span<const double> a, std::span<const double> b, double confidence = 0.95);
 
-// p values of several tests, adjusted so that the chance of one false alarm among all of them is
-// what each is compared with. In the order given.
+// Adjusts the p values of several tests, so that the level with which each is compared is the
+// chance of one false alarm among all of them. Keeps the order.
 std::vector<double> holm(const std::vector<double>& p);
 
 }  // namespace stoker

@@ -39,7 +39,7 @@ Json to_json(const Table& table) {
   return {{"title", table.title}, {"columns", table.columns}, {"rows", table.rows}};
 }
 
-// Characters as a reader counts them: UTF-8 bytes that go on with one are not new ones.
+// Counts characters as a reader does: a byte that continues a UTF-8 character is not a new one.
 size_t width_of(const std::string& text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
@@ -107,7 +107,7 @@ std::string significant(double value, int digits) {
 }
 
 std::string with_interval(const Summary& summary, int digits) {
-  // All three with the median's decimals, so that they line up.
+  // All three have the median's decimals, so that they line up.
   const std::string middle = significant(summary.median, digits);
   const size_t point = middle.find('.');
   const size_t decimals = point == std::string::npos ? 0 : middle.size() - point - 1;

@@ -1,5 +1,5 @@
-// What a bench found, in one value: figures with every repeat of theirs, tables and plots for
-// people, the machine and the settings. Written as JSON (the schema: README.md), Markdown and SVG.
+// What a bench found, in one value: figures with all their repeats, tables and plots for people,
+// the machine and the settings. It is written as JSON (README.md has the schema), Markdown and SVG.
 // Values; any thread.
 #pragma once
 
@@ -20,7 +20,7 @@ struct Figure {
   std::string name;  // "whole, 2 workers: CPU per image"
   std::string unit;
   Better better = Better::neither;
-  std::vector<double> values;  // one per repeat, in order, warm-up left out; at least one
+  std::vector<double> values;  // one per repeat, in order, without the warm-up; at least one
 };
 
 struct Table {
@@ -35,20 +35,20 @@ struct Report {
   nlohmann::ordered_json machine = nlohmann::ordered_json::object();
   nlohmann::ordered_json settings = nlohmann::ordered_json::object();
   std::vector<Figure> figures;
-  // What the bench concludes, by name; for programs that read it.
+  // What the bench concludes, by name, for programs that read it.
   nlohmann::ordered_json results = nlohmann::ordered_json::object();
   std::vector<Table> tables;
   std::vector<Plot> plots;
-  std::vector<std::string> notes;  // a sentence each: what the figures do not say
+  std::vector<std::string> notes;  // sentences about what the figures do not say
 
-  // Appends and returns its summary.
+  // Appends a figure and returns its summary.
   Summary add(Figure figure);
 };
 
 inline constexpr int kReportSchema = 1;
 
 nlohmann::ordered_json to_json(const Report& report);
-// Machine, tables, notes. `plot_files` are linked, if there are any.
+// Writes the machine, tables and notes, and links to `plot_files`.
 std::string to_markdown(const Report& report, const std::string& machine_line,
                         const std::vector<std::string>& plot_files = {});
 
@@ -57,7 +57,7 @@ std::string to_markdown(const Table& table);
 
 // "12.3 (11.9-12.8)": the median and its interval, with `digits` significant ones of the median.
 std::string with_interval(const Summary& summary, int digits = 3);
-// `value` with so many significant digits, never in scientific notation.
+// `value` with `digits` significant digits, never in scientific notation.
 std::string significant(double value, int digits = 3);
 
 }  // namespace stoker

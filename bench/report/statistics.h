@@ -1,4 +1,4 @@
-// What the repeats of a measurement say: where they lie, how far they spread, how sure that is.
+// What the repeats of a measurement say: where they lie, how far they spread, and how sure that is.
 // Pure functions; any thread. REQUIRES, everywhere: at least one value, none of them NaN.
 #pragma once
 
@@ -20,7 +20,8 @@ inline constexpr double kNormalDeviations = 1.4826;
 
 struct Interval {
   double low = 0, high = 0;
-  double confidence = 0;  // that it covers the true value; below what was asked for if values lack
+  // That the interval covers the true value; less than was asked for if there are too few values.
+  double confidence = 0;
 };
 
 // Between two order statistics, for values of any distribution: the number of values below the true

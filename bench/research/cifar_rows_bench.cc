@@ -1,7 +1,8 @@
-// What a row of CIFAR's binary files costs before anything of the feeder: copying its bytes,
-// plainly and while the next row is fetched; and shifting, mirroring and interleaving them, next
-// row fetched. From memory to a ring of slabs, as in training, and all in the cache. Memory is the
-// host device's, in huge pages where the kernel gives them, as the feeder's. Items are rows.
+// What a row of CIFAR's binary files costs without the feeder: copying its bytes, plainly and while
+// the next row is prefetched; and shifting, mirroring and interleaving them with the next row
+// prefetched. Rows go from memory to a ring of slabs, as in training, or stay in the cache. The
+// memory is the host device's, in huge pages where the kernel gives them, as the feeder's is. Items
+// are rows.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -15,9 +16,12 @@ namespace {
 
 constexpr int kSide = 32;
 constexpr size_t kRowBytes = size_t{3} * kSide * kSide;
-constexpr size_t kDataRows = 50'000;   // CIFAR-10's training images: no cache holds them
-constexpr size_t kRingRows = 4 * 512;  // four batches
-constexpr size_t kFar = 7919;          // the next row of a shuffled epoch is far away
+// CIFAR-10's training images, which no cache holds.
+constexpr size_t kDataRows = 50'000;
+// Four batches.
+constexpr size_t kRingRows = 4 * 512;
+// The next row of a shuffled epoch is so many rows away.
+constexpr size_t kFar = 7919;
 
 enum Where : int64_t { shuffled, in_order, in_cache };
 constexpr const char* kWhere[] = {"from memory, shuffled, to the ring",

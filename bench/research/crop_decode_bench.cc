@@ -1,6 +1,6 @@
 // The crop-aware decoder under all pixel policies, with and without seek indexes, beside stock
-// libjpeg-turbo: random-resized crops to 224 of real files, CPU time per image, variants
-// interleaved; and how far its pixels are from libjpeg's and Pillow 13's.
+// libjpeg-turbo. It decodes random-resized crops to 224 of real files; the variants take turns.
+// Prints CPU time per image, and how far its pixels are from libjpeg's and Pillow 13's.
 //
 //   crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole]
 //
@@ -29,7 +29,7 @@ namespace {
 
 constexpr int64_t kMaxPixels = 1 << 28;
 
-// Takes rows and drops them: what stock libjpeg-turbo costs before any resize.
+// Takes rows and drops them, to measure stock libjpeg-turbo without any resize.
 class NoSink final : public RowSink {
  public:
   void rows(const uint8_t*, ptrdiff_t, int) override {}

@@ -1,9 +1,9 @@
-// Where CropDecoder's time goes, without a seek index: random-resized crops to 224 of real files,
-// done stage by stage with the decoder's own parts.
+// Where CropDecoder's time goes without a seek index. The decoder's own parts do random-resized
+// crops to 224 of real files stage by stage.
 //
 //   crop_stages_bench FOLDER [rounds] [limit] [train|eval] [POLICY]
 //
-// The pixel policies take turns, round by round; with POLICY, that one alone.
+// The pixel policies take turns, round by round; with POLICY only that one is measured.
 //
 // Shares are of wall time between the stages' ends, which a busy machine stretches evenly; times
 // are these shares of the CPU time that CropDecoder takes for the same crops in the same run.
@@ -47,7 +47,7 @@ class Stages {
  public:
   explicit Stages(std::unique_ptr<CropPixels> pixels) : pixels_(std::move(pixels)) {}
 
-  // As CropDecoder::decode. False: not for it.
+  // Does what CropDecoder::decode does. False: the file is not for CropDecoder.
   bool decode(const CropWork& work, MutableImageView out) {
     last_ = Clock::now();
     if (!parse_baseline(work.sample->bytes, jpeg_)) return false;

@@ -1,6 +1,6 @@
-// What every decoded image pays before its first sample: the weights of the resize, beside their
-// plain twins, and the lookup tables of its Huffman codes. Keys and codes are those of real files'
-// random-resized crops to 224.
+// What every decoded image costs before its first sample: the weights of the resize, beside their
+// plain twins, and the lookup tables of its Huffman codes. Weights and codes are those of
+// random-resized crops to 224 of real files.
 //
 //   crop_tables_bench FOLDER [--benchmark_...]
 //

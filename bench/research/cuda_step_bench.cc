@@ -1,7 +1,7 @@
-// The CUDA engine's training step without a feed: images/s, the host's time per step, memory, and
-// where the time goes, operation by operation. Rows stay on the device (resident feed). Prints one
-// JSON object; with --table N also the N slowest operations, readable. Fails where the step cannot
-// be captured as a graph, unless --no-graphs was given.
+// Times the CUDA engine's training step without a feed: images/s, the host's time per step, memory,
+// and where the time goes, operation by operation. Rows stay on the device. Prints one JSON object,
+// and with --table N also a table of the N slowest operations. Fails where the step cannot be
+// captured as a graph, unless --no-graphs was given.
 //
 //   cuda_step_bench --model resnet50 --size 224 --classes 1000 --rows 256 --table 30
 //   cuda_step_bench --model airnet --size 32 --classes 10 --rows 1024 --no-graphs
@@ -56,7 +56,7 @@ EngineOptions options_of(const Arguments& a) {
   return options;
 }
 
-// Noise in place of pictures, labels and weights: on the device for good.
+// Noise in place of pictures, labels and weights; it stays on the device.
 class Resident {
  public:
   Resident(Device& device, Stream& stream, const Arguments& a) {
@@ -93,7 +93,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// A table of operations by kind, then the slowest one by one.
+// Prints a table of operations by kind, and then the slowest ones.
 Json time_by_kind(const std::vector<DeviceStepTime>& times, int table) {
   std::map<std::string, double> by_kind;
   double whole = 0;
@@ -115,7 +115,7 @@ Json time_by_kind(const std::vector<DeviceStepTime>& times, int table) {
   return kinds;
 }
 
-// Steps on the same rows, queued one by one.
+// Queues steps on the same rows one by one.
 class Steps {
  public:
   Steps(Engine& engine, const BatchRows& rows)
@@ -145,7 +145,8 @@ Json measure(Engine& engine, Steps& steps, const Arguments& a) {
   for (int i = 0; i < kWarmupSteps; ++i) steps.queue();
   engine.totals();
   const auto begin = std::chrono::steady_clock::now();
-  double queued = 0;  // the host's own time: totals are read late, as the trainer does
+  // The host's own time, because totals are read late, as the trainer reads them.
+  double queued = 0;
   const int64_t lag = engine.totals_lag();
   for (int i = 0; i < a.steps; ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -162,7 +163,7 @@ Json measure(Engine& engine, Steps& steps, const Arguments& a) {
           {"loss", last.loss_sum / last.weight_sum}};
 }
 
-// What the engine's plan moves in memory, kind by kind: nothing runs.
+// What the engine's plan moves in memory, by kind of operation. Nothing is run.
 int count_bytes(const Arguments& a) {
   const NetSpec net = make_net(a.model, {a.size, a.size}, a.classes);
   Json kinds = Json::object();
@@ -178,8 +179,8 @@ int count_bytes(const Arguments& a) {
   return 0;
 }
 
-// What cuDNN's fusions take beside the same work one after the other, for the convolutions with the
-// largest outputs, where they can save most.
+// Times cuDNN's fusions beside the same work one after the other, for the convolutions with the
+// largest outputs, where fusions can save most.
 int time_fusions(const Arguments& a) {
   const auto device = make_cuda_device(0);
   const NetSpec net = make_net(a.model, {a.size, a.size}, a.classes);
@@ -232,7 +233,7 @@ int run(const Arguments& a) {
                  {"deterministic", !a.any_order},
                  {"input_channels", a.input_channels}};
   result.update(measure(*engine, steps, a));
-  // Figures of a step that is slower than the one that was asked for would mislead.
+  // Figures of a slower step than the one that was asked for would mislead.
   if (!engine->warning().empty()) throw std::runtime_error(engine->warning());
   result["tflops"] = 3e-12 * forward_flops(net) * result["images_per_second"].get<double>();
   result["start_seconds"] = start_seconds;

@@ -1,5 +1,5 @@
-// What staging itself costs per batch, host side: the ring, the stager with k slots, the host
-// device's streams and events. Batches are tiny, so what is measured is the machinery, not the
+// What staging itself costs the host per batch: the ring, the stager with k slots, and the host
+// device's streams and events. Batches are tiny, so that the machinery is measured and not the
 // copy. "Time" is wall time, "CPU" is of all threads together.
 #include <benchmark/benchmark.h>
 
@@ -17,7 +17,7 @@ constexpr int kCapacity = 4;
 
 BatchLayout tiny_layout() { return BatchLayout({.rows = 1, .height = 4, .width = 4}); }
 
-// All four calls of a slab's life on one thread: nobody blocks.
+// All four calls of a slab's life on one thread; none of them blocks.
 void ring_alone(benchmark::State& state) {
   auto device = make_host_device();
   PinnedRing ring(*device, tiny_layout(), kCapacity);
@@ -33,7 +33,7 @@ void ring_alone(benchmark::State& state) {
 }
 BENCHMARK(ring_alone);
 
-// Copies, records and waits queued on one stream, whose worker keeps up or blocks the caller.
+// Queues copies, records and waits on one stream, whose worker keeps up or blocks the caller.
 void stream_operations(benchmark::State& state) {
   auto device = make_host_device();
   auto stream = device->make_stream();
@@ -48,7 +48,7 @@ void stream_operations(benchmark::State& state) {
 }
 BENCHMARK(stream_operations)->MeasureProcessCPUTime()->UseRealTime();
 
-// There and back: queue, wake the worker, wake the caller.
+// A round trip: queue, wake the worker, wake the caller.
 void stream_round_trip(benchmark::State& state) {
   auto device = make_host_device();
   auto stream = device->make_stream();

@@ -1,4 +1,4 @@
-// One full training step (forward, backward, reduce, update) of a model on the CPU engine, timed.
+// Times one full training step (forward, backward, reduce, update) of a model on the CPU engine.
 // Prints one JSON object; bench/research/train_side_by_side.py runs it in turn with PyTorch's
 // (bench/research/torch_step.py).
 #include <sys/resource.h>

@@ -20,8 +20,8 @@ constexpr int kRingCapacity = 4;
 constexpr int kWarmupSteps = 5;
 constexpr int kDepths = Stager::kMaxSlots + 1;
 
-// CPU time of staging: all threads of the process, except what this thread does outside of it
-// (queueing the emulated step, waiting for it).
+// CPU time of staging: that of all threads of the process, without what this thread does outside of
+// staging (it queues the emulated step and waits for it).
 class StagingCost {
  public:
   void start() {
@@ -44,11 +44,12 @@ class StagingCost {
   double process_ = 0, thread_ = 0, inside_ = 0;
 };
 
-struct Marks {  // of one step, on the compute stream
+// Events of one step, on the compute stream.
+struct Marks {
   std::unique_ptr<Event> begin, end;
 };
 
-// Of one repeat with one number of slots.
+// The result of one repeat with one number of slots.
 struct Depth {
   double gap_ms = 0, gap_ms_max = 0, images_per_second = 0, step_ms = 0;
   double host_us = 0, next_us = 0;  // per batch
@@ -82,14 +83,15 @@ BatchShape shape_of(const DepthOptions& options) {
   return {.rows = options.rows, .height = options.size, .width = options.size};
 }
 
-// The consumer: queues a step per batch, as a trainer that reads its loss late.
+// The consumer queues a step per batch, as a trainer does that reads its loss late.
 Depth consume(Stager& stager, const DepthOptions& options, StepWork& work,
               const std::vector<Marks>& marks) {
   Stream& compute = work.stream();
   std::vector<double> next_us;
   StagingCost cost;
   for (Step step = 0; step < std::ssize(marks); ++step) {
-    if (step >= 2) marks[step - 2].end->synchronize();  // the host is two steps ahead at most
+    // The host is two steps ahead at most.
+    if (step >= 2) marks[step - 2].end->synchronize();
     if (step == kWarmupSteps) cost.start();
     DeviceBatch batch;
     const int64_t before = steady_now_ns();

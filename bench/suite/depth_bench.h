@@ -1,9 +1,9 @@
-// What k = 0 to 3 staging slots buy: the idle gap between two steps on the compute stream, images/s
-// and the host's cost per batch, between steps of a model or emulated ones of a given length.
+// What k = 0 to 3 staging slots bring: the idle gap between two steps on the compute stream,
+// images/s, and the host's cost per batch. Steps are a model's, or emulated ones of a given length.
 //
-// The feed is always ahead (slabs are committed as they are), so a gap is staging's alone. Gaps
-// come from timing events around each step; the first one is recorded behind the wait for the
-// batch. On a host device copies are the host's work, and with 0 slots there are none.
+// The feed is always ahead (slabs are committed as they are), so staging alone causes the gaps.
+// They are measured by timing events around each step; the first event is recorded behind the wait
+// for the batch. On a host device copies are the host's work, and with 0 slots there are none.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ struct DepthOptions {
   std::string device = "cpu:0";
   int rows = 2048;
   int size = 32;
-  int steps = 30;  // of one repeat, after a few others
+  int steps = 30;  // of one repeat, after a few that do not count
   int repeats = 5;
   double step_ms = 10;  // of an emulated step
-  std::string model;    // "": emulated
+  std::string model;    // "": the steps are emulated
 };
 
 // report.results: {device, rows, size, step, host_copies_are_host_work, depths: [{slots,

@@ -27,7 +27,7 @@ LoaderOptions loader_options(const EmulateOptions& options) {
   return loader;
 }
 
-// Of several accelerators, with the Loader that they share.
+// A run of several accelerators, with the Loader that they share.
 class Emulation {
  public:
   Emulation(const Source& source, const EmulateOptions& options, int count, int64_t steps)
@@ -62,12 +62,14 @@ class Emulation {
       const auto stream = devices_[index]->make_stream();
       DeviceBatch batch;
       const auto next = [&] {
-        batch = {};  // an accelerator holds its batch until the step is over
+        // An accelerator holds its batch until the step is over.
+        batch = {};
         batch = loader_->next(index, *stream);
         if (batch) batch.synchronize();
         return static_cast<bool>(batch);
       };
-      // Two lists in turn: nobody can write the next time into one that others still read.
+      // Two lists take turns, so that no thread writes the next time into one that others still
+      // read.
       int64_t meetings = 0;
       const auto meet = [&](StepEnd end) {
         std::vector<StepEnd>& ends = ends_[meetings++ % 2];
@@ -81,15 +83,16 @@ class Emulation {
       if (!error_) error_ = std::current_exception();
       loader_->stop();
     }
-    all_.arrive_and_drop();  // whoever is left waits for one fewer
+    // The other threads wait for one fewer from now on.
+    all_.arrive_and_drop();
   }
 
   const double step_seconds_;
   const int64_t steps_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::unique_ptr<Loader> loader_;
-  std::vector<std::vector<StepTimes>> runs_;  // each by its thread
-  std::array<std::vector<StepEnd>, 2> ends_;  // of a step; each by its thread
+  std::vector<std::vector<StepTimes>> runs_;  // each is written by its own thread
+  std::array<std::vector<StepEnd>, 2> ends_;  // of a step; each is written by its own thread
   std::barrier<> all_;
   std::mutex mutex_;
   std::exception_ptr error_;  // guarded by mutex_
@@ -103,7 +106,8 @@ Mean mean_of(const std::vector<Utilisation>& all, int batch) {
   Mean mean;
   for (const Utilisation& one : all) {
     mean.share += one.share / static_cast<double>(all.size());
-    mean.rate += one.images_per_second(batch);  // of all together
+    // The rate is that of all together.
+    mean.rate += one.images_per_second(batch);
     mean.fed += one.fed_share() / static_cast<double>(all.size());
     const double whole = one.running_seconds * static_cast<double>(all.size());
     mean.waiting += one.waiting_seconds / whole;
@@ -198,7 +202,8 @@ Report bench_emulate(const Source& source, const EmulateOptions& options) {
     const double share = mean_of(all.back().fed_percent) / 100;
     if (share >= kPassUtilisation) at_90 = count;
     if (share >= kFullUtilisation) at_99 = count;
-    if (share < kPassUtilisation) break;  // more of them are not fed better
+    // More accelerators are not fed better.
+    if (share < kPassUtilisation) break;
   }
   Report report;
   report.bench = "emulate";

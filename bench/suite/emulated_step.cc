@@ -8,7 +8,8 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kKernelBytes = size_t{64} << 20;  // that one kernel moves
+// One kernel moves so many bytes.
+constexpr size_t kKernelBytes = size_t{64} << 20;
 
 class Sleep final : public StepWork {
  public:
@@ -35,7 +36,7 @@ class Kernels final : public StepWork {
         memory_(device.allocate(2 * kKernelBytes, MemoryKind::device)) {
     constexpr int kProbe = 20;
     const auto start = device.make_event(true), end = device.make_event(true);
-    for (int pass = 0; pass < 2; ++pass) {  // the first warms up
+    for (int pass = 0; pass < 2; ++pass) {  // the first one warms up
       stream_->record(*start);
       for (int i = 0; i < kProbe; ++i) kernel();
       stream_->record(*end);

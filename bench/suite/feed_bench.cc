@@ -11,7 +11,8 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kSampleFiles = 200;  // whose mean size is reported
+// The reported mean size is that of so many files.
+constexpr int64_t kSampleFiles = 200;
 
 LoaderOptions loader_options(const FeedRow& row, const FeedBenchOptions& options) {
   LoaderOptions loader;
@@ -22,7 +23,8 @@ LoaderOptions loader_options(const FeedRow& row, const FeedBenchOptions& options
   loader.ring_depth = row.ring_depth;
   loader.feed.max_bad = 1e18;
   loader.feed.decode = options.decode;
-  loader.feed.seek_index = "off";  // its parts alone have none either
+  // The parts alone have no seek index either.
+  loader.feed.seek_index = "off";
   return loader;
 }
 
@@ -40,7 +42,7 @@ class Lane {
     steps_ = std::max<int64_t>(1, static_cast<int64_t>(1e-3 * options.cpu_ms / step_seconds));
   }
 
-  // In turn the whole first and the parts first.
+  // The whole goes first in one repeat, and the parts in the next.
   void measure(bool parts_first) {
     const Step first = loader_.first_filled();
     Spent read, decoded;

@@ -1,10 +1,11 @@
-// What it costs to feed: by stage and whole, for numbers of workers, batch sizes and ring depths.
+// What feeding costs, by stage and as a whole, for several numbers of workers, batch sizes and ring
+// depths.
 //
-// In every repeat each setting is measured once, in turn, on the same rows: a Loader whose batches
-// are taken and thrown away, and its parts alone (PartsAlone). Loaders stand still while others are
-// measured. Seek indexes are not used (bench_emulate() takes them as training does). CPU time is of
-// the whole process, so that other programs on the machine do little harm. Errors:
-// std::invalid_argument, and what a Loader throws.
+// In every repeat each setting is measured once, in turn, on the same rows. What is measured is a
+// Loader whose batches are taken and thrown away, and its parts alone (PartsAlone). Loaders stand
+// still while others are measured. Seek indexes are not used (bench_emulate() takes them as
+// training does). CPU time is of the whole process, so that other programs on the machine do little
+// harm. Errors: std::invalid_argument, and what a Loader throws.
 #pragma once
 
 #include <vector>
@@ -23,13 +24,12 @@ struct FeedBenchOptions {
   std::vector<int> batches = {64};
   std::vector<int> ring_depths = {4};
   int repeats = 7;
-  int cpu_ms = 150;  // of one measurement, about
+  int cpu_ms = 150;  // CPU time of one measurement, about
 };
 
 // report.results: {image_size: [w, h], cpu_ms_per_image, cpu_ms_per_image_low, ..._high, read_ms,
 // decode_ms, images_per_second, workers, mean_sample_bytes,
-// scratch_bytes_per_worker}, at the most workers: what
-// plan_machine() goes by.
+// scratch_bytes_per_worker}, with the largest number of workers. plan_machine() starts from these.
 Report bench_feed(const Source& source, const FeedBenchOptions& options);
 
 }  // namespace stoker

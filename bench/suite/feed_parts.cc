@@ -13,7 +13,7 @@ double wall_seconds() { return 1e-9 * static_cast<double>(steady_now_ns()); }
 }  // namespace
 
 struct PartsAlone::Worker {
-  explicit Worker(const FeedWork& work) : augmenter(work.augment, work.options.decode) {}
+  explicit Worker(const FeedWork& work) : augmenter(work.augment, work.options.feed.decode) {}
   Augmenter augmenter;
   std::vector<uint8_t> file;
 };
@@ -26,14 +26,14 @@ PartsAlone::PartsAlone(const FeedWork& work)
       depth_(work.options.ring_depth),
       slabs_(size_t{3} * depth_ * work.options.batch_size * work.augment.output.width *
              work.augment.output.height) {
-  for (int i = 0; i < std::max(work.options.workers, 1); ++i) {
+  for (int i = 0; i < std::max(work.options.feed.workers, 1); ++i) {
     workers_.push_back(std::make_unique<Worker>(work));
   }
 }
 
 PartsAlone::~PartsAlone() = default;
 
-// Calls row(worker, epoch, id, place in slabs_) for every row, each thread for every n-th.
+// Calls row(worker, epoch, id, place in slabs_) for every row; thread k of n takes every n-th.
 template <class Row>
 Spent PartsAlone::each_row(Step first, int64_t steps, const Row& row) {
   const auto part = [&](size_t number) {
@@ -84,7 +84,7 @@ Spent PartsAlone::read_and_decode(Step first, int64_t steps) {
 
 StillLoader::StillLoader(const FeedWork& work)
     : rows_(work.options.batch_size),
-      ahead_(work.options.workers == 0 ? 0 : work.options.ring_depth),
+      ahead_(work.options.feed.workers == 0 ? 0 : work.options.ring_depth),
       loader_(work.source, work.augment, {device_.get()}, work.options) {
   take(2 * work.options.ring_depth);
 }

@@ -1,5 +1,5 @@
-// The feeder and its parts, each alone, on the same rows of the same steps: what bench_feed()
-// compares. Threads: each object by one.
+// What bench_feed() compares: the feeder, and its parts, each alone, on the same rows of the same
+// steps. Threads: one per object.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace stoker {
 struct FeedWork {
   const Source& source;
   AugmentSpec augment;
-  LoaderOptions options;  // seed 0, epochs without end
+  LoaderOptions options;  // with seed 0 and endless epochs
 };
 
 // What a measurement took.
@@ -22,15 +22,16 @@ struct Spent {
   double wall_seconds = 0;
 };
 
-// Reading, and decoding and augmenting, in a loop on as many threads and into as many rows as the
-// Loader has: no messages, no ring, no labels.
+// Reading, and reading with decoding and augmenting, in a plain loop. It has as many threads and as
+// many rows as the Loader, and no messages, no ring and no labels.
 class PartsAlone {
  public:
   explicit PartsAlone(const FeedWork& work);  // work.source outlives it
   ~PartsAlone();
 
-  Spent read(Step first, int64_t steps);             // of steps [first, first + steps)
-  Spent read_and_decode(Step first, int64_t steps);  // into the rows
+  // Both of steps [first, first + steps).
+  Spent read(Step first, int64_t steps);
+  Spent read_and_decode(Step first, int64_t steps);
 
  private:
   struct Worker;
@@ -44,15 +45,15 @@ class PartsAlone {
   std::vector<uint8_t> slabs_;
 };
 
-// A Loader that stands still between measurements: its ring is full, its threads sleep. So several
-// can be measured in turn.
+// A Loader that stands still between measurements: its ring is full and its threads sleep, so that
+// several can be measured in turn.
 class StillLoader {
  public:
   explicit StillLoader(const FeedWork& work);  // work.source outlives it
 
   // Takes `steps` batches and waits until as many are filled again.
   Spent take(int64_t steps);
-  // All steps before this one are filled.
+  // All steps before this one have been filled.
   Step first_filled() const { return taken_ + ahead_; }
   MemoryPlan memory_plan() const { return loader_.memory_plan(); }
 

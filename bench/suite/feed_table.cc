@@ -31,7 +31,7 @@ Table stage_table(const FeedRow& row) {
   return table;
 }
 
-// Images/s against the workers, beside what as many times one worker would give.
+// Images/s against the number of workers, beside that number times the rate of one worker.
 void add_scaling(const std::vector<FeedRow>& rows, Report& report) {
   Table table{
       "By workers", {"workers", "images/s", "speed-up", "efficiency", "CPU ms per image"}, {}};
@@ -40,7 +40,8 @@ void add_scaling(const std::vector<FeedRow>& rows, Report& report) {
   for (const FeedRow& row : rows) {
     if (!row.parts) continue;
     const Summary rate = summarise(row.rate);
-    const int threads = std::max(row.workers, 1);  // without workers the consumer is one
+    // Without workers the consumer is the one thread that decodes.
+    const int threads = std::max(row.workers, 1);
     table.rows.push_back({std::to_string(row.workers), with_interval(rate),
                           fmt::format("{:.2f}x", rate.median / base),
                           fmt::format("{:.1f} %", 100 * rate.median / base / threads),
@@ -58,7 +59,7 @@ void add_scaling(const std::vector<FeedRow>& rows, Report& report) {
                           {}});
 }
 
-// Of the rows that differ from most_workers() in `field` at most.
+// The rows that differ from most_workers() in `field` at most.
 void add_sweep(const std::vector<FeedRow>& rows, const char* what, int FeedRow::*field,
                Report& report) {
   FeedRow like = most_workers(rows);

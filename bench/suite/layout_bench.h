@@ -1,5 +1,5 @@
-// The kernel that turns a batch's bytes into a net's input: milliseconds and GB/s, read and written
-// together, for each type, order (NHWC, NCHW) and padding of the channels.
+// Measures the kernel that turns a batch's bytes into a net's input, for each type, order (NHWC,
+// NCHW) and padding of the channels: milliseconds, and GB/s that are read and written together.
 #pragma once
 
 #include <string>

@@ -23,7 +23,7 @@ using Values = std::vector<double>;  // GB/s, one per repeat
 
 double gb_per_second(double bytes, double seconds) { return 1e-9 * bytes / seconds; }
 
-// All CPUs of `cpus` copy, each its own part, inside the memory of `memory`.
+// Every CPU of the node `cpus` copies its own part inside the memory of the node `memory`.
 Values host_copies(const NumaNode& cpus, const NumaNode& memory, const LinksOptions& options) {
   const auto threads = static_cast<int>(cpus.cpus.size());
   const size_t part = static_cast<size_t>(options.bytes) / threads;
@@ -50,7 +50,7 @@ Values host_copies(const NumaNode& cpus, const NumaNode& memory, const LinksOpti
   return values;
 }
 
-// Copies on a stream, by events around each.
+// Measures copies on a stream by events around each.
 Values copies(Device& device, void* target, const void* source, CopyKind kind,
               const LinksOptions& options) {
   const auto stream = device.make_stream();
@@ -95,7 +95,7 @@ std::vector<Link> device_links(Device& device, const LinksOptions& options) {
   return links;
 }
 
-// From each device to each other one.
+// From each device to each of the others.
 std::vector<Link> links_between(const std::vector<std::unique_ptr<Device>>& devices,
                                 const LinksOptions& options) {
   const auto bytes = static_cast<size_t>(options.bytes);

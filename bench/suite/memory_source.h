@@ -1,5 +1,5 @@
-// Files of another source held in memory, to measure without storage. An epoch names each many
-// times. Threads: as every Source.
+// Holds files of another source in memory, to measure without storage. An epoch has each of them
+// many times. Threads: as every Source.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace stoker {
 
 class MemorySource final : public Source {
  public:
-  // Reads the first files, 2,000 or 256 MiB of them. Throws std::runtime_error if none can be read.
+  // Reads the first files: at most 2,000, and at most 256 MiB. Throws std::runtime_error if none
+  // can be read.
   explicit MemorySource(const Source& files);
 
   int64_t size() const override;
@@ -34,7 +35,7 @@ class MemorySource final : public Source {
   int64_t count() const { return std::ssize(bytes_); }
 
   const Source& files_;
-  std::vector<std::vector<uint8_t>> bytes_;  // empty: could not be read
+  std::vector<std::vector<uint8_t>> bytes_;  // empty for a file that could not be read
 };
 
 }  // namespace stoker

@@ -43,7 +43,7 @@ class ModelStep : public StepWork {
   std::vector<TensorUpdate> tensors_;
 };
 
-// The engine blocks, so the stream's own thread runs it: events around it are in order.
+// The engine blocks, so the stream's own thread runs it, and events around it stay in order.
 class OnHost final : public ModelStep {
  public:
   OnHost(Device& device, std::unique_ptr<Engine> engine)
@@ -63,10 +63,10 @@ class OnHost final : public ModelStep {
 
  private:
   const std::unique_ptr<Collective> collective_;
-  const std::unique_ptr<Stream> stream_;  // ends first
+  const std::unique_ptr<Stream> stream_;  // destroyed first
 };
 
-// One shard: its part is the sum.
+// There is one shard, so its part is the sum.
 class OnDevice final : public ModelStep {
  public:
   using ModelStep::ModelStep;

@@ -1,4 +1,4 @@
-// From what an image costs to the machine that feeds so many GPUs: arithmetic, nothing is measured
+// Calculates the machine that feeds so many GPUs from what an image costs. Nothing is measured
 // here. Pure functions; any thread.
 #pragma once
 
@@ -11,9 +11,9 @@ namespace stoker {
 
 // What one image costs, as bench_feed() measures it.
 struct FeedCost {
-  double cpu_ms = 0;  // of one core, all of the feeder included
+  double cpu_ms = 0;  // CPU time of one core, for the whole feeder
   double cpu_ms_low = 0, cpu_ms_high = 0;
-  double sample_bytes = 0;   // of a file, on average
+  double sample_bytes = 0;   // mean size of a file
   int64_t worker_bytes = 0;  // MemoryPlan::scratch_bytes (loader.h), per worker
   Size size;                 // of a row, pixels
 };
@@ -32,9 +32,9 @@ struct PlanDemand {
 };
 
 struct MachinePlan {
-  double busy_cores = 0;  // that feeding takes
+  double busy_cores = 0;  // how many feeding takes
   double busy_cores_low = 0, busy_cores_high = 0;
-  int cores = 0;  // with headroom
+  int cores = 0;  // how many there must be, with headroom
   int workers = 0;
   int64_t ring_bytes = 0, worker_bytes = 0;  // on the host
   int64_t slot_bytes = 0;                    // on every GPU

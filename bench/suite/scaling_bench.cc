@@ -37,7 +37,7 @@ class StepClock final : public TrainObserver {
   }
 
  private:
-  std::vector<int64_t> done_ns_;  // of the last warm-up step and all after it
+  std::vector<int64_t> done_ns_;  // when the last warm-up step and each step after it was done
   double cpu_begin_ = 0, cpu_end_ = 0;
 };
 

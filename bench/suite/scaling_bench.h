@@ -1,10 +1,10 @@
-// How training scales over devices: images/s, speed-up and efficiency, as the field's tables have
-// them (tf_cnn_benchmarks, Keras): speed-up(n) = rate(n) / rate(1), efficiency = speed-up / n.
+// How training scales over devices: images/s, speed-up and efficiency, defined as in the usual
+// tables (tf_cnn_benchmarks, Keras): speed-up(n) = rate(n) / rate(1), efficiency = speed-up / n.
 //
 // Weak scaling keeps the batch of each device, strong scaling the batch of all together; the two
 // are never mixed in one table. Each replica on host devices has one thread, so that n of them have
-// n times what one has. Input is synthetic (FeedKind): it is not what is measured here. In every
-// repeat all settings run once, in turn.
+// n times what one has. Input is synthetic, because the feed is not measured here. In every repeat
+// all settings run once, in turn.
 // Errors: as the Trainer's.
 #pragma once
 
@@ -17,13 +17,13 @@
 namespace stoker {
 
 struct ScalingOptions {
-  bool on_gpus = false;  // cuda:0 .. cuda:n-1; else cpu:0 .. cpu:n-1
+  bool on_gpus = false;  // true: cuda:0 .. cuda:n-1; false: cpu:0 .. cpu:n-1
   std::vector<int> counts = {1};
   std::vector<std::string> models = {"resnet20"};
   std::vector<ReduceKind> reductions = {ReduceKind::automatic};
   bool weak = true, strong = true;
-  int batch = 64;  // of a device in weak, of all in strong scaling
-  int steps = 10;  // per run, after warm-up
+  int batch = 64;  // of each device in weak scaling, of all together in strong scaling
+  int steps = 10;  // per run, after the warm-up
   int repeats = 5;
 };
 

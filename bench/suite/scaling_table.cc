@@ -13,7 +13,7 @@ bool same_line(const ScalingRow& a, const ScalingRow& b) {
 
 const char* mode_of(const ScalingRow& row) { return row.weak ? "weak" : "strong"; }
 
-// A row beside the first one of its line.
+// A row, compared with the first row of its line.
 struct Scaled {
   const ScalingRow& row;
   double speed_up, efficiency;
@@ -48,7 +48,7 @@ Table table_of(const std::vector<Scaled>& all, bool weak) {
   return table;
 }
 
-// A line per model and reduction.
+// Draws a line per model and reduction.
 Plot speed_up_plot(const std::vector<Scaled>& all, bool weak) {
   const std::string mode = weak ? "weak" : "strong";
   Plot plot{"scaling_" + mode,
@@ -79,7 +79,7 @@ Plot speed_up_plot(const std::vector<Scaled>& all, bool weak) {
   return plot;
 }
 
-// At the most devices, models from small to large.
+// With the most devices, models from small to large.
 Plot size_plot(const std::vector<Scaled>& all) {
   int most = 1;
   std::vector<std::pair<int64_t, std::string>> models;

@@ -1,4 +1,5 @@
-// What bench_scaling() measured, in the form that the field knows. Pure functions; any thread.
+// What bench_scaling() measured, as the usual tables and plots of scaling. Pure functions; any
+// thread.
 #pragma once
 
 #include <string>

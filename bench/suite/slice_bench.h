@@ -1,8 +1,10 @@
-// A batch for N replicas on one device, cut on the host or on the device: bytes and milliseconds.
+// Where to cut a batch for N replicas on one device, on the host or on the device: bytes and
+// milliseconds.
 //
 // On the host: every replica's rows are copied to it from pinned memory on its own stream, as each
 // replica's ring and stager do. On the device: the whole batch crosses the bus in one copy and is
-// then cut by copies on the device. With several devices the second way also needs their links.
+// then cut by copies on the device. With several devices this way also needs the links between
+// them.
 #pragma once
 
 #include <string>

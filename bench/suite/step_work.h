@@ -1,6 +1,6 @@
 // What happens between two batches on a device: an emulated step of a given length, or a model's
-// own training step. Queues on one stream, on which batches are leased. Threads: one. Errors: as of
-// the engines.
+// own training step. The work is queued on one stream, on which batches are leased. Threads: one.
+// Errors: those of the engines.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ class StepWork {
   virtual std::string describe() const = 0;
 };
 
-// On a host device the stream sleeps; on others as many kernels that copy device memory as fill the
-// time. device outlives it, here and below.
+// On a host device the stream sleeps. On others the stream runs as many kernels that copy device
+// memory as fill the time. The device outlives the step, here and below.
 std::unique_ptr<StepWork> make_emulated_step(Device& device, double milliseconds);
 
 // Forward, backward and update of a model on 10 classes, batch norm over the whole batch, bf16

@@ -9,7 +9,7 @@ from stoker._loader import Loader
 
 
 class Adapter:
-    """`loader` is set by who derives from it."""
+    """Derived classes set `loader`."""
 
     loader: Loader
 
@@ -18,7 +18,7 @@ class Adapter:
         return len(self.loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next loop is epoch `epoch`; only to go elsewhere: epochs count themselves."""
+        """The next loop is epoch `epoch`. Needed only to jump: epochs count themselves."""
         self.loader.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What happens to the pixels of a row. One crop, and what is put to it by `|`:
+"""What happens to the pixels of a row: one crop, and what is joined to it by `|`:
 
     stoker.random_resized_crop() | stoker.flip() | stoker.color_jitter(brightness=0.4)
 
@@ -25,11 +25,11 @@ class Augment:
     __slots__ = ("_fields", "_names")
 
     def __init__(self, names: Mapping[str, str], fields: Mapping[str, Any]):
-        self._names = MappingProxyType(dict(names))  # what is set, and how it was called
+        self._names = MappingProxyType(dict(names))  # the call that set each field
         self._fields = MappingProxyType(dict(fields))
 
     def __or__(self, other: object) -> Augment:
-        """Both together. ValueError if both are of one kind, two crops for example."""
+        """Joins both. ValueError if both are of one kind, for example two crops."""
         if not isinstance(other, Augment):
             return NotImplemented
         for kind in self._names.keys() & other._names.keys():
@@ -190,7 +190,7 @@ def make_spec(
         )
     spec = _core.AugmentSpec()
     if raw_size is not None:
-        spec.crop = _core.CropMode.whole  # unless a crop is named
+        spec.crop = _core.CropMode.whole  # no crop was named
     for field, value in augment._fields.items():
         if isinstance(value, _core.PixelOperation):
             spec.add_operation(value)

@@ -24,7 +24,7 @@ class Batch:
     step: int  #: number of the batch, over all epochs
     epoch: int  #: counted from 0
     step_in_epoch: int  #: 0 to len(loader) - 1
-    valid: int  #: rows of weight > 0; the last batch of an epoch is padded with others
+    valid: int  #: rows of weight > 0; the last batch of an epoch is padded with rows of weight 0
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Batch:
 
     @property
     def names(self) -> list[str]:
-        """The rows' names in the source: of files, their paths relative to its root."""
+        """The rows' names in the source; a file's name is its path relative to the root."""
         return [self._source.name(i) for i in self._leased().id_list()]
 
     @property

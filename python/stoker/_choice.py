@@ -1,4 +1,4 @@
-"""Names of choices to the C++ enumerations."""
+"""From names of choices to the C++ enumerations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a watched loop's steps say: does its input limit it, how sure is that, what would it gain.
+"""Diagnoses a watched loop: does its input limit it, how sure is that, and what would it gain?
 The words are those of `stoker profile`. Pure functions.
 """
 
@@ -11,32 +11,38 @@ from stoker._steps import Steps, half_width, quantile
 
 FED = 0.05  # a step that waits less than this is fed, as in `stoker profile`
 _RESAMPLES = 200
-_BLOCKS = 50  # of neighbouring steps: they are alike
-_ENOUGH = 20  # steps
-_PAUSE = 0.5  # of a median step: a wait that somebody would see
-_OWN_WORK = 0.25  # of the waiting: a thread that only takes batches from others works far less
+# Neighbouring steps are alike, so resampling draws so many blocks of them.
+_BLOCKS = 50
+# With fewer steps the verdict is less sure.
+_ENOUGH = 20
+# A wait of so many median steps is a pause.
+_PAUSE = 0.5
+# A thread that works for this share of the waiting makes batches itself; one that only takes them
+# works far less.
+_OWN_WORK = 0.25
 _FAST_ENOUGH = 1.1
-_TURNS = 0.15  # relative: batch + step = both, to that
+# Making a batch and using it take turns if their times add up to the step within this, relative.
+_TURNS = 0.15
 
 
 @dataclass
 class Verdict:
     """Rates in items/s; shares from 0 to 1."""
 
-    limit: str  # 'device': it is fed; 'loader'; 'unknown'
+    limit: str  # 'device': the device is fed; 'loader'; 'unknown'
     headline: str
     detail: str
     waiting_share: float
     confidence: float
     confidence_text: str
-    bound: float | None  # of the same steps with a loader that is never waited for
+    bound: float | None  # the rate of the same steps if they never waited for the loader
     bound_measured_by: str
     bursts: str | None
 
 
 def diagnose(steps: Steps, replayed: Steps, alone_rate: float | None, unit: str) -> Verdict:
-    """`steps` as measured; `replayed`: those with a held batch, may be none; `alone_rate`: of the
-    loader without the loop, if it was measured.
+    """`steps`: the measured ones; `replayed`: those with a held batch, maybe none; `alone_rate`:
+    the rate of the loader without the loop, if it was measured.
     """
     if len(steps) < 2:
         text = f"low: {len(steps)} steps are too few"
@@ -117,7 +123,7 @@ def _resampled_shares(steps: Steps) -> list[float]:
         (sum(steps.waits[i : i + size]), sum(wholes[i : i + size]))
         for i in range(0, len(steps), size)
     ]
-    draw = random.Random(len(blocks))  # the same verdict for the same times
+    draw = random.Random(len(blocks))  # the same times give the same verdict
     shares = []
     for _ in range(_RESAMPLES):
         chosen = draw.choices(blocks, k=len(blocks))
@@ -127,8 +133,8 @@ def _resampled_shares(steps: Steps) -> list[float]:
 
 
 def bursts(steps: Steps) -> str | None:
-    """Named where most of the waiting is in a few long waits, with steps between that hardly wait:
-    the loader makes several batches at once, and then none for a while.
+    """A sentence where most of the waiting is in a few long waits, and other steps hardly wait: the
+    loader makes several batches at once, and then none for a while.
     """
     median = quantile(sorted(steps.wholes), 0.5)
     pauses = [i for i, wait in enumerate(steps.waits) if wait > _PAUSE * median]
@@ -137,7 +143,8 @@ def bursts(steps: Steps) -> str | None:
         return None
     gaps = sorted(later - earlier for earlier, later in zip(pauses, pauses[1:]))
     regular = quantile(gaps, 0.9) < 1.5 * quantile(gaps, 0.1)
-    most = 0.6 if regular and gaps[0] > 1 else 1 / 3  # of the steps; two workers: every other one
+    # Pauses are at most this share of the steps; with two workers every other step may be one.
+    most = 0.6 if regular and gaps[0] > 1 else 1 / 3
     if len(pauses) > most * len(steps) or held < 0.8 * sum(steps.waits):
         return None
     every = "every" if regular else "about every"
@@ -149,5 +156,5 @@ def bursts(steps: Steps) -> str | None:
 
 
 def jitter(steps: Steps) -> float:
-    """Of the length of a step, relative: half of (p90 - p10) / p50."""
+    """The spread of a step's length, relative: half of (p90 - p10) / p50."""
     return half_width(steps.wholes)

@@ -1,4 +1,4 @@
-"""Any loader against an accelerator that is not there."""
+"""Runs any loader against an emulated accelerator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stoker import _core
 from stoker._steps import quantile
 from stoker._watched_loop import Watch
 
-PASS_UTILISATION: float = _core.PASS_UTILISATION  #: MLPerf Storage's for ResNet-50
+PASS_UTILISATION: float = _core.PASS_UTILISATION  #: MLPerf Storage asks for it with ResNet-50
 
 
 @dataclass(frozen=True)
@@ -23,21 +23,21 @@ class Emulation:
     """
 
     accelerator: str
-    source: str  # where its figure comes from
+    source: str  # where the rate comes from
     asked_images_per_second: float
     rows: int  # of a step
-    step_seconds: float  # of computing
+    step_seconds: float  # how long a step computes
     steps: int
     utilisation: float  # 0 to 1
     running_seconds: float
-    waiting_seconds: float  # of that, for batches
+    waiting_seconds: float  # how much of it waited for batches
     images_per_second: float
     waits: list[float]  # of every step, seconds
     watch: Watch[Any]  # its report(), to_json(), to_html()
 
     @property
     def passes(self) -> bool:
-        """90 % and more."""
+        """Was the accelerator busy for 90 % of the time or more?"""
         return self.utilisation >= PASS_UTILISATION
 
     def report(self) -> str:

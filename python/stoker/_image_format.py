@@ -56,7 +56,7 @@ def image_format(
 
 
 def _three(field: str, values: float | Sequence[float]) -> list[float]:
-    """One number stands for all channels."""
+    """Repeats one number for all channels."""
     try:
         numbers = [float(values)] * 3 if isinstance(values, Real) else list(map(float, values))
     except (TypeError, ValueError):

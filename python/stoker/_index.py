@@ -1,4 +1,4 @@
-"""Places inside JPEG files from which to decode."""
+"""Makes seek indexes: places inside JPEG files from which decoding can begin."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class SeekIndex:
 
     path: str
     images: int
-    indexed: int  # of those; the others are bad, or no baseline JPEGs
-    jpeg_bytes: int  # of the files with an index
-    file_bytes: int  # of the file that holds the indexes
+    indexed: int  # how many of them have an index; the others are bad, or no baseline JPEGs
+    jpeg_bytes: int  # size of the files with an index
+    file_bytes: int  # size of the file that holds the indexes
     bad: list[BadSample]
 
 

@@ -157,11 +157,11 @@ class Loader:
             lambda options: _core.Feed.make(source, spec, options, *form), options
         )
         self._resumed = False
-        self._pass = 0  # number of the iteration under way
+        self._pass = 0  # the number of the iteration under way
         _open_loaders.add(self)
 
     def __len__(self) -> int:
-        """Batches of one epoch (of this rank; the same for all)."""
+        """Batches of one epoch on this rank; every rank has the same number."""
         return self._feed.get().steps_per_epoch
 
     def __iter__(self) -> Iterator[Batch]:
@@ -201,7 +201,7 @@ class Loader:
 
     @property
     def seed(self) -> int:
-        """As given, or as it was drawn."""
+        """The seed that was given or drawn."""
         return self._feed.seed
 
     @property
@@ -211,12 +211,12 @@ class Loader:
 
     @property
     def rank(self) -> int:
-        """This process's number, of `world`."""
+        """The number of this process, 0 to world - 1."""
         return self._options.rank
 
     @property
     def world(self) -> int:
-        """Processes that share the epochs."""
+        """How many processes share the epochs."""
         return self._options.world
 
     def set_epoch(self, epoch: int) -> None:
@@ -312,7 +312,7 @@ class Loader:
 
 
 def _close_all() -> None:
-    """Before the interpreter goes: the threads of feeds must be gone first."""
+    """Ends the threads of all feeds before the interpreter ends."""
     for loader in list(_open_loaders):
         loader.close()
 

@@ -1,4 +1,4 @@
-"""A feed that a Loader moves: ended at one step, made anew at another."""
+"""A feed that a Loader can move: it ends at one step and is made anew at another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MovingFeed:
         self._make = make
         self._options = options  # first_step and seed are changed by move()
         self._closed = False
-        self._kept: deque[_core.Batch] = deque()  # taken, and then came an interrupt
+        self._kept: deque[_core.Batch] = deque()  # batches that were taken when an interrupt came
         self._feed: _core.Feed | None = make(options)
 
     def get(self) -> _core.Feed:
@@ -39,7 +39,7 @@ class MovingFeed:
         taken: list[_core.Batch] = []
         try:
             feed.next(end, taken)
-        except BaseException:  # an interrupt, or what a signal's handler raises
+        except BaseException:  # an interrupt, or what a signal handler raises
             self._kept.extend(taken)
             raise
         return taken.pop() if taken else None

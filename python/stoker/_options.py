@@ -1,4 +1,4 @@
-"""A Loader's arguments, checked, as C++ takes them."""
+"""Checks a Loader's arguments and makes the C++ options of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stoker._process_group import rank_and_world
 
 
 class DrawnSeed(int):
-    """A seed that nobody chose: that of a state may take its place."""
+    """A seed that nobody chose; the seed of a state may take its place."""
 
     @classmethod
     def draw(cls) -> DrawnSeed:

@@ -17,6 +17,6 @@ def profile_page(profile: Mapping[str, Any]) -> str:
     ValueError: a number that JSON has no word for (nan, inf).
     """
     template = resources.files("stoker").joinpath("profile_page.html").read_text("utf-8")
-    # '<' stands in strings only: written this way no name can end the script that holds it.
+    # '<' stands in strings only. Written as \u003c no name can end the script that holds it.
     data = json.dumps(profile, allow_nan=False).replace("<", "\\u003c")
     return template.replace(_PLACE, data)

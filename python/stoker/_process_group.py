@@ -1,4 +1,4 @@
-"""Which part of an epoch is this process's."""
+"""Which part of an epoch this process gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where samples come from."""
+"""Makes the sources of samples."""
 
 from __future__ import annotations
 

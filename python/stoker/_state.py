@@ -9,7 +9,8 @@ from stoker import _core
 from stoker._moving_feed import MovingFeed
 
 _VERSION = 2
-_WITHOUT_SEED = 1  # of that version: what had no seed= had 0
+# States of this version that had no seed= have the seed 0.
+_WITHOUT_SEED = 1
 
 
 def state_of(feed: MovingFeed) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The steps of a watched loop: when each asked for its batch, had it, and was done."""
+"""The steps of a watched loop: when each asked for its batch, got it, and was done."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 PHASES = ("warm-up", "settling", "measured", "replayed")  # as `stoker profile` names them
 UNKNOWN_ROWS = -1
-_SLICES = 100  # of a timeline
-_PARTS = 20  # of a run, whose pace is compared
+_SLICES = 100  # a timeline has so many
+_PARTS = 20  # the pace of so many parts of a run is compared
 
 
 class StepLog:
@@ -82,11 +82,11 @@ class StepLog:
 
 @dataclass
 class Steps:
-    """Of one phase, in order. Seconds."""
+    """The steps of one phase, in order. Seconds."""
 
     waits: list[float]  # for the batch
     computes: list[float]  # what the loop did with it
-    wait_cpu_s: float  # of the loop's thread, in all waits
+    wait_cpu_s: float  # CPU time of the loop's thread in all waits
     items: int  # rows; steps, where the rows of some are not known
     first: int  # number of the first one in its run
 
@@ -107,7 +107,7 @@ class Steps:
 
     @property
     def wait_cpu_share(self) -> float:
-        """Of the waiting: how much of it the loop's own thread worked."""
+        """The share of the waiting in which the loop's own thread worked."""
         waiting = sum(self.waits)
         return self.wait_cpu_s / waiting if waiting > 0 else 0.0
 
@@ -118,13 +118,13 @@ class Steps:
 
     @property
     def fed_rate(self) -> float:
-        """Items per second, had no step waited."""
+        """Items per second if no step had waited."""
         computing = sum(self.computes)
         return self.items / computing if computing > 0 else 0.0
 
     @property
     def spread(self) -> float:
-        """Of the pace over the run, relative: half of (p90 - p10) / p50 of its parts."""
+        """The spread of the pace, relative: half of (p90 - p10) / p50 over parts of the run."""
         size = max(1, math.ceil(len(self) / _PARTS))
         wholes = self.wholes
         parts = [wholes[i : i + size] for i in range(0, len(wholes), size)]
@@ -132,7 +132,7 @@ class Steps:
 
 
 def quantile(values: Sequence[float], q: float) -> float:
-    """`values` sorted, at least one; the one that a share q of them does not exceed."""
+    """The one of `values` that a share q of them does not exceed. They are sorted; at least one."""
     return values[min(len(values) - 1, max(0, math.ceil(q * len(values)) - 1))]
 
 
@@ -144,7 +144,7 @@ def half_width(values: Sequence[float]) -> float:
 
 
 def latency(values: Sequence[float]) -> dict[str, Any]:
-    """As profile.json has it; at least one value."""
+    """Latencies as profile.json has them; at least one value."""
     ordered = sorted(values)
     return {
         "count": len(ordered),
@@ -158,9 +158,9 @@ def latency(values: Sequence[float]) -> dict[str, Any]:
 
 
 def rows_of(batch: Any) -> int:
-    """Of the first thing in `batch` that has a shape; UNKNOWN_ROWS where nothing has."""
+    """The rows of the first thing in `batch` with a shape; UNKNOWN_ROWS where nothing has one."""
     waiting = [batch]
-    for _ in range(64):  # deep enough for every loader, and an end for the rest
+    for _ in range(64):  # deep enough for every loader, and ends for cyclic objects
         if not waiting:
             break
         item = waiting.pop(0)

@@ -1,4 +1,4 @@
-"""torchvision's transforms, read: what of them stoker does itself, in C++ and with the same pixels.
+"""Reads torchvision's transforms: which of them stoker does itself, in C++, with the same pixels.
 
 Classes are told by their names and by the package that they come from, so that torchvision need not
 be imported and both of its versions fit.
@@ -38,7 +38,7 @@ _SEQUENCES = ("Compose", "ClassificationPresetTrain", "ClassificationPresetEval"
 
 
 class Plan(NamedTuple):
-    """What a Loader is told."""
+    """What the transforms mean for a Loader."""
 
     augment: Augment
     size: tuple[int, int]  # height, width
@@ -105,7 +105,7 @@ def _flat(transform: Any) -> list[Any]:
 
 
 def _of_weights(preset: Any) -> Plan:
-    """What torchvision's weights bring along: resize, centre crop, float32, normalise."""
+    """The transform of torchvision's weights: resize, centre crop, float32, normalise."""
     short, size = _short_side(preset.resize_size), _sides(preset.crop_size)
     if short is None:
         raise ValueError(f"{preset!r}: resize_size must be one number, the short side")

@@ -22,14 +22,14 @@ _NONE = object()  # no batch
 
 @dataclass
 class Pass:
-    """Where a pass over the loader is."""
+    """The state of a pass over the loader."""
 
     batches: Iterator[Any]
-    asked: float  # for the batch that the loop has, or that comes next
-    noted: float  # until when its time, and that without a core, are counted
+    asked: float  # when the loop asked for the batch that it has, or that comes next
+    noted: float  # up to when its time, and the time without a core, are counted
     delayed: float
     number: int = 0  # of the loader's steps
-    batch: Any = _NONE  # the loop's
+    batch: Any = _NONE  # the batch that the loop has
     phase: str = ""  # of that step, as all below
     came: float = 0.0
     cpu: float = 0.0
@@ -63,7 +63,7 @@ class Watch(Generic[Batch]):
         self._replay = replay
         self._rows = rows
         self._synchronize = synchronize
-        self._most_steps = most_steps  # then a pass ends
+        self._most_steps = most_steps  # a pass ends after so many
         self._clock, self._cpu_clock = clock, cpu_clock
         self._log = StepLog()
         self._first_waits: list[float] = []  # of each pass, seconds
@@ -93,7 +93,7 @@ class Watch(Generic[Batch]):
         current.phase = self._phase(current.number)
         cpu = self._cpu_clock()
         if current.phase != "replayed":
-            current.batch = _NONE  # its memory is the loader's again while that makes the next one
+            current.batch = _NONE  # the loader may use its memory for the next one
             current.batch = next(current.batches, _NONE)
             if current.batch is _NONE:
                 return False
@@ -130,7 +130,7 @@ class Watch(Generic[Batch]):
         return "settling" if counts["settling"] < self._warm_up else "measured"
 
     def rows_of(self, batch: Batch) -> int:
-        """As rates count them; -1: not known."""
+        """The rows of a batch, as rates count them; -1: not known."""
         if self._rows is None:
             return rows_of(batch)
         return self._rows if isinstance(self._rows, int) else int(self._rows(batch))
@@ -139,10 +139,10 @@ class Watch(Generic[Batch]):
         return len(self._loader)  # type: ignore[arg-type]
 
     def __bool__(self) -> bool:
-        return bool(self._loader)  # not by len(), which a generator has not
+        return bool(self._loader)  # not by len(), which a generator lacks
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_loader":  # not there yet: a copy that is being made
+        if name == "_loader":  # it is not there yet while a copy is being made
             raise AttributeError(name)
         return getattr(self._loader, name)
 
@@ -178,11 +178,11 @@ class Watch(Generic[Batch]):
 
     @property
     def log(self) -> StepLog:
-        """Every step as it was; seconds of time.perf_counter()."""
+        """Every step as it was, in seconds of time.perf_counter()."""
         return self._log
 
     def report(self) -> str:
-        """The verdict and what it rests on, for a terminal."""
+        """The verdict and its evidence, for a terminal."""
         return as_text(self._run())
 
     def to_dict(self) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def _name(loader: object) -> str:
 
 
 def _describe(loader: object) -> str:
-    """Its type, and what a DataLoader says of itself."""
+    """The loader's type, and the settings that a DataLoader has."""
     facts = [_name(loader)]
     for field in ("batch_size", "num_workers", "prefetch_factor"):
         value = getattr(loader, field, None)

@@ -16,8 +16,8 @@ class WatchedRun:
     log: StepLog
     first_waits: list[float]  # of each pass, seconds
     alone: Steps | None  # the loader without the loop
-    replay: int  # steps that were asked for
-    delay_share: float  # of the loop's time, its thread had no core; nan: not known
+    replay: int  # how many replayed steps were asked for
+    delay_share: float  # of the loop's time, that its thread had no core; nan: not known
     synchronized: bool
 
     @property

@@ -65,7 +65,7 @@ class Loader(Adapter):
         )
 
     def __iter__(self) -> Iterator[Batch]:
-        # At once, not at the first next(): the loop begins where it is written.
+        # It begins at once, not at the first next(), so that the loop begins where it is written.
         return map(self._spread, iter(self.loader))
 
     def _spread(self, batch: stoker.Batch) -> Batch:

@@ -1,4 +1,4 @@
-"""What Keras 3's model.fit takes, for any backend:
+"""A data set for Keras 3's model.fit, on any backend:
 
     from stoker.keras import Dataset
     train = Dataset(stoker.folder("pictures/train"), batch_size=64, size=128,
@@ -57,11 +57,11 @@ class Dataset(keras.utils.PyDataset):
         return images[counts], labels[counts]
 
     def on_epoch_begin(self) -> None:
-        """Begins `epoch`, also where Keras has looked at its first batches already."""
+        """Begins `epoch`, also where Keras has already looked at its first batches."""
         self._begin()
 
     def on_epoch_end(self) -> None:
-        """Goes on to the next epoch; not where Keras only looked at a batch, to build the model."""
+        """Goes on to the next epoch, unless Keras only looked at a batch to build the model."""
         if self._given > 1 or self._given == len(self):
             self.epoch += 1
         self._batches = None

@@ -1,9 +1,9 @@
 // A folder of images that is always read from storage: each file is put out of the page cache
 // before it is read, so that every epoch is as the first one of a data set larger than memory.
-// Before, not after: what was read a moment ago the kernel has in hand, and it may stay. A read
-// takes some microseconds longer by that. Threads: as every Source.
-// Errors: std::invalid_argument, naming --cold, where samples are no files, or stay in memory
-// whatever is said (tmpfs, a file that somebody maps).
+// That happens before the read and not after it, because the kernel may keep pages that were read a
+// moment ago. It makes a read some microseconds longer. Threads: as every Source.
+// Errors: std::invalid_argument, naming --cold, where samples are not files, or where the files
+// stay in memory all the same (tmpfs, a file that another program maps).
 #pragma once
 
 #include <string>

@@ -11,15 +11,22 @@
 namespace stoker {
 namespace {
 
-constexpr double kFed = 0.05;         // a step that waits less than this is fed
-constexpr double kWorthwhile = 0.02;  // a gain below this is noise
-constexpr double kScales = 1.5;       // storage that gives so much more to twice the threads
-constexpr double kDisturbed = 0.85;   // CPU seconds per second: below, workers wait for cores
-constexpr double kAllBusy = 0.88;     // of the cores: used by this process alone
+// A step that waits for a smaller share of its time is fed.
+constexpr double kFed = 0.05;
+// A smaller gain is noise.
+constexpr double kWorthwhile = 0.02;
+// Storage that gives so many times more to twice the threads was asked by too few.
+constexpr double kScales = 1.5;
+// Workers that get fewer CPU seconds per second of work wait for cores.
+constexpr double kDisturbed = 0.85;
+// A process that uses a larger share of its cores uses them up.
+constexpr double kAllBusy = 0.88;
 constexpr int kResamples = 15;
-constexpr int64_t kEnoughSteps = 16;  // with fewer, what one of them does by chance counts
+// With fewer steps one of them decides by chance.
+constexpr int64_t kEnoughSteps = 16;
 
-// Twice the threads, against once: of the storage as the run had it, cold or warm.
+// How many times as much the storage gives to twice the threads; it is cold or warm, as the run had
+// it. -1: not measured.
 double storage_scaling(const ProfileMeasurements& profile) {
   const StorageRates& rates = profile.storage;
   const bool cold = profile.measured.disk_share > 0.5 && rates.cold > 0;
@@ -59,8 +66,8 @@ Gains gains_of(const ProfileMeasurements& profile, const FeedWhatIf& feed) {
           .read = feed.gain({.storage_free = true})};
 }
 
-// No stage would help, and the device waits: for the thread that drives it, if that one waited for
-// a core for most of the time.
+// The device waits although no faster stage would help. It waits for the thread that drives it if
+// that thread waited for a core for at least half of the waiting.
 Limit limit_of_no_stage(const ProfileMeasurements& profile) {
   const RunMeasurements& measured = profile.measured;
   if (measured.consumer_delay_share < 0.5 * measured.split.waiting_share()) return Limit::unknown;
@@ -74,15 +81,15 @@ Limit limit_of(const ProfileMeasurements& profile, const FeedWhatIf& feed, const
   }
   const double best = std::max({gains.ring, gains.copy, gains.fill, gains.read});
   if (best < kWorthwhile) return limit_of_no_stage(profile);
-  // More room is the smallest change: where it brings much of what a faster stage would, the stages
-  // are fast enough and only wait for each other.
+  // A longer ring is the smallest change. Where it brings much of what a faster stage would, the
+  // stages are fast enough and only wait for each other.
   if (gains.ring >= std::max(0.5 * best, 0.03)) return Limit::ring_depth;
   if (best == gains.copy) return Limit::copy;
   if (best == gains.read) return limit_of_reading(profile);
   return limit_of_filling(profile, feed, gains.fill);
 }
 
-// The feed, knowing what another number of workers got of the cores.
+// The model of the feed, with what another number of workers got of the cores.
 FeedWhatIf with_experiment(const ProfileMeasurements& profile, const Verdict& verdict) {
   OtherWorkers other;
   if (verdict.experiment_done) other = {profile.other_workers, profile.other.worker_cpu_speed};
@@ -99,7 +106,7 @@ void add_confidence(const ProfileMeasurements& profile, const FeedWhatIf& feed, 
     return std::clamp(1.25 - 2.5 * std::abs(error), 0.1, 1.0);
   };
   verdict.confidence = static_cast<double>(agree) / kResamples * trust(verdict.model_error);
-  // Close to the edge between fed and starving, either name is half right.
+  // Close to the edge between fed and starving either name is half right.
   if (std::abs(verdict.waiting_share - kFed) < 0.02) verdict.confidence *= 0.7;
   if (profile.measured.spread > 0.25) verdict.confidence *= 0.7;
   const bool few = profile.measured.steps < kEnoughSteps;

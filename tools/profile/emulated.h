@@ -8,11 +8,11 @@
 namespace stoker {
 
 struct FeedRun {
-  double demand = 0;    // images/s of each device
-  double seconds = 10;  // SessionOptions
-  int devices = 1;      // emulated ones, in the host's memory
+  double demand = 0;    // images/s that each device takes
+  double seconds = 10;  // SessionOptions::seconds
+  int devices = 1;      // how many are emulated, in the host's memory
   StorageRates storage;
-  Device* device = nullptr;  // this one alone, instead
+  Device* device = nullptr;  // not null: this device alone is fed instead
 };
 
 // `options` are the feed's; its workers must be counted (not -1).

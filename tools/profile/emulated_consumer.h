@@ -1,6 +1,6 @@
-// Devices that take batches at a given rate and do nothing with them: what a feed is profiled
-// against where there is no accelerator, or not the one that it is for. A batch takes rows / rate
-// seconds of sleep, so the feed has the cores for itself.
+// Devices that take batches at a given rate and do nothing with them. A feed is profiled against
+// them where the accelerator that it is for is not there. A batch takes rows / rate seconds of
+// sleep, so the feed has the cores for itself.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ struct ConsumerOptions {
   double rows_per_second = 0;  // of each device; above 0
   int rows = 0;                // of a batch
   Tracer* tracer = nullptr;
-  const std::atomic<bool>* replay = nullptr;  // while true: the batch before again
+  const std::atomic<bool>* replay = nullptr;  // while true, the last batch is taken again
 };
 
 // Takes batches of all devices, a thread each, until the feed ends or is stopped. Blocks. Returns

@@ -5,12 +5,18 @@
 namespace stoker {
 namespace {
 
-constexpr double kSlowed = 1.1;       // the bound against the rate of a device that is fed
-constexpr double kFeedCores = 0.05;   // of the cores: below, the feed takes them from nobody
-constexpr int64_t kEnoughSteps = 16;  // to compare two rates
-constexpr double kStragglers = 0.2;   // of all time, taken by one row in a hundred
-constexpr double kBusyGpu = 0.5;      // of the time: an idle GPU clocks down by itself
-constexpr double kSlowClock = 0.8;    // of the highest
+// A fed device whose bound is so many times its rate is slowed down by the feed.
+constexpr double kSlowed = 1.1;
+// A feed that uses a smaller share of the cores takes them from nobody.
+constexpr double kFeedCores = 0.05;
+// Two rates are compared only if each comes from so many steps.
+constexpr int64_t kEnoughSteps = 16;
+// One row in a hundred that takes a larger share of all time is worth a sentence.
+constexpr double kStragglers = 0.2;
+// A GPU that is busy for a smaller share of the time clocks down by itself.
+constexpr double kBusyGpu = 0.5;
+// A clock below this share of the highest is slow.
+constexpr double kSlowClock = 0.8;
 
 std::string seconds_text(double seconds) {
   if (seconds < 0) return "unknown";
@@ -149,9 +155,10 @@ void add_machine_evidence(const ProfileMeasurements& profile, Verdict& verdict) 
 
 void add_gpus_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
   for (const GpuLoad& gpu : profile.measured.gpus) {
+    // A GPU that CUDA does not show to this process belongs to another program.
     if (gpu.busy_mean < kBusyGpu || gpu.sm_clock_mhz < 0 ||
         gpu.sm_clock_mhz >= kSlowClock * gpu.sm_clock_max_mhz || gpu.cuda.empty()) {
-      continue;  // where CUDA does not show it to us, it is somebody else's that is slow
+      continue;
     }
     say(verdict,
         fmt::format("{} ran at {:.0f} of at most {:.0f} MHz while it was busy {:.0f}% of the "

@@ -1,11 +1,12 @@
-// The words of a verdict, and which measurement each rests on.
+// The evidence of a verdict: sentences, each with the measurement that it rests on.
 #pragma once
 
 #include "tools/profile/diagnosis.h"
 
 namespace stoker {
 
-// `feed` may be null: it could not be modelled.
+// Adds to verdict.evidence and verdict.unknown, and sets verdict.detail. `feed` is null where the
+// feed could not be modelled.
 void add_evidence(const ProfileMeasurements& profile, const FeedWhatIf* feed, Verdict& verdict);
 
 }  // namespace stoker

@@ -8,7 +8,8 @@
 namespace stoker {
 namespace {
 
-constexpr int kBuffersPerWorker = 3;  // as ReadAhead has them, and one per I/O thread
+// ReadAhead has so many buffers per worker, and one more per I/O thread.
+constexpr int kBuffersPerWorker = 3;
 
 class Simulation {
  public:
@@ -23,7 +24,7 @@ class Simulation {
         rows_left_(steps_, model.rows),
         free_slots_(std::max(model.slots, 1)) {}
 
-  // Until the last step is done.
+  // Runs until the last step is done.
   ModelledRun run() {
     begin_slabs();
     advance();
@@ -155,7 +156,8 @@ class Simulation {
 
   void start_step() {
     if (busy_ || done_ == steps_) return;
-    if (filled(done_) && filled_at_ < done_) {  // the wait before this was for input
+    // The wait before this moment was for input.
+    if (filled(done_) && filled_at_ < done_) {
       filled_at_ = done_;
       input_wait_ += now_ - asked_;
       asked_ = now_;

@@ -22,30 +22,31 @@ struct FeedModel {
   int workers = 1;
   int io_threads = 0;  // 0: the workers read
   int ring_depth = 1;
-  int slots = 0;            // > 0: copied by a thread of its own
-  bool zero_copy = true;    // slots == 0: the slab itself is leased; else copied inside next()
-  double cached_share = 0;  // of the rows: no I/O thread reads them
-  // Of one row each, drawn at random; filling includes reading what lies in memory.
+  int slots = 0;            // > 0: a thread of its own copies batches into so many slots
+  bool zero_copy = true;    // with no slots: the slab itself is leased; false: next() copies it
+  double cached_share = 0;  // of the rows, those in memory, which no I/O thread reads
+  // Times of one row each, drawn at random; filling includes reading what lies in memory.
   std::vector<double> read_s;
   std::vector<double> fill_cpu_s;
-  double cpu_speed = 1;  // of a worker: CPU seconds per second, <= 1
-  // CPU seconds per second of all workers together, where there are more of them than cores.
+  double cpu_speed = 1;  // CPU seconds that a worker gets per second of work, <= 1
+  // CPU seconds per second that all workers get together; limits them where they outnumber the
+  // cores.
   double cores = std::numeric_limits<double>::infinity();
-  // Of one step each.
+  // Times of one step each.
   std::vector<double> copy_s;
   std::vector<double> hold_s;  // from the batch's arrival until it is given back
-  std::vector<double> rest_s;  // and until the next is asked for
+  std::vector<double> rest_s;  // from then until the next batch is asked for
 };
 
 struct ModelledRun {
   double rows_per_second = 0;
   double step_s = 0;
-  double input_wait_s = 0;  // per step, for a batch that is neither filled nor copied
-  double copy_wait_s = 0;   // per step, for one that is filled
+  double input_wait_s = 0;  // per step, for a batch that is not filled yet
+  double copy_wait_s = 0;   // per step, for a filled batch that is not copied yet
 };
 
-// Runs `steps` steps after as many of warm-up as fill the ring. The same seed draws the same times.
-// REQUIRES: rows, workers, ring_depth >= 1, no empty list among those that are used.
+// Runs as many warm-up steps as fill the ring, and then `steps` steps. The same seed draws the same
+// times. REQUIRES: rows, workers, ring_depth >= 1, no empty list among those that are used.
 ModelledRun run_model(const FeedModel& model, int steps, uint64_t seed);
 
 }  // namespace stoker

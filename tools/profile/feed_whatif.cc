@@ -6,8 +6,10 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kModelledRows = 6000;  // of one simulation
-constexpr double kNothing = 1e-9;        // seconds
+// A simulation makes so many rows.
+constexpr int64_t kModelledRows = 6000;
+// What costs nothing takes so many seconds.
+constexpr double kNothing = 1e-9;
 constexpr uint64_t kSeed = 1;
 
 int modelled_steps(const FeedShape& shape) {
@@ -34,8 +36,8 @@ FeedWhatIf::FeedWhatIf(const FeedShape& shape, const RunMeasurements& measured, 
 }
 
 // Linux shares the cores out evenly: with w of our workers and n other threads that want to run,
-// each gets cores / (w + n). n is what explains the speed that was measured, or, where nobody had
-// to wait, who was busy.
+// each gets cores / (w + n). n follows from the speed that was measured, or, where no thread had to
+// wait, from how many threads of others were busy.
 double FeedWhatIf::shared_speed(double workers, double cores) const {
   const double measured = measured_.worker_cpu_speed;
   const double busy = std::max(measured_.busy_workers, 0.01);
@@ -45,9 +47,10 @@ double FeedWhatIf::shared_speed(double workers, double cores) const {
   return std::clamp(cores / (workers + rivals), 0.01, 1.0);
 }
 
-// From two numbers of workers to a third, on the same cores. Shared evenly, a worker takes
-// 1 / speed = (w + n) / cores seconds for a CPU second: a line in w, whose slope is 1 / cores, or
-// steeper where a group of threads is given less than the machine.
+// The speed with a third number of workers, from two that were measured on the same cores. Where
+// cores are shared evenly a worker takes 1 / speed = (w + n) / cores seconds for a CPU second. That
+// is a line in w with the slope 1 / cores; it is steeper where a group of threads is given less
+// than the machine.
 double FeedWhatIf::extrapolated_speed(double workers) const {
   const double own = shape_.workers, slowness = 1 / measured_.worker_cpu_speed;
   const double other_slowness = 1 / std::max(0.01, other_.cpu_speed);
@@ -64,7 +67,7 @@ double FeedWhatIf::cpu_speed(const FeedChange& change) const {
   }
   if (change.workers == 0 && change.cores == 0) return measured;
   const double shared = shared_speed(workers, cores);
-  // More threads on as many cores are no faster than before, fewer no slower.
+  // More threads on the same cores are no faster than before, and fewer are no slower.
   if (change.workers <= 0 || change.cores > 0) return std::max(shared, measured);
   const double speed = std::min(shared, measured);
   return other_.workers > 0 ? std::min(speed, extrapolated_speed(workers)) : speed;
@@ -85,8 +88,8 @@ FeedModel FeedWhatIf::changed(const FeedChange& change) const {
   model.hold_s = measured_.hold_s;
   model.rest_s = measured_.rest_s;
   model.cpu_speed = cpu_speed(change);
-  // A worker's speed is measured while it has a row. It also waits for a core before it takes one,
-  // of which nothing is measured: but all of them get no more than there is.
+  // A worker's speed is measured while it has a row. How long it waits for a core before it takes a
+  // row is not measured, but all workers together get no more than there is.
   const double cores = shape_.cores + change.cores;
   if (model.workers > cores) model.cores = cores;
   if (change.storage_free) model.read_s = {std::max(kNothing, measured_.read_cpu_s)};

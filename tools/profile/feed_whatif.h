@@ -1,6 +1,7 @@
-// "What if" of a measured feed: the model of it, and the model of it changed. Predictions are the
-// measured rate times the ratio of two modelled ones, so that what the model leaves out cancels,
-// and never above what the step takes without its input, where that was measured.
+// "What if" of a measured feed: the model of the feed as it is, and of the feed with a change. A
+// prediction is the measured rate times the ratio of the two modelled rates, so that what the model
+// leaves out cancels. It is never above the rate of the steps without their input, where that was
+// measured.
 #pragma once
 
 #include "tools/profile/feed_model.h"
@@ -10,7 +11,7 @@ namespace stoker {
 
 // How a feed was set up.
 struct FeedShape {
-  int rows = 0;  // of a device's batch
+  int rows = 0;  // in a device's batch
   int devices = 1;
   int workers = 1;
   int io_threads = 0;
@@ -18,24 +19,25 @@ struct FeedShape {
   int slots = 0;
   bool zero_copy = true;
   bool on_gpus = false;
-  double cores = 1;       // that the process may use
-  int machine_cores = 1;  // that the machine has
+  double cores = 1;       // how many the process may use
+  int machine_cores = 1;  // how many the machine has
 };
 
-// A change to it; the defaults change nothing.
+// A change to a feed; the defaults change nothing.
 struct FeedChange {
-  int workers = 0, io_threads = 0, ring_depth = 0, slots = 0;  // added
-  bool storage_free = false;  // reads take what they cost in CPU time
+  // So many are added.
+  int workers = 0, io_threads = 0, ring_depth = 0, slots = 0;
+  bool storage_free = false;  // reads take only their CPU time
   bool fill_free = false;     // decode and pixel work take no time
-  bool copy_free = false;
-  bool step_free = false;    // the device takes no time
-  bool undisturbed = false;  // nobody else uses the cores
-  double cores = 0;          // added
+  bool copy_free = false;     // the copy to the device takes no time
+  bool step_free = false;     // the device takes no time
+  bool undisturbed = false;   // no other program uses the cores
+  double cores = 0;           // so many are added
   bool operator==(const FeedChange&) const = default;
 };
 
-// The CPU time that each worker got with another number of them, CPU seconds per second of work;
-// 0 workers: not measured.
+// What the experiment with another number of workers measured: the CPU seconds that each got per
+// second of work. 0 workers: not measured.
 struct OtherWorkers {
   int workers = 0;
   double cpu_speed = 1;
@@ -43,22 +45,24 @@ struct OtherWorkers {
 
 class FeedWhatIf {
  public:
-  // Of a measured run, and of what its steps take without input (rows/s; -1: not known).
+  // `bound`: the rate of the steps without input, rows/s; -1: not known.
   FeedWhatIf(const FeedShape& shape, const RunMeasurements& measured, double bound,
              const OtherWorkers& other = {});
 
-  bool possible() const { return possible_; }  // enough was measured to model it
+  bool possible() const { return possible_; }  // was enough measured to model the feed?
   ModelledRun modelled(const FeedChange& change) const;
-  // Rows per second, and the share of the step that waits.
+  // `waiting_share`: the share of a step that waits.
   struct Prediction {
     double rows_per_second = 0, waiting_share = 0;
   };
   Prediction predict(const FeedChange& change) const;
-  double gain(const FeedChange& change) const;  // of the modelled rate, relative: 0.2 is 20 %
-  double model_error() const;                   // of the unchanged model's rate, relative
+  // What the change brings of the modelled rate, relative: 0.2 is 20 %.
+  double gain(const FeedChange& change) const;
+  // How far the unchanged model's rate is off the measured one, relative.
+  double model_error() const;
   double cpu_speed(const FeedChange& change) const;
 
-  // The same with service times drawn anew from those measured, to see what is chance.
+  // The same with service times drawn anew from the measured ones, to see what is chance.
   FeedWhatIf resampled(uint64_t seed) const;
 
  private:

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kPercent = 0.01;
 
-// Of values that are known (not -1).
+// Over the values that are known (not -1).
 class Known {
  public:
   void add(double value) {

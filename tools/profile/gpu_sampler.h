@@ -1,5 +1,5 @@
 // Asks NVIDIA's management library again and again what the machine's GPUs do, on a thread of its
-// own; there is no thread where the library does not work or lists no GPU.
+// own. There is no thread where the library does not work or lists no GPU.
 #pragma once
 
 #include <condition_variable>
@@ -18,11 +18,11 @@ struct GpuReading {
 
 struct GpuReadings {
   std::vector<GpuReading> readings{};  // in the order of time
-  std::string no_gpus{};               // why there are none; "" where there are
+  std::string no_gpus{};               // why there are none; "" where there are some
 };
 
-// Ten readings a second; fewer where the library takes longer (the PCIe counters alone take it
-// about 20 ms per GPU and direction). Owner: who profiles. Threads: its own.
+// Takes ten readings a second, and fewer where the library takes longer (the PCIe counters alone
+// take it about 20 ms per GPU and direction). Owner: the profiling session. Threads: its own.
 class GpuSampler {
  public:
   explicit GpuSampler(const std::string& library = kNvmlLibrary,

@@ -1,4 +1,4 @@
-// How long something took, of many times. Seconds; -1 where nothing was measured.
+// How long something took, as statistics of many times. Seconds; -1 where nothing was measured.
 #pragma once
 
 #include <cstdint>

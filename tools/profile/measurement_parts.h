@@ -1,4 +1,4 @@
-// The parts of measure_run, a file each: each fills in its fields of RunMeasurements.
+// The parts of measure_run(), one file each. Each fills in its own fields of RunMeasurements.
 #pragma once
 
 #include <vector>
@@ -7,13 +7,13 @@
 
 namespace stoker {
 
-// steps, rows_per_second, spread, split, and the model's times of a step. Reads `seconds`.
+// Fills in steps, rows_per_second, spread, split, and the model's times of a step. Reads `seconds`.
 void measure_steps(const ProfiledRun& run, int rows, const std::vector<PhaseWindow>& windows,
                    RunMeasurements& result);
-// The slowest files, who was busy, and the model's times of a row. Reads `seconds`.
+// Fills in the slowest files, who was busy, and the model's times of a row. Reads `seconds`.
 void measure_rows(const ProfiledRun& run, const std::vector<PhaseWindow>& windows,
                   RunMeasurements& result);
-// Who had the cores, and what came from a disk.
+// Fills in who had the cores, and what came from a disk.
 void measure_load(const std::vector<PhaseWindow>& windows, RunMeasurements& result);
 
 }  // namespace stoker

@@ -11,7 +11,8 @@ std::string profile_page(const nlohmann::ordered_json& profile) {
       profile.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
   std::string data;
   data.reserve(json.size());
-  for (const char c : json) {  // '<' stands in strings only, where this is another way to write it
+  // '<' stands in strings only, where \u003c is another way to write it.
+  for (const char c : json) {
     if (c == '<') {
       data += "\\u003c";
     } else {

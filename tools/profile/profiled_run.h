@@ -1,4 +1,4 @@
-// What a profiled run leaves: its spans, the threads they are of, and the phases it went through.
+// What a profiled run leaves: its spans, the threads that made them, and the phases of the run.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace stoker {
 
 enum class Phase : uint8_t {
   warm_up,
-  settling,       // between two phases: counts for neither
-  measured,       // as it is
+  settling,       // between two phases; counts for neither
+  measured,       // the run as it is
   other_workers,  // with another number of workers
-  replayed,       // the same batch again
+  replayed,       // with the same batch again and again
 };
 const char* to_string(Phase phase);
 
@@ -23,7 +23,7 @@ struct PhaseWindow {
   Phase phase = Phase::warm_up;
   int64_t begin_ns = 0, end_ns = 0;
   int workers = 0;
-  MachineLoad load;  // what happened in it
+  MachineLoad load;  // what the machine did meanwhile
   double seconds() const { return static_cast<double>(end_ns - begin_ns) * 1e-9; }
 };
 
@@ -32,7 +32,7 @@ struct ProfiledRun {
   std::vector<TraceTrack> tracks;
   int64_t dropped = 0;  // spans that were lost
   std::vector<PhaseWindow> windows;
-  GpuReadings gpus;  // of all of the run
+  GpuReadings gpus;  // of the whole run
 };
 
 std::vector<PhaseWindow> windows_of(const ProfiledRun& run, Phase phase);

@@ -8,9 +8,12 @@
 namespace stoker {
 namespace {
 
-constexpr double kEnough = 0.04;      // a change after which the step waits no more than this
-constexpr double kWorthwhile = 0.02;  // of a change's gain
-constexpr int kMostAdded = 64;        // threads
+// A change is enough if the step then waits for no larger share of its time.
+constexpr double kEnough = 0.04;
+// More of a change is worth it if it brings at least this share.
+constexpr double kWorthwhile = 0.02;
+// So many threads are recommended at most.
+constexpr int kMostAdded = 64;
 
 Recommendation recommendation_of(const FeedWhatIf& feed, const std::string& what,
                                  const FeedChange& change) {
@@ -23,8 +26,8 @@ void add_recommendation(const FeedWhatIf& feed, const std::string& what, const F
   verdict.recommendations.push_back(recommendation_of(feed, what, change));
 }
 
-// The least of `change(1)`, `change(2)`, `change(4)`, ... up to `most` after which the step hardly
-// waits, or which brings as much as any more would.
+// The smallest n of 1, 2, 3, 4, 8, ... up to `most` with which the step hardly waits after
+// change(n), or from which on more brings nothing.
 template <typename Change>
 int enough_of(const FeedWhatIf& feed, Change change, int most = kMostAdded) {
   int chosen = 1;
@@ -41,8 +44,8 @@ int enough_of(const FeedWhatIf& feed, Change change, int most = kMostAdded) {
 
 const char* plural(int count) { return count > 1 ? "s" : ""; }
 
-// A worker computes: more of them than cores bring nothing, and cores that the machine has not are
-// no recommendation.
+// Workers compute, so more of them than cores bring nothing; and nobody is told to use cores that
+// the machine does not have.
 void add_worker_recommendations(const ProfileMeasurements& profile, const FeedWhatIf& feed,
                                 Verdict& verdict) {
   const FeedShape& shape = profile.shape;

@@ -5,7 +5,8 @@
 namespace stoker {
 namespace {
 
-constexpr double kSlices = 100;  // of a timeline
+// A timeline has so many slices.
+constexpr double kSlices = 100;
 
 }  // namespace
 

@@ -13,11 +13,11 @@
 
 namespace stoker {
 
-// Of a training, whose devices wait meanwhile.
+// What a checkpoint costs a training; its devices wait meanwhile.
 struct CheckpointCost {
   double seconds = -1;  // -1: not measured
   int64_t bytes = 0;
-  int64_t every_steps = 0;  // one is written
+  int64_t every_steps = 0;  // one is written every so many steps
 };
 
 struct Profile {
@@ -28,13 +28,13 @@ struct Profile {
   WarmUp warm_up;
   Verdict verdict;
   std::vector<TimelineSlice> timeline;
-  std::vector<std::string> slow_names;  // of measurements.measured.slowest
+  std::vector<std::string> slow_names;  // the names of measurements.measured.slowest
   CheckpointCost checkpoint;
-  int64_t planned_bytes = 0;  // of memory; 0: not known
+  int64_t planned_bytes = 0;  // memory that was planned; 0: not known
   int64_t resident_bytes = 0;
 };
 
-// Diagnoses what was measured of `run`.
+// Measures `run` and diagnoses it. `name_of` gives the name of a sample's file.
 Profile make_profile(const ProfiledRun& run, const FeedShape& shape, const StorageRates& storage,
                      const std::function<std::string(SampleId)>& name_of);
 

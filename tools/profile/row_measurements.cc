@@ -9,11 +9,13 @@ namespace stoker {
 namespace {
 
 constexpr size_t kSlowFiles = 10;
-constexpr size_t kMostSamples = 20000;  // of each service time, for the model
+// The model is given so many samples of each service time at most.
+constexpr size_t kMostSamples = 20000;
 constexpr double kSecond = 1e-9;
 
-// Rows as they were read and filled. A row's pixel work follows its decoding on the same track, and
-// that a read from memory; a chunk of raw samples has pixel work alone.
+// Rows as they were read and filled. On a track a row's pixel work follows its decoding, and its
+// decoding follows its read from memory, if there was one. A chunk of raw samples has only pixel
+// work.
 class RowTally {
  public:
   void add(const TrackedSpan& span) {
@@ -104,7 +106,7 @@ class RowTally {
     result.slowest = files_;
   }
 
-  // Of a long list, evenly.
+  // Takes values of a long list at even distances.
   static std::vector<double> thinned(const std::vector<double>& values) {
     if (values.size() <= kMostSamples) return values;
     std::vector<double> kept;
@@ -114,9 +116,9 @@ class RowTally {
     return kept;
   }
 
-  std::map<int, std::optional<Row>> decoded_;  // by track: its pixel work is to come
-  std::map<int, double> cached_cpu_s_;         // by track: of the row whose decoding is to come
-  std::map<SampleId, double> read_of_;         // seconds
+  std::map<int, std::optional<Row>> decoded_;  // by track: the row whose pixel work is to come
+  std::map<int, double> cached_cpu_s_;         // by track: CPU time of reading the row to come
+  std::map<SampleId, double> read_of_;         // by sample: seconds
   std::vector<SlowFile> files_;
   std::vector<double> read_s_, fill_cpu_s_;
   int64_t cached_reads_ = 0;

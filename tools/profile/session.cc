@@ -9,9 +9,12 @@ namespace stoker {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(20);
-constexpr size_t kMostSpans = size_t{2} << 20;  // 150 MB
-constexpr int64_t kFewestSteps = 8;             // of a phase that is measured
-constexpr double kPatience = 4;                 // times the planned length, for slow steps
+// So many spans are kept at most; they take 150 MB.
+constexpr size_t kMostSpans = size_t{2} << 20;
+// A phase that is measured has so many steps at least ...
+constexpr int64_t kFewestSteps = 8;
+// ... but lasts at most so many times its planned length, where steps are slow.
+constexpr double kPatience = 4;
 
 struct Part {
   Phase phase;
@@ -109,7 +112,8 @@ void ProfileSession::watch() {
     if (!due(length)) continue;
     close();
     if (part == std::size(kParts)) {
-      replay_.store(false);  // or the run would never ask for the batch that is not there
+      // Otherwise the run would never ask for the batch that is not there.
+      replay_.store(false);
       hooks_.stop();
       open(Phase::settling, workers);
       length = 1e9;

@@ -1,10 +1,10 @@
-// A profiled run under way: gathers a Tracer's spans, and takes the run through its phases, which
-// are the experiments: measured as it is, with one worker fewer (or one more, where there is one),
-// measured again, and with the same batch again and again, which leaves the step without its input.
-// Then it stops the run. The first steps are warm-up: as many as fill the ring, and a share of the
-// time.
+// A profiled run under way. The session gathers a Tracer's spans and takes the run through its
+// phases, which are the experiments: as it is; with one worker fewer (or one more, where there is
+// only one); as it is once more; and with the same batch again and again, so that the step does not
+// wait for input. Then it stops the run. The first steps are warm-up: as many as fill the ring, and
+// a share of the time.
 //
-// Owner: who starts the run. Threads: its own; start() before the run, finish() after it.
+// Owner: the code that starts the run. Threads: its own; start() before the run, finish() after it.
 #pragma once
 
 #include <atomic>
@@ -19,14 +19,14 @@
 namespace stoker {
 
 struct SessionOptions {
-  double seconds = 10;  // of all phases after the warm-up
-  int workers = 1;      // of the feed; 0: inline, where their number is left alone
+  double seconds = 10;  // length of all phases after the warm-up
+  int workers = 1;      // of the feed; 0: the feed runs inline, and the number is not changed
   int warm_up_steps = 8;
 };
 
 struct RunHooks {
   std::function<void(int)> limit_workers;
-  std::function<void()> stop;  // the run ends soon after
+  std::function<void()> stop;  // the run ends soon after the call
 };
 
 class ProfileSession {
@@ -39,9 +39,10 @@ class ProfileSession {
   ProfileSession(const ProfileSession&) = delete;
   ProfileSession& operator=(const ProfileSession&) = delete;
 
-  const std::atomic<bool>& replay() const { return replay_; }  // what the run is to look at
+  // While true, the run is to show its devices the last batch again.
+  const std::atomic<bool>& replay() const { return replay_; }
   void start(RunHooks hooks);
-  ProfiledRun finish();  // once; also for a run that ended by itself
+  ProfiledRun finish();  // call it once, also for a run that ended by itself
 
  private:
   void watch();
@@ -57,10 +58,10 @@ class ProfileSession {
   std::mutex mutex_;
   std::condition_variable ended_changed_;
   bool ended_ = false;  // guarded by mutex_
-  // The watching thread's until it is joined.
+  // These belong to the watching thread until it is joined.
   ProfiledRun run_;
   MachineLoad at_open_;
-  int64_t steps_ = 0;  // done, of device 0
+  int64_t steps_ = 0;  // that device 0 has done
   int64_t steps_at_open_ = 0;
   std::optional<GpuSampler> gpus_;  // from start() to finish()
   std::thread thread_;

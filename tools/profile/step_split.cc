@@ -13,7 +13,7 @@ bool once_per_step(SpanKind kind) {
          kind == SpanKind::reduce || kind == SpanKind::update || kind == SpanKind::step;
 }
 
-// One step from the end of the one before it to its own, split.
+// Splits one step, from the end of the step before it to its own end.
 class Splitter {
  public:
   Splitter(const StepSpans& last, const StepSpans& step, double apart)
@@ -25,7 +25,7 @@ class Splitter {
                           std::max(0.0, split_.gradient_wait) - split_.launch_wait - split_.update);
   }
   const StepSplit& split() const { return split_; }
-  // While the batch is held, and the rest of the step, but for its waits.
+  // The time in which the batch is held, and the rest of the step, both without their waits.
   double hold() const {
     const Span* lease = step_[SpanKind::lease];
     if (queued_ || !lease) return split_.compute;
@@ -48,7 +48,7 @@ class Splitter {
     split_.gradient_wait = step_.length(SpanKind::reduce);
     split_.update = step_.length(SpanKind::update);
   }
-  // The device's own time: what it computes, and why it was idle before that.
+  // The device's own time: how long it computes, and why it was idle before.
   void split_device() {
     const Span* compute = step_[SpanKind::compute];
     const Span* before = last_[SpanKind::compute];
@@ -77,7 +77,7 @@ StepTable step_table(const ProfiledRun& run) {
   for (const TrackedSpan& span : run.spans) {
     if (!once_per_step(span.kind) || span.step < 0) continue;
     const Span*& place = table[{span.device, span.step}].of[static_cast<int>(span.kind)];
-    // A batch that is shown again is leased in another step than it is used in.
+    // A batch that is shown again was leased in an earlier step than the one that uses it.
     if (!place) place = &span;
   }
   return table;

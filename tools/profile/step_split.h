@@ -9,20 +9,20 @@
 
 namespace stoker {
 
-// Where a step's time goes; per step, mean over steps and devices. The parts add up to the step.
+// Where a step's time goes: means over steps and devices. The parts add up to the step.
 struct StepSplit {
   double step = 0;
   double compute = 0;
   double input_wait = 0;     // for a batch
-  double copy_wait = 0;      // for its pixels
-  double gradient_wait = 0;  // for the other replicas, and the sum; -1: on the device, unknown
-  double launch_wait = 0;    // the device was idle though it had its batch: the host was late
+  double copy_wait = 0;      // for the copy of its pixels
+  double gradient_wait = 0;  // for other replicas and the sum; -1: unknown, it is on the device
+  double launch_wait = 0;    // the device had its batch and was idle, because the host was late
   double update = 0;
   double other = 0;
   double waiting_share() const { return step > 0 ? (input_wait + copy_wait) / step : 0; }
 };
 
-// The spans of one step of one device, of those kinds that a step has one of; null: there is none.
+// The spans of one step of one device, of the kinds of which a step has one; null: there is none.
 struct StepSpans {
   std::array<const Span*, kSpanKinds> of{};
   const Span* operator[](SpanKind kind) const { return of[static_cast<int>(kind)]; }
@@ -35,17 +35,17 @@ StepTable step_table(const ProfiledRun& run);
 
 struct StepParts {
   StepSplit split;
-  double hold = 0;  // while the batch is held, but for its copy
-  double rest = 0;  // and what is left, but for the waits
+  double hold = 0;  // while the batch is held, without the wait for its copy
+  double rest = 0;  // the rest of the step, without the waits
 };
 
-// One step, from the end of `last`, the one before it, to its own; `apart` of that was between
-// steps and is not theirs. Where the device is given its work to do later, its time is split; else
-// the host's.
+// Splits one step, from the end of `last`, the step before it, to its own end. `apart` seconds of
+// that lie between the steps and belong to neither. Where the device is given its work to do later,
+// the device's time is split, and otherwise the host's.
 StepParts split_step(const StepSpans& last, const StepSpans& step, double apart);
 
 double seconds_of(const Span& span);
-// Of [begin, end), inside `span`; 0 where it is null.
+// How much of [begin, end) lies inside `span`; 0 where it is null.
 double overlap_seconds(int64_t begin_ns, int64_t end_ns, const Span* span);
 
 }  // namespace stoker

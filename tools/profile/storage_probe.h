@@ -1,7 +1,8 @@
-// The storage alone: samples read as the feed's I/O threads read them, without anything behind
-// them. With the same and with twice the threads, to tell storage that is slow from storage that is
-// asked by too few; and cold where the samples are files that can be put out of the page cache.
-// Blocks for the times given. Errors: samples that cannot be read count as read.
+// The storage alone: samples are read as the feed's I/O threads read them, and nothing is done with
+// them. The probe uses the same and twice the threads, to tell storage that is slow from storage
+// that too few threads ask. Where the samples are files that can be put out of the page cache, it
+// reads them cold, too. Blocks for the times given. Errors: samples that cannot be read count as
+// read.
 #pragma once
 
 #include "pipeline/source/source.h"

@@ -15,8 +15,9 @@ namespace stoker {
 namespace {
 
 constexpr int kProcess = 1;
-constexpr int kCopyTracks = 10000;    // + device
-constexpr int kDeviceTracks = 20000;  // + device
+// The number of the device is added to these.
+constexpr int kCopyTracks = 10000;
+constexpr int kDeviceTracks = 20000;
 
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
@@ -48,7 +49,7 @@ class TraceFile {
   int64_t events_ = 0;
 };
 
-// A batch's way: of each kind the spans' first begin and last end, and where the last one was.
+// A batch's way: for each kind of span its first begin and last end, and the track of the last one.
 struct Leg {
   int64_t begin_ns = 0, end_ns = 0;
   int track = 0;
@@ -100,7 +101,8 @@ class TraceWriter {
   }
 
   void write_span(const TrackedSpan& span) {
-    if (span.kind == SpanKind::commit || span.kind == SpanKind::lease) return;  // the batch's row
+    // These stand in the batch's row.
+    if (span.kind == SpanKind::commit || span.kind == SpanKind::lease) return;
     std::string args = fmt::format("\"step\":{}", span.step);
     if (span.sample >= 0) {
       args += fmt::format(",\"sample\":{}", span.sample);
@@ -158,7 +160,7 @@ class TraceWriter {
                       phase, quoted(name), id, kProcess, file_.us(ns)));
     }
   }
-  // At the end of the leg's last span, which the arrow ties itself to.
+  // The arrow is tied to the end of the leg's last span.
   void arrow(const char* phase, const std::string& id, const Leg& leg) {
     file_.add(
         fmt::format("\"ph\":\"{}\",\"cat\":\"way\",\"name\":\"way\",\"id\":\"{}\",\"pid\":{},"

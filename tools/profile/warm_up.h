@@ -7,9 +7,9 @@
 namespace stoker {
 
 struct WarmUp {
-  double seconds = 0;  // until the later pace
-  int64_t steps = 0;
-  double left_out_s = 0;  // at least that, as decided before
+  double seconds = 0;     // until the later pace
+  int64_t steps = 0;      // until the later pace
+  double left_out_s = 0;  // what the measurement left out, as decided beforehand
   int64_t left_out_steps = 0;
   double first_batch_s = 0;  // until the first step had its batch
 };
