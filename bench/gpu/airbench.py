@@ -34,7 +34,7 @@ def write_tensors(torch, binaries, out):
 
 
 def load_airbench(path, capture):
-    """The published module; what it prints per epoch goes to `capture` as well."""
+    """Loads the published module; what it prints per epoch goes to `capture` as well."""
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     import airbench94
     show = airbench94.print_training_details

@@ -15,7 +15,7 @@ import sys
 # cuDNN loads NVRTC for the kernels that it compiles as it runs.
 LOADED = ("libcublasLt", "libcudnn", "libnccl", "libnvrtc")
 INSTALLED = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/*/lib", "/usr/local/cuda-*/lib64")
-OF_THE_LOADER = ("/usr/lib/*-linux-gnu", "/usr/lib64")  # it looks there in any case
+OF_THE_LOADER = ("/usr/lib/*-linux-gnu", "/usr/lib64")  # the loader looks there in any case
 DEVICE = re.compile(r"(^|[=,])cuda\b")
 
 
@@ -24,13 +24,13 @@ def all_of(patterns):
 
 
 def own_wheels():
-    """This Python's folders of NVIDIA's wheels; [] where it has none."""
+    """The folders of NVIDIA's wheels in this Python; [] where it has none."""
     spec = importlib.util.find_spec("nvidia")
     return list(spec.submodule_search_locations) if spec and spec.submodule_search_locations else []
 
 
 def candidates():
-    """Every folder of CUDA libraries that is looked at, in order."""
+    """All folders of CUDA libraries that are searched, in order."""
     active = os.environ.get("VIRTUAL_ENV")
     activated = glob.glob(os.path.join(active, "lib", "python3*", "site-packages", "nvidia")) if active else []
     folders = all_of([os.path.join(root, "*", "lib") for root in (*own_wheels(), *activated)] + list(INSTALLED))
@@ -43,7 +43,7 @@ def library_folders(python=sys.executable):
         try:
             result = subprocess.run([python, os.path.abspath(__file__)], capture_output=True, text=True, check=False)
         except OSError:
-            return []  # no such Python: its peers say so
+            return []  # there is no such Python; its peers say so
         return [folder for folder in result.stdout.strip().split(":") if folder]
     return [f for f in candidates() if any(glob.glob(os.path.join(f, name + ".so*")) for name in LOADED)]
 

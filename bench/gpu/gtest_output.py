@@ -1,4 +1,4 @@
-"""Reads what a GoogleTest program prints, also of one that was killed on the way."""
+"""Reads what a GoogleTest program prints, even if it was killed on the way."""
 import re
 
 LINE = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+?\.\S+?)(?:,.*| \(\d+ ms\))?$")

@@ -8,7 +8,7 @@ import os
 import tarfile
 
 LIMIT_MIB = 8
-MOST_RAW = 10 * LIMIT_MIB << 20  # bytes; a larger folder would not fit, and to find out would take long
+MOST_RAW = 10 * LIMIT_MIB << 20  # bytes; packing a larger folder would take long, and it would not fit
 ARCHIVE = "kept.tar"
 
 
@@ -34,13 +34,13 @@ class Kept:
         self.parts = {}  # {name: (its files, packed bytes)}
 
     def folder(self, name):
-        """A folder that is kept; made where it is missing."""
+        """The path of a folder that is kept. The folder is made if it is missing."""
         path = os.path.join(self.root, name)
         os.makedirs(path, exist_ok=True)
         return path
 
     def restore(self):
-        """Unpacks what an earlier call kept, where this machine has not got it; says what it did."""
+        """Unpacks what an earlier call kept and this machine lacks; says what it did."""
         if not os.path.exists(self.archive):
             return f"nothing was kept in {self.archive}"
         found = []

@@ -14,10 +14,10 @@ import shutil
 import subprocess
 import sys
 
-# Of one multiprocessor, as the CUDA programming guide lists them: blocks, warps, registers, bytes of shared memory.
+# What one multiprocessor has, as the CUDA programming guide lists it: blocks, warps, registers, bytes of shared memory.
 LIMITS = {"sm_80": (32, 64, 65536, 164 << 10), "sm_90": (32, 64, 65536, 228 << 10), "sm_100": (32, 64, 65536, 228 << 10)}
-REGISTERS_AT_A_TIME = 256  # of a warp
-SHARED_AT_A_TIME = 128  # bytes of a block
+REGISTERS_AT_A_TIME = 256  # a warp gets multiples of it
+SHARED_AT_A_TIME = 128  # bytes; a block gets multiples of it
 SHARED_OF_THE_SYSTEM = 1024  # bytes of each block; cuobjdump counts them from sm_90 on, where a block has any of its own
 LARGEST_BLOCK = 1024  # threads, where a kernel has no launch bound
 
@@ -80,15 +80,15 @@ def blocks_at_once(arch, registers, shared, threads):
 
 
 def file_of(mangled):
-    """The source file that a kernel in an unnamed namespace is of: two files may have one of the same name."""
+    """The source file of a kernel in an unnamed namespace, because two files may have kernels of the same name."""
     match = re.search(r"_GLOBAL__N__[0-9a-f]+_\d+_(\w+?)_cu_[0-9a-f]+", mangled)
     return match[1] + ".cu" if match else ""
 
 
 def short_name(demangled):
-    """`apply_kernel<Bf16, 8, 1>` of the whole signature."""
+    """From the whole signature to `apply_kernel<Bf16, 8, 1>`."""
     name = re.sub(r"\(anonymous namespace\)::|\bstoker::|\bcuda::|\bdevice::", "", demangled)
-    name = re.sub(r"\(\w+\)(-?\d)", r"\1", name)  # an enumerator's type
+    name = re.sub(r"\(\w+\)(-?\d)", r"\1", name)  # drops the type of an enumerator
     return re.sub(r"^void ", "", name).split("(")[0]
 
 
@@ -153,7 +153,7 @@ def whole_table(rows):
 
 
 def changes(before, after):
-    """A table of what is not the same: `64 -> 40`; a kernel that is new or gone has one side only."""
+    """A table of what changed: `64 -> 40`. A kernel that is new or gone has only one side."""
     old = {tuple(row[name] for name in KEY): row for row in before}
     new = {tuple(row[name] for name in KEY): row for row in after}
     lines = []
@@ -170,7 +170,7 @@ def changes(before, after):
 
 
 class Wanted:
-    """Which rows are asked for. Refuses an architecture or a name that no row has."""
+    """The rows that are asked for. Refuses an architecture or a name that no row has."""
 
     def __init__(self, arches, names):
         self.arches, self.names = arches, re.compile(names)

@@ -74,7 +74,7 @@ def unpack_libraries(root, folder):
         tar.extractall(part)
     try:
         os.rename(part, target)
-    except OSError:  # another process was faster
+    except OSError:  # another process unpacked them first
         shutil.rmtree(part)
     return target
 

@@ -1,4 +1,4 @@
-"""Figures and how they are summed up: the median of the runs, with all of them beside it."""
+"""Figures, and how they are summed up: the median of the runs, beside all runs."""
 import statistics
 
 from runner import Failed, NotRun
@@ -10,8 +10,8 @@ def summary(values):
 
 
 def attempt(function, *args):
-    """What a function gives; or, in its place, why there is nothing: the rest of a step still runs. What a failure had found
-    before stands beside its reason."""
+    """What a function gives, or why it gives nothing, so that the rest of a step still runs. What a failure had found before
+    stands beside its reason."""
     try:
         return function(*args)
     except NotRun as reason:
@@ -30,7 +30,7 @@ def missing(result):
 
 
 def failures(result):
-    """What failed in a result, its parts included."""
+    """What failed in a result and its parts."""
     if not isinstance(result, dict):
         return []
     own = [result["failed"]] if "failed" in result else [f"{name} failed" for name in result.get("failed_tests", [])]

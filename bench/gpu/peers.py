@@ -14,7 +14,7 @@ class Peer:
 
     def __init__(self, check, script, words, environment=None):
         self.check = check
-        self.environment = {**os.environ, **(environment or {}), "PYTHONDONTWRITEBYTECODE": "1"}  # a bundle stays as it is
+        self.environment = {**os.environ, **(environment or {}), "PYTHONDONTWRITEBYTECODE": "1"}  # a bundle is never written to
         self.words = [check.options.python, os.path.join(HERE, script), *words]
         self.conversation = None
         self.ready = {"not_run": "it was not started"}
@@ -28,7 +28,7 @@ class Peer:
         self.conversation = Conversation(self.words, self.check.log, self.environment)
         self.ready = attempt(self.conversation.answer, timeout)
         if missing(self.ready):
-            self.close()  # it must not go on beside the others
+            self.close()  # it must not run on beside the others
         elif before is not None:
             self.ready = {**self.ready, "gpu_mib_before": before, "gpu_mib_after": machine.gpu_mib_used()}
             self.check.log.write(f"[GPU memory in use: {before} MiB before {self.conversation.name}, "

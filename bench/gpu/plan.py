@@ -13,9 +13,9 @@ import steps_staging
 import steps_train
 
 CALL_SECONDS = 560  # a call that takes ten minutes is killed
-SPARE_SECONDS = 15  # beyond, for what happens between the steps
-MACHINE_START = 75  # seconds, of a fresh machine
-HOUR = 1800  # what is lent, seconds
+SPARE_SECONDS = 15  # for what happens between the steps
+MACHINE_START = 75  # seconds that a fresh machine takes
+HOUR = 1800  # seconds for which a machine is lent
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def expected_of(steps):
 
 
 def left_of(call, done):
-    """Those of its steps that have no result yet."""
+    """The steps of the call that have no result yet."""
     return tuple(step for step in call.steps if step.name not in done)
 
 

@@ -17,7 +17,7 @@ PICTURES = (".jpg", ".jpeg")
 
 def record(labelled):
     """(label, JPEG bytes) -> one CIFAR-10 record: the label, then the red, green and blue planes."""
-    from PIL import Image  # here: only the tar needs it
+    from PIL import Image  # imported here, because only the tar needs it
     label, data = labelled
     planes = Image.open(io.BytesIO(data)).convert("RGB").split()
     return bytes([label]) + b"".join(plane.tobytes() for plane in planes)
@@ -75,7 +75,7 @@ def pictures_in(folder):
 def link(source, target):
     try:
         os.link(source, target)
-    except OSError:  # another file system, or links refused
+    except OSError:  # it is another file system, or links are refused
         os.symlink(os.path.abspath(source), target)
 
 

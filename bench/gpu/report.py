@@ -31,7 +31,7 @@ def flat(result):
         rest = {k: v for k, v in result.items() if k not in ("median", "min", "max", "runs")}
         return "; ".join([cell(result), *(f"{k} {cell(v)}" for k, v in rest.items())])
     parts = {k: v for k, v in result.items() if not isinstance(v, dict) or "median" in v}
-    for name, inner in result.items():  # one level deeper: milliseconds by kind, say
+    for name, inner in result.items():  # one level deeper, for example milliseconds by kind
         if isinstance(inner, dict) and "median" not in inner:
             parts.update({f"{name} {k}": v for k, v in inner.items() if isinstance(v, (int, float))})
     return "; ".join(f"{k} {cell(v)}" for k, v in parts.items())
@@ -50,7 +50,7 @@ def depth_lines(name, case):
 
 
 def text_lines(result):
-    """What programs printed, as it is."""
+    """What programs printed, unchanged."""
     lines = []
     for name, part in result.items():
         lines += [f"{name}: {missing(part)}", ""] if missing(part) else [f"{name}:", "```", part["text"], "```", ""]

@@ -54,7 +54,7 @@ class Log:
 
 
 def kill_group(process):
-    """Ends a program and all it started; it leads a process group of its own."""
+    """Ends a program, which leads a process group of its own, and all that it started."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -77,7 +77,7 @@ class Output:
         self.stream.close()
 
     def text(self, process):
-        """All of it, once the program has ended. What it left running and still holds the stream is ended too."""
+        """The whole output, once the program has ended. A process that it left running and that still holds the stream is ended too."""
         self.thread.join(2)
         if self.thread.is_alive():
             kill_group(process)
@@ -139,7 +139,7 @@ class Conversation:
         try:
             self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log.file, env=env,
                                             cwd=cwd, start_new_session=True, text=True, errors="replace")
-        except OSError as error:  # said by the first answer(), as everything else that goes wrong
+        except OSError as error:  # the first answer() says it, as everything else that goes wrong
             self.lines.put(json.dumps({"failed": f"{words[0]} cannot be started: {error.strerror}"}))
             return
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -159,7 +159,7 @@ class Conversation:
             except queue.Empty:
                 raise Failed(f"{self.name} gave no answer in {timeout:.0f} s") from None
             if line is None:
-                self.lines.put(None)  # it stays so
+                self.lines.put(None)  # every later answer() finds the end, too
                 raise Failed(f"{self.name} ended with {self.process.wait()}; see the log")
             self.log.write(line)
             if line.startswith("{"):
@@ -188,4 +188,4 @@ class Conversation:
         try:
             self.process.stdin.close()
         except BrokenPipeError:
-            pass  # a question that it never read
+            pass  # the program never read the question

@@ -10,23 +10,26 @@ from steps_machine import need_gpu
 from stoker_program import run_ours, run_ours_json
 
 PLAIN, PLANS_CACHED = "bf16", "bf16, plans cached"
-FIRST_STEPS = {  # the plainest first: what fails then is not the graphs, not the plans and not bf16
+# The plainest step goes first: if it fails, the graphs, the plans and bf16 are not the reason.
+FIRST_STEPS = {
     "fp32, 64 rows, no graphs, no autotune": ["--rows", "64", "--fp32", "--no-graphs", "--no-autotune"],
     PLAIN: ["--rows", "256"],
     "bf16, no graphs": ["--rows", "256", "--no-graphs"],
     "bf16, no autotune": ["--rows", "256", "--no-autotune"],
     PLANS_CACHED: ["--rows", "256"],
 }
-FIRST_STEP_SECONDS = 100  # one that hangs leaves the others their time; the first tuned one compiles and times plans
+# A step that hangs leaves the others their time; the first tuned one compiles and times plans.
+FIRST_STEP_SECONDS = 100
 KEPT_FIGURES = ("images_per_second", "step_ms", "host_us_per_step", "start_seconds", "finite", "loss", "planned_mib")
 NCU = ("ncu", "/usr/local/cuda/bin/ncu")
-# Of a step bench without graphs: launches that are skipped (the first steps load kernels), then about two steps.
+# Nsight Compute skips so many launches of a step bench without graphs, because the first steps load kernels, and then looks at about
+# two steps.
 SKIPPED_LAUNCHES, TIMED_LAUNCHES = 1000, 1000
 NORM_KERNELS, CONVOLUTIONS = 4, 5
-# Launches of a kernel that are looked at closely: of several layers; a kernel of one layer alone has few.
+# So many launches of a kernel are looked at closely, so that several layers are among them; a kernel of only one layer has few.
 CLOSER_LAUNCHES = "2|60|75|95"
 SECTIONS = ("SpeedOfLight", "LaunchStats", "Occupancy", "MemoryWorkloadAnalysis", "WarpStateStats")
-NAME_LENGTH = 400  # of a kernel in a regular expression; cuDNN's have thousands of letters
+NAME_LENGTH = 400  # of a kernel in a regular expression; names of cuDNN have thousands of letters
 
 
 def step_bench(check, timeout, options, words=()):
@@ -118,10 +121,10 @@ def slowest(text):
 
 
 def of_norm(kernels):
-    """Ours name the shape of batch norm among their arguments, or what finishes its sums."""
+    """Our kernels have the shape of batch norm among their arguments, or what finishes its sums."""
     return [k for k in kernels if "stoker::" in k[0] and ("NormShape" in k[0] or "FinishForward" in k[0])][:NORM_KERNELS]
 
 
 def of_convolutions(kernels):
-    """Nearly all that is not ours is a convolution of cuDNN's; the one linear layer of ResNet-50 is not among the slowest."""
+    """Nearly every kernel that is not ours is a convolution of cuDNN; the one linear layer of ResNet-50 is not among the slowest."""
     return [k for k in kernels if "stoker::" not in k[0]][:CONVOLUTIONS]

@@ -23,7 +23,7 @@ def make_cifar(check, timeout):
     if source and os.path.isdir(source):
         return {"folder": os.path.abspath(source), "from": source}
     if not source:
-        if check.scale["cifar_stand_in"]:  # a rehearsal trains on drawn shapes: the way is the same
+        if check.scale["cifar_stand_in"]:  # a rehearsal trains on drawn shapes in the same way
             return {"folder": draw_shapes(check, 32, 600, timeout), "from": "stoker make-shapes"}
         raise NotRun("no CIFAR-10 in the bundle and none named with --cifar")
     out = os.path.join(check.work, check.scale["name"], "cifar-10-batches-bin")
@@ -155,7 +155,7 @@ def run_tests(check, timeout, name, test_filter, before=()):
     found["seconds"] = seconds
     if "running" in found:
         raise Failed(f"{name} ended with {code} in {found['running']}", found)
-    # Some need no GPU, some need more than this machine has; where most did not run, the GPU was not used.
+    # Some tests need no GPU, and some need more than this machine has. Where most did not run, the GPU was not used.
     skipped = len(found["skipped_tests"])
     if check.on_gpu and skipped > found["passed"]:
         raise Failed(f"{skipped} of {found['tests']} tests of {name} were skipped, see the log", found)

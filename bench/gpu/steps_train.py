@@ -6,8 +6,9 @@ from peers import Airbench, TorchResnet
 from runner import NotRun
 from stoker_train import train
 
-WARM_UP_SHARE = 0.75  # of the time that is left, for each peer
-SHORT_RUN = 20  # seconds at most of a run of airnet for some steps: one that hangs leaves the others their time
+WARM_UP_SHARE = 0.75  # the share of the time that is left which each peer gets
+# A run of airnet for some steps takes so many seconds at most: one that hangs leaves the others their time.
+SHORT_RUN = 20
 
 
 def folder_of(check, kind):
@@ -18,7 +19,7 @@ def folder_of(check, kind):
 
 
 class Runs:
-    """What several rounds gave, per name; and, once each, why a round gave nothing."""
+    """What several rounds gave, per name, and each reason why a round gave nothing."""
 
     def __init__(self):
         self.good, self.bad = {}, {}

@@ -7,21 +7,21 @@ NO_GRAPHS = re.compile(r"no graphs: ([^\"\n]*)")
 
 
 def need_graphs(text):
-    """Raises Failed where a program said that it could not capture its step: it went on without, at another speed."""
+    """Raises Failed where a program said that it could not capture its step, because it went on at another speed."""
     found = NO_GRAPHS.search(text)
     if found:
         raise Failed(f"the step ran without CUDA graphs: {found[1].strip()}")
 
 
 def run_ours(check, words, timeout):
-    """A program of ours; (exit code, output, seconds)."""
+    """Runs a program of ours; (exit code, output, seconds)."""
     code, output, seconds = run(words, timeout, check.log, check.layout.env)
     need_graphs(output)
     return code, output, seconds
 
 
 def run_ours_json(check, words, timeout):
-    """What a program of ours concludes, as JSON."""
+    """Runs a program of ours and returns what it concludes, as JSON."""
     code, output, _ = run_ours(check, words, timeout)
     return json_of(words[0], code, output)
 

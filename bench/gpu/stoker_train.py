@@ -8,7 +8,7 @@ import statistics
 from runner import Failed, NotRun, last_words, run
 from stoker_program import need_graphs, run_ours
 
-LONGEST_RUN = 90  # seconds; one that hangs must not take the time of those after it
+LONGEST_RUN = 90  # seconds; a run that hangs must not take the time of those after it
 
 
 def has_option(check, name):
@@ -30,7 +30,7 @@ def read_metrics(folder):
 
 
 def steady(rows, skip_steps):
-    """The rows of steps after the first ones, which make plans and fill the ring."""
+    """The rows of the steps that come after the first ones, which make plans and fill the ring."""
     return [r for r in rows if r["kind"] == "step" and r["step"] > skip_steps]
 
 

@@ -27,7 +27,7 @@ def batches(encoded, size):
 def decoder(torch, args):
     """A function from a list of encoded pictures to a list of pictures on the device."""
     from torchvision.io import ImageReadMode, decode_jpeg
-    if args.device == "cpu":  # older versions know no lists there
+    if args.device == "cpu":  # older versions take no lists on the CPU
         return lambda encoded: [decode_jpeg(one, ImageReadMode.RGB) for one in encoded]
     return lambda encoded: decode_jpeg(encoded, ImageReadMode.RGB, device=args.device)
 

@@ -34,7 +34,7 @@ def parse():
 
 
 def need_shared_memory(args):
-    """The workers' batches lie in /dev/shm, two per worker; where it is too small they die of it."""
+    """The workers' batches lie in /dev/shm, two per worker; where it is too small the workers die."""
     needed = (2 * args.workers + 1) * args.batch * 3 * args.size * args.size
     free = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 0
     if args.workers and free < needed:
@@ -91,7 +91,7 @@ def make_step(args, torch):
 
 
 def compile_problem(dynamo):
-    """Why torch.compile did not compile the whole step, or None: it goes on eagerly and says so only in its counters. `dynamo` is
+    """Why torch.compile did not compile the whole step, or None. It goes on eagerly and only its counters say so. `dynamo` is
     torch._dynamo."""
     counters = dynamo.utils.counters
     breaks, frames = dict(counters["graph_break"]), counters["frames"]

@@ -3,10 +3,10 @@
 from figures import ratio, rows_per_second, wall_ratio
 from measure import spread
 
-# Of torchvision's two, the one that does the same work: uint8 rows, neither ToTensor nor Normalize.
+# The one of torchvision's two that does the same work: it gives uint8 rows, without ToTensor and Normalize.
 PIL, MLX, STOCK, TURBOJPEG = "torchvision-pil-u8", "mlx-data", "stock-turbo", "turbojpeg"
 
-# What, section, whose, and how many times faster per core than whom.
+# What is compared, in which section, whose figure, and how many times faster per core it is to be than whose.
 RATIOS = (
     ("plain JPEG", "train", "stoker-fast", {PIL: 5, MLX: 2.8, STOCK: 1.9}),
     ("row index", "train", "stoker-row-index", {PIL: 5.6, MLX: 3.1, STOCK: 2.15}),
@@ -19,7 +19,7 @@ RATIOS = (
 QUALITY = (("mean", 0.3, "MAE to Pillow"), ("worst", 1.2, "MAE, worst image"))
 PSNR = 50
 RECORDS = 5e6  # rows per second and core
-SCALING = 0.97  # of cores x the decoder's rate on one thread
+SCALING = 0.97  # times the cores times the decoder's rate on one thread
 HEAD = ["what", "measure", "aim", "measured", ""]
 
 

@@ -9,7 +9,7 @@ def micros(participant):
 
 
 def rows_per_second(participant):
-    """Of CPU time, turn by turn."""
+    """Images per second of CPU time, turn by turn."""
     return [images / cpu for images, cpu, _ in participant["turns"]]
 
 

@@ -49,7 +49,7 @@ class Plan:
 
 
 class Peer:
-    given = "boxes"  # or "distribution": draws its own, and the quality column stays empty
+    given = "boxes"  # or "distribution": it draws its own crops, and the quality column stays empty
 
     def __init__(self, plan, threads):
         self.plan = plan
@@ -67,7 +67,7 @@ class Peer:
         return self.batches(0, 1)
 
     def rows(self, batch):
-        """A batch as bytes, (N, H, W, 3) u8; None where that cannot be compared (floats, own draws)."""
+        """A batch as bytes, (N, H, W, 3) u8; None where it cannot be compared (floats, crops of its own)."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""What is run: the images, the plan of each section, who is started how, and what is kept of it."""
+"""What is run: the images, the plan of each section, how each participant is started, and what is kept."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Workload:
         self.result = result
         self.programs = options.build / "bench" / "peers"
         self.all_cores = os.sched_getaffinity(0)
-        self.neighbours = Neighbours()  # while participants are measured, not while they start
+        self.neighbours = Neighbours()  # looked at while participants are measured, not while they start
         if not (self.programs / "peers_native").exists():
             raise Unusable(f"{self.programs}: no peers_native there; build it: cmake --build {options.build}")
 
@@ -61,7 +61,7 @@ class Workload:
         self._keep(mode, running, turns, quality)
 
     def _cores(self):
-        """Wall time on all cores; and on one thread, for the Loader's scaling, the decoder alone and the Loader."""
+        """Wall time on all cores. For the Loader's scaling also the decoder alone and the Loader on one thread."""
         print("train, all cores", file=sys.stderr)
         images = self._images("train")
         plan = self._plan("train", images, (self.options.rounds + 1) * self.options.passes)
@@ -112,7 +112,7 @@ class Workload:
         files = sorted(p for p in source.rglob("*") if p.suffix.lower() in ENDINGS)
         if not files:
             raise Unusable(f"{source}: no JPEGs below it")
-        count = self.options.images * (10 if mode == "cifar" else 1)  # they are small
+        count = self.options.images * (10 if mode == "cifar" else 1)  # the images are small
         for number, path in enumerate(files[:: max(1, len(files) // count)][:count]):
             place = target / path.parent.name
             place.mkdir(parents=True, exist_ok=True)
@@ -148,13 +148,13 @@ class Workload:
         return running
 
     def _why(self, name):
-        """What setup said of the participant's environment, if that could not be installed."""
+        """Why setup could not install the participant's environment, if it could not."""
         environment = next(p.environment for p in self.participants if p.name == name)
         reason = self.options.environments / f"{environment}.reason"
         return reason.read_text().strip() if reason.exists() else None
 
     def _quality(self, running, plan):
-        """Differences to Pillow's rows for the same crops, of those that can give them."""
+        """Differences from Pillow's rows for the same crops, for the participants that can give them."""
         with open(plan) as file:
             width, height = json.load(file)["output"]
         paths = {}

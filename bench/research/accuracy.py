@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains a model's recipe with several seeds and tables the accuracies: mean, deviation, each seed.
+"""Trains a model's recipe with several seeds and prints a table of the accuracies: mean, deviation, each seed.
 
     bench/research/accuracy.py --data DIR --model airnet [--seeds 0 1 2] [--runs runs/accuracy] [--out bench/results/NAME] [-- TRAIN OPTIONS]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What of a training step is input and what is communication: the same run with each left out.
+"""How much of a training step is input, and how much is communication: the same run with each left out.
 
   bench/research/feed_reduce_table.py --data DIR [--devices cpu:2] [--model airnet-narrow] [--steps 60] [--rounds 3]
                              [--resident-mib N] [--stoker build/stoker] [-- MORE OPTIONS OF stoker train]

@@ -1,4 +1,4 @@
-"""One full training step of a model in PyTorch on the CPU, timed; prints one JSON object.
+"""Times one full training step of a model in PyTorch on the CPU; prints one JSON object.
 
 The peer of train_step_bench.cc: the same nets, batch and precision, channels_last, autocast for bf16, SGD with momentum.
 The input is normalised beforehand, which spares PyTorch work that stoker's step includes.

@@ -16,7 +16,7 @@ namespace stoker::peers {
 class Method {
  public:
   virtual ~Method() = default;
-  // All that the method may do beforehand, once per file (a seek index). `file` is its number.
+  // What the method may do beforehand, once per file (a seek index). `file` is its number.
   virtual void prepare(int /*file*/, std::span<const uint8_t> /*bytes*/) {}
   // The finished row. Throws std::runtime_error if the file cannot be decoded.
   virtual void decode(int file, std::span<const uint8_t> bytes, const CropSpec& spec,
@@ -29,7 +29,8 @@ struct MethodInfo {
   std::unique_ptr<Method> (*make)();
 };
 
-// Those that this build has (the naive and TurboJPEG's need libraries that may be missing).
+// The methods that this build has (the naive one and TurboJPEG's need libraries that may be
+// missing).
 const std::vector<MethodInfo>& methods();
 
 // Each in its own file.

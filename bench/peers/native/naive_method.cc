@@ -59,7 +59,7 @@ class Naive final : public Method {
 }  // namespace
 
 std::unique_ptr<Method> make_naive() {
-  cv::setNumThreads(1);  // the images are what is done in parallel
+  cv::setNumThreads(1);  // images are done in parallel, not the parts of one
   return std::make_unique<Naive>();
 }
 

@@ -1,6 +1,6 @@
-// stoker's Loader as a participant: peers_loader FOLDER train|eval|cifar WORKERS fast|exact. Files
-// from disk (the page cache) to batches of 50 on a host device. Its own draws are the plan's: seed
-// 0, epoch = round. `cifar` takes CIFAR's binary files, in batches of 512.
+// stoker's Loader as a participant: peers_loader FOLDER train|eval|cifar WORKERS fast|exact. It
+// makes batches of 50 on a host device of files from disk (the page cache). It draws what the plan
+// has: seed 0, epoch = round. `cifar` takes CIFAR's binary files, in batches of 512.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -76,7 +76,7 @@ class LoaderParticipant final : public Participant {
   }
 
   void wait_until_still() {
-    if (options_.feed.workers == 0) return;  // inline: nothing is filled ahead
+    if (options_.feed.workers == 0) return;  // inline, so nothing is filled ahead
     const int64_t filled =
         (next_ - options_.first_step + options_.ring_depth) * options_.batch_size;
     while (loader_->stats().decode.items < filled) {

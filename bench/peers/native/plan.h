@@ -1,5 +1,5 @@
 // What every participant is given: the images and, round by round, which pixels of each become its
-// row. Written by peers_plan, read by the native participants and by plan.py.
+// row. peers_plan writes it; the native participants and peer.py read it.
 //
 // The crops are those that stoker's Loader draws for (seed 0, epoch = round, sample = index), so
 // that the Loader itself does the same work without being told.
