@@ -13,24 +13,26 @@ namespace stoker {
 namespace {
 
 constexpr std::array kBenches = {
-    Command{"feed", "the feeder alone: CPU per image by stage, scaling over workers",
+    Command{"feed", "measures the feeder alone: CPU per image by stage, scaling over workers",
             run_bench_feed},
-    Command{"emulate", "how many A100s, H100s, ... this machine feeds; needs no GPU",
+    Command{"emulate", "says how many A100s, H100s, ... this machine feeds; needs no GPU",
             run_bench_emulate},
-    Command{"scaling", "training on 1 to N devices: speed-up and efficiency", run_bench_scaling},
-    Command{"links", "bandwidth between memory and devices; what a batch costs", run_bench_links},
-    Command{"depth", "0 to 3 staging slots: the idle gap between steps", run_bench_depth},
-    Command{"layout", "bytes to a net's input: NHWC and NCHW", run_bench_layout},
-    Command{"slice", "a batch for several replicas, sliced on host or device", run_bench_slice},
-    Command{"compare", "is one result better or worse than another, beyond noise?",
+    Command{"scaling", "trains on 1 to N devices: speed-up and efficiency", run_bench_scaling},
+    Command{"links", "measures bandwidth between memory and devices, and what a batch costs",
+            run_bench_links},
+    Command{"depth", "compares 0 to 3 staging slots: the idle gap between steps", run_bench_depth},
+    Command{"layout", "compares orders of a net's input: NHWC and NCHW", run_bench_layout},
+    Command{"slice", "compares slicing a batch on the host and on the device", run_bench_slice},
+    Command{"compare", "says whether one result is better or worse than another, beyond noise",
             run_bench_compare},
 };
 
 std::string usage() {
   std::string text =
-      "Measures, and says on what: every figure with its repeats and interval, as a table, and "
-      "with\n"
-      "--out DIR as JSON, Markdown and SVG too.\n\nUsage: stoker bench SUBCOMMAND [options]\n\n"
+      "Measures, and names the machine and its load. Every figure has its repeats and an "
+      "interval.\n"
+      "It is printed as a table, and written with --out DIR as JSON, Markdown and SVG.\n\nUsage: "
+      "stoker bench SUBCOMMAND [options]\n\n"
       "Subcommands:\n";
   for (const Command& bench : kBenches)
     text += fmt::format("  {:<10} {}\n", bench.name, bench.summary);

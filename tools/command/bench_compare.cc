@@ -46,10 +46,11 @@ int run_bench_compare(int argc, char** argv) {
       "  stoker bench compare before/feed.json after/feed.json\n"
       "  stoker bench compare a.json b.json --least-change 0.05\n");
   app->add_option("before", before, "The first result")->required();
-  app->add_option("after", after, "The second one")->required();
-  app->add_option("--alpha", options.alpha, "Chance of a false alarm")
+  app->add_option("after", after, "The second result")->required();
+  app->add_option("--alpha", options.alpha, "Chance of one false alarm over all figures")
       ->check(CLI::Range(1e-9, 0.5));
-  app->add_option("--least-change", options.least_change, "Smaller changes do not count; a share")
+  app->add_option("--least-change", options.least_change,
+                  "The least change that counts, as a share: 0.02 is 2 %")
       ->check(CLI::Range(0.0, 10.0));
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 

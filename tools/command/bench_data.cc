@@ -45,12 +45,14 @@ std::string draw_pictures() {
 }  // namespace
 
 void add_bench_data_options(CLI::App& app, BenchDataOptions& options) {
-  app.add_option("--data", options.data.data,
-                 "Image folder or CIFAR's binary files (default: 64 JPEGs of 500 x 375, drawn)");
+  app.add_option(
+      "--data", options.data.data,
+      "Folder of images, or of CIFAR's binary files (default: 64 drawn JPEGs of 500 x 375)");
   options.data.split = "all";
   options.data.pixels = "fast";  // as in training
   add_split_option(app, options.data);
-  app.add_flag("--in-memory", options.in_memory, "Read the files once, before: without storage");
+  app.add_flag("--in-memory", options.in_memory,
+               "Read all files into memory first, to measure without storage");
   add_augment_choice(app, options.augment);
   add_decode_options(app, options.data);
   app.add_option("--io-threads", options.data.io_threads,

@@ -34,26 +34,27 @@ int run_bench_emulate(int argc, char** argv) {
   options.workers = host_cores();
   auto app = make_parser(
       "bench emulate",
-      "Feeds accelerators that are not there: each step is a sleep as long as a real one was\n"
-      "measured to take. Accelerator utilisation by the rules of MLPerf Storage (computing time /\n"
-      "running time, the first step left out), and the largest number of accelerators that are "
-      "kept\n"
-      "90 % and 99 % busy. Ends at the first number that is not. Needs no GPU.",
+      "Feeds emulated accelerators: each step is a sleep as long as a real one was measured to\n"
+      "take. Prints the accelerator utilisation by the rules of MLPerf Storage (computing time /\n"
+      "running time, the first step left out), and how many accelerators are kept 90 % and 99 %\n"
+      "busy. Ends at the first number that is not fed. Needs no GPU.",
       "  stoker bench emulate --accel h100 --n 1..8 --data data/imagenette\n"
       "  stoker bench emulate --rate 3000 --rows 256 --n 1,2,4,8 --size 176 --out results\n\n" +
           accelerators_help());
-  app->add_option("--accel", accelerator, "Which one, see below");
-  app->add_option("--rate", rate, "One that takes so many images/s instead; 0: --accel")
+  app->add_option("--accel", accelerator, "The accelerator to emulate; they are listed below");
+  app->add_option("--rate", rate,
+                  "Images/s of an accelerator to emulate instead of --accel; 0: none")
       ->check(CLI::NonNegativeNumber);
-  app->add_option("--rows", batch, "Of a step, at the same images/s; 0: 400")
+  app->add_option("--rows", batch, "Rows of a step, at the same images/s; 0: 400")
       ->check(CLI::Range(0, 1 << 20));
-  app->add_option("--n", counts, "How many, ascending: a list like 1,2,4 or 1..8");
+  app->add_option("--n", counts, "How many accelerators, ascending: a list like 1,2,4 or 1..8");
   add_bench_data_options(*app, data);
-  app->add_option("--workers", options.workers, "Threads that decode; 0: none, consumers do")
+  app->add_option("--workers", options.workers, "Threads that decode; 0: the consumers decode")
       ->check(CLI::Range(0, 1024));
-  app->add_option("--ring-depth", options.ring_depth, "Batches decoded ahead, per accelerator")
+  app->add_option("--ring-depth", options.ring_depth,
+                  "Batches that are decoded ahead, per accelerator")
       ->check(CLI::Range(1, 1024));
-  app->add_option("--steps", options.steps, "Of one run; the first one is left out")
+  app->add_option("--steps", options.steps, "Steps of one run; the first one is left out")
       ->check(CLI::Range(2, 1 << 24));
   add_repeats_option(*app, options.repeats, "every run (MLPerf Storage: 5)");
   BenchOutput output(*app);

@@ -15,17 +15,18 @@ int run_bench_feed(int argc, char** argv) {
   auto app = make_parser(
       "bench feed",
       "Measures the feeder without a trainer: CPU milliseconds per image by stage and whole,\n"
-      "images/s and efficiency over workers, batch sizes and ring depths. Lists are like 1,2,4 or\n"
-      "1..8; the first batch size and the first ring depth are those of the other sweeps.",
+      "images/s and efficiency over workers, batch sizes and ring depths. A list is 1,2,4 or "
+      "1..8;\n"
+      "its first batch size and ring depth are used where another option is varied.",
       "  stoker bench feed --data data/imagenette\n"
       "  stoker bench feed --data data/cifar-10-batches-bin --model airnet --batch 512 --workers "
       "0,1,2\n"
       "  stoker bench feed --in-memory --workers 1..4 --repeats 15 --out results\n");
   add_bench_data_options(*app, data);
-  app->add_option("--workers", workers, "Threads that decode; 0: none, the consumer does");
-  app->add_option("--batch", batches, "Rows per batch");
-  app->add_option("--ring-depth", depths, "Batches decoded ahead");
-  app->add_option("--cpu-ms", options.cpu_ms, "CPU time of one measurement, about")
+  app->add_option("--workers", workers, "Threads that decode, a list; 0: the consumer decodes");
+  app->add_option("--batch", batches, "Rows per batch, a list");
+  app->add_option("--ring-depth", depths, "Batches that are decoded ahead, a list");
+  app->add_option("--cpu-ms", options.cpu_ms, "CPU time of one measurement, about so many ms")
       ->check(CLI::Range(1, 60'000));
   add_repeats_option(*app, options.repeats, "every measurement, in turn");
   BenchOutput output(*app);

@@ -34,17 +34,18 @@ int run_bench_links(int argc, char** argv) {
   auto app = make_parser(
       "bench links",
       "Measures bandwidth: of the host's memory by NUMA node, from and to each device with pinned\n"
-      "and pageable memory, inside it, and between devices; and says what a batch and a model's\n"
-      "gradient cost at that.",
+      "and pageable memory, inside each device, and between devices. Calculates from it what a\n"
+      "batch and a model's gradient cost.",
       "  stoker bench links\n"
       "  stoker bench links --devices cuda:all --models resnet50,resnet18 --batch 256 --size "
       "224\n");
-  app->add_option("--devices", devices, "cpu:1; cuda:all; cuda:0,1");
-  app->add_option("--mib", mib, "Of one copy")->check(CLI::Range(1, 1 << 20));
-  app->add_option("--batch", options.batch, "Rows of the batch that is priced")
+  app->add_option("--devices", devices, "The devices to measure: cpu:1, cuda:all or cuda:0,1");
+  app->add_option("--mib", mib, "Size of one copy, MiB")->check(CLI::Range(1, 1 << 20));
+  app->add_option("--batch", options.batch, "Rows of the batch whose cost is calculated")
       ->check(CLI::Range(1, 1 << 20));
-  app->add_option("--size", options.size, "And its pixels per side")->check(CLI::Range(1, 1 << 14));
-  app->add_option("--models", options.models, "Whose gradients are priced")
+  app->add_option("--size", options.size, "Width and height of its rows, pixels")
+      ->check(CLI::Range(1, 1 << 14));
+  app->add_option("--models", options.models, "Models whose gradients' cost is calculated, a list")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_repeats_option(*app, options.repeats, "every copy");

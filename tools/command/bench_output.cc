@@ -34,7 +34,7 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
 }  // namespace
 
 BenchOutput::BenchOutput(CLI::App& app) {
-  app.add_option("--out", out_, "Folder to write JSON, Markdown and SVG to (default: none)");
+  app.add_option("--out", out_, "Folder for JSON, Markdown and SVG (default: none)");
   app.add_flag("--json", json_, "Print JSON instead of tables");
 }
 
@@ -94,7 +94,8 @@ std::string doubling_counts(int most) {
 }
 
 void add_repeats_option(CLI::App& app, int& repeats, const std::string& of_what) {
-  app.add_option("--repeats", repeats, "Of " + of_what + "; 6 and more give a 95 % interval")
+  app.add_option("--repeats", repeats,
+                 "Repeats of " + of_what + "; 6 and more give a 95 % interval")
       ->check(CLI::Range(1, 100'000));
 }
 

@@ -24,11 +24,12 @@ int run_bench_scaling(int argc, char** argv) {
   options.models = {"resnet20"};
   auto app = make_parser(
       "bench scaling",
-      "Trains on 1 to N devices with synthetic input: images/s, speed-up and efficiency over one\n"
-      "device, weak (the batch of each device stays) and strong (that of all together stays), for\n"
-      "ways to sum gradients and for models; none leaves the sum out. Host devices are replicas "
-      "with\n"
-      "one thread each. What input costs a run: bench/research/feed_reduce_table.py.",
+      "Trains on 1 to N devices with synthetic input, and prints images/s, speed-up and "
+      "efficiency\n"
+      "over one device for each model and each way to sum gradients (none leaves the sum out).\n"
+      "Weak scaling keeps the batch of each device, strong scaling that of all together. Host\n"
+      "devices are replicas with one thread each. What input costs a run is measured by\n"
+      "bench/research/feed_reduce_table.py.",
       "  stoker bench scaling --n 1,2 --reduce auto,none\n"
       "  stoker bench scaling --models resnet20,resnet32,resnet44,resnet56,resnet110 --scaling "
       "weak\n"

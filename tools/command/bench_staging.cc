@@ -11,9 +11,10 @@ namespace {
 
 // Which device, and which batches.
 void add_batch_options(CLI::App& app, std::string& device, int& rows, int& size) {
-  app.add_option("--device", device, "cpu:0, cuda:0, ...");
-  app.add_option("--rows", rows, "Of a batch")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--size", size, "Width and height, pixels")->check(CLI::Range(1, 1 << 14));
+  app.add_option("--device", device, "The device to measure: cpu:0, cuda:0, ...");
+  app.add_option("--rows", rows, "Rows of a batch")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--size", size, "Width and height of a row, pixels")
+      ->check(CLI::Range(1, 1 << 14));
 }
 
 }  // namespace
@@ -22,15 +23,18 @@ int run_bench_depth(int argc, char** argv) {
   DepthOptions options;
   auto app = make_parser(
       "bench depth",
-      "What 0 to 3 staging slots buy: the idle gap between two steps on the device, images/s, and\n"
-      "what a batch costs the host. Steps are a model's, or emulated ones of a given length.",
+      "Measures what 0 to 3 staging slots bring: the idle gap between two steps on the device,\n"
+      "images/s, and what a batch costs the host. Steps are a model's, or emulated ones of a "
+      "given\n"
+      "length.",
       "  stoker bench depth --device cuda:0 --rows 2048 --size 32 --model airnet\n"
       "  stoker bench depth --rows 256 --size 224 --step-ms 30\n");
   add_batch_options(*app, options.device, options.rows, options.size);
-  app->add_option("--model", options.model, "Take this model's training steps (default: emulated)");
-  app->add_option("--step-ms", options.step_ms, "Length of an emulated step")
+  app->add_option("--model", options.model,
+                  "Model whose training steps are taken (default: emulated steps)");
+  app->add_option("--step-ms", options.step_ms, "Length of an emulated step, ms")
       ->check(CLI::Range(0.0, 10'000.0));
-  app->add_option("--steps", options.steps, "Of one repeat, after a few others")
+  app->add_option("--steps", options.steps, "Steps of one repeat, after a few that do not count")
       ->check(CLI::Range(1, 100'000));
   add_repeats_option(*app, options.repeats, "every number of slots, in turn");
   BenchOutput output(*app);
@@ -42,13 +46,13 @@ int run_bench_depth(int argc, char** argv) {
 
 int run_bench_layout(int argc, char** argv) {
   LayoutOptions options;
-  auto app =
-      make_parser("bench layout",
-                  "The kernel that turns a batch's bytes into a net's input, for each type,\n"
-                  "order (NHWC, NCHW) and padding of the channels: milliseconds and GB/s.",
-                  "  stoker bench layout --device cuda:0 --rows 256 --size 224\n");
+  auto app = make_parser(
+      "bench layout",
+      "Measures the kernel that turns a batch's bytes into a net's input, for each type,\n"
+      "order (NHWC, NCHW) and padding of the channels, in milliseconds and GB/s.",
+      "  stoker bench layout --device cuda:0 --rows 256 --size 224\n");
   add_batch_options(*app, options.device, options.rows, options.size);
-  add_repeats_option(*app, options.repeats, "every kernel, after a few others");
+  add_repeats_option(*app, options.repeats, "every kernel, after a few that do not count");
   BenchOutput output(*app);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   output.begin("stoker bench layout", argc, argv);
@@ -58,14 +62,16 @@ int run_bench_layout(int argc, char** argv) {
 
 int run_bench_slice(int argc, char** argv) {
   SliceOptions options;
-  auto app =
-      make_parser("bench slice",
-                  "A batch for several replicas on one device, sliced on the host (only a\n"
-                  "replica's own rows cross the bus) or on the device: bytes, milliseconds.",
-                  "  stoker bench slice --device cuda:0 --replicas 4 --rows 1024 --size 224\n");
+  auto app = make_parser(
+      "bench slice",
+      "Measures where to slice a batch for several replicas on one device: on the host,\n"
+      "so that only a replica's own rows cross the bus, or on the device. Prints bytes\n"
+      "and milliseconds.",
+      "  stoker bench slice --device cuda:0 --replicas 4 --rows 1024 --size 224\n");
   add_batch_options(*app, options.device, options.rows, options.size);
-  app->add_option("--replicas", options.replicas)->check(CLI::Range(1, 64));
-  add_repeats_option(*app, options.repeats, "both ways, in turn, after a few others");
+  app->add_option("--replicas", options.replicas, "Number of replicas that share the batch")
+      ->check(CLI::Range(1, 64));
+  add_repeats_option(*app, options.repeats, "both ways, in turn, after a few that do not count");
   BenchOutput output(*app);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   output.begin("stoker bench slice", argc, argv);

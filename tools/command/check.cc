@@ -54,17 +54,15 @@ int run_check(int argc, char** argv) {
       "Reads and decodes every image whole, in parallel, and lists the bad ones as JSONL:\n"
       "sample_id, name, path, label, reason (unreadable, empty, not_an_image, truncated, corrupt,\n"
       "unsupported, too_large), byte_offset (-1: unknown), message. Exit code 1 if there are any.\n"
-      "Lines without sample_id are of more files than one: reason, files (how many), name and "
-      "path\n"
-      "(of the first), message. Reasons: left_out (no format that is read, or in no class "
-      "folder),\n"
-      "and two_labels (in two classes, by a link), which is bad, too.",
+      "A line without sample_id stands for several files: reason, files (how many), name and path\n"
+      "(of the first), message. Its reason is left_out (the format is not read, or the file is in\n"
+      "no class folder) or two_labels (a link puts it into two classes), which is bad, too.",
       "  stoker check --data data/imagenette\n"
       "  stoker check --data data/photos --out bad.jsonl --exif apply\n");
   add_data_option(*app, data);
   add_split_option(*app, data);
   add_decode_options(*app, data);
-  app->add_option("--workers", workers, "Threads")->check(CLI::Range(1, 1024));
+  app->add_option("--workers", workers, "Threads that decode")->check(CLI::Range(1, 1024));
   app->add_option("--out,-o", out, "File for the list (default: standard output)");
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 

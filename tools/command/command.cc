@@ -26,20 +26,21 @@ namespace stoker {
 namespace {
 
 constexpr std::array kCommands = {
-    Command{"train", "train a model on a folder of images or CIFAR's binary files", run_train},
-    Command{"eval", "top-1 and top-5 of a checkpoint, every sample once", run_eval},
-    Command{"peek", "draw a contact sheet of what the model sees", run_peek},
-    Command{"dump", "write batches as .npy files, with where every row came from", run_dump},
-    Command{"profile", "say which stage starves the device, and what to change", run_profile},
-    Command{"top", "watch a training that runs in another terminal", run_top},
-    Command{"check", "decode everything and list the bad files", run_check},
-    Command{"index", "make seek indexes, with which JPEG files are decoded faster", run_index},
-    Command{"bench", "measure the feed, emulated accelerators, scaling, links; compare two runs",
+    Command{"train", "trains a model on a folder of images or CIFAR's binary files", run_train},
+    Command{"eval", "gives top-1 and top-5 of a checkpoint, every sample once", run_eval},
+    Command{"peek", "draws a contact sheet of what the model sees", run_peek},
+    Command{"dump", "writes batches as .npy files, with where every row came from", run_dump},
+    Command{"profile", "says which stage starves the device, and what to change", run_profile},
+    Command{"top", "watches a training that runs in another terminal", run_top},
+    Command{"check", "decodes everything and lists the bad files", run_check},
+    Command{"index", "makes seek indexes, with which JPEG files are decoded faster", run_index},
+    Command{"bench",
+            "measures the feed, emulated accelerators, scaling, links; compares two results",
             run_bench},
-    Command{"plan", "the cores, memory and bandwidth that feed so many GPUs", run_plan},
-    Command{"info", "what this build and this machine have", run_info},
-    Command{"make-shapes", "draw a data set of ten classes of shapes", run_make_shapes},
-    Command{"receipt", "compare what two runs were fed", run_receipt},
+    Command{"plan", "calculates the cores, memory and bandwidth that feed so many GPUs", run_plan},
+    Command{"info", "says what this build and this machine have", run_info},
+    Command{"make-shapes", "draws a data set of ten classes of shapes", run_make_shapes},
+    Command{"receipt", "compares what two runs were fed", run_receipt},
 };
 
 constexpr const char* kFooter =
@@ -269,9 +270,9 @@ std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string
   app->formatter(std::make_shared<HelpFormatter>());
   app->footer("Examples:\n" + examples + "\n" + kFooter);
   app->set_config("--config", "",
-                  "Read options from this TOML file: long option names as keys, at its top or in a "
+                  "TOML file to read options from: long option names as keys, at its top or in a "
                   "section [" +
-                      section_name(name) + "]; the command line goes first");
+                      section_name(name) + "]; values on the command line go first");
   app->config_formatter(std::make_shared<SectionedConfig>(name, *app));
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->option_defaults()->always_capture_default()->multi_option_policy(

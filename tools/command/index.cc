@@ -70,22 +70,24 @@ int run_index(int argc, char** argv) {
   arguments.data.split = "all";
   auto app = make_parser(
       "index",
-      "Makes the seek indexes of a data set's JPEG files: places from which decoding can begin, "
-      "so\n"
-      "that it reads less of a file. The images stay as they are, and so do the pixels that come\n"
-      "out. The indexes go to one file in the cache directory, where training on --data\n"
-      "finds it; a file that changes later is read without its index. Bad files are listed as by\n"
-      "stoker check; exit code 1 if there are any.",
+      "Makes the seek indexes of a data set's JPEG files. An index has places from which decoding\n"
+      "can begin, so that less of a file is read. Images and pixels stay as they are. All indexes\n"
+      "go to one file in the cache directory, where training on --data finds it; an image that\n"
+      "changes later is read without its index. Bad files are listed as by stoker check; the exit\n"
+      "code is 1 if there are any.",
       "  stoker index --data data/imagenette\n"
       "  stoker index --data data/imagenet --granularity 8 --out /fast/imagenet.seek\n");
   add_data_option(*app, arguments.data);
   add_split_option(*app, arguments.data);
-  app->add_option("--granularity", arguments.granularity,
-                  "A place per row of MCUs (blocks of 8 to 16 pixels; about 0.3% of the data), or "
-                  "per 8 MCUs (about 2%, faster)")
+  app->add_option(
+         "--granularity", arguments.granularity,
+         "How many places an index has. row: one per row of MCUs (blocks of 8 to 16 pixels), "
+         "which takes about 0.3% of the data; 8: one per 8 MCUs, which takes about 2% and "
+         "is faster")
       ->check(CLI::IsMember(&kGranularities));
   app->add_option("--out,-o", arguments.out, "File to write (default: in the cache directory)");
-  app->add_option("--workers", arguments.workers, "Threads")->check(CLI::Range(1, 1024));
+  app->add_option("--workers", arguments.workers, "Threads that decode")
+      ->check(CLI::Range(1, 1024));
   app->add_flag("--json", arguments.json, "Print JSON");
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 

@@ -61,13 +61,15 @@ int run_make_shapes(int argc, char** argv) {
       "  stoker make-shapes --out data/shapes --count 10000 --size 32\n"
       "  stoker make-shapes --out /tmp/big --count 2000 --test-count 400 --size 256 --seed 7\n");
   app->add_option("--out", options.out, "Folder to write to")->required();
-  app->add_option("--count", options.count, "Training images")
+  app->add_option("--count", options.count, "Number of training images")
       ->check(CLI::Range(int64_t{10}, int64_t{10'000'000}));
-  app->add_option("--test-count", options.test_count, "Test images; -1: a fifth of --count")
+  app->add_option("--test-count", options.test_count,
+                  "Number of test images; -1: a fifth of --count")
       ->check(CLI::Range(int64_t{-1}, int64_t{10'000'000}));
-  app->add_option("--size", options.size, "Width and height in pixels")->check(CLI::Range(8, 4096));
-  app->add_option("--seed", options.seed, "Another seed draws other pictures");
-  app->add_option("--workers", options.workers, "Threads")->check(CLI::Range(1, 1024));
+  app->add_option("--size", options.size, "Width and height of the images, pixels")
+      ->check(CLI::Range(8, 4096));
+  app->add_option("--seed", options.seed, "Seed of the pictures: another seed draws others");
+  app->add_option("--workers", options.workers, "Threads that draw")->check(CLI::Range(1, 1024));
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
   if (options.test_count < 0) options.test_count = options.count / 5;

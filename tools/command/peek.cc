@@ -150,14 +150,14 @@ void draw_tile(const SheetPlan& plan, const Source& source, const DeviceBatch& b
 void add_options(CLI::App& app, PeekOptions& options) {
   add_data_option(app, options.data);
   add_split_option(app, options.data);
-  app.add_option("--out,-o", options.out, "The PNG file to write")->required();
-  app.add_option("--count", options.count, "Pictures")->check(CLI::Range(1, 100'000));
+  app.add_option("--out,-o", options.out, "PNG file to write")->required();
+  app.add_option("--count", options.count, "Number of pictures")->check(CLI::Range(1, 100'000));
   app.add_option("--columns", options.columns, "Pictures in a row; 0: about a square")
       ->check(CLI::Range(0, 1000));
-  app.add_option("--epoch", options.epoch, "Which epoch, counted from 0")
+  app.add_option("--epoch", options.epoch, "The epoch that is shown, counted from 0")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  app.add_option("--seed", options.seed, "Of order and augmentation");
-  app.add_flag("--no-shuffle", options.no_shuffle, "Samples in the order of their ids");
+  app.add_option("--seed", options.seed, "Seed of the order and the augmentation");
+  app.add_flag("--no-shuffle", options.no_shuffle, "Take samples in the order of their ids");
   add_augment_choice(app, options.augment);
   add_decode_options(app, options.data);
 }
@@ -168,10 +168,10 @@ int run_peek(int argc, char** argv) {
   PeekOptions options;
   auto app = make_parser(
       "peek",
-      "Draws a contact sheet of what the model sees: each row of the first batch, beside its "
+      "Draws a contact sheet of what the model sees: each row of the first batch beside its "
       "source\n"
-      "image with the crop framed; below, the label, whether it is flipped, the crop in source\n"
-      "pixels and the file.",
+      "image, in which the crop is framed. Below stand the label, whether the row is flipped, the\n"
+      "crop in source pixels, and the file.",
       "  stoker peek --data data/imagenette -o sheet.png\n"
       "  stoker peek --data data/cifar --model airnet --epoch 1 --count 60 --columns 10 -o s.png\n"
       "  stoker peek --data data/imagenette --view eval --split test -o eval.png\n");

@@ -78,24 +78,29 @@ int run_plan(int argc, char** argv) {
   int repeats = 7;
   auto app = make_parser(
       "plan",
-      "Which machine feeds so many GPUs: cores, memory, bus, storage and memory bandwidth, from "
-      "what\n"
-      "an image costs. That is measured here, on the cores and with the data that there are, or "
-      "read\n"
-      "from the result of an earlier `stoker bench feed --out`. Other CPUs have other costs.",
+      "Calculates which machine feeds so many GPUs: cores, memory, bus, storage and memory\n"
+      "bandwidth. It starts from what an image costs, which is measured here, with the cores and\n"
+      "the data that there are, or read from the result of an earlier `stoker bench feed --out`.\n"
+      "Other CPUs have other costs.",
       "  stoker plan --gpus 8 --rate 3000 --size 224 --data data/imagenette\n"
       "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json\n");
-  app->add_option("--gpus", demand.gpus, "How many")->required()->check(CLI::Range(1, 1 << 16));
-  app->add_option("--rate", demand.rate, "Images/s that each of them trains")
+  app->add_option("--gpus", demand.gpus, "Number of GPUs to feed")
+      ->required()
+      ->check(CLI::Range(1, 1 << 16));
+  app->add_option("--rate", demand.rate, "Images/s that each GPU trains")
       ->required()
       ->check(CLI::PositiveNumber);
-  app->add_option("--batch", demand.batch, "Rows of each GPU")->check(CLI::Range(1, 1 << 20));
-  app->add_option("--ring-depth", demand.ring_depth, "Batches decoded ahead, per GPU")
+  app->add_option("--batch", demand.batch, "Rows of each GPU's batch")
+      ->check(CLI::Range(1, 1 << 20));
+  app->add_option("--ring-depth", demand.ring_depth, "Batches that are decoded ahead, per GPU")
       ->check(CLI::Range(1, 1024));
-  app->add_option("--slots", demand.slots, "Batches staged on a GPU")->check(CLI::Range(0, 3));
-  app->add_option("--headroom", demand.headroom, "Share of the cores left to everything else")
+  app->add_option("--slots", demand.slots, "Batches that are staged on a GPU")
+      ->check(CLI::Range(0, 3));
+  app->add_option("--headroom", demand.headroom,
+                  "Share of the cores that is left to everything else")
       ->check(CLI::Range(0.0, 0.99));
-  app->add_option("--feed", feed_file, "Take the costs from this feed.json");
+  app->add_option("--feed", feed_file,
+                  "feed.json to take the costs from (default: they are measured)");
   add_repeats_option(*app, repeats, "the measurement");
   add_bench_data_options(*app, data);
   BenchOutput output(*app);

@@ -28,7 +28,7 @@ struct ProfileArguments {
 
 void add_options(CLI::App& app, ProfileArguments& arguments) {
   app.add_option("--seconds", arguments.seconds,
-                 "Of measuring, after the warm-up; longer where steps are slow")
+                 "Seconds to measure after the warm-up; longer where steps are slow")
       ->check(CLI::Range(0.5, 3600.0));
   app.add_option("--out", arguments.out, "Folder for profile.json, profile.html and trace.json");
   app.add_flag("--no-trace", arguments.no_trace, "Write no trace.json");
@@ -78,14 +78,11 @@ int run_profile(int argc, char** argv) {
   ProfileArguments arguments;
   auto app = make_parser(
       "profile",
-      "Runs a feed against an emulated device, or a training, for some seconds, and says why the\n"
-      "device waits: which stage limits, how sure that is, and what would change it. While it "
-      "runs\n"
-      "it changes the number of workers for a while, and then shows the device the same batch "
-      "again\n"
-      "and again. A training that is profiled saves nothing but one checkpoint, in --out, which "
-      "is\n"
-      "timed and removed.",
+      "Says why a device waits. Runs a feed against an emulated device, or a training, for some\n"
+      "seconds, and names the stage that limits, how sure that is, and what to change. During the\n"
+      "run it changes the number of workers for a while, and then gives the device the same batch\n"
+      "again and again. A training that is profiled saves nothing but one checkpoint, in --out,\n"
+      "which is timed and removed.",
       "  stoker profile --data data/imagenette --size 224 --batch 256 --demand 1786\n"
       "  stoker profile --data data/imagenette --demand 1786 --workers 4 --cold\n"
       "  stoker profile --seconds 20 -- train --data data/imagenette --model resnet18 --size "

@@ -96,16 +96,16 @@ int run_receipt(int argc, char** argv) {
       "receipt",
       "Compares two runs: the pixels that they were fed (by their receipts; the first epoch, step\n"
       "and sample where they part is named), their configurations (config.json), and the weights\n"
-      "of the newest step that both have a checkpoint of. Exit code 1 if any of the three "
-      "differs.\n"
-      "What decides no weight (devices, threads, buffers, places) is listed and is no difference.",
+      "of the newest step of which both have a checkpoint. The exit code is 1 if any of the three\n"
+      "differs. Options that decide no weight (devices, threads, buffers, places) are listed, but\n"
+      "they are no difference.",
       "  stoker receipt diff runs/a runs/b\n"
       "  stoker receipt diff runs/a/receipt.json /elsewhere/receipt.json --json\n");
   app->require_subcommand(1);
   CLI::App* diff = app->add_subcommand(
       "diff", "Says whether two runs are the same in pixels, configuration and weights.");
   diff->add_option("A", first, "A run's folder, or its receipt.json")->required();
-  diff->add_option("B", second, "Another one")->required();
+  diff->add_option("B", second, "The other run's folder, or its receipt.json")->required();
   diff->add_flag("--json", json, "Print JSON");
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 

@@ -43,14 +43,16 @@ int follow(const std::string& folder, const std::atomic<bool>& stop) {
 int run_top(int argc, char** argv) {
   std::string folder;
   bool once = false;
-  auto app = make_parser("top",
-                         "Shows how a `stoker train` stands that runs in another terminal, from "
-                         "live.json in its\nfolder: progress, speed, who is busy, the ring, GPUs. "
-                         "Ends with the run; exit code 1 if nothing\nwas heard of it for 10 s.",
-                         "  stoker top runs/first\n"
-                         "  stoker top runs/first --once\n");
-  app->add_option("RUNDIR", folder, "What the training has as --out")->required();
-  app->add_flag("--once", once, "Show it and end");
+  auto app =
+      make_parser("top",
+                  "Shows a `stoker train` that runs in another terminal: progress, speed, who "
+                  "is busy, the ring, GPUs.\nIt reads live.json in the run's folder, and "
+                  "ends with the run. The exit code is 1 if the file\nwas not renewed for "
+                  "10 s.",
+                  "  stoker top runs/first\n"
+                  "  stoker top runs/first --once\n");
+  app->add_option("RUNDIR", folder, "The folder that the training has as --out")->required();
+  app->add_flag("--once", once, "Show the figures once and end");
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   if (once) {
     for (const std::string& line : live_lines(read_live_status(folder))) fmt::print("{}\n", line);
