@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "pipeline/read_ahead.h"
+#include "staging/mutex.h"
 
 namespace stoker {
 namespace {
@@ -52,14 +51,14 @@ class Seats {
   }
   void limit(int64_t workers) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       limit_.store(std::clamp<int64_t>(workers, 1, static_cast<int64_t>(seats_.size())));
     }
     work_.notify_all();
   }
   void close() {  // REQUIRES: no task is left
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       closed_ = true;
       for (auto& seat : seats_) leave(*seat);
     }
@@ -70,7 +69,7 @@ class Seats {
   void task_comes() { tasks_.fetch_add(1); }  // before the task is put
   void task_is_there() {                      // after it was put
     if (!seat_is_wanted()) return;
-    { std::lock_guard lock(mutex_); }  // a thread is either before its check or asleep
+    { MutexLock lock(mutex_); }  // a thread is either before its check or asleep
     work_.notify_one();
   }
   // What was done before the put is seen after this. TBB's hand-over says the same, but where
@@ -81,12 +80,12 @@ class Seats {
     const int64_t left = tasks_.fetch_sub(1) - 1;
     if (std::min(left, limit_.load()) >= seated_.load()) return;
     if (my_seat == nullptr) return;  // the thread that destroys the graph helps
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (wanted() < seated_.load()) leave(*my_seat);
   }
 
  private:
-  void leave(Seat& seat) {  // REQUIRES: mutex_ held
+  void leave(Seat& seat) REQUIRES(mutex_) {
     if (!seat.seated) return;
     seat.seated = false;
     seated_.fetch_sub(1);
@@ -98,9 +97,9 @@ class Seats {
     my_seat = &seat;
     for (;;) {
       {
-        std::unique_lock lock(mutex_);
+        MutexLock lock(mutex_);
         const int64_t start = steady_now_ns();
-        work_.wait(lock, [this] { return closed_ || seat_is_wanted(); });
+        while (!closed_ && !seat_is_wanted()) work_.wait(lock);
         if (closed_) return;
         stats_.add_input_wait(steady_now_ns() - start);
         seated_.fetch_add(1);
@@ -116,9 +115,9 @@ class Seats {
   std::atomic<int64_t> tasks_{0};   // put or coming, not done
   std::atomic<int64_t> seated_{0};  // changed under mutex_
   std::atomic<int64_t> limit_;      // as that; 1 to the number of seats
-  std::mutex mutex_;
-  std::condition_variable work_;
-  bool closed_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar work_;
+  bool closed_ GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "pipeline/memory_plan.h"
 #include "pipeline/quarantine.h"
 #include "pipeline/row_filler.h"
+#include "staging/mutex.h"
 #include "staging/pinned_ring.h"
 #include "staging/stager.h"
 
@@ -89,8 +89,8 @@ struct Loader::Impl {
 
   std::vector<std::atomic<Step>> next_step;  // per device
   std::atomic<bool> ended{false};            // stopped or failed
-  std::mutex mutex;
-  std::exception_ptr error;  // guarded by mutex
+  Mutex mutex;
+  std::exception_ptr error GUARDED_BY(mutex);
 
   Impl(const Source& source, const AugmentSpec& augment, std::vector<Device*> devices_in,
        const LoaderOptions& options_in)
@@ -138,7 +138,7 @@ struct Loader::Impl {
 
   void stop(std::exception_ptr reason) noexcept {
     {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       if (!ended) error = reason;
       ended = true;
     }
@@ -149,7 +149,7 @@ struct Loader::Impl {
   DeviceBatch next(int device, Stream& compute) {
     check_device(device);
     if (ended) {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       if (error) std::rethrow_exception(error);
       return {};
     }

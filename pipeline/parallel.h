@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "staging/first_error.h"
 
 namespace stoker {
 
@@ -15,8 +15,7 @@ namespace stoker {
 template <typename MakeState, typename Work>
 void for_each_parallel(int64_t count, int workers, const MakeState& make_state, const Work& work) {
   std::atomic<int64_t> next{0};
-  std::exception_ptr error;
-  std::mutex error_mutex;
+  FirstError error;
   {
     std::vector<std::jthread> threads;
     for (int t = 0; t < workers; ++t) {
@@ -25,14 +24,13 @@ void for_each_parallel(int64_t count, int workers, const MakeState& make_state, 
           auto state = make_state();
           for (int64_t i = next++; i < count; i = next++) work(state, i);
         } catch (...) {
-          const std::lock_guard lock(error_mutex);
-          if (!error) error = std::current_exception();
+          error.keep_current();
           next = count;
         }
       });
     }
   }
-  if (error) std::rethrow_exception(error);
+  error.rethrow();
 }
 
 }  // namespace stoker

@@ -57,14 +57,14 @@ Quarantine::Quarantine(const Source& source, const LoaderOptions& options)
 }
 
 void Quarantine::report(BadSample sample) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   pending_.push_back(std::move(sample));
   pending_count_.fetch_add(1, std::memory_order_release);
 }
 
 void Quarantine::hand_out(int device, Step step) {
   if (pending_count_.load(std::memory_order_acquire) == 0) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto of_this_batch = std::partition(
       pending_.begin(), pending_.end(),
       [&](const BadSample& bad) { return bad.device != device || bad.step != step; });

@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "pipeline/loader_types.h"
 #include "pipeline/sample_checker.h"
 #include "pipeline/source/source.h"
+#include "staging/mutex.h"
 
 namespace stoker {
 
@@ -54,7 +54,7 @@ class Quarantine {
   struct CloseFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  void record(const BadSample& sample);  // REQUIRES: mutex_ held
+  void record(const BadSample& sample) REQUIRES(mutex_);
   [[noreturn]] void fail(const BadSample& last, const EpochRecord& epoch) const;
 
   const Source& source_;
@@ -65,9 +65,9 @@ class Quarantine {
   std::unique_ptr<std::FILE, CloseFile> file_;
   std::atomic<int64_t> pending_count_{0};  // lets hand_out() pass without the lock
   std::atomic<int64_t> total_{0};
-  std::mutex mutex_;
-  std::vector<BadSample> pending_;         // guarded by mutex_
-  std::map<int64_t, EpochRecord> epochs_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<BadSample> pending_ GUARDED_BY(mutex_);
+  std::map<int64_t, EpochRecord> epochs_ GUARDED_BY(mutex_);
 };
 
 }  // namespace stoker

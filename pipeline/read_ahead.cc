@@ -22,7 +22,7 @@ ReadAhead::ReadAhead(RowFiller& filler, int workers, int io_threads, int rows_pe
 
 bool ReadAhead::submit(const FillTicket& ticket) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (abandoned_) return false;
     if (queued_ == queue_.size()) {
       std::fprintf(stderr, "stoker: more than %zu tickets wait to be read\n", queue_.size());
@@ -35,10 +35,7 @@ bool ReadAhead::submit(const FillTicket& ticket) {
 }
 
 bool ReadAhead::next(FillTicket& ticket) {
-  std::unique_lock lock(mutex_);
-  const auto can_go_on = [this] {
-    return queued_ > 0 ? abandoned_ || !free_units_.empty() : closed_;
-  };
+  MutexLock lock(mutex_);
   while (!can_go_on()) {
     const bool idle = queued_ == 0;
     const SpanTimer timer(idle ? nullptr : filler_.tracer(), SpanKind::unit_wait, -1);
@@ -78,7 +75,7 @@ std::span<const SampleBytes> ReadAhead::samples(const FillTicket& ticket) const 
 void ReadAhead::give_back(int unit) {
   bool enough = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     free_units_.push_back(unit);  // never grows: its capacity is the number of units
     enough = free_units_.size() >= worth_waking_;
   }
@@ -87,7 +84,7 @@ void ReadAhead::give_back(int unit) {
 
 void ReadAhead::abandon() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     abandoned_ = true;
   }
   units_came_.notify_all();
@@ -95,7 +92,7 @@ void ReadAhead::abandon() {
 
 void ReadAhead::close() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     closed_ = true;
   }
   ticket_came_.notify_all();

@@ -7,13 +7,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "pipeline/row_filler.h"
+#include "staging/mutex.h"
 #include "staging/pinned_ring.h"
 
 namespace stoker {
@@ -49,6 +48,9 @@ class ReadAhead {
   void close();
 
  private:
+  bool can_go_on() const REQUIRES(mutex_) {
+    return queued_ > 0 ? abandoned_ || !free_units_.empty() : closed_;
+  }
   struct Unit {
     std::vector<SampleBuffer> buffers;
     std::vector<SampleBytes> samples;
@@ -59,14 +61,14 @@ class ReadAhead {
   std::atomic<bool> abandoned_{false};  // changed under mutex_
   const size_t worth_waking_;           // for so many free units
   std::vector<Unit> units_;             // each is owned by whoever holds the ticket with its number
-  std::mutex mutex_;
-  std::condition_variable ticket_came_;
-  std::condition_variable units_came_;
-  std::vector<FillTicket> queue_;  // guarded by mutex_: a ring of fixed size
-  size_t queue_first_ = 0;         // guarded by mutex_
-  size_t queued_ = 0;              // guarded by mutex_
-  std::vector<int> free_units_;    // guarded by mutex_
-  bool closed_ = false;            // guarded by mutex_
+  Mutex mutex_;
+  CondVar ticket_came_;
+  CondVar units_came_;
+  std::vector<FillTicket> queue_ GUARDED_BY(mutex_);  // a ring of fixed size
+  size_t queue_first_ GUARDED_BY(mutex_) = 0;
+  size_t queued_ GUARDED_BY(mutex_) = 0;
+  std::vector<int> free_units_ GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace stoker

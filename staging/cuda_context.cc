@@ -71,13 +71,13 @@ CudaContext::Current::~Current() {
 }
 
 void CudaContext::throw_if_failed() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!failure_.empty()) throw std::runtime_error(failure_);
 }
 
 void CudaContext::check(cudaError_t error, const char* call) const {
   if (error == cudaSuccess) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (failure_.empty()) failure_ = name_ + ": " + call + ": " + cuda_error_text(error);
   throw std::runtime_error(failure_);
 }

@@ -6,9 +6,10 @@
 
 #include <cuda_runtime_api.h>
 
-#include <mutex>
 #include <new>
 #include <string>
+
+#include "staging/mutex.h"
 
 namespace stoker {
 
@@ -54,8 +55,8 @@ class CudaContext {
   const std::string name_;
   Driver* const driver_;
   void* context_ = nullptr;
-  mutable std::mutex mutex_;
-  mutable std::string failure_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable std::string failure_ GUARDED_BY(mutex_);
 };
 
 // "out of memory (cudaErrorMemoryAllocation)"

@@ -6,11 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <thread>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "staging/device.h"
+#include "staging/mutex.h"
 #include "staging/stage_stats.h"
 
 namespace stoker {
@@ -34,7 +33,7 @@ class Timeline {
 
   void wait(int64_t position) {
     if (reached(position)) return;
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (!reached(position)) {
       wake_at_ = std::min(wake_at_, position);
       changed_.wait(lock);
@@ -43,7 +42,7 @@ class Timeline {
 
   void advance() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       int64_t done = done_.load(std::memory_order_relaxed) + 1;
       done_.store(done, std::memory_order_release);
       if (done < wake_at_) return;
@@ -55,10 +54,10 @@ class Timeline {
  private:
   static constexpr int64_t kNobody = std::numeric_limits<int64_t>::max();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::atomic<int64_t> done_{0};  // written under mutex_
-  int64_t wake_at_ = kNobody;     // the earliest position someone sleeps for; guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  std::atomic<int64_t> done_{0};                  // written under mutex_
+  int64_t wake_at_ GUARDED_BY(mutex_) = kNobody;  // the earliest position someone sleeps for
 };
 
 // A position in a stream; without a timeline it counts as reached.
@@ -74,10 +73,10 @@ struct Mark {
 
 // What an event shares with the queued command that writes its time.
 struct EventState {
-  std::mutex mutex;
-  Mark mark;            // guarded by mutex
-  int64_t records = 0;  // guarded by mutex
-  int64_t time_ns = 0;  // when the last record was reached; guarded by mutex
+  Mutex mutex;
+  Mark mark GUARDED_BY(mutex);
+  int64_t records GUARDED_BY(mutex) = 0;
+  int64_t time_ns GUARDED_BY(mutex) = 0;  // when the last record was reached
 };
 
 class HostEvent;
@@ -101,13 +100,13 @@ class HostEvent final : public Event {
   bool timing() const { return timing_; }
   const std::shared_ptr<EventState>& state() const { return state_; }
   Mark mark() const {
-    std::lock_guard lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     return state_->mark;
   }
 
  private:
   int64_t reached_time_ns() const {
-    std::lock_guard lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     if (!timing_ || state_->records == 0 || !state_->mark.reached()) {
       throw std::runtime_error(device_name_ +
                                ": elapsed_ms() needs events made with timing, "
@@ -134,7 +133,7 @@ class HostStream final : public Stream {
 
   ~HostStream() override {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       closing_ = true;
     }
     pushed_changed_.notify_one();
@@ -150,12 +149,12 @@ class HostStream final : public Stream {
     EventState& state = *host.state();
     int64_t record = 0;
     {
-      std::lock_guard lock(state.mutex);
+      MutexLock lock(state.mutex);
       record = ++state.records;
     }
     // Work queued so far is all there is to mark; only a time needs a command of its own.
     if (host.timing()) push(Stamp{host.state(), record});
-    std::lock_guard lock(state.mutex);
+    MutexLock lock(state.mutex);
     state.mark = Mark{timeline_, pushed_};
   }
 
@@ -185,7 +184,7 @@ class HostStream final : public Stream {
   void push(Command command) {
     timeline_->wait(pushed_ - kCommands + 1);
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       commands_[static_cast<size_t>(pushed_ % kCommands)] = std::move(command);
       ++pushed_;
     }
@@ -195,8 +194,8 @@ class HostStream final : public Stream {
   void work() noexcept {
     for (int64_t next = 0;; ++next) {
       {
-        std::unique_lock lock(mutex_);
-        pushed_changed_.wait(lock, [&] { return pushed_ > next || closing_; });
+        MutexLock lock(mutex_);
+        while (pushed_ == next && !closing_) pushed_changed_.wait(lock);
         if (pushed_ == next) return;
       }
       Command& command = commands_[static_cast<size_t>(next % kCommands)];
@@ -212,7 +211,7 @@ class HostStream final : public Stream {
     } else if (const auto* mark = std::get_if<Mark>(&command)) {
       mark->wait();
     } else if (const auto* stamp = std::get_if<Stamp>(&command)) {
-      std::lock_guard lock(stamp->state->mutex);
+      MutexLock lock(stamp->state->mutex);
       if (stamp->record == stamp->state->records) stamp->state->time_ns = steady_now_ns();
     } else if (const auto* function = std::get_if<std::function<void()>>(&command)) {
       (*function)();
@@ -221,11 +220,11 @@ class HostStream final : public Stream {
 
   const std::string device_name_;
   const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();
-  std::mutex mutex_;
-  std::condition_variable pushed_changed_;
+  Mutex mutex_;
+  CondVar pushed_changed_;
   std::vector<Command> commands_{static_cast<size_t>(kCommands)};
   int64_t pushed_ = 0;  // written by the caller under mutex_
-  bool closing_ = false;
+  bool closing_ GUARDED_BY(mutex_) = false;
   std::thread worker_;  // last: it uses all of the above
 };
 

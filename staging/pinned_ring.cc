@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "staging/mutex.h"
+
 namespace stoker {
 namespace {
 
@@ -48,21 +50,21 @@ class Spares {
   // keep() is called where nothing may throw, so it has its room from the start.
   explicit Spares(size_t most) : most_(most) { kept_.reserve(most); }
   std::unique_ptr<Memory> take() {  // null: there is none
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (kept_.empty()) return nullptr;
     std::unique_ptr<Memory> memory = std::move(kept_.back());
     kept_.pop_back();
     return memory;
   }
   void keep(std::unique_ptr<Memory> memory) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (kept_.size() < most_) kept_.push_back(std::move(memory));
   }
 
  private:
   const size_t most_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Memory>> kept_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Memory>> kept_ GUARDED_BY(mutex_);
 };
 
 // Memory whose last owner brings it back to `spares`, as long as they are there.
@@ -74,11 +76,11 @@ std::shared_ptr<Memory> returning(std::unique_ptr<Memory> memory,
           }};
 }
 
-struct RingEntry {
-  Slab slab;
-  // Guarded by the ring's mutex.
+struct SlabLife {
   SlabState state = SlabState::free;
   Step step = 0;  // the step the slab serves; while free, the next one it will serve
+
+  bool is(SlabState wanted, Step of) const { return step == of && state == wanted; }
 };
 
 }  // namespace
@@ -88,7 +90,8 @@ struct PinnedRing::Impl {
       : device(of),
         layout(slab_layout),
         spares(std::make_shared<Spares>(static_cast<size_t>(capacity))),
-        entries(static_cast<size_t>(capacity)),
+        slabs(static_cast<size_t>(capacity)),
+        lives(slabs.size()),
         next_take(first_step) {}
 
   std::shared_ptr<Memory> allocate_slab() {
@@ -97,13 +100,15 @@ struct PinnedRing::Impl {
     return returning(std::move(memory), spares);
   }
 
-  RingEntry& entry(Step step) { return entries[static_cast<size_t>(step) % entries.size()]; }
+  size_t index_of(Step step) const { return static_cast<size_t>(step) % slabs.size(); }
+  Slab& slab(Step step) { return slabs[index_of(step)]; }
+  SlabLife& life(Step step) REQUIRES(mutex) { return lives[index_of(step)]; }
 
-  // Aborts unless step's slab serves step and is in `state`. The caller holds mutex.
-  RingEntry& expect(const char* call, Step step, SlabState state) {
+  // Aborts unless step's slab serves step and is in `state`.
+  SlabLife& expect(const char* call, Step step, SlabState state) REQUIRES(mutex) {
     if (step < 0) broken(call, step, "steps count from 0");
-    RingEntry& found = entry(step);
-    if (found.step != step || found.state != state) {
+    SlabLife& found = life(step);
+    if (!found.is(state, step)) {
       broken(call, step,
              std::string("its slab is ") + name_of(found.state) + " for step " +
                  std::to_string(found.step) + ", expected " + name_of(state));
@@ -117,24 +122,24 @@ struct PinnedRing::Impl {
     std::abort();
   }
 
-  // The caller holds mutex.
-  void rethrow_error() const {
+  void rethrow_error() const REQUIRES(mutex) {
     if (error != nullptr) std::rethrow_exception(error);
   }
 
   Device& device;
   const BatchLayout layout;
   const std::shared_ptr<Spares> spares;
-  std::vector<RingEntry> entries;  // fixed after construction; slabs synchronised by their life
+  std::vector<Slab> slabs;  // each is synchronised by its life
   StageStats stats;
 
-  mutable std::mutex mutex;
-  std::condition_variable became_free;
-  std::condition_variable became_ready;
-  Step next_take;     // guarded by mutex, as all below
-  int64_t ready = 0;  // slabs in state ready
-  bool stopped = false;
-  std::exception_ptr error;
+  mutable Mutex mutex;
+  CondVar became_free;
+  CondVar became_ready;
+  std::vector<SlabLife> lives GUARDED_BY(mutex);  // of each slab
+  Step next_take GUARDED_BY(mutex);
+  int64_t ready GUARDED_BY(mutex) = 0;  // slabs in state ready
+  bool stopped GUARDED_BY(mutex) = false;
+  std::exception_ptr error GUARDED_BY(mutex);
 };
 
 PinnedRing::PinnedRing(Device& device, const BatchLayout& layout, int capacity, Step first_step) {
@@ -147,111 +152,106 @@ PinnedRing::PinnedRing(Device& device, const BatchLayout& layout, int capacity, 
   // One piece where memory is pinned, which costs by the call and by the page; on a host each
   // slab's own, because it may be given away.
   std::shared_ptr<Memory> whole;
-  const size_t slabs = impl_->entries.size();
+  const size_t slabs = impl_->slabs.size();
   if (!device.host_accessible()) {
     whole = device.allocate(slabs * layout.slab_bytes(), MemoryKind::pinned);
   }
   for (size_t i = 0; i < slabs; ++i) {
     const Step step = first_step + static_cast<Step>(i);
-    RingEntry& entry = impl_->entry(step);
-    entry.slab = whole ? make_slab(whole, i * layout.slab_bytes(), layout)
-                       : make_slab(impl_->allocate_slab(), 0, layout);
-    entry.step = step;
+    impl_->slab(step) = whole ? make_slab(whole, i * layout.slab_bytes(), layout)
+                              : make_slab(impl_->allocate_slab(), 0, layout);
+    impl_->life(step).step = step;
   }
 }
 
 PinnedRing::~PinnedRing() {
-  std::lock_guard lock(impl_->mutex);
-  for (const RingEntry& entry : impl_->entries) {
-    if (entry.state == SlabState::filling || entry.state == SlabState::copying) {
-      Impl::broken("~PinnedRing", entry.step,
-                   std::string("its slab is still ") + name_of(entry.state));
+  MutexLock lock(impl_->mutex);
+  for (const SlabLife& life : impl_->lives) {
+    if (life.state == SlabState::filling || life.state == SlabState::copying) {
+      Impl::broken("~PinnedRing", life.step,
+                   std::string("its slab is still ") + name_of(life.state));
     }
   }
 }
 
 bool PinnedRing::wait_free(Step step) {
-  std::unique_lock lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   if (step < 0) Impl::broken("wait_free", step, "steps count from 0");
-  RingEntry& entry = impl_->entry(step);
-  auto is_free = [&] { return entry.step == step && entry.state == SlabState::free; };
-  if (!impl_->stopped && !is_free()) {
+  const SlabLife& life = impl_->life(step);
+  if (!impl_->stopped && !life.is(SlabState::free, step)) {
     int64_t start_ns = steady_now_ns();
-    impl_->became_free.wait(lock, [&] {
-      if (entry.step > step || (entry.step == step && entry.state != SlabState::free)) {
-        Impl::broken("wait_free", step, "the step has begun already");
-      }
-      return impl_->stopped || is_free();
-    });
+    while (!impl_->stopped && !life.is(SlabState::free, step)) {
+      if (life.step >= step) Impl::broken("wait_free", step, "the step has begun already");
+      impl_->became_free.wait(lock);
+    }
     impl_->stats.add_output_wait(steady_now_ns() - start_ns);
   }
   return !impl_->stopped;
 }
 
 Slab& PinnedRing::begin(Step step) {
-  std::lock_guard lock(impl_->mutex);
-  RingEntry& entry = impl_->expect("begin", step, SlabState::free);
-  entry.state = SlabState::filling;
-  *entry.slab.header = BatchHeader{};
-  entry.slab.header->step = step;
-  return entry.slab;
+  MutexLock lock(impl_->mutex);
+  impl_->expect("begin", step, SlabState::free).state = SlabState::filling;
+  Slab& slab = impl_->slab(step);
+  *slab.header = BatchHeader{};
+  slab.header->step = step;
+  return slab;
 }
 
 void PinnedRing::commit(Step step) {
   {
-    std::lock_guard lock(impl_->mutex);
-    RingEntry& entry = impl_->expect("commit", step, SlabState::filling);
-    entry.slab.header->ready_ns = steady_now_ns();
-    entry.state = SlabState::ready;
+    MutexLock lock(impl_->mutex);
+    SlabLife& life = impl_->expect("commit", step, SlabState::filling);
+    impl_->slab(step).header->ready_ns = steady_now_ns();
+    life.state = SlabState::ready;
     ++impl_->ready;
   }
   impl_->became_ready.notify_one();  // there is one taker
 }
 
 Slab* PinnedRing::take(Step step) {
-  std::unique_lock lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   if (step != impl_->next_take) {
     Impl::broken("take", step,
                  "steps are taken in order, next is " + std::to_string(impl_->next_take));
   }
-  RingEntry& entry = impl_->entry(step);
-  auto is_ready = [&] { return entry.step == step && entry.state == SlabState::ready; };
+  SlabLife& life = impl_->life(step);
   int64_t ready_before = impl_->ready;
-  if (!impl_->stopped && !is_ready()) {
+  if (!impl_->stopped && !life.is(SlabState::ready, step)) {
     int64_t start_ns = steady_now_ns();
-    impl_->became_ready.wait(lock, [&] { return impl_->stopped || is_ready(); });
+    while (!impl_->stopped && !life.is(SlabState::ready, step)) impl_->became_ready.wait(lock);
     impl_->stats.add_input_wait(steady_now_ns() - start_ns);
   }
   if (impl_->stopped) {
     impl_->rethrow_error();
     return nullptr;
   }
-  entry.state = SlabState::copying;
+  life.state = SlabState::copying;
   --impl_->ready;
   ++impl_->next_take;
   impl_->stats.add_item(ready_before);
-  return &entry.slab;
+  return &impl_->slab(step);
 }
 
 bool PinnedRing::wait_ready(Step step, int ms) {
-  std::unique_lock lock(impl_->mutex);
-  const RingEntry& entry = impl_->entry(step);
-  const auto is_ready = [&] {
-    return impl_->stopped || (entry.step == step && entry.state == SlabState::ready);
-  };
-  if (is_ready()) return true;
+  MutexLock lock(impl_->mutex);
+  const SlabLife& life = impl_->life(step);
+  if (impl_->stopped || life.is(SlabState::ready, step)) return true;
   const int64_t start_ns = steady_now_ns();
-  const bool ready = impl_->became_ready.wait_for(lock, std::chrono::milliseconds(ms), is_ready);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+  while (!impl_->stopped && !life.is(SlabState::ready, step) &&
+         impl_->became_ready.wait_until(lock, until)) {
+  }
   impl_->stats.add_input_wait(steady_now_ns() - start_ns);
-  return ready;
+  return impl_->stopped || life.is(SlabState::ready, step);
 }
 
 void PinnedRing::release(Step step) {
   {
-    std::lock_guard lock(impl_->mutex);
-    RingEntry& entry = impl_->expect("release", step, SlabState::copying);
-    entry.state = SlabState::free;
-    entry.step += static_cast<Step>(impl_->entries.size());
+    MutexLock lock(impl_->mutex);
+    SlabLife& life = impl_->expect("release", step, SlabState::copying);
+    life.state = SlabState::free;
+    life.step += static_cast<Step>(impl_->slabs.size());
   }
   impl_->became_free.notify_all();
 }
@@ -259,12 +259,12 @@ void PinnedRing::release(Step step) {
 std::shared_ptr<Memory> PinnedRing::give_away(Step step) {
   bool stopped = false;
   {
-    std::lock_guard lock(impl_->mutex);
+    MutexLock lock(impl_->mutex);
     impl_->expect("give_away", step, SlabState::copying);
     stopped = impl_->stopped;
   }
   // Until release() the slab is the caller's alone: no lock for the time that memory takes.
-  Slab& slab = impl_->entry(step).slab;
+  Slab& slab = impl_->slab(step);
   Slab next;
   if (!stopped) next = make_slab(impl_->allocate_slab(), 0, impl_->layout);
   return std::exchange(slab, std::move(next)).memory;
@@ -272,7 +272,7 @@ std::shared_ptr<Memory> PinnedRing::give_away(Step step) {
 
 void PinnedRing::stop(std::exception_ptr error) noexcept {
   {
-    std::lock_guard lock(impl_->mutex);
+    MutexLock lock(impl_->mutex);
     if (impl_->stopped) return;
     impl_->stopped = true;
     impl_->error = std::move(error);
@@ -282,14 +282,14 @@ void PinnedRing::stop(std::exception_ptr error) noexcept {
 }
 
 bool PinnedRing::stopped() const {
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   if (impl_->stopped) impl_->rethrow_error();
   return impl_->stopped;
 }
 
 const BatchLayout& PinnedRing::layout() const { return impl_->layout; }
 
-int PinnedRing::capacity() const { return static_cast<int>(impl_->entries.size()); }
+int PinnedRing::capacity() const { return static_cast<int>(impl_->slabs.size()); }
 
 StageStats& PinnedRing::stats() { return impl_->stats; }
 

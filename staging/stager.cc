@@ -28,6 +28,7 @@ Stager::Impl::Impl(Device& on, PinnedRing& from, int slot_count, Step first_step
       slots(static_cast<size_t>(zero_copy ? in_place : std::max(slot_count, 1))),
       taken(first_step),
       out(static_cast<size_t>(from.capacity())),
+      busy(slots.size()),
       staged(first_step),
       handed_out(first_step) {
   for (Slot& slot : slots) {
@@ -48,7 +49,7 @@ Stager::Impl::Impl(Device& on, PinnedRing& from, int slot_count, Step first_step
 Stager::Impl::~Impl() {
   ring.stop();
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     closing = true;
     if (leases > 0) {
       std::fprintf(stderr, "stoker: ~Stager: %d DeviceBatch still alive; destroy it first\n",
@@ -155,17 +156,17 @@ void Stager::Impl::fail(Stream& stream, std::exception_ptr error) noexcept {
 }
 
 Stager::Impl::Slot* Stager::Impl::wait_for_slot(Step step) {
-  Slot& slot = slot_of(step);
-  std::unique_lock lock(mutex);
-  if (slot.busy && !closing) {
+  MutexLock lock(mutex);
+  char& is_busy = busy[index_of(step)];
+  if (is_busy && !closing) {
     const SpanTimer timer(tracer, SpanKind::slot_wait, step, traced_as);
     int64_t start_ns = steady_now_ns();
-    slot_freed.wait(lock, [&] { return closing || !slot.busy; });
+    while (!closing && is_busy) slot_freed.wait(lock);
     stats.add_output_wait(steady_now_ns() - start_ns);
   }
   if (closing) return nullptr;
-  slot.busy = true;
-  return &slot;
+  is_busy = true;
+  return &slot_of(step);
 }
 
 void Stager::Impl::copy_loop() noexcept {
@@ -175,7 +176,7 @@ void Stager::Impl::copy_loop() noexcept {
       Slot* slot = wait_for_slot(step);
       if (slot == nullptr || !stage(*copy_stream, *slot, step)) break;
       {
-        std::lock_guard lock(mutex);
+        MutexLock lock(mutex);
         staged = step + 1;
       }
       batch_staged.notify_one();
@@ -184,17 +185,17 @@ void Stager::Impl::copy_loop() noexcept {
     ring.stop(std::current_exception());  // next() rethrows it from there
   }
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     loop_over = true;
   }
   batch_staged.notify_one();
 }
 
-// The caller holds mutex.
 void Stager::Impl::check_leases() const {
   const auto size = static_cast<Step>(slots.size());
-  const Slot& needed = slots[static_cast<size_t>((handed_out - first) % size)];
-  if (leases < size && !(zero_copy && needed.busy)) return;
+  const size_t index = index_of(handed_out);
+  const Slot& needed = slots[index];
+  if (leases < size && !(zero_copy && busy[index])) return;
   std::fprintf(stderr,
                "stoker: Stager::next(step %lld): %d of %d slots are leased, the one that it needs "
                "by step %lld; destroy that DeviceBatch before asking for the next\n",
@@ -204,13 +205,13 @@ void Stager::Impl::check_leases() const {
 }
 
 DeviceBatch Stager::Impl::next(Stream& compute) {
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   check_leases();
   if (handed_out == end || ring.stopped()) return {};
   int64_t occupancy = staged - handed_out;
   if (occupancy == 0 && !loop_over) {
     int64_t start_ns = steady_now_ns();
-    batch_staged.wait(lock, [&] { return staged > handed_out || loop_over; });
+    while (staged == handed_out && !loop_over) batch_staged.wait(lock);
     stats.add_input_wait(steady_now_ns() - start_ns);
   }
   if (ring.stopped() || staged == handed_out) return {};
@@ -222,14 +223,16 @@ DeviceBatch Stager::Impl::next(Stream& compute) {
 }
 
 DeviceBatch Stager::Impl::next_inline(Stream& compute) {
+  Step step = 0;
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     check_leases();
-    if (handed_out == end || ring.stopped()) return {};
+    step = handed_out;
   }
-  Slot& slot = slot_of(handed_out);
+  if (step == end || ring.stopped()) return {};
+  Slot& slot = slot_of(step);
   int64_t start_ns = steady_now_ns();
-  bool running = zero_copy ? lend(slot, handed_out) : stage(compute, slot, handed_out);
+  bool running = zero_copy ? lend(slot, step) : stage(compute, slot, step);
   stats.add_input_wait(steady_now_ns() - start_ns);
   if (!running) return {};
   lease(slot, compute, 0);
@@ -237,16 +240,19 @@ DeviceBatch Stager::Impl::next_inline(Stream& compute) {
 }
 
 bool Stager::Impl::wait_ready(int ms) {
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   if (handed_out == end) return true;
   const int64_t start_ns = steady_now_ns();
   bool ready = false;
   if (threaded) {
-    ready = batch_staged.wait_for(lock, std::chrono::milliseconds(ms),
-                                  [&] { return staged > handed_out || loop_over; });
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+    while (staged == handed_out && !loop_over && batch_staged.wait_until(lock, until)) {
+    }
+    ready = staged > handed_out || loop_over;
   } else {
+    const Step step = handed_out;
     lock.unlock();
-    ready = ring.wait_ready(handed_out, ms);
+    ready = ring.wait_ready(step, ms);
   }
   stats.add_input_wait(steady_now_ns() - start_ns);
   return ready;
@@ -255,9 +261,9 @@ bool Stager::Impl::wait_ready(int ms) {
 void Stager::Impl::lease(Slot& slot, Stream& compute, int64_t occupancy) {
   slot.compute = &compute;
   if (tracer) slot.leased_ns = steady_now_ns();
-  std::lock_guard lock(mutex);
+  MutexLock lock(mutex);
+  busy[index_of(handed_out)] = true;
   slot.step = handed_out++;
-  slot.busy = true;
   ++leases;
   stats.add_item(occupancy);
 }
@@ -300,8 +306,8 @@ void Stager::Impl::give_back(Slot& slot) noexcept {
     fail(*slot.compute, std::current_exception());  // a destructor cannot throw: next() does
   }
   // Notified under the lock: once it is open, the Stager may be gone.
-  std::lock_guard lock(mutex);
-  slot.busy = false;
+  MutexLock lock(mutex);
+  busy[index_of(slot.step)] = false;
   --leases;
   slot_freed.notify_one();
 }
@@ -329,7 +335,7 @@ DeviceBatch Stager::next(Stream& compute) {
 }
 
 void Stager::check_leases() const {
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   impl_->check_leases();
 }
 

@@ -6,13 +6,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "staging/mutex.h"
 #include "staging/stager.h"
 
 namespace stoker {
@@ -28,7 +27,6 @@ struct DeviceBatch::StagingSlot {
   Step step = 0;                           // of the lease
   Stream* compute = nullptr;               // of the lease
   int64_t leased_ns = 0;                   // when it began; only where a Tracer listens
-  bool busy = false;                       // staged or leased; guarded by Impl::mutex
 };
 
 struct Stager::Impl {
@@ -38,7 +36,8 @@ struct Stager::Impl {
        Tracer* tracer, int traced_as);
   ~Impl();
 
-  Slot& slot_of(Step step) { return slots[static_cast<size_t>(step - first) % slots.size()]; }
+  size_t index_of(Step step) const { return static_cast<size_t>(step - first) % slots.size(); }
+  Slot& slot_of(Step step) { return slots[index_of(step)]; }
 
   Slab* take(Step step);
   bool stage(Stream& stream, Slot& slot, Step step);
@@ -53,7 +52,7 @@ struct Stager::Impl {
   DeviceBatch next(Stream& compute);
   DeviceBatch next_inline(Stream& compute);
   bool wait_ready(int ms);
-  void check_leases() const;
+  void check_leases() const REQUIRES(mutex);
   void lease(Slot& slot, Stream& compute, int64_t occupancy);
   std::shared_ptr<Memory> keep(Slot& slot);
   void give_back(Slot& slot) noexcept;
@@ -79,14 +78,15 @@ struct Stager::Impl {
   // Per slab of the ring: has it been taken, and not gone back yet? (They go back in any order.)
   std::vector<std::atomic<bool>> out;
 
-  mutable std::mutex mutex;
-  std::condition_variable slot_freed;
-  std::condition_variable batch_staged;
-  Step staged;      // steps below are queued for copy; guarded by mutex, as all below
-  Step handed_out;  // steps below were leased
-  int leases = 0;
-  bool loop_over = false;  // no more batches will be staged
-  bool closing = false;
+  mutable Mutex mutex;
+  CondVar slot_freed;
+  CondVar batch_staged;
+  std::vector<char> busy GUARDED_BY(mutex);  // per slot: staged or leased
+  Step staged GUARDED_BY(mutex);             // steps below are queued for copy
+  Step handed_out GUARDED_BY(mutex);  // steps below were leased; changed by the consumer alone
+  int leases GUARDED_BY(mutex) = 0;
+  bool loop_over GUARDED_BY(mutex) = false;  // no more batches will be staged
+  bool closing GUARDED_BY(mutex) = false;
 
   std::thread thread;  // last: it uses all of the above
 };

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <mutex>
 
+#include "staging/mutex.h"
 #include "staging/stage_stats.h"
 
 namespace stoker {
@@ -62,8 +62,8 @@ struct Tracer::Track {
 struct Tracer::Impl {
   const uint64_t number = next_tracer.fetch_add(1);  // no later Tracer has it, wherever it lies
   const size_t capacity;
-  mutable std::mutex mutex;
-  std::vector<std::unique_ptr<Track>> tracks;  // guarded by mutex; a track stays where it is
+  mutable Mutex mutex;
+  std::vector<std::unique_ptr<Track>> tracks GUARDED_BY(mutex);  // each stays where it is
 
   explicit Impl(size_t spans_per_thread) : capacity(spans_per_thread) {}
 };
@@ -78,7 +78,7 @@ Tracer::Track& Tracer::my_track() {
   } mine;
   if (mine.tracer == impl_->number) return *mine.track;
   const auto thread = static_cast<int64_t>(syscall(SYS_gettid));
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   mine.track = nullptr;
   for (const auto& track : impl_->tracks) {  // a thread that writes to several Tracers comes back
     if (track->thread == thread) mine.track = track.get();
@@ -92,7 +92,7 @@ Tracer::Track& Tracer::my_track() {
 
 void Tracer::name_thread(const std::string& name) {
   Track& track = my_track();
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   track.name = name;
 }
 
@@ -101,21 +101,21 @@ void Tracer::add(const Span& span) { my_track().add(span); }
 void Tracer::drain(std::vector<TrackedSpan>& spans) {
   std::vector<Track*> tracks;
   {
-    const std::lock_guard lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     for (const auto& track : impl_->tracks) tracks.push_back(track.get());
   }
   for (size_t i = 0; i < tracks.size(); ++i) tracks[i]->drain(static_cast<int32_t>(i), spans);
 }
 
 std::vector<TraceTrack> Tracer::tracks() const {
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   std::vector<TraceTrack> result;
   for (const auto& track : impl_->tracks) result.push_back({track->name, track->thread});
   return result;
 }
 
 int64_t Tracer::dropped() const {
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   int64_t sum = 0;
   for (const auto& track : impl_->tracks) sum += track->dropped.load(std::memory_order_relaxed);
   return sum;

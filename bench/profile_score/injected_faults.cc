@@ -66,7 +66,7 @@ ReadStatus SlowSource::read(SampleId id, std::vector<uint8_t>& buffer,
   if (slow_.images_per_second > 0) {
     int64_t until_ns = 0;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       until_ns = std::max(steady_now_ns(), next_ns_);
       next_ns_ = until_ns + static_cast<int64_t>(1e9 / slow_.images_per_second);
     }

@@ -7,11 +7,11 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "pipeline/source/source.h"
 #include "staging/device.h"
+#include "staging/mutex.h"
 
 namespace stoker {
 
@@ -41,8 +41,8 @@ class SlowSource final : public Source {
   const Source& source_;
   const SlowReads slow_;
   const std::string none_;
-  mutable std::mutex mutex_;
-  mutable int64_t next_ns_ = 0;  // when the storage has time for another read; guarded by mutex_
+  mutable Mutex mutex_;
+  mutable int64_t next_ns_ GUARDED_BY(mutex_) = 0;  // when the storage can begin another read
 };
 
 // Files in memory, of which every `period`-th is replaced: a few large pictures among small ones.

@@ -5,10 +5,8 @@
 //   recorder_cost --data DIR --size 224 --batch 64 --steps 20 --repeats 15
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "bench/report/program.h"
@@ -16,6 +14,7 @@
 #include "bench/suite/memory_source.h"
 #include "pipeline/loader.h"
 #include "pipeline/source/synthetic_source.h"
+#include "staging/mutex.h"
 #include "tools/machine/cpu_time.h"
 
 namespace stoker {
@@ -35,26 +34,31 @@ class Drain {
   explicit Drain(Tracer& tracer) : thread_([this, &tracer] { run(tracer); }) {}
   ~Drain() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ended_ = true;
     }
     changed_.notify_all();
     thread_.join();
   }
   size_t spans() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return spans_.size();
   }
 
  private:
   void run(Tracer& tracer) {
-    std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, kLook, [this] { return ended_; })) tracer.drain(spans_);
+    MutexLock lock(mutex_);
+    while (!ended_) {
+      const auto until = std::chrono::steady_clock::now() + kLook;
+      while (!ended_ && changed_.wait_until(lock, until)) {
+      }
+      if (!ended_) tracer.drain(spans_);
+    }
   }
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;              // guarded by mutex_
-  std::vector<TrackedSpan> spans_;  // as that
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool ended_ GUARDED_BY(mutex_) = false;
+  std::vector<TrackedSpan> spans_ GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

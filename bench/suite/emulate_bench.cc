@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <barrier>
-#include <exception>
-#include <mutex>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
+
+#include "staging/first_error.h"
 
 namespace stoker {
 namespace {
@@ -50,7 +50,7 @@ class Emulation {
       threads.emplace_back([this, i] { run_one(i); });
     }
     for (std::thread& thread : threads) thread.join();
-    if (error_) std::rethrow_exception(error_);
+    error_.rethrow();
     std::vector<Utilisation> used;
     for (const auto& run : runs_) used.push_back(utilisation(run, step_seconds_));
     return used;
@@ -79,8 +79,7 @@ class Emulation {
       };
       runs_[index] = run_accelerator(step_seconds_, steps_, next, meet);
     } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
+      error_.keep_current();
       loader_->stop();
     }
     // The other threads wait for one fewer from now on.
@@ -94,8 +93,7 @@ class Emulation {
   std::vector<std::vector<StepTimes>> runs_;  // each is written by its own thread
   std::array<std::vector<StepEnd>, 2> ends_;  // of a step; each is written by its own thread
   std::barrier<> all_;
-  std::mutex mutex_;
-  std::exception_ptr error_;  // guarded by mutex_
+  FirstError error_;
 };
 
 struct Mean {

@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <stdexcept>
 
 #include "pipeline/receipt/files.h"
+#include "staging/mutex.h"
 
 namespace stoker {
 namespace {
@@ -87,14 +87,15 @@ struct Receipt::Impl {
   const ReceiptPaths paths;
   const int64_t max_row_bytes;
   Step first_step = 0;
-  mutable std::mutex mutex;  // guards all below
-  std::map<Step, PendingStep> pending;
-  std::vector<std::map<Step, PendingStep>::node_type> spare;  // keeps their memory
-  std::vector<StepRecord> steps;
-  std::vector<EpochDigest> epochs;
-  int64_t rows_seen = 0;
-  int64_t rows_kept = 0;
-  std::unique_ptr<AppendFile> steps_file, rows_file;
+  mutable Mutex mutex;
+  std::map<Step, PendingStep> pending GUARDED_BY(mutex);
+  // Keeps their memory.
+  std::vector<std::map<Step, PendingStep>::node_type> spare GUARDED_BY(mutex);
+  std::vector<StepRecord> steps GUARDED_BY(mutex);
+  std::vector<EpochDigest> epochs GUARDED_BY(mutex);
+  int64_t rows_seen GUARDED_BY(mutex) = 0;
+  int64_t rows_kept GUARDED_BY(mutex) = 0;
+  std::unique_ptr<AppendFile> steps_file GUARDED_BY(mutex), rows_file GUARDED_BY(mutex);
 
   Impl(const std::string& directory, const ReceiptInfo& info_in, Step first, int64_t row_bytes)
       : info(info_in), paths(directory, info.rank), max_row_bytes(row_bytes), first_step(first) {
@@ -105,13 +106,13 @@ struct Receipt::Impl {
     save();  // the three files agree from the first moment on
   }
 
-  void save() {
+  void save() REQUIRES(mutex) {
     steps_file->flush();
     rows_file->flush();
     write_atomically(paths.json, json().dump(1) + "\n");
   }
 
-  void go_on(Step first) {
+  void go_on(Step first) REQUIRES(mutex) {
     ReceiptData data = read_receipt_part(paths);
     const Step end = data.first_step + static_cast<Step>(data.steps.size());
     if (data.json.at("fingerprint") != hex64(info.fingerprint) ||
@@ -132,7 +133,7 @@ struct Receipt::Impl {
     rows_kept = std::min(static_cast<int64_t>(data.rows.size()), rows_seen);
   }
 
-  PendingStep& pending_step(Step step, int64_t epoch) {
+  PendingStep& pending_step(Step step, int64_t epoch) REQUIRES(mutex) {
     const auto found = pending.find(step);
     if (found != pending.end()) return found->second;
     if (spare.empty()) {
@@ -157,7 +158,7 @@ struct Receipt::Impl {
 
   void add(int device, const BatchHeader& header, std::span<const SampleId> ids,
            std::span<const RowNote> notes) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     PendingStep& step = pending_step(header.step, header.epoch);
     const int64_t first_row = (int64_t{info.rank} * info.devices + device) * info.rows;
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -180,7 +181,7 @@ struct Receipt::Impl {
     if (--step.devices_missing == 0) finish(header.step);
   }
 
-  void finish(Step number) {
+  void finish(Step number) REQUIRES(mutex) {
     if (number != next_step()) {
       throw std::invalid_argument("receipt: step " + std::to_string(number) + " was added, " +
                                   std::to_string(next_step()) + " comes next");
@@ -202,9 +203,9 @@ struct Receipt::Impl {
     spare.push_back(std::move(node));
   }
 
-  Step next_step() const { return first_step + static_cast<Step>(steps.size()); }
+  Step next_step() const REQUIRES(mutex) { return first_step + static_cast<Step>(steps.size()); }
 
-  Json json() const {
+  Json json() const REQUIRES(mutex) {
     Json all = {{"stoker", info.version},
                 {"fingerprint", hex64(info.fingerprint)},
                 {"seed", info.seed},
@@ -255,17 +256,17 @@ void Receipt::add(int device, const BatchHeader& header, std::span<const SampleI
 }
 
 void Receipt::save() {
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   impl_->save();
 }
 
 std::vector<EpochDigest> Receipt::epochs() const {
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   return impl_->epochs;
 }
 
 Step Receipt::next_step() const {
-  std::lock_guard lock(impl_->mutex);
+  MutexLock lock(impl_->mutex);
   return impl_->next_step();
 }
 

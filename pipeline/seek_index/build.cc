@@ -3,11 +3,11 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 
 #include "pipeline/parallel.h"
 #include "pipeline/seek_index/writer.h"
+#include "staging/mutex.h"
 
 namespace stoker {
 namespace {
@@ -52,7 +52,7 @@ class OrderedResults {
       : source_(source), writer_(writer), options_(options) {}
 
   void add(SampleId id, Indexed indexed) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting_.emplace(id, std::move(indexed));
     for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;
          first = waiting_.erase(first), ++next_) {
@@ -62,10 +62,14 @@ class OrderedResults {
   }
 
   bool stopped() const { return stopped_; }
-  SeekIndexTotals& totals() { return totals_; }
+  // What came of all that was added; once.
+  SeekIndexTotals totals() {
+    const MutexLock lock(mutex_);
+    return std::move(totals_);
+  }
 
  private:
-  void write(SampleId id, Indexed& indexed) {
+  void write(SampleId id, Indexed& indexed) REQUIRES(mutex_) {
     if (indexed.bad) totals_.bad.push_back(std::move(indexed.finding));
     if (indexed.index.empty()) return;
     ++totals_.indexed;
@@ -77,10 +81,10 @@ class OrderedResults {
   const Source& source_;
   SeekIndexWriter& writer_;
   const SeekIndexOptions& options_;
-  std::mutex mutex_;
-  SeekIndexTotals totals_;
-  std::map<SampleId, Indexed> waiting_;
-  SampleId next_ = 0;
+  Mutex mutex_;
+  SeekIndexTotals totals_ GUARDED_BY(mutex_);
+  std::map<SampleId, Indexed> waiting_ GUARDED_BY(mutex_);
+  SampleId next_ GUARDED_BY(mutex_) = 0;
   std::atomic<bool> stopped_{false};
 };
 
@@ -102,8 +106,9 @@ std::optional<SeekIndexTotals> build_seek_indexes(const Source& source, const st
       });
   if (results.stopped()) return std::nullopt;
   writer.finish();
-  results.totals().file_bytes = writer.bytes();
-  return std::move(results.totals());
+  SeekIndexTotals totals = results.totals();
+  totals.file_bytes = writer.bytes();
+  return totals;
 }
 
 }  // namespace stoker

@@ -14,12 +14,12 @@
 #include <exception>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
 
 #include "pipeline/source/folder_stamp.h"
+#include "staging/first_error.h"
 
 namespace stoker {
 namespace {
@@ -180,15 +180,13 @@ struct Task {
 
 void run_all(const std::string& root, std::vector<Task>& tasks) {
   std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr error;  // the first one; guarded by mutex
+  FirstError error;
   const auto work = [&] {
     for (size_t i = next++; i < tasks.size(); i = next++) {
       try {
         walk(root, tasks[i].path, tasks[i].above, tasks[i].result);
       } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
+        error.keep_current();
         next = tasks.size();
       }
     }
@@ -199,7 +197,7 @@ void run_all(const std::string& root, std::vector<Task>& tasks) {
   }
   work();
   for (std::thread& thread : threads) thread.join();
-  if (error) std::rethrow_exception(error);
+  error.rethrow();
 }
 
 void append(const Listing& listing, int64_t label, FolderIndex& index) {

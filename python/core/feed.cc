@@ -33,6 +33,7 @@ void end(Feed* feed) {
 std::shared_ptr<Feed> Feed::make(std::shared_ptr<const Source> source, const AugmentSpec& augment,
                                  LoaderOptions loader, const Options& options) {
   std::shared_ptr<Feed> feed(new Feed(std::move(source), augment, loader, options), end);
+  const MutexLock lock(feed->desk_->mutex);
   feed->desk_->feed = feed;
   return feed;
 }
@@ -116,9 +117,9 @@ void Feed::check_process() const {
 
 bool Feed::wait_ready(Step end, int ms) {
   check_process();
-  std::shared_lock running(running_mutex_);
+  SharedLock running(running_mutex_);
   {
-    std::lock_guard lock(stream_mutex_);
+    MutexLock lock(stream_mutex_);
     if (next_step_ >= end || closed_) return true;
     make_room();
   }
@@ -130,8 +131,8 @@ std::optional<Batch> Feed::next(Step end, bool& again) {
   std::optional<Batch> batch;
   again = false;
   {
-    std::shared_lock running(running_mutex_);
-    std::lock_guard lock(stream_mutex_);
+    SharedLock running(running_mutex_);
+    MutexLock lock(stream_mutex_);
     if (next_step_ >= end || closed_) return {};
     make_room();
     again = !loader_->wait_ready(0, 0);
@@ -151,11 +152,12 @@ void Feed::close() noexcept {
   closed_ = true;
   if (in_child()) return;
   {
-    std::shared_lock running(running_mutex_);
+    SharedLock running(running_mutex_);
     if (loader_) loader_->stop();  // nobody waits for it any more
   }
-  std::unique_lock alone(running_mutex_);
+  ExclusiveLock alone(running_mutex_);
   if (!loader_) return;
+  MutexLock lock(stream_mutex_);  // nobody else has it: for drain(), which asks for it
   keep_all();
   drain();
   try {
@@ -171,12 +173,11 @@ void Feed::close() noexcept {
 
 int Feed::held() const {
   check_process();
-  std::lock_guard lock(desk_->mutex);
+  MutexLock lock(desk_->mutex);
   return static_cast<int>(std::count_if(desk_->held.begin(), desk_->held.end(),
                                         [](const auto& each) { return each.second != nullptr; }));
 }
 
-// REQUIRES: running_mutex_ held.
 Loader& Feed::running() const {
   if (!loader_) throw std::runtime_error("the Loader was closed");
   return *loader_;
@@ -184,25 +185,25 @@ Loader& Feed::running() const {
 
 LoaderState Feed::state() const {
   check_process();
-  std::shared_lock lock(running_mutex_);
+  SharedLock lock(running_mutex_);
   return running().state();
 }
 
 void Feed::check_state(const LoaderState& state, uint64_t seed) const {
   check_process();
-  std::shared_lock lock(running_mutex_);
+  SharedLock lock(running_mutex_);
   Loader::resume_step(state, running(), seed);
 }
 
 LoaderStats Feed::stats() const {
   check_process();
-  std::shared_lock lock(running_mutex_);
+  SharedLock lock(running_mutex_);
   return running().stats();
 }
 
 MemoryPlan Feed::memory_plan() const {
   check_process();
-  std::shared_lock lock(running_mutex_);
+  SharedLock lock(running_mutex_);
   MemoryPlan plan = running().memory_plan();
   for (const auto& output : outputs_) plan.slot_bytes += static_cast<int64_t>(output->size_bytes());
   return plan;

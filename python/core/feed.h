@@ -22,9 +22,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -32,6 +30,7 @@
 #include "pipeline/loader.h"
 #include "python/core/array.h"
 #include "staging/device.h"
+#include "staging/mutex.h"
 #include "staging/normalise.h"
 
 namespace stoker::python {
@@ -110,14 +109,17 @@ class Feed : public std::enable_shared_from_this<Feed> {
        const Options& options);
   bool in_child() const;
   void drain_soon() noexcept;
-  void drain() noexcept;
-  void poison(const Loan& returned) noexcept;
-  void make_room();
-  void keep_all() noexcept;
+  bool drain_if_idle() noexcept;
+  void drain() noexcept REQUIRES(stream_mutex_) REQUIRES_SHARED(running_mutex_);
+  void poison(const Loan& returned) noexcept REQUIRES(stream_mutex_)
+      REQUIRES_SHARED(running_mutex_);
+  void make_room() REQUIRES(stream_mutex_) REQUIRES_SHARED(running_mutex_);
+  void keep_all() noexcept REQUIRES_SHARED(running_mutex_);
   static void give(DeviceBatch& leased, Loan& loan);
-  Batch lend(DeviceBatch batch);
-  Array images_of(const DeviceBatch& batch, Step step);
-  Loader& running() const;
+  Batch lend(DeviceBatch batch) REQUIRES(stream_mutex_) REQUIRES_SHARED(running_mutex_);
+  Array images_of(const DeviceBatch& batch, Step step) REQUIRES(stream_mutex_)
+      REQUIRES_SHARED(running_mutex_);
+  Loader& running() const REQUIRES_SHARED(running_mutex_);
   bool on_host() const { return where_ == DlDevice{}; }
   size_t slot_of(Step step) const { return static_cast<size_t>(step) % ready_.size(); }
 
@@ -135,15 +137,17 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
   std::atomic<bool> closed_{false};
   // Held, shared, by who uses what is below; close() takes it alone. Taken before all others.
-  mutable std::shared_mutex running_mutex_;
-  std::mutex stream_mutex_;                       // taken before Desk::mutex
-  std::atomic<Step> next_step_;                   // written under stream_mutex_
-  std::unique_ptr<Memory> poison_;                // as large as the images; or none
-  std::unique_ptr<Stream> compute_;               // guarded by stream_mutex_
-  std::unique_ptr<Normaliser> normaliser_;        // on a GPU, if images are not uint8
-  std::vector<std::shared_ptr<Memory>> outputs_;  // of normaliser_, one per lease
-  std::vector<std::shared_ptr<Event>> ready_;     // one per lease: its bytes are there
-  std::unique_ptr<Loader> loader_;                // null after close()
+  mutable SharedMutex running_mutex_;
+  Mutex stream_mutex_ ACQUIRED_AFTER(running_mutex_);  // taken before Desk::mutex
+  std::atomic<Step> next_step_;                        // written under stream_mutex_
+  // As large as the images; or none.
+  std::unique_ptr<Memory> poison_ GUARDED_BY(running_mutex_);
+  std::unique_ptr<Stream> compute_ GUARDED_BY(stream_mutex_);
+  std::unique_ptr<Normaliser> normaliser_;  // on a GPU, if images are not uint8
+  // Of normaliser_, one per lease.
+  std::vector<std::shared_ptr<Memory>> outputs_ GUARDED_BY(running_mutex_);
+  std::vector<std::shared_ptr<Event>> ready_;                  // one per lease: its bytes are there
+  std::unique_ptr<Loader> loader_ GUARDED_BY(running_mutex_);  // null after close()
 };
 
 }  // namespace stoker::python

@@ -48,20 +48,20 @@ Array copy_of(Array column) {
 }  // namespace
 
 // Sees to it that nobody has the memory that the next batch needs: on a host, whoever holds that
-// batch keeps it. REQUIRES: stream_mutex_ held.
+// batch keeps it.
 void Feed::make_room() {
   const Step needed = next_step_ - max_leases_;
   DeviceBatch kept;
   for (;;) {
     drain();
-    std::lock_guard lock(desk_->mutex);
+    MutexLock lock(desk_->mutex);
     const auto found = desk_->held.find(needed);
     if (found == desk_->held.end()) return;
     Lease* const lease = found->second;
     if (lease == nullptr) continue;  // given back a moment ago
-    if (!lease->loan().batch) return;
+    if (!lease->loan(*desk_).batch) return;
     if (on_host()) {
-      kept = std::move(lease->loan().batch);
+      kept = std::move(lease->loan(*desk_).batch);
       break;
     }
     std::vector<Step> held;
@@ -85,24 +85,23 @@ void Feed::make_room() {
                                        std::to_string(next_step_) + " needs memory of its own"));
   }
   {
-    std::lock_guard lock(desk_->mutex);
+    MutexLock lock(desk_->mutex);
     const auto found = desk_->held.find(needed);
     if (found != desk_->held.end() && error) {
-      found->second->loan().batch = std::move(kept);
+      found->second->loan(*desk_).batch = std::move(kept);
     } else if (found != desk_->held.end()) {
-      found->second->loan().memory.push_back(std::move(memory));
+      found->second->loan(*desk_).memory.push_back(std::move(memory));
     }
   }
   if (error) std::rethrow_exception(error);
 }
 
-// All leases get their memory for good. REQUIRES: running_mutex_ held alone, the Loader stopped.
+// All leases get their memory for good. REQUIRES: the Loader is stopped.
 void Feed::keep_all() noexcept {
-  std::lock_guard lock(desk_->mutex);
-  desk_->open = false;
+  MutexLock lock(desk_->mutex);
   for (const auto& [step, lease] : desk_->held) {
-    if (lease == nullptr || !lease->loan().batch) continue;
-    Loan& loan = lease->loan();
+    if (lease == nullptr || !lease->loan(*desk_).batch) continue;
+    Loan& loan = lease->loan(*desk_);
     if (normaliser_) loan.memory.push_back(outputs_[slot_of(step)]);
     loan.memory.push_back(loan.batch.keep());
   }
@@ -146,7 +145,7 @@ Batch Feed::lend(DeviceBatch leased) {
   return batch;
 }
 
-// Queues what there is to do for them. REQUIRES: stream_mutex_ held.
+// Queues what there is to do for them.
 Array Feed::images_of(const DeviceBatch& batch, Step step) {
   const BatchShape& shape = batch.shape();
   const int64_t rows = shape.rows, height = shape.height, width = shape.width, channels = 3;
@@ -177,22 +176,30 @@ Array Feed::images_of(const DeviceBatch& batch, Step step) {
 void Feed::drain_soon() noexcept {
   for (;;) {
     {
-      std::lock_guard lock(desk_->mutex);
+      MutexLock lock(desk_->mutex);
       if (desk_->returned.empty()) return;
     }
-    std::shared_lock running(running_mutex_, std::try_to_lock);
-    if (!running || !loader_) return;  // close() drains
-    std::unique_lock lock(stream_mutex_, std::try_to_lock);
-    if (!lock) return;
-    drain();
+    if (!drain_if_idle()) return;
   }
 }
 
-// REQUIRES: stream_mutex_ held, or running_mutex_ alone.
+// False: close() drains, or whoever has the stream does.
+bool Feed::drain_if_idle() noexcept {
+  if (!running_mutex_.try_lock_shared()) return false;
+  bool drained = false;
+  if (loader_ && stream_mutex_.try_lock()) {
+    drain();
+    drained = true;
+    stream_mutex_.unlock();
+  }
+  running_mutex_.unlock_shared();
+  return drained;
+}
+
 void Feed::drain() noexcept {
   std::vector<Loan> returned;
   {
-    std::lock_guard lock(desk_->mutex);
+    MutexLock lock(desk_->mutex);
     returned.swap(desk_->returned);
   }
   for (Loan& each : returned) {
@@ -203,13 +210,12 @@ void Feed::drain() noexcept {
     }
     if (poison_) poison(each);
     each.batch = {};
-    std::lock_guard lock(desk_->mutex);
+    MutexLock lock(desk_->mutex);
     desk_->held.erase(each.step);
   }
 }
 
-// Whoever reads the memory still, by an address of their own, sees it at once. REQUIRES: as
-// drain().
+// Whoever reads the memory still, by an address of their own, sees it at once.
 void Feed::poison(const Loan& returned) noexcept {
   void* images = normaliser_ ? static_cast<void*>(outputs_[slot_of(returned.step)]->data())
                              : const_cast<uint8_t*>(returned.batch.images());

@@ -38,7 +38,7 @@ class Feed::Lease::Reader {
         stream_(stream),
         thread_(thread_number()),
         done_(desk_.device->make_event()) {
-    std::lock_guard lock(desk_.streams_mutex);
+    MutexLock lock(desk_.streams_mutex);
     desk_.stream(stream_).wait(*lease_->ready_);
   }
   ~Reader() {
@@ -51,7 +51,7 @@ class Feed::Lease::Reader {
     } catch (const std::exception&) {
       // A device that failed keeps failing: next() says so.
     }
-    std::lock_guard lock(desk_.mutex);
+    MutexLock lock(desk_.mutex);
     lease_->loan_.readers.push_back(std::move(done_));
   }
   Reader(const Reader&) = delete;
@@ -60,7 +60,7 @@ class Feed::Lease::Reader {
  private:
   void mark() {
     try {
-      std::lock_guard lock(desk_.streams_mutex);
+      MutexLock lock(desk_.streams_mutex);
       marked_stream().record(*done_);
     } catch (const BorrowedStreamError&) {
       // Its owner has destroyed it, but its work may go on: nothing else tells when that ends.
@@ -72,8 +72,8 @@ class Feed::Lease::Reader {
 
   // A thread's default stream has no name on another thread. The legacy default stream waits for
   // those of all threads where it is given an event to wait for (CUDA driver API, "Stream
-  // synchronization behavior"). REQUIRES: streams_mutex held.
-  Stream& marked_stream() {
+  // synchronization behavior").
+  Stream& marked_stream() REQUIRES(desk_.streams_mutex) {
     if (stream_ != kPerThreadStream || thread_ == thread_number()) return desk_.stream(stream_);
     Stream& legacy = desk_.stream(kLegacyStream);
     legacy.wait(*lease_->ready_);
@@ -95,7 +95,7 @@ Feed::Lease::Lease(std::shared_ptr<Desk> desk, Loan loan, std::shared_ptr<Event>
       poisoned_(poisoned),
       loan_(std::move(loan)) {
   if (!loan_.batch) return;
-  std::lock_guard lock(desk_->mutex);
+  MutexLock lock(desk_->mutex);
   desk_->held.emplace(loan_.step, this);
 }
 
@@ -107,7 +107,7 @@ Feed::Lease::~Lease() {
   }
   std::shared_ptr<Feed> feed;
   {
-    std::lock_guard lock(desk_->mutex);
+    MutexLock lock(desk_->mutex);
     if (loan_.batch) {
       desk_->held[loan_.step] = nullptr;
       desk_->returned.push_back(std::move(loan_));
@@ -117,11 +117,11 @@ Feed::Lease::~Lease() {
     }
   }
   if (feed) feed->drain_soon();
-  if (!loan_.memory.empty()) end_own_memory();
+  if (!loan_.memory.empty()) end_memory(loan_);
 }
 
 // It goes when nobody reads it any more, by their own address neither.
-void Feed::Lease::end_own_memory() noexcept {
+void Feed::Lease::end_memory(const Loan& own) noexcept {
   if (!ready_) {
     if (poisoned_ > 0) std::memset(images_, kPoison, poisoned_);
     return;
@@ -129,7 +129,7 @@ void Feed::Lease::end_own_memory() noexcept {
   std::optional<Unlocked> unlocked;  // what a stream runs may need Python's lock
   if (holds_python_lock()) unlocked.emplace();
   try {
-    for (const auto& reader : loan_.readers) reader->synchronize();
+    for (const auto& reader : own.readers) reader->synchronize();
   } catch (const std::exception&) {
     // A device that failed runs nothing more.
   }

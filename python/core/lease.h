@@ -4,10 +4,10 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "python/core/feed.h"
+#include "staging/mutex.h"
 
 namespace stoker::python {
 
@@ -31,17 +31,18 @@ struct Feed::Desk {
   const pid_t process;
   const std::shared_ptr<Device> device;
 
-  std::mutex streams_mutex;
-  std::map<uintptr_t, std::unique_ptr<Stream>> streams;  // other people's; guarded, and their use
+  Mutex streams_mutex;
+  // Other people's. Guarded, and so is their use.
+  std::map<uintptr_t, std::unique_ptr<Stream>> streams GUARDED_BY(streams_mutex);
 
-  std::mutex mutex;
-  std::weak_ptr<Feed> feed;     // guarded by mutex, as all below
-  bool open = true;             // false: the feed is closed, and every lease has its own memory
-  std::vector<Loan> returned;   // lent batches that nobody looks at any more
-  std::map<Step, Lease*> held;  // leases out; null: in `returned`, or on its way back from there
+  Mutex mutex;
+  std::weak_ptr<Feed> feed GUARDED_BY(mutex);
+  std::vector<Loan> returned GUARDED_BY(mutex);  // lent batches that nobody looks at any more
+  // Leases out. Null: the lease is in `returned`, or on its way back from there.
+  std::map<Step, Lease*> held GUARDED_BY(mutex);
 
   bool in_child() const;
-  Stream& stream(uintptr_t handle);  // REQUIRES: streams_mutex held
+  Stream& stream(uintptr_t handle) REQUIRES(streams_mutex);
 };
 
 class Feed::Lease final : public Holder, public std::enable_shared_from_this<Feed::Lease> {
@@ -56,17 +57,20 @@ class Feed::Lease final : public Holder, public std::enable_shared_from_this<Fee
   std::shared_ptr<void> read_on(uintptr_t stream) override;
   void copy_to_host(void* target, const void* source, size_t bytes) override;
 
-  Loan& loan() { return loan_; }  // REQUIRES: Desk::mutex held
+  // `desk` is the lease's own. Clang cannot know that, so it is told not to look in here.
+  Loan& loan([[maybe_unused]] Desk& desk) REQUIRES(desk.mutex) NO_THREAD_SAFETY_ANALYSIS {
+    return loan_;
+  }
 
  private:
   class Reader;
   void check_process() const;
-  void end_own_memory() noexcept;
+  void end_memory(const Loan& own) noexcept;
   const std::shared_ptr<Desk> desk_;
   const std::shared_ptr<Event> ready_;
   void* const images_;
   const size_t poisoned_;
-  Loan loan_;  // guarded by Desk::mutex
+  Loan loan_ GUARDED_BY(desk_->mutex);
 };
 
 }  // namespace stoker::python

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "pipeline/finding_json.h"
 #include "pipeline/parallel.h"
+#include "staging/mutex.h"
 #include "tools/command/command.h"
 #include "tools/console/progress.h"
 #include "tools/data/output_file.h"
@@ -20,11 +20,30 @@
 namespace stoker {
 namespace {
 
+// What the threads found so far, and the line that shows it.
+class Findings {
+ public:
+  explicit Findings(int64_t total) : total_(total), progress_(total) {}
+  void note(int64_t done, Finding* bad) {  // null: only how far it is
+    const MutexLock lock(mutex_);
+    if (bad) findings_.push_back(std::move(*bad));
+    progress_.update(done, fmt::format("{} of {} images, {} bad", done, total_, findings_.size()));
+  }
+  std::vector<Finding> take() {
+    const MutexLock lock(mutex_);
+    return std::move(findings_);
+  }
+
+ private:
+  const int64_t total_;
+  Mutex mutex_;
+  std::vector<Finding> findings_ GUARDED_BY(mutex_);
+  Progress progress_ GUARDED_BY(mutex_);
+};
+
 std::vector<Finding> check_all(const Source& source, const DecodeOptions& decode, int workers) {
-  std::vector<Finding> findings;
   std::atomic<int64_t> done{0};
-  std::mutex mutex;  // guards findings and progress
-  Progress progress(source.size());
+  Findings found(source.size());
   for_each_parallel(
       source.size(), workers, [&] { return SampleChecker(source, decode); },
       [&](SampleChecker& checker, SampleId id) {
@@ -32,11 +51,9 @@ std::vector<Finding> check_all(const Source& source, const DecodeOptions& decode
         const bool bad = checker.is_bad(id, finding);
         const int64_t count = ++done;
         if (!bad && count % 32 != 0) return;
-        const std::lock_guard lock(mutex);
-        if (bad) findings.push_back(std::move(finding));
-        progress.update(
-            count, fmt::format("{} of {} images, {} bad", count, source.size(), findings.size()));
+        found.note(count, bad ? &finding : nullptr);
       });
+  std::vector<Finding> findings = found.take();
   std::sort(findings.begin(), findings.end(),
             [](const Finding& a, const Finding& b) { return a.id < b.id; });
   return findings;

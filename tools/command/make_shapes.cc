@@ -4,10 +4,10 @@
 
 #include <atomic>
 #include <filesystem>
-#include <mutex>
 #include <vector>
 
 #include "pipeline/parallel.h"
+#include "staging/mutex.h"
 #include "tools/command/command.h"
 #include "tools/console/progress.h"
 #include "tools/data/jpeg_writer.h"
@@ -19,6 +19,11 @@ namespace stoker {
 namespace {
 
 constexpr int kQuality = 90;
+
+struct SharedProgress {
+  Mutex mutex;
+  Progress progress GUARDED_BY(mutex);
+};
 
 struct ShapesOptions {
   std::string out;
@@ -76,8 +81,7 @@ int run_make_shapes(int argc, char** argv) {
   make_folders(options);
   const int64_t total = options.count + options.test_count;
   std::atomic<int64_t> done{0};
-  std::mutex progress_mutex;
-  Progress progress(total);
+  SharedProgress shared{.mutex = {}, .progress = Progress(total)};
   const auto make_buffer = [] { return std::vector<uint8_t>(); };
   for_each_parallel(total, options.workers, make_buffer,
                     [&](std::vector<uint8_t>& pixels, int64_t i) {
@@ -85,8 +89,8 @@ int run_make_shapes(int argc, char** argv) {
                       write_image(options, train ? 0 : 1, train ? i : i - options.count, pixels);
                       const int64_t now = ++done;
                       if (now % 64 == 0) {
-                        const std::lock_guard lock(progress_mutex);
-                        progress.update(now, fmt::format("{} of {} images", now, total));
+                        const MutexLock lock(shared.mutex);
+                        shared.progress.update(now, fmt::format("{} of {} images", now, total));
                       }
                     });
   fmt::print("{} training and {} test images of {} x {} pixels in {}\n", options.count,

@@ -21,7 +21,7 @@ std::string rate_text(double images_per_second, double jitter, double wait_share
 TrainDisplay::TrainDisplay(Options options) : options_(std::move(options)) {
   if (!options_.metrics_port) return;
   server_.emplace(*options_.metrics_port, [this] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return monitor_ ? prometheus_text(monitor_->status()) : "";
   });
 }
@@ -42,11 +42,11 @@ void TrainDisplay::begin(const Trainer& trainer, const TrainOptions& options) {
   }
   if (options_.watch) {
     live.show = [this](const LiveStatus& status) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       view_->show(status);
     };
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (options_.watch) view_.emplace(stdout);
   monitor_.emplace(std::move(live));
 }
@@ -54,7 +54,7 @@ void TrainDisplay::begin(const Trainer& trainer, const TrainOptions& options) {
 void TrainDisplay::finish() {
   server_.reset();
   monitor_.reset();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   progress_.reset();
   view_.reset();
 }
@@ -65,7 +65,7 @@ void TrainDisplay::on_plan(const std::vector<std::string>& lines) {
 
 void TrainDisplay::on_step(const StepReport& report) {
   if (monitor_) monitor_->report(report);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (view_) return;
   if (!progress_) progress_.emplace(report.total_steps, stdout);
   if (!progress_->due()) return;
@@ -92,7 +92,7 @@ void TrainDisplay::on_epoch(const EpochReport& report) {
 }
 
 void TrainDisplay::say(const std::string& line) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (view_) {
     view_->say(line);
   } else if (progress_) {

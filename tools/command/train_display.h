@@ -5,10 +5,10 @@
 // Owner: the command. Threads: the trainer's and its own.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "staging/mutex.h"
 #include "tools/console/progress.h"
 #include "tools/live/metrics_server.h"
 #include "tools/live/monitor.h"
@@ -52,9 +52,9 @@ class TrainDisplay final : public TrainObserver {
   void say(const std::string& line);
 
   const Options options_;
-  std::mutex mutex_;                  // of what is drawn
-  std::optional<Progress> progress_;  // guarded by mutex_
-  std::optional<LiveView> view_;      // the same; with --watch
+  Mutex mutex_;  // of what is drawn
+  std::optional<Progress> progress_ GUARDED_BY(mutex_);
+  std::optional<LiveView> view_ GUARDED_BY(mutex_);  // with --watch
   std::optional<LiveMonitor> monitor_;
   std::optional<MetricsServer> server_;
 };

@@ -15,7 +15,7 @@ LiveMonitor::LiveMonitor(Options options) : options_(std::move(options)), status
 
 LiveMonitor::~LiveMonitor() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
   }
   ended_changed_.notify_all();
@@ -23,21 +23,24 @@ LiveMonitor::~LiveMonitor() {
 }
 
 void LiveMonitor::report(const StepReport& report) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   report_ = report;
 }
 
 LiveStatus LiveMonitor::status() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return status_;
 }
 
 void LiveMonitor::watch() {
   for (bool ended = false; !ended;) {
+    const auto next_look =
+        std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.seconds);
     {
-      std::unique_lock lock(mutex_);
-      ended = ended_changed_.wait_for(lock, std::chrono::duration<double>(options_.seconds),
-                                      [this] { return ended_; });
+      MutexLock lock(mutex_);
+      while (!ended_ && ended_changed_.wait_until(lock, next_look)) {
+      }
+      ended = ended_;
     }
     look(ended);
   }
@@ -64,7 +67,7 @@ void LiveMonitor::look(bool ended) {
   status.no_gpus = gpus_.why_not();
   last_ = now;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     status.report = report_;
     status_ = status;
   }

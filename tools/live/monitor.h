@@ -6,11 +6,10 @@
 // trainer's.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 
+#include "staging/mutex.h"
 #include "tools/live/status.h"
 
 namespace stoker {
@@ -42,11 +41,11 @@ class LiveMonitor {
   FeedSample last_;     // the same
   double begin_ = 0;    // steady clock, seconds
   bool writes_ = true;  // the watching thread's: false after a failure
-  mutable std::mutex mutex_;
-  std::condition_variable ended_changed_;
-  bool ended_ = false;  // guarded by mutex_
-  StepReport report_;   // the same
-  LiveStatus status_;   // the same
+  mutable Mutex mutex_;
+  CondVar ended_changed_;
+  bool ended_ GUARDED_BY(mutex_) = false;
+  StepReport report_ GUARDED_BY(mutex_);
+  LiveStatus status_ GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

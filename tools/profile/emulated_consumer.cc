@@ -2,11 +2,10 @@
 
 #include <time.h>
 
-#include <exception>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "staging/first_error.h"
 #include "staging/stage_stats.h"
 
 namespace stoker {
@@ -48,8 +47,7 @@ int64_t serve(Loader& loader, int device, Stream& stream, const ConsumerOptions&
 
 int64_t consume(Loader& loader, const std::vector<Device*>& devices,
                 const ConsumerOptions& options) {
-  std::mutex mutex;
-  std::exception_ptr error;  // guarded by mutex; the first
+  FirstError error;
   int64_t steps = 0;
   {
     std::vector<std::unique_ptr<Stream>> streams;
@@ -61,14 +59,13 @@ int64_t consume(Loader& loader, const std::vector<Device*>& devices,
           const int64_t made = serve(loader, i, *streams[static_cast<size_t>(i)], options);
           if (i == 0) steps = made;
         } catch (...) {
-          const std::lock_guard lock(mutex);
-          if (!error) error = std::current_exception();
+          error.keep_current();
           loader.stop();
         }
       });
     }
   }
-  if (error) std::rethrow_exception(error);
+  error.rethrow();
   return steps;
 }
 

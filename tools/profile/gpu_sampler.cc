@@ -29,7 +29,7 @@ GpuReadings GpuSampler::finish() {
 void GpuSampler::stop() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
   }
   ended_changed_.notify_all();
@@ -46,8 +46,10 @@ void GpuSampler::watch() {
     if (reading.gpus.empty()) break;
     readings_.readings.push_back(std::move(reading));
     next = std::max(next + kInterval, std::chrono::steady_clock::now());
-    std::unique_lock lock(mutex_);
-    if (ended_changed_.wait_until(lock, next, [this] { return ended_; })) return;
+    MutexLock lock(mutex_);
+    while (!ended_ && ended_changed_.wait_until(lock, next)) {
+    }
+    if (ended_) return;
   }
   if (readings_.readings.empty()) {
     readings_.no_gpus = "NVIDIA's management library lists no GPU";

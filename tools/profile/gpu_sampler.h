@@ -2,11 +2,10 @@
 // own. There is no thread where the library does not work or lists no GPU.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "staging/mutex.h"
 #include "tools/machine/gpu_figures.h"
 
 namespace stoker {
@@ -38,9 +37,9 @@ class GpuSampler {
   void stop();
 
   GpuMonitor gpus_;  // the watching thread's, where there is one
-  std::mutex mutex_;
-  std::condition_variable ended_changed_;
-  bool ended_ = false;    // guarded by mutex_
+  Mutex mutex_;
+  CondVar ended_changed_;
+  bool ended_ GUARDED_BY(mutex_) = false;
   GpuReadings readings_;  // the watching thread's until it is joined
   std::thread thread_;
 };

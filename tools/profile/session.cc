@@ -46,7 +46,7 @@ void ProfileSession::start(RunHooks hooks) {
 
 ProfiledRun ProfileSession::finish() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
   }
   ended_changed_.notify_all();
@@ -105,8 +105,11 @@ void ProfileSession::watch() {
   int workers = options_.workers;
   for (;;) {
     {
-      std::unique_lock lock(mutex_);
-      if (ended_changed_.wait_for(lock, kLook, [this] { return ended_; })) break;
+      MutexLock lock(mutex_);
+      const auto until = std::chrono::steady_clock::now() + kLook;
+      while (!ended_ && ended_changed_.wait_until(lock, until)) {
+      }
+      if (ended_) break;
     }
     gather();
     if (!due(length)) continue;

@@ -8,12 +8,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 
+#include "staging/mutex.h"
 #include "tools/profile/profiled_run.h"
 
 namespace stoker {
@@ -55,9 +54,9 @@ class ProfileSession {
   Tracer& tracer_;
   RunHooks hooks_;
   std::atomic<bool> replay_{false};
-  std::mutex mutex_;
-  std::condition_variable ended_changed_;
-  bool ended_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar ended_changed_;
+  bool ended_ GUARDED_BY(mutex_) = false;
   // These belong to the watching thread until it is joined.
   ProfiledRun run_;
   MachineLoad at_open_;

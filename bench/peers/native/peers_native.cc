@@ -9,7 +9,6 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <stdexcept>
 #include <thread>
 
@@ -18,6 +17,7 @@
 #include "bench/peers/native/plan.h"
 #include "bench/report/program.h"
 #include "decode/pixel_ops.h"
+#include "staging/first_error.h"
 
 namespace stoker::peers {
 namespace {
@@ -61,7 +61,7 @@ class Native final : public Participant {
       for (Worker& worker : workers_) threads.emplace_back([&] { work(worker, end); });
       for (std::thread& thread : threads) thread.join();
     }
-    if (error_) std::rethrow_exception(error_);
+    error_.rethrow();
     return static_cast<int64_t>(end) - int64_t{first_round} * static_cast<int64_t>(images);
   }
 
@@ -88,8 +88,7 @@ class Native final : public Participant {
         fill(worker, item, slabs_.data() + item % (kSlabs * kSlabRows) * row_bytes_);
       }
     } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
+      error_.keep_current();
     }
   }
 
@@ -118,8 +117,7 @@ class Native final : public Participant {
   std::vector<uint8_t> slabs_;  // (kSlabs * kSlabRows, H, W, 3) u8
   std::vector<Worker> workers_;
   std::atomic<size_t> next_ = 0;  // image of a round, counted through all rounds
-  std::mutex mutex_;
-  std::exception_ptr error_;  // guarded by mutex_
+  FirstError error_;
 };
 
 int run(int argc, char** argv) {

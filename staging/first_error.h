@@ -1,0 +1,28 @@
+// The first of the errors that several threads met, for the one that waits for them.
+// Threads: keep_current from any; rethrow from one, behind their end.
+#pragma once
+
+#include <exception>
+
+#include "staging/mutex.h"
+
+namespace stoker {
+
+class FirstError {
+ public:
+  // REQUIRES: an exception is being handled.
+  void keep_current() {
+    const MutexLock lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  void rethrow() {  // if there was one
+    const MutexLock lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  Mutex mutex_;
+  std::exception_ptr error_ GUARDED_BY(mutex_);
+};
+
+}  // namespace stoker
