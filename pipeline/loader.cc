@@ -18,6 +18,7 @@
 #include "pipeline/memory_plan.h"
 #include "pipeline/quarantine.h"
 #include "pipeline/row_filler.h"
+#include "staging/allowed_cores.h"
 #include "staging/mutex.h"
 #include "staging/pinned_ring.h"
 #include "staging/stager.h"
@@ -25,10 +26,7 @@
 namespace stoker {
 namespace {
 
-int count_workers(int workers) {
-  if (workers >= 0) return workers;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
+int count_workers(int workers) { return workers >= 0 ? workers : usable_cores(); }
 
 int count_slots(int slots, const Device& device) {
   if (slots >= 0) return slots;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -29,8 +30,8 @@ std::string control_group() {
 // The smaller of two limits, where 0 is none.
 double lesser(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
-double version_1_quota() {
-  const std::string begin = "/sys/fs/cgroup/cpu/cpu.cfs_";
+double version_1_quota(const std::string& root) {
+  const std::string begin = root + "/cpu/cpu.cfs_";
   return parse_cpu_quota(first_line(begin + "quota_us") + " " + first_line(begin + "period_us"));
 }
 
@@ -52,12 +53,29 @@ double group_quota(const std::string& root, std::string group) {
 
 int machine_cores() { return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))); }
 
-double allowed_cores() {
+CoreLimits read_core_limits(const std::string& root) {
+  CoreLimits limits;
+  limits.machine = limits.affinity = machine_cores();
   cpu_set_t set;
   CPU_ZERO(&set);
-  double cores = machine_cores();
-  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
-  return lesser(cores, lesser(group_quota("/sys/fs/cgroup", control_group()), version_1_quota()));
+  if (sched_getaffinity(0, sizeof set, &set) == 0) limits.affinity = CPU_COUNT(&set);
+  limits.quota = lesser(group_quota(root, control_group()), version_1_quota(root));
+  return limits;
+}
+
+int usable_cores(const CoreLimits& limits, int processes) {
+  const int sharing = std::max(processes, 1);
+  const bool bound = limits.affinity < limits.machine;
+  const int cores = bound ? limits.affinity : limits.machine / sharing;
+  const int quota = static_cast<int>(std::ceil(limits.quota / sharing));
+  return std::max(1, limits.quota > 0 ? std::min(cores, quota) : cores);
+}
+
+int usable_cores(int processes) { return usable_cores(read_core_limits(), processes); }
+
+double allowed_cores() {
+  const CoreLimits limits = read_core_limits();
+  return lesser(limits.affinity, limits.quota);
 }
 
 }  // namespace stoker

@@ -14,8 +14,8 @@
 
 #include "pipeline/loader.h"
 #include "pipeline/source/subset_source.h"
+#include "staging/allowed_cores.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/collective/process/launch.h"
 #include "train/model/recipe.h"
 #include "train/model/recipe_json.h"
 #include "train/run/processes.h"
@@ -270,7 +270,7 @@ EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions
   if (replica_count < 1) throw std::invalid_argument("evaluate: no devices");
   Recipe recipe = model.info.recipe;
   if (options.precision) recipe.precision = options.precision;
-  const int cores = own_cores(options.local_processes);
+  const int cores = usable_cores(options.local_processes);
   const int threads = std::max(1, (options.threads > 0 ? options.threads : cores) / replica_count);
   const int rows = options.rows > 0 ? options.rows : default_rows(recipe.input);
 

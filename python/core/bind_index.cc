@@ -11,6 +11,7 @@
 #include "pipeline/seek_index/file.h"
 #include "python/core/bind.h"
 #include "python/core/unlocked.h"
+#include "staging/allowed_cores.h"
 
 namespace stoker::python {
 namespace {
@@ -60,6 +61,7 @@ void bind_index(nb::module_& module) {
       .def_ro("jpeg_bytes", &SeekIndexTotals::jpeg_bytes)
       .def_ro("file_bytes", &SeekIndexTotals::file_bytes)
       .def_ro("bad", &SeekIndexTotals::bad);
+  module.def("usable_cores", [] { return usable_cores(); });
   module.def("default_seek_index_path", &default_seek_index_path, "source"_a);
   module.def("build_seek_indexes", build, "source"_a, "path"_a, "step"_a, "workers"_a);
 }

@@ -56,7 +56,7 @@ def index(
     if not isinstance(source, _core.Source):
         raise TypeError(f"source is {source!r}, must be made by stoker.folder() or open()")
     step = choose("granularity", granularity, _STEPS)
-    threads = len(os.sched_getaffinity(0)) if workers is None else workers
+    threads = _core.usable_cores() if workers is None else workers
     if not isinstance(threads, int) or not 1 <= threads <= 1024:
         raise ValueError(f"workers is {workers!r}, must be 1 to 1024")
     name = _core.default_seek_index_path(source) if path is None else os.fspath(path)

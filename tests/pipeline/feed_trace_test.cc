@@ -2,9 +2,11 @@
 // pixel.
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <map>
 #include <set>
+#include <thread>
 
 #include "pipeline/measure_hooks.h"
 #include "tests/pipeline/loader_support.h"
@@ -21,6 +23,28 @@ LoaderOptions options_of(int workers, Tracer* tracer = nullptr) {
   options.digests = true;
   options.tracer = tracer;
   return options;
+}
+
+TEST(FeedTrace, OneCoreGivesOneWorker) {
+  int workers = 0;
+  std::thread([&] {  // its affinity ends with it
+    cpu_set_t all, one;
+    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    int core = 0;
+    while (!CPU_ISSET(core, &all)) ++core;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    const auto source = jpeg_source(12);
+    Tracer tracer;
+    {
+      Feed feed(*source, crop_spec(), options_of(-1, &tracer));
+      feed.all();
+    }
+    for (const TraceTrack& track : tracer.tracks()) workers += track.name.starts_with("worker ");
+  })
+      .join();
+  EXPECT_EQ(workers, 1);
 }
 
 TEST(FeedTrace, EveryRowOfEveryBatchIsToldOfByItsStepAndSample) {

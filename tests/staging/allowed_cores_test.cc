@@ -34,6 +34,35 @@ TEST(AllowedCores, TheLeastQuotaOfAGroupAndThoseAboveItCounts) {
   EXPECT_DOUBLE_EQ(group_quota(root, "/"), 0.5);
 }
 
+TEST(AllowedCores, BothVersionsOfControlGroupsAreRead) {
+  const TempFolder folder;
+  const std::string root = folder.path();
+  EXPECT_EQ(read_core_limits(root).quota, 0);
+  std::ofstream(root + "/cpu.max") << "150000 100000\n";
+  EXPECT_DOUBLE_EQ(read_core_limits(root).quota, 1.5);
+  std::filesystem::remove(root + "/cpu.max");
+  std::filesystem::create_directories(root + "/cpu");
+  std::ofstream(root + "/cpu/cpu.cfs_quota_us") << "250000\n";
+  std::ofstream(root + "/cpu/cpu.cfs_period_us") << "100000\n";
+  EXPECT_DOUBLE_EQ(read_core_limits(root).quota, 2.5);
+}
+
+TEST(UsableCores, AreTheLeastOfAffinityAndQuotaAndAtLeastOne) {
+  EXPECT_EQ(usable_cores({.machine = 8, .affinity = 8, .quota = 0}, 1), 8);
+  EXPECT_EQ(usable_cores({.machine = 8, .affinity = 3, .quota = 0}, 1), 3);
+  EXPECT_EQ(usable_cores({.machine = 8, .affinity = 8, .quota = 2}, 1), 2);
+  EXPECT_EQ(usable_cores({.machine = 8, .affinity = 8, .quota = 1.5}, 1), 2);
+  EXPECT_EQ(usable_cores({.machine = 8, .affinity = 1, .quota = 4}, 1), 1);
+  EXPECT_EQ(usable_cores({.machine = 8, .affinity = 8, .quota = 0.1}, 1), 1);
+}
+
+TEST(UsableCores, AreSharedAmongProcessesThatNobodyHasBound) {
+  EXPECT_EQ(usable_cores({.machine = 8, .affinity = 8, .quota = 0}, 2), 4);
+  EXPECT_EQ(usable_cores({.machine = 8, .affinity = 4, .quota = 0}, 2), 4);
+  EXPECT_EQ(usable_cores({.machine = 8, .affinity = 4, .quota = 6}, 2), 3);
+  EXPECT_EQ(usable_cores({.machine = 8, .affinity = 8, .quota = 0}, 1000), 1);
+}
+
 TEST(AllowedCores, AreThoseOfTheAffinity) {
   std::thread([] {  // its affinity ends with it
     cpu_set_t all, one;
@@ -45,6 +74,8 @@ TEST(AllowedCores, AreThoseOfTheAffinity) {
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     EXPECT_GT(allowed_cores(), 0);
     EXPECT_LE(allowed_cores(), 1);
+    EXPECT_EQ(usable_cores(), 1);
+    EXPECT_EQ(usable_cores(4), 1);
   })
       .join();
 }

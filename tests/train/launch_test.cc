@@ -145,12 +145,5 @@ TEST(Launch, RefusesWhatIsIncompleteOrImpossible) {
   expect_refused(with(kStep, {{"SLURM_LOCALID", "2"}}), {"SLURM_LOCALID is 2"});
 }
 
-TEST(Launch, CoresAreSharedWhereNobodyIsBound) {
-  const int all = own_cores(1);
-  EXPECT_GE(all, 1);
-  EXPECT_GE(own_cores(1000), 1);
-  EXPECT_LE(own_cores(2), all);
-}
-
 }  // namespace
 }  // namespace stoker

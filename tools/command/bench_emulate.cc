@@ -5,11 +5,11 @@
 #include <functional>
 
 #include "bench/suite/emulate_bench.h"
+#include "staging/allowed_cores.h"
 #include "tools/command/bench.h"
 #include "tools/command/bench_data.h"
 #include "tools/command/bench_output.h"
 #include "tools/command/command.h"
-#include "tools/machine/host_info.h"
 
 namespace stoker {
 namespace {
@@ -31,7 +31,7 @@ int run_bench_emulate(int argc, char** argv) {
   std::string accelerator = "h100", counts = "1..8";
   double rate = 0;
   int batch = 0;
-  options.workers = host_cores();
+  options.workers = usable_cores();
   auto app = make_parser(
       "bench emulate",
       "Feeds emulated accelerators: each step is a sleep as long as a real one was measured to\n"

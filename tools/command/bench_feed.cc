@@ -1,17 +1,17 @@
 // stoker bench feed: the feeder alone.
 #include "bench/suite/feed_bench.h"
+#include "staging/allowed_cores.h"
 #include "tools/command/bench.h"
 #include "tools/command/bench_data.h"
 #include "tools/command/bench_output.h"
 #include "tools/command/command.h"
-#include "tools/machine/host_info.h"
 
 namespace stoker {
 
 int run_bench_feed(int argc, char** argv) {
   BenchDataOptions data;
   FeedBenchOptions options;
-  std::string workers = doubling_counts(host_cores()), batches = "64,16,256", depths = "4,1,2,8";
+  std::string workers = doubling_counts(usable_cores()), batches = "64,16,256", depths = "4,1,2,8";
   auto app = make_parser(
       "bench feed",
       "Measures the feeder without a trainer: CPU milliseconds per image by stage and whole,\n"

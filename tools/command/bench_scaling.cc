@@ -3,11 +3,11 @@
 #include <map>
 
 #include "bench/suite/scaling_bench.h"
+#include "staging/allowed_cores.h"
 #include "staging/device_list.h"
 #include "tools/command/bench.h"
 #include "tools/command/bench_output.h"
 #include "tools/command/command.h"
-#include "tools/machine/host_info.h"
 
 namespace stoker {
 namespace {
@@ -69,7 +69,7 @@ int run_bench_scaling(int argc, char** argv) {
   if (counts.empty()) {
     counts = doubling_counts(options.on_gpus
                                  ? std::max<int>(1, static_cast<int>(query_cuda().devices.size()))
-                                 : host_cores());
+                                 : usable_cores());
   }
   options.counts = parse_counts(counts, "--n");
   output.begin("stoker bench scaling", argc, argv);

@@ -10,11 +10,11 @@
 
 #include "pipeline/finding_json.h"
 #include "pipeline/parallel.h"
+#include "staging/allowed_cores.h"
 #include "staging/mutex.h"
 #include "tools/command/command.h"
 #include "tools/console/progress.h"
 #include "tools/data/output_file.h"
-#include "tools/machine/host_info.h"
 #include "tools/option/feed_options.h"
 
 namespace stoker {
@@ -64,7 +64,7 @@ std::vector<Finding> check_all(const Source& source, const DecodeOptions& decode
 int run_check(int argc, char** argv) {
   DataOptions data;
   data.split = "all";
-  int workers = host_cores();
+  int workers = usable_cores();
   std::string out;
   auto app = make_parser(
       "check",

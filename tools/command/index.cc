@@ -8,9 +8,9 @@
 
 #include "pipeline/finding_json.h"
 #include "pipeline/seek_index/file.h"
+#include "staging/allowed_cores.h"
 #include "tools/command/command.h"
 #include "tools/command/seek_index_maker.h"
-#include "tools/machine/host_info.h"
 #include "tools/option/feed_options.h"
 
 namespace stoker {
@@ -23,7 +23,7 @@ struct IndexArguments {
   DataOptions data;
   std::string granularity = "row";
   std::string out;
-  int workers = host_cores();
+  int workers = usable_cores();
   bool json = false;
 };
 

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "pipeline/parallel.h"
+#include "staging/allowed_cores.h"
 #include "staging/mutex.h"
 #include "tools/command/command.h"
 #include "tools/console/progress.h"
 #include "tools/data/jpeg_writer.h"
 #include "tools/data/output_file.h"
 #include "tools/data/shapes.h"
-#include "tools/machine/host_info.h"
 
 namespace stoker {
 namespace {
@@ -31,7 +31,7 @@ struct ShapesOptions {
   int64_t test_count = -1;
   int size = 32;
   uint64_t seed = 1;
-  int workers = host_cores();
+  int workers = usable_cores();
 };
 
 void write_image(const ShapesOptions& options, int64_t split, int64_t index,

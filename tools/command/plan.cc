@@ -8,10 +8,10 @@
 #include <stdexcept>
 
 #include "bench/suite/feed_bench.h"
+#include "staging/allowed_cores.h"
 #include "tools/command/bench_data.h"
 #include "tools/command/bench_output.h"
 #include "tools/command/command.h"
-#include "tools/machine/host_info.h"
 #include "tools/machine/machine.h"
 
 namespace stoker {
@@ -35,7 +35,7 @@ nlohmann::ordered_json measure_feed(const BenchDataOptions& data, int batch, int
   options.augment = data.augment.spec(feed.source());
   options.decode = data.data.decode();
   options.io_threads = data.data.io_threads;
-  options.workers = {host_cores()};
+  options.workers = {usable_cores()};
   options.batches = {std::min(batch, 64)};  // a row costs the same in any batch
   options.repeats = repeats;
   Report report = bench_feed(feed.source(), options);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/machine/host_info.h"
+#include "staging/allowed_cores.h"
 #include "tools/profile/cold_source.h"
 
 namespace stoker {
@@ -14,7 +14,7 @@ LoaderOptions loader_options(const ProfileFeedArguments& arguments) {
   options.seed = arguments.seed;
   options.epochs = -1;
   options.feed = arguments.data.feed();
-  if (options.feed.workers < 0) options.feed.workers = host_cores();
+  if (options.feed.workers < 0) options.feed.workers = usable_cores();
   options.ring_depth = arguments.ring_depth;
   options.slots = arguments.slots;
   return options;

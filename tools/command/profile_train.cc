@@ -47,7 +47,7 @@ TrainOptions options_of(const TrainArguments& arguments) {
   options.resume = false;
   options.max_steps = 0;
   options.recipe.set_epochs(kManyEpochs);
-  if (options.feed.workers < 0) options.feed.workers = own_cores(1);
+  if (options.feed.workers < 0) options.feed.workers = usable_cores();
   return options;
 }
 

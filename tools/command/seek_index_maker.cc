@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 #include "pipeline/seek_index/file.h"
+#include "staging/allowed_cores.h"
 #include "tools/console/interrupt.h"
 #include "tools/console/progress.h"
-#include "tools/machine/host_info.h"
 #include "tools/option/feed_options.h"
 
 namespace stoker {
@@ -49,7 +49,7 @@ int make_missing_seek_indexes(const std::string& data, const std::string& choice
   }
   std::string problem;
   if (SeekIndexFile::open(path, problem)) return 0;
-  const SeekIndexRun run = make_seek_indexes(*source, path, SeekStep::row, host_cores());
+  const SeekIndexRun run = make_seek_indexes(*source, path, SeekStep::row, usable_cores());
   if (!run.totals) return run.signal;
   if (say) {
     fmt::print("{:<12} {} of {} images, {} bad, {:.1f} s: {}\n", "seek index", run.totals->indexed,

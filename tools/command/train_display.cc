@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "staging/allowed_cores.h"
 #include "tools/live/prometheus.h"
 #include "train/run/replica.h"
 
@@ -33,7 +34,7 @@ void TrainDisplay::begin(const Trainer& trainer, const TrainOptions& options) {
   live.status.run = fmt::format("{}, batch {}", options_.model, trainer.global_batch());
   live.status.process = getpid();
   live.status.workers =
-      options.feed.workers < 0 ? own_cores(options.local_processes) : options.feed.workers;
+      options.feed.workers < 0 ? usable_cores(options.local_processes) : options.feed.workers;
   live.status.io_threads = options.feed.io_threads;
   live.status.ring_depth = options.ring_depth;
   if (server_) {

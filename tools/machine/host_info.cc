@@ -1,10 +1,6 @@
 #include "tools/machine/host_info.h"
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -82,14 +78,12 @@ int64_t memory_limit() {
 
 }  // namespace
 
-int host_cores() { return std::max(1, static_cast<int>(std::ceil(allowed_cores()))); }
-
 HostInfo read_host_info() {
   HostInfo info;
   info.cpu = field("/proc/cpuinfo", "model name");
   info.cpu_features = cpu_features();
-  info.cores_machine = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  info.cores_usable = host_cores();
+  info.cores_machine = machine_cores();
+  info.cores_usable = usable_cores();
   info.memory_bytes = memory_field("MemTotal");
   info.memory_available_bytes = memory_field("MemAvailable");
   info.memory_limit_bytes = memory_limit();

@@ -20,7 +20,4 @@ struct HostInfo {
 
 HostInfo read_host_info();
 
-// Cores that this process may use: >= 1.
-int host_cores();
-
 }  // namespace stoker

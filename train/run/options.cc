@@ -6,7 +6,7 @@
 
 #include "pipeline/invalid_field.h"
 #include "pipeline/measure_hooks.h"
-#include "train/collective/process/launch.h"
+#include "staging/allowed_cores.h"
 #include "train/model/recipe_json.h"
 #include "train/run/replica.h"
 
@@ -35,7 +35,7 @@ TrainOptions complete_options(TrainOptions options) {
           fmt::format(": {:g} is negative", options.eval_every_epochs));
   require(options.comm_dtype == Precision::fp32 || on_gpus(options.devices), "comm_dtype",
           " is bf16, but that is between GPUs; replicas on the CPU are summed in fp32");
-  const int cores = own_cores(options.local_processes);
+  const int cores = usable_cores(options.local_processes);
   if (options.threads <= 0) options.threads = cores;
   if (options.feed.workers < 0) options.feed.workers = cores;
   if (options.slots < 0) options.slots = on_gpus(options.devices) ? 2 : 0;

@@ -1,7 +1,6 @@
 #include "train/collective/process/launch.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -179,15 +178,6 @@ Environment process_environment() {
     if (equals != std::string::npos) environment[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return environment;
-}
-
-int own_cores(int local_world) {
-  const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  cpu_set_t bound;
-  int cores = online;
-  if (sched_getaffinity(0, sizeof bound, &bound) == 0) cores = CPU_COUNT(&bound);
-  if (cores >= online) cores = online / std::max(local_world, 1);
-  return std::max(cores, 1);
 }
 
 }  // namespace stoker

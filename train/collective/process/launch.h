@@ -34,8 +34,4 @@ Launch find_launch(const Environment& environment);
 
 Environment process_environment();
 
-// CPU cores that this process may count on: those it is bound to, or its share of the machine where
-// launcher left it unbound.
-int own_cores(int local_world);
-
 }  // namespace stoker
