@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 namespace stoker {
 namespace {
@@ -76,6 +77,10 @@ std::string parent(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+void rename_to(const std::string& temporary, const std::string& path) {
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("cannot rename to", path);
+}
+
 }  // namespace
 
 void write_flushed(const std::string& path, std::span<const std::string_view> pieces) {
@@ -85,14 +90,18 @@ void write_flushed(const std::string& path, std::span<const std::string_view> pi
   file.close();
 }
 
-void replace_file(const std::string& path, std::string_view content) {
+void replace_file(const std::string& path, std::string_view content, Flush flush) {
   const std::string temporary = path + ".tmp";
-  write_flushed(temporary, {&content, 1});
-  publish(temporary, path);
+  File file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+  file.write(content);
+  if (flush == Flush::yes) file.flush();
+  file.close();
+  rename_to(temporary, path);
+  if (flush == Flush::yes) flush_folder(parent(path));
 }
 
 void publish(const std::string& temporary, const std::string& path) {
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("cannot rename to", path);
+  rename_to(temporary, path);
   flush_folder(parent(path));
 }
 
@@ -121,6 +130,44 @@ void read_part(const std::string& path, uint64_t offset, std::span<char> bytes) 
     }
     bytes = bytes.subspan(count);
   }
+}
+
+ReplacedFile::ReplacedFile(const std::string& path, int mode)
+    : path_(path), temporary_(path + ".XXXXXX") {
+  std::error_code error;  // what cannot be made shows when the file is
+  std::filesystem::create_directories(parent(path), error);
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
+    throw std::runtime_error("cannot write " + path + ": it is no regular file");
+  }
+  handle_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
+  if (handle_ < 0) fail();
+  ::fchmod(handle_, static_cast<mode_t>(mode));  // failing costs only that
+}
+
+ReplacedFile::~ReplacedFile() {
+  if (handle_ < 0) return;
+  ::close(handle_);
+  ::unlink(temporary_.c_str());
+}
+
+void ReplacedFile::fail() const {
+  throw std::runtime_error("cannot write " + path_ + ": " + std::strerror(errno));
+}
+
+void ReplacedFile::write_at(uint64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(handle_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail();
+    offset += static_cast<uint64_t>(count);
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+void ReplacedFile::finish() {
+  if (::fsync(handle_) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
+  ::close(std::exchange(handle_, -1));
+  flush_folder(parent(path_));
 }
 
 }  // namespace stoker

@@ -10,6 +10,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "pipeline/durable_file.h"
 #include "pipeline/receipt/files.h"
 #include "staging/mutex.h"
 
@@ -56,16 +57,6 @@ class AppendFile {
   std::unique_ptr<std::FILE, CloseFile> file_;
 };
 
-void write_atomically(const std::filesystem::path& path, const std::string& text) {
-  const std::filesystem::path temporary = path.string() + ".tmp";
-  {
-    AppendFile file(temporary, 0);
-    file.write(text.data(), text.size());
-    file.flush();
-  }
-  std::filesystem::rename(temporary, path);
-}
-
 Json entries(const ReceiptInfo::Entries& list) {
   Json object = Json::object();
   for (const auto& [name, value] : list) object[name] = value;
@@ -109,7 +100,7 @@ struct Receipt::Impl {
   void save() REQUIRES(mutex) {
     steps_file->flush();
     rows_file->flush();
-    write_atomically(paths.json, json().dump(1) + "\n");
+    replace_file(paths.json, json().dump(1) + "\n");
   }
 
   void go_on(Step first) REQUIRES(mutex) {

@@ -1,5 +1,4 @@
-// Writes a file of seek indexes (file.h): a temporary one beside it, which is flushed to
-// the disk and takes its name at the end. So a reader finds the old file or the whole new one.
+// Writes a file of seek indexes (file.h), through a ReplacedFile (pipeline/durable_file.h).
 // Owner: the command. Threads: one at a time. Errors: std::runtime_error with path and reason; a
 // file that was not finished is removed.
 #pragma once
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/durable_file.h"
 #include "pipeline/seek_index/file.h"
 
 namespace stoker {
@@ -17,7 +17,6 @@ namespace stoker {
 class SeekIndexWriter {
  public:
   explicit SeekIndexWriter(const std::string& path);  // makes its folder
-  ~SeekIndexWriter();
   SeekIndexWriter(const SeekIndexWriter&) = delete;
   SeekIndexWriter& operator=(const SeekIndexWriter&) = delete;
 
@@ -28,11 +27,8 @@ class SeekIndexWriter {
  private:
   void write(const void* data, size_t bytes);
   void flush();
-  [[noreturn]] void fail() const;
 
-  const std::string path_;
-  std::string temporary_;
-  int descriptor_ = -1;
+  ReplacedFile file_;
   uint64_t offset_ = 0;
   std::vector<char> pending_;  // not yet written
   std::vector<SeekFileEntry> table_;

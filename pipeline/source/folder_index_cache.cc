@@ -1,14 +1,14 @@
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <type_traits>
 
+#include "pipeline/durable_file.h"
 #include "pipeline/source/folder_index.h"
 #include "pipeline/source/folder_stamp.h"
 
@@ -164,31 +164,16 @@ bool read_payload(const std::string& path, std::vector<char>& payload) {
   return XXH3_64bits(payload.data(), payload.size()) == header.checksum;
 }
 
-// Writes to `descriptor` until all is on the disk.
-bool write_all(int descriptor, const void* data, size_t bytes) {
-  const char* next = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t written = write(descriptor, next, bytes);
-    if (written <= 0) return false;
-    next += written;
-    bytes -= static_cast<size_t>(written);
+bool write_cache(const std::string& path, const Header& header, const std::vector<char>& payload) {
+  try {
+    ReplacedFile file(path);
+    file.write_at(0, {reinterpret_cast<const char*>(&header), sizeof header});
+    file.write_at(sizeof header, {payload.data(), payload.size()});
+    file.finish();
+    return true;
+  } catch (const std::runtime_error&) {
+    return false;
   }
-  return true;
-}
-
-bool write_atomically(const std::string& path, const Header& header,
-                      const std::vector<char>& payload) {
-  std::error_code error;
-  fs::create_directories(fs::path(path).parent_path(), error);
-  std::string temporary = path + ".XXXXXX";
-  const int descriptor = mkstemp(temporary.data());
-  if (descriptor < 0) return false;
-  bool ok = write_all(descriptor, &header, sizeof(header)) &&
-            write_all(descriptor, payload.data(), payload.size()) && fsync(descriptor) == 0;
-  ok = close(descriptor) == 0 && ok;
-  ok = ok && rename(temporary.c_str(), path.c_str()) == 0;
-  if (!ok) unlink(temporary.c_str());
-  return ok;
 }
 
 }  // namespace
@@ -248,7 +233,7 @@ bool save_index(const std::string& cache_path, const FolderQuery& query,
   Header header;
   header.payload_bytes = writer.bytes().size();
   header.checksum = XXH3_64bits(writer.bytes().data(), writer.bytes().size());
-  return write_atomically(cache_path, header, writer.bytes());
+  return write_cache(cache_path, header, writer.bytes());
 }
 
 }  // namespace stoker

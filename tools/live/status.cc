@@ -1,14 +1,11 @@
 #include "tools/live/status.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "tools/data/output_file.h"
+#include "pipeline/durable_file.h"
 
 namespace stoker {
 
@@ -97,10 +94,8 @@ LiveStatus read_live_status(const std::string& run_folder) {
 }
 
 void write_live_status(const std::string& run_folder, const LiveStatus& status) {
-  const std::string path = path_in(run_folder), part = path + ".part";
-  const std::string text = nlohmann::json(status).dump(1) + "\n";
-  write_file(part, std::as_bytes(std::span(text)));
-  std::filesystem::rename(part, path);  // whoever reads sees one or the other
+  // Nobody needs it after a failure of power, so it need not wait for the disk once a second.
+  replace_file(path_in(run_folder), nlohmann::json(status).dump(1) + "\n", Flush::no);
 }
 
 }  // namespace stoker

@@ -1,11 +1,8 @@
 #include "train/cuda/plan_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <string_view>
@@ -71,30 +68,11 @@ std::string compiled_path(const std::string& path, const PlanLine& line) {
       .string();
 }
 
-// An empty file beside `path` that no other process has.
-std::string make_temporary(const std::string& path) {
-  std::string temporary = path + ".XXXXXX";
-  const int descriptor = ::mkstemp(temporary.data());
-  if (descriptor < 0) {
-    throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
-  }
-  ::close(descriptor);
-  return temporary;
-}
-
 // Replaces the file, or throws and leaves the old one.
 void write_whole(const std::string& path, const std::string& content) {
-  const std::string_view piece = content;
-  std::error_code ignored;  // the file cannot be made either
-  fs::create_directories(fs::path(path).parent_path(), ignored);
-  const std::string temporary = make_temporary(path);
-  try {
-    write_flushed(temporary, {&piece, 1});
-    publish(temporary, path);
-  } catch (const std::runtime_error&) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
+  ReplacedFile file(path);
+  file.write_at(0, content);
+  file.finish();
 }
 
 }  // namespace
