@@ -1,8 +1,8 @@
 // Pillow's antialiased resize (Image.resize of an 8-bit RGB image), byte for byte, for any crop and
 // window. Algorithm: Pillow src/libImaging/Resample.c: triangle (bilinear) or cubic a = -0.5 kernel
 // stretched by the scale, coefficients in double normalised and rounded to 22 fractional bits, one
-// pass to 8 bits, then the other; which is the first is the policy's (pixel_policy.h). A fast
-// version and a plain scalar twin that checks it.
+// pass to 8 bits, then the other; which is the first is the policy's (pixel_policy.h). A plain
+// scalar twin checks it (tests/support/pillow_reference.h).
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,5 @@ class PillowResize {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// The plain twin: the same bytes, no SIMD, allocates. For tests.
-void pillow_resize_reference(ImageView crop_pixels, const CropSpec& spec, MutableImageView out,
-                             PixelPolicy policy = PixelPolicy::exact);
 
 }  // namespace stoker

@@ -9,6 +9,7 @@
 #include "decode/pillow_resize.h"
 #include "decode/pixel_ops.h"
 #include "tests/decode/pixels.h"
+#include "tests/support/pillow_reference.h"
 
 namespace stoker {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "decode/image_decoder.h"
 #include "decode/jpeg/libjpeg_decoder.h"
-#include "decode/pillow_resize.h"
 #include "tests/decode/jpeg_maker.h"
+#include "tests/support/pillow_reference.h"
 
 namespace stoker {
 namespace {

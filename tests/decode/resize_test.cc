@@ -7,6 +7,7 @@
 #include "decode/pillow_resize.h"
 #include "decode/resize/row_resizer.h"
 #include "tests/decode/pixels.h"
+#include "tests/support/pillow_reference.h"
 
 namespace stoker {
 namespace {

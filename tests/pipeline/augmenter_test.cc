@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "decode/pillow_resize.h"
 #include "pipeline/augment.h"
+#include "tests/support/pillow_reference.h"
 
 namespace stoker {
 namespace {

@@ -1,0 +1,14 @@
+// The plain twin of PillowResize (decode/pillow_resize.h): the same bytes, one value after the
+// other. It allocates. Sizes as PillowResize::run() wants them. Threads: any.
+#pragma once
+
+#include "decode/crop_spec.h"
+#include "decode/image.h"
+#include "decode/pixel_policy.h"
+
+namespace stoker {
+
+void pillow_resize_reference(ImageView crop_pixels, const CropSpec& spec, MutableImageView out,
+                             PixelPolicy policy = PixelPolicy::exact);
+
+}  // namespace stoker
