@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "stoker/pipeline/loader.h"
+#include "stoker/staging/allowed_cores.h"
 #include "stoker/train/collective/collective.h"
 #include "stoker/train/engine/engine.h"
 #include "stoker/train/evaluate.h"
@@ -23,8 +23,7 @@ namespace {
 
 constexpr stoker::Size kInput{32, 32};
 constexpr int kBatch = 128;
-constexpr int kMicroBatch =
-    64;  // rows that share batch-norm statistics; a thread takes one at once
+constexpr int kMicroBatch = 64;  // rows that share batch-norm statistics; each is one thread's work
 constexpr float kPeakRate = 0.2f, kMomentum = 0.9f, kDecay = 5e-4f;
 constexpr uint64_t kSeed = 1;
 
@@ -61,7 +60,7 @@ stoker::AugmentSpec training_augmentation() {
 std::unique_ptr<stoker::Engine> make_engine(const stoker::NetSpec& net, int threads) {
   stoker::EngineOptions options;
   options.rows = kBatch;
-  options.rows_per_shard = kMicroBatch;
+  options.micro_batch_rows = kMicroBatch;
   options.nominal_rows = kBatch;
   options.workers = threads;
   options.mean = {0.4914f, 0.4822f, 0.4465f};  // of CIFAR-10's pixels
@@ -100,7 +99,7 @@ void train(const std::string& data, int epochs) {
   const auto train_data = stoker::open_source(data, stoker::Split::train);
   const auto test_data = stoker::open_source(data, stoker::Split::test);
   const stoker::NetSpec net = small_net(static_cast<int>(train_data->class_names().size()));
-  const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int threads = stoker::usable_cores();
   const auto engine = make_engine(net, threads);
   // The engine leaves the gradients of each micro-batch; this adds them up, in a fixed order.
   const auto collective = stoker::make_host_collective(1);
