@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 #include <sstream>
 
 #include "tests/tools/train_runs.h"
@@ -161,6 +162,25 @@ TEST_F(Options, ThatHaveANewNameAreRefusedWithIt) {
               StartsWith("--rows-per-shard is now --micro-batch"));
   EXPECT_THAT(file_refusal("seed = 1\nrows-per-shard = 2\n"),
               StartsWith("2: rows-per-shard is now micro-batch"));
+}
+
+TEST_F(Options, ThatMeasureStandAtTheEndOfTheHelp) {
+  const std::string help = run_program({STOKER_PROGRAM, "train", "--help"}).out;
+  const size_t group = help.find("\nMeasuring (");
+  ASSERT_NE(group, std::string::npos);
+  for (const std::string name : {"--reduce ", "--feed ", "--resident-mib "}) {
+    EXPECT_GT(help.find("\n  " + name), group) << name;
+  }
+  for (const std::string name : {"--devices ", "--epochs ", "--hue "}) {
+    EXPECT_LT(help.find("\n  " + name), group) << name;
+  }
+}
+
+TEST_F(Options, SayTheirRangeInTheHelp) {
+  const std::string help = run_program({STOKER_PROGRAM, "train", "--help"}).out;
+  const std::string words = std::regex_replace(help, std::regex("\\s+"), " ");
+  EXPECT_THAT(words, HasSubstr("for each device (default: 4; 1 to 65536)"));
+  EXPECT_THAT(words, HasSubstr("end of an epoch (default: 0; 0 or more)"));
 }
 
 TEST_F(Options, OfAFileAreNamedWithFileAndLine) {
