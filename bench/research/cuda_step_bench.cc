@@ -19,6 +19,7 @@
 
 #include "staging/device_list.h"
 #include "train/cuda/engine.h"
+#include "train/device/conv_shapes.h"
 #include "train/device/engine.h"
 #include "train/device/traffic.h"
 #include "train/model/initialise.h"
@@ -186,7 +187,7 @@ int time_fusions(const Arguments& a) {
   const NetSpec net = make_net(a.model, {a.size, a.size}, a.classes);
   const DeviceTuning tuning = tuning_of(a);
   std::vector<ConvShape> shapes =
-      conv_shapes(net, tuning.input_channels, a.rows, a.fp32 ? Precision::fp32 : Precision::bf16);
+      conv_shapes(net, device_fusion(tuning), a.rows, a.fp32 ? Precision::fp32 : Precision::bf16);
   const auto numbers = [](const ConvShape& s) {
     return int64_t{s.out_height} * s.out_width * s.out_channels;
   };

@@ -238,7 +238,7 @@ class HostOps final : public DeviceOps {
     queue_.push([=] { host::loss(s, logits, labels, weights, *mix, dlogits, row_totals, totals); });
   }
 
-  void widen(const TensorChunk* chunks, int count, const void* bf16, float* out) override {
+  void cast_to_fp32(const TensorChunk* chunks, int count, const void* bf16, float* out) override {
     queue_.push([=] {
       for (int c = 0; c < count; ++c) {
         for (int64_t i = chunks[c].offset; i < chunks[c].offset + chunks[c].count; ++i) {
@@ -247,7 +247,7 @@ class HostOps final : public DeviceOps {
       }
     });
   }
-  void narrow(int64_t count, const float* values, void* bf16) override {
+  void cast_to_bf16(int64_t count, const float* values, void* bf16) override {
     queue_.push([=] {
       for (int64_t i = 0; i < count; ++i) store<device::Bf16>(bf16, i, values[i]);
     });
@@ -261,8 +261,8 @@ class HostOps final : public DeviceOps {
               void* scratch) override {
     queue_.push([=] {
       std::memset(scratch, 0xff, static_cast<size_t>(kDecideScratchBytes));
-      const bool finite = std::all_of(reduced, reduced + s.floats, device::is_finite);
-      device::decide(s, finite, reduced + s.totals, verdict);
+      const bool finite = std::all_of(reduced, reduced + s.numbers, device::is_finite);
+      device::decide(s, finite, reduced + s.metrics, verdict);
     });
   }
   void sgd(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
@@ -285,9 +285,9 @@ class HostOps final : public DeviceOps {
                        float* statistics) override {
     queue_.push([=] {
       if (!verdict->apply) return;
-      const double shards = reduced[s.totals + static_cast<int>(DeviceTotal::shards)];
+      const double micro_batches = reduced[s.metrics + static_cast<int>(StepMetric::micro_batches)];
       for (int c = 0; c < s.channel_count; ++c) {
-        device::move_statistics(s.channels[c], reduced + s.moments, shards, statistics);
+        device::move_statistics(s.channels[c], reduced + s.moments, micro_batches, statistics);
       }
     });
   }

@@ -51,8 +51,8 @@ void store(void* data, int64_t at, float value) {
   static_cast<Number*>(data)[at] = device::number<Number>(value);
 }
 
-std::vector<float> widened(const void* data, int64_t count, Precision type);
-void narrowed(const std::vector<float>& values, Precision type, void* out);
+std::vector<float> as_floats(const void* data, int64_t count, Precision type);
+void store_floats(const std::vector<float>& values, Precision type, void* out);
 
 // The loops themselves; each runs on the stream's thread.
 void convolve(ConvPass pass, const ConvShape& s, const void* a, const void* b, void* out);

@@ -86,7 +86,7 @@ void backward_weights(const ConvShape& s, const float* x, const float* dy, float
 
 }  // namespace
 
-std::vector<float> widened(const void* data, int64_t count, Precision type) {
+std::vector<float> as_floats(const void* data, int64_t count, Precision type) {
   std::vector<float> values(count);
   with_type(type, [&]<typename T>(Tag<T>) {
     for (int64_t i = 0; i < count; ++i) values[i] = load<T>(data, i);
@@ -94,7 +94,7 @@ std::vector<float> widened(const void* data, int64_t count, Precision type) {
   return values;
 }
 
-void narrowed(const std::vector<float>& values, Precision type, void* out) {
+void store_floats(const std::vector<float>& values, Precision type, void* out) {
   with_type(type, [&]<typename T>(Tag<T>) {
     for (size_t i = 0; i < values.size(); ++i) store<T>(out, static_cast<int64_t>(i), values[i]);
   });
@@ -104,8 +104,8 @@ void convolve(ConvPass pass, const ConvShape& s, const void* a, const void* b, v
   const Counts n = counts_of(s);
   const bool forwards = pass == ConvPass::forward;
   const bool to_weights = pass == ConvPass::backward_weights;
-  const std::vector<float> first = widened(a, forwards || to_weights ? n.in : n.out, s.type);
-  const std::vector<float> second = widened(b, to_weights ? n.out : n.weights, s.type);
+  const std::vector<float> first = as_floats(a, forwards || to_weights ? n.in : n.out, s.type);
+  const std::vector<float> second = as_floats(b, to_weights ? n.out : n.weights, s.type);
   std::vector<float> result(forwards ? n.out : to_weights ? n.weights : n.in, 0.0f);
   if (forwards) {
     forward(s, first.data(), second, result.data());
@@ -114,14 +114,14 @@ void convolve(ConvPass pass, const ConvShape& s, const void* a, const void* b, v
   } else {
     backward_data(s, first.data(), second.data(), result.data());
   }
-  narrowed(result, s.type, out);
+  store_floats(result, s.type, out);
 }
 
 void linear(const LinearShape& s, const void* x, const void* weight, const float* bias,
             float* logits) {
-  const std::vector<float> in = widened(x, static_cast<int64_t>(s.rows) * s.features, s.type);
+  const std::vector<float> in = as_floats(x, static_cast<int64_t>(s.rows) * s.features, s.type);
   const std::vector<float> w =
-      widened(weight, static_cast<int64_t>(s.classes) * s.features, s.type);
+      as_floats(weight, static_cast<int64_t>(s.classes) * s.features, s.type);
   for (int row = 0; row < s.rows; ++row) {
     for (int k = 0; k < s.classes; ++k) {
       double sum = bias != nullptr ? bias[k] : 0.0;
@@ -136,10 +136,10 @@ void linear(const LinearShape& s, const void* x, const void* weight, const float
 
 void linear_backward(const LinearShape& s, const void* x, const void* weight, const void* dlogits,
                      float* dweight, float* dbias, void* dx) {
-  const std::vector<float> in = widened(x, static_cast<int64_t>(s.rows) * s.features, s.type);
+  const std::vector<float> in = as_floats(x, static_cast<int64_t>(s.rows) * s.features, s.type);
   const std::vector<float> w =
-      widened(weight, static_cast<int64_t>(s.classes) * s.features, s.type);
-  const std::vector<float> d = widened(dlogits, static_cast<int64_t>(s.rows) * s.stride, s.type);
+      as_floats(weight, static_cast<int64_t>(s.classes) * s.features, s.type);
+  const std::vector<float> d = as_floats(dlogits, static_cast<int64_t>(s.rows) * s.stride, s.type);
   std::vector<double> dw(w.size(), 0.0), back(in.size(), 0.0), db(s.classes, 0.0);
   for (int row = 0; row < s.rows; ++row) {
     for (int k = 0; k < s.classes; ++k) {
@@ -154,7 +154,7 @@ void linear_backward(const LinearShape& s, const void* x, const void* weight, co
   }
   for (size_t i = 0; i < dw.size(); ++i) dweight[i] = static_cast<float>(dw[i]);
   for (int k = 0; k < s.classes && dbias != nullptr; ++k) dbias[k] = static_cast<float>(db[k]);
-  if (dx != nullptr) narrowed({back.begin(), back.end()}, s.type, dx);
+  if (dx != nullptr) store_floats({back.begin(), back.end()}, s.type, dx);
 }
 
 }  // namespace stoker::host

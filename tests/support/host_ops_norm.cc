@@ -148,7 +148,7 @@ void load_view(const ImageShape& s, const uint8_t* images, const View& view, voi
 
 void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
           const DeviceMix& mix, void* dlogits, float* row_totals, float* totals) {
-  std::vector<double> sums(kDeviceTotals, 0.0);
+  std::vector<double> sums(kStepMetrics, 0.0);
   for (int row = 0; row < s.rows; ++row) {
     const float* z = logits + static_cast<int64_t>(row) * s.stride;
     const int64_t out = static_cast<int64_t>(row) * s.stride;
@@ -174,8 +174,8 @@ void loss(const LossShape& s, const float* logits, const int32_t* labels, const 
       }
     });
     const device::RowTotals t = device::row_totals(weight, loss, rank, valid);
-    std::copy_n(t.value, kDeviceTotals, row_totals + static_cast<int64_t>(row) * kDeviceTotals);
-    for (int i = 0; i < kDeviceTotals; ++i) sums[i] += t.value[i];
+    std::copy_n(t.value, kStepMetrics, row_totals + static_cast<int64_t>(row) * kStepMetrics);
+    for (int i = 0; i < kStepMetrics; ++i) sums[i] += t.value[i];
   }
   std::copy(sums.begin(), sums.end(), totals);
   device::finish_totals(totals);

@@ -74,7 +74,7 @@ void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps, 
       });
     });
   });
-  narrowed(sums, s.type, dx);
+  store_floats(sums, s.type, dx);
 }
 
 void average_pool(const PoolShape& s, const void* x, void* y) {
@@ -118,7 +118,7 @@ void pad_channels_backward(const PadShape& s, const void* dy, void* dx) {
       for (int c = 0; c < s.in_channels; ++c) sums[narrow + c] = load<T>(dy, wide + c);
     });
   });
-  narrowed(sums, s.type, dx);
+  store_floats(sums, s.type, dx);
 }
 
 }  // namespace stoker::host

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "train/device/tape.h"
-#include "train/device/tuning.h"
+#include "train/device/conv_shapes.h"
+#include "train/device/rules.h"
 #include "train/model/models.h"
 
 namespace stoker {
@@ -43,7 +43,7 @@ inline std::string json_of(const DescribedGpu& gpu) {
 
 // What a tape asks for, without running anything.
 inline std::vector<ConvShape> shapes_of(const NetSpec& net, int rows, Precision precision) {
-  return conv_shapes(net, DeviceTuning{}.input_channels, rows, precision);
+  return conv_shapes(net, device_fusion({}), rows, precision);
 }
 
 }  // namespace stoker

@@ -11,6 +11,7 @@
 #include "tests/train/device_fixture.h"
 #include "train/collective/device.h"
 #include "train/device/buckets.h"
+#include "train/device/program.h"
 #include "train/model/models.h"
 
 namespace stoker {
@@ -22,23 +23,21 @@ constexpr int kSteps = 3;
 
 NetSpec small_net() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
 
-DeviceTape training_tape(const NetSpec& net, const DeviceLayout& layout, Precision precision) {
-  DeviceTapeOptions options;
-  options.rows = 4;
-  options.precision = precision;
-  options.input_channels = 8;
-  return build_device_tape(net, options, layout, nullptr);
+ExecutionPlan training_plan(const NetSpec& net, const GradientLayout& layout) {
+  const PlanOptions options =
+      device_plan_options(engine_options(4, 4, 1, Precision::bf16), DeviceTuning{}, true);
+  return build_device_program(net, options, DeviceTuning{}, layout, nullptr).plan;
 }
 
 // In a residual net some gradients come in another order than their tensors lie in the buffer.
-TEST(DeviceBuckets, CoverThePartAndTheTapeAndWaitForTheirTensors) {
+TEST(DeviceBuckets, CoverTheBufferAndThePlanAndWaitForTheirTensors) {
   for (const char* model : {"airnet", "resnet20", "resnet50"}) {
     const NetSpec net = make_net(model, {32, 32}, 100);
-    const DeviceLayout layout(net, 8);
-    const DeviceTape tape = training_tape(net, layout, Precision::bf16);
+    const GradientLayout layout(net, device_fusion({}));
+    const ExecutionPlan plan = training_plan(net, layout);
     for (const int64_t bytes : {int64_t{0}, int64_t{1}, kMiB / 16, kMiB, 25 * kMiB}) {
-      const std::vector<DeviceBucket> buckets = plan_buckets(tape, layout, bytes);
-      int64_t end = layout.part_floats();
+      const std::vector<DeviceBucket> buckets = plan_buckets(plan, layout, bytes);
+      int64_t end = layout.numbers();
       size_t step = 0;
       int chunks = 0;
       for (const DeviceBucket& bucket : buckets) {
@@ -48,21 +47,21 @@ TEST(DeviceBuckets, CoverThePartAndTheTapeAndWaitForTheirTensors) {
         end = bucket.range.begin;
         step = bucket.end_step;
         chunks += bucket.chunks;
-        for (size_t s = step; s < tape.steps.size(); ++s) {  // nothing later writes into it
-          if (tape.steps[s].use == DeviceStepUse::inputs) continue;
-          for (const DeviceTensor& tensor : layout.tensors()) {
-            if (tensor.node == tape.nodes[tape.steps[s].node].node &&
+        for (size_t s = step; s < plan.steps.size(); ++s) {  // nothing later writes into it
+          if (plan.steps[s].use == StepUse::inputs) continue;
+          for (const LayoutTensor& tensor : layout.tensors()) {
+            if (tensor.node == plan.nodes[plan.steps[s].node].node &&
                 tensor.offset >= bucket.range.begin) {
-              const int writes = tape.steps[s].tensor;
+              const int writes = plan.steps[s].tensor;
               const bool other = writes >= 0 && &layout.tensors()[writes] != &tensor;
-              EXPECT_TRUE(other) << model << " step " << tape.steps[s].name;
+              EXPECT_TRUE(other) << model << " step " << plan.steps[s].name;
             }
           }
         }
       }
       EXPECT_EQ(end, 0);
-      EXPECT_EQ(step, tape.steps.size());
-      EXPECT_EQ(chunks, static_cast<int>(layout.chunks(true).size()));
+      EXPECT_EQ(step, plan.steps.size());
+      EXPECT_EQ(chunks, static_cast<int>(layout.chunks(kChunkNumbers, true).size()));
       EXPECT_TRUE(bytes != 0 || buckets.size() == 1);
       EXPECT_TRUE(bytes != 1 || buckets.size() > 10);
     }
@@ -72,8 +71,8 @@ TEST(DeviceBuckets, CoverThePartAndTheTapeAndWaitForTheirTensors) {
 // The sizes of PyTorch's DistributedDataParallel: a first bucket of 1 MiB, then 25 MiB.
 TEST(DeviceBuckets, OfResNet50) {
   const NetSpec net = make_net("resnet50", {224, 224}, 1000);
-  const DeviceLayout layout(net, 8);
-  const auto buckets = plan_buckets(training_tape(net, layout, Precision::bf16), layout, 25 * kMiB);
+  const GradientLayout layout(net, device_fusion({}));
+  const auto buckets = plan_buckets(training_plan(net, layout), layout, 25 * kMiB);
   ASSERT_EQ(buckets.size(), 5u);
   const auto mebibytes = [](const DeviceBucket& bucket) {
     return static_cast<double>(bucket.range.end - bucket.range.begin) * 4 / kMiB;

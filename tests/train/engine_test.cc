@@ -158,7 +158,7 @@ TEST(EngineTest, MemoryIsDescribed) {
   const NetSpec net = make_net("airnet", {32, 32}, 10);
   const auto engine = make_cpu_engine(net, engine_options(64, 32));
   EXPECT_GT(engine->planned_bytes(), 4 * 4 * 1972792);
-  EXPECT_THAT(engine->describe_memory(), HasSubstr("2 shards of 32 rows, 1 worker\n"));
+  EXPECT_THAT(engine->describe_memory(), HasSubstr("2 micro-batches of 32 rows, 1 worker\n"));
 }
 
 }  // namespace

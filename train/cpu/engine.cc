@@ -1,49 +1,25 @@
 #include "train/cpu/engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <stdexcept>
 
+#include "train/cpu/rules.h"
+#include "train/cpu/update.h"
 #include "train/engine/engine_arguments.h"
 
 namespace stoker {
 namespace {
 
 const EngineOptions& checked(const NetSpec& net, const EngineOptions& o) {
+  require_options("CPU engine", net, o);
   const auto reject = [&](const std::string& why) {
     throw std::invalid_argument("CPU engine for '" + net.name + "': " + why);
   };
-  if (o.rows < 1 || o.micro_batch_rows < 1 || o.rows % o.micro_batch_rows != 0) {
-    reject(std::to_string(o.rows) + " rows are not a multiple of " +
-           std::to_string(o.micro_batch_rows) + " rows per shard");
-  }
-  if (o.nominal_rows < o.rows) {
-    reject(std::to_string(o.nominal_rows) + " nominal rows are fewer than this replica's " +
-           std::to_string(o.rows));
-  }
   if (o.workers < 1) reject(std::to_string(o.workers) + " workers; at least 1 is needed");
-  if (!(o.label_smoothing >= 0 && o.label_smoothing < 1)) {
-    reject("label smoothing " + std::to_string(o.label_smoothing) + " is not in [0, 1)");
-  }
   if (!cpu_supports(o.precision)) reject("this CPU has no bf16 instructions; use fp32");
   return o;
-}
-
-constexpr int64_t kLine = 16;  // floats of a cache line
-
-int64_t padded_floats(int64_t floats) { return (floats + kLine - 1) / kLine * kLine; }
-
-// How far a part begins after a cache line, so that its largest gradient begins on one: the kernels
-// add to gradients in place, and a layer of 24 channels would put all later ones astride (3 % of
-// airnet's fp32 step).
-int64_t part_lead(const std::vector<TensorInfo>& table) {
-  const auto largest = std::ranges::max_element(table, {}, &TensorInfo::count);
-  return (kLine - largest->offset % kLine) % kLine;
-}
-
-CpuEngineMemory float_memory(int64_t count) {
-  return CpuEngineMemory(count * static_cast<int64_t>(sizeof(float)));
 }
 
 }  // namespace
@@ -62,63 +38,48 @@ CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
     : net_(net),
       options_(checked(net, options)),
       parameter_table_(parameter_table(net)),
-      statistics_table_(statistics_table(net)),
-      layout_(part_layout(net)),
-      shards_(options.rows / options.micro_batch_rows),
+      layout_(net, kCpuFusion),
+      micro_batches_(options.rows / options.micro_batch_rows),
       input_(net.input, options.precision, activation_layout(options.precision), options.mean,
              options.stddev),
       engine_(dnnl::engine::kind::cpu, 0),
-      workers_(std::min(options.workers, shards_)),
+      workers_(std::min(options.workers, micro_batches_)),
       nets_(workers_.size()) {
   build_nets();
-  allocate();
+  const MicroBatchNet& first = options_.training ? *nets_[0].training : *nets_[0].evaluation;
+  states_ = std::make_unique<CpuStateStore>(net_, options_, layout_, first.conv_layouts(), engine_,
+                                            workers_);
+  if (options_.training) allocate_training();
 }
 
 void CpuEngine::build_nets() {
-  ShardNetOptions shard;
-  shard.rows = options_.micro_batch_rows;
-  shard.precision = options_.precision;
-  shard.label_smoothing = options_.label_smoothing;
-  shard.loss_scale = 1.0f / static_cast<float>(options_.nominal_rows);
   workers_.run([&](int index) {
     Worker& worker = nets_[index];
-    ShardNetOptions mine = shard;
-    mine.training = false;
-    worker.evaluation = std::make_unique<ShardNet>(net_, mine, engine_);
+    const auto build = [&](bool training) {
+      return std::make_unique<MicroBatchNet>(net_, plan_options(options_, kCpuFusion, training),
+                                             layout_, engine_);
+    };
+    worker.evaluation = build(false);
     int64_t bytes = worker.evaluation->arena_bytes();
     if (options_.training) {
-      mine.training = true;
-      worker.training = std::make_unique<ShardNet>(net_, mine, engine_);
+      worker.training = build(true);
       bytes = std::max(bytes, worker.training->arena_bytes());
     }
-    worker.arena = CpuEngineMemory(bytes);
+    worker.arena = CpuMemory(bytes);
     worker.evaluation->place(worker.arena.data());
     if (worker.training) worker.training->place(worker.arena.data());
   });
-  const ShardNet& first = options_.training ? *nets_[0].training : *nets_[0].evaluation;
-  weights_ =
-      std::make_unique<CpuEngineWeights>(net_, first.conv_layouts(), engine_, workers_.size());
 }
 
-void CpuEngine::allocate() {
-  const int64_t parameters = total_count(parameter_table_);
-  const int64_t statistics = total_count(statistics_table_);
-  parameters_ = float_memory(parameters);
-  statistics_ = float_memory(statistics);
-  for (size_t i = 1; i < statistics_table_.size(); i += 2) {  // variances
-    const TensorInfo& info = statistics_table_[i];
-    std::fill_n(statistics_.floats().begin() + info.offset, info.count, 1.0f);
-  }
-  if (!options_.training) return;
+void CpuEngine::allocate_training() {
   left_out_.assign(parameter_table_.size(), false);
-  momenta_ = float_memory(parameters);
-  reduced_ = float_memory(layout_.floats);
-  const int64_t lead = part_lead(parameter_table_);
-  const int64_t stride = padded_floats(lead + layout_.floats);
-  parts_ = float_memory(shards_ * stride);
-  for (int shard = 0; shard < shards_; ++shard) {
-    part_pointers_.push_back(parts_.floats().data() + shard * stride + lead);
-  }
+  reduced_ = float_memory(layout_.numbers());
+  gradients_ = float_memory(micro_batches_ * layout_.numbers());
+  for (int i = 0; i < micro_batches_; ++i) gradient_pointers_.push_back(gradients_of(i));
+}
+
+float* CpuEngine::gradients_of(int micro_batch) const {
+  return gradients_.floats().data() + micro_batch * layout_.numbers();
 }
 
 void CpuEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
@@ -129,28 +90,29 @@ void CpuEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
     changed = true;
     left_out_[t] = tensors[t].frozen;
     if (!tensors[t].frozen) continue;
-    for (const float* part : part_pointers_) {
-      std::fill_n(const_cast<float*>(part) + parameter_table_[t].offset, parameter_table_[t].count,
-                  0.0f);
+    const LayoutTensor& tensor = layout_.tensors()[t];
+    for (int i = 0; i < micro_batches_; ++i) {
+      std::fill_n(gradients_of(i) + tensor.offset, tensor.count, 0.0f);
     }
   }
   if (!changed) return;
   for (const Worker& worker : nets_) worker.training->leave_out(left_out_);
 }
 
-void CpuEngine::load_weights(bool averaged) {
-  const Loaded wanted = averaged ? Loaded::average : Loaded::parameters;
-  if (loaded_ == wanted) return;
-  const float* masters = (averaged ? average_ : parameters_).floats().data();
-  workers_.run([&](int worker) { weights_->prepare(worker, masters); });
-  loaded_ = wanted;
-}
-
-void CpuEngine::for_each_shard(const std::function<void(Worker&, int)>& job) {
+void CpuEngine::for_each_micro_batch(const std::function<void(Worker&, int)>& job) {
   std::atomic<int> next{0};
   workers_.run([&](int worker) {
-    for (int shard = next++; shard < shards_; shard = next++) job(nets_[worker], shard);
+    for (int i = next++; i < micro_batches_; i = next++) job(nets_[worker], i);
   });
+}
+
+MicroBatchRun CpuEngine::run_of(bool averaged) const {
+  MicroBatchRun run;
+  run.parameters = states_->at(averaged ? StateKind::average : StateKind::parameters).data();
+  run.statistics =
+      states_->at(averaged ? StateKind::average_statistics : StateKind::statistics).data();
+  run.forward_weights = &states_->weights().forward();
+  return run;
 }
 
 void CpuEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
@@ -162,39 +124,63 @@ void CpuEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
                                   std::to_string(net_.classes) + " classes");
     }
   }
-  load_weights(false);
+  states_->load_weights(false);
   const int rows = options_.micro_batch_rows;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
-  for_each_shard([&](Worker& worker, int shard) {
-    const int64_t first = static_cast<int64_t>(shard) * rows;
+  for_each_micro_batch([&](Worker& worker, int micro_batch) {
+    const int64_t first = static_cast<int64_t>(micro_batch) * rows;
     input_.load(batch.images + first * image, rows, mix, worker.training->input());
-    ShardRun run;
-    run.parameters = parameters_.floats().data();
-    run.statistics = statistics_.floats().data();
-    run.forward_weights = &weights_->forward();
-    run.backward_weights = &weights_->backward();
+    MicroBatchRun run = run_of(false);
+    run.backward_weights = &states_->weights().backward();
     run.labels = batch.labels + first;
     run.weights = batch.weights + first;
     run.mix = mix;
-    run.part = const_cast<float*>(part_pointers_[shard]);
+    run.gradients = gradients_of(micro_batch);
     worker.training->run(run);
   });
+}
+
+void CpuEngine::update(const UpdateArgs& args) {
+  require_tensors(options_, "update", args.tensors, parameter_table_.size());
+  require_gradients(args.tensors, left_out_, parameter_table_);
+  const float* reduced = reduced_.floats().data();
+  gradients_finite_ = all_finite(layout_, reduced, workers_);
+  const float weight_sum = step_metric(layout_, reduced, StepMetric::weight);
+  if (!gradients_finite_ || weight_sum <= 0) return;
+  const auto gradient_scale =
+      static_cast<float>(static_cast<double>(options_.nominal_rows) / weight_sum);
+  update_tensors(args, gradient_scale, layout_, reduced, states_->at(StateKind::parameters).data(),
+                 states_->at(StateKind::momenta).data(), workers_);
+  move_statistics(layout_, options_.micro_batch_rows, reduced,
+                  states_->at(StateKind::statistics).data());
+  states_->changed();
+}
+
+StepTotals CpuEngine::totals() {
+  require_training(options_, "totals");
+  const auto sum = [&](StepMetric metric) {
+    return step_metric(layout_, reduced_.floats().data(), metric);
+  };
+  StepTotals totals;
+  totals.loss_sum = sum(StepMetric::loss);
+  totals.weight_sum = sum(StepMetric::weight);
+  totals.top1 = sum(StepMetric::top1);
+  totals.top5 = sum(StepMetric::top5);
+  totals.finite = gradients_finite_ && sum(StepMetric::finite) == sum(StepMetric::micro_batches);
+  return totals;
 }
 
 void CpuEngine::forward(const BatchRows& batch, const View& view, bool averaged,
                         std::span<float> logits) {
   require_forward(options_, net_, view, logits);
-  if (averaged) ensure_average();
-  load_weights(averaged);
+  if (averaged) states_->make_average();
+  states_->load_weights(averaged);
   const int rows = options_.micro_batch_rows;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
-  for_each_shard([&](Worker& worker, int shard) {
-    const int64_t first = static_cast<int64_t>(shard) * rows;
+  for_each_micro_batch([&](Worker& worker, int micro_batch) {
+    const int64_t first = static_cast<int64_t>(micro_batch) * rows;
     input_.load(batch.images + first * image, rows, view, worker.evaluation->input());
-    ShardRun run;
-    run.parameters = (averaged ? average_ : parameters_).floats().data();
-    run.statistics = (averaged ? average_statistics_ : statistics_).floats().data();
-    run.forward_weights = &weights_->forward();
+    MicroBatchRun run = run_of(averaged);
     run.logits = logits.data() + first * net_.classes;
     worker.evaluation->run(run);
   });
@@ -202,15 +188,14 @@ void CpuEngine::forward(const BatchRows& batch, const View& view, bool averaged,
 
 std::vector<CpuEngine::MemoryLine> CpuEngine::memory_lines() const {
   const auto floats = [](int64_t count) { return count * static_cast<int64_t>(sizeof(float)); };
-  const int64_t parameters = floats(total_count(parameter_table_));
-  const int64_t statistics = floats(total_count(statistics_table_));
+  const int64_t states = floats(layout_.parameter_numbers() + layout_.statistics_numbers());
   int64_t arenas = 0;
   for (const Worker& worker : nets_) arenas += worker.arena.bytes();
-  return {{"parameters and statistics", parameters + statistics},
-          {"momenta", momenta_.bytes()},
-          {"average (if used)", parameters + statistics},
-          {"parts of the shards and their sum", parts_.bytes() + reduced_.bytes()},
-          {"weights as the convolutions read them", weights_->bytes()},
+  return {{"parameters and statistics", states},
+          {"momenta", states_->momenta_bytes()},
+          {"average (if used)", states},
+          {"gradients of the micro-batches and their sum", gradients_.bytes() + reduced_.bytes()},
+          {"weights as the convolutions read them", states_->weights().bytes()},
           {"activations, gradients and workspaces", arenas}};
 }
 
@@ -228,8 +213,8 @@ std::string CpuEngine::describe_memory() const {
     text += buffer;
   }
   std::snprintf(buffer, sizeof buffer,
-                "%9.1f MiB  CPU engine: %d shard%s of %d rows, %d worker%s\n",
-                planned_bytes() / 1048576.0, shards_, shards_ == 1 ? "" : "s",
+                "%9.1f MiB  CPU engine: %d micro-batch%s of %d rows, %d worker%s\n",
+                planned_bytes() / 1048576.0, micro_batches_, micro_batches_ == 1 ? "" : "es",
                 options_.micro_batch_rows, workers_.size(), workers_.size() == 1 ? "" : "s");
   return text + buffer;
 }

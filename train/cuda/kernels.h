@@ -56,8 +56,9 @@ void loss(cudaStream_t stream, const LossShape& s, const float* logits, const in
           const float* weights, const DeviceMix* mix, void* dlogits, float* row_totals,
           float* totals);
 
-void widen(cudaStream_t stream, const TensorChunk* chunks, int count, const void* bf16, float* out);
-void narrow(cudaStream_t stream, int64_t count, const float* values, void* bf16);
+void cast_to_fp32(cudaStream_t stream, const TensorChunk* chunks, int count, const void* bf16,
+                  float* out);
+void cast_to_bf16(cudaStream_t stream, int64_t count, const float* values, void* bf16);
 void accumulate(cudaStream_t stream, int64_t count, const float* from, float* into);
 void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
             void* scratch);

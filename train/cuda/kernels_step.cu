@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(kThreads) __launch_bounds__(kLossThreads)
   rank = block_reduce(rank, Sum{}, shared);
   if (threadIdx.x != 0) return;
   const device::RowTotals totals = device::row_totals(weight, loss, static_cast<int>(rank), valid);
-  for (int i = 0; i < kDeviceTotals; ++i) {
-    row_totals[static_cast<int64_t>(row) * kDeviceTotals + i] = totals.value[i];
+  for (int i = 0; i < kStepMetrics; ++i) {
+    row_totals[static_cast<int64_t>(row) * kStepMetrics + i] = totals.value[i];
   }
 }
 
@@ -54,10 +54,10 @@ __global__ void __launch_bounds__(kThreads) __launch_bounds__(kLossThreads)
 __global__ void __launch_bounds__(kThreads)
     totals_kernel(int rows, const float* row_totals, float* totals) {
   __shared__ float shared[32];
-  for (int i = 0; i < kDeviceTotals; ++i) {
+  for (int i = 0; i < kStepMetrics; ++i) {
     float sum = 0;
     for (int row = threadIdx.x; row < rows; row += kThreads) {
-      sum += row_totals[static_cast<int64_t>(row) * kDeviceTotals + i];
+      sum += row_totals[static_cast<int64_t>(row) * kStepMetrics + i];
     }
     sum = block_reduce(sum, Sum{}, shared);
     if (threadIdx.x == 0) totals[i] = sum;
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads)
 __device__ __forceinline__ int64_t fours(int count) { return (count + 3) / 4; }
 
 __global__ void __launch_bounds__(kThreads)
-    widen_kernel(const TensorChunk* chunks, const Bf16* bf16, float* out) {
+    to_fp32_kernel(const TensorChunk* chunks, const Bf16* bf16, float* out) {
   const TensorChunk chunk = chunks[blockIdx.x];
   for (int64_t i = threadIdx.x; i < fours(chunk.count); i += kThreads) {
     float values[4];
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    narrow_kernel(int64_t groups, const float* values, Bf16* bf16) {
+    to_bf16_kernel(int64_t groups, const float* values, Bf16* bf16) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < groups;
        i += step) {
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kThreads)
   int finite = 1;
   for (int i = threadIdx.x; i < blocks; i += kThreads) finite &= flags[i];
   const int all = __syncthreads_and(finite);
-  if (threadIdx.x == 0) device::decide(s, all != 0, reduced + s.totals, verdict);
+  if (threadIdx.x == 0) device::decide(s, all != 0, reduced + s.metrics, verdict);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -188,8 +188,8 @@ __global__ void __launch_bounds__(kThreads)
                       float* statistics) {
   const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (c >= s.channel_count || !verdict->apply) return;
-  const double shards = reduced[s.totals + static_cast<int>(DeviceTotal::shards)];
-  device::move_statistics(s.channels[c], reduced + s.moments, shards, statistics);
+  const double micro_batches = reduced[s.metrics + static_cast<int>(StepMetric::micro_batches)];
+  device::move_statistics(s.channels[c], reduced + s.moments, micro_batches, statistics);
 }
 
 }  // namespace
@@ -231,15 +231,15 @@ void sum_logit_gradients(cudaStream_t stream, const LinearShape& s, const void* 
   }
 }
 
-void widen(cudaStream_t stream, const TensorChunk* chunks, int count, const void* bf16,
-           float* out) {
+void cast_to_fp32(cudaStream_t stream, const TensorChunk* chunks, int count, const void* bf16,
+                  float* out) {
   if (count == 0) return;
-  launch(stream, widen_kernel, count, kThreads, chunks, static_cast<const Bf16*>(bf16), out);
+  launch(stream, to_fp32_kernel, count, kThreads, chunks, static_cast<const Bf16*>(bf16), out);
 }
 
-void narrow(cudaStream_t stream, int64_t count, const float* values, void* bf16) {
-  // Flat buffers are multiples of DeviceLayout's alignment.
-  launch(stream, narrow_kernel, blocks_for(count / 4), kThreads, count / 4, values,
+void cast_to_bf16(cudaStream_t stream, int64_t count, const float* values, void* bf16) {
+  // Flat buffers are multiples of GradientLayout's alignment.
+  launch(stream, to_bf16_kernel, blocks_for(count / 4), kThreads, count / 4, values,
          static_cast<Bf16*>(bf16));
 }
 
@@ -249,9 +249,9 @@ void accumulate(cudaStream_t stream, int64_t count, const float* from, float* in
 
 void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
             void* scratch) {
-  const unsigned blocks = blocks_for(s.floats / 16, kFlags);
+  const unsigned blocks = blocks_for(s.numbers / 16, kFlags);
   auto* flags = static_cast<int*>(scratch);
-  launch(stream, finite_kernel, blocks, kThreads, s.floats / 4, reduced, flags);
+  launch(stream, finite_kernel, blocks, kThreads, s.numbers / 4, reduced, flags);
   launch(stream, decide_kernel, 1, kThreads, s, static_cast<int>(blocks), flags, reduced, verdict);
 }
 

@@ -1,6 +1,6 @@
 // One convolution whose passes are planned when somebody asks for them: planning a pass that never
 // runs, as the first convolution's input gradient, would time its plans for nothing.
-// Owner: the tape. Threads: as DeviceConv.
+// Owner: the step that runs it. Threads: as DeviceConv.
 #pragma once
 
 #include <memory>

@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include "train/cuda/engine.h"
-#include "train/device/engine_memory.h"
+#include "train/device/memory.h"
 
 namespace stoker {
 

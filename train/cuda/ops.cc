@@ -166,11 +166,11 @@ class CudaOps final : public DeviceOps {
     cuda::loss(here(), s, logits, labels, weights, mix, dlogits, row_totals, totals);
   }
 
-  void widen(const TensorChunk* chunks, int count, const void* bf16, float* out) override {
-    cuda::widen(here(), chunks, count, bf16, out);
+  void cast_to_fp32(const TensorChunk* chunks, int count, const void* bf16, float* out) override {
+    cuda::cast_to_fp32(here(), chunks, count, bf16, out);
   }
-  void narrow(int64_t count, const float* values, void* bf16) override {
-    cuda::narrow(here(), count, values, bf16);
+  void cast_to_bf16(int64_t count, const float* values, void* bf16) override {
+    cuda::cast_to_bf16(here(), count, values, bf16);
   }
   void accumulate(int64_t count, const float* from, float* into) override {
     cuda::accumulate(here(), count, from, into);

@@ -39,29 +39,29 @@ STOKER_HOST_DEVICE inline int comes_before(float logit, int k, float label_logit
 
 // A row's share of the totals.
 struct RowTotals {
-  float value[kDeviceTotals];
+  float value[kStepMetrics];
 };
 STOKER_HOST_DEVICE inline RowTotals row_totals(float weight, float loss, int rank, bool valid) {
   RowTotals t{};
-  const auto at = [&t](DeviceTotal which) -> float& { return t.value[static_cast<int>(which)]; };
+  const auto at = [&t](StepMetric which) -> float& { return t.value[static_cast<int>(which)]; };
   if (!valid) {  // a label that no class has: the step must not count
-    at(DeviceTotal::finite) = -1;
+    at(StepMetric::finite) = -1;
     return t;
   }
   if (weight == 0) return t;
-  at(DeviceTotal::loss) = weight * loss;
-  at(DeviceTotal::weight) = weight;
-  at(DeviceTotal::top1) = rank < 1 ? weight : 0.0f;
-  at(DeviceTotal::top5) = rank < 5 ? weight : 0.0f;
-  at(DeviceTotal::finite) = is_finite(loss) ? 0.0f : -1.0f;
+  at(StepMetric::loss) = weight * loss;
+  at(StepMetric::weight) = weight;
+  at(StepMetric::top1) = rank < 1 ? weight : 0.0f;
+  at(StepMetric::top5) = rank < 5 ? weight : 0.0f;
+  at(StepMetric::finite) = is_finite(loss) ? 0.0f : -1.0f;
   return t;
 }
 
-// From the sum of all rows' (finite: the number of bad rows, negative) to a part's totals.
+// From the sum of all rows' (finite: the number of bad rows, negative) to a micro-batch's metrics.
 STOKER_HOST_DEVICE inline void finish_totals(float* totals) {
-  float& finite = totals[static_cast<int>(DeviceTotal::finite)];
+  float& finite = totals[static_cast<int>(StepMetric::finite)];
   finite = finite < 0 ? 0.0f : 1.0f;
-  totals[static_cast<int>(DeviceTotal::shards)] = 1.0f;
+  totals[static_cast<int>(StepMetric::micro_batches)] = 1.0f;
 }
 
 // --- optimiser: torch.optim.SGD's arithmetic, with the decoupled decay before it ---
@@ -79,24 +79,24 @@ STOKER_HOST_DEVICE inline void sgd(const DeviceRates& rates, const DeviceRate& r
 
 STOKER_HOST_DEVICE inline void decide(const UpdateShape& s, bool numbers_finite,
                                       const float* totals, UpdateVerdict* verdict) {
-  for (int i = 0; i < kDeviceTotals; ++i) verdict->totals[i] = totals[i];
-  const float weight = totals[static_cast<int>(DeviceTotal::weight)];
-  const bool finite = numbers_finite && totals[static_cast<int>(DeviceTotal::finite)] ==
-                                            totals[static_cast<int>(DeviceTotal::shards)];
+  for (int i = 0; i < kStepMetrics; ++i) verdict->metrics[i] = totals[i];
+  const float weight = totals[static_cast<int>(StepMetric::weight)];
+  const bool finite = numbers_finite && totals[static_cast<int>(StepMetric::finite)] ==
+                                            totals[static_cast<int>(StepMetric::micro_batches)];
   verdict->finite = finite ? 1 : 0;
   verdict->apply = finite && weight > 0 ? 1 : 0;
   verdict->gradient_scale =
       verdict->apply ? static_cast<float>(static_cast<double>(s.nominal_rows) / weight) : 0.0f;
 }
 
-// From the averages of (mean - running mean) and (variance + its square) over all shards. PyTorch
-// keeps the unbiased variance.
+// From the averages of (mean - running mean) and (variance + its square) over all micro-batches.
+// PyTorch keeps the unbiased variance.
 STOKER_HOST_DEVICE inline void move_statistics(const StatisticChannel& c, const float* moments,
-                                               double shards, float* statistics) {
-  const double count = shards * c.numbers;
+                                               double micro_batches, float* statistics) {
+  const double count = micro_batches * c.numbers;
   const double unbiased = count > 1 ? count / (count - 1) : 1.0;
-  const double distance = moments[c.mean] / shards;
-  const double square = moments[c.variance] / shards;
+  const double distance = moments[c.mean] / micro_batches;
+  const double square = moments[c.variance] / micro_batches;
   const double rest = square - distance * distance;
   const double variance = (rest > 0 ? rest : 0.0) * unbiased;
   const double share = c.momentum;

@@ -6,16 +6,16 @@ namespace stoker {
 namespace {
 
 // Per tensor: the number of steps after which its gradient is there.
-std::vector<size_t> steps_until_ready(const DeviceTape& tape, const DeviceLayout& layout) {
+std::vector<size_t> steps_until_ready(const ExecutionPlan& plan, const GradientLayout& layout) {
   std::vector<size_t> ready(layout.tensors().size(), 0);
-  for (size_t s = tape.forward_steps; s < tape.steps.size(); ++s) {
-    const DeviceStep& step = tape.steps[s];
-    const DeviceNode& node = tape.nodes[step.node];
+  for (size_t s = plan.forward_steps; s < plan.steps.size(); ++s) {
+    const PlanStep& step = plan.steps[s];
+    const FusedNode& node = plan.nodes[step.node];
     for (size_t t = 0; t < ready.size(); ++t) {
       const bool of_node = layout.tensors()[t].node == node.node;
       const bool writes =
-          step.use == DeviceStepUse::both ||
-          (step.use == DeviceStepUse::parameter && step.tensor == static_cast<int>(t));
+          step.use == StepUse::both || (step.use == StepUse::parameters &&
+                                        (step.tensor < 0 || step.tensor == static_cast<int>(t)));
       if (of_node && writes) ready[t] = s + 1;
     }
   }
@@ -32,23 +32,23 @@ void find_chunks(const std::vector<TensorChunk>& chunks, DeviceBucket& bucket) {
 
 }  // namespace
 
-std::vector<DeviceBucket> plan_buckets(const DeviceTape& tape, const DeviceLayout& layout,
+std::vector<DeviceBucket> plan_buckets(const ExecutionPlan& plan, const GradientLayout& layout,
                                        int64_t bytes) {
-  const std::vector<size_t> ready = steps_until_ready(tape, layout);
-  const std::vector<TensorChunk> chunks = layout.chunks(true);
+  const std::vector<size_t> ready = steps_until_ready(plan, layout);
+  const std::vector<TensorChunk> chunks = layout.chunks(kChunkNumbers, true);
   std::vector<DeviceBucket> buckets;
-  int64_t end = layout.part_floats();
+  int64_t end = layout.numbers();
   int64_t gradients = 0;  // of the bucket
-  size_t begin_step = 0, end_step = tape.forward_steps;
+  size_t begin_step = 0, end_step = plan.forward_steps;
   for (int t = static_cast<int>(ready.size()) - 1; t >= 0; --t) {
-    const DeviceTensor& tensor = layout.tensors()[t];
+    const LayoutTensor& tensor = layout.tensors()[t];
     gradients += tensor.count;
     end_step = std::max(end_step, ready[t]);
     const int64_t full = buckets.empty() ? std::min(bytes, kFirstBucketBytes) : bytes;
     const bool last = t == 0;
     const bool is_full = bytes > 0 && gradients * int64_t{sizeof(float)} >= full;
     if (!last && !(is_full && end_step > begin_step)) continue;
-    if (last) end_step = tape.steps.size();
+    if (last) end_step = plan.steps.size();
     if (end_step == begin_step) {  // the first layers' gradients were there with the last bucket
       buckets.back().range.begin = tensor.offset;
     } else {

@@ -1,7 +1,6 @@
 #include "train/device/engine.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -10,34 +9,17 @@
 namespace stoker {
 namespace {
 
+constexpr int64_t kFloat = sizeof(float);
+
 const EngineOptions& checked(const NetSpec& net, const Device& device, const EngineOptions& o) {
-  const auto reject = [&](const std::string& why) {
-    throw std::invalid_argument(device.name() + ": engine for '" + net.name + "': " + why);
-  };
-  if (o.rows < 1 || o.micro_batch_rows < 1 || o.rows % o.micro_batch_rows != 0) {
-    reject(std::to_string(o.rows) + " rows are not a multiple of " +
-           std::to_string(o.micro_batch_rows) + " rows per shard");
-  }
-  if (o.nominal_rows < o.rows) {
-    reject(std::to_string(o.nominal_rows) + " nominal rows are fewer than this replica's " +
-           std::to_string(o.rows));
-  }
-  if (!(o.label_smoothing >= 0 && o.label_smoothing < 1)) {
-    reject("label smoothing " + std::to_string(o.label_smoothing) + " is not in [0, 1)");
-  }
-  for (size_t c = 0; c < o.stddev.size(); ++c) {
-    if (!(o.stddev[c] > 0)) {
-      reject("the deviation of channel " + std::to_string(c) + " is " +
-             std::to_string(o.stddev[c]) + "; it must be positive");
-    }
-  }
+  require_options(device.name() + ": engine", net, o);
   return o;
 }
 
-constexpr int64_t kFloat = sizeof(float);
-// Large enough that a state takes few copies, small enough to stay locked as long as the engine
-// lives.
-constexpr int64_t kTransferBytes = int64_t{4} << 20;
+DeviceMix device_mix(const Mix& mix) {
+  return {
+      static_cast<int>(mix.kind), mix.lambda, mix.box.x, mix.box.y, mix.box.width, mix.box.height};
+}
 
 }  // namespace
 
@@ -48,15 +30,16 @@ DeviceEngine::DeviceEngine(const NetSpec& net, const EngineOptions& options,
       options_(checked(net, device, options)),
       tuning_(tuning),
       parameter_table_(parameter_table(net)),
-      statistics_table_(statistics_table(net)),
-      layout_(net, tuning.input_channels),
-      shards_(options.rows / options.micro_batch_rows),
+      layout_(net, device_fusion(tuning)),
+      micro_batches_(options.rows / options.micro_batch_rows),
       logit_stride_((net.classes + 7) / 8 * 8),
       device_(device),
       stream_(device.make_stream()),
-      ops_(make_ops(device, *stream_)) {
-  build_tapes();
+      ops_(make_ops(device, *stream_)),
+      graphs_(*ops_, tuning.graphs) {
+  build_programs();
   allocate();
+  if (options_.training) allocate_training();
 }
 
 DeviceEngine::~DeviceEngine() {
@@ -67,17 +50,19 @@ DeviceEngine::~DeviceEngine() {
   }
 }
 
-void DeviceEngine::build_tapes() {
-  evaluation_ =
-      build_device_tape(net_, device_tape_options(options_, tuning_, false), layout_, ops_.get());
+void DeviceEngine::build_programs() {
+  const auto build = [&](bool training) {
+    return build_device_program(net_, device_plan_options(options_, tuning_, training), tuning_,
+                                layout_, ops_.get());
+  };
+  evaluation_ = build(false);
   if (options_.training) {
-    training_ =
-        build_device_tape(net_, device_tape_options(options_, tuning_, true), layout_, ops_.get());
-    buckets_ = plan_buckets(training_, layout_, 0);
+    training_ = build(true);
+    buckets_ = plan_buckets(training_.plan, layout_, 0);
     step_graphs_.resize(buckets_.size());
   }
   image_ = {options_.micro_batch_rows, net_.input.height, net_.input.width,
-            evaluation_.nodes[0].shape.channels, options_.precision};
+            evaluation_.plan.nodes[0].shape.channels, options_.precision};
   std::ranges::copy(options_.mean, image_.mean);
   std::ranges::copy(options_.stddev, image_.stddev);
 }
@@ -90,42 +75,37 @@ void DeviceEngine::allocate() {
   logits_there_ = device_.make_event();
   host_logits_ = device_.allocate(static_cast<size_t>(options_.rows) * logit_stride_ * kFloat,
                                   MemoryKind::pinned);
-  const int64_t largest_state =
-      std::max(layout_.parameter_floats(), layout_.statistics_floats()) * kFloat;
-  transfer_ = device_.allocate(static_cast<size_t>(std::min(kTransferBytes, largest_state)),
-                               MemoryKind::pinned);
-  std::vector<float> statistics(layout_.statistics_floats(), 0.0f);
-  for (size_t i = 1; i < statistics_table_.size(); i += 2) {  // variances
-    std::fill_n(statistics.begin() + statistics_table_[i].offset, statistics_table_[i].count, 1.0f);
-  }
-  write(StateKind::statistics, statistics);
-  if (!options_.training) return;
+  states_ = std::make_unique<DeviceStateStore>(net_, options_, layout_, *memory_, device_, *stream_,
+                                               *ops_);
+}
+
+void DeviceEngine::allocate_training() {
   left_out_.assign(parameter_table_.size(), false);
-  part_ = memory_->at<float>(DevicePiece::part);
+  gradients_ = memory_->at<float>(DevicePiece::gradients);
   const auto upload = [&](const auto& list, DevicePiece piece) {
-    to_device(list.data(), memory_->at(piece), memory_->sizes()[piece]);
+    states_->to_device(list.data(), memory_->at(piece), memory_->sizes()[piece]);
     return static_cast<int>(list.size());
   };
   update_.chunks = memory_->at<TensorChunk>(DevicePiece::chunks);
-  update_.chunk_count = upload(layout_.chunks(false), DevicePiece::chunks);
-  upload(layout_.chunks(true), DevicePiece::conv_chunks);
+  update_.chunk_count = upload(layout_.chunks(kChunkNumbers), DevicePiece::chunks);
+  upload(layout_.chunks(kChunkNumbers, true), DevicePiece::conv_chunks);
   update_.channels = memory_->at<StatisticChannel>(DevicePiece::statistic_channels);
   update_.channel_count = upload(layout_.statistic_channels(options_.micro_batch_rows),
                                  DevicePiece::statistic_channels);
-  update_.floats = layout_.part_floats();
+  update_.numbers = layout_.numbers();
   update_.moments = layout_.moments();
-  update_.totals = layout_.totals();
+  update_.metrics = layout_.metrics();
   update_.nominal_rows = static_cast<float>(options_.nominal_rows);
   mixes_ = std::make_unique<DeviceArgsRing>(device_, *stream_, memory_->at(DevicePiece::mix),
                                             memory_->sizes()[DevicePiece::mix]);
   rates_ = std::make_unique<DeviceArgsRing>(device_, *stream_, memory_->at(DevicePiece::rates),
                                             memory_->sizes()[DevicePiece::rates]);
-  totals_ = std::make_unique<DeviceTotalsRing>(device_, *stream_,
-                                               memory_->at<UpdateVerdict>(DevicePiece::verdict));
+  metrics_ = std::make_unique<DeviceMetricsRing>(device_, *stream_,
+                                                 memory_->at<UpdateVerdict>(DevicePiece::verdict));
 }
 
 std::span<float> DeviceEngine::reduced() {
-  return {part_, static_cast<size_t>(layout_.part_floats())};
+  return {gradients_, static_cast<size_t>(layout_.numbers())};
 }
 
 void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
@@ -139,17 +119,17 @@ void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
       thawed = true;
       continue;
     }
-    const DeviceTensor& tensor = layout_.tensors()[t];
-    for (const DevicePiece piece : {DevicePiece::part, DevicePiece::shard_part}) {
+    const LayoutTensor& tensor = layout_.tensors()[t];
+    for (const DevicePiece piece : {DevicePiece::gradients, DevicePiece::micro_batch_gradients}) {
       if (memory_->sizes()[piece] == 0) continue;
       ops_->zero(memory_->at<float>(piece) + tensor.offset, tensor.count * kFloat);
     }
-    if (options_.precision == Precision::bf16) {
-      ops_->zero(memory_->at(DevicePiece::narrow_gradients) + tensor.offset * 2, tensor.count * 2);
+    if (memory_->sizes()[DevicePiece::bf16_gradients] > 0) {
+      ops_->zero(memory_->at(DevicePiece::bf16_gradients) + tensor.offset * 2, tensor.count * 2);
     }
   }
   if (!changed) return;
-  training_.leave_out(left_out_, layout_);
+  training_.plan.leave_out(left_out_, layout_);
   for (auto& graph : step_graphs_) graph.reset();
   // Steps that come back may never have run: what they load lazily must not be loaded in a capture.
   if (thawed) stepped_ = false;
@@ -160,7 +140,7 @@ bool DeviceEngine::reduce_in_buckets(int64_t bytes, std::function<void(PartRange
   if (bytes < 1) {
     throw std::invalid_argument("buckets of " + std::to_string(bytes) + " bytes");
   }
-  buckets_ = plan_buckets(training_, layout_, bytes);
+  buckets_ = plan_buckets(training_.plan, layout_, bytes);
   // They cut the same steps elsewhere: what has run stays ready to be captured.
   step_graphs_.clear();
   step_graphs_.resize(buckets_.size());
@@ -168,12 +148,166 @@ bool DeviceEngine::reduce_in_buckets(int64_t bytes, std::function<void(PartRange
   return true;
 }
 
+DeviceRun DeviceEngine::run_of(const DeviceProgram& program, bool averaged) const {
+  DeviceRun run;
+  run.arena = memory_->at(DevicePiece::arena);
+  run.memory = &program.plan.memory;
+  run.parameters = states_->at(averaged ? StateKind::average : StateKind::parameters);
+  run.statistics = states_->at(averaged ? StateKind::average_statistics : StateKind::statistics);
+  run.weights = states_->weights(averaged);
+  return run;
+}
+
+DeviceRun DeviceEngine::training_run() const {
+  DeviceRun run = run_of(training_, false);
+  run.labels = memory_->at<int32_t>(DevicePiece::row_labels);
+  run.row_weights = memory_->at<float>(DevicePiece::row_weights);
+  run.mix = memory_->at<DeviceMix>(DevicePiece::mix);
+  run.gradients = memory_->at<float>(micro_batches_ > 1 ? DevicePiece::micro_batch_gradients
+                                                        : DevicePiece::gradients);
+  if (memory_->sizes()[DevicePiece::bf16_gradients] > 0) {
+    run.bf16_gradients = memory_->at(DevicePiece::bf16_gradients);
+  }
+  return run;
+}
+
+// Labels, weights and pixels go where the captured work reads them.
+void DeviceEngine::load_micro_batch(const BatchRows& batch, int micro_batch) {
+  const int rows = options_.micro_batch_rows;
+  const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
+  const int64_t first = static_cast<int64_t>(micro_batch) * rows;
+  ops_->copy(memory_->at(DevicePiece::row_labels), batch.labels + first,
+             rows * int64_t{sizeof(int32_t)});
+  ops_->copy(memory_->at(DevicePiece::row_weights), batch.weights + first, rows * kFloat);
+  ops_->load_mixed(image_, batch.images + first * image, memory_->at<DeviceMix>(DevicePiece::mix),
+                   run_of(training_, false).at(training_.plan.input));
+}
+
+void DeviceEngine::run_bucket(const DeviceBucket& bucket) {
+  const DeviceRun run = training_run();
+  training_.run(run, bucket.begin_step, bucket.end_step);
+  if (run.bf16_gradients != nullptr && bucket.chunks > 0) {
+    ops_->cast_to_fp32(memory_->at<TensorChunk>(DevicePiece::conv_chunks) + bucket.first_chunk,
+                       bucket.chunks, run.bf16_gradients, run.gradients);
+  }
+}
+
+// Into the sum of the micro-batches before.
+void DeviceEngine::add_micro_batch(int micro_batch, PartRange range) {
+  const float* from = memory_->at<float>(DevicePiece::micro_batch_gradients) + range.begin;
+  const int64_t count = range.end - range.begin;
+  if (micro_batch == 0) {
+    ops_->copy(gradients_ + range.begin, from, count * kFloat);
+  } else {
+    ops_->accumulate(count, from, gradients_ + range.begin);
+  }
+}
+
+void DeviceEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
+  require_training(options_, "forward_backward");
+  const DeviceMix wanted = device_mix(mix);
+  std::memcpy(mixes_->begin(), &wanted, sizeof wanted);
+  mixes_->upload();
+  states_->load_weights(false);
+  ops_->push_range("forward and backward");
+  for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
+    load_micro_batch(batch, micro_batch);
+    const bool ready = stepped_;
+    for (size_t b = 0; b < buckets_.size(); ++b) {
+      ops_->push_range("bucket");
+      graphs_.run(step_graphs_[b], ready, [&] { run_bucket(buckets_[b]); });
+      if (micro_batches_ > 1) add_micro_batch(micro_batch, buckets_[b].range);
+      if (bucket_ready_ && micro_batch == micro_batches_ - 1) bucket_ready_(buckets_[b].range);
+      ops_->pop_range();
+    }
+    stepped_ = true;
+  }
+  ops_->pop_range();
+}
+
+void DeviceEngine::upload_rates(const UpdateArgs& args) {
+  const DeviceRates rates{args.momentum, args.nesterov ? 1 : 0, args.decoupled ? 1 : 0};
+  std::byte* out = rates_->begin();
+  std::memcpy(out, &rates, sizeof rates);
+  out += sizeof rates;
+  for (const TensorUpdate& tensor : args.tensors) {
+    const DeviceRate rate{tensor.learning_rate, tensor.weight_decay, tensor.frozen ? 1 : 0};
+    std::memcpy(out, &rate, sizeof rate);
+    out += sizeof rate;
+  }
+  rates_->upload();
+}
+
+void DeviceEngine::update(const UpdateArgs& args) {
+  require_tensors(options_, "update", args.tensors, parameter_table_.size());
+  require_gradients(args.tensors, left_out_, parameter_table_);
+  upload_rates(args);
+  const bool copies = memory_->sizes()[DevicePiece::weights] > 0;
+  ops_->push_range("update");
+  graphs_.run(update_graph_, updates_ > 0, [&] {
+    auto* verdict = memory_->at<UpdateVerdict>(DevicePiece::verdict);
+    ops_->decide(update_, gradients_, verdict, memory_->at(DevicePiece::decide_scratch));
+    ops_->sgd(update_, memory_->at<DeviceRates>(DevicePiece::rates), verdict, gradients_,
+              states_->at(StateKind::parameters), states_->at(StateKind::momenta),
+              copies ? memory_->at(DevicePiece::weights) : nullptr);
+    ops_->move_statistics(update_, verdict, gradients_, states_->at(StateKind::statistics));
+  });
+  ops_->pop_range();
+  metrics_->fetch(updates_++);
+  states_->update_queued();
+}
+
+StepTotals DeviceEngine::totals_of(int64_t update) {
+  require_training(options_, "totals");
+  if (update < 0 || update >= updates_ || update < updates_ - kTotalsKept) {
+    throw std::logic_error("totals of update " + std::to_string(update) + ": there were " +
+                           std::to_string(updates_) + ", the last " + std::to_string(kTotalsKept) +
+                           " are kept");
+  }
+  return metrics_->totals_of(update);
+}
+
+void DeviceEngine::forward(const BatchRows& batch, const View& view, bool averaged,
+                           std::span<float> logits) {
+  require_forward(options_, net_, view, logits);
+  if (averaged) states_->make_average();
+  states_->load_weights(averaged);
+  ops_->push_range("evaluation");
+  const int rows = options_.micro_batch_rows;
+  const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
+  for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
+    const int64_t first = static_cast<int64_t>(micro_batch) * rows;
+    DeviceRun run = run_of(evaluation_, averaged);
+    run.logits = memory_->at<float>(DevicePiece::logits) + first * logit_stride_;
+    ops_->load_view(image_, batch.images + first * image, view, run.at(evaluation_.plan.input));
+    evaluation_.run(run);
+  }
+  ops_->pop_range();
+  stream_->copy(host_logits_->data(), memory_->at(DevicePiece::logits), host_logits_->size_bytes(),
+                CopyKind::device_to_host);
+  stream_->record(*logits_there_);
+  logits_there_->synchronize();
+  const auto* from = reinterpret_cast<const float*>(host_logits_->data());
+  for (int row = 0; row < options_.rows; ++row) {
+    std::copy_n(from + static_cast<int64_t>(row) * logit_stride_, net_.classes,
+                logits.begin() + static_cast<int64_t>(row) * net_.classes);
+  }
+}
+
+std::vector<DeviceStepTime> DeviceEngine::profile(int runs) {
+  require_training(options_, "profile");
+  states_->load_weights(false);
+  return time_steps(net_, training_, options_.micro_batch_rows, training_run(), runs, device_,
+                    *stream_);
+}
+
 int64_t DeviceEngine::planned_bytes() const { return memory_->sizes().total(); }
 
 std::string DeviceEngine::describe_memory() const {
   return describe(memory_->sizes()) + "  in total " +
          std::to_string(planned_bytes() / (int64_t{1} << 20)) + " MiB on " + device_.name() + ": " +
-         std::to_string(shards_) + (shards_ == 1 ? " shard of " : " shards of ") +
+         std::to_string(micro_batches_) +
+         (micro_batches_ == 1 ? " micro-batch of " : " micro-batches of ") +
          std::to_string(options_.micro_batch_rows) + " rows\n";
 }
 
@@ -188,7 +322,7 @@ std::vector<std::string> DeviceEngine::implementations() const {
 }
 
 std::string DeviceEngine::warning() const {
-  return graph_problem_.empty() ? "" : "no graphs: " + graph_problem_;
+  return graphs_.problem().empty() ? "" : "no graphs: " + graphs_.problem();
 }
 
 }  // namespace stoker

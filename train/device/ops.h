@@ -36,7 +36,7 @@ class DeviceConv {
   virtual void run(ConvPass pass, const void* a, const void* b, void* out, void* workspace) = 0;
 
   // A forward pass that sums up y as well, which spares a batch norm behind it a pass over y. Null
-  // where there is none or where it does not pay. Asked where the tape of a training is built; the
+  // where there is none or where it does not pay. Asked when the plan of a training is built; the
   // convolution owns it.
   virtual DeviceSummingConv* summing() { return nullptr; }
 };
@@ -122,14 +122,14 @@ class DeviceOps {
                                const void* dlogits, float* dweight, float* dbias, void* dx,
                                void* workspace) = 0;  // dbias, dx may be null
 
-  // Rows of weight 0 leave nothing, not even their NaN. row_totals: (rows, kDeviceTotals) scratch.
+  // Rows of weight 0 leave nothing, not even their NaN. row_totals: (rows, kStepMetrics) scratch.
   virtual void loss(const LossShape& s, const float* logits, const int32_t* labels,
                     const float* weights, const DeviceMix* mix, void* dlogits, float* row_totals,
                     float* totals) = 0;
 
   // Flat buffers with one layout; chunks in device memory.
-  virtual void widen(const TensorChunk* chunks, int count, const void* bf16, float* out) = 0;
-  virtual void narrow(int64_t count, const float* values, void* bf16) = 0;
+  virtual void cast_to_fp32(const TensorChunk* chunks, int count, const void* bf16, float* out) = 0;
+  virtual void cast_to_bf16(int64_t count, const float* values, void* bf16) = 0;
   virtual void accumulate(int64_t count, const float* from, float* into) = 0;
   virtual void decide(const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
                       void* scratch) = 0;

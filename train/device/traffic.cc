@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "train/device/engine_memory.h"
-#include "train/device/tape.h"
+#include "train/device/memory.h"
+#include "train/device/program.h"
 
 namespace stoker {
 namespace {
@@ -22,16 +22,15 @@ class Counter {
   std::vector<DeviceTraffic> counted_;
 };
 
-int64_t input_bytes(const DeviceTape& tape, const DeviceTapeOptions& options) {
-  const NodeShape& shape = tape.nodes[0].shape;
+int64_t input_bytes(const ExecutionPlan& plan, const PlanOptions& options) {
+  const NodeShape& shape = plan.nodes[0].shape;
   const int64_t pixels = static_cast<int64_t>(options.rows) * shape.height * shape.width;
-  const int64_t number = options.precision == Precision::bf16 ? 2 : 4;
-  return pixels * (3 + shape.channels * number);
+  return pixels * (3 + shape.channels * bytes_of(options.precision));
 }
 
-int64_t convolution_weights(const DeviceLayout& layout) {
+int64_t convolution_weights(const GradientLayout& layout) {
   int64_t count = 0;
-  for (const TensorChunk& chunk : layout.chunks(true)) count += chunk.count;
+  for (const TensorChunk& chunk : layout.chunks(kChunkNumbers, true)) count += chunk.count;
   return count;
 }
 
@@ -40,24 +39,27 @@ int64_t convolution_weights(const DeviceLayout& layout) {
 std::vector<DeviceTraffic> planned_traffic(const NetSpec& net, const EngineOptions& options,
                                            const DeviceTuning& tuning) {
   constexpr int64_t kFloat = sizeof(float), kBf16 = 2;
-  const DeviceLayout layout(net, tuning.input_channels);
-  const DeviceTapeOptions tape_options = device_tape_options(options, tuning, true);
-  const DeviceTape tape = build_device_tape(net, tape_options, layout, nullptr);
-  const bool narrow = options.precision == Precision::bf16;
-  const int64_t part = layout.part_floats() * kFloat;
-  const int shards = options.rows / options.micro_batch_rows;
+  const GradientLayout layout(net, device_fusion(tuning));
+  const PlanOptions plan_options = device_plan_options(options, tuning, true);
+  const ExecutionPlan plan = build_device_program(net, plan_options, tuning, layout, nullptr).plan;
+  const TensorPrecisions held = tensor_precisions(options.precision, kDevicePrecision);
+  const int64_t buffer = layout.numbers() * kFloat;
+  const int micro_batches = options.rows / options.micro_batch_rows;
   Counter counter;
-  for (int shard = 0; shard < shards; ++shard) {
-    counter.add("input", input_bytes(tape, tape_options));
-    for (const DeviceStep& step : tape.steps) counter.add(step.name, step.bytes);
-    if (narrow) counter.add("widen", convolution_weights(layout) * (kBf16 + kFloat));
-    // The first shard's part is copied, the others' are added to it.
-    if (shards > 1) counter.add("add_shard", (shard == 0 ? 2 : 3) * part);
+  for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+    counter.add("input", input_bytes(plan, plan_options));
+    for (const PlanStep& step : plan.steps) counter.add(step.name, step.bytes);
+    if (held.convolution_gradients == Precision::bf16) {
+      counter.add("widen", convolution_weights(layout) * (kBf16 + kFloat));
+    }
+    // The first micro-batch's buffer is copied, the others' are added to it.
+    if (micro_batches > 1) counter.add("add_shard", (micro_batch == 0 ? 2 : 3) * buffer);
   }
   // The sums are read to see whether they are finite, then gradient, weight and momentum are read,
   // and the last two and the weights' bf16 copy are written.
-  const int64_t numbers = layout.parameter_floats();
-  counter.add("update", part + numbers * (5 * kFloat + (narrow ? kBf16 : 0)));
+  const int64_t numbers = layout.parameter_numbers();
+  const int64_t copies = held.activations == Precision::bf16 ? kBf16 : 0;
+  counter.add("update", buffer + numbers * (5 * kFloat + copies));
   return counter.take();
 }
 

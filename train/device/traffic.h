@@ -20,8 +20,8 @@ struct DeviceTraffic {
   int64_t bytes = 0;  // of all of them
 };
 
-// Of one step of an engine with these options, all shards, without a reduction over replicas; in
-// the order in which the kinds first occur. Throws as node_shapes() does.
+// Of one step of an engine with these options, all micro-batches, without a reduction over
+// replicas; in the order in which the kinds first occur. Throws as node_shapes() does.
 std::vector<DeviceTraffic> planned_traffic(const NetSpec& net, const EngineOptions& options,
                                            const DeviceTuning& tuning);
 

@@ -6,10 +6,9 @@
 #include <cstdint>
 
 #include "train/engine/engine.h"
+#include "train/graph/gradient_layout.h"
 
 namespace stoker {
-
-enum class Activation : uint8_t { none, relu, gelu };
 
 struct ImageShape {
   int rows = 0, height = 0, width = 0;
@@ -56,7 +55,7 @@ struct NormForward {
   // null.
   uint8_t* mask = nullptr;
   // Training only: planes; (2, channels) moments: distance of the mean from the running mean, and
-  // variance + its square (engines average these over shards); scratch.
+  // variance + its square (engines average these over micro-batches); scratch.
   float* planes = nullptr;
   float* moments = nullptr;
   void* scratch = nullptr;
@@ -118,10 +117,6 @@ struct LossShape {
   Precision type = Precision::fp32;  // of the gradient
 };
 
-// Sums over a shard, at the end of its part, in this order; `finite` and `shards` are 1 per shard.
-enum class DeviceTotal : uint8_t { loss, weight, top1, top5, finite, shards, count };
-constexpr int kDeviceTotals = static_cast<int>(DeviceTotal::count);
-
 // What changes from step to step lies in device memory, so that a captured graph sees it.
 struct DeviceMix {
   int kind = 0;  // Mix::Kind
@@ -137,27 +132,15 @@ struct DeviceRates {  // DeviceRate[tensors] follows
   int nesterov = 0, decoupled = 0;
 };
 
-// Up to kChunkNumbers of one tensor in a flat buffer.
-struct TensorChunk {
-  int64_t offset = 0;
-  int count = 0, tensor = 0;
-};
-constexpr int kChunkNumbers = 4096;
-
-// A channel of a batch norm, for the running statistics.
-struct StatisticChannel {
-  int mean = 0, variance = 0;  // offsets in the statistics, and in the part's moments
-  float momentum = 0;
-  float numbers = 0;  // that a shard's batch statistics are of
-};
+constexpr int64_t kChunkNumbers = 4096;  // of a TensorChunk
 
 struct UpdateShape {
   const TensorChunk* chunks = nullptr;  // device
   int chunk_count = 0;
   const StatisticChannel* channels = nullptr;  // device
   int channel_count = 0;
-  int64_t floats = 0;  // of the reduced part: [gradients | moments | totals]
-  int64_t moments = 0, totals = 0;
+  int64_t numbers = 0;  // of the reduced gradients, as GradientLayout
+  int64_t moments = 0, metrics = 0;
   float nominal_rows = 0;
 };
 
@@ -166,7 +149,7 @@ struct UpdateVerdict {
   float gradient_scale = 0;
   int apply = 0;  // 0: something is not finite, or no row counts
   int finite = 0;
-  float totals[kDeviceTotals] = {};
+  float metrics[kStepMetrics] = {};
 };
 
 }  // namespace stoker

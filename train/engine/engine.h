@@ -1,13 +1,14 @@
 // Runs a NetSpec on one device: forward, backward, update. One per replica, used from the replica's
 // thread.
 //
-// A batch is cut into fixed shards of rows. Each shard is one net of its own (batch-norm statistics
-// are the shard's), and leaves one Part: [gradients | batch-norm moments | totals]. A Collective
-// sums the parts of all replicas in shard order; update() applies the sum. So the weights depend on
-// the shards only, not on how many replicas or worker threads computed them: the same bits.
-// Gradients in a part are of sum_i(weight_i * loss_i) / nominal_rows; update() rescales by the true
-// weight sum of the reduced part, so padded and bad rows are left out exactly, without asking
-// anyone.
+// A batch is cut into micro-batches of a fixed number of rows. Each runs as a net of its own (the
+// batch-norm statistics are the micro-batch's) and leaves one gradient buffer: [gradients |
+// batch-norm moments | step metrics]. A Collective sums the buffers of all replicas, in the order
+// of the micro-batches; update() applies the sum, the reduced gradients. So the weights depend on
+// the micro-batches only, not on how many replicas or worker threads computed them: the same bits.
+// Gradients in a buffer are of sum_i(weight_i * loss_i) / nominal_rows; update() rescales by the
+// true weight sum of the reduced gradients, so padded and bad rows are left out exactly, without
+// asking anyone.
 #pragma once
 
 #include <array>
@@ -21,18 +22,17 @@
 #include "decode/image.h"
 #include "staging/device.h"
 #include "train/collective/collective.h"
+#include "train/engine/precision.h"
 #include "train/model/net_spec.h"
 
 namespace stoker {
-
-enum class Precision : uint8_t { fp32, bf16 };  // bf16: activations and products; weights stay fp32
 
 struct EngineOptions {
   int rows = 0;              // of this replica's batches
   int micro_batch_rows = 0;  // rows % micro_batch_rows == 0
   int64_t nominal_rows = 0;  // of the global batch: replicas * rows
   Precision precision = Precision::fp32;
-  int workers = 1;              // threads; more than shards are not used
+  int workers = 1;              // threads; more than micro-batches are not used
   std::array<float, 3> mean{};  // of pixels / 255, RGB
   std::array<float, 3> stddev{};
   float label_smoothing = 0;
@@ -103,30 +103,32 @@ class Engine {
   // until its work is done.
   virtual Stream* stream() { return nullptr; }
 
-  // Forward and backward of one batch; leaves one part per shard. Blocks, or queues (see stream()).
+  // Forward and backward of one batch; leaves one gradient buffer per micro-batch, or their sum.
+  // Blocks, or queues (see stream()).
   virtual void forward_backward(const BatchRows& batch, const Mix& mix) = 0;
-  // From now on forward_backward() cuts the part into ranges of about `bytes` and calls `ready` for
-  // each when what computes it is queued and the rest of the backward pass is not: the last layers'
-  // first, together all of the part. False where the engine leaves a part as a whole only. Costs
-  // nothing where it is not called.
+  // From now on forward_backward() cuts the gradient buffer into ranges of about `bytes` and calls
+  // `ready` for each when what computes it is queued and the rest of the backward pass is not: the
+  // last layers' first, together all of the buffer. False where the engine leaves a buffer as a
+  // whole only. Costs nothing where it is not called.
   virtual bool reduce_in_buckets(int64_t bytes, std::function<void(PartRange)> ready) {
     (void)bytes, (void)ready;
     return false;
   }
   virtual int64_t part_floats() const = 0;
-  // Shards in order; memory of the engine's device, as reduced().
+  // Gradient buffers in the order of the micro-batches; memory of the engine's device, as
+  // reduced().
   virtual std::span<const float* const> parts() const = 0;
-  // Where the reduced part goes: part_floats() floats owned by the engine. With one shard it may be
-  // the part itself.
+  // Where the reduced gradients go: part_floats() floats owned by the engine. With one gradient
+  // buffer it may be the buffer itself.
   virtual std::span<float> reduced() = 0;
   // Applies reduced(): weights, momenta, running statistics. Skips everything if a total is not
   // finite.
   virtual void update(const UpdateArgs& args) = 0;
 
-  // Totals of a reduced part, over all replicas: of the last update, or of an earlier one, counted
-  // from 0 since construction. Blocks until that update is done on the device, no longer: whoever
-  // asks totals_lag() updates late never holds the device up. REQUIRES: an update that was given,
-  // among the last kTotalsKept (the last alone where totals_lag() is 0).
+  // Step metrics of the reduced gradients, over all replicas: of the last update, or of an earlier
+  // one, counted from 0 since construction. Blocks until that update is done on the device, no
+  // longer: whoever asks totals_lag() updates late never holds the device up. REQUIRES: an update
+  // that was given, among the last kTotalsKept (the last alone where totals_lag() is 0).
   static constexpr int kTotalsKept = 8;
   virtual StepTotals totals() = 0;
   virtual StepTotals totals_of(int64_t update) {

@@ -5,10 +5,35 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "train/engine/engine.h"
 
 namespace stoker {
+
+// Throws std::invalid_argument, which begins with `who` and the net, for options that do not fit.
+inline void require_options(const std::string& who, const NetSpec& net, const EngineOptions& o) {
+  const auto reject = [&](const std::string& why) {
+    throw std::invalid_argument(who + " for '" + net.name + "': " + why);
+  };
+  if (o.rows < 1 || o.micro_batch_rows < 1 || o.rows % o.micro_batch_rows != 0) {
+    reject(std::to_string(o.rows) + " rows are not a multiple of " +
+           std::to_string(o.micro_batch_rows) + " rows per shard");
+  }
+  if (o.nominal_rows < o.rows) {
+    reject(std::to_string(o.nominal_rows) + " nominal rows are fewer than this replica's " +
+           std::to_string(o.rows));
+  }
+  if (!(o.label_smoothing >= 0 && o.label_smoothing < 1)) {
+    reject("label smoothing " + std::to_string(o.label_smoothing) + " is not in [0, 1)");
+  }
+  for (size_t c = 0; c < o.stddev.size(); ++c) {
+    if (!(o.stddev[c] > 0)) {
+      reject("the deviation of channel " + std::to_string(c) + " is " +
+             std::to_string(o.stddev[c]) + "; it must be positive");
+    }
+  }
+}
 
 // Throws std::logic_error in an engine that only evaluates.
 inline void require_training(const EngineOptions& options, const char* what) {
@@ -27,6 +52,18 @@ inline void require_tensors(const EngineOptions& options, const char* what,
   }
 }
 
+// Throws std::logic_error where an update would need a gradient that was left out.
+inline void require_gradients(std::span<const TensorUpdate> tensors,
+                              const std::vector<bool>& left_out,
+                              const std::vector<TensorInfo>& table) {
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    if (left_out[t] && !tensors[t].frozen) {
+      throw std::logic_error("update: '" + table[t].name +
+                             "' was expected to be frozen; it has no gradient");
+    }
+  }
+}
+
 // Throws std::invalid_argument where forward() has not just the room it needs, or a view would
 // leave the picture.
 inline void require_forward(const EngineOptions& options, const NetSpec& net, const View& view,
@@ -39,6 +76,21 @@ inline void require_forward(const EngineOptions& options, const NetSpec& net, co
   if (std::abs(view.shift_x) >= net.input.width || std::abs(view.shift_y) >= net.input.height) {
     throw std::invalid_argument("forward: a shift by " + std::to_string(view.shift_x) + ", " +
                                 std::to_string(view.shift_y) + " leaves the picture");
+  }
+}
+
+inline bool is_statistics(StateKind kind) {
+  return kind == StateKind::statistics || kind == StateKind::average_statistics;
+}
+inline bool is_average(StateKind kind) {
+  return kind == StateKind::average || kind == StateKind::average_statistics;
+}
+
+// Throws std::invalid_argument where `given` numbers are read or written of a state of `held`.
+inline void require_state(const char* what, size_t given, int64_t held) {
+  if (static_cast<int64_t>(given) != held) {
+    throw std::invalid_argument(std::string(what) + ": " + std::to_string(given) +
+                                " numbers, not " + std::to_string(held));
   }
 }
 

@@ -1,0 +1,63 @@
+// The CPU engine's plans, and that they are of the same kind as the device engine's.
+#include <gtest/gtest.h>
+
+#include "tests/train/engine_fixture.h"
+#include "tests/train/plan_fixture.h"
+#include "train/cpu/micro_batch_net.h"
+#include "train/cpu/rules.h"
+#include "train/device/program.h"
+
+namespace stoker {
+namespace {
+
+// oneDNN is given one thread, as on the engine's workers.
+class CpuPlanTest : public ::testing::TestWithParam<Precision> {
+ protected:
+  void SetUp() override {
+    if (!cpu_supports(GetParam())) GTEST_SKIP() << "no bf16 instructions";
+  }
+};
+
+TEST_P(CpuPlanTest, NothingThatIsStillReadIsOverwritten) {
+  std::vector<NetSpec> nets = zoo();
+  nets.push_back(many_readers());
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  for (const NetSpec& net : nets) {
+    for (const bool training : {true, false}) {
+      const GradientLayout layout(net, kCpuFusion);
+      const PlanOptions options =
+          plan_options(engine_options(2, 2, 1, GetParam()), kCpuFusion, training);
+      const MicroBatchNet built(net, options, layout, engine);
+      expect_sound(built.plan(), layout, net.name);
+      EXPECT_LE(built.arena_bytes(), 1.25 * peak_bytes(buffer_lives(built.plan()))) << net.name;
+    }
+  }
+}
+
+// The order of the layers' steps is the plan's, not the engine's.
+TEST_P(CpuPlanTest, LayersRunInTheSameOrderAsOnADevice) {
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  const auto layers = [](const ExecutionPlan& plan) {
+    std::vector<std::string> order;
+    for (const PlanStep& step : plan.steps) {
+      const std::string name = step.name;
+      if (name.starts_with("conv") && name != "conv_bias" && name != "conv_bias_back") {
+        order.push_back(name + " of " + std::to_string(plan.nodes[step.node].node));
+      }
+    }
+    return order;
+  };
+  for (const NetSpec& net : zoo()) {
+    const EngineOptions options = engine_options(2, 2, 1, GetParam());
+    const GradientLayout layout(net, kCpuFusion), device_layout(net, device_fusion({}));
+    const MicroBatchNet cpu(net, plan_options(options, kCpuFusion, true), layout, engine);
+    const DeviceProgram device = build_device_program(net, device_plan_options(options, {}, true),
+                                                      DeviceTuning{}, device_layout, nullptr);
+    EXPECT_EQ(layers(cpu.plan()), layers(device.plan)) << net.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, CpuPlanTest, ::testing::Values(Precision::fp32, Precision::bf16));
+
+}  // namespace
+}  // namespace stoker

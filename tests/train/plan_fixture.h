@@ -1,0 +1,94 @@
+// What every execution plan must keep to, whichever engine builds it. Values.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train/graph/execution_plan.h"
+#include "train/model/models.h"
+
+namespace stoker {
+
+// An arena that knows which buffer wrote each of its cells last.
+class ShadowArena {
+ public:
+  explicit ShadowArena(const ExecutionPlan& plan)
+      : plan_(plan), writers_(static_cast<size_t>(plan.memory.bytes / kCell), -1) {}
+
+  void write(int buffer) {
+    for (int& writer : cells(buffer)) writer = buffer;
+  }
+  bool holds(int buffer) {
+    return std::ranges::all_of(cells(buffer), [&](int writer) { return writer == buffer; });
+  }
+
+ private:
+  static constexpr int64_t kCell = kArenaAlignment;
+  std::span<int> cells(int buffer) {
+    return std::span(writers_).subspan(plan_.memory.offsets[buffer] / kCell,
+                                       plan_.buffer_bytes[buffer] / kCell);
+  }
+
+  const ExecutionPlan& plan_;
+  std::vector<int> writers_;
+};
+
+// Runs the steps that are not left out: each must find in the arena what was written for it, and
+// still have it when it has written.
+inline void expect_nothing_is_overwritten(const ExecutionPlan& plan, const std::string& what) {
+  ShadowArena arena(plan);
+  arena.write(plan.input);
+  for (const PlanStep& step : plan.steps) {
+    if (step.left_out) continue;
+    for (const int buffer : step.reads) {
+      ASSERT_TRUE(arena.holds(buffer)) << what << ": before " << step.name << " of " << step.node;
+    }
+    for (const int buffer : step.writes) arena.write(buffer);
+    for (const std::vector<int>* named : {&step.reads, &step.writes}) {
+      for (const int buffer : *named) {
+        ASSERT_TRUE(arena.holds(buffer)) << what << ": after " << step.name << " of " << step.node;
+      }
+    }
+  }
+}
+
+// With all tensors trained, and with any first part of them frozen, or all but the first part.
+inline void expect_sound(ExecutionPlan plan, const GradientLayout& layout,
+                         const std::string& what) {
+  expect_nothing_is_overwritten(plan, what);
+  const size_t count = layout.tensors().size();
+  for (size_t frozen = 0; frozen <= count; frozen += std::max<size_t>(1, count / 7)) {
+    std::vector<bool> tensors(count, false);
+    std::fill_n(tensors.begin(), frozen, true);
+    plan.leave_out(tensors, layout);
+    expect_nothing_is_overwritten(plan, what + ", the first " + std::to_string(frozen) + " frozen");
+    tensors.flip();
+    plan.leave_out(tensors, layout);
+    expect_nothing_is_overwritten(plan, what + ", but the first " + std::to_string(frozen));
+  }
+}
+
+// The zoo, at a size that all of it takes.
+inline std::vector<NetSpec> zoo() {
+  std::vector<NetSpec> nets;
+  for (const std::string& name : list_models()) nets.push_back(make_net(name, {32, 32}, 10));
+  return nets;
+}
+
+// A value with three readers, and an addition of a value to itself.
+inline NetSpec many_readers() {
+  NetBuilder net("many-readers", {8, 8}, 5);
+  const int stem = net.conv("stem", 0, 16, 3, 1, 1);
+  const int norm = net.batch_norm("norm", stem, 1e-5f, 0.1f);
+  const int doubled = net.add(norm, norm);
+  const int left = net.conv("left", norm, 16, 1, 1, 0);
+  const int sum = net.plain(OpKind::relu, net.add(net.add(left, norm), doubled));
+  net.linear("fc", net.plain(OpKind::global_avg_pool, sum), true, 1.0f);
+  return net.finish();
+}
+
+}  // namespace stoker

@@ -1,0 +1,50 @@
+// Pixels to a micro-batch's first activation: u8 NHWC -> normalised, fp32 or bf16, seen through a
+// View (evaluation) or a Mix (training). Pure; any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "train/engine/engine.h"
+
+namespace stoker {
+
+// How activations lie. The input's three channels are interleaved (NHWC) or planes (NCHW).
+enum class ActivationLayout : uint8_t {
+  nhwc,
+  blocked,  // NCHW in blocks of kBlockChannels (padded with zeros); the input in planes
+};
+
+constexpr int kBlockChannels = 16;
+
+// bf16 nearest to `value`, ties to even. NaN stays NaN.
+uint16_t to_bf16(float value);
+
+class MicroBatchInput {
+ public:
+  // REQUIRES: deviations are positive.
+  MicroBatchInput(Size size, Precision precision, ActivationLayout layout,
+                  const std::array<float, 3>& mean, const std::array<float, 3>& stddev);
+
+  // images (rows, H, W, 3) u8 -> out (rows, H, W, 3) or (rows, 3, H, W) in the net's precision.
+  // Row i's partner is row (rows - 1 - i).
+  void load(const uint8_t* images, int rows, const Mix& mix, void* out) const;
+  // Pixel (y, x) of the view is the image's (reflected(y + shift_y), reflected(x' + shift_x)),
+  // where x' = width - 1 - x if flipped: shifted first, then mirrored. REQUIRES: |shift| < size.
+  void load(const uint8_t* images, int rows, const View& view, void* out) const;
+
+ private:
+  template <typename Number>
+  void load_rows(const uint8_t* images, int rows, const Mix& mix, Number* out) const;
+  template <typename Number>
+  void load_view(const uint8_t* images, int rows, const View& view, Number* out) const;
+
+  Size size_;
+  Precision precision_;
+  int64_t pixel_stride_, channel_stride_;  // of out, in numbers
+  std::array<std::array<float, 256>, 3> fp32_;
+  std::array<std::array<uint16_t, 256>, 3> bf16_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,100 @@
+#include "train/cpu/micro_batch_net.h"
+
+#include "train/cpu/plan_builder.h"
+
+namespace stoker {
+namespace {
+
+std::unique_ptr<CpuSteps> make_steps(OpKind kind, int index) {
+  switch (kind) {
+    case OpKind::conv:
+      return make_cpu_conv(index);
+    case OpKind::batch_norm:
+      return make_cpu_norm(index);
+    case OpKind::relu:
+    case OpKind::gelu:
+      return make_cpu_activation(index);
+    case OpKind::max_pool:
+    case OpKind::global_avg_pool:
+      return make_cpu_pool(index);
+    case OpKind::add:
+      return make_cpu_add(index);
+    case OpKind::pad_channels:
+      return make_cpu_pad(index);
+    case OpKind::linear:
+      return make_cpu_head(index);
+    case OpKind::input:
+      break;
+  }
+  return nullptr;
+}
+
+// Setting a handle has a cost (and, in version 2, writes a padded layout's padding): only changes.
+void point(const dnnl::memory& memory, const void* to) {
+  if (memory.get_data_handle() != to) memory.set_data_handle(const_cast<void*>(to));
+}
+
+void point_all(const std::vector<Binding>& bindings, const float* base) {
+  for (const Binding& binding : bindings) point(binding.memory, base + binding.where);
+}
+
+void point_all(const std::vector<Binding>& bindings, const std::vector<dnnl::memory>& weights) {
+  for (const Binding& binding : bindings) {
+    point(binding.memory, weights[binding.where].get_data_handle());
+  }
+}
+
+}  // namespace
+
+ActivationLayout activation_layout(Precision precision) {
+  const bool blocked = precision == Precision::fp32 && onednn::cpu_has(dnnl::cpu_isa::avx512_core);
+  return blocked ? ActivationLayout::blocked : ActivationLayout::nhwc;
+}
+
+MicroBatchNet::MicroBatchNet(const NetSpec& net, const PlanOptions& options,
+                             const GradientLayout& layout, const dnnl::engine& engine)
+    : layout_(layout), program_(std::make_unique<MicroBatchProgram>()) {
+  CpuPlanBuilder builder(net, options, layout, engine, *program_);
+  build_plan(builder, program_->plan,
+             [&](int index) { return make_steps(builder.node(index).kind, index); });
+  program_->input = builder.view(builder.activation(0), program_->plan.input);
+}
+
+MicroBatchNet::~MicroBatchNet() = default;
+
+int64_t MicroBatchNet::arena_bytes() const { return program_->plan.memory.bytes; }
+
+void MicroBatchNet::place(std::byte* arena) {
+  for (const Binding& binding : program_->arena) {
+    point(binding.memory, arena + program_->plan.memory.offsets[binding.where]);
+  }
+}
+
+void* MicroBatchNet::input() const { return program_->input.get_data_handle(); }
+
+void MicroBatchNet::run(const MicroBatchRun& run) {
+  point_all(program_->parameters, run.parameters);
+  point_all(program_->statistics, run.statistics);
+  point_all(program_->forward_weights, *run.forward_weights);
+  if (run.gradients != nullptr) {
+    point_all(program_->backward_weights, *run.backward_weights);
+    point_all(program_->gradients, run.gradients);
+  }
+  program_->run(run);
+}
+
+void MicroBatchNet::leave_out(const std::vector<bool>& tensors) {
+  program_->plan.leave_out(tensors, layout_);
+}
+
+const ExecutionPlan& MicroBatchNet::plan() const { return program_->plan; }
+
+const std::vector<ConvLayout>& MicroBatchNet::conv_layouts() const {
+  return program_->conv_layouts;
+}
+
+const std::vector<std::string>& MicroBatchNet::implementations() const {
+  return program_->implementations;
+}
+
+}  // namespace stoker

@@ -1,0 +1,100 @@
+#include "train/cpu/plan_builder.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace stoker {
+
+CpuPlanBuilder::CpuPlanBuilder(const NetSpec& net, const PlanOptions& options,
+                               const GradientLayout& layout, const dnnl::engine& engine,
+                               MicroBatchProgram& program)
+    : KernelBuilder(net, options, layout, program),
+      engine_(engine),
+      stream_(engine),
+      held_(tensor_precisions(options.precision, kCpuPrecision)),
+      activation_layout_(stoker::activation_layout(options.precision)),
+      program_(program) {}
+
+dnnl::memory::data_type CpuPlanBuilder::activation_type() const {
+  return held_.activations == Precision::bf16 ? dnnl::memory::data_type::bf16
+                                              : dnnl::memory::data_type::f32;
+}
+
+onednn::Desc CpuPlanBuilder::activation(int index) const {
+  using Tag = dnnl::memory::format_tag;
+  const NodeShape& shape = node(index).shape;
+  const Tag blocked = node(index).kind == OpKind::input ? Tag::nchw : Tag::nChw16c;
+  return {{options().rows, shape.channels, shape.height, shape.width},
+          activation_type(),
+          activation_layout_ == ActivationLayout::blocked ? blocked : Tag::nhwc};
+}
+
+bool CpuPlanBuilder::is_padded(int index) const {
+  return activation_layout_ == ActivationLayout::blocked &&
+         node(index).shape.channels % kBlockChannels != 0;
+}
+
+// Convolution, batch norm and GELU read their inputs again; ReLU looks at its own output.
+bool CpuPlanBuilder::value_needed_backward(int index) const {
+  if (!options().training) return false;
+  const FusedNode& self = node(index);
+  const bool own = self.kind == OpKind::relu || self.kind == OpKind::add;
+  if (own && self.activation == Activation::relu) return true;
+  return std::ranges::any_of(nodes(), [&](const FusedNode& reader) {
+    const bool rereads = reader.kind == OpKind::conv || reader.kind == OpKind::batch_norm ||
+                         reader.kind == OpKind::gelu || reader.kind == OpKind::linear;
+    return rereads && reader.input == index;
+  });
+}
+
+dnnl::memory CpuPlanBuilder::bind(std::vector<Binding>& list, const onednn::Desc& desc,
+                                  int64_t where) {
+  list.push_back({dnnl::memory(desc, engine_, DNNL_MEMORY_NONE), where});
+  return list.back().memory;
+}
+
+dnnl::memory CpuPlanBuilder::view(const onednn::Desc& desc, int buffer) {
+  if (static_cast<int64_t>(desc.get_size()) > buffer_bytes(buffer)) {
+    std::fputs("stoker: broken execution plan: a view is larger than its buffer\n", stderr);
+    std::abort();
+  }
+  return bind(program_.arena, desc, buffer);
+}
+
+dnnl::memory CpuPlanBuilder::parameter(const onednn::Desc& desc, int index, ParameterKind kind) {
+  return bind(program_.parameters, desc, layout().offset_of(node(index).node, kind));
+}
+
+dnnl::memory CpuPlanBuilder::statistics(const onednn::Desc& desc, int64_t offset) {
+  return bind(program_.statistics, desc, offset);
+}
+
+dnnl::memory CpuPlanBuilder::parameter_gradient(const onednn::Desc& desc, int index,
+                                                ParameterKind kind) {
+  return bind(program_.gradients, desc, layout().offset_of(node(index).node, kind));
+}
+
+dnnl::memory CpuPlanBuilder::forward_weights(const onednn::Desc& desc, int index) {
+  return bind(program_.forward_weights, desc, node(index).node);
+}
+
+dnnl::memory CpuPlanBuilder::backward_weights(const onednn::Desc& desc, int index) {
+  return bind(program_.backward_weights, desc, node(index).node);
+}
+
+void CpuPlanBuilder::copy(const dnnl::memory& from, const dnnl::memory& to) {
+  const dnnl::reorder::primitive_desc desc(engine_, from.get_desc(), engine_, to.get_desc(),
+                                           onednn::caller_scratchpad());
+  execute<dnnl::reorder>("reorder", desc, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+void CpuPlanBuilder::append_sum(int index, int a, int b, int sum) {
+  const bool swapped = sum == b;  // the library adds in place of its first source
+  execute<dnnl::binary>("add_gradients", onednn::binary_add(engine_, activation(index), false),
+                        {{DNNL_ARG_SRC_0, gradient_view(index, swapped ? b : a)},
+                         {DNNL_ARG_SRC_1, gradient_view(index, swapped ? a : b)},
+                         {DNNL_ARG_DST, gradient_view(index, sum)}});
+}
+
+}  // namespace stoker

@@ -1,0 +1,97 @@
+// Builds the program of a MicroBatchNet: oneDNN's views of the plan's buffers, and the primitives
+// that do its steps. The kinds of nodes (*_steps.cc) append their primitives through it.
+// Owner: MicroBatchNet's constructor; lives only there. One thread.
+#pragma once
+
+#include <memory>
+
+#include "train/cpu/micro_batch_net.h"
+#include "train/cpu/rules.h"
+#include "train/graph/plan_builder.h"
+
+namespace stoker {
+
+// A view whose data come with the place of the arena, or with every run.
+struct Binding {
+  dnnl::memory memory;
+  int64_t where = 0;  // a buffer, a node, or an offset in numbers, as the list says
+};
+
+struct MicroBatchProgram : ProgramOf<MicroBatchRun> {
+  std::vector<Binding> arena;             // where = buffer
+  std::vector<Binding> forward_weights;   // where = node
+  std::vector<Binding> backward_weights;  // where = node
+  std::vector<Binding> parameters;        // where = offset in the masters
+  std::vector<Binding> statistics;        // where = offset in the statistics
+  std::vector<Binding> gradients;         // where = offset in the gradient buffer
+  std::vector<ConvLayout> conv_layouts;
+  dnnl::memory input;
+};
+
+class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
+ public:
+  CpuPlanBuilder(const NetSpec& net, const PlanOptions& options, const GradientLayout& layout,
+                 const dnnl::engine& engine, MicroBatchProgram& program);
+
+  const dnnl::engine& engine() const { return engine_; }
+  const TensorPrecisions& held() const { return held_; }
+  dnnl::memory::data_type activation_type() const;
+  ActivationLayout activation_layout() const { return activation_layout_; }
+  onednn::Desc activation(int index) const;  // (rows, C, H, W)
+  bool is_padded(int index) const;           // its last block of channels is not full
+  int64_t value_bytes(int index) const override {
+    return static_cast<int64_t>(activation(index).get_size());
+  }
+  // Does a step of the backward pass read it?
+  bool value_needed_backward(int index) const;
+
+  // Views of buffers.
+  dnnl::memory view(const onednn::Desc& desc, int buffer);
+  dnnl::memory new_view(const onednn::Desc& desc) {
+    return view(desc, new_buffer(static_cast<int64_t>(desc.get_size())));
+  }
+  dnnl::memory read_view(const onednn::Desc& desc, int buffer) { return view(desc, read(buffer)); }
+  dnnl::memory new_value(int index) { return view(activation(index), define_value(index)); }
+  dnnl::memory value_view(int index) { return view(activation(index), value(index)); }
+  dnnl::memory gradient_view(int index, int buffer) { return view(activation(index), buffer); }
+
+  // Views of what comes with every run.
+  dnnl::memory parameter(const onednn::Desc& desc, int index, ParameterKind kind);
+  dnnl::memory statistics(const onednn::Desc& desc, int64_t offset);
+  dnnl::memory parameter_gradient(const onednn::Desc& desc, int index, ParameterKind kind);
+  dnnl::memory forward_weights(const onednn::Desc& desc, int index);
+  dnnl::memory backward_weights(const onednn::Desc& desc, int index);
+  void add_conv_layout(const ConvLayout& layout) { program_.conv_layouts.push_back(layout); }
+
+  template <typename Primitive, typename PrimitiveDesc>
+  void execute(const char* name, const PrimitiveDesc& desc, onednn::Args args) {
+    note_implementation(std::string(name) + " " + desc.impl_info_str());
+    const onednn::Desc scratchpad = desc.scratchpad_desc();
+    if (scratchpad.get_size() > 0) args[DNNL_ARG_SCRATCHPAD] = new_view(scratchpad);
+    append(name, 0,
+           [primitive = Primitive(desc), args = std::move(args),
+            stream = stream_](const MicroBatchRun&) { primitive.execute(stream, args); });
+  }
+  void copy(const dnnl::memory& from, const dnnl::memory& to);  // reorder
+
+ private:
+  dnnl::memory bind(std::vector<Binding>& list, const onednn::Desc& desc, int64_t where);
+  void append_sum(int index, int a, int b, int sum) override;
+
+  const dnnl::engine engine_;
+  const dnnl::stream stream_;
+  const TensorPrecisions held_;
+  const ActivationLayout activation_layout_;
+  MicroBatchProgram& program_;
+};
+
+using CpuSteps = NodeSteps<CpuPlanBuilder>;
+std::unique_ptr<CpuSteps> make_cpu_conv(int index);
+std::unique_ptr<CpuSteps> make_cpu_norm(int index);
+std::unique_ptr<CpuSteps> make_cpu_activation(int index);  // relu, gelu
+std::unique_ptr<CpuSteps> make_cpu_add(int index);
+std::unique_ptr<CpuSteps> make_cpu_pool(int index);  // max, global average
+std::unique_ptr<CpuSteps> make_cpu_pad(int index);
+std::unique_ptr<CpuSteps> make_cpu_head(int index);  // linear, loss
+
+}  // namespace stoker

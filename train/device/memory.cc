@@ -1,0 +1,166 @@
+#include "train/device/memory.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+namespace stoker {
+namespace {
+
+constexpr int kPieces = static_cast<int>(DevicePiece::count);
+constexpr int64_t kFloat = sizeof(float);
+
+int64_t aligned(int64_t bytes) {
+  constexpr int64_t kAlignment = 256;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+int64_t logit_bytes(const ExecutionPlan& plan, int rows) {
+  const int64_t classes = plan.nodes.back().shape.channels;
+  return rows * ((classes + 7) / 8 * 8) * kFloat;
+}
+
+std::string megabytes(int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / 1048576.0);
+  return text;
+}
+
+}  // namespace
+
+int64_t DeviceEngineSizes::allocated() const {
+  int64_t sum = 0;
+  for (const int64_t each : bytes) sum += aligned(each);
+  return sum;
+}
+
+DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const GradientLayout& layout,
+                                      const DeviceProgram& training,
+                                      const DeviceProgram& evaluation) {
+  DeviceEngineSizes sizes;
+  const int64_t parameters = layout.parameter_numbers();
+  const TensorPrecisions held = tensor_precisions(options.precision, kDevicePrecision);
+  sizes[DevicePiece::parameters] = parameters * kFloat;
+  sizes[DevicePiece::statistics] = layout.statistics_numbers() * kFloat;
+  if (held.activations == Precision::bf16) sizes[DevicePiece::weights] = parameters * 2;
+  sizes[DevicePiece::logits] = logit_bytes(evaluation.plan, options.rows);
+  sizes[DevicePiece::arena] = std::max(training.plan.memory.bytes, evaluation.plan.memory.bytes);
+  sizes.workspace_bytes = std::max(training.workspace_bytes, evaluation.workspace_bytes);
+  sizes.average_bytes = aligned(parameters * kFloat) + layout.statistics_numbers() * kFloat;
+  if (!options.training) return sizes;
+  const auto bytes_of = [](const auto& list) {
+    return static_cast<int64_t>(list.size() * sizeof(list[0]));
+  };
+  sizes[DevicePiece::momenta] = parameters * kFloat;
+  sizes[DevicePiece::gradients] = layout.numbers() * kFloat;
+  if (options.rows > options.micro_batch_rows) {
+    sizes[DevicePiece::micro_batch_gradients] = layout.numbers() * kFloat;
+  }
+  if (held.convolution_gradients == Precision::bf16) {
+    sizes[DevicePiece::bf16_gradients] = parameters * 2;
+  }
+  sizes[DevicePiece::row_labels] = options.micro_batch_rows * int64_t{sizeof(int32_t)};
+  sizes[DevicePiece::row_weights] = options.micro_batch_rows * kFloat;
+  sizes[DevicePiece::chunks] = bytes_of(layout.chunks(kChunkNumbers));
+  sizes[DevicePiece::conv_chunks] = bytes_of(layout.chunks(kChunkNumbers, true));
+  sizes[DevicePiece::statistic_channels] =
+      bytes_of(layout.statistic_channels(options.micro_batch_rows));
+  sizes[DevicePiece::mix] = sizeof(DeviceMix);
+  sizes[DevicePiece::rates] =
+      static_cast<int64_t>(sizeof(DeviceRates) + layout.tensors().size() * sizeof(DeviceRate));
+  sizes[DevicePiece::verdict] = sizeof(UpdateVerdict);
+  sizes[DevicePiece::decide_scratch] = kDecideScratchBytes;
+  return sizes;
+}
+
+DeviceEngineSizes planned_device_sizes(const NetSpec& net, const EngineOptions& options,
+                                       const DeviceTuning& tuning) {
+  const GradientLayout layout(net, device_fusion(tuning));
+  const auto plan = [&](bool training) {
+    return build_device_program(net, device_plan_options(options, tuning, training), tuning, layout,
+                                nullptr);
+  };
+  return device_engine_sizes(options, layout, options.training ? plan(true) : DeviceProgram{},
+                             plan(false));
+}
+
+std::string describe(const DeviceEngineSizes& s) {
+  struct Line {
+    const char* what;
+    int64_t bytes;
+  };
+  int64_t named = 0;
+  std::vector<Line> lines = {
+      {"parameters and statistics", s[DevicePiece::parameters] + s[DevicePiece::statistics]},
+      {"momenta", s[DevicePiece::momenta]},
+      {"gradients", s[DevicePiece::gradients] + s[DevicePiece::micro_batch_gradients] +
+                        s[DevicePiece::bf16_gradients]},
+      {"weights in bf16", s[DevicePiece::weights]},
+      {"convolutions' workspaces", s.workspace_bytes},
+      {"activations and their gradients", s[DevicePiece::arena] - s.workspace_bytes}};
+  for (const Line& line : lines) named += line.bytes;
+  lines.push_back({"tables, labels, logits", s.allocated() - named});
+  lines.push_back({"average (if used)", s.average_bytes});
+  std::string text;
+  char buffer[160];
+  for (const Line& line : lines) {
+    std::snprintf(buffer, sizeof buffer, "%9.1f MiB  %s\n", line.bytes / 1048576.0, line.what);
+    text += buffer;
+  }
+  return text;
+}
+
+int64_t largest_device_batch(const NetSpec& net, const EngineOptions& wanted,
+                             const DeviceTuning& tuning, int64_t bytes, int64_t slot_bytes_per_row,
+                             int step) {
+  const auto fits = [&](int64_t rows) {
+    EngineOptions options = wanted;
+    options.rows = options.micro_batch_rows = static_cast<int>(rows);
+    options.nominal_rows = std::max(options.nominal_rows, rows);
+    return planned_device_sizes(net, options, tuning).total() + slot_bytes_per_row * rows <= bytes;
+  };
+  if (!fits(step)) return 0;
+  constexpr int64_t kMostSteps = 1 << 16;
+  int64_t good = 1, bad = 2;  // in steps
+  while (bad < kMostSteps && fits(bad * step)) {
+    good = bad;
+    bad *= 2;
+  }
+  while (bad - good > 1) {
+    const int64_t middle = (good + bad) / 2;
+    (fits(middle * step) ? good : bad) = middle;
+  }
+  return good * step;
+}
+
+DeviceEngineMemory::DeviceEngineMemory(const NetSpec& net, const EngineOptions& options,
+                                       const DeviceTuning& tuning, const DeviceEngineSizes& sizes,
+                                       Device& device, const DeviceOps& ops)
+    : sizes_(sizes) {
+  int64_t next = 0;
+  for (int piece = 0; piece < kPieces; ++piece) {
+    offsets_[piece] = next;
+    next += aligned(sizes.bytes[piece]);
+  }
+  const int64_t free = ops.free_bytes();
+  std::string reason;
+  try {
+    if (next <= free) memory_ = device.allocate(static_cast<size_t>(next), MemoryKind::device);
+  } catch (const std::runtime_error& error) {
+    reason = std::string(" (") + error.what() + ")";
+  }
+  if (memory_ != nullptr) return;
+  // Feeds take their slots before or after: the largest batch is for what is free now.
+  const int64_t image = static_cast<int64_t>(net.input.width) * net.input.height * 3;
+  const int64_t largest = largest_device_batch(net, options, tuning, free, 0, 8);
+  const std::string advice = largest > 0 ? "the largest batch that fits is about " +
+                                               std::to_string(largest) + " rows (each takes " +
+                                               std::to_string(image) + " bytes more per slot)"
+                                         : "not even a batch of 8 rows fits";
+  throw std::runtime_error(device.name() + ": training '" + net.name + "' with " +
+                           std::to_string(options.rows) + " rows needs " + megabytes(next) +
+                           ", and " + megabytes(free) + " are free" + reason + "; " + advice +
+                           ". It would hold:\n" + describe(sizes));
+}
+
+}  // namespace stoker

@@ -1,0 +1,74 @@
+// Builds a DeviceProgram. The kinds of nodes (*_steps.cc) append their operations through it.
+// Owner: build_device_program(); lives only there. One thread.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+
+#include "train/device/program.h"
+
+namespace stoker {
+
+class DevicePlanBuilder final : public KernelBuilder<DeviceRun> {
+ public:
+  DevicePlanBuilder(const NetSpec& net, const PlanOptions& options, const DeviceTuning& tuning,
+                    const GradientLayout& layout, DeviceOps* ops, DeviceProgram& program)
+      : KernelBuilder(net, options, layout, program),
+        held_(tensor_precisions(options.precision, kDevicePrecision)),
+        assumed_workspace_(tuning.workspace_limit),
+        ops_(ops),
+        program_(program),
+        sums_(nodes().size(), -1) {}
+
+  DeviceOps* ops() const { return ops_; }
+  const TensorPrecisions& held() const { return held_; }
+  int64_t assumed_workspace() const { return assumed_workspace_; }
+  int64_t number_bytes() const { return bytes_of(held_.activations); }
+  int64_t pixels(int index) const {  // rows * H * W
+    const NodeShape& shape = node(index).shape;
+    return static_cast<int64_t>(options().rows) * shape.height * shape.width;
+  }
+  int64_t count(int index) const { return pixels(index) * node(index).shape.channels; }
+  int64_t value_bytes(int index) const override { return count(index) * number_bytes(); }
+
+  int workspace(int64_t bytes) {  // -1 for 0 bytes
+    program_.workspace_bytes = std::max(program_.workspace_bytes, bytes);
+    return bytes > 0 ? new_buffer(bytes) : -1;
+  }
+
+  // Sums over the pixels of a node's output, left by the step that computes it: their buffer, or
+  // -1.
+  void define_sums(int index, int buffer) { sums_[index] = buffer; }
+  int sums(int index) { return sums_[index] < 0 ? -1 : read(sums_[index]); }
+  bool is_for_norm(int index) const {  // a batch norm is all that reads the node's output
+    return node(index).readers == 1 && std::ranges::any_of(nodes(), [&](const FusedNode& reader) {
+             return reader.kind == OpKind::batch_norm && reader.input == index;
+           });
+  }
+
+ private:
+  void append_sum(int index, int a, int b, int sum) override {
+    append("add_gradients", 3 * value_bytes(index),
+           [ops = ops_, numbers = count(index), type = held_.activations, a, b,
+            sum](const DeviceRun& run) {
+             ops->add(numbers, type, Activation::none, run.at(a), run.at(b), run.at(sum));
+           });
+  }
+
+  const TensorPrecisions held_;
+  const int64_t assumed_workspace_;
+  DeviceOps* const ops_;
+  DeviceProgram& program_;
+  std::vector<int> sums_;  // per node: buffer
+};
+
+using DeviceSteps = NodeSteps<DevicePlanBuilder>;
+std::unique_ptr<DeviceSteps> make_device_conv(int index);
+std::unique_ptr<DeviceSteps> make_device_norm(int index);
+std::unique_ptr<DeviceSteps> make_device_activation(int index);  // relu, gelu
+std::unique_ptr<DeviceSteps> make_device_add(int index);
+std::unique_ptr<DeviceSteps> make_device_pool(int index);  // max, global average
+std::unique_ptr<DeviceSteps> make_device_pad(int index);
+std::unique_ptr<DeviceSteps> make_device_head(int index);  // linear, loss
+
+}  // namespace stoker

@@ -1,0 +1,45 @@
+// What a device engine runs for one micro-batch: an execution plan and the operations that do its
+// steps. Built once; run as often as wanted, with other pointers each time.
+// Owner: DeviceEngine. Threads: the engine's.
+#pragma once
+
+#include "train/device/ops.h"
+#include "train/device/rules.h"
+#include "train/graph/plan_builder.h"
+
+namespace stoker {
+
+// Device pointers of one run.
+struct DeviceRun {
+  std::byte* arena = nullptr;
+  const BufferPlan* memory = nullptr;  // the plan's
+  const float* parameters = nullptr;   // flat
+  const std::byte* weights = nullptr;  // flat, in the net's precision
+  const float* statistics = nullptr;
+  const int32_t* labels = nullptr;  // training, as all below
+  const float* row_weights = nullptr;
+  const DeviceMix* mix = nullptr;
+  float* gradients = nullptr;           // a gradient buffer
+  std::byte* bf16_gradients = nullptr;  // flat, of the convolutions; null in fp32
+  float* logits = nullptr;              // evaluation
+
+  template <typename Number = void>
+  Number* at(int buffer) const {
+    return buffer < 0 ? nullptr : reinterpret_cast<Number*>(arena + memory->offsets[buffer]);
+  }
+};
+
+struct DeviceProgram : ProgramOf<DeviceRun> {
+  int64_t workspace_bytes = 0;  // the largest of a step
+};
+
+PlanOptions device_plan_options(const EngineOptions& options, const DeviceTuning& tuning,
+                                bool training);
+
+// `ops` may be null: then there is a plan only, in which each convolution's workspace has the
+// limit's size. It and `layout` outlive the program.
+DeviceProgram build_device_program(const NetSpec& net, const PlanOptions& options,
+                                   const DeviceTuning& tuning, const GradientLayout& layout,
+                                   DeviceOps* ops);
+
+}  // namespace stoker

@@ -1,0 +1,70 @@
+#include "train/device/rings.h"
+
+#include <cstring>
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kEntries = Engine::kTotalsKept;
+constexpr int64_t kLine = 256;  // entries do not share it
+
+int64_t entry_bytes(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+}  // namespace
+
+DeviceArgsRing::DeviceArgsRing(Device& device, Stream& stream, void* target, int64_t bytes)
+    : stream_(stream),
+      target_(target),
+      bytes_(bytes),
+      memory_(
+          device.allocate(static_cast<size_t>(entry_bytes(bytes) * kEntries), MemoryKind::pinned)) {
+  for (int64_t i = 0; i < kEntries; ++i) {
+    entries_[i] = {device.make_event(), memory_->data() + i * entry_bytes(bytes)};
+  }
+}
+
+std::byte* DeviceArgsRing::begin() {
+  Entry& entry = entries_[next_ % kEntries];
+  entry.copied->synchronize();
+  return entry.data;
+}
+
+void DeviceArgsRing::upload() {
+  Entry& entry = entries_[next_++ % kEntries];
+  stream_.copy(target_, entry.data, static_cast<size_t>(bytes_), CopyKind::host_to_device);
+  stream_.record(*entry.copied);
+}
+
+DeviceMetricsRing::DeviceMetricsRing(Device& device, Stream& stream, const UpdateVerdict* verdict)
+    : stream_(stream),
+      verdict_(verdict),
+      memory_(device.allocate(static_cast<size_t>(entry_bytes(sizeof(UpdateVerdict)) * kEntries),
+                              MemoryKind::pinned)) {
+  for (auto& event : there_) event = device.make_event();
+}
+
+void DeviceMetricsRing::fetch(int64_t update) {
+  const int64_t entry = update % kEntries;
+  stream_.copy(memory_->data() + entry * entry_bytes(sizeof(UpdateVerdict)), verdict_,
+               sizeof(UpdateVerdict), CopyKind::device_to_host);
+  stream_.record(*there_[entry]);
+}
+
+StepTotals DeviceMetricsRing::totals_of(int64_t update) {
+  const int64_t entry = update % kEntries;
+  there_[entry]->synchronize();
+  UpdateVerdict verdict;
+  std::memcpy(&verdict, memory_->data() + entry * entry_bytes(sizeof verdict), sizeof verdict);
+  const auto sum = [&](StepMetric which) -> double {
+    return verdict.metrics[static_cast<int>(which)];
+  };
+  StepTotals totals;
+  totals.loss_sum = sum(StepMetric::loss);
+  totals.weight_sum = sum(StepMetric::weight);
+  totals.top1 = sum(StepMetric::top1);
+  totals.top5 = sum(StepMetric::top5);
+  totals.finite = verdict.finite != 0;
+  return totals;
+}
+
+}  // namespace stoker

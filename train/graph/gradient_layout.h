@@ -1,0 +1,70 @@
+// Where the numbers of a net lie in an engine's flat fp32 buffers: parameters, momenta, averages
+// and gradients have one order, that of parameter_table, with every tensor aligned. A gradient
+// buffer is [gradients | moments of the batch norms | step metrics]: one per micro-batch, and the
+// reduced gradients, their sum over all micro-batches and replicas. The gaps are 0.
+// How the numbers of a convolution's weights lie within their tensor is the engine's own.
+// Pure; any thread. Offsets and counts are in numbers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "train/graph/lowering.h"
+
+namespace stoker {
+
+// Sums over a micro-batch, at the end of its gradient buffer, in this order; `finite` and
+// `micro_batches` are 1 per micro-batch.
+enum class StepMetric : uint8_t { loss, weight, top1, top5, finite, micro_batches, count };
+constexpr int kStepMetrics = static_cast<int>(StepMetric::count);
+
+struct LayoutTensor {
+  int64_t offset = 0;  // aligned to kTensorAlignment
+  int64_t count = 0;   // with the input's padding channels
+  ParameterKind kind = ParameterKind::conv_weight;
+  int node = -1;
+};
+
+// A piece of one tensor.
+struct TensorChunk {
+  int64_t offset = 0;
+  int count = 0, tensor = 0;
+};
+
+// A channel of a batch norm, for the running statistics.
+struct StatisticChannel {
+  int mean = 0, variance = 0;  // offsets in the statistics, and in a gradient buffer's moments
+  float momentum = 0;
+  float numbers = 0;  // that a micro-batch's statistics are of
+};
+
+class GradientLayout {
+ public:
+  static constexpr int64_t kTensorAlignment = 128;  // 256 bytes of bf16
+
+  GradientLayout(const NetSpec& net, const FusionRules& rules);
+
+  const std::vector<LayoutTensor>& tensors() const { return tensors_; }  // parameter_table order
+  int tensor_of(int node, ParameterKind kind) const;                     // -1: none
+  int64_t offset_of(int node, ParameterKind kind) const;                 // -1: none
+  int64_t statistics_of(int node) const;  // of the means, in the statistics; variances follow
+  int64_t parameter_numbers() const { return moments_; }
+  int64_t statistics_numbers() const { return statistics_numbers_; }
+
+  // Of a gradient buffer. The gradients lie at its beginning.
+  int64_t moments() const { return moments_; }  // as the statistics
+  int64_t metrics() const { return metrics_; }  // StepMetric
+  int64_t numbers() const { return numbers_; }
+
+  // All tensors in pieces of `most` numbers or fewer, in order.
+  std::vector<TensorChunk> chunks(int64_t most, bool convolutions_only = false) const;
+  std::vector<StatisticChannel> statistic_channels(int rows) const;  // of a micro-batch
+
+ private:
+  const NetSpec net_;
+  const std::vector<TensorInfo> statistics_;
+  std::vector<LayoutTensor> tensors_;
+  int64_t statistics_numbers_ = 0, moments_ = 0, metrics_ = 0, numbers_ = 0;
+};
+
+}  // namespace stoker

@@ -1,0 +1,143 @@
+// Builds an ExecutionPlan: the values and gradients of fused nodes as buffers, and the steps. Here,
+// once for both engines, is decided who adds up a gradient that several nodes contribute to, and
+// whether a gradient may be written over. The engines derive from KernelBuilder and append, node by
+// node, the kernels of each step.
+// A buffer that is named (read, written, new) before append() belongs to the step that is appended
+// next. Owner: whoever builds a plan; lives only there. One thread.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/engine/engine.h"
+#include "train/graph/execution_plan.h"
+
+namespace stoker {
+
+// Of one net, run on micro-batches.
+struct PlanOptions {
+  int rows = 0;  // of a micro-batch
+  Precision precision = Precision::fp32;
+  bool training = true;  // false: forward only, with the running statistics
+  FusionRules fusion;
+  float label_smoothing = 0;
+  float loss_scale = 1;  // 1 / nominal rows of the global batch
+};
+PlanOptions plan_options(const EngineOptions& options, const FusionRules& fusion, bool training);
+
+class PlanBuilder {
+ public:
+  // `net`, `layout` and `plan` outlive it; `plan` is empty.
+  PlanBuilder(const NetSpec& net, const PlanOptions& options, const GradientLayout& layout,
+              ExecutionPlan& plan);
+  virtual ~PlanBuilder() = default;
+  PlanBuilder(const PlanBuilder&) = delete;
+  PlanBuilder& operator=(const PlanBuilder&) = delete;
+
+  const PlanOptions& options() const { return options_; }
+  const GradientLayout& layout() const { return layout_; }
+  const std::vector<FusedNode>& nodes() const { return plan_.nodes; }
+  const FusedNode& node(int index) const { return plan_.nodes[index]; }
+  const NetNode& spec(int index) const { return net_.nodes[plan_.nodes[index].node]; }
+  virtual int64_t value_bytes(int index) const = 0;  // of a node's output, and of its gradient
+
+  // Buffers of the arena. All return the buffer.
+  int new_buffer(int64_t bytes);  // written by the next step
+  int read(int buffer);
+  int write(int buffer);
+  int64_t buffer_bytes(int buffer) const { return plan_.buffer_bytes[buffer]; }
+
+  // The output of a node: defined in a buffer of its own, or over an older value.
+  int define_value(int index);
+  int define_value_over(int index, int buffer);
+  int value(int index);                                         // read by the next step
+  int value_buffer(int index) const { return values_[index]; }  // not read
+
+  // The gradient of a node's output is the sum of what its readers contribute. take_gradient()
+  // gives it as at most `most` buffers; steps add up the others. Whoever takes them reads them, and
+  // releases them behind its own contributions.
+  bool wants_gradient(int index) const { return plan_.nodes[index].kind != OpKind::input; }
+  std::vector<int> take_gradient(int index, size_t most);
+  bool owned(int buffer) const { return sharers_[buffer] == 1; }  // may be written over
+  int new_gradient(int index);                // a new buffer for a reader's contribution
+  void pass_gradient(int index, int buffer);  // contributes a buffer that is also another's
+  void release(int buffer) { --sharers_[buffer]; }
+  // For a contribution that can be made in place of the gradient `taken`; else a new buffer.
+  int gradient_over(int index, int taken);
+
+  // The steps that follow are for this use of this node.
+  void begin(int index, StepUse use, int tensor = -1);
+
+ protected:
+  void append_step(const char* name, int64_t bytes);
+  // Appends the step sum = a + b of gradients of a node; `sum` may be a or b.
+  virtual void append_sum(int index, int a, int b, int sum) = 0;
+
+ private:
+  const NetSpec& net_;
+  const PlanOptions options_;
+  const GradientLayout& layout_;
+  ExecutionPlan& plan_;
+  PlanStep next_;                                // its node and use, and what is named so far
+  std::vector<bool> written_;                    // per buffer
+  std::vector<int> values_;                      // per node: buffer
+  std::vector<std::vector<int>> contributions_;  // per node: buffers
+  std::vector<int> sharers_;                     // per buffer: contributions not yet released
+};
+
+// A builder whose steps are done by kernels that take a `Run`.
+template <typename Run>
+class KernelBuilder : public PlanBuilder {
+ public:
+  KernelBuilder(const NetSpec& net, const PlanOptions& options, const GradientLayout& layout,
+                ProgramOf<Run>& program)
+      : PlanBuilder(net, options, layout, program.plan), program_(program) {}
+
+  void append(const char* name, int64_t bytes, typename ProgramOf<Run>::Kernel kernel) {
+    append_step(name, bytes);
+    program_.kernels.push_back(std::move(kernel));
+  }
+  void note_implementation(const std::string& name) {
+    for (const std::string& known : program_.implementations) {
+      if (known == name) return;
+    }
+    program_.implementations.push_back(name);
+  }
+
+ private:
+  ProgramOf<Run>& program_;
+};
+
+// One node's steps. build_backward() follows build_forward() after all later nodes'.
+template <typename Builder>
+class NodeSteps {
+ public:
+  virtual ~NodeSteps() = default;
+  virtual void build_forward(Builder& builder) = 0;
+  virtual void build_backward(Builder& builder) = 0;
+};
+
+// Builds all steps and places the buffers. make(index) gives a node's NodeSteps.
+template <typename Builder, typename Make>
+void build_plan(Builder& builder, ExecutionPlan& plan, const Make& make) {
+  const int count = static_cast<int>(plan.nodes.size());
+  std::vector<std::unique_ptr<NodeSteps<Builder>>> steps(count);
+  plan.input = builder.define_value(0);
+  for (int i = 1; i < count; ++i) {
+    steps[i] = make(i);
+    builder.begin(i, StepUse::always);
+    steps[i]->build_forward(builder);
+  }
+  plan.forward_steps = plan.steps.size();
+  for (int i = count - 1; i > 0 && builder.options().training; --i) {
+    builder.begin(i, StepUse::both);
+    steps[i]->build_backward(builder);
+  }
+  plan.memory = plan_memory(buffer_lives(plan));
+}
+
+}  // namespace stoker
