@@ -51,8 +51,9 @@ TEST_P(CpuPlanTest, LayersRunInTheSameOrderAsOnADevice) {
     const EngineOptions options = engine_options(2, 2, 1, GetParam());
     const GradientLayout layout(net, kCpuFusion), device_layout(net, device_fusion({}));
     const MicroBatchNet cpu(net, plan_options(options, kCpuFusion, true), layout, engine);
-    const DeviceProgram device = build_device_program(net, device_plan_options(options, {}, true),
-                                                      DeviceTuning{}, device_layout, nullptr);
+    const DeviceProgram device =
+        build_device_program(net, plan_options(options, device_fusion({}), true), DeviceTuning{},
+                             device_layout, nullptr);
     EXPECT_EQ(layers(cpu.plan()), layers(device.plan)) << net.name;
   }
 }

@@ -25,7 +25,7 @@ NetSpec small_net() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
 
 ExecutionPlan training_plan(const NetSpec& net, const GradientLayout& layout) {
   const PlanOptions options =
-      device_plan_options(engine_options(4, 4, 1, Precision::bf16), DeviceTuning{}, true);
+      plan_options(engine_options(4, 4, 1, Precision::bf16), device_fusion({}), true);
   return build_device_program(net, options, DeviceTuning{}, layout, nullptr).plan;
 }
 

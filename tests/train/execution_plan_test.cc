@@ -107,7 +107,7 @@ TEST(ExecutionPlanTest, NothingThatIsStillReadIsOverwrittenOnADevice) {
     for (const bool training : {true, false}) {
       const GradientLayout layout(net, device_fusion({}));
       const PlanOptions options =
-          device_plan_options(engine_options(4, 4, 1, Precision::bf16), {}, training);
+          plan_options(engine_options(4, 4, 1, Precision::bf16), device_fusion({}), training);
       DeviceTuning tuning;
       tuning.workspace_limit = 1 << 16;
       const ExecutionPlan plan = build_device_program(net, options, tuning, layout, nullptr).plan;

@@ -42,7 +42,8 @@ class ConvSteps final : public CpuSteps {
     const Dims weight_dims{spec.out_channels, in_channels, spec.kernel, spec.kernel};
     canonical_ = Desc(weight_dims, memory::data_type::f32, memory::format_tag::oihw);
     any_weights_ = Desc(weight_dims, builder.activation_type(), memory::format_tag::any);
-    any_gradient_ = Desc(weight_dims, memory::data_type::f32, memory::format_tag::any);
+    any_gradient_ =
+        Desc(weight_dims, data_type(builder.held().convolution_gradients), memory::format_tag::any);
     if (spec.bias) {
       bias_ = Desc({spec.out_channels}, memory::data_type::f32, memory::format_tag::x);
     }

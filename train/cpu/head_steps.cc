@@ -54,7 +54,8 @@ void write_metrics(const StepTotals& totals, float* out) {
   slot(StepMetric::micro_batches) = 1.0f;
 }
 
-// The linear layer and the loss, in fp32 whatever the activations are.
+// The linear layer and the loss. What arrives is cast to the head's precision.
+static_assert(!kCpuPrecision.head_takes_bf16, "the loops below are fp32");
 class HeadSteps final : public CpuSteps {
  public:
   explicit HeadSteps(int index) : index_(index) {}
@@ -69,8 +70,8 @@ class HeadSteps final : public CpuSteps {
               spec.scale,
               builder.layout().offset_of(node.node, ParameterKind::linear_weight),
               builder.layout().offset_of(node.node, ParameterKind::linear_bias)};
-    features_desc_ =
-        Desc({shape_.rows, features, 1, 1}, memory::data_type::f32, memory::format_tag::nhwc);
+    features_desc_ = Desc({shape_.rows, features, 1, 1}, data_type(builder.held().head),
+                          memory::format_tag::nhwc);
     features_ = builder.new_buffer(static_cast<int64_t>(features_desc_.get_size()));
     builder.copy(builder.value_view(node.input), builder.view(features_desc_, features_));
     if (!builder.options().training) {

@@ -5,29 +5,9 @@
 namespace stoker {
 namespace {
 
-std::unique_ptr<CpuSteps> make_steps(OpKind kind, int index) {
-  switch (kind) {
-    case OpKind::conv:
-      return make_cpu_conv(index);
-    case OpKind::batch_norm:
-      return make_cpu_norm(index);
-    case OpKind::relu:
-    case OpKind::gelu:
-      return make_cpu_activation(index);
-    case OpKind::max_pool:
-    case OpKind::global_avg_pool:
-      return make_cpu_pool(index);
-    case OpKind::add:
-      return make_cpu_add(index);
-    case OpKind::pad_channels:
-      return make_cpu_pad(index);
-    case OpKind::linear:
-      return make_cpu_head(index);
-    case OpKind::input:
-      break;
-  }
-  return nullptr;
-}
+constexpr NodeKinds<CpuPlanBuilder> kKinds{make_cpu_conv, make_cpu_norm, make_cpu_activation,
+                                           make_cpu_add,  make_cpu_pool, make_cpu_pad,
+                                           make_cpu_head};
 
 // Setting a handle has a cost (and, in version 2, writes a padded layout's padding): only changes.
 void point(const dnnl::memory& memory, const void* to) {
@@ -55,8 +35,7 @@ MicroBatchNet::MicroBatchNet(const NetSpec& net, const PlanOptions& options,
                              const GradientLayout& layout, const dnnl::engine& engine)
     : layout_(layout), program_(std::make_unique<MicroBatchProgram>()) {
   CpuPlanBuilder builder(net, options, layout, engine, *program_);
-  build_plan(builder, program_->plan,
-             [&](int index) { return make_steps(builder.node(index).kind, index); });
+  build_plan(builder, program_->plan, kKinds);
   program_->input = builder.view(builder.activation(0), program_->plan.input);
 }
 

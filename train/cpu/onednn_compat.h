@@ -1,5 +1,5 @@
 // Everything that differs between oneDNN 2.6 (Debian 12) and 3.x (Ubuntu 24.04: 3.1), and the few
-// words that the tapes say often. The only file that looks at the version.
+// words that the plans say often. The only file that looks at the version.
 // Every primitive takes its scratchpad from the caller, so that it lies in the planned arena.
 #pragma once
 

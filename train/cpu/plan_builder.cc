@@ -16,11 +16,6 @@ CpuPlanBuilder::CpuPlanBuilder(const NetSpec& net, const PlanOptions& options,
       activation_layout_(stoker::activation_layout(options.precision)),
       program_(program) {}
 
-dnnl::memory::data_type CpuPlanBuilder::activation_type() const {
-  return held_.activations == Precision::bf16 ? dnnl::memory::data_type::bf16
-                                              : dnnl::memory::data_type::f32;
-}
-
 onednn::Desc CpuPlanBuilder::activation(int index) const {
   using Tag = dnnl::memory::format_tag;
   const NodeShape& shape = node(index).shape;

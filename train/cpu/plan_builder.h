@@ -28,6 +28,11 @@ struct MicroBatchProgram : ProgramOf<MicroBatchRun> {
   dnnl::memory input;
 };
 
+constexpr dnnl::memory::data_type data_type(Precision precision) {
+  return precision == Precision::bf16 ? dnnl::memory::data_type::bf16
+                                      : dnnl::memory::data_type::f32;
+}
+
 class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
  public:
   CpuPlanBuilder(const NetSpec& net, const PlanOptions& options, const GradientLayout& layout,
@@ -35,7 +40,7 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
 
   const dnnl::engine& engine() const { return engine_; }
   const TensorPrecisions& held() const { return held_; }
-  dnnl::memory::data_type activation_type() const;
+  dnnl::memory::data_type activation_type() const { return data_type(held_.activations); }
   ActivationLayout activation_layout() const { return activation_layout_; }
   onednn::Desc activation(int index) const;  // (rows, C, H, W)
   bool is_padded(int index) const;           // its last block of channels is not full

@@ -52,8 +52,8 @@ DeviceEngine::~DeviceEngine() {
 
 void DeviceEngine::build_programs() {
   const auto build = [&](bool training) {
-    return build_device_program(net_, device_plan_options(options_, tuning_, training), tuning_,
-                                layout_, ops_.get());
+    return build_device_program(net_, plan_options(options_, device_fusion(tuning_), training),
+                                tuning_, layout_, ops_.get());
   };
   evaluation_ = build(false);
   if (options_.training) {

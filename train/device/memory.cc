@@ -77,8 +77,8 @@ DeviceEngineSizes planned_device_sizes(const NetSpec& net, const EngineOptions& 
                                        const DeviceTuning& tuning) {
   const GradientLayout layout(net, device_fusion(tuning));
   const auto plan = [&](bool training) {
-    return build_device_program(net, device_plan_options(options, tuning, training), tuning, layout,
-                                nullptr);
+    return build_device_program(net, plan_options(options, device_fusion(tuning), training), tuning,
+                                layout, nullptr);
   };
   return device_engine_sizes(options, layout, options.training ? plan(true) : DeviceProgram{},
                              plan(false));

@@ -33,9 +33,6 @@ struct DeviceProgram : ProgramOf<DeviceRun> {
   int64_t workspace_bytes = 0;  // the largest of a step
 };
 
-PlanOptions device_plan_options(const EngineOptions& options, const DeviceTuning& tuning,
-                                bool training);
-
 // `ops` may be null: then there is a plan only, in which each convolution's workspace has the
 // limit's size. It and `layout` outlive the program.
 DeviceProgram build_device_program(const NetSpec& net, const PlanOptions& options,

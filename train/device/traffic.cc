@@ -40,14 +40,14 @@ std::vector<DeviceTraffic> planned_traffic(const NetSpec& net, const EngineOptio
                                            const DeviceTuning& tuning) {
   constexpr int64_t kFloat = sizeof(float), kBf16 = 2;
   const GradientLayout layout(net, device_fusion(tuning));
-  const PlanOptions plan_options = device_plan_options(options, tuning, true);
-  const ExecutionPlan plan = build_device_program(net, plan_options, tuning, layout, nullptr).plan;
+  const PlanOptions planned = plan_options(options, device_fusion(tuning), true);
+  const ExecutionPlan plan = build_device_program(net, planned, tuning, layout, nullptr).plan;
   const TensorPrecisions held = tensor_precisions(options.precision, kDevicePrecision);
   const int64_t buffer = layout.numbers() * kFloat;
   const int micro_batches = options.rows / options.micro_batch_rows;
   Counter counter;
   for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
-    counter.add("input", input_bytes(plan, plan_options));
+    counter.add("input", input_bytes(plan, planned));
     for (const PlanStep& step : plan.steps) counter.add(step.name, step.bytes);
     if (held.convolution_gradients == Precision::bf16) {
       counter.add("widen", convolution_weights(layout) * (kBf16 + kFloat));

@@ -121,14 +121,45 @@ class NodeSteps {
   virtual void build_backward(Builder& builder) = 0;
 };
 
-// Builds all steps and places the buffers. make(index) gives a node's NodeSteps.
-template <typename Builder, typename Make>
-void build_plan(Builder& builder, ExecutionPlan& plan, const Make& make) {
+// What an engine has for each kind of node.
+template <typename Builder>
+struct NodeKinds {
+  using Make = std::unique_ptr<NodeSteps<Builder>> (*)(int index);
+  Make conv, norm, activation, add, pool, pad, head;
+
+  Make of(OpKind kind) const {
+    switch (kind) {
+      case OpKind::conv:
+        return conv;
+      case OpKind::batch_norm:
+        return norm;
+      case OpKind::relu:
+      case OpKind::gelu:
+        return activation;
+      case OpKind::add:
+        return add;
+      case OpKind::max_pool:
+      case OpKind::global_avg_pool:
+        return pool;
+      case OpKind::pad_channels:
+        return pad;
+      case OpKind::linear:
+        return head;
+      case OpKind::input:
+        break;
+    }
+    return nullptr;
+  }
+};
+
+// Builds all steps and places the buffers.
+template <typename Builder>
+void build_plan(Builder& builder, ExecutionPlan& plan, const NodeKinds<Builder>& kinds) {
   const int count = static_cast<int>(plan.nodes.size());
   std::vector<std::unique_ptr<NodeSteps<Builder>>> steps(count);
   plan.input = builder.define_value(0);
   for (int i = 1; i < count; ++i) {
-    steps[i] = make(i);
+    steps[i] = kinds.of(plan.nodes[i].kind)(i);
     builder.begin(i, StepUse::always);
     steps[i]->build_forward(builder);
   }
