@@ -58,10 +58,12 @@ struct LoaderOptions {
   LastBatch last_batch = LastBatch::pad;
   int rank = 0;  // of `world` processes that share the epoch; each has the same number of devices
   int world = 1;
-  double epochs = 1;  // may end inside an epoch: ceil(epochs * steps_per_epoch) steps; < 0: no end
-  Step first_step = 0;  // resume point
-  int64_t first_epoch_offset =
-      0;  // added to the epoch number in every draw (evaluating "epoch 7" alone)
+  // The feed may end inside an epoch, after ceil(epochs * steps_per_epoch) steps; < 0: it never
+  // ends.
+  double epochs = 1;
+  Step first_step = 0;  // where a resumed feed goes on
+  // Is added to the epoch's number in every draw, to show what "epoch 7" alone looks like.
+  int64_t first_epoch_offset = 0;
   FeedOptions feed{};
   int ring_depth = 4;  // slabs per device, >= 1
   // Staging slots per device, 0..3; > 0 takes a copy thread per device, 0 a host device's slab as
@@ -71,11 +73,12 @@ struct LoaderOptions {
   // Where a host device's slab is leased as it is: how many of the ring's a consumer may hold at
   // once, 1..ring_depth.
   int leases = 1;
-  // Host devices only: whoever fills a row converts it. (A GPU converts what has crossed the bus.)
+  // For host devices only, where the worker that fills a row converts it. (A GPU converts what has
+  // crossed the bus.)
   std::optional<RowFormat> format{};
-  std::string quarantine_file{};    // JSONL, appended; "" = none
-  bool digests = false;             // hash every row's u8 pixels (RowNote::digest)
-  Tracer* tracer = nullptr;         // spans go there; it outlives the Loader; null: none are taken
+  std::string quarantine_file{};    // a JSONL file that bad samples are appended to; "": none
+  bool digests = false;             // every row's u8 pixels are hashed (RowNote::digest)
+  Tracer* tracer = nullptr;         // takes spans and outlives the Loader; null: none are taken
   MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); null but to measure
 };
 

@@ -28,12 +28,13 @@ struct EvalResult {
 struct EvalOptions {
   AugmentSpec augment;
   int views = 1;          // 1, 2 or 6 (train/model/recipe.h)
-  bool averaged = false;  // the engine's averaged weights
+  bool averaged = false;  // take the engine's averaged weights
   FeedOptions feed;
   std::string quarantine_file;
   int64_t limit = 0;  // > 0: about this many samples, spread evenly over the source
-  const std::atomic<bool>* stop = nullptr;  // set: the result is incomplete and says so
-  // Which share the work and all get the result; null: this one alone.
+  // Once it is true the evaluation ends early, and its result says that it is incomplete.
+  const std::atomic<bool>* stop = nullptr;
+  // The processes that share the work, all of which get the result; null if this one is alone.
   ProcessGroup* processes = nullptr;
 };
 
@@ -51,8 +52,8 @@ MemoryPlan evaluation_memory(const Source& source, std::span<Device* const> devi
                              const EvalOptions& options);
 
 struct EvalCheckpointOptions {
-  std::string
-      checkpoint;  // a checkpoint's folder, its model.safetensors, or a run's folder (latest)
+  // A checkpoint's folder, its model.safetensors, or a run's folder, of which the newest is taken.
+  std::string checkpoint;
   std::vector<std::string> devices{"cpu:0"};  // of this process, one replica on each
   int rows = 0;                        // per device and step; 0: 250, or fewer for large images
   int threads = 0;                     // of all engines together; 0: one per core
@@ -62,9 +63,10 @@ struct EvalCheckpointOptions {
   FeedOptions feed;
   std::string quarantine_file;
   int64_t limit = 0;
-  // Which share the work, given the same options, and all get the result; null: this one alone.
+  // The processes that share the work, given the same options; all get the result. Null if this
+  // one is alone.
   ProcessGroup* processes = nullptr;
-  int local_processes = 1;  // of them, on this machine: they share its cores
+  int local_processes = 1;  // how many of them run on this machine and share its cores
 };
 
 // Loads a checkpoint (model, input size, normalisation and classes come from it) and evaluates it.

@@ -3,7 +3,6 @@
 // (train/trainer.h). Values: copied freely, no threads, no errors.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,44 +23,48 @@ namespace stoker {
 
 struct TrainOptions {
   Recipe recipe;
-  int replicas = 1;  // of this process, on the host's cores, where `devices` is empty
-  std::vector<std::string> devices;   // one replica on each: "cpu:0", "cuda:1"
-  ProcessGroup* processes = nullptr;  // of the run; null: this one. Outlives the Trainer
-  int local_processes = 1;            // of them, on this machine: they share its cores
+  // Replicas of this process on the host's cores; it counts only where `devices` is empty.
+  int replicas = 1;
+  std::vector<std::string> devices;  // one replica is made on each: "cpu:0", "cuda:1"
+  // The processes of the run, which outlive the Trainer; null if this one is alone.
+  ProcessGroup* processes = nullptr;
+  int local_processes = 1;  // how many of them run on this machine and share its cores
   ReduceKind reduce = ReduceKind::automatic;
-  Precision comm_dtype = Precision::fp32;  // of gradients between GPUs
-  // Gradients on GPUs are summed in buckets of about this many bytes of fp32 while the backward
-  // pass runs (train/device/buckets.h); 0: all at its end.
+  Precision comm_dtype = Precision::fp32;  // in which gradients travel between GPUs
+  // GPUs sum gradients in buckets of about this many bytes of fp32 while the backward pass runs
+  // (train/device/buckets.h); 0 sums all of them at its end.
   int64_t bucket_bytes = int64_t{25} << 20;
   bool batch_auto = false;  // recipe.batch becomes the largest that fits into memory
-  uint64_t seed = 0;        // of initial weights, order and augmentation
-  std::string out;          // folder of results, made if needed; "": nothing is written
-  bool resume = false;  // go on from out's newest whole checkpoint; from the start if there is none
+  uint64_t seed = 0;        // decides the first weights, the order and the augmentation
+  std::string out;          // folder of results, which is made if needed; "" writes nothing
+  // Go on from the newest whole checkpoint in `out`, or start anew if there is none.
+  bool resume = false;
 
-  int64_t checkpoint_steps = 0;  // > 0: also every so many steps; always at the end of an epoch
-  int keep_checkpoints = 3;      // the newest; >= 1
-  double eval_every_epochs = 1;  // 0: only at the end; the end is always evaluated
+  // Steps between two checkpoints; 0 saves only at the end of an epoch, which always saves.
+  int64_t checkpoint_steps = 0;
+  int keep_checkpoints = 3;      // how many of the newest are kept; >= 1
+  double eval_every_epochs = 1;  // 0 evaluates only at the end, which is always evaluated
   int64_t limit_train = 0;       // > 0: about this many samples, spread evenly over the source
-  int64_t limit_eval = 0;
-  int log_interval = 0;  // steps per StepReport and metrics row; 0: about 20 per epoch
-  int64_t max_steps =
-      0;  // > 0: end the run after this step (the schedule stays that of the recipe)
+  int64_t limit_eval = 0;        // likewise, of the evaluation
+  int log_interval = 0;          // steps per StepReport and metrics row; 0: about 20 per epoch
+  // > 0: the run ends after this step; the schedule stays that of the recipe.
+  int64_t max_steps = 0;
 
   int threads = 0;  // that compute, of all replicas together; 0: one per core
-  // Of training and of its evaluation, which takes the exact pixels of Pillow 13, so that
-  // accuracies compare.
+  // Training and its evaluation read with these options. Evaluation takes the exact pixels of
+  // Pillow 13 whatever stands here, so that accuracies compare.
   FeedOptions feed{.decode = {.pixels = PixelPolicy::fast}};
-  int ring_depth = 4;   // LoaderOptions
-  int slots = -1;       // LoaderOptions; -1: 0 on host devices, which lease the ring, 2 on GPUs
-  bool receipt = true;  // write receipt.json: digests of all pixels trained on
-  Tracer* tracer = nullptr;  // spans of the feed and of the steps go there; outlives the Trainer
+  int ring_depth = 4;        // as in LoaderOptions, of the training's Loader
+  int slots = -1;            // likewise; -1: 0 on host devices, which lease the ring, 2 on GPUs
+  bool receipt = true;       // receipt.json gets the digests of all pixels that were trained on
+  Tracer* tracer = nullptr;  // takes spans of the feed and of the steps; outlives the Trainer
   MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); null but to measure
-  // Of the program, for receipt.json and config.json: its version; libraries and theirs.
+  // The program's version, and its libraries with theirs, for receipt.json and config.json.
   std::string version;
   std::vector<std::pair<std::string, std::string>> libraries;
 };
 
-// What a run stands at, every log interval. Rates are over the interval.
+// Where a run stands at the end of each log interval. Rates are over the interval.
 struct StepReport {
   int64_t step = 0;  // steps done, over all epochs
   int64_t total_steps = 0;
@@ -91,8 +94,8 @@ struct EpochReport {
   std::string checkpoint;  // its folder; "" if nothing is written
 };
 
-// What the program shows. Default: nothing. Calls come from the thread of replica 0 and from run(),
-// in process 0 only.
+// Is told how a run goes, so that a program can show it; by default it shows nothing. Calls come
+// from the thread of replica 0 and from run(), in process 0 only.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
@@ -110,7 +113,8 @@ struct TrainResult {
   int64_t total_steps = 0;
   double epochs_done = 0;
   double loss = 0, accuracy = 0;  // training, last epoch
-  // Of the end, with one view and with the recipe's; empty if interrupted or nothing to evaluate.
+  // The last evaluation, with one view and with the recipe's views; empty if the run was
+  // interrupted or has nothing to evaluate.
   std::optional<EvalResult> eval_plain, eval;
   double best_top1 = 0;
   double images_per_second = 0, jitter = 0;  // over this process's run

@@ -1,4 +1,4 @@
-// Ways to sum gradients over replicas, and what they are called.
+// The ways to sum gradients over replicas, and their names.
 #pragma once
 
 #include <cstdint>

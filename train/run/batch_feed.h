@@ -1,6 +1,6 @@
-// A replica's batches, as TrainLoop takes them: those of the Loader, or for a measurement some that
-// lie on the device already, again and again, or now and then the last one. Owner: the replica's
-// thread.
+// The batches of a replica, as TrainLoop takes them. They come from the Loader; a measurement may
+// repeat batches that lie on the device already, or the last one (MeasureHooks). Owner: the
+// replica's thread.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// The largest batch that memory holds (--batch auto): from what the engines and the feed plan to
-// allocate, found by bisection, and said with its numbers. Threads: any. Errors:
+// The largest batch that the memory holds (--batch auto). It is found by bisection over what the
+// engines and the feed plan to allocate, and its reason is told with numbers. Threads: any. Errors:
 // std::runtime_error if not even the smallest batch fits, with what it takes and what there is.
 #pragma once
 
@@ -26,7 +26,7 @@ struct BatchChoice {
 
 BatchChoice largest_batch(const BatchLimits& limits);
 
-// Of the machine, or of this process's control group where that is less.
+// What is free on the machine, or in this process's control group where that is less.
 int64_t free_host_bytes();
 
 }  // namespace stoker

@@ -35,8 +35,9 @@ class RateMeter {
   std::vector<double> speeds_;  // images/s of each step
 };
 
-// Leaves out of a JSONL file the rows whose "step" is beyond `last_step`, and lines that are torn:
-// what a killed run wrote after the checkpoint that is gone on from. Nothing if there is no file.
+// Removes from a JSONL file the rows whose "step" is beyond `last_step`, and torn lines: a killed
+// run wrote them after the checkpoint from which the next run goes on. Does nothing if there is no
+// file.
 void trim_jsonl(const std::string& path, int64_t last_step);
 
 class MetricsLog {

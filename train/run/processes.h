@@ -47,9 +47,9 @@ class TrainProcesses {
   bool all_reduce_any(bool value);        // of all processes
   int64_t all_reduce_max(int64_t value);  // likewise
 
-  // Notes of steps go to process 0. The first call starts only; the second, once for each first and
-  // in their order, returns those of all by rank, in process 0; the others get nothing. All have
-  // the same number of rows.
+  // Notes of steps go to process 0. send_notes() starts that and does not wait. take_notes(), once
+  // for each of them and in their order, returns the notes of all processes by rank in process 0,
+  // and nothing in the others. All processes have the same number of rows.
   void send_notes(const StepNotes& notes);
   std::vector<StepNotes> take_notes();
   void finish_collecting();  // before notes go out of use

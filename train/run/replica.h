@@ -1,6 +1,6 @@
-// A replica: a device and the engine on it. And what --devices means. Threads: any. Errors:
-// std::invalid_argument with the text; std::runtime_error with one line that says why a GPU cannot
-// be used.
+// A replica is a device and the engine on it; and what the text of --devices means. Threads: any.
+// Errors: std::invalid_argument with the text; std::runtime_error with one line that says why a GPU
+// cannot be used.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ std::vector<std::string> parse_devices(const std::string& text, int local_rank =
 bool is_gpu(const std::string& device_name);
 bool on_gpus(const std::vector<std::string>& devices);  // throws if only some are
 
-// Of a host device the CPU engine, of a GPU the CUDA engine.
+// A host device gets the CPU engine, a GPU the CUDA engine.
 Replica make_replica(const std::string& device_name, const NetSpec& net,
                      const EngineOptions& options);
 

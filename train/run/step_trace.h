@@ -1,6 +1,7 @@
-// A step's forward and backward pass, for a Tracer: where the engine blocks, the time of the call;
-// where it queues on a stream, the time to queue it (launch) and, from marks that the stream's own
-// order puts around it, what it took on the device (compute). Owner: a replica's thread.
+// The spans of a step's forward and backward pass. For an engine that blocks, a span is the time of
+// the call. For one that queues on a stream there are two: the time to queue (launch), and what the
+// pass took on the device (compute), between two marks in the stream's own order. Owner: a
+// replica's thread.
 #pragma once
 
 #include "staging/stage_stats.h"
