@@ -1,14 +1,13 @@
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "staging/mutex.h"
 #include "train/collective/collective.h"
 
 namespace stoker {
@@ -64,7 +63,7 @@ class HostCollective final : public Collective {
   void barrier(int rank) override { wait(rank); }
 
   void abort() noexcept override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     aborted_ = true;
     all_here_.notify_all();
   }
@@ -99,7 +98,7 @@ class HostCollective final : public Collective {
   // Blocks until every rank is here. What a rank wrote before is seen by all after.
   void wait(int rank) {
     if (rank < 0 || rank >= size_) broken("rank out of range", rank);
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (aborted_) throw_aborted();
     if (++arrived_ == size_) {
       arrived_ = 0;
@@ -108,7 +107,7 @@ class HostCollective final : public Collective {
       return;
     }
     const uint64_t round = round_;
-    all_here_.wait(lock, [&] { return round_ != round || aborted_; });
+    while (round_ == round && !aborted_) all_here_.wait(lock);
     if (round_ == round) throw_aborted();
   }
 
@@ -119,11 +118,11 @@ class HostCollective final : public Collective {
   const int size_;
   std::vector<Call> calls_;  // each rank writes its own before a wait and reads all after it
 
-  std::mutex mutex_;
-  std::condition_variable all_here_;
-  int arrived_ = 0;       // guarded by mutex_
-  uint64_t round_ = 0;    // guarded by mutex_
-  bool aborted_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar all_here_;
+  int arrived_ GUARDED_BY(mutex_) = 0;
+  uint64_t round_ GUARDED_BY(mutex_) = 0;
+  bool aborted_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace
