@@ -1,8 +1,9 @@
-// The first of the errors that several threads met, for the one that waits for them.
-// Threads: keep_current from any; rethrow from one, behind their end.
+// Keeps the first of the errors that several threads meet, for the thread that waits for them.
+// Threads: keep_current() from any; rethrow() from any, usually after the others have ended.
 #pragma once
 
 #include <exception>
+#include <string>
 
 #include "staging/mutex.h"
 
@@ -15,7 +16,8 @@ class FirstError {
     const MutexLock lock(mutex_);
     if (!error_) error_ = std::current_exception();
   }
-  void rethrow() {  // if there was one
+  // Does nothing if there was no error.
+  void rethrow() {
     const MutexLock lock(mutex_);
     if (error_) std::rethrow_exception(error_);
   }
@@ -24,5 +26,17 @@ class FirstError {
   Mutex mutex_;
   std::exception_ptr error_ GUARDED_BY(mutex_);
 };
+
+// Returns the message of the exception that is being handled, "unknown error" if it has none.
+// REQUIRES: an exception is being handled.
+inline std::string current_error_text() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "unknown error";
+  }
+}
 
 }  // namespace stoker

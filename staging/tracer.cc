@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 
 #include "staging/mutex.h"
 #include "staging/stage_stats.h"
@@ -32,8 +33,7 @@ int64_t thread_cpu_ns() {
 
 // One writer, one reader: positions only grow, the slot is position % size.
 struct Tracer::Track {
-  explicit Track(size_t capacity, int64_t thread_number)
-      : spans(capacity), thread(thread_number), name("thread " + std::to_string(thread)) {}
+  explicit Track(size_t capacity, int64_t thread_number) : spans(capacity), thread(thread_number) {}
 
   void add(const Span& span) {
     const uint64_t at = written.load(std::memory_order_relaxed);
@@ -56,7 +56,6 @@ struct Tracer::Track {
   std::atomic<uint64_t> written{0};  // the writer's
   std::atomic<uint64_t> read{0};     // the reader's
   std::atomic<int64_t> dropped{0};
-  std::string name;  // guarded by Impl::mutex
 };
 
 struct Tracer::Impl {
@@ -64,6 +63,7 @@ struct Tracer::Impl {
   const size_t capacity;
   mutable Mutex mutex;
   std::vector<std::unique_ptr<Track>> tracks GUARDED_BY(mutex);  // each stays where it is
+  std::map<const Track*, std::string> names GUARDED_BY(mutex);   // of tracks that were named
 
   explicit Impl(size_t spans_per_thread) : capacity(spans_per_thread) {}
 };
@@ -93,7 +93,7 @@ Tracer::Track& Tracer::my_track() {
 void Tracer::name_thread(const std::string& name) {
   Track& track = my_track();
   const MutexLock lock(impl_->mutex);
-  track.name = name;
+  impl_->names[&track] = name;
 }
 
 void Tracer::add(const Span& span) { my_track().add(span); }
@@ -110,7 +110,12 @@ void Tracer::drain(std::vector<TrackedSpan>& spans) {
 std::vector<TraceTrack> Tracer::tracks() const {
   const MutexLock lock(impl_->mutex);
   std::vector<TraceTrack> result;
-  for (const auto& track : impl_->tracks) result.push_back({track->name, track->thread});
+  for (const auto& track : impl_->tracks) {
+    const auto named = impl_->names.find(track.get());
+    result.push_back(
+        {named != impl_->names.end() ? named->second : "thread " + std::to_string(track->thread),
+         track->thread});
+  }
   return result;
 }
 

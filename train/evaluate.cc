@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "pipeline/loader.h"
 #include "pipeline/source/subset_source.h"
 #include "staging/allowed_cores.h"
+#include "staging/first_error.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/model/recipe.h"
 #include "train/model/recipe_json.h"
@@ -72,16 +72,6 @@ void score_row(std::span<const float> logits, int label, Score& score) {
   score.top1 += ahead < 1;
   score.top5 += ahead < 5;
   ++score.samples;
-}
-
-std::string reason_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& reason) {
-    return reason.what();
-  } catch (...) {
-    return "unknown";
-  }
 }
 
 // One replica's share of the evaluation.
@@ -225,8 +215,7 @@ EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
                 loader_options(options, rows));
   std::vector<Score> scores(engines.size());
   std::atomic<bool> stopped{false};
-  std::mutex mutex;
-  std::exception_ptr error;  // guarded by mutex; the first
+  FirstError error;
   std::vector<std::jthread> threads;
   for (size_t i = 0; i < engines.size(); ++i) {
     threads.emplace_back([&, i] {
@@ -235,16 +224,15 @@ EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
                                 options, stopped)
                         .run();
       } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!error) error = std::current_exception();
+        error.keep_current();
         stopped = true;
         loader.stop();
-        if (options.processes) options.processes->abort(reason_of(error));
+        if (options.processes) options.processes->abort(current_error_text());
       }
     });
   }
   threads.clear();
-  if (error) std::rethrow_exception(error);
+  error.rethrow();
 
   Score own;
   for (const Score& score : scores) own.add(score);

@@ -21,21 +21,21 @@ CpuWorkers::CpuWorkers(int count) {
 
 CpuWorkers::~CpuWorkers() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   start_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void CpuWorkers::run(const std::function<void(int)>& job) {
-  std::unique_lock lock(mutex_);
+void CpuWorkers::run(const Job& job) {
+  MutexLock lock(mutex_);
   job_ = &job;
   running_ = size();
   error_ = nullptr;
-  ++round_;
+  ++jobs_;
   start_.notify_all();
-  finished_.wait(lock, [&] { return running_ == 0; });
+  while (running_ > 0) finished_.wait(lock);
   job_ = nullptr;
   if (error_) std::rethrow_exception(error_);
 }
@@ -43,23 +43,28 @@ void CpuWorkers::run(const std::function<void(int)>& job) {
 void CpuWorkers::loop(int worker) {
   ask_for_teams_of_one();
   int64_t done = 0;
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    start_.wait(lock, [&] { return stopping_ || round_ != done; });
-    if (stopping_) return;
-    done = round_;
-    const std::function<void(int)>& job = *job_;
-    lock.unlock();
+  while (const Job* job = next_job(done)) {
     std::exception_ptr error;
     try {
-      job(worker);
+      (*job)(worker);
     } catch (...) {
       error = std::current_exception();
     }
-    lock.lock();
-    if (error && !error_) error_ = error;
-    if (--running_ == 0) finished_.notify_one();
+    end_job(error);
   }
+}
+
+const CpuWorkers::Job* CpuWorkers::next_job(int64_t& done) {
+  MutexLock lock(mutex_);
+  while (!stopping_ && jobs_ == done) start_.wait(lock);
+  done = jobs_;
+  return stopping_ ? nullptr : job_;
+}
+
+void CpuWorkers::end_job(std::exception_ptr error) {
+  const MutexLock lock(mutex_);
+  if (error && !error_) error_ = error;
+  if (--running_ == 0) finished_.notify_one();
 }
 
 }  // namespace stoker

@@ -1,15 +1,17 @@
-// The CPU engine's own threads: run(job) gives every worker its turn at the same time and waits.
-// Each thread asks OpenMP for teams of one, so oneDNN never makes threads of its own.
-// Owner: CpuEngine. Threads: run() from one thread at a time. An exception of a worker is rethrown
-// by run() after all have ended.
+// The threads of the CPU engine: run(job) calls the job once on every worker, at the same time, and
+// waits for all of them. Each thread asks OpenMP for teams of one, so that oneDNN starts no threads
+// of its own.
+// Owner: CpuEngine. Threads: run() from one thread at a time. Errors: run() rethrows the first
+// exception of a worker after all workers have ended the job.
 #pragma once
 
-#include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "staging/mutex.h"
 
 namespace stoker {
 
@@ -21,19 +23,24 @@ class CpuWorkers {
   CpuWorkers& operator=(const CpuWorkers&) = delete;
 
   int size() const { return static_cast<int>(threads_.size()); }
-  void run(const std::function<void(int worker)>& job);
+  using Job = std::function<void(int worker)>;
+  void run(const Job& job);
 
  private:
   void loop(int worker);
+  // Waits for a job that comes after `done`, which becomes that job's number. Null: the workers
+  // end.
+  const Job* next_job(int64_t& done);
+  void end_job(std::exception_ptr error);  // null: the job succeeded
 
-  std::mutex mutex_;
-  std::condition_variable start_, finished_;
-  const std::function<void(int)>* job_ = nullptr;  // guarded by mutex_, as all below
-  int64_t round_ = 0;
-  int running_ = 0;
-  bool stopping_ = false;
-  std::exception_ptr error_;
-  std::vector<std::thread> threads_;  // constant after construction
+  Mutex mutex_;
+  CondVar start_, finished_;
+  const Job* job_ GUARDED_BY(mutex_) = nullptr;
+  int64_t jobs_ GUARDED_BY(mutex_) = 0;  // so far
+  int running_ GUARDED_BY(mutex_) = 0;   // workers that have not ended the job
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::exception_ptr error_ GUARDED_BY(mutex_);  // the job's first
+  std::vector<std::thread> threads_;             // constant after construction
 };
 
 }  // namespace stoker

@@ -51,20 +51,18 @@ TrainResult TrainLoop::run() {
         try {
           replica(static_cast<int>(rank));
         } catch (...) {
-          fail(std::current_exception());
+          fail();
         }
       });
     }
   }
-  if (error_) {
-    try {
-      std::rethrow_exception(error_);
-    } catch (const TrainingFailed&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw TrainingFailed(fmt::format("training stopped after {} steps: {}{}", progress_.step,
-                                       error.what(), last_checkpoint_text()));
-    }
+  try {
+    error_.rethrow();
+  } catch (const TrainingFailed&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw TrainingFailed(fmt::format("training stopped after {} steps: {}{}", progress_.step,
+                                     error.what(), last_checkpoint_text()));
   }
   setup_.processes.finish_collecting();
   report_warnings(queued_);  // of other replicas' last step
@@ -72,20 +70,10 @@ TrainResult TrainLoop::run() {
   return result_;
 }
 
-void TrainLoop::fail(std::exception_ptr error) noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!error_) error_ = error;  // the others fail because this one has
-  }
-  if (ProcessGroup* group = setup_.processes.group()) {
-    try {
-      std::rethrow_exception(error);
-    } catch (const std::exception& reason) {
-      group->abort(reason.what());
-    } catch (...) {
-      group->abort("unknown");
-    }
-  }
+void TrainLoop::fail() noexcept {
+  // First of all, because the other replicas fail next, of what follows here.
+  error_.keep_current();
+  if (ProcessGroup* group = setup_.processes.group()) group->abort(current_error_text());
   gate_->abort();
   setup_.replicas.collective().abort();
   setup_.loader->stop();
@@ -194,7 +182,7 @@ bool TrainLoop::note_warning(int rank) {
   const Replica& replica = setup_.replicas[rank];
   const std::string text = replica.engine->warning();
   if (text.empty()) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   warnings_.push_back(fmt::format("{}: {}", replica.device->name(), text));
   return true;
 }
@@ -355,7 +343,7 @@ void TrainLoop::check_bad_samples(const Trace& trace) {
 void TrainLoop::report_warnings(int64_t steps_done) {
   std::vector<std::string> warnings;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     warnings.swap(warnings_);
   }
   if (setup_.processes.is_rank0()) report_.report_warnings(steps_done, warnings);

@@ -9,11 +9,11 @@
 
 #include <array>
 #include <atomic>
-#include <exception>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "staging/first_error.h"
+#include "staging/mutex.h"
 #include "train/run/batch_feed.h"
 #include "train/run/report.h"
 #include "train/run/setup.h"
@@ -46,7 +46,7 @@ class TrainLoop {
   void train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates, StepTrace& trace);
   void note_batch(int rank, int64_t step, const FedBatch& batch, int64_t wait_ns);
   bool note_warning(int rank);
-  void fail(std::exception_ptr error) noexcept;
+  void fail() noexcept;  // REQUIRES: an exception is being handled
 
   // Replica 0 only, from here on.
   void start(int64_t first);
@@ -75,9 +75,9 @@ class TrainLoop {
 
   // The step after which all replicas end; set by replica 0 before that step's barrier.
   std::atomic<int64_t> stop_step_;
-  std::mutex mutex_;
-  std::exception_ptr error_;           // guarded by mutex_; the first
-  std::vector<std::string> warnings_;  // guarded by mutex_; not reported yet
+  FirstError error_;
+  Mutex mutex_;
+  std::vector<std::string> warnings_ GUARDED_BY(mutex_);  // not reported yet
 
   // Replica 0's.
   RunReport report_;

@@ -65,7 +65,7 @@ void NcclLink::join(const NcclId& id, int rank, int ranks) {
 }
 
 void NcclLink::abort() noexcept {
-  const std::lock_guard lock(asking_);
+  const MutexLock lock(asking_);
   if (ncclComm_t communicator = communicator_.exchange(nullptr)) nccl_.abort(communicator);
 }
 
@@ -78,7 +78,7 @@ ncclComm_t NcclLink::communicator() const {
 }
 
 void NcclLink::check_others() const {
-  const std::lock_guard lock(asking_);
+  const MutexLock lock(asking_);
   ncclResult_t state = ncclSuccess;
   nccl_.check(nccl_.async_error(communicator(), &state), "ncclCommGetAsyncError");
   nccl_.check(state, "communication");

@@ -7,10 +7,10 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 #include "staging/cuda_context.h"
 #include "staging/device.h"
+#include "staging/mutex.h"
 #include "train/collective/cuda/plugin.h"
 
 namespace stoker {
@@ -64,7 +64,10 @@ class NcclLink {
   const std::unique_ptr<Stream> stream_;
   ncclComm_t joined_ = nullptr;  // the caller's of join() and start()
   std::atomic<ncclComm_t> communicator_{nullptr};
-  mutable std::mutex asking_;  // held where abort() must not free what is asked; never waits long
+  // Held while a call looks at the communicator, so that abort() does not free it meanwhile. No
+  // such call blocks for long. It guards the object behind the handle, not the handle: calls that
+  // block must not hold it, because abort() is what ends them.
+  mutable Mutex asking_;
 };
 
 }  // namespace stoker

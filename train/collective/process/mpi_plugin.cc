@@ -18,12 +18,12 @@
 #include <chrono>
 #include <climits>
 #include <cstdio>
-#include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "staging/mutex.h"
 #include "train/collective/process/late_notice.h"
 
 namespace stoker {
@@ -87,14 +87,14 @@ class MpiGroup final : public MessageGroup {
 
   Ticket send(int to, std::span<const std::byte> bytes) override {
     MPI_Request request;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     check(MPI_Isend(bytes.data(), count(bytes.size()), MPI_BYTE, to, kDataTag, world_, &request),
           "MPI_Isend");
     return keep(request);
   }
   Ticket receive(int from, std::span<std::byte> bytes) override {
     MPI_Request request;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     check(MPI_Irecv(bytes.data(), count(bytes.size()), MPI_BYTE, from, kDataTag, world_, &request),
           "MPI_Irecv");
     return keep(request);
@@ -115,7 +115,7 @@ class MpiGroup final : public MessageGroup {
 
   void abort(const std::string& why) noexcept override {
     try {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!failure_.empty()) return;
       failure_ = "process " + std::to_string(rank_) + " of " + std::to_string(size_) + " (" +
                  host_name() + ") failed: " + why;
@@ -127,6 +127,7 @@ class MpiGroup final : public MessageGroup {
   void finish() override {
     finished_ = true;
     check(MPI_Barrier(world_), "MPI_Barrier");
+    const MutexLock lock(mutex_);
     hear_waits();  // so that no message is left
     check(MPI_Waitall(static_cast<int>(told_.size()), told_.data(), MPI_STATUSES_IGNORE),
           "MPI_Waitall");
@@ -159,27 +160,27 @@ class MpiGroup final : public MessageGroup {
   };
 
   void tell_wait(bool first) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (first) ++long_waits_;
     tell(kWaits);
   }
   void end_wait() noexcept {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (--long_waits_ == 0) tell(kGoesOn);
   }
-  void tell(const char& news) noexcept {
+  void tell(const char& news) noexcept REQUIRES(mutex_) {
     for (int to = 0; to < size_; ++to) {
       if (to == rank_ || (rank_ != 0 && to != 0)) continue;
       MPI_Isend(&news, 1, MPI_CHAR, to, kWaitTag, world_, &told_.emplace_back());
     }
   }
 
-  bool waits(int rank) const {
+  bool waits(int rank) const REQUIRES(mutex_) {
     return Clock::now() - heard_[static_cast<size_t>(rank)] < kBelieving;
   }
 
   void say_who_is_late(std::chrono::seconds waited) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     hear_waits();
     std::vector<int> late;
     if (rank_ == 0) {
@@ -211,13 +212,13 @@ class MpiGroup final : public MessageGroup {
     if (bytes > INT_MAX) throw std::runtime_error("MPI: a message of 2 GiB or more");
     return static_cast<int>(bytes);
   }
-  Ticket keep(MPI_Request request) {  // REQUIRES: mutex_ held, as all below
+  Ticket keep(MPI_Request request) REQUIRES(mutex_) {
     requests_[next_] = request;
     return next_++;
   }
 
   bool test(Ticket ticket) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     hear();
     int done = 0;
     check(MPI_Test(&requests_.at(ticket), &done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -229,8 +230,8 @@ class MpiGroup final : public MessageGroup {
     return false;
   }
 
-  // Who waits now, of those that tell this process.
-  void hear_waits() {
+  // Receives the news of the processes that tell this one whether they wait.
+  void hear_waits() REQUIRES(mutex_) {
     for (;;) {
       int there = 0;
       MPI_Status status;
@@ -249,8 +250,8 @@ class MpiGroup final : public MessageGroup {
     });
   }
 
-  // Takes in another process's failure, if there is one.
-  void hear() {
+  // Receives the failure of another process, if there is one.
+  void hear() REQUIRES(mutex_) {
     if (!failure_.empty()) return;
     int there = 0;
     MPI_Status status;
@@ -264,7 +265,7 @@ class MpiGroup final : public MessageGroup {
     failure_ = text;
   }
 
-  void tell_all() {
+  void tell_all() REQUIRES(mutex_) {
     std::vector<MPI_Request> sends;
     for (int to = 0; to < size_; ++to) {
       if (to == rank_) continue;
@@ -284,14 +285,19 @@ class MpiGroup final : public MessageGroup {
   MPI_Comm world_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
   bool finished_ = false;
-  std::mutex mutex_;  // of MPI, and guards all below
-  Ticket next_ = 0;
-  std::unordered_map<Ticket, MPI_Request> requests_;
-  std::string failure_;                   // the first one's, with its process; "": none
-  std::vector<HostName> hosts_;           // of all processes
-  std::vector<Clock::time_point> heard_;  // when a process last told this one that it waits
-  int long_waits_ = 0;                    // threads of this process
-  std::vector<MPI_Request> told_;         // messages about that, under way
+  std::vector<HostName> hosts_;  // by rank; constant after construction
+
+  // Held for every call of MPI that other threads may make too.
+  Mutex mutex_;
+  Ticket next_ GUARDED_BY(mutex_) = 0;
+  std::unordered_map<Ticket, MPI_Request> requests_ GUARDED_BY(mutex_);
+  // The first failure, with its process; "" if there is none.
+  std::string failure_ GUARDED_BY(mutex_);
+  // By rank: when that process last told this one that it waits.
+  std::vector<Clock::time_point> heard_ GUARDED_BY(mutex_);
+  int long_waits_ GUARDED_BY(mutex_) = 0;  // threads of this process that wait for long
+  // Messages about that, under way.
+  std::vector<MPI_Request> told_ GUARDED_BY(mutex_);
 };
 
 // Open MPI opens its components at run time, and some of them look for its symbols among those that
