@@ -1,6 +1,5 @@
 #include "pipeline/sampler.h"
 
-#include <algorithm>
 #include <bit>
 #include <stdexcept>
 #include <string>
@@ -53,6 +52,18 @@ std::string numbers_of(const SamplerOptions& options) {
 
 }  // namespace
 
+const char* to_string(LastBatch policy) {
+  switch (policy) {
+    case LastBatch::pad:
+      return "pad";
+    case LastBatch::drop:
+      return "drop";
+    case LastBatch::wrap:
+      return "wrap";
+  }
+  return "?";
+}
+
 Sampler::Sampler(const SamplerOptions& options)
     : options_(options), global_batch_(int64_t{options.rows} * options.replicas) {
   if (options.samples < 1) {
@@ -98,12 +109,6 @@ SampledRow Sampler::row(const EpochOrder& order, int64_t step_in_epoch, int repl
   }
   // Round robin over the batch's real rows: each is repeated as often as any other.
   return {permute(order, first + global_row % remaining), 0.0f};
-}
-
-int Sampler::valid_rows(int64_t step_in_epoch, int replica) const {
-  if (options_.last_batch != LastBatch::pad) return options_.rows;
-  const int64_t before = step_in_epoch * global_batch_ + int64_t{replica} * options_.rows;
-  return static_cast<int>(std::clamp<int64_t>(options_.samples - before, 0, options_.rows));
 }
 
 SampleId Sampler::permute(const EpochOrder& order, int64_t position) const {

@@ -16,6 +16,7 @@ enum class LastBatch : uint8_t {
   drop,  // leave the remainder of the epoch out
   wrap,  // fill up with the epoch's first samples, weight 1
 };
+const char* to_string(LastBatch policy);  // "pad"
 
 struct SamplerOptions {
   int64_t samples = 0;
@@ -47,7 +48,6 @@ class Sampler {
   SampledRow row(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {
     return this->row(order(epoch), step_in_epoch, replica, row);
   }
-  int valid_rows(int64_t step_in_epoch, int replica) const;  // rows with weight > 0
   const SamplerOptions& options() const { return options_; }
   // The keyed bijection of [0, samples) that orders an epoch.
   SampleId permute(const EpochOrder& order, int64_t position) const;

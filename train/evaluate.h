@@ -59,7 +59,6 @@ struct EvalCheckpointOptions {
   int threads = 0;                     // of all engines together; 0: one per core
   int views = 0;                       // 0: the recipe's
   std::optional<Precision> precision;  // empty: the recipe's
-  uint64_t seed = 0;
   FeedOptions feed;
   std::string quarantine_file;
   int64_t limit = 0;

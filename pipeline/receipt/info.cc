@@ -4,21 +4,7 @@
 #include "pipeline/receipt/receipt.h"
 
 namespace stoker {
-namespace {
-
-const char* name_of(LastBatch policy) {
-  switch (policy) {
-    case LastBatch::pad:
-      return "pad";
-    case LastBatch::drop:
-      return "drop";
-    case LastBatch::wrap:
-      return "wrap";
-  }
-  return "?";
-}
-
-}  // namespace
+namespace {}  // namespace
 
 ReceiptInfo receipt_info(const Loader& loader, const Source& source, const AugmentSpec& augment,
                          const LoaderOptions& options, int devices) {
@@ -35,7 +21,7 @@ ReceiptInfo receipt_info(const Loader& loader, const Source& source, const Augme
       {"samples", std::to_string(source.size())},
       {"augment", augment.describe()},
       {"shuffle", options.shuffle ? "on" : "off"},
-      {"last_batch", name_of(options.last_batch)},
+      {"last_batch", to_string(options.last_batch)},
       {"pixels", to_string(options.feed.decode.pixels)},
       {"exif", options.feed.decode.exif == ExifPolicy::ignore ? "ignore" : "apply"},
       {"max_pixels", std::to_string(options.feed.decode.max_pixels)},

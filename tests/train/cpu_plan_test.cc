@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/engine_fixture.h"
+#include "tests/train/peak_bytes.h"
 #include "tests/train/plan_fixture.h"
 #include "train/cpu/micro_batch_net.h"
 #include "train/cpu/rules.h"

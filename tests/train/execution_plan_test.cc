@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/engine_fixture.h"
+#include "tests/train/peak_bytes.h"
 #include "tests/train/plan_fixture.h"
 #include "train/cpu/rules.h"
 #include "train/device/program.h"

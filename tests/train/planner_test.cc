@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "tests/train/peak_bytes.h"
 #include "train/graph/memory_planner.h"
 
 namespace stoker {

@@ -53,14 +53,20 @@ Value number_of(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t
   return value;
 }
 
-CudnnDescriptor engine_of(const CudnnDescriptor& config) {
-  CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  cudnnBackendDescriptor_t raw = engine.get();
+// The descriptor of another kind that is an attribute of this one.
+CudnnDescriptor descriptor_of(const CudnnDescriptor& whole, cudnnBackendAttributeName_t name,
+                              cudnnBackendDescriptorType_t type) {
+  CudnnDescriptor found(type);
+  cudnnBackendDescriptor_t raw = found.get();
   int64_t count = 0;
-  check_cudnn(cudnnBackendGetAttribute(config.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
-                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
-              "cudnnBackendGetAttribute(engine)");
-  return engine;
+  check_cudnn(
+      cudnnBackendGetAttribute(whole.get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
+      "cudnnBackendGetAttribute(descriptor)");
+  return found;
+}
+
+CudnnDescriptor engine_of(const CudnnDescriptor& config) {
+  return descriptor_of(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
 }
 
 int64_t index_of(const CudnnDescriptor& engine) {
@@ -166,13 +172,8 @@ std::optional<CudnnDescriptor> config_named(const CudnnTarget& target, const Cud
 }
 
 CudnnDescriptor config_of(const CudnnDescriptor& plan) {
-  CudnnDescriptor config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  cudnnBackendDescriptor_t raw = config.get();
-  int64_t count = 0;
-  check_cudnn(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
-              "cudnnBackendGetAttribute(config)");
-  return config;
+  return descriptor_of(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                       CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
 }
 
 CudnnConfig described(CudnnDescriptor config) {

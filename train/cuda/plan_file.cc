@@ -18,7 +18,6 @@ namespace fs = std::filesystem;
 // The first line: this, the version, and the checksum of all that follows.
 constexpr std::string_view kTitle = "stoker conv plans ";
 constexpr std::string_view kVersion = "1 ";
-constexpr size_t kHexDigits = 16;
 constexpr uintmax_t kMostBytes = uintmax_t{1} << 24;  // what is larger is none of ours
 
 // The text up to `end`, which is taken away with it; false if there is no `end`.

@@ -60,18 +60,4 @@ BufferPlan plan_memory(std::span<const BufferLife> buffers) {
   return plan;
 }
 
-int64_t peak_bytes(std::span<const BufferLife> buffers) {
-  int64_t peak = 0;
-  for (const BufferLife& moment : buffers) {  // a peak begins where some buffer begins
-    int64_t alive = 0;
-    for (const BufferLife& other : buffers) {
-      const bool lives =
-          other.first_step <= moment.first_step && moment.first_step <= other.last_step;
-      if (lives) alive += aligned(other.bytes);
-    }
-    peak = std::max(peak, alive);
-  }
-  return peak;
-}
-
 }  // namespace stoker

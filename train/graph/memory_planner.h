@@ -24,7 +24,4 @@ constexpr int64_t kArenaAlignment = 64;
 // Greedy by size: the largest first, each into the tightest gap that its contemporaries leave.
 BufferPlan plan_memory(std::span<const BufferLife> buffers);
 
-// The most bytes alive at one step: no plan can be smaller.
-int64_t peak_bytes(std::span<const BufferLife> buffers);
-
 }  // namespace stoker

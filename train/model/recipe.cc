@@ -122,18 +122,6 @@ void require(bool ok, const char* field, double value, const char* rule) {
   throw InvalidField("recipe", field, fmt::format(" is {:.10g}, but must be {}", value, rule));
 }
 
-const char* name_of(LastBatch policy) {
-  switch (policy) {
-    case LastBatch::pad:
-      return "pad";
-    case LastBatch::drop:
-      return "drop";
-    case LastBatch::wrap:
-      return "wrap";
-  }
-  return "?";
-}
-
 std::string describe_average(const AverageSpec& spec) {
   const std::string ramp = spec.ramp > 0 ? fmt::format(" x t^{:g}", spec.ramp) : "";
   return fmt::format("{} every {} steps, decay {:g}{}",
@@ -213,7 +201,7 @@ std::vector<std::string> describe(const Recipe& recipe) {
   lines.push_back(fmt::format(
       "{} at {}x{}, {:g} epoch{}, global batch {} in micro-batches of {} rows, {}", recipe.name,
       recipe.input.width, recipe.input.height, recipe.epochs, recipe.epochs == 1 ? "" : "s",
-      recipe.batch, recipe.micro_batch_rows, name_of(recipe.last_batch)));
+      recipe.batch, recipe.micro_batch_rows, to_string(recipe.last_batch)));
   const std::string scaling = optimizer.lr_ref_batch > 0
                                   ? fmt::format(" ({:g} x {} / {})", optimizer.learning_rate,
                                                 recipe.batch, optimizer.lr_ref_batch)
