@@ -2,14 +2,13 @@
 // pixel.
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <map>
 #include <set>
-#include <thread>
 
 #include "pipeline/measure_hooks.h"
 #include "tests/pipeline/loader_support.h"
+#include "tests/support/one_core.h"
 
 namespace stoker::testing {
 namespace {
@@ -27,14 +26,7 @@ LoaderOptions options_of(int workers, Tracer* tracer = nullptr) {
 
 TEST(FeedTrace, OneCoreGivesOneWorker) {
   int workers = 0;
-  std::thread([&] {  // its affinity ends with it
-    cpu_set_t all, one;
-    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-    int core = 0;
-    while (!CPU_ISSET(core, &all)) ++core;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  on_one_core([&] {
     const auto source = jpeg_source(12);
     Tracer tracer;
     {
@@ -42,8 +34,7 @@ TEST(FeedTrace, OneCoreGivesOneWorker) {
       feed.all();
     }
     for (const TraceTrack& track : tracer.tracks()) workers += track.name.starts_with("worker ");
-  })
-      .join();
+  });
   EXPECT_EQ(workers, 1);
 }
 

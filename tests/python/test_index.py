@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import numpy as np
 import pytest
 
 import stoker
+from stoker import _core
 from conftest import jpeg, picture, run_python
 
 
@@ -118,3 +120,17 @@ def test_ctrl_c_writes_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1\n", "threads are left"
     assert os.listdir(tmp_path) == ["data"]
+
+
+def test_one_core_gives_one_thread():
+    """The count of an index's threads and of a feed's workers, where nobody says how many."""
+    counted = []
+
+    def count():
+        os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # this thread's alone
+        counted.append(_core.usable_cores())
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    thread.join()
+    assert counted == [1]

@@ -1,12 +1,11 @@
 #include "staging/allowed_cores.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
+#include "tests/support/one_core.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker {
@@ -64,20 +63,12 @@ TEST(UsableCores, AreSharedAmongProcessesThatNobodyHasBound) {
 }
 
 TEST(AllowedCores, AreThoseOfTheAffinity) {
-  std::thread([] {  // its affinity ends with it
-    cpu_set_t all, one;
-    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-    int core = 0;
-    while (!CPU_ISSET(core, &all)) ++core;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  on_one_core([] {
     EXPECT_GT(allowed_cores(), 0);
     EXPECT_LE(allowed_cores(), 1);
     EXPECT_EQ(usable_cores(), 1);
     EXPECT_EQ(usable_cores(4), 1);
-  })
-      .join();
+  });
 }
 
 }  // namespace

@@ -166,32 +166,48 @@ TEST_F(PinnedRingTest, ManyFillersAndOneTaker) {
   for (std::thread& filler : fillers) filler.join();
 }
 
-TEST_F(PinnedRingTest, StatsSayWhoWaitedForWhom) {
-  PinnedRing ring(*device_, layout_, 2);
-  auto taken = std::async(std::launch::async, [&] { return ring.take(0); });
-  EXPECT_TRUE(blocks(taken));
-  ring.begin(0);
-  ring.commit(0);
-  taken.get();
-  StageSnapshot slow_giver = ring.stats().snapshot();
-  EXPECT_EQ(slow_giver.items, 1);
-  EXPECT_EQ(slow_giver.occupancy_sum, 0);
-  EXPECT_GE(slow_giver.input_wait_ns, 1'000'000);
-  EXPECT_EQ(slow_giver.output_wait_ns, 0);
+// On a busy machine the thread that is to wait may come too late to do so: there are as many rounds
+// as it needs.
+constexpr Step kRounds = 500;
 
+TEST_F(PinnedRingTest, StatsSayThatTheTakerWaited) {
+  PinnedRing ring(*device_, layout_, 2);
+  Step step = 0;
+  for (; step < kRounds && ring.stats().snapshot().input_wait_ns == 0; ++step) {
+    auto taken = std::async(std::launch::async, [&] { return ring.take(step); });
+    EXPECT_TRUE(blocks(taken));
+    ring.begin(step);
+    ring.commit(step);
+    taken.get();
+    ring.release(step);
+  }
+  const StageSnapshot seen = ring.stats().snapshot();
+  EXPECT_EQ(seen.items, step);
+  EXPECT_EQ(seen.occupancy_sum, step - 1) << "nothing was ready for the take that waited";
+  EXPECT_GT(seen.input_wait_ns, 0);
+  EXPECT_EQ(seen.output_wait_ns, 0);
+}
+
+TEST_F(PinnedRingTest, StatsSayThatTheGiverWaited) {
+  PinnedRing ring(*device_, layout_, 2);
+  pass(ring, 0);
   ring.begin(1);
   ring.commit(1);
-  auto free = std::async(std::launch::async, [&] { return ring.wait_free(2); });
-  EXPECT_TRUE(blocks(free));
-  ring.release(0);
-  free.get();
-  ring.take(1);
-  ring.release(1);
-  StageSnapshot slow_taker = ring.stats().snapshot();
-  EXPECT_EQ(slow_taker.items, 2);
-  EXPECT_EQ(slow_taker.occupancy_sum, 1);
-  EXPECT_GE(slow_taker.output_wait_ns, 1'000'000);
-  EXPECT_EQ(slow_taker.input_wait_ns, slow_giver.input_wait_ns);
+  Step step = 2;
+  for (; step < kRounds && ring.stats().snapshot().output_wait_ns == 0; ++step) {
+    ring.begin(step);
+    ring.commit(step);
+    auto free = std::async(std::launch::async, [&] { return ring.wait_free(step + 1); });
+    EXPECT_TRUE(blocks(free));
+    ring.take(step - 1);
+    ring.release(step - 1);
+    EXPECT_TRUE(free.get());
+  }
+  const StageSnapshot seen = ring.stats().snapshot();
+  EXPECT_EQ(seen.items, step - 1);
+  EXPECT_EQ(seen.occupancy_sum, 1 + 2 * (step - 2)) << "two were ready for all but the first";
+  EXPECT_GT(seen.output_wait_ns, 0);
+  EXPECT_EQ(seen.input_wait_ns, 0);
 }
 
 TEST_F(PinnedRingTest, NonsenseIsRejected) {

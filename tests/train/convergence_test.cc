@@ -6,8 +6,12 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
 
 #include "pipeline/durable_file.h"
+#include "staging/mutex.h"
+#include "tests/support/one_core.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/run_fixture.h"
 #include "train/evaluate.h"
@@ -22,7 +26,7 @@ std::vector<Precision> precisions() {
   return {Precision::fp32};
 }
 
-// airnet-narrow with its whole recipe, but 64 rows in shards of 8 and two epochs.
+// airnet-narrow with its whole recipe, but batches of 64, micro-batches of 16 and two epochs.
 TrainOptions airnet_options(int replicas = 1) {
   TrainOptions options = small_options(replicas);
   options.recipe = default_recipe("airnet-narrow");
@@ -161,7 +165,58 @@ TEST(Convergence, EvaluatingTheCheckpointGivesTheRunsAccuracy) {
   EXPECT_THROW(evaluate_checkpoint(*other, check), std::runtime_error);
 }
 
-// Shards that hold nothing but repeated rows, batches of one: no statistic may turn NaN.
+// Another source's samples; it knows how many threads have read them.
+class WatchedSource final : public Source {
+ public:
+  explicit WatchedSource(const Source& source) : source_(source) {}
+
+  size_t readers() const {
+    const MutexLock lock(mutex_);
+    return readers_.size();
+  }
+
+  int64_t size() const override { return source_.size(); }
+  int label(SampleId id) const override { return source_.label(id); }
+  std::string name(SampleId id) const override { return source_.name(id); }
+  const std::string& root() const override { return source_.root(); }
+  const std::vector<std::string>& class_names() const override { return source_.class_names(); }
+  SampleEncoding encoding() const override { return source_.encoding(); }
+  Size raw_size() const override { return source_.raw_size(); }
+  uint64_t fingerprint() const override { return source_.fingerprint(); }
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override {
+    {
+      const MutexLock lock(mutex_);
+      readers_.insert(std::this_thread::get_id());
+    }
+    // So that the other workers, if there are any, get their turn.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return source_.read(id, buffer, bytes);
+  }
+
+ private:
+  const Source& source_;
+  mutable Mutex mutex_;
+  mutable std::set<std::thread::id> readers_ GUARDED_BY(mutex_);
+};
+
+TEST(Convergence, OneCoreGivesAnEvaluationOneWorker) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  options.max_steps = 1;
+  options.out = folder.path();
+  const auto source = small_source();
+  train(options, *source);
+  EvalCheckpointOptions check;
+  check.checkpoint = folder.path();
+  check.rows = 4;
+  check.feed.io_threads = 0;
+  const WatchedSource watched(*source);
+  on_one_core([&] { evaluate_checkpoint(watched, check); });
+  EXPECT_EQ(watched.readers(), 1u);
+}
+
+// Micro-batches that hold nothing but repeated rows, batches of one: no statistic may turn NaN.
 TEST(Convergence, SmallDataSetsKeepStatisticsFinite) {
   for (const int replicas : {1, 2}) {
     for (int64_t samples = 1; samples <= 2 * replicas + 1; ++samples) {

@@ -10,8 +10,10 @@
 #include "pipeline/durable_file.h"
 #include "pipeline/measure_hooks.h"
 #include "tests/support/fake_source.h"
+#include "tests/support/one_core.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/run_fixture.h"
+#include "train/run/options.h"
 #include "train/run/resident_batches.h"
 
 namespace stoker {
@@ -29,6 +31,15 @@ TEST(Trainer, ReplicasGiveTheSameBits) {
   }
   EXPECT_EQ(one.result.step, 15);
   EXPECT_FALSE(one.result.interrupted);
+}
+
+TEST(Trainer, OneCoreGivesOneThreadAndOneWorker) {
+  TrainOptions options = small_options();
+  options.threads = 0;
+  options.feed.workers = -1;
+  on_one_core([&] { options = complete_options(options); });
+  EXPECT_EQ(options.threads, 1);
+  EXPECT_EQ(options.feed.workers, 1);
 }
 
 TEST(Trainer, SeedsGiveOtherBits) {
