@@ -225,9 +225,10 @@ EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
                         .run();
       } catch (...) {
         error.keep_current();
+        // Before the other threads fail of what follows: the processes hear of the first error only.
+        if (options.processes) options.processes->abort(current_error_text());
         stopped = true;
         loader.stop();
-        if (options.processes) options.processes->abort(current_error_text());
       }
     });
   }
