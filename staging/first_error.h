@@ -1,5 +1,5 @@
-// The first of the errors that several threads met, for the one that waits for them.
-// Threads: keep_current from any; rethrow from one, behind their end.
+// Keeps the first error of several threads, for the thread that waits for them. Threads:
+// keep_current() from any; rethrow() from one, after the others have ended.
 #pragma once
 
 #include <exception>
@@ -15,7 +15,7 @@ class FirstError {
     const MutexLock lock(mutex_);
     if (!error_) error_ = std::current_exception();
   }
-  void rethrow() {  // if there was one
+  void rethrow() {  // does nothing if there was no error
     const MutexLock lock(mutex_);
     if (error_) std::rethrow_exception(error_);
   }
