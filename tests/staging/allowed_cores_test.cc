@@ -64,7 +64,7 @@ TEST(UsableCores, AreSharedAmongProcessesThatNobodyHasBound) {
 }
 
 TEST(AllowedCores, AreThoseOfTheAffinity) {
-  std::thread([] {  // its affinity ends with it
+  std::thread([] {  // the affinity ends with the thread
     cpu_set_t all, one;
     ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
     int core = 0;
