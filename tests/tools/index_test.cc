@@ -113,7 +113,7 @@ TEST_F(Index, TrainingMakesItBeforeTheFirstStepIfThereIsNone) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr(made));
   EXPECT_THAT(train("fast").out, ::testing::Not(HasSubstr("seek index")));
-  // A damaged file is made again, also at the path of an option.
+  // A damaged file is made again; with --seek-index a file is made at that path.
   std::filesystem::path found;
   for (const auto& entry : std::filesystem::directory_iterator(cache_.path() + "/home/stoker")) {
     if (entry.path().filename().string().starts_with("seek-")) found = entry.path();

@@ -47,7 +47,7 @@ class TrainDisplay final : public TrainObserver {
 
  private:
   void begin(const Trainer& trainer, const TrainOptions& options);
-  void finish();  // leaves what was drawn last on the screen
+  void finish();  // leaves the view's last figures on the screen
   void say(const std::string& line);
 
   const Options options_;

@@ -109,8 +109,7 @@ TEST(GpuLoad, IsToldPerPhaseAndEvidenceNamesASlowClock) {
                               "the time [3 readings of NVML]"));
 }
 
-// A slow clock is no evidence if the GPU is idle, if the clock is near the highest, or if the GPU
-// belongs to another program.
+// There is no evidence for an idle GPU, for a clock near the highest, or for another program's GPU.
 TEST(GpuLoad, IsNoEvidenceOtherwise) {
   GpuFigures other = figures(0, 95, 300);
   other.cuda = "";
