@@ -18,7 +18,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// Of this process, version 2: "/" or "/a/b"; "" if unknown.
+// Returns this process's control group, version 2: "/" or "/a/b"; "" if unknown.
 std::string control_group() {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -27,7 +27,7 @@ std::string control_group() {
   return "";
 }
 
-// The smaller of two limits, where 0 is none.
+// Returns the smaller of two limits; 0 means no limit.
 double lesser(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
 double version_1_quota(const std::string& root) {

@@ -1,35 +1,35 @@
-// The cores that this process may use: those of its affinity, and no more than its control group's
-// quota. Whoever starts threads of their own accord asks here how many.
-// Reads files of /proc and /sys; any thread.
+// The number of cores that this process may use: those of its affinity, limited by its control
+// group's quota. Code that chooses a number of threads itself uses these functions. They read files
+// of /proc and /sys. Threads: any.
 #pragma once
 
 #include <string>
 
 namespace stoker {
 
-// How many threads to start where nobody said: at least 1; a part of a core counts as one.
-// `processes` of one job on this machine share it: a quota is divided among them, and the cores
-// are where the launcher has bound this process to none of its own.
+// Returns how many threads to start if the user gave no number: at least 1; a fraction of a core
+// counts as one. `processes` of one job on this machine share it: the quota is divided among them,
+// and so are the cores unless the launcher has bound this process to its own.
 int usable_cores(int processes = 1);
 
-double allowed_cores();  // the same exactly, for one process: > 0; a quota may be a part of a core
-int machine_cores();     // all that are online, whoever may use them
+double allowed_cores();  // the same for one process, not rounded: > 0; a quota may be a fraction
+int machine_cores();     // all that are online
 
-// What there is to know, for one process.
+// The limits of one process.
 struct CoreLimits {
   int machine = 1;   // cores that are online
-  int affinity = 1;  // of them, those that this process may run on
+  int affinity = 1;  // the cores that this process may run on
   double quota = 0;  // in cores; 0: none
 };
-// `root`: where the control groups lie.
+// `root`: the folder of the control groups.
 CoreLimits read_core_limits(const std::string& root = "/sys/fs/cgroup");
 int usable_cores(const CoreLimits& limits, int processes);
 
-// The least quota of control group `group` ("/a/b") and of all above it, in cores, from the cpu.max
-// files under `root`; 0: no limit.
+// Returns the smallest quota of control group `group` ("/a/b") and all groups above it, in cores,
+// from the cpu.max files under `root`; 0: no limit.
 double group_quota(const std::string& root, std::string group);
 
-// What a control group's cpu.max says ("200000 100000": 2 cores; "max 100000": 0 = no limit).
+// Parses a control group's cpu.max ("200000 100000": 2 cores; "max 100000": 0 = no limit).
 double parse_cpu_quota(const std::string& cpu_max);
 
 }  // namespace stoker

@@ -6,14 +6,14 @@
 namespace stoker {
 namespace {
 
-// A slab larger than this is a mistake in the options, not a wish; below it no product overflows.
+// A larger slab is a mistake in the options; below this limit no product overflows.
 constexpr size_t kMaxSlabBytes = size_t{1} << 40;
 
 size_t align(size_t bytes) {
   return (bytes + BatchLayout::kAlignment - 1) / BatchLayout::kAlignment * BatchLayout::kAlignment;
 }
 
-// a * b, or a number beyond every limit.
+// Returns a * b, or a number above kMaxSlabBytes if the product is larger.
 size_t multiply(size_t a, size_t b) {
   if (a != 0 && b > kMaxSlabBytes / a) return kMaxSlabBytes + 1;
   return a * b;

@@ -1,7 +1,6 @@
-// The shape of a batch and where its parts lie in a slab: the single truth for slab, slot and
-// model. A slab is one allocation: first the device part (images, labels, weights: what crosses the
-// bus in one copy), then the host part (ids, notes, BatchHeader), which follows the batch on the
-// host only.
+// The shape of a batch and the offsets of its parts in a slab; slab, slot and model all use these.
+// A slab is one allocation: first the device part (images, labels, weights), which is copied to the
+// device in one piece, then the host part (ids, notes, BatchHeader), which stays on the host.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +17,11 @@ struct BatchShape {
   int width = 0;   // pixels
   static constexpr int kChannels = 3;
   int note_bytes_per_row = 0;  // opaque host-side bytes per row (the pipeline's record of a row)
-  int value_bytes = 1;         // of a channel of a pixel: 1, or more where rows are converted
+  int value_bytes = 1;         // per channel of a pixel: 1, or more if rows are converted
   bool operator==(const BatchShape&) const = default;
 };
 
-// What is known of a batch besides its rows. Host side.
+// Facts about a batch besides its rows. Host side.
 struct BatchHeader {
   Step step = -1;  // over all epochs
   int64_t epoch = 0;
@@ -38,14 +37,16 @@ class BatchLayout {
   const BatchShape& shape() const { return shape_; }
   size_t image_bytes() const;  // one row's pixels: height * width * 3 * value_bytes
   // Offsets from the start of a slab (and of a slot), each aligned to kAlignment.
-  size_t images_offset() const { return 0; }  // (rows, height, width, 3) u8, RGB, or as converted
-  size_t labels_offset() const;               // (rows) i32
-  size_t weights_offset() const;              // (rows) f32
-  size_t device_bytes() const;                // images + labels + weights, aligned: one copy
-  size_t ids_offset() const;                  // (rows) i64; host part from here on
-  size_t notes_offset() const;                // (rows, note_bytes_per_row) bytes
-  size_t header_offset() const;               // one BatchHeader
-  size_t slab_bytes() const;                  // the whole slab
+  size_t images_offset() const {
+    return 0;
+  }                               // (rows, height, width, 3) u8 RGB, or the converted type
+  size_t labels_offset() const;   // (rows) i32
+  size_t weights_offset() const;  // (rows) f32
+  size_t device_bytes() const;    // images, labels and weights, aligned: one copy
+  size_t ids_offset() const;      // (rows) i64; the host part begins here
+  size_t notes_offset() const;    // (rows, note_bytes_per_row) bytes
+  size_t header_offset() const;   // one BatchHeader
+  size_t slab_bytes() const;      // the whole slab
 
   static constexpr size_t kAlignment = 256;
 

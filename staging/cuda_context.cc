@@ -6,7 +6,7 @@
 
 namespace stoker {
 
-// Declared here and looked up at run time: what links the driver does not start without one.
+// Looked up at run time: a program that links the driver does not start without one.
 struct CudaContext::Driver {
   int (*get)(int* device, int ordinal) = nullptr;
   int (*retain)(void** context, int device) = nullptr;
@@ -41,7 +41,7 @@ CudaContext::CudaContext(int ordinal)
     int error = driver_->get(&device, ordinal);
     if (error == 0) error = driver_->retain(&context_, device);
     if (error != 0) {
-      // The runtime's numbers are the driver's.
+      // The runtime's error numbers are the same as the driver's.
       throw std::runtime_error("the GPU cannot be used: " +
                                cuda_error_text(static_cast<cudaError_t>(error)));
     }

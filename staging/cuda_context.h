@@ -1,7 +1,7 @@
-// One GPU's primary context as the plugin's parts share it: whose turn it is on the calling thread,
-// and whether the GPU has failed. The context itself stays until the process ends: it is
-// everybody's, and the CUDA runtime does not survive its end. Internal to the plugins. Threads:
-// any.
+// One GPU's primary context, which the plugin's parts share: makes it current on the calling
+// thread, and records whether the GPU has failed. The context is never released before the process
+// ends: others use it, too, and the CUDA runtime does not survive its end. Internal to the plugins.
+// Threads: any.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,13 +20,14 @@ class CudaContext {
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
-  // While it lives the calling thread works on this GPU; then on what it worked on before. Not
-  // cudaSetDevice(): to set the former device again would make a context on a GPU that nobody uses.
+  // Makes this GPU current on the calling thread while it lives, and then restores the previous
+  // one. It does not use cudaSetDevice(), because restoring the previous device with it would
+  // create a context on a GPU that may be unused.
   class Current {
    public:
-    explicit Current(const CudaContext& context);  // throws as check() does
-    // For destructors: with another error() than cudaSuccess the thread works on another GPU or
-    // none, and no call of CUDA's is made.
+    explicit Current(const CudaContext& context);  // throws what check() throws
+    // For destructors, which cannot throw: if error() is not cudaSuccess, the thread's current GPU
+    // is another one or none, and the caller must make no CUDA call.
     Current(const CudaContext& context, std::nothrow_t) noexcept;
     ~Current();
     Current(const Current&) = delete;
@@ -43,10 +44,10 @@ class CudaContext {
   const std::string& name() const { return name_; }
   int ordinal() const { return ordinal_; }
 
-  // Throws what check() threw first.
+  // Throws the first error that check() threw, if any.
   void throw_if_failed() const;
-  // Nothing for success. Everything else is final: throws std::runtime_error with the GPU, `call`
-  // and CUDA's text, and so will every later call for this GPU.
+  // Does nothing for success. Every other error is final: throws std::runtime_error with the GPU,
+  // `call` and CUDA's text, and so does every later call for this GPU.
   void check(cudaError_t error, const char* call) const;
 
  private:
@@ -59,7 +60,7 @@ class CudaContext {
   mutable std::string failure_ GUARDED_BY(mutex_);
 };
 
-// "out of memory (cudaErrorMemoryAllocation)"
+// Returns "out of memory (cudaErrorMemoryAllocation)".
 std::string cuda_error_text(cudaError_t error);
 
 }  // namespace stoker

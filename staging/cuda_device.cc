@@ -1,6 +1,6 @@
-// A GPU behind Device: each call maps to one of CUDA's. Streams do not wait for the default stream,
-// events keep no time unless asked to and block instead of spinning. Priorities are left alone:
-// CUDA's have no effect on copies.
+// A GPU behind Device: each call maps to one CUDA call. Streams do not wait for the default stream;
+// events have no time unless requested, and block instead of spinning. Stream priorities are not
+// set, because they have no effect on copies.
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
@@ -33,7 +33,7 @@ class CudaEvent final : public Event {
     CudaContext::Current current(context_);
     const cudaError_t error = cudaEventQuery(event_);
     if (error == cudaErrorNotReady) {
-      cudaGetLastError();  // no error of the next call's
+      cudaGetLastError();  // clears it for the next call
       return false;
     }
     context_.check(error, "cudaEventQuery");
@@ -43,7 +43,7 @@ class CudaEvent final : public Event {
   void synchronize() const override {
     CudaContext::Current current(context_);
     context_.check(cudaEventSynchronize(event_), "cudaEventSynchronize");
-    context_.throw_if_failed();  // not before it has waited for what a failed GPU still runs
+    context_.throw_if_failed();  // only after waiting for what a failed GPU still runs
   }
 
   double elapsed_ms(const Event& start) const override {
@@ -79,10 +79,10 @@ class CudaStream final : public Stream {
 
   ~CudaStream() override {
     const CudaContext::Current current(context_, std::nothrow);
-    // What others queue on a borrowed stream is none of our business, and it may be gone.
+    // Others' work on a borrowed stream need not be waited for, and the stream may be gone.
     const bool wait = owned_ || !calls_.empty();
     if (wait && wait_for_work(current) != cudaSuccess) {
-      for (auto& call : calls_) call.release();  // CUDA may still have their addresses
+      for (auto& call : calls_) call.release();  // CUDA may still use their addresses
     }
     if (owned_ && current.error() == cudaSuccess) cudaStreamDestroy(stream_);
   }
@@ -120,10 +120,10 @@ class CudaStream final : public Stream {
     context_.throw_if_failed();
   }
 
-  // As CudaContext's, but what is wrong with somebody else's stream is no failure of the GPU.
+  // Like CudaContext::check(), but an invalid borrowed stream is no failure of the GPU.
   void check(cudaError_t error, const char* call) const {
     if (owned_ || !is_of_the_stream(error)) return context_.check(error, call);
-    cudaGetLastError();  // not the next call's error
+    cudaGetLastError();  // clears it for the next call
     char handle[32];
     std::snprintf(handle, sizeof handle, "%p", static_cast<void*>(stream_));
     throw BorrowedStreamError(context_.name() + ": " + call + " on the borrowed stream " + handle +
@@ -136,14 +136,14 @@ class CudaStream final : public Stream {
   const CudaContext& context() const { return context_; }
 
  private:
-  // A GPU that fails drops what is queued, or does not: each function runs once or never.
+  // A GPU that fails may or may not drop what is queued: each function runs once or never.
   enum class CallState : uint8_t { waiting, running, over };
   struct Call {
     std::function<void()> function;
     std::atomic<CallState> state{CallState::over};
   };
 
-  // Calls run in order, so the oldest is over first: its place is used again, or there is one more.
+  // Calls run in order, so the oldest is over first: its entry is used again, or one is added.
   Call& next_call() {
     if (calls_.empty() || calls_[oldest_]->state.load() != CallState::over) {
       calls_.insert(calls_.begin() + static_cast<std::ptrdiff_t>(oldest_),
@@ -159,12 +159,12 @@ class CudaStream final : public Stream {
     CallState state = CallState::waiting;
     if (!call.state.compare_exchange_strong(state, CallState::running)) return;
     call.function();
-    call.function = nullptr;  // what it holds is gone before it counts as over
+    call.function = nullptr;  // destroys what it holds before it counts as over
     call.state.store(CallState::over);
     call.state.notify_all();
   }
 
-  // Afterwards no call runs, and none will.
+  // After this no call is running, and none will run.
   cudaError_t wait_for_work(const CudaContext::Current& current) {
     cudaError_t error = current.error();
     if (error == cudaSuccess) error = cudaStreamSynchronize(stream_);
@@ -207,7 +207,7 @@ class CudaStream final : public Stream {
   const CudaContext& context_;
   const bool owned_ = true;
   cudaStream_t stream_ = nullptr;
-  std::vector<std::unique_ptr<Call>> calls_;  // a circle; CUDA drops them when the GPU fails
+  std::vector<std::unique_ptr<Call>> calls_;  // a ring; CUDA drops the calls when the GPU fails
   size_t oldest_ = 0;
 };
 

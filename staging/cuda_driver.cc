@@ -13,8 +13,8 @@
 namespace stoker {
 namespace {
 
-// The driver's C interface, declared here: its header comes with the toolkit, which this build need
-// not have had.
+// The driver's C interface, declared here because its header is part of the CUDA toolkit, which
+// need not be installed for this build.
 constexpr int kSuccess = 0;
 constexpr int kStubLibrary = 34;
 constexpr int kNoDevice = 100;
@@ -46,7 +46,7 @@ void find(void* library, const char* name, Function*& function, std::string& mis
   if (function == nullptr && missing.empty()) missing = name;
 }
 
-// The name of the first function that the library lacks; "" if it has all.
+// Returns the name of the first function that the library lacks; "" if it has all.
 std::string find_calls(void* library, DriverCalls& calls) {
   std::string missing;
   find(library, "cuInit", calls.init, missing);
@@ -99,7 +99,7 @@ int attribute(const DriverCalls& calls, int which, int device) {
   return calls.device_attribute(&value, which, device) == kSuccess ? value : 0;
 }
 
-// What the driver does not answer stays empty; only a device that is not there is an error.
+// What the driver does not report stays empty; only a missing device is an error.
 int read_device(const DriverCalls& calls, int ordinal, CudaDeviceInfo& info) {
   int device = 0;
   const int error = calls.device(&device, ordinal);
@@ -138,7 +138,7 @@ std::string start_problem(const DriverCalls& calls, const std::string& library, 
 
 CudaStatus query_driver(const std::string& library) {
   CudaStatus status;
-  // Never closed: the driver keeps threads.
+  // The library is never closed, because the driver keeps threads.
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     status.problem = std::string("no NVIDIA driver (") + dlerror() + ")";

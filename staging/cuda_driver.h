@@ -1,4 +1,4 @@
-// The NVIDIA driver as far as counting devices needs it: libcuda.so.1, opened at run time, never
+// The NVIDIA driver, as far as listing devices needs it: libcuda.so.1, opened at run time, never
 // linked. Creates no context. Threads: any.
 #pragma once
 
@@ -13,7 +13,8 @@ inline constexpr const char* kCudaDriver = "libcuda.so.1";
 // `library` is the driver's file name or path. `problem` is empty when there is a device.
 CudaStatus query_driver(const std::string& library = kCudaDriver);
 
-// Of a device on the PCI bus ("0000:3b:00.0"); -1: not known, or the machine has one node only.
+// Returns the node of a device on the PCI bus ("0000:3b:00.0"), or -1 if it is unknown or the
+// machine has only one.
 int numa_node_of(const std::string& pci_bus_id,
                  const std::string& devices_folder = "/sys/bus/pci/devices");
 

@@ -1,6 +1,6 @@
 // kernel<<<blocks, threads, 0, stream>>>(arguments...) as a function that returns its own error:
-// after <<<>>> there is only cudaGetLastError(), which may tell of anybody's earlier call. Internal
-// to the plugins.
+// after <<<>>> there is only cudaGetLastError(), which may return the error of an earlier call.
+// Internal to the plugins.
 #pragma once
 
 #include <cuda_runtime.h>

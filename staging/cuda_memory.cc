@@ -20,7 +20,7 @@ std::string mebibytes(size_t bytes) {
   return std::to_string((bytes + (1U << 20) - 1) >> 20) + " MiB";
 }
 
-// The GPU's own memory, or pinned memory of the host: `release` is the call that frees its kind.
+// GPU memory, or pinned host memory; `release` is the call that frees it.
 class CudaMemory final : public Memory {
  public:
   using Release = cudaError_t (*)(void*);
@@ -59,9 +59,9 @@ class PageableMemory final : public Memory {
   const size_t size_bytes_;
 };
 
-// While it lives, this thread's new pages come from `node` if it has any. By system call: libnuma
-// is one library more for two calls. Where the system refuses (a container may), pages come from
-// anywhere.
+// While it lives, this thread's new pages come from `node` if that has any. Uses system calls,
+// because libnuma would be another dependency for two calls. If the system refuses (a container
+// may), pages come from anywhere.
 class NearNode {
  public:
   explicit NearNode(int node) {
@@ -78,7 +78,7 @@ class NearNode {
   NearNode& operator=(const NearNode&) = delete;
 
  private:
-  static constexpr size_t kNodes = 1024;  // as many as Linux is ever built for
+  static constexpr size_t kNodes = 1024;  // the largest number that Linux can be built for
   static constexpr size_t kWordBits = 8 * sizeof(unsigned long);
   static constexpr size_t kWords = kNodes / kWordBits;
   int mode_ = 0;
@@ -92,7 +92,7 @@ std::unique_ptr<Memory> allocate_on_gpu(const CudaContext& context, size_t bytes
   void* data = nullptr;
   const cudaError_t error = cudaMalloc(&data, std::max<size_t>(bytes, 1));
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // not the next call's error
+    cudaGetLastError();  // clears it for the next call
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     context.check(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
@@ -129,7 +129,8 @@ std::unique_ptr<Memory> allocate_pinned(const CudaContext& context, size_t bytes
     } else {
       context.check(error, "cudaHostAlloc");
     }
-    std::memset(memory->data(), 0, size);  // the pages are there, and near, before the first use
+    std::memset(memory->data(), 0,
+                size);  // allocates the pages, on the near node, before the first use
   }
   return memory;
 }

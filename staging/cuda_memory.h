@@ -1,4 +1,4 @@
-// Memory of a GPU, and host memory that it copies from at full speed. Internal to the plugin.
+// GPU memory, and host memory from which it copies at full speed. Internal to the plugin.
 #pragma once
 
 #include <atomic>
@@ -9,11 +9,11 @@
 
 namespace stoker {
 
-// Throws std::runtime_error: without poisoning the device when there is too little memory.
+// Throws std::runtime_error; too little memory does not make the device fail.
 std::unique_ptr<Memory> allocate_on_gpu(const CudaContext& context, size_t bytes);
 
-// Pinned, on the NUMA node near the GPU (-1: anywhere). Where the system refuses to lock that much,
-// ordinary memory and a warning on stderr, once for each `warned`.
+// Allocates pinned memory on the NUMA node near the GPU (-1: anywhere). If the system refuses to
+// lock that much, allocates ordinary memory and prints a warning on stderr, once for each `warned`.
 std::unique_ptr<Memory> allocate_pinned(const CudaContext& context, size_t bytes, int numa_node,
                                         std::atomic<bool>& warned);
 

@@ -1,4 +1,4 @@
-// One kernel: a block takes its part of the quads in strides of the grid, and looks every pixel up
+// One kernel: a block takes its share of the quads in strides of the grid, and looks up every pixel
 // in a table that it has copied to shared memory.
 #include <algorithm>
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace stoker {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMostBlocks = 2048;  // more would only copy the table more often
+constexpr int64_t kMostBlocks = 2048;  // more blocks would only copy the table more often
 
-// kChannels 0: any number of them, (rows, channels, plane).
+// kChannels 0: any number of channels, (rows, channels, plane).
 template <typename Bits, int kChannels>
 __global__ void __launch_bounds__(kThreads)
     normalise_kernel(const __grid_constant__ NormaliseArgs args, int64_t quads, int64_t pixels) {

@@ -1,4 +1,4 @@
-// The normalise kernel's launch. Internal to the plugin.
+// Launches the normalise kernel. Internal to the plugin.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,6 @@
-// What libstoker_cuda.so gives the program: one C entry, stoker_cuda_plugin(), that returns this
-// table. Program and plugin come from one build (the table holds C++ types): `build` says which,
-// and a plugin of another one is refused. Threads: any.
+// The interface of libstoker_cuda.so: one C entry, stoker_cuda_plugin(), returns this table.
+// Program and plugin must be from one build, because the table contains C++ types: `build`
+// identifies it, and a plugin of another build is refused. Threads: any.
 #pragma once
 
 #include <memory>
@@ -17,17 +17,17 @@ inline constexpr int kCudaPluginVersion = 1;  // of this table
 
 struct CudaPlugin {
   int version = 0;              // kCudaPluginVersion; first in every version of the table
-  const char* build = nullptr;  // build_stamp() of the build that it comes from
-  int runtime_version = 0;      // of the CUDA runtime inside: 13000 is 13.0
-  // Throws std::runtime_error. The ordinal exists (query_cuda() has listed it).
+  const char* build = nullptr;  // build_stamp() of the plugin's build
+  int runtime_version = 0;      // CUDA runtime of the plugin: 13000 is 13.0
+  // Throws std::runtime_error. REQUIRES: the ordinal exists (query_cuda() has listed it).
   std::unique_ptr<Device> (*make_device)(int ordinal, int numa_node) = nullptr;
-  // Queues the kernel on a stream of a device made above.
+  // Queues the kernel on a stream of a device from make_device.
   void (*normalise)(Stream& stream, const NormaliseArgs& args) = nullptr;
 };
 
 using CudaPluginEntry = const CudaPlugin* (*)();
 
-// nullptr and why not, in one line; where nvcc was not found the file no_cuda_plugin.cc says so.
+// Returns nullptr and the problem in one line; a build without nvcc uses no_cuda_plugin.cc.
 const CudaPlugin* open_cuda_plugin(std::string& problem);
 
 }  // namespace stoker

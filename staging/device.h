@@ -1,8 +1,8 @@
-// Memory, ordered asynchronous work, and marks in it: what staging and the trainer need of a
-// device. Host devices run each stream on a worker thread of its own, with real events and real
-// overlap; CUDA devices (cuda_device.cc) map one to one. Order between streams is by Event
-// record/wait only. Errors: std::runtime_error with the device's name; a device that failed once
-// keeps failing (sticky).
+// The interface of a device that staging and the trainer need: memory, ordered asynchronous work,
+// and events. Host devices run each stream on its own worker thread, with real events and real
+// overlap; CUDA devices (cuda_device.cc) map one to one. Streams are ordered by Event record/wait
+// only. Errors: std::runtime_error with the device's name; a device that failed once keeps failing
+// (sticky).
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace stoker {
 enum class MemoryKind : unsigned char { device, pinned };
 enum class CopyKind : unsigned char { host_to_device, device_to_host, device_to_device };
 
-// A borrowed stream cannot be used: it was destroyed, is of another GPU or is being captured. The
-// call has queued nothing, and the device goes on.
+// A borrowed stream cannot be used: it was destroyed, belongs to another GPU or is being captured.
+// The call has queued nothing, and the device can still be used.
 class BorrowedStreamError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -34,7 +34,7 @@ class Event {
   virtual void* native_handle() const { return nullptr; }  // cudaEvent_t of a CUDA device
 };
 
-// Work in order. Threads: one at a time. The destructor waits for the work queued.
+// Work that runs in order. Threads: one at a time. The destructor waits for all queued work.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -56,26 +56,27 @@ class Memory {
   virtual size_t size_bytes() const = 0;
 };
 
-// Outlives what it made. Threads: any.
+// A device outlives what it made. Threads: any.
 class Device {
  public:
   virtual ~Device() = default;
   virtual const std::string& name() const = 0;  // "cpu:0", "cuda:1"
-  virtual bool host_accessible() const = 0;  // may the host read device memory through its pointer?
+  virtual bool host_accessible() const = 0;     // the host can read device memory
   virtual std::unique_ptr<Memory> allocate(size_t bytes, MemoryKind kind) = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event(bool timing = false) = 0;
-  virtual int cuda_ordinal() const { return -1; }  // of a CUDA device, as cudaSetDevice counts
-  // Somebody else's stream (a cudaStream_t of this GPU), to order work with theirs: it is neither
-  // made nor destroyed, and outlives what is returned. Where it does not, or cannot be used for
-  // another reason of its owner's, calls throw BorrowedStreamError. The destructor waits for it if
-  // call() was used, else for nothing. Throws std::runtime_error where streams are not native: all
-  // but CUDA devices.
+  virtual int cuda_ordinal() const { return -1; }  // for CUDA: the number for cudaSetDevice
+  // Wraps another owner's stream (a cudaStream_t of this GPU), to order work with theirs: the
+  // stream is neither created nor destroyed, and must outlive what is returned. If it does not, or
+  // cannot be used for another reason on its owner's side, calls throw BorrowedStreamError. The
+  // destructor waits for the stream only if call() was used. Throws std::runtime_error on devices
+  // without native streams: all but CUDA devices.
   virtual std::unique_ptr<Stream> borrow_stream(void* /*native_handle*/) {
     throw std::runtime_error(name() + " has no native streams to borrow");
   }
-  // Blocks until all work on the device is done, whoever queued it: the last resort where a
-  // borrowed stream can no longer be marked. Does nothing where streams cannot be borrowed.
+  // Blocks until all work on the device is done, whoever queued it: a last resort for a borrowed
+  // stream on which no event can be recorded any more. Does nothing on devices without native
+  // streams.
   virtual void wait_for_everyone() {}
 };
 

@@ -1,4 +1,4 @@
-// What a consumer is given of a batch: a lease. Made by Stager::next(), which Loader::next() calls.
+// A lease of a batch, for its consumer. Stager::next() makes it, which Loader::next() calls.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace stoker {
 
-// A lease of a slot (or of the slab itself), bound to the compute stream that it was asked for on:
-// work queued on that stream sees the batch; destroying the lease queues on it that the memory may
-// be filled again. Move-only; empty after a move and at the end of the feed. Destroy it before the
-// Stager (Loader).
+// A lease of a slot (or of the slab itself), bound to the compute stream of the call to next():
+// work queued on that stream sees the batch, and destroying the lease queues on it that the memory
+// may be filled again. Move-only; empty after a move and at the end of the feed. Destroy it before
+// the Stager (Loader).
 class DeviceBatch {
  public:
   DeviceBatch() = default;
@@ -24,18 +24,18 @@ class DeviceBatch {
   explicit operator bool() const { return slot_ != nullptr; }  // false: the feed has ended
   const BatchHeader& header() const;                           // host
   const BatchShape& shape() const;
-  // Device, (rows, height, width, 3) u8, or the bytes of what LoaderOptions::format says.
+  // On the device, (rows, height, width, 3) u8, or the bytes of the type in LoaderOptions::format.
   const uint8_t* images() const;
   const int32_t* labels() const;   // device, (rows)
-  const float* weights() const;    // device, (rows); 0 = does not count
+  const float* weights() const;    // device, (rows); 0: does not count
   const SampleId* ids() const;     // host, (rows)
   const std::byte* notes() const;  // host, (rows, note_bytes_per_row)
-  // Ends the lease, and the device's part of the batch is the caller's, at the addresses that it
-  // has, also after the Stager's end; images come first in it. The feed goes on with other memory.
-  // On a device with slots only after the feed was stopped. Throws std::bad_alloc, and nothing
-  // changes.
+  // Ends the lease and gives the device part of the batch to the caller, at the same addresses,
+  // also beyond the Stager's end; images are first in it. The feed continues with other memory. On
+  // a device with slots only after the feed was stopped. Throws std::bad_alloc, which changes
+  // nothing.
   std::shared_ptr<Memory> keep();
-  // Blocks the calling thread until the pixels are there: for consumers that work outside the
+  // Blocks the calling thread until the pixels have arrived: for consumers that work outside the
   // stream.
   void synchronize() const;
 

@@ -10,19 +10,19 @@
 namespace stoker {
 namespace {
 
-// The plugin holds machine code for this compute capability and later ones.
+// The plugin contains machine code for this compute capability and later ones.
 constexpr int kLeastComputeMajor = 8;
 
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// Why the plugin cannot drive what the driver shows; "" if it can.
+// Returns why the plugin cannot drive the driver's devices; "" if it can.
 std::string plugin_problem(const CudaStatus& status) {
   std::string problem;
   const CudaPlugin* plugin = open_cuda_plugin(problem);
   if (plugin == nullptr) return problem;
-  // Any driver of the runtime's major version serves it.
+  // Any driver of the runtime's major version is sufficient.
   const int needed = plugin->runtime_version / 1000 * 1000;
   if (status.driver_version >= needed) return "";
   return "the NVIDIA driver is too old: it speaks CUDA " + version_text(status.driver_version) +
@@ -48,7 +48,7 @@ const CudaDeviceInfo& checked_device(const CudaStatus& status, int ordinal) {
   return info;
 }
 
-// The number after "PREFIX:"; -1: `name` is no such thing.
+// Returns the number after "PREFIX:", or -1 if `name` does not have that form.
 int index_after(std::string_view name, std::string_view prefix) {
   if (!name.starts_with(prefix)) return -1;
   name.remove_prefix(prefix.size());

@@ -1,7 +1,7 @@
 // The host device: a stream is a worker thread with a fixed ring of commands, an event is a
-// position in a stream. The reference for what every device does, with CUDA's rules: wait() means
-// the last record at the time of the call, an event never recorded counts as reached, and an event
-// may die while work that names it is still queued.
+// position in a stream. It is the reference for all devices and follows CUDA's rules: wait() means
+// the last record at the time of the call, an event that was never recorded counts as reached, and
+// an event may be destroyed while queued work refers to it.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kPageBytes = 4096, kHugePageBytes = size_t{2} << 20;
 
 // How many commands of a stream have finished. Shared by the stream and the events recorded on it,
-// so it outlives the stream for as long as an event asks.
+// so it outlives the stream as long as such an event exists.
 class Timeline {
  public:
   bool reached(int64_t position) const { return done_.load(std::memory_order_acquire) >= position; }
@@ -46,7 +46,7 @@ class Timeline {
       int64_t done = done_.load(std::memory_order_relaxed) + 1;
       done_.store(done, std::memory_order_release);
       if (done < wake_at_) return;
-      wake_at_ = kNobody;  // those who need more say so again
+      wake_at_ = kNobody;  // threads that wait for a later position set it again
     }
     changed_.notify_all();
   }
@@ -57,7 +57,7 @@ class Timeline {
   Mutex mutex_;
   CondVar changed_;
   std::atomic<int64_t> done_{0};                  // written under mutex_
-  int64_t wake_at_ GUARDED_BY(mutex_) = kNobody;  // the earliest position someone sleeps for
+  int64_t wake_at_ GUARDED_BY(mutex_) = kNobody;  // the earliest position that a thread waits for
 };
 
 // A position in a stream; without a timeline it counts as reached.
@@ -71,7 +71,7 @@ struct Mark {
   }
 };
 
-// What an event shares with the queued command that writes its time.
+// State that an event shares with the queued command that writes its time.
 struct EventState {
   Mutex mutex;
   Mark mark GUARDED_BY(mutex);
@@ -152,7 +152,7 @@ class HostStream final : public Stream {
       MutexLock lock(state.mutex);
       record = ++state.records;
     }
-    // Work queued so far is all there is to mark; only a time needs a command of its own.
+    // A mark covers the work queued so far and needs no command; only a time needs one.
     if (host.timing()) push(Stamp{host.state(), record});
     MutexLock lock(state.mutex);
     state.mark = Mark{timeline_, pushed_};
@@ -200,7 +200,8 @@ class HostStream final : public Stream {
       }
       Command& command = commands_[static_cast<size_t>(next % kCommands)];
       run(command);
-      command = std::monostate{};  // what a closure holds is gone before the command counts as done
+      command =
+          std::monostate{};  // destroys a closure's captures before the command counts as done
       timeline_->advance();
     }
   }
@@ -223,14 +224,14 @@ class HostStream final : public Stream {
   Mutex mutex_;
   CondVar pushed_changed_;
   std::vector<Command> commands_{static_cast<size_t>(kCommands)};
-  int64_t pushed_ = 0;  // written by the caller under mutex_
+  int64_t pushed_ = 0;  // written only by the caller, under mutex_
   bool closing_ GUARDED_BY(mutex_) = false;
   std::thread worker_;  // last: it uses all of the above
 };
 
-// Large memory in huge pages where the kernel gives them: rows are read and written all over it,
-// and small pages would have to be looked up for each. Only whole huge pages are asked for, so that
-// no more is resident than was asked for.
+// Large memory uses huge pages if the kernel has them: rows are read and written all over it, and
+// small pages would each need a lookup. Only whole huge pages are requested, so that no more memory
+// is resident than was asked for.
 class HostMemory final : public Memory {
  public:
   explicit HostMemory(size_t bytes)
@@ -238,8 +239,8 @@ class HostMemory final : public Memory {
         data_(static_cast<std::byte*>(::operator new(std::max<size_t>(bytes, 1), alignment_))),
         size_bytes_(bytes) {
     const size_t whole = bytes / kHugePageBytes * kHugePageBytes;
-    if (whole > 0) madvise(data_, whole, MADV_HUGEPAGE);  // a wish: without it all works as well
-    std::memset(data_, 0, bytes);  // the pages are there before the first use
+    if (whole > 0) madvise(data_, whole, MADV_HUGEPAGE);  // only a hint
+    std::memset(data_, 0, bytes);  // allocates the pages before the first use
   }
   ~HostMemory() override { ::operator delete(data_, alignment_); }
   HostMemory(const HostMemory&) = delete;

@@ -1,5 +1,5 @@
-// Locks that clang checks: which mutex guards a member and what a function asks of its callers
-// stand in the code, and `clang -Wthread-safety` refuses what breaks it (the stage `threads` of
+// Locks that clang checks: annotations say which mutex guards a member and what a function requires
+// of its callers, and `clang -Wthread-safety` refuses code that breaks them (the stage `threads` of
 // .ci/run). With other compilers the macros are empty and the types are the standard library's.
 //
 //   class Counter {
@@ -12,14 +12,14 @@
 //     int count_ GUARDED_BY(mutex_) = 0;
 //   };
 //
-// A condition is waited for in a loop, because clang looks at a lambda as at another function,
-// which holds nothing:
+// Wait for a condition in a loop, because clang treats a lambda as another function, which holds no
+// lock:
 //
 //   MutexLock lock(mutex_);
 //   while (!ended_) changed_.wait(lock);
 //
-// A constructor and a destructor are not checked: nobody else has the object yet, or any more.
-// Threads: any. Errors: none but the standard library's std::system_error.
+// Constructors and destructors are not checked: no other thread has the object then. Threads: any.
+// Errors: only the standard library's std::system_error.
 #pragma once
 
 #include <chrono>
@@ -33,16 +33,16 @@
 #define STOKER_THREADS(x)
 #endif
 
-// Of a member: it is touched only with this mutex held.
+// For a member: it is accessed only with this mutex held.
 #define GUARDED_BY(mutex) STOKER_THREADS(guarded_by(mutex))
-// Of a function: its callers hold the mutex, or share it.
+// For a function: its callers hold the mutex, or share it.
 #define REQUIRES(...) STOKER_THREADS(requires_capability(__VA_ARGS__))
 #define REQUIRES_SHARED(...) STOKER_THREADS(requires_shared_capability(__VA_ARGS__))
-// Of a mutex: it is taken after these.
+// For a mutex: it is taken after these.
 #define ACQUIRED_AFTER(...) STOKER_THREADS(acquired_after(__VA_ARGS__))
-// Of a function whose body clang cannot follow: a comment says why it is right.
+// For a function whose body clang cannot analyse: a comment says why it is correct.
 #define NO_THREAD_SAFETY_ANALYSIS STOKER_THREADS(no_thread_safety_analysis)
-// Of locks themselves.
+// For the locks themselves.
 #define CAPABILITY(name) STOKER_THREADS(capability(name))
 #define SCOPED_CAPABILITY STOKER_THREADS(scoped_lockable)
 #define ACQUIRE(...) STOKER_THREADS(acquire_capability(__VA_ARGS__))
@@ -70,7 +70,7 @@ class CAPABILITY("mutex") Mutex {
   std::mutex mutex_;
 };
 
-// Holds a mutex to the end of its block, or to unlock().
+// Holds a mutex until the end of its block, or until unlock().
 class SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) ACQUIRE(mutex) : lock_(mutex.mutex_) {}
@@ -85,7 +85,7 @@ class SCOPED_CAPABILITY MutexLock {
   std::unique_lock<std::mutex> lock_;
 };
 
-// Many may share it, or one has it alone.
+// Held by many threads in shared mode, or by one exclusively.
 class CAPABILITY("mutex") SharedMutex {
  public:
   SharedMutex() = default;
@@ -126,14 +126,14 @@ class SCOPED_CAPABILITY ExclusiveLock {
   SharedMutex& mutex_;
 };
 
-// The waits may end early, as those of std::condition_variable: the caller looks again.
+// Waits may end early, like those of std::condition_variable: the caller tests its condition again.
 class CondVar {
  public:
   void notify_one() noexcept { changed_.notify_one(); }
   void notify_all() noexcept { changed_.notify_all(); }
 
   void wait(MutexLock& lock) { changed_.wait(lock.lock_); }
-  // False: it is past `until`.
+  // Returns false when `until` has passed.
   template <typename Clock, typename Duration>
   bool wait_until(MutexLock& lock, const std::chrono::time_point<Clock, Duration>& until) {
     return changed_.wait_until(lock.lock_, until) == std::cv_status::no_timeout;

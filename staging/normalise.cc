@@ -85,7 +85,7 @@ uint16_t fp16_bits(float value) {
   const float size = std::fabs(value);
   if (std::isnan(value)) return static_cast<uint16_t>(sign | kFp16Infinity | 0x200U);
   if (size >= 65520.0F) return static_cast<uint16_t>(sign | kFp16Infinity);
-  if (size < 0x1p-14F) {  // steps of 2^-24; nearbyint rounds as the machine does: ties to even
+  if (size < 0x1p-14F) {  // steps of 2^-24; nearbyint() rounds ties to even
     return static_cast<uint16_t>(sign | static_cast<uint32_t>(std::nearbyint(size * 0x1p24F)));
   }
   uint32_t rounded = (bits & 0x7FFFFFFFU) + 0xFFFU + ((bits >> 13) & 1U);
@@ -111,7 +111,7 @@ NormaliseArgs normalise_args(const NormaliseOptions& options) {
   args.order = options.order;
   for (size_t channel = 0; channel < 3; ++channel) {
     for (size_t pixel = 0; pixel < 256; ++pixel) {
-      // In this order in fp32, as the CPU engine does.
+      // In this order in fp32, like the CPU engine.
       const float value =
           (static_cast<float>(pixel) / 255.0F - options.mean[channel]) / options.stddev[channel];
       args.table[channel][pixel] = bits_of(value, options.type);

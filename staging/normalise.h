@@ -1,8 +1,8 @@
-// Pixels to a net's input, on the device that holds them: u8 NHWC -> (pixel / 255 - mean) /
-// deviation as bf16, fp16 or fp32, NHWC or NCHW, with channels of zeros after the third where
-// kernels like 4 or 8 better. On a GPU one kernel; on host devices its twin. There are 256 values
-// of a pixel, so both look them up in one table that the host rounds to nearest, ties to even: the
-// same bits everywhere. Values; any thread. Errors: std::invalid_argument with the numbers.
+// Converts pixels to a net's input, on the device that holds them: u8 NHWC -> (pixel / 255 - mean)
+// / deviation as bf16, fp16 or fp32, NHWC or NCHW, with channels of zeros after the third for
+// kernels that are faster with 4 or 8. GPUs run a kernel, host devices a plain twin of it. A pixel
+// has 256 values, so both use one table, which the host rounds to nearest, ties to even: the bits
+// are the same everywhere. Values; any thread. Throws std::invalid_argument with the numbers.
 #pragma once
 
 #include <array>
@@ -27,8 +27,7 @@ struct NormaliseOptions {
   std::array<float, 3> stddev{1, 1, 1};
 };
 
-// What a kernel is given, by value. The table holds the output's bits, 16-bit types in the low
-// half.
+// A kernel's arguments, by value. The table holds the output's bits, 16-bit types in the low half.
 struct NormaliseArgs {
   const uint8_t* images = nullptr;  // (rows, height, width, 3)
   void* out = nullptr;  // (rows, height, width, channels) or (rows, channels, height, width)
@@ -40,19 +39,19 @@ struct NormaliseArgs {
   std::array<std::array<uint32_t, 256>, 3> table;
 };
 
-// With the table made, and no images yet. Throws std::invalid_argument with the numbers.
+// Returns arguments with the table, without images. Throws std::invalid_argument with the numbers.
 NormaliseArgs normalise_args(const NormaliseOptions& options);
 
 size_t value_bytes(PixelType type);  // 2 or 4
 
 class Normaliser {
  public:
-  // device outlives it.
+  // `device` outlives it.
   Normaliser(Device& device, const NormaliseOptions& options);
 
   size_t row_bytes() const;  // of the output
-  // Queues rows * row_bytes() bytes into `out`, device memory as `images` is. `stream` is the
-  // device's.
+  // Queues writing rows * row_bytes() bytes to `out`, which is device memory, as `images` is.
+  // `stream` is the device's.
   void run(Stream& stream, const uint8_t* images, void* out, int rows) const;
 
  private:
@@ -61,10 +60,10 @@ class Normaliser {
   NormaliseArgs args_;
 };
 
-// Now, on the calling thread.
+// Runs immediately, on the calling thread.
 void normalise_on_host(const NormaliseArgs& args);
 
-// The nearest bf16 and fp16, ties to even; what is too large for fp16 becomes infinite.
+// Returns the nearest bf16 or fp16, ties to even; a value too large for fp16 becomes infinite.
 uint16_t bf16_bits(float value);
 uint16_t fp16_bits(float value);
 

@@ -1,6 +1,6 @@
-// What one thread of the normalise kernel does, for both compilers: nvcc makes the kernel of it,
-// the host's twin calls it in a loop. Internal. `Bits` is uint16_t or uint32_t, `Table` anything
-// that gives table(channel, pixel) as Bits.
+// The work of one thread of the normalise kernel, for both compilers: nvcc makes the kernel from
+// it, the host's twin calls it in a loop. Internal. `Bits` is uint16_t or uint32_t; `Table` returns
+// table(channel, pixel) as Bits.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace stoker {
 
-// `kCount` neighbouring numbers, written at once where the machine can.
+// `kCount` neighbouring numbers, written at once if the machine can.
 template <typename Bits, int kCount>
 struct alignas(sizeof(Bits) * kCount <= 16 ? sizeof(Bits) * kCount : 16) BitsVector {
   Bits value[kCount];
 };
 
-// How many quads of pixels can go at once; what is left goes pixel by pixel.
+// Returns how many quads of pixels can be processed as such; the rest goes pixel by pixel.
 inline int64_t normalise_quads(const NormaliseArgs& args) {
   const bool aligned = reinterpret_cast<uintptr_t>(args.images) % 4 == 0 &&
                        reinterpret_cast<uintptr_t>(args.out) % 16 == 0;
@@ -27,7 +27,8 @@ struct alignas(4) PixelQuad {
   uint8_t bytes[12];  // 4 pixels, RGB
 };
 
-// Pixel 4 * quad and the three after it, counted over all rows. (rows, height, width, kChannels)
+// Expands pixel 4 * quad and the three after it, counted over all rows: (rows, height, width,
+// kChannels).
 template <typename Bits, int kChannels, typename Table>
 constexpr void expand_quad_nhwc(const uint8_t* images, Bits* out, int64_t quad,
                                 const Table& table) {
@@ -43,7 +44,7 @@ constexpr void expand_quad_nhwc(const uint8_t* images, Bits* out, int64_t quad,
   for (int i = 0; i < kChannels; ++i) to[i] = vectors[i];
 }
 
-// The same for (rows, channels, plane). REQUIRES: plane % 4 == 0, so a quad lies in one row.
+// The same for (rows, channels, plane). REQUIRES: plane % 4 == 0, so a quad is in one row.
 template <typename Bits, typename Table>
 constexpr void expand_quad_nchw(const uint8_t* images, Bits* out, int64_t quad, int64_t plane,
                                 int channels, const Table& table) {
@@ -59,7 +60,7 @@ constexpr void expand_quad_nchw(const uint8_t* images, Bits* out, int64_t quad, 
   }
 }
 
-// One pixel, for what is left over and for memory that is not aligned.
+// Expands one pixel, for the rest after the quads and for memory that is not aligned.
 template <typename Bits, typename Table>
 constexpr void expand_pixel(const uint8_t* images, Bits* out, int64_t pixel, int64_t plane,
                             int channels, bool nchw, const Table& table) {

@@ -43,11 +43,11 @@ Slab make_slab(std::shared_ptr<Memory> memory, size_t offset, const BatchLayout&
   return slab;
 }
 
-// Memory of slabs that were given away and came back, for the next ones: what is held at each
-// moment changes, how much of it seldom does. Threads: any.
+// Memory of slabs that were given away and came back, to be used again: which memory is held
+// changes all the time, but its amount seldom does. Threads: any.
 class Spares {
  public:
-  // keep() is called where nothing may throw, so it has its room from the start.
+  // Reserves all room here, because keep() is called where nothing may throw.
   explicit Spares(size_t most) : most_(most) { kept_.reserve(most); }
   std::unique_ptr<Memory> take() {  // null: there is none
     MutexLock lock(mutex_);
@@ -67,7 +67,7 @@ class Spares {
   std::vector<std::unique_ptr<Memory>> kept_ GUARDED_BY(mutex_);
 };
 
-// Memory whose last owner brings it back to `spares`, as long as they are there.
+// Returns memory whose last owner gives it back to `spares`, if that still exists.
 std::shared_ptr<Memory> returning(std::unique_ptr<Memory> memory,
                                   const std::shared_ptr<Spares>& spares) {
   return {memory.release(), [home = std::weak_ptr(spares)](Memory* last) {
@@ -78,7 +78,7 @@ std::shared_ptr<Memory> returning(std::unique_ptr<Memory> memory,
 
 struct SlabLife {
   SlabState state = SlabState::free;
-  Step step = 0;  // the step the slab serves; while free, the next one it will serve
+  Step step = 0;  // the step that the slab serves; while free, the next one
 
   bool is(SlabState wanted, Step of) const { return step == of && state == wanted; }
 };
@@ -129,13 +129,13 @@ struct PinnedRing::Impl {
   Device& device;
   const BatchLayout layout;
   const std::shared_ptr<Spares> spares;
-  std::vector<Slab> slabs;  // each is synchronised by its life
+  std::vector<Slab> slabs;  // each is synchronised by its SlabLife
   StageStats stats;
 
   mutable Mutex mutex;
   CondVar became_free;
   CondVar became_ready;
-  std::vector<SlabLife> lives GUARDED_BY(mutex);  // of each slab
+  std::vector<SlabLife> lives GUARDED_BY(mutex);  // one per slab
   Step next_take GUARDED_BY(mutex);
   int64_t ready GUARDED_BY(mutex) = 0;  // slabs in state ready
   bool stopped GUARDED_BY(mutex) = false;
@@ -149,8 +149,8 @@ PinnedRing::PinnedRing(Device& device, const BatchLayout& layout, int capacity, 
                                 " at least 0");
   }
   impl_ = std::make_unique<Impl>(device, layout, capacity, first_step);
-  // One piece where memory is pinned, which costs by the call and by the page; on a host each
-  // slab's own, because it may be given away.
+  // Pinned memory is one allocation, because each call and each page costs time. On a host each
+  // slab has its own, because it may be given away.
   std::shared_ptr<Memory> whole;
   const size_t slabs = impl_->slabs.size();
   if (!device.host_accessible()) {
@@ -263,7 +263,7 @@ std::shared_ptr<Memory> PinnedRing::give_away(Step step) {
     impl_->expect("give_away", step, SlabState::copying);
     stopped = impl_->stopped;
   }
-  // Until release() the slab is the caller's alone: no lock for the time that memory takes.
+  // Until release() only the caller uses the slab, so the allocation needs no lock.
   Slab& slab = impl_->slab(step);
   Slab next;
   if (!stopped) next = make_slab(impl_->allocate_slab(), 0, impl_->layout);

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder of the program or library that this function is part of.
+// Returns the folder of the program or library that contains this function.
 fs::path own_folder() {
   std::error_code error;
   Dl_info info{};
@@ -31,8 +31,8 @@ std::vector<fs::path> search_folders() {
   const char* named = std::getenv("STOKER_PLUGIN_DIR");
   if (named != nullptr && *named != '\0') return {named};
   const fs::path own = own_folder();
-  // Beside it; installed, from a shared library of ours, and from the program; and where this build
-  // was to be installed, for somebody's program that holds our static library.
+  // Beside this code; from an installed shared library of stoker; from an installed program; and
+  // the install folder of this build, for a foreign program that links the static library.
   return {own, own / "stoker", (own / STOKER_PLUGINS_FROM_PROGRAM).lexically_normal(),
           STOKER_PLUGIN_FOLDER};
 }

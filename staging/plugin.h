@@ -1,8 +1,8 @@
-// Opens a plugin: a shared library of ours with one C entry. It is looked for in $STOKER_PLUGIN_DIR
-// if that is set, else beside the program or library that holds this code, in LIBDIR/stoker as seen
-// from an installed one, and in that of the prefix that the build was configured for. Opened with
-// all its symbols resolved and visible to nobody else, and never closed (the libraries behind it
-// keep threads). Threads: any.
+// Opens a plugin: a shared library of stoker with one C entry. It is looked for in
+// $STOKER_PLUGIN_DIR if that is set, otherwise beside the program or library that contains this
+// code, in LIBDIR/stoker relative to an installed one, and in LIBDIR/stoker of the prefix that the
+// build was configured for. It is opened with all symbols resolved and visible to nobody else, and
+// never closed (the libraries behind it keep threads). Threads: any.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace stoker {
 
 struct Plugin {
   void* entry = nullptr;  // the address of the C function; nullptr: could not be opened
-  std::string problem;    // then why, in one line
+  std::string problem;    // why, in one line
 };
 
 Plugin open_plugin(const std::string& file_name, const char* entry_name);

@@ -1,6 +1,6 @@
-// Counters of one hand-off: how much passed, how long each side waited for the other, how full it
-// was. Threads: any; relaxed atomics, monotonic. snapshot() is consistent enough for reports, not
-// for logic.
+// Counters of one hand-off: how many items passed, how long each side waited for the other, how
+// full it was. Threads: any; relaxed atomics, monotonic. snapshot() is consistent enough for
+// reports, not for logic.
 #pragma once
 
 #include <atomic>
@@ -9,11 +9,11 @@
 namespace stoker {
 
 struct StageSnapshot {
-  int64_t items = 0;           // batches (or rows, where the stage says so) handed on
-  int64_t input_wait_ns = 0;   // time the taker was blocked because there was nothing to take
-  int64_t output_wait_ns = 0;  // time the giver was blocked because there was no room
+  int64_t items = 0;           // batches (or rows, if the stage says so) that were handed over
+  int64_t input_wait_ns = 0;   // the consumer was blocked because there was nothing to take
+  int64_t output_wait_ns = 0;  // the producer was blocked because there was no room
   int64_t service_ns = 0;      // time spent working, summed over threads
-  int64_t occupancy_sum = 0;   // sum over items of what lay ready when the taker came
+  int64_t occupancy_sum = 0;   // sum over items of how many were ready when one was taken
 };
 
 class StageStats {

@@ -60,21 +60,21 @@ Stager::Impl::~Impl() {
   slot_freed.notify_one();
   if (thread.joinable()) thread.join();
   try {
-    // A slot's memory goes only after its last reader; and without a copy stream, this is behind
-    // the last slab's release.
+    // A slot's memory may be freed only after its last reader; without a copy stream the event is
+    // also recorded after the last slab's release.
     for (const Slot& slot : slots) slot.consumed->synchronize();
   } catch (...) {
-    // A failed device keeps failing; fail() has waited for what it still ran.
+    // A failed device keeps failing; fail() has already waited for what it still ran.
   }
-  copy_stream.reset();  // waits for its work, whatever the events said
+  copy_stream.reset();  // waits for its work even if the events failed
   for (Step step = std::max(first, taken - ring.capacity()); step < taken; ++step) {
     if (is_out(step)) ring.release(step);
   }
 }
 
-// Null: the feed was stopped.
+// Returns null if the feed was stopped.
 Slab* Stager::Impl::take(Step step) {
-  // Without a thread of its own the wait is the consumer's, in next().
+  // Without a copy thread this wait is the consumer's, in next().
   const SpanTimer timer(threaded ? tracer : nullptr, SpanKind::slab_wait, step, traced_as);
   Slab* slab = ring.take(step);
   if (slab == nullptr) return nullptr;
@@ -83,7 +83,7 @@ Slab* Stager::Impl::take(Step step) {
   return slab;
 }
 
-// Takes step's slab and lets `slot` show it as it is. False: the feed was stopped.
+// Takes step's slab and makes `slot` show it in place. Returns false if the feed was stopped.
 bool Stager::Impl::lend(Slot& slot, Step step) {
   const Slab* slab = take(step);
   if (slab == nullptr) return false;
@@ -92,8 +92,8 @@ bool Stager::Impl::lend(Slot& slot, Step step) {
   return true;
 }
 
-// Takes step's slab and queues its way into `slot` on `stream`. False: the feed was stopped. After
-// a BorrowedStreamError the same step may be staged on another stream.
+// Takes step's slab and queues its copy into `slot` on `stream`. Returns false if the feed was
+// stopped. After a BorrowedStreamError the same step may be staged on another stream.
 bool Stager::Impl::stage(Stream& stream, Slot& slot, Step step) {
   const Slab* slab = held != nullptr ? std::exchange(held, nullptr) : take(step);
   if (slab == nullptr) return false;
@@ -119,7 +119,7 @@ void Stager::Impl::enqueue(Stream& stream, Slot& slot, Step step, const Slab& sl
   tracer ? return_copied(stream, step) : return_slab(stream, step);
 }
 
-// As return_slab, and tells the Tracer of the copy. The stream has one copy under way at a time.
+// Like return_slab(), and reports the copy to the Tracer. The stream has one copy at a time.
 void Stager::Impl::return_copied(Stream& stream, Step step) {
   stream.call([this, step] {
     Span span;
@@ -135,8 +135,8 @@ void Stager::Impl::return_copied(Stream& stream, Step step) {
   });
 }
 
-// Behind the slab's last reader in the same stream (the copy, or the consumer's work), so that
-// nobody has to wait for it.
+// Queued after the slab's last reader in the same stream (the copy, or the consumer's work), so
+// that no thread has to wait for it.
 void Stager::Impl::return_slab(Stream& stream, Step step) {
   stream.call([this, step] {
     is_out(step) = false;  // before it may be taken again
@@ -144,14 +144,14 @@ void Stager::Impl::return_slab(Stream& stream, Step step) {
   });
 }
 
-// The device failed while work was queued on `stream`. Part of it is under way, perhaps: it must
-// not outlive what it reads.
+// The device failed while work was queued on `stream`. Some of it may still be running, and must
+// finish before the memory that it reads is freed.
 void Stager::Impl::fail(Stream& stream, std::exception_ptr error) noexcept {
   ring.stop(std::move(error));
   try {
     stream.synchronize();
   } catch (...) {
-    // A failed device keeps failing; the first error says why.
+    // A failed device keeps failing; the first error gives the reason.
   }
 }
 
@@ -268,18 +268,19 @@ void Stager::Impl::lease(Slot& slot, Stream& compute, int64_t occupancy) {
   stats.add_item(occupancy);
 }
 
-// What the batch lies in leaves the slot, which is given back afterwards.
+// Takes the batch's memory out of the slot, which is given back afterwards.
 std::shared_ptr<Memory> Stager::Impl::keep(Slot& slot) {
   if (zero_copy) return ring.give_away(slot.step);
   return std::move(slot.memory);
 }
 
-// Behind the last reader of the slot.
+// Records the event after the last reader of the slot.
 void Stager::Impl::mark_consumed(Slot& slot) {
   try {
     slot.compute->record(*slot.consumed);
   } catch (const BorrowedStreamError&) {
-    // The stream may be gone while its work goes on: nothing else tells when the slot is free.
+    // The stream may be gone while its work continues, and nothing else tells when the slot is
+    // free.
     device.wait_for_everyone();
   }
 }
@@ -296,16 +297,16 @@ void Stager::Impl::give_back(Slot& slot) noexcept {
       tracer->add(span);
     }
     if (zero_copy) {
-      // The slot's lease before may be in use on another stream: the last one's `consumed` is
-      // behind them all.
+      // The slot's previous lease may still be in use on another stream: `consumed` of the last
+      // lease must come after all of them.
       slot.compute->wait(*slot.consumed);
       return_slab(*slot.compute, slot.step);
     }
     mark_consumed(slot);
   } catch (...) {
-    fail(*slot.compute, std::current_exception());  // a destructor cannot throw: next() does
+    fail(*slot.compute, std::current_exception());  // a destructor cannot throw: next() throws it
   }
-  // Notified under the lock: once it is open, the Stager may be gone.
+  // Notify with the lock held: after the unlock the Stager may be gone.
   MutexLock lock(mutex);
   busy[index_of(slot.step)] = false;
   --leases;

@@ -1,8 +1,8 @@
-// What is behind Stager and DeviceBatch: the slots, and who may touch them when. Internal to
-// stager.cc and device_batch.cc. A slot's life: free -> busy (staged by the copying thread, then
-// leased by the consumer) -> free when the lease dies; its device part is overwritten only after
-// `consumed`, in stream order. A slot without memory of its own leases the slab itself, which goes
-// back to the ring in the same stream order, just before `consumed`.
+// The implementation of Stager and DeviceBatch: the slots, and which thread may use them when.
+// Internal to stager.cc and device_batch.cc. A slot's life: free -> busy (staged by the copying
+// thread, then leased by the consumer) -> free when the lease ends; its device part is overwritten
+// only after `consumed`, in stream order. A slot without its own memory leases the slab itself,
+// which is returned to the ring in the same stream order, just before `consumed`.
 #pragma once
 
 #include <atomic>
@@ -18,15 +18,15 @@ namespace stoker {
 
 struct DeviceBatch::StagingSlot {
   Stager::Impl* stager = nullptr;
-  std::unique_ptr<Memory> memory;    // the device part of a slab; null: the slab's own is leased
-  std::vector<std::byte> host_copy;  // ids, notes and header; empty: the slab's own are leased
-  const std::byte* device_part = nullptr;  // what a lease shows: from images_offset on
-  const std::byte* host_part = nullptr;    // and from ids_offset on
+  std::unique_ptr<Memory> memory;          // the device part of a batch; null: the slab's is leased
+  std::vector<std::byte> host_copy;        // ids, notes and header; empty: the slab's are leased
+  const std::byte* device_part = nullptr;  // of the lease: from images_offset on
+  const std::byte* host_part = nullptr;    // of the lease: from ids_offset on
   std::unique_ptr<Event> copied;           // on the copy stream: the batch is there
   std::unique_ptr<Event> consumed;         // on the compute stream: its last reader is done
   Step step = 0;                           // of the lease
   Stream* compute = nullptr;               // of the lease
-  int64_t leased_ns = 0;                   // when it began; only where a Tracer listens
+  int64_t leased_ns = 0;                   // when it began; only with a Tracer
 };
 
 struct Stager::Impl {
@@ -72,10 +72,11 @@ struct Stager::Impl {
   std::unique_ptr<Stream> copy_stream;  // null without a thread
 
   StageStats stats;
-  int64_t copy_began_ns = 0;   // of the copy under way; the copying stream's, for the Tracer
-  Step taken;                  // steps below have left the ring; the copying thread's
-  const Slab* held = nullptr;  // taken, but the consumer's stream would not have it: for the next
-  // Per slab of the ring: has it been taken, and not gone back yet? (They go back in any order.)
+  int64_t copy_began_ns =
+      0;       // start of the current copy, for the Tracer; used by the copying stream
+  Step taken;  // steps below have left the ring; used by the copying thread
+  const Slab* held = nullptr;  // taken, but the consumer's stream refused it; next() uses it
+  // Per slab of the ring: whether it was taken and is not returned yet. They return in any order.
   std::vector<std::atomic<bool>> out;
 
   mutable Mutex mutex;
@@ -83,7 +84,7 @@ struct Stager::Impl {
   CondVar batch_staged;
   std::vector<char> busy GUARDED_BY(mutex);  // per slot: staged or leased
   Step staged GUARDED_BY(mutex);             // steps below are queued for copy
-  Step handed_out GUARDED_BY(mutex);  // steps below were leased; changed by the consumer alone
+  Step handed_out GUARDED_BY(mutex);  // steps below were leased; changed only by the consumer
   int leases GUARDED_BY(mutex) = 0;
   bool loop_over GUARDED_BY(mutex) = false;  // no more batches will be staged
   bool closing GUARDED_BY(mutex) = false;

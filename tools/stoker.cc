@@ -29,7 +29,7 @@ void print_usage(FILE* out) {
       out);
 }
 
-// What was printed is there, or the exit code says that it is not.
+// Returns an error if standard output could not be written in full.
 int finish(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   std::fprintf(stderr, "stoker: standard output cannot be written: %s\n", std::strerror(errno));
@@ -41,7 +41,7 @@ int finish(int code) {
 
 int main(int argc, char** argv) {
   using namespace stoker;
-  // A file that may grow no more (ulimit -f) is an error with its path, as a full disk is.
+  // A file size limit (ulimit -f) is an error with the path, like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   const char* name = argc > 1 ? argv[1] : "--help";
   for (const Command& command : commands()) {

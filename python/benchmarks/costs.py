@@ -1,10 +1,10 @@
 """What Python adds, in CPU time: a step of a loop, keeping and copying batches, normalising, and
-decoding beside Pillow.
+decoding compared with Pillow.
 
     python3 python/benchmarks/costs.py [FOLDER OF JPEG FILES] [--rounds N]
 
-Every figure is the median of the rounds (and the least and the most); the programs compared take
-turns. CPU time, not wall time: a busy machine disturbs it least.
+Every figure is the median of the rounds (with the least and the most); the programs that are
+compared take turns. CPU time, not wall time: a busy machine disturbs it least.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROWS = 256
 
 
 def rounds_of(count: int, *programs: Callable[[], object]) -> list[list]:
-    """The programs in turn, `count` times each, after one round to warm up."""
+    """Runs the programs in turn, `count` times each, after one round to warm up."""
     results: list[list] = [[] for _ in programs]
     for i in range(count + 1):
         for result, program in zip(results, programs, strict=True):
@@ -41,7 +41,8 @@ def show(what: str, values: list[float], unit: str) -> None:
 
 
 def step_us(**options: object) -> float:
-    """CPU of the consumer's thread per step, with tiny images: next(), a batch, three arrays."""
+    """Returns the CPU time of the consumer's thread per step, with tiny images: next(), a batch,
+    three arrays."""
     with stoker.Loader(
         stoker.synthetic(64_000, size=8), batch_size=64, workers=1, **options
     ) as loader:
@@ -56,7 +57,7 @@ def step_us(**options: object) -> float:
 
 
 def row_us(**options: object) -> float:
-    """CPU of the process per row of 224 x 224, from raw pixels as they are."""
+    """Returns the CPU time of the process per row of 224 x 224, from raw pixels."""
     with stoker.Loader(
         stoker.synthetic(ROWS, size=224), batch_size=64, workers=1, **options
     ) as loader:
@@ -70,14 +71,15 @@ def row_us(**options: object) -> float:
 
 
 def batch_ms(keep: int, own_copy: bool = False, **options: object) -> tuple[float, float]:
-    """CPU per batch of 128 float rows of 224 x 224, from raw pixels as they are: of the consumer's
-    thread, in next() and the copy, and of the whole process. The last `keep` batches are held.
+    """Returns the CPU time per batch of 128 float rows of 224 x 224, from raw pixels: that of the
+    consumer's thread, in next() and the copy, and that of the whole process. The last `keep`
+    batches are held.
     """
     with stoker.Loader(
         stoker.synthetic(128 * 12, size=224), batch_size=128, workers=1, dtype="float32", **options
     ) as loader:
         held: collections.deque[object] = collections.deque(maxlen=keep)
-        for _ in range(2):  # the first pass is to warm up
+        for _ in range(2):  # the first pass is a warm-up
             start = time.thread_time(), time.process_time()
             for batch in loader:
                 images = np.asarray(batch.images)
@@ -89,7 +91,8 @@ def batch_ms(keep: int, own_copy: bool = False, **options: object) -> tuple[floa
 
 
 def ready_ms() -> float:
-    """Wall time of next() and a NumPy view, of the same batches, where the feed is far ahead."""
+    """Returns the wall time of next() and a NumPy view, of the same batches, with the feed far
+    ahead."""
     times = []
     with stoker.Loader(
         stoker.synthetic(128 * 12, size=224), batch_size=128, workers=1, dtype="float32"

@@ -48,7 +48,7 @@ std::string Array::device_name() const {
 Array Array::host_copy() const {
   auto memory = std::make_shared<HostBytes>(static_cast<size_t>(bytes()));
   holder->copy_to_host(memory->data(), data, static_cast<size_t>(bytes()));
-  Array copy = *this;  // and its strides: a dense array's order of bytes is kept
+  Array copy = *this;  // also the strides: the byte order of a dense array is kept
   copy.data = memory->data();
   copy.holder = std::move(memory);
   copy.device = {};

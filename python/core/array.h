@@ -1,7 +1,6 @@
-// Memory with a shape, as Python's libraries take it over: DLPack and NumPy's array interface,
-// without a copy. An Array, and every tensor made from it, keeps its Holder. Threads: tensors may
-// be dropped on any thread, with or without Python's lock, hence nothing here calls Python when one
-// is.
+// Memory with a shape, which Python libraries use without a copy: DLPack and NumPy's array
+// interface. An Array, and every tensor made from it, keeps its Holder. Threads: tensors may be
+// dropped on any thread, with or without Python's lock, so no code that runs then calls Python.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@
 
 namespace stoker::python {
 
-// Python's MemoryError, with what it is for.
+// Becomes Python's MemoryError; the text says what the memory was for.
 class OutOfMemory : public std::bad_alloc {
  public:
   OutOfMemory(size_t bytes, const std::string& what_for);
@@ -25,20 +24,20 @@ class OutOfMemory : public std::bad_alloc {
   std::shared_ptr<const std::string> text_;
 };
 
-// What keeps the memory of arrays, and orders its readers.
+// Keeps the memory of arrays alive, and orders its readers.
 class Holder {
  public:
   virtual ~Holder() = default;
-  // Blocks until the bytes are there. REQUIRES: not with Python's lock held.
+  // Blocks until the bytes have arrived. REQUIRES: called without Python's lock.
   virtual void synchronize() = 0;
-  // For memory of a GPU: what is queued on `stream` (a cudaStream_t) from now on sees the bytes.
-  // Whoever drops the handle, on any thread, has queued its last reader there.
+  // For GPU memory: what is queued on `stream` (a cudaStream_t) from now on sees the bytes. Before
+  // the returned handle is dropped, on any thread, the last reader must be queued there.
   virtual std::shared_ptr<void> read_on(uintptr_t stream) = 0;
-  // The bytes to the host, for memory of a GPU. Blocks.
+  // For GPU memory: copies the bytes to the host. Blocks.
   virtual void copy_to_host(void* target, const void* source, size_t bytes) = 0;
 };
 
-// Host memory of its own.
+// Host memory that it owns.
 class HostBytes final : public Holder {
  public:
   explicit HostBytes(size_t bytes);  // throws OutOfMemory
@@ -71,14 +70,14 @@ struct Array {
   bool on_host() const { return device.type == static_cast<int32_t>(DlDeviceType::cpu); }
   std::string type_name() const;    // "uint8", "bfloat16"
   std::string device_name() const;  // "cpu", "cuda:0"
-  // A compact copy on the host. REQUIRES: not with Python's lock held; strides of a dense array.
+  // Returns a compact copy on the host. REQUIRES: called without Python's lock; a dense array.
   Array host_copy() const;
 };
 
-// Row-major.
+// Returns row-major strides.
 std::vector<int64_t> compact_strides(const std::vector<int64_t>& shape);
 
-// A new (height, width, 3) uint8 array on the host.
+// Makes a new (height, width, 3) uint8 array on the host.
 Array make_image(int height, int width);
 
 }  // namespace stoker::python

@@ -1,5 +1,5 @@
-// The module's parts: each adds its classes and functions to `module`. What they are for, and what
-// users see of them, is in python/stoker/*.py.
+// The module's parts: each adds its classes and functions to `module`. Their users' documentation
+// is in python/stoker/*.py.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -17,10 +17,11 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using StateTuple = std::tuple<Step, int64_t, int64_t, uint64_t>;
 
-constexpr int kSignalPollMs = 50;  // how soon Ctrl-C is seen
+constexpr int kSignalPollMs = 50;  // how often a wait checks for Ctrl-C
 
-// Puts the next batch into `taken`; whether there was one. Waits in short turns, so that a signal's
-// handler may run between them. What it raises finds the batch in `taken` if there is one already.
+// Appends the next batch to `taken`; returns whether there was one. Waits in short turns, so that a
+// signal's handler can run between them. If the handler raises, a batch that was already taken is
+// in `taken`.
 bool next(Feed& feed, Step end, nb::list taken) {
   for (;;) {
     bool again = false;
@@ -135,7 +136,7 @@ void bind_feed(nb::module_& module) {
       .def("check_state", check_state, "next_step"_a, "fingerprint"_a, "seed"_a)
       .def("stats", stats_of, nb::sig("def stats(self) -> dict[str, typing.Any]"))
       .def("memory_plan", memory_of, nb::sig("def memory_plan(self) -> dict[str, int]"));
-  // To start a GPU's driver takes up to seconds.
+  // Starting a GPU's driver takes up to seconds.
   module.def("device_names", device_names, nb::call_guard<Unlocked>());
   module.def(
       "cuda_problem", [] { return query_cuda().problem; }, nb::call_guard<Unlocked>());

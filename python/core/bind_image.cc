@@ -15,7 +15,7 @@ using namespace nb::literals;
 using BoxTuple = std::tuple<int, int, int, int>;  // x, y, width, height
 using SizeTuple = std::tuple<int, int>;           // height, width
 
-// A bytes-like object's memory, for as long as it lives.
+// The memory of a bytes-like object; keeps it while this lives.
 class Bytes {
  public:
   explicit Bytes(nb::handle object) {

@@ -19,9 +19,9 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-constexpr auto kSignalPoll = std::chrono::milliseconds(50);  // how soon Ctrl-C is seen
+constexpr auto kSignalPoll = std::chrono::milliseconds(50);  // how often a wait checks for Ctrl-C
 
-// On threads of its own, so that a signal's handler may run here meanwhile.
+// Builds on other threads, so that a signal's handler can run on this one.
 SeekIndexTotals build(const std::shared_ptr<Source>& source, const std::string& path, SeekStep step,
                       int workers) {
   std::atomic<bool> stop{false};

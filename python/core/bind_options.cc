@@ -55,7 +55,7 @@ void bind_enums(nb::module_& module) {
       .value("nchw", PixelOrder::nchw);
 }
 
-// Operations stay C++: Python only hands them on.
+// Operations stay C++ objects: Python only passes them on.
 void add_operation(AugmentSpec& spec, const PixelOperation& operation) {
   spec.operations.push_back(operation);
 }

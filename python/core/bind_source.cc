@@ -15,7 +15,7 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-// What nanobind holds: a Source is const for all who use it.
+// nanobind holds non-const pointers, but a Source is const for all its users.
 using SharedSource = std::shared_ptr<Source>;
 
 SharedSource shared(std::shared_ptr<const Source> source) {
@@ -36,7 +36,7 @@ std::vector<int> labels_of(const Source& source) {
   return labels;
 }
 
-// None: a sample's own size.
+// Returns None if each sample has its own size.
 nb::object raw_size_of(const Source& source) {
   if (source.encoding() == SampleEncoding::image_file) return nb::none();
   return nb::make_tuple(source.raw_size().height, source.raw_size().width);

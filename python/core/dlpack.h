@@ -1,5 +1,5 @@
-// The structures of DLPack 1.0 that cross between libraries in a capsule (dmlc/dlpack, dlpack.h):
-// their layout is an ABI, which is all that stands here.
+// The structures of DLPack 1.0 that are passed between libraries in a capsule (dmlc/dlpack,
+// dlpack.h). Only their layout, which is an ABI, is here.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,8 @@ struct DlManagedVersioned {  // capsule "dltensor_versioned"
 
 inline constexpr uint64_t kDlFlagCopied = 2;
 
-// CUDA's handles of its default streams, which are also __dlpack__(stream=)'s numbers for them.
+// CUDA's handles of its default streams, which __dlpack__(stream=) also uses as their numbers.
 inline constexpr uintptr_t kLegacyStream = 1;
-inline constexpr uintptr_t kPerThreadStream = 2;  // on each thread another stream
+inline constexpr uintptr_t kPerThreadStream = 2;  // another stream on each thread
 
 }  // namespace stoker::python

@@ -13,12 +13,12 @@ namespace {
 
 namespace nb = nanobind;
 
-// What a consumer of a capsule holds.
+// The memory behind a capsule, held by its consumer.
 template <typename Managed>
 struct Exported {
   Managed managed;
   Array array;                   // keeps the memory, its shape and strides
-  std::shared_ptr<void> reader;  // of a GPU's stream; goes before the memory
+  std::shared_ptr<void> reader;  // on a GPU's stream; destroyed before the memory
 
   static void release(Managed* self) {
     auto* exported = static_cast<Exported*>(self->context);
@@ -36,7 +36,7 @@ DlTensor tensor_of(Array& array) {
           .strides = array.strides.data()};
 }
 
-// A capsule that nobody took over still has its name.
+// A capsule that nobody took over still has its original name.
 template <typename Managed>
 void destroy_unused(PyObject* capsule, const char* name) {
   if (!PyCapsule_IsValid(capsule, name)) return;
@@ -69,7 +69,7 @@ nb::object make_capsule(std::unique_ptr<Exported<Managed>> exported, const char*
   return nb::steal<nb::object>(capsule);
 }
 
-// Makes the bytes visible to who asks: blocks on the host, orders the stream on a GPU.
+// Makes the bytes visible to the consumer: blocks on the host, orders the stream on a GPU.
 std::shared_ptr<void> hand_over(const Array& array, std::optional<int64_t> stream) {
   if (array.on_host()) {
     if (stream && *stream != -1) {
@@ -84,7 +84,7 @@ std::shared_ptr<void> hand_over(const Array& array, std::optional<int64_t> strea
                                 " is not allowed for CUDA: 1 is the legacy default stream, 2 the "
                                 "per-thread one, -1 none");
   }
-  if (stream && *stream == -1) {  // the consumer orders by itself: for us it is as good as now
+  if (stream && *stream == -1) {  // the consumer orders by itself, so the bytes must be there now
     array.holder->synchronize();
     return nullptr;
   }

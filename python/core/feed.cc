@@ -19,9 +19,9 @@ void check(const Feed::Options& options, const Device& device) {
   }
 }
 
-// The end waits for threads, and for the readers on a GPU's streams: any of them may need Python's
-// lock, and other threads of Python's go on meanwhile. Whoever drops the last Loader, batch or
-// tensor comes here, with the lock or without.
+// Deletes a feed. That waits for threads and for the readers on a GPU's streams; any of them may
+// need Python's lock, and other Python threads continue meanwhile. Called by whoever drops the last
+// Loader, batch or tensor, with the lock or without.
 void end(Feed* feed) {
   std::optional<Unlocked> unlocked;
   if (holds_python_lock()) unlocked.emplace();
@@ -94,8 +94,7 @@ Feed::~Feed() {
     close();
     return;
   }
-  // Everything with a thread, or a GPU's context, behind it stays as it is: the threads are the
-  // parent's.
+  // Everything with a thread or a GPU's context is leaked on purpose: the threads are the parent's.
   new std::shared_ptr<Desk>(desk_);
   (void)loader_.release();
   (void)compute_.release();
@@ -153,17 +152,17 @@ void Feed::close() noexcept {
   if (in_child()) return;
   {
     SharedLock running(running_mutex_);
-    if (loader_) loader_->stop();  // nobody waits for it any more
+    if (loader_) loader_->stop();  // so that no thread waits for it any more
   }
   ExclusiveLock alone(running_mutex_);
   if (!loader_) return;
-  MutexLock lock(stream_mutex_);  // nobody else has it: for drain(), which asks for it
+  MutexLock lock(stream_mutex_);  // nobody else uses it now; drain() requires the lock
   keep_all();
   drain();
   try {
-    compute_->synchronize();  // what is held is there, and what was given back is not in use
+    compute_->synchronize();  // held batches have arrived, and returned ones are not in use
   } catch (const std::exception&) {
-    // A device that failed runs nothing more.
+    // A failed device runs nothing more.
   }
   loader_.reset();
   outputs_.clear();

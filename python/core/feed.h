@@ -1,20 +1,20 @@
-// A Loader for Python's way of holding things: batches that are kept by whatever looks at them, on
-// any thread, for as long as it likes.
+// A Loader for Python: its batches are kept alive by whatever uses them, on any thread, for any
+// time.
 //
 // Feed owns the stream on which its batches are leased, the Loader with all its threads, and on a
-// GPU the memory that images are normalised into. A Lease is one batch out of the feed: it holds
-// the images' memory and nothing else of the feed, which may end before it. It is of one step and
-// is never used again: what was released cannot be reached through it.
+// GPU the memory of normalised images. A Lease is one batch of the feed: it keeps the images'
+// memory and nothing else of the feed, which may end before it. A Lease is for one step and is
+// never used again: what was released cannot be reached through it.
 //
-// On a host a batch that is held when the ring needs its slab keeps the slab, and the ring gets
-// other memory. On a GPU the slots are bounded: there it is an error before the call, because the
-// Stager would abort. What is lent is given back in the order of the device's work.
+// On a host, a batch that is held when the ring needs its slab keeps the slab, and the ring gets
+// other memory. On a GPU the number of slots is bounded: there it is an error before the call,
+// because the Stager would abort. Leases are returned in the order of the device's work.
 //
-// Threads: any. Nothing here calls Python; blocking calls say so, for who must let go of its lock.
-// The last owner's end of a feed, or of a lease on a GPU after its feed, blocks, and lets go of the
-// lock by itself if it has it. After fork() the child has none of the threads: every call there
-// throws, destructors leave all as it is. Errors: std::invalid_argument, std::runtime_error;
-// FeedError for what next() met.
+// Threads: any. Nothing here calls Python; the comments name the calls that block, so that the
+// caller can release Python's lock. The last owner's end of a feed, or of a lease on a GPU after
+// its feed, blocks, and releases the lock itself if it holds it. After fork() the child has none of
+// the threads: every call there throws, and destructors leave everything as it is. Errors:
+// std::invalid_argument, std::runtime_error; FeedError for errors of next().
 #pragma once
 
 #include <sys/types.h>
@@ -39,16 +39,16 @@ struct FeedError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What `images` shows.
+// The type and layout of `images`.
 struct ImageFormat {
   std::optional<PixelType> type;        // none: uint8 as decoded
   PixelOrder order = PixelOrder::nhwc;  // of the bytes in memory
-  bool channels_second = false;         // show (rows, 3, height, width) whatever the order
+  bool channels_second = false;         // shape (rows, 3, height, width) whatever the order
   std::array<float, 3> mean{};          // of pixels / 255
   std::array<float, 3> stddev{1, 1, 1};
 };
 
-// One batch. On a host only the images are lent: the rest are copies.
+// One batch. On a host only the images are lent; the rest are copies.
 struct Batch {
   BatchHeader header;
   Array images;   // (rows, height, width, 3) or (rows, 3, height, width)
@@ -64,8 +64,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   struct Options {
     std::string device = "cpu:0";
     ImageFormat format;
-    bool copy = false;  // every batch gets its memory for good, on a host
-    // Fill the images' memory with 0xDB when a lease ends, to find who reads on.
+    bool copy = false;  // every batch keeps its memory permanently; hosts only
+    // Fill the images' memory with 0xDB when a lease ends, to find code that still reads it.
     bool poison = false;
   };
   static std::shared_ptr<Feed> make(std::shared_ptr<const Source> source,
@@ -75,14 +75,15 @@ class Feed : public std::enable_shared_from_this<Feed> {
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  // Blocks for at most `ms` milliseconds; whether next(end) would not wait for the feed now. Throws
-  // std::runtime_error where a batch is held whose slot on a GPU the next one needs.
+  // Blocks for at most `ms` milliseconds. Returns whether next(end) would not wait for the feed
+  // now. Throws std::runtime_error if a held batch uses the GPU slot that the next one needs.
   bool wait_ready(Step end, int ms);
-  // The next batch, if it is before step `end`. None: there is no other before `end`, or the feed
-  // was closed; or, with `again`, somebody else took the one that was ready. std::bad_alloc: a
-  // batch that is held keeps its memory, and there is no other; asking again is allowed.
+  // Returns the next batch, if it is before step `end`. Returns nothing if there is none before
+  // `end` or the feed was closed; or, with `again`, if another thread took the one that was ready.
+  // Throws std::bad_alloc if a held batch keeps its memory and there is no other; then the call may
+  // be repeated.
   std::optional<Batch> next(Step end, bool& again);
-  // Ends the feed, its threads and all its memory but that of batches held, which stay valid.
+  // Ends the feed, its threads and all its memory except that of held batches, which stay valid.
   // Blocks.
   void close() noexcept;
 
@@ -91,10 +92,10 @@ class Feed : public std::enable_shared_from_this<Feed> {
   Step end_step() const { return end_step_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int max_leases() const { return max_leases_; }
-  int held() const;  // leases out
+  int held() const;  // number of leases
   bool closed() const { return closed_; }
   const Source& source() const { return *source_; }
-  // All of these throw std::runtime_error after close().
+  // These throw std::runtime_error after close().
   LoaderState state() const;
   // Throws what Loader::resume_step throws.
   void check_state(const LoaderState& state, uint64_t seed) const;
@@ -136,17 +137,18 @@ class Feed : public std::enable_shared_from_this<Feed> {
   size_t images_bytes_ = 0;
 
   std::atomic<bool> closed_{false};
-  // Held, shared, by who uses what is below; close() takes it alone. Taken before all others.
+  // Held in shared mode by users of what follows, and exclusively by close(). Taken before all
+  // others.
   mutable SharedMutex running_mutex_;
   Mutex stream_mutex_ ACQUIRED_AFTER(running_mutex_);  // taken before Desk::mutex
   std::atomic<Step> next_step_;                        // written under stream_mutex_
-  // As large as the images; or none.
+  // As large as the images; null without Options::poison.
   std::unique_ptr<Memory> poison_ GUARDED_BY(running_mutex_);
   std::unique_ptr<Stream> compute_ GUARDED_BY(stream_mutex_);
   std::unique_ptr<Normaliser> normaliser_;  // on a GPU, if images are not uint8
-  // Of normaliser_, one per lease.
+  // Output of normaliser_, one per lease.
   std::vector<std::shared_ptr<Memory>> outputs_ GUARDED_BY(running_mutex_);
-  std::vector<std::shared_ptr<Event>> ready_;                  // one per lease: its bytes are there
+  std::vector<std::shared_ptr<Event>> ready_;  // one per lease: its bytes have arrived
   std::unique_ptr<Loader> loader_ GUARDED_BY(running_mutex_);  // null after close()
 };
 

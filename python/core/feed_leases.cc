@@ -1,4 +1,4 @@
-// What a Feed lends, and how it comes back.
+// What a Feed lends, and how it is returned.
 #include <cstring>
 
 #include "python/core/feed.h"
@@ -28,7 +28,7 @@ std::string text_of(const std::vector<Step>& steps) {
 
 Array column_of(const void* data, DlType type, DlDevice device, int64_t rows) {
   Array made;
-  made.data = const_cast<void*>(data);  // a lease's memory is its holder's
+  made.data = const_cast<void*>(data);  // a lease's memory belongs to its holder
   made.type = type;
   made.device = device;
   made.shape = {rows};
@@ -36,7 +36,7 @@ Array column_of(const void* data, DlType type, DlDevice device, int64_t rows) {
   return made;
 }
 
-// A compact copy of a column that lies on the host.
+// Returns a compact copy of a column on the host.
 Array copy_of(Array column) {
   auto memory = std::make_shared<HostBytes>(static_cast<size_t>(column.bytes()));
   std::memcpy(memory->data(), column.data, static_cast<size_t>(column.bytes()));
@@ -47,8 +47,8 @@ Array copy_of(Array column) {
 
 }  // namespace
 
-// Sees to it that nobody has the memory that the next batch needs: on a host, whoever holds that
-// batch keeps it.
+// Makes sure that nothing uses the memory that the next batch needs: on a host, a held batch keeps
+// that memory.
 void Feed::make_room() {
   const Step needed = next_step_ - max_leases_;
   DeviceBatch kept;
@@ -58,7 +58,7 @@ void Feed::make_room() {
     const auto found = desk_->held.find(needed);
     if (found == desk_->held.end()) return;
     Lease* const lease = found->second;
-    if (lease == nullptr) continue;  // given back a moment ago
+    if (lease == nullptr) continue;  // it was given back a moment ago
     if (!lease->loan(*desk_).batch) return;
     if (on_host()) {
       kept = std::move(lease->loan(*desk_).batch);
@@ -73,7 +73,8 @@ void Feed::make_room() {
         " lends the last " + std::to_string(max_leases_) +
         "). Drop the batch and what was made from it, clone what you keep, or raise leases=");
   }
-  // Memory takes its time, for which nobody who drops a tensor waits. The lease may end meanwhile.
+  // Allocate without the lock, so that no thread that drops a tensor waits. The lease may end
+  // meanwhile.
   std::shared_ptr<Memory> memory;
   std::exception_ptr error;
   try {
@@ -96,7 +97,7 @@ void Feed::make_room() {
   if (error) std::rethrow_exception(error);
 }
 
-// All leases get their memory for good. REQUIRES: the Loader is stopped.
+// Gives all leases their memory permanently. REQUIRES: the Loader is stopped.
 void Feed::keep_all() noexcept {
   MutexLock lock(desk_->mutex);
   for (const auto& [step, lease] : desk_->held) {
@@ -107,7 +108,7 @@ void Feed::keep_all() noexcept {
   }
 }
 
-// Without memory to take its place a batch is lent as others are, until the feed needs it.
+// Without other memory in its place, a batch is lent like others, until the feed needs the memory.
 void Feed::give(DeviceBatch& leased, Loan& loan) {
   try {
     loan.memory.push_back(leased.keep());
@@ -145,7 +146,7 @@ Batch Feed::lend(DeviceBatch leased) {
   return batch;
 }
 
-// Queues what there is to do for them.
+// Queues the normalisation, if there is one.
 Array Feed::images_of(const DeviceBatch& batch, Step step) {
   const BatchShape& shape = batch.shape();
   const int64_t rows = shape.rows, height = shape.height, width = shape.width, channels = 3;
@@ -172,7 +173,7 @@ Array Feed::images_of(const DeviceBatch& batch, Step step) {
   return images;
 }
 
-// Whoever has the stream looks again when done, so nothing stays behind.
+// Whichever thread uses the stream checks again when it is done, so nothing is left over.
 void Feed::drain_soon() noexcept {
   for (;;) {
     {
@@ -183,7 +184,7 @@ void Feed::drain_soon() noexcept {
   }
 }
 
-// False: close() drains, or whoever has the stream does.
+// Returns false if close() drains, or the thread that uses the stream does.
 bool Feed::drain_if_idle() noexcept {
   if (!running_mutex_.try_lock_shared()) return false;
   bool drained = false;
@@ -206,7 +207,7 @@ void Feed::drain() noexcept {
     try {
       for (const auto& reader : each.readers) compute_->wait(*reader);
     } catch (const std::exception&) {
-      // A device that failed keeps failing: next() says so.
+      // A failed device keeps failing: next() reports it.
     }
     if (poison_) poison(each);
     each.batch = {};
@@ -215,14 +216,14 @@ void Feed::drain() noexcept {
   }
 }
 
-// Whoever reads the memory still, by an address of their own, sees it at once.
+// Code that still reads the memory, through its own address, sees it immediately.
 void Feed::poison(const Loan& returned) noexcept {
   void* images = normaliser_ ? static_cast<void*>(outputs_[slot_of(returned.step)]->data())
                              : const_cast<uint8_t*>(returned.batch.images());
   try {
     compute_->copy(images, poison_->data(), poison_->size_bytes(), CopyKind::host_to_device);
   } catch (const std::exception&) {
-    // A device that failed keeps failing: next() says so.
+    // A failed device keeps failing: next() reports it.
   }
 }
 

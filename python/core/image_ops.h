@@ -1,5 +1,5 @@
 // The decoder and the resizer alone, for one image at a time. Threads: any; nothing here calls
-// Python. Errors: DecodeError for the content of a file, std::invalid_argument for the rest.
+// Python. Throws DecodeError for the content of a file, std::invalid_argument for everything else.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,17 @@
 
 namespace stoker::python {
 
-// Why a file could not be decoded: the code as in the quarantine file, what, and where in the file.
+// Why a file could not be decoded: the code as in the quarantine file, the message, and the place
+// in the file.
 class DecodeError : public std::runtime_error {
  public:
   explicit DecodeError(const DecodeStatus& status);
 };
 
-// Width, height, format, EXIF orientation, from the header alone.
+// Returns width, height, format and EXIF orientation, from the header alone.
 ImageInfo image_info(std::span<const uint8_t> bytes, const DecodeOptions& options);
 
-// Where a crop of an image goes.
+// A crop of an image, and the size of the result.
 struct CropRequest {
   std::optional<Box> crop;   // none: the whole image
   std::optional<Size> size;  // of the result; none: the crop's
@@ -28,7 +29,7 @@ struct CropRequest {
   Filter filter = Filter::bilinear;
 };
 
-// (height, width, 3) uint8.
+// Both return (height, width, 3) uint8.
 Array decode_image(std::span<const uint8_t> bytes, const CropRequest& request,
                    const DecodeOptions& options);
 Array resize_image(ImageView image, const CropRequest& request, PixelPolicy policy);

@@ -11,7 +11,7 @@
 namespace stoker::python {
 namespace {
 
-// Unlike a std::thread::id it is never used again.
+// Unlike a std::thread::id, the number is never used again.
 int64_t thread_number() {
   static std::atomic<int64_t> threads{0};
   thread_local const int64_t number = ++threads;
@@ -28,8 +28,8 @@ Stream& Feed::Desk::stream(uintptr_t handle) {
   return *stream;
 }
 
-// A library's hold on a lease by way of one of its streams. Its end marks the stream, and the batch
-// goes back behind that mark.
+// A library's use of a lease on one of its streams. Its destructor records an event on the stream,
+// and the batch is filled again only after that event.
 class Feed::Lease::Reader {
  public:
   Reader(std::shared_ptr<Lease> lease, uintptr_t stream)
@@ -49,7 +49,7 @@ class Feed::Lease::Reader {
     try {
       mark();
     } catch (const std::exception&) {
-      // A device that failed keeps failing: next() says so.
+      // A failed device keeps failing: next() reports it.
     }
     MutexLock lock(desk_.mutex);
     lease_->loan_.readers.push_back(std::move(done_));
@@ -63,15 +63,16 @@ class Feed::Lease::Reader {
       MutexLock lock(desk_.streams_mutex);
       marked_stream().record(*done_);
     } catch (const BorrowedStreamError&) {
-      // Its owner has destroyed it, but its work may go on: nothing else tells when that ends.
+      // Its owner has destroyed it, but its work may continue, and nothing else tells when that
+      // ends.
       std::optional<Unlocked> unlocked;  // what a stream runs may need Python's lock
       if (holds_python_lock()) unlocked.emplace();
       desk_.device->wait_for_everyone();
     }
   }
 
-  // A thread's default stream has no name on another thread. The legacy default stream waits for
-  // those of all threads where it is given an event to wait for (CUDA driver API, "Stream
+  // A thread's default stream has no handle on another thread. The legacy default stream waits for
+  // those of all threads when it is given an event to wait for (CUDA driver API, "Stream
   // synchronization behavior").
   Stream& marked_stream() REQUIRES(desk_.streams_mutex) {
     if (stream_ != kPerThreadStream || thread_ == thread_number()) return desk_.stream(stream_);
@@ -83,7 +84,7 @@ class Feed::Lease::Reader {
   const std::shared_ptr<Lease> lease_;
   Desk& desk_;
   const uintptr_t stream_;
-  const int64_t thread_;  // that made it: whose default stream is meant
+  const int64_t thread_;  // the thread that made it, whose default stream is meant
   std::unique_ptr<Event> done_;
 };
 
@@ -120,7 +121,7 @@ Feed::Lease::~Lease() {
   if (!loan_.memory.empty()) end_memory(loan_);
 }
 
-// It goes when nobody reads it any more, by their own address neither.
+// Frees the memory when nothing reads it any more, not even through its own address.
 void Feed::Lease::end_memory(const Loan& own) noexcept {
   if (!ready_) {
     if (poisoned_ > 0) std::memset(images_, kPoison, poisoned_);
@@ -131,7 +132,7 @@ void Feed::Lease::end_memory(const Loan& own) noexcept {
   try {
     for (const auto& reader : own.readers) reader->synchronize();
   } catch (const std::exception&) {
-    // A device that failed runs nothing more.
+    // A failed device runs nothing more.
   }
 }
 

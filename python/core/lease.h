@@ -1,5 +1,5 @@
-// One batch out of a Feed, for as long as anybody looks at it: the Holder of its images. Internal
-// to feed*.cc and lease.cc.
+// One batch of a Feed, as long as anything uses it: the Holder of its images. Internal to feed*.cc
+// and lease.cc.
 #pragma once
 
 #include <map>
@@ -11,20 +11,20 @@
 
 namespace stoker::python {
 
-// What memory in development mode is filled with at its end: nobody's picture, and as a float
-// -1.2e17.
+// In development mode, memory is filled with this byte at its end: unlike any picture, and -1.2e17
+// as a float.
 inline constexpr int kPoison = 0xDB;
 
-// A batch's memory, lent or given. The events: its readers' last work, on a GPU.
+// A batch's memory, lent or given away. The events mark its readers' last work, on a GPU.
 struct Loan {
   Step step = 0;
-  DeviceBatch batch;  // lent; empty: `memory` is the lease's own
+  DeviceBatch batch;  // lent; empty: the lease owns `memory`
   std::vector<std::shared_ptr<Memory>> memory;
   std::vector<std::unique_ptr<Event>> readers;
 };
 
-// Between a Feed and its leases, either of which may outlive the other. Members in order: what a
-// device made goes before it.
+// State that a Feed and its leases share; either of them may outlive the other. The order of
+// members matters: what a device made is destroyed before it.
 struct Feed::Desk {
   Desk(pid_t owner, std::shared_ptr<Device> of) : process(owner), device(std::move(of)) {}
 
@@ -32,13 +32,13 @@ struct Feed::Desk {
   const std::shared_ptr<Device> device;
 
   Mutex streams_mutex;
-  // Other people's. Guarded, and so is their use.
+  // Streams of other libraries. Their use is guarded, too.
   std::map<uintptr_t, std::unique_ptr<Stream>> streams GUARDED_BY(streams_mutex);
 
   Mutex mutex;
   std::weak_ptr<Feed> feed GUARDED_BY(mutex);
-  std::vector<Loan> returned GUARDED_BY(mutex);  // lent batches that nobody looks at any more
-  // Leases out. Null: the lease is in `returned`, or on its way back from there.
+  std::vector<Loan> returned GUARDED_BY(mutex);  // lent batches that nothing uses any more
+  // All leases. Null: the lease is in `returned`, or is being processed from there.
   std::map<Step, Lease*> held GUARDED_BY(mutex);
 
   bool in_child() const;
@@ -47,8 +47,9 @@ struct Feed::Desk {
 
 class Feed::Lease final : public Holder, public std::enable_shared_from_this<Feed::Lease> {
  public:
-  // ready: recorded behind the bytes, and not again while the lease has none of its own; null where
-  // they are there. Its images are filled with 0xDB at its end if `poisoned` bytes are not 0.
+  // ready: recorded after the bytes, and not again while the lease has no memory of its own; null
+  // if the bytes are there. If `poisoned` bytes are not 0, its images are filled with 0xDB at its
+  // end.
   Lease(std::shared_ptr<Desk> desk, Loan loan, std::shared_ptr<Event> ready, void* images,
         size_t poisoned);
   ~Lease() override;
@@ -57,7 +58,7 @@ class Feed::Lease final : public Holder, public std::enable_shared_from_this<Fee
   std::shared_ptr<void> read_on(uintptr_t stream) override;
   void copy_to_host(void* target, const void* source, size_t bytes) override;
 
-  // `desk` is the lease's own. Clang cannot know that, so it is told not to look in here.
+  // `desk` is the lease's own. Clang cannot know that, so the analysis is off here.
   Loan& loan([[maybe_unused]] Desk& desk) REQUIRES(desk.mutex) NO_THREAD_SAFETY_ANALYSIS {
     return loan_;
   }

@@ -7,8 +7,8 @@
 
 namespace {
 
-// C++ says first which of its classes refuses an argument ("LoaderOptions: batch_size is 0, ..."):
-// nothing that users of Python have heard of.
+// C++ messages begin with the class that refuses an argument ("LoaderOptions: batch_size is 0,
+// ..."), which users of Python do not know. Returns the message without it.
 std::string_view without_class(std::string_view message) {
   const size_t end = message.find(": ");
   if (end == std::string_view::npos || std::isupper(static_cast<unsigned char>(message[0])) == 0) {
@@ -32,7 +32,7 @@ void translate(const std::exception_ptr& error, void*) {
 
 NB_MODULE(_core, module) {
   module.doc() = "stoker's C++ library, as the Python package uses it.";
-  // What is alive when the interpreter goes is nobody's leak: a loop's variables, for example.
+  // Objects that are alive when the interpreter ends are no leaks: a loop's variables, for example.
   nanobind::set_leak_warnings(false);
   nanobind::register_exception_translator(translate);
   stoker::python::bind_accelerator(module);

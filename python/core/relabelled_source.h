@@ -1,5 +1,5 @@
-// A source with other labels: everything else is the source's. Owner: whoever holds it; it keeps
-// the source. Threads: as every Source.
+// A source with other labels; everything else is the same. Owner: whoever holds it; it keeps the
+// original source. Threads: as every Source.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace stoker::python {
 
-// `labels`: one per sample. Throws std::invalid_argument with the numbers if there are not as many.
+// `labels`: one per sample. Throws std::invalid_argument with the numbers if the count differs.
 std::shared_ptr<const Source> relabel(std::shared_ptr<const Source> source,
                                       std::vector<int32_t> labels,
                                       std::vector<std::string> class_names);

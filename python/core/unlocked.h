@@ -1,7 +1,7 @@
-// Lets go of Python's lock for as long as it lives, for calls that wait. Instead of nanobind's
-// gil_scoped_release: when the interpreter ends meanwhile, Python (before 3.14) ends a daemon
-// thread that wants the lock back by unwinding its stack, which C++ answers with terminate(). Such
-// a thread sleeps here until the process is gone.
+// Releases Python's lock while it lives, for calls that wait. It replaces nanobind's
+// gil_scoped_release: if the interpreter ends meanwhile, Python (before 3.14) ends a daemon thread
+// that wants the lock back by unwinding its stack, which C++ answers with terminate(). Such a
+// thread sleeps here until the process ends.
 #pragma once
 
 #include <cxxabi.h>
@@ -30,8 +30,8 @@ class Unlocked {
   PyThreadState* const state_;
 };
 
-// Whether this thread holds Python's lock, and may let go of it. For who is called with and without
-// it. False while the interpreter ends: nobody else runs then.
+// Returns whether this thread holds Python's lock and may release it, for code that is called with
+// and without it. False while the interpreter ends: nothing else runs then.
 inline bool holds_python_lock() { return Py_IsInitialized() != 0 && PyGILState_Check() != 0; }
 
 }  // namespace stoker::python

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""torchvision's reference training script as published, and with stoker's loader (adapt): losses,
-accuracy, speed, CPU.
+"""Compares torchvision's reference training script as published and with stoker's loader (adapt):
+losses, accuracy, speed, CPU.
 
     python/examples/side_by_side.py --checkout DIR --data DIR [--repeats N] [--out FILE.md]
         [-- options of train.py]
 
---checkout is a clone of pytorch/vision that fits the torchvision installed; it stays as it is.
---data has train/ and val/. The two programs run in turn, each in processes of its own, whose CPU
-time is counted with that of all their workers. Needs PyTorch, torchvision and stoker
-(PYTHONPATH=build/python). Exit code: that of a run that failed.
+--checkout is a clone of pytorch/vision that fits the installed torchvision; it is not changed.
+--data has train/ and val/. The two programs run in turn, each in its own processes; the CPU time
+includes that of all their workers. Needs PyTorch, torchvision and stoker (PYTHONPATH=build/python).
+Exit code: that of a run that failed.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# A small net on small pictures: with a large one the loader's share would not be seen.
+# A small net on small pictures: with a large one the loader's share would be too small to see.
 DEFAULTS = (
     "--device cpu --model shufflenet_v2_x0_5 --epochs 3 --batch-size 32 --workers 2 --lr 0.01 "
     "--train-crop-size 64 --val-crop-size 64 --val-resize-size 72 --print-freq 1"

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A PyTorch DataLoader over a folder of images, watched: with how many workers is it fed?
+"""Watches a PyTorch DataLoader over a folder of images: how many workers keep a device fed?
 
     python/examples/watch_dataloader.py --data DIR [--workers 0,1,2] [--rate N | --accel NAME]
         [--html DIR] [--report]
 
-The accelerator is emulated (stoker.emulate): a step sleeps as long as one takes that eats --rate
-images/s. Then the loader runs alone (Watch.measure_loader). Pictures are decoded, cropped and
-flipped by Pillow, as torchvision does it. The settings take turns, --repeats times; the table has
-medians and, in brackets, the smallest and the largest.
+The accelerator is emulated (stoker.emulate): a step sleeps as long as one takes at --rate images/s.
+Then the loader runs alone (Watch.measure_loader). Pictures are decoded, cropped and flipped by
+Pillow, as torchvision does it. The settings take turns, --repeats times; the table has medians and,
+in brackets, the smallest and the largest values.
 Needs PyTorch, Pillow, NumPy and stoker (PYTHONPATH=build/python).
 """
 

@@ -1,4 +1,4 @@
-"""stoker feeds trainers with images: it reads, decodes and augments them on the CPU, off the
+"""stoker feeds trainers with images: it reads, decodes and augments them on the CPU, without the
 interpreter lock, and hands out fixed-size batches without a copy.
 
     import stoker
@@ -8,9 +8,9 @@ interpreter lock, and hands out fixed-size batches without a copy.
     for batch in train:                           # one epoch
         images = torch.from_dlpack(batch.images)  # (256, 224, 224, 3) uint8, no copy
 
-Pixels are a pure function of (seed, epoch, sample id); every batch has the same shape, the last one
-of an epoch is padded with rows of weight 0; `state_dict()` resumes exactly, in the middle of an
-epoch too. What is not said here is in python/README.md.
+Pixels are a pure function of (seed, epoch, sample id); every batch has the same shape, and the last
+one of an epoch is padded with rows of weight 0; `state_dict()` resumes exactly, even within an
+epoch. python/README.md has everything else.
 """
 
 from importlib import metadata as _metadata

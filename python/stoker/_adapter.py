@@ -1,4 +1,4 @@
-"""What the adapters of torch and JAX share: a Loader inside, and its place in the data."""
+"""What the adapters of torch and JAX share: a Loader inside, and its position in the data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ class Adapter:
     loader: Loader
 
     def __len__(self) -> int:
-        """Batches of one epoch."""
+        """Returns the number of batches of an epoch."""
         return len(self.loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next loop is epoch `epoch`. Needed only to jump: epochs count themselves."""
+        """Makes epoch `epoch` the next loop's. Needed only to jump: epochs are counted
+        automatically."""
         self.loader.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:

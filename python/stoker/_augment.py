@@ -1,10 +1,9 @@
-"""What happens to the pixels of a row: one crop, and what is joined to it by `|`:
+"""Augmentation of the pixels of a row: one crop, and operations that are joined to it by `|`:
 
     stoker.random_resized_crop() | stoker.flip() | stoker.color_jitter(brightness=0.4)
 
 The order of execution is fixed, whatever the order of the `|`: crop and resize, shift, flip, colour
-jitter, cutout, own operations. Every number is drawn from (seed, epoch, sample id) and from nothing
-else.
+jitter, cutout, own operations. Every random number is drawn only from (seed, epoch, sample id).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from stoker._choice import FILTERS, PAD_MODES, choose, height_and_width
 
 
 class Augment:
-    """Settings of an augmentation; join them by `|`. Made by the functions of this module."""
+    """Settings of an augmentation; join them with `|`. The functions of this module make them."""
 
     __slots__ = ("_fields", "_names")
 
@@ -29,7 +28,7 @@ class Augment:
         self._fields = MappingProxyType(dict(fields))
 
     def __or__(self, other: object) -> Augment:
-        """Joins both. ValueError if both are of one kind, for example two crops."""
+        """Joins both. ValueError if both are of the same kind, for example two crops."""
         if not isinstance(other, Augment):
             return NotImplemented
         for kind in self._names.keys() & other._names.keys():
@@ -77,8 +76,8 @@ def random_resized_crop(
     ratio: tuple[float, float] = (3 / 4, 4 / 3),
     filter: str = "bilinear",
 ) -> Augment:
-    """As torchvision's RandomResizedCrop: a box of a random share of the area (`scale`) and of
-    random width / height (`ratio`), resized to the Loader's size, antialiased as Pillow does.
+    """Like torchvision's RandomResizedCrop: a box of a random share of the area (`scale`) and of
+    random width / height (`ratio`), resized to the Loader's size, antialiased as in Pillow.
 
     filter: 'bilinear' or 'bicubic'.
     """
@@ -97,10 +96,10 @@ def random_resized_crop(
 
 
 def resize_center_crop(short: int = 0, filter: str = "bilinear") -> Augment:
-    """As torchvision's Resize(short) and CenterCrop(size): for evaluation.
+    """Like torchvision's Resize(short) and CenterCrop(size): for evaluation.
 
-    short: the short side after the resize, in pixels, at least the Loader's longer side; 0: that
-    times 256 / 224.
+    short: the short side after the resize, in pixels, at least the Loader's longer side; 0: the
+    Loader's longer side times 256 / 224.
     """
     return _made(
         "crop",
@@ -112,8 +111,8 @@ def resize_center_crop(short: int = 0, filter: str = "bilinear") -> Augment:
 
 
 def pad_random_crop(pad: int = 4, mode: str = "reflect") -> Augment:
-    """The whole image (resized to the Loader's size if it has another), padded and shifted by up to
-    `pad` pixels: what CIFAR is trained with. mode: 'reflect' or 'zero'.
+    """The whole image (resized to the Loader's size if it has another one), padded and shifted by
+    up to `pad` pixels, as usual in training on CIFAR. mode: 'reflect' or 'zero'.
     """
     return _made(
         "crop",
@@ -135,8 +134,8 @@ def resize_whole(filter: str = "bilinear") -> Augment:
 
 
 def flip(alternating: bool = False) -> Augment:
-    """Left-right, with probability 1/2 for each sample and epoch; `alternating`: by chance in epoch
-    0, then the other way in every epoch.
+    """Mirrors left to right, with probability 1/2 for each sample and epoch; `alternating`: at
+    random in epoch 0, then the other way in every later epoch.
     """
     mode = _core.FlipMode.alternating if alternating else _core.FlipMode.random
     return _made("flip", f"flip(alternating={alternating})", flip=mode)
@@ -145,7 +144,7 @@ def flip(alternating: bool = False) -> Augment:
 def color_jitter(
     brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0
 ) -> Augment:
-    """As torchvision's ColorJitter on PIL images, with one number for each (0: off)."""
+    """Like torchvision's ColorJitter on PIL images, with one number for each setting (0: off)."""
     return _made(
         "color jitter",
         f"color_jitter(brightness={brightness}, contrast={contrast}, saturation={saturation}, "
@@ -166,10 +165,10 @@ def cutout(size: int, value: int = 127) -> Augment:
 
 
 def operation(path: str | os.PathLike[str]) -> Augment:
-    """An operation on finished rows of one's own: a shared library, built from C++ with the headers
-    of this version of stoker (tests/consumer/README.md). Several run in the order of the `|`.
+    """Your own operation on finished rows: a shared library, built from C++ with the headers of
+    this version of stoker (tests/consumer/README.md). Several run in the order of the `|`.
 
-    RuntimeError: there is no such file, it is no operation, or is of another version.
+    RuntimeError: the file does not exist, is no operation, or is for another version.
     """
     opened = _core.open_operation(os.fspath(path))
     kind = f"operation {opened.name}"
@@ -179,7 +178,9 @@ def operation(path: str | os.PathLike[str]) -> Augment:
 def make_spec(
     augment: Augment | None, size: object, raw_size: tuple[int, int] | None
 ) -> _core.AugmentSpec:
-    """The C++ settings. None: the whole image where pixels are raw, else resize and centre crop."""
+    """Returns the C++ settings. None: the whole image if pixels are raw, otherwise resize and
+    centre crop.
+    """
     if augment is None:
         augment = resize_center_crop() if raw_size is None else resize_whole()
     if not isinstance(augment, Augment):
@@ -190,7 +191,7 @@ def make_spec(
         )
     spec = _core.AugmentSpec()
     if raw_size is not None:
-        spec.crop = _core.CropMode.whole  # no crop was named
+        spec.crop = _core.CropMode.whole  # if no crop was given
     for field, value in augment._fields.items():
         if isinstance(value, _core.PixelOperation):
             spec.add_operation(value)

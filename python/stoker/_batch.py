@@ -1,4 +1,4 @@
-"""One batch, as a loop sees it."""
+"""One batch, as a loop gets it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from stoker import _core
 class Batch:
     """Rows of one step: images, labels, weights and ids.
 
-    The images lie where they were decoded to, or in a slot on a GPU. That memory is not filled
+    The images stay where they were decoded to, or in a slot on a GPU. That memory is not filled
     again before this object and everything made from its arrays (tensors, NumPy views) are gone, or
-    release() was called and the rest is gone. On the host any number of batches may be kept, for as
-    long as one likes; on a GPU the last Loader(leases=). What is kept holds its own memory, and
-    nothing of the Loader, whose close() ends the rest. ids are a copy, on the host labels and
-    weights too.
+    release() was called and the rest is gone. On the host any number of batches may be kept, for
+    any time; on a GPU the last Loader(leases=). A batch keeps its own memory, and nothing of the
+    Loader, whose close() ends the rest. ids are a copy; on the host labels and weights are copies,
+    too.
     """
 
     __slots__ = ("_batch", "_metadata", "_source", "epoch", "step", "step_in_epoch", "valid")
@@ -43,7 +43,7 @@ class Batch:
     @property
     def images(self) -> _core.Array:
         """(rows, height, width, 3), or (rows, 3, height, width) with layout='NCHW' or
-        'channels_last'; uint8, or what Loader(dtype=) says; on the Loader's device.
+        'channels_last'; of type uint8 or Loader(dtype=); on the Loader's device.
         """
         return self._leased().images
 
@@ -71,8 +71,8 @@ class Batch:
 
     @property
     def metadata(self) -> list[Any]:
-        """What Loader(metadata=)'s function gives for (name, label) of each row; called here, each
-        time. AttributeError if there is none.
+        """What the function of Loader(metadata=) returns for (name, label) of each row; called on
+        each access. AttributeError if there is none.
         """
         if self._metadata is None:
             raise AttributeError("this Loader was made without metadata=")
@@ -80,13 +80,13 @@ class Batch:
         return [self._metadata(source.name(i), source.label(i)) for i in self._leased().id_list()]
 
     def release(self) -> None:
-        """Gives the batch back now, so far as nothing that was made from its arrays holds it.
-        Afterwards the arrays cannot be had any more: RuntimeError.
+        """Gives the batch back now, unless something that was made from its arrays holds it. After
+        that its arrays cannot be used: RuntimeError.
         """
         self._batch = None
 
     def __len__(self) -> int:
-        """Rows: the Loader's batch_size, always."""
+        """Returns the number of rows, which is always the Loader's batch_size."""
         return self._leased().ids.shape[0]
 
     def __repr__(self) -> str:

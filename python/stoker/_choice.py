@@ -1,4 +1,4 @@
-"""From names of choices to the C++ enumerations."""
+"""Converts names of choices to the C++ enumerations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stoker import _core
 
 
 def choose(field: str, value: object, names: dict[str, Any]) -> Any:
-    """The entry of `names`; ValueError with the field, the value and the names there are."""
+    """Returns the entry of `names`; ValueError with the field, the value and the known names."""
     if isinstance(value, str) and value in names:
         return names[value]
     raise ValueError(f"{field} is {value!r}, must be one of {', '.join(map(repr, names))}")
@@ -33,7 +33,7 @@ PAD_MODES = {"zero": _core.PadMode.zero, "reflect": _core.PadMode.reflect}
 
 
 def height_and_width(field: str, size: object) -> tuple[int, int]:
-    """`size`: an int for both, or (height, width), in pixels."""
+    """Returns (height, width) in pixels. `size`: an int for both, or the pair."""
     try:
         sides = size if isinstance(size, (tuple, list)) else (size, size)
         height, width = map(index, sides)
@@ -47,7 +47,7 @@ def height_and_width(field: str, size: object) -> tuple[int, int]:
 
 
 def box(field: str, crop: object) -> tuple[int, int, int, int] | None:
-    """`crop`: (x, y, width, height) in pixels, or None."""
+    """Returns the box. `crop`: (x, y, width, height) in pixels, or None."""
     if crop is None:
         return None
     try:

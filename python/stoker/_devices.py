@@ -1,4 +1,4 @@
-"""Which devices there are."""
+"""The devices that can be used."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from stoker import _core
 
 
 def devices() -> list[str]:
-    """Names that Loader(device=...) takes here: 'cpu:0', and 'cuda:N' for each GPU that
-    CUDA_VISIBLE_DEVICES leaves. Creates no context on any.
+    """Returns the names that Loader(device=...) takes here: 'cpu:0', and 'cuda:N' for each GPU that
+    CUDA_VISIBLE_DEVICES leaves. Creates no context on any GPU.
     """
     return list(_core.device_names())
 
 
 def why_no_cuda() -> str:
-    """Why no GPU can be fed, in one line; '' if they can."""
+    """Returns why no GPU can be fed, in one line; '' if they can."""
     return _core.cuda_problem()
 
 
 def device_name(device: object) -> str:
-    """`device`, a name or a torch.device, as C++ has it: with its number. TypeError: it is neither.
-    Never imports torch.
+    """Returns the C++ name of `device`, which has a number; `device` is a name or a torch.device,
+    else TypeError. Never imports torch.
     """
     kind = type(device)
     if not isinstance(device, str) and (kind.__module__, kind.__name__) != ("torch", "device"):

@@ -1,5 +1,5 @@
 """Diagnoses a watched loop: does its input limit it, how sure is that, and what would it gain?
-The words are those of `stoker profile`. Pure functions.
+The terms are those of `stoker profile`. Pure functions.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from dataclasses import dataclass
 
 from stoker._steps import Steps, half_width, quantile
 
-FED = 0.05  # a step that waits less than this is fed, as in `stoker profile`
+FED = 0.05  # a step that waits for a smaller share of its time is fed, as in `stoker profile`
 _RESAMPLES = 200
-# Neighbouring steps are alike, so resampling draws so many blocks of them.
+# Neighbouring steps are alike, so resampling draws blocks, this many.
 _BLOCKS = 50
 # With fewer steps the verdict is less sure.
 _ENOUGH = 20
-# A wait of so many median steps is a pause.
+# A wait of at least this many median steps is a pause.
 _PAUSE = 0.5
-# A thread that works for this share of the waiting makes batches itself; one that only takes them
-# works far less.
+# A thread that works for this share of the waiting makes the batches itself; one that only takes
+# them works far less.
 _OWN_WORK = 0.25
 _FAST_ENOUGH = 1.1
-# Making a batch and using it take turns if their times add up to the step within this, relative.
+# Making a batch and using it take turns if their times add up to the step, within this relative
+# error.
 _TURNS = 0.15
 
 
@@ -42,7 +43,7 @@ class Verdict:
 
 def diagnose(steps: Steps, replayed: Steps, alone_rate: float | None, unit: str) -> Verdict:
     """`steps`: the measured ones; `replayed`: those with a held batch, maybe none; `alone_rate`:
-    the rate of the loader without the loop, if it was measured.
+    the loader's rate without the loop, if it was measured.
     """
     if len(steps) < 2:
         text = f"low: {len(steps)} steps are too few"
@@ -133,8 +134,8 @@ def _resampled_shares(steps: Steps) -> list[float]:
 
 
 def bursts(steps: Steps) -> str | None:
-    """A sentence where most of the waiting is in a few long waits, and other steps hardly wait: the
-    loader makes several batches at once, and then none for a while.
+    """Returns a sentence if most of the waiting is in a few long waits and other steps hardly wait:
+    the loader makes several batches at once, and then none for a while.
     """
     median = quantile(sorted(steps.wholes), 0.5)
     pauses = [i for i, wait in enumerate(steps.waits) if wait > _PAUSE * median]
@@ -156,5 +157,5 @@ def bursts(steps: Steps) -> str | None:
 
 
 def jitter(steps: Steps) -> float:
-    """The spread of a step's length, relative: half of (p90 - p10) / p50."""
+    """Returns the relative spread of a step's length: half of (p90 - p10) / p50."""
     return half_width(steps.wholes)

@@ -12,14 +12,14 @@ from stoker import _core
 from stoker._steps import quantile
 from stoker._watched_loop import Watch
 
-PASS_UTILISATION: float = _core.PASS_UTILISATION  #: MLPerf Storage asks for it with ResNet-50
+PASS_UTILISATION: float = _core.PASS_UTILISATION  # : what MLPerf Storage requires for ResNet-50
 
 
 @dataclass(frozen=True)
 class Emulation:
-    """How busy an emulated accelerator was kept, by the rules of MLPerf Storage: the first step is
-    left out of everything, utilisation = computing time / running time. A result of theirs is the
-    mean of 5 runs.
+    """How busy an emulated accelerator was kept, by the rules of MLPerf Storage: the first step
+    does not count, and utilisation = computing time / running time. A result of MLPerf Storage is
+    the mean of 5 runs.
     """
 
     accelerator: str
@@ -37,7 +37,7 @@ class Emulation:
 
     @property
     def passes(self) -> bool:
-        """Was the accelerator busy for 90 % of the time or more?"""
+        """Whether the accelerator was busy for at least 90 % of the time."""
         return self.utilisation >= PASS_UTILISATION
 
     def report(self) -> str:
@@ -66,10 +66,10 @@ def emulate(
     rate: images/s that it takes; or
     accel: 'a100', 'h100' (as MLPerf Storage emulates them), 'h100-training', 'h200-training' (as
         fast as one GPU trained): the rates of `stoker bench emulate`. Default: 'h100'.
-    rows: of a batch, as for watch(). A step is as long as the first batch's rows take.
-    steps: default one pass; more than that begins the loader anew, where it is no iterator.
+    rows: of a batch, as for watch(). The rows of the first batch determine the length of a step.
+    steps: default one pass; for more steps the loader begins again, unless it is an iterator.
 
-    ValueError: an accelerator or rate that is none, both, or batches whose rows are not known.
+    ValueError: an unknown accelerator, an invalid rate, both, or batches whose rows are unknown.
     RuntimeError: the loader gave fewer than two batches.
     """
     if rate is not None and accel is not None:
@@ -107,7 +107,8 @@ def emulate(
 
 
 def _batches(watched: Watch[Any], steps: int | None) -> Iterator[Any]:
-    """One pass, or as many as `steps` needs; an iterator has no second one."""
+    """Yields the batches of one pass, or of as many as `steps` needs; an iterator has no second
+    one."""
     while True:
         before = len(watched.log)
         yield from watched

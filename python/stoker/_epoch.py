@@ -9,9 +9,10 @@ from stoker._batch import Batch
 
 
 class Epoch(Iterator[Batch]):
-    """The batches of `feed` before step `end`; `take` gives the next one, or raises StopIteration.
+    """The batches of `feed` before step `end`; `take` returns the next one, or raises
+    StopIteration.
 
-    Drops the feed at its end: an iterator that is kept keeps no threads.
+    Drops the feed at its end, so that an iterator that is kept keeps no threads alive.
     """
 
     __slots__ = ("_end", "_feed", "_take")

@@ -1,4 +1,4 @@
-"""The decoder and the resizer alone. Everything runs off the interpreter lock, so threads scale."""
+"""The decoder and the resizer alone. Nothing holds the interpreter lock, so threads scale."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Box = tuple[int, int, int, int]
 
 
 class ImageInfo(NamedTuple):
-    """What a file's header says: pixels after the EXIF policy, 'jpeg', 'png', 'bmp', 'webp' or
-    'tiff', and the EXIF orientation (1 to 8; 1 if there is none).
+    """The contents of a file's header: pixels after the EXIF policy, 'jpeg', 'png', 'bmp', 'webp'
+    or 'tiff', and the EXIF orientation (1 to 8; 1 if there is none).
     """
 
     height: int
@@ -32,7 +32,7 @@ class ImageInfo(NamedTuple):
 def image_info(
     data: bytes | bytearray | memoryview, *, exif: str = "ignore", max_pixels: int = MAX_PIXELS
 ) -> ImageInfo:
-    """Reads the header only. Errors as decode()."""
+    """Reads only the header. Raises what decode() raises."""
     return ImageInfo(*_core.info(data, decode_options("exact", exif, max_pixels)))
 
 
@@ -47,16 +47,16 @@ def decode(
     exif: str = "ignore",
     max_pixels: int = MAX_PIXELS,
 ) -> _core.Array:
-    """The image of a file's bytes, as an Array of (height, width, 3) uint8, RGB, on the host.
+    """Decodes a file's bytes to an Array of (height, width, 3) uint8, RGB, on the host.
 
     crop: (x, y, width, height) in pixels of the image; only what it needs is decoded. size: the
     crop is resized to this (an int for both, or (height, width)), antialiased. flip: mirrored,
     last.
     filter: 'bilinear' or 'bicubic'.
     pixels: 'exact' gives the bytes of convert('RGB').crop(...).resize(...) in Pillow 13,
-    'exact-pillow12' those of Pillow 9 to 12, which resize horizontally first (12.2 and 12.3 do
-    otherwise where a crop is more than 100 times as high as wide); 'fast' may be about 0.2 of 255
-    grey levels off the latter on average for baseline JPEGs, and is faster.
+    'exact-pillow12' those of Pillow 9 to 12, which resize horizontally first (12.2 and 12.3 do not
+    if a crop is more than 100 times as high as wide); 'fast' may differ from the latter by about
+    0.2 of 255 grey levels on average for baseline JPEGs, and is faster.
     exif: 'ignore' the orientation, as Pillow does, or 'apply' it, as exif_transpose.
 
     DecodeError (a ValueError): the file is damaged, no image, not supported, or has more than
@@ -75,11 +75,12 @@ def resize(
     filter: str = "bilinear",
     pixels: str = "exact",
 ) -> _core.Array:
-    """`image` resized, antialiased, to the bytes that Pillow's Image.resize gives: of Pillow 13, or
-    with pixels='exact-pillow12' (or 'fast') of Pillow 9 to 12, as decode() says.
+    """Resizes `image`, antialiased, to the bytes of Pillow's Image.resize: of Pillow 13, or with
+    pixels='exact-pillow12' (or 'fast') of Pillow 9 to 12, as in decode().
 
     image: (height, width, 3) uint8 on the host: NumPy, torch, anything with DLPack or a buffer.
-    TypeError: no array. ValueError: another shape, type or device. Gives an Array of (*size, 3).
+    TypeError: not an array. ValueError: another shape, type or device. Returns an Array of (*size,
+    3).
     """
     return crop_resize(image, None, size, filter=filter, pixels=pixels)
 
@@ -93,9 +94,9 @@ def crop_resize(
     filter: str = "bilinear",
     pixels: str = "exact",
 ) -> _core.Array:
-    """As Pillow's image.crop(...).resize(...), mirrored if `flip`; crop is (x, y, width, height),
+    """Like Pillow's image.crop(...).resize(...), mirrored if `flip`; crop is (x, y, width, height),
     or None for all of it; `pixels` as for decode(). `image` as for resize(), or the bytes of a
-    file, which are then decoded as decode() does, only where the crop is.
+    file, of which decode() decodes only the crop.
     """
     if isinstance(image, (bytes, bytearray, memoryview)):
         return decode(image, crop=crop, size=size, flip=flip, filter=filter, pixels=pixels)

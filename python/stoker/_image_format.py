@@ -1,4 +1,4 @@
-"""What a batch's images are: their type, the order of their axes, and how they are normalised."""
+"""The format of a batch's images: their type, the order of their axes, and their normalisation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPES = {
     "float16": _core.PixelType.float16,
     "bfloat16": _core.PixelType.bfloat16,
 }
-_LAYOUTS = {  # the bytes' order, and whether (rows, 3, height, width) is shown
+_LAYOUTS = {  # the bytes' order, and whether the shape is (rows, 3, height, width)
     "NHWC": (_core.PixelOrder.nhwc, False),
     "NCHW": (_core.PixelOrder.nchw, True),
     "channels_last": (_core.PixelOrder.nhwc, True),
@@ -46,7 +46,7 @@ def image_format(
     image.stddev = _three("std", 1 if std is None else std)
     if not all(deviation > 0 for deviation in image.stddev):
         raise ValueError(f"std is {std!r}, must be positive")
-    # No mean of pixels / 255 is more than 1, and no deviation more than 0.5.
+    # A mean of pixels / 255 is at most 1, and a deviation at most 0.5.
     for field, values, most in (("mean", image.mean, 1), ("std", image.stddev, 2)):
         if max(values) > most:
             raise ValueError(

@@ -22,13 +22,13 @@ class BadSample:
 
 @dataclass(frozen=True)
 class SeekIndex:
-    """What index() wrote."""
+    """The result of index()."""
 
     path: str
     images: int
-    indexed: int  # how many of them have an index; the others are bad, or no baseline JPEGs
+    indexed: int  # how many of them have an index; the others are bad or not baseline JPEGs
     jpeg_bytes: int  # size of the files with an index
-    file_bytes: int  # size of the file that holds the indexes
+    file_bytes: int  # size of the file with the indexes
     bad: list[BadSample]
 
 
@@ -40,18 +40,18 @@ def index(
 ) -> SeekIndex:
     """Makes the seek indexes of a source's JPEG files: a Loader then reads less of each file.
 
-    The files stay as they are, and so do the pixels that come out; a file that changes later is
-    read without its index. As `stoker index` does; the interpreter lock is not held, and Ctrl-C
-    writes nothing.
+    The files stay as they are, and so do the decoded pixels; a file that changes later is read
+    without its index. Works like `stoker index`; the interpreter lock is not held, and after Ctrl-C
+    nothing is written.
 
-    path: where to write, for Loader(seek_index=path); default: the cache directory, where every
-        Loader of these files finds it.
+    path: the file to write, for Loader(seek_index=path); default: in the cache directory, where
+        every Loader of these files finds it.
     granularity: 'row': a place per row of blocks, about 0.3 % of the data; '8': per 8 blocks,
         about 2 %, and faster to decode with.
     workers: threads; default one per core.
 
     TypeError: no source. ValueError: an argument; a source without image files. RuntimeError:
-    `path` cannot be written (a full disk, for example), and why; what was there before still is.
+    `path` cannot be written (a full disk, for example), and why; an older file stays in place.
     """
     if not isinstance(source, _core.Source):
         raise TypeError(f"source is {source!r}, must be made by stoker.folder() or open()")

@@ -26,55 +26,56 @@ _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 
 class Loader:
-    """Feeds batches of `source` to one device. `for batch in loader` is one epoch; the feed goes on
-    behind it, so that the next epoch begins without a gap. Reading starts with the construction.
+    """Feeds batches of `source` to one device. `for batch in loader` is one epoch; the feed
+    continues after it, so that the next epoch begins without a gap. Reading starts with the
+    construction.
 
-    What is fed
+    The data
         source: stoker.folder(), cifar(), synthetic(), open().
-        batch_size: rows of every batch, also of the last.
+        batch_size: rows of every batch, including the last one.
         size: pixels, an int or (height, width); default: raw sources' own size, else 224.
         augment: a crop and more, joined by `|`; default: resize and centre crop (raw sources: as
             they are).
-        seed, shuffle: the order of an epoch depends on (seed, epoch, number of samples) only.
-            Without a seed each Loader draws one (`loader.seed`), which its state_dict() has;
-            several ranks that shuffle must be given one, the same for all.
+        seed, shuffle: the order of an epoch depends only on (seed, epoch, number of samples).
+            Without a seed each Loader draws one (`loader.seed`), which is part of its state_dict();
+            several ranks that shuffle must get a seed, the same for all.
         last_batch: 'pad' repeats rows with weight 0, so that every sample counts once; 'drop'
             leaves the rest out; 'wrap' fills up with the epoch's first samples, weight 1.
         rank, world: this process's part of each epoch; default: torch.distributed's, if the program
             has initialised it, else 0 of 1. Every rank makes the same number of steps.
-        epochs: the feed's end, may be a fraction; default: none.
+        epochs: the number of epochs until the feed ends, may be a fraction; default: endless.
         pixels, exif, max_pixels: as in stoker.decode().
-        seek_index: of stoker.index(): 'auto' looks in the cache directory;
-            'off'; or its path. RuntimeError if that cannot be read.
-        metadata: a function of (name, label) for Batch.metadata; never in the way of the pixels.
+        seek_index: file of stoker.index(): 'auto' looks in the cache directory; 'off'; or its
+            path. RuntimeError if that cannot be read.
+        metadata: a function of (name, label) for Batch.metadata; it does not slow down the pixels.
 
-    How it is handed out
-        device: 'cpu', 'cuda:N' (stoker.devices() names them), 'cuda' (PyTorch's current one, else
-            the first), or a torch.device.
+    The output
+        device: 'cpu', 'cuda:N' (see stoker.devices()), 'cuda' (PyTorch's current one, else the
+            first), or a torch.device.
         dtype: 'uint8' as decoded, or 'float32', 'float16', 'bfloat16': (pixel / 255 - mean) / std.
-        layout: 'NHWC'; 'NCHW' (not for uint8); 'channels_last' shows (rows, 3, height, width) on
-            NHWC bytes, as torch's memory format of that name.
+        layout: 'NHWC'; 'NCHW' (not for uint8); 'channels_last' has the shape (rows, 3, height,
+            width) on NHWC bytes, like torch's memory format of that name.
         mean, std: a number, or three, RGB, of pixels / 255; default 0 and 1.
-        leases: how many of the last batches are lent out of the memory that the Loader has; the
-            usual loop needs 2. On the host a batch that is held longer keeps its memory, and the
-            Loader takes other memory, of the size of a batch. On a GPU (1 to 3) it is the number of
-            slots there, and next() is an error where it needs one that is held.
-        copy: every batch gets its memory for good (host only).
+        leases: how many of the last batches are lent from the memory of the Loader; the usual loop
+            needs 2. On the host a batch that is held longer keeps its memory, and the Loader
+            allocates other memory, of the size of a batch. On a GPU (1 to 3) it is the number of
+            slots there, and next() raises an error if it needs one that is held.
+        copy: every batch keeps its memory permanently (host only).
 
-    What it costs
-        workers: threads that decode; default one per core; 0: none, next() does it.
-        io_threads: threads that read the files that are not in memory (what is, the workers read);
-            0: none.
+    Resources
+        workers: threads that decode; default one per core; 0: none, next() decodes.
+        io_threads: threads that read the files that are not in memory (workers read those that
+            are); 0: none.
         ring_depth: batches in host memory, read ahead or lent; default leases + 3.
 
     Bad samples
-        on_bad: 'substitute' puts another sample's pixels there, weight 0; 'fail' ends the feed.
-        max_bad: how many an epoch may have, a count or, below 1, a share.
-        quarantine: a JSONL file that they are appended to.
+        on_bad: 'substitute' takes another sample's pixels, with weight 0; 'fail' ends the feed.
+        max_bad: how many an epoch may have: a count, or a share if it is below 1.
+        quarantine: a JSONL file to which they are appended.
 
-    ValueError: an argument, with its value. RuntimeError: a device that is not there, and why.
-    MemoryError, with the size; from next() where a batch is held and other memory cannot be had:
-    then nothing is lost. FeedError, from next(): too many bad samples, a device that failed.
+    ValueError: an argument, with its value. RuntimeError: a device that is not available, and why.
+    MemoryError, with the size; also from next() if a batch is held and other memory cannot be
+    allocated: then no batch is lost. FeedError, from next(): too many bad samples, a failed device.
     """
 
     def __init__(
@@ -157,15 +158,16 @@ class Loader:
             lambda options: _core.Feed.make(source, spec, options, *form), options
         )
         self._resumed = False
-        self._pass = 0  # the number of the iteration under way
+        self._pass = 0  # the number of the current iteration
         _open_loaders.add(self)
 
     def __len__(self) -> int:
-        """Batches of one epoch on this rank; every rank has the same number."""
+        """Returns the number of batches of an epoch on this rank; it is the same on every rank."""
         return self._feed.get().steps_per_epoch
 
     def __iter__(self) -> Iterator[Batch]:
-        """One epoch: the next one, or after load_state_dict() the rest of the one it was in.
+        """Begins an epoch: the next one, or after load_state_dict() the rest of the epoch of the
+        state.
 
         If the last loop was left early, its epoch is over: this begins the one after it. An
         iterator that was made before is ended by this one (RuntimeError).
@@ -206,7 +208,7 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the batch that comes next."""
+        """The epoch of the next batch."""
         return self._feed.position()[1]
 
     @property
@@ -216,12 +218,12 @@ class Loader:
 
     @property
     def world(self) -> int:
-        """How many processes share the epochs."""
+        """The number of processes that share the epochs."""
         return self._options.world
 
     def set_epoch(self, epoch: int) -> None:
-        """The next loop is epoch `epoch` (from 0), from its beginning. Costs nothing where it comes
-        next anyway; else the feed starts anew there.
+        """Makes epoch `epoch` (from 0) the next loop's, from its beginning. Free if it is next
+        anyway; otherwise the feed restarts there.
         """
         feed = self._feed.get()
         if not isinstance(epoch, int) or epoch < 0:
@@ -233,41 +235,42 @@ class Loader:
         self._resumed = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the feed stands after the batches handed out so far: a few numbers, at any time, at
-        no cost. With it any Loader of the same source, pixels, seed and global batch goes on
-        exactly there, whatever its workers, its dtype or the split into ranks.
+        """Returns the feed's position after the batches handed out so far: a few numbers, at any
+        time, at no cost. With it any Loader of the same source, pixels, seed and global batch
+        continues exactly there, whatever its workers, its dtype or the split into ranks.
         """
         return state_of(self._feed)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to where `state` was taken: the next loop is the rest of that epoch (or, taken at an
-        epoch's end, the next epoch). A Loader made without seed= takes the state's. ValueError, and
-        nothing changes, if it is of another configuration or no state at all.
+        """Moves to the position of `state`: the next loop is the rest of that epoch (or, if the
+        state was taken at an epoch's end, the next epoch). A Loader made without seed= takes the
+        state's. ValueError, without any change, if it is of another configuration or no state at
+        all.
         """
         own_seed = self._feed.seed if self._is_seeded else None
         self._move(*place_of(state, self._feed.get(), own_seed))
         self._resumed = True
 
     def stats(self) -> dict[str, Any]:
-        """Counters since the feed started: for 'read' (files), 'cached_read' (those that workers
-        found in memory; 'read' has the others), 'decode' (rows), 'ring' and 'staging' (batches) the
-        items, the seconds that each waited for input and for room, the
-        seconds of work over all threads, and how many lay ready on average; 'bad_samples';
-        'seek_index_used' rows, and 'seek_index_refused' ones, whose file has changed; 'held':
-        batches held now. staging's input_wait_s is how long next() waited for the feed.
+        """Returns counters since the feed started. For 'read' (files), 'cached_read' (files that
+        workers found in memory; 'read' has the others), 'decode' (rows), 'ring' and 'staging'
+        (batches): the items, the seconds of waiting for input and for room, the seconds of work
+        over all threads, and how many items were ready on average. 'bad_samples'; 'seek_index_used'
+        and 'seek_index_refused' rows (refused: the file has changed); 'held': batches held now.
+        staging's input_wait_s is how long next() waited for the feed.
         """
         return self._feed.get().stats()
 
     def memory_plan(self) -> dict[str, int]:
-        """Bytes: ring (pinned, or the host's), slots (on the device: slots and normalised images),
-        scratch (an upper bound for the workers), total, and frame, what a progressive or PNG image
-        of max_pixels may take on top.
+        """Returns bytes: ring (pinned, or on the host), slots (on the device: slots and normalised
+        images), scratch (an upper bound for the workers), total, and frame, which a progressive or
+        PNG image of max_pixels may need in addition.
         """
         return self._feed.get().memory_plan()
 
     def close(self) -> None:
-        """Ends the feed: its threads, files and memory but that of batches held, which stay valid.
-        A loop under way, and every later call, raise RuntimeError. Closing again does nothing.
+        """Ends the feed: its threads, files and memory, except that of held batches, which stay
+        valid. A running loop, and every later call, raise RuntimeError. Closing again does nothing.
         """
         self._feed.close()
 

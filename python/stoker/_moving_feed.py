@@ -1,4 +1,4 @@
-"""A feed that a Loader can move: it ends at one step and is made anew at another."""
+"""A feed that a Loader can move: it ends at one step and is made again at another one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from stoker import _core
 
 
 class MovingFeed:
-    """Loses nothing to an interrupt: where one comes between the old feed and the new one, the next
-    call makes the new one (only close() closes); where one comes while a batch is taken, the next
-    call gives that batch.
+    """An interrupt loses no batch: if one comes between the old feed and the new one, the next call
+    makes the new one (only close() closes); if one comes while a batch is taken, the next call
+    returns that batch.
     """
 
     def __init__(
@@ -20,11 +20,11 @@ class MovingFeed:
         self._make = make
         self._options = options  # first_step and seed are changed by move()
         self._closed = False
-        self._kept: deque[_core.Batch] = deque()  # batches that were taken when an interrupt came
+        self._kept: deque[_core.Batch] = deque()  # taken when an interrupt came
         self._feed: _core.Feed | None = make(options)
 
     def get(self) -> _core.Feed:
-        """RuntimeError: it was closed, or belongs to the process that this one was forked from."""
+        """RuntimeError: it was closed, or belongs to the parent of this forked process."""
         if self._closed:
             raise RuntimeError("the Loader was closed")
         if self._feed is None:
@@ -33,7 +33,8 @@ class MovingFeed:
         return self._feed
 
     def next(self, feed: _core.Feed, end: int) -> _core.Batch | None:
-        """The next batch before step `end`; None: there is no other, or `feed` was closed."""
+        """Returns the next batch before step `end`; None: there is no other, or `feed` was
+        closed."""
         if self._kept:
             return self._kept.popleft()
         taken: list[_core.Batch] = []
@@ -52,7 +53,7 @@ class MovingFeed:
         return self._feed is feed
 
     def position(self) -> tuple[int, int, int]:
-        """Of the batch that comes next: step, epoch, step in the epoch."""
+        """Returns the position of the next batch: step, epoch, step in the epoch."""
         feed = self.get()
         if self._kept:
             batch = self._kept[0]
@@ -60,7 +61,7 @@ class MovingFeed:
         return feed.state()[:3]
 
     def move(self, step: int, seed: int) -> None:
-        """Ends the feed under way and makes one that begins with `step`."""
+        """Ends the current feed and makes one that begins with `step`."""
         self.get()
         self._options.first_step = step
         self._options.seed = seed

@@ -1,4 +1,4 @@
-"""Checks a Loader's arguments and makes the C++ options of them."""
+"""Checks a Loader's arguments and makes the C++ options from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stoker._process_group import rank_and_world
 
 
 class DrawnSeed(int):
-    """A seed that nobody chose; the seed of a state may take its place."""
+    """A seed that was drawn, not given; a state's seed may replace it."""
 
     @classmethod
     def draw(cls) -> DrawnSeed:
@@ -39,8 +39,8 @@ def loader_options(
     max_bad: float,
     quarantine: str | os.PathLike[str] | None,
 ) -> _core.LoaderOptions:
-    """See Loader. ValueError: an argument, with its value; what belongs together is checked when
-    the feed is made.
+    """See Loader. ValueError: an argument, with its value; combinations of arguments are checked
+    when the feed is made.
     """
     options = _core.LoaderOptions()
     if isinstance(workers, int) and workers < 0:
@@ -67,7 +67,7 @@ def loader_options(
 
 
 def yes_or_no(field: str, value: object) -> bool:
-    """TypeError for what is neither True nor False: "no" would be true."""
+    """TypeError for anything but True and False: "no" would be true."""
     if value is True or value is False:
         return bool(value)
     raise TypeError(f"{field} is {value!r}, must be True or False")

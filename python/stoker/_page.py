@@ -1,4 +1,4 @@
-"""The page of a profile."""
+"""The HTML page of a profile."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _PLACE = "__STOKER_PROFILE_JSON__"  # once in the template
 
 
 def profile_page(profile: Mapping[str, Any]) -> str:
-    """A self-contained HTML page that shows `profile`, the contents of a profile.json: of
-    Watch.to_json() or of `stoker profile`. Parts that it lacks are left out.
+    """Returns a self-contained HTML page that shows `profile`, the contents of a profile.json: from
+    Watch.to_dict() or from `stoker profile`. Parts that it lacks are left out.
 
-    ValueError: a number that JSON has no word for (nan, inf).
+    ValueError: a number that JSON cannot express (nan, inf).
     """
     template = resources.files("stoker").joinpath("profile_page.html").read_text("utf-8")
-    # '<' stands in strings only. Written as \u003c no name can end the script that holds it.
+    # '<' occurs only in strings. Written as \u003c, no name can end the <script> element.
     data = json.dumps(profile, allow_nan=False).replace("<", "\\u003c")
     return template.replace(_PLACE, data)

@@ -1,4 +1,4 @@
-"""Which part of an epoch this process gets."""
+"""The part of an epoch that this process gets."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 
 
 def rank_and_world(rank: int | None, world: int | None) -> tuple[int, int]:
-    """As given, both or neither; else those of torch.distributed, if the program has initialised
-    it; else 0 of 1. Never imports torch. ValueError: one without the other, or out of range.
+    """Returns both as given; or those of torch.distributed, if the program has initialised it; or 0
+    of 1. Never imports torch. ValueError: one without the other, or out of range.
     """
     if (rank is None) != (world is None):
         raise ValueError(f"rank is {rank} and world is {world}: give both or neither")

@@ -18,7 +18,7 @@ _PARTS = ("train", "test", "val", "validation")
 def folder(
     path: str | os.PathLike[str], split: str | None = None, label_fn: LabelFn | None = None
 ) -> _core.Source:
-    """An image folder, path/CLASS/**/FILE, as torchvision's ImageFolder: the same samples and
+    """An image folder, path/CLASS/**/FILE, like torchvision's ImageFolder: the same samples and
     labels in the same order.
 
     split: 'train' or 'test' look for a folder of that meaning in `path` (train; test, val,
@@ -26,8 +26,8 @@ def folder(
     label_fn(name, label): see relabel().
 
     Files that are left out (GIF and other formats that are not read, pictures in no class folder),
-    and pictures to which a link gives a second label, are counted and named in Source.notes; a
-    UserWarning says each, too.
+    and pictures to which a link gives a second label, are counted and named in Source.notes; each
+    of these also raises a UserWarning.
 
     FileNotFoundError, NotADirectoryError: `path`. ValueError: it holds train and test folders, and
     split does not say which. RuntimeError: there are no class folders or no images in it, or it
@@ -40,24 +40,25 @@ def cifar(
     path: str | os.PathLike[str], split: str, label_fn: LabelFn | None = None
 ) -> _core.Source:
     """CIFAR-10 or CIFAR-100 in their binary layout (data_batch_1.bin ..., train.bin ...), or a
-    folder that holds the archive's. split: 'train', 'test' or 'all'. Errors as folder();
-    RuntimeError too for files that are not whole.
+    folder that contains the archive's folder. split: 'train', 'test' or 'all'. Raises what folder()
+    raises; also RuntimeError for files that are not complete.
     """
     return _opened(_core.cifar, path, split, label_fn)
 
 
-def open(  # noqa: A001 - stoker.open, as the C++ open_source
+def open(  # noqa: A001 - stoker.open, like the C++ open_source
     path: str | os.PathLike[str], split: str | None = None, label_fn: LabelFn | None = None
 ) -> _core.Source:
-    """What lies at `path`: CIFAR's binary files, or an image folder; see there."""
+    """Opens what is at `path`: CIFAR's binary files or an image folder; see cifar() and
+    folder()."""
     return _opened(_core.open, path, split, label_fn)
 
 
 def synthetic(
     samples: int, size: int | tuple[int, int] = 224, classes: int = 10, seed: int = 0
 ) -> _core.Source:
-    """Made-up images without a disk: a pattern per class and noise per sample. For tests, and
-    to see how fast a trainer is without its data.
+    """Synthetic images without a disk: a pattern per class and noise per sample. For tests, and to
+    see how fast a trainer is without its data.
     """
     height, width = height_and_width("size", size)
     for field, value in (("samples", samples), ("classes", classes)):
@@ -71,11 +72,11 @@ def relabel(
     labels: LabelFn | Sequence[int],
     classes: Sequence[str] | None = None,
 ) -> _core.Source:
-    """The source with other labels: a sequence of one int per sample id, or a function of
-    (name, label), called once per sample, here and now: the pixels' way never meets Python.
+    """Returns the source with other labels: a sequence of one int per sample id, or a function of
+    (name, label), called once per sample, here: no Python runs when pixels are read.
 
-    classes: the names by label, if they change too. ValueError: not as many labels as samples, or
-    one that does not fit in 32 bits. TypeError: one that is no int, 0.9 for example.
+    classes: the names by label, if they change, too. ValueError: not as many labels as samples, or
+    one that does not fit in 32 bits. TypeError: one that is not an int, 0.9 for example.
     """
     if callable(labels):
         labels = [labels(source.name(i), source.label(i)) for i in range(len(source))]
@@ -114,7 +115,7 @@ def _opened(
 
 
 def _check_one_part(path: str) -> None:
-    """Nobody trains on the test images because of a default."""
+    """ValueError if there are parts: a default must not train on the test images."""
     parts = [part for part in _PARTS if os.path.isdir(os.path.join(path, part))]
     if _core.is_cifar_folder(path):
         parts = ["CIFAR's training and test files"]

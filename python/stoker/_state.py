@@ -1,4 +1,4 @@
-"""Where a feed stands, as the few numbers of a checkpoint."""
+"""A feed's position, as the few numbers of a checkpoint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stoker import _core
 from stoker._moving_feed import MovingFeed
 
 _VERSION = 2
-# States of this version that had no seed= have the seed 0.
+# States of this version that have no seed were made with seed 0.
 _WITHOUT_SEED = 1
 
 
@@ -28,8 +28,8 @@ def state_of(feed: MovingFeed) -> dict[str, Any]:
 def place_of(
     state: Mapping[str, Any], feed: _core.Feed, own_seed: int | None
 ) -> tuple[int, int]:
-    """The step that `state` goes on with, and its seed. own_seed: the one that it must have; None:
-    any. ValueError: it is no state, or not one of such a feed.
+    """Returns the step at which `state` continues, and its seed. own_seed: the seed that it must
+    have; None: any. ValueError: it is no state, or not one of such a feed.
     """
     try:
         version, step = int(state["version"]), int(state["next_step"])

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-PHASES = ("warm-up", "settling", "measured", "replayed")  # as `stoker profile` names them
+PHASES = ("warm-up", "settling", "measured", "replayed")  # names as in `stoker profile`
 UNKNOWN_ROWS = -1
-_SLICES = 100  # a timeline has so many
-_PARTS = 20  # the pace of so many parts of a run is compared
+_SLICES = 100  # of a timeline
+_PARTS = 20  # of a run, whose paces are compared
 
 
 class StepLog:
-    """Grows by 41 bytes a step. Times in seconds of one clock."""
+    """Grows by 41 bytes per step. Times are in seconds of one clock."""
 
     def __init__(self) -> None:
         self.asked, self.came, self.done = array("d"), array("d"), array("d")
@@ -52,7 +52,7 @@ class StepLog:
         return len(self) > 0 and min(self.rows) != UNKNOWN_ROWS
 
     def timeline(self) -> list[dict[str, Any]]:
-        """Slices of equal length, as profile.json has them."""
+        """Returns slices of equal length, with the fields of profile.json."""
         if not len(self):
             return []
         begin, end = self.asked[0], self.done[-1]
@@ -87,8 +87,8 @@ class Steps:
     waits: list[float]  # for the batch
     computes: list[float]  # what the loop did with it
     wait_cpu_s: float  # CPU time of the loop's thread in all waits
-    items: int  # rows; steps, where the rows of some are not known
-    first: int  # number of the first one in its run
+    items: int  # rows; or steps, if the rows of some are unknown
+    first: int  # number of the first step in its run
 
     def __len__(self) -> int:
         return len(self.waits)
@@ -124,7 +124,7 @@ class Steps:
 
     @property
     def spread(self) -> float:
-        """The spread of the pace, relative: half of (p90 - p10) / p50 over parts of the run."""
+        """The relative spread of the pace: half of (p90 - p10) / p50 over parts of the run."""
         size = max(1, math.ceil(len(self) / _PARTS))
         wholes = self.wholes
         parts = [wholes[i : i + size] for i in range(0, len(wholes), size)]
@@ -132,7 +132,8 @@ class Steps:
 
 
 def quantile(values: Sequence[float], q: float) -> float:
-    """The one of `values` that a share q of them does not exceed. They are sorted; at least one."""
+    """Returns the value that a share q of `values` does not exceed. They are sorted; at least
+    one."""
     return values[min(len(values) - 1, max(0, math.ceil(q * len(values)) - 1))]
 
 
@@ -144,7 +145,7 @@ def half_width(values: Sequence[float]) -> float:
 
 
 def latency(values: Sequence[float]) -> dict[str, Any]:
-    """Latencies as profile.json has them; at least one value."""
+    """Returns latencies with the fields of profile.json; at least one value."""
     ordered = sorted(values)
     return {
         "count": len(ordered),
@@ -158,9 +159,10 @@ def latency(values: Sequence[float]) -> dict[str, Any]:
 
 
 def rows_of(batch: Any) -> int:
-    """The rows of the first thing in `batch` with a shape; UNKNOWN_ROWS where nothing has one."""
+    """Returns the rows of the first object in `batch` with a shape; UNKNOWN_ROWS if none has
+    one."""
     waiting = [batch]
-    for _ in range(64):  # deep enough for every loader, and ends for cyclic objects
+    for _ in range(64):  # enough for every loader, and ends for cyclic objects
         if not waiting:
             break
         item = waiting.pop(0)

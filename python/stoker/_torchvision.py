@@ -1,7 +1,7 @@
-"""Reads torchvision's transforms: which of them stoker does itself, in C++, with the same pixels.
+"""Reads torchvision's transforms: those that stoker runs itself, in C++, with the same pixels.
 
-Classes are told by their names and by the package that they come from, so that torchvision need not
-be imported and both of its versions fit.
+Classes are recognised by their names and their package, so that torchvision need not
+be imported and both versions of its transforms work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stoker._augment import (
     resize_whole,
 )
 
-# A transform may follow those of its stage and of the stages before it: stoker's order is fixed.
+# A transform may follow others of its stage and of earlier stages: stoker's order is fixed.
 _STAGES = {
     "RandomResizedCrop": 0,
     "Resize": 0,
@@ -32,13 +32,13 @@ _STAGES = {
     "Normalize": 4,
     "ToPureTensor": 5,  # of v2: changes the class of a tensor, not its values
 }
-# What does nothing but run its `transforms` in order. The last two are of torchvision's reference
+# Classes that only run their `transforms` in order. The last two are from torchvision's reference
 # training (presets.py), which many programs have a copy of.
 _SEQUENCES = ("Compose", "ClassificationPresetTrain", "ClassificationPresetEval")
 
 
 class Plan(NamedTuple):
-    """What the transforms mean for a Loader."""
+    """The meaning of the transforms for a Loader."""
 
     augment: Augment
     size: tuple[int, int]  # height, width
@@ -51,8 +51,8 @@ def read_transform(transform: Any) -> Plan:
     """`transform`: a Compose of torchvision, the transforms of its models' weights, or those of its
     reference training.
 
-    ValueError names the transform that stoker has not, or that stands where stoker's fixed order
-    (crop and resize, flip and colours, to float, normalise) does not have it.
+    ValueError names a transform that stoker does not have, or that does not fit stoker's fixed
+    order (crop and resize, flip and colours, to float, normalise).
     """
     if _is_torchvisions(transform, "ImageClassification"):
         return _of_weights(transform)
@@ -79,7 +79,7 @@ def read_transform(transform: Any) -> Plan:
 
 
 def _is_torchvisions(step: Any, *names: str) -> bool:
-    """Whether `step` is of one of these classes, and not of another package's that has the name."""
+    """Returns whether `step` is of one of these classes of torchvision, not of another package."""
     kind = type(step)
     return kind.__name__ in names and kind.__module__.partition(".")[0] == "torchvision"
 
@@ -90,8 +90,8 @@ def _name_of(step: Any) -> str:
 
 
 def _flat(transform: Any) -> list[Any]:
-    """The steps of nested Composes. Others that hold transforms (RandomApply, RandomChoice,
-    RandomOrder) choose among them: they are steps, and not opened.
+    """Returns the steps of nested Composes. Others that contain transforms (RandomApply,
+    RandomChoice, RandomOrder) choose among them: they are single steps here.
     """
     if transform is None:
         return []
@@ -105,7 +105,8 @@ def _flat(transform: Any) -> list[Any]:
 
 
 def _of_weights(preset: Any) -> Plan:
-    """The transform of torchvision's weights: resize, centre crop, float32, normalise."""
+    """Returns the plan of the transform of torchvision's weights: resize, centre crop, float32,
+    normalise."""
     short, size = _short_side(preset.resize_size), _sides(preset.crop_size)
     if short is None:
         raise ValueError(f"{preset!r}: resize_size must be one number, the short side")
@@ -119,7 +120,7 @@ def _sides(size: Any) -> tuple[int, int]:
 
 
 def _short_side(size: Any) -> int | None:
-    """What Resize(size) makes of the short side; None where `size` has both."""
+    """Returns the short side after Resize(size); None if `size` gives both sides."""
     if isinstance(size, (list, tuple)) and len(size) == 1:
         return int(size[0])
     return size if isinstance(size, int) else None
@@ -162,7 +163,7 @@ def _jitter(step: Any) -> Augment:
     for name in ("brightness", "contrast", "saturation", "hue"):
         span = getattr(step, name)
         middle = 0.0 if name == "hue" else 1.0
-        # torchvision keeps 1 + strength; the 12th digit is its rounding.
+        # torchvision keeps 1 + strength; rounding to 12 digits removes its error.
         strengths[name] = 0.0 if span is None else round(float(span[1]) - middle, 12)
         lowest = middle - strengths[name] if name == "hue" else max(0.0, middle - strengths[name])
         if span is not None and abs(float(span[0]) - lowest) > 1e-9:
@@ -171,7 +172,7 @@ def _jitter(step: Any) -> Augment:
 
 
 def _values(found: dict[str, Any]) -> tuple[str, Any, Any]:
-    """dtype, mean and std."""
+    """Returns dtype, mean and std."""
     if not found.keys() & {"ToTensor", "PILToTensor", "ToImage"}:
         raise ValueError("the transform ends in PIL images: ToTensor() makes tensors of them")
     is_float = "ToTensor" in found
@@ -195,7 +196,7 @@ def _values(found: dict[str, Any]) -> tuple[str, Any, Any]:
 
 
 def _per_channel(step: Any, values: Any) -> tuple[float, ...]:
-    """One number stands for all channels, as for torchvision."""
+    """Returns one number per channel; a single number stands for all, as in torchvision."""
     numbers = [values] if isinstance(values, (int, float)) else list(values)
     if len(numbers) not in (1, 3):
         raise ValueError(f"{step!r}: images have 3 channels, not {len(numbers)}")

@@ -1,4 +1,4 @@
-"""Watching a loop over any loader: does it wait for its input?"""
+"""Watches a loop over any loader: does it wait for its input?"""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def watch(
         loader.to_html("profile.html")
 
     loader: anything to iterate over: a PyTorch DataLoader, a DALI or Grain iterator, a
-        stoker.Loader, a list, a generator. Its attributes and len() are the watch's too; and where
-        it is an iterator, so is the watch: next() gives a batch.
-    warm_up: steps at the beginning of every pass that are left out; more than the batches that the
-        loader has ready by then (workers x prefetch_factor) is right.
-    replay: so many steps get one held batch again, besides the loader's, once as many were
-        measured: how fast the steps are with nothing to wait for. It changes what the training
-        sees, and len() does not count them.
-    rows: of a batch: a number, or a function of the batch. Default: the first length of the first
-        thing in it that has a shape; without any, rates are in batches/s.
-    synchronize: called after every step, before its end is taken (torch.cuda.synchronize). Without
-        it a device that works its queue off later is seen through the host's eyes only.
+        stoker.Loader, a list, a generator. The watch has its attributes and len(); if it is an
+        iterator, so is the watch: next() returns a batch.
+    warm_up: steps at the beginning of every pass that do not count; should be more than the batches
+        that the loader has ready by then (workers x prefetch_factor).
+    replay: this many steps get one held batch again, in addition to the loader's, once as many were
+        measured: how fast the steps are if they need not wait. It changes what the training sees,
+        and len() does not count them.
+    rows: of a batch: a number, or a function of the batch. Default: the first extent of the first
+        object in it that has a shape; if none has one, rates are in batches/s.
+    synchronize: called after every step, before its end is recorded (torch.cuda.synchronize).
+        Without it, a device that works asynchronously is measured only from the host.
 
     TypeError: nothing to iterate over. ValueError: a number that is too small.
     """
@@ -65,8 +65,8 @@ def watch(
 
 
 class WatchedIterator(Watch[Batch], Iterator[Batch]):
-    """Around an iterator: one as well. Every loop over it, and next() after the iterator's end or
-    an error, begins a pass.
+    """A watch around an iterator, which is an iterator itself. Every loop over it, and next() after
+    the iterator's end or an error, begins a pass.
     """
 
     _pass: Pass | None = None

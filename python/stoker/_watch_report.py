@@ -1,4 +1,4 @@
-"""What a Watch measured, as text and as the fields of profile.json. Pure functions."""
+"""The measurements of a Watch, as text and as the fields of profile.json. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stoker._steps import Steps, latency
 from stoker._diagnosis import Verdict, jitter
 from stoker._watched_run import WatchedRun, evidence, unknown
 
-_LAST_STEPS = 200  # so many are shown one by one
+_LAST_STEPS = 200  # shown one by one
 
 
 def as_json(run: WatchedRun) -> dict[str, Any]:

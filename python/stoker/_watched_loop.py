@@ -25,12 +25,12 @@ class Pass:
     """The state of a pass over the loader."""
 
     batches: Iterator[Any]
-    asked: float  # when the loop asked for the batch that it has, or that comes next
-    noted: float  # up to when its time, and the time without a core, are counted
+    asked: float  # when the loop asked for its current or next batch
+    noted: float  # the time up to which its time, and the time without a core, are counted
     delayed: float
-    number: int = 0  # of the loader's steps
-    batch: Any = _NONE  # the batch that the loop has
-    phase: str = ""  # of that step, as all below
+    number: int = 0  # of the loader's step
+    batch: Any = _NONE  # the loop's current batch
+    phase: str = ""  # of that step, like all below
     came: float = 0.0
     cpu: float = 0.0
     rows: int = -1
@@ -63,16 +63,16 @@ class Watch(Generic[Batch]):
         self._replay = replay
         self._rows = rows
         self._synchronize = synchronize
-        self._most_steps = most_steps  # a pass ends after so many
+        self._most_steps = most_steps  # a pass ends after this many
         self._clock, self._cpu_clock = clock, cpu_clock
         self._log = StepLog()
         self._first_waits: list[float] = []  # of each pass, seconds
         self._alone: Steps | None = None
         self._counts = dict.fromkeys(PHASES, 0)  # steps
-        self._looped_s, self._delayed_s = 0.0, 0.0  # of that, ready to run but without a core
+        self._looped_s, self._delayed_s = 0.0, 0.0  # delayed: ready to run, but without a core
 
     def __iter__(self) -> Iterator[Batch]:
-        """One pass over the loader, with the replayed steps where they are due."""
+        """Iterates over one pass of the loader, with the replayed steps when they are due."""
         current = self._begin()
         try:
             while self._step(current):
@@ -85,7 +85,7 @@ class Watch(Generic[Batch]):
         return Pass(iter(self._loader), asked=began, noted=began, delayed=delayed)
 
     def _step(self, current: Pass) -> bool:
-        """Ends the step under way, and gets the next one's batch; whether there is one."""
+        """Ends the current step, and gets the next one's batch; returns whether there is one."""
         if current.batch is not _NONE:
             self._end_step(current)
             if len(self._log) == self._most_steps:
@@ -93,7 +93,7 @@ class Watch(Generic[Batch]):
         current.phase = self._phase(current.number)
         cpu = self._cpu_clock()
         if current.phase != "replayed":
-            current.batch = _NONE  # the loader may use its memory for the next one
+            current.batch = _NONE  # the loader may reuse its memory for the next one
             current.batch = next(current.batches, _NONE)
             if current.batch is _NONE:
                 return False
@@ -126,11 +126,11 @@ class Watch(Generic[Batch]):
             return "measured"
         if counts["replayed"] < self._replay:
             return "replayed"
-        # Meanwhile the loader has filled its queues, which flatters the next steps.
+        # Meanwhile the loader has filled its queues, which makes the next steps too fast.
         return "settling" if counts["settling"] < self._warm_up else "measured"
 
     def rows_of(self, batch: Batch) -> int:
-        """The rows of a batch, as rates count them; -1: not known."""
+        """Returns the rows of a batch, as rates count them; -1: unknown."""
         if self._rows is None:
             return rows_of(batch)
         return self._rows if isinstance(self._rows, int) else int(self._rows(batch))
@@ -139,22 +139,22 @@ class Watch(Generic[Batch]):
         return len(self._loader)  # type: ignore[arg-type]
 
     def __bool__(self) -> bool:
-        return bool(self._loader)  # not by len(), which a generator lacks
+        return bool(self._loader)  # not len(), which a generator lacks
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_loader":  # it is not there yet while a copy is being made
+        if name == "_loader":  # missing while a copy is being made
             raise AttributeError(name)
         return getattr(self._loader, name)
 
     def measure_loader(self, steps: int = 100) -> float:
-        """The loader alone, begun anew and with nothing to do between its batches: rows per second
-        (batches, where their rows are not known). It is part of the report from then on. Takes up
-        to `steps` batches, which the training does not see; the first `warm_up` are left out.
-        A loop's variable still holds the last batch: around a stoker.Loader, which lends its
-        memory, drop it first.
+        """Runs the loader alone, from its beginning and with nothing to do between its batches;
+        returns rows per second (batches, if their rows are unknown). The report includes it from
+        then on. Takes up to `steps` batches, which the training does not see; the first `warm_up`
+        do not count. A loop's variable still holds the last batch: around a stoker.Loader, which
+        lends its memory, drop it first.
 
         TypeError: the loader is an iterator, which runs once. RuntimeError: it has too few batches.
-        ValueError: so few steps.
+        ValueError: too few steps.
         """
         if not isinstance(steps, int) or steps <= self._warm_up:
             raise ValueError(f"steps is {steps!r}, must be above the {self._warm_up} of warm-up")
@@ -178,24 +178,24 @@ class Watch(Generic[Batch]):
 
     @property
     def log(self) -> StepLog:
-        """Every step as it was, in seconds of time.perf_counter()."""
+        """Every step, in seconds of time.perf_counter()."""
         return self._log
 
     def report(self) -> str:
-        """The verdict and its evidence, for a terminal."""
+        """Returns the verdict and its evidence, for a terminal."""
         return as_text(self._run())
 
     def to_dict(self) -> dict[str, Any]:
-        """What to_json() writes. Its fields are those of profile.json, as far as they apply."""
+        """Returns what to_json() writes: the fields of profile.json, as far as they apply."""
         return as_json(self._run())
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """OSError: `path` cannot be written."""
+        """Writes the report as JSON. OSError: `path` cannot be written."""
         text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
         Path(path).write_text(text, encoding="utf-8")
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """The same page as `stoker profile` writes. OSError: `path` cannot be written."""
+        """Writes the same page as `stoker profile`. OSError: `path` cannot be written."""
         Path(path).write_text(profile_page(self.to_dict()), encoding="utf-8")
 
     def _run(self) -> WatchedRun:
@@ -211,7 +211,8 @@ class Watch(Generic[Batch]):
 
 
 def _delay_seconds() -> float:
-    """How long this thread was ready to run and had no core, since it began; nan: not known."""
+    """Returns how long this thread was ready to run but had no core, since it began; nan:
+    unknown."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text("ascii").split()[1]) * 1e-9
     except (OSError, IndexError, ValueError):
@@ -223,7 +224,7 @@ def _name(loader: object) -> str:
 
 
 def _describe(loader: object) -> str:
-    """The loader's type, and the settings that a DataLoader has."""
+    """Returns the loader's type, and the settings that a DataLoader has."""
     facts = [_name(loader)]
     for field in ("batch_size", "num_workers", "prefetch_factor"):
         value = getattr(loader, field, None)

@@ -1,4 +1,4 @@
-"""What a Watch measured, and what can and cannot be said of it. Pure functions."""
+"""The measurements of a Watch, and what can and cannot be concluded from them. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class WatchedRun:
     log: StepLog
     first_waits: list[float]  # of each pass, seconds
     alone: Steps | None  # the loader without the loop
-    replay: int  # how many replayed steps were asked for
-    delay_share: float  # of the loop's time, that its thread had no core; nan: not known
+    replay: int  # how many replayed steps were requested
+    delay_share: float  # share of the loop's time in which its thread had no core; nan: unknown
     synchronized: bool
 
     @property

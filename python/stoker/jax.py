@@ -21,7 +21,7 @@ __all__ = ["Batch", "Loader"]
 
 
 class Batch(NamedTuple):
-    """Of one shape in every step, so that a jitted step is compiled once."""
+    """Has one shape in every step, so that a jitted step is compiled once."""
 
     images: jax.Array  # (batch_size, height, width, 3)
     labels: jax.Array  # (batch_size,) int32
@@ -29,14 +29,14 @@ class Batch(NamedTuple):
 
 
 class Loader(Adapter):
-    """An epoch in every loop.
+    """Yields an epoch in every loop.
 
     batch_size: rows of all devices and processes together; must be a multiple of the devices.
     sharding: of an array's first axis; default: jax.sharding.NamedSharding over all devices.
-    options: all of stoker.Loader's but device, copy, rank and world, which are JAX's own process
-        index and count. By default float32 from 0 to 1, NHWC.
+    options: those of stoker.Loader except device, copy, rank and world; rank and world are JAX's
+        process index and count. By default float32 from 0 to 1, NHWC.
 
-    The arrays may be kept for ever. ValueError: batch_size does not fit the devices.
+    The arrays may be kept forever. ValueError: batch_size does not fit the devices.
     """
 
     def __init__(
@@ -65,7 +65,8 @@ class Loader(Adapter):
         )
 
     def __iter__(self) -> Iterator[Batch]:
-        # It begins at once, not at the first next(), so that the loop begins where it is written.
+        # The epoch begins here and not at the first next(), so that the loop begins where it is
+        # written.
         return map(self._spread, iter(self.loader))
 
     def _spread(self, batch: stoker.Batch) -> Batch:

@@ -23,13 +23,13 @@ __all__ = ["Dataset"]
 
 
 class Dataset(keras.utils.PyDataset):
-    """Batches (images, labels) on the host, as NumPy arrays that are the caller's; the backend
-    takes them to its device. Only rows that count are given, so that every sample counts once in
+    """Batches (images, labels) on the host, as NumPy arrays that belong to the caller; the backend
+    moves them to its device. Only rows that count are included, so that every sample counts once in
     any metric: an epoch's last batch may be smaller.
 
-    options: all of stoker.Loader's but device and copy. By default float32 from 0 to 1 in the
-    layout of keras.config.image_data_format(). `epoch` is the epoch that comes next: set it to
-    fit's initial_epoch to go on with an earlier run. Use one Dataset in one fit() at a time.
+    options: those of stoker.Loader except device and copy. By default float32 from 0 to 1 in the
+    layout of keras.config.image_data_format(). `epoch` is the next epoch: set it to fit's
+    initial_epoch to continue an earlier run. Use a Dataset in only one fit() at a time.
     """
 
     def __init__(self, source: Source, *, batch_size: int = 32, **options: Any):
@@ -45,7 +45,8 @@ class Dataset(keras.utils.PyDataset):
         return len(self.loader)
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """The next batch, whatever the index: Keras asks for each of them once per epoch."""
+        """Returns the next batch, whatever the index: Keras asks for each of them once per
+        epoch."""
         batch = next(self._batches or self._begin(), None)
         if batch is None:
             raise IndexError(f"batch {index}: the epoch's {len(self)} batches were given")
@@ -57,11 +58,11 @@ class Dataset(keras.utils.PyDataset):
         return images[counts], labels[counts]
 
     def on_epoch_begin(self) -> None:
-        """Begins `epoch`, also where Keras has already looked at its first batches."""
+        """Begins `epoch`, even if Keras has already looked at its first batches."""
         self._begin()
 
     def on_epoch_end(self) -> None:
-        """Goes on to the next epoch, unless Keras only looked at a batch to build the model."""
+        """Moves on to the next epoch, unless Keras only looked at a batch to build the model."""
         if self._given > 1 or self._given == len(self):
             self.epoch += 1
         self._batches = None

@@ -5,9 +5,9 @@ iteration, fed by stoker.
     train = DataLoader(ImageFolder(root, transform), batch_size=256, shuffle=True, device="cuda")
     for images, labels in train:  # tensors on the device: (rows, 3, height, width), (rows,) int64
 
-The transform is torchvision's own Compose, read and carried out in C++: the crops, resizes and
-colours are those of torchvision on PIL images, the random numbers are stoker's. Threads do the
-work: no worker processes, no pickling.
+The transform is torchvision's own Compose, read and run in C++: the crops, resizes and colours are
+those of torchvision on PIL images, the random numbers are stoker's. Threads do the work: there are
+no worker processes and no pickling.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ __all__ = ["DataLoader", "ImageFolder"]
 
 class ImageFolder:
     """root/CLASS/**/FILE and a transform of torchvision: the samples, order and labels of
-    torchvision's ImageFolder. Errors as stoker.folder(); ValueError for a transform that stoker
-    does not do, with its name. It is what a DataLoader is made of; single samples are not read from
-    it.
+    torchvision's ImageFolder. Raises what stoker.folder() raises; ValueError for a transform that
+    stoker does not support, with its name. A DataLoader is made from it; it does not read single
+    samples.
     """
 
     def __init__(self, root: str | os.PathLike[str], transform: Any = None):
@@ -76,32 +76,33 @@ class ImageFolder:
 
 
 class DataLoader(Adapter):
-    """Yields (images, labels). Only rows that count are given: an epoch's last batch may be
-    smaller, and a damaged file's row is left out. The tensors may be kept for as long as one likes
-    on the host; on a GPU the last `leases` (3) batches.
+    """Yields (images, labels). Only rows that count are included: an epoch's last batch may be
+    smaller, and a damaged file's row is left out. The tensors may be kept for any time on the host;
+    on a GPU the last `leases` (3) batches.
 
-    dataset: an ImageFolder of this module, or a stoker.Source (then say size=, augment=, mean=,
+    dataset: an ImageFolder of this module, or a stoker.Source (then give size=, augment=, mean=,
         ...).
-    batch_size, shuffle, drop_last: as PyTorch's.
+    batch_size, shuffle, drop_last: as in PyTorch.
     sampler: RandomSampler, SequentialSampler or DistributedSampler of PyTorch, whose rank,
-        replicas, seed and set_epoch() are honoured. In training over several ranks every rank makes
-        the same number of steps; in evaluation (not shuffled) every sample is given once over all
+        replicas, seed and set_epoch() are used. In training over several ranks every rank makes the
+        same number of steps; in evaluation (not shuffled) every sample is given once over all
         ranks, and a rank may have one batch less.
     num_workers: threads; None: one per core; 0: none.
-    collate_fn: None or PyTorch's default_collate, which makes of samples what this gives.
-    pin_memory, pin_memory_device, persistent_workers, prefetch_factor, in_order: taken and not
-        needed.
-    generator: the seed is drawn from it; or from that of the RandomSampler.
+    collate_fn: None or PyTorch's default_collate, which makes the same from samples.
+    pin_memory, pin_memory_device, persistent_workers, prefetch_factor, in_order: accepted, without
+        effect.
+    generator: the seed is drawn from it; default: the generator of the RandomSampler.
     seed: of order and augmentation; default: the DistributedSampler's, else drawn from PyTorch's
         generator, as PyTorch's DataLoader draws one: torch.manual_seed() fixes it.
-    device: 'cpu', 'cuda', 'cuda:1', a torch.device: where the tensors are to be.
-    options: what else stoker.Loader takes: pixels='fast', layout='channels_last', leases=, ...
-    Refused: batch_sampler, any other collate_fn; worker_init_fn and multiprocessing_context, as
-        there are no worker processes; timeout, as nothing can time out.
+    device: 'cpu', 'cuda', 'cuda:1', a torch.device: the device of the tensors.
+    options: others of stoker.Loader: pixels='fast', layout='channels_last', leases=, ...
+    Refused: batch_sampler, any other collate_fn; worker_init_fn and multiprocessing_context,
+    because
+        there are no worker processes; timeout, because nothing can time out.
 
-    state_dict() and load_state_dict() are those of torchdata's StatefulDataLoader: exact, within an
-    epoch too, and a handful of numbers. TypeError, ValueError: an argument that stoker cannot
-    honour.
+    state_dict() and load_state_dict() are those of torchdata's StatefulDataLoader: exact even
+    within an epoch, and only a few numbers. TypeError, ValueError: an argument that stoker does not
+    support.
     """
 
     #: None: batches are made in C++. (Lightning asks.)
@@ -177,7 +178,7 @@ class _Tensors:
 
     def __next__(self) -> tuple[torch.Tensor, torch.Tensor]:
         batch = next(self._batches)
-        while batch.valid == 0:  # the epoch's last rows are another rank's
+        while batch.valid == 0:  # the epoch's last rows belong to another rank
             batch = next(self._batches)
         images = torch.from_dlpack(batch.images)
         labels = torch.from_dlpack(batch.labels).long()
@@ -204,7 +205,7 @@ def _refuse(
     worker_init_fn: object,
     multiprocessing_context: object,
 ) -> None:
-    """TypeError, ValueError: what of PyTorch's arguments cannot be honoured, and why."""
+    """TypeError, ValueError: names the argument of PyTorch's that is not supported, and why."""
     if batch_sampler is not None:
         raise TypeError("batch_sampler: stoker makes the batches; give batch_size= and sampler=")
     if collate_fn not in (None, default_collate):

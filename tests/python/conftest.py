@@ -18,7 +18,7 @@ import stoker
 
 
 def picture(seed: int, width: int = 96, height: int = 72) -> Image.Image:
-    """Smooth colours with an edge: what JPEG likes, no two alike."""
+    """Returns a picture with smooth colours and an edge, as JPEG expects; no two are alike."""
     y, x = np.mgrid[0:height, 0:width]
     waves = [128 + 100 * np.sin((x + seed * 7) / (9 + c) + y / (11 + seed % 5)) for c in range(3)]
     pixels = np.stack(waves, axis=-1).clip(0, 255).astype(np.uint8)
@@ -52,7 +52,7 @@ def source() -> stoker.Source:
 def run_python(
     code: str, timeout: float = 60, flags: Sequence[str] = (), **options: object
 ) -> subprocess.CompletedProcess:
-    """Runs a program that imports this stoker. Whoever hangs is found by the time limit."""
+    """Runs a program that imports this stoker; the time limit ends a program that hangs."""
     return subprocess.run(
         [sys.executable, *flags, "-c", textwrap.dedent(code)],
         capture_output=True,

@@ -1,4 +1,5 @@
-"""torch.distributed with real processes: each takes its part of every epoch, all is there once."""
+"""torch.distributed with real processes: each gets its part of every epoch, and each sample is
+there once."""
 
 from __future__ import annotations
 

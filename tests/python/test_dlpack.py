@@ -1,4 +1,4 @@
-"""The capsules, as other libraries read them."""
+"""DLPack capsules, as other libraries read them."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ for drop in drop_here, drop_elsewhere:
 
 
 def test_a_tensor_may_be_dropped_without_the_lock():
-    """While its feed goes on, and after it."""
+    """While its feed runs, and after its end."""
     done = run_python(DROPPED_WITHOUT_THE_LOCK)
     assert done.returncode == 0, done.stderr
 

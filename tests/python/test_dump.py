@@ -1,4 +1,4 @@
-"""The same bytes as the program's: `stoker dump` beside a Loader."""
+"""A Loader gives the same bytes as `stoker dump`."""
 
 from __future__ import annotations
 

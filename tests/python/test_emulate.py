@@ -1,4 +1,4 @@
-"""stoker.emulate(): any loader against an accelerator that is not there."""
+"""stoker.emulate(): any loader against an emulated accelerator."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_loader_that_is_too_slow_does_not_pass():
 def test_steps_begin_the_loader_anew():
     assert stoker.emulate([BATCH] * 3, rate=1e5, steps=7).steps == 6
     assert stoker.emulate([BATCH] * 30, rate=1e5, steps=7).steps == 6
-    assert stoker.emulate(iter([BATCH] * 3), rate=1e5, steps=7).steps == 2  # it runs once
+    assert stoker.emulate(iter([BATCH] * 3), rate=1e5, steps=7).steps == 2  # an iterator runs once
 
 
 def test_accelerators_are_those_of_the_program():

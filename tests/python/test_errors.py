@@ -155,7 +155,7 @@ def test_nothing_of_the_inside_is_shown(source):
             stoker.crop_resize(picture(1), crop, 8)
         with pytest.raises(ValueError, match="crop is"):
             stoker.decode(jpeg(picture(1)), crop=crop)
-    for image in (None, picture(1)):  # PIL's has no buffer
+    for image in (None, picture(1)):  # PIL's image has no buffer
         with pytest.raises(TypeError, match="image is of <class .*numpy.asarray"):
             stoker.resize(image, 8)
     with pytest.raises(TypeError, match="source is 5, must be made by"):
@@ -231,7 +231,7 @@ def test_a_host_array_asked_for_on_a_gpu(source):
 
 @pytest.fixture
 def damaged(tmp_path):
-    """20 pictures, of which 3 cannot be decoded."""
+    """Makes 20 pictures, of which 3 cannot be decoded."""
     (tmp_path / "data" / "cat").mkdir(parents=True)
     for i in range(20):
         data = jpeg(picture(i))

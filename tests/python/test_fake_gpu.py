@@ -1,6 +1,6 @@
 """The way to a GPU and back, on a CUDA driver and runtime without one (tests/support/fake_cuda.h):
-streams are threads, copies come late and in pieces. Whoever fills a slot before its reader is done
-is seen.
+streams are threads, and copies are late and in pieces. A slot that is filled before its reader is
+done is noticed.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def test_slots_are_filled_behind_the_work_that_reads_them():
 
 def test_a_threads_default_stream_is_marked_from_any_thread():
     """One thread takes tensors with stream=2, its own default stream, and reads them late; another
-    one, whose stream 2 is empty, drops them at once.
+    one, whose stream 2 is empty, drops them immediately.
     """
     run(
         """
@@ -220,7 +220,7 @@ def test_a_stream_destroyed_too_early_ends_no_feed():
 
 @pytest.mark.parametrize("last", ["del gpu", "gpu.close()", "del gpu, tensor"])
 def test_a_feed_ends_without_the_lock(last):
-    """Its end waits for its readers' streams, on which something needs Python's lock."""
+    """Its end waits for its readers' streams, on which a function needs Python's lock."""
     run(
         f"""
         import sys
@@ -245,7 +245,7 @@ def test_a_feed_ends_without_the_lock(last):
 
 @pytest.mark.parametrize("ending", ["loader.close()", "del loader, loop"])
 def test_a_tensor_outlives_its_feed(ending):
-    """Its memory, and the reads queued on it; the threads and the slots are gone."""
+    """It keeps its memory and the reads queued on it; the threads and the slots are gone."""
     run(
         f"""
         import os, time

@@ -1,5 +1,5 @@
-"""A disk that is full: one clear error with the file's name, and nothing lost. The limit on a
-file's size stands for the disk: what is beyond it cannot be written.
+"""A full disk: one clear error with the file's name, and no batch is lost. A limit on the size of
+files stands in for the disk: nothing beyond it can be written.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from conftest import jpeg, picture, run_python
 
 
 def test_a_quarantine_file_that_grows_too_large(tmp_path):
-    """Every later next() says so again; with room, a Loader from the state that was reached lists
-    every bad sample that the first one did not."""
+    """Every later next() raises the error again. With room, a Loader that continues from the state
+    lists every bad sample that the first one did not list."""
     folder = tmp_path / "data" / "cat"
     folder.mkdir(parents=True)
     for i in range(24):
@@ -58,16 +58,16 @@ def test_a_quarantine_file_that_grows_too_large(tmp_path):
     for line in (tmp_path / "bad.jsonl").read_text().splitlines():
         try:
             found.add(json.loads(line)["sample_id"])
-        except json.JSONDecodeError:  # the line that the disk was full at
+        except json.JSONDecodeError:  # the line at which the disk was full
             assert line.startswith('{"sample_id":')
     assert found == set(range(1, 24, 4))
 
 
 def test_an_index_that_there_is_no_room_for(tmp_path):
-    """The list of files is kept in the cache directory only to be quick next time."""
+    """The list of files is cached only to be fast the next time."""
     folder = tmp_path / "data" / "cat"
     folder.mkdir(parents=True)
-    for i in range(10_000):  # shorter lists are not kept
+    for i in range(10_000):  # shorter lists are not cached
         (folder / f"{i:05}.jpg").touch()
     done = run_python(
         f"""

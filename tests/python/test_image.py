@@ -14,7 +14,7 @@ import stoker
 from conftest import jpeg, picture
 
 FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
-# The policy that promises the bytes of the Pillow that is here.
+# The policy that gives the bytes of the installed Pillow.
 PIXELS = "exact" if int(PIL.__version__.split(".")[0]) >= 13 else "exact-pillow12"
 
 

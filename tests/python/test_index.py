@@ -1,4 +1,4 @@
-"""Seek indexes, made from Python: the same pixels with less reading; errors; Ctrl-C."""
+"""Seek indexes made from Python: the same pixels with less reading; errors; Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conftest import jpeg, picture, run_python
 
 
 def rows(source, **options):
-    """All rows of an epoch, and the Loader's counters."""
+    """Returns all rows of an epoch, and the Loader's counters."""
     crop = stoker.random_resized_crop()
     options = {"batch_size": 8, "size": 24, "pixels": "fast", "seed": 1, **options}
     loader = stoker.Loader(source, augment=crop, **options)

@@ -1,4 +1,4 @@
-"""SIGINT at random moments of a Loader's life, many times: no hang, no thread left, nothing lost.
+"""SIGINT at random moments of a Loader's life, many times: no hang, no thread left, no batch lost.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def interrupted(work):
 
 
 def test_at_any_moment_of_a_loaders_life():
-    """Made, iterated, moved, left early, closed. (Python itself swallows a few: those that come
-    while it runs a destructor.)"""
+    """Made, iterated, moved, left early, closed. (Python itself swallows a few signals: those that
+    come while it runs a destructor.)"""
     done = run_python(
         IMPORTS
         + textwrap.dedent(
@@ -88,8 +88,8 @@ def test_at_any_moment_of_a_loaders_life():
 
 @pytest.mark.parametrize("workers", [0, 1])  # 0: next() decodes, and the signal comes meanwhile
 def test_the_loop_goes_on_where_it_was(workers):
-    """What next() was about to give is given afterwards. (A batch can be gone only where the signal
-    comes between next() and the loop's variable, as with any iterator.)"""
+    """The batch that next() was about to return is returned afterwards. (A batch can be lost only
+    if the signal comes between next() and the loop's variable, as with any iterator.)"""
     done = run_python(
         IMPORTS.replace("workers=1", f"workers={workers}")
         + textwrap.dedent(
@@ -134,7 +134,7 @@ def test_the_loop_goes_on_where_it_was(workers):
 
 
 def test_a_program_ends_whenever_it_is_interrupted():
-    """Also while it starts and while the interpreter goes down. Never a hang, never a crash."""
+    """Also while it starts and while the interpreter ends. Never a hang, never a crash."""
     program = IMPORTS.partition("with stoker")[0] + textwrap.dedent(
         """
         print("going", flush=True)

@@ -1,4 +1,4 @@
-"""stoker.jax on four devices, where JAX is installed. In a program of its own: the number of
+"""stoker.jax on four devices, if JAX is installed. In a separate program, because the number of
 devices is fixed when JAX starts.
 """
 

@@ -1,4 +1,4 @@
-"""stoker.keras in model.fit, where Keras 3 and a backend are installed."""
+"""stoker.keras in model.fit, if Keras 3 and a backend are installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-for backend in ("tensorflow", "jax", "torch"):  # Keras takes the first alone by itself
+for backend in ("tensorflow", "jax", "torch"):  # by default Keras takes only the first
     if importlib.util.find_spec(backend):
         os.environ.setdefault("KERAS_BACKEND", backend)
         break

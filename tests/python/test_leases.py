@@ -1,4 +1,4 @@
-"""Nobody's pixels change while somebody looks at them. These tests try to make them."""
+"""A held batch's pixels never change. These tests try to make them change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def loader(source):
 
 
 def wanted(source: stoker.Source, epochs: int) -> dict[int, bytes]:
-    """Every step's pixels, by a Loader that lends copies only."""
+    """Returns every step's pixels, from a Loader that lends only copies."""
     found = {}
     with stoker.Loader(source, batch_size=ROWS, workers=0, seed=1, copy=True) as loader:
         for _ in range(epochs):
@@ -43,7 +43,7 @@ def test_arrays_share_the_memory(loader):
 
 def test_the_usual_loops_need_no_thought(loader):
     previous = None
-    for batch in loader:  # `batch` and `images` of the step before live on in next()
+    for batch in loader:  # the previous step's `batch` and `images` live on during next()
         images = np.asarray(batch.images)
         assert images is not previous
     for batch in loader:
@@ -106,7 +106,7 @@ def steps_of(views: list[np.ndarray], last: int) -> list[tuple[np.ndarray, int]]
 
 
 def test_a_batch_kept_costs_its_own_memory_and_no_other():
-    """Forty batches of 12 MB go by while the first of each eight is kept."""
+    """Forty batches of 12 MB pass, and every eighth one is kept."""
     done = run_python(
         """
         import os
@@ -187,7 +187,7 @@ assert resident() - used < 3 * batch_bytes, (resident() - used, batch_bytes)
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize("ending", ["loader.close()", "del loader, batch", "return loader.stats()"])
 def test_a_tensor_keeps_its_batch_and_nothing_of_the_feed(ending, dtype):
-    """No thread, and no memory but the tensors' own, when the Loader was closed or dropped."""
+    """No thread is left, and only the tensors' memory, when the Loader was closed or dropped."""
     done = run_python(
         ENDS_WITH_A_TENSOR_HELD.replace("END", ending).replace("DTYPE", repr(dtype))
     )
@@ -217,7 +217,7 @@ def test_copies_are_memory_of_their_own(source):
 
 @pytest.mark.parametrize("copy", [False, True])
 def test_memory_that_cannot_be_had_is_an_error_and_nothing_is_lost(copy):
-    """A batch that is held needs another slab for the feed; there is none under this limit."""
+    """A held batch makes the feed need another slab; this limit leaves no memory for one."""
     done = run_python(
         f"""
         COPY = {copy}
@@ -284,8 +284,8 @@ def test_each_kind_of_hold_counts(loader):
 
 
 def test_a_step_is_not_overwritten_while_it_is_looked_at(source):
-    """Holds views for random times, and hits the pages of all that was given back: whoever shares
-    memory with a later batch sees it change."""
+    """Holds views for random times, and overwrites the pages of all that was given back: memory
+    that is shared with a later batch changes."""
     epochs = 12
     truth = wanted(source, epochs)
     rng = random.Random(7)
@@ -306,13 +306,13 @@ def test_a_step_is_not_overwritten_while_it_is_looked_at(source):
                         step, old, before = held.popleft()
                         assert old.tobytes() == before, f"step {step} changed while it was held"
                         if old.flags.writeable:
-                            old[:] = 219  # what follows must not care
+                            old[:] = 219  # what follows must not be affected
                         del old
             held.clear()
 
 
 def test_consumers_on_threads_that_dawdle(source):
-    """Tensors travel to threads that read them late, and are dropped there, in any order."""
+    """Tensors are handed to threads that read them late and drop them there, in any order."""
     epochs = 8
     truth = wanted(source, epochs)
     wrong: list[str] = []
@@ -335,7 +335,7 @@ def test_consumers_on_threads_that_dawdle(source):
                 )
                 del batch
                 thread.start()
-                thread._args = ()  # the thread alone holds the view
+                thread._args = ()  # only the thread's local holds the view
                 order.append(thread)
                 while len(order) >= 3:
                     order.popleft().join()
@@ -391,7 +391,7 @@ def test_two_threads_share_a_loop(source):
 
 
 def test_the_lock_is_released_while_next_waits(pictures):
-    """Another thread of Python's runs on while next() waits for decoding."""
+    """Another Python thread runs while next() waits for decoding."""
     with stoker.Loader(stoker.folder(pictures), batch_size=37, size=512, workers=1) as loader:
         ticks = 0
         stop = threading.Event()
@@ -418,8 +418,8 @@ def test_the_lock_is_released_while_next_waits(pictures):
 @pytest.mark.parametrize("flags", [(), ("-X", "dev", "-W", "ignore")])
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_development_mode_shows_who_reads_on_by_an_address_of_their_own(dtype, flags):
-    """With `python -X dev` memory that was given back is filled with 0xDB: what was kept by mistake
-    is no picture any more. Whoever holds a batch sees nothing of it."""
+    """With `python -X dev`, memory that was given back is filled with 0xDB: what was kept by
+    mistake is no picture any more. A batch that is still held is not affected."""
     done = run_python(
         f"""
         import ctypes, sys, time

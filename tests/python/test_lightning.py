@@ -1,4 +1,4 @@
-"""stoker.torch under Lightning's Trainer, where it is installed."""
+"""stoker.torch under Lightning's Trainer, if it is installed."""
 
 from __future__ import annotations
 

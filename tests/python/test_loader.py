@@ -16,7 +16,7 @@ def ids_of(batch: stoker.Batch) -> list[int]:
 
 
 def counted(batches: object) -> list[int]:
-    """Ids of the rows that count, in order."""
+    """Returns the ids of the rows that count, in order."""
     found = []
     for batch in batches:
         weights = np.asarray(batch.weights)
@@ -83,7 +83,7 @@ def test_a_loop_left_early_is_followed_by_the_next_epoch(source):
     with stoker.Loader(source, batch_size=25) as loader:
         assert positions(loader, most=2) == [(0, 0, 0), (1, 0, 1)]
         assert positions(loader) == [(4, 1, 0), (5, 1, 1), (6, 1, 2), (7, 1, 3)]
-        assert positions(loader, most=4)[-1] == (11, 2, 3)  # left at its end: no other
+        assert positions(loader, most=4)[-1] == (11, 2, 3)  # left at its end
         assert positions(loader, most=1) == [(12, 3, 0)]
 
 
@@ -223,7 +223,7 @@ def contents_of(loader: stoker.Loader) -> list[bytes]:
 
 
 def test_without_a_seed_every_loader_draws_one(source):
-    """Two views of the same pictures, a Loader made anew for each epoch."""
+    """Two views of the same pictures, with a new Loader for each epoch."""
     options = {"batch_size": 25, "augment": RANDOM, "shuffle": False}
     found = []
     for _ in range(3):

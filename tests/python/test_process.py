@@ -1,6 +1,6 @@
-"""Interrupts, fork, spawn, the interpreter's end: never a hang, nothing left behind.
+"""Interrupts, fork, spawn, the interpreter's end: never a hang, and no thread left.
 
-Each test runs a program of its own: its exit code, its output, and that it ends at all.
+Each test runs a separate program and checks its exit code, its output, and that it ends at all.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def finish(process: subprocess.Popen, timeout: float = 60) -> tuple[str, str]:
 
 
 def test_ctrl_c_ends_next_at_once_and_loses_nothing():
-    """A real SIGINT while next() waits; afterwards the same loop goes on with the same batch."""
+    """A real SIGINT while next() waits; afterwards the same loop continues with the same batch."""
     process = start(
         """
         loader = slow_loader()
@@ -204,7 +204,7 @@ assert len([b.step for b in loop]) == 98
 @pytest.mark.parametrize(
     "child",
     [
-        # every call is refused, what was there can be read
+        # every call is refused; existing arrays can be read
         """
     for call in (lambda: next(loop), loader.state_dict, loader.stats, loader.memory_plan,
                  lambda: batch.images.__dlpack__(), lambda: iter(loader), lambda: len(loader)):
@@ -220,7 +220,7 @@ assert len([b.step for b in loop]) == 98
         "    sys.exit(7)\n",  # the interpreter's end, in the child
         "    del batch, view, loop, loader; sys.exit(7)\n",
         "    loader.close(); os._exit(7)\n",
-        # a Loader of the child's own
+        # a Loader of the child
         """
     own = stoker.Loader(stoker.synthetic(100, size=16), batch_size=10, workers=2)
     assert len([b.step for b in own]) == 10
@@ -230,7 +230,7 @@ assert len([b.step for b in loop]) == 98
     ],
 )
 def test_a_forked_child_is_told_and_never_hangs(child):
-    # From Python 3.12 on os.fork() itself warns where there are threads.
+    # From Python 3.12 on, os.fork() itself warns if there are threads.
     done = run_python(FORK + child + AFTER_FORK, flags=("-W", "ignore::DeprecationWarning"))
     assert done.returncode == 0, done.stderr + done.stdout
     assert done.stderr == ""
@@ -238,7 +238,7 @@ def test_a_forked_child_is_told_and_never_hangs(child):
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_multiprocessing(tmp_path, method):
-    """Each child makes its own; the parent has one too."""
+    """Each child makes its own Loader, and the parent has one, too."""
     script = tmp_path / "program.py"
     script.write_text(
         textwrap.dedent(

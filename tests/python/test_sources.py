@@ -1,4 +1,4 @@
-"""Sources alone: what a folder leaves out is counted, named and warned of."""
+"""Sources alone: what a folder leaves out is counted and named, and causes a warning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_left_out_files_are_named(pictures, tmp_path):
     shutil.copytree(pictures, root)
     (root / "class_0" / "b.gif").write_bytes(b"GIF89a")
     (root / "class_1" / "a.gif").write_bytes(b"GIF89a")
-    (root / "class_2" / "again").symlink_to(root / "class_1")  # its .gif is there twice then
+    (root / "class_2" / "again").symlink_to(root / "class_1")  # this lists its .gif twice
     with pytest.warns(UserWarning, match=r"3 \.gif files are left out \(not read: GIF\)") as found:
         source = stoker.folder(root)
     assert len(found) == len(source.notes) == 2

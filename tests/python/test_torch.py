@@ -1,4 +1,4 @@
-"""stoker.torch beside torchvision and PyTorch, where they are installed."""
+"""stoker.torch compared with torchvision and PyTorch, if they are installed."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ FLIP = transforms.RandomHorizontalFlip()
 
 
 def namespaces() -> list:
-    """torchvision's transforms, and their second version where there is one."""
+    """torchvision's transforms, and their second version if there is one."""
     found = [pytest.param(transforms, id="v1")]
     if hasattr(transforms, "v2"):
         found.append(pytest.param(transforms.v2, id="v2"))
@@ -146,7 +146,7 @@ def test_what_chooses_among_transforms_is_no_sequence(pictures, t, choosing):
 
 
 class Twice:
-    """Of a user's: two views of a picture."""
+    """A user's transform: two views of a picture."""
 
     def __init__(self, transform):
         self.transforms = transform
@@ -170,7 +170,7 @@ def test_numbers_that_torchvision_takes_are_read_or_refused(pictures, t):
         return stoker_torch.ImageFolder(pictures, t.Compose([*steps])).plan
 
     for normalize in (
-        transforms.Normalize(0.5, 0.25),  # v2 takes no plain numbers
+        transforms.Normalize(0.5, 0.25),  # v2 does not accept plain numbers
         t.Normalize([0.5], [0.25]),
         t.Normalize((0.5,) * 3, (0.25,) * 3),
     ):
@@ -183,7 +183,7 @@ def test_numbers_that_torchvision_takes_are_read_or_refused(pictures, t):
 
 @pytest.mark.parametrize("t", namespaces())
 def test_the_steps_of_torchvisions_reference_training_are_read(pictures, t):
-    """Its presets are objects with a Compose in them, of a module `presets`."""
+    """Its presets are objects that contain a Compose, from a module `presets`."""
     is_v2 = hasattr(t, "ToDtype")
     to_float = t.ToDtype(torch.float, scale=True) if is_v2 else t.ConvertImageDtype(torch.float)
     last = [t.PILToTensor(), to_float, t.Normalize(NORMALIZE.mean, NORMALIZE.std)]
@@ -301,9 +301,10 @@ def test_distributed_samplers_share_the_epoch(pictures):
         ]
 
     evaluation = [labels for part in ranks(shuffle=False) for _, labels in part]
-    assert sorted(torch.cat(evaluation).tolist()) == sorted(dataset.targets)  # each once
+    assert sorted(torch.cat(evaluation).tolist()) == sorted(dataset.targets)  # each sample once
     training = ranks(shuffle=True)
-    assert [sum(1 for _ in part) for part in training] == [4, 4, 4]  # or one would wait for ever
+    # If a rank had fewer steps, the others would wait forever.
+    assert [sum(1 for _ in part) for part in training] == [4, 4, 4]
     part = training[0]
     part.sampler.set_epoch(7)
     seventh = pictures_of(part)
@@ -388,7 +389,7 @@ def test_a_data_set_is_saved_with_its_transform(pictures, tmp_path):
 
 
 def losses_of(batches: object) -> list[float]:
-    """A small net on them, from the same start."""
+    """Trains a small net on the batches, from the same start."""
     torch.manual_seed(1)
     net = torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3, stride=4),

@@ -1,4 +1,4 @@
-"""stoker.watch(): what a loop is told about its loader. Time is a counter, moved on by both."""
+"""stoker.watch(): what a loop learns about its loader. Time is a counter that both advance."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Clock:
 
 
 class Batch(list):
-    """That weak references can be made to."""
+    """A type that supports weak references."""
 
 
 class Loader:
-    """`waits[i % n]` seconds for every batch, of 4 rows."""
+    """Waits `waits[i % n]` seconds for every batch, of 4 rows."""
 
     num_workers = 2
 
@@ -66,7 +66,7 @@ def test_batches_come_as_they_are():
     assert list(watch) == batches
     assert list(watch) == batches
     assert len(watch) == 5
-    assert watch.index(batches[3]) == 3  # the list's own
+    assert watch.index(batches[3]) == 3  # the list's own method
     assert list(stoker.watch(x for x in batches)) == batches
 
 
@@ -160,7 +160,7 @@ def test_replay_gives_one_batch_again_and_bounds_the_pace():
         clock.now += 5 if again else 7  # the loader's threads slow the step down
         seen.append(batch[0])
     assert len(seen) == 70
-    assert seen[15:26] == [14] * 10 + [15]  # 5 of warm-up and 10 measured, the last one held
+    assert seen[15:26] == [14] * 10 + [15]  # 5 warm-up and 10 measured steps, the last batch held
     assert sorted(set(seen)) == list(range(60))
     profile = watch.to_dict()
     assert profile["replayed"]["steps"] == 10
@@ -175,7 +175,7 @@ def test_a_bound_is_no_less_than_what_was_measured():
     watch = stoker.Watch(Loader(clock, 60, (3.0,)), clock=clock, rows=4, replay=10)
     last = None
     for batch in watch:
-        clock.now += 20 if batch is last else 7  # slower again and again, for whatever reason
+        clock.now += 20 if batch is last else 7  # slower every time, whatever the reason
         last = batch
     profile = watch.to_dict()
     assert profile["replayed"]["steps"] == 10
@@ -208,7 +208,7 @@ def test_the_loader_alone_says_what_is_wrong(alone_wait, loop_wait, words):
 def test_a_loader_in_the_loop_s_own_thread_is_told_from_one_that_works_ahead():
     own = [0.0]
 
-    def cpu_clock():  # looked at before and after each wait
+    def cpu_clock():  # read before and after each wait
         own[0] += 0.9
         return own[0]
 
@@ -259,7 +259,7 @@ def test_errors_and_an_early_end_pass_through():
     for batch in early:
         if batch == 3:
             break
-    assert len(early.log) == 2  # the third step's end was not seen
+    assert len(early.log) == 2  # the end of the third step was not recorded
 
 
 def test_synchronize_belongs_to_the_step():
@@ -298,14 +298,14 @@ def test_arguments_out_of_range():
         stoker.watch([1] * 9).measure_loader(steps=5)
 
 
-class Batches:  # with nothing but what the old protocol asks for
+class Batches:  # with only what the old protocol needs
     def __getitem__(self, index):
         if index == 9:
             raise IndexError
         return {"image": np.zeros((4, 2))}
 
 
-class Iterator:  # as those of DALI and Grain, whose states can be saved
+class Iterator:  # like those of DALI and Grain, whose states can be saved
     def __init__(self):
         self.given = 0
 
@@ -365,7 +365,7 @@ def test_loops_over_an_iterator_go_on_where_the_last_one_ended():
             break
     assert list(watch) == [4, 5, 6, 7]
     assert list(watch) == []
-    # Each time a pass of its own, whose last step counts if its end was seen.
+    # Each is a separate pass, whose last step counts if its end was recorded.
     assert [PHASES[i] for i in watch.log.phases] == ["warm-up"] * 4 + ["measured"] * 2
 
 

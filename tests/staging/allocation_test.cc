@@ -1,4 +1,5 @@
-// The steady state allocates nothing per batch: not the ring, not the stager, not the host device.
+// In the steady state nothing is allocated per batch: not by the ring, the stager or the host
+// device.
 #include <gtest/gtest.h>
 
 #include <algorithm>

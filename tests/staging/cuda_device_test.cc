@@ -1,4 +1,4 @@
-// What Device promises, on a CUDA device: reads its memory through copies only.
+// Checks the contract of Device on a CUDA device; its memory is read only through copies.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -88,7 +88,7 @@ TEST_F(CudaDeviceTest, EventsOrderStreams) {
   EXPECT_EQ(value, 50);
 }
 
-// CUDA says "not ready" as an error, which the next launch would be told of.
+// CUDA reports "not ready" as an error, which the next launch would otherwise return.
 TEST_F(CudaDeviceTest, AnEventThatIsNotReachedIsNobodysError) {
   const NormaliseOptions options{.height = 4, .width = 4};
   const Normaliser normaliser(*device_, options);
@@ -109,7 +109,7 @@ TEST_F(CudaDeviceTest, AnEventThatIsNotReachedIsNobodysError) {
   EXPECT_TRUE(event->query());
 }
 
-// What somebody else's library queued is waited for, and its stream lives on.
+// Work that another library queued is waited for, and its stream survives.
 TEST_F(CudaDeviceTest, ABorrowedStreamIsOrderedWithOurs) {
   auto theirs = device_->make_stream();
   auto ours = device_->make_stream();
@@ -191,10 +191,10 @@ TEST_F(CudaDeviceTest, EventsOfAnotherKindOfDeviceAreRefused) {
   auto stream = device_->make_stream();
   EXPECT_THROW(stream->record(*foreign), std::runtime_error);
   EXPECT_THROW(stream->wait(*foreign), std::runtime_error);
-  stream->synchronize();  // a mistake of the caller's, not a failure of the device
+  stream->synchronize();  // a mistake of the caller, not a failure of the device
 }
 
-// Every batch arrives whole, in order, with compute that lags behind and reads after its lease.
+// Every batch arrives whole and in order, with compute that is late and reads after its lease.
 TEST_F(CudaDeviceTest, StagersFeedIt) {
   constexpr Step kSteps = 25;
   const BatchLayout layout(small_shape());
@@ -240,7 +240,7 @@ TEST_F(CudaDeviceTest, AStagerStopsWithBatchesUnderWay) {
   }
 }
 
-// The kernel against its twin on the host: the same bytes.
+// The kernel gives the same bytes as its twin on the host.
 TEST_F(CudaDeviceTest, NormalisesAsTheHostDoes) {
   constexpr int kRows = 3;
   auto host = make_host_device();

@@ -1,5 +1,5 @@
-// What only a fake can show: how CUDA is called, what happens when it fails, and what is said where
-// it cannot be used.
+// What only a fake can show: how CUDA is called, what happens when it fails, and the messages if it
+// cannot be used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/mempolicy.h>
@@ -40,7 +40,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// An environment variable for as long as it lives.
+// Sets an environment variable while it lives.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -145,7 +145,7 @@ TEST_F(CudaFakeTest, APluginThatIsMissingOrBroken) {
   EXPECT_EQ(query_cuda().devices.size(), 2U);
 }
 
-// The steady state waits for nothing: order between streams is by events only.
+// The steady state has no synchronisation: streams are ordered by events only.
 TEST_F(CudaFakeTest, SteadyStateNeverSynchronises) {
   constexpr Step kSteps = 40;
   for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
@@ -183,7 +183,7 @@ TEST_F(CudaFakeTest, TheCallersDeviceStaysAsItWas) {
   EXPECT_EQ(fake_cuda_count("no context"), 0);
 }
 
-// Or the calls would go to whichever GPU the thread works on.
+// Otherwise the calls would go to whichever GPU is current on the thread.
 TEST_F(CudaFakeTest, NothingIsDoneOnAnotherGpu) {
   using Work = std::function<void(Device&, Stream&, Event&, Memory&)>;
   const std::vector<Work> all = {
@@ -232,7 +232,7 @@ TEST_F(CudaFakeTest, MemoryThatCannotBePinned) {
                         "(cudaErrorMemoryAllocation))"));
   EXPECT_THAT(warning, HasSubstr("ulimit -l"));
   EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << "once";
-  auto compute = device->make_stream();  // the device goes on
+  auto compute = device->make_stream();  // the device still works
   compute->synchronize();
 }
 
@@ -272,7 +272,7 @@ TEST_F(CudaFakeTest, DeviceMemoryThatIsNotThere) {
   EXPECT_NE(device->allocate(100, MemoryKind::device), nullptr);
 }
 
-// Whatever failed before on this thread is not the kernel's error.
+// An earlier error on this thread must not be reported as the kernel's.
 TEST_F(CudaFakeTest, SomebodyElsesErrorIsNotTheKernels) {
   auto device = make_device("cuda:0");
   auto stream = device->make_stream();
@@ -285,7 +285,7 @@ TEST_F(CudaFakeTest, SomebodyElsesErrorIsNotTheKernels) {
   EXPECT_EQ(fake_cuda_count("cudaLaunchKernelExC"), 1);
 }
 
-// A GPU that failed keeps failing, with the first reason; nobody hangs, nothing is freed too early.
+// A GPU that failed keeps failing, with the first reason; nothing hangs or is freed too early.
 TEST_F(CudaFakeTest, AFailureIsFinal) {
   for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
     for (int64_t operations : {0, 1, 2, 3, 7, 20}) {
@@ -312,7 +312,7 @@ TEST_F(CudaFakeTest, AFailureIsFinal) {
   }
 }
 
-// As a user's stream in front of a feed that goes on with another one.
+// Like a user's stream in front of a feed that continues with another one.
 TEST_F(CudaFakeTest, AStreamThatItsOwnerDestroyedEndsNoFeed) {
   constexpr Step kSteps = 12;
   for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
@@ -330,7 +330,7 @@ TEST_F(CudaFakeTest, AStreamThatItsOwnerDestroyedEndsNoFeed) {
       const DeviceBatch batch = stager.next(*borrowed);
       theirs.call([&, view = DeviceView(batch)] {
         std::this_thread::sleep_for(
-            std::chrono::milliseconds(20));  // the slot may not be filled yet
+            std::chrono::milliseconds(20));  // the slot must not be filled yet
         read = difference(view, layout, 0);
       });
       fake_cuda_destroy_others_stream(theirs);

@@ -1,12 +1,13 @@
-// Tests of a CUDA device run twice: on the fake driver (cuda_fake_test) and on whatever GPU is
-// there (cuda_device_test). Each program says which by one of these.
+// Tests of a CUDA device run twice: on the fake driver (cuda_fake_test) and on a real GPU if there
+// is one (cuda_device_test). Each program links one implementation of this.
 #pragma once
 
 #include <string>
 
 namespace stoker::testing {
 
-// Makes a fresh start; returns why there is no GPU to test on, "" if there is one.
+// Starts with a new device where there is a fake; returns why there is no GPU to test on, or "" if
+// there is one.
 std::string prepare_cuda();
 
 }  // namespace stoker::testing

@@ -1,6 +1,6 @@
-// The fake device finds memory that is reused too early: slabs that are filled again while they
-// are copied, slots that are copied over while compute reads them, batches read before they are
-// there. These tests fail when one of the Stager's waits is removed.
+// The fake device detects memory that is reused too early: slabs that are filled again while they
+// are copied, slots that are overwritten while compute reads them, batches that are read before
+// they have arrived. These tests fail if one of the Stager's waits is removed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ TEST(EarlyReuse, LateCopiesNeverMixBatches) {
         FakeDevice device(
             {.seed = seed, .max_delay_us = 100, .host_accessible = staging.host_accessible});
         BatchLayout layout(small_shape());
-        std::vector<std::string> wrong;  // written by compute's work only
+        std::vector<std::string> wrong;  // written only by compute's work
         {
           auto compute = device.make_stream();
           PinnedRing ring(device, layout, capacity);
@@ -37,7 +37,8 @@ TEST(EarlyReuse, LateCopiesNeverMixBatches) {
           for (Step step = 0; step < kSteps; ++step) {
             DeviceBatch batch = stager.next(*compute);
             ASSERT_TRUE(batch);
-            // Slow work: the host is steps ahead, and the lease is long over when it reads.
+            // Slow work: the host is several steps ahead, and the lease has ended long before the
+            // read.
             compute->call([&, step, view = DeviceView(batch)] {
               std::this_thread::sleep_for(std::chrono::microseconds(step % 3 * 150));
               std::string found = difference(view, layout, step);
@@ -73,7 +74,7 @@ TEST(EarlyReuse, SynchronizeWaitsForALateCopy) {
   }
 }
 
-// next() hands over by events: it must come back while the copy has not even begun.
+// next() hands over by events: it must return before the copy has begun.
 TEST(EarlyReuse, NextDoesNotWaitForTheCopy) {
   for (const Staging& staging : every_staging()) {
     SCOPED_TRACE(staging.name());
@@ -94,9 +95,9 @@ TEST(EarlyReuse, NextDoesNotWaitForTheCopy) {
   }
 }
 
-// Without slots on a host device the batch is the slab. It must come back to a ring of one slab by
-// itself, when the consumer's work is done: nobody asks for the next batch while this one is
-// filled.
+// Without slots on a host device the batch is the slab. It must return to a ring of one slab when
+// the consumer's work is done, without another call: nothing asks for the next batch while this one
+// is filled.
 TEST(EarlyReuse, AZeroCopyLeaseIsTheSlabUntilTheStreamHasPassed) {
   FakeDevice device;
   auto compute = device.make_stream();

@@ -52,7 +52,7 @@ inline Slab& fill(Slab& slab, const BatchLayout& layout, Step step) {
   return slab;
 }
 
-// The device part of a batch: what compute work may hold on to when the lease is gone already.
+// The device part of a batch, which compute work may use after the lease has ended.
 struct DeviceView {
   explicit DeviceView(const DeviceBatch& batch)
       : images(batch.images()), labels(batch.labels()), weights(batch.weights()) {}
@@ -66,8 +66,8 @@ struct DeviceView {
   const float* weights;
 };
 
-// "" when the view holds exactly step's bytes, else what differs. Reads device memory: host
-// devices only, and in the stream's order.
+// Returns "" if the view has exactly step's bytes, otherwise what differs. Reads device memory:
+// only for host devices, and in the stream's order.
 inline std::string difference(const DeviceView& view, const BatchLayout& layout, Step step) {
   const BatchShape& shape = layout.shape();
   size_t rows = static_cast<size_t>(shape.rows);
@@ -85,7 +85,7 @@ inline std::string difference(const DeviceView& view, const BatchLayout& layout,
   return "";
 }
 
-// The same for the host part: any time while the lease lives.
+// The same for the host part, at any time during the lease.
 inline std::string host_difference(const DeviceBatch& batch, const BatchLayout& layout, Step step) {
   const BatchShape& shape = layout.shape();
   std::string where = "step " + std::to_string(step);
@@ -101,8 +101,8 @@ inline std::string host_difference(const DeviceBatch& batch, const BatchLayout& 
   return "";
 }
 
-// Fills steps [first, end) on a thread of its own, poisoning each slab first: whoever still reads
-// an old step there sees it. Ends early when the ring is stopped.
+// Fills steps [first, end) on its own thread and poisons each slab first, so that a late reader of
+// an old step notices. Ends early when the ring is stopped.
 class Producer {
  public:
   Producer(PinnedRing& ring, Step first, Step end)

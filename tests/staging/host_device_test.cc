@@ -1,5 +1,5 @@
-// The host device keeps the rules that staging and the trainer build on: order within a stream,
-// order between streams by events alone, real overlap, CUDA's meaning of record and wait.
+// The host device keeps the rules that staging and the trainer depend on: order within a stream,
+// order between streams by events only, real overlap, and CUDA's meaning of record and wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
-// Holds a stream back until opened.
+// Blocks a stream until it is opened.
 class Gate {
  public:
   explicit Gate(Stream& stream) {
@@ -60,7 +60,7 @@ TEST_F(HostDeviceTest, WorkOfAStreamRunsInOrderAndAfterTheCall) {
   std::vector<int> source = {1, 2, 3};
   std::vector<int> target(3, 0);
   Gate gate(*stream);
-  // More than a stream's queue holds at a time: the queue's end must not disturb the order.
+  // More than a stream's queue can hold: wrapping around must not change the order.
   std::thread opener([&] {
     sleep_ms(5);
     gate.open();
@@ -86,7 +86,7 @@ TEST_F(HostDeviceTest, AnEventIsReachedWhenTheWorkBeforeItIsDone) {
   stream->call([&] { ran = true; });
   stream->record(*event);
   EXPECT_FALSE(event->query());
-  Gate later(*stream);  // work behind the record does not matter
+  Gate later(*stream);  // work after the record does not matter
   gate.open();
   event->synchronize();
   EXPECT_TRUE(ran);
@@ -97,7 +97,7 @@ TEST_F(HostDeviceTest, WaitOrdersStreams) {
   auto first = device_->make_stream();
   auto second = device_->make_stream();
   auto event = device_->make_event();
-  int value = 0;  // a race, for ThreadSanitizer too, unless wait() orders the two
+  int value = 0;  // a race, also for ThreadSanitizer, unless wait() orders the two
   for (int i = 0; i < 200; ++i) {
     first->call([&value] { ++value; });
     first->record(*event);
@@ -127,7 +127,7 @@ TEST_F(HostDeviceTest, WaitMeansTheLastRecordAtTheTimeOfTheCall) {
   waiter->wait(*event);
   waiter->call([&] { passed = true; });
   auto other = device_->make_stream();
-  other->record(*event);  // does not take the earlier wait back
+  other->record(*event);  // does not cancel the earlier wait
   event->synchronize();
   sleep_ms(5);
   EXPECT_FALSE(passed);

@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-// The value of an fp16 with these bits, in float64.
+// Returns the value of an fp16 with these bits, in float64.
 double fp16_value(uint16_t bits) {
   const int exponent = (bits >> 10) & 31;
   const int fraction = bits & 1023;
@@ -24,7 +24,7 @@ double fp16_value(uint16_t bits) {
 
 double bf16_value(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
-// `bits` is the nearest of its kind to `value`, the even one of two.
+// Checks that `bits` is the nearest number of its type to `value`, and the even one of a tie.
 template <typename Value>
 void expect_nearest(float value, uint16_t bits, Value value_of) {
   ASSERT_EQ(std::signbit(value), (bits & 0x8000) != 0) << value;
@@ -79,7 +79,7 @@ TEST(Normalise, Bf16IsTheNearestTiesToEven) {
 constexpr std::array<float, 3> kMean = {0.485F, 0.456F, 0.406F};
 constexpr std::array<float, 3> kStddev = {0.229F, 0.224F, 0.225F};
 
-// One number of the output, by the definition and in float64.
+// Returns one number of the output, by the definition and in float64.
 double expected_value(const std::vector<uint8_t>& images, int64_t pixel, int channel) {
   if (channel >= 3) return 0;
   const double value = images[static_cast<size_t>(pixel * 3 + channel)] / 255.0;
@@ -115,8 +115,8 @@ void check_run(const NormaliseOptions& options, int rows, size_t misalignment) {
 
   const double half_step = options.type == PixelType::fp32   ? 0
                            : options.type == PixelType::fp16 ? 0x1p-11
-                                                             : 0x1p-8;  // of the value
-  constexpr double kFp32Error = 6e-7;  // of a difference of numbers below 3
+                                                             : 0x1p-8;  // relative to the value
+  constexpr double kFp32Error = 6e-7;  // for a difference of numbers below 3
   for (int64_t pixel = 0; pixel < rows * plane; ++pixel) {
     for (int channel = 0; channel < options.channels; ++channel) {
       const int64_t row = pixel / plane;

@@ -89,7 +89,7 @@ TEST_F(PinnedRingTest, WaitFreeBlocksUntilTheSlabIsReleased) {
     ring.commit(step);
   }
   auto five = std::async(std::launch::async, [&] { return ring.wait_free(5); });
-  EXPECT_TRUE(blocks(five));  // waits first, but is not the one to wake first
+  EXPECT_TRUE(blocks(five));  // waits first, but need not wake first
   auto two = std::async(std::launch::async, [&] { return ring.wait_free(2); });
   EXPECT_TRUE(blocks(two));
   ring.take(0);
@@ -115,7 +115,7 @@ TEST_F(PinnedRingTest, StopWakesEveryoneAndIsSticky) {
   ring.stop();
   EXPECT_EQ(taken.get(), nullptr);
   EXPECT_FALSE(free.get());
-  ring.commit(0);  // what began may end
+  ring.commit(0);  // a slab that was begun may be committed
   EXPECT_TRUE(ring.stopped());
   EXPECT_FALSE(ring.wait_free(1));
   EXPECT_EQ(ring.take(0), nullptr) << "also when the slab is ready";

@@ -1,5 +1,6 @@
 // Stopping at every step, in every way, is clean: nothing hangs, nothing is used after its end
-// (AddressSanitizer, ThreadSanitizer and the fake device watch), errors arrive and stay.
+// (AddressSanitizer, ThreadSanitizer and the fake device check this), and errors are reported and
+// stay.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ struct Feed {
         producer(ring, 0, produced),
         stager(device, ring, slots, 0, kSteps) {}
 
-  // Queues work on the next batch and ends its lease at once, as a trainer does.
+  // Queues work on the next batch and ends its lease immediately, as a trainer does.
   bool consume(Step step) {
     DeviceBatch batch = stager.next(*compute);
     if (!batch) return false;
@@ -41,7 +42,7 @@ struct Feed {
   Stager stager;
 };
 
-// Calls `body` with a fresh device for every way of staging and every step.
+// Calls `body` with a new device for every way of staging and every step.
 void at_every_step(const std::function<void(Device&, int slots, Step stop)>& body) {
   for (bool nasty : {false, true}) {
     for (const Staging& staging : every_staging()) {
@@ -89,7 +90,7 @@ TEST(StagerStop, StoppingTheRingEndsTheFeed) {
 
 TEST(StagerStop, StoppingTheRingWakesABlockedNext) {
   at_every_step([](Device& device, int slots, Step stop) {
-    Feed feed(device, slots, stop);  // the producer goes no further
+    Feed feed(device, slots, stop);  // the producer stops there
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     std::thread stopper([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -102,7 +103,7 @@ TEST(StagerStop, StoppingTheRingWakesABlockedNext) {
 
 TEST(StagerStop, AnErrorReachesNextEveryTime) {
   at_every_step([](Device& device, int slots, Step stop) {
-    if (stop == kSteps) return;  // after the end there is nobody to tell
+    if (stop == kSteps) return;  // after the end there is nothing to stop
     Feed feed(device, slots, stop);
     for (Step step = 0; step < stop; ++step) ASSERT_TRUE(feed.consume(step));
     std::thread stopper([&] {
@@ -133,8 +134,8 @@ TEST(StagerStop, StoppingWhileALeaseIsHeld) {
   });
 }
 
-// The device fails for good after any number of operations: the consumer gets its error, at once or
-// from the copying thread, and everything can be taken down.
+// The device fails permanently after any number of operations: the consumer gets the error,
+// immediately or from the copying thread, and everything can be destroyed.
 TEST(StagerStop, AFailingDeviceIsAnErrorForTheConsumer) {
   for (const Staging& staging : every_staging()) {
     for (int64_t operations = 0; operations < 40; ++operations) {
@@ -165,8 +166,8 @@ TEST(StagerStop, AFailingDeviceIsAnErrorForTheConsumer) {
   }
 }
 
-// The same, but the consumer does not ask again: what was queued must still end before the memory
-// that it uses goes, also where the very mark of its end could not be recorded.
+// The same, but the consumer does not call next() again: queued work must still end before the
+// memory that it uses is freed, even if the event after it could not be recorded.
 TEST(StagerStop, TakingDownAFailedDeviceWaitsForItsWork) {
   for (const Staging& staging : every_staging()) {
     for (int64_t operations = 0; operations < 14; ++operations) {

@@ -1,5 +1,5 @@
-// What a consumer sees of the Stager on a well-behaved device; early_reuse_test.cc has the nasty
-// one.
+// The Stager's behaviour for a consumer on a well-behaved device; early_reuse_test.cc uses the
+// nasty one.
 #include "staging/stager.h"
 
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ TEST(DeviceBatch, MovesCarryTheLeaseAndAssignmentEndsTheOldOne) {
   DeviceBatch moved = std::move(first);
   EXPECT_FALSE(first);  // NOLINT: empty after a move is the contract
   EXPECT_EQ(moved.header().step, 0);
-  // Two leases at most: each assignment must give the old one back, or the third would abort.
+  // At most two leases: each assignment must give the old one back, or the third would abort.
   for (Step step = 1; step < 5; ++step) {
     moved = stager.next(*compute);
     EXPECT_EQ(moved.header().step, step);
@@ -131,7 +131,7 @@ TEST(DeviceBatch, AllSlotsMayBeLeasedAndGivenBackInAnyOrder) {
   }
 }
 
-// A host device that counts the memory it gives.
+// A host device that counts the memory that it allocates.
 class CountingDevice final : public Device {
  public:
   const std::string& name() const override { return host_->name(); }
@@ -145,7 +145,7 @@ class CountingDevice final : public Device {
   std::unique_ptr<Event> make_event(bool timing) override { return host_->make_event(timing); }
 
   int allocations = 0;
-  int most = -1;  // no more than so many; -1: as many as are asked for
+  int most = -1;  // at most this many allocations; -1: any number
 
  private:
   const std::unique_ptr<Device> host_ = make_host_device();
@@ -208,7 +208,7 @@ TEST(DeviceBatch, WithoutMemoryToReplaceItABatchStaysLeased) {
   ring.stop();
 }
 
-// At a feed's end, from slots as from the ring: nothing replaces what is kept.
+// After a feed's end, nothing replaces memory that is kept, neither for slots nor for the ring.
 TEST(DeviceBatch, AfterTheFeedWasStoppedItMayBeKeptOnAnyDevice) {
   for (const int slots : {0, 1, 3}) {
     CountingDevice device;
@@ -253,7 +253,7 @@ TEST(DeviceBatch, EachMayBeAskedForOnAnotherStream) {
   }
 }
 
-// A quick stream's batch may be read to its end before a slow stream's earlier one.
+// A fast stream may finish with its batch before a slow stream with an earlier one.
 TEST(DeviceBatch, ASlowStreamsBatchIsNotGivenBackTwiceNorForgotten) {
   for (int slots : {0, 1, 2}) {
     for (bool wait_before_the_end : {true, false}) {
@@ -281,7 +281,7 @@ TEST(DeviceBatch, ASlowStreamsBatchIsNotGivenBackTwiceNorForgotten) {
   }
 }
 
-// Leases of slabs in place, given back out of order and late, on streams of their own.
+// Slabs that are leased in place and given back late and out of order, on different streams.
 TEST(Stager, SlabsLeasedInPlaceMayGoBackInAnyOrder) {
   constexpr Step kEnd = 60;
   constexpr int kLeases = 3;
@@ -303,11 +303,11 @@ TEST(Stager, SlabsLeasedInPlaceMayGoBackInAnyOrder) {
       EXPECT_EQ(difference(DeviceView(held[static_cast<size_t>(i)]), layout, step + i), "");
     }
     std::swap(held[0], held[step % 2 == 0 ? 1 : 2]);
-    while (!held.empty()) held.pop_back();  // the youngest first, or the one in the middle
+    while (!held.empty()) held.pop_back();  // the youngest first, or the middle one
   }
 }
 
-// The slab that a step needs is still leased, though another has come back.
+// The slab that a step needs is still leased, although another one was given back.
 TEST(StagerDeathTest, ASlotLeasedStillAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   auto keep_the_first = [] {
@@ -397,7 +397,8 @@ TEST(Stager, TwoInOneProcess) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Runs a feed with slow copies (as over a bus) and slow compute; returns milliseconds per step.
+// Runs a feed with slow copies (like those over a bus) and slow compute; returns milliseconds per
+// step.
 double milliseconds_per_step(int slots, int copy_ms, int compute_ms) {
   constexpr Step kSteps = 12;
   FakeDevice device({.max_delay_us = 0, .copy_us = copy_ms * 1000, .host_accessible = false});
@@ -432,7 +433,7 @@ TEST(Stager, StatsSayWhoWaitedForWhom) {
   PinnedRing ring(device, BatchLayout(small_shape()), 2);
   Stager stager(device, ring, 2, 0, 8);
   std::thread late([&] {
-    sleep_ms(200);  // long beside what a busy machine takes to get to next()
+    sleep_ms(200);  // long compared with a busy machine's delay before next()
     Producer producer(ring, 0, 8);
   });
   stager.next(*compute);

@@ -1,4 +1,4 @@
-// The Tracer keeps what each thread adds, in order, within its bound, and mixes nothing up.
+// The Tracer keeps the spans of each thread in order, within its bound, and does not mix them up.
 
 #include "staging/tracer.h"
 
@@ -86,10 +86,10 @@ TEST(SpanTimer, MeasuresTheBlockAndItsCpuTime) {
   EXPECT_EQ(spans[0].step, 3);
   EXPECT_EQ(spans[0].device, 1);
   EXPECT_GE(spans[0].end_ns - spans[0].begin_ns, 20'000'000);
-  EXPECT_LT(spans[0].cpu_ns, 10'000'000);  // it slept
+  EXPECT_LT(spans[0].cpu_ns, 10'000'000);  // the thread slept
 }
 
-// Every batch leaves one copy and one lease with its number.
+// Every batch leaves one copy span and one lease span with its number.
 TEST(Tracer, StagerTellsOfCopiesAndLeases) {
   const auto device = make_host_device();
   Tracer tracer;

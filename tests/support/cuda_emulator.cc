@@ -130,7 +130,7 @@ class EmulatedConv final : public DeviceConv {
   const ConvShape shape_;
 };
 
-// Also keeps the stream's handle, for as long as the operations live.
+// Also keeps the stream's handle while the operations live.
 class EmulatedLibraries final : public CudaLibraries {
  public:
   explicit EmulatedLibraries(Stream& stream) { handle_.stream = &stream; }

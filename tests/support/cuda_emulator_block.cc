@@ -1,5 +1,5 @@
-// How the emulator runs a kernel: block after block in a shuffled order, a block's threads as
-// coroutines.
+// The emulator's execution of a kernel: block after block in a shuffled order, with a block's
+// threads as coroutines.
 #include <cuda_runtime_api.h>
 #include <ucontext.h>
 
@@ -30,7 +30,7 @@ uint3 place_of(unsigned thread) {
   return {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / blockDim.x / blockDim.y};
 }
 
-// The threads of one block as coroutines of the calling thread.
+// The threads of one block, as coroutines of the calling thread.
 class Block {
  public:
   explicit Block(const std::function<void()>& thread)
@@ -42,7 +42,7 @@ class Block {
     current_ = this;
     start(0);
     resume(0);
-    if (fibers_[0].done) {  // then no thread may meet others: plain calls do
+    if (fibers_[0].done) {  // then no thread may use a barrier, and plain calls suffice
       for (running_ = 1; running_ < threads_; ++running_) {
         threadIdx = place_of(running_);
         body_();
@@ -58,7 +58,7 @@ class Block {
     current_ = nullptr;
   }
 
-  // A thread's turn ends here; the next begins when all others have come here too.
+  // Ends a thread's turn; its next turn begins when all others have reached the barrier.
   void meet() {
     Fiber& fiber = fibers_[running_];
     if (!fiber.started) broken("a thread waits for others that ended without waiting");
@@ -164,7 +164,7 @@ void run(dim3 grid, dim3 block, const Work& thread) {
   blockDim = block;
   std::vector<unsigned> order(grid.x * grid.y);
   std::iota(order.begin(), order.end(), 0u);
-  static thread_local std::mt19937 shuffler;  // another order in every kernel
+  static thread_local std::mt19937 shuffler;  // a different order in every kernel
   std::shuffle(order.begin(), order.end(), shuffler);
   for (const unsigned each : order) {
     blockIdx = {each % grid.x, each / grid.x, 0};

@@ -1,4 +1,4 @@
-// libcuda.so.1 of fake_cuda.h. What is a context here: the address of a device's entry.
+// libcuda.so.1 of fake_cuda.h. A context is the address of a device's entry.
 #include "tests/support/fake_cuda_driver.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ int devices() {
   return from_environment("FAKE_CUDA_DEVICES", 2);
 }
 
-// Which GPU of the machine a device of the process is.
+// Returns the machine's number of a GPU, given the process's number.
 int gpu_of(int device) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   for (int skip = device; visible != nullptr && skip > 0; --skip)

@@ -1,4 +1,4 @@
-// What the fake runtime asks the fake driver: they are two libraries, as the real ones are.
+// The fake runtime's interface to the fake driver, which are two libraries, like the real ones.
 #pragma once
 
 extern "C" {

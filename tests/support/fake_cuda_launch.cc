@@ -1,4 +1,4 @@
-// Kernels on the fake CUDA runtime: how nvcc names them, and what stands for each.
+// Kernels on the fake CUDA runtime: the names that nvcc gives them, and their replacements.
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -90,7 +90,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
                                          [&] { return launch(function, args, config->stream); });
 }
 
-// nvcc writes calls of these for <<<>>>, also where nobody uses it: they must be there, no more.
+// nvcc generates calls of these for <<<>>> even if nothing uses it, so they must exist.
 cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, size_t*, void*) {
   return cudaErrorNotSupported;
 }

@@ -42,9 +42,9 @@ struct FakeRuntime {
   std::map<const std::byte*, std::unique_ptr<Memory>> allocations;  // by address
   std::map<const std::byte*, size_t> pinned;                        // address -> bytes
   std::set<Stream*> alive;                                          // made and not destroyed
-  std::vector<std::unique_ptr<Stream>> others;                      // somebody else's, alive or not
-  int ending = 0;                 // streams that were destroyed, with work that goes on
-  std::condition_variable ended;  // one more of them
+  std::vector<std::unique_ptr<Stream>> others;  // another library's, alive or not
+  int ending = 0;                               // destroyed streams whose work still runs
+  std::condition_variable ended;                // one of these ended
   bool refuse_memory = false;
   std::atomic<bool> failed{false};
 };
@@ -62,7 +62,7 @@ void count(const std::string& what) {
   ++runtime().counts[what];
 }
 
-// One call of `name`: counted, and refused where CUDA forbids it.
+// Counts a call of `name`, and refuses it where CUDA forbids it.
 template <typename Work>
 cudaError_t call(const char* name, Work work) {
   count(name);
@@ -79,7 +79,7 @@ cudaError_t call(const char* name, Work work) {
   } catch (const FakeCudaNoStream&) {
     return last_error = cudaErrorInvalidResourceHandle;
   } catch (const std::exception&) {
-    return last_error = cudaErrorIllegalAddress;  // a FakeDevice that has failed goes on failing
+    return last_error = cudaErrorIllegalAddress;  // a FakeDevice that has failed keeps failing
   }
 }
 
@@ -116,7 +116,7 @@ cudaError_t allocate(void** data, size_t bytes, MemoryKind kind) {
   return cudaSuccess;
 }
 
-// The wrong call is an error that a destructor could not report: the fake ends the test.
+// A destructor could not report the wrong call, so the fake ends the test.
 cudaError_t release(void* data, MemoryKind kind) {
   FakeRuntime& fake = runtime();
   std::unique_ptr<Memory> memory;
@@ -275,7 +275,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     std::lock_guard lock(fake.mutex);
     fake.alive.erase(&gone);
     ++fake.ending;
-    // What is queued goes on after the call, as CUDA says.
+    // As in CUDA, queued work continues after the call.
     std::thread([&fake, &gone] {
       delete &gone;
       std::lock_guard over(fake.mutex);
@@ -293,7 +293,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", [] {
-    // Only of what the plugin has no other way to wait for.
+    // Waits only for work that the plugin has no other way to wait for.
     for (const auto& stream : runtime().others) stream->synchronize();
     wait_for_destroyed_streams();
     return cudaSuccess;

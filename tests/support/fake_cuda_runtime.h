@@ -1,4 +1,4 @@
-// What the two halves of the fake CUDA runtime share.
+// Shared by the two halves of the fake CUDA runtime.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,10 +9,10 @@
 
 namespace stoker::testing {
 
-// Counts a call of `name` and does its work, unless CUDA would refuse it now.
+// Counts a call of `name` and runs `work`, unless CUDA would refuse it now.
 cudaError_t fake_cuda_call(const char* name, const std::function<cudaError_t()>& work);
 
-// Throws FakeCudaNoStream for one that was destroyed.
+// Throws FakeCudaNoStream if the stream was destroyed.
 Stream& fake_cuda_stream(cudaStream_t stream);
 struct FakeCudaNoStream {};
 

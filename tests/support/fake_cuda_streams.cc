@@ -5,7 +5,7 @@
 namespace stoker::testing {
 namespace {
 
-// Unlike a std::thread::id it is never used again.
+// Unlike a std::thread::id, the number is never used again.
 int thread_number() {
   static std::atomic<int> threads{0};
   thread_local const int number = ++threads;

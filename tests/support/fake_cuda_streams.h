@@ -1,7 +1,7 @@
 // CUDA's default streams on a FakeDevice: the legacy one (cudaStreamLegacy), and each thread's own
-// (cudaStreamPerThread). As little is ordered as CUDA allows: the legacy stream waits for the
-// threads' streams where it is given an event to wait for, and they never wait for it. They stay
-// until the end; a thread's is used by that thread, or while it rests.
+// (cudaStreamPerThread). They are ordered as little as CUDA allows: the legacy stream waits for the
+// threads' streams when it is given an event to wait for, and they never wait for it. They stay
+// until the end; a thread's stream is used by that thread, or by others while it is idle.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // A nasty host device for tests: everything that the Device contract allows to be late is late.
-// Copies run long after the call, in pieces, in random order, over a target that is poisoned first;
-// events fire late; new memory is full of poison and freed memory is kept, poisoned and watched. It
-// can fail for good after a number of operations. Delays follow from the seed.
+// Copies run long after the call, in pieces, in random order, into a target that is poisoned first;
+// events are late; new memory is full of poison, and freed memory is kept, poisoned and checked. It
+// can fail permanently after a number of operations. Delays follow from the seed.
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,12 @@ namespace stoker::testing {
 
 struct FakeDeviceOptions {
   uint64_t seed = 1;
-  int max_delay_us = 200;        // of each random delay: before a copy, each piece, each event
-  int copy_us = 0;               // every copy takes this much longer
-  int pieces = 4;                // of a copy
-  bool host_accessible = true;   // what it says of itself
-  int64_t operations_left = -1;  // then every stream operation throws std::runtime_error; -1: never
+  int max_delay_us = 200;       // of each random delay: before a copy, each piece, each event
+  int copy_us = 0;              // every copy takes this much longer
+  int pieces = 4;               // of a copy
+  bool host_accessible = true;  // what it reports
+  int64_t operations_left =
+      -1;  // after these every stream operation throws std::runtime_error; -1: never
 };
 
 class FakeDevice final : public Device {
@@ -37,12 +38,12 @@ class FakeDevice final : public Device {
   std::unique_ptr<Event> make_event(bool timing = false) override;
 
   int64_t copies() const { return copies_.load(); }  // finished
-  // Of all pinned memory that was ever asked for.
+  // Of all pinned memory that was ever allocated.
   int64_t pinned_allocations() const { return pinned_allocations_.load(); }
   int64_t pinned_bytes() const { return pinned_bytes_.load(); }
-  void hold_copies();  // copies that have not begun wait, until
+  void hold_copies();  // delays copies that have not begun, until
   void let_copies_go();
-  // Bytes that were changed after their memory was freed: 0 unless the user has a bug.
+  // Returns the number of bytes that were changed after being freed: 0 unless the user has a bug.
   int64_t bytes_written_after_free() const;
 
   static constexpr unsigned char kFresh = 0xA5;  // in new memory and in targets of pending copies

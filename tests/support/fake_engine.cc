@@ -128,7 +128,7 @@ class FakeEngine final : public Engine {
     return totals;
   }
 
-  // Of the parameters, these make up the classifier.
+  // The classifier consists of this many parameters.
   int64_t learned() const { return int64_t{net_.classes} * kFeatures; }
   int64_t totals_at() const { return learned() + kFeatures; }
 
@@ -213,7 +213,7 @@ class FakeEngine final : public Engine {
   std::vector<float> parameters_, momenta_, average_, statistics_, average_statistics_, reduced_;
   std::vector<std::vector<float>> shards_;
   std::vector<const float*> parts_;
-  std::vector<StepTotals> totals_;  // of every update
+  std::vector<StepTotals> totals_;  // per update
 };
 
 }  // namespace

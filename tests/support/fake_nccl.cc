@@ -1,5 +1,5 @@
 // libnccl.so.2 on the fake CUDA runtime: an all-reduce is a host function in each rank's stream
-// that waits for the others, as NCCL's kernels do. One process. What NCCL refuses, it refuses.
+// that waits for the others, like NCCL's kernels. One process. It refuses what NCCL refuses.
 #include <nccl.h>
 
 #include <condition_variable>
@@ -58,7 +58,7 @@ void write(const Operation& operation, size_t i, float value) {
 }
 
 std::mutex worlds_mutex;
-// Made by the first call, not by dlopen(), whose lock ThreadSanitizer does not know.
+// Constructed by the first call and not by dlopen(), whose lock ThreadSanitizer does not know.
 std::map<std::string, std::shared_ptr<World>>& worlds() {
   static std::map<std::string, std::shared_ptr<World>> all;
   return all;
@@ -86,7 +86,7 @@ void sum(const std::vector<Operation>& here) {
   }
 }
 
-// Bytes; a rank's own may lie where they go to.
+// Copies bytes; a rank's own may overlap their target.
 void copy(const std::vector<Operation>& here) {
   std::vector<std::vector<char>> given;
   for (const Operation& each : here) {
@@ -106,7 +106,7 @@ void copy(const std::vector<Operation>& here) {
   }
 }
 
-// Ranks that do not say the same at the same time would hang or mix up bytes on a GPU.
+// Ranks whose calls differ would hang or mix up bytes on a GPU.
 void require_same(const std::vector<Operation>& here) {
   for (const Operation& each : here) {
     if (each.kind == here[0].kind && each.count == here[0].count && each.type == here[0].type &&
@@ -118,7 +118,7 @@ void require_same(const std::vector<Operation>& here) {
   }
 }
 
-// The last rank to arrive does it for all.
+// The last rank to arrive does the work for all.
 void run(void* data) {
   const std::unique_ptr<Call> call(static_cast<Call*>(data));
   const std::shared_ptr<World> world = call->communicator->world;
@@ -153,7 +153,8 @@ extern "C" {
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   static int next = 0;
   std::memset(id, 0, sizeof *id);
-  if (const char* address = std::getenv("NCCL_COMM_ID")) {  // the same for all that it is set for
+  if (const char* address =
+          std::getenv("NCCL_COMM_ID")) {  // the same for all processes that have it set
     std::strncpy(id->internal, address, sizeof id->internal - 1);
     return ncclSuccess;
   }

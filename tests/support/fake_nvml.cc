@@ -1,5 +1,5 @@
-// libnvidia-ml.so.1 for the fake GPUs of fake_cuda_driver.cc: the second one's
-// link has slowed down, and it does not say how busy it is.
+// libnvidia-ml.so.1 for the fake GPUs of fake_cuda_driver.cc: the second one's link has slowed
+// down, and it does not report how busy it is.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -42,7 +42,7 @@ int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* value) {
   return 0;
 }
 int nvmlDeviceGetNvLinkState(void* device, unsigned link, unsigned* is_active) {
-  if (*static_cast<int*>(device) == 1) return kNotSupported;  // has none
+  if (*static_cast<int*>(device) == 1) return kNotSupported;  // it has none
   *is_active = link < 4 ? 1 : 0;
   return 0;
 }

@@ -44,7 +44,7 @@ ReadStatus FakeSource::give(SampleId id, std::vector<uint8_t>& buffer,
   const auto failure = failures_.find(id);
   if (failure != failures_.end()) return {false, failure->second};
   const auto replaced = replaced_.find(id);
-  // Through the buffer, as files go: a caller that keeps `bytes` too long is found out.
+  // Goes through the buffer, as with files, so that a caller that keeps `bytes` too long fails.
   buffer = replaced != replaced_.end() ? replaced->second
                                        : files_[static_cast<size_t>(id) % files_.size()];
   bytes = buffer;

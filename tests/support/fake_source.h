@@ -1,5 +1,5 @@
-// A source of files in memory that fails on demand: reads that fail, take long, or give other
-// bytes. Threads: change its behaviour before it is read from; const calls from any thread.
+// A source of files in memory that fails on request: reads that fail, are slow, or return other
+// bytes. Threads: change its behaviour before reading; const calls from any thread.
 #pragma once
 
 #include <atomic>
@@ -23,12 +23,12 @@ class FakeSource final : public Source {
   void delay(SampleId id, std::chrono::microseconds time);
   void delay_all(std::chrono::microseconds time) { delay_all_ = time; }
 
-  void cache(SampleId id) { cached_.insert(id); }  // read_cached() has it, without any delay
+  void cache(SampleId id) { cached_.insert(id); }  // read_cached() returns it, without any delay
 
   int64_t reads() const { return reads_; }                // all calls of read()
   int64_t tries() const { return tries_; }                // all calls of read_cached()
-  int64_t cached_reads() const { return cached_reads_; }  // those that had it
-  int most_at_once() const { return most_at_once_; }      // the most reads under way together
+  int64_t cached_reads() const { return cached_reads_; }  // those that returned a sample
+  int most_at_once() const { return most_at_once_; }      // the most concurrent reads
 
   int64_t size() const override { return samples_; }
   int label(SampleId id) const override {

@@ -33,7 +33,7 @@ class HostGraph final : public DeviceGraph {
   HostOpsState& state_;
 };
 
-// Queues work, or records it.
+// Queues work, or records it for a graph.
 class HostQueue {
  public:
   HostQueue(Stream& stream, HostOpsState& state) : stream_(stream), state_(state) {}

@@ -1,6 +1,6 @@
 // The device engine's operations on the host: the CUDA kernels' arithmetic in plain loops, queued
-// on a host stream. A captured graph replays closures, with what they were given when captured.
-// Owner: the engine under test. Threads: as DeviceOps.
+// on a host stream. A captured graph replays closures with the arguments of the capture. Owner: the
+// engine under test. Threads: as DeviceOps.
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@
 
 namespace stoker {
 
-struct HostOpsState {  // what tests look at and set
+struct HostOpsState {  // for tests to read and set
   int64_t free_bytes = int64_t{1} << 40;
-  int launches = 0;  // of graphs
+  int launches = 0;  // graph launches
   int captures = 0;
   bool refuse_captures = false;
-  bool summing_convolutions = false;  // convolutions can sum up their output
+  bool summing_convolutions = false;  // convolutions can also sum their output
   int queued = 0;                     // operations outside of graphs
 };
 
@@ -32,7 +32,7 @@ struct Tag {
   using type = Number;
 };
 
-// visit(Tag<float>) or visit(Tag<device::Bf16>)
+// Calls visit(Tag<float>) or visit(Tag<device::Bf16>).
 template <typename Visit>
 void with_type(Precision type, Visit visit) {
   if (type == Precision::bf16) {

@@ -4,7 +4,7 @@
 namespace stoker::host {
 namespace {
 
-// visit(output pixel, input pixel, tap), pixels counted over all rows
+// Calls visit(output pixel, input pixel, tap); pixels are counted over all rows.
 template <typename Visit>
 void for_each_tap(const ConvShape& s, Visit visit) {
   for (int row = 0; row < s.rows; ++row) {
@@ -32,7 +32,7 @@ Counts counts_of(const ConvShape& s) {
           static_cast<int64_t>(s.out_channels) * s.kernel * s.kernel * s.in_channels};
 }
 
-// Weights as (tap, in, out): the inner loops below run over neighbours.
+// Returns weights as (tap, in, out), so that the inner loops below run over neighbours.
 std::vector<float> taps_first(const ConvShape& s, const std::vector<float>& w) {
   std::vector<float> turned(w.size());
   const int taps = s.kernel * s.kernel;

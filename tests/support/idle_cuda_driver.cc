@@ -1,5 +1,5 @@
-// A CUDA driver that does nothing and says that it went well: as much of one as cuDNN asks for
-// while it compiles a kernel for a GPU that is only described. Nothing can be run on it.
+// A CUDA driver that does nothing and reports success, as far as cuDNN needs one to compile a
+// kernel for a GPU that is only described. It cannot run anything.
 #include "tests/support/idle_cuda_driver.h"
 
 #include <atomic>
@@ -8,7 +8,7 @@
 namespace {
 
 std::atomic<int> loads{0};
-char anything;  // what all handles point to
+char anything;  // the target of all handles
 
 enum Attribute { kMultiprocessors = 16, kComputeMajor = 75 };
 
@@ -77,7 +77,7 @@ int cuOccupancyMaxPotentialClusterSize(int* size) {
   return 0;
 }
 
-// These must be there, and nobody looks at what they leave.
+// These must exist, but nothing uses what they return.
 #define STOKER_IDLE(name) \
   int name() { return 0; }
 STOKER_IDLE(cuCtxGetDevice)

@@ -1,4 +1,4 @@
-// libcuda.so.1 of tests that have cuDNN compile kernels where there is no driver.
+// libcuda.so.1 for tests in which cuDNN compiles kernels without a driver.
 #pragma once
 
 extern "C" int idle_cuda_driver_loads();  // how many compiled kernels were loaded so far

@@ -1,4 +1,5 @@
-// An operation on pixels of another version of stoker; compiled without its entry, no operation.
+// An operation on pixels for another version of stoker; without its entry it is no operation at
+// all.
 #include "pipeline/operation_plugin.h"
 
 #ifdef STOKER_WITH_ENTRY

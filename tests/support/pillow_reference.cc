@@ -11,7 +11,7 @@ namespace {
 
 uint8_t clip(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 
-// Output i of a table, of samples `step` apart.
+// Returns output i of a table, from samples that are `step` apart.
 uint8_t sample(const uint8_t* source, ptrdiff_t step, const ResampleTable& table, int i) {
   if (table.identity) return source[table.first[i] * step];
   int32_t sum = 1 << (kWeightBits - 1);

@@ -1,5 +1,5 @@
-// The plain twin of PillowResize (decode/pillow_resize.h): the same bytes, one value after the
-// other. It allocates. Sizes as PillowResize::run() wants them. Threads: any.
+// The plain twin of PillowResize (decode/pillow_resize.h): the same bytes, one value after another.
+// It allocates memory. Sizes as in PillowResize::run(). Threads: any.
 #pragma once
 
 #include "decode/crop_spec.h"

@@ -1,4 +1,4 @@
-// The reference net's inside: one value and one gradient per node, in double precision.
+// The interpreter of the reference net: one value and one gradient per node, in double precision.
 // Values; one thread.
 #pragma once
 

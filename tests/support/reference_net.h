@@ -1,5 +1,5 @@
-// The engines' simple twin: interprets a NetSpec in double precision, one node after the other,
-// NCHW, with nothing fused, reused or blocked. Slow on purpose; values; any thread.
+// The engines' plain twin: interprets a NetSpec in double precision, one node after another, NCHW,
+// with nothing fused, reused or blocked. Slow on purpose; values; any thread.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ struct ReferenceInput {
   const uint8_t* images = nullptr;  // (rows, H, W, 3) u8
   const int32_t* labels = nullptr;
   const float* weights = nullptr;
-  int rows = 0;  // one shard
+  int rows = 0;  // one micro-batch
   std::array<float, 3> mean{}, stddev{};
   Mix mix;
   float label_smoothing = 0;
@@ -25,13 +25,13 @@ struct ReferenceStep {
   std::vector<double> statistics;  // statistics_table order: batch means, biased batch variances
 };
 
-// Forward and backward of one shard in training mode.
+// Runs forward and backward of one micro-batch in training mode.
 ReferenceStep reference_step(const NetSpec& net, const std::vector<double>& parameters,
                              const ReferenceInput& input);
-// The loss only: for finite differences.
+// Returns only the loss, for finite differences.
 double reference_loss(const NetSpec& net, const std::vector<double>& parameters,
                       const ReferenceInput& input);
-// Logits in evaluation mode, with running statistics.
+// Returns logits in evaluation mode, with running statistics.
 std::vector<double> reference_logits(const NetSpec& net, const std::vector<double>& parameters,
                                      const std::vector<double>& statistics,
                                      const ReferenceInput& input);

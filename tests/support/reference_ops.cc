@@ -1,4 +1,4 @@
-// Forward and backward of the reference net's operations, as their formulas are written.
+// Forward and backward of the reference net's operations, written like their formulas.
 #include <cmath>
 #include <limits>
 

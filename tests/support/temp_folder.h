@@ -1,4 +1,4 @@
-// A fresh folder for one test, removed with everything in it.
+// A new folder for one test; the destructor removes it with everything in it.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ class TempFolder {
   TempFolder& operator=(const TempFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  // Makes the folders on the way; `name` is relative. Returns the full path.
+  // Makes parent folders; `name` is relative. Returns the full path.
   std::string write(const std::string& name, std::string_view content = "x") const;
   std::string make_folder(const std::string& name) const;
   void link(const std::string& target, const std::string& name) const;  // symbolic

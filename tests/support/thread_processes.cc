@@ -11,8 +11,9 @@
 
 namespace stoker {
 
-// A message is copied when it is sent: the memory of a sender that fails is gone at any time. When
-// the sender waits it must still be as it was: one that changes it too early is found out.
+// A message is copied when it is sent, because the memory of a sender that fails may be freed at
+// any time. When the sender waits, the memory must still be the same: a change that is too early is
+// detected.
 struct ThreadProcesses::Shared {
   struct Message {
     std::vector<std::byte> bytes;
@@ -20,7 +21,7 @@ struct ThreadProcesses::Shared {
   };
   explicit Shared(int size_in) : size(size_in) {}
   const int size;
-  std::mutex mutex;  // guards all below
+  std::mutex mutex;  // guards the following members
   std::condition_variable changed;
   std::map<std::pair<int, int>, std::deque<std::shared_ptr<Message>>> channels;  // (from, to)
   std::string failure;
@@ -94,9 +95,9 @@ class ThreadProcesses::Group final : public MessageGroup {
 
  private:
   struct Wait {
-    std::shared_ptr<Shared::Message> message;  // of a send,
-    std::span<const std::byte> source;         // and where it came from
-    std::span<std::byte> target;               // of a receive
+    std::shared_ptr<Shared::Message> message;  // for a send,
+    std::span<const std::byte> source;         // and its source
+    std::span<std::byte> target;               // for a receive
     int from = -1;
     int64_t number = 0;
   };
@@ -109,7 +110,8 @@ class ThreadProcesses::Group final : public MessageGroup {
   std::map<int, int64_t> posted_, taken_;
 };
 
-// Gathers when the result is wanted, as late as can be; finds out who changes his bytes before.
+// Gathers when the result is requested, as late as possible; detects a rank that changes its bytes
+// before.
 class ThreadProcesses::WithoutMessages final : public ProcessGroup {
  public:
   explicit WithoutMessages(ProcessGroup& group) : group_(group) {}

@@ -1,5 +1,5 @@
-// "Processes" that are threads of the test: the ProcessGroup between them. Messages arrive late and
-// in pieces of their own time, as over a network.
+// "Processes" that are threads of the test, and the ProcessGroup between them. Messages are late,
+// as over a network.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@ class ThreadProcesses {
   ThreadProcesses(const ThreadProcesses&) = delete;
   ThreadProcesses& operator=(const ThreadProcesses&) = delete;
 
-  // Runs `body` as every process at once. What a body throws aborts the group as a process that
-  // ends does; returns what each threw, by rank ("": nothing).
-  // Without messages they are as NCCL's: what is gathered is on its way until it is asked for.
+  // Runs `body` as every process concurrently. An exception in a body aborts the group, like a
+  // process that ends; returns the messages by rank ("": none). Without messages the group is like
+  // NCCL's: a gather completes only when its result is requested.
   std::vector<std::string> run(const std::function<void(ProcessGroup&)>& body,
                                bool messages = true);
 

@@ -48,7 +48,7 @@ TEST(Accelerator, LeavesTheFirstStepOut) {
   const auto run = run_accelerator(
       0.25, 5,
       [&] {
-        clock.pass(batches++ == 0 ? 1000 : 0.0625);  // a pipeline that has to start
+        clock.pass(batches++ == 0 ? 1000 : 0.0625);  // a pipeline that has to start up
         return true;
       },
       alone, clock);
@@ -73,7 +73,7 @@ TEST(Accelerator, CountsWaitingForTheOthersAsNotComputing) {
   EXPECT_DOUBLE_EQ(used.others_seconds, 2 * 0.125);
 }
 
-// One accelerator beside others whose steps end as the test says.
+// Runs one accelerator beside others, whose steps end as the test says.
 TEST(Accelerator, EverySecondOfTheRunHasAName) {
   FakeClock clock;
   clock.oversleep(0.375);  // more than a step: late
@@ -121,7 +121,7 @@ TEST(Accelerator, ALateWakeUpIsMadeUpForInTheNextStep) {
   const Utilisation used = utilisation(run, 0.75);
   EXPECT_DOUBLE_EQ(used.share, 1);
   EXPECT_DOUBLE_EQ(used.late_seconds, 0);
-  EXPECT_DOUBLE_EQ(used.running_seconds, 4 * 0.75);  // it asks for as much as a real one
+  EXPECT_DOUBLE_EQ(used.running_seconds, 4 * 0.75);  // it takes as much as a real one
 }
 
 TEST(Accelerator, WhatAStepCannotMakeUpForIsTheMachinesDoing) {
@@ -136,14 +136,14 @@ TEST(Accelerator, WhatAStepCannotMakeUpForIsTheMachinesDoing) {
   EXPECT_DOUBLE_EQ(used.waiting_seconds, 0);
 }
 
-// Late wake-ups give a slow feed time; what it makes in all is what counts.
+// Late wake-ups give a slow feed time; its total output is what counts.
 TEST(Accelerator, AFeedThatIsTooSlowIsSeenThroughLateWakeUps) {
   for (const double late : {0.0, 0.0625, 0.125}) {
     FakeClock clock;
     clock.oversleep(late);
     double ready = clock.seconds();
     const auto next = [&] {
-      ready += 0.3125;  // a batch for every 0.25 s is asked for
+      ready += 0.3125;  // one is needed every 0.25 s
       if (clock.seconds() < ready) clock.pass(ready - clock.seconds());
       return true;
     };

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""A whole bundle on a machine that has Python and nothing of ours: runs it in a root of its own, where it is read-only.
+"""A whole bundle on a machine that has Python and nothing of ours: runs it in a separate root,
+where it is read-only.
 
     bundle_root_test.py BUNDLE
 
-The root holds this Python with its standard library, and of the system the C and C++ libraries. It is entered in a user namespace;
-where those are refused, as root. In it: `./stoker` reads, trains and evaluates on the CPU, names the library of CUDA that is missing, and
-gpu-check rehearses all calls of its plan, each with nothing but the results of the one before. Exit codes: 0 passed, 1 failed, 2 usage,
-77 left out, with the reason.
+The root contains this Python with its standard library, and only the C and C++ libraries of the
+system. It is entered in a user namespace; if those are refused, as root. In it, `./stoker` reads,
+trains and evaluates on the CPU and names the missing CUDA library, and gpu-check rehearses all
+calls of its plan, each with only the results of the one before. Exit codes: 0 passed, 1 failed, 2
+usage, 77 skipped, with the reason.
 """
 import hashlib
 import json
@@ -38,7 +40,7 @@ COPIED = """set -e
 [ -e "$0/dev/null" ] || { mknod -m 666 "$0/dev/null" c 1 3; cp -r "$BUNDLE/." "$0/bundle"; chmod -R a-w "$0/bundle"; }
 exec chroot --userspec=65534:65534 "$0" "$@"
 """
-WAYS = (  # how the root is entered, the first that this machine allows; with a copy of the bundle where nothing can be mounted
+WAYS = (  # ways to enter the root, in order of preference; with a copy of the bundle if nothing can be mounted
     ("a user namespace", ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", MOUNTED]),
     ("root's own mounts", ["unshare", "--mount", "sh", "-c", MOUNTED]),
     ("chroot as nobody", ["sh", "-c", COPIED]),
@@ -46,7 +48,7 @@ WAYS = (  # how the root is entered, the first that this machine allows; with a 
 
 
 def linked(program):
-    """{name: path} of the shared libraries of a program, and its loader."""
+    """Returns {name: path} of the shared libraries of a program, and its loader."""
     text = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     found = {name: path for name, path in re.findall(r"^\s*(\S+) => (/\S+)", text, re.MULTILINE)}
     loader = re.search(r"^\s*(/\S+/ld-linux\S+)", text, re.MULTILINE)
@@ -54,7 +56,7 @@ def linked(program):
 
 
 class Root:
-    """A folder that is a root: the least that Python and a program in C++ need."""
+    """A folder that is a root: the minimum that Python and a C++ program need."""
 
     def __init__(self, folder, bundle):
         self.folder, self.bundle, self.way = folder, bundle, None
@@ -95,13 +97,14 @@ class Root:
             self.add_libraries(linked(os.path.join(modules, "lib-dynload", name)))
 
     def run(self, *words):
-        """A program in the root, with no environment but its own; the finished process."""
+        """Runs a program in the root with only its own environment; returns the finished
+        process."""
         command = [*self.way, self.folder, "/usr/bin/env", "-i", "PATH=/usr/bin", "HOME=/home", "LANG=C.UTF-8", *words]
         return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
                               env={**os.environ, "BUNDLE": self.bundle})
 
     def enter(self):
-        """Finds a way into the root; None and why, where there is none."""
+        """Finds a way into the root; returns None and the reason if there is none."""
         reasons = []
         for name, way in WAYS:
             self.way = way
@@ -129,7 +132,8 @@ def run_well(root, *words):
 
 
 def holds_nothing_of_ours(root, manifest):
-    """What the bundle brings must come from it; but for those libraries that this Python needs itself."""
+    """The bundle's libraries must come from the bundle, except those that this Python needs
+    itself."""
     there = {f for _, _, files in os.walk(root.path("/usr")) for f in files}
     pythons = {name for path in [os.path.realpath(sys.executable)] for name in linked(path)}
     ours = sorted(name for name in manifest["libraries"] if name in there and name not in pythons)
@@ -138,7 +142,7 @@ def holds_nothing_of_ours(root, manifest):
 
 
 def check_program(root, manifest):
-    """`./stoker` in the bundle: the feed, the CPU engine, and what it says of CUDA."""
+    """Runs `./stoker` in the bundle: the feed, the CPU engine, and its message about CUDA."""
     stoker = "/bundle/stoker"
     text = run_well(root, stoker, "info").stdout
     if "oneDNN" not in text:
@@ -169,7 +173,8 @@ def check_program(root, manifest):
 
 
 def check_plan(root):
-    """gpu-check's plan, call by call until none is left; each on a fresh machine, so to say: with a work folder of its own."""
+    """Runs gpu-check's plan, call by call until none is left, each as on a new machine: with its
+    own work folder."""
     for number in range(1, len(plan.CALLS) + 2):
         result = root.run("/bundle/tools/gpu-check", "--next", "--device", "cpu:1", "--quick", "--out", "/tmp/results", "--work",
                           f"/tmp/work{number}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What a bundle takes along and how it is used, without building one: libraries, data, where they are unpacked, which of CUDA's are
-missing. What a whole bundle does on a bare machine, bundle_root_test.py sees."""
+"""What a bundle contains and how it is used, without building one: libraries, data, where they are
+unpacked, which CUDA libraries are missing. bundle_root_test.py tests a whole bundle on a bare
+machine."""
 import argparse
 import io
 import json
@@ -12,7 +13,7 @@ import sys
 import tarfile
 import unittest
 
-from gpu_check_support import ROOT, InFolder, load_tool, write_program  # isort: skip  (it says where the others are)
+from gpu_check_support import ROOT, InFolder, load_tool, write_program  # isort: skip  (it adds the path of the others)
 
 import cuda_libraries
 import layout
@@ -56,7 +57,7 @@ class Making(InFolder):
 
 
 class Using(InFolder):
-    """`./stoker` of a bundle whose program says what it was started with."""
+    """Runs `./stoker` of a bundle whose program prints how it was started."""
 
     def setUp(self):
         super().setUp()
@@ -96,7 +97,7 @@ class Using(InFolder):
         self.assertEqual(os.listdir(folder), [])  # unpacked once
         self.pack("another bundle's")
         self.stoker("info")
-        self.assertEqual(len(os.listdir(self.path("cache", "stoker"))), 2)  # each digest has its own
+        self.assertEqual(len(os.listdir(self.path("cache", "stoker"))), 2)  # one folder per digest
 
     def test_a_cache_folder_that_cannot_be_written_is_named(self):
         pathlib.Path(self.path("cache")).write_text("a file", encoding="utf-8")
@@ -110,7 +111,7 @@ class Using(InFolder):
             result = self.stoker(*words)
             self.assertEqual(result.returncode, 1, words)
             self.assertIn("not found: libnotthere.so.9", result.stderr)
-            self.assertIn("/user", result.stderr)  # where it looked
+            self.assertIn("/user", result.stderr)  # the folders that it searched
             self.assertIn(sys.executable, result.stderr)
         self.assertEqual(self.stoker("train", "--devices", "cpu:1").returncode, 0)
         os.makedirs(self.path("there"))
@@ -125,10 +126,10 @@ class Using(InFolder):
 
 
 class Wheels(InFolder):
-    """Where PyTorch's wheels put CUDA: one folder each, or one for all from CUDA 13 on."""
+    """Where PyTorch's wheels install CUDA: one folder each, or one for all from CUDA 13 on."""
 
     def python(self, **files):
-        """A virtual environment's Python that has these in its site-packages."""
+        """Makes a virtual environment's Python with these files in its site-packages."""
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--symlinks", self.path("venv")], check=True)
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         packages = self.path("venv", "lib", version, "site-packages")

@@ -1,4 +1,4 @@
-// The layer check finds what it should: each test puts one forbidden include into a small tree.
+// The layer check finds what it should: each test adds one forbidden include to a small tree.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

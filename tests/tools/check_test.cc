@@ -1,4 +1,4 @@
-// stoker check finds exactly the bad files, with the reason, and says so with its exit code.
+// stoker check finds exactly the bad files, with the reason, and reports them by its exit code.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(Check, ListsExactlyTheBadFiles) {
   data.write("train/arrow/empty.jpg", "");
   data.write("train/disc/text.png", "hello");
   data.write("train/star/cut.jpg", good.substr(0, good.size() / 2));
-  // Damage at the far end of the scan: found only by decoding everything.
+  // Damage at the end of the scan is found only by decoding everything.
   data.write("test/ring/no_end.jpg", good.substr(0, good.size() - 2));
   data.link(data.path() + "/nowhere.jpg", "test/ring/broken_link.jpg");
   const std::map<std::string, std::string> expected = {{"train/arrow/empty.jpg", "empty"},

@@ -1,5 +1,5 @@
 // Runs the `stoker` program as a user would, for tests: arguments in; exit code, stdout and stderr
-// out. Threads: one at a time. Errors: std::runtime_error when the program cannot be started.
+// out. Threads: one at a time. Throws std::runtime_error if the program cannot be started.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ struct ProgramResult {
   std::string out, err;
 };
 
-// A `stoker` (or another program) that runs beside the test.
+// A `stoker` (or another program) that runs concurrently with the test.
 class RunningProgram {
  public:
   explicit RunningProgram(const std::vector<std::string>& command);
@@ -26,9 +26,10 @@ class RunningProgram {
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
 
-  // Waits until `file` has at least `bytes` bytes; false when the program ended or time ran out.
+  // Waits until `file` has at least `bytes` bytes; returns false if the program ended or time ran
+  // out.
   bool wait_for_file(const std::string& file, size_t bytes, double seconds);
-  // The same for anything else that it does; looks about every half millisecond.
+  // The same for any other condition; checks it about every half millisecond.
   bool wait_until(const std::function<bool()>& condition, double seconds);
   pid_t pid() const { return child_; }
   std::string err() const;  // so far
@@ -48,7 +49,7 @@ ProgramResult run_program(const std::vector<std::string>& command);
 ProgramResult run_stoker(std::vector<std::string> arguments);  // without the program's name
 
 std::string read_text(const std::string& path);  // "" if there is no such file
-// The data set that most tests use: 40 training and 20 test images of 48 x 48, ten classes.
+// Makes the data set that most tests use: 40 training and 20 test images of 48 x 48, ten classes.
 void make_small_shapes(const std::string& folder);
 
 int count_lines(const std::string& text);

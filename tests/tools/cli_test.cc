@@ -1,5 +1,5 @@
-// What every subcommand owes its user: help with examples, options refused with one line that says
-// why, exit codes.
+// What every subcommand must do: help with examples, one line that gives the reason for refused
+// options, exit codes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// stoker dump: what others check the pipeline with must itself be right.
+// stoker dump must itself be right, because others check the pipeline with it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class Dump : public ::testing::Test {
   NpyFile array(const std::string& name, const std::string& file) const {
     return read_npy(folder(name) + "/" + file);
   }
-  // The pixels that a row should hold, decoded without the pipeline.
+  // Returns the pixels that a row should have, decoded without the pipeline.
   static std::string expected_pixels(const ordered_json& row, int size) {
     const std::string file = read_text(data_->path() + "/" + row["name"].get<std::string>());
     std::string pixels(static_cast<size_t>(size) * size * 3, '\0');

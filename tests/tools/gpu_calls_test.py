@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""gpu-check's calls: a plan whose limits fit, calls that go on where an earlier one ended, what is kept between machines. Without a GPU, a
-build or PyTorch."""
+"""gpu-check's calls: a plan whose limits fit, calls that continue where an earlier one ended, what
+is kept between machines. Without a GPU, a build or PyTorch."""
 import contextlib
 import io
 import json
@@ -11,7 +11,7 @@ import tarfile
 import time
 import unittest
 
-from gpu_check_support import FAKE_STOKER, InFolder, load_tool, write_program  # isort: skip  (it says where the others are)
+from gpu_check_support import FAKE_STOKER, InFolder, load_tool, write_program  # isort: skip  (it adds the path of the others)
 
 import kept
 import plan
@@ -26,8 +26,8 @@ gpu_check = load_tool("gpu-check")
 
 class WholeCall(InFolder):
     def call(self, *words, steps=None, fake=FAKE_STOKER):
-        """gpu-check on a build folder with a fake program: (exit code, its report, what it printed). `steps` replaces the plan: one
-        call of (name, seconds, function)."""
+        """Runs gpu-check on a build folder with a fake program; returns (exit code, its report,
+        what it printed). `steps` replaces the plan by one call of (name, seconds, function)."""
         write_program(self.path("build", "stoker"), fake.format(python=sys.executable))
         saved, argv = (plan.CALLS, plan.STEPS), sys.argv
         if steps:
@@ -105,7 +105,7 @@ class WholeCall(InFolder):
         self.assertEqual(self.results(), {"one": {"done": True}})
 
     def test_what_hangs_between_programs_is_ended_too(self):
-        class Alarm:  # 5 s of grace are long for a test
+        class Alarm:  # 5 s of grace are too long for a test
             ITIMER_REAL, SIGALRM = gpu_check.signal.ITIMER_REAL, gpu_check.signal.SIGALRM
             signal = staticmethod(gpu_check.signal.signal)
 
@@ -201,10 +201,10 @@ class WholeCall(InFolder):
 
     def test_a_rehearsal_with_a_program_that_lacks_options(self):
         code, found, _ = self.call("--only", "jpeg,slots,staging")
-        self.assertEqual(code, 1)  # the Python of the peers is not there
+        self.assertEqual(code, 1)  # the peers' Python is missing
         self.assertEqual(list(found["steps"]), ["data", "jpeg", "slots", "staging"])
         self.assertIn("--feed", self.results()["jpeg"]["stoker, synthetic"]["not_run"])
-        self.assertEqual(self.results()["jpeg"]["stoker, fed"]["median"], 300)  # of steps 2 to 4: the first is left out
+        self.assertEqual(self.results()["jpeg"]["stoker, fed"]["median"], 300)  # of steps 2 to 4: the first does not count
         self.assertIn("no such model here", self.results()["staging"]["CIFAR-10"]["instead_of_the_model"])
         self.assertEqual(self.results()["staging"]["CIFAR-10"]["step"], "a sleep")
         self.assertEqual(os.listdir(self.path("work", "runs")), [])
@@ -280,7 +280,7 @@ class Plan(unittest.TestCase):
         self.assertEqual({step.name for step in plan.STEPS.values() if step.data},
                          {"resnet50", "jpeg", "slots", "feeds", "decode", "cifar", "autotune"})
         self.assertEqual(list(steps_engine.FIRST_STEPS.values())[0], ["--rows", "64", "--fp32", "--no-graphs", "--no-autotune"])
-        self.assertEqual(len(plan.STEPS), sum(len(call.steps) for call in plan.CALLS))  # no name stands twice
+        self.assertEqual(len(plan.STEPS), sum(len(call.steps) for call in plan.CALLS))  # no name occurs twice
 
     def test_every_step_says_what_it_does(self):
         for step in (plan.DATA, *plan.STEPS.values()):
@@ -322,7 +322,7 @@ class Kept(InFolder):
     def test_what_is_much_too_large_is_not_even_packed(self):
         folder = self.make("one", small=10)
         with open(os.path.join(folder.folder("huge"), "file"), "wb") as file:
-            file.truncate(kept.MOST_RAW + 1)  # zeros: packed it would fit
+            file.truncate(kept.MOST_RAW + 1)  # zeros: they would fit when packed
         self.assertEqual(list(folder.save()["left_out"]), ["huge"])
 
     def test_what_a_call_did_not_touch_stays_kept(self):

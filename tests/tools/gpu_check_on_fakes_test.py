@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""All calls of gpu-check as on a GPU, with programs that stand for everything that needs one: what a rehearsal on the host device
-leaves out. Each call is a fresh machine that has the results of the one before and nothing else."""
+"""All calls of gpu-check as on a GPU, with programs that stand in for everything that needs one:
+the part that a rehearsal on the host device leaves out. Each call is a new machine that has only
+the results of the one before."""
 import contextlib
 import io
 import json
@@ -10,7 +11,7 @@ import shutil
 import sys
 import unittest
 
-from gpu_check_support import FAKE_STOKER, InFolder, load_tool, write_program  # isort: skip  (it says where the others are)
+from gpu_check_support import FAKE_STOKER, InFolder, load_tool, write_program  # isort: skip  (it adds the path of the others)
 
 import kept
 import plan
@@ -31,7 +32,7 @@ elif words[:2] == ["bench", "depth"]:
     print(json.dumps({"results": {"rows": 16, "size": 32, "step": "a step", "depths": [depth]}}))
     sys.exit(0)
 elif words[:2] == ["bench", "none"]:""")
-# The second process finds what the first kept in its cache folder.
+# The second process finds what the first one kept in its cache folder.
 STEP_BENCH = """#!/bin/sh
 plans=$XDG_CACHE_HOME/stoker/plans
 if [ -e "$plans" ]; then seconds=2; else seconds=20; fi
@@ -104,7 +105,8 @@ class OnFakes(InFolder):
         table[key] = value
 
     def call(self):
-        """The next call, on a machine that has only OUT: (exit code, what it printed)."""
+        """Runs the next call, on a machine that has only OUT; returns (exit code, what it
+        printed)."""
         shutil.rmtree(self.path("work"), ignore_errors=True)
         self.addCleanup(setattr, sys, "argv", sys.argv)
         sys.argv = ["gpu-check", "--next", "--build", self.path("build"), "--out", self.path("out"), "--work", self.path("work"), "--python",

@@ -1,4 +1,5 @@
-"""What the tests of gpu-check and bundle share: the tools as modules, a folder of their own, a program that stands for stoker."""
+"""Shared by the tests of gpu-check and bundle: the tools as modules, a temporary folder, a program
+that stands in for stoker."""
 import importlib.machinery
 import importlib.util
 import os
@@ -14,14 +15,14 @@ from runner import Log  # noqa: E402
 
 
 def load_tool(name):
-    """tools/NAME as a module: it has no .py at its end."""
+    """Loads tools/NAME as a module, although it has no .py extension."""
     loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), os.path.join(ROOT, "tools", name))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module
 
 
-# A program that stands for `stoker`: enough of it for gpu-check to talk to.
+# A program that stands in for `stoker`: as much of it as gpu-check uses.
 FAKE_STOKER = """#!{python}
 import json, os, sys
 words = sys.argv[1:]

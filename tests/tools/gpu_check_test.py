@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""gpu-check's steps, without a GPU, a build or PyTorch: programs that hang, fall over or print nothing, programs that say that they ran
-without CUDA graphs, peers that warm up alone, the data that is made. Its calls are gpu_calls_test.py's."""
+"""gpu-check's steps, without a GPU, a build or PyTorch: programs that hang, fail or print nothing,
+programs that report that they ran without CUDA graphs, peers that warm up alone, the data that is
+made. gpu_calls_test.py tests its calls."""
 import argparse
 import io
 import os
@@ -11,7 +12,7 @@ import threading
 import time
 import unittest
 
-from gpu_check_support import FAKE_STOKER, InFolder, load_tool, write_program  # isort: skip  (it says where the others are)
+from gpu_check_support import FAKE_STOKER, InFolder, load_tool, write_program  # isort: skip  (it adds the path of the others)
 
 import gtest_output
 import machine
@@ -30,7 +31,8 @@ from stoker_program import need_graphs
 gpu_check = load_tool("gpu-check")
 
 
-# Seconds at most of a program that hangs: on a busy machine it may be ended before it has printed what it prints. Then it gets more.
+# Time limits in seconds for a program that hangs: on a busy machine it may be ended before it has
+# printed; then it gets more.
 LIMITS = (1, 5, 30)
 
 
@@ -57,7 +59,7 @@ class Runner(InFolder):
         thread = threading.Thread(target=run, args=(["sh", "-c", f"echo early; cat {gate}; echo late"], 30, self.log))
         thread.start()
         self.addCleanup(thread.join)
-        while "early\n" not in self.logged():  # ctest's limit ends this where it never comes
+        while "early\n" not in self.logged():  # ctest's limit ends this if it never comes
             time.sleep(0.01)
         self.assertNotIn("late\n", self.logged())
         pathlib.Path(gate).write_text("", encoding="utf-8")
@@ -67,7 +69,7 @@ class Runner(InFolder):
     def test_what_a_program_left_running_is_ended_with_it(self):
         code, output, _ = run(["sh", "-c", "sleep 600 & echo $!"], 50, self.log)
         self.assertEqual(code, 0)
-        while self.is_alive(output.strip()):  # ctest's limit ends this where it never ends
+        while self.is_alive(output.strip()):  # ctest's limit ends this if it never ends
             time.sleep(0.01)
 
     def is_alive(self, process):
@@ -108,7 +110,8 @@ class Runner(InFolder):
 
 
 class WithCheck(InFolder):
-    """A Check of a host device or a GPU that is only said to be one, around a build folder with programs of a test."""
+    """A Check of a host device, or of a GPU that does not exist, with a build folder of the test's
+    programs."""
 
     def check_of(self, device="cuda:0", quick=True):
         options = argparse.Namespace(device=device, quick=quick, bundle=None, build=self.path("build"), out=self.path("out"),
@@ -210,7 +213,7 @@ class Graphs(WithCheck):
     def test_a_training_run_without_graphs_is_a_failure(self):
         with self.assertRaisesRegex(Failed, "without CUDA graphs: cudaErrorX"):
             need_graphs("step 3\nwarning: cuda:0: no graphs: cudaErrorX\n")
-        # metrics.jsonl says it too, where the screen does not.
+        # metrics.jsonl has the warning, too, if the screen does not.
         fake = FAKE_STOKER.format(python=sys.executable).replace(
             'rows.append(', 'rows.append({"kind": "warning", "step": 2, "warning": "cuda:0: no graphs: cudaErrorY"}); rows.append(')
         write_program(self.path("build", "stoker"), fake)

@@ -1,4 +1,4 @@
-// What NVIDIA's management library says, of a fake one, and where there is none.
+// The figures of NVIDIA's management library: of a fake one, and without one.
 #include "tools/machine/gpu_figures.h"
 
 #include <gmock/gmock.h>
@@ -36,11 +36,10 @@ TEST(GpuMonitor, ReadsWhatTheDriverSays) {
   EXPECT_EQ(gpus[0].sm_clock_mhz, 1755);
   EXPECT_EQ(gpus[0].pcie_to_gpu_bytes_per_second, 1000 * 1024);
   EXPECT_EQ(gpus[0].pcie_from_gpu_bytes_per_second, 20 * 1024);
-  EXPECT_EQ(gpus[1].busy_percent, -1);  // it does not say
+  EXPECT_EQ(gpus[1].busy_percent, -1);  // it does not report it
 }
 
-// CUDA's numbers are not NVML's: the process sees some of the machine's GPUs, in an order of its
-// own.
+// CUDA's numbers are not NVML's: the process sees some of the machine's GPUs, in another order.
 TEST(GpuMonitor, SaysWhichIsWhoseByThePciBusId) {
   const auto cuda_names = [](const char* visible, const std::string& driver) {
     visible == nullptr ? unsetenv("CUDA_VISIBLE_DEVICES")

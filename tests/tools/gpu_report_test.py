@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""gpu-check's table of aims and its report: what is met, what is missed, and why there is no figure."""
+"""gpu-check's table of aims and its report: what is met, what is missed, and why a figure is
+missing."""
 import unittest
 
-from gpu_check_support import InFolder  # isort: skip  (it says where the others are)
+from gpu_check_support import InFolder  # isort: skip  (it adds the path of the others)
 
 import aims
 import measure

@@ -1,4 +1,4 @@
-// stoker index: one file of seek indexes, which training finds, and which changes no pixel.
+// stoker index: one file of seek indexes, which training finds and which changes no pixel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ class Index : public ::testing::Test {
   }
   ~Index() override { unsetenv("XDG_CACHE_HOME"); }
 
-  // What is delivered with these options, without the columns that every run has.
+  // Returns what is delivered with these options, without the columns that every run has.
   std::string dump(const std::string& seek_index, std::string& err) {
     TempFolder out;
     const ProgramResult result = run_stoker(
@@ -48,7 +48,7 @@ TEST_F(Index, MakesAFileThatLoadersFindByThemselves) {
   const std::string plain = dump("off", err);
   EXPECT_EQ(dump("auto", err), plain);
   EXPECT_THAT(err, ::testing::Not(HasSubstr("seek index")));
-  // Damaged, it is still found, and said so.
+  // A damaged file is still found, and reported.
   const auto entry = *std::filesystem::directory_iterator(cache_.path() + "/home/stoker");
   std::filesystem::resize_file(entry, 100);
   EXPECT_EQ(dump("auto", err), plain);
@@ -113,7 +113,7 @@ TEST_F(Index, TrainingMakesItBeforeTheFirstStepIfThereIsNone) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr(made));
   EXPECT_THAT(train("fast").out, ::testing::Not(HasSubstr("seek index")));
-  // A damaged one is made anew, and one where it was asked for.
+  // A damaged file is made again; with --seek-index a file is made at that path.
   std::filesystem::path found;
   for (const auto& entry : std::filesystem::directory_iterator(cache_.path() + "/home/stoker")) {
     if (entry.path().filename().string().starts_with("seek-")) found = entry.path();
@@ -129,7 +129,7 @@ TEST_F(Index, TrainingMakesItBeforeTheFirstStepIfThereIsNone) {
   EXPECT_THAT(result.err, HasSubstr("--build-seek-index: --seek-index is off"));
 }
 
-// A photograph's noise, under so many names that nobody comes to their end.
+// Makes a noisy picture under so many names that no command finishes.
 void make_long_work(const TempFolder& data) {
   constexpr int kSide = 1600, kNames = 4000;
   std::mt19937 random(1);

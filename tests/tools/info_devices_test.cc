@@ -1,4 +1,4 @@
-// stoker info and --devices on a machine with fake GPUs, with none, and with half of what they
+// stoker info and --devices on a machine with fake GPUs, without GPUs, and with half of what they
 // need.
 #include <gmock/gmock.h>
 
@@ -70,7 +70,7 @@ TEST(InfoDevices, SaysWhyThereIsNone) {
   EXPECT_EQ(info["cuda"]["problem"], "libstoker_cuda.so is not in /nowhere");
 }
 
-// The program as it is, beside its plugin, on this machine whatever it has.
+// The program as it is, with its plugin, on this machine, whatever it has.
 TEST(InfoDevices, StartsAnywhere) {
   const ProgramResult result = run_stoker({"info", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;

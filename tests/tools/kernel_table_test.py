@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""kernel_table.py's own logic, with a program in place of cuobjdump: what it reads, computes, compares and refuses."""
+"""kernel_table.py's own logic, with a program in place of cuobjdump: what it reads, computes,
+compares and refuses."""
 import json
 import os
 import subprocess

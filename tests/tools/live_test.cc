@@ -1,5 +1,4 @@
-// What a run shows of itself while it lasts: the figures, their files and
-// forms, a scrape.
+// What a run shows while it runs: the figures, their files and forms, a scrape.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -65,7 +64,7 @@ TEST(LivePace, IsWhatHappenedBetweenTwoLooks) {
   later = earlier;
   later.seconds = 12;
   later.stats.decode = {.items = 500, .service_ns = 3'300'000'000};
-  later.stats.cached_read = {.items = 400, .service_ns = 200'000'000};  // by workers
+  later.stats.cached_read = {.items = 400, .service_ns = 200'000'000};  // read by workers
   later.stats.rings[0].items += 6;
   later.stats.rings[0].input_wait_ns += 1'000'000'000;
   later.stats.rings[0].occupancy_sum += 18;
@@ -107,7 +106,7 @@ TEST(LiveView, SaysWhatIsUnknownAndWhy) {
   EXPECT_THAT(live_lines(LiveStatus{})[1], HasSubstr("no step yet"));
 }
 
-// What it draws twice fits the window, in width and height, and begins where it began.
+// A view that is drawn twice fits the window, in width and height, and begins at the same place.
 TEST(LiveView, KeepsToASmallTerminal) {
   const int master = posix_openpt(O_RDWR | O_NOCTTY);
   ASSERT_TRUE(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
@@ -120,8 +119,7 @@ TEST(LiveView, KeepsToASmallTerminal) {
     view.show(some_status());
     view.show(some_status());
   }
-  // What was written arrives in pieces; with the other end closed, all of it arrives before the
-  // error.
+  // Output arrives in pieces; with the other end closed, all of it arrives before the error.
   fclose(terminal);
   std::string drawn;
   char piece[4096];
@@ -144,8 +142,7 @@ TEST(LiveView, KeepsToASmallTerminal) {
   close(master);
 }
 
-// Every line is a comment or a sample, and every sample follows its HELP and
-// TYPE.
+// Every line is a comment or a sample, and every sample follows its HELP and TYPE.
 TEST(Prometheus, KeepsToTheTextFormat) {
   LiveStatus status = some_status();
   status.gpus = {{.index = 4, .cuda = "cuda:0", .name = "A \"B\"", .busy_percent = 50}};
@@ -171,10 +168,10 @@ TEST(Prometheus, KeepsToTheTextFormat) {
       text,
       HasSubstr("stoker_gpu_busy_percent{gpu=\"4\",cuda=\"cuda:0\",name=\"A \\\"B\\\"\"} 50"));
   EXPECT_EQ(text.find("stoker_gpu_sm_clock_mhz{"),
-            std::string::npos);  // it did not say
+            std::string::npos);  // the GPU did not report it
 }
 
-// A client of the server, connected while this lives.
+// A client of the server, connected while it lives.
 class Connection {
  public:
   explicit Connection(int port, in_addr_t host = INADDR_LOOPBACK)
@@ -193,7 +190,7 @@ class Connection {
   void ask(const std::string& request) const {
     send(handle_, request.data(), request.size(), MSG_NOSIGNAL);
   }
-  // Until the server closes the connection.
+  // Reads until the server closes the connection.
   std::string all() const {
     std::string answer;
     char part[1024];
@@ -212,7 +209,7 @@ class Connection {
   bool connected_ = false;
 };
 
-// What an HTTP client gets; "" if it cannot connect.
+// Returns what an HTTP client gets; "" if it cannot connect.
 std::string get(int port, const std::string& path, in_addr_t host = INADDR_LOOPBACK) {
   const Connection client(port, host);
   if (!client.connected()) return "";
@@ -222,7 +219,7 @@ std::string get(int port, const std::string& path, in_addr_t host = INADDR_LOOPB
 
 std::string some_text() { return "a_total 1\n"; }
 
-// Longer than any test: what happens does not happen because time is over.
+// Longer than any test, so that nothing happens because of a time limit.
 constexpr MetricsServer::Limits kPatient{.clients = 600, .client_time = std::chrono::hours(1)};
 
 TEST(MetricsServer, AnswersOnTheLoopbackUntilItGoes) {
@@ -233,14 +230,15 @@ TEST(MetricsServer, AnswersOnTheLoopbackUntilItGoes) {
     EXPECT_THAT(get(port, "/metrics"), HasSubstr("200 OK"));
     EXPECT_THAT(get(port, "/metrics"), HasSubstr("\r\n\r\na_total 1\n"));
     EXPECT_THAT(get(port, "/"), HasSubstr("404"));
-    // 127.0.0.2 is this machine too: who listens on every address answers there.
+    // 127.0.0.2 is this machine, too: a server that listens on every address answers there.
     EXPECT_EQ(get(port, "/metrics", INADDR_LOOPBACK + 1), "");
     EXPECT_THROW(MetricsServer(port, [] { return std::string(); }), std::runtime_error);
   }
   EXPECT_EQ(get(port, "/metrics"), "");
 }
 
-// A client that asks a byte at a time, for minutes, is not waited for: the run ends when it ends.
+// The server does not wait for a client that sends a byte at a time, for minutes: it ends with the
+// run.
 TEST(MetricsServer, HasNoTimeForSlowClients) {
   const int client = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -259,7 +257,7 @@ TEST(MetricsServer, HasNoTimeForSlowClients) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       }
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it is being answered
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the request is being read
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
   ended = true;
@@ -267,7 +265,7 @@ TEST(MetricsServer, HasNoTimeForSlowClients) {
   close(client);
 }
 
-// All of them stay connected while others are answered: none had to be waited for.
+// All of them stay connected while others are answered, so none of them blocks the server.
 TEST(MetricsServer, AnswersBesideFiveHundredIdleConnections) {
   rlimit files{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
@@ -276,12 +274,12 @@ TEST(MetricsServer, AnswersBesideFiveHundredIdleConnections) {
   const MetricsServer server(0, some_text, kPatient);
   std::list<Connection> idle;
   for (int i = 0; i < 500; ++i) ASSERT_TRUE(idle.emplace_back(server.port()).connected()) << i;
-  idle.front().ask("GET /metr");  // and says no more
+  idle.front().ask("GET /metr");  // and sends no more
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(get(server.port(), "/metrics"), HasSubstr("\r\n\r\na_total 1\n"));
   }
   for (const Connection& each : idle) ASSERT_TRUE(each.is_open_and_silent());
-  idle.front().ask("ics HTTP/1.1\r\n\r\n");  // it was not forgotten
+  idle.front().ask("ics HTTP/1.1\r\n\r\n");  // it was not dropped
   EXPECT_THAT(idle.front().all(), HasSubstr("a_total 1\n"));
 }
 
@@ -326,8 +324,7 @@ TEST(Top, EndsWithOneWhereNothingIsHeardOfARun) {
   EXPECT_EQ(run_stoker({"top", folder.path(), "--once"}).exit_code, kExitOk);
 }
 
-// A training is scraped and watched from outside while it runs, and remembered
-// after it.
+// A training is scraped and watched from outside while it runs, and its last figures stay after it.
 TEST(LiveTraining, IsScrapedAndWatched) {
   const TempFolder folder;
   const std::string data = folder.path() + "/shapes", out = folder.path() + "/run";
@@ -376,7 +373,7 @@ TEST(LiveTraining, IsScrapedAndWatched) {
   const ProgramResult ended = training.wait();
   EXPECT_EQ(ended.exit_code, kExitSignal + SIGTERM);
   EXPECT_THAT(ended.out,
-              HasSubstr("workers "));  // plain lines: it has no terminal
+              HasSubstr("workers "));  // plain lines, because it has no terminal
   EXPECT_EQ(get(status.metrics_port, "/metrics"), "");
   EXPECT_TRUE(read_live_status(out).ended);
   EXPECT_EQ(run_stoker({"top", out}).exit_code,

@@ -1,5 +1,5 @@
-// Options that make no sense: refused with one line that names them as they were written, on the
-// command line or in a file, before anything is written.
+// Invalid options are refused with one line that names them as they were written, on the command
+// line or in a file, before anything is written.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using Words = std::vector<std::string>;
 
 class Options : public TrainRuns {
  protected:
-  // The one line of `command`, which is refused and leaves no `made`.
+  // Returns the one line of `command`, which is refused and makes no `made`.
   static std::string refusal(const Words& command, const std::string& made) {
     const ProgramResult result = run_program(command);
     EXPECT_EQ(result.exit_code, 2) << result.err;
@@ -69,7 +69,7 @@ TEST_F(Options, NumbersAreWhatTheyLookLikeOrRefused) {
   }
 }
 
-// The rate falls where it was asked to, or the schedule is refused.
+// The rate falls at the milestones, or the schedule is refused.
 TEST_F(Options, AStepScheduleHasMilestones) {
   const Words step = {"--schedule", "step"};
   EXPECT_THAT(train_refusal(step), StartsWith("--milestones are none, so that the rate would"));
@@ -94,7 +94,7 @@ TEST_F(Options, AStepScheduleHasMilestones) {
   EXPECT_EQ(rates, (Words{"0.5", "0.25", "0.25", "0.125"}));
 }
 
-// What the library refuses is named as the option, not as the field.
+// An error of the library names the option, not the field.
 TEST_F(Options, AreNamedAsTheyWereWritten) {
   const std::vector<std::pair<Words, std::string>> cases = {
       {{"--lr", "-1"}, "--lr is -1, but must be >= 0"},
@@ -208,7 +208,7 @@ TEST_F(Options, OfAFileAreReadStrictly) {
   EXPECT_THAT(file_refusal("sedd = 1\n"), StartsWith("1: unknown key sedd"));
 }
 
-// The command line before the section, the section before the top.
+// The command line takes precedence over the section, the section over the top.
 TEST_F(Options, OfAFileGiveWay) {
   const std::string path = out_.write(
       "run.toml", "lr = -7 # of all\nring-depth = 0\n[train]\nlr = -8\n[eval]\nlr = -9\n");

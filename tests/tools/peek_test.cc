@@ -1,4 +1,4 @@
-// stoker peek draws a PNG that others can read, and that shows what is in the data.
+// stoker peek draws a PNG that others can read, and that shows the data.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ Picture read_png(const std::string& path) {
 
 TEST(Peek, DrawsWhatTheModelSees) {
   TempFolder folder;
-  // All of one colour, without JPEG's losses: CIFAR-100's layout, a coarse and a fine label.
+  // Images of a single colour, without JPEG's losses: CIFAR-100's layout, a coarse and a fine
+  // label.
   std::string records;
   for (int label = 0; label < 10; ++label) {
     records += {static_cast<char>(0), static_cast<char>(label)};

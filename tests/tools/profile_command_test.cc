@@ -1,4 +1,4 @@
-// `stoker profile` as a user calls it: a feed, a training, and what makes no sense.
+// `stoker profile` as a user calls it: a feed, a training, and invalid options.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST_F(ProfileCommand, AFeedGetsAVerdictAndItsFiles) {
   EXPECT_GT(trace["traceEvents"].size(), 100u);
 }
 
-// Its own first epoch brought the files back, and the rest of the time was measured warm.
+// The run's own first epoch used to bring the files back, so that the rest was measured warm.
 TEST_F(ProfileCommand, ColdStaysColdForAsLongAsItMeasures) {
   const ProgramResult result =
       run_stoker({"profile", "--data", data_, "--demand", "300", "--batch", "8", "--size", "32",
@@ -64,7 +64,7 @@ TEST_F(ProfileCommand, ColdStaysColdForAsLongAsItMeasures) {
   ASSERT_EQ(result.exit_code, kExitOk) << result.err;
   EXPECT_THAT(result.out, HasSubstr("put out of the page cache, and again before each read"));
   const Json measured = profile_json()["measured"];
-  EXPECT_EQ(measured["cached_share"], 0);  // of the files, that lay in memory
+  EXPECT_EQ(measured["cached_share"], 0);  // share of the files that were in memory
   EXPECT_GT(measured["steps"], 6);         // more than the 40 files of one epoch
 }
 
@@ -117,7 +117,7 @@ TEST_F(ProfileCommand, ATrainingIsProfiledAndLeavesNoCheckpoint) {
 }
 
 #ifdef STOKER_FAKE_CUDA_DIR
-// The driver's library is found by name: a fake one comes first, and then one that is none.
+// The driver's library is found by name: first a fake one, then a file that is none.
 TEST_F(ProfileCommand, SaysWhatTheGpusDidInEachPhase) {
   const auto profile = [&](const std::string& libraries, const std::string& seconds) {
     return run_program({"env", "LD_LIBRARY_PATH=" + libraries, STOKER_PROGRAM, "profile", "--data",
@@ -139,7 +139,7 @@ TEST_F(ProfileCommand, SaysWhatTheGpusDidInEachPhase) {
     EXPECT_GT(gpus[0]["readings"], 0);
     EXPECT_NEAR(gpus[0]["busy_share"], 0.87, 1e-9);
     EXPECT_NEAR(gpus[0]["pcie_to_gpu_bytes_per_second"], 1000 * 1024, 1e-6);
-    EXPECT_TRUE(gpus[1]["busy_share"].is_null());  // it does not say
+    EXPECT_TRUE(gpus[1]["busy_share"].is_null());  // it does not report it
   }
   std::ofstream(folder_.path() + "/libnvidia-ml.so.1") << "not a library";
   ASSERT_EQ(profile(folder_.path(), "0.6").exit_code, kExitOk);
@@ -154,7 +154,7 @@ TEST_F(ProfileCommand, RefusesWhatMakesNoSense) {
   EXPECT_EQ(run_stoker({"profile", "--data", data_, "--demand", "-1"}).exit_code, kExitUsage);
   EXPECT_EQ(run_stoker({"profile", "--data", data_, "--", "train"}).exit_code, kExitUsage);
   EXPECT_EQ(run_stoker({"profile", "--", "eval"}).exit_code, kExitUsage);
-  // Before anything is run: an hour of measuring would be lost.
+  // Fails before the run: an hour of measuring would be lost.
   const ProgramResult lost = run_stoker(
       {"profile", "--data", data_, "--demand", "9", "--seconds", "3600", "--out", "/proc/none"});
   EXPECT_EQ(lost.exit_code, kExitFailed);

@@ -1,5 +1,5 @@
-// A data set of which one file in twenty is bad, in every way that a file goes bad, trains through,
-// and the quarantine list names exactly those files, every epoch, under both pixel policies.
+// Training works on a data set of which one file in twenty is bad, in every way that a file can be
+// bad, and the quarantine list has exactly those files, every epoch, under both pixel policies.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class BadFiles : public ::testing::TestWithParam<const char*> {
                     "--test-count", "40", "--size", "48"});
     ASSERT_EQ(made.exit_code, 0) << made.err;
   }
-  // Spoils `count` of the part's files, spread over the classes: each kind in its turn.
+  // Damages `count` of the part's files, spread over the classes, with each kind in turn.
   List spoil(const std::string& part, int count) {
     std::vector<fs::path> files;
     for (const auto& entry : fs::recursive_directory_iterator(data_.path() + "/" + part)) {
@@ -86,7 +86,7 @@ class BadFiles : public ::testing::TestWithParam<const char*> {
          "pad",   "--eval-every", "0",          "--max-bad",   max_bad,         "--micro-batch",
          "10",    "--pixels",     GetParam(),   "--out",       out_.path()});
   }
-  // The list of one epoch.
+  // Returns the list of one epoch.
   List listed(const std::string& file, int epoch) const {
     List list;
     std::istringstream lines(read_text(out_.path() + "/" + file));
@@ -112,7 +112,7 @@ TEST_P(BadFiles, TrainThroughWithAnExactList) {
   EXPECT_EQ(count_lines(read_text(out_.path() + "/quarantine.jsonl")), 2 * kBad);
   EXPECT_EQ(listed("quarantine_eval.jsonl", 0), bad_test);
   EXPECT_THAT(result.out, HasSubstr(std::to_string(2 * kBad) + " bad samples, listed in"));
-  EXPECT_THAT(result.out, HasSubstr("of 38 images"));  // that were evaluated
+  EXPECT_THAT(result.out, HasSubstr("of 38 images"));  // images that were evaluated
   EXPECT_EQ(result.out.find("nan"), std::string::npos) << result.out;
 }
 

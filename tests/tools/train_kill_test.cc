@@ -1,6 +1,6 @@
-// A run that is killed, again and again, at moments of all kinds, and resumed, ends as one that
-// never was: the same weights, the same rows of metrics, the same receipt. And its checkpoint is
-// what it says it is to a reader that knows only the format.
+// A run that is killed again and again, at different moments, and resumed, ends like one that never
+// was: the same weights, metrics rows and receipt. And a reader that knows only the format can read
+// its checkpoint.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,8 @@ class KilledRun : public TrainRuns {
   std::vector<std::string> words(const std::string& name) const {
     return with(command(name, kSteps / 10), {"--checkpoint-steps", "2", "--log-interval", "1"});
   }
-  // Kills the run, started or resumed, as soon as `moment` has come. False if it ended before.
+  // Kills the run, started or resumed, as soon as `moment` is true. Returns false if it ended
+  // before.
   bool kill_when(const std::function<bool()>& moment) {
     RunningProgram program(with(words("killed"), {"--resume"}));
     const bool came = program.wait_until(moment, kPatience);
@@ -40,7 +41,7 @@ class KilledRun : public TrainRuns {
     EXPECT_TRUE(result.signal == SIGKILL || result.exit_code == 0) << result.err;
     return came && result.signal == SIGKILL;
   }
-  // A folder of a checkpoint that is being written: none that a killed run has left.
+  // Returns the folder of a checkpoint that is being written now, not one left by a killed run.
   fs::path under_way(fs::file_time_type since) const {
     std::error_code gone;
     for (const auto& entry : fs::directory_iterator(run_folder("killed") + "/checkpoints", gone)) {
@@ -51,8 +52,8 @@ class KilledRun : public TrainRuns {
     }
     return {};
   }
-  // Kills while `file` of a checkpoint is being written ("": as soon as its folder is there). True
-  // if that left the checkpoint unfinished.
+  // Kills while `file` of a checkpoint is being written ("": as soon as its folder exists). Returns
+  // true if that left the checkpoint unfinished.
   bool kill_in_write(const std::string& file) {
     const auto since = fs::file_time_type::clock::now();
     fs::path folder;
@@ -85,7 +86,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// What a row says of the training itself; the rest is measured time.
+// Returns the fields of each row about the training itself; the rest is measured time.
 std::vector<std::string> trained_rows(const std::string& folder) {
   std::vector<std::string> rows;
   for (const std::string& line : lines_of(read_text(folder + "/metrics.jsonl"))) {
@@ -97,12 +98,12 @@ std::vector<std::string> trained_rows(const std::string& folder) {
 TEST_F(KilledRun, EndsAsOneThatWasNeverKilled) {
   ASSERT_EQ(run_program(words("whole")).exit_code, 0);
   const std::string folder = run_folder("killed");
-  // Before there is a checkpoint; in the steps after the first one; at the switch to the next.
+  // Before the first checkpoint; in the steps after it; at the switch to the next one.
   EXPECT_TRUE(kill_when([&] { return count_metrics(folder, "step") >= 1; }));
   EXPECT_TRUE(kill_when([&] { return fs::exists(folder + "/checkpoints/latest"); }));
   const std::string before = read_text(folder + "/checkpoints/latest");
   EXPECT_TRUE(kill_when([&] { return read_text(folder + "/checkpoints/latest") != before; }));
-  // In the middle of a write; what was seen may be over before the signal comes, so try again.
+  // In the middle of a write; the write may be over before the signal comes, so try again.
   int unfinished = 0;
   for (const char* file : {"", "model.safetensors", "state.safetensors"}) {
     bool hit = false;

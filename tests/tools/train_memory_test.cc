@@ -1,5 +1,5 @@
-// What the trainer takes from the machine, looked at from outside: no more than the plan says that
-// it prints, and no more in the tenth epoch than in the second.
+// The trainer's memory, measured from outside: at most what its printed plan says, and not more in
+// the tenth epoch than in the second.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,13 +18,13 @@ namespace {
 // arenas, compiled kernels of oneDNN, the run's own lists. 25 to 36 were measured.
 constexpr double kProgramMebibytes = 56;
 // MiB that ten epochs may add: metrics, receipts, arenas that fill up. 0.7 was measured, all of it
-// in the first ones; a list of images or a feed that stays would be several.
+// in the first epochs; a list of images or a feed that is kept would be several.
 constexpr double kGrowthMebibytes = 2.5;
 constexpr double kPatience = 120;  // seconds
 
 struct Usage {
   double peak = 0;     // MiB, without what is mapped from files (program, libraries)
-  double present = 0;  // MiB, as well
+  double present = 0;  // MiB, likewise
 };
 
 Usage usage_of(pid_t process) {
@@ -39,7 +39,7 @@ Usage usage_of(pid_t process) {
   return {peak - files, resident - files};
 }
 
-// The number that stands behind `words` in a line of the plan that config.json keeps.
+// Returns the number after `words` in a line of the plan in config.json.
 double planned(const std::string& run_folder, const std::string& begin, const std::string& words) {
   const auto config = nlohmann::json::parse(read_text(run_folder + "/config.json"));
   for (const std::string line : config["plan"]) {
@@ -59,8 +59,8 @@ class TrainMemory : public TrainRuns {
             "--batch",      "20",    "--micro-batch", "10",   "--size",  "32",
             "--precision",  "fp32",  "--epochs",      "1000", "--out",   run_folder(name)};
   }
-  // What the plan promises for pictures as small as these. The scratch that it allows per worker is
-  // for pictures of the size that --max-pixels has; they need next to none of it.
+  // Returns what the plan promises for pictures as small as these. The scratch that it allows per
+  // worker is for pictures of --max-pixels; these need almost none of it.
   double promised(const std::string& name) const {
     const std::string run = run_folder(name);
     return planned(run, "memory, in all", ": ") - planned(run, "memory, in all", "of these ") -
@@ -69,7 +69,7 @@ class TrainMemory : public TrainRuns {
   }
 };
 
-// Nothing that another line adds is left out, frames of CMYK pictures too.
+// The total includes every other line, also the frames of CMYK pictures.
 TEST_F(TrainMemory, InAllIsAll) {
   ASSERT_EQ(run_program(with(command("all", 1), {"--workers", "3"})).exit_code, 0);
   const std::string run = run_folder("all");
@@ -86,7 +86,7 @@ TEST_F(TrainMemory, InAllIsAll) {
 }
 
 TEST_F(TrainMemory, OfCheckpointsIsOneCopyOfTheState) {
-  // Eleven million parameters: what is copied once too often shows.
+  // With eleven million parameters, a copy too many is visible.
   const int64_t state = 2 * total_count(parameter_table(make_net("resnet18", {32, 32}, 10)));
   const double copy = static_cast<double>(state) * sizeof(float) / (1 << 20);
   for (int epoch = 1; epoch <= 2; ++epoch) {  // the first ends with a checkpoint, the second begins

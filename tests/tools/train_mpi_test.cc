@@ -27,7 +27,7 @@ class TrainMpi : public ::testing::Test {
   static void TearDownTestSuite() { data_.reset(); }
 
   std::string folder(const std::string& name) const { return out_.path() + "/" + name; }
-  // A tiny run: 40 samples, 10 steps an epoch.
+  // A tiny run: 40 samples, 10 steps per epoch.
   std::vector<std::string> train(const std::string& name, int epochs) const {
     return {STOKER_PROGRAM,  "train",
             "--data",        data_->path(),
@@ -42,7 +42,7 @@ class TrainMpi : public ::testing::Test {
             "--epochs",      std::to_string(epochs),
             "--out",         folder(name)};
   }
-  // The same in several processes; nothing lasts longer than a minute and a half.
+  // The same in several processes, with a time limit of a minute and a half.
   static std::vector<std::string> under_mpirun(const std::vector<std::string>& command,
                                                const std::string& processes = "2") {
     std::vector<std::string> words = {"timeout",
@@ -64,7 +64,7 @@ class TrainMpi : public ::testing::Test {
     std::snprintf(checkpoint, sizeof checkpoint, "step_%08d", step);
     return read_text(folder(name) + "/checkpoints/" + checkpoint + "/model.safetensors");
   }
-  // The process of this rank that writes to the folder; 0: there is none.
+  // Returns the process of this rank that writes to the folder; 0: there is none.
   pid_t process_of(const std::string& name, int rank) const {
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string path = entry.path().string();
@@ -98,7 +98,7 @@ TEST_F(TrainMpi, TwoProcessesTrainAsTwoReplicas) {
   EXPECT_EQ(result.out.find("\ntrained "), result.out.rfind("\ntrained ")) << "printed twice";
   ASSERT_NE(weights("one", 20), "");
   EXPECT_TRUE(weights("one", 20) == weights("two", 20)) << "the weights differ";
-  // And they evaluate as one: the result is there once, and the same.
+  // They also evaluate as one: the result is printed once, and is the same.
   const std::vector<std::string> eval = {
       STOKER_PROGRAM, "eval", "--checkpoint", folder("two"), "--data", data_->path(), "--json"};
   const ProgramResult alone = run_program(eval), together = run_program(under_mpirun(eval));
@@ -156,8 +156,8 @@ TEST_F(TrainMpi, AKilledProcessTakesTheOtherDown) {
   EXPECT_EQ(process_of("kill", 0), 0);
 }
 
-// Gradients go from process to process, so that process 0 waits for 1, which waits for 2. All the
-// same it is 2 that is named, and 0 by another one.
+// Gradients go from process to process, so process 0 waits for 1, which waits for 2. The message
+// must still name the stopped process: 2, and later 0.
 TEST_F(TrainMpi, AStoppedProcessIsNamed) {
   auto words = train("stop", 3000);
   words.insert(words.end(), {"--batch", "6", "--checkpoint-steps", "7"});

@@ -1,5 +1,5 @@
-// Small training runs of the real program, for tests: one data set, folders for results, and what
-// lies in them afterwards.
+// Small training runs of the real program, for tests: one data set, folders for results, and their
+// contents afterwards.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class TrainRuns : public ::testing::Test {
 
   const std::string& data() const { return data_->path(); }
   std::string run_folder(const std::string& name) const { return out_.path() + "/" + name; }
-  // A tiny run: 40 samples, 10 steps an epoch, evaluated only at the end.
+  // A tiny run: 40 samples, 10 steps per epoch, evaluated only at the end.
   std::vector<std::string> command(const std::string& name, int epochs) const;
   static std::vector<std::string> with(std::vector<std::string> words,
                                        const std::vector<std::string>& more);
@@ -31,7 +31,7 @@ class TrainRuns : public ::testing::Test {
   TempFolder out_;
 };
 
-// Of metrics.jsonl: how many whole rows there are of this kind ("step", "epoch").
+// Returns how many complete rows of this kind ("step", "epoch") metrics.jsonl has.
 int count_metrics(const std::string& run_folder, const std::string& kind);
 
 }  // namespace stoker

@@ -87,7 +87,7 @@ TEST_F(TrainCommand, EvaluatesAllOfAFolderWithoutPartsThatIsNamed) {
   EXPECT_EQ(b["samples"], 20);
   EXPECT_EQ(a["loss"], b["loss"]);
 
-  // A part that is asked for must be there; and training data are no test data by surprise.
+  // A requested part must exist, and training data are never used as test data by default.
   ProgramResult refused = eval(renamed, {"--split", "test"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--data: " + renamed));
@@ -129,7 +129,7 @@ TEST_F(TrainCommand, ReceiptsTellWhetherRunsWereFedTheSame) {
   EXPECT_THAT(none.err, HasSubstr(run_folder("none")));
 }
 
-// The same pixels are not the same run.
+// The same pixels do not make the same run.
 TEST_F(TrainCommand, ReceiptDiffSeesAChangedRecipe) {
   ASSERT_EQ(run_program(with(command("slow", 1), {"--lr", "0.1"})).exit_code, 0);
   ASSERT_EQ(run_program(with(command("fast", 1), {"--lr", "5"})).exit_code, 0);
@@ -140,7 +140,7 @@ TEST_F(TrainCommand, ReceiptDiffSeesAChangedRecipe) {
   EXPECT_THAT(diff.out, HasSubstr("recipe.optimizer.learning_rate 0.1"));
   EXPECT_THAT(diff.out, HasSubstr("weights        differ in step 10: "));
 
-  // Receipts without the rest of a run say what they are silent about.
+  // Receipts without the rest of a run report what was not compared.
   const std::string alone = out_.make_folder("alone");
   for (const char* file : {"receipt.json", "receipt_steps.bin", "receipt_rows.bin"}) {
     std::filesystem::copy(run_folder("slow") + "/" + file, alone);
@@ -172,7 +172,7 @@ TEST_F(TrainCommand, DoesNotMixRunsInOneFolder) {
   EXPECT_THAT(again.err, HasSubstr("--resume"));
 }
 
-// The second finds the first's checkpoints and is kept from them; who reads is not.
+// The second run finds the first one's lock and is refused; reading is allowed.
 TEST_F(TrainCommand, TwoRunsDoNotWriteOneFolder) {
   const auto words = with(command("a", 200), {"--checkpoint-steps", "7", "--log-interval", "1"});
   RunningProgram first(words);
@@ -264,8 +264,8 @@ TEST_F(TrainCommand, SaysWhatIsWrongWithFolders) {
 }
 
 TEST_F(TrainCommand, ADiskThatTakesNoMoreIsOneLineWithThePath) {
-  // Files may not grow over 64 KiB: the checkpoint's first write beyond fails, as on a full disk;
-  // and the signal that comes with it ends nothing.
+  // Files may not grow over 64 KiB: the checkpoint's first write beyond that fails, as on a full
+  // disk, and the signal that comes with it does not end the program.
   std::string line = "ulimit -f 64; exec";
   for (const std::string& word : command("full", 1)) line += " '" + word + "'";
   const ProgramResult result = run_program({"bash", "-c", line});

@@ -1,4 +1,4 @@
-// The small parts of the program that are worth a test of their own.
+// Tests of small parts of the program.
 
 #include <gtest/gtest.h>
 
@@ -64,13 +64,13 @@ TEST(Machine, IsQuietWhileOthersTakeLittleOfItsCores) {
   EXPECT_NEAR(neighbours(0.019)["share"].get<double>(), 0.019, 1e-9);
   EXPECT_TRUE(neighbours(0.019)["quiet"].get<bool>());
   EXPECT_FALSE(neighbours(0.021)["quiet"].get<bool>());
-  EXPECT_EQ(neighbours(-0.1)["share"].get<double>(), 0);  // ticks are coarser than our own clock
+  EXPECT_EQ(neighbours(-0.1)["share"].get<double>(), 0);  // ticks are coarser than the CPU clock
   auto machine = describe_machine();
   machine["neighbours"] = neighbours(0.5);
   EXPECT_NE(machine_line(machine).find("; not quiet: others took 50.0% of the cores' time"),
             std::string::npos)
       << machine_line(machine);
-  MachineLoad unknown;  // the kernel says nothing of the cores
+  MachineLoad unknown;  // the kernel reports nothing about the cores
   unknown.time_ns = kSecond;
   machine["neighbours"] = describe_neighbours(unknown, 2);
   EXPECT_EQ(machine_line(machine).find("quiet"), std::string::npos);

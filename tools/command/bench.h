@@ -1,5 +1,5 @@
-// stoker bench: its own subcommands, each a thin layer over a bench of bench/ (the measuring
-// library): options in, a report out. As the commands of command.h.
+// The subcommands of `stoker bench`. Each one parses its options, runs a bench of bench/suite and
+// prints the report. They follow the rules of command.h.
 #pragma once
 
 #include <string>

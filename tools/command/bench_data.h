@@ -1,4 +1,4 @@
-// What the feed benches feed: the user's data, or pictures drawn for them; from files or from
+// The data of the feed benches: the user's, or pictures that are drawn for them, from files or from
 // memory.
 #pragma once
 
@@ -22,15 +22,16 @@ void add_bench_data_options(CLI::App& app, BenchDataOptions& options);
 
 class BenchData {
  public:
-  // Without options.data.data draws 64 JPEGs of 500 x 375 into a temporary folder, which goes with
-  // this. Throws as open_data() does.
+  // Without options.data.data, draws 64 JPEGs of 500 x 375 into a temporary folder, which the
+  // destructor removes. Throws what open_data() throws.
   explicit BenchData(const BenchDataOptions& options);
   ~BenchData();
   BenchData(const BenchData&) = delete;
   BenchData& operator=(const BenchData&) = delete;
 
   const Source& source() const { return memory_ ? *memory_ : *files_; }
-  // For the report's settings: the folder, or what was drawn; and whether from memory.
+  // Returns text for the report's settings: the folder, or what was drawn, and whether it is in
+  // memory.
   std::string describe() const;
 
  private:

@@ -1,4 +1,4 @@
-// stoker bench links: how fast bytes move, and how the machine hangs together.
+// stoker bench links: bandwidth between memory and devices, and the machine's topology.
 #include "bench/suite/links_bench.h"
 #include "tools/command/bench.h"
 #include "tools/command/bench_output.h"
@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-// What hangs where, as the system and NVIDIA's management library say.
+// Lists NUMA nodes and GPUs with their links, as reported by the system and NVML.
 Table topology(const nlohmann::ordered_json& machine) {
   Table table{"Topology", {"what", "NUMA node", "is"}, {}};
   for (const NumaNode& node : numa_nodes()) {

@@ -1,5 +1,5 @@
-// How every bench ends: the report as text or JSON on stdout, and as files. Errors:
-// std::runtime_error with the path.
+// The output of every bench: prints the report as text or JSON on stdout and writes it to files.
+// Throws std::runtime_error with the path.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,14 +14,14 @@ namespace stoker {
 
 class BenchOutput {
  public:
-  // Ties --out and --json to the parser.
+  // Adds --out and --json to the parser.
   explicit BenchOutput(CLI::App& app);
   BenchOutput(const BenchOutput&) = delete;
   BenchOutput& operator=(const BenchOutput&) = delete;
 
-  // Notes the command and the machine: to be called before anything is measured.
+  // Records the command and the machine. Call it before the first measurement.
   void begin(const std::string& command, int argc, char** argv);
-  // Prints and writes: OUT/NAME.json, NAME.md and the plots' SVG files.
+  // Prints the report; with --out, writes OUT/NAME.json, NAME.md and an SVG file per plot.
   void finish(Report report) const;
   const nlohmann::ordered_json& machine() const { return machine_; }
 
@@ -33,12 +33,13 @@ class BenchOutput {
   MachineLoad load_at_begin_;
 };
 
-// "1,2,4" or "1..8" or "8": ascending or as given. Throws std::invalid_argument with `option`.
+// Parses "1,2,4", "1..8" or "8"; a list keeps its order. Throws std::invalid_argument that names
+// `option`.
 std::vector<int> parse_counts(const std::string& text, const std::string& option);
-// 1, 2, 4, ... and `most` itself.
+// Returns "1,2,4,...", which ends with `most` itself.
 std::string doubling_counts(int most);
 
-// --repeats, with the bench's own default.
+// Adds --repeats; `repeats` holds the bench's default.
 void add_repeats_option(CLI::App& app, int& repeats, const std::string& of_what);
 
 }  // namespace stoker

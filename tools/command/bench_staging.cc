@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-// Which device, and which batches.
+// Adds --device, --rows and --size.
 void add_batch_options(CLI::App& app, std::string& device, int& rows, int& size) {
   app.add_option("--device", device, "The device to measure: cpu:0, cuda:0, ...");
   app.add_option("--rows", rows, "Rows of a batch")->check(CLI::Range(1, 1 << 20));

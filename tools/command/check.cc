@@ -20,11 +20,12 @@
 namespace stoker {
 namespace {
 
-// What the threads found so far, and the line that shows it.
+// The bad samples that the threads have found so far, and the progress line.
 class Findings {
  public:
   explicit Findings(int64_t total) : total_(total), progress_(total) {}
-  void note(int64_t done, Finding* bad) {  // null: only how far it is
+  // Counts the samples that are done; a null `bad` only updates the progress line.
+  void note(int64_t done, Finding* bad) {
     const MutexLock lock(mutex_);
     if (bad) findings_.push_back(std::move(*bad));
     progress_.update(done, fmt::format("{} of {} images, {} bad", done, total_, findings_.size()));

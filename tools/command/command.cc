@@ -53,21 +53,23 @@ bool is_command(const std::string& name) {
                      [&](const Command& command) { return command.name == name; });
 }
 
-// "bench feed": bench, feed.
+// Splits "bench feed" into "bench" and "feed".
 std::vector<std::string> words_of(const std::string& name) {
   std::istringstream stream(name);
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-// What a process was given: it parses one command line.
+// Options that are known and options from the config file. Global, because a process parses only
+// one command line.
 struct Given {
-  std::set<std::string> options;         // that there are: "batch"
-  std::string config;                    // the file's path
-  std::map<std::string, int> from_file;  // options that come from it, and their lines
+  std::set<std::string> options;         // long names of the parser's options: "batch"
+  std::string config;                    // the config file's path
+  std::map<std::string, int> from_file;  // options from the config file, and their lines
 };
 Given g_given;
 
-// Where the library's field has another name than the option, apart from its dashes.
+// Options whose library field has a different name, by field. Fields that differ only in their
+// dashes are not listed.
 const std::map<std::string, std::string> kOptionsOfFields = {
     {"average.decay", "ema"},
     {"batch_size", "batch"},
@@ -87,7 +89,7 @@ const std::map<std::string, std::string> kOptionsOfFields = {
     {"scale", "scale-min, --scale-max"},
 };
 
-// "--batch" for batch_size; the field itself where there is no such option.
+// Returns "--batch" for batch_size, or the field itself if there is no such option.
 std::string option_of(const std::string& field) {
   const auto known = kOptionsOfFields.find(field);
   std::string name = known != kOptionsOfFields.end() ? known->second : field;
@@ -96,8 +98,8 @@ std::string option_of(const std::string& field) {
   return there ? "--" + name : field;
 }
 
-// A field that makes no sense, as the option that it was given by; so are others that the problem
-// names between backquotes.
+// Returns the error's message with option names instead of the field and of other fields that the
+// message names in backquotes.
 std::string in_options(const InvalidField& error) {
   const std::string name = option_of(error.field());
   if (name == error.field()) return error.what();
@@ -111,8 +113,8 @@ std::string in_options(const InvalidField& error) {
   return text;
 }
 
-// Messages name options as the command line has them; one that came from the config file is named
-// as it stands there, after the file and the line.
+// Messages name options as on the command line. For an option from the config file, this removes
+// the dashes and puts the file and the line before the message.
 std::string as_given(std::string message) {
   static const std::regex kOption("--([A-Za-z][A-Za-z0-9-]*)");
   std::string written, where;
@@ -129,9 +131,9 @@ std::string as_given(std::string message) {
   return where + written + message;
 }
 
-// Reads --config with read_config(). One file may hold options of several subcommands, in sections:
-// [train], [bench.feed]; a section's go before those at the top, and the command line's before
-// both.
+// Reads --config with read_config(). One file may hold the options of several subcommands in
+// sections: [train], [bench.feed]. A section takes precedence over the top of the file, and the
+// command line over both.
 class SectionedConfig final : public CLI::ConfigBase {
  public:
   SectionedConfig(const std::string& command, const CLI::App& app)
@@ -170,7 +172,8 @@ class SectionedConfig final : public CLI::ConfigBase {
       refuse_config(g_given.config, entry.line, why);
     };
     const CLI::Option* option = app_.get_option_no_throw("--" + entry.key);
-    if (option == nullptr) option = app_.get_option_no_throw(entry.key);  // RUNDIR
+    if (option == nullptr)
+      option = app_.get_option_no_throw(entry.key);  // a positional argument, such as RUNDIR
     const std::string now = new_option_name(entry.key);
     if (option == nullptr && !now.empty() && app_.get_option_no_throw("--" + now) != nullptr) {
       refuse(entry.key + " is now " + now);
@@ -199,8 +202,9 @@ class SectionedConfig final : public CLI::ConfigBase {
   const CLI::App& app_;
 };
 
-// CLI11 reads numbers as strtoull() and strtod() do: -1 as 2^64 - 1, 010 as 8, what is too large as
-// the largest, and nan as in every range.
+// Returns why the text is not a valid number, or "". CLI11 alone reads numbers as strtoull() and
+// strtod() do: -1 as 2^64 - 1, 010 as 8, a number that is too large as the largest one, and nan as
+// inside every range.
 std::string check_number(const std::string& type, const std::string& text) {
   errno = 0;
   char* end = nullptr;
@@ -221,7 +225,7 @@ std::string check_number(const std::string& type, const std::string& text) {
   return errno == ERANGE ? text + " is out of range" : "";
 }
 
-// In every option of a subcommand that takes numbers.
+// Adds check_number() to every option that takes numbers.
 void check_numbers(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     const std::string name = option->get_type_name(), type = name.substr(0, name.find(':'));
@@ -230,8 +234,8 @@ void check_numbers(CLI::App& app) {
   }
 }
 
-// Ranges as a person writes them. CLI11 prints all bounds as std::to_string does, the largest
-// double too: 309 digits.
+// Makes a range error readable: CLI11 prints bounds with std::to_string(), the largest double with
+// all of its 309 digits.
 std::string plain_range(std::string what) {
   if (what.find(" not in range ") == std::string::npos) return what;
   const std::string no_bound = " to " + std::to_string(std::numeric_limits<double>::max());
@@ -241,8 +245,7 @@ std::string plain_range(std::string what) {
   return std::regex_replace(what, std::regex("(\\.[0-9]*[1-9])0+\\b|\\.0+\\b"), "$1");
 }
 
-// Throws for an option that this parser has under another name now. What stands behind -- is
-// another command's.
+// Throws if an option was renamed. What follows -- belongs to another command.
 void refuse_old_names(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];

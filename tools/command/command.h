@@ -1,12 +1,12 @@
-// tools: the `stoker` program. This is the folder's door.
+// The subcommands of the `stoker` program. This is the main header of tools/.
 //
-// main() (stoker.cc) picks a subcommand by its name; each subcommand is one file with one run_*
-// function that owns its options, prints to stdout what was asked for and to stderr everything
-// else, and returns an exit code that scripts can use. Errors: a run function throws; run_command()
-// prints one line. std::invalid_argument means that what was asked for makes no sense (kExitUsage),
-// any other exception that something failed on the way (kExitFailed). Messages name an option as
-// the command line has it, --batch; run_command() says "FILE:LINE: batch" of one that came from the
-// config file, and --batch for a field batch_size of the library (InvalidField).
+// main() (stoker.cc) picks a subcommand by its name. Each subcommand is one file with one run_*
+// function, which owns its options, prints its results to stdout and everything else to stderr, and
+// returns an exit code for scripts. Errors: a run function throws, and run_command() prints one
+// line. std::invalid_argument means that the request makes no sense (kExitUsage), any other
+// exception that something failed on the way (kExitFailed). Messages name options as on the command
+// line, --batch. run_command() turns that into "FILE:LINE: batch" for an option from the config
+// file, and the library's field batch_size (InvalidField) into --batch.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -34,8 +34,8 @@ struct Command {
 
 std::span<const Command> commands();  // all of them, in the order of the help
 
-// Runs it, prints the one line where it throws, and gives the exit code. `name` is as it is called,
-// "bench feed".
+// Runs the command and returns its exit code; prints one line if it throws. `name` is what the user
+// called, such as "bench feed".
 int run_command(const Command& command, const std::string& name, int argc, char** argv);
 
 int run_train(int argc, char** argv);
@@ -49,23 +49,24 @@ int run_top(int argc, char** argv);
 int run_info(int argc, char** argv);
 int run_make_shapes(int argc, char** argv);
 int run_receipt(int argc, char** argv);
-int run_bench(int argc, char** argv);  // bench.h has its own subcommands
+int run_bench(int argc, char** argv);  // bench.h lists its subcommands
 int run_plan(int argc, char** argv);
 
-// A parser with what every subcommand has: --help with `examples` below it, --config FILE.toml
-// whose keys are the long option names, the command line's values going first, nothing unknown
-// accepted. A name of two words is a subcommand's subcommand.
+// Makes a parser with what every subcommand has: --help with `examples` below it, and --config
+// FILE.toml, whose keys are the long option names. The command line takes precedence, and anything
+// unknown is refused. A name of two words is a subcommand's subcommand.
 std::unique_ptr<CLI::App> make_parser(const std::string& name, const std::string& description,
                                       const std::string& examples);
 
-// Fills the parser's variables. Numbers are finite and whole where they must be, and not out of
-// range. An exit code if that is all there is to do: help was printed.
-// Throws std::invalid_argument with the option and the value.
+// Parses the command line and the config file into the parser's variables. Numbers must be finite,
+// whole for an integer option, and in range. Returns an exit code if nothing is left to do because
+// help was printed. Throws std::invalid_argument with the option and the value.
 std::optional<int> parse_options(CLI::App& app, int argc, char** argv);
 
-// Was this option ("--batch") on the command line or in the config file?
+// Returns whether the option ("--batch") is on the command line or in the config file.
 bool is_given(const CLI::App& app, const std::string& option);
-// For options that would be ignored. Throws std::invalid_argument: "--batch: WHY".
+// Refuses options that would be ignored: throws std::invalid_argument "--batch: WHY" if one is
+// given.
 void refuse_if_given(const CLI::App& app, std::initializer_list<const char*> options,
                      const std::string& why);
 

@@ -1,4 +1,4 @@
-// stoker dump: batches as NumPy files, with where every row came from.
+// stoker dump: writes batches as NumPy files, and where every row came from.
 
 #include <fmt/format.h>
 

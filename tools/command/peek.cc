@@ -1,4 +1,4 @@
-// stoker peek: a contact sheet of what the model sees, beside where it was cut out.
+// stoker peek: a contact sheet of what the model sees, beside the source images.
 
 #include <fmt/format.h>
 
@@ -80,7 +80,8 @@ class SourcePainter {
   std::vector<uint8_t> file_, pixels_;
 };
 
-// Where the tiles lie. A tile: what the model sees, the source beside it, three lines of text.
+// The layout of the sheet. A tile has what the model sees, the source beside it, and three lines of
+// text.
 struct SheetPlan {
   int columns = 1, rows = 1;
   int scale = 1;  // of what the model sees
@@ -108,7 +109,7 @@ SheetPlan plan_sheet(const PeekOptions& options, Size row) {
   return plan;
 }
 
-// The crop's frame on the source picture that fills `shown`.
+// Returns the crop's frame on the source picture, which fills `shown`.
 Box frame_of(const RowNote& note, Box shown) {
   const auto [x, y, width, height] = source_crop(note.draw);
   const double scale_x = static_cast<double>(shown.width) / note.source.width;
@@ -190,7 +191,7 @@ int run_peek(int argc, char** argv) {
   loader_options.first_epoch_offset = options.epoch;
   loader_options.feed.decode = options.data.decode();
   loader_options.ring_depth = 1;
-  loader_options.feed.max_bad = count + 1;  // bad ones are shown, not complained about
+  loader_options.feed.max_bad = count + 1;  // bad samples are shown and are no error
   const auto device = make_host_device();
   const auto stream = device->make_stream();
   Loader loader(*source, augment, {device.get()}, loader_options);

@@ -1,4 +1,4 @@
-// stoker plan: which machine feeds so many GPUs.
+// stoker plan: calculates the machine that a number of GPUs needs.
 #include "bench/suite/plan.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ nlohmann::ordered_json read_feed(const std::string& path) {
   }
 }
 
-// Measured here and now, with all cores.
+// Measures the cost of an image here and now, with all cores.
 nlohmann::ordered_json measure_feed(const BenchDataOptions& data, int batch, int repeats,
                                     const nlohmann::ordered_json& machine) {
   const BenchData feed(data);
@@ -57,7 +57,7 @@ nlohmann::ordered_json results_of(const MachinePlan& plan, const FeedCost& cost)
           {"memory_bytes_per_second", plan.memory_bytes_per_second}};
 }
 
-// With --feed nothing is measured here.
+// Refuses the options of the measurement, because with --feed nothing is measured.
 void refuse_measuring(const CLI::App& app) {
   const std::set<std::string> plans = {"--help",  "--config",     "--gpus",  "--rate",
                                        "--batch", "--ring-depth", "--slots", "--headroom",

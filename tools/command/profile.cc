@@ -35,7 +35,7 @@ void add_options(CLI::App& app, ProfileArguments& arguments) {
   add_profile_feed_options(app, arguments.feed);
 }
 
-// A training brings its own feed: what is said here of one would be ignored.
+// Refuses options of the emulated feed: a training has its own feed, and they would be ignored.
 void refuse_feed_options(const CLI::App& app) {
   static const std::set<std::string> kOfEveryRun = {"--seconds", "--out", "--no-trace", "--config"};
   for (const CLI::Option* option : app.get_options()) {
@@ -98,7 +98,7 @@ int run_profile(int argc, char** argv) {
                                        : "either --data and --demand, or -- train ... are needed");
   }
   if (trains) refuse_feed_options(*app);
-  std::filesystem::create_directories(arguments.out);  // fails before the run, not behind it
+  std::filesystem::create_directories(arguments.out);  // fails before the run, not after it
   ProfileOutcome outcome =
       trains ? profile_train(argc - own - 1, argv + own + 1, arguments.seconds, arguments.out)
              : profile_feed(arguments.feed, arguments.seconds);

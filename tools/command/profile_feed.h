@@ -1,5 +1,5 @@
-// What `stoker profile` runs: a feed against an emulated device. And what a profiled run leaves.
-// Errors: std::invalid_argument with the option and the value.
+// The feed against an emulated device that `stoker profile` runs, and the outcome of a profiled
+// run. Throws std::invalid_argument with the option and the value.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct ProfileOutcome {
   Profile profile;
   ProfiledRun run;
   std::shared_ptr<const Source> source;
-  std::shared_ptr<const Source> cold;            // in front of it, where it is measured cold
+  std::shared_ptr<const Source> cold;            // wraps `source` where files are read cold
   std::function<std::string(SampleId)> name_of;  // lives as long as `source`
 };
 

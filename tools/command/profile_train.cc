@@ -56,11 +56,11 @@ std::unique_ptr<Source> open_test(const TrainArguments& arguments) {
   try {
     return open_source(arguments.data.data, Split::test);
   } catch (const std::runtime_error&) {
-    return nullptr;  // as `train`, which evaluates nothing then
+    return nullptr;  // `train` then evaluates nothing, too
   }
 }
 
-// A new folder, which goes with everything in it.
+// A new folder; the destructor removes it with everything in it.
 class TrialFolder {
  public:
   explicit TrialFolder(const std::string& parent) : path_(parent + "/checkpoint.XXXXXX") {
@@ -87,7 +87,7 @@ int64_t bytes_in(const std::string& folder) {
   return bytes;
 }
 
-// As training writes one: after a step, while the feed works ahead or has done so.
+// Writes and times a checkpoint as training does: after a step, while the feed decodes ahead.
 CheckpointCost time_checkpoint(const Trainer& trainer, const TrainOptions& options,
                                const MeasureHooks& measure, const std::string& out,
                                Tracer& tracer) {

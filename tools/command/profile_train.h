@@ -1,6 +1,5 @@
-// What `stoker profile -- train ...` runs: the training that the arguments describe, in this
-// process. It saves one checkpoint to a folder in `out`, to see what that takes, and removes it.
-// Errors: as `stoker train`.
+// The training that `stoker profile -- train ...` runs, in this process. It saves one checkpoint to
+// a folder in `out`, to time it, and removes it. Throws what `stoker train` throws.
 #pragma once
 
 #include "tools/command/profile_feed.h"

@@ -1,5 +1,5 @@
-// stoker receipt diff A B: were two runs fed the same pixels, configured alike, and did the same
-// weights come out?
+// stoker receipt diff A B: compares what two runs were fed, how they were configured, and which
+// weights came out.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The folder of a run that was named by itself or by its receipt.
+// Returns a run's folder, given the folder or its receipt.
 std::filesystem::path run_of(const std::string& path) {
   const std::filesystem::path given(path);
   return std::filesystem::is_directory(given) ? given : given.parent_path();

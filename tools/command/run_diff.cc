@@ -14,15 +14,15 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// Settings of config.json that change no weight: N replicas train as one, whatever feeds them. What
-// is not named here decides; so does a setting that is new.
+// Settings of config.json that change no weight: N replicas train as one, whatever feeds them.
+// Every setting that is not listed decides, a new one included.
 const std::set<std::string> kNotDeciding = {"checkpoint_steps", "data.eval",  "data.eval_samples",
                                             "data.train",       "devices",    "io_threads",
                                             "keep_checkpoints", "libraries",  "limit_eval",
                                             "max_bad",          "max_steps",  "processes",
                                             "ring_depth",       "seek_index", "slots",
                                             "threads",          "version",    "workers"};
-// Derived from the others, in words.
+// Text that is derived from the other settings.
 const std::string kPlan = "plan";
 
 Json read_json(const fs::path& path) {
@@ -34,7 +34,7 @@ Json read_json(const fs::path& path) {
   }
 }
 
-// {"recipe.optimizer.learning_rate": 0.1, ...}; a list is one value.
+// Flattens an object to {"recipe.optimizer.learning_rate": 0.1, ...}; a list is one value.
 void flatten(const Json& json, const std::string& name, std::map<std::string, Json>& found) {
   if (!json.is_object()) {
     found.emplace(name, json);
@@ -52,7 +52,7 @@ std::map<std::string, Json> settings_of(const fs::path& run) {
   return found;
 }
 
-// The steps that have a checkpoint.
+// Returns the steps that have a checkpoint.
 std::set<int64_t> checkpoint_steps(const fs::path& run) {
   constexpr std::string_view kPrefix = "step_";
   std::set<int64_t> steps;

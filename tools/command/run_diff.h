@@ -1,6 +1,5 @@
-// Holds two runs of `stoker train` against each other beyond their pixels: what was configured, and
-// which weights came out. Threads: any. Errors: std::runtime_error with the path of a file that is
-// there and cannot be read.
+// Compares two runs of `stoker train` beyond their pixels: their configurations and their weights.
+// Threads: any. Throws std::runtime_error with the path of a file that exists but cannot be read.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +15,17 @@ struct SettingDifference {
   nlohmann::json a, b;
 };
 
-// Of the config.json in two runs' folders.
+// The differences between the config.json files of two runs.
 struct ConfigDifference {
   std::string unknown;  // why nothing was compared; "" if it was
-  // What decides which weights come out, and what does not: devices, threads, buffers, places.
+  // Settings that decide which weights come out, and settings that do not: devices, threads,
+  // buffers, paths.
   std::vector<SettingDifference> deciding, others;
   bool same() const { return deciding.empty(); }
 };
 ConfigDifference config_diff(const std::filesystem::path& a, const std::filesystem::path& b);
 
-// Of model.safetensors in the newest checkpoint of a step that both runs have.
+// Compares model.safetensors in the newest checkpoint of a step that both runs have.
 struct WeightDifference {
   std::string unknown;  // why nothing was compared; "" if it was
   int64_t step = -1;

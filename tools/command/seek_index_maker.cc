@@ -38,7 +38,7 @@ SeekIndexRun make_seek_indexes(const Source& source, const std::string& path, Se
 
 int make_missing_seek_indexes(const std::string& data, const std::string& choice, bool say) {
   if (choice == "off") throw std::invalid_argument("--build-seek-index: --seek-index is off");
-  // Of all parts: what trains now is evaluated on some day.
+  // All parts are indexed, because what is only trained on now may be evaluated later.
   const auto source = open_data(data, Split::all);
   if (source->encoding() != SampleEncoding::image_file) return 0;
   const std::string path = choice == "auto" ? default_seek_index_path(*source) : choice;
@@ -54,7 +54,7 @@ int make_missing_seek_indexes(const std::string& data, const std::string& choice
   if (say) {
     fmt::print("{:<12} {} of {} images, {} bad, {:.1f} s: {}\n", "seek index", run.totals->indexed,
                source->size(), run.totals->bad.size(), run.seconds, path);
-    std::fflush(stdout);  // the run is long
+    std::fflush(stdout);  // the run that follows is long
   }
   return 0;
 }

@@ -1,6 +1,6 @@
-// Makes a data set's seek indexes with a bar that shows how far it is: `stoker index`, and
-// `stoker train --build-seek-index`. Owner: the command. Threads: one; Ctrl-C and SIGTERM end it in
-// good order. Errors: as build_seek_indexes().
+// Makes a data set's seek indexes and shows a progress bar, for `stoker index` and `stoker train
+// --build-seek-index`. Owner: the command. Threads: one; Ctrl-C and SIGTERM stop it cleanly. Throws
+// what build_seek_indexes() throws.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,17 @@ namespace stoker {
 
 struct SeekIndexRun {
   std::optional<SeekIndexTotals> totals;  // nullopt: stopped, and nothing was written
-  int signal = 0;                         // that stopped it
+  int signal = 0;                         // the signal that stopped it; 0: none
   double seconds = 0;
 };
 
 SeekIndexRun make_seek_indexes(const Source& source, const std::string& path, SeekStep step,
                                int workers);
 
-// Before a run's first step: where `choice` (LoaderOptions::seek_index) has no whole file of
-// indexes of `data`, which are image files, it is made, a place per row of MCUs, on all cores;
-// `say`: what came out is printed. Returns the signal that stopped it, or 0. Throws
-// std::invalid_argument where there is no place for it.
+// Called before a run's first step. If `data` has image files and `choice`
+// (LoaderOptions::seek_index) has no complete index file, makes one, with a place per row of MCUs,
+// on all cores. `say`: prints the result. Returns the signal that stopped it, or 0. Throws
+// std::invalid_argument if there is no path to write it to.
 int make_missing_seek_indexes(const std::string& data, const std::string& choice, bool say);
 
 }  // namespace stoker

@@ -1,5 +1,4 @@
-// stoker top: watches a training that runs elsewhere, by the folder that it
-// writes to.
+// stoker top: watches a training in another process, by the run's folder.
 
 #include <fmt/format.h>
 
@@ -16,10 +15,10 @@
 namespace stoker {
 namespace {
 
-constexpr double kStaleSeconds = 10;  // without news, after which a run is said to be gone
+constexpr double kStaleSeconds = 10;  // without news; then the run counts as gone
 constexpr auto kLook = std::chrono::milliseconds(200);
 
-// Until the run ends, or nothing was heard of it for long, or `stop`.
+// Shows the run until it ends, has not been heard of for kStaleSeconds, or `stop` is set.
 int follow(const std::string& folder, const std::atomic<bool>& stop) {
   LiveView view(stdout);
   double shown = 0;

@@ -1,5 +1,4 @@
-// stoker train: trains a model, shows how it goes, and can be interrupted and
-// resumed.
+// stoker train: trains a model and shows the progress. It can be interrupted and resumed.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -21,7 +20,7 @@
 namespace stoker {
 namespace {
 
-// The test part of the data; nothing if there is none, which is said.
+// Opens the test part of the data. Returns null, and prints a note if `say`, if there is none.
 std::unique_ptr<Source> open_eval(const TrainArguments& arguments, bool say) {
   if (!arguments.eval_data.empty()) return open_eval_data(arguments.eval_data, "--eval-data");
   try {
@@ -81,8 +80,8 @@ void print_summary(const TrainResult& result, const TrainOptions& options) {
   if (!result.receipt.empty()) fmt::print("{:<12} {}\n", "receipt", result.receipt);
 }
 
-// One process of each machine makes the indexes, the others wait for it. Returns the signal that
-// stopped it somewhere, or 0.
+// One process of each machine makes the indexes while the others wait for it. Returns the signal
+// that stopped any of them, or 0.
 int prepare_seek_index(const TrainArguments& arguments, const TrainOptions& options,
                        const Launch& launch, ProcessGroup* processes) {
   int signal = 0;
@@ -95,7 +94,7 @@ int prepare_seek_index(const TrainArguments& arguments, const TrainOptions& opti
   return signal;
 }
 
-// In each process of the run; the first one speaks for all.
+// Runs in each process of the training; only the first one prints.
 int train(const TrainArguments& arguments, TrainOptions options, const Launch& launch,
           ProcessGroup* processes, int argc, char** argv) {
   const bool first = launch.rank == 0;
@@ -107,7 +106,7 @@ int train(const TrainArguments& arguments, TrainOptions options, const Launch& l
   }
   const auto train_data = open_data(arguments.data.data, Split::train);
   const auto eval_data = open_eval(arguments, first);
-  // A port that is taken is said before anything is made.
+  // Fails for a port that is taken before anything else is made.
   TrainDisplay display(
       {arguments.watch, first ? arguments.metrics_port : std::nullopt, arguments.model});
   TrainObserver nobody;
@@ -127,7 +126,7 @@ int train(const TrainArguments& arguments, TrainOptions options, const Launch& l
   if (first) print_summary(result, options);
   if (!result.interrupted) return kExitOk;
   if (first) fmt::print("interrupted; to go on:\n  {}\n", resume_hint(argc, argv));
-  return kExitSignal + (signal != 0 ? signal : SIGTERM);  // another process was asked
+  return kExitSignal + (signal != 0 ? signal : SIGTERM);  // 0: another process got the signal
 }
 
 }  // namespace

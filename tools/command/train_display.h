@@ -1,6 +1,5 @@
-// What `stoker train` shows while it runs: a bar and a line per epoch, or with
-// --watch the figures of its feed and its devices. It also lets `stoker top`
-// and Prometheus look on.
+// What `stoker train` shows while it runs: a progress bar and a line per epoch, or with --watch the
+// figures of its feed and devices. It also serves `stoker top` and Prometheus.
 //
 // Owner: the command. Threads: the trainer's and its own.
 #pragma once
@@ -20,13 +19,13 @@ class TrainDisplay final : public TrainObserver {
  public:
   struct Options {
     bool watch = false;
-    std::optional<int> metrics_port;  // 0: any that is free
+    std::optional<int> metrics_port;  // 0: any free port
     std::string model;
   };
-  // Throws std::runtime_error where it cannot listen on the port.
+  // Throws std::runtime_error if it cannot listen on the port.
   explicit TrainDisplay(Options options);
 
-  // Watches `trainer`, which was made with `options`, while it lives.
+  // Watches `trainer`, which was made with `options`, from its construction to its destruction.
   class Watching {
    public:
     Watching(TrainDisplay& display, const Trainer& trainer, const TrainOptions& options)
@@ -48,11 +47,11 @@ class TrainDisplay final : public TrainObserver {
 
  private:
   void begin(const Trainer& trainer, const TrainOptions& options);
-  void finish();  // what was drawn last stays
+  void finish();  // leaves the view's last figures on the screen
   void say(const std::string& line);
 
   const Options options_;
-  Mutex mutex_;  // of what is drawn
+  Mutex mutex_;  // guards what is drawn
   std::optional<Progress> progress_ GUARDED_BY(mutex_);
   std::optional<LiveView> view_ GUARDED_BY(mutex_);  // with --watch
   std::optional<LiveMonitor> monitor_;

@@ -1,7 +1,7 @@
-// Ctrl-C, SIGTERM and SIGUSR1 (which mpirun passes on, and Slurm can send before a job's time is
-// up) for a command that can stop in good order: the first one asks it to stop, the second ends the
-// process at once. The one global of the program: a signal handler has no other way
-// to its object. Owner: the command; one at a time. Threads: made and destroyed by one.
+// Handles Ctrl-C, SIGTERM and SIGUSR1 (which mpirun passes on, and which Slurm can send before a
+// job's time is up) for a command that can stop cleanly: the first signal asks it to stop, the
+// second one ends the process at once. Uses a global, because a signal handler has no other way to
+// its object. Owner: the command; one at a time. Threads: constructed and destroyed by one.
 #pragma once
 
 #include <string_view>
@@ -10,10 +10,10 @@ namespace stoker {
 
 class Interrupt {
  public:
-  // `ask` is called in the signal handler: only what is async-signal-safe. `context` outlives this.
-  // `answer`: of static life, is shown on stderr when the first one comes.
+  // `ask` is called in the signal handler and may use only what is async-signal-safe. `context`
+  // outlives this. `answer` has static storage; it is written to stderr on the first signal.
   Interrupt(void (*ask)(void* context), void* context, std::string_view answer);
-  ~Interrupt();  // signals do again what they did before
+  ~Interrupt();  // restores the previous handlers
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 

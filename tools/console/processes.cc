@@ -14,7 +14,7 @@ int run_in_group(const Launch& launch, const std::vector<std::string>& devices,
     processes->finish();
     return code;
   } catch (const std::exception& error) {
-    processes->abort(error.what());  // the others would wait for this one
+    processes->abort(error.what());  // the others would wait for this one forever
     throw;
   }
 }

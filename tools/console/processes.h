@@ -1,5 +1,5 @@
-// The processes of one command, as torchrun, mpirun or srun have started them. Errors: what
-// open_mpi_group() and open_nccl_group() throw.
+// The processes of one command, started by torchrun, mpirun or srun. Throws what open_mpi_group()
+// and open_nccl_group() throw.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace stoker {
 
-// Calls `work` with the group of all processes, or with null where this is the only one; returns
-// what it returns. Where it throws, the others are told why.
+// Calls `work` with the group of all processes, or with null if this is the only one, and returns
+// its result. If `work` throws, the other processes get the reason.
 int run_in_group(const Launch& launch, const std::vector<std::string>& devices,
                  const std::function<int(ProcessGroup*)>& work);
 

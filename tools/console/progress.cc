@@ -32,7 +32,7 @@ Progress::Progress(int64_t total, FILE* out)
       out_(out),
       terminal_(isatty(fileno(out)) == 1),
       interval_ns_(terminal_ ? kBarIntervalNs : kLineIntervalNs) {
-  // The first plain line comes after one interval, the first bar at once.
+  // The first plain line comes after one interval, the first bar immediately.
   if (!terminal_) next_ns_ = steady_now_ns() + interval_ns_;
 }
 
@@ -60,7 +60,7 @@ void Progress::update(int64_t done, const std::string& text) {
       fmt::format("[{:{}}] {:3.0f}% {}", std::string(cells, '#'), kBarCells, 100 * share, text);
   line.resize(std::min(line.size(), terminal_columns(out_) - 1));
   while (!line.empty() && static_cast<uint8_t>(line.back()) >= 0x80)
-    line.pop_back();  // half a sign
+    line.pop_back();  // half of a UTF-8 character
   std::fprintf(out_, "\r\033[K%s", line.c_str());
   std::fflush(out_);
   drawn_ = true;

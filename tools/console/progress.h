@@ -1,5 +1,5 @@
-// How far a long run is: a bar that redraws itself on a terminal, plain lines now and then in a
-// pipe. Owner: the command. Threads: one at a time.
+// The progress of a long run: a bar that redraws itself on a terminal, or a plain line from time to
+// time in a pipe. Owner: the command. Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@ namespace stoker {
 
 class Progress {
  public:
-  // `total` in the unit that update() counts. `out` is stderr where stdout carries data.
+  // `total` has the unit that update() counts in. `out` is stderr where stdout carries data.
   explicit Progress(int64_t total, FILE* out = stderr);
   ~Progress();  // leaves the cursor on a fresh line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Cheap when called often: draws at most ten times a second. `text` stands behind the bar.
+  // Draws the bar with `text` after it, at most ten times a second, so that frequent calls are
+  // cheap.
   void update(int64_t done, const std::string& text);
-  // True when update() would draw now: lets the caller skip making the text.
+  // Returns whether update() would draw now, so that the caller need not make the text.
   bool due() const;
-  // A line that stays, above the bar.
+  // Prints a line that stays, above the bar.
   void say(const std::string& line);
 
  private:

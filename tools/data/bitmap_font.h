@@ -10,7 +10,8 @@ namespace stoker {
 inline constexpr int kGlyphWidth = 5;
 inline constexpr int kGlyphHeight = 8;
 
-// Columns from left to right, bit 0 the topmost row. Anything but printable ASCII gives '?'.
+// Returns the columns from left to right; bit 0 is the topmost row. All but printable ASCII gives
+// '?'.
 const std::array<uint8_t, kGlyphWidth>& glyph(char character);
 
 }  // namespace stoker

@@ -1,5 +1,5 @@
-// A picture to draw pictures on: what `stoker peek` makes. Everything is clipped to the sheet.
-// A value; one thread at a time. Errors: write_png() throws std::runtime_error with the path.
+// The picture on which `stoker peek` draws pictures. Everything is clipped to the sheet. A value;
+// one thread at a time. write_png() throws std::runtime_error with the path.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class ContactSheet {
   Size size() const { return size_; }
   ImageView view() const { return {pixels_.data(), size_.width, size_.height, 3 * size_.width}; }
 
-  // Every pixel of `image` becomes scale x scale pixels, from (x, y) on.
+  // Every pixel of `image` becomes scale x scale pixels, with the top left corner at (x, y).
   void draw_image(ImageView image, int x, int y, int scale);
   void draw_frame(Box box, SheetColor color);  // one pixel wide, inside `box`
   // One line of text, cut at `max_width` pixels; `scale` pixels per dot of the font.

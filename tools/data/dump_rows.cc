@@ -20,7 +20,7 @@ void write_array(const std::string& folder, const char* name, const DeviceBatch&
             std::as_bytes(std::span(values, static_cast<size_t>(count))));
 }
 
-// 12 rather than 12.0 where the value is whole.
+// Writes 12 rather than 12.0 if the value is whole.
 nlohmann::ordered_json number(double value) {
   if (value == std::floor(value)) return static_cast<int64_t>(value);
   return value;

@@ -1,4 +1,4 @@
-// RGB pixels -> a JPEG file's bytes (libjpeg, 4:2:0, its default tables).
+// Encodes RGB pixels as a JPEG file (libjpeg, 4:2:0, its default tables).
 #pragma once
 
 #include <cstdint>

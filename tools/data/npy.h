@@ -1,4 +1,4 @@
-// NumPy's .npy files (format 1.0), written: what numpy.load() reads.
+// Writes NumPy's .npy files (format 1.0), which numpy.load() reads.
 #pragma once
 
 #include <cstddef>

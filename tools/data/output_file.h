@@ -1,5 +1,5 @@
-// Writing files with errors that name the path and the numbers, a full disk included.
-// Threads: one at a time per object.
+// Writes files, with errors that name the path and the reason, a full disk included. Threads: one
+// at a time per object.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  void close();  // a full disk may show only here: without it, nothing is promised
+  void close();  // call it: a full disk may show only here
 
  private:
   struct Close {
@@ -31,7 +31,7 @@ class OutputFile {
   std::unique_ptr<FILE, Close> file_;
 };
 
-// The whole file at once. Throws std::runtime_error.
+// Writes the whole file at once. Throws std::runtime_error.
 void write_file(const std::string& path, std::span<const std::byte> head,
                 std::span<const std::byte> rest = {});
 

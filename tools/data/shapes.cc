@@ -20,7 +20,7 @@ struct Color {
   double r = 0, g = 0, b = 0;  // 0..1
 };
 
-// Hands out the numbers of one image in order.
+// Draws the random numbers of one image in order.
 class Draws {
  public:
   explicit Draws(const RandomKey& key) : key_(key) {}
@@ -67,7 +67,7 @@ struct Texture {
   }
 };
 
-// `spread`: how far the two colours may lie apart.
+// `spread`: how different the two colours may be, 0 to 1.
 Texture draw_texture(Draws& draws, double spread) {
   Texture texture;
   texture.a = draws.color();
@@ -118,8 +118,8 @@ std::array<Point, 10> star_corners() {
   return corners;
 }
 
-// Is `p`, in the shape's own coordinates (it fills the circle of radius 1), inside? The classes are
-// in the order of shape_names().
+// Returns whether `p` is inside the shape, in the shape's own coordinates (it fills the circle of
+// radius 1). The classes are in the order of shape_names().
 bool in_shape(int label, Point p) {
   static const std::array<Point, 10> star = star_corners();
   const double radius = std::hypot(p.x, p.y);
@@ -149,7 +149,7 @@ bool in_shape(int label, Point p) {
   }
 }
 
-// Where a shape lies in the picture, whose coordinates run from -1 to 1.
+// The placement of a shape in the picture, whose coordinates run from -1 to 1.
 struct Placement {
   Point center;
   double scale = 1, stretch = 1, cos = 1, sin = 0;
@@ -176,7 +176,7 @@ struct Clutter {
   Placement place;
   double width = 1;
   Color color;
-  bool covers = false;  // lies over the shape, not under it
+  bool covers = false;  // drawn over the shape, not under it
 
   bool inside(Point p) const {
     const Point q = place.to_shape(p);
@@ -197,7 +197,7 @@ Scene draw_scene(Draws& draws, int label) {
   Scene scene;
   scene.label = label;
   scene.ground = draw_texture(draws, 0.45);
-  // The fill must differ from the ground somehow; how is left to chance.
+  // The fill must differ from the ground; how it differs is random.
   do {
     scene.fill = draw_texture(draws, 0.35);
   } while (distance(mix(scene.fill.a, scene.fill.b, 0.5),

@@ -1,7 +1,7 @@
-// The data set that stoker draws for itself: ten classes of shapes, each turned, stretched,
-// textured and set among clutter, so that colour and position tell nothing about the class: a
-// linear model stays near guessing, a small CNN does well. Stateless; every pixel is a pure
-// function of (seed, split, index).
+// The data set that stoker draws itself: ten classes of shapes, each turned, stretched, textured
+// and set among clutter, so that colour and position do not reveal the class: a linear model stays
+// near guessing, a small CNN does well. Stateless; every pixel is a pure function of (seed, split,
+// index).
 #pragma once
 
 #include <cstdint>

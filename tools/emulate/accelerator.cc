@@ -10,7 +10,7 @@ namespace stoker {
 namespace {
 
 constexpr int64_t kStepsLeftOut = 1;
-constexpr double kHandOver = 0.01;  // of a step: a batch that comes so soon lay there
+constexpr double kHandOver = 0.01;  // of a step: a batch that comes this soon was ready
 
 class SteadyClock final : public Clock {
  public:

@@ -24,9 +24,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr size_t kMostRequestBytes = 4096;
-constexpr auto kPause = milliseconds(100);  // where nothing can be accepted
+constexpr auto kPause = milliseconds(100);  // before the next try to accept
 
-// The training opens files too.
+// Leaves file descriptors to the training.
 size_t most_clients(size_t wanted) {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return wanted;
@@ -42,7 +42,7 @@ std::string answer_to(const std::string& head, const std::function<std::string()
       known ? "200 OK" : "404 Not Found", body.size(), body);
 }
 
-// One connection: it asks, it is answered, it goes. Nothing here waits.
+// One connection: reads a request, sends the answer, ends. Never blocks.
 class Client {
  public:
   Client(int handle, Clock::time_point end) : end_(end), handle_(handle) {}
@@ -55,14 +55,14 @@ class Client {
   }
   Clock::time_point end() const { return end_; }
 
-  // False when it is done with, in one way or the other.
+  // Returns false when the connection is finished or has failed.
   bool go_on(const std::function<std::string()>& text) {
     if (answer_.empty() && !read_head(text)) return false;
     return answer_.empty() || send_rest();
   }
 
  private:
-  // Up to the empty line that ends a request's head.
+  // Reads up to the empty line that ends a request's head.
   bool read_head(const std::function<std::string()>& text) {
     std::array<char, 512> part{};
     for (;;) {
@@ -104,7 +104,7 @@ class Clients {
         most_(most_clients(limits.clients)),
         client_time_(limits.client_time) {}
 
-  // Sleeps until something happens and takes care of it; false when it is time to go.
+  // Waits for events and handles them; returns false when the server is to end.
   bool turn(const std::function<std::string()>& text) {
     std::vector<pollfd> ready = {{wake_, POLLIN, 0}, {listener_, POLLIN, 0}};
     for (const Client& client : clients_) ready.push_back(client.waits_for());
@@ -121,7 +121,7 @@ class Clients {
   }
 
  private:
-  // Each has the same time, so that the first one's ends first.
+  // All clients have the same time limit, so the oldest one's ends first.
   int milliseconds_left() const {
     if (clients_.empty()) return -1;
     const auto left = std::chrono::ceil<milliseconds>(clients_.front().end() - Clock::now());
@@ -154,7 +154,7 @@ class Clients {
 MetricsServer::MetricsServer(int port, std::function<std::string()> text, const Limits& limits)
     : text_(std::move(text)), limits_(limits) {
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const int yes = 1;  // a port whose last run has just ended is free
+  const int yes = 1;  // a port whose last run has just ended can be used
   setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -1,7 +1,7 @@
-// Answers GET /metrics on the loopback, for Prometheus: small requests, any number of clients
-// beside each other, nothing else. A client that is slow, or says nothing, keeps nobody waiting: it
-// has a time, and where there are too many the one that has waited longest goes. Owner: the
-// command. Threads: its own; `text` is called on it, and outlives this.
+// Answers GET /metrics on the loopback, for Prometheus: small requests, any number of concurrent
+// clients, nothing else. A slow or silent client blocks nobody: it has a time limit, and if there
+// are too many clients the oldest is disconnected. Owner: the command. Threads: its own; `text` is
+// called on it, and outlives this.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,11 @@ namespace stoker {
 class MetricsServer {
  public:
   struct Limits {
-    size_t clients = 600;  // at once, and at most 5/8 of the file descriptors that there may be
-    std::chrono::milliseconds client_time = std::chrono::seconds(10);  // to ask, and to be answered
+    size_t clients = 600;  // at once; also at most 5/8 of the file descriptor limit
+    std::chrono::milliseconds client_time =
+        std::chrono::seconds(10);  // for the request and the answer
   };
-  // port 0: any that is free. Throws std::runtime_error with the port where it cannot listen.
+  // port 0: any free port. Throws std::runtime_error with the port if it cannot listen.
   MetricsServer(int port, std::function<std::string()> text, const Limits& limits);
   MetricsServer(int port, std::function<std::string()> text)
       : MetricsServer(port, std::move(text), Limits()) {}
@@ -33,7 +34,7 @@ class MetricsServer {
   const std::function<std::string()> text_;
   const Limits limits_;
   int listener_ = -1;
-  int wake_[2] = {-1, -1};  // a pipe whose end tells serve() to return
+  int wake_[2] = {-1, -1};  // a pipe; closing its end makes serve() return
   int port_ = 0;
   std::thread thread_;
 };

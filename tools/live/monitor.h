@@ -1,9 +1,9 @@
-// Looks after a training that runs in this process: once a second it takes its figures, writes them
-// to live.json in the run's folder, shows them, and has them ready for a scrape. What it costs is a
-// few system calls a second.
+// Monitors a training in this process: once a second it reads the figures, writes them to live.json
+// in the run's folder, shows them, and keeps them for a scrape. It costs a few system calls a
+// second.
 //
-// Owner: the command; made before run(), ended behind it. Threads: its own; report() from the
-// trainer's.
+// Owner: the command; constructed before run(), destroyed after it. Threads: its own; report() is
+// called on the trainer's.
 #pragma once
 
 #include <functional>
@@ -17,20 +17,20 @@ namespace stoker {
 class LiveMonitor {
  public:
   struct Options {
-    std::string folder;  // of the run; "": nothing is written
+    std::string folder;  // the run's; "": nothing is written
     LiveStatus status;   // what stays the same: run, process, workers,
                          // io_threads, ring_depth
-    double seconds = 1;  // between two looks
+    double seconds = 1;  // between two readings
     std::function<LoaderStats()> feed_stats;
-    std::function<void(const LiveStatus&)> show;  // on its thread; may be empty
+    std::function<void(const LiveStatus&)> show;  // called on the monitor's thread; may be empty
   };
   explicit LiveMonitor(Options options);
-  ~LiveMonitor();  // a last look, which says that the run has ended
+  ~LiveMonitor();  // reads once more and records that the run has ended
   LiveMonitor(const LiveMonitor&) = delete;
   LiveMonitor& operator=(const LiveMonitor&) = delete;
 
   void report(const StepReport& report);
-  LiveStatus status() const;  // of the last look
+  LiveStatus status() const;  // the last reading
 
  private:
   void watch();
@@ -38,7 +38,7 @@ class LiveMonitor {
 
   const Options options_;
   GpuMonitor gpus_;     // the watching thread's
-  FeedSample last_;     // the same
+  FeedSample last_;     // likewise
   double begin_ = 0;    // steady clock, seconds
   bool writes_ = true;  // the watching thread's: false after a failure
   mutable Mutex mutex_;

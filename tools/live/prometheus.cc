@@ -18,7 +18,7 @@ std::string escaped(const std::string& text) {
 
 class Text {
  public:
-  // What follows belongs to `name`.
+  // Begins the metric `name`; the samples that follow belong to it.
   void begin(const std::string& name, const char* type, const char* help) {
     name_ = name;
     text_ += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);

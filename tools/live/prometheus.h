@@ -7,7 +7,7 @@
 
 namespace stoker {
 
-// Counters end in _total, units are seconds and bytes; what is not known has no sample.
+// Counters end in _total, units are seconds and bytes; a figure that is unknown has no sample.
 std::string prometheus_text(const LiveStatus& status);
 
 }  // namespace stoker

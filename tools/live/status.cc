@@ -9,7 +9,7 @@
 
 namespace stoker {
 
-// As JSON, member by member.
+// Conversions to and from JSON, field by field.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StageSnapshot, items, input_wait_ns, output_wait_ns, service_ns,
                                    occupancy_sum)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepReport, step, total_steps, epoch, step_in_epoch,
@@ -69,7 +69,7 @@ FeedPace pace_between(const FeedSample& earlier, const FeedSample& later) {
     taken += ring.items;
     ready += ring.occupancy_sum;
     const auto share = [&](int64_t ns) {
-      // A wait counts when it is over: a long one is more than the interval it ended in.
+      // A wait is counted when it ends: a long one can exceed the interval in which it ended.
       return std::min(static_cast<double>(ns) * kSecond / seconds, 1.0) / rings;
     };
     pace.consumer_wait_share += share(ring.input_wait_ns);
@@ -94,7 +94,8 @@ LiveStatus read_live_status(const std::string& run_folder) {
 }
 
 void write_live_status(const std::string& run_folder, const LiveStatus& status) {
-  // Nobody needs it after a failure of power, so it need not wait for the disk once a second.
+  // No flush: after a power failure nobody needs it, and it must not wait for the disk every
+  // second.
   replace_file(path_in(run_folder), nlohmann::json(status).dump(1) + "\n", Flush::no);
 }
 

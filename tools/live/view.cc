@@ -134,8 +134,9 @@ void LiveView::show(const LiveStatus& status) {
   const int rows = known && size.ws_row > 1 ? size.ws_row - 1 : 23;
   erase();
   for (std::string line : live_lines(status)) {
-    if (drawn_ == rows) break;  // what scrolled away could not be gone up to
-    // A line that wraps would be two to go up over. ("±" is two bytes of one column.)
+    if (drawn_ == rows) break;  // the cursor cannot move up to lines that scrolled away
+    // A line that wraps would count as two when the cursor moves up. ("±" is two bytes, one
+    // column.)
     if (line.size() > columns) {
       line.resize(columns);
       while (!line.empty() && static_cast<uint8_t>(line.back()) >= 0x80) line.pop_back();

@@ -1,5 +1,5 @@
-// A run's status as text, and on a terminal: redrawn in place. Without a terminal a line now and
-// then. Owner: the command. Threads: one at a time.
+// A run's status as text; on a terminal it is redrawn in place, otherwise a line is printed every
+// few seconds. Owner: the command. Threads: one at a time.
 #pragma once
 
 #include <cstdio>
@@ -11,24 +11,24 @@
 namespace stoker {
 
 std::vector<std::string> live_lines(const LiveStatus& status);  // a screenful
-std::string live_line(const LiveStatus& status);                // the same in one
+std::string live_line(const LiveStatus& status);                // the same in one line
 
 class LiveView {
  public:
   explicit LiveView(FILE* out);
-  ~LiveView();  // what was drawn last stays, the cursor below it
+  ~LiveView();  // leaves what was drawn last on the screen
   LiveView(const LiveView&) = delete;
   LiveView& operator=(const LiveView&) = delete;
 
   void show(const LiveStatus& status);
-  void say(const std::string& line);  // a line that stays, above what is redrawn
+  void say(const std::string& line);  // prints a line that stays, above what is redrawn
 
  private:
   void erase();
 
   FILE* const out_;
   const bool terminal_;
-  int drawn_ = 0;         // lines below which the cursor is
+  int drawn_ = 0;         // lines above the cursor that are redrawn
   double next_line_ = 0;  // LiveStatus::running_seconds; without a terminal
 };
 

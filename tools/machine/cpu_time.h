@@ -1,5 +1,4 @@
-// Clocks, and CPU time above all: what a measurement on a machine that others use too can be told
-// in. Any thread.
+// Clocks. CPU time is the one to measure with on a machine that others use, too. Any thread.
 #pragma once
 
 #include <time.h>

@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-// Of nvmlClockType_t and nvmlPcieUtilCounter_t.
+// Values of nvmlClockType_t and nvmlPcieUtilCounter_t.
 constexpr int kSmClock = 1;
 constexpr int kPcieFromGpu = 0, kPcieToGpu = 1;  // "TX" and "RX", as the GPU sees it
 constexpr int64_t kKilobyte = 1024;
@@ -59,7 +59,8 @@ struct GpuMonitor::Impl {
   Impl(const std::string& file, const std::string& driver_file)
       : driver(driver_file), library(file), works(library.start(find_calls(library, calls))) {}
 
-  // By NVML's index. Parts of one GPU (MIG) are all on its bus: it gets the first one's name.
+  // Returns CUDA's names by NVML's index. All MIG parts of a GPU have its bus id; the GPU gets the
+  // first one's name.
   std::map<unsigned, std::string> find_cuda_names() const {
     std::map<unsigned, std::string> names;
     for (const CudaDeviceInfo& device : query_driver(driver).devices) {
@@ -104,7 +105,7 @@ struct GpuMonitor::Impl {
   Calls calls;
   NvmlLibrary library;
   const bool works;
-  std::optional<std::map<unsigned, std::string>> cuda_names;  // once a GPU was read
+  std::optional<std::map<unsigned, std::string>> cuda_names;  // set when a GPU is first read
 };
 
 GpuMonitor::GpuMonitor(const std::string& library, const std::string& driver)

@@ -1,6 +1,6 @@
-// What a GPU is doing, from NVIDIA's management library (NVML), which is opened
-// at run time: no header, no link, and nothing where there is no driver. Starts
-// no context on a device.
+// What a GPU is doing, from NVIDIA's management library (NVML), which is opened at run time: there
+// is no header and no link dependency, and without a driver there are no figures. Creates no
+// context on a device.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace stoker {
 
-struct GpuFigures {    // -1: the GPU does not say
+struct GpuFigures {    // -1: the GPU does not report it
   int index = 0;       // NVML's number, of all GPUs of the machine
-  std::string cuda{};  // "cuda:0": as this process counts it; "": CUDA does not show it to it
+  std::string cuda{};  // "cuda:0" in this process; "": not visible to CUDA here
   std::string name{};
-  int busy_percent = -1;  // of the last second or less: a kernel ran
+  int busy_percent = -1;  // share of the last second or less in which a kernel ran
   int64_t memory_used_bytes = -1, memory_bytes = -1;
   int sm_clock_mhz = -1, sm_clock_max_mhz = -1;
   int64_t pcie_to_gpu_bytes_per_second = -1, pcie_from_gpu_bytes_per_second = -1;
 };
 
-inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";  // the driver's
+inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";  // part of the driver
 
-// Owner: who looks. Threads: one at a time. The first read() starts the driver (cuInit) where NVML
-// lists a GPU: CUDA_VISIBLE_DEVICES and CUDA's own order make cuda:0 any of them, and the PCI bus
-// id says which.
+// Threads: one at a time. The first read() initialises the CUDA driver (cuInit) if NVML lists a
+// GPU: CUDA_VISIBLE_DEVICES and CUDA's own order can make any of them cuda:0, and the PCI bus id
+// tells which.
 class GpuMonitor {
  public:
   explicit GpuMonitor(const std::string& library = kNvmlLibrary,
@@ -35,7 +35,7 @@ class GpuMonitor {
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  const std::string& why_not() const;  // "" where it works
+  const std::string& why_not() const;  // "" if it works
   std::vector<GpuFigures> read();      // of all GPUs
 
  private:

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-// As /proc/cpuinfo spells them: x86, then Arm.
+// Names as in /proc/cpuinfo: x86, then Arm.
 constexpr std::array kFeatures = {"sse4_2",      "avx2",        "fma",      "f16c",
                                   "avx512f",     "avx512bw",    "avx_vnni", "avx512_vnni",
                                   "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16",
@@ -23,7 +23,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// The value of the first "KEY<spaces>: VALUE" line.
+// Returns the value of the first "KEY<spaces>: VALUE" line.
 std::string field(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -56,7 +56,7 @@ std::vector<std::string> cpu_features() {
   return found;
 }
 
-// The folder of this process's control group, version 2.
+// Returns the folder of this process's control group, version 2.
 std::string control_group() {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -70,7 +70,7 @@ int64_t memory_limit() {
                                   std::string("/sys/fs/cgroup/memory/memory.limit_in_bytes")}) {
     std::istringstream line(first_line(path));
     int64_t bytes = 0;
-    // Version 1 says "no limit" with a huge number.
+    // Version 1 expresses "no limit" as a huge number.
     if (line >> bytes && bytes > 0 && bytes < int64_t{1} << 60) return bytes;
   }
   return 0;

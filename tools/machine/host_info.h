@@ -1,5 +1,5 @@
-// What this machine gives the process: cores, memory, instruction sets. Reads files of /proc and
-// /sys only. Values; any thread. (GPUs: staging/device_list.h, host_info_links.h.)
+// What the process may use of this machine: cores, memory, instruction sets. Reads only files of
+// /proc and /sys. Values; any thread. (GPUs: staging/device_list.h, host_info_links.h.)
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace stoker {
 
 struct HostInfo {
   std::string cpu;                        // model name; "" if unknown
-  std::vector<std::string> cpu_features;  // of those that stoker or its libraries use
+  std::vector<std::string> cpu_features;  // those that stoker or its libraries use
   int cores_machine = 0;                  // online
   int cores_usable = 0;                   // what affinity and the control group's quota leave
   int64_t memory_bytes = 0;

@@ -1,6 +1,6 @@
-// How GPUs hang on the machine, as NVIDIA's management library says (NVML: opened at run time,
-// never linked; no context is made). What it does not say, or all of it where it is missing, stays
-// empty. Values; any thread.
+// How GPUs are connected, as reported by NVIDIA's management library (NVML: opened at run time,
+// never linked; creates no context). What it does not report stays empty, and so does everything if
+// it is missing. Values; any thread.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@ namespace stoker {
 struct GpuLinks {
   int pcie_generation = 0;      // now; an idle GPU may slow its link down
   int pcie_width = 0;           // lanes, now
-  int pcie_generation_max = 0;  // of this GPU in this machine
+  int pcie_generation_max = 0;  // the most of this GPU in this machine
   int pcie_width_max = 0;
-  int nvlinks = 0;  // that are up
+  int nvlinks = 0;  // links that are up
 };
 
 struct GpuLinksReport {
-  std::string driver;           // "580.65.06"; "" where NVML is missing
-  std::vector<GpuLinks> links;  // one for each bus id asked for
+  std::string driver;           // "580.65.06"; "" if NVML is missing
+  std::vector<GpuLinks> links;  // one per bus id of the argument
 };
 
 GpuLinksReport read_gpu_links(const std::vector<std::string>& pci_bus_ids,

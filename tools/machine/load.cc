@@ -20,7 +20,7 @@ cpu_set_t own_cores() {
   return cores;
 }
 
-// "cpu0 user nice system idle iowait irq softirq steal ...", in ticks.
+// Parses "cpu0 user nice system idle iowait irq softirq steal ...", in ticks.
 void read_cores(MachineLoad& load) {
   const cpu_set_t own = own_cores();
   const int64_t tick_ns = int64_t{1'000'000'000} / sysconf(_SC_CLK_TCK);

@@ -1,6 +1,6 @@
-// What Linux counts about the time of this process, its threads and the machine: who had the cores,
-// who waited for one, and what came from a disk. Values only grow; the difference of two readings
-// is what happened between them. Errors: what a kernel does not offer reads as -1 ("unknown").
+// Linux's counters of this process, its threads and the machine: who used the cores, who waited for
+// one, and what came from a disk. Values only grow; the difference of two readings is what happened
+// between them. What a kernel does not report is -1 ("unknown").
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 namespace stoker {
 
 struct ThreadLoad {
-  std::string name;           // as the Tracer knows it
+  std::string name;           // the Tracer's name
   int64_t cpu_ns = -1;        // it ran
-  int64_t run_delay_ns = -1;  // it could have run, and waited for a core
+  int64_t run_delay_ns = -1;  // it was ready to run and waited for a core
 };
 
 struct MachineLoad {
   int64_t time_ns = 0;           // steady clock
   int64_t own_cpu_ns = -1;       // of this process, all threads, user and system
-  int64_t busy_ns = -1;          // of the cores that this process may use, by whomever
+  int64_t busy_ns = -1;          // of the cores that this process may use, for any process
   int64_t stolen_ns = -1;        // of those: taken by the hypervisor for other machines
-  int64_t read_bytes = -1;       // by this process, wherever they came from
+  int64_t read_bytes = -1;       // by this process, from anywhere
   int64_t disk_read_bytes = -1;  // of those, from storage: the page cache did not have them
   int64_t resident_bytes = -1;
   std::vector<ThreadLoad> threads;
@@ -28,13 +28,14 @@ struct MachineLoad {
 
 struct NamedThread {
   std::string name;
-  int64_t thread = 0;  // Linux's number
+  int64_t thread = 0;  // Linux's thread id
 };
 
 int64_t resident_bytes();  // of this process
 
 MachineLoad read_machine_load(const std::vector<NamedThread>& threads);
-// Of two readings; unknown where one of them is. Threads are matched by their names.
+// Returns the difference of two readings; unknown where one of them is. Threads are matched by
+// name.
 MachineLoad operator-(const MachineLoad& after, const MachineLoad& before);
 
 }  // namespace stoker

@@ -1,5 +1,5 @@
-// The machine's memory nodes and the CPUs beside each, of those that this process may use, as
-// /sys/devices/system/node says. Values; any thread.
+// The machine's NUMA nodes and their CPUs that this process may use, from /sys/devices/system/node.
+// Values; any thread.
 #pragma once
 
 #include <string>
@@ -12,13 +12,14 @@ struct NumaNode {
   std::vector<int> cpus;  // never empty
 };
 
-// At least one: a machine that says nothing counts as one node. Ascending ids.
+// Returns at least one node, in ascending order of ids: without information the machine is one
+// node.
 std::vector<NumaNode> numa_nodes(const std::string& folder = "/sys/devices/system/node");
 
-// "0-3,8": 0 1 2 3 8. What is not a list gives what could be read before.
+// Parses "0-3,8" to 0 1 2 3 8. Stops at the first part that is not a number or a range.
 std::vector<int> parse_cpu_list(const std::string& text);
 
-// Puts the calling thread on the node's CPUs; memory that it touches first lies on the node.
+// Binds the calling thread to the node's CPUs; memory that it touches first is then on the node.
 void bind_thread(const NumaNode& node);
 
 }  // namespace stoker

@@ -1,6 +1,6 @@
-// NVIDIA's management library (NVML), opened at run time: no header, no link, and nothing where
-// there is no driver. Who uses it declares the calls that it wants. Starts no context on a device.
-// Owner: who looks. Threads: one at a time.
+// NVIDIA's management library (NVML), opened at run time: there is no header and no link
+// dependency, and without a driver it does not work. A user declares the functions that it needs.
+// Creates no context on a device. Threads: one at a time.
 #pragma once
 
 #include <string>
@@ -12,17 +12,18 @@ inline constexpr int kNvmlSuccess = 0;
 class NvmlLibrary {
  public:
   explicit NvmlLibrary(const std::string& file = "libnvidia-ml.so.1");
-  ~NvmlLibrary();  // ends what start() began; the library stays, as the driver does
+  ~NvmlLibrary();  // shuts down what start() began; the library stays loaded
   NvmlLibrary(const NvmlLibrary&) = delete;
   NvmlLibrary& operator=(const NvmlLibrary&) = delete;
 
-  // Sets `function` to what has the name; false if there is none.
+  // Sets `function` to the symbol of this name; returns false if there is none.
   template <typename Function>
   bool find(const char* name, Function*& function) const {
     function = reinterpret_cast<Function*>(symbol(name));
     return function != nullptr;
   }
-  // Initialises it; `found`: all calls that are wanted are there. False: why_not() has the reason.
+  // Initialises the library; `found`: all functions that are needed exist. Returns false if that
+  // fails; why_not() has the reason.
   bool start(bool found);
   const std::string& why_not() const { return why_not_; }
 

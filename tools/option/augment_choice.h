@@ -1,5 +1,5 @@
-// Which augmentation `dump` and `peek` show: a model's recipe, or a training transform of ImageNet,
-// with changes. A value that add_augment_choice() ties to a parser.
+// The augmentation that `dump` and `peek` show: a model's recipe, or a training transform of
+// ImageNet, with changes. A value that add_augment_choice() binds to a parser.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -20,7 +20,7 @@ class LineReader {
   LineReader(const std::string& line, const std::string& path, int number)
       : line_(line), path_(path), number_(number) {}
 
-  bool at_end() {  // of what is not a comment
+  bool at_end() {  // of what precedes a comment
     skip_spaces();
     return at_ == line_.size() || line_[at_] == '#';
   }
@@ -37,7 +37,7 @@ class LineReader {
     if (!at_end()) refuse("'" + line_.substr(at_) + "' follows " + after);
   }
 
-  // a, or a.b: its words.
+  // Reads a or a.b and returns its words.
   std::vector<std::string> dotted_name(const std::string& what) {
     std::vector<std::string> words;
     do {
@@ -133,7 +133,7 @@ class LineReader {
   size_t at_ = 0;
 };
 
-// Says where it was first if it comes again.
+// Refuses a name that comes twice, with the line where it came first.
 class Once {
  public:
   explicit Once(const std::string& path) : path_(path) {}

@@ -1,7 +1,7 @@
-// A config file as text: the part of TOML that options need. Lines of key = value, at the top or
-// below a [section]; values are "text" or 'text', numbers, true and false, or a [list] of those on
-// one line. Anything else, and any key or section that is there twice, is refused: nothing is
-// guessed. Stateless. Errors: std::invalid_argument beginning with "FILE:LINE: ".
+// A config file as text: the part of TOML that options need. It has lines of key = value, at the
+// top or below a [section]; values are "text" or 'text', numbers, true and false, or a [list] of
+// those on one line. Anything else, and any key or section that comes twice, is refused. Stateless.
+// Throws std::invalid_argument that begins with "FILE:LINE: ".
 #pragma once
 
 #include <istream>
@@ -14,7 +14,7 @@ struct ConfigEntry {
   enum class Kind { text, number, boolean };
   std::vector<std::string> section;  // "bench", "feed"; empty: the top
   std::string key;
-  std::vector<std::string> values;  // one; of a list, any number
+  std::vector<std::string> values;  // one; for a list, any number
   Kind kind = Kind::text;           // of all values
   bool is_list = false;
   int line = 0;  // from 1

@@ -150,7 +150,7 @@ Split parse_split(const std::string& name) { return kSplits.at(name); }
 
 namespace {
 
-// Each once: a command may open its data several times.
+// Prints each note once: a command may open its data several times.
 void say_notes(const std::string& path, const Source& source) {
   static std::set<std::string> said;
   for (const SourceNote& note : source.notes()) {
@@ -173,7 +173,7 @@ std::unique_ptr<Source> open_data(const std::string& path, Split split, const st
 }
 
 std::unique_ptr<Source> open_eval_data(const std::string& path, const std::string& option) {
-  constexpr std::array kParts = {"train", "test", "val", "validation"};  // as FolderOptions says
+  constexpr std::array kParts = {"train", "test", "val", "validation"};  // as in FolderOptions
   std::error_code ignored;
   const bool parts =
       is_cifar_folder(path) || std::any_of(kParts.begin(), kParts.end(), [&](const char* name) {

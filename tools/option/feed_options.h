@@ -1,6 +1,6 @@
-// The options that subcommands share: which data, how they are decoded, how they are augmented.
-// Values that add_*() ties to a parser; the functions below turn them into the library's types.
-// Errors: std::invalid_argument with the option and the value.
+// The options that subcommands share: the data, how they are decoded, and how they are augmented.
+// Values that add_*() binds to a parser; the functions below turn them into the library's types.
+// Throws std::invalid_argument with the option and the value.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -35,28 +35,28 @@ void add_data_option(CLI::App& app, DataOptions& options);
 void add_split_option(CLI::App& app, DataOptions& options);
 void add_decode_options(CLI::App& app, DataOptions& options);  // --exif --pixels --max-pixels
 void add_feed_options(CLI::App& app, DataOptions& options);  // --workers --io-threads --max-bad ...
-// Of what the parser has filled: throws where an option of add_feed_options() would be ignored.
+// After parsing: throws if an option of add_feed_options() would be ignored.
 void check_feed_options(const CLI::App& app, const DataOptions& options);
-// Throws where --seek-index names a file that is not there.
+// Throws if --seek-index names a file that does not exist.
 void check_seek_index(const DataOptions& options);
 
-// Opens the data, and says on standard error what Source::notes() has. A path without data is the
-// caller's mistake: std::invalid_argument that names the `option` which gave it.
+// Opens the data and prints Source::notes() on standard error. A path without data is the caller's
+// mistake: throws std::invalid_argument that names the `option` with the path.
 std::unique_ptr<Source> open_data(const std::string& path, Split split,
                                   const std::string& option = "--data");
-// Data that were named to be evaluated on: their test part, or all of them where class folders lie
-// at the top and so there are no parts.
+// Opens data that were named for evaluation: their test part, or all of them if class folders are
+// at the top and there are no parts.
 std::unique_ptr<Source> open_eval_data(const std::string& path, const std::string& option);
 Split parse_split(const std::string& name);
 
-// Overrides of an AugmentSpec: only what was given changes anything.
+// Overrides of an AugmentSpec: only options that were given change anything.
 struct AugmentOptions {
   std::optional<std::string> crop, flip, filter, pad_mode;
   std::optional<double> scale_min, scale_max, ratio_min, ratio_max;
   std::optional<int> resize_short, pad, cutout;
   std::optional<double> brightness, contrast, saturation, hue;
 
-  // Throws where an option of one way to crop was given and another way is taken.
+  // Throws if an option of one crop mode was given and another mode is used.
   void apply(AugmentSpec& spec) const;
 };
 

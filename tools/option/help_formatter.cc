@@ -20,7 +20,7 @@ std::string wrapped(const std::string& text, size_t width) {
   return lines + line;
 }
 
-// "1 to 1024" of "INT:INT in [1 - 1024]"; "" of a type without a range.
+// Returns "1 to 1024" for "INT:INT in [1 - 1024]", and "" for a type without a range.
 std::string range_of(const std::string& type) {
   if (type.find(":NONNEGATIVE") != std::string::npos) return "0 or more";
   const std::string begin = " in [";
@@ -37,7 +37,7 @@ std::string HelpFormatter::make_description(const CLI::App* app) const {
   return CLI::Formatter::make_description(app) + "\n";
 }
 
-// CLI11 says "INT:INT in [0 - 9]" or "TEXT:{a,b}": the type is enough, or the choices.
+// CLI11 prints "INT:INT in [0 - 9]" or "TEXT:{a,b}"; this prints only the type, or the choices.
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   if (option->get_type_size() == 0) return "";
   const std::string type = option->get_type_name();

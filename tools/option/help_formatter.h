@@ -1,5 +1,5 @@
-// How --help looks: "--name VALUE" or "--name {choices}" on the left; on the right what it means,
-// the default and the range, broken into lines that fit 100 columns.
+// The layout of --help: "--name VALUE" or "--name {choices}" on the left; the meaning, the default
+// and the range on the right, broken into lines that fit 100 columns.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,12 +1,13 @@
-// Options that had another name once. The old name is refused, on the command line and in a config
-// file, and the message says the new one. Pure.
+// Options that have been renamed. An old name is refused, on the command line and in a config file,
+// and the message gives the new one. Pure.
 #pragma once
 
 #include <string>
 
 namespace stoker {
 
-// The present name of the option that was called `old_name` ("grad-wire"); "" for any other name.
+// Returns the present name of the option that was called `old_name` ("grad-wire"), or "" for any
+// other name.
 std::string new_option_name(const std::string& old_name);
 
 }  // namespace stoker

@@ -273,7 +273,7 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--model", arguments.model, "Model to train, with its recipe (see below)")
       ->check(CLI::IsMember(recipe_names()));
   add_run_options(app, arguments);
-  arguments.data.pixels = "fast";  // of training; evaluation is always exact
+  arguments.data.pixels = "fast";  // for training; evaluation is always exact
   add_decode_options(app, arguments.data);
   add_feed_options(app, arguments.data);
   add_recipe_options(app, arguments);
@@ -294,7 +294,7 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
       refuse_if_given(app, {"--micro-batch"}, "batch norm sees all rows of a GPU together");
     }
   } else {
-    if (arguments.bucket_mib > 0) {  // all after the pass, as 0 says, is what happens here
+    if (arguments.bucket_mib > 0) {  // all gradients are summed after the pass, as with 0
       refuse_if_given(app, {"--bucket-mib"}, "it is for gradients on GPUs");
     }
     if (fewer && rows % recipe.micro_batch_rows != 0 && !options.batch_auto) {

@@ -1,7 +1,6 @@
-// The options of `stoker train`: everything in a TrainOptions that a user may
-// want to change, the recipe of the model giving the defaults. A value that
-// add_train_options() ties to a parser. Errors: std::invalid_argument with the
-// option and the value.
+// The options of `stoker train`: everything in a TrainOptions that a user may want to change; the
+// model's recipe has the defaults. A value that add_train_options() binds to a parser. Throws
+// std::invalid_argument with the option and the value.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -28,8 +27,8 @@ struct TrainArguments {
   TrainOptions run;  // fields that map one to one
   bool no_receipt = false;
   bool build_seek_index = false;
-  bool watch = false;               // what is shown
-  std::optional<int> metrics_port;  // of the loopback; 0: any that is free
+  bool watch = false;               // show the figures of the feed and the devices
+  std::optional<int> metrics_port;  // on the loopback; 0: any free port
 
   // Changes of the recipe.
   std::optional<double> epochs, learning_rate, momentum, weight_decay, label_smoothing;
@@ -41,21 +40,20 @@ struct TrainArguments {
   std::optional<double> gamma;
   AugmentOptions augment;
 
-  // For a process that was started as `launch` says; checked as far as no data
-  // are needed.
-  // Its `measure` is null.
+  // Returns the options of a process that was started as `launch` says, checked as far as possible
+  // without data. Its `measure` is null.
   TrainOptions options(const Launch& launch) const;
   MeasureHooks measure() const;
 };
 
 void add_train_options(CLI::App& app, TrainArguments& arguments);
 
-// Throws where an option was given that this run would ignore. `options` are those of the
-// arguments, in one of `world` processes.
+// Throws if an option was given that this run would ignore. `options` are those of the arguments,
+// in one of `world` processes.
 void check_train_options(const CLI::App& app, const TrainArguments& arguments,
                          const TrainOptions& options, int world);
 
-// Every model with its recipe, for --help.
+// Returns every model with its recipe, for --help.
 std::string recipes_help();
 
 }  // namespace stoker

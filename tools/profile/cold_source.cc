@@ -10,9 +10,9 @@
 namespace stoker {
 namespace {
 
-// So many samples are looked at to see whether their files left the page cache.
+// The number of samples whose files are checked to have left the page cache.
 constexpr SampleId kLooked = 8;
-// A page that the kernel works on at the moment (it writes or reclaims it) stays for a short time.
+// A page that the kernel writes or reclaims at the moment stays for a short time.
 constexpr int kTries = 50;
 constexpr auto kPause = std::chrono::milliseconds(10);
 
@@ -22,7 +22,7 @@ bool stays(const Source& files, SampleId id) {
   for (int i = 0; i < kTries; ++i) {
     if (i > 0) std::this_thread::sleep_for(kPause);
     const bool is_there = files.read_cached(id, buffer, bytes);
-    // Looking at a file makes the kernel read ahead, so the file is put out once more.
+    // Checking a file makes the kernel read ahead, so the file is evicted once more.
     evict_from_cache(files, id);
     if (!is_there) return false;
   }

@@ -15,18 +15,18 @@ namespace {
 constexpr double kFed = 0.05;
 // A smaller gain is noise.
 constexpr double kWorthwhile = 0.02;
-// Storage that gives so many times more to twice the threads was asked by too few.
+// If twice the threads read this many times more, there are too few I/O threads.
 constexpr double kScales = 1.5;
-// Workers that get fewer CPU seconds per second of work wait for cores.
+// Workers that get fewer CPU seconds per second of work are waiting for cores.
 constexpr double kDisturbed = 0.85;
-// A process that uses a larger share of its cores uses them up.
+// A process that uses a larger share of its cores uses all of them.
 constexpr double kAllBusy = 0.88;
 constexpr int kResamples = 15;
-// With fewer steps one of them decides by chance.
+// With fewer steps a single one can decide the result.
 constexpr int64_t kEnoughSteps = 16;
 
-// How many times as much the storage gives to twice the threads; it is cold or warm, as the run had
-// it. -1: not measured.
+// Returns how many times as much storage delivers to twice the threads, cold or warm as in the run.
+// -1: not measured.
 double storage_scaling(const ProfileMeasurements& profile) {
   const StorageRates& rates = profile.storage;
   const bool cold = profile.measured.disk_share > 0.5 && rates.cold > 0;
@@ -66,8 +66,8 @@ Gains gains_of(const ProfileMeasurements& profile, const FeedWhatIf& feed) {
           .read = feed.gain({.storage_free = true})};
 }
 
-// The device waits although no faster stage would help. It waits for the thread that drives it if
-// that thread waited for a core for at least half of the waiting.
+// For a device that waits although no faster stage would help. It waits for the thread that drives
+// it if that thread waited for a core for at least half of the waiting.
 Limit limit_of_no_stage(const ProfileMeasurements& profile) {
   const RunMeasurements& measured = profile.measured;
   if (measured.consumer_delay_share < 0.5 * measured.split.waiting_share()) return Limit::unknown;
@@ -89,7 +89,7 @@ Limit limit_of(const ProfileMeasurements& profile, const FeedWhatIf& feed, const
   return limit_of_filling(profile, feed, gains.fill);
 }
 
-// The model of the feed, with what another number of workers got of the cores.
+// Returns the model of the feed, with the CPU speed that another number of workers got.
 FeedWhatIf with_experiment(const ProfileMeasurements& profile, const Verdict& verdict) {
   OtherWorkers other;
   if (verdict.experiment_done) other = {profile.other_workers, profile.other.worker_cpu_speed};
@@ -106,7 +106,7 @@ void add_confidence(const ProfileMeasurements& profile, const FeedWhatIf& feed, 
     return std::clamp(1.25 - 2.5 * std::abs(error), 0.1, 1.0);
   };
   verdict.confidence = static_cast<double>(agree) / kResamples * trust(verdict.model_error);
-  // Close to the edge between fed and starving either name is half right.
+  // Close to the limit between fed and starving, either verdict is half right.
   if (std::abs(verdict.waiting_share - kFed) < 0.02) verdict.confidence *= 0.7;
   if (profile.measured.spread > 0.25) verdict.confidence *= 0.7;
   const bool few = profile.measured.steps < kEnoughSteps;

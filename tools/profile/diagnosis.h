@@ -1,7 +1,7 @@
-// Why the device waits: the verdict says which stage limits a run, how sure that is, which evidence
-// it rests on, and which changes are recommended. A stage limits if the run gets faster once the
+// Why the device waits: the verdict says which stage limits a run, how sure that is, what the
+// evidence is, and which changes are recommended. A stage limits if the run gets faster when the
 // stage costs nothing (FeedWhatIf); that is tried for each stage. diagnose() is a pure function of
-// what was measured; what was not measured is listed as unknown.
+// the measurements; what was not measured is listed as unknown.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ namespace stoker {
 
 enum class Limit : uint8_t {
   device,      // the device computes all the time: nothing starves it
-  storage,     // storage gives no more, however many threads ask
-  io_threads,  // storage could give more, but too few threads ask
+  storage,     // storage delivers no more, however many threads read
+  io_threads,  // storage could deliver more, but too few threads read
   decode,      // the workers decode too slowly
   pixels,      // the augmentation after the decoding takes too long
-  ring_depth,  // feed and step wait for each other in turn: too few batches lie between them
+  ring_depth,  // feed and step wait for each other in turn: too few batches are between them
   copy,        // the copy to the device takes too long
   stolen_cpu,  // the workers wait for cores that other programs use
   launch,      // the thread that queues the device's work is late
@@ -39,7 +39,7 @@ struct ProfileMeasurements {
   std::string no_gpus;  // why there are no figures of GPUs; "" where there are
 };
 
-// A sentence of the verdict, and the measurement that it rests on.
+// A sentence of the verdict, and the measurement that it is based on.
 struct Evidence {
   std::string text;
   std::string measured_by;
@@ -64,14 +64,14 @@ struct Verdict {
   double confidence = 0;  // 0 to 1
   std::string confidence_text;
   double waiting_share = 0;           // of a step, 0 to 1
-  double bound_rows_per_second = -1;  // what the steps make without their input; -1: not measured
-  double feed_rows_per_second = -1;   // what the feed makes without the step (modelled)
+  double bound_rows_per_second = -1;  // the steps' rate without their input; -1: not measured
+  double feed_rows_per_second = -1;   // the feed's rate without the step (modelled)
   double model_error = 0;             // of the model against the measured rate, relative
   double experiment_error = 0;        // of the model against the run with other_workers, relative
   bool experiment_done = false;
   std::vector<StageGain> gains;                 // the largest first
-  std::vector<Recommendation> recommendations;  // what this machine can do, the best first
-  std::vector<Recommendation> larger_machine;   // what only a larger machine can do
+  std::vector<Recommendation> recommendations;  // for this machine, the best first
+  std::vector<Recommendation> larger_machine;   // for a larger machine only
   std::vector<Evidence> evidence;
   std::vector<std::string> unknown;
 };

@@ -1,5 +1,5 @@
-// A feed, profiled against emulated devices: the session, the feed and its consumers put together.
-// Blocks for about the seconds given and the warm-up. Throws what Loader throws.
+// Profiles a feed against emulated devices: puts the session, the feed and its consumers together.
+// Blocks for the warm-up and about the given seconds. Throws what Loader throws.
 #pragma once
 
 #include "pipeline/loader.h"
@@ -10,12 +10,12 @@ namespace stoker {
 struct FeedRun {
   double demand = 0;    // images/s that each device takes
   double seconds = 10;  // SessionOptions::seconds
-  int devices = 1;      // how many are emulated, in the host's memory
+  int devices = 1;      // emulated devices, in the host's memory
   StorageRates storage;
-  Device* device = nullptr;  // not null: this device alone is fed instead
+  Device* device = nullptr;  // not null: only this device is fed instead
 };
 
-// `options` are the feed's; its workers must be counted (not -1).
+// `options` are the feed's; its number of workers must be known (not -1).
 Profile profile_emulated(const Source& source, const AugmentSpec& augment,
                          const LoaderOptions& options, const FeedRun& how, ProfiledRun& run);
 

@@ -1,6 +1,6 @@
-// Devices that take batches at a given rate and do nothing with them. A feed is profiled against
-// them where the accelerator that it is for is not there. A batch takes rows / rate seconds of
-// sleep, so the feed has the cores for itself.
+// Emulated devices, which take batches at a given rate and do nothing with them. A feed is profiled
+// against them if its accelerator is not available. A batch takes rows / rate seconds of sleep, so
+// the feed has all the cores.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ struct ConsumerOptions {
   const std::atomic<bool>* replay = nullptr;  // while true, the last batch is taken again
 };
 
-// Takes batches of all devices, a thread each, until the feed ends or is stopped. Blocks. Returns
-// the steps that device 0 made. Throws what Loader::next throws.
+// Takes the batches of all devices, with a thread for each, until the feed ends or is stopped.
+// Blocks. Returns the number of steps of device 0. Throws what Loader::next throws.
 int64_t consume(Loader& loader, const std::vector<Device*>& devices,
                 const ConsumerOptions& options);
 

@@ -5,15 +5,15 @@
 namespace stoker {
 namespace {
 
-// A fed device whose bound is so many times its rate is slowed down by the feed.
+// A fed device whose bound is this many times its rate is slowed down by the feed.
 constexpr double kSlowed = 1.1;
-// A feed that uses a smaller share of the cores takes them from nobody.
+// A feed that uses a smaller share of the cores does not slow down others.
 constexpr double kFeedCores = 0.05;
-// Two rates are compared only if each comes from so many steps.
+// Two rates are compared only if each is from at least this many steps.
 constexpr int64_t kEnoughSteps = 16;
 // One row in a hundred that takes a larger share of all time is worth a sentence.
 constexpr double kStragglers = 0.2;
-// A GPU that is busy for a smaller share of the time clocks down by itself.
+// A GPU that is busy for a smaller share of the time lowers its clock by itself.
 constexpr double kBusyGpu = 0.5;
 // A clock below this share of the highest is slow.
 constexpr double kSlowClock = 0.8;
@@ -155,7 +155,7 @@ void add_machine_evidence(const ProfileMeasurements& profile, Verdict& verdict) 
 
 void add_gpus_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
   for (const GpuLoad& gpu : profile.measured.gpus) {
-    // A GPU that CUDA does not show to this process belongs to another program.
+    // A GPU that is not visible to CUDA in this process belongs to another program.
     if (gpu.busy_mean < kBusyGpu || gpu.sm_clock_mhz < 0 ||
         gpu.sm_clock_mhz >= kSlowClock * gpu.sm_clock_max_mhz || gpu.cuda.empty()) {
       continue;

@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-// ReadAhead has so many buffers per worker, and one more per I/O thread.
+// ReadAhead has this many buffers per worker, and one per I/O thread.
 constexpr int kBuffersPerWorker = 3;
 
 class Simulation {
@@ -56,7 +56,7 @@ class Simulation {
   double draw(const std::vector<double>& values) { return values[random_() % values.size()]; }
   void later(double seconds, Kind kind, int step) { events_.push({now_ + seconds, kind, step}); }
 
-  // Rows of a slab are to be filled as soon as the ring has room for it.
+  // Queues the rows of each slab as soon as the ring has room for it.
   void begin_slabs() {
     for (; begun_ < steps_ && begun_ < released_ + model_.ring_depth; ++begun_) {
       for (int row = 0; row < model_.rows; ++row) {
@@ -146,7 +146,7 @@ class Simulation {
 
   void start_copy() {
     if (!copies()) return;
-    // Without slots the copy begins when the consumer asks, and holds it up.
+    // Without slots the copy begins when the consumer asks for the batch, and delays it.
     if (model_.slots == 0 && (busy_ || copied_ > done_)) return;
     if (copying_ || !filled(copied_) || free_slots_ == 0) return;
     copying_ = true;
@@ -182,7 +182,7 @@ class Simulation {
     int step;
     bool in_buffer;  // an I/O thread has read it
   };
-  std::deque<int> to_read_;  // rows, as the numbers of their steps
+  std::deque<int> to_read_;  // rows, as their step numbers
   std::deque<FilledNext> to_fill_;
   int begun_ = 0, released_ = 0, copied_ = 0, done_ = 0, filled_at_ = -1;
   int free_slots_;

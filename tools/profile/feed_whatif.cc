@@ -6,9 +6,9 @@
 namespace stoker {
 namespace {
 
-// A simulation makes so many rows.
+// A simulation makes this many rows.
 constexpr int64_t kModelledRows = 6000;
-// What costs nothing takes so many seconds.
+// What costs nothing takes this many seconds.
 constexpr double kNothing = 1e-9;
 constexpr uint64_t kSeed = 1;
 
@@ -35,9 +35,9 @@ FeedWhatIf::FeedWhatIf(const FeedShape& shape, const RunMeasurements& measured, 
   if (possible_) base_ = modelled({});
 }
 
-// Linux shares the cores out evenly: with w of our workers and n other threads that want to run,
-// each gets cores / (w + n). n follows from the speed that was measured, or, where no thread had to
-// wait, from how many threads of others were busy.
+// Linux shares the cores evenly: with w workers of ours and n other threads that are ready to run,
+// each gets cores / (w + n). n follows from the measured speed or, if no thread had to wait, from
+// the number of busy threads of other programs.
 double FeedWhatIf::shared_speed(double workers, double cores) const {
   const double measured = measured_.worker_cpu_speed;
   const double busy = std::max(measured_.busy_workers, 0.01);
@@ -47,10 +47,10 @@ double FeedWhatIf::shared_speed(double workers, double cores) const {
   return std::clamp(cores / (workers + rivals), 0.01, 1.0);
 }
 
-// The speed with a third number of workers, from two that were measured on the same cores. Where
-// cores are shared evenly a worker takes 1 / speed = (w + n) / cores seconds for a CPU second. That
-// is a line in w with the slope 1 / cores; it is steeper where a group of threads is given less
-// than the machine.
+// Extrapolates the speed to a third number of workers from two that were measured on the same
+// cores. If cores are shared evenly, a worker takes 1 / speed = (w + n) / cores seconds for a CPU
+// second. That is a line in w with the slope 1 / cores; it is steeper if a group of threads gets
+// less than the whole machine.
 double FeedWhatIf::extrapolated_speed(double workers) const {
   const double own = shape_.workers, slowness = 1 / measured_.worker_cpu_speed;
   const double other_slowness = 1 / std::max(0.01, other_.cpu_speed);
@@ -67,7 +67,7 @@ double FeedWhatIf::cpu_speed(const FeedChange& change) const {
   }
   if (change.workers == 0 && change.cores == 0) return measured;
   const double shared = shared_speed(workers, cores);
-  // More threads on the same cores are no faster than before, and fewer are no slower.
+  // More threads on the same cores are not faster than before, and fewer are not slower.
   if (change.workers <= 0 || change.cores > 0) return std::max(shared, measured);
   const double speed = std::min(shared, measured);
   return other_.workers > 0 ? std::min(speed, extrapolated_speed(workers)) : speed;
@@ -89,7 +89,7 @@ FeedModel FeedWhatIf::changed(const FeedChange& change) const {
   model.rest_s = measured_.rest_s;
   model.cpu_speed = cpu_speed(change);
   // A worker's speed is measured while it has a row. How long it waits for a core before it takes a
-  // row is not measured, but all workers together get no more than there is.
+  // row is not measured, but all workers together cannot get more than there is.
   const double cores = shape_.cores + change.cores;
   if (model.workers > cores) model.cores = cores;
   if (change.storage_free) model.read_s = {std::max(kNothing, measured_.read_cpu_s)};

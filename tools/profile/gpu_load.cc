@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kPercent = 0.01;
 
-// Over the values that are known (not -1).
+// Statistics of the values that are known (not -1).
 class Known {
  public:
   void add(double value) {

@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What was not measured is null.
+// Returns null for what was not measured.
 template <typename Number>
 Json known(Number value) {
   return value < 0 ? Json(nullptr) : Json(value);

@@ -1,4 +1,4 @@
-// How long something took, as statistics of many times. Seconds; -1 where nothing was measured.
+// Statistics of many durations. Seconds; -1 if nothing was measured.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ constexpr double kSecond = 1e-9;
 
 bool starts_with(const std::string& text, const char* start) { return text.rfind(start, 0) == 0; }
 
-// Sums over windows. A sum is unknown (-1) as soon as one of its parts is.
+// A sum over windows. It is unknown (-1) if one of its parts is.
 class Sum {
  public:
   void add(int64_t value) {

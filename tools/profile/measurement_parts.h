@@ -13,7 +13,7 @@ void measure_steps(const ProfiledRun& run, int rows, const std::vector<PhaseWind
 // Fills in the slowest files, who was busy, and the model's times of a row. Reads `seconds`.
 void measure_rows(const ProfiledRun& run, const std::vector<PhaseWindow>& windows,
                   RunMeasurements& result);
-// Fills in who had the cores, and what came from a disk.
+// Fills in who used the cores, and what came from a disk.
 void measure_load(const std::vector<PhaseWindow>& windows, RunMeasurements& result);
 
 }  // namespace stoker

@@ -11,7 +11,7 @@ std::string profile_page(const nlohmann::ordered_json& profile) {
       profile.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
   std::string data;
   data.reserve(json.size());
-  // '<' stands in strings only, where \u003c is another way to write it.
+  // '<' occurs only in strings, where \u003c means the same.
   for (const char c : json) {
     if (c == '<') {
       data += "\\u003c";

@@ -1,4 +1,4 @@
-// What a profiled run leaves: its spans, the threads that made them, and the phases of the run.
+// The result of a profiled run: its spans, the threads that made them, and the run's phases.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct PhaseWindow {
   Phase phase = Phase::warm_up;
   int64_t begin_ns = 0, end_ns = 0;
   int workers = 0;
-  MachineLoad load;  // what the machine did meanwhile
+  MachineLoad load;  // the machine's load in this window
   double seconds() const { return static_cast<double>(end_ns - begin_ns) * 1e-9; }
 };
 
@@ -32,7 +32,7 @@ struct ProfiledRun {
   std::vector<TraceTrack> tracks;
   int64_t dropped = 0;  // spans that were lost
   std::vector<PhaseWindow> windows;
-  GpuReadings gpus;  // of the whole run
+  GpuReadings gpus;  // during the whole run
 };
 
 std::vector<PhaseWindow> windows_of(const ProfiledRun& run, Phase phase);

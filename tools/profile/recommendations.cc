@@ -8,11 +8,11 @@
 namespace stoker {
 namespace {
 
-// A change is enough if the step then waits for no larger share of its time.
+// A change is enough if the step then waits for at most this share of its time.
 constexpr double kEnough = 0.04;
-// More of a change is worth it if it brings at least this share.
+// A larger change must bring at least this share more.
 constexpr double kWorthwhile = 0.02;
-// So many threads are recommended at most.
+// At most this many threads are recommended.
 constexpr int kMostAdded = 64;
 
 Recommendation recommendation_of(const FeedWhatIf& feed, const std::string& what,
@@ -26,7 +26,7 @@ void add_recommendation(const FeedWhatIf& feed, const std::string& what, const F
   verdict.recommendations.push_back(recommendation_of(feed, what, change));
 }
 
-// The smallest n of 1, 2, 3, 4, 8, ... up to `most` with which the step hardly waits after
+// Returns the smallest n of 1, 2, 3, 4, 8, ... up to `most` with which the step hardly waits after
 // change(n), or from which on more brings nothing.
 template <typename Change>
 int enough_of(const FeedWhatIf& feed, Change change, int most = kMostAdded) {
@@ -44,8 +44,8 @@ int enough_of(const FeedWhatIf& feed, Change change, int most = kMostAdded) {
 
 const char* plural(int count) { return count > 1 ? "s" : ""; }
 
-// Workers compute, so more of them than cores bring nothing; and nobody is told to use cores that
-// the machine does not have.
+// Workers compute, so more workers than cores bring nothing, and the recommendation must not ask
+// for cores that the machine does not have.
 void add_worker_recommendations(const ProfileMeasurements& profile, const FeedWhatIf& feed,
                                 Verdict& verdict) {
   const FeedShape& shape = profile.shape;

@@ -1,5 +1,5 @@
-// The recommendations of a verdict: of each kind of change that helps, the smallest one that is
-// enough, and what the model predicts with it.
+// The recommendations of a verdict: the smallest change of each kind that is enough, and what the
+// model predicts with it.
 #pragma once
 
 #include "tools/profile/diagnosis.h"

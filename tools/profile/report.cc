@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-// A timeline has so many slices.
+// The number of slices of a timeline.
 constexpr double kSlices = 100;
 
 }  // namespace

@@ -13,24 +13,24 @@
 
 namespace stoker {
 
-// What a checkpoint costs a training; its devices wait meanwhile.
+// What a checkpoint costs a training; its devices wait while it is written.
 struct CheckpointCost {
   double seconds = -1;  // -1: not measured
   int64_t bytes = 0;
-  int64_t every_steps = 0;  // one is written every so many steps
+  int64_t every_steps = 0;  // steps from one to the next
 };
 
 struct Profile {
-  std::string command;  // as it was called
+  std::string command;  // the command line
   std::string version;
-  std::string device;  // "an emulated accelerator of 1786 images/s", "cpu:0"
+  std::string device;  // "1 emulated, of 1786 images/s", "cpu:0"
   ProfileMeasurements measurements;
   WarmUp warm_up;
   Verdict verdict;
   std::vector<TimelineSlice> timeline;
   std::vector<std::string> slow_names;  // the names of measurements.measured.slowest
   CheckpointCost checkpoint;
-  int64_t planned_bytes = 0;  // memory that was planned; 0: not known
+  int64_t planned_bytes = 0;  // planned memory; 0: unknown
   int64_t resident_bytes = 0;
 };
 

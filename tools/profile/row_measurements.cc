@@ -9,11 +9,11 @@ namespace stoker {
 namespace {
 
 constexpr size_t kSlowFiles = 10;
-// The model is given so many samples of each service time at most.
+// The model gets at most this many samples of each service time.
 constexpr size_t kMostSamples = 20000;
 constexpr double kSecond = 1e-9;
 
-// Rows as they were read and filled. On a track a row's pixel work follows its decoding, and its
+// The rows that were read and filled. On a track, a row's pixel work follows its decoding, and its
 // decoding follows its read from memory, if there was one. A chunk of raw samples has only pixel
 // work.
 class RowTally {
@@ -106,7 +106,7 @@ class RowTally {
     result.slowest = files_;
   }
 
-  // Takes values of a long list at even distances.
+  // Picks values of a long list at even distances.
   static std::vector<double> thinned(const std::vector<double>& values) {
     if (values.size() <= kMostSamples) return values;
     std::vector<double> kept;

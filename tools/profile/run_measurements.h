@@ -1,7 +1,7 @@
-// What the spans of a profiled run say in numbers: how fast it went, where a step's time goes, how
-// long each stage takes, who was busy, and the service times that drive FeedModel. The steps and
-// rows that ended inside given windows count. A pure function of a ProfiledRun. Seconds, unless a
-// name says otherwise; -1 where nothing was measured.
+// The numbers of a profiled run, from its spans: its rate, where a step's time goes, how long each
+// stage takes, who was busy, and the service times that drive FeedModel. Steps and rows that ended
+// inside the given windows count. A pure function of a ProfiledRun. Seconds, unless a name says
+// otherwise; -1 if not measured.
 #pragma once
 
 #include <array>
@@ -20,11 +20,11 @@ struct SlowFile {
   double read = 0, fill = 0;
 };
 
-// Steps that waited longer than they worked, where they are few and most of the waiting is in them.
+// Steps that waited longer than they worked, if they are few and contain most of the waiting.
 struct Pauses {
   int64_t count = 0;       // 0: the waiting, if any, is spread over the steps
-  double mean_s = 0;       // how long a pause waits
-  double share = 0;        // of all waiting, that in pauses
+  double mean_s = 0;       // mean wait of a pause
+  double share = 0;        // share of all waiting that is in pauses
   double burst_steps = 0;  // mean number of steps from one pause to the next
 };
 
@@ -32,7 +32,7 @@ struct RunMeasurements {
   double seconds = 0;  // of the windows
   int64_t steps = 0;
   double rows_per_second = 0;
-  // Of the rate between parts of the windows, relative: half of (p90 - p10) / p50.
+  // Relative spread of the rate between parts of the windows: half of (p90 - p10) / p50.
   double spread = -1;
   StepSplit split;
   Pauses pauses;
@@ -44,22 +44,25 @@ struct RunMeasurements {
 
   // For the model.
   std::vector<double> read_s, fill_cpu_s, copy_s, hold_s, rest_s;
-  double cached_share = 0;  // of the files, those that workers read from memory while they fill
-  double pixels_share = 0;  // of the CPU time of filling, that of pixel work
+  double cached_share = 0;  // share of the files that workers read from memory while they fill
+  double pixels_share = 0;  // share of the CPU time of filling that is pixel work
   double read_cpu_s = 0;    // mean CPU time of a read by an I/O thread
 
   // Who was busy, in threads or cores.
   double busy_workers = 0, busy_readers = 0;
   double worker_cpu_speed = 1;  // CPU seconds per second of work
   double own_cores = -1, other_cores = -1;
-  double stolen_cores = -1;          // of other_cores, what the hypervisor gave to other machines
-  double consumer_delay_share = -1;  // of the time, that the consumers' threads waited for a core
-  double worker_delay_share = -1;    // of the time they could have run, that workers waited for one
-  double disk_share = -1;            // of the bytes read, those from storage, not the page cache
-  std::vector<GpuLoad> gpus;         // all of the machine
+  double stolen_cores =
+      -1;  // share of other_cores that the hypervisor gave to other machines, in cores
+  double consumer_delay_share =
+      -1;  // share of the time in which the consumers' threads waited for a core
+  double worker_delay_share =
+      -1;                     // share of their runnable time in which workers waited for a core
+  double disk_share = -1;     // share of the bytes read that came from storage, not the page cache
+  std::vector<GpuLoad> gpus;  // all GPUs of the machine
 };
 
-// `rows`: of one device's batch.
+// `rows`: in one device's batch.
 RunMeasurements measure_run(const ProfiledRun& run, int rows,
                             const std::vector<PhaseWindow>& windows);
 

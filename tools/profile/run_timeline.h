@@ -1,5 +1,5 @@
-// A profiled run over time, in slices of equal length: pace, waits and who was busy. The page draws
-// it.
+// A profiled run over time, in slices of equal length: pace, waits and who was busy. The HTML page
+// draws it.
 #pragma once
 
 #include <vector>
@@ -13,11 +13,11 @@ struct TimelineSlice {
   Phase phase = Phase::warm_up;
   double rows_per_second = 0;
   double busy_workers = 0, busy_readers = 0;  // mean number
-  double waiting_share = 0;                   // of the consumers' time, for input and copy
-  double ready_batches = 0;                   // mean number that are filled and not yet leased
+  double waiting_share = 0;                   // share of the consumers' time, for input and copy
+  double ready_batches = 0;  // mean number of batches that are filled and not yet leased
 };
 
-// `rows`: of one device's batch.
+// `rows`: in one device's batch.
 std::vector<TimelineSlice> timeline_of(const ProfiledRun& run, int rows, int devices,
                                        double slice_s);
 

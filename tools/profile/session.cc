@@ -9,16 +9,16 @@ namespace stoker {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(20);
-// So many spans are kept at most; they take 150 MB.
+// At most this many spans are kept; they take 150 MB.
 constexpr size_t kMostSpans = size_t{2} << 20;
-// A phase that is measured has so many steps at least ...
+// A measured phase has at least this many steps ...
 constexpr int64_t kFewestSteps = 8;
-// ... but lasts at most so many times its planned length, where steps are slow.
+// ... but lasts at most this many times its planned length if steps are slow.
 constexpr double kPatience = 4;
 
 struct Part {
   Phase phase;
-  double share;  // of the seconds
+  double share;  // of SessionOptions::seconds
 };
 constexpr Part kParts[] = {{Phase::measured, 0.25},      {Phase::settling, 0.08},
                            {Phase::other_workers, 0.17}, {Phase::settling, 0.08},
@@ -88,7 +88,7 @@ void ProfileSession::close() {
   window.load = now - at_open_;
 }
 
-// Has the open window lasted `seconds`, and long enough in steps?
+// Returns whether the open window has lasted `seconds`, and has enough steps.
 bool ProfileSession::due(double seconds) const {
   const PhaseWindow& window = run_.windows.back();
   const double passed = static_cast<double>(steady_now_ns() - window.begin_ns) * 1e-9;
@@ -115,7 +115,7 @@ void ProfileSession::watch() {
     if (!due(length)) continue;
     close();
     if (part == std::size(kParts)) {
-      // Otherwise the run would never ask for the batch that is not there.
+      // Otherwise the run would never ask for the batch that ends it.
       replay_.store(false);
       hooks_.stop();
       open(Phase::settling, workers);

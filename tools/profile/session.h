@@ -1,8 +1,8 @@
-// A profiled run under way. The session gathers a Tracer's spans and takes the run through its
-// phases, which are the experiments: as it is; with one worker fewer (or one more, where there is
-// only one); as it is once more; and with the same batch again and again, so that the step does not
-// wait for input. Then it stops the run. The first steps are warm-up: as many as fill the ring, and
-// a share of the time.
+// A profiling session. It gathers a Tracer's spans and takes the run through its phases, which are
+// the experiments: as it is; with one worker fewer (or one more if there is only one); as it is
+// once more; and with the same batch again and again, so that the step does not wait for input.
+// Then it stops the run. The first steps are warm-up: as many as fill the ring, and a share of the
+// time.
 //
 // Owner: the code that starts the run. Threads: its own; start() before the run, finish() after it.
 #pragma once
@@ -30,7 +30,7 @@ struct RunHooks {
 
 class ProfileSession {
  public:
-  // How many spare workers the feed needs.
+  // Returns the number of spare workers that the feed needs.
   static int spare_workers(int workers) { return workers == 1 ? 1 : 0; }
 
   ProfileSession(const SessionOptions& options, Tracer& tracer);
@@ -38,10 +38,10 @@ class ProfileSession {
   ProfileSession(const ProfileSession&) = delete;
   ProfileSession& operator=(const ProfileSession&) = delete;
 
-  // While true, the run is to show its devices the last batch again.
+  // While true, the run gives its devices the last batch again.
   const std::atomic<bool>& replay() const { return replay_; }
   void start(RunHooks hooks);
-  ProfiledRun finish();  // call it once, also for a run that ended by itself
+  ProfiledRun finish();  // call it once, even if the run ended by itself
 
  private:
   void watch();
@@ -57,10 +57,10 @@ class ProfileSession {
   Mutex mutex_;
   CondVar ended_changed_;
   bool ended_ GUARDED_BY(mutex_) = false;
-  // These belong to the watching thread until it is joined.
+  // The watching thread uses these until it is joined.
   ProfiledRun run_;
   MachineLoad at_open_;
-  int64_t steps_ = 0;  // that device 0 has done
+  int64_t steps_ = 0;  // steps of device 0
   int64_t steps_at_open_ = 0;
   std::optional<GpuSampler> gpus_;  // from start() to finish()
   std::thread thread_;

@@ -6,7 +6,7 @@
 namespace stoker {
 namespace {
 
-// The time in which the run saved and evaluated between two steps belongs to neither of them.
+// The time in which the run saved and evaluated between two steps; it belongs to neither of them.
 class Interludes {
  public:
   explicit Interludes(const ProfiledRun& run) {
@@ -44,7 +44,7 @@ void divide(StepSplit& sum, double by) {
   }
 }
 
-// How even the pace is, over eight parts of the steps.
+// Returns how even the pace is, over eight parts of the steps.
 double spread_of(const std::vector<double>& lengths) {
   constexpr size_t kParts = 8;
   if (lengths.size() < 2 * kParts) return -1;
@@ -59,7 +59,7 @@ double spread_of(const std::vector<double>& lengths) {
 }
 
 Pauses pauses_of(const std::vector<StepSplit>& steps) {
-  // Pauses are at most this share of the steps, and hold at least that share of the waiting.
+  // Pauses are at most this share of the steps and contain at least that share of the waiting.
   constexpr double kFewest = 0.25;
   constexpr double kMost = 0.8;
   Pauses pauses;
@@ -79,15 +79,15 @@ Pauses pauses_of(const std::vector<StepSplit>& steps) {
   return pauses;
 }
 
-// While a feed still lives on a full ring it fills fewer rows than are taken. Its pace is what it
-// fills.
+// Returns the rate at which rows are filled, if it is below the rate `taken`: while a feed still
+// uses up a full ring, it fills fewer rows than are taken.
 double pace_of_filling(const ProfiledRun& run, int rows, int devices,
                        const std::vector<PhaseWindow>& windows, double stepping_s, double taken) {
   const auto commits = std::count_if(run.spans.begin(), run.spans.end(), [&](const Span& span) {
     return span.kind == SpanKind::commit && ends_inside(span, windows);
   });
   const double filled = static_cast<double>(commits) * rows / stepping_s;
-  // At the edges of the windows there may be a batch more or less.
+  // At the edges of the windows there may be one batch more or less.
   const double slack = 1.5 * rows * devices / stepping_s;
   return filled > 0 && filled + slack < 0.97 * taken ? filled : taken;
 }

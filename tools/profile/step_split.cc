@@ -25,7 +25,7 @@ class Splitter {
                           std::max(0.0, split_.gradient_wait) - split_.launch_wait - split_.update);
   }
   const StepSplit& split() const { return split_; }
-  // The time in which the batch is held, and the rest of the step, both without their waits.
+  // The time in which the batch is held, and the rest of the step, both without waits.
   double hold() const {
     const Span* lease = step_[SpanKind::lease];
     if (queued_ || !lease) return split_.compute;
@@ -77,7 +77,7 @@ StepTable step_table(const ProfiledRun& run) {
   for (const TrackedSpan& span : run.spans) {
     if (!once_per_step(span.kind) || span.step < 0) continue;
     const Span*& place = table[{span.device, span.step}].of[static_cast<int>(span.kind)];
-    // A batch that is shown again was leased in an earlier step than the one that uses it.
+    // A replayed batch was leased in an earlier step than the one that uses it.
     if (!place) place = &span;
   }
   return table;

@@ -22,7 +22,7 @@ struct StepSplit {
   double waiting_share() const { return step > 0 ? (input_wait + copy_wait) / step : 0; }
 };
 
-// The spans of one step of one device, of the kinds of which a step has one; null: there is none.
+// The spans of one step of one device, for the kinds of which a step has one; null: there is none.
 struct StepSpans {
   std::array<const Span*, kSpanKinds> of{};
   const Span* operator[](SpanKind kind) const { return of[static_cast<int>(kind)]; }
@@ -30,7 +30,7 @@ struct StepSpans {
 };
 using StepTable = std::map<std::pair<int, Step>, StepSpans>;  // by device and step
 
-// Points into `run`.
+// Returns pointers into `run`.
 StepTable step_table(const ProfiledRun& run);
 
 struct StepParts {
@@ -40,12 +40,12 @@ struct StepParts {
 };
 
 // Splits one step, from the end of `last`, the step before it, to its own end. `apart` seconds of
-// that lie between the steps and belong to neither. Where the device is given its work to do later,
-// the device's time is split, and otherwise the host's.
+// that lie between the steps and belong to neither. If the device's work is queued and done later,
+// this splits the device's time, otherwise the host's.
 StepParts split_step(const StepSpans& last, const StepSpans& step, double apart);
 
 double seconds_of(const Span& span);
-// How much of [begin, end) lies inside `span`; 0 where it is null.
+// Returns how much of [begin, end) lies inside `span`; 0 if it is null.
 double overlap_seconds(int64_t begin_ns, int64_t end_ns, const Span* span);
 
 }  // namespace stoker

@@ -12,18 +12,18 @@
 namespace stoker {
 namespace {
 
-// So many samples are put out of the cache before each cold run.
+// The number of samples that are evicted from the cache before each cold run.
 constexpr int64_t kColdSamples = 512;
 
-// Reading them into the cache again takes so long at most.
+// Reading them into the cache again takes at most this long.
 constexpr double kRestoreSeconds = 5;
 
-// The samples of a run, in an order that its seed decides.
+// Returns a sample of the run; the seed decides the order.
 SampleId sample_of(const Source& source, uint64_t seed, int64_t number) {
   return RandomKey(seed, 0, number).below(0, source.size());
 }
 
-// Reads at most `most` samples, as fast as they come.
+// Reads at most `most` samples as fast as possible and returns the rate.
 double rate_of(const Source& source, int threads, double seconds, uint64_t seed, int64_t most) {
   std::atomic<int64_t> next{0}, done{0};
   const int64_t begin_ns = steady_now_ns();
@@ -49,7 +49,7 @@ double rate_of(const Source& source, int threads, double seconds, uint64_t seed,
   return passed > 0 ? static_cast<double>(done.load()) / passed : -1;
 }
 
-// -1 where the files cannot be put out of the page cache.
+// Returns -1 if the files cannot be evicted from the page cache.
 double cold_rate(const Source& source, int threads, double seconds, uint64_t seed) {
   int64_t evicted = 0;
   for (int64_t i = 0; i < kColdSamples; ++i) {
@@ -65,7 +65,7 @@ bool evict_from_cache(const Source& source, SampleId id) {
   if (source.root().empty() || source.encoding() != SampleEncoding::image_file) return false;
   const int file = open((source.root() + "/" + source.name(id)).c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
-  // What is not written yet would stay.
+  // Pages that are not written back yet would stay.
   fdatasync(file);
   const bool evicted = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) == 0;
   close(file);
@@ -78,9 +78,9 @@ StorageRates probe_storage(const Source& source, const StorageProbe& probe) {
   constexpr int64_t kAll = int64_t{1} << 62;
   rates.cold = cold_rate(source, probe.threads, probe.seconds_each, seed(0));
   rates.cold_twice = cold_rate(source, 2 * probe.threads, probe.seconds_each, seed(1));
-  // Warm: samples that were just read, or that lie in memory.
+  // Warm: samples that were just read, or that are in memory.
   const int64_t known = rates.cold < 0 ? kAll : kColdSamples;
-  // What runs next finds the files in memory, as they were before.
+  // What runs next finds the files in memory again.
   if (known < kAll) {
     rate_of(source, probe.threads, kRestoreSeconds, seed(0), known);
     rate_of(source, probe.threads, kRestoreSeconds, seed(1), known);

@@ -1,8 +1,7 @@
-// The storage alone: samples are read as the feed's I/O threads read them, and nothing is done with
-// them. The probe uses the same and twice the threads, to tell storage that is slow from storage
-// that too few threads ask. Where the samples are files that can be put out of the page cache, it
-// reads them cold, too. Blocks for the times given. Errors: samples that cannot be read count as
-// read.
+// The storage alone: reads samples as the feed's I/O threads do, and does nothing with them. The
+// probe uses the same and twice the threads, to distinguish slow storage from too few threads. If
+// the samples are files that can be evicted from the page cache, it reads them cold, too. Blocks
+// for the given times. Errors: samples that cannot be read count as read.
 #pragma once
 
 #include "pipeline/source/source.h"
@@ -10,21 +9,22 @@
 namespace stoker {
 
 struct StorageRates {      // images/s; -1: not measured
-  double warm = -1;        // as the page cache (or the source's memory) has them
+  double warm = -1;        // from the page cache (or the source's memory)
   double warm_twice = -1;  // with twice the threads
-  double cold = -1;        // after the files were put out of the page cache
+  double cold = -1;        // after the files were evicted from the page cache
   double cold_twice = -1;
 };
 
 struct StorageProbe {
   int threads = 1;
   double seconds_each = 0.4;
-  uint64_t seed = 0;  // which samples
+  uint64_t seed = 0;  // decides which samples
 };
 
 StorageRates probe_storage(const Source& source, const StorageProbe& probe);
 
-// Puts a sample's file out of the page cache; false where it is no file, or cannot be.
+// Evicts a sample's file from the page cache; returns false if it is not a file or cannot be
+// evicted.
 bool evict_from_cache(const Source& source, SampleId id);
 
 }  // namespace stoker

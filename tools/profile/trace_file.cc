@@ -15,7 +15,7 @@ namespace stoker {
 namespace {
 
 constexpr int kProcess = 1;
-// The number of the device is added to these.
+// The device's number is added to these.
 constexpr int kCopyTracks = 10000;
 constexpr int kDeviceTracks = 20000;
 
@@ -49,7 +49,8 @@ class TraceFile {
   int64_t events_ = 0;
 };
 
-// A batch's way: for each kind of span its first begin and last end, and the track of the last one.
+// A batch's way: for each kind of span its first begin, its last end, and the track of the last
+// one.
 struct Leg {
   int64_t begin_ns = 0, end_ns = 0;
   int track = 0;
@@ -101,7 +102,7 @@ class TraceWriter {
   }
 
   void write_span(const TrackedSpan& span) {
-    // These stand in the batch's row.
+    // These are drawn in the batch's row.
     if (span.kind == SpanKind::commit || span.kind == SpanKind::lease) return;
     std::string args = fmt::format("\"step\":{}", span.step);
     if (span.sample >= 0) {
@@ -130,7 +131,7 @@ class TraceWriter {
     }
   }
 
-  // Nested rows of one batch, and the arrows along its way.
+  // Writes the nested rows of one batch, and the arrows along its way.
   void write_batch(int device, Step step, const Batch& batch) {
     const auto leg = [&](SpanKind kind) {
       const auto at = batch.legs.find(kind);
@@ -160,7 +161,7 @@ class TraceWriter {
                       phase, quoted(name), id, kProcess, file_.us(ns)));
     }
   }
-  // The arrow is tied to the end of the leg's last span.
+  // The arrow is bound to the end of the leg's last span.
   void arrow(const char* phase, const std::string& id, const Leg& leg) {
     file_.add(
         fmt::format("\"ph\":\"{}\",\"cat\":\"way\",\"name\":\"way\",\"id\":\"{}\",\"pid\":{},"
@@ -178,7 +179,7 @@ class TraceWriter {
   const ProfiledRun& run_;
   TraceFile& file_;
   const std::function<std::string(SampleId)>& name_of_;
-  std::set<int> queued_;  // devices that are given their work to do later
+  std::set<int> queued_;  // devices whose work is queued and done later
   std::set<int> named_;
   Batches batches_;
 };

@@ -1,7 +1,7 @@
-// A profiled run for Perfetto (ui.perfetto.dev) and chrome://tracing. Each thread, copy stream and
-// device has a track with its spans; each batch has a row of its own, from its first file to the
-// end of its step, and arrows that lead from track to track. The format is the "JSON Trace Event
-// Format"; times are in microseconds since the run began.
+// Writes a profiled run for Perfetto (ui.perfetto.dev) and chrome://tracing. Each thread, copy
+// stream and device has a track with its spans. Each batch has its own row, from its first file to
+// the end of its step, and arrows from track to track. The format is the "JSON Trace Event Format";
+// times are in microseconds since the run began.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace stoker {
 
-// `name_of` names the file of a sample. Throws std::runtime_error with the path if the trace cannot
-// be written. Returns the number of events.
+// `name_of` returns the name of a sample's file. Returns the number of events. Throws
+// std::runtime_error with the path if the trace cannot be written.
 int64_t write_trace(const std::string& path, const ProfiledRun& run,
                     const std::function<std::string(SampleId)>& name_of);
 

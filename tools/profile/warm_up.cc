@@ -34,7 +34,8 @@ WarmUp measure_warm_up(const ProfiledRun& run) {
   }
   if (later.empty()) return result;
   const double usual = latency_of(later).p90;
-  // The first step from which three steps in a row take no longer than nine of ten later steps.
+  // Find the first step from which three steps in a row take no longer than nine of ten later
+  // steps.
   constexpr size_t kInARow = 3;
   size_t first = 0;
   while (first + kInARow < steps.size() &&

@@ -1,4 +1,4 @@
-// The conversions of CUDA's header, by the host's arithmetic.
+// The conversions of CUDA's header, with the host's arithmetic.
 #pragma once
 
 #include "train/device/arithmetic.h"

@@ -1,7 +1,7 @@
-// Stands in for CUDA's own header where kernels and CudaOps are compiled by the host's compiler and
-// run on the CPU (cuda_emulator.cc): the part of the language and of the runtime that they use.
-// A block's threads take turns in a shuffled order, from one meeting point to the next; a thread
-// that misses a meeting of its block ends the program. Streams are those of a host device.
+// Replaces CUDA's own header if kernels and CudaOps are compiled by the host's compiler and run on
+// the CPU (cuda_emulator.cc): the part of the language and of the runtime that they use. A block's
+// threads take turns in a shuffled order, from one barrier to the next; a thread that misses a
+// barrier of its block ends the program. Streams are those of a host device.
 #pragma once
 
 #include <math.h>
@@ -42,9 +42,9 @@ extern thread_local dim3 blockDim, gridDim;
 
 namespace cuda_emulator {
 
-// All threads of the block come here; then all go on.
+// A barrier for all threads of the block.
 void meet();
-// What every thread said, by its number in the block, once all have. Two meetings.
+// Returns the value that `thread` (its number in the block) passed, once all have. Two barriers.
 int64_t said_by(unsigned thread, int64_t own);
 bool all_say(bool own);
 void run(dim3 grid, dim3 block, const std::function<void()>& thread);
@@ -56,7 +56,7 @@ inline void __syncthreads() { cuda_emulator::meet(); }
 inline int __syncthreads_and(int predicate) {
   return cuda_emulator::all_say(predicate != 0) ? 1 : 0;
 }
-// Blocks run one after the other.
+// Blocks run one after another, so no fence is needed.
 inline void __threadfence() {}
 template <typename Value>
 Value __ldcg(const Value* from) {
@@ -100,7 +100,7 @@ const char* cudaGetErrorString(cudaError_t error);
 const char* cudaGetErrorName(cudaError_t error);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
-// A small GPU, so that small tensors have several splits per block and blocks walk.
+// Describes a small GPU, so that small tensors have several splits per block and blocks loop.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 template <typename Kernel>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel, int, size_t) {

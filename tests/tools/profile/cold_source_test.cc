@@ -1,4 +1,4 @@
-// A file that is read through a ColdSource comes from storage, whatever lay in memory.
+// A file that is read through a ColdSource comes from storage, whatever was in memory.
 #include "tools/profile/cold_source.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(ColdSource, ReadsFromStorageWhatLiesInMemory) {
       EXPECT_EQ(bytes.size(), size_t{kBytes});
       EXPECT_FALSE(cold->read_cached(id, buffer, bytes));
     }
-    // Not all of them: the kernel keeps a page that it has in hand, to write it for example.
+    // Not all of them, because the kernel keeps a page that it is using, to write it for example.
     EXPECT_GT(read_from_storage() - before, int64_t{kFiles} * kBytes / 3) << "epoch " << epoch;
   }
 }

@@ -1,5 +1,5 @@
-// Verdicts of made-up measurements: each names the stage that is slow in them, says what would
-// change it as arithmetic says it, and calls unknown what was not measured.
+// Verdicts of made-up measurements: each names the slow stage, gives the change that arithmetic
+// gives, and lists as unknown what was not measured.
 
 #include "tools/profile/diagnosis.h"
 
@@ -13,8 +13,8 @@ using ::testing::Contains;
 using ::testing::Field;
 using ::testing::HasSubstr;
 
-// 100 rows a step of 100 ms: 1000 images/s. A row takes 1 ms to fill and 1 ms to read; two workers,
-// four I/O threads: fed.
+// A fed device: 100 rows per step of 100 ms, which is 1000 images/s. A row takes 1 ms to fill and 1
+// ms to read; there are two workers and four I/O threads.
 ProfileMeasurements fed() {
   ProfileMeasurements profile;
   profile.shape = {.rows = 100,
@@ -39,7 +39,7 @@ ProfileMeasurements fed() {
   return profile;
 }
 
-// Fills in what the run would have measured, were the model the truth.
+// Fills in what the run would have measured if the model were exact.
 Verdict verdict_of(ProfileMeasurements profile) {
   RunMeasurements& run = profile.measured;
   run.rows_per_second = 1;
@@ -61,7 +61,7 @@ TEST(Verdict, AFedDeviceIsItself) {
   EXPECT_TRUE(verdict.recommendations.empty());
 }
 
-// As a host that trains does; not where the feed hardly works.
+// As on a host that trains; not if the feed hardly works.
 TEST(Verdict, AFeedThatTakesCoresFromAFedDeviceIsSaid) {
   ProfileMeasurements profile = fed();
   profile.replayed.steps = 20;
@@ -169,9 +169,9 @@ TEST(Verdict, CoresThatOthersTakeAreToldFromCoresThatAreFull) {
   EXPECT_THAT(full.detail, HasSubstr("cores"));
 }
 
-// With one worker fewer a worker got twice the time: together they get one core, whatever their
-// number.
-// Their speed is measured while they have a row, not while they wait for the core to take one.
+// With one worker fewer, a worker got twice the time: together they get one core, whatever their
+// number. Their speed is measured while they have a row, not while they wait for a core before they
+// take one.
 TEST(Verdict, TwoWorkersOnOneCoreGetNoMoreThanThatCore) {
   ProfileMeasurements profile = fed();
   profile.shape.cores = 1;
@@ -191,7 +191,7 @@ TEST(Verdict, TwoWorkersOnOneCoreGetNoMoreThanThatCore) {
 TEST(Verdict, MoreWorkersArePredictedFromWhatFewerOnesGot) {
   ProfileMeasurements profile = fed();
   profile.shape.cores = 8;
-  profile.measured.fill_cpu_s = {4e-3};  // of 2 half cores: 250 images/s
+  profile.measured.fill_cpu_s = {4e-3};  // on 2 half cores: 250 images/s
   profile.measured.worker_cpu_speed = 0.5;
   profile.measured.own_cores = 1;
   profile.measured.other_cores = 3;

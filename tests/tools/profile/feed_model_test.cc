@@ -1,4 +1,4 @@
-// The modelled feed against what pencil and paper say of it.
+// The modelled feed compared with results that were calculated by hand.
 
 #include "tools/profile/feed_model.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSteps = 200;
 
-// 10 rows a step; 1 ms to fill a row, 4 ms a step: fed by 3 workers.
+// 10 rows per step; 1 ms to fill a row, 4 ms per step: 3 workers keep it fed.
 FeedModel easy_feed() {
   FeedModel model;
   model.rows = 10;
@@ -47,7 +47,7 @@ TEST(FeedModel, WorkersShareTheCores) {
   model.workers = 3;
   model.cores = 2;
   EXPECT_NEAR(rate_of(model), 2000, 20);
-  model.cpu_speed = 0.5;  // others have what is left
+  model.cpu_speed = 0.5;  // others use the rest
   EXPECT_NEAR(rate_of(model), 1500, 20);
 }
 
@@ -56,12 +56,12 @@ TEST(FeedModel, ReadingLimitsByThreadsAndTime) {
   model.io_threads = 2;
   model.read_s = {2e-3};
   EXPECT_NEAR(rate_of(model), 1000, 5);
-  model.io_threads = 0;  // the workers read: 3 ms a row
+  model.io_threads = 0;  // the workers read: 3 ms per row
   EXPECT_NEAR(rate_of(model), 1000, 5);
 }
 
-// Rows in memory take no I/O thread and no buffer: half of them leave the other half's 2 ms of two
-// threads as much time as it needs, all of them leave it to the workers.
+// Rows in memory need no I/O thread and no buffer: if half of them are there, two threads are fast
+// enough for the 2 ms of the others; if all are there, only the workers limit.
 TEST(FeedModel, RowsInMemoryAreNotRead) {
   FeedModel model = easy_feed();
   model.io_threads = 2;
@@ -100,7 +100,7 @@ TEST(FeedModel, CopiesOverlapFromTwoSlotsOn) {
   EXPECT_NEAR(rate_of(model), 10 / 10e-3, 5);
 }
 
-// One row in a hundred takes fifty times as long: the mean counts, if the ring is long enough.
+// One row in a hundred takes fifty times as long: the mean counts if the ring is long enough.
 TEST(FeedModel, SlowRowsCountByTheirMeanWhereTheRingIsLong) {
   FeedModel model = easy_feed();
   model.workers = 2;

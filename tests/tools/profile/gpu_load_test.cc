@@ -1,5 +1,4 @@
-// What the GPUs did in a profiled run: of made-up readings, of a fake driver, and where there is
-// none.
+// What the GPUs did in a profiled run: from made-up readings, from a fake driver, and without one.
 #include "tools/profile/gpu_load.h"
 
 #include <gmock/gmock.h>
@@ -33,8 +32,8 @@ GpuFigures figures(int index, int busy_percent, int mhz) {
           .pcie_to_gpu_bytes_per_second = 10 * busy_percent};
 }
 
-// Measured from 0 to 300 ms and from 500 to 600 ms, replayed from 600 to 800 ms; GPU 1 says only
-// how fast it is.
+// Measured from 0 to 300 ms and from 500 to 600 ms, replayed from 600 to 800 ms; GPU 1 reports only
+// its clock.
 ProfiledRun made_up_run() {
   ProfiledRun run;
   run.windows = {{Phase::measured, 0, 300 * kMs, 1, {}},
@@ -49,7 +48,7 @@ ProfiledRun made_up_run() {
   read(-20, 7, 300);  // begins before the phase
   read(10, 40, 1000);
   read(110, 50, 1200);
-  read(280, 1, 300);  // ends behind the phase
+  read(280, 1, 300);  // ends after the phase
   read(400, 2, 300);  // of another phase
   read(520, 90, 1400);
   read(620, 100, 1900);
@@ -110,8 +109,7 @@ TEST(GpuLoad, IsToldPerPhaseAndEvidenceNamesASlowClock) {
                               "the time [3 readings of NVML]"));
 }
 
-// A slow clock is no news of an idle GPU, nor one near the highest, nor one of a GPU that is
-// somebody else's.
+// There is no evidence for an idle GPU, for a clock near the highest, or for another program's GPU.
 TEST(GpuLoad, IsNoEvidenceOtherwise) {
   GpuFigures other = figures(0, 95, 300);
   other.cuda = "";

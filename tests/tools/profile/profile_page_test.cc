@@ -1,4 +1,4 @@
-// The page of a profile holds its JSON, whatever that says, and asks nobody for anything.
+// The page of a profile contains its JSON, whatever its text, and loads nothing from elsewhere.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kBegin = R"(<script type="application/json" id="profile">)";
 
-// What a browser takes for the data: from the script's begin to the first "</script".
+// Returns what a browser takes as the data: from the script's begin to the first "</script".
 std::string data_in(const std::string& page) {
   const size_t begin = page.find(kBegin) + kBegin.size();
   return page.substr(begin, page.find("</script", begin) - begin);

@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-// Ten steps of 10 ms: 2 ms wait, 6 ms compute, 1 ms reduce, 1 ms of nothing known. Four rows each,
-// which worker 0 decodes in 1 ms and colours in 0.5 ms, half of it CPU time.
+// Ten steps of 10 ms: 2 ms wait, 6 ms compute, 1 ms reduce, 1 ms unknown. Four rows each, which
+// worker 0 decodes in 1 ms and colours in 0.5 ms, half of it CPU time.
 class MadeUpRun {
  public:
   MadeUpRun() {
@@ -64,7 +64,7 @@ TEST(RunMeasurements, SplitsTheStepAndItsParts) {
   MadeUpRun made;
   const RunMeasurements measured =
       measure_run(made.run(), 4, windows_of(made.run(), Phase::measured));
-  EXPECT_EQ(measured.steps, 9);  // from the end of the first
+  EXPECT_EQ(measured.steps, 9);  // from the end of the first one
   EXPECT_NEAR(measured.rows_per_second, 400, 1e-6);
   EXPECT_NEAR(measured.split.step, 10e-3, 1e-9);
   EXPECT_NEAR(measured.split.input_wait, 2e-3, 1e-9);
@@ -75,7 +75,7 @@ TEST(RunMeasurements, SplitsTheStepAndItsParts) {
   EXPECT_NEAR(measured.rest_s[0], 2e-3, 1e-9);
 }
 
-// Nine steps in a row find their batch, the tenth waits 50 ms.
+// Nine steps in a row have their batch ready, the tenth waits 50 ms.
 TEST(RunMeasurements, NamesBurstsFollowedByPauses) {
   ProfiledRun run;
   run.tracks = {{"replica 0", 1}};
@@ -105,8 +105,7 @@ TEST(RunMeasurements, NamesBurstsFollowedByPauses) {
   EXPECT_EQ(measure_run(even.run(), 4, even.run().windows).pauses.count, 0);
 }
 
-// The same, but that worker 0 reads half of the rows itself, from memory, in the millisecond
-// before.
+// The same, but worker 0 reads half of the rows itself, from memory, in the millisecond before.
 TEST(RunMeasurements, AReadFromMemoryIsTheWorkers) {
   MadeUpRun made;
   for (TrackedSpan& span : made.run().spans) {
@@ -148,7 +147,7 @@ TEST(RunMeasurements, NamesTheSlowestFile) {
   EXPECT_NEAR(measured.slowest[0].fill, 5e-3, 1e-9);
 }
 
-// While the ring runs empty, fewer rows are filled than taken: the feed's pace is the lower one.
+// While the ring is draining, fewer rows are filled than taken: the feed's pace is the lower one.
 TEST(RunMeasurements, APaceThatLivesOnTheRingIsNotTheFeeds) {
   MadeUpRun made;
   std::erase_if(made.run().spans, [](const TrackedSpan& span) {

@@ -16,7 +16,7 @@ TrackedSpan span(SpanKind kind, Step step, double begin_s, double end_s) {
   return result;
 }
 
-// Four seconds: the first of warm-up.
+// Four seconds, of which the first is warm-up.
 ProfiledRun run_of(std::vector<TrackedSpan> spans) {
   ProfiledRun run;
   run.spans = std::move(spans);
