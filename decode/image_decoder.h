@@ -48,7 +48,6 @@ struct DecodeOptions {
 // `whole_frame` while it is decoded.
 struct ScratchBound {
   int64_t streamed;     // bytes for a JPEG with one scan of any size, which is read by rows
-                        // frame
   int64_t whole_frame;  // bytes for a multi-scan (progressive) JPEG (its coefficients), for another
                         // format (its frame), or a turned image (its crop)
 };

@@ -18,10 +18,10 @@ bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size) 
 }
 
 bool is_transposed(int orientation) { return orientation >= 5; }
-bool runs_left(int orientation) {  // stored columns run right to left in the image as shown
+bool runs_left(int orientation) {  // stored columns run backwards along their oriented axis
   return orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
 }
-bool runs_up(int orientation) {  // stored rows run bottom to top in the image as shown
+bool runs_up(int orientation) {  // stored rows do
   return orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
 }
 

@@ -93,12 +93,12 @@ AugmentDraw draw_augmentation(const AugmentSpec& spec, Size source, uint64_t see
 // One per worker, reused; keeps its scratch. Threads: one at a time.
 class Augmenter {
  public:
+  // Throws what AugmentSpec::validate() throws.
   Augmenter(const AugmentSpec& spec, const DecodeOptions& decode);
   ~Augmenter();
   Augmenter(const Augmenter&) = delete;
   Augmenter& operator=(const Augmenter&) = delete;
 
-  // The constructor throws what AugmentSpec::validate() throws.
   // Reads the header, draws, decodes and applies. `out` is (output.height, output.width, 3).
   // `seek_index`: as ImageDecoder::decode.
   DecodeStatus file_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,

@@ -13,8 +13,8 @@
 //   shared by the process and limited to the number of cores, so two loaders would take each
 //   other's threads. A worker is in the arena only while there are tickets: an idle TBB thread
 //   spins for 0.7 ms before it sleeps, which would slow a trainer on the same cores at every step.
-// - Workers read files that are in memory (Source::read_cached): getting a file from another thread
-//   costs as much as reading it again. While no file is in memory, tickets go to the I/O threads
+// - Workers read files that are in memory (Source::read_cached): a hand-over from another thread
+//   costs as much again as the reading. While no file is in memory, tickets go to the I/O threads
 //   at once, as early as possible.
 // - I/O threads put into the fill node directly: they have their own buffer pool, so they need
 //   nothing that async_node's gateway would add.

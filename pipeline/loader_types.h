@@ -82,7 +82,7 @@ struct LoaderOptions {
   MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); mostly null
 };
 
-// What is recorded of each row; DeviceBatch::notes() holds one per row.
+// The record of a row; DeviceBatch::notes() has one per row.
 struct RowNote {
   AugmentDraw draw;
   Size source;                       // pixels of the source image

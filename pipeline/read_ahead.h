@@ -59,7 +59,7 @@ class ReadAhead {
   RowFiller& filler_;
   const size_t kept_bytes_;             // per buffer: a larger one is not kept for the next file
   std::atomic<bool> abandoned_{false};  // changed under mutex_
-  const size_t worth_waking_;           // number of free units
+  const size_t worth_waking_;           // with so many free units
   std::vector<Unit> units_;             // the holder of the ticket with its number owns it
   Mutex mutex_;
   CondVar ticket_came_;

@@ -1,8 +1,8 @@
 // Maps row r of step s on replica d to a sample: a pure function, O(1) per row, no permutation in
 // memory. The order of an epoch depends only on (seed, epoch, number of samples). Position p in it
-// goes to step p / global batch, global row p % global batch; replica d owns the global rows [d *
-// rows, (d + 1) * rows). So the same global batch has the same samples in the same rows for any
-// number of devices or ranks.
+// goes to step p / global batch, global row p % global batch; replica d owns the global rows
+// [d * rows, (d + 1) * rows). So the same global batch has the same samples in the same rows for
+// any number of devices or ranks.
 #pragma once
 
 #include <cstdint>

@@ -49,10 +49,10 @@ struct CodecHeader {
   int orientation = 1;
 };
 
-// Reads the header of a file of header.format; refuses variants as the table says.
+// Reads the header of a file in header.format; refuses the variants that the table lacks.
 DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& header);
 
-// Does the file hold all that its structure promises? (Reads the file once at most.)
+// Checks that the file has all the data that its structure declares. Reads it once at most.
 DecodeStatus check_codec_body(std::span<const uint8_t> bytes, const CodecHeader& header);
 
 class CodecDecoder {
@@ -62,7 +62,7 @@ class CodecDecoder {
   CodecDecoder(const CodecDecoder&) = delete;
   CodecDecoder& operator=(const CodecDecoder&) = delete;
 
-  // Gives the rows of `region` to `sink`. REQUIRES: the header is that of `bytes`, the body was
+  // Passes the rows of `region` to `sink`. REQUIRES: the header is that of `bytes`, the body was
   // checked, the region lies inside.
   DecodeStatus decode(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                       RowSink& sink);

@@ -9,8 +9,8 @@
 // others, libjpeg-turbo's own samples depend on the instruction set.
 //
 // The output goes to strips: kStripRows rows of a plane, column by column, so that the resize can
-// work on a vector of rows. Sample (row, column) of a plane that is `columns` wide is at (row /
-// kStripRows * columns + column) * kStripRows + row % kStripRows.
+// work on a vector of rows. Sample (row, column) of a plane that is `columns` wide is at
+// (row / kStripRows * columns + column) * kStripRows + row % kStripRows.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ inline constexpr int kExactRowPadding = 32;  // a row's stride is a multiple of 
 inline constexpr int kStripOutputs = 16;     // rows that exact_down_to_strip makes at once
 
 // Resizes horizontally. columns: (column, planes, kStripRows); the first is the crop's column
-// `first_column`. Row r, plane c of the result begins at rows + (r * planes + c) * stride; stride
-// >= the table's count, rounded up to kExactRowPadding.
+// `first_column`. Row r, plane c of the result begins at rows + (r * planes + c) * stride.
+// stride >= the table's count, rounded up to kExactRowPadding.
 void exact_across(const uint8_t* columns, int planes, int first_column, const ResampleTable& table,
                   uint8_t* rows, ptrdiff_t stride);
 

@@ -83,8 +83,9 @@ class FilterSpans {
   double scale_, filter_scale_, support_, inverse_;
 };
 
-// Writes four values of every output to its row; rows are `stride` apart. Where a row is shorter
-// than four values, the next row's values are overwritten: so rows are written in their order.
+// Writes four values of every output to its row; rows are `stride` apart. In a row shorter than
+// four, the extra values land in the next row, which is written afterwards: rows are written in
+// order.
 HWY_INLINE void store_rows(Int a, Int b, Int c, Int d, int32_t* rows, ptrdiff_t stride) {
   const Ints ints;
   HWY_ALIGN int32_t values[4 * kMaxOutputs];

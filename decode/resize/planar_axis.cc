@@ -41,8 +41,8 @@ inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Ints()));
 
 HWY_INLINE Int load(const int32_t* from) { return hn::LoadU(Ints(), from); }
 
-// Returns the weights of the samples of some outputs, one after the other: sums of the weights of
-// their pixels, in the order of the pixels.
+// The weights of the samples of some outputs, one after the other: sums of the weights of their
+// pixels, in the order of the pixels.
 template <Kind kKind>
 class SampleWeights {
  public:
@@ -219,8 +219,8 @@ class AxisBuilder {
       for (int j = 0; j < kLanes; ++j) store_without_front(i + j, fixed_ + j);
       return;
     }
-    // Goes from the last to the first: the values written after the end of a row are the start of
-    // the next row.
+    // Goes from the last weights to the first: values past the end of a row land at the start of
+    // the next row, which is written later.
     int32_t* to = axis_.weights.data() + ptrdiff_t{i} * axis_.max_taps;
     for (int k = (std::min(samples_, axis_.max_taps) - 1) / 4 * 4; k >= 0; k -= 4) {
       const int32_t* from = fixed_ + k * kLanes;
@@ -245,7 +245,7 @@ class AxisBuilder {
   PlanarAxis& axis_;
   const FilterSpans spans_;
   int samples_ = 0;  // the most of any output
-  // The range of these pixels that any output sums.
+  // The range of window pixels that any output sums.
   int window_begin_ = 0, window_end_ = 0;
   bool is_at_end_ = false;  // an output needs the plane's last sample
   HWY_ALIGN double pixels_[kMaxWindow * kMaxOutputs];

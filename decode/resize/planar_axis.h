@@ -63,7 +63,7 @@ bool build_planar_axis(const PlanarAxisKey& key, PlanarAxis& axis);
 // The first step of both builders: sets max_taps and allocates everything.
 bool lay_out_planar_axis(const PlanarAxisKey& key, PlanarAxis& axis);
 
-// The plain twin, which makes one output after the other; it can build every axis.
+// The plain twin, which makes one output after the other; it rebuilds the axis on every call.
 bool build_planar_axis_reference(const PlanarAxisKey& key, PlanarAxis& axis);
 
 }  // namespace stoker

@@ -71,8 +71,8 @@ HWY_INLINE Double exact_weights(const FilterSpans& spans, const ResampleTable& t
   return hn::IfThenElse(hn::Eq(sum, hn::Zero(Doubles())), splat(1.0), sum);
 }
 
-// Goes from the last taps to the first: the values written after the end of a row are the start of
-// the next row.
+// Goes from the last taps to the first: values past the end of a row land at the start of the next
+// row, which is written later.
 HWY_INLINE void store_weights(const double* weights, Double sum, int row, ResampleTable& table) {
   const ptrdiff_t stride = table.max_taps, pair_stride = 2 * ptrdiff_t{table.pair_count()};
   int32_t* to = table.weights.data() + row * stride;

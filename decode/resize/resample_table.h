@@ -53,8 +53,8 @@ void build_resample_table(const ResampleKey& key, ResampleTable& table);
 // Builds both axes of a resize.
 void build_resample_tables(const CropSpec& spec, ResampleTable& across, ResampleTable& down);
 
-// The plain twin, which makes one output pixel after the other; it can build every table. It also
-// makes the tables that the vector code refuses: those of very strong reductions.
+// The plain twin, which makes one output pixel after the other; it rebuilds the table on every
+// call. It also makes the tables that the vector code refuses: those of very strong reductions.
 void build_resample_table_reference(const ResampleKey& key, ResampleTable& table);
 
 }  // namespace stoker

@@ -19,8 +19,8 @@ namespace stoker {
 class SeekIndexes {
  public:
   // `choice` is FeedOptions::seek_index. `source` must outlive this. Throws std::runtime_error if a
-  // file at a given path does not exist; for one that is damaged it prints a warning and uses no
-  // index.
+  // file at a given path does not exist; for an unreadable or damaged one it prints a warning and
+  // uses no index.
   SeekIndexes(const Source& source, const std::string& choice);
   SeekIndexes(const SeekIndexes&) = delete;
   SeekIndexes& operator=(const SeekIndexes&) = delete;

@@ -66,7 +66,7 @@ ReadStatus read_whole_file(int descriptor, std::vector<uint8_t>& buffer,
     const ssize_t count = read(descriptor, buffer.data() + done, size - done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return failure("read");
-    if (count == 0) break;  // cut short since the stat: the decoder checks the rest
+    if (count == 0) break;  // cut short since the stat: the decoder checks what is there
     done += static_cast<size_t>(count);
   }
   bytes = {buffer.data(), done};

@@ -27,7 +27,7 @@ struct ReadStatus {
 
 // A note about something in a source that its user may not expect.
 struct SourceNote {
-  std::string reason;   // "left_out": files that are no samples; "two_labels": files that are two
+  std::string reason;   // "left_out": files that are no samples; "two_labels": files with two
   int64_t files = 0;    // how many
   std::string name;     // the first of them, in the form of Source::name()
   std::string message;  // a sentence: "106 .gif files are left out (not read: GIF), as cat/1.gif"
