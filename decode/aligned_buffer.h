@@ -1,5 +1,5 @@
-// Scratch memory for vector loads: aligned, grows and never shrinks, does not keep its content when
-// it grows. Internal to CropDecoder.
+// Scratch memory for vector loads: aligned, grows and never shrinks, and loses its content when it
+// grows. Internal to CropDecoder.
 #pragma once
 
 #include <hwy/aligned_allocator.h>
@@ -13,7 +13,8 @@ namespace stoker {
 template <class T>
 class AlignedBuffer {
  public:
-  // At least `count` values; fresh memory is zero, so that nothing depends on what lay there.
+  // Makes room for at least `count` values. New memory is zeroed, so that no result depends on its
+  // old content.
   T* grow(size_t count) {
     if (count > size_) {
       data_ = hwy::AllocateAligned<T>(count);
@@ -28,7 +29,7 @@ class AlignedBuffer {
   }
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }
-  // What it will hold after grow(count).
+  // Returns the bytes that the buffer will hold after grow(count).
   int64_t bytes_with(size_t count) const {
     return static_cast<int64_t>((count > size_ ? count : size_) * sizeof(T));
   }
@@ -39,17 +40,18 @@ class AlignedBuffer {
   size_t size_ = 0;
 };
 
-// How many values a buffer must hold.
+// The number of values that a buffer must hold.
 template <class T>
 struct BufferNeed {
   AlignedBuffer<T>* buffer;
   size_t count;
 };
 template <class T>
-BufferNeed(AlignedBuffer<T>*, size_t) -> BufferNeed<T>;  // which not every compiler finds by itself
+BufferNeed(AlignedBuffer<T>*, size_t) -> BufferNeed<T>;  // not every compiler deduces it by itself
 
-// Grows buffers that together must not hold more than `limit` bytes; each keeps the size of the
-// largest image that it met, which need not be the same one for all. False: these needs are more.
+// Grows buffers that together must not hold more than `limit` bytes. Each buffer keeps the size of
+// the largest image that it met, which may be another image for each of them; if the sum exceeds
+// the limit, all are released first. Returns false if these needs alone exceed the limit.
 template <class... T>
 bool grow_within(int64_t limit, BufferNeed<T>... needs) {
   if ((static_cast<int64_t>(needs.count * sizeof(T)) + ...) > limit) return false;

@@ -1,4 +1,5 @@
-// Bounds-checked integers out of hostile bytes. Reading outside gives 0 and is remembered.
+// Reads bounds-checked integers from untrusted bytes. A read outside returns 0 and sets
+// went_outside().
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ class ByteReader {
   size_t size() const { return bytes_.size(); }
   bool went_outside() const { return went_outside_; }
 
-  // The bytes [at, at + count), cut at the end.
+  // Returns the bytes [at, at + count), cut at the end of the data.
   std::span<const uint8_t> part(size_t at, size_t count) const {
     if (at >= bytes_.size()) return {};
     return bytes_.subspan(at, count < bytes_.size() - at ? count : bytes_.size() - at);

@@ -5,7 +5,7 @@
 
 namespace stoker {
 
-// What is left of `light` (255: none of it is taken by black) under this much ink.
+// Returns the part of `light` that this much ink leaves. `light` is 255 without black ink.
 inline uint8_t ink_on_light(int ink, int light) {
   const int product = ink * light + 128;
   return static_cast<uint8_t>(light - ((product + (product >> 8)) >> 8));

@@ -65,7 +65,7 @@ Hsv to_hsv(const uint8_t* rgb) {
           static_cast<uint8_t>(most)};
 }
 
-// round() for what is not negative.
+// Returns round(x) for x >= 0.
 uint8_t rounded(double x) {
   const int whole = static_cast<int>(x);
   return static_cast<uint8_t>(whole + (x - whole >= 0.5 ? 1 : 0));

@@ -9,7 +9,7 @@ namespace stoker {
 namespace {
 
 constexpr int64_t kAxesAndTables = int64_t{15} << 20;
-// What the kind of pixels that is not at work may keep for its next crop.
+// The scratch that the unused one of FastPixels and ExactPixels may keep for its next crop.
 constexpr int64_t kMaxIdleScratch = int64_t{2} << 20;
 static_assert(kMaxPlaneScratch + kMaxIdleScratch + int64_t{kMaxScanBytes} +
                   int64_t{4 * kMaxScanSegments} + kAxesAndTables <=
@@ -35,8 +35,9 @@ struct CropDecoder::Impl {
   ScanReader reader;
   FastPixels fast;
   ExactPixels exact;
-  CropPixels* pixels = nullptr;  // of the two, the crop's
-  bool is_of_picture = true;     // so far: what CropPixels::finish_row said
+  CropPixels* pixels = nullptr;  // the one of the two that this crop uses
+  // What CropPixels::finish_row returned so far.
+  bool is_of_picture = true;
   SeekUse seek_use;
 };
 
@@ -47,7 +48,7 @@ bool CropDecoder::Impl::accepts(std::span<const uint8_t> bytes, const CropSpec& 
          int64_t{jpeg.size.width} * jpeg.size.height <= max_pixels;
 }
 
-// FastPixels knows the bilinear filter alone.
+// FastPixels has only the bilinear filter.
 CropPixels& CropDecoder::Impl::pixels_of(const CropSpec& spec) {
   const bool is_fast = policy == PixelPolicy::fast && spec.filter == Filter::bilinear;
   CropPixels& other = is_fast ? static_cast<CropPixels&>(exact) : fast;
@@ -80,7 +81,7 @@ bool CropDecoder::Impl::read(MutableImageView out) {
   return true;
 }
 
-// The crop's MCUs alone.
+// Decodes only the crop's MCUs.
 bool CropDecoder::Impl::read(const SeekIndex& index, MutableImageView out) {
   pixels->begin(out);
   const Box& mcus = pixels->mcus();
@@ -104,7 +105,7 @@ bool CropDecoder::Impl::read(const SeekIndex& index, MutableImageView out) {
   return true;
 }
 
-// The seal costs as much as some 2 % of the scan.
+// Checking the seal costs about 2 % of reading the scan.
 bool CropDecoder::Impl::is_worth_an_index() const {
   const Box& mcus = pixels->mcus();
   const int64_t all = int64_t{jpeg.mcus_across} * jpeg.mcus_down;
@@ -113,8 +114,8 @@ bool CropDecoder::Impl::is_worth_an_index() const {
   return 16 * unread >= all;
 }
 
-// False: no index, none of these bytes, or coefficients of no picture. Then the scan is read from
-// its begin.
+// Returns false if there is no index, if it does not belong to these bytes, or if the coefficients
+// are those of no picture. The scan is then read from its start.
 bool CropDecoder::Impl::is_read_with(std::span<const uint8_t> bytes,
                                      std::span<const uint8_t> seek_index, MutableImageView out) {
   if (seek_index.empty() || !is_worth_an_index()) return false;

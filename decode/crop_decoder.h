@@ -1,12 +1,12 @@
-// The crop-aware JPEG decoder: bytes + CropSpec -> the finished row, without decoding what the crop
-// does not show. decode/README.md explains how it works.
+// The crop-aware JPEG decoder makes a finished output from bytes and a CropSpec, without decoding
+// what the crop does not show. decode/README.md explains how it works.
 //
-// For baseline Huffman JPEGs of 8 bits with 1 or 3 components (grey, YCbCr), any sampling (exact:
-// the usual ones), with or without restart markers. Everything else, and every file in which it
-// meets anything odd, is "not for me": then JpegDecoder (libjpeg-turbo) decodes, or says what is
-// wrong. So the two cannot disagree about which files are bad: what this one accepts it has checked
-// at least as far as libjpeg-turbo reads for the same crop, or, with a seek index, all of it when
-// that was made.
+// It takes baseline Huffman JPEGs of 8 bits with 1 or 3 components (grey, YCbCr), any sampling
+// (exact: the usual ones), with or without restart markers. It refuses everything else, and every
+// file in which it meets anything odd; then JpegDecoder (libjpeg-turbo) decodes the file or reports
+// what is wrong. So the two cannot disagree about which files are bad: a file that this one accepts
+// has been checked at least as far as libjpeg-turbo reads for the same crop, or, with a seek index,
+// as a whole when the index was made.
 //
 // Pixels: the same bytes on every CPU. Owner: one per worker, reused for every image. Threads: one
 // at a time. Memory: grows to the largest crop and file met, at most kMaxCropScratch.
@@ -22,12 +22,12 @@
 
 namespace stoker {
 
-// What one decoder holds at most. Crops and files that would need more are not for CropDecoder;
+// The most memory that one decoder holds. CropDecoder refuses crops and files that would need more;
 // JpegDecoder streams them by scan lines.
 inline constexpr int64_t kMaxCropScratch = int64_t{72} << 20;
 
-// What became of the indexes that a decoder was given. Where a crop shows nearly all of an image,
-// an index is not even looked at.
+// Counts what happened to the indexes that a decoder was given. An index is ignored where a crop
+// shows nearly all of an image.
 struct SeekUse {
   int64_t used = 0;
   int64_t refused = 0;  // not of the file's bytes, or damaged
@@ -40,13 +40,13 @@ class CropDecoder {
   CropDecoder(const CropDecoder&) = delete;
   CropDecoder& operator=(const CropDecoder&) = delete;
 
-  // True: `out` is finished. False: not for this decoder; `out` is undefined. `seek_index` is the
-  // file's index (decode/jpeg/seek_index.h) if there is one: neither the pixels nor the answer
-  // depend on it.
+  // Returns true if `out` is finished. Returns false if this decoder does not take the file; `out`
+  // is then undefined. `seek_index` is the file's index (decode/jpeg/seek_index.h) if there is one:
+  // neither the pixels nor the return value depend on it.
   bool decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
               std::span<const uint8_t> seek_index = {});
 
-  SeekUse seek_use() const;  // so far
+  SeekUse seek_use() const;  // since construction
   int64_t scratch_bytes() const;
 
  private:

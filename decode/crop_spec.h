@@ -1,5 +1,5 @@
-// Which pixels of a source image become which output row: crop, resize, window, flip.
-// The source pixels outside `crop` are not seen (as PIL's img.crop(box).resize(size), which
+// Describes which pixels of a source image become the output: crop, resize, window, flip. The
+// source pixels outside `crop` are not used (as in PIL's img.crop(box).resize(size), which
 // torchvision's resized_crop does); of the resized crop only `window` is produced (Resize +
 // CenterCrop in one step).
 #pragma once

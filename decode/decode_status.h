@@ -1,4 +1,4 @@
-// Why a sample could not be decoded. A bad sample is data, not an exception: decoders return a
+// Says why a sample could not be decoded. A bad sample is data, not an exception: decoders return a
 // status and never throw for the content of a file.
 #pragma once
 
@@ -22,8 +22,8 @@ const char* to_string(DecodeCode code);
 
 struct DecodeStatus {
   DecodeCode code = DecodeCode::ok;
-  int64_t byte_offset = -1;  // where in the file the trouble was met; -1 if unknown
-  std::string message;       // empty if ok; names numbers, never the path (the caller knows it)
+  int64_t byte_offset = -1;  // where in the file the error was found; -1 if unknown
+  std::string message;       // empty if ok; has numbers but not the path, which the caller knows
   bool ok() const { return code == DecodeCode::ok; }
 };
 

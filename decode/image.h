@@ -1,6 +1,5 @@
-// What an image is and where its pixels are: sizes, boxes and views. Views own nothing.
-// Every pixel buffer in stoker is (height, width, 3) uint8, RGB, row-major, rows `stride_bytes`
-// apart.
+// Types for images and their pixels: sizes, boxes and views. Views own nothing. Every pixel buffer
+// in stoker is (height, width, 3) uint8, RGB, row-major, with rows `stride_bytes` apart.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +22,7 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
-// Does the box have pixels, all of them inside an image of this size?
+// Returns true if the box has pixels and all of them are inside an image of this size.
 inline bool lies_inside(Box box, Size size) {
   return box.width > 0 && box.height > 0 && box.x >= 0 && box.y >= 0 &&
          box.x <= size.width - box.width && box.y <= size.height - box.height;

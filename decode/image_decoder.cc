@@ -70,8 +70,8 @@ struct ImageDecoder::Impl {
   OrientingSink orienting;
 };
 
-// The files that CropDecoder takes. All others, and all that are damaged, go the long way, which
-// says what is wrong with them.
+// Returns true if CropDecoder took the file and finished the crop. All other files, and all damaged
+// ones, go through open() and read(), which report what is wrong with them.
 bool ImageDecoder::Impl::is_finished_crop(std::span<const uint8_t> bytes, const CropSpec& spec,
                                           MutableImageView out,
                                           std::span<const uint8_t> seek_index) {
@@ -177,12 +177,12 @@ ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
       resize_scratch_bytes(static_cast<int>(width), output.width) + kMaxVectorBytes);
   const int64_t ring = std::min(kSide, taps(output.height) + kMaxRowGroup) *
                        (int64_t{3} * output.width + kMaxVectorBytes + 8);
-  // Vertically first: the sums of open rows, and rows that are whole.
+  // If the vertical pass comes first: the sums of open rows, and complete rows.
   const int64_t wide = 3 * width * (kOpenRows * int64_t{sizeof(int32_t)} + kMaxRowGroup);
   const int64_t streamed = batch + libjpeg + table(output.width) + table(output.height) + columns +
                            ring + wide + kMaxCropScratch;
   // 16-bit coefficients of four components, or a frame of four 8-bit channels beside a strip or
-  // tile of four 16-bit ones; a turned image has its 8-bit pixels beside that.
+  // tile of four 16-bit ones; a turned image also has its 8-bit pixels.
   const int64_t per_pixel = 3 * kComponents + (options.exif == ExifPolicy::apply ? 3 : 0);
   constexpr int64_t kSpareTile = int64_t{16} << 20;  // a tile may be larger than its image
   return {streamed, streamed + per_pixel * options.max_pixels + kSpareTile};

@@ -1,16 +1,18 @@
-// decode: bytes of an image file -> finished RGB pixels in the caller's memory. This is the
-// folder's door.
+// Decodes the bytes of an image file into finished RGB pixels in the caller's memory. This is the
+// entry point of the folder.
 //
-// ImageDecoder looks at the signature and hands JPEG to CropDecoder, what that one leaves to
-// JpegDecoder (libjpeg-turbo, region of interest), and everything else to decode/codec/decoder.h;
-// what CropDecoder did not finish is resized as Pillow does (decode/resize/row_resizer.h).
+// ImageDecoder looks at the signature. JPEG goes to CropDecoder, and what CropDecoder refuses goes
+// to JpegDecoder (libjpeg-turbo, region of interest); everything else goes to
+// decode/codec/decoder.h. What CropDecoder did not finish is resized as Pillow does
+// (decode/resize/row_resizer.h).
 //
-// A decoder has no memory: pixels and status of a file are those that a fresh decoder gives,
-// whatever was decoded before. What is kept from image to image is room, and tables found by their
-// whole definition; everything else is made for one file and destroyed after it.
+// A decoder keeps no state between files: pixels and status of a file are those that a fresh
+// decoder gives, whatever was decoded before. Only buffers, and tables that are looked up by their
+// whole definition, are kept from image to image; everything else is made for one file and
+// destroyed after it.
 //
-// Owner: one per worker thread, reused for every image; grows its scratch and keeps it. Threads:
-// one at a time. Errors: a status per image, never an exception for the content of a file.
+// Owner: one per worker thread, reused for every image; its scratch grows and is kept. Threads: one
+// at a time. Errors: a status per image, never an exception for the content of a file.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +30,7 @@ enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif };
 
 struct ImageInfo {
   ImageFormat format = ImageFormat::unknown;
-  Size size;            // as the pixels will be delivered (after the EXIF policy)
+  Size size;            // of the decoded pixels (after the EXIF policy)
   int orientation = 1;  // EXIF orientation 1..8; 1 if absent or not read
 };
 
@@ -41,11 +43,11 @@ struct DecodeOptions {
   int64_t max_pixels = 178'956'970;  // Pillow's MAX_IMAGE_PIXELS * 2: where it refuses a "bomb"
 };
 
-// The most memory that one ImageDecoder takes, for rows of `output` pixels and any input within
-// max_pixels. Plan with `streamed` per worker; `whole_frame` is what a single hostile or unusual
-// file can take for the time of its decoding.
+// The most memory that one ImageDecoder takes, for outputs of this size and any input within
+// max_pixels. Plan with `streamed` per worker; a single malicious or unusual file can take
+// `whole_frame` while it is decoded.
 struct ScratchBound {
-  int64_t streamed;     // bytes for a JPEG with one scan, however large: rows, not frames
+  int64_t streamed;     // bytes for a JPEG with one scan of any size, which is read by rows
   int64_t whole_frame;  // bytes for a multi-scan (progressive) JPEG (its coefficients), for another
                         // format (its frame), or a turned image (its crop)
 };
@@ -68,8 +70,8 @@ class ImageDecoder {
   DecodeStatus decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                       std::span<const uint8_t> seek_index = {});
 
-  SeekUse seek_use() const;  // so far
-  // The bytes of scratch held now.
+  SeekUse seek_use() const;  // since construction
+  // Returns the bytes of scratch held now.
   int64_t scratch_bytes() const;
 
  private:

@@ -18,14 +18,14 @@ bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size) 
 }
 
 bool is_transposed(int orientation) { return orientation >= 5; }
-bool runs_left(int orientation) {  // stored columns count down along their oriented axis
+bool runs_left(int orientation) {  // stored columns run backwards along their oriented axis
   return orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
 }
 bool runs_up(int orientation) {  // stored rows do
   return orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
 }
 
-// The value of an IFD entry that is one small integer; 0 for anything else.
+// Returns the value of an IFD entry that is one small integer, and 0 for anything else.
 uint32_t small_integer(ByteReader& reader, size_t entry) {
   constexpr uint16_t kByte = 1, kShort = 3, kLong = 4;
   if (reader.u32(entry + 4) != 1) return 0;
@@ -62,7 +62,8 @@ int exif_orientation(std::span<const uint8_t> block) {
 
 int jpeg_orientation(std::span<const uint8_t> bytes) {
   constexpr uint8_t kApp1 = 0xE1, kStartOfScan = 0xDA, kEndOfImage = 0xD9;
-  const auto stands_alone = [](uint8_t marker) {  // it has no length
+  // A marker that has no length field.
+  const auto stands_alone = [](uint8_t marker) {
     return marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8);
   };
   ByteReader reader(bytes, true);

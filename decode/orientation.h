@@ -1,6 +1,6 @@
-// EXIF orientation: reading it from hostile bytes, and turning pixels by it as
-// PIL.ImageOps.exif_transpose does. "Stored" is how the file has the pixels, "oriented" how a
-// viewer shows them.
+// EXIF orientation: reads it from untrusted bytes, and turns pixels by it as
+// PIL.ImageOps.exif_transpose does. "Stored" is the order of the pixels in the file, "oriented" the
+// order in which a viewer shows them.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace stoker {
 
-// The orientation (1..8) of a JPEG file: of its first APP1 "Exif" segment. 1 if it has none, or one
-// that cannot be read.
+// Returns the orientation (1..8) from the first APP1 "Exif" segment of a JPEG file; 1 if there is
+// none or if it cannot be read.
 int jpeg_orientation(std::span<const uint8_t> bytes);
 
-// The same of an EXIF block (a TIFF header, perhaps behind "Exif\0\0").
+// Returns the same from an EXIF block (a TIFF header, perhaps after "Exif\0\0").
 int exif_orientation(std::span<const uint8_t> block);
 
 Size oriented_size(Size stored, int orientation);
 
-// The stored box whose pixels become `oriented` (a box of the oriented image).
+// Returns the stored box whose pixels become `oriented` (a box of the oriented image).
 Box stored_box(Box oriented, Size stored, int orientation);
 
-// Collects the rows of a stored region and turns them. Owner: ImageDecoder. Memory: that of the
-// region, kept for the next one unless it is large.
+// Collects the rows of a stored region and turns them. Owner: ImageDecoder. Memory: the pixels of
+// the region, kept for the next one unless it is large.
 class OrientingSink final : public RowSink {
  public:
   void begin(Size stored_region, int orientation);
   void rows(const uint8_t* first, ptrdiff_t stride_bytes, int count) override;
-  ImageView oriented() const;  // after the last row
-  void end();                  // the pixels are not needed any more
+  ImageView oriented() const;  // call it after the last row
+  void end();                  // releases the pixels if they are many
   int64_t scratch_bytes() const { return static_cast<int64_t>(pixels_.capacity()); }
 
  private:

@@ -1,8 +1,8 @@
 // Pillow's antialiased resize (Image.resize of an 8-bit RGB image), byte for byte, for any crop and
-// window. Algorithm: Pillow src/libImaging/Resample.c: triangle (bilinear) or cubic a = -0.5 kernel
-// stretched by the scale, coefficients in double normalised and rounded to 22 fractional bits, one
-// pass to 8 bits, then the other; which is the first is the policy's (pixel_policy.h). A plain
-// scalar twin checks it (tests/support/pillow_reference.h).
+// window. Algorithm: Pillow src/libImaging/Resample.c. A triangle (bilinear) or cubic (a = -0.5)
+// kernel is stretched by the scale, and its coefficients are normalised in double and rounded to 22
+// fractional bits. One pass rounds to 8 bits, then the other follows; the policy says which is
+// first (pixel_policy.h). A plain scalar twin checks it (tests/support/pillow_reference.h).
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class PillowResize {
   PillowResize(const PillowResize&) = delete;
   PillowResize& operator=(const PillowResize&) = delete;
 
-  // `crop_pixels` are the pixels of the crop alone. Writes spec.window of the crop resized to
-  // spec.resized, flipped if spec.flip, to `out`. REQUIRES: crop_pixels' size = spec.crop's, out's
+  // Resizes the crop to spec.resized and writes spec.window of it, flipped if spec.flip, to `out`.
+  // `crop_pixels` has only the pixels of the crop. REQUIRES: crop_pixels' size = spec.crop's, out's
   // = spec.window's.
   void run(ImageView crop_pixels, const CropSpec& spec, MutableImageView out);
 

@@ -53,8 +53,8 @@ void mirror(const uint8_t* from, int width, uint8_t* to) { mirror_slowly(from, w
 
 using Block = hn::Full128<uint8_t>;
 
-// Five pixels at a time, from the source's end. A step stores 16 bytes, one too many, which the
-// next step overwrites; the last pixels are left to the slow loop.
+// Mirrors five pixels at a time, from the source's end. A step stores 16 bytes, one too many, which
+// the next step overwrites; the scalar loop does the last pixels.
 void mirror(const uint8_t* from, int width, uint8_t* to) {
   const hn::Full128<uint8_t> d;
   alignas(16) static constexpr uint8_t kReverse5[16] = {13, 14, 15, 10, 11, 12, 7, 8,
@@ -70,7 +70,7 @@ void mirror(const uint8_t* from, int width, uint8_t* to) {
 
 #endif
 
-// Output columns [begin, end), before the flip, whose source lies outside the image.
+// Fills output columns [begin, end), before the flip, whose source is outside the image.
 template <bool kFlip>
 HWY_INLINE void pad_columns(const ShiftJob& job, const uint8_t* line, int begin, int end,
                             uint8_t* out) {
@@ -87,8 +87,8 @@ HWY_INLINE void pad_columns(const ShiftJob& job, const uint8_t* line, int begin,
   }
 }
 
-// One output row from source row `row` (inside the image). Columns [begin, end), before the flip,
-// have their source inside the image.
+// Makes one output row from source row `row` (inside the image). Columns [begin, end), before the
+// flip, have their source inside the image.
 template <bool kFlip>
 HWY_INLINE void shift_row(const ShiftJob& job, int row, int begin, int end, uint8_t* out) {
   const uint8_t* const line = job.source.data + row * job.source.stride_bytes;
@@ -107,7 +107,8 @@ HWY_INLINE void shift_row(const ShiftJob& job, int row, int begin, int end, uint
 
 template <bool kFlip>
 void shift_as(const ShiftJob& given) {
-  const ShiftJob job = given;  // ours alone: stores to pixels cannot change it
+  // A local copy: the compiler then knows that stores to pixels cannot change it.
+  const ShiftJob job = given;
   const int width = job.out.width, height = job.out.height;
   const int begin = std::clamp(-job.offset_x, 0, width);
   const int end = std::clamp(width - job.offset_x, begin, width);

@@ -11,27 +11,28 @@ enum class PadMode : uint8_t {
   reflect
 };  // reflect: without repeating the edge, as numpy's "reflect"
 
-// out(y, x) = source(y + offset_y, x + offset_x) with padding outside, then mirrored if `flip`.
+// Sets out(y, x) = source(y + offset_y, x + offset_x) with padding outside, then mirrors if `flip`.
 // Offsets are in [-pad, pad]; for `reflect` pad < min(width, height). REQUIRES: same sizes, no
 // overlap.
 void shift_flip(ImageView source, int offset_x, int offset_y, bool flip, PadMode mode,
                 MutableImageView out);
 
-// The same from the planar (3, height, width) u8 layout of CIFAR's binary files. `next`: planes
-// that are wanted soon, brought into the cache meanwhile as far as they are small; null: none.
+// Does the same from the planar (3, height, width) u8 layout of CIFAR's binary files. `next` points
+// to the planes of the next call, which are prefetched into the cache if they are small; null:
+// none.
 void shift_flip_planar(const uint8_t* planes, Size size, int offset_x, int offset_y, bool flip,
                        PadMode mode, MutableImageView out, const uint8_t* next = nullptr);
 
 void flip_horizontal(MutableImageView image);
-// One row: out's pixel x = source's pixel width - 1 - x. REQUIRES: no overlap.
+// Mirrors one row: out's pixel x = source's pixel width - 1 - x. REQUIRES: no overlap.
 void copy_mirrored(const uint8_t* source, int width, uint8_t* out);
 void fill_box(MutableImageView image, Box box, uint8_t value);  // clipped to the image
 
 void adjust_brightness(MutableImageView image, double factor);  // >= 0; 1 = unchanged
 void adjust_contrast(MutableImageView image, double factor);    // >= 0; 1 = unchanged
 void adjust_saturation(MutableImageView image, double factor);  // >= 0; 1 = unchanged
-// [-0.5, 0.5] of the colour circle. As torchvision's, goes through 8-bit HSV and back, which
-// changes pixels a little even for 0.
+// Turns the hue by `factor` of the colour circle, in [-0.5, 0.5]. As torchvision's, it converts to
+// 8-bit HSV and back, which changes pixels a little even for 0.
 void adjust_hue(MutableImageView image, double factor);
 
 }  // namespace stoker

@@ -14,8 +14,8 @@ const char* to_string(PixelPolicy policy) {
   return "?";
 }
 
-// What Pillow 13 does, found by experiment (tests/golden/decode/check_pass_order.py): vertically
-// first where the height loses more than twice the pixels that the width loses.
+// This is what Pillow 13 does, found by experiment (tests/golden/decode/check_pass_order.py): the
+// vertical pass is first where the height loses more than twice the pixels that the width loses.
 PassOrder pass_order(PixelPolicy policy, const CropSpec& spec) {
   const int lost_width = spec.crop.width - spec.resized.width;
   const int lost_height = spec.crop.height - spec.resized.height;

@@ -57,7 +57,7 @@ const char* name_of(FlipMode flip) {
   return "?";
 }
 
-// A name goes into one line of text, between others.
+// A name must fit into one line of text, between other names.
 bool is_word(const std::string& name) {
   return !name.empty() &&
          std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });

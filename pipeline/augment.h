@@ -1,5 +1,5 @@
 // Augmentation in two separate halves: draw_augmentation() decides everything from a RandomKey
-// (pure, recorded with the row); Augmenter carries a draw out on pixels, in this order: crop and
+// (pure, recorded with the row); Augmenter applies a draw to pixels, in this order: crop and
 // resize, shift, flip, colour jitter, cutout, and then the user's own operations. Nothing else in
 // stoker is random about pixels.
 #pragma once
@@ -33,13 +33,13 @@ enum class FlipMode : uint8_t {
                 // sec. 3.6)
 };
 
-// An operation of one's own, on finished rows. `apply` changes the row, (output.height,
-// output.width, 3) u8, as it likes; all that is random about it comes from `random`, whose draws
-// belong to this operation alone. Threads: called from all workers at once, so it keeps no state.
-// What it throws makes the row a bad sample. open_operation() (operation_plugin.h) loads one from a
-// shared library.
+// A user's own operation on finished rows. `apply` may change the row, (output.height,
+// output.width, 3) u8, in any way; all its randomness must come from `random`, whose draws belong
+// to this operation alone. Threads: called from all workers at once, so it keeps no state. An
+// exception from it makes the row a bad sample. open_operation() (operation_plugin.h) loads one
+// from a shared library.
 struct PixelOperation {
-  // Printable, without spaces, of its own; part of the fingerprint and of the draws. It names the
+  // Printable, without spaces, unique; part of the fingerprint and of the draws. It contains the
   // parameters too ("solarize,p=0.5"): change it whenever the pixels change.
   std::string name;
   std::function<void(MutableImageView row, const RandomKey& random)> apply;
@@ -66,7 +66,8 @@ struct AugmentSpec {
   std::string describe() const;  // one line, canonical: part of the fingerprint
 };
 
-// Everything random about one row. Trivially copyable: it travels with the batch as the row's note.
+// All random decisions about one row. Trivially copyable: it travels with the batch as the row's
+// note.
 struct AugmentDraw {
   Box crop;         // in source pixels
   Size resized;     // the crop is resized to this
@@ -80,37 +81,38 @@ struct AugmentDraw {
   float jitter_factor[4] = {1, 1, 1, 0};
 };
 
-// resize_center: the short side in pixels, with the default worked out.
+// Returns the short side in pixels for resize_center, with the default filled in.
 int short_side(const AugmentSpec& spec);
 
-// `source` is the image's size, sides >= 1. `spec` has been validated. Throws nothing. A pure
-// function: from any thread, in any order, the same.
+// Draws the augmentation of one sample. `source` is the image's size, sides >= 1. `spec` has been
+// validated. Throws nothing. A pure function: the result is the same from any thread and in any
+// order.
 AugmentDraw draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch,
                               int64_t sample);
 
 // One per worker, reused; keeps its scratch. Threads: one at a time.
 class Augmenter {
  public:
+  // Throws what AugmentSpec::validate() throws.
   Augmenter(const AugmentSpec& spec, const DecodeOptions& decode);
   ~Augmenter();
   Augmenter(const Augmenter&) = delete;
   Augmenter& operator=(const Augmenter&) = delete;
 
-  // The constructor throws what AugmentSpec::validate() throws.
   // Reads the header, draws, decodes and applies. `out` is (output.height, output.width, 3).
   // `seek_index`: as ImageDecoder::decode.
   DecodeStatus file_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                         int64_t sample, MutableImageView out, Size& source, AugmentDraw& draw,
                         std::span<const uint8_t> seek_index = {});
   // The same for raw pixels: planar or (height, width, 3). `next`: the bytes of the row after this
-  // one, brought into the cache meanwhile; or empty.
+  // one, which are prefetched into the cache; may be empty.
   DecodeStatus raw_row(std::span<const uint8_t> bytes, bool planar, Size size, uint64_t seed,
                        int64_t epoch, int64_t sample, MutableImageView out, AugmentDraw& draw,
                        std::span<const uint8_t> next = {});
-  SeekUse seek_use() const;  // so far
+  SeekUse seek_use() const;  // since construction
   int64_t scratch_bytes() const;
-  // For who measures: when the last file_row() had its pixels cropped and resized, and had still to
-  // shift, mirror and colour them; steady clock, and the thread's CPU time.
+  // For measurements: the time when the last file_row() had its pixels cropped and resized, but not
+  // yet shifted, mirrored and coloured; steady clock, and the thread's CPU time.
   struct Marks {
     int64_t decoded_ns = 0, decoded_cpu_ns = 0;
   };

@@ -7,9 +7,9 @@ namespace stoker {
 namespace {
 
 constexpr int64_t kMaxResizedSide = 1 << 30;
-constexpr int kTries = 10;  // of random_resized; four numbers each, from draw 0 on
+constexpr int kTries = 10;  // of random_resized; each takes four numbers, from draw 0 on
 
-// Which number of the sample's key decides what. A change here changes everybody's pixels.
+// The use of each number of the sample's key. A change here changes the pixels of every run.
 enum Draw : uint32_t {
   kFlip = 64,
   kCutoutX,
@@ -20,11 +20,11 @@ enum Draw : uint32_t {
   kJitterFactor,  // four of them
 };
 
-// Python's round(): halves go to the even neighbour, as the default rounding mode has it.
+// Python's round(): halves go to the even neighbour, as in the default rounding mode.
 int round_half_even(double value) { return static_cast<int>(std::lrint(value)); }
 
-// As transforms.RandomResizedCrop.get_params of torchvision; only the random numbers are ours (and
-// that a side is at least one pixel).
+// As transforms.RandomResizedCrop.get_params of torchvision; only the random numbers differ (and a
+// side has at least one pixel).
 Box random_resized_crop(const AugmentSpec& spec, Size source, const RandomKey& key) {
   const double area = static_cast<double>(source.width) * source.height;
   const double log_ratio_min = std::log(spec.ratio_min), log_ratio_max = std::log(spec.ratio_max);
@@ -52,8 +52,8 @@ Box random_resized_crop(const AugmentSpec& spec, Size source, const RandomKey& k
           size.height};
 }
 
-// Resize(short side): the long side is cut to whole pixels, not rounded. (A thread of a picture,
-// one pixel wide and millions long, is shortened; torchvision would run out of memory.)
+// Resize(short side): the long side is truncated to whole pixels, not rounded. (An image one pixel
+// wide and millions of pixels long is shortened; torchvision would run out of memory.)
 Size resized_by_short_side(const AugmentSpec& spec, Size source) {
   const auto [shorter, longer] = std::minmax(source.width, source.height);
   const int target = short_side(spec);
@@ -88,7 +88,8 @@ void draw_jitter(const AugmentSpec& spec, const RandomKey& key, AugmentDraw& dra
   draw.jitter = *std::max_element(strength, strength + 4) > 0;
   if (!draw.jitter) return;
   int64_t permutation = key.below(kJitterOrder, 24);
-  for (int left = 4; left > 1; --left) {  // moves one of the `left` last entries to their front
+  // Moves one of the `left` last entries to their front.
+  for (int left = 4; left > 1; --left) {
     uint8_t* const first = draw.jitter_order + 4 - left;
     std::rotate(first, first + permutation % left, first + permutation % left + 1);
     permutation /= left;

@@ -30,7 +30,8 @@ bool is_whole(const AugmentDraw& draw, Size source) {
          draw.window == draw.crop;
 }
 
-// A shuffled epoch jumps about in the source's memory: the next sample comes while one is filled.
+// A shuffled epoch accesses the source's memory at random: the next sample is prefetched while one
+// is filled.
 void prefetch(std::span<const uint8_t> bytes) {
   constexpr size_t kLine = 64, kMost = 4096;
   for (size_t at = 0; at < std::min(bytes.size(), kMost); at += kLine) {
@@ -72,7 +73,7 @@ struct Augmenter::Impl {
   bool is_shifted(const AugmentDraw& draw) const { return draw.shift_x != 0 || draw.shift_y != 0; }
 
   CropSpec crop_spec(const AugmentDraw& draw) const {
-    // A shift comes before the flip, so that then the flip is not the resize's to make.
+    // A shift comes before the flip, so the resize must not flip then.
     return {draw.crop, draw.resized, draw.window, draw.flip && !is_shifted(draw), spec.filter};
   }
 
@@ -102,7 +103,7 @@ struct Augmenter::Impl {
     if (draw.cutout.width > 0) fill_box(out, draw.cutout, spec.cutout_value);
   }
 
-  // The user's own. Each has a key of its own, so that none changes the draws of another.
+  // Applies the user's operations. Each has its own key, so that none changes the draws of another.
   DecodeStatus operate(uint64_t seed, int64_t epoch, int64_t sample, MutableImageView out) const {
     for (size_t i = 0; i < spec.operations.size(); ++i) {
       const PixelOperation& operation = spec.operations[i];
@@ -125,8 +126,8 @@ struct Augmenter::Impl {
     return rgb;
   }
 
-  AugmentSpec spec;                      // constant after construction,
-  std::vector<uint64_t> operation_keys;  // as this: what the seed is mixed with
+  AugmentSpec spec;                      // constant after construction
+  std::vector<uint64_t> operation_keys;  // constant too: the seed is mixed with these
   ImageDecoder decoder;
   PillowResize resize;
   std::vector<uint8_t> unshifted_pixels;  // (output.height, output.width, 3) u8

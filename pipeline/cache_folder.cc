@@ -5,7 +5,7 @@
 namespace stoker {
 
 std::string default_cache_folder() {
-  // Only an absolute path counts, says the XDG specification.
+  // The XDG specification accepts only absolute paths.
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache && cache[0] == '/') return std::string(cache) + "/stoker";
   const char* home = std::getenv("HOME");

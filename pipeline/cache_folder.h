@@ -1,11 +1,12 @@
-// Where stoker keeps what it could make anew. Threads: any, while nobody changes the environment.
+// The folder for data that stoker can make again. Threads: any, while nobody changes the
+// environment.
 #pragma once
 
 #include <string>
 
 namespace stoker {
 
-// $XDG_CACHE_HOME/stoker, else $HOME/.cache/stoker, else "" (no cache).
+// Returns $XDG_CACHE_HOME/stoker, else $HOME/.cache/stoker, else "" (no cache).
 std::string default_cache_folder();
 
 }  // namespace stoker

@@ -15,7 +15,7 @@ struct Digest128 {
   bool operator==(const Digest128&) const = default;
 };
 
-// Of a row's pixels; never 0, which means "not taken".
+// Returns the digest of a row's pixels; never 0, which means "not taken".
 uint64_t pixel_digest(std::span<const uint8_t> pixels);
 uint64_t text_digest(std::string_view text);
 Digest128 digest128(std::span<const uint64_t> words);

@@ -19,8 +19,8 @@ namespace {
   throw std::runtime_error(what + " " + path + ": " + std::strerror(errno));
 }
 
-// A file descriptor that closes itself. A file or folder, nothing else: opening or reading a pipe
-// would wait for ever, and /dev/full has no end.
+// A file descriptor that closes itself. It accepts only files and folders: opening or reading a
+// pipe would wait for ever, and /dev/full has no end.
 class File {
  public:
   File(const std::string& path, int flags)
@@ -47,7 +47,7 @@ class File {
       bytes.remove_prefix(static_cast<size_t>(count));
     }
   }
-  // How many bytes came; 0 at the end.
+  // Returns the number of bytes read; 0 at the end.
   size_t read(std::span<char> buffer) {
     for (;;) {
       const ssize_t count = ::read(handle_, buffer.data(), buffer.size());
@@ -134,14 +134,15 @@ void read_part(const std::string& path, uint64_t offset, std::span<char> bytes) 
 
 ReplacedFile::ReplacedFile(const std::string& path, int mode)
     : path_(path), temporary_(path + ".XXXXXX") {
-  std::error_code error;  // what cannot be made shows when the file is
+  // A failure shows when the file is made.
+  std::error_code error;
   std::filesystem::create_directories(parent(path), error);
   if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
     throw std::runtime_error("cannot write " + path + ": it is no regular file");
   }
   handle_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
   if (handle_ < 0) fail();
-  ::fchmod(handle_, static_cast<mode_t>(mode));  // failing costs only that
+  ::fchmod(handle_, static_cast<mode_t>(mode));  // a failure costs only the mode
 }
 
 ReplacedFile::~ReplacedFile() {

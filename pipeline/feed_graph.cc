@@ -16,8 +16,8 @@ namespace {
 
 namespace flow = oneapi::tbb::flow;
 
-// A worker's place in the arena. `gate` is an empty graph: waiting for it is how a thread executes
-// the arena's tasks, and releasing it is how the thread gets out.
+// A worker's place in the arena. `gate` is an empty graph: a thread waits for it to execute the
+// arena's tasks, and leaves the arena when it is released.
 struct Seat {
   Seat(const RowFiller& filler) : worker(filler.augment(), filler.decode()) {
     worker.augmenter.keep_marks(filler.tracer() != nullptr);
@@ -29,11 +29,11 @@ struct Seat {
 
 thread_local Seat* my_seat = nullptr;
 
-// A function of its own for ThreadSanitizer's sake: TBB's hand-over of a message is not
-// instrumented, so the tests suppress what happens in here, and nothing else of ours.
+// A separate function because of ThreadSanitizer: it cannot see how TBB hands over a message, so
+// the tests suppress its reports for this function, and for no other of ours.
 [[gnu::noinline]] FillTicket copy_message(const FillTicket& message) { return message; }
 
-// The worker threads. Keeps min(tasks, limit) of them in the arena, the others asleep.
+// The worker threads. Keeps min(tasks, limit) of them in the arena; the others sleep.
 class Seats {
  public:
   Seats(oneapi::tbb::task_arena& arena, RowFiller& filler, int workers, int spare)
@@ -69,17 +69,19 @@ class Seats {
   void task_comes() { tasks_.fetch_add(1); }  // before the task is put
   void task_is_there() {                      // after it was put
     if (!seat_is_wanted()) return;
-    { MutexLock lock(mutex_); }  // a thread is either before its check or asleep
+    { MutexLock lock(mutex_); }  // now a thread is either before its check or asleep
     work_.notify_one();
   }
-  // What was done before the put is seen after this. TBB's hand-over says the same, but where
+  // Makes everything before the put visible after this call. TBB's hand-over does so, too, but
   // ThreadSanitizer cannot see it.
   void task_begins() const { static_cast<void>(tasks_.load(std::memory_order_acquire)); }
-  // By the thread that did it. The one that finds fewer tasks than threads leaves the arena.
+  // Called by the thread that did the task. If there are now fewer tasks than threads, it leaves
+  // the arena.
   void task_done() {
     const int64_t left = tasks_.fetch_sub(1) - 1;
     if (std::min(left, limit_.load()) >= seated_.load()) return;
-    if (my_seat == nullptr) return;  // the thread that destroys the graph helps
+    // The thread that destroys the graph also executes tasks.
+    if (my_seat == nullptr) return;
     const MutexLock lock(mutex_);
     if (wanted() < seated_.load()) leave(*my_seat);
   }
@@ -112,21 +114,21 @@ class Seats {
 
   StageStats& stats_;
   std::vector<std::unique_ptr<Seat>> seats_;
-  std::atomic<int64_t> tasks_{0};   // put or coming, not done
+  std::atomic<int64_t> tasks_{0};   // put or about to be put, not done
   std::atomic<int64_t> seated_{0};  // changed under mutex_
-  std::atomic<int64_t> limit_;      // as that; 1 to the number of seats
+  std::atomic<int64_t> limit_;      // changed under mutex_; 1 to the number of seats
   Mutex mutex_;
   CondVar work_;
   bool closed_ GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 
-// Looking in vain for a file in memory costs a worker 10 to 30 us, because Linux begins to read it:
-// after so many tickets in a row only one in kLookAgain is tried.
+// Looking for a file in memory that is not there costs a worker 10 to 30 us, because Linux begins
+// to read it. After so many tickets without success, only one in kLookAgain is tried.
 constexpr int kManyMisses = 16, kLookAgain = 32;
 
-// Tiny rows travel together: raw ones cost 0.2-0.5 us each, tiny files some 10 us; a message up to
-// 0.8 us. But a step's rows, and those of the steps under way, must suffice for all workers.
+// Tiny rows share a ticket: raw ones cost 0.2-0.5 us each, tiny files some 10 us; a message up to
+// 0.8 us. But the rows of the steps under way must be enough for all workers.
 int choose_rows_per_ticket(const RowFiller& filler, int rows, int64_t rows_under_way, int workers) {
   const bool files = filler.source().encoding() == SampleEncoding::image_file;
   const int64_t bytes = files ? 32 << 10 : 1 << 20;
@@ -139,7 +141,7 @@ int choose_rows_per_ticket(const RowFiller& filler, int rows, int64_t rows_under
 }  // namespace
 
 struct FeedGraph::Impl {
-  // A slab being filled. Written by the driver before the first ticket goes out.
+  // A slab that is being filled. The driver writes it before it sends the first ticket.
   struct Filling {
     Slab* slab = nullptr;
     std::atomic<int> rows_left{0};
@@ -153,8 +155,8 @@ struct FeedGraph::Impl {
   const int rows_per_ticket;
   std::vector<std::vector<Filling>> filling;  // [device][step % depth]
   std::atomic<bool> stopping{false};
-  std::atomic<int> misses{0};             // tickets in a row whose files did not all lie in memory
-  int64_t untried = 0;                    // the driver's: tickets since misses are many
+  std::atomic<int> misses{0};             // tickets in a row whose files were not all in memory
+  int64_t untried = 0;                    // used by the driver only: tickets since misses are many
   std::unique_ptr<ReadAhead> read_ahead;  // null: the workers read
   oneapi::tbb::task_arena arena;
   std::unique_ptr<flow::graph> graph;
@@ -172,7 +174,7 @@ struct FeedGraph::Impl {
         rows_per_ticket(choose_rows_per_ticket(
             filler, rows, int64_t{rows} * depth * static_cast<int64_t>(rings.size()),
             options.workers)),
-        // Every thread that may execute tasks is ours: the workers, and whoever destroys the graph.
+        // Only our threads may execute tasks: the workers, and the thread that destroys the graph.
         arena(threads() + 1, threads() + 1) {
     for (size_t d = 0; d < rings.size(); ++d) filling.emplace_back(depth);
     if (options.io_threads > 0) {
@@ -206,7 +208,7 @@ struct FeedGraph::Impl {
     return filling[ticket.device][ticket.step % depth];
   }
 
-  // The driver: one slab per device and step, as soon as the ring has room.
+  // The driver sends one slab per device and step, as soon as the ring has room.
   void drive() {
     if (filler.tracer()) filler.tracer()->name_thread("driver");
     for (Step step = options.first_step; step < options.end_step; ++step) {
@@ -217,7 +219,8 @@ struct FeedGraph::Impl {
     }
   }
 
-  bool is_worth_a_try() {  // whether a worker should look for a ticket's files in memory
+  // Returns true if a worker should look for a ticket's files in memory.
+  bool is_worth_a_try() {
     return misses.load(std::memory_order_relaxed) < kManyMisses || ++untried % kLookAgain == 0;
   }
 
@@ -268,7 +271,8 @@ struct FeedGraph::Impl {
       }
     }
     if (ticket.unit >= 0) read_ahead->give_back(ticket.unit);
-    if (done > 0) take_off(slab, place, done);  // with none the slab may be another step's by now
+    // If nothing was done, the slab may belong to another step by now.
+    if (done > 0) take_off(slab, place, done);
     seats->task_done();
   }
 
@@ -279,7 +283,7 @@ struct FeedGraph::Impl {
     const SpanTimer mark(filler.tracer(), SpanKind::commit, place.step, place.device);
   }
 
-  // Returns how many of the ticket's rows are done; the others come again when they are read.
+  // Returns how many of the ticket's rows are done; the others come back when they are read.
   int fill_rows(const FillTicket& ticket, Slab& slab, const BatchPlace& place) {
     RowWorker& worker = my_seat->worker;
     if (ticket.unit >= 0) {
@@ -291,7 +295,7 @@ struct FeedGraph::Impl {
       note_hit(done == ticket.rows);
       const FillTicket rest{ticket.step, ticket.device, ticket.first_row + done, ticket.rows - done,
                             -1};
-      // Not taken, they are left out: the feed was stopped.
+      // If the feed was stopped, submit() refuses the rest, and these rows are left out.
       if (rest.rows > 0 && read_ahead->submit(rest)) return done;
     }
     return ticket.rows;
@@ -300,13 +304,14 @@ struct FeedGraph::Impl {
   void note_hit(bool hit) {
     if (!hit) {
       misses.fetch_add(1, std::memory_order_relaxed);
-    } else if (misses.load(std::memory_order_relaxed) > 0) {  // written seldom: all workers see it
+      // Written rarely, because all workers read it.
+    } else if (misses.load(std::memory_order_relaxed) > 0) {
       misses.store(0, std::memory_order_relaxed);
     }
   }
 
   void stop(std::exception_ptr error) noexcept {
-    // The rings first: a slab left out must never be taken for a filled one.
+    // The rings come first: a slab that was left out must never be taken for a filled one.
     for (PinnedRing* ring : rings) ring->stop(error);
     stopping.store(true);
     if (read_ahead) read_ahead->abandon();

@@ -1,28 +1,28 @@
-// The flow graph that fills slabs: plans steps, reads, decodes and commits on its own threads.
-// The only TBB code of stoker.
+// The flow graph that fills slabs: plans steps, reads, decodes and commits on its own threads. No
+// other file of stoker uses TBB.
 //
 //   driver thread: wait_free(step) -> begin -> tickets -> fill node (workers)
 //                                         I/O threads: read <-> |
-//   fill node: rows into the slab, the last ticket of a slab commits it. Files that do not lie in
+//   fill node: fills rows of the slab; the last ticket of a slab commits it. Files that are not in
 //   memory go through the I/O threads first, and come back.
 //
-// Design decisions (oneTBB 2021.8, each measured or seen):
-// - The message is a ticket of 24 bytes; pixels never travel. Tickets hold several rows when rows
-//   are small, because a message costs 0.1-0.8 us.
-// - The workers are threads of ours that sit in an arena of their own, exactly `workers` of them:
-//   TBB's own pool is shared by the process and ends at the number of cores, so that two loaders
-//   would take each other's threads. A worker sits only while there are tickets: an idle TBB thread
-//   spins for 0.7 ms before it sleeps, which a trainer on the same cores would pay at every step.
-// - Workers read what lies in memory (Source::read_cached): handing a file over from another thread
-//   costs as much again as reading it. While nothing lies in memory, tickets go to the I/O threads
-//   at once, as early as they can.
-// - I/O threads put into the fill node directly: with a buffer pool of their own they need nothing
-//   that async_node's gateway would add.
-// - No limiter_node: the ring's step credits bound what is under way.
-// - Bodies never throw: what the environment throws (no memory) stops the rings with that error.
+// Design decisions (oneTBB 2021.8, each measured or observed):
+// - The message is a ticket of 24 bytes, without pixels. A ticket has several rows when rows are
+//   small, because a message costs 0.1-0.8 us.
+// - The workers are our own threads in an arena, exactly `workers` of them: TBB's own pool is
+//   shared by the process and limited to the number of cores, so two loaders would take each
+//   other's threads. A worker is in the arena only while there are tickets: an idle TBB thread
+//   spins for 0.7 ms before it sleeps, which would slow a trainer on the same cores at every step.
+// - Workers read files that are in memory (Source::read_cached): a hand-over from another thread
+//   costs as much again as the reading. While no file is in memory, tickets go to the I/O threads
+//   at once, as early as possible.
+// - I/O threads put into the fill node directly: they have their own buffer pool, so they need
+//   nothing that async_node's gateway would add.
+// - There is no limiter_node: the ring's step credits bound the steps under way.
+// - Bodies never throw: an error of the environment (no memory) stops the rings with that error.
 //
-// Owner: Loader. Threads: stop() from any. Steady state: no allocation of ours per batch; TBB takes
-// its messages from per-thread pools.
+// Owner: Loader. Threads: stop() from any. Steady state: our code allocates nothing per batch; TBB
+// takes its messages from per-thread pools.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ namespace stoker {
 
 struct FeedGraphOptions {
   int workers = 1;        // >= 1
-  int spare_workers = 0;  // more of them, which only limit_workers() sets to work
+  int spare_workers = 0;  // additional ones, which work only after limit_workers()
   int io_threads = 0;     // 0: the workers read everything
   Step first_step = 0;
   Step end_step = 0;
@@ -47,17 +47,17 @@ class FeedGraph {
  public:
   // filler and rings (one per device, all of one layout and depth) must outlive the graph.
   FeedGraph(RowFiller& filler, std::vector<PinnedRing*> rings, const FeedGraphOptions& options);
-  ~FeedGraph();  // stops; waits for the rows under way
+  ~FeedGraph();  // stops, and waits for the rows under way
   FeedGraph(const FeedGraph&) = delete;
   FeedGraph& operator=(const FeedGraph&) = delete;
 
-  // Stops the rings with `error`; rows not begun are left out.
+  // Stops the rings with `error`; rows that were not begun are left out.
   void stop(std::exception_ptr error = nullptr) noexcept;
 
-  void limit_workers(int workers) noexcept;  // of MeasureHooks
+  void limit_workers(int workers) noexcept;  // see MeasureHooks
 
   int rows_per_ticket() const;
-  int64_t file_bytes() const;  // bound of the buffers that files are read into
+  int64_t file_bytes() const;  // upper bound of the buffers for files
 
  private:
   struct Impl;

@@ -28,7 +28,7 @@ nlohmann::ordered_json to_json(const Source& source, const SourceNote& note) {
 }
 
 std::string to_jsonl(const nlohmann::ordered_json& row) {
-  // Names and messages may hold bytes that are not UTF-8, which JSON cannot carry.
+  // Names and messages may have bytes that are not UTF-8, which JSON cannot represent.
   return row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

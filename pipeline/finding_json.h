@@ -1,5 +1,5 @@
-// Bad samples as JSON, in lists that a check makes and in a run's quarantine file: the fields that
-// users see.
+// Writes bad samples as JSON, for the lists of a check and for a run's quarantine file. Users see
+// these fields.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,11 +10,11 @@
 
 namespace stoker {
 
-// sample_id, name, path, label, reason, byte_offset, message.
+// The fields: sample_id, name, path, label, reason, byte_offset, message.
 nlohmann::ordered_json to_json(const Source& source, const Finding& finding);
-// reason, files, name, path, message.
+// The fields: reason, files, name, path, message.
 nlohmann::ordered_json to_json(const Source& source, const SourceNote& note);
-// A line, ended.
+// Returns one line, with its newline.
 std::string to_jsonl(const nlohmann::ordered_json& row);
 std::string to_jsonl(const Source& source, const std::vector<Finding>& findings);
 

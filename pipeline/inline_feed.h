@@ -1,6 +1,6 @@
-// The feeder without threads: fills a batch in the caller's thread. The plain twin of FeedGraph; a
-// test holds their batches equal. Owner: Loader. Threads: one per device at a time; stop() is the
-// rings' own.
+// The feeder without threads: fills a batch in the caller's thread. It is the plain twin of
+// FeedGraph; a test checks that their batches are equal. Owner: Loader. Threads: one per device at
+// a time; stop() goes to the rings directly.
 #pragma once
 
 #include <memory>
@@ -18,16 +18,16 @@ class InlineFeed {
   InlineFeed(const InlineFeed&) = delete;
   InlineFeed& operator=(const InlineFeed&) = delete;
 
-  // Fills and commits the slab of `step`, unless that was the call before: its consumer's stream
-  // would not have it, and it is asked for again. An error of the environment stops the rings with
+  // Fills and commits the slab of `step`, unless the previous call did so: if the consumer's stream
+  // did not take it, the caller requests it again. An error of the environment stops the rings with
   // it.
   void fill(Step step, int device);
 
  private:
   RowFiller& filler_;
   const std::vector<PinnedRing*> rings_;
-  std::vector<std::unique_ptr<RowWorker>> workers_;  // one per device, as below
-  std::vector<Step> filled_;                         // the last one; -1: none
+  std::vector<std::unique_ptr<RowWorker>> workers_;  // one per device
+  std::vector<Step> filled_;                         // the last step per device; -1: none
 };
 
 }  // namespace stoker

@@ -1,6 +1,6 @@
-// One field of what was asked for makes no sense. what() names it as C++ does; who calls it by
-// another name (the program's --ring-depth, Python's keywords) makes the message anew from the
-// parts. A value; any thread.
+// Reports that one field of the caller's options is invalid. what() has the field's C++ name; a
+// caller with another name for it (the program's --ring-depth, Python's keywords) makes its own
+// message from field() and problem(). A value; any thread.
 #pragma once
 
 #include <stdexcept>
@@ -10,8 +10,8 @@ namespace stoker {
 
 class InvalidField : public std::invalid_argument {
  public:
-  // InvalidField("LoaderOptions", "ring_depth", " is 0, must be 1 to 65536"): the problem follows
-  // the field's name as it stands.
+  // InvalidField("LoaderOptions", "ring_depth", " is 0, must be 1 to 65536"): the problem is
+  // appended to the field's name as it is.
   InvalidField(const std::string& owner, const std::string& field, const std::string& problem)
       : std::invalid_argument(owner + ": " + field + problem), field_(field), problem_(problem) {}
 

@@ -34,7 +34,7 @@ int count_slots(int slots, const Device& device) {
 }
 
 Step end_of(double epochs, int64_t steps_per_epoch) {
-  // A fraction below a millionth of a step is the rounding of `epochs`, not a wish.
+  // A fraction below a millionth of a step is the rounding error of `epochs`.
   const double steps = std::ceil(epochs * static_cast<double>(steps_per_epoch) - 1e-6);
   if (epochs < 0 || steps > 9e18) return std::numeric_limits<Step>::max();
   return static_cast<Step>(steps);
@@ -83,7 +83,7 @@ struct Loader::Impl {
   std::vector<std::unique_ptr<PinnedRing>> rings;
   std::vector<std::unique_ptr<Stager>> stagers;
   std::optional<InlineFeed> inline_feed;
-  std::unique_ptr<FeedGraph> graph;  // last: it fills slabs until it is gone
+  std::unique_ptr<FeedGraph> graph;  // last: it fills slabs until it is destroyed
 
   std::vector<std::atomic<Step>> next_step;  // per device
   std::atomic<bool> ended{false};            // stopped or failed
@@ -153,7 +153,8 @@ struct Loader::Impl {
     }
     std::atomic<Step>& step = next_step[device];
     if (inline_feed && step < end_step) {
-      stagers[device]->check_leases();  // or fill() might wait for the slab that the caller holds
+      // Otherwise fill() might wait for the slab that the caller holds.
+      stagers[device]->check_leases();
       inline_feed->fill(step, device);
     }
     DeviceBatch batch = stagers[device]->next(compute);
@@ -180,7 +181,8 @@ struct Loader::Impl {
                                 std::to_string(devices.size()));
   }
 
-  // Of what a step number means: the pixels and their order, and which of them a step holds.
+  // The fingerprint of what a step number means: the pixels, their order, and which of them a step
+  // holds.
   uint64_t resume_fingerprint() const { return resume_fingerprint(fingerprint); }
   uint64_t resume_fingerprint(uint64_t pixels) const {
     return text_digest("stoker resume 1; " + hex(pixels) + "; global batch " +

@@ -1,14 +1,14 @@
-// pipeline: files and records -> batches on devices. This is the folder's door.
+// Turns files and records into batches on devices. This is the entry point of the folder.
 //
-// A Loader joins Source, Sampler, Augmenter, the flow graph (or none: 0 workers run inline in
-// next()), one PinnedRing and one Stager per device. Batches of a device come in step order; the
-// ring never drains between epochs. Pixels are a pure function of (seed, epoch, sample id) for any
-// number of workers, devices, ranks, batch size and resume point. Owner: the user; source and
-// devices outlive it. Threads: one consumer per device; with workers the devices advance together,
-// so that none may get more than ring_depth + slots steps ahead of what another has given back.
-// Errors: the constructor
-// throws std::invalid_argument / std::runtime_error with path and numbers; next() throws
-// std::runtime_error when the budget of bad samples is spent (every later call throws the same).
+// A Loader combines Source, Sampler, Augmenter, the flow graph (or none: with 0 workers it runs
+// inline in next()), and one PinnedRing and one Stager per device. Batches of a device come in step
+// order; the ring never drains between epochs. Pixels are a pure function of (seed, epoch, sample
+// id) for any number of workers, devices, ranks, batch size and resume point. Owner: the user;
+// source and devices outlive it. Threads: one consumer per device; with workers the devices advance
+// together, so no device can get more than ring_depth + slots steps ahead of what another has given
+// back. Errors: the constructor throws std::invalid_argument / std::runtime_error with path and
+// numbers; next() throws std::runtime_error when the budget of bad samples is spent (every later
+// call throws the same).
 #pragma once
 
 #include <cstdint>
@@ -26,37 +26,39 @@ namespace stoker {
 
 class Loader {
  public:
-  // Throws std::invalid_argument (InvalidField where one field is to blame) as the constructor
-  // would of these, without allocating a batch or touching a file.
+  // Throws std::invalid_argument (InvalidField if one field is wrong) as the constructor would with
+  // these arguments, without allocating a batch or touching a file.
   static void check(const Source& source, const AugmentSpec& augment,
                     const std::vector<Device*>& devices, const LoaderOptions& options);
   Loader(const Source& source, const AugmentSpec& augment, std::vector<Device*> devices,
          const LoaderOptions& options);
-  ~Loader();  // stops at any time, within the time of the rows under way
+  ~Loader();  // stops at any time, as soon as the rows under way are done
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch of `device` (index into devices), leased on `compute`; empty when the feed has
-  // ended.
+  // Returns the next batch of `device` (index into devices), leased on `compute`; empty when the
+  // feed has ended.
   DeviceBatch next(int device, Stream& compute);
-  // Blocks for at most `ms` milliseconds; whether next(device) would not wait for the feed now. For
-  // consumers that must look after something else (an interrupt) while they wait.
+  // Blocks for at most `ms` milliseconds. Returns true if next(device) would not wait for the feed
+  // now. For consumers that must handle something else (an interrupt) while they wait.
   bool wait_ready(int device, int ms);
-  // How many batches of `device` the consumer may hold at once: slots, or `leases`, or 1. The next
-  // batch needs the slot of the one so many steps ago: that one must have been given back.
+  // Returns how many batches of `device` the consumer may hold at once: slots, or `leases`, or 1.
+  // The next batch reuses the slot of the batch that many steps ago, which must have been given
+  // back.
   int max_leases(int device) const;
 
   int64_t steps_per_epoch() const;
   Step end_step() const;  // steps are [first_step, end_step)
-  // After the batches handed out so far (the slowest device's).
+  // Returns the state after the batches handed out so far (of the slowest device).
   LoaderState state() const;
-  // Throws std::invalid_argument if `state` is of another configuration; returns the first_step to
-  // use.
+  // Returns the first_step to resume with. Throws std::invalid_argument if `state` belongs to
+  // another configuration.
   static Step resume_step(const LoaderState& state, const Loader& like);
-  // The same for a loader that differs from `like` in its seed alone.
+  // The same for a loader that differs from `like` only in its seed.
   static Step resume_step(const LoaderState& state, const Loader& like, uint64_t seed);
-  // Of what determines the pixels and their order: source, augmentation, seed, policies; the same
-  // for any batch size, devices, ranks and workers. (LoaderState's covers the global batch too.)
+  // Returns a fingerprint of what determines the pixels and their order: source, augmentation,
+  // seed, policies; the same for any batch size, devices, ranks and workers. (LoaderState's
+  // fingerprint also covers the global batch.)
   uint64_t fingerprint() const;
   MemoryPlan memory_plan() const;
   LoaderStats stats() const;

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kMaxThreads = 1024;  // more is a mistake, and costs memory per thread
+constexpr int kMaxThreads = 1024;  // more is a mistake, and each thread takes memory
 
 void require(bool good, const std::string& field, const std::string& problem) {
   if (!good) throw InvalidField("LoaderOptions", field, problem);

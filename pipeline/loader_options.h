@@ -1,4 +1,4 @@
-// What a Loader's parts are given of its options, and what it refuses. Pure.
+// Checks a Loader's options, and derives the options of its parts. Pure functions.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,10 @@
 
 namespace stoker {
 
-// `devices`: how many this process has.
+// `devices`: the number of devices of this process.
 SamplerOptions sampler_options(const Source& source, const LoaderOptions& options, int devices);
 
-// Loader::check().
+// Implements Loader::check().
 void check_loader(const Source& source, const AugmentSpec& augment,
                   const std::vector<Device*>& devices, const LoaderOptions& options);
 

@@ -1,6 +1,6 @@
-// The values that a Loader takes and gives: its options, what it notes of a row, where it stands,
-// what it allocates and what it has counted. The rooms of this folder include this header, never
-// the door (pipeline/loader.h). Values: copied freely, no threads, no errors.
+// The values that a Loader takes and returns: its options, the notes of a row, its state, its
+// memory plan and its statistics. The files of this folder include this header, never the entry
+// point (pipeline/loader.h). Values: copied freely, no threads, no errors.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ enum class OnBadSample : uint8_t {
   fail,        // the first bad sample ends the feed with an error
 };
 
-// What rows are made of, instead of u8 NHWC: (pixel / 255 - mean) / stddev.
+// Replaces u8 NHWC as the format of rows: (pixel / 255 - mean) / stddev.
 struct RowFormat {
   PixelType type = PixelType::fp32;
   PixelOrder order = PixelOrder::nhwc;
@@ -34,18 +34,18 @@ struct RowFormat {
   std::array<float, 3> stddev{1, 1, 1};
 };
 
-// How samples are read and decoded, and what becomes of bad ones. Whoever has a Loader of its own
-// (training, evaluation) takes these options as a whole and hands them on as a whole, so that none
-// gets lost on the way. What each Loader needs in its own size (rows, ring, slots) is not in here.
+// How samples are read and decoded, and what happens to bad ones. Code that has its own Loader
+// (training, evaluation) passes these options on as a whole, so that none is forgotten. Options
+// that differ between Loaders (rows, ring, slots) are not in here.
 struct FeedOptions {
   int workers = -1;  // threads that decode; -1: one per core; 0: inline in next(), without threads
-  // Threads that read files for the workers; 0: the workers read. Either way workers read a file
-  // themselves that lies in the page cache, because that takes less than handing it over.
+  // Threads that read files for the workers; 0: the workers read. In both cases workers themselves
+  // read a file that is in the page cache, because that takes less time than a hand-over.
   int io_threads = 2;
   DecodeOptions decode{};
-  // Where to find the images' seek indexes (`stoker index` makes them), with which less of a JPEG
-  // file is read: auto: in the cache directory, if there is one; off; or a path. The pixels do not
-  // depend on it.
+  // Where to find the images' seek indexes (made by `stoker index`), with which less of a JPEG file
+  // has to be read: auto: in the cache directory, if there is one; off; or a path. The pixels do
+  // not depend on it.
   std::string seek_index = "auto";
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
@@ -61,32 +61,32 @@ struct LoaderOptions {
   // The feed may end inside an epoch, after ceil(epochs * steps_per_epoch) steps; < 0: it never
   // ends.
   double epochs = 1;
-  Step first_step = 0;  // where a resumed feed goes on
-  // Is added to the epoch's number in every draw, to show what "epoch 7" alone looks like.
+  Step first_step = 0;  // the first step of a resumed feed
+  // Added to the epoch number in every draw, to show the draws of a later epoch alone.
   int64_t first_epoch_offset = 0;
   FeedOptions feed{};
   int ring_depth = 4;  // slabs per device, >= 1
-  // Staging slots per device, 0..3; > 0 takes a copy thread per device, 0 a host device's slab as
-  // it is, without a copy. -1: 0 for host devices, else 2. A consumer may hold max_leases()
-  // batches.
+  // Staging slots per device, 0..3; with more than 0 there is a copy thread per device, with 0 a
+  // host device's slab is used without a copy. -1: 0 for host devices, else 2. A consumer may hold
+  // max_leases() batches.
   int slots = -1;
-  // Where a host device's slab is leased as it is: how many of the ring's a consumer may hold at
-  // once, 1..ring_depth.
+  // If a host device's slab is leased without a copy: how many of the ring's slabs a consumer may
+  // hold at once, 1..ring_depth.
   int leases = 1;
-  // For host devices only, where the worker that fills a row converts it. (A GPU converts what has
-  // crossed the bus.)
+  // For host devices only: the worker that fills a row converts it. (A GPU converts after the copy
+  // over the bus.)
   std::optional<RowFormat> format{};
-  std::string quarantine_file{};    // a JSONL file that bad samples are appended to; "": none
-  bool digests = false;             // every row's u8 pixels are hashed (RowNote::digest)
-  Tracer* tracer = nullptr;         // takes spans and outlives the Loader; null: none are taken
-  MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); null but to measure
+  std::string quarantine_file{};    // a JSONL file to which bad samples are appended; "": none
+  bool digests = false;             // hash every row's u8 pixels (RowNote::digest)
+  Tracer* tracer = nullptr;         // takes spans and outlives the Loader; null: no tracing
+  MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); mostly null
 };
 
-// What is recorded of each row; DeviceBatch::notes() holds one per row.
+// The record of a row; DeviceBatch::notes() has one per row.
 struct RowNote {
   AugmentDraw draw;
   Size source;                       // pixels of the source image
-  SampleId pixels_of = -1;           // the sample whose pixels these are; != id for a substitute
+  SampleId pixels_of = -1;           // the sample that the pixels come from; != id for a substitute
   uint64_t digest = 0;               // XXH3 of the row's pixels, 0 without LoaderOptions::digests
   DecodeCode code = DecodeCode::ok;  // of the row's own sample
   bool bad = false;                  // its own sample was bad (code, or it could not be read)
@@ -97,12 +97,12 @@ inline const RowNote* row_notes(const DeviceBatch& batch) {
   return reinterpret_cast<const RowNote*>(batch.notes());
 }
 
-// Where a loader stands: what has been handed out. O(1) to store, exact to resume from.
+// The state of a loader: what has been handed out. O(1) to store, exact to resume from.
 struct LoaderState {
   Step next_step = 0;  // over all epochs
   int64_t epoch = 0;
   int64_t step_in_epoch = 0;
-  uint64_t fingerprint = 0;  // of what determines the pixels and which of them a step holds
+  uint64_t fingerprint = 0;  // of what determines the pixels, and which of them a step holds
 };
 
 struct MemoryPlan {
@@ -111,8 +111,9 @@ struct MemoryPlan {
   // Workers and files read ahead: an upper bound for baseline JPEGs of any size and raw samples.
   // Files of more than 1 MiB add their size while they are under way.
   int64_t scratch_bytes = 0;
-  // Not in the total: what all workers together add while each has a progressive JPEG, PNG, ... of
-  // max_pixels. Lower max_pixels if the data may hold such images and memory is short.
+  // Not in the total: what all workers together need in addition while each decodes a progressive
+  // JPEG, PNG, ... of max_pixels. Lower max_pixels if the data may hold such images and memory is
+  // short.
   int64_t frame_bytes = 0;
   int64_t total_bytes() const { return ring_bytes + slot_bytes + scratch_bytes; }
 };
@@ -120,7 +121,7 @@ struct MemoryPlan {
 struct LoaderStats {
   // Items: files; service: reading; input wait: no ticket came; output wait: no buffer was free.
   StageSnapshot read;
-  // Items and service of files that workers found in memory: `read` has the others.
+  // Items and service of files that workers found in memory; `read` has the others.
   StageSnapshot cached_read;
   // Items: rows; service: decode + augment; input wait: workers had nothing to do.
   StageSnapshot decode;

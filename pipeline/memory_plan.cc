@@ -1,4 +1,4 @@
-// The formula of a Loader's memory (MemoryPlan): what is not allocated at construction is bounded.
+// The formula of a Loader's memory (MemoryPlan): bounds for what is not allocated at construction.
 #include "pipeline/memory_plan.h"
 
 namespace stoker {

@@ -1,5 +1,5 @@
-// Bounds of what one worker allocates while it fills rows; the rest of a MemoryPlan is exact.
-// Threads: any.
+// Bounds of the memory that one worker allocates while it fills rows; the rest of a MemoryPlan is
+// exact. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace stoker {
 
-// Kept between rows, for raw samples and for images that are decoded row by row.
+// Returns the bytes kept between rows, for raw samples and for images that are decoded row by row.
 int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
                              const DecodeOptions& decode);
-// In addition, for the time of one image that needs its whole frame at once.
+// Returns the bytes in addition while an image is decoded that needs its whole frame at once.
 int64_t worker_frame_bytes(const Source& source, const AugmentSpec& augment,
                            const DecodeOptions& decode);
 

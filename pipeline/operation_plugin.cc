@@ -12,7 +12,7 @@ PixelOperation open_operation(const std::string& path) {
   const auto fail = [&](const std::string& why) -> std::runtime_error {
     return std::runtime_error("operation " + path + ": " + why);
   };
-  // A name without a slash would be searched for among the system's libraries.
+  // A name without a slash would be searched for in the system's library folders.
   std::error_code error;
   const std::filesystem::path file = std::filesystem::absolute(path, error);
   if (path.empty() || !std::filesystem::exists(file, error)) throw fail("there is no such file");

@@ -1,4 +1,4 @@
-// A loop over numbers on threads of its own, for work that is one such loop.
+// A parallel loop over numbers, on its own threads.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 namespace stoker {
 
 // Calls work(state, i) for every i in [0, count), each thread with its own `state` from
-// make_state(). Rethrows the first exception, after which nothing new begins.
+// make_state(). Rethrows the first exception, after which no new call begins.
 template <typename MakeState, typename Work>
 void for_each_parallel(int64_t count, int workers, const MakeState& make_state, const Work& work) {
   std::atomic<int64_t> next{0};

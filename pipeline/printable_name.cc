@@ -6,8 +6,8 @@
 namespace stoker {
 namespace {
 
-// The length of the valid UTF-8 sequence at `text`, or 0. Overlong forms, surrogates and values
-// above U+10FFFF are not valid (Unicode, table 3-7).
+// Returns the length of the valid UTF-8 sequence at `text`, or 0. Overlong forms, surrogates and
+// values above U+10FFFF are not valid (Unicode, table 3-7).
 size_t utf8_length(const std::string& text, size_t at) {
   const auto byte = [&](size_t i) {
     return at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : uint8_t{0};

@@ -14,8 +14,8 @@ namespace stoker {
 namespace {
 
 constexpr size_t kNamesInMessage = 5;
-// Devices of one loader are at most a few steps apart, so records of older epochs are never asked
-// for again, except with epochs of very few steps.
+// Devices of one loader are at most a few steps apart, so records of older epochs are never used
+// again, except with epochs of very few steps.
 constexpr int64_t kEpochsKept = 64;
 
 int64_t budget_of(const LoaderOptions& options, int64_t samples) {
@@ -25,7 +25,7 @@ int64_t budget_of(const LoaderOptions& options, int64_t samples) {
   return static_cast<int64_t>(std::min(limit, 9e18));
 }
 
-// As a run leaves it that the disk was too small for.
+// A run that ran out of disk space leaves such a file.
 bool ends_within_a_line(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file || file.tellg() <= 0) return false;
@@ -53,7 +53,8 @@ Quarantine::Quarantine(const Source& source, const LoaderOptions& options)
     throw std::runtime_error("cannot open the quarantine file " + path_ + ": " +
                              std::strerror(errno));
   }
-  if (ends_within_a_line(path_)) std::fputc('\n', file_.get());  // or the next record is lost
+  // Otherwise the next record would be lost.
+  if (ends_within_a_line(path_)) std::fputc('\n', file_.get());
 }
 
 void Quarantine::report(BadSample sample) {

@@ -1,11 +1,11 @@
-// Bad samples on their way to the user's attention: a JSONL file and a budget.
+// Reports bad samples to the user: a JSONL file and a budget.
 //
-// Workers report what they met; the line is written, and the budget is charged, when the batch that
-// holds the row is handed out. So the list is in step order per device, names exactly the samples
-// that were delivered (nothing that was only read ahead), and a resumed run goes on without gap or
-// repetition. Each sample counts once per epoch. Owner: Loader. Threads: any.
-// Errors: the constructor and hand_out() throw std::runtime_error if the file cannot be written, or
-// is a pipe, a device or a folder; hand_out() throws when the budget is spent.
+// Workers report what they met. The line is written, and the budget is charged, when the batch with
+// the row is handed out. So the list is in step order per device, has exactly the samples that were
+// delivered (none that was only read ahead), and a resumed run continues it without gap or
+// repetition. Each sample counts once per epoch. Owner: Loader. Threads: any. Errors: the
+// constructor and hand_out() throw std::runtime_error if the file cannot be written, or is a pipe,
+// a device or a folder; hand_out() throws when the budget is spent.
 #pragma once
 
 #include <atomic>
@@ -34,13 +34,13 @@ struct BadSample {
 
 class Quarantine {
  public:
-  // source must outlive it. Opens options.quarantine_file for appending.
+  // `source` must outlive it. Opens options.quarantine_file for appending.
   Quarantine(const Source& source, const LoaderOptions& options);
   Quarantine(const Quarantine&) = delete;
   Quarantine& operator=(const Quarantine&) = delete;
 
   void report(BadSample sample);
-  // The batch (device, step) goes to the user now.
+  // Call it when the batch (device, step) goes to the user.
   void hand_out(int device, Step step);
 
   int64_t bad_samples() const { return total_.load(std::memory_order_relaxed); }
@@ -63,7 +63,7 @@ class Quarantine {
   const int64_t budget_;
   const std::string path_;
   std::unique_ptr<std::FILE, CloseFile> file_;
-  std::atomic<int64_t> pending_count_{0};  // lets hand_out() pass without the lock
+  std::atomic<int64_t> pending_count_{0};  // lets hand_out() return without the lock
   std::atomic<int64_t> total_{0};
   Mutex mutex_;
   std::vector<BadSample> pending_ GUARDED_BY(mutex_);

@@ -15,8 +15,8 @@ double unit_interval(uint64_t bits) { return static_cast<double>(bits >> 11) * 0
 }  // namespace
 
 // The counter has room for the sample (64 bits), the draw (32) and half of the epoch. The other
-// half is zero in every run that anybody will wait for; if it is not, it makes a new key, and
-// only then does "different" rest on a hash (of 64 bits).
+// half is zero in every realistic run; if it is not, it makes a new key, and only then do different
+// inputs depend on a hash (of 64 bits).
 RandomKey::RandomKey(uint64_t seed, int64_t epoch, int64_t sample)
     : key_{low_half(seed), high_half(seed)},
       counter_{low_half(static_cast<uint64_t>(sample)), high_half(static_cast<uint64_t>(sample)),

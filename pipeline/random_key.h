@@ -1,8 +1,8 @@
-// Counter-based randomness: every number is a pure function of (seed, epoch, sample, draw). No
-// state, no thread-local generator: any thread gets the same numbers in any order. Algorithm:
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11).
+// Counter-based randomness: every number is a pure function of (seed, epoch, sample, draw). There
+// is no state and no thread-local generator: any thread gets the same numbers in any order.
+// Algorithm: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11).
 // Different (seed, epoch, sample, draw) are different inputs of the block function, so nothing
-// aliases and neighbouring seeds are independent. Sample -1 is the Sampler's, for the order of an
+// aliases and neighbouring seeds are independent. The Sampler uses sample -1 for the order of an
 // epoch.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace stoker {
 
-// One block of Philox4x32 with 10 rounds. Here to be inlined: the blocks of several draws are then
-// computed beside each other.
+// Computes one block of Philox4x32 with 10 rounds. It is in the header to be inlined: the blocks of
+// several draws are then computed in parallel.
 inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
                                           std::array<uint32_t, 2> key) {
   constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
@@ -51,7 +51,7 @@ class RandomKey {
   }
 
   std::array<uint32_t, 2> key_;      // the seed, and the high half of the epoch
-  std::array<uint32_t, 4> counter_;  // sample, epoch's low half, and room for the draw
+  std::array<uint32_t, 4> counter_;  // sample, epoch's low half, and a place for the draw
 };
 
 }  // namespace stoker

@@ -5,7 +5,7 @@
 
 namespace stoker {
 
-// When a thread is woken every worker has a unit to work on, and the next one is read.
+// When a thread is woken, every worker has a unit to work on, and the next one is read.
 ReadAhead::ReadAhead(RowFiller& filler, int workers, int io_threads, int rows_per_unit,
                      size_t tickets)
     : filler_(filler),

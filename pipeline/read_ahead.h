@@ -1,9 +1,9 @@
-// Files read for the workers, into a fixed pool of buffers: what keeps a slow disk from blocking a
-// core. Tickets come about in step order, are read by as many threads as call next(), and wait,
-// read, for a worker. The pool is the bound: a thread that finds no free unit waits until
-// several are, because waking up for each costs more than reading a file that is in memory.
-// Owner: FeedGraph. Threads: submit from any, next from the I/O threads, samples/give_back from the
-// worker that holds the ticket.
+// Reads files for the workers into a fixed pool of buffers, so that a slow disk does not block a
+// core. Tickets come roughly in step order, are read by as many threads as call next(), and then
+// wait for a worker. The pool is the bound: a thread that finds no free unit waits until several
+// are free, because a wake-up for each costs more than reading a file that is in memory. Owner:
+// FeedGraph. Threads: submit from any, next from the I/O threads, samples/give_back from the worker
+// that holds the ticket.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,13 @@
 
 namespace stoker {
 
-// A run of rows to fill: the message of the flow graph, copied freely.
+// A range of rows to fill: the message of the flow graph, copied freely.
 struct FillTicket {
   Step step = 0;
   int32_t device = 0;
   int32_t first_row = 0;
   int32_t rows = 0;
-  int32_t unit = -1;  // of ReadAhead, holding the samples' bytes; -1: not read
+  int32_t unit = -1;  // the unit of ReadAhead with the samples' bytes; -1: not read
 };
 
 class ReadAhead {
@@ -33,10 +33,10 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // False after abandon(): nobody will read it.
+  // Returns false after abandon(): then nobody will read the ticket.
   bool submit(const FillTicket& ticket);
-  // Blocks for a ticket and a unit for it; after abandon() for a ticket only, which has no unit.
-  // False after close(), when none is left.
+  // Blocks for a ticket and a unit for it; after abandon() only for a ticket, which gets no unit.
+  // Returns false after close(), when no ticket is left.
   bool next(FillTicket& ticket);
   // Plans and reads the ticket's rows into its unit. REQUIRES: the ticket has one.
   void read(const FillTicket& ticket, Slab& slab);
@@ -59,8 +59,8 @@ class ReadAhead {
   RowFiller& filler_;
   const size_t kept_bytes_;             // per buffer: a larger one is not kept for the next file
   std::atomic<bool> abandoned_{false};  // changed under mutex_
-  const size_t worth_waking_;           // for so many free units
-  std::vector<Unit> units_;             // each is owned by whoever holds the ticket with its number
+  const size_t worth_waking_;           // with so many free units
+  std::vector<Unit> units_;             // the holder of the ticket with its number owns it
   Mutex mutex_;
   CondVar ticket_came_;
   CondVar units_came_;

@@ -11,8 +11,8 @@
 namespace stoker {
 namespace {
 
-// Draw numbers of the substitute's choice, far from those of augmentation: a row must not change
-// because another use of the same key was added.
+// Draw numbers for the choice of a substitute, far from those of augmentation: a row must not
+// change because the same key gets another use.
 constexpr uint32_t kSubstituteDraw = 0x53554200;
 constexpr int kSubstituteTries = 8;
 constexpr uint8_t kMidGrey = 128;
@@ -80,7 +80,7 @@ bool RowFiller::read_cached(const Slab& slab, const BatchPlace& place, int row,
   Span span = begin_read(slab, place, row);
   out = {};
   if (!source_.read_cached(span.sample, buffer.file, out.bytes)) return false;
-  // Where a file lies in memory, so does its index nearly always, a hundredth as large.
+  // If a file is in memory, its index nearly always is, too; it is a hundredth as large.
   seek_indexes_.read(span.sample, buffer.seek_index, out.seek_index);
   end_read(span, SpanKind::cached_read, out, cached_read_stats_);
   return true;
@@ -145,7 +145,7 @@ int RowFiller::fill_cached(RowWorker& worker, Slab& slab, const BatchPlace& plac
 
 void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place, int first,
                          int count) {
-  // Raw samples take less time than two looks at the clock: one measurement for the whole chunk.
+  // Raw samples take less time than two readings of the clock: one measurement for the whole chunk.
   const SpanTimer timer(tracer_, SpanKind::pixels, place.step, place.device,
                         SpanTimer::Cpu::measure, count);
   const int64_t start = steady_now_ns();
@@ -205,7 +205,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   if (!sample.status.ok || !status.ok()) {
     note.bad = true;
     note.code = status.code;
-    // A padding row repeats a sample that has a row of its own in this epoch: reported there.
+    // A padding row repeats a sample that has its own row in this epoch, where it is reported.
     if (slab.weights[row] > 0) report(place, row, id, sample, status);
     slab.weights[row] = 0;
     substitute(worker, place.epoch, id, out, note);
@@ -216,12 +216,12 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   if (traced) trace_row(worker, place, id, begin_ns, begin_cpu_ns);
 }
 
-// Two spans: up to the augmenter's mark, and from there.
+// Two spans: one ends at the augmenter's mark, the other begins there.
 void RowFiller::trace_row(const RowWorker& worker, const BatchPlace& place, SampleId id,
                           int64_t begin_ns, int64_t begin_cpu_ns) {
   const int64_t end_cpu_ns = thread_cpu_ns(), end_ns = steady_now_ns();
   const Augmenter::Marks& marks = worker.augmenter.marks();
-  const bool decoded = marks.decoded_ns >= begin_ns;  // or the file was bad before that
+  const bool decoded = marks.decoded_ns >= begin_ns;  // else the file was bad before that
   Span span;
   span.device = place.device;
   span.step = place.step;

@@ -1,6 +1,6 @@
-// One row of a step, from its sample to its place in the slab: plan, read, augment, label, weight,
-// note and digest. The only code that knows what a row is; the graph, the inline mode and the I/O
-// threads call it. Owner: Loader, one. Threads: every method from any thread, each row by one
+// Fills one row of a step, from its sample to its place in the slab: plan, read, augment, label,
+// weight, note and digest. Only this code defines what a row is; the graph, the inline mode and the
+// I/O threads call it. Owner: Loader, one. Threads: every method from any thread, each row by one
 // thread. Errors: a bad sample becomes a substitute with weight 0 and a line for the quarantine;
 // only the environment (no memory) throws.
 #pragma once
@@ -24,29 +24,29 @@
 
 namespace stoker {
 
-// The buffers of one file, or of the small files that travel together, are kept up to this size.
+// The buffers of one file, or of the small files of one ticket, are kept up to this size.
 inline constexpr size_t kKeptFileBytes = size_t{1} << 20;
 
-// Where the bytes of one sample are read to; kept for the next one.
+// The buffers for the bytes of one sample; kept for the next one.
 struct SampleBuffer {
   std::vector<uint8_t> file, seek_index;
 
-  // Not for the next one, if the last file was larger than `kept_bytes`.
+  // Frees the buffer if the last file was larger than `kept_bytes`.
   void trim(size_t kept_bytes) {
     if (file.capacity() > kept_bytes) file = {};
   }
 };
 
-// What one thread needs to fill rows; reused, keeps its scratch. Threads: one at a time.
+// The state of one thread that fills rows; reused, keeps its scratch. Threads: one at a time.
 struct RowWorker {
   RowWorker(const AugmentSpec& spec, const DecodeOptions& decode) : augmenter(spec, decode) {}
   Augmenter augmenter;
-  SampleBuffer file;               // the bytes of the sample under way
-  std::vector<uint8_t> next_file;  // and of the raw one after it
-  std::vector<uint8_t> pixels;     // of the row under way, where they are converted
+  SampleBuffer file;               // the bytes of the current sample
+  std::vector<uint8_t> next_file;  // those of the raw sample after it
+  std::vector<uint8_t> pixels;     // of the current row, if they are converted
 };
 
-// Which batch a slab is.
+// Identifies the batch of a slab.
 struct BatchPlace {
   Step step = 0;  // over all epochs
   int64_t epoch = 0;
@@ -54,7 +54,7 @@ struct BatchPlace {
   int device = 0;  // index into the Loader's devices
 };
 
-// A sample as it was read.
+// The bytes of a sample, and the result of reading it.
 struct SampleBytes {
   ReadStatus status;
   std::span<const uint8_t> bytes;
@@ -85,21 +85,21 @@ class RowFiller {
   // Fills planned rows; sample i of `samples` belongs to row first + i.
   void fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int first,
             std::span<const SampleBytes> samples);
-  // Plans, reads and fills rows in one go.
+  // Plans, reads and fills rows in one call.
   void fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
-  // The same until the first row whose sample does not lie in memory (Source::read_cached): returns
+  // Does the same until the first row whose sample is not in memory (Source::read_cached). Returns
   // how many were filled.
   int fill_cached(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
-  // After the last row, before the commit: fills the header.
+  // Fills the header. Call it after the last row and before the commit.
   void finish(Slab& slab, const BatchPlace& place) const;
 
   StageStats& read_stats() { return read_stats_; }                // items: samples read
-  StageStats& cached_read_stats() { return cached_read_stats_; }  // those by fill_cached()
+  StageStats& cached_read_stats() { return cached_read_stats_; }  // those read by fill_cached()
   StageStats& decode_stats() { return decode_stats_; }            // items: rows filled
   const SeekIndexes& seek_indexes() const { return seek_indexes_; }
 
  private:
-  // False: not in memory, nothing was read.
+  // Returns false if the sample is not in memory; nothing was read then.
   bool read_cached(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,
                    SampleBytes& out);
   Span begin_read(const Slab& slab, const BatchPlace& place, int row) const;
@@ -107,7 +107,7 @@ class RowFiller {
   void fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
   void trace_row(const RowWorker& worker, const BatchPlace& place, SampleId id, int64_t begin_ns,
                  int64_t begin_cpu_ns);
-  // `next`: the bytes of the row that will be filled after this one, if they lie in memory.
+  // `next`: the bytes of the row that will be filled after this one, if they are in memory.
   void fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
                 const SampleBytes& sample, std::span<const uint8_t> next);
   void convert(const RowWorker& worker, uint8_t* row) const;

@@ -6,7 +6,7 @@ namespace stoker {
 namespace {
 
 // Larger images are decoded by scan lines into a small picture, so that a worker's memory stays
-// small whatever the file says.
+// small for any file.
 constexpr int64_t kWholePixels = 16'000'000;
 constexpr int kSmallSide = 256;
 

@@ -1,5 +1,5 @@
-// Is a sample good? Decodes it whole, and says what is wrong with a bad one. For what looks at
-// every file.
+// Checks a sample: decodes all of it, and reports what is wrong with a bad one. For tools that
+// check every file.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class SampleChecker {
   // Reads the sample and decodes it. Fills `finding` and returns true if it is bad.
   bool is_bad(SampleId id, Finding& finding);
 
-  // The two halves. `bytes` is valid until the next call.
+  // The two halves of is_bad(). `bytes` is valid until the next call.
   bool is_unreadable(SampleId id, std::span<const uint8_t>& bytes, Finding& finding);
   bool is_damaged(SampleId id, std::span<const uint8_t> bytes, Finding& finding);
 

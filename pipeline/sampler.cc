@@ -13,22 +13,22 @@ namespace {
 __extension__ using uint128 = unsigned __int128;
 
 constexpr int64_t kMaxSamples = int64_t{1} << 40;
-// Rounds of two half-steps. Few bits make few functions to choose from in a round, so that it takes
-// more rounds until every order is equally likely; with many bits four random functions are enough
-// (Luby and Rackoff 1988), and these are twice that.
+// The number of rounds of two half-steps. With few bits, a round has few functions to choose from,
+// so it takes more rounds until every order is equally likely; with many bits four random functions
+// are enough (Luby and Rackoff 1988), and these are twice that.
 int rounds_for(int bits) { return bits <= 12 ? 20 : 4; }
 
 constexpr uint64_t kSpread = 0xD6E8FEB86659FD93, kStride = 0x9E3779B97F4A7C15;
 
-// The round function: spreads the few bits of `value` over the word before the keyed product (its
-// neighbours would differ by a carry only), and folds the product's halves.
+// The round function: spreads the few bits of `value` over the word before the keyed product
+// (otherwise neighbours would differ only by a carry), and folds the product's halves.
 uint64_t mix(uint64_t value, EpochOrder key) {
   const uint128 product = static_cast<uint128>((value * kSpread) ^ key.add) * key.multiply;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// A Feistel network on `bits` bits, its halves as equal as they can be; each half is changed in
-// place by a function of the other, so it is a bijection whatever that function is.
+// A Feistel network on `bits` bits, with halves of nearly equal size. Each half is changed in place
+// by a function of the other, so it is a bijection for any such function.
 uint64_t feistel(uint64_t value, int bits, EpochOrder key) {
   const int low_bits = (bits + 1) / 2;
   const uint64_t low_mask = (uint64_t{1} << low_bits) - 1;
@@ -113,7 +113,7 @@ SampledRow Sampler::row(const EpochOrder& order, int64_t step_in_epoch, int repl
 
 SampleId Sampler::permute(const EpochOrder& order, int64_t position) const {
   if (!options_.shuffle || options_.samples == 1) return position;
-  // Walk the cycle until it comes back into range: under two steps on average, as 2^bits < 2 * n.
+  // Follow the cycle until it returns into range: under two steps on average, as 2^bits < 2 * n.
   uint64_t value = static_cast<uint64_t>(position);
   do {
     value = feistel(value, bits_, order);

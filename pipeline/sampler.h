@@ -1,7 +1,7 @@
-// Which sample is row r of step s on replica d: a pure map, O(1) per row, no permutation in memory.
-// The order of an epoch depends on (seed, epoch, number of samples) only; position p of it goes to
-// step p / global batch, global row p % global batch; replica d owns the global rows
-// [d * rows, (d + 1) * rows). So the same global batch holds the same samples in the same rows for
+// Maps row r of step s on replica d to a sample: a pure function, O(1) per row, no permutation in
+// memory. The order of an epoch depends only on (seed, epoch, number of samples). Position p in it
+// goes to step p / global batch, global row p % global batch; replica d owns the global rows
+// [d * rows, (d + 1) * rows). So the same global batch has the same samples in the same rows for
 // any number of devices or ranks.
 #pragma once
 
@@ -32,7 +32,7 @@ struct SampledRow {
   float weight = 1.0f;
 };
 
-// What orders an epoch; made once for many rows.
+// The keys of an epoch's order; made once for many rows.
 struct EpochOrder {
   uint64_t add = 0, multiply = 0;
 };

@@ -225,7 +225,8 @@ EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
                         .run();
       } catch (...) {
         error.keep_current();
-        // Before the other threads fail of what follows: the processes hear of the first error only.
+        // First of all: the other threads fail because of what follows, and the processes shall get
+        // the first error.
         if (options.processes) options.processes->abort(current_error_text());
         stopped = true;
         loader.stop();

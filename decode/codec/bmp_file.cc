@@ -23,7 +23,7 @@ bool is_known_header(uint32_t bytes) {
   return std::find(std::begin(kKnown), std::end(kKnown), bytes) != std::end(kKnown);
 }
 
-// Which byte of a pixel a mask selects; -1: not one whole byte.
+// Returns which byte of a pixel a mask selects; -1 if the mask is not one whole byte.
 int byte_of(uint32_t mask) {
   for (int byte = 0; byte < 4; ++byte) {
     if (mask == 0xffu << 8 * byte) return byte;
@@ -31,7 +31,7 @@ int byte_of(uint32_t mask) {
   return -1;
 }
 
-// The masks follow the header of 40 bytes, or are the next part of a longer one.
+// Reads the masks, which follow the header of 40 bytes or continue a longer one.
 bool read_bit_fields(ByteReader& reader, BmpLayout& layout) {
   const uint32_t masks[] = {reader.u32(54), reader.u32(58), reader.u32(62)};
   if (layout.bits == 32 && masks[0] == 0 && masks[1] == 0 && masks[2] == 0) return true;
@@ -45,7 +45,8 @@ bool read_bit_fields(ByteReader& reader, BmpLayout& layout) {
                            : layout.bits == 24 && is_usual;
 }
 
-// Colours are blue, green, red and perhaps one byte more. False: Pillow would misread the pixels.
+// Reads colours of blue, green, red and perhaps one more byte. Returns false if Pillow would
+// misread the pixels.
 bool read_palette(ByteReader& reader, int64_t at, int64_t colours, int64_t colour_bytes,
                   BmpLayout& layout) {
   bool is_gray = true;
@@ -58,14 +59,15 @@ bool read_palette(ByteReader& reader, int64_t at, int64_t colours, int64_t colou
     if (i < 256) std::copy_n(rgb, 3, layout.palette[i]);
   }
   if (!is_gray) return true;
-  // Pillow drops a gray palette, and takes the pixels for what they then mostly are.
+  // Pillow drops a gray palette, and reads the pixels as 1 or 8 bits each.
   for (int64_t i = colours; i < 256; ++i) {
     std::fill_n(layout.palette[i], 3, static_cast<uint8_t>(colours <= 2 ? 255 : i));
   }
   return layout.bits == (colours <= 2 ? 1 : 8);
 }
 
-// As Pillow: a file whose pixels begin where the palette does means those behind it.
+// Finds the palette and the pixels. As in Pillow, if the offset of the pixels is that of the
+// palette, the pixels come after the palette.
 DecodeStatus find_palette(ByteReader& reader, uint32_t header_bytes, BmpLayout& layout) {
   constexpr int64_t kMostColours = 65536;
   const bool is_old = header_bytes == kOldHeader;
@@ -82,7 +84,7 @@ DecodeStatus find_palette(ByteReader& reader, uint32_t header_bytes, BmpLayout& 
               " shades of gray"};
 }
 
-// The pixel's place in the palette; pixels lie from the byte's top to its bottom.
+// Returns the pixel's index into the palette; pixels fill a byte from its highest bits down.
 int index_of(const uint8_t* row, int x, int bits) {
   const int64_t at = int64_t{x} * bits;
   return row[at / 8] >> (8 - bits - at % 8) & ((1 << bits) - 1);

@@ -1,4 +1,5 @@
-// BMP: where its pixels are, and what their bits say. Internal to CodecDecoder.
+// The layout of a BMP file: where its pixels are, and what their bits mean. Internal to
+// CodecDecoder.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace stoker {
 
 struct BmpLayout {
   Size size;
-  bool from_top = false;         // rows; else from the bottom, as usual
+  bool from_top = false;         // rows start at the top; else at the bottom, as usual
   int bits = 0;                  // per pixel: 1, 4, 8 (palette), 24, 32
   uint8_t palette[256][3] = {};  // RGB; black where the file has fewer colours
   int64_t pixels_at = 0;

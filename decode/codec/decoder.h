@@ -1,14 +1,15 @@
-// Everything but JPEG: PNG, WebP and TIFF through the libraries of their authors (libpng, libwebp,
-// libtiff), BMP by ourselves. CMake takes the readers that need a library or, where one is missing
-// (STOKER_CODECS=OFF), those that refuse. Headers are read here, so info() works and max_pixels
-// holds either way.
+// Decodes every format except JPEG: PNG, WebP and TIFF through the libraries of their authors
+// (libpng, libwebp, libtiff), BMP with our own reader. CMake compiles the readers that need a
+// library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers are parsed
+// here, so info() works and max_pixels holds either way.
 //
-// The libraries themselves, not OpenCV's imgcodecs around them: that one gives other bytes than
-// Pillow for TIFF with alpha, CMYK or planes and for BMP with bit fields, keeps what it leaves out
-// to itself, and brings 140 more libraries.
+// We do not use OpenCV's imgcodecs, which wraps these libraries: it gives other bytes than Pillow
+// for TIFF with alpha, CMYK or planes and for BMP with bit fields, does not report what it leaves
+// out, and brings 140 more libraries.
 //
-// What becomes of what (tested against Pillow's convert("RGB")); what would not come out as
-// Pillow's is refused as unsupported, not approximated (decode/README.md has the table):
+// The table shows how each variant becomes RGB (tested against Pillow's convert("RGB")). A variant
+// whose pixels would differ from Pillow's is refused as unsupported, not approximated
+// (decode/README.md has the list):
 //
 //  PNG   gray 1, 2, 4, 8 bits    scaled to 0..255, copied to R, G, B
 //        gray 16 bits            clipped to 255, not scaled (Pillow's mode "I")
@@ -48,10 +49,10 @@ struct CodecHeader {
   int orientation = 1;
 };
 
-// Reads the header of a file of header.format; refuses variants as the table says.
+// Reads the header of a file in header.format; refuses the variants that the table lacks.
 DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& header);
 
-// Does the file hold all that its structure promises? (Reads the file once at most.)
+// Checks that the file has all the data that its structure declares. Reads it once at most.
 DecodeStatus check_codec_body(std::span<const uint8_t> bytes, const CodecHeader& header);
 
 class CodecDecoder {
@@ -61,7 +62,7 @@ class CodecDecoder {
   CodecDecoder(const CodecDecoder&) = delete;
   CodecDecoder& operator=(const CodecDecoder&) = delete;
 
-  // Gives the rows of `region` to `sink`. REQUIRES: the header is that of `bytes`, the body was
+  // Passes the rows of `region` to `sink`. REQUIRES: the header is that of `bytes`, the body was
   // checked, the region lies inside.
   DecodeStatus decode(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                       RowSink& sink);

@@ -10,8 +10,8 @@ namespace {
 
 constexpr size_t kKeptBytes = size_t{32} << 20;
 
-// Colours that were multiplied by alpha, without it: as Pillow's, which has no colour where there
-// is nothing to see.
+// Divides colours that were multiplied by alpha by it. As in Pillow, a fully transparent pixel is
+// black.
 void divide_by_alpha(const uint8_t* from, uint8_t* to) {
   const int alpha = from[3];
   for (int c = 0; c < 3; ++c) {

@@ -1,7 +1,7 @@
 // The whole image of a format other than JPEG, as its reader leaves it: 8 bits per channel, in the
 // colours of the file. Internal to CodecDecoder.
 //
-// Owner: CodecDecoder. What is kept for the next image is room: begin() clears it.
+// Owner: CodecDecoder. Only the allocation is kept for the next image: begin() clears it.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,9 @@ enum class FrameColours : uint8_t { gray, rgb, rgb_times_alpha, cmyk };
 
 class CodecFrame {
  public:
-  // Zeros of this size.
+  // Makes a frame of this size, all zeros.
   void begin(Size size, FrameColours colours);
-  // Gives memory back where there is so much that one huge file would hold it for the rest of the
-  // run.
+  // Frees the memory if it is so large that one huge file would hold it for the rest of the run.
   void end();
 
   Size size() const { return size_; }
@@ -29,7 +28,7 @@ class CodecFrame {
   uint8_t* row(int y) { return bytes_.data() + static_cast<size_t>(y) * stride(); }
   const uint8_t* row(int y) const { return bytes_.data() + static_cast<size_t>(y) * stride(); }
 
-  // Columns [x, x + width) of a row, as Pillow's convert("RGB") gives them.
+  // Writes columns [x, x + width) of a row, as Pillow's convert("RGB") gives them.
   void rgb(int y, int x, int width, uint8_t* to) const;
 
   int64_t scratch_bytes() const { return static_cast<int64_t>(bytes_.capacity()); }

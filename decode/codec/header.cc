@@ -23,7 +23,7 @@ bool is_tag(std::span<const uint8_t> bytes, size_t at, const char* tag) {
   return bytes.size() >= at + 4 && std::memcmp(bytes.data() + at, tag, 4) == 0;
 }
 
-// A size out of a header, if it is one that an int can hold.
+// Sets a size from a header. Returns false if an int cannot hold it or if it is 0.
 bool set_size(uint32_t width, uint32_t height, Size& size) {
   constexpr uint32_t kMost = 0x7fffffff;
   if (width == 0 || height == 0 || width > kMost || height > kMost) return false;

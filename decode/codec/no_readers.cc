@@ -1,4 +1,4 @@
-// The build without libpng, libtiff and libwebp.
+// Replaces the readers in a build without libpng, libtiff and libwebp.
 #include "decode/codec/readers.h"
 
 namespace stoker {

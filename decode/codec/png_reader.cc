@@ -1,4 +1,4 @@
-// The only file of this folder that knows libpng.
+// The only file of this folder that uses libpng.
 #include <png.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace stoker {
 namespace {
 
-// One PNG in libpng. libpng reports errors by a callback that must not return; ours jumps back to
-// read(), which owns nothing that needs destruction.
+// One PNG in libpng. libpng reports errors through a callback that must not return; ours jumps back
+// to read(), which owns nothing that needs destruction.
 class PngFile {
  public:
   explicit PngFile(std::span<const uint8_t> bytes) : left_(bytes) {
@@ -26,11 +26,12 @@ class PngFile {
 
   const char* message() const { return message_; }
 
-  // Rows of 8 bits per channel, as CodecFrame has them. False: message() says why.
+  // Reads rows of 8 bits per channel, as CodecFrame has them. Returns false on an error; message()
+  // says why.
   bool read(uint8_t** rows, size_t stride) {
     if (info_ == nullptr) return say("out of memory");
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
-    // Nothing but the pixels is wanted: what else there is cannot make a picture bad.
+    // Only the pixels are read: an error in any other chunk does not make the picture bad.
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_read_fn(png_, this, on_read);

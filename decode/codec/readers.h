@@ -1,9 +1,9 @@
-// The pixels of each format but JPEG. Internal to CodecDecoder.
+// Reads the pixels of each format except JPEG. Internal to CodecDecoder.
 //
-// Each function fills a frame from a file whose header read_codec_header() took and whose structure
-// check_codec_body() found whole. It owns all that it makes; nothing lives longer than the call.
-// Errors: a status. CMake takes the readers that need a library (png_reader.cc, tiff_reader.cc,
-// webp_reader.cc), or without those libraries no_readers.cc, which refuses.
+// Each function fills a frame from a file whose header read_codec_header() accepted and whose
+// structure check_codec_body() found complete. Everything that it makes is destroyed when it
+// returns. Errors: a status. CMake compiles the readers that need a library (png_reader.cc,
+// tiff_reader.cc, webp_reader.cc), or without those libraries no_readers.cc, which refuses.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ enum Tag : uint16_t {
 struct Field {
   uint32_t count = 0;
   uint32_t bytes_each = 0;
-  size_t at = 0;  // of the first value
+  size_t at = 0;  // offset of the first value
 };
 
 class TiffDirectory {
@@ -43,7 +43,8 @@ class TiffDirectory {
     entries_ = reader_.u16(begin_);
   }
 
-  // False if a tag stands twice (readers disagree about which one counts) or the table is cut.
+  // Returns false if a tag occurs twice (readers disagree about which one counts) or is out of
+  // order, or if the table is cut.
   bool is_sound() {
     for (int i = 1; i < entries_; ++i) {
       if (reader_.u16(entry(i)) <= reader_.u16(entry(i - 1))) return false;
@@ -78,7 +79,7 @@ class TiffDirectory {
     return field.count == 0 ? otherwise : value(field, 0);
   }
 
-  // Are all values of the field (if it is there) `expected`?
+  // Returns true if the field is missing or all of its values are `expected`. Looks at the first 8.
   bool all_equal(Tag tag, uint32_t expected) {
     const Field field = find(tag);
     for (uint32_t i = 0; i < std::min(field.count, 8u); ++i) {
@@ -100,18 +101,18 @@ class TiffDirectory {
 
 constexpr uint32_t kWhiteIsZero = 0, kBlackIsZero = 1, kRgb = 2, kCmyk = 5, kYcc = 6;
 constexpr uint32_t kUncompressed = 1;
-// What an extra sample is; kNone: there is none.
+// The meaning of an extra sample; kNone: there is none.
 constexpr uint32_t kUnknown = 0, kTimesAlpha = 1, kAlpha = 2, kAlphaOfCorel = 999;
 constexpr uint32_t kNone = ~0u;
 
-// CCITT, LZW, JPEG, deflate, PackBits, LZMA, Zstandard, WebP: what Pillow reads, but for the JPEG
-// of TIFF 6.0, which nobody has specified.
+// CCITT, LZW, JPEG, deflate, PackBits, LZMA, Zstandard, WebP: what Pillow reads, except the JPEG of
+// TIFF 6.0, which was never fully specified.
 bool is_known(uint32_t compression) {
   constexpr uint32_t kKnown[] = {1, 2, 3, 4, 5, 7, 8, 32773, 32946, 34925, 50000, 50001};
   return std::find(std::begin(kKnown), std::end(kKnown), compression) != std::end(kKnown);
 }
 
-// Gray and RGB: with the layouts of alpha that Pillow knows.
+// Gray and RGB are accepted with the layouts of alpha that Pillow handles.
 bool choose_gray(uint32_t extra, TiffLayout& layout) {
   layout.colours = FrameColours::gray;
   const uint32_t bits = layout.bits;
@@ -127,14 +128,14 @@ bool choose_rgb(uint32_t extra, TiffLayout& layout) {
   layout.colours = extra == kTimesAlpha ? FrameColours::rgb_times_alpha : FrameColours::rgb;
   if (layout.bits != 8 && layout.bits != 16) return false;
   if (layout.samples == 3) return extra == kNone;
-  // Pillow takes a plane of its own without a name for alpha by which the colours were multiplied.
+  // Pillow reads an unnamed fourth plane as alpha by which the colours were multiplied.
   if (extra == kNone) return layout.samples == 4 && !layout.is_separate;
   if (extra == kAlphaOfCorel) return layout.samples == 4 && layout.bits == 8;
   return (extra == kUnknown || extra == kTimesAlpha || extra == kAlpha) && layout.samples >= 4 &&
          layout.samples <= (layout.bits == 8 ? 6u : 4u);
 }
 
-// False: a variant that Pillow refuses or misreads, or one that is not read here.
+// Returns false for a variant that Pillow refuses or misreads, or that this reader does not have.
 bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
   const Field extras = tiff.find(kExtraSamples);
   const uint32_t extra = extras.count == 0 ? kNone : tiff.value(extras, 0);
@@ -174,11 +175,11 @@ bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
   }
 }
 
-// How the image is cut into strips or tiles.
+// The strips or tiles of an image.
 struct Parts {
   int64_t count = 0;
-  int64_t last = 0;        // so many of a plane's parts
-  int64_t bytes_each = 0;  // of pixels without compression
+  int64_t last = 0;        // strips or tiles of one plane
+  int64_t bytes_each = 0;  // without compression
   int64_t bytes_last = 0;  // of a plane's last strip, which may have fewer rows
 };
 

@@ -1,5 +1,5 @@
-// The first directory of a TIFF file: its size, and how its samples are to be read to give Pillow's
-// colours. Part of decoder.h's work.
+// Reads the first directory of a TIFF file: its size, and how its samples must be read to give
+// Pillow's colours. Internal to CodecDecoder.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct TiffLayout {
   FrameColours colours = FrameColours::rgb;
   uint32_t photometric = 0;
   uint32_t compression = 1;
-  uint32_t samples = 1;      // per pixel, of which the frame has the first
+  uint32_t samples = 1;      // per pixel; the frame has the first of them
   uint32_t bits = 1;         // per sample: 1, 2, 4, 8, 16
   bool is_separate = false;  // a plane for each sample
   bool is_ycc = false;
@@ -24,7 +24,7 @@ struct TiffLayout {
 
 DecodeStatus read_tiff_layout(std::span<const uint8_t> bytes, TiffLayout& layout);
 
-// Do all strips or tiles lie inside the file?
+// Checks that all strips or tiles are inside the file.
 DecodeStatus check_tiff_body(std::span<const uint8_t> bytes);
 
 }  // namespace stoker

@@ -1,4 +1,4 @@
-// The only file that knows libtiff, and zlib, which checks what libtiff does not.
+// The only file that uses libtiff, and zlib, which checks what libtiff does not.
 #include <tiffio.h>
 #include <zlib.h>
 
@@ -14,11 +14,11 @@
 namespace stoker {
 namespace {
 
-// A tile may be larger than the image; not by more than this.
+// The bytes by which a tile may be larger than the image.
 constexpr int64_t kMaxSpareTile = int64_t{16} << 20;
 
-// The file in memory, and the first thing that libtiff complains about: errors, and warnings while
-// pixels are read. Those mean damage; the ones before are mostly of tags that nobody needs.
+// The file in memory, and the first message of libtiff: an error, or a warning while pixels are
+// read. Such warnings mean damage; earlier ones are mostly about tags that nobody needs.
 struct Source {
   std::span<const uint8_t> bytes;
   uint64_t at = 0;
@@ -66,7 +66,8 @@ struct Closer {
   void operator()(TIFFOpenOptions* options) const { TIFFOpenOptionsFree(options); }
 };
 
-// "m": not mapped, so that libtiff reads by read_bytes, which knows the end.
+// Opens the file with "m" (not mapped), so that libtiff reads through read_bytes, which checks the
+// end.
 std::unique_ptr<TIFF, Closer> open(Source& source, Size size) {
   const std::unique_ptr<TIFFOpenOptions, Closer> options(TIFFOpenOptionsAlloc());
   if (options == nullptr) throw std::bad_alloc();
@@ -87,7 +88,7 @@ T field(TIFF* tiff, uint32_t tag) {
   return value;
 }
 
-// Does libtiff see the same image?
+// Returns true if libtiff read the same values from the header.
 bool is_same(TIFF* tiff, const TiffLayout& layout) {
   return field<uint32_t>(tiff, TIFFTAG_IMAGEWIDTH) == static_cast<uint32_t>(layout.size.width) &&
          field<uint32_t>(tiff, TIFFTAG_IMAGELENGTH) == static_cast<uint32_t>(layout.size.height) &&
@@ -99,8 +100,8 @@ bool is_same(TIFF* tiff, const TiffLayout& layout) {
              layout.is_separate;
 }
 
-// Are these bytes a zlib stream, checksum and all, of `size` bytes? libtiff takes broken ones, and
-// of longer ones it may leave the last bytes of its output as they were.
+// Returns true if these bytes are a zlib stream of `size` bytes with the right checksum. libtiff
+// accepts broken streams, and with longer ones it may leave the last bytes of its output unwritten.
 bool is_deflated(std::span<const uint8_t> bytes, int64_t size) {
   z_stream stream{};
   if (bytes.size() > UINT32_MAX || inflateInit(&stream) != Z_OK) return false;
@@ -124,7 +125,7 @@ class TiffReader {
              CodecFrame& frame)
       : tiff_(tiff), bytes_(bytes), layout_(layout), frame_(frame) {}
 
-  // What libtiff does not say.
+  // The reason for a failure that libtiff does not report.
   const char* failure() const { return failure_; }
 
   bool read() {
@@ -141,12 +142,12 @@ class TiffReader {
   }
 
  private:
-  // Bytes of so many pixels, of one plane or of all.
+  // Returns the bytes of so many pixels, of one plane or of all.
   int64_t bytes_of(int pixels) const {
     return (int64_t{pixels} * layout_.bits * (layout_.is_separate ? 1 : layout_.samples) + 7) / 8;
   }
 
-  // Strip or tile number `number`, of `size` bytes.
+  // Checks strip or tile number `number`, whose pixels take `size` bytes.
   bool is_sound(uint32_t number, int64_t size) {
     if (layout_.compression != COMPRESSION_ADOBE_DEFLATE &&
         layout_.compression != COMPRESSION_DEFLATE) {
@@ -212,7 +213,7 @@ class TiffReader {
     return true;
   }
 
-  // YCbCr that is not a JPEG's own.
+  // Reads YCbCr that is not compressed as JPEG; libtiff converts it.
   bool read_converted() {
     frame_.begin(layout_.size, FrameColours::rgb);
     std::vector<uint32_t> pixels(static_cast<size_t>(layout_.size.width) * layout_.size.height);
@@ -255,7 +256,7 @@ class TiffReader {
     }
   }
 
-  // A row's samples, of one plane or of all, to the frame's channels.
+  // Copies a row's samples, of one plane or of all, to the frame's channels.
   void unpack(const uint8_t* from, int pixels, int plane, uint8_t* to) const {
     const int channels = frame_.channels();
     const int given = layout_.is_separate ? 1 : static_cast<int>(layout_.samples);

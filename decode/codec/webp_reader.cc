@@ -1,4 +1,4 @@
-// The only file that knows libwebp.
+// The only file that uses libwebp.
 #include <webp/decode.h>
 
 #include <cstring>
@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-// The data of the first chunk that holds pixels. libwebp would read on behind its end.
+// Returns the data of the first chunk that holds pixels. libwebp would read on after its end.
 std::span<const uint8_t> pixel_chunk(std::span<const uint8_t> bytes) {
   ByteReader reader(bytes, false);
   for (size_t at = 12; at + 8 <= bytes.size();) {

@@ -12,29 +12,29 @@ constexpr uint64_t kBothAdvances = 1u << 8 | uint64_t{1} << 56;
 constexpr uint64_t kFirstValue = uint64_t{0xFFFF} << 16, kSecondValue = uint64_t{0xFFFF} << 32;
 constexpr uint64_t kOneInFirst = uint64_t{1} << 16, kOneInSecond = uint64_t{1} << 32;
 constexpr uint64_t kOneInBoth = kOneInFirst | kOneInSecond;
-// What a skip entry advances by without an end-of-block: so little that one behind it can be told
-// from it, and from no symbol.
+// The most that a skip entry without an end-of-block may advance. With this limit, the end position
+// shows whether an end-of-block followed, and whether a symbol was found at all.
 constexpr int kMostSkipped = kNoSymbol - kEndOfBlock - 1;
 static_assert(kBlockEnd - 1 + kMostSkipped < kEndOfBlock);
 
 // Skip entries are written eight at once, as two words of four: compilers make one vector of them.
 constexpr uint32_t kChunk = 8;
 constexpr uint64_t kFour = 0x0001000100010001;
-constexpr uint64_t kAdvances = ((kEndOfBlock - 1) << 8) * kFour;  // but for ends of blocks
+constexpr uint64_t kAdvances = ((kEndOfBlock - 1) << 8) * kFour;  // except at ends of blocks
 
 struct Symbol {
   uint8_t code_bits;
   uint8_t size;  // bits of the value
   uint8_t advance;
-  uint64_t skip;  // its skip entry alone, in all four places of a word
+  uint64_t skip;  // the skip entry of this symbol alone, in all four places of a word
 
   uint32_t bits() const { return uint32_t{code_bits} + size; }
   uint32_t sign_end() const { return uint32_t{code_bits} + (size > 0 ? 1 : 0); }
   bool is_end() const { return advance >= kEndOfBlock; }
 };
 
-// The values that the first `known` of their `size` bits tell apart, the other bits being 0: half
-// of them from the least one up, half of them from the least positive one up, with the same step.
+// The values that the first `known` of their `size` bits can have, with the other bits 0. Half of
+// them go up from the smallest value, half from the smallest positive one, with the same step.
 struct Values {
   Values(int known, int size)
       : halves(known > 0 ? 2 : 1),
@@ -50,10 +50,10 @@ struct Values {
   uint64_t first[2] = {};
 };
 
-// An entry of AcTable::pair, but for the advances and values.
+// Returns an entry of AcTable::pair without the advances and values.
 uint64_t pair_bits(uint32_t bits) { return bits | uint64_t{(64 - bits) % 64} << 48; }
 
-// `count` entries each of `values`, added to `entry` where `unit` is one.
+// Writes `count` entries for each of `values`, which are added to `entry` in units of `unit`.
 void fill_values(uint64_t entry, const Values& values, uint64_t unit, uint32_t count,
                  uint64_t* to) {
   for (int half = 0; half < values.halves; ++half) {
@@ -72,9 +72,9 @@ void fill_values(uint64_t entry, const Values& values, uint64_t unit, uint32_t c
 }
 
 // Makes both lookups of a table. What follows a symbol in its window depends only on how many bits
-// are left. So it is found once for each number of bits, and put behind every symbol that leaves so
-// many. Symbols come in the order of their codes, so that their entries stand behind each other,
-// and what is written past one's entries is written over by the next one's.
+// are left. So it is computed once for each number of bits, and copied to every symbol that leaves
+// so many. Symbols come in the order of their codes, so their entries are adjacent, and values
+// written past the end of one symbol's entries are overwritten by the next one's.
 class LookupBuilder {
  public:
   explicit LookupBuilder(const HuffmanSpec& spec) {
@@ -121,13 +121,13 @@ class LookupBuilder {
   }
 
  private:
-  // What follows when `left` bits are left lies here, repeated to a chunk at least.
+  // The start of the entries for `left` remaining bits; they are repeated to at least a chunk.
   static constexpr uint32_t level_of(uint32_t left) {
     static_assert(kChunk == 8);
     return left < 3 ? left * kChunk : (1u << left) + 2 * kChunk;
   }
 
-  // How many bits of a window a symbol leaves to others of its block.
+  // Returns how many bits of a window are left for other symbols of the block.
   static uint32_t left_behind(const Symbol& symbol, uint32_t window) {
     return !symbol.is_end() && symbol.bits() < window ? window - symbol.bits() : 0;
   }
@@ -163,7 +163,7 @@ class LookupBuilder {
     }
   }
 
-  // What stands behind a first symbol of `bits` bits: another one, or nothing that fits.
+  // Finds what can follow a first symbol of `bits` bits: another symbol, or none that fits.
   void find_pairs(uint32_t bits) {
     const uint32_t left = kAcBits - bits, run = 1u << left;
     has_pairs_[bits] = true;
@@ -188,7 +188,8 @@ class LookupBuilder {
     std::fill(mask, mask_end, kFirstValue | kSecondValue);
   }
 
-  // As many symbols as begin in the next `left` bits. REQUIRES: all smaller numbers were found.
+  // Finds the entries with as many symbols as begin in the next `left` bits. REQUIRES: the entries
+  // of all smaller numbers were found.
   void find_skips(uint32_t left, uint16_t nothing) {
     uint16_t* to = skips_ + level_of(left);
     uint16_t* const end = to + (1u << left);
@@ -205,8 +206,8 @@ class LookupBuilder {
     std::fill(to, end, nothing);
   }
 
-  // Puts a symbol in front of the entries of a chunk, four in each word. Where both advance too far
-  // together, the other one is left out: its advance and 64 + the first's then reach the top bit.
+  // Puts a symbol before the entries of a chunk, four in each word. Where both together advance too
+  // far, the second is left out: its advance and 64 + the first's then reach the top bit.
   static void put_skips(uint64_t skip, uint64_t more, const uint16_t* next, uint16_t* to) {
     uint64_t words[kChunk / 4];
     std::memcpy(words, next, sizeof words);
@@ -220,7 +221,7 @@ class LookupBuilder {
   Symbol symbols_[256];
   const Symbol* upto_[kWindowBits + 1];
   uint64_t next_pairs_[kPairs];
-  uint64_t first_values_[kPairs];  // which values are the first symbol's
+  uint64_t first_values_[kPairs];  // masks: which values belong to the first symbol
   uint16_t skips_[2 * kSkips + 3 * kChunk];
   bool has_pairs_[kAcBits] = {};
 };

@@ -1,7 +1,7 @@
-// What makes the lookups of DcTable and AcTable from the definition of a Huffman code.
+// Makes the lookups of DcTable and AcTable from the definition of a Huffman code.
 //
-// Nearly all of ImageNet's files have tables of their own, so this runs twice per image: it is
-// written to be fast.
+// Nearly all of ImageNet's files have tables of their own, so this runs twice per image and has to
+// be fast.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ void fill_ac_lookups(const HuffmanSpec& spec, AcTable& table);
 // Fills table.lookup. REQUIRES: no value of more than 15 bits.
 void fill_dc_lookup(const HuffmanSpec& spec, DcTable& table);
 
-// Calls fill(first entry, how many, bits of the code, symbol) for every code of at most `bits`
-// bits: those entries of a table of 2^bits begin with it.
+// Calls fill(first entry, count, bits of the code, symbol) for every code of at most `bits` bits:
+// these entries of a table of 2^bits begin with the code.
 template <class Fill>
 void for_each_code(const HuffmanSpec& spec, int bits, const Fill& fill) {
   uint32_t at = 0;

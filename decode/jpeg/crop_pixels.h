@@ -1,6 +1,6 @@
-// From samples to the output: the pixel half of CropDecoder, in two kinds. FastPixels resizes the
-// colour planes at their native resolution; ExactPixels does what libjpeg and Pillow do, bit for
-// bit. The bits of the file are ScanReader's.
+// Makes the output from samples: the second half of CropDecoder. FastPixels resizes the colour
+// planes at their native resolution; ExactPixels does what libjpeg and Pillow do, bit for bit.
+// ScanReader reads the bits of the file.
 //
 // Owner: CropDecoder, reused for every image. Threads: one at a time.
 #pragma once
@@ -22,27 +22,28 @@ class CropPixels {
  public:
   virtual ~CropPixels() = default;
 
-  // Plans the resize and finds the MCUs that the output depends on. False: too large a crop, too
-  // strong a reduction or too rare a file. REQUIRES: spec is sane, its crop lies inside the image.
+  // Plans the resize and finds the MCUs that the output depends on. Returns false if the crop is
+  // too large, the reduction too strong or the file too unusual. REQUIRES: spec is sane, its crop
+  // lies inside the image.
   virtual bool plan(const BaselineJpeg& jpeg, const CropSpec& spec) = 0;
 
-  // In MCUs: the part of the image that finish_row is called for, row by row.
+  // Returns, in MCUs, the part of the image for which finish_row is called row by row.
   const Box& mcus() const { return samples_.mcus(); }
-  // One past the last MCU row that libjpeg-turbo reads for the same crop.
+  // Returns one past the last MCU row that libjpeg-turbo reads for the same crop.
   int checked_rows() const { return checked_rows_; }
 
   // Starts with the first row. REQUIRES: plan().
   virtual void begin(MutableImageView out) = 0;
   // Gives the reader cleared memory for the coefficients of a row of MCUs.
   void begin_row(ScanReader& reader) { samples_.begin_row(reader); }
-  // Turns them into samples of the planes. `row` counts from mcus().y; rows come in turn. False:
-  // this file is not for CropDecoder after all.
+  // Turns the coefficients into samples of the planes. `row` counts from mcus().y; rows come in
+  // order. Returns false if CropDecoder cannot take this file after all.
   virtual bool finish_row(int row) = 0;
-  // Resizes what this row made whole, and finishes the rows of the output that need no more; so
-  // all that lies between is still in a cache. The last row finishes the output.
+  // Resizes the rows that this row of MCUs completed, and finishes the output rows that need no
+  // more; so all data between the stages are still in a cache. The last row finishes the output.
   virtual void resize(int row) = 0;
 
-  virtual void release() = 0;  // of the scratch all that depends on the size of a crop
+  virtual void release() = 0;  // frees all scratch that depends on the size of a crop
   virtual int64_t scratch_bytes() const = 0;
 
  protected:

@@ -1,5 +1,5 @@
-// From coefficients to samples: the colour planes of a crop at their native resolution, filled an
-// MCU row at a time. Knows nothing of pixels.
+// Turns coefficients into samples: the colour planes of a crop at their native resolution, filled
+// one MCU row at a time. Does not handle pixels.
 //
 // Owner: CropPixels, reused for every image. Threads: one at a time.
 #pragma once
@@ -15,41 +15,41 @@
 
 namespace stoker {
 
-// What an output depends on: of each component the columns and rows of samples.
+// The columns and rows of samples, per component, that an output depends on.
 struct NeededSamples {
   IndexRange across[3];
   IndexRange down[3];
 };
 
-// The MCUs that hold them.
+// Returns the MCUs that hold these samples.
 Box mcus_of(const BaselineJpeg& jpeg, const NeededSamples& needed);
 
-// One past the last MCU row that libjpeg-turbo reads where the last row of pixels is `last_pixel`
-// and the last of `mcus` is needed, too: its upsampling may look at the next row of samples, and it
-// reads some files several MCU rows at once.
+// Returns one past the last MCU row that libjpeg-turbo reads if the last row of pixels is
+// `last_pixel` and the last row of `mcus` is needed, too: its upsampling may use the next row of
+// samples, and it reads some files several MCU rows at once.
 int checked_mcu_rows(const BaselineJpeg& jpeg, int last_pixel, const Box& mcus);
 
 // Part of a colour plane. Strip s holds its rows [s * kStripRows, (s + 1) * kStripRows).
 struct SamplePlane {
   int across = 1, down = 1;  // blocks per MCU
   int quant = 0;
-  int groups = 0;   // of four blocks, per row of blocks
+  int groups = 0;   // of four blocks each, per row of blocks
   int columns = 0;  // samples per row
   int strips = 0;
-  int buffers = 1;      // strips that are kept: the last ones
-  Size first;           // the plane's sample that is the first one here
+  int buffers = 1;      // number of strips that are kept: the last ones
+  Size first;           // the first sample here, as coordinates in the plane
   int64_t samples = 0;  // offsets into the buffers
   int64_t coefficients = 0;
 };
 
 class CropSamples {
  public:
-  // Starts the layout for these MCUs; then one add_plane per component, then reserve.
+  // Starts the layout for these MCUs. Then call add_plane once per component, then reserve.
   void plan(const BaselineJpeg& jpeg, const Box& mcus);
-  // The next component: so many columns more are readable behind its last, and so many strips are
-  // kept.
+  // Adds the next component: `spare_columns` more columns are readable after its last, and
+  // `strips_kept` strips are kept.
   void add_plane(int spare_columns, int strips_kept);
-  // Memory for all that and for the owner's own buffers. False: it would be more than `limit`
+  // Allocates all that and the caller's own buffers. Returns false if it would be more than `limit`
   // bytes.
   template <class... T>
   bool reserve(int64_t limit, BufferNeed<T>... others) {
@@ -62,12 +62,12 @@ class CropSamples {
 
   // Gives the reader cleared memory for the coefficients of a row of MCUs.
   void begin_row(ScanReader& reader);
-  // Turns them into samples. `row` counts from mcus().y; rows come in turn. False: these
-  // coefficients are of no picture, and libjpeg's sums may overflow (idct_kernels.h); the samples
-  // are there all the same.
+  // Turns the coefficients into samples. `row` counts from mcus().y; rows come in order. Returns
+  // false if these coefficients belong to no picture, and libjpeg's sums may overflow
+  // (idct_kernels.h); the samples are written anyway.
   bool finish_row(int row);
 
-  // The first column of a strip that is still kept.
+  // Returns the first column of a strip that is still kept.
   uint8_t* strip(int c, int strip) {
     const SamplePlane& plane = planes_[c];
     return samples_.data() + plane.samples +

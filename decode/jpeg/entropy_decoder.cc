@@ -13,8 +13,8 @@
 #define STOKER_ENTROPY_DECODER_ONCE
 namespace stoker {
 
-// Position in the block -> place in its group. Positions past the block's end (a run may lead there
-// and end-of-block does) go to place 0, which the DC coefficient overwrites.
+// Maps a position in the block to a place in its group. Positions past the block's end (a run may
+// lead there, and end-of-block does) map to place 0, which the DC coefficient overwrites.
 inline constexpr auto kOrder = [] {
   std::array<uint8_t, 256> order{};
   for (size_t k = 0; k < kBlockSize; ++k) {
@@ -39,38 +39,39 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The next bits of the data. What is looked up needs the first kSkipBits of them only, so a refill
-// can come between a lookup and its result: the chain of lookups, which decides the speed, does not
-// wait for it. After a refill all 64 bits are there; DC coefficient, two lookups of pairs (or a DC
-// coefficient and a lookup of skips, or two of those) leave ten (twelve) for the next lookup.
+// The next bits of the data. A lookup needs only the first kSkipBits of them, so a refill can come
+// between a lookup and its result: the chain of lookups, which limits the speed, does not wait for
+// it. A refill fills all 64 bits. A DC coefficient and two lookups of pairs (or a DC coefficient
+// and a lookup of skips, or two of those) leave ten (twelve) for the next lookup.
 struct Bits {
   const uint8_t* next;
   uint64_t bits;
-  uint64_t count;  // only the low byte means something, which saves an instruction per lookup
+  uint64_t count;  // only the low byte is valid, which saves an instruction per lookup
 
-  // At least 56 bits count afterwards. The bits below `count` may be there already: they are the
-  // same ones.
+  // Afterwards at least 56 bits are counted. The bits below `count` may have been loaded before:
+  // they are the same ones.
   HWY_INLINE void refill() {
     const uint64_t valid = count & 63;
     bits |= load_big_endian(next) >> valid;
     next += (63 - valid) >> 3;
     count = valid | 56;
   }
-  // Drops as many bits as the low byte of `entry` says (less than 64).
+  // Drops the number of bits in the low byte of `entry` (less than 64).
   HWY_INLINE void drop(uint64_t entry) {
     bits <<= entry & 63;
     count -= entry;
   }
 };
 
-// The value of `size` bits at the top of `bits`, as JPEG codes signed values. No branch.
+// Returns the value of `size` bits at the top of `bits`, in JPEG's coding of signed values, without
+// a branch.
 HWY_INLINE int32_t extend(uint64_t bits, int size) {
   const int64_t sign = static_cast<int64_t>(bits) >> 63;
   const int32_t value = static_cast<int32_t>((bits >> 1) >> (63 - size));
   return value + static_cast<int32_t>(~sign & (1 - (int64_t{1} << size)));
 }
 
-// One AC symbol alone. length 0: no such code.
+// A single AC symbol. length 0: there is no such code.
 struct Symbol {
   int length;
   int advance;
@@ -86,7 +87,7 @@ HWY_NOINLINE Symbol single_symbol(const AcTable& ac, uint64_t bits) {
 
 HWY_INLINE bool is_end(size_t k) { return k == kBlockEnd || k >= kEndOfBlock; }
 
-// The bits of an entry's last value that lie behind the window of the lookup.
+// Returns the bits of an entry's last value that come after the window of the lookup.
 template <int kWindow>
 HWY_INLINE uint64_t behind_window(uint64_t bits, uint64_t entry) {
   return (bits & ~uint64_t{0} >> kWindow) >> (std::rotr(entry, 48) & 63);
@@ -110,18 +111,18 @@ HWY_INLINE bool decode_dc(Bits& in, const DcTable& table, int32_t& dc) {
   return true;
 }
 
-// Whether a lookup that leads past the block's end is an end-of-block code in its place, alone or
-// behind a symbol that is not the block's last.
+// Returns true if a lookup that leads past the block's end has an end-of-block code in its place,
+// alone or after a symbol that is not the block's last.
 HWY_INLINE bool ends_block(size_t k) { return k - kEndOfBlock < kBlockEnd; }
 
-// The AC coefficients of a block. Entries without a symbol lead past the block's end, too: one
-// branch per lookup is enough. The position is kept as a place in kOrder, and fields are taken with
-// rotations: each saves an instruction.
+// Stores the AC coefficients of a block. Entries without a symbol also lead past the block's end,
+// so one branch per lookup is enough. The position is kept as a pointer into kOrder, and fields are
+// extracted with rotations: each saves an instruction.
 HWY_INLINE bool store_ac(Bits& in, const AcTable& ac, int16_t* out) {
   const uint8_t* const order = kOrder.data();
   const uint8_t* place = order;
   uint64_t entry, before;
-  // Takes at most kMaxPairBits. True: that leads past the block's end.
+  // Takes at most kMaxPairBits. Returns true if that leads past the block's end.
   const auto lookup = [&](bool refills) HWY_ATTR {
     entry = ac.pair[in.bits >> (64 - kAcBits)];
     if (refills) in.refill();
@@ -161,7 +162,8 @@ HWY_INLINE bool store_ac(Bits& in, const AcTable& ac, int16_t* out) {
   }
 }
 
-// As many symbols per lookup as fit; if they lead past the block's end, again one by one.
+// Skips as many symbols per lookup as fit; if they lead past the block's end, goes over them again
+// one by one.
 HWY_INLINE bool skip_ac(Bits& in, const AcTable& ac) {
   uint64_t entry, before;
   size_t k = 0;
@@ -199,7 +201,8 @@ template <bool kStore>
 HWY_INLINE bool decode_mcus(const McuLayout& layout, int first, int count, const uint8_t* limit,
                             EntropyState& state) {
   Bits in{state.next, state.bits, static_cast<uint64_t>(state.count)};
-  in.refill();  // `state` may hold a few bits only
+  // `state` may hold only a few bits.
+  in.refill();
   for (int m = first; m < first + count; ++m) {
     for (int b = 0; b < layout.block_count; ++b) {
       const McuBlock& block = layout.blocks[b];
@@ -235,7 +238,7 @@ const uint8_t* unstuffed(const uint8_t* from, const uint8_t* end, uint8_t*& to) 
   const hn::ScalableTag<uint8_t> d;
   const size_t lanes = hn::Lanes(d);
   const auto ff = hn::Set(d, 0xFF);
-  // A vector and the byte behind it, so that what follows an FF can be seen.
+  // Handles a vector at a time, and looks at the byte after it, to see what follows an FF.
   while (static_cast<size_t>(end - from) > lanes) {
     const auto bytes = hn::LoadU(d, from);
     hn::StoreU(bytes, d, to);

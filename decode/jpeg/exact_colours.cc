@@ -15,8 +15,8 @@
 #define STOKER_EXACT_COLOURS_ONCE
 namespace stoker {
 
-// How libjpeg rounds the sums 3 * near + far, once or twice: biases of even and odd rows at even
-// and odd columns, then a shift. Exact halves go now up, now down.
+// The way in which libjpeg rounds the sums 3 * near + far, once or twice: biases of even and odd
+// rows at even and odd columns, then a shift. Exact halves are rounded up and down in turn.
 struct SumRounding {
   int even_column[2] = {0, 0};
   int odd_column[2] = {0, 0};
@@ -30,7 +30,7 @@ inline SumRounding rounding_of(const ColourStrip& strip) {
   return {};
 }
 
-// YCbCr -> RGB in 16 fractional bits, without the whole part that 16-bit multipliers cannot hold.
+// YCbCr to RGB in 16 fractional bits, without the integer part that 16-bit multipliers cannot hold.
 inline constexpr int kRedOfCr = 26345;     // 1.402 - 1
 inline constexpr int kBlueOfCb = -14942;   // 1.772 - 2
 inline constexpr int kGreenOfCb = -22554;  // -0.34414
@@ -62,7 +62,7 @@ using Block8 = hn::Full128<uint8_t>;
 using Block16 = hn::Full128<int16_t>;
 using BlockVec = hn::Vec<Block16>;
 
-// A column of 32 samples -> 32 values.
+// Casts a column of 32 samples to 16 bits.
 HWY_INLINE void widen(const uint8_t* near, int16_t* sums) {
   const D16 d16;
   const int lanes = static_cast<int>(hn::Lanes(d16));
@@ -71,7 +71,7 @@ HWY_INLINE void widen(const uint8_t* near, int16_t* sums) {
   }
 }
 
-// 3 * near + above, 3 * near + below, in turn.
+// Stores 3 * near + above and 3 * near + below in turn.
 HWY_INLINE void store_sums(BlockVec near, BlockVec above, BlockVec below, int16_t* sums) {
   const Block16 d;
   const BlockVec three = hn::Add(hn::Add(near, near), near);
@@ -80,7 +80,7 @@ HWY_INLINE void store_sums(BlockVec near, BlockVec above, BlockVec below, int16_
   hn::Store(hn::InterleaveUpper(d, even, odd), d, sums + 8);
 }
 
-// A column of 16 samples -> 32 sums, four times the value.
+// Turns a column of 16 samples into 32 sums, four times the value.
 HWY_INLINE void blend_rows(const uint8_t* near_at, const uint8_t* above_at, const uint8_t* below_at,
                            int16_t* sums) {
   const Block8 d8;
@@ -97,7 +97,7 @@ HWY_INLINE void blend_rows(const uint8_t* near_at, const uint8_t* above_at, cons
   store_sums(upper(near), upper(above), upper(below), sums + 16);
 }
 
-// The chroma of all columns at full height, and of a column in front of them and one behind.
+// Brings the chroma of all columns to full height, and that of the columns before and after them.
 HWY_INLINE void fill_sums(const ColourStrip& strip, const ChromaStrip& chroma, int16_t* sums) {
   const int begin = strip.has_left ? -1 : 0;
   const int end = strip.samples + (strip.has_right ? 1 : 0);
@@ -116,14 +116,14 @@ HWY_INLINE void fill_sums(const ColourStrip& strip, const ChromaStrip& chroma, i
   if (!strip.has_right) std::memcpy(last + kStripRows, last, bytes);
 }
 
-// round(factor * chroma) in 16 fractional bits; 2 * chroma is in the first factor.
+// Returns round(factor * chroma) in 16 fractional bits; the first argument is 2 * chroma.
 HWY_INLINE V16 product(V16 twice_chroma, int factor) {
   const D16 d16;
   const V16 high = hn::MulHigh(twice_chroma, hn::Set(d16, static_cast<int16_t>(factor)));
   return hn::ShiftRight<1>(hn::Add(high, hn::Set(d16, 1)));
 }
 
-// The part of green that is not -cr.
+// Returns the part of green that is not -cr.
 HWY_INLINE V16 green_part(V16 cb, V16 cr) {
   const D16 d16;
   const D32 d32;
@@ -140,7 +140,7 @@ HWY_INLINE V16 green_part(V16 cb, V16 cr) {
                               half(hn::InterleaveUpper(d16, cb, cr)));
 }
 
-// Cb and Cr are less 128.
+// Stores a column of RGB. Cb and Cr are values minus 128.
 HWY_INLINE void store_rgb(const uint8_t* luma, V16 cb, V16 cr, uint8_t* out) {
   const D8 d8;
   const V16 y = hn::PromoteTo(D16(), hn::Load(d8, luma));
@@ -153,7 +153,7 @@ HWY_INLINE void store_rgb(const uint8_t* luma, V16 cb, V16 cr, uint8_t* out) {
   hn::Store(hn::DemoteTo(d8, hn::Add(y, blue)), d8, out + 2 * kStripRows);
 }
 
-// The rounding of a column, and from sums to values less 128.
+// Rounds the sums of a column to values minus 128.
 struct ColumnRounding {
   ColumnRounding(const int* bias, int shift_by) : shift(shift_by) {
     const auto lane = [&](int b) { return static_cast<uint32_t>(b - (128 << shift)) & 0xffff; };
@@ -167,7 +167,7 @@ struct ColumnRounding {
   int shift;
 };
 
-// Two columns of pixels from sums of a column of chroma and its neighbours.
+// Returns a column of pixels from the sums of a column of chroma and its neighbour.
 HWY_INLINE V16 blend(const int16_t* near, const int16_t* far, const ColumnRounding& rounding) {
   const D16 d16;
   const V16 n = hn::Load(d16, near);
@@ -213,7 +213,7 @@ HWY_AFTER_NAMESPACE();
 namespace stoker {
 namespace {
 
-// 3 * near + far down, where rows are halved.
+// Returns 3 * near + far along the column, where chroma has half the rows.
 int plain_sum(const ColourStrip& strip, const ChromaStrip& chroma, int column, int y) {
   if (column < 0 && !strip.has_left) column = 0;
   if (column >= strip.samples && !strip.has_right) column = strip.samples - 1;

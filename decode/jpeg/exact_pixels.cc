@@ -5,10 +5,10 @@
 namespace stoker {
 namespace {
 
-// Chroma rows of a strip where chroma has half the rows.
+// The rows of chroma in a strip if chroma has half the rows.
 constexpr int kHalfStrip = kStripRows / 2;
 
-// A strip waits for the first row of chroma behind it.
+// A strip needs the first row of chroma after it.
 constexpr int kStripsKept = 2;
 
 Upsampling upsampling_by(bool halves) {
@@ -17,7 +17,8 @@ Upsampling upsampling_by(bool halves) {
 
 }  // namespace
 
-// False: a sampling that is none of the usual ones, or too few columns for fancy upsampling.
+// Returns false if the sampling is not one of the usual ones, or if there are too few columns for
+// fancy upsampling.
 bool ExactPixels::plan_chroma(const BaselineJpeg& jpeg) {
   planes_ = jpeg.component_count;
   halves_across_ = halves_down_ = false;
@@ -80,13 +81,14 @@ void ExactPixels::begin(MutableImageView out) {
 
 bool ExactPixels::finish_row(int row) { return samples_.finish_row(row); }
 
-// Rows of pixels that can be made after this row of MCUs, counted from the first strip's.
+// Returns how many rows of pixels can be made after this row of MCUs, counted from the first
+// strip's.
 int ExactPixels::whole_rows(int row) const {
   const int luma = (row + 1) * samples_.plane(0).down * 8;
   return halves_down_ ? luma - 1 : luma;
 }
 
-// libjpeg takes the first row of chroma for the one above it, and the last for the one below.
+// Repeats the first and the last row of chroma, as libjpeg does at the edges.
 void ExactPixels::repeat_edge_rows(int strip) {
   const auto copy_row = [&](int c, int from, int to) {
     const uint8_t* source = samples_.strip(c, from / kStripRows) + from % kStripRows;
@@ -104,7 +106,7 @@ void ExactPixels::repeat_edge_rows(int strip) {
   }
 }
 
-// The sixteen rows of chroma with this number, at the first of the columns that are wanted.
+// Returns the sixteen rows of chroma with this number, at the first of the needed columns.
 const uint8_t* ExactPixels::chroma_rows(int c, int group) {
   constexpr int kGroups = kStripsKept * 2;
   const int kept = (group + kGroups) % kGroups;
@@ -112,7 +114,7 @@ const uint8_t* ExactPixels::chroma_rows(int c, int group) {
   return samples_.strip(c, kept / 2) + kept % 2 * kHalfStrip + ptrdiff_t{column} * kStripRows;
 }
 
-// Returns the first of the strip's columns that are wanted.
+// Returns the first of the strip's needed columns.
 const uint8_t* ExactPixels::make_colours(int strip) {
   const int across = halves_across_ ? 2 : 1;
   const int first_column = chroma_columns_.begin * across - samples_.plane(0).first.width;

@@ -1,8 +1,8 @@
-// The pixels of the exact policies: what libjpeg-turbo and then Pillow's resize make of the same
-// file, bit for bit (exact_colours.h, decode/resize/exact_passes.h).
+// Makes the pixels of the exact policies, bit for bit those of libjpeg-turbo followed by Pillow's
+// resize (exact_colours.h, decode/resize/exact_passes.h).
 //
-// For grey, 4:4:4, 4:2:2, 4:4:0 and 4:2:0; JpegDecoder has other samplings, and files whose
-// coefficients are of no picture (idct_kernels.h).
+// Handles grey, 4:4:4, 4:2:2, 4:4:0 and 4:2:0. JpegDecoder handles other samplings, and files whose
+// coefficients belong to no picture (idct_kernels.h).
 #pragma once
 
 #include "decode/jpeg/crop_pixels.h"
@@ -33,10 +33,10 @@ class ExactPixels final : public CropPixels {
   ExactPasses passes_;
   Size crop_;             // the first pixel of the crop
   IndexRange columns_;    // the image's pixels that the output depends on
-  IndexRange rows_down_;  // and rows of them
+  IndexRange rows_down_;  // and their rows
   int planes_ = 0;
   Size chroma_;                // samples of a chroma plane
-  IndexRange chroma_columns_;  // those in the same places as columns_
+  IndexRange chroma_columns_;  // the samples in the same places as columns_
   bool halves_across_ = false, halves_down_ = false;
   int strips_done_ = 0;
   AlignedBuffer<int16_t> chroma_sums_;  // scratch of exact_colours

@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kStripBlocks = kStripRows / 8;
 
-// A strip is resized as soon as it is whole. Only three rows of blocks may lie in two strips.
+// A strip is resized as soon as it is complete. Only MCUs with three rows of blocks may span two
+// strips.
 int strips_kept(int blocks_down) { return kStripBlocks % blocks_down == 0 ? 1 : 2; }
 
 }  // namespace
@@ -97,7 +98,7 @@ bool FastPixels::plan(const BaselineJpeg& jpeg, const CropSpec& spec) {
   return reserve(jpeg);
 }
 
-// Every sum of a picture's coefficients fits, and of others nothing is promised.
+// The sums of a picture's coefficients always fit; the pixels of other files are unspecified.
 bool FastPixels::finish_row(int row) {
   samples_.finish_row(row);
   return true;

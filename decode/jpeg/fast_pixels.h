@@ -1,6 +1,6 @@
-// The pixels of the `fast` policy: samples are resized horizontally at their native resolution,
-// then made RGB at the output's width, then resized vertically; 7 fractional bits
-// (decode/resize/planar_resize.h).
+// Makes the pixels of the `fast` policy: samples are resized horizontally at their native
+// resolution, then converted to RGB at the output's width, then resized vertically; 7 fractional
+// bits (decode/resize/planar_resize.h).
 #pragma once
 
 #include "decode/jpeg/crop_pixels.h"
@@ -34,8 +34,8 @@ class FastPixels final : public CropPixels {
   int count_ = 0;
   Plane planes_[3];
   PlanarAxis across_[3];
-  PlanarAxis down_;       // of the pixels: rows come to full height before they are resized
-  ColourPlanes colours_;  // how they do
+  PlanarAxis down_;       // axis of pixels: rows come to full height before they are resized
+  ColourPlanes colours_;  // brings rows to full height
   MutableImageView out_;
   int pixels_end_ = 0;             // one past the last row of pixels that is made
   int finished_ = 0;               // rows of out_

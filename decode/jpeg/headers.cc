@@ -12,7 +12,8 @@ constexpr int kMaxSide = 65500;      // libjpeg's limit
 
 int big_endian(const uint8_t* p) { return p[0] << 8 | p[1]; }
 
-// One marker segment after another. Each method reads one kind and is false if it is odd.
+// Reads one marker segment after another. Each method reads one kind and returns false if it is
+// odd.
 class Parser {
  public:
   Parser(std::span<const uint8_t> bytes, BaselineJpeg& jpeg) : bytes_(bytes), jpeg_(jpeg) {}
@@ -114,7 +115,7 @@ class Parser {
   bool jfif(Bytes data) {
     if (data.size() >= 14 && std::memcmp(data.data(), "JFIF\0", 5) == 0) {
       says_ycc_ = true;
-      return data[5] == 1;  // another major version is a warning
+      return data[5] == 1;  // libjpeg warns about another major version
     }
     return true;
   }
@@ -141,11 +142,12 @@ class Parser {
     return spectral[0] == 0 && spectral[1] == 63 && spectral[2] == 0;
   }
 
-  // What only the whole of the headers tells.
+  // Checks what only all headers together show.
   bool finish() {
     JpegComponent* const components = jpeg_.components;
     const int count = jpeg_.component_count;
-    if (count == 1) {  // a scan of one component: its MCU is one block, whatever the factors
+    // In a scan of one component an MCU is one block, whatever the factors.
+    if (count == 1) {
       jpeg_.rows_together = components[0].down;
       components[0].across = components[0].down = 1;
     } else {

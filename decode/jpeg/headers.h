@@ -1,9 +1,8 @@
-// The headers of a baseline JPEG, read without libjpeg: everything in front of the entropy-coded
-// data.
+// Reads the headers of a baseline JPEG without libjpeg: everything before the entropy-coded data.
 //
-// Strict on purpose. Whatever is unusual (progressive, arithmetic, 12 bit, CMYK, RGB, more scans,
-// wrong lengths, bad Huffman tables) is "not for me", and libjpeg-turbo gets
-// the file and the last word. So nothing that libjpeg would call an error or a warning is accepted.
+// The parser is strict on purpose. It refuses whatever is unusual (progressive, arithmetic, 12 bit,
+// CMYK, RGB, more scans, wrong lengths, bad Huffman tables), and libjpeg-turbo decides about such a
+// file. So nothing that libjpeg would call an error or a warning is accepted.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +17,14 @@ inline constexpr int kBlockSize = 64;  // coefficients
 
 // A Huffman table as the file defines it: a view into the file.
 struct HuffmanSpec {
-  const uint8_t* counts = nullptr;  // (16): how many codes have 1..16 bits; nullptr = not defined
+  const uint8_t* counts = nullptr;  // (16): number of codes of 1..16 bits; nullptr = not defined
   const uint8_t* values = nullptr;  // (value_count)
   int value_count = 0;
 };
 
 struct JpegComponent {
   uint8_t id = 0;
-  int across = 1;  // blocks in an MCU, horizontally
+  int across = 1;  // blocks of an MCU, horizontally
   int down = 1;    // and vertically
   int quant = 0;   // indices into the tables of BaselineJpeg
   int dc = 0;
@@ -47,7 +46,7 @@ struct BaselineJpeg {
   HuffmanSpec dc[4];
   HuffmanSpec ac[4];
   bool has_quant[4] = {};
-  // Row-major, as 16-bit multipliers take them: products are taken modulo 2^16, as libjpeg's are.
+  // Row-major, in the form of 16-bit multipliers: products are taken modulo 2^16, as libjpeg's are.
   alignas(16) int16_t quant[4][kBlockSize];
 
   int mcu_width() const { return 8 * max_across; }
@@ -60,11 +59,12 @@ inline constexpr uint8_t kZigzag[kBlockSize] = {
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
-// Where the next marker's code is, from `at` on, behind fill bytes and bytes that belong to
-// nothing, as libjpeg finds it; bytes.size() if there is none.
+// Returns the place of the next marker's code, from `at` on. Skips fill bytes and stray bytes, as
+// libjpeg does. Returns bytes.size() if there is none.
 size_t find_marker(std::span<const uint8_t> bytes, size_t at);
 
-// False: not for this decoder. `bytes` must live as long as `jpeg` is used.
+// Returns false if this decoder does not take the file. `bytes` must live as long as `jpeg` is
+// used.
 bool parse_baseline(std::span<const uint8_t> bytes, BaselineJpeg& jpeg);
 
 }  // namespace stoker

@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-// Assigns the codes. As libjpeg: no code may be all ones.
+// Assigns the codes. As in libjpeg, no code may be all ones.
 bool build_code(const HuffmanSpec& spec, CanonicalCode& code) {
   uint32_t next = 0;
   int used = 0;

@@ -1,9 +1,9 @@
-// Huffman tables in the form that the entropy decoder looks up, and a small cache of them.
+// Huffman tables in the form that the entropy decoder uses, and a small cache of them.
 //
-// DC differences are found by one lookup of 8 bits, AC symbols up to two at a time: one lookup of
-// 10 bits tells how many bits both take, where they go in the block, and their values, but for the
-// last bits of a long one. Where blocks are only skipped, another table tells bits and positions
-// alone, for as many symbols as fit. Codes that do not fit are found bit by bit (CanonicalCode).
+// One lookup of 8 bits finds a DC difference. One lookup of 10 bits finds up to two AC symbols: how
+// many bits both take, their positions in the block, and their values, without the last bits of a
+// long one. Where blocks are only skipped, another table has only bits and positions, for as many
+// symbols as fit. Codes that do not fit are found bit by bit (CanonicalCode).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace stoker {
 
-inline constexpr int kAcBits = 10;  // 9 was slower; 11 is, where the first cache has 32 KiB
+inline constexpr int kAcBits = 10;  // 9 was slower; so is 11 with an L1 cache of 32 KiB
 inline constexpr int kDcBits = 8;
 inline constexpr int kSkipBits = 11;
 inline constexpr int kMaxPairBits = 18;  // so that three lookups take 54 of 64 bits at most
@@ -21,10 +21,10 @@ static_assert(64 - 3 * kMaxPairBits >= kAcBits && 64 - 3 * kMaxPairBits >= kDcBi
 static_assert(64 - 2 * (kSkipBits + 15) >= kSkipBits);  // 15: the most bits of a value
 
 // How far an end-of-block code moves the position in the block: past every place that a run can
-// reach, so that the two are told apart afterwards.
+// reach, so that the two can be told apart afterwards.
 inline constexpr int kEndOfBlock = 128;
 inline constexpr int kBlockEnd = 63;  // the last position
-// The advance of entries without a symbol: past everything else.
+// The advance of entries without a symbol: larger than any other.
 inline constexpr int kNoSymbol = 192;
 
 struct HuffmanSymbol {
@@ -35,7 +35,7 @@ struct HuffmanSymbol {
 // Codes of up to 16 bits, left-aligned.
 struct CanonicalCode {
   uint32_t end[17];  // codes of 1..n bits are < end[n]
-  int offset[17];    // of the first value of n bits, less its code
+  int offset[17];    // of the first value of n bits, minus its code
   uint8_t values[256];
 
   HuffmanSymbol find(uint32_t next_16_bits, int shortest) const {
@@ -53,12 +53,12 @@ struct DcTable {
   CanonicalCode code;
 };
 
-// An entry of AcTable::pair: one or two symbols, so many that their codes and the sign of the last
-// value fit into the window. From the lowest byte up:
+// An entry of AcTable::pair has one or two symbols whose codes, and the sign of the last value, fit
+// into the window. From the lowest byte up:
 //   u8 bits      of both symbols, with their values; at most kMaxPairBits
 //   u8 advance1  to the first's position
 //   i16 value1
-//   i16 value2   to which are added its bits behind the window
+//   i16 value2   without its bits after the window, which are added
 //   u8 shift     64 - bits: moves those to the bottom
 //   u8 advance2  to the second's position
 // With one symbol only, the second's fields repeat the first's. With none, `bits` is 0 and both
@@ -69,18 +69,18 @@ struct AcTable {
   CanonicalCode code;
 };
 
-// The position that a symbol (zero run << 4 | bits of the value) advances by.
+// Returns by how much a symbol (zero run << 4 | bits of the value) moves the position.
 inline int ac_advance(uint8_t symbol) {
   return (symbol & 15) != 0 || symbol == 0xF0 ? (symbol >> 4) + 1 : kEndOfBlock;
 }
 
-// False: not a Huffman code that libjpeg accepts.
+// Returns false if libjpeg would not accept the Huffman code.
 bool build_dc_table(const HuffmanSpec& spec, DcTable& table);
 bool build_ac_table(const HuffmanSpec& spec, AcTable& table);
 
-// The last tables used, found again by the content of their definition: for tiny images building
-// them costs more than decoding. Owner: one per CropDecoder. Threads: one at a time. A table stays
-// valid until six others were asked for.
+// Caches the last tables used, by the content of their definition: for tiny images building them
+// costs more than decoding. Owner: one per CropDecoder. Threads: one at a time. A table stays valid
+// until six others are requested.
 class HuffmanCache {
  public:
   HuffmanCache();

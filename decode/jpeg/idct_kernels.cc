@@ -19,8 +19,8 @@ namespace stoker {
 inline constexpr int kGroupStride = 8 * kBlockGroup;  // from a row of a group to the next
 inline constexpr int kGroupSize = kBlockSize * kBlockGroup;
 
-// The 13-bit constants of jidctint.c, multiplied out: how much of input (row of the comment) goes
-// into each odd sum. libjpeg adds the same products in another order.
+// The 13-bit constants of jidctint.c, multiplied out: the share of each input in each odd sum.
+// libjpeg adds the same products in another order.
 inline constexpr int kEven0 = 8192;
 inline constexpr int kEven2[2] = {10703, 4433};                // of inputs 2, 6
 inline constexpr int kEven6[2] = {4433, -10704};               // of inputs 2, 6
@@ -58,7 +58,7 @@ using D8 = hn::Rebind<uint8_t, D16>;
 using V16 = hn::Vec<D16>;
 using V32 = hn::Vec<D32>;
 
-// a * x + b * y for the pairs (x, y) of neighbouring lanes; the weights are `pair` = {a, b}.
+// Returns a * x + b * y for the pairs (x, y) of neighbouring lanes.
 HWY_INLINE V32 weighted(V16 xy, int a, int b, V32 start) {
   const D32 d32;
   const uint32_t both = (static_cast<uint32_t>(a) & 0xffff) | static_cast<uint32_t>(b) << 16;
@@ -68,7 +68,7 @@ HWY_INLINE V32 weighted(V16 xy, int a, int b, V32 start) {
   return hn::RearrangeToOddPlusEven(even, odd);
 }
 
-// Half of a pass: eight outputs of half of the lanes, from interleaved pairs of inputs.
+// Computes half of a pass: eight outputs of half of the lanes, from interleaved pairs of inputs.
 template <int kShift>
 HWY_INLINE void half_pass(V16 in04, V16 in26, V16 in13, V16 in57, int bias, V32* out) {
   const D32 d32;
@@ -89,7 +89,7 @@ HWY_INLINE void half_pass(V16 in04, V16 in26, V16 in13, V16 in57, int bias, V32*
   }
 }
 
-// One pass over all lanes: x[i] is input i, then output i.
+// Computes one pass over all lanes: x[i] is input i, then output i.
 template <int kShift>
 HWY_INLINE void pass(V16* x, int bias) {
   const D16 d16;
@@ -103,7 +103,7 @@ HWY_INLINE void pass(V16* x, int bias) {
   for (int i = 0; i < 8; ++i) x[i] = hn::ReorderDemote2To(d16, lower[i], upper[i]);
 }
 
-// Every 8 bytes of `v` go kBlockStride bytes further: the same column of the next block.
+// Stores every 8 bytes of `v` kBlockStride bytes further: the same column of the next block.
 template <class D, class V>
 HWY_INLINE void store_column(D d, V v, uint8_t* out) {
   if constexpr (hn::MaxLanes(D()) <= 8) {
@@ -155,7 +155,7 @@ HWY_AFTER_NAMESPACE();
 namespace stoker {
 namespace {
 
-// One pass over eight numbers `stride` apart; results are clipped to 16 bits.
+// Computes one pass over eight numbers `stride` apart; results are clipped to 16 bits.
 void plain_pass(int* x, int stride, int shift, int bias) {
   int in[8];
   for (int i = 0; i < 8; ++i) in[i] = x[i * stride];

@@ -15,15 +15,16 @@
 namespace stoker {
 namespace {
 
-// libjpeg treats the edges of the columns that it was asked for as edges of the image; the chroma
-// upsampling sees them up to two pixels inside. More costs nothing: blocks are decoded whole.
+// libjpeg treats the edges of the requested columns as edges of the image; the chroma upsampling
+// sees them up to two pixels inside. More costs nothing: whole blocks are decoded anyway.
 constexpr int kUpsamplingReach = 8;
 
 constexpr int kBatchRows = kMaxRowGroup;
 
-// Is there an end marker at or behind `begin`? From the back: it is nearly always the last two
-// bytes. Inside entropy-coded data FF D9 cannot occur, so in a file that lost its end nothing is
-// found, and embedded thumbnails (which have an end marker of their own) lie before the first scan.
+// Returns true if there is an end marker at or after `begin`. It searches from the back, because
+// the marker is nearly always the last two bytes. FF D9 cannot occur inside entropy-coded data, so
+// nothing is found in a file that lost its end; embedded thumbnails, which have their own end
+// marker, come before the first scan.
 bool has_end_marker(std::span<const uint8_t> bytes, size_t begin) {
   for (size_t i = bytes.size(); i >= begin + 2; --i) {
     if (bytes[i - 1] == 0xD9 && bytes[i - 2] == 0xFF) return true;
@@ -31,8 +32,9 @@ bool has_end_marker(std::span<const uint8_t> bytes, size_t begin) {
   return false;
 }
 
-// Every MCU costs at least a bit of Huffman code. A header that promises more than the file can
-// hold is refused before libjpeg allocates for it: memory is bounded by the file's size, too.
+// Returns true if the file is large enough for its header. Every MCU takes at least one bit of
+// Huffman code. Other files are refused before libjpeg allocates for them, so the file's size
+// bounds the memory, too.
 bool can_hold(const jpeg_decompress_struct& cinfo, size_t bytes) {
   if (cinfo.arith_code) return true;
   const int64_t mcu_width = int64_t{8} * cinfo.max_h_samp_factor;
@@ -42,8 +44,8 @@ bool can_hold(const jpeg_decompress_struct& cinfo, size_t bytes) {
   return mcus <= 8 * static_cast<int64_t>(bytes);
 }
 
-// A progressive file that lacks scans is smoothed across blocks: then neighbours outside the region
-// matter too.
+// Returns true for a progressive file that lacks scans. libjpeg smooths it across blocks: then
+// pixels outside the region matter, too.
 bool is_smoothed(const jpeg_decompress_struct& cinfo) {
   if (!cinfo.progressive_mode || cinfo.coef_bits == nullptr) return false;
   for (int c = 0; c < cinfo.num_components; ++c) {
@@ -54,8 +56,8 @@ bool is_smoothed(const jpeg_decompress_struct& cinfo) {
   return false;
 }
 
-// CMYK as Adobe stores it (inverted; Pillow assumes that for every CMYK JPEG) -> RGB, in place, as
-// Pillow's convert("RGB").
+// Converts CMYK as Adobe stores it (inverted; Pillow assumes that for every CMYK JPEG) to RGB in
+// place, as Pillow's convert("RGB") does.
 void cmyk_to_rgb(uint8_t* row, int width) {
   const uint8_t* from = row;
   for (int x = 0; x < width; ++x, from += 4, row += 3) {
@@ -99,7 +101,7 @@ struct JpegDecoder::Impl {
 
   const int64_t max_pixels;
   std::span<const uint8_t> bytes;      // between open() and close()
-  std::optional<JpegSession> session;  // the same
+  std::optional<JpegSession> session;  // between open() and close()
   int left = 0;                        // the image column of the first decoded one
   std::vector<uint8_t> rows;           // (kBatchRows, decoded width, 3 or 4) u8
 };
@@ -143,7 +145,7 @@ DecodeStatus JpegDecoder::Impl::check_body(Box region) const {
   return {};
 }
 
-// Brings libjpeg to the first row of the region.
+// Moves libjpeg to the first row of the region.
 DecodeStatus JpegDecoder::Impl::start(Box region) {
   const bool started = session->guarded([&](jpeg_decompress_struct& cinfo) {
     cinfo.out_color_space = cinfo.num_components == 4 ? JCS_CMYK : JCS_RGB;

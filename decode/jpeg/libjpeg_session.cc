@@ -8,8 +8,8 @@
 namespace stoker {
 namespace {
 
-// A file may make a decoder work again and again over the whole frame, a scan for every few bytes.
-// Encoders write about ten.
+// A file with a scan for every few bytes would make a decoder work over the whole frame again and
+// again. Encoders write about ten scans.
 constexpr int kMaxScans = 500;
 
 DecodeCode code_of(int message) {
@@ -81,12 +81,12 @@ void JpegSession::on_error(j_common_ptr cinfo) { fail(cinfo, code_of(cinfo->err-
 
 void JpegSession::on_message(j_common_ptr cinfo, int level) {
   if (level >= 0) return;  // trace
-  // Bytes that belong to nothing harm nothing between the segments of the header. Behind the begin
-  // of a scan they are what its data left over, and so damage.
+  // Stray bytes are harmless between the segments of the header. After the start of a scan they are
+  // left over from its data, and so a sign of damage.
   const bool is_header = reinterpret_cast<j_decompress_ptr>(cinfo)->input_scan_number == 0;
   const int code = cinfo->err->msg_code;
   if (code == JWRN_EXTRANEOUS_DATA && is_header) return;
-  // Versions of what an application wrote beside the picture.
+  // Versions of application data beside the picture.
   if (code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM) return;
   fail(cinfo, code_of(code));
 }

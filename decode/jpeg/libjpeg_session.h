@@ -1,13 +1,13 @@
 // One JPEG file in libjpeg, with its error handling: the only place where longjmp happens. Internal
 // to libjpeg_decoder.cc.
 //
-// A session is made for one file and destroyed after it. libjpeg would take another, but keeps the
-// last one's quantisation and Huffman tables, and a file that lacks them would be decoded with
-// those. Making a session anew costs less than a microsecond.
+// A session is made for one file and destroyed after it. libjpeg could read another file, but it
+// keeps the last one's quantisation and Huffman tables, and would decode a file that lacks them
+// with those. Making a new session costs less than a microsecond.
 //
-// libjpeg reports errors by a callback that must not return. Ours jumps back to guarded(), whose
-// body calls C functions only and owns nothing that would need destruction; no C++ exception ever
-// passes through libjpeg's frames.
+// libjpeg reports errors through a callback that must not return. Ours jumps back to guarded(),
+// whose body calls C functions only and owns nothing that would need destruction; no C++ exception
+// ever passes through libjpeg's frames.
 #pragma once
 
 #include <csetjmp>
@@ -16,7 +16,7 @@
 #include <cstdio>
 #include <span>
 
-// jpeglib.h uses size_t and FILE without including what declares them, so it comes after.
+// jpeglib.h uses size_t and FILE without including their headers, so it comes after them.
 // clang-format off
 #include <jpeglib.h>
 // clang-format on
@@ -32,8 +32,8 @@ class JpegSession {
   JpegSession(const JpegSession&) = delete;
   JpegSession& operator=(const JpegSession&) = delete;
 
-  // Runs body(cinfo); false if libjpeg met an error or a warning, then failure() says which.
-  // REQUIRES: body owns nothing that needs destruction while it calls libjpeg.
+  // Runs body(cinfo). Returns false if libjpeg reported an error or a warning; failure() returns
+  // it. REQUIRES: body owns nothing that needs destruction while it calls libjpeg.
   template <class Body>
   bool guarded(const Body& body) {
     if (setjmp(errors_.jump) != 0) return false;

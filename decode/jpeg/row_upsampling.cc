@@ -26,8 +26,8 @@ int PlaneRows::pixels_from(int count) const {
   return (first + count) * factor - (upsampling == Upsampling::triangle ? 1 : 0);
 }
 
-// jdsample.c: with a triangle across, (3 a + b + 1) / 4 at even columns, + 2 at odd ones; if it
-// goes down, too, sixteenths + 8 and + 7; down alone, quarters + 1 at even rows, + 2 at odd ones.
+// jdsample.c: with a triangle across, (3 a + b + 1) / 4 at even columns, + 2 at odd ones; if also
+// down, sixteenths + 8 and + 7; down alone, quarters + 1 at even rows, + 2 at odd ones.
 ChromaRounding chroma_rounding(const ComponentUpsampling& upsampling, bool even_is_even, int y) {
   constexpr int32_t kHalfUp = 64, kHalfDown = 63;
   constexpr int32_t kWholeNumbers = static_cast<int32_t>(0xFF80FF80);

@@ -1,5 +1,5 @@
-// What libjpeg does to bring the rows of a subsampled component to full height, said of one row of
-// pixels: which rows of samples it is made from, and how the result is rounded. Values.
+// Describes how libjpeg brings the rows of a subsampled component to full height: for one row of
+// pixels, the rows of samples that it is made from, and how the result is rounded.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace stoker {
 
-// "Fancy" upsampling by two where libjpeg does that, else replication.
+// "Fancy" upsampling by two where libjpeg uses it, else replication.
 struct ComponentUpsampling {
   Upsampling across = Upsampling::replicate;
   Upsampling down = Upsampling::replicate;
@@ -23,10 +23,10 @@ struct IndexRange {
   int end = 0;
 };
 
-// The samples, of `size` in all, that some pixels are made from; `factor` pixels per sample.
+// Returns the samples (of `size`) that some pixels are made from; `factor` pixels per sample.
 IndexRange samples_of(IndexRange pixels, int factor, Upsampling upsampling, int size);
 
-// A row of pixels: 3/4 of the near row of samples, 1/4 of the far one; `near` alone if they are the
+// A row of pixels: 3/4 of the near row of samples, 1/4 of the far one; only `near` if they are the
 // same.
 struct RowPair {
   const int16_t* near = nullptr;
@@ -37,13 +37,13 @@ struct RowPair {
 struct PlaneRows {
   const int16_t* rows = nullptr;
   ptrdiff_t stride = 0;  // in values
-  int first = 0;         // which row of the component lies at `rows`
+  int first = 0;         // the row of the component that is at `rows`
   int height = 0;        // rows of the component
   int factor = 1;        // rows of pixels per row of samples
   Upsampling upsampling = Upsampling::replicate;
 
-  // One past the last row of pixels that the first `count` rows here are enough for, whether more
-  // follow or not.
+  // Returns one past the last row of pixels that can be made from the first `count` rows here,
+  // whether more rows follow or not.
   int pixels_from(int count) const;
 
   RowPair row_of_pixels(int y) const {
@@ -56,15 +56,16 @@ struct PlaneRows {
   }
 };
 
-// Chroma becomes (value + bias) & mask, which rounds 7 fractional bits to whole numbers as
-// libjpeg's upsampling does: exact halves go now up, now down. `bias` is of even and odd outputs.
-// Right only where no resize came before.
+// Chroma becomes (value + bias) & mask, which rounds 7 fractional bits to integers as libjpeg's
+// upsampling does: exact halves are rounded up and down in turn. `bias` has a lane for even and one
+// for odd outputs. Correct only if the values were not resized before.
 struct ChromaRounding {
   int32_t bias = 0;  // two 16-bit lanes
   int32_t mask = -1;
 };
 
-// Of the chroma of pixel row `y`, where even outputs lie at even (or odd) columns of pixels.
+// Returns the rounding for the chroma of pixel row `y`, if even outputs are at even (or odd)
+// columns of pixels.
 ChromaRounding chroma_rounding(const ComponentUpsampling& upsampling, bool even_is_even, int y);
 
 }  // namespace stoker

@@ -6,11 +6,11 @@
 namespace stoker {
 namespace {
 
-// Between two looks at the predictors (skip() and store() get at most a row of MCUs) one may grow
-// by 4 * 8192 blocks of 2^15.
+// Between two checks of the predictors (skip() and store() get at most a row of MCUs) a predictor
+// may grow by 4 * 8192 blocks of 2^15.
 static_assert(int64_t{kMaxDc} + (int64_t{4} * 8192 << 15) < std::numeric_limits<int32_t>::max());
 
-// As JpegDecoder, which also looks further back. What ends otherwise is its business.
+// JpegDecoder also looks further back; files that end otherwise are left to it.
 bool ends_with_end_marker(std::span<const uint8_t> scan) {
   const size_t size = scan.size();
   return size >= 2 && scan[size - 2] == 0xFF && scan[size - 1] == 0xD9;
@@ -22,7 +22,8 @@ bool ScanReader::open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg,
                       HuffmanCache& tables) {
   scan_ = bytes.subspan(jpeg.scan_begin);
   if (scan_.size() > kMaxScanBytes || !ends_with_end_marker(scan_)) return false;
-  // Every MCU takes a bit at least; a header that promises more than the file can hold is a trap.
+  // Every MCU takes at least one bit; a header that promises more than the file can hold is
+  // refused.
   if (int64_t{jpeg.mcus_across} * jpeg.mcus_down > 8 * static_cast<int64_t>(scan_.size())) {
     return false;
   }
@@ -65,7 +66,7 @@ bool ScanReader::enter(const ScanPoint& point, int mcu, size_t end) {
   return true;
 }
 
-// Restart markers have to come in turn; the data end at anything else.
+// Restart markers must come in order; the data end at anything else.
 bool ScanReader::split(std::span<const uint8_t> scan, int first_segment) {
   bytes_.grow(scan.size() + kEntropyPadding);
   ends_.clear();
@@ -105,7 +106,7 @@ bool ScanReader::is_inside() const {
   return bits_used() <= 8 * static_cast<int64_t>(ends_[segment_]);
 }
 
-// All whole bytes of a segment must have been used, as libjpeg wants it.
+// All whole bytes of a segment must have been used, as libjpeg requires.
 bool ScanReader::next_segment() {
   const size_t end = ends_[segment_];
   if (bits_used() + 8 <= 8 * static_cast<int64_t>(end) || ++segment_ >= ends_.size()) return false;

@@ -1,10 +1,10 @@
-// The entropy-coded data of a baseline scan, MCU by MCU: restart markers, DC predictors and the
-// end of the data. Knows nothing of pixels. Reads from the first MCU on (begin), or from places
-// that a seek index tells (open, then enter as often as wanted).
+// Reads the entropy-coded data of a baseline scan, MCU by MCU: restart markers, DC predictors and
+// the end of the data. Does not handle pixels. Reads from the first MCU on (begin), or from places
+// that a seek index gives (open, then enter as often as needed).
 //
 // Owner: CropDecoder, reused for every image; keeps its memory (that of the largest scan). Threads:
-// one at a time. Errors: false as soon as libjpeg could see damage; it has the last word. After
-// false only begin() or open() may be called.
+// one at a time. Errors: returns false as soon as libjpeg could see damage; libjpeg then decides.
+// After false only begin() or open() may be called.
 #pragma once
 
 #include <cstdint>
@@ -17,39 +17,40 @@
 
 namespace stoker {
 
-// Longer scans are not for this reader, which keeps a copy.
+// This reader keeps a copy of the scan, so it refuses longer ones.
 inline constexpr size_t kMaxScanBytes = size_t{15} << 20;
 inline constexpr size_t kMaxScanSegments = size_t{1} << 20;  // between restart markers
 
 // A place between two MCUs from which a scan can be read.
 struct ScanPoint {
-  uint32_t byte = 0;  // counted from the scan's first
+  uint32_t byte = 0;  // counted from the scan's first byte
   uint32_t bit = 0;   // of that byte, 0..7, from the top
   int32_t dc[3] = {};
 };
 
-// No picture's DC predictor comes near; libjpeg gives up only at 2^31.
+// No picture's DC predictor comes near this; libjpeg fails only at 2^31.
 inline constexpr int32_t kMaxDc = 1 << 20;
 
 class ScanReader {
  public:
-  // Makes ready for `jpeg`, whose data are the rest of `bytes`. Both must live as long as the scan
-  // is read.
+  // Prepares for `jpeg`, whose data are the rest of `bytes`. Both must live as long as the scan is
+  // read.
   bool open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg, HuffmanCache& tables);
   // Starts at the first MCU. REQUIRES: open().
   bool begin();
-  // Starts at MCU number `mcu`, which lies at `point`; its byte counts stuffing and markers. Only
+  // Starts at MCU number `mcu`, which is at `point`; its byte counts stuffing and markers. Only
   // data up to the byte `end`, where a later MCU begins, can be read. REQUIRES: open().
   bool enter(const ScanPoint& point, int mcu, size_t end);
 
-  // Where the next MCU begins, in the data without stuffing and markers. REQUIRES: begin().
+  // Returns where the next MCU begins, in the data without stuffing and markers. REQUIRES: begin().
   ScanPoint here() const;
 
-  // Where row `row` of component's block rows in the current MCU row keeps its coefficients.
+  // Sets the memory for the coefficients of row `row` of the component's block rows in the current
+  // MCU row.
   void set_coefficients(int component, int row, int16_t* coefficients);
 
-  bool skip(int mcus);              // the next `mcus`, in file order
-  bool store(int first, int mcus);  // the same into MCUs [first, first + mcus) of the block rows
+  bool skip(int mcus);              // decodes the next `mcus`, in file order
+  bool store(int first, int mcus);  // stores them as MCUs [first, first + mcus) of the block rows
 
   int64_t scratch_bytes() const;
 
@@ -57,17 +58,17 @@ class ScanReader {
   template <class Decode>
   bool run(int mcus, const Decode& decode);
   bool next_segment();
-  bool is_inside() const;  // no bit was taken from behind the segment's end
+  bool is_inside() const;  // no bit was taken from after the segment's end
   bool split(std::span<const uint8_t> scan, int first_segment);
   int64_t bits_used() const;
 
-  std::span<const uint8_t> scan_;  // as the file has it
+  std::span<const uint8_t> scan_;  // as in the file
   McuLayout layout_;
   EntropyState state_;
   int restart_interval_ = 0;      // MCUs; 0 = none
   int left_ = 0;                  // MCUs until the next restart marker
-  size_t segment_ = 0;            // the current one's place in ends_
-  AlignedBuffer<uint8_t> bytes_;  // the data without stuffing, then kEntropyPadding of anything
+  size_t segment_ = 0;            // the index of the current one in ends_
+  AlignedBuffer<uint8_t> bytes_;  // the data without stuffing, then kEntropyPadding arbitrary bytes
   std::vector<uint32_t> ends_;    // of the segments between restart markers, in bytes_
 };
 

@@ -11,7 +11,7 @@ namespace stoker {
 namespace {
 
 constexpr size_t kHeaderBytes = 6;
-constexpr size_t kSealBytes = 8;  // also what take() may read behind the bits
+constexpr size_t kSealBytes = 8;  // also the bytes that take() may read after the bits
 constexpr size_t kFirstBit = 8 * kHeaderBytes;
 constexpr int kMaxScanBits = 28, kMaxDcBits = 22;
 static_assert(8 * kMaxScanBytes < size_t{1} << kMaxScanBits && kMaxDc < 1 << (kMaxDcBits - 1));
@@ -35,7 +35,7 @@ size_t index_bytes(int rows, int groups, int scan_bits, int row_bits, const int*
   return kHeaderBytes + (static_cast<size_t>(rows) * row + 7) / 8 + kSealBytes;
 }
 
-// The bits that hold `value` in two's complement.
+// Returns the number of bits that hold `value` in two's complement.
 int signed_bits(int32_t value) {
   return std::bit_width(static_cast<uint32_t>(value < 0 ? ~value : value)) + 1;
 }
@@ -61,12 +61,13 @@ class BitWriter {
   int used_ = 0;
 };
 
-// From places in the data without stuffing and markers to those in the file; called in their order.
+// Converts places in the data without stuffing and markers to places in the file. Call it with
+// increasing places.
 class FileOffsets {
  public:
   explicit FileOffsets(std::span<const uint8_t> scan) : scan_(scan) {}
 
-  // behind_marker: the place begins a segment, so that it lies behind a restart marker.
+  // behind_marker: the place begins a segment, so it comes after a restart marker.
   uint32_t find(size_t plain, bool behind_marker) {
     for (;;) {
       const size_t special = next_ff();
@@ -95,7 +96,7 @@ class FileOffsets {
   const std::span<const uint8_t> scan_;
   size_t at_ = 0;      // in the file
   size_t plain_ = 0;   // the same place without stuffing and markers
-  size_t ff_ = kNone;  // the next FF at or behind at_
+  size_t ff_ = kNone;  // the next FF at or after at_
 };
 
 }  // namespace
@@ -123,7 +124,7 @@ bool SeekIndex::open(std::span<const uint8_t> encoded, std::span<const uint8_t> 
   return load(sealed.data() + sealed.size()) == seal_of(sealed, bytes);
 }
 
-// REQUIRES: count <= kMaxScanBits; the bits lie in front of the seal.
+// REQUIRES: count <= kMaxScanBits; the bits come before the seal.
 uint32_t SeekIndex::take(size_t& bit, int count) const {
   const uint64_t value = load(encoded_.data() + bit / 8) >> (bit % 8);
   bit += static_cast<size_t>(count);
@@ -155,7 +156,7 @@ bool SeekIndex::find(int row, int group, ScanPoint& point) const {
   return point.byte < scan_bytes_;
 }
 
-// Fills points_, row by row, group by group. As strict as CropDecoder is with a whole image.
+// Fills points_, row by row, group by group. It is as strict as CropDecoder with a whole image.
 bool SeekIndexBuilder::walk(std::span<const uint8_t> bytes, int step) {
   if (!parse_baseline(bytes, jpeg_) || !reader_.open(bytes, jpeg_, tables_) || !reader_.begin()) {
     return false;
@@ -180,7 +181,7 @@ bool SeekIndexBuilder::walk(std::span<const uint8_t> bytes, int step) {
   return true;
 }
 
-// The header and the bits.
+// Writes the header and the bits.
 void SeekIndexBuilder::write(SeekStep step, std::vector<uint8_t>& encoded) const {
   const size_t groups = points_.size() / static_cast<size_t>(jpeg_.mcus_down);
   uint32_t most_scan = 0, most_row = 0;

@@ -28,7 +28,7 @@ void ExactPasses::plan(const CropSpec& spec) {
   alike(spec.window.height, 0, spec.window.height, outputs_alike_);
 }
 
-// The most rows that outputs which are made together reach over.
+// Returns the most source rows that the outputs of one step need.
 int ExactPasses::longest_reach() const {
   const int together = is_vertical_first() ? kStripOutputs : 1;
   int longest = 0;
@@ -61,7 +61,7 @@ bool ExactPasses::is_whole(int output) const {
   return down_.first[output] + down_.taps[output] <= first_ + count_;
 }
 
-// Those in front of what the next output needs.
+// Drops the rows before those that the next output needs.
 void ExactPasses::drop_rows() {
   const int needed = finished_ < out_.height ? down_.first[finished_] : first_ + count_;
   const int dropped = std::clamp(needed - first_, 0, count_);

@@ -1,11 +1,11 @@
-// The two passes of Pillow's resize, in the order that the policy says: strips of pixels go in from
-// top to bottom, and rows of the output are finished as soon as they can be.
+// The two passes of Pillow's resize, in the order that the policy selects. Strips of pixels go in
+// from top to bottom, and rows of the output are finished as early as possible.
 //
 //   horizontal first: strip -> narrow rows -> rows of the output
 //   vertical first:   strip -> wide rows -> strip of the output's height -> narrow rows -> output
 //
-// Rows wait only for the outputs that need them, so memory grows with how far an output row
-// reaches, not with the height of the crop.
+// Rows are kept only until the outputs that need them are made, so the memory depends on the number
+// of source rows per output row, not on the height of the crop.
 //
 // Owner: ExactPixels, reused for every image. Threads: one at a time.
 #pragma once
@@ -26,15 +26,17 @@ class ExactPasses {
   explicit ExactPasses(PixelPolicy policy) : policy_(policy) {}
 
   void plan(const CropSpec& spec);
-  // Of the crop, what the output depends on.
+  // The part of the crop that the output depends on.
   IndexRange columns() const { return {across_.source_begin, across_.source_end}; }
   IndexRange rows() const { return {down_.source_begin, down_.source_end}; }
-  // The memory for pixels of so many planes, which the caller reserves. REQUIRES: plan().
+  // Returns the memory for pixels of so many planes, which the caller reserves. REQUIRES: plan().
   std::array<BufferNeed<uint8_t>, 3> needs(int planes);
 
-  // The first strip's first row is the crop's row `first_row`, which may be negative.
+  // Starts an image. The first strip's first row is the crop's row `first_row`, which may be
+  // negative.
   void begin(int first_row, MutableImageView out);
-  // The next strip, (column, planes, kStripRows); its first column is the crop's `first_column`.
+  // Takes the next strip, (column, planes, kStripRows); its first column is the crop's column
+  // `first_column`.
   void strip(const uint8_t* columns, int first_column);
 
   void release();
@@ -52,13 +54,13 @@ class ExactPasses {
   PassOrder order_ = PassOrder::horizontal_first;
   ResampleTable across_;  // of the crop's pixels
   ResampleTable down_;
-  ResampleTable columns_alike_;  // vertical first: the columns that are wanted, as they are
-  ResampleTable outputs_alike_;  // and the rows of the output
+  ResampleTable columns_alike_;  // vertical first: copies the needed columns
+  ResampleTable outputs_alike_;  // vertical first: copies the rows of the output
   int planes_ = 0;
   ptrdiff_t stride_ = 0;  // of rows_
   MutableImageView out_;
-  int first_ = 0;                // the crop's row that is the first of rows_
-  int count_ = 0;                // rows there
+  int first_ = 0;                // the crop's row that is the first in rows_
+  int count_ = 0;                // rows in rows_
   int finished_ = 0;             // rows of out_ (vertical first: after the vertical pass)
   AlignedBuffer<uint8_t> rows_;  // (row, planes, stride_)
   // Vertical first:

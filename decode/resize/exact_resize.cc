@@ -53,7 +53,8 @@ Resampling resampling_of(const ResampleTable& table) {
 
 constexpr int kGroup = kStripOutputs;  // outputs: as many bytes as a 128-bit block has
 
-// Sixteen outputs of a vector of rows -> rows, sixteen bytes each. (Or with columns for rows.)
+// Stores sixteen outputs of a vector of rows to the rows, sixteen bytes each. (Or with columns
+// instead of rows.)
 HWY_INLINE void store_group(const Vector* outputs, uint8_t* rows, ptrdiff_t row_stride) {
   const Bytes d8;
   const Pairs d16;
@@ -193,7 +194,7 @@ HWY_AFTER_NAMESPACE();
 namespace stoker {
 namespace {
 
-// Pillow's sum: output `i` of the table over samples `step` apart.
+// Returns Pillow's sum: output `i` of the table over samples `step` apart.
 uint8_t plain_output(const uint8_t* from, ptrdiff_t step, const ResampleTable& table, int i) {
   if (table.identity) return *from;
   const int32_t* weights = table.weights.data() + ptrdiff_t{i} * table.max_taps;

@@ -1,8 +1,8 @@
-// Where Pillow's filter lies on the source for the outputs of an axis, several outputs at once.
-// Included once per instruction set, after highway.h, by what makes the weights of a resize.
+// Computes where Pillow's filter is on the source for several outputs of an axis at once. Included
+// once per instruction set, after highway.h, by the files that make the weights of a resize.
 //
-// In double, in Pillow's order of operations, and nothing fused: every instruction set gives the
-// same bits.
+// All values are double, in Pillow's order of operations, without fused operations: every
+// instruction set gives the same bits.
 
 // The guard is per target: Highway toggles HWY_TARGET_TOGGLE from one inclusion to the next.
 #if defined(STOKER_DECODE_FILTER_SPANS_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -20,13 +20,13 @@ HWY_BEFORE_NAMESPACE();
 namespace stoker {
 namespace HWY_NAMESPACE {
 
-// Machines without double in vectors, and scalable vectors, take the plain twins.
+// Machines without double in vectors, and scalable vectors, use the plain twins.
 #if HWY_HAVE_FLOAT64 && HWY_TARGET != HWY_RVV
 #define STOKER_DECODE_HAS_SPANS 1
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline constexpr int kMaxOutputs = 8;  // in a vector; divides what outputs are padded to
+inline constexpr int kMaxOutputs = 8;  // per vector; the padding of outputs is a multiple
 using Doubles = hn::CappedTag<double, kMaxOutputs>;
 using Ints = hn::Rebind<int32_t, Doubles>;
 using Double = hn::Vec<Doubles>;
@@ -36,8 +36,8 @@ HWY_INLINE Double to_double(Int v) { return hn::PromoteTo(Doubles(), v); }
 HWY_INLINE Int to_int(Double v) { return hn::DemoteTo(Ints(), v); }  // towards zero
 HWY_INLINE Double splat(double value) { return hn::Set(Doubles(), value); }
 
-// Output i of `count` is pixel begin + i of the `resized` ones, or mirrored the window's last but
-// i; outputs past the last repeat it.
+// Output i of `count` is pixel begin + i of the `resized` ones, or pixel begin + count - 1 - i if
+// mirrored. Outputs past the last repeat it.
 class FilterSpans {
  public:
   FilterSpans(int source, int resized, int begin, int count, bool mirrored, double reach)
@@ -50,17 +50,17 @@ class FilterSpans {
         support_(reach * filter_scale_),
         inverse_(1.0 / filter_scale_) {}
 
-  double inverse() const { return inverse_; }  // of what the filter is stretched by
+  double inverse() const { return inverse_; }  // 1 / the factor by which the filter is stretched
 
-  // On the source, of outputs i, i + 1, ...
+  // Returns the centers, on the source, of outputs i, i + 1, ...
   HWY_INLINE Double centers(int i) const {
     const Double output = hn::Min(hn::Iota(Doubles(), i), splat(last_));
     const Double pixel = hn::Add(splat(first_pixel_), hn::Mul(splat(step_), output));
     return hn::Mul(hn::Add(pixel, splat(0.5)), splat(scale_));
   }
 
-  // The first source pixel of every output and how many they are; returns the most. `padded`: a
-  // multiple of kMaxOutputs.
+  // Writes the first source pixel of every output and their number; returns the largest number.
+  // `padded` is a multiple of kMaxOutputs.
   int fill(int padded, int32_t* first, int32_t* taps) const {
     const Ints ints;
     Int most = hn::Set(ints, 1);
@@ -83,8 +83,9 @@ class FilterSpans {
   double scale_, filter_scale_, support_, inverse_;
 };
 
-// Four values of every output go to its row, rows lying `stride` apart. A row shorter than four
-// values is followed by what belongs to the next: rows are written in their order.
+// Writes four values of every output to its row; rows are `stride` apart. In a row shorter than
+// four, the extra values land in the next row, which is written afterwards: rows are written in
+// order.
 HWY_INLINE void store_rows(Int a, Int b, Int c, Int d, int32_t* rows, ptrdiff_t stride) {
   const Ints ints;
   HWY_ALIGN int32_t values[4 * kMaxOutputs];

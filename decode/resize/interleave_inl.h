@@ -1,4 +1,5 @@
-// Planes of bytes -> a row of RGB. Included once per instruction set, after highway.h.
+// Interleaves planes of bytes into a row of RGB. Included once per instruction set, after
+// highway.h.
 
 // The guard is per target: Highway toggles HWY_TARGET_TOGGLE from one inclusion to the next.
 #if defined(STOKER_DECODE_INTERLEAVE_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -20,8 +21,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `width` pixels, whose colours `channel(c, x)` gives a vector of bytes at a time, from pixel x on;
-// it may be asked for pixels behind the last. Grey has channel 0 alone.
+// Writes `width` pixels. `channel(c, x)` returns a vector of bytes of colour c from pixel x on; it
+// may be called for pixels after the last. Grey has only channel 0.
 template <bool kGrey, class D8, class Channel>
 HWY_INLINE void interleave_row(D8 d, const Channel& channel, int width, uint8_t* out) {
   const int lanes = static_cast<int>(hn::Lanes(d));

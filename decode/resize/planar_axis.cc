@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-// Vectors are members of classes here, which scalable ones cannot be (resize_kernels.cc says more).
+// Vectors are members of classes here, and scalable ones cannot be (see resize_kernels.cc).
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/resize/planar_axis.cc"
@@ -18,7 +18,7 @@ namespace stoker {
 
 inline constexpr int kAxisUnit = 1 << 15;
 
-// What a kernel says of an axis. `strange`: it is for the plain twin.
+// The result of a kernel. `strange`: the plain twin has to build this axis.
 enum class AxisVerdict { built, refused, strange };
 
 }  // namespace stoker
@@ -30,22 +30,23 @@ namespace HWY_NAMESPACE {
 
 #if STOKER_DECODE_HAS_SPANS
 
-// Pixels summed for an output, with those that round them up to whole samples and, for a triangle,
-// the neighbours' nearer halves.
+// The pixels that are summed for an output, with those that round them up to whole samples and, for
+// a triangle, the nearer halves of the neighbours.
 inline constexpr int kMaxWindow = 2 * kMaxAxisTaps + 8;
 
-// Samples become pixels by nothing, by replication, by a triangle.
+// How samples become pixels: unchanged, by replication, or by a triangle.
 enum class Kind { pixels, replicate, triangle };
 
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Ints()));
 
 HWY_INLINE Int load(const int32_t* from) { return hn::LoadU(Ints(), from); }
 
-// Weights of outputs' samples, one after the other: sums of their pixels', in their order.
+// The weights of the samples of some outputs, one after the other: sums of the weights of their
+// pixels, in the order of the pixels.
 template <Kind kKind>
 class SampleWeights {
  public:
-  // `pixels`: not yet normalized, [pixel of the window][output]. `is_at_end`: an output may need
+  // `pixels`: [pixel of the window][output], not yet normalized. `is_at_end`: an output may need
   // the plane's last sample.
   SampleWeights(const PlanarAxisKey& key, bool is_at_end, const double* pixels, Double normal,
                 Int first_sample)
@@ -56,7 +57,7 @@ class SampleWeights {
         normal_(normal),
         number_(to_double(first_sample)) {}
 
-  // REQUIRES: k counts from 0.
+  // REQUIRES: calls count k up from 0.
   Double of(int k) {
     if constexpr (kKind == Kind::pixels) return pixel(k);
     if constexpr (kKind == Kind::triangle) return of_triangle(k);
@@ -93,14 +94,14 @@ class SampleWeights {
 
   const int factor_;
   const bool is_at_end_;
-  const double last_;  // sample of the plane
+  const double last_;  // the last sample of the plane
   const double* const pixels_;
   const Double normal_;
-  Double number_;  // of the sample in its plane
+  Double number_;  // index of the sample in its plane
   Double even_ = hn::Zero(Doubles()), far_before_ = hn::Zero(Doubles());
 };
 
-// Weights of as many outputs as a vector has lanes; [pixel or sample][output].
+// Computes the weights of as many outputs as a vector has lanes; [pixel or sample][output].
 template <Kind kKind>
 class AxisBuilder {
  public:
@@ -129,7 +130,7 @@ class AxisBuilder {
   }
 
  private:
-  // Until an output's weights are made, axis.first and axis.taps tell its pixels of the crop.
+  // Until an output's weights are made, axis.first and axis.taps have its pixels of the crop.
   bool plan() {
     const int pixels = spans_.fill(axis_.padded_count, axis_.first.data(), axis_.taps.data());
     const int first = key_.mirrored ? key_.window_count - 1 : 0;
@@ -157,7 +158,8 @@ class AxisBuilder {
 
   Int first_sample(int i) const {
     const Int pixel = hn::Add(load(axis_.first.data() + i), hn::Set(Ints(), key_.crop_begin));
-    if constexpr (kKind == Kind::triangle) {  // an even pixel's neighbour is the sample before its
+    // The neighbour of an even pixel is the sample before its own.
+    if constexpr (kKind == Kind::triangle) {
       const Int sample = hn::ShiftRight<1>(hn::Sub(pixel, hn::Set(Ints(), 1)));
       return hn::Max(sample, hn::Zero(Ints()));
     } else if constexpr (kKind == Kind::replicate) {
@@ -167,7 +169,7 @@ class AxisBuilder {
     }
   }
 
-  // Returns what normalizes them.
+  // Computes the weights of pixels. Returns the factor that normalizes them.
   Double weigh_pixels(int i, Int first_sample) {
     const Double begin = to_double(load(axis_.first.data() + i));
     const Double end = hn::Add(begin, to_double(load(axis_.taps.data() + i)));
@@ -192,8 +194,8 @@ class AxisBuilder {
     return hn::Div(splat(1.0), sum);
   }
 
-  // Rounds so that the sum stays one: every weight is a difference of rounded partial sums.
-  // Returns how many there are without the zeros behind.
+  // Rounds so that the sum stays one: every weight is a difference of rounded partial sums. Returns
+  // the number of weights without the zeros at the end.
   Int round_samples(SampleWeights<kKind> weights) {
     const Ints ints;
     Double sum = hn::Zero(Doubles());
@@ -217,7 +219,8 @@ class AxisBuilder {
       for (int j = 0; j < kLanes; ++j) store_without_front(i + j, fixed_ + j);
       return;
     }
-    // From the last to the first: what is written behind a row is the next row's begin.
+    // Goes from the last weights to the first: values past the end of a row land at the start of
+    // the next row, which is written later.
     int32_t* to = axis_.weights.data() + ptrdiff_t{i} * axis_.max_taps;
     for (int k = (std::min(samples_, axis_.max_taps) - 1) / 4 * 4; k >= 0; k -= 4) {
       const int32_t* from = fixed_ + k * kLanes;
@@ -227,7 +230,7 @@ class AxisBuilder {
     }
   }
 
-  // Drops the zeros in front, too. Rare.
+  // Also drops the zeros at the start, which are rare.
   void store_without_front(int i, const int32_t* from) {
     while (axis_.taps[i] > 1 && *from == 0) {
       ++axis_.first[i];
@@ -241,8 +244,8 @@ class AxisBuilder {
   const PlanarAxisKey& key_;
   PlanarAxis& axis_;
   const FilterSpans spans_;
-  int samples_ = 0;  // of any output, at most
-  // Of the pixels that these are made from, those that any output sums.
+  int samples_ = 0;  // the most of any output
+  // The range of window pixels that any output sums.
   int window_begin_ = 0, window_end_ = 0;
   bool is_at_end_ = false;  // an output needs the plane's last sample
   HWY_ALIGN double pixels_[kMaxWindow * kMaxOutputs];

@@ -1,9 +1,9 @@
-// One axis of the planar resize: for every output pixel, which samples of a colour plane it sums
+// One axis of the planar resize: for every output pixel, which samples of a colour plane are summed
 // and with which weights.
 //
 // The plane may have fewer samples than the image has pixels (subsampled chroma). Then the weights
-// are those of the pixels, carried over to the samples that libjpeg's upsampling would make the
-// pixels from. So the result is that of "upsample, then resize", without the upsampling.
+// of the pixels are carried over to the samples from which libjpeg's upsampling would make the
+// pixels. So the result is that of "upsample, then resize", without the upsampling.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace stoker {
 
 enum class Upsampling : uint8_t {
-  replicate,  // every pixel is its sample
+  replicate,  // every pixel has the value of its sample
   triangle,   // 3/4 of its sample, 1/4 of the nearer neighbour; factor 2 only ("fancy")
 };
 
-// What determines an axis; equal keys give equal axes.
+// Determines an axis; equal keys give equal axes.
 struct PlanarAxisKey {
   int crop_begin = 0;  // pixels of the image
   int crop_size = 0;
@@ -33,10 +33,10 @@ struct PlanarAxisKey {
 // Outputs are handled in groups of eight; entries past the last output repeat it.
 inline constexpr int kAxisGroup = 8;
 
-// More samples per output than this is not for CropDecoder: its weights have 15 bits.
+// The most samples per output. CropDecoder refuses more, because its weights have 15 bits.
 inline constexpr int kMaxAxisTaps = 128;
 
-// Weights are written four at a time: so many may lie behind the last row.
+// Weights are written four at a time, so up to this many are written after the last row.
 inline constexpr int kAxisSlack = 3;
 
 struct PlanarAxis {
@@ -57,13 +57,13 @@ struct PlanarAxis {
   int64_t scratch_bytes() const;
 };
 
-// Rebuilds `axis` unless it is already the axis of `key`. False: too many taps.
+// Rebuilds `axis` unless it is already the axis of `key`. Returns false if there are too many taps.
 bool build_planar_axis(const PlanarAxisKey& key, PlanarAxis& axis);
 
-// Its first step, which is the twin's, too: max_taps, and memory for everything.
+// The first step of both builders: sets max_taps and allocates everything.
 bool lay_out_planar_axis(const PlanarAxisKey& key, PlanarAxis& axis);
 
-// The plain twin, one output after the other; it always builds.
+// The plain twin, which makes one output after the other; it rebuilds the axis on every call.
 bool build_planar_axis_reference(const PlanarAxisKey& key, PlanarAxis& axis);
 
 }  // namespace stoker

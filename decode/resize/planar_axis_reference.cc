@@ -9,7 +9,7 @@ namespace {
 constexpr int kUnit = 1 << 15;
 constexpr int kMaxPixelTaps = 2 * kMaxAxisTaps;
 
-// The triangle filter over the pixels of the crop, as Pillow lays it.
+// The triangle filter over the pixels of the crop, as Pillow places it.
 struct PixelTaps {
   int first = 0;  // pixel of the image
   int count = 0;
@@ -51,7 +51,7 @@ class Geometry {
   double scale_, support_, inverse_;
 };
 
-// Weights of pixels -> weights of the samples that they are made from, in place.
+// Turns weights of pixels into weights of the samples that they are made from, in place.
 void carry_to_samples(const PlanarAxisKey& key, PixelTaps& taps) {
   if (key.factor == 1) return;
   const bool triangle = key.upsampling == Upsampling::triangle;
@@ -91,7 +91,7 @@ int to_fixed(const PixelTaps& taps, int32_t* fixed) {
   return taps.count;
 }
 
-// Drops weights of zero at both ends. Returns how many went from the front.
+// Drops weights of zero at both ends. Returns how many were dropped at the front.
 int trim(int32_t* fixed, int& count) {
   int front = 0;
   while (front < count - 1 && fixed[front] == 0) ++front;
@@ -116,7 +116,7 @@ bool make_entry(const Geometry& geometry, const PlanarAxisKey& key, int i, Entry
   return entry.count <= kMaxAxisTaps;
 }
 
-// The resized pixel that is output `i`; past the end the last one again.
+// Returns the resized pixel that is output `i`; outputs past the end repeat the last one.
 int resized_pixel(const PlanarAxisKey& key, int i) {
   i = std::min(i, key.window_count - 1);
   return key.window_begin + (key.mirrored ? key.window_count - 1 - i : i);

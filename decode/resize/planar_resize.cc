@@ -22,7 +22,7 @@ inline constexpr int kFractionBits = 7;
 inline constexpr int kChromaZero = 128 << kFractionBits;
 inline constexpr int kQuarter = 8192;  // in 15 fractional bits
 
-// YCbCr -> RGB in 15 fractional bits; what is above 1 is added as the value itself.
+// YCbCr to RGB in 15 fractional bits; for factors above 1, the value itself is added.
 inline constexpr int kRedOfCr = 13173;    // 1.402 - 1
 inline constexpr int kBlueOfCb = 25297;   // 1.772 - 1
 inline constexpr int kGreenOfCb = 11277;  // 0.344136
@@ -60,10 +60,10 @@ using D32 = hn::RepartitionToWide<D16>;
 using D8 = hn::Rebind<uint8_t, D16>;
 using V16 = hn::Vec<D16>;
 
-// Two lanes, again and again.
+// Repeats two lanes over the vector.
 HWY_INLINE V16 pairs(int32_t two) { return hn::BitCast(D16(), hn::Set(D32(), two)); }
 
-// Samples of a column of a strip, or of a row. Every 128-bit block's first half is in `first`.
+// Samples of a column of a strip, or of a row. `first` has the first half of every 128-bit block.
 using Bytes = hn::CappedTag<uint8_t, kStripRows>;
 using U16 = hn::Repartition<uint16_t, Bytes>;
 using Outputs = hn::Vec<hn::Repartition<int16_t, Bytes> >;
@@ -71,7 +71,7 @@ struct Sums {
   hn::Vec<U16> first, second;
 };
 
-// Samples times 256; the high half of their product with a weight has kFractionBits.
+// Loads samples times 256; the high half of their product with a weight has kFractionBits.
 HWY_INLINE Sums load_samples(const uint8_t* from) {
   const Bytes d;
   const auto bytes = hn::LoadU(d, from);
@@ -98,7 +98,7 @@ HWY_INLINE void add_weighted(const uint8_t* from, const int32_t* doubled, Sums& 
   sums.second = hn::Add(sums.second, products.second);
 }
 
-// Eight outputs of eight rows in every block -> rows.
+// Stores eight outputs of eight rows in every block as rows.
 HWY_INLINE void store_outputs(Outputs* outputs, int16_t* rows, ptrdiff_t stride) {
   const hn::Repartition<int16_t, Bytes> d;
   transpose_8x8(d, outputs);
@@ -151,7 +151,7 @@ HWY_INLINE Rgb to_rgb(V16 y, V16 cb, V16 cr) {
           to_bytes(hn::SaturatedAdd(y, blue))};
 }
 
-// kBlend: any of the planes has a far row.
+// kBlend: at least one plane has a far row.
 template <bool kBlend>
 HWY_INLINE V16 pixel_values(const RowPair& pair, int x) {
   const D16 d16;
@@ -204,7 +204,7 @@ HWY_INLINE hn::Vec<Bytes> resized(const uint8_t* from, ptrdiff_t stride, const i
                                   int taps) {
   Sums sums = weighted(from, weights);
   for (int t = 1; t < taps; ++t) add_weighted(from += stride, weights + t, sums);
-  // Bytes 0 8 1 9 ... of a block, then in order.
+  // The bytes of a block are in the order 0 8 1 9 ...; the lookup restores their order.
   const auto half = hn::Set(U16(), 1 << (kFractionBits - 1));
   const auto first = hn::ShiftRight<kFractionBits>(hn::Add(sums.first, half));
   const auto second = hn::ShiftRight<kFractionBits>(hn::Add(sums.second, half));

@@ -1,4 +1,4 @@
-// shift_flip_planar: rows of CIFAR's binary files, whole vectors at a time.
+// shift_flip_planar: makes rows of CIFAR's binary files, whole vectors at a time.
 #include <hwy/cache_control.h>
 
 #include <algorithm>
@@ -48,9 +48,9 @@ void shift_plainly(const PlanarJob& job) {
   }
 }
 
-// Samples become RGB with one shuffle for each plane. 16 samples of a plane lie three bytes apart
-// in 48 bytes of RGB, which is 16 different places modulo 16: so they go to these places within
-// their vector, and each third of the 48 bytes selects from the three vectors.
+// One shuffle per plane turns samples into RGB. The 16 samples of a plane are three bytes apart in
+// 48 bytes of RGB, which is 16 different places modulo 16: so they go to these places within their
+// vector, and each third of the 48 bytes selects from the three vectors.
 constexpr int kBlock = 16;
 using BlockTable = std::array<std::array<uint8_t, kBlock>, 3>;
 
@@ -93,14 +93,15 @@ void shift_planar(const PlanarJob& job) { shift_plainly(job); }
 
 #else
 
-// All lines of the columns [first, first + lanes), before the flip. REQUIRES: they are in the
+// Makes all lines of the columns [first, first + lanes), before the flip. REQUIRES: they are in the
 // image.
 template <class D>
 struct Columns {
   static constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
   using V = hn::Vec<D>;
 
-  // Where each sample of a vector goes, and what is put where the source is outside.
+  // Returns the shuffle that moves each sample of a vector to its place, and pads where the source
+  // is outside.
   static HWY_INLINE V order_of(const PlanarJob& job, int first, int plane) {
     const D d;
     const hn::RebindToSigned<D> ds;
@@ -126,7 +127,7 @@ struct Columns {
     return hn::BitCast(d, hn::IfThenElse(outside, pad, signed_sample));
   }
 
-  // Thirds of RGB, of each block of 16 pixels, to `to`.
+  // Stores the thirds of RGB, of each block of 16 pixels, to `to`.
   template <bool kMirrored>
   static HWY_INLINE void store(V third0, V third1, V third2, uint8_t* to) {
     const D d;
@@ -151,12 +152,12 @@ struct Columns {
     const uint8_t* line;  // of the first plane, at the output's first column before the flip
     ptrdiff_t step, plane_bytes;
   };
-  // Samples beside a line are read with it, and not used. What lies before the first line and
-  // behind the last may not be memory: such a line is read from the copy.
+  // Samples beside a line are read with it, and not used. The bytes before the first line and after
+  // the last may not be readable: such a line is read from the copy.
   struct Runs {
     Run run[5];
     int count = 0;
-    alignas(32) uint8_t copy[7 * kLanes];  // of three planes, with room around each
+    alignas(32) uint8_t copy[7 * kLanes];  // of three planes, with padding around each
     void add(const Run& more) {
       if (more.lines > 0) run[count++] = more;
     }
@@ -211,7 +212,7 @@ struct Columns {
       const auto [lines, from, step, plane_bytes] = runs.run[i];
       const uint8_t* line = from;
       for (int y = 0; y < lines; ++y, line += step, to += stride_bytes) {
-        // All at once they would keep this row's own stores waiting.
+        // If all prefetches came first, this row's own stores would have to wait for them.
         hwy::Prefetch(next);
         hwy::Prefetch(next + 64);
         next += kNextBytes;
@@ -225,7 +226,8 @@ struct Columns {
     }
   }
 
-  // Columns that do not fill a vector are made once more, with those before them.
+  // Columns that do not fill a vector are made together with those before them, which are made
+  // twice.
   static HWY_INLINE void run_all(const PlanarJob& job) {
     for (int next = 0; next < job.out.width; next += kLanes) {
       const int first = std::min(next, job.out.width - kLanes);
@@ -236,7 +238,7 @@ struct Columns {
 
 void shift_planar(const PlanarJob& job) {
   const hn::CappedTag<uint8_t, kMostLanes> wide;
-  // So that no line of a pad is the image's first or last.
+  // Otherwise a line of the padding would be the image's first or last.
   const bool few_lines = std::abs(job.offset_y) >= job.out.height - 1;
   if (job.out.width < kBlock || std::abs(job.offset_x) > kMostShift || few_lines) {
     shift_plainly(job);

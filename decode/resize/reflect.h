@@ -1,4 +1,4 @@
-// PadMode::reflect, of an index. Internal to decode.
+// PadMode::reflect for one index. Internal to decode.
 #pragma once
 
 namespace stoker {

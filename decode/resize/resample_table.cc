@@ -1,6 +1,6 @@
 #include "decode/resize/resample_table.h"
 
-// Vectors lie in arrays here, which scalable ones cannot (resize_kernels.cc says more).
+// Vectors are stored in arrays here, and scalable ones cannot be (see resize_kernels.cc).
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/resize/resample_table.cc"
@@ -13,7 +13,8 @@
 #define STOKER_RESAMPLE_TABLE_ONCE
 namespace stoker {
 
-inline constexpr int kMaxFastTaps = 256;  // more are rare, and for the plain twin
+// Tables with more taps are rare; the plain twin makes them.
+inline constexpr int kMaxFastTaps = 256;
 
 }  // namespace stoker
 #endif
@@ -44,12 +45,13 @@ HWY_INLINE Int to_fixed(Double weight) {
   return to_int(hn::Add(scaled, hn::CopySign(splat(0.5), scaled)));
 }
 
-// Weights of two taps in one lane; of negative ones the low half only.
+// Joins the weights of two taps in one lane; of negative ones the low half only.
 HWY_INLINE Int join(Int even, Int odd) {
   return hn::Or(hn::And(even, hn::Set(Ints(), 0xffff)), hn::ShiftLeft<16>(odd));
 }
 
-// Tap t of all outputs of a vector lies at weights + t * lanes. Returns their sums.
+// Computes the weights: tap t of all outputs of a vector is at weights + t * lanes. Returns the
+// sums.
 template <Filter kFilter>
 HWY_INLINE Double exact_weights(const FilterSpans& spans, const ResampleTable& table, int i,
                                 double* weights) {
@@ -69,7 +71,8 @@ HWY_INLINE Double exact_weights(const FilterSpans& spans, const ResampleTable& t
   return hn::IfThenElse(hn::Eq(sum, hn::Zero(Doubles())), splat(1.0), sum);
 }
 
-// From the last taps to the first: what is written behind a row is the next row's begin.
+// Goes from the last taps to the first: values past the end of a row land at the start of the next
+// row, which is written later.
 HWY_INLINE void store_weights(const double* weights, Double sum, int row, ResampleTable& table) {
   const ptrdiff_t stride = table.max_taps, pair_stride = 2 * ptrdiff_t{table.pair_count()};
   int32_t* to = table.weights.data() + row * stride;

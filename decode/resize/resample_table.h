@@ -1,5 +1,5 @@
-// One axis of Pillow's resampling: for every output pixel, which source pixels it sums and with
-// which fixed-point weights. Shared by the fast resizer and by its plain twin.
+// One axis of Pillow's resampling: for every output pixel, which source pixels are summed and with
+// which fixed-point weights. The fast resizer and its plain twin both use it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace stoker {
 
-// What determines a table; equal keys give equal tables.
+// Determines a table; equal keys give equal tables.
 struct ResampleKey {
   int source = 0;   // pixels of the crop along this axis
   int resized = 0;  // pixels that the crop is resized to
@@ -21,11 +21,11 @@ struct ResampleKey {
 };
 
 // Owner: a resizer; rebuilt in place, keeps its memory. Threads: const use from any. The vectors
-// may be longer than said: several pixels' weights are written at once.
+// may be longer than their shapes: several pixels' weights are written at once.
 struct ResampleTable {
   ResampleKey key;
-  // source = resized: Pillow skips this pass, pixels are copied. Then nothing but `first` and
-  // `taps` is filled.
+  // source = resized: Pillow skips this pass and copies pixels. Then only `first` and `taps` are
+  // filled.
   bool identity = false;
   int source_begin = 0;  // the first source pixel that any output pixel of the window needs
   int source_end = 0;    // one past the last
@@ -50,11 +50,11 @@ inline constexpr int kLowWeightBits = 11;  // how many of them are in `low`
 // Rebuilds `table` unless it is already the table of `key`.
 void build_resample_table(const ResampleKey& key, ResampleTable& table);
 
-// Both axes of a resize.
+// Builds both axes of a resize.
 void build_resample_tables(const CropSpec& spec, ResampleTable& across, ResampleTable& down);
 
-// The plain twin, one output pixel after the other; it always builds. It also makes the tables that
-// the vectors are not for: those of very strong reductions.
+// The plain twin, which makes one output pixel after the other; it rebuilds the table on every
+// call. It also makes the tables that the vector code refuses: those of very strong reductions.
 void build_resample_table_reference(const ResampleKey& key, ResampleTable& table);
 
 }  // namespace stoker

@@ -24,7 +24,7 @@ int32_t to_fixed(double weight) {
   return static_cast<int32_t>(weight < 0 ? scaled - 0.5 : scaled + 0.5);
 }
 
-// The geometry of an axis, in the order of operations (and so the rounding) that Pillow has.
+// The geometry of an axis, with Pillow's order of operations, and so Pillow's rounding.
 struct Axis {
   explicit Axis(const ResampleKey& key)
       : source(key.source),
@@ -41,7 +41,7 @@ struct Axis {
   double (*kernel)(double);
 };
 
-// The output pixel of the whole resized axis that is entry `i` of the table.
+// Returns the output pixel of the whole resized axis that is entry `i` of the table.
 int output_pixel(const ResampleKey& key, int i) {
   return key.begin + (key.mirrored ? key.count - 1 - i : i);
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-// The kernels rely on 128-bit blocks and on the lane order of packing, which scalable vectors do
-// differently: Arm machines with SVE have NEON too, RISC-V takes the scalar kernels.
+// The kernels rely on 128-bit blocks and on the lane order of packing, which scalable vectors
+// handle differently: Arm machines with SVE have NEON too, RISC-V takes the scalar kernels.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/resize/resize_kernels.cc"
@@ -62,7 +62,7 @@ void finish_sums(const int32_t* sums, size_t bytes, uint8_t* out) {
 
 #else
 
-// Vectors wider than 64 bytes do not exist among the targets that are left.
+// The remaining targets have no vectors wider than 64 bytes.
 using D8 = hn::ScalableTag<uint8_t>;
 using Block8 = hn::Full128<uint8_t>;
 using Block32 = hn::Full128<uint32_t>;
@@ -70,8 +70,8 @@ using Block64 = hn::Full128<uint64_t>;
 
 int row_group() { return static_cast<int>(hn::Lanes(D8()) / 4); }
 
-// 4 x 4 transposition of 32-bit lanes: from four pixels of four rows to four rows of four pixels,
-// and back.
+// Transposes 4 x 4 lanes of 32 bits: from four pixels of four rows to four rows of four pixels, and
+// back.
 HWY_INLINE void transpose(hn::Vec<Block8>* b) {
   const Block32 d32;
   const Block64 d64;
@@ -97,8 +97,8 @@ HWY_INLINE hn::Vec<Block8> shuffle(hn::Vec<Block8> v, const uint8_t* order) {
   return hn::TableLookupBytesOr0(v, hn::Load(Block8(), order));
 }
 
-// Four rows of RGB pixels -> one 16-byte block per column, {row 0..3} x {R, G, B, 0}; the blocks of
-// neighbouring columns are `vector_bytes` apart.
+// Packs four rows of RGB pixels into one 16-byte block per column, {row 0..3} x {R, G, B, 0}; the
+// blocks of neighbouring columns are `vector_bytes` apart.
 HWY_INLINE void pack_columns(const uint8_t* const* rows, int width, size_t vector_bytes,
                              uint8_t* columns) {
   const Block8 d8;
@@ -120,7 +120,7 @@ HWY_INLINE void pack_columns(const uint8_t* const* rows, int width, size_t vecto
   }
 }
 
-// The way back, for `rows_left` of the four rows.
+// Reverses pack_columns for `rows_left` of the four rows.
 HWY_INLINE void unpack_columns(const uint8_t* columns, int width, size_t vector_bytes,
                                uint8_t* const* rows, int rows_left) {
   const Block8 d8;
@@ -135,7 +135,7 @@ HWY_INLINE void unpack_columns(const uint8_t* columns, int width, size_t vector_
       const auto pixels = shuffle(b[r], kSqueeze);
       uint8_t* to = rows[r] + 3 * static_cast<size_t>(x);
       if (left >= 16) {
-        hn::StoreU(pixels, d8, to);  // the four bytes too many are overwritten by the next step
+        hn::StoreU(pixels, d8, to);  // the next step overwrites the four extra bytes
       } else {
         alignas(16) uint8_t tail[16];
         hn::Store(pixels, d8, tail);

@@ -1,5 +1,5 @@
-// The inner loops of the resize, in Google Highway: one set of kernels per instruction set,
-// chosen at run time, all with the same bytes. Buffers come from RowResizer.
+// The inner loops of the resize, in Google Highway: one set of kernels per instruction set, chosen
+// at run time; all of them give the same bytes. RowResizer owns the buffers.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +12,30 @@ namespace stoker {
 inline constexpr int kMaxRowGroup = 16;     // rows that go through the horizontal pass together
 inline constexpr int kMaxVectorBytes = 64;  // rows of scratch are padded by this much
 
-// How many rows the horizontal kernel of this machine takes at once: 1..kMaxRowGroup.
+// Returns how many rows the horizontal kernel of this machine takes at once: 1..kMaxRowGroup.
 int resize_row_group();
 
-// Bytes of `scratch` that resize_rows_horizontal needs for a span of `source_width` pixels.
+// Returns the bytes of `scratch` that resize_rows_horizontal needs for `source_width` pixels.
 size_t resize_scratch_bytes(int source_width, int out_width);
 
-// out_rows[r] = the rows[r] resampled by `table`, r < row_count <= resize_row_group(). rows[r]
+// Resamples rows[r] by `table` into out_rows[r], r < row_count <= resize_row_group(). rows[r]
 // points at source pixel table.source_begin; nothing outside [source_begin, source_end) is read.
 // out_rows[r] has room for table.key.count pixels, RGB.
 void resize_rows_horizontal(const uint8_t* const* rows, int row_count, const ResampleTable& table,
                             uint8_t* scratch, uint8_t* const* out_rows);
 
-// out[b] = sum over t of rows[t][b] * weight t, b < bytes. rows[t] is readable up to
+// Sets out[b] = sum over t of rows[t][b] * weight t, b < bytes. rows[t] is readable up to
 // kMaxVectorBytes past `bytes`. `index` is the output row's place in the table.
 void resize_row_vertical(const uint8_t* const* rows, const ResampleTable& table, int index,
                          size_t bytes, uint8_t* out);
 
-// sums[b] += sum over r of rows[r][b] * weights[r], b < bytes, r < row_count: part of an output
-// row's sum, in fixed point with kWeightBits fractional bits.
+// Adds the sum over r of rows[r][b] * weights[r] to sums[b], b < bytes, r < row_count: a part of an
+// output row's sum, in fixed point with kWeightBits fractional bits.
 void resize_add_rows(const uint8_t* const* rows, const int32_t* weights, int row_count,
                      size_t bytes, int32_t* sums);
 
-// out[b] = sums[b] without its fraction, clipped to 0..255. Whoever begins a sum with half of one
-// rounds.
+// Sets out[b] = sums[b] without its fraction, clipped to 0..255. A caller that rounds starts its
+// sums with one half.
 void resize_finish_sums(const int32_t* sums, size_t bytes, uint8_t* out);
 
 // The plain twins of the last two: the same values, no SIMD.

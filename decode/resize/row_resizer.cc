@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-// Grows, never shrinks: a worker's buffers settle at the largest image that it met.
+// Grows and never shrinks: a worker's buffers reach the size of the largest image that it met.
 template <class T>
 void grow(std::vector<T>& buffer, size_t count) {
   if (buffer.size() < count) buffer.resize(count);
@@ -114,8 +114,8 @@ void RowResizer::emit_finished_rows() {
   }
 }
 
-// Adds the rows to the sums of all outputs that they belong to. One output after the other, so that
-// a sum is finished before its place is another's.
+// Adds the rows to the sums of all outputs that they belong to. It goes output by output, so that a
+// sum is finished before another output uses its memory.
 void RowResizer::sum(const uint8_t* const* rows, int count) {
   const int begin = down_.source_begin + received_;
   received_ += count;

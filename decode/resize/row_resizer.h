@@ -1,7 +1,8 @@
-// The resize as a sink of source rows: rows of the crop go in from top to bottom, finished output
-// rows come out as soon as their last source row has arrived. Horizontally first it keeps a rolling
-// window of rows that went through that pass; vertically first, the sums of the output rows that
-// are not whole yet. So its memory does not grow with the height of the crop.
+// The resize as a sink of source rows: rows of the crop go in from top to bottom, and an output row
+// is finished when its last source row has arrived. If the horizontal pass is first, it keeps a
+// rolling window of rows that went through that pass; if the vertical pass is first, the sums of
+// the output rows that are not complete yet. So its memory does not grow with the height of the
+// crop.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace stoker {
 class RowSink {
  public:
   virtual ~RowSink() = default;
-  // The next `count` rows; row i begins at first + i * stride_bytes. Must not throw.
+  // Takes the next `count` rows; row i begins at first + i * stride_bytes. Must not throw.
   virtual void rows(const uint8_t* first, ptrdiff_t stride_bytes, int count) = 0;
 };
 
@@ -27,9 +28,9 @@ class RowResizer final : public RowSink {
  public:
   explicit RowResizer(PixelPolicy policy) : policy_(policy) {}
 
-  // Prepares for one image. Returns the part of the crop, relative to the crop, whose rows must be
-  // given. REQUIRES: spec is sane (is_sane below), out's size equals spec.window's; `out` outlives
-  // the last rows().
+  // Prepares for one image. Returns the part of the crop, relative to the crop, whose rows the
+  // caller must pass. REQUIRES: spec is sane (is_sane below), out's size equals spec.window's;
+  // `out` outlives the last rows().
   Box begin(const CropSpec& spec, MutableImageView out);
   void rows(const uint8_t* first, ptrdiff_t stride_bytes, int count) override;
 
@@ -40,7 +41,7 @@ class RowResizer final : public RowSink {
   void plan_horizontal_first();
   void plan_vertical_first();
   void across(const uint8_t* const* rows, int count);
-  uint8_t* resampled_row(int source_row);  // where the row's horizontal result belongs
+  uint8_t* resampled_row(int source_row);  // where the row's horizontal result goes
   void emit_finished_rows();
   void sum(const uint8_t* const* rows, int count);
   void finish_sum();
@@ -54,20 +55,20 @@ class RowResizer final : public RowSink {
   int received_ = 0;              // source rows so far, counted from down_.source_begin
   int emitted_ = 0;               // output rows so far
   std::vector<uint8_t> columns_;  // the horizontal kernel's scratch
-  // Horizontally first:
+  // If the horizontal pass is first:
   int ring_rows_ = 0;          // rows of ring_ in use
   size_t ring_stride_ = 0;     // bytes
   std::vector<uint8_t> ring_;  // (ring_rows_, window width, 3) u8
   std::vector<const uint8_t*> taps_;
-  // Vertically first:
+  // If the vertical pass is first:
   size_t wide_ = 0;                 // bytes of the part of a source row that is needed
   int open_ = 0;                    // output rows that a source row may belong to
-  int summed_ = 0;                  // output rows whose sum is whole
+  int summed_ = 0;                  // output rows whose sum is complete
   std::vector<int32_t> sums_;       // (open_, wide_) fixed point
-  std::vector<uint8_t> wide_rows_;  // (kMaxRowGroup, wide_): of whole sums, not yet emitted
+  std::vector<uint8_t> wide_rows_;  // (kMaxRowGroup, wide_): complete sums that are not emitted yet
 };
 
-// Positive sizes, the window inside `resized`: what begin() needs.
+// Returns true if the sizes are positive and the window is inside `resized`: begin() needs this.
 bool is_sane(const CropSpec& spec);
 
 }  // namespace stoker

@@ -1,5 +1,5 @@
-// 8 x 8 transposition of 16-bit lanes inside every 128-bit block of eight vectors, and storing
-// these blocks. Included once per instruction set, after highway.h, by the kernels of CropDecoder.
+// Transposes 8 x 8 lanes of 16 bits in every 128-bit block of eight vectors, and stores such
+// blocks. Included once per instruction set, after highway.h, by the kernels of CropDecoder.
 
 // The guard is per target: Highway toggles HWY_TARGET_TOGGLE from one inclusion to the next.
 #if defined(STOKER_DECODE_TRANSPOSE_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -38,7 +38,7 @@ HWY_INLINE void transpose_8x8(D d16, hwy::HWY_NAMESPACE::Vec<D>* x) {
   }
 }
 
-// The 128-bit blocks of `v` go to places `stride` values apart.
+// Stores the 128-bit blocks of `v` to places `stride` values apart.
 template <class D, class V, class T>
 HWY_INLINE void store_blocks(D d, V v, T* out, ptrdiff_t stride) {
   namespace hn = hwy::HWY_NAMESPACE;

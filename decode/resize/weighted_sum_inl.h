@@ -19,9 +19,10 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Running sums of 4 consecutive samples per 128-bit block: weights times samples, high and low part
-// of the weight apart, because a product of 8 x 23 bits does not fit 16-bit multipliers. They begin
-// with zero: which lanes of the two accumulators belong to a sum differs between targets.
+// Running sums of weights times samples, of 4 consecutive samples per 128-bit block. The high and
+// the low part of a weight are separate, because a product of 8 x 23 bits does not fit 16-bit
+// multipliers. The sums start at zero, because the targets differ in which lanes of the two
+// accumulators belong to a sum.
 template <class D8>
 class PillowSums {
  public:
@@ -49,7 +50,7 @@ class PillowSums {
   V32 high_, high_odd_, low_, low_odd_;
 };
 
-// 16-bit sums of bytes 0..7 and of bytes 8..15 of every block -> bytes, clipped to 0..255.
+// Packs 16-bit sums of bytes 0..7 and of bytes 8..15 of every block into bytes, clipped to 0..255.
 template <bool kClips, class D8, class V16>
 HWY_INLINE hn::Vec<D8> pack_bytes(D8 d8, V16 first, V16 second) {
   if constexpr (kClips) {
@@ -65,7 +66,7 @@ HWY_INLINE hn::Vec<D8> pack_bytes(D8 d8, V16 first, V16 second) {
   return hn::TableLookupBytes(hn::BitCast(d8, mixed), hn::LoadDup128(d8, kUnmix));
 }
 
-// Two more taps of 4 * 4 samples per block.
+// Adds two more taps of 4 * 4 samples per block.
 template <class D8, class V8>
 HWY_INLINE void add_taps(D8 d8, V8 even, V8 odd, const int32_t* pair, PillowSums<D8>* sums) {
   const hn::Repartition<int16_t, D8> d16;
@@ -81,9 +82,9 @@ HWY_INLINE void add_taps(D8 d8, V8 even, V8 odd, const int32_t* pair, PillowSums
   sums[3].add(hn::BitCast(d16, hn::InterleaveUpper(d8, upper, zero)), high, low);
 }
 
-// A vector of bytes: the weighted sum of `taps` vectors; load(t) gives the t-th. `pairs` are the
-// output's in a ResampleTable. Without negative weights nothing can be above 255 or below 0: kClips
-// is for the others.
+// Returns a vector of bytes: the weighted sum of `taps` vectors; load(t) returns the t-th. `pairs`
+// are the output's in a ResampleTable. Without negative weights no sum can be above 255 or below 0;
+// kClips is for filters that have them.
 template <bool kClips, class D8, class Load>
 HWY_INLINE hn::Vec<D8> weighted_sum(D8 d8, const Load& load, int taps, const int32_t* pairs) {
   const hn::Repartition<int16_t, D8> d16;

@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-// A receipt with what the comparison looks up in it.
+// A receipt, with tables for the comparison.
 struct Side {
   explicit Side(const std::filesystem::path& path) : data(read_receipt(path)) {
     epochs = sum_epochs(data.steps, data.json.at("steps_per_epoch"));
@@ -25,14 +25,14 @@ struct Side {
     }
     return nullptr;
   }
-  // Index into data.steps of the epoch's first step.
+  // Returns the index in data.steps of the epoch's first step.
   size_t first_step(int64_t epoch) const {
     return static_cast<size_t>(
         std::find_if(data.steps.begin(), data.steps.end(),
                      [&](const StepRecord& step) { return step.epoch == epoch; }) -
         data.steps.begin());
   }
-  // The rows of steps [begin, end); empty if they were not kept.
+  // Returns the rows of steps [begin, end); empty if they were not kept.
   std::span<const RowRecord> rows(size_t begin, size_t end) const {
     if (first_row[end] > static_cast<int64_t>(data.rows.size())) return {};
     return std::span(data.rows).subspan(first_row[begin], first_row[end] - first_row[begin]);
@@ -43,7 +43,7 @@ struct Side {
 
   ReceiptData data;
   std::vector<EpochDigest> epochs;
-  std::vector<int64_t> first_row;  // per step, and one more
+  std::vector<int64_t> first_row;  // per step, and one more at the end
 };
 
 std::string header_differences(const Side& a, const Side& b) {
@@ -63,8 +63,8 @@ std::string header_differences(const Side& a, const Side& b) {
   return text.empty() ? text : "\nthe receipts differ in" + text;
 }
 
-// The sample of the first row that differs. A row that only one side has (the sample was bad on the
-// other) shifts the rest: the sample is the one that the other side has not.
+// Returns the sample of the first row that differs. A row that only one side has (the sample was
+// bad on the other side) shifts the rest; then it returns the sample that the other side lacks.
 int64_t first_difference(std::span<const RowRecord> a, std::span<const RowRecord> b) {
   const auto [at_a, at_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   if (at_a == a.end()) return at_b == b.end() ? -1 : int64_t{at_b->id};
@@ -74,7 +74,7 @@ int64_t first_difference(std::span<const RowRecord> a, std::span<const RowRecord
   return in_both && at_b->id != id ? at_b->id : id;
 }
 
-// Both runs had the same global batch: the same rows are to be in the same steps.
+// For runs with the same global batch: the same rows must be in the same steps.
 bool compare_steps(const Side& a, const Side& b, int64_t epoch, ReceiptDifference& found) {
   const Step offset = b.data.first_step - a.data.first_step;  // index in a - index in b
   for (size_t i = a.first_step(epoch); i < a.data.steps.size(); ++i) {
@@ -94,7 +94,7 @@ bool compare_steps(const Side& a, const Side& b, int64_t epoch, ReceiptDifferenc
   return true;
 }
 
-// Different batch sizes: looks for the first sample of a's order that b has otherwise.
+// For different batch sizes: finds the first sample in a's order that differs in b.
 bool compare_samples(const Side& a, const Side& b, const EpochDigest& x, const EpochDigest& y,
                      ReceiptDifference& found) {
   const bool both_complete = x.complete && y.complete;

@@ -16,7 +16,7 @@ std::vector<Record> read_records(const std::filesystem::path& path, size_t count
   std::error_code missing;
   const uintmax_t bytes = std::filesystem::file_size(path, missing);
   std::ifstream file(path, std::ios::binary);
-  if (!missing && bytes / sizeof(Record) >= count) {  // else the number may be any
+  if (!missing && bytes / sizeof(Record) >= count) {  // otherwise the number may be arbitrary
     records.resize(count);
     file.read(reinterpret_cast<char*>(records.data()),
               static_cast<std::streamsize>(count * sizeof(Record)));
@@ -29,7 +29,7 @@ std::vector<Record> read_records(const std::filesystem::path& path, size_t count
   return records;
 }
 
-// Every field that any reader asks for is there and of its type.
+// Checks that every field that a reader uses exists and has its type.
 void check_fields(const nlohmann::ordered_json& json) {
   for (const char* key : {"stoker", "fingerprint", "seed", "global_batch"}) json.at(key);
   for (const char* key : {"policies", "libraries"}) {
@@ -42,7 +42,7 @@ void check_fields(const nlohmann::ordered_json& json) {
   }
 }
 
-// Of every step first the rows of `a`, then those of `b`, as long as both have kept them.
+// Returns for every step first the rows of `a`, then those of `b`, as far as both have kept them.
 std::vector<RowRecord> interleave(const ReceiptData& a, const ReceiptData& b) {
   std::vector<RowRecord> rows;
   size_t at_a = 0, at_b = 0;
@@ -62,7 +62,8 @@ void add_part(ReceiptData& all, ReceiptData part, const std::filesystem::path& p
       part.json.at("fingerprint") != all.json.at("fingerprint")) {
     throw std::runtime_error(path.string() + " is not of the same run as rank 0's receipt");
   }
-  const size_t steps = std::min(all.steps.size(), part.steps.size());  // ranks save on their own
+  // Ranks save at different times.
+  const size_t steps = std::min(all.steps.size(), part.steps.size());
   all.steps.resize(steps);
   part.steps.resize(steps);
   all.rows = interleave(all, part);

@@ -1,5 +1,5 @@
-// The files of a receipt: names, reading (all ranks' parts added up), and sums. See receipt.h for
-// what they hold. Threads: any. Errors: std::runtime_error with the path.
+// The files of a receipt: their names, how to read them (the parts of all ranks added up), and
+// sums. See receipt.h for their content. Threads: any. Errors: std::runtime_error with the path.
 #pragma once
 
 #include <filesystem>

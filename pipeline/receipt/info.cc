@@ -1,4 +1,4 @@
-// What a receipt says of the run that it belongs to, taken from what made the loader.
+// Describes a run for its receipt, from the arguments of the loader.
 #include "pipeline/loader.h"
 #include "pipeline/receipt/files.h"
 #include "pipeline/receipt/receipt.h"

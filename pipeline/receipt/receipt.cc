@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Beyond this many, the steps are in receipt_steps.bin only: receipt.json stays readable.
+// If there are more steps, they are only in receipt_steps.bin, so that receipt.json stays readable.
 constexpr size_t kStepsInJson = 20'000;
 
 [[noreturn]] void fail(const std::string& what, const std::filesystem::path& path) {
@@ -63,7 +63,7 @@ Json entries(const ReceiptInfo::Entries& list) {
   return object;
 }
 
-// What a step that all devices delivered comes to. `rows` are in the order of the global batch.
+// A step that not all devices have delivered yet. `rows` are in the order of the global batch.
 struct PendingStep {
   int64_t epoch = 0;
   int devices_missing = 0;
@@ -80,7 +80,7 @@ struct Receipt::Impl {
   Step first_step = 0;
   mutable Mutex mutex;
   std::map<Step, PendingStep> pending GUARDED_BY(mutex);
-  // Keeps their memory.
+  // Finished nodes, kept for reuse with their memory.
   std::vector<std::map<Step, PendingStep>::node_type> spare GUARDED_BY(mutex);
   std::vector<StepRecord> steps GUARDED_BY(mutex);
   std::vector<EpochDigest> epochs GUARDED_BY(mutex);
@@ -94,7 +94,7 @@ struct Receipt::Impl {
     if (first > 0 && std::filesystem::exists(paths.json)) go_on(first);
     steps_file = std::make_unique<AppendFile>(paths.steps, steps.size() * sizeof(StepRecord));
     rows_file = std::make_unique<AppendFile>(paths.rows, rows_kept * sizeof(RowRecord));
-    save();  // the three files agree from the first moment on
+    save();  // the three files agree from the start
   }
 
   void save() REQUIRES(mutex) {
@@ -182,7 +182,7 @@ struct Receipt::Impl {
     steps.push_back(step.record);
     add_step(epochs, step.record, info.steps_per_epoch);
     steps_file->write(&step.record, sizeof step.record);
-    // Rows are kept from the beginning without gaps or not at all: the first difference counts.
+    // Rows are kept from the beginning without gaps, because a diff looks for the first difference.
     const int64_t bytes = (rows_kept + step.record.rows) * int64_t{sizeof(RowRecord)};
     if (rows_kept == rows_seen && bytes <= max_row_bytes) {
       for (const auto& rows : step.rows) {

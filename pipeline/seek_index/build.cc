@@ -12,7 +12,8 @@
 namespace stoker {
 namespace {
 
-// What became of one sample. An empty index: none, because it is bad or not of that kind.
+// The result of one sample. An empty index: there is none, because the sample is bad or of another
+// kind.
 struct Indexed {
   std::vector<uint8_t> index;
   int64_t jpeg_bytes = 0;
@@ -20,7 +21,7 @@ struct Indexed {
   Finding finding;
 };
 
-// One per thread.
+// Makes the index of one sample after the other. One per thread.
 class Indexer {
  public:
   Indexer(const Source& source, SeekStep step) : step_(step), checker_(source, {}) {}
@@ -45,7 +46,7 @@ class Indexer {
   SampleChecker checker_;
 };
 
-// Takes results in any order and writes them in that of the samples.
+// Takes results in any order and writes them in the order of the samples.
 class OrderedResults {
  public:
   OrderedResults(const Source& source, SeekIndexWriter& writer, const SeekIndexOptions& options)
@@ -62,7 +63,7 @@ class OrderedResults {
   }
 
   bool stopped() const { return stopped_; }
-  // What came of all that was added; once.
+  // Returns the totals of everything that was added. Call it once.
   SeekIndexTotals totals() {
     const MutexLock lock(mutex_);
     return std::move(totals_);

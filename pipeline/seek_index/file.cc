@@ -20,7 +20,7 @@ namespace {
 
 static_assert(sizeof(SeekFileEntry) == 16);
 
-constexpr uint64_t kMaxCount = uint64_t{1} << 28;  // bounds the table of a file made to hurt
+constexpr uint64_t kMaxCount = uint64_t{1} << 28;  // bounds the table of a malicious file
 
 bool read_at(int descriptor, uint64_t offset, void* to, size_t bytes) {
   auto* next = static_cast<char*>(to);
@@ -55,7 +55,7 @@ std::string default_seek_index_path(const Source& source) {
 
 std::unique_ptr<SeekIndexFile> SeekIndexFile::open(const std::string& path, std::string& problem) {
   problem.clear();
-  // Without O_NONBLOCK a pipe would hang the reader.
+  // Without O_NONBLOCK a pipe would block the reader.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     if (errno != ENOENT) problem = std::strerror(errno);
@@ -104,7 +104,7 @@ void SeekIndexFile::read(std::string_view name, std::vector<uint8_t>& buffer,
                        [](const SeekFileEntry& a, uint64_t digest) { return a.name < digest; });
   if (entry == table_.end() || entry->name != wanted) return;
   if (buffer.size() < entry->bytes()) buffer.resize(entry->bytes());
-  // What cannot be read any more must not look like "no index": its seal will not hold.
+  // An unreadable index must not look like "no index": with a changed byte, its seal will not hold.
   if (!read_at(descriptor_, entry->offset(), buffer.data(), entry->bytes())) buffer[0] ^= 1;
   index = {buffer.data(), entry->bytes()};
 }

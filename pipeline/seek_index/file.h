@@ -1,17 +1,18 @@
-// The seek indexes (decode/jpeg/seek_index.h) of a data set's JPEG files, in one file beside them:
-// the images stay as they are. By default it lies in the cache directory, under a name made of the
-// data set's root; it may lie anywhere.
+// The seek indexes (decode/jpeg/seek_index.h) of a data set's JPEG files, in one file: the images
+// do not change. By default it is in the cache directory, under a name made from the data set's
+// root; it may be anywhere.
 //
 //   header   32 bytes and the checksum of header and table
 //   indexes  one after another
 //   table    (count) {u64 XXH3 of the sample's name, u64 offset << 24 | bytes}, sorted
 //
-// A sample is found by its name, so a file made for all of a data set serves its parts, and what
-// was added later simply has no index. Whether an index fits the image's bytes, its seal tells.
+// A sample is found by its name, so a file made for a whole data set also serves its parts, and
+// samples that were added later have no index. The seal of an index shows whether it fits the
+// image's bytes.
 //
-// Owner: Loader. Threads: const calls from any. Errors: open() says why; a file that changes while
-// it is read gives indexes whose seals do not hold. Memory: the table, 16 bytes an image; the
-// indexes are read one by one when they are needed.
+// Owner: Loader. Threads: const calls from any. Errors: open() returns the reason; if the file
+// changes while it is read, the seals of its indexes do not hold. Memory: the table, 16 bytes per
+// image; the indexes are read one by one when they are needed.
 #pragma once
 
 #include <cstdint>
@@ -44,18 +45,20 @@ struct SeekFileEntry {
 
 uint64_t seek_file_checksum(const SeekFileHeader& header, const std::vector<SeekFileEntry>& table);
 
-// Where the indexes of `source` are looked for: <cache>/seek-<its root>.bin. "": no cache.
+// Returns the default path of the indexes of `source`: <cache>/seek-<hash of its root>.bin. "": no
+// cache.
 std::string default_seek_index_path(const Source& source);
 
 class SeekIndexFile {
  public:
-  // nullptr: `problem` says why, without the path; "" if there is no such file.
+  // Returns nullptr on failure: `problem` has the reason, without the path; "" if there is no such
+  // file.
   static std::unique_ptr<SeekIndexFile> open(const std::string& path, std::string& problem);
   ~SeekIndexFile();
   SeekIndexFile(const SeekIndexFile&) = delete;
   SeekIndexFile& operator=(const SeekIndexFile&) = delete;
 
-  // Sets `index` to the sample's, inside `buffer`; it is empty if there is none.
+  // Sets `index` to the sample's index, inside `buffer`; it is empty if there is none.
   void read(std::string_view name, std::vector<uint8_t>& buffer,
             std::span<const uint8_t>& index) const;
 

@@ -1,6 +1,6 @@
-// The seek indexes that a Loader reads with: which file, its indexes beside the samples' bytes, and
-// one warning if they do not fit. Neither pixels nor verdicts depend on any of it.
-// Owner: RowFiller. Threads: any.
+// The seek indexes of a Loader: opens their file, reads the index of each sample, and warns once if
+// one does not fit. Neither the pixels nor the status of a sample depend on them. Owner: RowFiller.
+// Threads: any.
 #pragma once
 
 #include <atomic>
@@ -18,15 +18,16 @@ namespace stoker {
 
 class SeekIndexes {
  public:
-  // `choice` is FeedOptions::seek_index. `source` must outlive this. Throws std::runtime_error if
-  // a file that was named cannot be read; one that is damaged is warned of and left alone.
+  // `choice` is FeedOptions::seek_index. `source` must outlive this. Throws std::runtime_error if a
+  // file at a given path does not exist; for an unreadable or damaged one it prints a warning and
+  // uses no index.
   SeekIndexes(const Source& source, const std::string& choice);
   SeekIndexes(const SeekIndexes&) = delete;
   SeekIndexes& operator=(const SeekIndexes&) = delete;
 
-  // Sets `index` to the sample's, inside `buffer`; it is empty if there is none.
+  // Sets `index` to the sample's index, inside `buffer`; it is empty if there is none.
   void read(SampleId id, std::vector<uint8_t>& buffer, std::span<const uint8_t>& index) const;
-  // What the decoder did with it.
+  // Records what the decoder did with the sample's index.
   void note(SampleId id, const SeekUse& use);
 
   SeekUse use() const { return {used_, refused_}; }

@@ -17,7 +17,7 @@ std::string_view bytes_of(const void* data, size_t bytes) {
 }  // namespace
 
 SeekIndexWriter::SeekIndexWriter(const std::string& path)
-    : file_(path, 0644) {  // others may train on the same data
+    : file_(path, 0644) {  // readable by others, who may train on the same data
   const SeekFileHeader header;
   write(&header, sizeof header);
 }

@@ -1,6 +1,6 @@
 // Writes a file of seek indexes (file.h), through a ReplacedFile (pipeline/durable_file.h).
-// Owner: the command. Threads: one at a time. Errors: std::runtime_error with path and reason; a
-// file that was not finished is removed.
+// Owner: the command. Threads: one at a time. Errors: std::runtime_error with path and reason; an
+// unfinished file is removed.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class SeekIndexWriter {
   SeekIndexWriter& operator=(const SeekIndexWriter&) = delete;
 
   void add(std::string_view name, std::span<const uint8_t> index);
-  void finish();  // the file is there when this returns
+  void finish();  // when this returns, the file is complete and in its place
   int64_t bytes() const { return static_cast<int64_t>(offset_); }  // written so far
 
  private:

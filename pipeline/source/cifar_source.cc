@@ -23,7 +23,7 @@ constexpr int kSide = 32;
 constexpr int kPixelBytes = 3 * kSide * kSide;
 
 struct Variant {
-  const char* folder;  // what the archive unpacks to
+  const char* folder;  // the folder that the archive unpacks to
   std::vector<std::string> train_files, test_files;
   const char* names_file;
   int classes;
@@ -46,7 +46,7 @@ const std::vector<Variant>& variants() {
 
 struct Location {
   const Variant* variant;
-  std::string prefix;  // of a file's path relative to the given one: "" or "<folder>/"
+  std::string prefix;  // before a file's name, relative to the given path: "" or "<folder>/"
 };
 
 std::optional<Location> locate(const std::string& path) {
@@ -70,14 +70,14 @@ struct FreeMemory {
 };
 using RecordMemory = std::unique_ptr<uint8_t[], FreeMemory>;
 
-// In huge pages where the kernel gives them: a shuffled epoch jumps about in it, and with small
-// pages looking up where a record lies costs as much as a third of reading it.
+// Allocates huge pages if the kernel has them: a shuffled epoch accesses this memory at random, and
+// with small pages the address translation of a record costs up to a third of reading it.
 RecordMemory allocate_records(size_t bytes) {
   constexpr size_t kHugePage = size_t{2} << 20;
   const size_t whole = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   RecordMemory memory(static_cast<uint8_t*>(std::aligned_alloc(kHugePage, whole)));
   if (memory == nullptr) throw std::bad_alloc();
-  madvise(memory.get(), whole, MADV_HUGEPAGE);  // a wish: without it all works as well
+  madvise(memory.get(), whole, MADV_HUGEPAGE);  // only a request: everything works without it
   return memory;
 }
 

@@ -12,8 +12,8 @@
 
 namespace stoker {
 
-// Whether `path`, or the folder that the archives unpack to inside it (cifar-10-batches-bin,
-// cifar-100-binary), holds any of the files.
+// Returns true if `path`, or the folder that the archives unpack to inside it
+// (cifar-10-batches-bin, cifar-100-binary), has any of the files.
 bool is_cifar_folder(const std::string& path);
 
 // train: data_batch_1.bin ... 5 or train.bin; test: test_batch.bin or test.bin; all: train, then

@@ -24,10 +24,10 @@
 namespace stoker {
 namespace {
 
-// More than cores: on a cold disk or a network the walk waits for folders, it does not compute.
+// More than cores: on a cold disk or a network the threads wait for folders most of the time.
 constexpr int kScanThreads = 8;
 
-struct Identity {  // of a file or folder, whatever the path
+struct Identity {  // of a file or folder, by any path
   dev_t device = 0;
   ino_t inode = 0;
   auto operator<=>(const Identity&) const = default;
@@ -41,11 +41,11 @@ struct FileIdentity {
 struct Listing {  // of one folder
   std::string path;
   std::vector<char> text;                // file names, each ended by a NUL
-  std::vector<uint64_t> names;           // offsets in `text`, sorted by what they point to
+  std::vector<uint64_t> names;           // offsets in `text`, sorted by the names
   std::vector<FileIdentity> identities;  // of each name, in any order
 };
 
-// By extension.
+// Keyed by extension.
 using Remarks = std::map<std::string, FolderRemark>;
 
 struct ClassListing {
@@ -68,7 +68,7 @@ std::string join_path(const std::string& a, const std::string& b) {
   throw std::runtime_error(path + ": " + std::strerror(errno));
 }
 
-// The state is taken before the entries are: what changes in between changes the state later.
+// The state is read before the entries: a change in between shows in the next state.
 OpenFolder open_folder(const std::string& root, const std::string& path) {
   const std::string full = join_path(root, path);
   OpenFolder folder{{opendir(full.c_str()), closedir}, {}, {}};
@@ -83,7 +83,7 @@ enum class EntryKind { file, folder, other };
 
 struct Entry {
   EntryKind kind = EntryKind::other;
-  Identity identity;  // what a link leads to; of a link to nowhere: {}
+  Identity identity;  // target of a link; {} if the link is broken
 };
 
 Entry entry_of(const OpenFolder& folder, const dirent& entry) {
@@ -93,7 +93,8 @@ Entry entry_of(const OpenFolder& folder, const dirent& entry) {
   if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return {};
   struct stat status;
   if (fstatat(dirfd(folder.stream.get()), entry.d_name, &status, 0) != 0) {
-    return {EntryKind::file, {}};  // a link to nowhere: reading it says so
+    // A broken link: reading it reports an error.
+    return {EntryKind::file, {}};
   }
   const Identity target{status.st_dev, status.st_ino};
   if (S_ISDIR(status.st_mode)) return {EntryKind::folder, target};
@@ -112,7 +113,7 @@ void for_each_entry(const OpenFolder& folder, const std::string& full_path, Visi
   if (errno != 0) throw_errno(full_path);
 }
 
-// In lower case, with its dot; "" if there is none.
+// Returns the extension in lower case, with its dot; "" if there is none.
 std::string extension_of(std::string_view name) {
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return "";
@@ -142,7 +143,7 @@ std::vector<FolderRemark> values_of(const Remarks& remarks) {
   return values;
 }
 
-// `above` are the folders on the way here: a link back to one of them would never end.
+// `above` has the parent folders: a link back to one of them would never end.
 void walk(const std::string& root, const std::string& path, std::vector<Identity>& above,
           ClassListing& out) {
   OpenFolder folder = open_folder(root, path);
@@ -220,7 +221,8 @@ struct LabelledFile {
   std::string path() const { return join_path(folder->path, folder->text.data() + name); }
 };
 
-// What a folder's entries say of their identity is not true of every file system.
+// Some file systems report wrong identities in a folder's entries, so this asks for the files'
+// status.
 bool is_one_file(const std::string& root, const LabelledFile& a, const LabelledFile& b) {
   struct stat one, other;
   return stat(join_path(root, a.path()).c_str(), &one) == 0 &&
@@ -235,7 +237,7 @@ std::string least_path(Files begin, Files end) {
   return least;
 }
 
-// Files that are listed in two classes, by one name or another.
+// Finds files that are listed in two classes, under any names.
 std::vector<FolderRemark> find_two_labels(const std::string& root, const std::vector<Task>& tasks) {
   std::vector<LabelledFile> files;
   for (const Task& task : tasks) {
@@ -267,7 +269,7 @@ std::vector<FolderRemark> find_two_labels(const std::string& root, const std::ve
   return {remark};
 }
 
-// One task per part and class, in the order of the labels.
+// Makes one task per part and class, in the order of the labels.
 std::vector<Task> plan(const FolderQuery& query, ScannedFolder& scanned) {
   const Identity root = open_folder(query.root, "").identity;
   std::set<std::string> class_names;

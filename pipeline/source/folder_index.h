@@ -1,7 +1,7 @@
-// The list of an image folder's files: made by walking it (in parallel, without asking for each
-// file's status), held compactly, and cached in one file that is valid as long as no folder of it
-// has changed. For 1.3 million files: about 40 MB, and a start in tens of milliseconds.
-// A value; threads: const calls from any thread.
+// The list of an image folder's files. It is made by walking the folder (in parallel, without
+// reading each file's status), held compactly, and cached in one file that is valid as long as none
+// of the folders has changed. For 1.3 million files: about 40 MB, and a start in tens of
+// milliseconds. A value; threads: const calls from any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace stoker {
 
-// Which folder's list, and where its class folders are.
+// The folder to list, and where its class folders are.
 struct FolderQuery {
   std::string root;
   std::vector<std::string> parts;        // folders in root that hold class folders; "" = root
@@ -29,12 +29,12 @@ struct FolderStamp {
   bool operator==(const FolderStamp&) const = default;
 };
 
-// Files that are of interest, though they change no sample's name or label.
+// Files that the user should know of, though they change no sample's name or label.
 struct FolderRemark {
-  std::string extension;  // of files that are left out: ".gif", "" = none
+  std::string extension;  // of files that are left out: ".gif"; "" = none
   int64_t files = 0;
-  std::string first;   // path, relative to the root; the least of them
-  std::string second;  // of files with two labels: the first one's other path
+  std::string first;   // path, relative to the root; the first in order
+  std::string second;  // for files with two labels: the other path of `first`
   bool operator==(const FolderRemark&) const = default;
 };
 
@@ -49,10 +49,11 @@ struct FolderIndex {
   std::vector<char> text;       // every folder's path and file's name, each ended by a NUL
   std::vector<Folder> folders;  // those with images, in the order of the samples
   std::vector<uint64_t> names;  // per file, offset in `text`
-  // Not hidden, and no samples: by extension, those of the class folders; and image files that lie
-  // beside the class folders.
+  // Files that are not hidden, but no samples. left_out: those in class folders, by extension.
+  // beside: image files next to the class folders.
   std::vector<FolderRemark> left_out, beside;
-  // Listed under two labels or more, because a link leads from one class to another; at most one.
+  // Files listed under two labels or more, because a link leads from one class to another; at most
+  // one remark.
   std::vector<FolderRemark> two_labels;
 
   int64_t size() const { return static_cast<int64_t>(names.size()); }
@@ -70,20 +71,22 @@ struct ScannedFolder {
   int64_t started_ns = 0;           // system clock
 };
 
-// The names in `path` that are folders (or links to some) and not hidden, sorted. Throws
+// Returns the names in `path` that are folders (or links to folders) and not hidden, sorted. Throws
 // std::runtime_error.
 std::vector<std::string> list_subfolders(const std::string& path);
 
-// Throws std::runtime_error with the path and the reason if a folder cannot be read.
+// Lists the folder. Throws std::runtime_error with the path and the reason if a folder cannot be
+// read.
 ScannedFolder scan_folder(const FolderQuery& query);
 
 std::string index_cache_path(const std::string& cache_dir, const FolderQuery& query);
 
-// False if there is no cached list, or it is damaged, or of another query, or a folder changed.
+// Returns false if there is no cached list, or it is damaged, or has another query, or a folder
+// changed.
 bool load_index(const std::string& cache_path, const FolderQuery& query, FolderIndex& index);
 
-// Writes a temporary file and renames it. False if that failed (an unwritable cache is no error),
-// or if a folder changed so shortly ago that a later change might leave the same time stamps.
+// Writes a temporary file and renames it. Returns false if that failed (an unwritable cache is no
+// error), or if a folder changed so recently that a later change might leave the same time stamps.
 bool save_index(const std::string& cache_path, const FolderQuery& query,
                 const ScannedFolder& scanned);
 

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that changed within this time before it was listed may change again without its time
-// stamps showing it: file systems keep time in steps of up to two seconds.
+// A folder that changed within this time before it was listed may change again with the same time
+// stamps: file systems keep time in steps of up to two seconds.
 constexpr int64_t kSettleNs = 2'000'000'000;
 
 struct Header {
@@ -130,7 +130,7 @@ bool is_unchanged(const FolderQuery& query, const std::vector<std::string>& path
   return true;
 }
 
-// The checksum finds accidents; a list that was made up must be safe to use, too.
+// The checksum finds accidents; a forged list must be safe to use, too.
 bool is_sound(const FolderIndex& index) {
   const auto is_text = [&](uint64_t at) { return at < index.text.size(); };
   if (!index.text.empty() && index.text.back() != '\0') return false;

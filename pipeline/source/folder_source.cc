@@ -22,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Without O_NONBLOCK a pipe that has taken a file's place would hang the reader.
+// Without O_NONBLOCK, a pipe that has replaced a file would block the reader.
 constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-constexpr int64_t kMaxFileBytes = int64_t{1} << 30;  // nobody's photograph; bounds the buffers
+constexpr int64_t kMaxFileBytes = int64_t{1} << 30;  // exceeds any photograph; bounds buffers
 
 const std::vector<std::string>& names_of(Split split) {
   static const std::vector<std::string> kTrain = {"train"};
@@ -66,7 +66,7 @@ ReadStatus read_whole_file(int descriptor, std::vector<uint8_t>& buffer,
     const ssize_t count = read(descriptor, buffer.data() + done, size - done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return failure("read");
-    if (count == 0) break;  // cut short since the stat: what is there is judged by the decoder
+    if (count == 0) break;  // cut short since the stat: the decoder checks what is there
     done += static_cast<size_t>(count);
   }
   bytes = {buffer.data(), done};
@@ -74,7 +74,7 @@ ReadStatus read_whole_file(int descriptor, std::vector<uint8_t>& buffer,
 }
 
 // Fails instead of waiting for storage: openat2(2) with RESOLVE_CACHED, Linux 5.12. It also fails
-// where Linux is older, was when this was built, or a container forbids the call.
+// if the kernel, now or at build time, is older, or if a container forbids the call.
 int open_cached([[maybe_unused]] int folder, [[maybe_unused]] const char* path) {
 #ifdef RESOLVE_CACHED
   const open_how how{.flags = kOpenFlags, .mode = 0, .resolve = RESOLVE_CACHED};
@@ -84,8 +84,8 @@ int open_cached([[maybe_unused]] int folder, [[maybe_unused]] const char* path) 
 #endif
 }
 
-// The same for the bytes, preadv2(2) with RWF_NOWAIT. False also for what read_whole_file() must
-// explain.
+// Does the same for the bytes, with preadv2(2) and RWF_NOWAIT. Also returns false for files whose
+// error read_whole_file() has to report.
 bool read_cached_file(int descriptor, std::vector<uint8_t>& buffer,
                       std::span<const uint8_t>& bytes) {
   struct stat status;
@@ -175,9 +175,9 @@ class FolderSource final : public Source {
   uint64_t fingerprint() const override { return fingerprint_; }
 
  private:
-  using Path = char[4096];  // the longest that open() takes; no allocation per sample
+  using Path = char[4096];  // the longest path that open() takes; no allocation per sample
 
-  bool path_of(SampleId id, Path& path) const {  // false: it is longer
+  bool path_of(SampleId id, Path& path) const {  // false: the path is longer
     const std::string_view folder = index_.folder_path(id), name = index_.file_name(id);
     if (folder.size() + name.size() + 2 > sizeof(path)) return false;
     std::memcpy(path, folder.data(), folder.size());
@@ -192,7 +192,7 @@ class FolderSource final : public Source {
   const uint64_t fingerprint_;
 };
 
-// "3 entries (a.txt, b.txt, ...)", for messages.
+// Returns text for messages: "found 3 entries: a.txt, b.txt, ...".
 std::string what_is_in(const std::string& path) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -262,7 +262,7 @@ std::unique_ptr<Source> make_folder_source(const std::string& path, const Folder
   if (cache.empty() || !load_index(cache, query, index)) {
     ScannedFolder scanned = scan_folder(query);
     if (!cache.empty() && scanned.index.size() >= options.min_files_to_cache) {
-      save_index(cache, query, scanned);  // not being able to is no error
+      save_index(cache, query, scanned);  // a failure is no error
     }
     index = std::move(scanned.index);
   }

@@ -1,4 +1,4 @@
-// A folder's state in the file system, from the stat that was taken of it. Private to the index.
+// Makes the stamp of a folder from its stat. Internal to the index.
 #pragma once
 
 #include <sys/stat.h>

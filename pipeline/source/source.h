@@ -1,6 +1,6 @@
-// Where samples come from. A Source knows how many there are, their labels and names, and reads
-// one. Owner: the user; outlives the Loader. Threads: everything const is safe from any thread at
-// once. Errors: construction throws with the path; read() returns a status.
+// A source of samples: how many there are, their labels and names, and the bytes of each. Owner:
+// the user; outlives the Loader. Threads: all const functions may run on any threads at once.
+// Errors: construction throws with the path; read() returns a status.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ struct ReadStatus {
   std::string message;  // errno text and numbers if not ok
 };
 
-// Something about a source that its user may not expect.
+// A note about something in a source that its user may not expect.
 struct SourceNote {
-  std::string reason;   // "left_out": files that are no samples; "two_labels": that are two
+  std::string reason;   // "left_out": files that are no samples; "two_labels": files with two
   int64_t files = 0;    // how many
-  std::string name;     // the first of them, as Source::name() gives names
+  std::string name;     // the first of them, in the form of Source::name()
   std::string message;  // a sentence: "106 .gif files are left out (not read: GIF), as cat/1.gif"
 };
 
@@ -44,29 +44,29 @@ class Source {
   virtual const std::vector<std::string>& class_names() const = 0;
   virtual SampleEncoding encoding() const = 0;
   virtual Size raw_size() const = 0;  // of every sample, if the encoding is raw
-  // Sets `bytes` to the sample's, either inside `buffer` (which is resized and reused) or in memory
-  // that the source owns. `bytes` is valid until the next call with the same buffer.
+  // Sets `bytes` to the sample's bytes, either inside `buffer` (which is resized and reused) or in
+  // memory that the source owns. `bytes` is valid until the next call with the same buffer.
   virtual ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                           std::span<const uint8_t>& bytes) const = 0;
-  // As read(), but only what lies in memory already, so that the call takes no longer than a copy;
-  // it must not wait for storage. False: it does not lie there, that cannot be known, or something
-  // is wrong with the sample, which read() will tell.
+  // As read(), but only for bytes that are in memory already, so that the call takes no longer than
+  // a copy; it must not wait for storage. Returns false if they are not in memory, if that cannot
+  // be known, or if something is wrong with the sample, which read() will report.
   virtual bool read_cached([[maybe_unused]] SampleId id,
                            [[maybe_unused]] std::vector<uint8_t>& buffer,
                            [[maybe_unused]] std::span<const uint8_t>& bytes) const {
     return false;
   }
-  // What it holds and leaves out, and what it lists under two labels; in a fixed order.
+  // Returns notes about files that are left out or listed under two labels, in a fixed order.
   virtual std::vector<SourceNote> notes() const { return {}; }
-  // Changes when the list of samples or labels does; not with the content of a file.
+  // Changes when the list of samples or labels changes; not with the content of a file.
   virtual uint64_t fingerprint() const = 0;
 };
 
 enum class Split : uint8_t { all, train, test };
 
-// Opens what lies at `path`: CIFAR-10/100 binary files, or an image folder. With train/test, a
-// folder of that meaning is looked for (train; test, val, validation) and CIFAR's files are told
-// apart. Throws std::runtime_error naming the path and what was found there.
+// Opens the data set at `path`: CIFAR-10/100 binary files, or an image folder. With train or test,
+// it looks for a folder of that meaning (train; test, val, validation), or takes CIFAR's files for
+// that split. Throws std::runtime_error with the path and what was found there.
 std::unique_ptr<Source> open_source(const std::string& path, Split split);
 
 }  // namespace stoker

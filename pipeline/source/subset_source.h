@@ -1,4 +1,4 @@
-// Some samples of another source, spread evenly over it, in its order.
+// A subset of another source, spread evenly over it, in its order.
 #pragma once
 
 #include <algorithm>

@@ -58,7 +58,7 @@ class SyntheticSource final : public Source {
     return size_t{3} * static_cast<size_t>(size_.width) * static_cast<size_t>(size_.height);
   }
 
-  // A plane wave per class and channel: its direction, length and phase are the class.
+  // Makes a plane wave per class and channel; the class determines its direction, length and phase.
   void make_patterns() {
     for (int c = 0; c < classes_; ++c) {
       const RandomKey key(seed_, 2, c);

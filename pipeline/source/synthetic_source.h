@@ -1,6 +1,6 @@
-// Made-up images without a disk: a smooth pattern per class plus noise per sample, as raw_rgb. A
-// sample is a pure function of (seed, id) and is drawn when it is read, at about the speed of a
-// copy, so any number of samples costs the memory of one image per class and of the noise.
+// Generated images without a disk: a smooth pattern per class plus noise per sample, as raw_rgb. A
+// sample is a pure function of (seed, id) and is generated when it is read, at about the speed of a
+// copy, so the memory for any number of samples is one image per class and the noise.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace stoker {
 
-// Labels go round: id % classes. Throws std::invalid_argument with the numbers for samples,
+// The label of a sample is id % classes. Throws std::invalid_argument with the numbers for samples,
 // classes or sides < 1.
 std::unique_ptr<Source> make_synthetic_source(int64_t samples, Size size, int classes,
                                               uint64_t seed);

@@ -1,4 +1,4 @@
-// The weights of both resizes: every instruction set gives the plain twins' to the last bit.
+// The weights of both resizes: every instruction set gives exactly those of the plain twins.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -22,7 +22,7 @@ struct Lengths {
   int source, resized;
 };
 
-// From one pixel to thousands: reductions, enlargements, nothing to do, nearly nothing to do.
+// From one pixel to thousands: reductions, enlargements, the same size, nearly the same size.
 Lengths draw_lengths(std::mt19937& random, int trial) {
   const auto upto = [&](int most) { return 1 + static_cast<int>(random() % most); };
   switch (trial % 8) {
@@ -53,7 +53,7 @@ Range draw_window(std::mt19937& random, int resized) {
   return {static_cast<int>(random() % (resized - count + 1)), count};
 }
 
-// The first `count` entries; what lies behind is not of the table.
+// Compares the first `count` entries; later ones are not part of the table.
 void expect_begins_as(const std::vector<int32_t>& actual, const std::vector<int32_t>& expected,
                       size_t count, const char* what) {
   ASSERT_LE(count, std::min(actual.size(), expected.size())) << what;
@@ -78,7 +78,7 @@ void expect_same(const ResampleTable& actual, const ResampleTable& expected) {
 
 TEST_P(AxisWeights, OfPillowAreThePlainTwins) {
   std::mt19937 random(1);
-  ResampleTable table;  // one for all: what an earlier key left in it must not show
+  ResampleTable table;  // one for all trials: values of an earlier key must not show
   for (int trial = 0; trial < 4000; ++trial) {
     ResampleKey key;
     const Lengths lengths = draw_lengths(random, trial);

@@ -1,5 +1,5 @@
-// Files that are broken, hostile or huge: a status says so, nothing crashes, nothing is allocated
-// for what is not there.
+// Files that are broken, malicious or huge give a status; nothing crashes, and no memory is
+// allocated for data that do not exist.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -41,7 +41,7 @@ TEST(BadJpeg, NotAnImage) {
   EXPECT_EQ(decode_code({0xFF}, {0, 0, 1, 1}), DecodeCode::not_an_image);
 }
 
-// Wherever the file ends, whatever the crop: never ok, and truncated once the header is whole.
+// Wherever the file ends, and for any crop: never ok, and truncated once the header is complete.
 TEST(BadJpeg, EveryTruncationIsSeen) {
   ImageDecoder decoder;
   for (const bool progressive : {false, true}) {
@@ -57,7 +57,7 @@ TEST(BadJpeg, EveryTruncationIsSeen) {
   }
 }
 
-// info() reads most headers without libjpeg; what it says must not show that.
+// info() reads most headers without libjpeg, but must give the same result.
 TEST(BadJpeg, InfoSaysWhatOpenSays) {
   JpegDecoder decoder(64 * 47);
   const auto expect_same = [&](const Bytes& file, const std::string& what) {
@@ -95,7 +95,7 @@ TEST(BadJpeg, WhatFollowsTheEndMarkerDoesNotMatter) {
   EXPECT_EQ(decode_code(file, {3, 3, 20, 20}), DecodeCode::ok);
 }
 
-// A download that was given its full length in zeros.
+// A download that was extended to its full length with zeros.
 TEST(BadJpeg, ZerosInsteadOfTheEndAreTruncation) {
   Bytes file = make_jpeg({64, 48}, {});
   std::fill(file.begin() + static_cast<ptrdiff_t>(file.size() / 2), file.end(), 0);
@@ -111,7 +111,7 @@ TEST(BadJpeg, AnEndMarkerBeforeTheScanDoesNotCount) {
   EXPECT_EQ(decode_code(file, {0, 0, 8, 8}), DecodeCode::truncated);
 }
 
-// Damage counts where the crop reads it. Restart markers let libjpeg go on, but it warned.
+// Damage counts if the crop reads it. Restart markers let libjpeg continue, but it warned.
 TEST(BadJpeg, DamageCountsWhereItIsRead) {
   Bytes file = make_jpeg({128, 128}, {.restart_rows = 1});
   const size_t third = find_marker(file, 0xD2);  // between MCU rows 2 and 3, pixels 24...
@@ -134,7 +134,7 @@ TEST(BadJpeg, RegionsOutsideTheImageAreRefused) {
     EXPECT_EQ(decode(decoder, file, box).code, DecodeCode::bad_region) << box.x << "," << box.y;
   }
   EXPECT_TRUE(decode(decoder, file, {56, 40, 8, 8}).ok());
-  // The window needs only pixels that exist; the crop is wrong all the same.
+  // The window needs only existing pixels, but the crop is wrong.
   Pixels out({8, 8});
   EXPECT_EQ(decoder.decode(file, {{0, 0, 70, 48}, {70, 48}, {0, 0, 8, 8}}, out.view()).code,
             DecodeCode::bad_region);
@@ -145,8 +145,8 @@ TEST(BadJpeg, RegionsOutsideTheImageAreRefused) {
 TEST(BadJpeg, HugeHeadersAllocateNothing) {
   const Bytes file = make_jpeg({64, 48}, {.progressive = true});
   ImageDecoder decoder;
-  // Within max_pixels, but the file cannot hold it: refused before the coefficients are allocated
-  // (a gigabyte; the test's memory limit is the machine's).
+  // Within max_pixels, but the file cannot hold it: it is refused before the coefficients are
+  // allocated (a gigabyte; only the machine limits the test's memory).
   const DecodeStatus empty_promise =
       decode(decoder, with_size(file, {13'000, 13'000}), {0, 0, 8, 8});
   EXPECT_EQ(empty_promise.code, DecodeCode::truncated) << empty_promise.message;
@@ -175,7 +175,7 @@ TEST(BadJpeg, TwelveBitsAreUnsupported) {
   EXPECT_EQ(decode_code(file, {0, 0, 8, 8}), DecodeCode::unsupported);
 }
 
-// Hundreds of scans over the frame from a small file would hold a worker for minutes.
+// Hundreds of scans over the frame from a small file would occupy a worker for minutes.
 TEST(BadJpeg, EndlessScansAreRefused) {
   const Bytes file = make_jpeg({64, 48}, {.interleaved = false});
   const auto scan = file.begin() + static_cast<ptrdiff_t>(find_marker(file, kStartOfScan));

@@ -1,4 +1,4 @@
-// PNG, BMP, WebP and TIFF when they are broken. (Their pixels are in golden_test.cc.)
+// Broken files of PNG, BMP, WebP and TIFF. (golden_test.cc tests their pixels.)
 #include <gtest/gtest.h>
 
 #include <random>
@@ -73,7 +73,7 @@ TEST(Codec, MaxPixelsHolds) {
   }
 }
 
-// A sound header is not believed against the pixels: the sizes must agree.
+// A valid header is not enough: the size of the pixels must agree with it.
 TEST(Codec, HugeHeadersAreRefused) {
   ImageDecoder decoder({.max_pixels = int64_t{1} << 40});
   Bytes bmp = golden_file("rgb.bmp");

@@ -35,7 +35,7 @@ Difference difference(const Pixels& a, const Pixels& b) {
   return d;
 }
 
-// Decodes on both paths.
+// Decodes on both paths and compares.
 Difference compare(const std::vector<uint8_t>& file, const CropSpec& spec) {
   const Size size{spec.window.width, spec.window.height};
   Pixels fast(size, 7), exact(size);
@@ -48,8 +48,8 @@ Difference compare(const std::vector<uint8_t>& file, const CropSpec& spec) {
   return difference(fast, exact);
 }
 
-// The made-up pictures are garish: where the exact path clips colours before the resize and this
-// one after it, single pixels differ by more than rounding.
+// The generated pictures have extreme colours: the exact path clips colours before the resize, and
+// this one after it, so single pixels differ by more than rounding.
 TEST(CropDecoder, IsCloseToTheExactPathForEverySampling) {
   std::mt19937 random(1);
   const int samplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1},
@@ -127,8 +127,8 @@ TEST(CropDecoder, DecodesIdentityCropsExactlyWithoutSubsampling) {
   EXPECT_EQ(compare(file, plain_crop({13, 9, 17, 21})).most, 0);
 }
 
-// Chroma is rounded where and as libjpeg rounds it. What is left is the last bit of the colours,
-// and of chroma at the image's edges.
+// Chroma is rounded where and as libjpeg rounds it. The remaining differences are the last bit of
+// the colours, and of chroma at the image's edges.
 TEST(CropDecoder, DecodesIdentityCropsNearlyExactlyWithSubsampling) {
   const int samplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}};
   for (const auto& sampling : samplings) {

@@ -30,7 +30,7 @@ TEST_P(CropKernels, InverseDctIsThePlainTwins) {
   quant.grow(kBlockSize);
   std::mt19937 random(1);
   for (int trial = 0; trial < 300; ++trial) {
-    // From pictures to what only a hostile file holds.
+    // From coefficients of pictures to those that only a malicious file has.
     const int range = 1 << (trial % 17);
     const auto draw = [&] { return static_cast<int>(random() % (2 * range)) - range; };
     for (size_t i = 0; i < kCount; ++i) {

@@ -1,6 +1,6 @@
-// Damaged and hostile files: CropDecoder accepts nothing that libjpeg-turbo, asked for the same
-// crop, calls bad, and gives its pixels under the policy `exact`; and it never touches memory that
-// is not its own (run this under ASan, too).
+// Damaged and malicious files: CropDecoder accepts no file that libjpeg-turbo calls bad for the
+// same crop, and gives libjpeg-turbo's pixels under the policy `exact`; and it never accesses
+// memory that is not its own (run this under ASan, too).
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -18,7 +18,7 @@ constexpr int64_t kMaxPixels = 1 << 24;
 
 class CropVerdict : public testing::Test {
  protected:
-  // Both decoders on the same bytes, copied to memory of exactly their size.
+  // Runs both decoders on the same bytes, copied to memory of exactly their size.
   void expect_agreement(const std::vector<uint8_t>& file, const CropSpec& spec) {
     const std::vector<uint8_t> bytes(file);
     const bool accepted = fast_.decode(bytes, spec, fast_pixels_.view());
@@ -67,7 +67,7 @@ TEST_F(CropVerdict, AgreesAboutFlippedBits) {
     for (int trial = 0; trial < 60; ++trial, ++trials) {
       std::vector<uint8_t> bad = file;
       for (int flips = 1 + trial % 3; flips > 0; --flips) {
-        // Most of them in the entropy-coded data, at the end of the file.
+        // Most flips are in the entropy-coded data, at the end of the file.
         const size_t at =
             trial % 4 == 0 ? random() % bad.size() : bad.size() - 1 - random() % (bad.size() / 2);
         bad[at] ^= static_cast<uint8_t>(1u << random() % 8);
@@ -118,13 +118,13 @@ TEST_F(CropVerdict, AgreesAboutMissingRestartMarkers) {
   }
 }
 
-// Damage in the row of MCUs below the crop counts where libjpeg's upsampling reads it.
+// Damage in the row of MCUs below the crop counts if libjpeg's upsampling reads it.
 TEST_F(CropVerdict, AgreesAboutTheRowBelowTheCrop) {
   JpegKind kind;
   kind.sampling_x = kind.sampling_y = 2;
   kind.restart_rows = 1;
   const std::vector<uint8_t> file = make_jpeg({64, 96}, kind);
-  std::vector<size_t> rows;  // where the rows of MCUs begin, behind their markers
+  std::vector<size_t> rows;  // where the rows of MCUs begin, after their markers
   for (size_t at = 2; at + 1 < file.size(); ++at) {
     if (file[at] == 0xFF && file[at + 1] >= 0xD0 && file[at + 1] <= 0xD7) rows.push_back(at + 2);
   }
@@ -150,7 +150,7 @@ TEST_F(CropVerdict, SurvivesRandomTables) {
   std::mt19937 random(4);
   for (int trial = 0; trial < 1500; ++trial) {
     std::vector<uint8_t> file = sample(1 + static_cast<uint32_t>(trial % 12));
-    // Anything in the headers, or random data behind them.
+    // Any change in the headers, or random data after them.
     const size_t header = file.size() < 700 ? file.size() : 700;
     if (trial % 2 == 0) {
       file[random() % header] = static_cast<uint8_t>(random());

@@ -1,8 +1,8 @@
-// What stoker answers to files, for scripts that compare it with others or with itself:
+// Decodes files for scripts that compare stoker with other decoders or with itself:
 //   decode_files used|fresh
-// with one decoder for all files, or with one for each. A line of standard input is a path. Answers
-// a line, "code width height crop message", and if the code is "ok" the height * width * 3 bytes of
-// RGB. `crop` is a digest of small crops under both policies, "-" if one is refused.
+// uses one decoder for all files, or one for each. A line of standard input is a path. The output
+// is a line, "code width height crop message", and if the code is "ok" the height * width * 3 bytes
+// of RGB. `crop` is a digest of small crops under both policies, "-" if one is refused.
 #include <cstdio>
 #include <fstream>
 #include <iostream>

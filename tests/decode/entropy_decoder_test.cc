@@ -1,5 +1,5 @@
 // The entropy decoder against jpeg_read_coefficients, on every instruction set: all samplings,
-// qualities, restart intervals and kinds of tables, and the corners that real files rarely have.
+// qualities, restart intervals and kinds of tables, and cases that real files rarely have.
 #include "decode/jpeg/entropy_decoder.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kSamplings[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}};
 
-// One row of MCUs of every component: where its block rows lie.
+// The coefficients of one row of MCUs of every component.
 class RowBuffer {
  public:
   RowBuffer(const BaselineJpeg& jpeg, int mcus) : jpeg_(jpeg) {
@@ -137,8 +137,8 @@ TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfGreyFiles) {
   }
 }
 
-// Noise at quality 100: the last coefficient of many blocks is not zero, so that blocks end without
-// an end-of-block code, and values are long.
+// Noise at quality 100: the last coefficient of many blocks is not zero, so blocks end without an
+// end-of-block code, and values are long.
 TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfNoise) {
   JpegKind kind;
   kind.quality = 100;
@@ -194,8 +194,8 @@ TEST_P(EntropyDecoder, TakesStuffingOutUpToTheMarker) {
   }
 }
 
-// The plain twin: grey files, code by code and bit by bit. Stops at the first block that is not
-// sound; the blocks in front of it are in `blocks`.
+// The plain twin: grey files, code by code and bit by bit. Stops at the first invalid block;
+// `blocks` has the blocks before it.
 void decode_plainly(const std::vector<uint8_t>& file, const BaselineJpeg& jpeg,
                     std::vector<std::vector<int16_t>>& blocks) {
   const std::span<const uint8_t> scan = std::span(file).subspan(jpeg.scan_begin);
@@ -244,7 +244,7 @@ void decode_plainly(const std::vector<uint8_t>& file, const BaselineJpeg& jpeg,
   }
 }
 
-// Random data under odd tables: runs past the end of a block (libjpeg lets them pass, and has to
+// Random data with unusual tables: runs past the end of a block (libjpeg accepts them, so it has to
 // decide), codes that do not exist, data that end early, values of any length.
 TEST_P(EntropyDecoder, AcceptsWhatThePlainTwinAccepts) {
   std::mt19937 random(9);
@@ -341,8 +341,8 @@ Code code_of(size_t shortest, std::vector<uint8_t> values) {
   return code;
 }
 
-// Whether bits and advance are those of the first symbols of `window`, at least one of them. Runs
-// before an end-of-block stay so short that it can be told from them.
+// Returns true if bits and advance are those of the first symbols of `window`, at least one. Runs
+// before an end-of-block are short enough that both can be told apart.
 bool is_begin_of(const CanonicalCode& code, uint32_t window, int window_bits, int bits,
                  int advance) {
   int at = 0, sum = 0;
@@ -356,8 +356,8 @@ bool is_begin_of(const CanonicalCode& code, uint32_t window, int window_bits, in
   return false;
 }
 
-// Every size of a difference behind every length of a code: what an entry says, and which ones are
-// left out.
+// Every size of a difference after every length of a code: the content of each entry, and which
+// ones are left out.
 TEST(HuffmanTables, DcLookupsAreWhatTheirSymbolsAre) {
   DcTable table;
   for (const uint8_t first_size : {0, 1, 4, 11, 15}) {
@@ -381,8 +381,8 @@ TEST(HuffmanTables, DcLookupsAreWhatTheirSymbolsAre) {
   }
 }
 
-// The shortest possible codes, too: eleven runs of 16 zeros in a lookup would pass for an end of
-// block, or more.
+// Includes the shortest possible codes: eleven runs of 16 zeros in a lookup would look like an end
+// of block, or exceed it.
 TEST(HuffmanTables, LookupsAreWhatTheirSymbolsAre) {
   const Code codes[] = {code_of(1, {0xF0, 0x00, 0x01, 0x12, 0x05}), code_of(1, {0x01, 0x00, 0xF0}),
                         code_of(2, {0x01, 0x02, 0x00, 0x11, 0x03, 0x21, 0x04, 0xF0, 0x0A, 0x31}),

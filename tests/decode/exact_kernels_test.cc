@@ -44,7 +44,7 @@ TEST_P(ExactKernels, ColoursAreThePlainTwins) {
     fill(luma, 2 * kMost * kColumn, trial % 5 == 0, random);
     strip.luma = luma.data();
     for (int c = 0; c < 2; ++c) {
-      // Two strips: the rows above and below lie in the other halves.
+      // Two strips: the rows above and below are in the other halves.
       const size_t one = (kMost + 2) * kColumn;
       fill(chroma[c], 2 * one, trial % 5 == 0, random);
       const uint8_t* first = chroma[c].data() + kColumn;

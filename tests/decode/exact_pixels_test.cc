@@ -29,7 +29,7 @@ CropSpec any_spec(Size image, std::mt19937& random) {
 
 class ExactPixels : public testing::TestWithParam<PixelPolicy> {
  protected:
-  // Whether CropDecoder takes the file; if so, its pixels must be the oracle's.
+  // Returns true if CropDecoder takes the file; its pixels must then be those of the oracle.
   bool takes(const std::vector<uint8_t>& file, const CropSpec& spec) {
     const Size size{spec.window.width, spec.window.height};
     Pixels got(size, 7), expected(size);
@@ -84,7 +84,7 @@ TEST_P(ExactPixels, AreLibjpegsAndPillowsForGreyAndTinyImages) {
   EXPECT_GE(taken, 250);  // libjpeg does not blend chroma of one or two columns
 }
 
-// Large enough for many strips, with every place of the crop's corner in an MCU.
+// Large enough for many strips, with every position of the crop's corner in an MCU.
 TEST_P(ExactPixels, AreLibjpegsAndPillowsAtEveryCorner) {
   JpegKind kind;
   for (const int down : {1, 2}) {
@@ -154,8 +154,8 @@ TEST_P(ExactPixels, AreTheSameWithASeekIndex) {
   EXPECT_EQ(crop_.seek_use().refused, 0);
 }
 
-// Files whose coefficients no picture has, with and without an index: libjpeg-turbo's sums may
-// overflow, and CropDecoder leaves them.
+// Files with coefficients that no picture has, with and without an index: libjpeg-turbo's sums may
+// overflow, so CropDecoder refuses them.
 TEST_P(ExactPixels, CoefficientsOfNoPictureAreLibjpegs) {
   std::mt19937 random(5);
   SeekIndexBuilder builder;
@@ -164,7 +164,7 @@ TEST_P(ExactPixels, CoefficientsOfNoPictureAreLibjpegs) {
     JpegKind kind;
     kind.quality = trial % 2 == 0 ? 100 : 90;
     std::vector<uint8_t> file = make_jpeg({64, 64}, kind, static_cast<uint32_t>(trial));
-    // Steps of the first quantisation table, from mild to absurd: all alike, or here and there.
+    // Steps of the first quantisation table, from normal to absurd: all the same, or some of them.
     constexpr uint8_t kDqt[] = {0xFF, 0xDB};
     const auto dqt = std::search(file.begin(), file.end(), std::begin(kDqt), std::end(kDqt));
     for (int k = 0; k < 64; ++k) {

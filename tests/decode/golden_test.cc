@@ -32,10 +32,10 @@ bool is_decoded(const std::string& name) {
   return STOKER_HAS_CODECS || name.ends_with(".jpg") || name.ends_with(".bmp");
 }
 
-// What one version of Pillow gives, and the policy that promises it.
+// The pixels of one version of Pillow, and the policy that promises them.
 struct Pillow {
   PixelPolicy policy;
-  std::string files;  // ends their names
+  std::string files;  // suffix of the golden files
 };
 
 class GoldenOfPillow : public testing::TestWithParam<Pillow> {};
@@ -76,7 +76,7 @@ TEST_P(GoldenOfPillow, FilesOfEveryKindHaveItsPixels) {
   EXPECT_EQ(refused, STOKER_HAS_CODECS && policy == PixelPolicy::exact_pillow12 ? 4 : 0);
 }
 
-// Rarer kinds, whole: see tests/golden/decode/make_variants.py.
+// Rarer kinds, decoded as a whole: see tests/golden/decode/make_variants.py.
 TEST(Golden, VariantsHavePillowsPixels) {
   ImageDecoder decoder;
   int compared = 0, refused = 0;

@@ -1,4 +1,4 @@
-// The lookups of Huffman codes against what their headers say of every entry, read bit by bit.
+// Compares each entry of the Huffman lookups with the definition in their headers, read bit by bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,12 +17,12 @@ struct RandomCode {
   HuffmanSpec spec() const { return {counts, values, value_count}; }
 };
 
-// A code that libjpeg accepts, with values below `most`. Real ones have few short codes; others
-// have none at all, or all codes long.
+// Makes a code that libjpeg accepts, with values below `most`. Real ones have few short codes;
+// others have none at all, or only long ones.
 RandomCode draw_code(std::mt19937& random, int most) {
   RandomCode code;
   const int greed = 1 + static_cast<int>(random() % 8);
-  int free = 1;  // codes of this length; all ones is none
+  int free = 1;  // codes of this length; all ones is not allowed
   for (int n = 0; n < 16; ++n) {
     free = std::min(2 * free, 1 << 12);
     const int count = std::min(
@@ -37,7 +37,7 @@ RandomCode draw_code(std::mt19937& random, int most) {
   return code;
 }
 
-// The next bits of a stream of which the first `left` are known, the others being 0.
+// The next bits of a stream of which the first `left` are known; the others are 0.
 struct Window {
   uint32_t bits;
   int left;
@@ -46,14 +46,14 @@ struct Window {
     const int rest = std::max(left - count, 0);
     return {bits & ((1u << rest) - 1), rest};
   }
-  int value(int size) const {  // as F.1.2.1 of the JPEG standard extends it
+  int value(int size) const {  // extended as in F.1.2.1 of the JPEG standard
     const int known = std::min(size, left);
     const int raw = static_cast<int>(bits >> (left - known)) << (size - known);
     return size > 0 && raw < 1 << (size - 1) ? raw - (1 << size) + 1 : raw;
   }
 };
 
-// The symbol whose code the window begins with; length 0 if the code ends behind it.
+// Returns the symbol whose code starts the window; length 0 if the code ends after the window.
 HuffmanSymbol first_symbol(const HuffmanSpec& spec, Window window) {
   const uint8_t* value = spec.values;
   uint32_t code = 0;
@@ -69,7 +69,8 @@ struct Step {
   int bits = 0, advance = 0, value = 0;
 };
 
-// One symbol with its value, if its code and sign are in the window and no more than `most` bits.
+// Returns one symbol with its value, if its code and sign are in the window and it has at most
+// `most` bits.
 Step step(const HuffmanSpec& spec, Window window, int most) {
   const HuffmanSymbol symbol = first_symbol(spec, window);
   const int size = symbol.value & 15;
@@ -99,7 +100,7 @@ uint64_t pair_entry(const HuffmanSpec& spec, Window window) {
   return pack(first.bits + second.bits, first, second);
 }
 
-// All that begins in the window, unless it leads too far.
+// Returns all symbols that begin in the window, unless they advance too far.
 Step skip(const HuffmanSpec& spec, Window window) {
   const HuffmanSymbol symbol = first_symbol(spec, window);
   if (symbol.length == 0) return {};

@@ -36,7 +36,7 @@ void set_colours(jpeg_compress_struct& cinfo, JpegColours colours) {
   jpeg_set_colorspace(&cinfo, kStored[static_cast<int>(colours)]);
 }
 
-// A smooth texture with edges and noise: something in every coefficient.
+// A smooth texture with edges and noise, so that all coefficients are used.
 void fill_row(int width, int y, int channels, uint32_t seed, std::vector<uint8_t>& row) {
   uint32_t state = seed * 2654435761u + static_cast<uint32_t>(y);
   for (int x = 0; x < width; ++x) {
@@ -159,7 +159,8 @@ Pixels decode_whole_jpeg(std::span<const uint8_t> bytes) {
           image.pixel(x, y)[c] = row[3 * static_cast<size_t>(x) + c];
           continue;
         }
-        // Ink c on what black leaves, both inverted in the file; rounded as Pillow's cmyk2rgb.
+        // Ink c on the light that black leaves, both inverted in the file; rounded as in Pillow's
+        // cmyk2rgb.
         const int ink = 255 - row[4 * static_cast<size_t>(x) + c];
         const int light = row[4 * static_cast<size_t>(x) + 3];
         const int product = ink * light + 128;

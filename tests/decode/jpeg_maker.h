@@ -1,5 +1,5 @@
-// JPEG files of every kind, made with libjpeg itself, and libjpeg's plain full decode as the oracle
-// of region decoding.
+// Makes JPEG files of every kind with libjpeg itself, and decodes them fully with libjpeg, as the
+// oracle of region decoding.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,14 @@ struct JpegKind {
 
 std::string describe(const JpegKind& kind);
 
-// Encodes (made-up) pixels of this size.
+// Encodes generated pixels of this size.
 std::vector<uint8_t> make_jpeg(Size size, const JpegKind& kind, uint32_t seed = 1);
 
-// Full decode by libjpeg, converted to RGB with Pillow's rules. Warnings are ignored, as Pillow
-// does.
+// Decodes the whole file with libjpeg and converts it to RGB with Pillow's rules. Ignores warnings,
+// as Pillow does.
 Pixels decode_whole_jpeg(std::span<const uint8_t> bytes);
 
-// The file up to its first scan header, without pixels, but with another size.
+// Returns the file with another size in its header.
 std::vector<uint8_t> with_size(std::vector<uint8_t> jpeg, Size size);
 
 }  // namespace stoker

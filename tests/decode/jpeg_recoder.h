@@ -1,5 +1,5 @@
-// The same picture, coded otherwise, for the tests of CropDecoder: libjpeg reads the coefficients
-// and writes them again, with another restart interval or Huffman tables of the file's own.
+// Recodes the same picture for the tests of CropDecoder: libjpeg reads the coefficients and writes
+// them again, with another restart interval or with the file's own Huffman tables.
 #pragma once
 
 #include <cstdint>

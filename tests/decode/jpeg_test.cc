@@ -95,7 +95,7 @@ TEST(JpegDecoder, RegionsEqualCropsOfTheWhole) {
   EXPECT_GT(regions, 7000);
 }
 
-// The whole facade, streaming, against full decode + crop + plain resize.
+// The whole ImageDecoder, streaming, against full decode + crop + plain resize.
 TEST(ImageDecoder, CropResizeWindowAndFlipEqualTheSlowWay) {
   std::mt19937 random(12);
   ImageDecoder decoder;

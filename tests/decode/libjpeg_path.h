@@ -1,5 +1,5 @@
-// The oracle of CropDecoder: libjpeg-turbo decodes the crop, RowResizer resizes it as Pillow does.
-// What ImageDecoder does with the JPEG files that CropDecoder leaves.
+// The oracle of CropDecoder: libjpeg-turbo decodes the crop, and RowResizer resizes it as Pillow
+// does. ImageDecoder does the same with JPEG files that CropDecoder refuses.
 #pragma once
 
 #include <cstdint>

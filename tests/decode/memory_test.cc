@@ -1,4 +1,4 @@
-// What decoding allocates: nothing in the steady state, and rows rather than frames for large
+// The allocations of decoding: none in the steady state, and rows rather than frames for large
 // images.
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 std::atomic<int64_t> allocations{0};
 }
 
-// Not inlined: GCC would see malloc() or free() on one side only, and warn.
+// Not inlined: otherwise GCC would see only one of malloc() and free(), and warn.
 [[gnu::noinline]] void* operator new(size_t size) {
   ++allocations;
   if (void* memory = std::malloc(size)) return memory;
@@ -27,7 +27,7 @@ std::atomic<int64_t> allocations{0};
 namespace stoker {
 namespace {
 
-// libjpeg's own memory (its malloc, freed after each image) is not counted here.
+// libjpeg's own memory (from malloc, freed after each image) is not counted here.
 TEST(DecodeMemory, SteadyStateAllocatesNothing) {
   std::vector<std::vector<uint8_t>> files;
   for (const int sampling : {1, 2}) {
@@ -62,7 +62,7 @@ TEST(DecodeMemory, SteadyStateAllocatesNothing) {
   EXPECT_EQ(plain.scratch_bytes() + turning.scratch_bytes(), scratch);
 }
 
-// A value of /proc/self/status in bytes; -1 if there is none.
+// Returns a value of /proc/self/status in bytes; -1 if there is none.
 int64_t process_bytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -71,7 +71,8 @@ int64_t process_bytes(const std::string& key) {
   return -1;
 }
 
-// A JPEG of `rows` times the same MCU row, between restart markers: huge, and quickly made.
+// Makes a JPEG that repeats the same MCU row `mcu_rows` times, between restart markers: huge, and
+// made quickly.
 std::vector<uint8_t> tall_jpeg(int width, int mcu_rows) {
   constexpr int kMcuHeight = 16;
   const JpegKind kind = {.sampling_x = 2, .sampling_y = 2, .restart_rows = 1};
@@ -89,14 +90,14 @@ std::vector<uint8_t> tall_jpeg(int width, int mcu_rows) {
   return file;
 }
 
-// How much the process grew at its peak while `file` was decoded as a whole, to side x side; -1 if
-// the system does not tell.
+// Returns how much the process grew at its peak while `file` was decoded as a whole, to side x
+// side; -1 if the system does not report it.
 int64_t growth_while_decoding(ImageDecoder& decoder, const std::vector<uint8_t>& file,
                               int side = 224) {
   ImageInfo info;
   EXPECT_TRUE(decoder.info(file, info).ok());
   Pixels out({side, side});
-  std::ofstream("/proc/self/clear_refs") << "5";  // forget the peak so far
+  std::ofstream("/proc/self/clear_refs") << "5";  // reset the peak
   const int64_t before = process_bytes("VmRSS");
   const CropSpec spec = {
       {0, 0, info.size.width, info.size.height}, {side, side}, {0, 0, side, side}};
@@ -115,8 +116,8 @@ TEST(DecodeMemory, HugeImagesAreStreamed) {
   EXPECT_LE(decoder.scratch_bytes(), bound);
 }
 
-// Vertically first, whole rows wait for sixteen outputs. Where those are far apart they would be
-// too many for CropDecoder, and the sums of the open outputs are kept in their place.
+// With the vertical pass first, whole rows wait for sixteen outputs. If those are far apart, the
+// rows would be too many for CropDecoder, and the sums of the open outputs are kept instead.
 TEST(DecodeMemory, TallImagesAreStreamedToo) {
   const std::vector<uint8_t> file = tall_jpeg(3'200, 500);
   for (const int side : {224, 32}) {
@@ -133,7 +134,7 @@ TEST(DecodeMemory, TallImagesAreStreamedToo) {
   }
 }
 
-// Where a frame cannot be avoided it is bounded, too, and not kept.
+// Where a frame cannot be avoided, it is bounded, too, and freed afterwards.
 TEST(DecodeMemory, FramesAreBoundedAndGivenBack) {
   const DecodeOptions turning = {.exif = ExifPolicy::apply, .max_pixels = 12'000'000};
   const JpegKind kind = {.progressive = true, .exif_orientation = 6};

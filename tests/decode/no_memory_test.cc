@@ -1,5 +1,5 @@
-// A decoder has no memory: what it answers to a file does not depend on the files before it. Every
-// pair of formats meets here; tests/fuzz/decoder_pair_fuzz.cc looks for the pairs that nobody
+// A decoder keeps no state: its result for a file does not depend on the files before it. Every
+// pair of formats occurs here; tests/fuzz/decoder_pair_fuzz.cc searches for pairs that nobody
 // thought of.
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -20,7 +20,7 @@ struct Answer {
   std::vector<uint8_t> pixels;  // empty unless ok
 };
 
-// `fill` is what lies in the output before, so that what is not written shows.
+// `fill` is the content of the output before, so that unwritten bytes are noticed.
 Answer decode(ImageDecoder& decoder, const OddFile& file, const CropSpec& spec, uint8_t fill) {
   Pixels out({spec.window.width, spec.window.height});
   std::fill_n(out.view().data, out.view().stride_bytes * out.size().height, fill);
@@ -30,7 +30,7 @@ Answer decode(ImageDecoder& decoder, const OddFile& file, const CropSpec& spec, 
   return answer;
 }
 
-// All of the image, or a part that is resized.
+// Returns a spec for the whole image, or for a part that is resized.
 CropSpec spec_of(ImageDecoder& decoder, const OddFile& file, bool whole) {
   ImageInfo info;
   if (!decoder.info(file.bytes, info).ok()) return {{0, 0, 9, 9}, {9, 9}, {0, 0, 9, 9}};
@@ -60,8 +60,8 @@ class NoMemory : public testing::TestWithParam<std::tuple<PixelPolicy, ExifPolic
   }
 };
 
-// Two orders, and what malloc gives is filled with other bytes in each, so that memory that nobody
-// wrote shows, too.
+// Decodes in two orders. malloc fills its memory with other bytes in each, so that unwritten memory
+// is noticed, too.
 TEST_P(NoMemory, WhateverWasDecodedBefore) {
   const auto [pixels, exif] = GetParam();
   const DecodeOptions options{.pixels = pixels, .exif = exif, .max_pixels = 1 << 20};

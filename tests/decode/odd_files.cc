@@ -14,7 +14,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr uint8_t kDht = 0xC4, kDqt = 0xDB;
 
-// One way to damage a file, at `at`. REQUIRES: at < bytes.size().
+// Damages a file in one of several ways, at `at`. REQUIRES: at < bytes.size().
 void damage(Bytes& bytes, size_t at, std::mt19937& random) {
   const auto begin = bytes.begin() + static_cast<ptrdiff_t>(at);
   const size_t length = std::min<size_t>(1 + random() % 9, bytes.size() - at);
@@ -51,7 +51,7 @@ std::vector<uint8_t> without_segments(const std::vector<uint8_t>& jpeg, uint8_t 
   for (size_t at = 2; at + 4 <= jpeg.size();) {
     const size_t length = size_t{2} + (jpeg[at + 2] << 8 | jpeg[at + 3]);
     const uint8_t found = jpeg[at + 1];
-    // Entropy-coded data reach to the next marker, which is none of those in them.
+    // Entropy-coded data end at the next marker that cannot be part of them.
     size_t end = std::min(at + length, jpeg.size());
     if (found == 0xDA) {
       while (end + 1 < jpeg.size() &&

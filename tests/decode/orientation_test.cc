@@ -1,5 +1,5 @@
-// EXIF orientation: all eight, both byte orders, any crop; hostile blocks are no orientation.
-// (Equality with Pillow's exif_transpose is in golden_test.cc.)
+// EXIF orientation: all eight, both byte orders, any crop; malicious blocks give no orientation.
+// (golden_test.cc compares with Pillow's exif_transpose.)
 #include "decode/orientation.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-// The definition, pixel by pixel: which stored pixel is shown at (x, y).
+// The definition, pixel by pixel: finds the stored pixel that is shown at (x, y).
 void stored_place(int orientation, Size stored, int x, int y, int& stored_x, int& stored_y) {
   const int w = stored.width - 1, h = stored.height - 1;
   switch (orientation) {

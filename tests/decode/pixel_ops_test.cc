@@ -1,5 +1,5 @@
 // Shifts, flips and boxes against one-line definitions, on every instruction set of this machine.
-// (Colour operations are held to torchvision in golden_test.cc.)
+// (golden_test.cc compares colour operations with torchvision.)
 #include "decode/pixel_ops.h"
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@
 namespace stoker {
 
 // An owned RGB image whose rows may be further apart than they are wide; the gap is poisoned, so
-// that a test sees whoever writes there.
+// that a test notices writes into it.
 class Pixels {
  public:
   static constexpr uint8_t kPoison = 0xA5;
@@ -80,7 +80,7 @@ inline std::vector<uint8_t> read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The columns of a golden file that are a CropSpec.
+// Reads the columns of a golden file that make a CropSpec.
 template <class Stream>
 CropSpec read_spec(Stream& in) {
   CropSpec s;
@@ -93,7 +93,7 @@ CropSpec read_spec(Stream& in) {
   return s;
 }
 
-// A crop alone: no resize, no flip.
+// Returns a crop without resize and flip.
 inline CropSpec plain_crop(Box box) {
   return {box, {box.width, box.height}, {0, 0, box.width, box.height}, false, Filter::bilinear};
 }

@@ -22,7 +22,7 @@ PlanarAxisKey random_key(std::mt19937& random) {
   return key;
 }
 
-// The weights of output `i`, laid over the plane.
+// Returns the weights of output `i`, spread over the plane.
 std::vector<double> spread(const PlanarAxis& axis, int i) {
   std::vector<double> all(static_cast<size_t>(axis.key.plane_size), 0);
   for (int t = 0; t < axis.taps[i]; ++t) {
@@ -31,7 +31,7 @@ std::vector<double> spread(const PlanarAxis& axis, int i) {
   return all;
 }
 
-// Pillow's weights of the pixels, laid over the image.
+// Returns Pillow's weights of the pixels, spread over the image.
 std::vector<double> pillow(const ResampleTable& table, const PlanarAxisKey& key, int pixels,
                            int i) {
   std::vector<double> all(static_cast<size_t>(pixels), 0);
@@ -47,7 +47,7 @@ std::vector<double> pillow(const ResampleTable& table, const PlanarAxisKey& key,
   return all;
 }
 
-// What libjpeg's upsampling makes pixel `pixel` from.
+// Adds the samples from which libjpeg's upsampling makes pixel `pixel`.
 void add_upsampled(const PlanarAxisKey& key, int pixel, double weight, std::vector<double>& to) {
   const int sample = pixel / key.factor;
   if (key.upsampling == Upsampling::replicate) {

@@ -1,4 +1,4 @@
-// Any crop of an image, resized and cut to any window; now and then without a resize.
+// Returns any crop of an image, resized and cut to any window; sometimes without a resize.
 #pragma once
 
 #include <random>

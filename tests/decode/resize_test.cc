@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, ResizeOnTarget,
                          testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
-// Rows may come in any portions.
+// Rows may come in portions of any size.
 TEST(RowResizer, TheSizeOfThePortionsDoesNotMatter) {
   std::mt19937 random(3);
   for (int i = 0; i < 100; ++i) {
@@ -109,7 +109,7 @@ TEST(RowResizer, TheSizeOfThePortionsDoesNotMatter) {
   }
 }
 
-// Only the part that begin() asks for may matter.
+// Only the part that begin() requests may affect the result.
 TEST(RowResizer, AsksForAllThatItNeeds) {
   std::mt19937 random(5);
   for (int i = 0; i < 100; ++i) {

@@ -1,5 +1,5 @@
 // The seek index: the same bytes with and without it, for every kind of file that CropDecoder
-// takes; and an index that is not of these bytes, or damaged, changes nothing.
+// takes; an index of other bytes, or a damaged one, changes nothing.
 #include "decode/jpeg/seek_index.h"
 
 #include <gtest/gtest.h>
@@ -41,11 +41,11 @@ class SeekIndexTest : public testing::Test {
     return index;
   }
 
-  // Decodes with and without `index`; true if it was used.
+  // Decodes with and without `index`. Returns true if the index was used.
   bool expect_same(const Bytes& file, const Bytes& index, const CropSpec& spec) {
     const bool plain = decoder_.decode(file, spec, plain_.view());
     const SeekUse before = decoder_.seek_use();
-    const Bytes exact_size(index);  // so that ASan sees a read behind its end
+    const Bytes exact_size(index);  // so that ASan notices a read past its end
     const bool indexed = decoder_.decode(file, spec, indexed_.view(), exact_size);
     const SeekUse after = decoder_.seek_use();
     EXPECT_EQ(indexed, plain);
@@ -80,7 +80,7 @@ TEST_F(SeekIndexTest, GivesTheSamePixelsForEverySamplingAndRestartInterval) {
       }
     }
   }
-  EXPECT_GT(used, crops * 3 / 4);  // the others show nearly all
+  EXPECT_GT(used, crops * 3 / 4);  // the others show nearly all of the image
 }
 
 TEST_F(SeekIndexTest, GivesTheSamePixelsOfGreyFilesAndNoise) {
@@ -103,7 +103,7 @@ TEST_F(SeekIndexTest, GivesTheSamePixelsOfGreyFilesAndNoise) {
   EXPECT_GT(used, 360);  // of 480
 }
 
-// From every place of the index the next one is reached, with the same predictors.
+// Each place of the index leads to the next one, with the same predictors.
 TEST_F(SeekIndexTest, EveryPlaceLeadsToTheNext) {
   JpegKind kind;
   kind.sampling_x = 2;
@@ -172,7 +172,7 @@ TEST_F(SeekIndexTest, IsRefusedForOtherBytes) {
   }
 }
 
-// Damage above the crop: the index must not hide it.
+// The index must not hide damage above the crop.
 TEST_F(SeekIndexTest, DamageAboveTheCropIsSeen) {
   const Size size{96, 96};
   JpegKind kind;
@@ -190,7 +190,7 @@ TEST_F(SeekIndexTest, DamageAboveTheCropIsSeen) {
   EXPECT_FALSE(decoder_.decode(bad, spec, plain_.view(), index));
 }
 
-// Whatever an index says under a seal that holds, only the file's own bytes are read.
+// Even with a valid seal, an index can cause reads only inside the file.
 TEST_F(SeekIndexTest, AForgedIndexReadsNothingOutside) {
   std::mt19937 random(5);
   const Size size{100, 80};
@@ -200,7 +200,8 @@ TEST_F(SeekIndexTest, AForgedIndexReadsNothingOutside) {
     Bytes index = index_of(file, kSteps[trial / 2 % 2]);
     const size_t sealed = index.size() - 8;
     for (int i = 0; i < 3; ++i) {
-      const size_t from = trial % 5 == 0 ? 0 : 6;  // not always in the header: it is soon refused
+      // Not always in the header: such an index is soon refused.
+      const size_t from = trial % 5 == 0 ? 0 : 6;
       index[from + random() % (sealed - from)] = static_cast<uint8_t>(random());
     }
     const uint64_t seal =
@@ -212,7 +213,7 @@ TEST_F(SeekIndexTest, AForgedIndexReadsNothingOutside) {
   EXPECT_GT(decoder_.seek_use().refused, 0);
 }
 
-// An index is a certificate: libjpeg-turbo calls the whole file good.
+// An index guarantees that libjpeg-turbo accepts the whole file.
 TEST_F(SeekIndexTest, IsMadeOfGoodFilesOnly) {
   std::mt19937 random(6);
   LibjpegPath libjpeg(kMaxPixels);
@@ -235,7 +236,7 @@ TEST_F(SeekIndexTest, IsMadeOfGoodFilesOnly) {
       EXPECT_TRUE(libjpeg.decode(bad, all, whole.view()).ok()) << "seed " << seed << " at " << at;
     }
   }
-  EXPECT_GT(built, trials / 10);  // another value is not damage that anyone can see
+  EXPECT_GT(built, trials / 10);  // another value is not damage that anyone can detect
   EXPECT_LT(built, trials);
   JpegKind progressive;
   progressive.progressive = true;

@@ -1,6 +1,6 @@
-// A checkpoint's folder, whose checksums are put right first, and a model's file:
-// std::runtime_error, or as many numbers as the net has. Input: (trainer.json, the headers of
-// model.safetensors and state.safetensors); the tensors are zeros, as many as the headers say.
+// A checkpoint's folder with corrected checksums, and a model's file: std::runtime_error, or as
+// many numbers as the net has. Input: (trainer.json, the headers of model.safetensors and
+// state.safetensors); the tensors are zeros, as many as the headers declare.
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kMostBytes = 8 << 20;
 
-// A file of safetensors with this header. Its seal, as trainer.json has it.
+// Writes a safetensors file with this header. Returns its seal, in trainer.json's format.
 Json write_tensors(const stoker::TempFolder& folder, const char* name, std::string_view header) {
   uint64_t end = 0;
   const Json json = Json::parse(header, nullptr, false);

@@ -1,5 +1,5 @@
 // CIFAR's binary files and class names: std::runtime_error, or a source whose every record can be
-// read. Input: (file name, class names, records); the name only says which of the two layouts.
+// read. Input: (file name, class names, records); the name only selects one of the two layouts.
 #include <cstdlib>
 #include <stdexcept>
 

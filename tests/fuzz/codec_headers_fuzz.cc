@@ -1,5 +1,5 @@
-// What this project itself reads of PNG, BMP, WebP and TIFF (headers and structure; pixels are
-// read by their libraries), and of EXIF: no access outside the bytes, and nothing senseless.
+// Our own parsers of PNG, BMP, WebP and TIFF (headers and structure; libraries read the pixels),
+// and of EXIF: no access outside the bytes, and no impossible values.
 #include <cstdlib>
 
 #include "decode/codec/decoder.h"

@@ -1,4 +1,4 @@
-// The entropy decoder against jpeg_read_coefficients: whatever file both decode without complaint
+// The entropy decoder against jpeg_read_coefficients: every file that both decode without an error
 // must give the same coefficients.
 #include <csetjmp>
 #include <cstdio>
@@ -25,7 +25,8 @@ void on_message(j_common_ptr cinfo, int level) {
   if (level < 0) fail(cinfo);
 }
 
-// All blocks of component 0, in rows; false if libjpeg complains.
+// Returns all blocks of component 0, in rows. Returns false if libjpeg reports an error or a
+// warning.
 bool read_with_libjpeg(std::span<const uint8_t> file, std::vector<int16_t>& blocks) {
   jpeg_decompress_struct cinfo;
   Errors errors;

@@ -1,5 +1,5 @@
-// CropDecoder: no access outside its memory; nothing accepted, under any policy, that
-// libjpeg-turbo calls bad; and under the exact ones its pixels, resized as that Pillow does.
+// CropDecoder: no access outside its memory; under any policy it accepts no file that libjpeg-turbo
+// calls bad; under the exact policies its pixels are libjpeg-turbo's, resized as that Pillow does.
 #include <cstdlib>
 #include <vector>
 

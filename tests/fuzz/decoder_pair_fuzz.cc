@@ -1,6 +1,6 @@
-// A decoder has no memory: file B, then file A with one ImageDecoder, against A with a fresh one.
-// Status, text and pixels are the same, and so is what lies in the output where nothing was
-// written: it is filled with other bytes for each.
+// A decoder keeps no state: decodes file B, then file A with one ImageDecoder, and A with a fresh
+// one. Status, text and pixels are the same, and so are unwritten bytes of the output, which is
+// filled with other bytes for each.
 //
 // Input: eight bytes for the crop of A, eight for B's, one of flags, two for the length of B; then
 // B and A.
@@ -25,7 +25,8 @@ struct Answer {
 Answer decode(ImageDecoder& decoder, std::span<const uint8_t> file, const uint8_t* crop,
               bool bicubic, uint8_t fill) {
   Answer answer;
-  ImageInfo info{.size = {9, 9}};  // files without a size are decoded all the same, to be refused
+  // Files without a size are decoded anyway; they must be refused.
+  ImageInfo info{.size = {9, 9}};
   answer.info = decoder.info(file, info);
   CropSpec spec = read_fuzz_input(crop, kFuzzHeader, info.size).spec;
   if (bicubic) spec.filter = Filter::bicubic;

@@ -1,4 +1,4 @@
-// Seeds of the parsers that read other files than images: sources, receipts, checkpoints.
+// Seeds for the parsers of files other than images: sources, receipts, checkpoints.
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -110,7 +110,7 @@ void add_seek_file_seeds(SeedFolder& seeds) {
   }
 }
 
-// The header of a file of safetensors, without its length.
+// Returns the header of a safetensors file, without its length.
 std::string header_of(const std::string& path) {
   const std::string file = read_file(path);
   uint64_t length = 0;

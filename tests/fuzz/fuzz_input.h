@@ -1,4 +1,4 @@
-// How the fuzz targets read their input: eight bytes say which crop, the rest is the file.
+// The input format of the fuzz targets: eight bytes select the crop, the rest is the file.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Inputs that stand for several files: two lengths (16 bits, low byte first), then the files.
+// Inputs that consist of several files: two lengths (16 bits, low byte first), then the files.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Seeds of the decoders: small JPEG files of every kind, and the golden files of all formats.
+// Seeds for the decoders: small JPEG files of every kind, and the golden files of all formats.
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 #include "tests/decode/odd_files.h"
@@ -35,7 +35,7 @@ void add_jpeg_seeds(SeedFolder& seeds) {
   }
 }
 
-// Small files of all kinds, each behind another one, whole and damaged.
+// Adds small files of all kinds, each after another one, intact and damaged.
 void add_pair_seeds(SeedFolder& seeds) {
   std::vector<OddFile> files = jpegs_without_tables();
   uint32_t seed = 1;
@@ -71,7 +71,7 @@ void add_codec_seeds(SeedFolder& seeds) {
     jpeg.exif_big_endian = orientation % 2 == 0;
     const std::vector<uint8_t> file = make_jpeg({9, 7}, jpeg);
     seeds.add("codec_headers_fuzz", file);
-    // The EXIF block alone: behind the start marker, the JFIF segment, APP1's marker and length.
+    // Only the EXIF block: after the start marker, the JFIF segment, APP1's marker and length.
     seeds.add("codec_headers_fuzz", std::vector<uint8_t>(file.begin() + 24, file.begin() + 56));
   }
 }

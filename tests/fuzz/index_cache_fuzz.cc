@@ -1,5 +1,5 @@
-// The cached list of an image folder. Its checksum is put right first (it guards against accidents,
-// not against this): what load_index() accepts then must be safe to use.
+// The cached list of an image folder. Its checksum is corrected first (it guards against accidents,
+// not against forgery): what load_index() accepts then must be safe to use.
 #include <xxhash.h>
 
 #include <cstdlib>
@@ -11,8 +11,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
-  // As pipeline/source/folder_index_cache.cc writes them: magic, version, byte order; length;
-  // checksum; payload.
+  // The layout that pipeline/source/folder_index_cache.cc writes: magic, version, byte order;
+  // length; checksum; payload.
   constexpr size_t kLengthAt = 16, kChecksumAt = 24, kPayloadAt = 32;
   static const TempFolder folder;
   std::string file(reinterpret_cast<const char*>(data), size);

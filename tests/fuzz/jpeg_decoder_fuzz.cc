@@ -1,6 +1,6 @@
-// JpegDecoder (libjpeg-turbo and what is around it) and the exact resize, alone and as ImageDecoder
-// has them behind CropDecoder: no access outside their memory, a status for every file, and a
-// region's pixels are those of the whole image.
+// JpegDecoder (libjpeg-turbo and the code around it) and the exact resize, alone and inside
+// ImageDecoder, which calls them after CropDecoder: no access outside their memory, a status for
+// every file, and a region's pixels are those of the whole image.
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -26,7 +26,7 @@ Decoded decode(Decoder& decoder, std::span<const uint8_t> file, const CropSpec& 
   return result;
 }
 
-// Damage below the region may make the whole fail, never differ.
+// Damage below the region may make the whole image fail, but never differ.
 template <class Decoder>
 void require_part_of_whole(Decoder& decoder, const FuzzInput& input, Size size,
                            const Decoded& part) {

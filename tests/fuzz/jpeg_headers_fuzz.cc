@@ -1,5 +1,5 @@
-// The headers' own parser against libjpeg's: what it accepts, libjpeg accepts and understands in
-// the same way; ImageDecoder::info says of every file what JpegDecoder says.
+// Our parser of JPEG headers against libjpeg's: libjpeg accepts what ours accepts, and reads the
+// same values; ImageDecoder::info reports for every file what JpegDecoder reports.
 #include <cstdlib>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Writes seeds for the fuzz targets, made by what the tests make their files with.
+// Writes seeds for the fuzz targets, made with the same code as the files of the tests.
 #include <cstdio>
 #include <exception>
 

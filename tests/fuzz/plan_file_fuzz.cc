@@ -1,6 +1,5 @@
-// The plan cache. Its seal is put right first (it guards against accidents, not against this): what
-// read_plan_file() accepts then must be whole lines, and a line can be added to whatever lies
-// there.
+// The plan cache. Its seal is corrected first (it guards against accidents, not against forgery):
+// read_plan_file() must accept only whole lines then, and a line can be added to any file.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -13,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
   static const TempFolder folder;
   std::string file(reinterpret_cast<const char*>(data), size);
-  // As train/cuda/plan_file.cc writes it: title, version, seal; then the lines.
+  // The layout that train/cuda/plan_file.cc writes: title, version, seal; then the lines.
   const size_t end = file.find('\n');
   const std::string title = "stoker conv plans 1 ";
   if (end != std::string::npos && file.starts_with(title)) {

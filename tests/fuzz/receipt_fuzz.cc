@@ -10,7 +10,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
   static const TempFolder first, folder;
-  static bool has_first = false;  // the first one that can be read: all others are held against it
+  static bool has_first = false;  // the first readable one; all others are compared with it
   const FuzzParts parts = split_fuzz_parts(data, size);
   const auto write_to = [&](const TempFolder& to) {
     to.write("receipt_steps.bin", parts[0]);

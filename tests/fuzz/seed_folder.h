@@ -1,5 +1,5 @@
-// Where make_fuzz_seeds writes: FOLDER/<target>/<number>. Functions make the seeds of some targets
-// each.
+// The output folder of make_fuzz_seeds: FOLDER/<target>/<number>. Each function makes the seeds of
+// some targets.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// A file of seek indexes. Its checksum is put right first (it guards against accidents, not against
-// this): what open() accepts then must be safe to look names up in.
+// A file of seek indexes. Its checksum is corrected first (it guards against accidents, not against
+// forgery): looking up names in a file that open() accepts then must be safe.
 #include <cstdlib>
 #include <cstring>
 
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<uint8_t> buffer;
   std::span<const uint8_t> index;
   unsigned sum = 0;
-  for (const char* name : {"0", "1", "2", "3"}) {  // as the seeds'
+  for (const char* name : {"0", "1", "2", "3"}) {  // the names of the seeds
     file->read(name, buffer, index);
     if (static_cast<int64_t>(index.size()) > file->largest_index_bytes()) std::abort();
     for (const uint8_t byte : index) sum += byte;

@@ -1,8 +1,8 @@
-// The seek index: a file's own gives the same pixels as none; one that was tampered with under a
-// seal that holds reads nothing outside; bytes that are no index are refused.
+// The seek index: a file's own index gives the same pixels as none; a changed index with a valid
+// seal causes no read outside; bytes that are no index are refused.
 //
-// Input: eight bytes for the crop, one for the kind of index, sixteen for what is changed in it,
-// then the file.
+// Input: eight bytes for the crop, one for the kind of index, sixteen for the changes to it, then
+// the file.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -59,11 +59,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!builder.build(file, data[kFuzzHeader] % 2 == 0 ? SeekStep::row : SeekStep::eight, index)) {
     return 0;
   }
-  // An index is a certificate for the whole file, but the plan of a crop may be too large.
+  // An index guarantees that the whole file is good, but the plan of a crop may be too large.
   if (decode(indexed, index) != is_good || (is_good && indexed != plain)) std::abort();
   tamper(index, file, data + kFuzzHeader + 1);
-  // Who forges an index chooses coefficients; the exact policies leave the file's if they are of no
-  // picture.
+  // A forged index can choose coefficients; the exact policies refuse a file whose coefficients
+  // belong to no picture.
   const bool is_taken = decode(indexed, index);
   if (is_good ? !is_taken : is_taken && &decoder == &fast) std::abort();
   return 0;

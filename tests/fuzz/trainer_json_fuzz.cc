@@ -1,5 +1,5 @@
-// A checkpoint's trainer.json: std::exception, or facts that come back from what is written of
-// them.
+// A checkpoint's trainer.json: std::exception, or values that are the same after writing and
+// reading them.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>

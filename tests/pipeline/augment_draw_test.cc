@@ -40,7 +40,8 @@ TEST(AugmentDraw, RandomResizedCropIsTorchvisionsForTheSameNumbers) {
     in >> source.width >> source.height >> spec.scale_min >> spec.scale_max >> spec.ratio_min >>
         spec.ratio_max >> seed >> epoch >> sample >> box.x >> box.y >> box.width >> box.height;
     ASSERT_TRUE(in);
-    box.width = std::max(box.width, 1);  // of one pixel and a ratio of 0.3 torchvision makes none
+    // For one pixel and a ratio of 0.3 torchvision gives an empty box.
+    box.width = std::max(box.width, 1);
     const AugmentDraw draw = draw_augmentation(spec, source, seed, epoch, sample);
     EXPECT_EQ(draw.crop, box) << line;
     EXPECT_EQ(draw.resized, spec.output);
@@ -88,7 +89,7 @@ void expect_uniform(std::vector<double> values, double low, double high) {
   EXPECT_LT(distance * std::sqrt(n), 2.2);  // p < 1e-4
 }
 
-// So large an image that pixels are fine, and a scale that always fits: no try is thrown away, so
+// The image is so large that pixels are fine, and the scale always fits: no try is rejected, so
 // area and log ratio are uniform, and so is the corner.
 TEST(AugmentDraw, RandomResizedCropHasItsDistributions) {
   const AugmentSpec spec{.output = {224, 224},

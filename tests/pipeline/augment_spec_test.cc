@@ -54,7 +54,7 @@ TEST(AugmentSpec, DescriptionTellsWhatMattersWithFullPrecision) {
   other.scale_min = std::nextafter(0.08, 1);
   EXPECT_NE(other.describe(), spec.describe());
   other = spec;
-  other.pad = 4;  // of no consequence for this crop
+  other.pad = 4;  // has no effect for this crop
   EXPECT_EQ(other.describe(), spec.describe());
   const AugmentSpec cifar{.output = {32, 32},
                           .crop = CropMode::pad_random,

@@ -92,7 +92,7 @@ Pixels noise_image(Size size, Pixels& planar) {
   return rgb;
 }
 
-// What a raw row must be, the plain way: resize, then pixel by pixel.
+// Makes the expected raw row in the plain way: resize, then pixel by pixel.
 Pixels plain_row(const AugmentSpec& spec, const Pixels& rgb, Size size, const AugmentDraw& draw,
                  PixelPolicy policy = PixelPolicy::exact) {
   const ImageView image{rgb.data(), size.width, size.height, ptrdiff_t{3} * size.width};

@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// `count` records; pixel p of record r is first + r + p (mod 256), so that each one is known.
+// `count` records; pixel p of record r is first + r + p (mod 256), so that each record is known.
 std::string records(int count, int first, int label_bytes, int classes) {
   std::string text;
   for (int r = 0; r < count; ++r) {
@@ -130,7 +130,8 @@ TEST(CifarSource, ClassNamesComeFromTheMetaFileElseAreNumbers) {
   const TempFolder folder;
   write_cifar10(folder);
   EXPECT_EQ(make_cifar_source(folder.path(), Split::test)->class_names()[9], "9");
-  folder.write("batches.meta.txt", "a\nb\nc\r\nd\ne\nf\ng\nh\ni\nj\n\n");  // as the original ends
+  // The original ends like this.
+  folder.write("batches.meta.txt", "a\nb\nc\r\nd\ne\nf\ng\nh\ni\nj\n\n");
   EXPECT_THAT(make_cifar_source(folder.path(), Split::test)->class_names(),
               ElementsAre("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"));
   folder.write("batches.meta.txt", "a\nb\n");
@@ -152,7 +153,7 @@ TEST(CifarSource, DamagedFilesAreErrorsWithPathAndNumbers) {
   bad_label[2 * 3073] = 10;
   folder.write("test_batch.bin", bad_label);
   EXPECT_THAT(error_of(folder.path(), Split::test), HasSubstr("record 2 has label 10"));
-  EXPECT_EQ(make_cifar_source(folder.path(), Split::train)->size(), 15);  // does not need it
+  EXPECT_EQ(make_cifar_source(folder.path(), Split::train)->size(), 15);  // does not read that file
   std::filesystem::remove(folder.path() + "/data_batch_4.bin");
   EXPECT_THAT(error_of(folder.path(), Split::train),
               AllOf(HasSubstr("data_batch_4.bin"), HasSubstr("No such file")));

@@ -1,5 +1,4 @@
-// The contract of the design page, held through the Loader: the points of "What done means for the
-// core" that concern the feeder.
+// The guarantees of the feeder, checked through the Loader.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -62,7 +61,7 @@ TEST(Contract, BatchesDoNotDependOnThreadsOrDepths) {
   }
 }
 
-// The same global batch holds the same rows for any number of devices.
+// The same global batch has the same rows for any number of devices.
 TEST(Contract, BatchesDoNotDependOnTheNumberOfDevices) {
   for (const Kind& kind : kinds()) {
     const std::vector<Delivered> expected =
@@ -77,7 +76,7 @@ TEST(Contract, BatchesDoNotDependOnTheNumberOfDevices) {
   }
 }
 
-// A row's pixels depend on (seed, epoch, sample) only: not on batch size, ranks or order.
+// A row's pixels depend only on (seed, epoch, sample): not on batch size, ranks or order.
 TEST(Contract, PixelsAreAFunctionOfSeedEpochAndSample) {
   using Pixels = std::map<std::pair<int64_t, SampleId>, uint64_t>;
   const auto collect = [](Feed& feed, Pixels& pixels) {
@@ -135,7 +134,7 @@ TEST(Contract, ResumingAnywhereIsTheSameAsNeverStopping) {
   }
 }
 
-// (3) With a device that copies late and poisons what may be reused, nothing changes.
+// (3) A device that copies late and poisons memory that may be reused changes nothing.
 TEST(Contract, NastyDevicesSeeTheSameBatches) {
   for (const Kind& kind : kinds()) {
     const std::vector<Delivered> expected =
@@ -152,7 +151,7 @@ TEST(Contract, NastyDevicesSeeTheSameBatches) {
   }
 }
 
-// (4) Every sample once per epoch, over all ranks together; every rank makes the same steps.
+// (4) Every sample comes once per epoch, over all ranks together; every rank makes the same steps.
 TEST(Contract, EverySampleOncePerEpochOverAllRanks) {
   for (const int64_t samples : {1, 2, 3, 7, 8, 9, 31, 32, 33}) {
     const auto source = make_synthetic_source(samples, {8, 8}, 3, 1);

@@ -1,4 +1,4 @@
-// The flow graph's threads: their number, their end, what slow samples and slow consumers do.
+// The flow graph's threads: their number, their end, and the effect of slow samples and consumers.
 #include "pipeline/feed_graph.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// (6) Stopping after every step is clean, by the destructor and by stop(), read or not.
+// (6) Stopping after every step is clean, by the destructor and by stop(), with and without reads.
 TEST(FeedGraph, StoppingAtEveryStepIsClean) {
   const auto files = jpeg_source(19);
   for (SampleId id = 0; id < 19; id += 3) files->cache(id);
@@ -67,8 +67,8 @@ TEST(FeedGraph, StoppingAmidSlowReadsWaitsForThemOnly) {
   const auto source = jpeg_source(64);
   source->delay_all(milliseconds(20));
   auto quickest = std::chrono::steady_clock::duration::max();
-  for (int attempt = 0; attempt < 10 && quickest >= milliseconds(250);
-       ++attempt) {  // a busy machine
+  // More than one attempt, because the machine may be busy.
+  for (int attempt = 0; attempt < 10 && quickest >= milliseconds(250); ++attempt) {
     const auto start = std::chrono::steady_clock::now();
     {
       Feed feed(*source, crop_spec(), options_of(2, 64));
@@ -76,7 +76,7 @@ TEST(FeedGraph, StoppingAmidSlowReadsWaitsForThemOnly) {
     }
     quickest = std::min(quickest, std::chrono::steady_clock::now() - start);
   }
-  // Not the 4 * 64 * 20 / 2 ms of what was planned, nor the 16 * 20 of a ticket.
+  // Less than the 4 * 64 * 20 / 2 ms of the planned rows, and than the 16 * 20 of a ticket.
   EXPECT_LT(quickest, milliseconds(250));
 }
 
@@ -89,12 +89,12 @@ TEST(FeedGraph, HasExactlyTheThreadsThatWereAskedFor) {
   options.feed.io_threads = 3;
   options.slots = 0;
   Feed feed(*source, crop_spec(), options);
-  const int device_threads = 1;  // the compute stream's
+  const int device_threads = 1;  // for the compute stream
   feed.take(100);
   EXPECT_EQ(threads_of_this_process(), before + 5 + 3 + 1 + device_threads);
 }
 
-// The workers decode at the same time: reads with 0 I/O threads show how many are under way.
+// The workers decode at the same time: with 0 I/O threads, reads show how many are under way.
 TEST(FeedGraph, AllWorkersWorkTogether) {
   const auto source = jpeg_source(40);
   source->delay_all(milliseconds(2));
@@ -105,7 +105,7 @@ TEST(FeedGraph, AllWorkersWorkTogether) {
   EXPECT_EQ(source->most_at_once(), 6);
 }
 
-// Also when they slept before, because the workers could not keep up.
+// Also if they slept before, because the workers could not keep up.
 TEST(FeedGraph, AllIoThreadsReadTogetherWhenReadingIsSlow) {
   const auto source = jpeg_source(200);
   for (SampleId id = 100; id < 200; ++id) source->delay(id, milliseconds(3));
@@ -113,15 +113,15 @@ TEST(FeedGraph, AllIoThreadsReadTogetherWhenReadingIsSlow) {
   options.shuffle = false;
   options.feed.io_threads = 4;
   options.epochs = 1;
-  // On a busy machine one of them may come late for as long as reading is slow.
+  // On a busy machine one of them may start late for as long as reading is slow.
   for (int attempt = 0; attempt < 10 && source->most_at_once() < 4; ++attempt) {
     Feed(*source, crop_spec(), options).all();
   }
   EXPECT_EQ(source->most_at_once(), 4);
 }
 
-// What workers find in memory they read themselves; the rest goes through the I/O threads. Nothing
-// else depends on it.
+// Workers read the files that are in memory; the rest goes through the I/O threads. Nothing else
+// depends on it.
 TEST(FeedGraph, WorkersReadWhatLiesInMemory) {
   constexpr int kSamples = 41;
   LoaderOptions options = options_of(2);
@@ -157,7 +157,7 @@ TEST(FeedGraph, WorkersReadWhatLiesInMemory) {
   EXPECT_EQ(source->reads(), 0) << "all of it lies in memory";
 }
 
-// Looking costs time: workers give up while nothing lies in memory, and notice when something does.
+// Looking costs time: workers stop while nothing is in memory, and notice when something is.
 TEST(FeedGraph, WorkersStopLookingForWhatDoesNotLieInMemory) {
   constexpr int kSamples = 4000, kBatch = 4, kFirstCached = 3000;
   const auto source = jpeg_source(kSamples);
@@ -169,7 +169,7 @@ TEST(FeedGraph, WorkersStopLookingForWhatDoesNotLieInMemory) {
     Feed feed(*source, crop_spec(), options);
     feed.all();
   }
-  // Until 16 were in vain, some more that were under way, then one of 32; a ticket has 4 rows.
+  // 16 tries without success, some more that were under way, then one of 32; a ticket has 4 rows.
   EXPECT_LT(source->tries(), 16 + 64 + kFirstCached / 4 / 32);
   EXPECT_EQ(source->cached_reads(), 0);
   options.epochs = 1;
@@ -190,7 +190,7 @@ TEST(FeedGraph, OneSlowSampleReordersNothing) {
   }
 }
 
-// What a consumer that takes 20 ms for each batch gets, and what the process costs meanwhile.
+// The batches of a consumer that takes 20 ms for each, and the CPU time of the process meanwhile.
 struct SlowRun {
   std::vector<Delivered> batches;
   double cpu_s = 0;
@@ -242,7 +242,7 @@ TEST(FeedGraph, TwoLoadersAtOnceDoNotMeet) {
   }
 }
 
-// What the environment throws in a worker or an I/O thread reaches next().
+// An exception of the environment in a worker or an I/O thread reaches next().
 class ThrowingSource final : public Source {
  public:
   explicit ThrowingSource(std::unique_ptr<Source> source) : source_(std::move(source)) {}

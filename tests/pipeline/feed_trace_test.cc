@@ -1,5 +1,5 @@
-// What a Tracer is told of a feed, and that neither it nor a changing number of workers changes a
-// pixel.
+// The spans that a Tracer gets from a feed. Neither the Tracer nor a changing number of workers
+// changes a pixel.
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST(FeedTrace, EveryRowOfEveryBatchIsToldOfByItsStepAndSample) {
     tracer.drain(spans);
     ASSERT_EQ(tracer.dropped(), 0);
     std::map<SpanKind, std::multiset<std::pair<Step, SampleId>>> told;
-    std::map<std::pair<Step, SampleId>, int64_t> decoded;  // when
+    std::map<std::pair<Step, SampleId>, int64_t> decoded;  // end of the decode span
     for (const TrackedSpan& span : spans) {
       if (span.kind == SpanKind::decode) decoded[{span.step, span.sample}] = span.end_ns;
     }
@@ -95,7 +95,7 @@ TEST(FeedTrace, AChangingNumberOfWorkersChangesNoPixel) {
   Feed feed(*source, crop_spec(), options);
   std::vector<Delivered> changed;
   for (int turn = 0;; ++turn) {
-    measure.limit_workers(turn % 6);  // 0 and 5 are too few and too many
+    measure.limit_workers(turn % 6);  // 0 and 5 are out of range
     const std::vector<Delivered> next = feed.take(1);
     if (next.empty()) break;
     changed.insert(changed.end(), next.begin(), next.end());

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kTenSeconds = 10'000'000'000;
 
-// A folder of two classes whose list has been cached as if it had been at rest for a while.
+// A folder of two classes whose list has been cached as if the folder had not changed for a while.
 class CachedIndex : public ::testing::Test {
  protected:
   CachedIndex() : query_{folder_.path(), {""}, {""}}, cache_(index_cache_path(dir(), query_)) {
@@ -99,7 +99,7 @@ TEST_F(CachedIndex, IsStaleWhenAnyFolderChanged) {
   }
 }
 
-// As tar and rsync do: the folder's time is put back after its content changed.
+// tar and rsync do this: the folder's time is set back after its content changed.
 TEST_F(CachedIndex, IsStaleEvenIfTheTimeWasPutBack) {
   const fs::path path = folder_.path() + "/b";
   const auto time = fs::last_write_time(path);
@@ -133,7 +133,7 @@ TEST_F(CachedIndex, IsIgnoredWhenDamaged) {
   EXPECT_FALSE(with(good + "x"));
 }
 
-// A made-up list whose checksum is right.
+// A forged list with a correct checksum.
 TEST_F(CachedIndex, IsIgnoredWhenItsOffsetsLeadOutside) {
   using Change = std::function<void(FolderIndex&)>;
   const auto loads_with = [&](const Change& change) {

@@ -57,8 +57,8 @@ std::string error_of(const TempFolder& folder, Split split = Split::all) {
   return "no error";
 }
 
-// torchvision 0.14's ImageFolder lists these files so: classes, then folders by path (so that
-// "sub-a" comes between "sub" and "sub/deep"), then file names, all by byte.
+// torchvision 0.14's ImageFolder lists these files in this order: classes, then folders by path (so
+// that "sub-a" comes between "sub" and "sub/deep"), then file names, all by byte.
 TEST(FolderSource, ListsClassesFoldersAndFilesInTorchvisionsOrder) {
   const TempFolder folder;
   for (const char* name :
@@ -130,15 +130,15 @@ TEST(FolderSource, WhatCannotBeReadIsAStatus) {
   std::filesystem::remove(folder.path() + "/c/a.jpg");
   EXPECT_EQ(text_of(*source, 0), "error: open: No such file or directory");
   std::filesystem::remove(folder.path() + "/c/b.jpg");
-  ASSERT_EQ(mkfifo((folder.path() + "/c/b.jpg").c_str(), 0600), 0);  // would hang a plain open()
+  ASSERT_EQ(mkfifo((folder.path() + "/c/b.jpg").c_str(), 0600), 0);  // would block a plain open()
   EXPECT_EQ(text_of(*source, 1), "error: not a regular file");
   EXPECT_EQ(text_of(*source, 2), "");
   ASSERT_EQ(truncate((folder.path() + "/c/d.jpg").c_str(), (int64_t{1} << 30) + 1), 0);
   EXPECT_THAT(text_of(*source, 2), HasSubstr("1073741825 bytes, the limit is 1073741824"));
 }
 
-// Whether the system says that the page cache has a file: not where Linux or a container forbids
-// the calls, or a file system does not know.
+// Returns true if the system reports that the page cache has a file; false if Linux or a container
+// forbids the calls, or the file system cannot know.
 bool system_knows(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY);
   char bytes[1];
@@ -162,7 +162,7 @@ bool is_in_page_cache(const std::string& path, size_t bytes) {
   return std::any_of(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; });
 }
 
-// Linux may say no where somebody renames something at that moment.
+// Linux may say no if another process renames something at that moment.
 bool read_cached_at_last(const Source& source, SampleId id, std::vector<uint8_t>& buffer,
                          std::span<const uint8_t>& bytes) {
   for (int attempt = 0; attempt < 10; ++attempt) {
@@ -185,7 +185,7 @@ TEST(FolderSource, ReadsFromMemoryWhatLiesThere) {
   EXPECT_EQ(std::string(bytes.begin(), bytes.end()), text);
   ASSERT_TRUE(read_cached_at_last(*source, 2, buffer, bytes));
   EXPECT_TRUE(bytes.empty());
-  // What is wrong with a sample is for read() to say.
+  // read() reports what is wrong with a sample.
   std::filesystem::remove(folder.path() + "/c/b.jpg");
   EXPECT_FALSE(source->read_cached(1, buffer, bytes));
   ASSERT_EQ(mkfifo((folder.path() + "/c/b.jpg").c_str(), 0600), 0);
@@ -239,7 +239,7 @@ TEST(FolderSource, SplitsAreFoundByName) {
     EXPECT_THAT(names_of(*tested), ElementsAre(test + "/b/1.jpg", test + "/c/2.jpg"));
     const auto all = open_folder(folder, Split::all);
     EXPECT_EQ(all->size(), 4);
-    // A class has one number everywhere, also where it has no images.
+    // A class has the same number everywhere, also where it has no images.
     for (const auto* source : {&train, &tested, &all}) {
       EXPECT_THAT((*source)->class_names(), ElementsAre("a", "b", "c"));
       EXPECT_EQ((*source)->root(), folder.path());

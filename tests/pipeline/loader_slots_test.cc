@@ -1,4 +1,4 @@
-// Where a Loader's batches lie: in slots on the device, or in the ring itself.
+// Where a Loader's batches are: in slots on the device, or in the ring itself.
 #include <gtest/gtest.h>
 
 #include "pipeline/loader.h"
@@ -38,8 +38,8 @@ TEST_F(LoaderSlotsTest, TheMemoryPlanIsTheFormula) {
   EXPECT_GT(plan.scratch_bytes, 0);
 }
 
-// A host device's batch is the slab: no slots, no copies. One whose memory the host cannot read
-// gets two slots.
+// A host device's batch is the slab: no slots, no copies. A device whose memory the host cannot
+// read gets two slots.
 TEST_F(LoaderSlotsTest, SlotsAreChosenByTheDevice) {
   for (const bool host_accessible : {true, false}) {
     FakeDevice device({.host_accessible = host_accessible});
@@ -54,7 +54,7 @@ TEST_F(LoaderSlotsTest, SlotsAreChosenByTheDevice) {
   }
 }
 
-// As one borrowed from somebody who has destroyed it.
+// A borrowed stream that its owner has destroyed.
 class GoneStream final : public Stream {
  public:
   void copy(void*, const void*, size_t, CopyKind) override { fail(); }
@@ -90,7 +90,7 @@ TEST_F(LoaderSlotsTest, AStepThatAStreamWouldNotHaveIsThereForAnother) {
   }
 }
 
-// Not a wait for ever for the slab that the consumer itself holds.
+// It must not wait for ever for the slab that the consumer itself holds.
 TEST_F(LoaderSlotsDeathTest, InlineAskingForASecondBatchAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   LoaderOptions options = options_of(0);

@@ -1,4 +1,4 @@
-// What the Loader's tests share: small sources, a feed with its devices, and delivered batches to
+// Shared by the Loader's tests: small sources, a feed with its devices, and delivered batches to
 // compare. Pixels are read where a consumer reads them: by work on the compute stream, after the
 // lease was given back, so that only the events keep the slot from being filled too early.
 #pragma once
@@ -14,7 +14,7 @@
 namespace stoker::testing {
 
 std::vector<uint8_t> jpeg_file(int width, int height, uint64_t seed);
-// What is no picture, and less than one.
+// Bytes that are no picture, or only a part of one.
 std::vector<uint8_t> random_bytes(size_t count);
 std::vector<uint8_t> text_bytes(const std::string& text);
 std::vector<uint8_t> truncated(std::vector<uint8_t> file, size_t cut);
@@ -44,14 +44,15 @@ struct Delivered {
 };
 std::ostream& operator<<(std::ostream& out, const Delivered& batch);
 
-// For tests of times, which sanitizers multiply, and of threads, which ThreadSanitizer adds.
+// For tests of times, which sanitizers multiply, and of threads, of which ThreadSanitizer adds
+// some.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kSanitizer = true;
 #else
 inline constexpr bool kSanitizer = false;
 #endif
 
-// nasty: late copies, poisoned memory; every other device's out of the host's reach
+// nasty: late copies, poisoned memory; the host cannot access the memory of every other device
 enum class DeviceKind { host, nasty };
 
 class Feed {
@@ -59,9 +60,10 @@ class Feed {
   Feed(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
        int devices = 1, DeviceKind kind = DeviceKind::host);
   ~Feed();
-  // One step on all devices, their rows one after the other; false at the end of the feed.
+  // Takes one step on all devices, with their rows one after the other; false at the end of the
+  // feed.
   bool next(Delivered& batch);
-  // One step on one device; calls `look` with the batch while it is leased.
+  // Takes one step on one device; calls `look` with the batch while it is leased.
   bool next(int device, Delivered& batch,
             const std::function<void(const DeviceBatch&)>& look = nullptr);
   std::vector<Delivered> take(int64_t steps);  // at most

@@ -1,4 +1,4 @@
-// The Loader as its users meet it: what it refuses, where it stands, how it ends.
+// The Loader as its users see it: what it refuses, its state, how it ends.
 #include "pipeline/loader.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,8 @@ TEST_F(LoaderTest, RefusesBadOptionsWithTheNumbers) {
   EXPECT_EQ(message([](O) {}), "accepted");
 }
 
-// Whoever fills a row converts it, substitutes and paddings too: the table's bits of the u8 row.
+// The worker that fills a row converts it, also substitutes and padding: the bits are those of
+// normalise_on_host() for the u8 row.
 TEST_F(LoaderTest, RowsAreConvertedAsTheFormatSays) {
   const auto files = jpeg_source(10);
   files->replace(3, text_bytes("no picture"));
@@ -123,7 +124,7 @@ TEST_F(LoaderTest, FailsIfTheQuarantineFileCannotBeOpened) {
   }
 }
 
-// A pipe that nobody reads would be waited for, a device like /dev/full is no list.
+// Opening a pipe that nobody reads would block, and a device like /dev/full cannot hold a list.
 TEST_F(LoaderTest, FailsIfTheQuarantineFileIsNotARegularFile) {
   const TempFolder folder;
   ASSERT_EQ(mkfifo((folder.path() + "/pipe").c_str(), 0600), 0);
@@ -280,7 +281,7 @@ TEST_F(LoaderTest, AFailedDeviceEndsTheFeedWithItsError) {
   }
 }
 
-// One consumer thread per device, all at once, with bad samples among the rows.
+// One consumer thread per device, all at the same time, with bad samples among the rows.
 TEST_F(LoaderTest, EachDeviceMayHaveItsOwnThread) {
   const auto files = jpeg_source(50);
   for (const SampleId bad : {3, 20, 41}) files->replace(bad, {});

@@ -1,5 +1,5 @@
-// A folder of odd files, sound and damaged, of all formats: what becomes of each does not depend on
-// the order, on the workers, or on what a worker decoded before.
+// A folder of unusual files, intact and damaged, of all formats: the result for each does not
+// depend on the order, on the workers, or on what a worker decoded before.
 #include "tests/decode/odd_files.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ struct Verdict {
   float weight = 0;
   bool bad = false;
   DecodeCode code = DecodeCode::ok;
-  uint64_t pixels = 0;  // of a bad sample: 0; its row has another's
+  uint64_t pixels = 0;  // 0 for a bad sample: its row has another sample's
   bool operator==(const Verdict&) const = default;
 };
 
@@ -41,7 +41,8 @@ std::ostream& operator<<(std::ostream& out, const Verdict& verdict) {
              << std::hex << verdict.pixels << std::dec;
 }
 
-// By sample, of an epoch; `seed` is that of the order: nothing else is random here.
+// Returns the verdicts of an epoch by sample. `seed` determines the order: nothing else is random
+// here.
 std::map<SampleId, Verdict> verdicts(const Source& source, PixelPolicy pixels, int workers,
                                      uint64_t seed) {
   AugmentSpec augment;
@@ -57,7 +58,8 @@ std::map<SampleId, Verdict> verdicts(const Source& source, PixelPolicy pixels, i
   Feed feed(source, augment, options);
   std::map<SampleId, Verdict> found;
   for (const Delivered& batch : feed.all()) {
-    for (const DeliveredRow& row : batch.rows) {  // the last batch is padded with samples that were
+    // The last batch is padded with samples that came before.
+    for (const DeliveredRow& row : batch.rows) {
       EXPECT_EQ(row.pixels, row.noted);
       found.emplace(row.id, Verdict{row.weight, row.bad, row.code, row.bad ? 0 : row.pixels});
     }

@@ -1,4 +1,4 @@
-// The user's own operations on pixels: in the row, in the draws, in the feed.
+// The user's own operations on pixels: in the row, in the draws, and in the feed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

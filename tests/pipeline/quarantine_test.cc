@@ -1,4 +1,4 @@
-// (5) of the core: bad samples through the Loader. Their rows, the quarantine list, the budget.
+// (5) Bad samples through the Loader: their rows, the quarantine list, the budget.
 #include "pipeline/quarantine.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ LoaderOptions options_of(int workers, const std::string& quarantine = "") {
 
 class QuarantineTest : public ::testing::Test {
  protected:
-  // Five bad samples of 40, each bad in its own way.
+  // Five bad samples of 40, each bad in another way.
   QuarantineTest() {
     source_->replace(3, {});
     source_->replace(11, truncated(jpeg_file(40, 40, 3), 200));
@@ -247,7 +247,7 @@ TEST(Quarantine, WrapCountsASampleOncePerEpoch) {
   EXPECT_EQ(feed.loader().stats().bad_samples, 1);
 }
 
-// The case: a folder with 5 % of its files truncated, empty, renamed text or random bytes.
+// A folder with 5 % of its files truncated, empty, renamed text or random bytes.
 TEST(Quarantine, AFolderWithFivePercentBadFilesGoesThrough) {
   TempFolder folder;
   const auto as_text = [](const std::vector<uint8_t>& bytes) {

@@ -23,8 +23,8 @@ TEST(Philox, KnownAnswers) {
             (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-// Every bit of every input matters, and neighbours do not collide: a key of seed + index, say,
-// would give seed 1, sample 0 the numbers of seed 0, sample 1.
+// Every bit of every input matters, and neighbours do not collide: with a key of seed + index, for
+// example, seed 1, sample 0 would get the numbers of seed 0, sample 1.
 TEST(RandomKey, NoInputAliasesAnother) {
   std::set<uint64_t> seen;
   size_t made = 0;
@@ -60,7 +60,7 @@ TEST(RandomKey, OneBitOfAnyInputChangesHalfTheBits) {
       pairs += 4;
     }
   }
-  EXPECT_NEAR(flipped / pairs, 32.0, 5 * 4.0 / std::sqrt(pairs));  // deviation of one: 4 bits
+  EXPECT_NEAR(flipped / pairs, 32.0, 5 * 4.0 / std::sqrt(pairs));  // one pair deviates by 4 bits
 }
 
 TEST(RandomKey, NeighbouringSeedsAreUncorrelated) {

@@ -1,4 +1,4 @@
-// Who waits for what between the driver, the I/O threads and the workers.
+// The waits between the driver, the I/O threads and the workers.
 #include "pipeline/read_ahead.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ constexpr int kWorkers = 2, kUnits = 3 * kWorkers + 1;
 
 class ReadAheadTest : public ::testing::Test {
  protected:
-  // A thread asks for a ticket, and sleeps when this returns.
+  // Starts a thread that requests a ticket; the thread sleeps when this returns.
   std::future<bool> ask() {
     std::promise<pid_t> thread;
     std::future<bool> asked = std::async(std::launch::async, [&, this] {
@@ -83,7 +83,7 @@ TEST_F(ReadAheadTest, AbandoningWakesWhoWaitsForAUnit) {
   EXPECT_EQ(ticket_.unit, -1);
 }
 
-// Or it would be nobody's when the I/O threads are gone.
+// Otherwise nobody would take it when the I/O threads are gone.
 TEST_F(ReadAheadTest, TakesNoTicketOnceItIsAbandoned) {
   EXPECT_TRUE(read_ahead_.submit({.step = 0, .rows = 1}));
   read_ahead_.abandon();

@@ -1,4 +1,4 @@
-// The diff of two receipts names the first epoch, step and sample where they part.
+// The diff of two receipts names the first epoch, step and sample in which they differ.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,12 +14,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Changes one sample's pixels, or everything from a point on: the diff must find the first.
+// Changes one sample's pixels, or everything from a point on: the diff must find the first
+// difference.
 class ReceiptDiffTest : public ReceiptTest {
  protected:
   ReceiptDiffTest() : files_(jpeg_source(kSamples)) { augment_ = crop_spec(16); }
   const Source& source() override { return *files_; }
-  // Where sample `id` lies in `epoch` of a run with global batch `batch`.
+  // Returns the step of sample `id` in `epoch` of a run with global batch `batch`.
   Step step_of(SampleId id, int64_t epoch, int batch) {
     const Sampler sampler({.samples = kSamples, .rows = batch, .replicas = 1, .seed = 4});
     for (int64_t position = 0; position < kSamples; ++position) {
@@ -53,7 +54,7 @@ TEST_F(ReceiptDiffTest, NamesTheFirstEpochStepAndSample) {
 
 TEST_F(ReceiptDiffTest, FindsADifferenceInALaterEpoch) {
   run("a", {});
-  run("b", {.steps = 8});  // one epoch and a step of 7 per epoch
+  run("b", {.steps = 8});  // one epoch and a step; an epoch has 7 steps
   files_->replace(30, jpeg_file(31, 33, 1000));
   run("b", {.first_step = 8});
   const ReceiptDifference found = receipt_diff(path("a"), path("b"));
@@ -64,7 +65,7 @@ TEST_F(ReceiptDiffTest, FindsADifferenceInALaterEpoch) {
   EXPECT_EQ(found.sample, 30);
 }
 
-// Also of the rows: here they were others before the run was set back.
+// Rows are set back as well: here they differed before the run was set back.
 TEST_F(ReceiptDiffTest, RowsAreSetBackToo) {
   run("whole", {});
   SampleId id = 0;

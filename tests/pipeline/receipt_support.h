@@ -1,4 +1,4 @@
-// What the receipt's tests share: a run that is delivered into a receipt.
+// Shared by the receipt's tests: a run that is delivered into a receipt.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class ReceiptTest : public ::testing::Test {
     return options;
   }
 
-  // Delivers into the receipt in folder `name`; all devices' batches through one thread.
+  // Delivers into the receipt in folder `name`; one thread takes all devices' batches.
   std::vector<EpochDigest> run(const std::string& name, const Delivery& run) {
     const LoaderOptions options = options_of(run);
     std::vector<std::unique_ptr<Device>> devices;

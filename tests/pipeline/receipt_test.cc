@@ -1,4 +1,4 @@
-// The receipt: the same digests for any way of delivering the same epochs, exact after a resume at
+// The receipt: the same digests for any way to deliver the same epochs, and exact after a resume at
 // any step.
 #include "pipeline/receipt/receipt.h"
 

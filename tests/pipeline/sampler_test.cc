@@ -14,7 +14,7 @@
 namespace stoker {
 namespace {
 
-// Where cycle walking and powers of two go wrong: 1..70, and 2^k - 1, 2^k, 2^k + 1.
+// Sizes at which cycle walking and powers of two fail easily: 1..70, and 2^k - 1, 2^k, 2^k + 1.
 std::vector<int64_t> delicate_sizes(int max_power) {
   std::vector<int64_t> sizes(70);
   std::iota(sizes.begin(), sizes.end(), 1);
@@ -49,7 +49,7 @@ TEST(Sampler, OrderIsAPermutationOfEverySize) {
   }
 }
 
-// Chi-square of `counts` against equal expectations, in deviations from its mean.
+// Returns the chi-square of `counts` against equal expectations, in deviations from its mean.
 double deviation(const std::vector<int>& counts) {
   const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
   const double expected = total / static_cast<double>(counts.size());
@@ -91,7 +91,7 @@ TEST(Sampler, EverySampleComesAtEveryPositionOverEpochs) {
   }
 }
 
-// Of a shuffled order no trace of the sorted one may be left: neighbours, and the ranks over all.
+// A shuffled order must have no trace of the sorted one: neither in neighbours nor in all ranks.
 TEST(Sampler, LargeOrdersHaveNoStructure) {
   const int64_t samples = 50000;
   for (uint64_t seed = 0; seed < 4; ++seed) {

@@ -1,5 +1,5 @@
-// The file of seek indexes: written whole or not at all, found by names, left alone when damaged;
-// and a Loader delivers the same with it and without it.
+// The file of seek indexes: written completely or not at all, found by names, ignored when damaged;
+// a Loader delivers the same with it and without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ void write_bytes(const std::string& path, const Bytes& bytes) {
              static_cast<std::streamsize>(bytes.size()));
 }
 
-// Of every sample but the last, whose file came later.
+// Writes the indexes of every sample except the last, whose file came later.
 void write_indexes(const Source& source, const std::string& path) {
   SeekIndexWriter writer(path);
   SeekIndexBuilder builder;
@@ -83,7 +83,7 @@ class SeekIndexFileTest : public ::testing::Test {
 TEST_F(SeekIndexFileTest, GivesBackWhatWasWritten) {
   std::string problem = "?";
   EXPECT_EQ(SeekIndexFile::open(path_, problem), nullptr);
-  EXPECT_EQ(problem, "");  // there is none
+  EXPECT_EQ(problem, "");  // there is no file
   {
     SeekIndexWriter writer(path_);
     for (int i = 0; i < 100; ++i) {
@@ -143,7 +143,7 @@ TEST_F(SeekIndexFileTest, ALoaderDeliversTheSame) {
     LoaderOptions options = fast(path_);
     options.feed.workers = workers;
     EXPECT_EQ(rows(options, stats), plain);
-    EXPECT_GT(stats.seek_index.used, kSamples);  // whole crops need none
+    EXPECT_GT(stats.seek_index.used, kSamples);  // whole crops use none
     EXPECT_EQ(stats.seek_index.refused, 0);
     EXPECT_EQ(fingerprint_, fingerprint);
     EXPECT_EQ(warnings_, "");
@@ -173,7 +173,7 @@ TEST_F(SeekIndexFileTest, AStaleOneIsWarnedOfOnceAndChangesNothing) {
 
 TEST_F(SeekIndexFileTest, ADamagedOneIsWarnedOfOnceAndAMissingOneIsAnError) {
   LoaderStats stats;
-  const std::vector<Delivered> plain = rows(fast("auto"), stats);  // none there: no word about it
+  const std::vector<Delivered> plain = rows(fast("auto"), stats);  // there is none: no warning
   EXPECT_EQ(warnings_, "");
   const std::string damaged = folder_.write("damaged.bin", "what is this");
   EXPECT_EQ(rows(fast(damaged), stats), plain);
@@ -196,7 +196,7 @@ TEST_F(SeekIndexFileTest, ItsMemoryIsPlanned) {
   EXPECT_GE(plan(path_), plan("off") + 16 * (kSamples - 1));
 }
 
-// A full disk, as far as a process may make one for itself: no file may grow beyond 64 KiB.
+// Imitates a full disk within one process: no file may grow beyond 64 KiB.
 TEST_F(SeekIndexFileTest, AFullDiskIsOneErrorAndLeavesTheOldFile) {
   write_indexes(*source_, path_);
   const Bytes before = read_bytes(path_);

@@ -35,12 +35,13 @@ TEST(SyntheticSource, IsAPureFunctionOfSeedAndId) {
     EXPECT_NE(pixels_of(*source, id), pixels_of(*other, id));
     EXPECT_EQ(source->label(id), id % 10);
   }
-  EXPECT_NE(pixels_of(*source, 0), pixels_of(*source, 10));  // of one class, but not the same
+  EXPECT_NE(pixels_of(*source, 0), pixels_of(*source, 10));  // of one class, but different
   EXPECT_EQ(source->fingerprint(), same->fingerprint());
   EXPECT_NE(source->fingerprint(), other->fingerprint());
 }
 
-// The nearest class mean must tell unseen samples apart, or a test that trains on them is void.
+// The nearest class mean must separate unseen samples, or a test that trains on them proves
+// nothing.
 TEST(SyntheticSource, ClassesCanBeLearnt) {
   constexpr int kClasses = 10, kTrain = 200;
   const auto source = make_synthetic_source(2 * kTrain, {16, 16}, kClasses, 3);

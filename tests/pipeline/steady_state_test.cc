@@ -1,6 +1,5 @@
-// The steady state: nothing of ours is allocated per batch, and memory does not grow over epochs
-// and stays within the plan. Counts every operator new of the program, so it is a program of its
-// own.
+// The steady state: our code allocates nothing per batch, memory does not grow over epochs and
+// stays within the plan. Counts every operator new of the program, so it is a separate program.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -119,12 +118,12 @@ TEST(SteadyState, LargeImagesStayWithinThePlan) {
   const int64_t before = resident_bytes();
   Loader loader(source, crop_spec(64), {device.get()}, options);
   run(loader, *stream, 3);
-  const int64_t files_under_way = 2 * (3 * 2 + 2);  // as many units of read-ahead, of two rows
+  const int64_t files_under_way = 2 * (3 * 2 + 2);  // units of read-ahead, of two rows each
   const int64_t plan = loader.memory_plan().total_bytes() + files_under_way * file_bytes;
   EXPECT_LT(resident_bytes() - before, plan);
 }
 
-// A value of /proc/self/status in bytes.
+// Returns a value of /proc/self/status in bytes.
 int64_t process_bytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -133,8 +132,8 @@ int64_t process_bytes(const std::string& key) {
   return -1;
 }
 
-// Ends the process: 0 if its memory grew by no more than the plan allows at its peak, but by the
-// `least` that the set needs.
+// Ends the process. The exit code is 0 if the peak of its memory grew by at most what the plan
+// allows, and by at least the `least` bytes that the set needs.
 [[noreturn]] void run_within_plan(const Source& source, int64_t file_bytes,
                                   const DecodeOptions& decode, int64_t least) {
   const auto device = make_host_device();
@@ -144,7 +143,7 @@ int64_t process_bytes(const std::string& key) {
   options.ring_depth = 2;
   options.feed.decode = decode;
   malloc_trim(0);
-  std::ofstream("/proc/self/clear_refs") << "5";  // forget the peak so far
+  std::ofstream("/proc/self/clear_refs") << "5";  // reset the peak
   const int64_t before = process_bytes("VmRSS");
   Loader loader(source, crop_spec(64), {device.get()}, options);
   run(loader, *stream, 2);
@@ -156,7 +155,7 @@ int64_t process_bytes(const std::string& key) {
   std::exit(::testing::Test::HasFailure() || grown < least || grown > most ? 1 : 0);
 }
 
-// A progressive JPEG is held as a whole, in coefficients. A process of its own, because freed
+// A progressive JPEG is held as a whole, in coefficients. It has its own process, because freed
 // memory of other tests would hide what this one takes.
 TEST(SteadyStateDeathTest, ProgressiveImagesStayWithinThePlan) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

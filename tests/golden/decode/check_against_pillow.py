@@ -2,10 +2,10 @@
 """Compares stoker's decode with Pillow, byte for byte, over a folder of images.
 
 For every image draws random crops (RandomResizedCrop-like, Resize + CenterCrop, arbitrary boxes
-without a resize, extreme sizes), asks `decode_rows` (tests/decode) and Pillow for the same pixels,
-and reports how many differ. The policy is that of the Pillow that runs this: `exact` from 13 on,
-`exact-pillow12` before. Crops that 12.2 and 12.3 alone resize vertically first are left out:
-`exact-pillow12` follows the versions before them there.
+without a resize, extreme sizes), gets the same pixels from `decode_rows` (tests/decode) and from
+Pillow, and reports how many differ. The policy is that of the Pillow that runs this: `exact` from
+13 on, `exact-pillow12` before. Crops that only 12.2 and 12.3 resize vertically first are left out:
+`exact-pillow12` follows the older versions there.
 
   check_against_pillow.py --decoder build/tests/decode/decode_rows --data DIR [--crops N] [--limit N]
 """
@@ -37,7 +37,7 @@ def find_images(root):
 
 
 def draw_spec(rng, width, height):
-    """(crop box, resized size, window, flip, filter), as stoker's CropSpec."""
+    """Returns (crop box, resized size, window, flip, filter), as stoker's CropSpec."""
     kind = rng.randrange(10)
     flip, resample = rng.randrange(2), rng.choice([0, 0, 0, 1])
     if kind < 5:  # RandomResizedCrop
@@ -55,9 +55,9 @@ def draw_spec(rng, width, height):
         return (0, 0, width, height), size, (left, top, out, out), flip, resample
     else:
         w, h = rng.randint(1, width), rng.randint(1, height)
-        if kind == 7:  # a crop alone
+        if kind == 7:  # only a crop
             size = (w, h)
-        elif kind == 8:  # one axis alone
+        elif kind == 8:  # only one axis
             size = (w, rng.randint(1, 300)) if rng.randrange(2) else (rng.randint(1, 300), h)
         else:
             size = (rng.randint(1, 600), rng.randint(1, 600))

@@ -1,19 +1,19 @@
 #!/usr/bin/python3
-"""Damages files of all formats, and compares what becomes of them: with a decoder that has decoded all those before, with
-a fresh one for each, and with Pillow.
+"""Damages files of all formats, and compares the results of a decoder that has decoded all those before, of a fresh one for
+each file, and of Pillow.
 
   check_damaged.py --decoder build/tests/decode/decode_files [--files N] [--seed S] [--keep DIR]
 
 The seeds are made here, by Pillow and by make_variants.py. Damage: bits flipped, bytes changed, cut out, doubled and
-swapped, the end cut off, pieces of two files joined. The two decoders run with other bytes in what malloc gives
-(glibc's MALLOC_PERTURB_), so that memory that nobody wrote shows. A fault is
+swapped, the end cut off, pieces of two files joined. malloc gives the two decoders memory with different bytes (glibc's
+MALLOC_PERTURB_), so that unwritten memory is noticed. A fault is
 
-  memory     the used decoder and the fresh one differ, in verdict, text, pixels or crops
+  memory     the used decoder and the fresh one differ in status, text, pixels or crops
   pixels     stoker and Pillow both accept the file, and the bytes differ
   ended      the decoder died
 
-and the exit code is 1 if there is one; --keep writes those files to DIR. How many files stoker alone accepts, and
-Pillow alone, is printed by format: broken files that Pillow reads are refused by rule (decode/README.md).
+and the exit code is 1 if there is one; --keep writes those files to DIR. For each format it prints how many files only stoker
+accepts, and how many only Pillow: stoker refuses broken files that Pillow reads (decode/README.md).
 """
 import argparse
 import collections
@@ -110,7 +110,7 @@ def damage(data, other, rng):
 
 
 def with_whole_checksums(png):
-    """What is left of a damaged PNG with its checksums made right, or most damage would end there."""
+    """Corrects the checksums of a damaged PNG; otherwise the decoder would stop at most damage there."""
     out, at = bytearray(png[:8]), 8
     while at + 12 <= len(png):
         length = int.from_bytes(png[at : at + 4], "big")
@@ -121,14 +121,14 @@ def with_whole_checksums(png):
 
 
 def is_doubtful(image):
-    """Pillow before 10 fills palettes up with shades of gray, and what it says to a damaged fax depends on what lay in
-    the memory that it took."""
+    """Pillow before 10 fills palettes up with shades of gray, and its result for a damaged fax depends on uninitialised
+    memory."""
     is_fax = image.info.get("compression") in ("group3", "group4", "tiff_ccitt")
     return int(PIL.__version__.split(".")[0]) < 10 and (image.mode == "P" or is_fax)
 
 
 def pillow(data):
-    """(pixels, size), pixels None if they are no guide; or None if it refuses."""
+    """Returns (pixels, size), with None for doubtful pixels; or None if Pillow refuses the file."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -138,7 +138,7 @@ def pillow(data):
             doubtful = is_doubtful(image)
             image = image.convert("RGB")
         return None if doubtful else image.tobytes(), image.size
-    except Exception:  # noqa: BLE001 - whatever it is that Pillow says to a damaged file
+    except Exception:  # noqa: BLE001 - Pillow raises many kinds for damaged files
         return None
 
 
@@ -162,7 +162,7 @@ def main():
             kind = rng.choice(("jpg", "jpg", "png", "bmp", "webp", "tif", "tif"))
             data = rng.choice(by_format[kind])
             other = rng.choice(by_format[rng.choice((kind, rng.choice(list(by_format))))])
-            if rng.randrange(20) != 0:  # some stay whole
+            if rng.randrange(20) != 0:  # some stay intact
                 data = damage(data, other, rng)
             if kind == "png" and rng.randrange(4) != 0:
                 data = with_whole_checksums(data)

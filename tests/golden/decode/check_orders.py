@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Decodes every file of some folders in two random orders, each with one decoder for all, and once with a fresh decoder for each
-file: verdict, text, pixels and crops of a file must be the same three times.
+file: status, text, pixels and crops of a file must be the same all three times.
 
   check_orders.py --decoder build/tests/decode/decode_files [--seed S] DIR...
 
-For folders of files that others made, and for what the fuzz targets have collected (tests/fuzz/corpus_files). Exit codes: 0
-all are the same; 1 some are not, or the decoder died, with the paths.
+Takes any folders, for example the files that the fuzz targets have collected (tests/fuzz/corpus_files). Exit codes: 0 all are
+the same; 1 some are not, or the decoder died; the paths are printed.
 """
 import argparse
 import hashlib
@@ -21,7 +21,7 @@ def find_files(folders):
 
 
 def answers(program, how, perturb, paths):
-    """{path: (the answer's line, digest of the pixels)}, up to the file that ended the decoder."""
+    """Returns {path: (line of the result, digest of the pixels)}, up to the file that ended the decoder."""
     decoder, found = DecoderProcess(program, how, perturb), {}
     for path in paths:
         answer = decoder.decode(path)

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Finds by experiment which pass of a resize the Pillow that runs this makes first.
+"""Finds by experiment which pass of a resize is the first in the Pillow that runs this.
 
-Resizes noise of random sizes, many of them at the borders of the rules below, makes both passes
-itself in whole numbers, in both orders, and looks which order gives Pillow's bytes. The rules are
-what stoker follows (decode/pixel_policy.cc):
+Resizes noise of random sizes, many of them at the borders of the rules below, computes both passes
+itself in integers, in both orders, and checks which order gives Pillow's bytes. stoker follows
+these rules (decode/pixel_policy.cc):
 
   Pillow 13         vertically first where the height loses more than twice the pixels that the
-                    width loses, and loses any
+                    width loses, and is reduced
   Pillow 12.2, 12.3 vertically first where the image is more than 100 times as high as wide, and the
-                    height loses any (`exact-pillow12` does not follow this)
+                    height is reduced (`exact-pillow12` does not follow this)
   Pillow 9 to 12.1  horizontally first
 
   check_pass_order.py [--sizes N]
@@ -25,7 +25,7 @@ BITS = 22
 
 
 def is_vertical_first(width, height, out_width, out_height):
-    """Pillow 13's rule. Of no account where one axis keeps its size."""
+    """Returns Pillow 13's rule. The order does not matter where one axis keeps its size."""
     return out_height < height and height - out_height > 2 * (width - out_width)
 
 
@@ -35,7 +35,7 @@ def is_vertical_first_before_13(width, height, out_width, out_height):
 
 
 def spans(size, out_size, is_cubic):
-    """For every output: its first sample and the fixed-point weights."""
+    """Yields for every output its first sample and the fixed-point weights."""
     scale = float(numpy.float32(size)) / out_size
     stretch = max(scale, 1.0)
     support = (2.0 if is_cubic else 1.0) * stretch
@@ -64,7 +64,7 @@ def one_pass(pixels, axis, out_size, is_cubic):
 
 
 def order_of_pillow(size, out_size, is_cubic, seed):
-    """'horizontal', 'vertical', 'either' (no difference) or 'neither'."""
+    """Returns 'horizontal', 'vertical', 'either' (no difference) or 'neither'."""
     (width, height), (out_width, out_height) = size, out_size
     pixels = numpy.random.default_rng(seed).integers(0, 256, (height, width, 3), numpy.uint8)
     kind = Image.Resampling.BICUBIC if is_cubic else Image.Resampling.BILINEAR

@@ -1,10 +1,10 @@
-"""A decoder that answers to files one by one (tests/decode/decode_files.cc)."""
+"""Runs a decoder that decodes files one by one (tests/decode/decode_files.cc)."""
 import os
 import subprocess
 
 
 class DecoderProcess:
-    """decode_files; `perturb` is what glibc's malloc fills memory with (MALLOC_PERTURB_), so that what nobody wrote shows."""
+    """Runs decode_files; glibc's malloc fills memory with `perturb` (MALLOC_PERTURB_), so that unwritten memory is noticed."""
 
     def __init__(self, program, how, perturb):
         environment = {**os.environ, "MALLOC_PERTURB_": str(perturb)}
@@ -13,7 +13,7 @@ class DecoderProcess:
         )
 
     def decode(self, path):
-        """(line, pixels, size), or None if the program died."""
+        """Returns (line, pixels, size), or None if the program died."""
         try:
             self.process.stdin.write(path.encode() + b"\n")
             self.process.stdin.flush()

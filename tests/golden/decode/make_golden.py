@@ -6,9 +6,9 @@ Writes into its own folder:
   images.txt      file, CropSpec, exif, hash of Pillow's pixels
   resize.txt      width, height, seed, CropSpec, hash      (source pixels: noise(), below)
   colour.txt      operation, width, height, seed, factor, hash
-  versions.txt    what made them
-The hash is 64-bit FNV-1a of the RGB bytes. Run with Debian 12's python3; needs no data. Then
-make_golden_pillow13.py makes the same for Pillow 13.
+  versions.txt    the versions that made them
+The hash is 64-bit FNV-1a of the RGB bytes. Run with Debian 12's python3; needs no data. Run
+make_golden_pillow13.py afterwards; it makes the same for Pillow 13.
 """
 import io
 import os
@@ -35,7 +35,7 @@ def fnv1a(data):
 
 
 def noise(width, height, seed):
-    """The pixels that tests/decode/pixels.h makes from the same numbers."""
+    """Returns the pixels that tests/decode/pixels.h makes from the same numbers."""
     state, out = (seed * 2654435761 + 12345) & 0xFFFFFFFF, bytearray()
     for _ in range(3 * width * height):
         state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
@@ -57,7 +57,7 @@ def exif(orientation):
 
 
 def png(pixels, color_type, depth, width=None):
-    """A PNG that Pillow cannot write: any depth; `pixels` are packed rows if width is given."""
+    """Returns a PNG that Pillow cannot write: any depth; `pixels` are packed rows if width is given."""
     height = pixels.shape[0]
     rows = pixels.astype(">u2") if depth == 16 else pixels.astype("u1")
     body = b"".join(b"\0" + rows[y].tobytes() for y in range(height))
@@ -71,7 +71,7 @@ def png(pixels, color_type, depth, width=None):
 
 
 def tiff16(pixels, order):
-    """An uncompressed 16-bit RGB TIFF, which Pillow reads but does not write."""
+    """Returns an uncompressed 16-bit RGB TIFF, which Pillow reads but does not write."""
     height, width, _ = pixels.shape
     e = "<" if order == b"II" else ">"
     data = pixels.astype(e + "u2").tobytes()
@@ -145,7 +145,7 @@ def hand_made():
 
 
 def refused():
-    """What stoker answers `unsupported` to; the hash column says so."""
+    """Files that are `unsupported` for stoker; the hash column says so."""
     pixels = texture(20, 15, 4)
     rgba = Image.fromarray(pixels)
     yield "refused_palette.tif", rgba.convert("RGB").quantize(9), {}
@@ -178,7 +178,7 @@ def spec_text(spec):
 
 
 def main():
-    # Here, because make_golden_pillow13.py takes functions of this file and has no torchvision.
+    # Imported here, because make_golden_pillow13.py uses functions of this file and has no torchvision.
     import torchvision
     from torchvision.transforms import functional
 

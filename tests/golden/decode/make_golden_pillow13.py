@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Makes the golden values of tests/decode that Pillow 13 gives: those of the policy `exact`.
+"""Makes the golden values of tests/decode with Pillow 13, for the policy `exact`.
 
 Reads images/, images.txt and resize.txt, which make_golden.py made with an older Pillow, and writes
 images_pillow13.txt and resize_pillow13.txt: the same lines with the hashes of the Pillow that runs
-this, and after every third or so another crop, which is resized vertically first. Says how
-many of the old lines are others, and stops if one is where both Pillows resize in the same order.
+this, and after about every third one another crop, which is resized vertically first. Prints how
+many hashes changed, and stops if one changed although both Pillows resize in the same order.
 
   python3 -m venv V && V/bin/pip install pillow==13.0.0 numpy && V/bin/python make_golden_pillow13.py
 """
@@ -27,7 +27,7 @@ def read_spec(numbers):
 
 
 def open_image(before, after):
-    """Of a line's words before and after the spec."""
+    """Opens the image of a line, from the words before and after the spec."""
     image = Image.open(os.path.join(HERE, "images", before[0]))
     return (ImageOps.exif_transpose(image) if after == ["1"] else image).convert("RGB")
 
@@ -42,7 +42,7 @@ def goes_vertical_first(spec):
 
 
 def draw_vertical_first(rng, size):
-    """None where the image is too low for one."""
+    """Returns a spec that is resized vertically first; None if the image is too low for one."""
     specs = (draw_spec(rng, *size) for _ in range(300))
     return next(filter(goes_vertical_first, specs), None)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Makes tests/golden/decode/variants: rarer kinds of BMP, TIFF and JPEG, most of which Pillow does not write.
+"""Makes tests/golden/decode/variants: rarer kinds of BMP, TIFF and JPEG, most of which Pillow cannot write.
 
 variants.txt has a line for each file: its name, and the hash (64-bit FNV-1a) of the RGB bytes that Pillow gives, or
-`unsupported` where stoker refuses what Pillow may read or misread. Run with Debian 12's python3; needs no data.
+`unsupported` for files that stoker refuses and Pillow may read or misread. Run with Debian 12's python3; needs no data.
 `make_variants.py --check` writes nothing and compares this Python's Pillow with the hashes.
 """
 import io
@@ -35,7 +35,7 @@ def texture(width, height, channels, seed=0):
 
 
 def tiff(tags, strips, order="II", offsets_tag=273, sizes_tag=279):
-    """A TIFF of these tags (a number or a list each) and strips, or tiles."""
+    """Returns a TIFF with these tags (a number or a list each) and strips, or tiles."""
     e = "<" if order == "II" else ">"
     tags = {256: WIDTH, 257: HEIGHT, **tags, offsets_tag: [0] * len(strips), sizes_tag: [len(s) for s in strips]}
     tags = {tag: value if isinstance(value, list) else [value] for tag, value in tags.items() if value is not None}
@@ -64,7 +64,7 @@ def tiff(tags, strips, order="II", offsets_tag=273, sizes_tag=279):
 
 
 def packed_rows(pixels, bits, order):
-    """(height, width) or (height, width, samples) -> the bytes of each row."""
+    """Returns the bytes of each row of (height, width) or (height, width, samples)."""
     rows = pixels.reshape(pixels.shape[0], -1)
     if bits == 16:
         return [row.astype("<u2" if order == "II" else ">u2").tobytes() for row in rows]
@@ -173,7 +173,7 @@ def tiffs_of_pillow():
 
 
 def bmp(bits, rows, palette=b"", header=40, compression=0, masks=(), colours=0, offset=None, top=False):
-    """`masks` stand behind a header of 40 bytes, or are part of a longer one; rows from the bottom."""
+    """`masks` follow a header of 40 bytes, or are part of a longer one; rows start at the bottom."""
     if header == 12:
         dib = struct.pack("<IHHHH", 12, WIDTH, HEIGHT, 1, bits)
     else:
@@ -235,7 +235,7 @@ def jpegs():
         image.save(buffer, "JPEG", quality=85, subsampling=0, **options)
         data = buffer.getvalue()
         for stray in (b"\0", b"\x12\x34\x56", b"\xff\x00", b"\xff", b"ab\xff\x00\xff\xff"):
-            # Between APP0 and what follows it, and in front of the scan.
+            # After APP0, and before the scan.
             first, scan = 4 + (data[4] << 8 | data[5]), data.index(b"\xff\xda")
             yield f"{name}_stray_{stray.hex()}.jpg", data[:first] + stray + data[first:scan] + stray + data[scan:]
     buffer = io.BytesIO()
@@ -246,8 +246,8 @@ def jpegs():
     yield "no_huffman_tables.jpg", data
 
 
-# Planes of 16 bits are read as if they had 8 where they are not compressed; a fourth plane without a name is taken for
-# alpha by which the colours were multiplied where they are.
+# Pillow reads uncompressed planes of 16 bits as if they had 8, and an unnamed fourth plane of a compressed file as alpha by
+# which the colours were multiplied.
 MISREAD = {
     "rgb_16_planes_ii_1.tif",
     "rgb_alpha_16_planes_ii_1.tif",
@@ -258,7 +258,7 @@ MISREAD = {
 
 
 def refused():
-    """What stoker answers `unsupported` to, and why Pillow is no guide: it refuses, or misreads, most of it."""
+    """Files that are `unsupported` for stoker. Pillow is no reference for them: it refuses or misreads most."""
     eight = samples_of(4, 8, 1)
     tags = {258: [8] * 3, 259: 1, 262: 6, 277: 3, 278: HEIGHT}
     yield "ycc_raw.tif", tiff(tags, list(strips_of(eight[:, :, :3], 8, "II", 1, HEIGHT, False)))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the golden files of this folder with torchvision and Pillow (versions in versions.txt).
 
-The random numbers are stoker's: Philox is written again here, and torchvision's transforms are
-given its numbers in place of torch's. Everything else is what torchvision and Pillow do.
+The random numbers are stoker's: this file has its own Philox, and torchvision's transforms get
+its numbers instead of torch's. Everything else is done by torchvision and Pillow.
 """
 import pathlib
 from unittest import mock
@@ -43,7 +43,7 @@ class Key:
 
 
 class CropNumbers:
-    """Stands in for torch inside get_params: try t takes area, ratio, y, x from draws 4t ... 4t+3."""
+    """Replaces torch inside get_params: try t takes area, ratio, y, x from draws 4t ... 4t+3."""
 
     def __init__(self, key):
         self.key, self.uniforms, self.integers = key, 0, 0
@@ -87,7 +87,7 @@ def write_random_resized_crops():
                 box, _ = random_resized_crop(Key(seed, epoch, sample), size, scale, ratio)
                 numbers = [*size, *map(repr, scale), *map(repr, ratio), seed, epoch, sample, *box]
                 lines.append(" ".join(map(str, numbers)))
-    size, scale, ratio = (100, 30), (0.7, 1.0), (0.5, 4.0)  # a try fits now and then
+    size, scale, ratio = (100, 30), (0.7, 1.0), (0.5, 4.0)  # a try fits sometimes
     for sample in range(1000):
         box, tries = random_resized_crop(Key(1, 2, sample), size, scale, ratio)
         if tries >= 9:
@@ -114,7 +114,7 @@ def write_resize_center():
 
 
 def make_photo():
-    """Smooth colours, an edge and noise: no two crops of it are alike."""
+    """Smooth colours, an edge and noise, so that all crops differ."""
     y, x = np.mgrid[0:97, 0:131]
     noise = np.random.default_rng(1).integers(0, 40, (97, 131, 3))
     image = np.stack([x * 1.6, y * 2.1, 120 + 60 * np.sin((x + 2 * y) / 9)], -1) + noise
@@ -141,7 +141,7 @@ def flipped(image, key):
 
 
 def write_rows():
-    """Whole rows of photo.jpg, case by case as in augmenter_test.cc; (height, width, 3) u8 each."""
+    """Writes whole rows of photo.jpg, with the cases of augmenter_test.cc; (height, width, 3) u8 each."""
     photo = Image.open(HERE / "photo.jpg").convert("RGB")
     rows = []
     for i in range(6):  # random_resized

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Writes resnet18.json and airnet.json: what PyTorch gives for one training step, in float64.
+"""Writes resnet18.json and airnet.json: PyTorch's results for one training step, in float64.
 
-Weights, statistics and pictures come from a formula that golden_test.cc has too, so that the files
-hold results only. Run with the system's Python (python3-torch, python3-torchvision):
+Weights, statistics and pictures come from a formula that golden_test.cc also has, so the files
+have only results. Run with the system's Python (python3-torch, python3-torchvision):
 
     /usr/bin/python3 tests/golden/train/make_golden.py
 
-The versions that made the files stand in them.
+The files contain the versions that made them.
 """
 import json
 import math
@@ -25,7 +25,7 @@ KEPT = 4  # leading values per tensor
 
 
 def noise(seed, count):
-    """32 well-mixed bits per index (SplitMix64 of seed << 32 | index)."""
+    """Returns 32 well-mixed bits per index (SplitMix64 of seed << 32 | index)."""
     with np.errstate(over="ignore"):
         z = (np.uint64(seed) << np.uint64(32)) | np.arange(count, dtype=np.uint64)
         z = z + np.uint64(0x9E3779B97F4A7C15)
@@ -35,7 +35,7 @@ def noise(seed, count):
 
 
 def centred(seed, shape):
-    """[-1, 1), float64."""
+    """Returns values in [-1, 1), float64."""
     return (noise(seed, math.prod(shape)) / 2147483648.0 - 1.0).reshape(shape)
 
 
