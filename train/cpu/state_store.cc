@@ -74,7 +74,8 @@ void CpuStateStore::convert(const float* from, float* to, bool to_canonical) con
     std::copy_n(from + (to_canonical ? flat : canonical), parameter_table_[t].count,
                 to + (to_canonical ? canonical : flat));
   }
-  workers_.run([&](int worker) {  // convolutions' weights, on oneDNN's threads
+  // The convolutions' weights are converted on the workers, which may use oneDNN.
+  workers_.run([&](int worker) {
     const dnnl::stream stream(engine_);
     const auto& layouts = weights_.layouts();
     for (size_t i = worker; i < layouts.size(); i += workers_.size()) {
