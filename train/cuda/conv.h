@@ -1,5 +1,5 @@
 // Convolutions through cuDNN: one plan per pass and shape, which all convolutions of that shape
-// share. Only the files conv*, lazy_conv.*, cudnn.* and fusion_times.* use cuDNN. Owner:
+// share. cuDNN's graph API is called only in cudnn.* and conv_graphs.*. Owner:
 // make_cuda_libraries(). Threads: one at a time; the stream's GPU is current. Errors:
 // std::runtime_error.
 #pragma once
