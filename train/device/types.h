@@ -39,7 +39,7 @@ struct NormShape {
 constexpr int kMostSplits = 640;
 constexpr int kGroupSplits = 32;
 
-// Values per channel that a batch norm in training keeps from forward to backward: planes of
+// Values per channel that a batch norm in training keeps from forward to backward: four planes of
 // `channels` floats.
 enum class NormPlane : uint8_t { mean, inverse, scale, shift, count };
 
@@ -78,13 +78,14 @@ struct NormBackward {
   const void* x = nullptr;
   const uint8_t* mask = nullptr;  // with a residual and ReLU: where y > 0
   const void* dy = nullptr;
-  const void* dy2 = nullptr;  // or null; added to dy
+  const void* dy2 = nullptr;  // or null; a second contribution, added to dy
   const float* gamma = nullptr;
   const float* planes = nullptr;
   float* dgamma = nullptr;
   float* dbeta = nullptr;
-  void* dx = nullptr;         // or null; may be dy
-  void* dresidual = nullptr;  // gradient of the residual, only with one; may be dy
+  void* dx = nullptr;  // or null; may be dy
+  // (dy + dy2) times the slope of the activation; only with a residual; may be dy.
+  void* dresidual = nullptr;
   void* scratch = nullptr;
 };
 
