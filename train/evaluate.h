@@ -1,5 +1,5 @@
-// Accuracy of a model over a source: every sample counted exactly once, for any number of devices,
-// processes, rows and workers.
+// Computes the accuracy of a model over a source. Every sample counts exactly once, for any number
+// of devices, processes, rows and workers.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,11 @@
 namespace stoker {
 
 struct EvalResult {
-  double top1 = 0, top5 = 0;  // shares of `samples`: fewer than 1 / 5 logits are larger
-  double loss = 0;            // mean cross-entropy, no label smoothing
-  int64_t samples = 0;        // that counted
-  int64_t bad = 0;            // could not be read or decoded: not counted
+  // Shares of `samples` for which fewer than 1 / 5 logits are larger than the label's.
+  double top1 = 0, top5 = 0;
+  double loss = 0;      // mean cross-entropy, no label smoothing
+  int64_t samples = 0;  // that were counted
+  int64_t bad = 0;      // could not be read or decoded: not counted
   double seconds = 0;
   double images_per_second = 0;
   bool complete = true;  // false: stopped before the end
@@ -32,44 +33,45 @@ struct EvalOptions {
   FeedOptions feed;
   std::string quarantine_file;
   int64_t limit = 0;  // > 0: about this many samples, spread evenly over the source
-  // Once it is true the evaluation ends early, and its result says that it is incomplete.
+  // When it becomes true, the evaluation ends early and returns a result with `complete` = false.
   const std::atomic<bool>* stop = nullptr;
-  // The processes that share the work, all of which get the result; null if this one is alone.
+  // The processes that share the work; all of them get the result. Null for a single process.
   ProcessGroup* processes = nullptr;
 };
 
-// Throws std::invalid_argument naming the first sample whose label is none of the classes of `net`:
-// engines on devices could only say that the loss is not finite.
+// Throws std::invalid_argument naming the first sample whose label is not a class of `net`. Without
+// this check a device engine would only report a loss that is not finite.
 void require_labels(const Source& source, const NetSpec& net);
 
-// `engines` hold the same weights, one per device, and have the same rows per batch. Runs one
-// thread per engine. Throws what the Loader throws.
+// Evaluates on `engines`, one per device, which hold the same weights and have the same number of
+// rows per batch. Runs one thread per engine. Throws what the Loader throws.
 EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
                     std::span<Device* const> devices, int rows, const EvalOptions& options);
 
-// What evaluate() allocates for its feed.
+// Returns what evaluate() allocates for its feed.
 MemoryPlan evaluation_memory(const Source& source, std::span<Device* const> devices, int rows,
                              const EvalOptions& options);
 
 struct EvalCheckpointOptions {
-  // A checkpoint's folder, its model.safetensors, or a run's folder, of which the newest is taken.
+  // A checkpoint's folder, its model.safetensors, or a run's folder (its newest checkpoint is
+  // taken).
   std::string checkpoint;
-  std::vector<std::string> devices{"cpu:0"};  // of this process, one replica on each
+  std::vector<std::string> devices{"cpu:0"};  // of this process; one replica on each
   int rows = 0;                        // per device and step; 0: 250, or fewer for large images
-  int threads = 0;                     // of all engines together; 0: one per core
+  int threads = 0;                     // all engines together; 0: one per core
   int views = 0;                       // 0: the recipe's
   std::optional<Precision> precision;  // empty: the recipe's
   FeedOptions feed;
   std::string quarantine_file;
   int64_t limit = 0;
-  // The processes that share the work, given the same options; all get the result. Null if this
-  // one is alone.
+  // The processes that share the work; they must be given the same options, and all get the result.
+  // Null for a single process.
   ProcessGroup* processes = nullptr;
   int local_processes = 1;  // how many of them run on this machine and share its cores
 };
 
-// Loads a checkpoint (model, input size, normalisation and classes come from it) and evaluates it.
-// Throws std::runtime_error if it cannot be read or `source` has other classes.
+// Loads a checkpoint and evaluates it; model, input size, normalisation and classes come from the
+// checkpoint. Throws std::runtime_error if it cannot be read or if `source` has other classes.
 EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions& options);
 
 }  // namespace stoker

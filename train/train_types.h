@@ -1,6 +1,6 @@
-// The values that a Trainer takes and gives: what a run is asked for, what it reports and how it
-// ends, and the observer that is told. The rooms of this folder include this header, never the door
-// (train/trainer.h). Values: copied freely, no threads, no errors.
+// The values that a Trainer takes and returns: the options of a run, its reports, its result, and
+// the observer of a run. The files in this folder's subfolders include this header and never
+// train/trainer.h. Values: copied freely, no threads, no errors.
 #pragma once
 
 #include <cstdint>
@@ -23,79 +23,83 @@ namespace stoker {
 
 struct TrainOptions {
   Recipe recipe;
-  // Replicas of this process on the host's cores; it counts only where `devices` is empty.
+  // Number of CPU replicas in this process; used only if `devices` is empty.
   int replicas = 1;
-  std::vector<std::string> devices;  // one replica is made on each: "cpu:0", "cuda:1"
-  // The processes of the run, which outlive the Trainer; null if this one is alone.
+  std::vector<std::string> devices;  // one replica on each: "cpu:0", "cuda:1"
+  // The processes of the run, which must outlive the Trainer; null for a single process.
   ProcessGroup* processes = nullptr;
   int local_processes = 1;  // how many of them run on this machine and share its cores
   ReduceKind reduce = ReduceKind::automatic;
-  Precision comm_dtype = Precision::fp32;  // in which gradients travel between GPUs
+  Precision comm_dtype = Precision::fp32;  // of gradients that GPUs send to each other
   // GPUs sum gradients in buckets of about this many bytes of fp32 while the backward pass runs
-  // (train/device/buckets.h); 0 sums all of them at its end.
+  // (train/device/buckets.h); 0: they sum all gradients after the backward pass.
   int64_t bucket_bytes = int64_t{25} << 20;
-  bool batch_auto = false;  // recipe.batch becomes the largest that fits into memory
-  uint64_t seed = 0;        // decides the first weights, the order and the augmentation
-  std::string out;          // folder of results, which is made if needed; "" writes nothing
-  // Go on from the newest whole checkpoint in `out`, or start anew if there is none.
+  bool batch_auto = false;  // replaces recipe.batch by the largest batch that fits into memory
+  uint64_t seed = 0;        // of the initial weights, the sample order and the augmentation
+  std::string out;          // folder of results, created if needed; "": nothing is written
+  // Resume from the newest complete checkpoint in `out`, or start anew if there is none.
   bool resume = false;
 
-  // Steps between two checkpoints; 0 saves only at the end of an epoch, which always saves.
+  // Steps between two checkpoints; 0: none. A checkpoint is always saved at the end of an epoch.
   int64_t checkpoint_steps = 0;
-  int keep_checkpoints = 3;      // how many of the newest are kept; >= 1
-  double eval_every_epochs = 1;  // 0 evaluates only at the end, which is always evaluated
+  int keep_checkpoints = 3;      // number of newest checkpoints that are kept; >= 1
+  double eval_every_epochs = 1;  // 0: only at the end of the run, which always evaluates
   int64_t limit_train = 0;       // > 0: about this many samples, spread evenly over the source
-  int64_t limit_eval = 0;        // likewise, of the evaluation
+  int64_t limit_eval = 0;        // likewise for the evaluation
   int log_interval = 0;          // steps per StepReport and metrics row; 0: about 20 per epoch
-  // > 0: the run ends after this step; the schedule stays that of the recipe.
+  // > 0: the run ends after this step; the schedule is still that of the whole recipe.
   int64_t max_steps = 0;
 
-  int threads = 0;  // that compute, of all replicas together; 0: one per core
-  // Training and its evaluation read with these options. Evaluation takes the exact pixels of
-  // Pillow 13 whatever stands here, so that accuracies compare.
+  int threads = 0;  // compute threads of all replicas together; 0: one per core
+  // Feed options of training and evaluation. Evaluation always uses the exact pixels of Pillow 13,
+  // so that accuracies of runs can be compared.
   FeedOptions feed{.decode = {.pixels = PixelPolicy::fast}};
-  int ring_depth = 4;        // as in LoaderOptions, of the training's Loader
-  int slots = -1;            // likewise; -1: 0 on host devices, which lease the ring, 2 on GPUs
-  bool receipt = true;       // receipt.json gets the digests of all pixels that were trained on
-  Tracer* tracer = nullptr;  // takes spans of the feed and of the steps; outlives the Trainer
-  MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); null but to measure
-  // The program's version, and its libraries with theirs, for receipt.json and config.json.
+  int ring_depth = 4;   // of the training's Loader, as in LoaderOptions
+  int slots = -1;       // likewise; -1: 0 on host devices, which lease the ring, 2 on GPUs
+  bool receipt = true;  // write receipt.json with the digests of all pixels that were trained on
+  Tracer* tracer = nullptr;  // records the feed and the steps; must outlive the Trainer
+  // Internal (pipeline/measure_hooks.h); null except in measurements.
+  MeasureHooks* measure = nullptr;
+  // The program's version and its libraries with their versions, for receipt.json and config.json.
   std::string version;
   std::vector<std::pair<std::string, std::string>> libraries;
 };
 
-// Where a run stands at the end of each log interval. Rates are over the interval.
+// The state of a run at the end of a log interval. Rates are over the interval.
 struct StepReport {
   int64_t step = 0;  // steps done, over all epochs
   int64_t total_steps = 0;
   int64_t epoch = 0;          // 0-based, of the last step done
-  int64_t step_in_epoch = 0;  // done in it
+  int64_t step_in_epoch = 0;  // steps done in this epoch
   int64_t steps_per_epoch = 0;
   double epochs = 0;    // of the recipe
   double loss = 0;      // mean over the interval
-  double accuracy = 0;  // top-1 on the training rows as augmented, over the interval
+  double accuracy = 0;  // top-1 on the augmented training samples, over the interval
   double learning_rate = 0;
   double images_per_second = 0;  // global batch / median step time
-  double jitter = 0;           // images/s: 1.4826 * median absolute deviation, as tf_cnn_benchmarks
-  double feed_wait_share = 0;  // of step time that the slowest-fed replica waited for its batch
-  double eta_seconds = 0;      // training only
-  int64_t bad_samples = 0;     // since the start of this process
+  // Images/s: 1.4826 * median absolute deviation, as in tf_cnn_benchmarks.
+  double jitter = 0;
+  // Share of the step time during which the replica with the longest wait waited for its batch.
+  double feed_wait_share = 0;
+  double eta_seconds = 0;   // training only
+  int64_t bad_samples = 0;  // since the start of this process
 };
 
 struct EpochReport {
   int64_t epoch = 0;  // 0-based
   int64_t step = 0;   // steps done, over all epochs
   double epochs_done = 0;
-  double loss = 0, accuracy = 0;   // training, over the epoch (since resume, if that was inside it)
+  // Training, over the epoch, or since the resume if the run resumed inside the epoch.
+  double loss = 0, accuracy = 0;
   std::optional<EvalResult> eval;  // one view
   double images_per_second = 0, jitter = 0;
   double feed_wait_share = 0;
-  double seconds = 0;      // of training, evaluation not counted
+  double seconds = 0;      // of training, without evaluation
   std::string checkpoint;  // its folder; "" if nothing is written
 };
 
-// Is told how a run goes, so that a program can show it; by default it shows nothing. Calls come
-// from the thread of replica 0 and from run(), in process 0 only.
+// Receives the progress of a run, so that a program can show it; the default methods do nothing.
+// The methods are called from the thread of replica 0 and from run(), in process 0 only.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
@@ -108,7 +112,7 @@ class TrainObserver {
 };
 
 struct TrainResult {
-  bool interrupted = false;  // by request_stop(): saved, `resume` goes on from `step`
+  bool interrupted = false;  // by request_stop(); state is saved, `resume` continues from `step`
   int64_t step = 0;          // steps done, over all epochs
   int64_t total_steps = 0;
   double epochs_done = 0;
@@ -119,20 +123,20 @@ struct TrainResult {
   double best_top1 = 0;
   double images_per_second = 0, jitter = 0;  // over this process's run
   double feed_wait_share = 0;
-  double train_seconds = 0;  // evaluation, checkpoints not counted
+  double train_seconds = 0;  // without evaluation and checkpoints
   int64_t bad_samples = 0;
-  std::string checkpoint;  // folder of the last one written; ""
-  std::string receipt;     // path; ""
+  std::string checkpoint;  // folder of the last one written, or ""
+  std::string receipt;     // path, or ""
 };
 
-// A run that cannot go on: loss not finite, too many bad samples, a replica that failed. The
-// message names the step, the rows and the last good checkpoint.
+// A run cannot continue: the loss is not finite, there are too many bad samples, or a replica
+// failed. The message names the step, the rows and the last good checkpoint.
 class TrainingFailed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Makes the engine of a replica; the default is make_cpu_engine.
+// Creates the engine of a replica; the default is make_cpu_engine.
 using EngineFactory =
     std::function<std::unique_ptr<Engine>(const NetSpec&, const EngineOptions&, int replica)>;
 

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-// MeasureHooks::save_to.
+// Returns the function for MeasureHooks::save_to.
 std::function<void(const std::string&)> saver(const TrainSetup& setup) {
   return [&setup](const std::string& runs) {
     save_checkpoint(runs, setup.progress,
@@ -38,7 +38,7 @@ Trainer::Trainer(const Source& train, const Source* eval, const TrainOptions& op
     : impl_(std::make_unique<Impl>(train, eval, options, observer, make_engine)) {
   if (options.measure) options.measure->save_to = saver(impl_->setup);
 } catch (const std::exception& error) {
-  if (options.processes) options.processes->abort(error.what());  // they would wait for this one
+  if (options.processes) options.processes->abort(error.what());  // or they would wait
   throw;
 }
 
@@ -53,7 +53,7 @@ TrainResult Trainer::run() {
     impl_->observer.on_message("resumed from " + impl_->setup.resumed_from + " after " +
                                std::to_string(impl_->setup.progress.step) + " steps");
   }
-  const std::unique_ptr<RunLock> lock = std::move(impl_->setup.lock);  // until the loop is gone
+  const std::unique_ptr<RunLock> lock = std::move(impl_->setup.lock);  // until the loop ends
   return TrainLoop(impl_->setup, impl_->observer, impl_->stop).run();
 }
 

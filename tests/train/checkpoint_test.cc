@@ -144,7 +144,8 @@ TEST(Checkpoint, TornOnesAreLeftAside) {
       if (kind == 1) damage(file, [](std::string& b) { b.resize(b.size() / 2); });
       if (kind == 2) damage(file, [](std::string& b) { b.clear(); });
       if (kind == 3) damage(file, [](std::string& b) { b[b.size() / 2] ^= 0x20; });
-      if (kind == 3 && std::string(name) == "trainer.json") continue;  // may be a blank: harmless
+      if (kind == 3 && std::string(name) == "trainer.json")
+        continue;  // may hit whitespace, which is harmless
       std::vector<std::string> torn;
       EXPECT_EQ(newest_checkpoint(folder.path(), &torn), good) << name << " " << kind;
       EXPECT_EQ(torn.size(), 1u);
@@ -175,7 +176,8 @@ TEST(Checkpoint, AnUnknownFormatIsRefused) {
   EXPECT_THROW(load_checkpoint(path, info, state), std::runtime_error);
 }
 
-// Nothing is allocated for what a recipe promises and the file does not hold: here some terabytes.
+// If a recipe needs more weights than the file has (here some terabytes), nothing may be allocated
+// for them.
 TEST(Checkpoint, MoreWeightsThanTheFileHoldsAreRefusedFirst) {
   const TempFolder folder;
   const std::string path = save(folder.path(), 1);
@@ -193,8 +195,8 @@ TEST(Checkpoint, MoreWeightsThanTheFileHoldsAreRefusedFirst) {
   }
 }
 
-// A writer is killed at any moment, again and again: what is found is whole, and never older than
-// what was published before.
+// A writer is killed repeatedly at different moments: the checkpoint that is found must be complete
+// and not older than the last published one.
 TEST(Checkpoint, KilledWhileWriting) {
   const TempFolder folder;
   save(folder.path(), 1, 2);
@@ -206,7 +208,7 @@ TEST(Checkpoint, KilledWhileWriting) {
       for (int64_t step = newest + 1;; ++step) save(folder.path(), step, 2);
     }
     usleep(3000 + 31000 * round);
-    // On a busy machine not one write may have ended yet: the last round waits for one.
+    // On a busy machine no write may have finished yet: the last round waits for one.
     const std::string before = newest_checkpoint(folder.path());
     for (int wait = 0; round == 13 && newest == 1 && wait < 6000; ++wait) {
       if (newest_checkpoint(folder.path()) != before) break;

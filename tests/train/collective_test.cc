@@ -12,7 +12,7 @@
 namespace stoker {
 namespace {
 
-// Values of very different size, so that another order of summation gives other bits.
+// Values of very different magnitude, so that another order of summation gives other bits.
 std::vector<std::vector<float>> random_parts(int parts, int64_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> mantissa(-1, 1);
@@ -31,7 +31,7 @@ void run_ranks(int size, const std::function<void(int)>& body) {
   for (auto& thread : threads) thread.join();
 }
 
-// `parts` dealt out in order over `size` ranks; returns every rank's result.
+// Distributes `parts` in order over `size` ranks; returns every rank's result.
 std::vector<std::vector<float>> reduce(const std::vector<std::vector<float>>& parts, int size) {
   const auto collective = make_host_collective(size);
   std::vector<std::vector<float>> results(size, std::vector<float>(parts[0].size(), -1.0f));

@@ -1,5 +1,5 @@
-// The whole way with the real engine on small nets: N replicas train as one does, to the bit; a
-// resumed run is the run that was never stopped; the loss curve is the recorded one.
+// Tests of whole runs with the real engine on small nets: N replicas give the same bits as one; a
+// resumed run equals one that was never stopped; the loss curve is the recorded one.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ std::vector<Precision> precisions() {
   return {Precision::fp32};
 }
 
-// airnet-narrow with its whole recipe, but batches of 64, micro-batches of 16 and two epochs.
+// airnet-narrow with its whole recipe, except 64 rows in micro-batches of 16 and two epochs.
 TrainOptions airnet_options(int replicas = 1) {
   TrainOptions options = small_options(replicas);
   options.recipe = default_recipe("airnet-narrow");
@@ -80,7 +80,7 @@ TEST(Convergence, ReplicasAndThreadsLeaveNoTraceInTheBits) {
   }
 }
 
-// The recipe with everything: whitening, frozen tensors, lookahead, alternating flips.
+// This recipe uses everything: whitening, frozen tensors, lookahead, alternating flips.
 TEST(Convergence, AirnetsReplicasLeaveNoTraceInTheBits) {
   const auto source = cifar_like(150);
   const Weights one = train(airnet_options(), *source);
@@ -94,7 +94,7 @@ TEST(Convergence, AirnetWhitensWithFrozenFilters) {
   const auto source = cifar_like(150);
   TrainOptions options = airnet_options();
   options.recipe.whiten_bias_epochs = 1;
-  options.recipe.average = {};  // a blend moves what is frozen, as airbench's does
+  options.recipe.average = {};  // a blend changes frozen tensors, as in airbench
   options.out = folder.path();
   train(options, *source);
   const auto state_at = [&](int64_t step) {
@@ -118,7 +118,7 @@ TEST(Convergence, AirnetWhitensWithFrozenFilters) {
     EXPECT_EQ(filters[i], -filters[i + filters.size() / 2]);
   }
   EXPECT_NE(values(first, 1), std::vector<float>(24, 0.0f));  // learned in the first epoch
-  EXPECT_EQ(values(first, 1), values(last, 1));               // and then no more
+  EXPECT_EQ(values(first, 1), values(last, 1));               // and frozen afterwards
   EXPECT_NE(values(first, 2), values(last, 2));
 }
 
@@ -216,12 +216,12 @@ TEST(Convergence, OneCoreGivesAnEvaluationOneWorker) {
   EXPECT_EQ(watched.readers(), 1u);
 }
 
-// Micro-batches that hold nothing but repeated rows, batches of one: no statistic may turn NaN.
+// Micro-batches of only repeated samples, and batches of one sample: no statistic may become NaN.
 TEST(Convergence, SmallDataSetsKeepStatisticsFinite) {
   for (const int replicas : {1, 2}) {
     for (int64_t samples = 1; samples <= 2 * replicas + 1; ++samples) {
       for (const LastBatch policy : {LastBatch::pad, LastBatch::drop, LastBatch::wrap}) {
-        if (policy == LastBatch::drop && samples < 2 * replicas) continue;  // refused, and tested
+        if (policy == LastBatch::drop && samples < 2 * replicas) continue;  // tested elsewhere
         const TempFolder folder;
         const auto source = small_source(samples);
         TrainOptions options = small_options(replicas);
@@ -261,10 +261,10 @@ TrainOptions curve_options() {
 }
 
 // Recorded with STOKER_RECORD=1. oneDNN chooses its kernels by instruction set and layout, and they
-// sum in other orders: seen were 1.2e-6 (relative) in the first two steps; from the third on some
-// ReLU near zero goes the other way (1.2e-4 in the fifth step), and training carries that to at
-// most 3.2e-3 in thirty. A learning rate 1 % off moves the curve by 3e-4 in the second step
-// already, and by 7e-3 later.
+// sum in different orders. The observed relative differences were 1.2e-6 in the first two steps;
+// from the third step on some ReLU near zero flips (1.2e-4 in the fifth step), and training
+// amplifies this to at most 3.2e-3 in thirty steps. A learning rate that is 1 % off changes the
+// curve by 3e-4 already in the second step, and by 7e-3 later.
 TEST(Convergence, LossCurveIsTheRecordedOne) {
   constexpr size_t kFirstSteps = 2;
   const std::string path = std::string(STOKER_GOLDEN_DIR) + "/trainer/loss_curve.json";
@@ -292,7 +292,7 @@ TEST(Convergence, Bf16FollowsTheCurve) {
   EXPECT_LT(difference / static_cast<double>(exact.size()), 0.02);
 }
 
-// Mixing must reach the engine, the same for any replicas, and still let it learn.
+// Mixing must reach the engine and must be the same for any number of replicas.
 TEST(Convergence, MixupAndCutmixAreTheSameForAnyReplicas) {
   const auto source = small_source(60);
   TrainOptions options = small_options();

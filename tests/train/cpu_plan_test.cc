@@ -1,4 +1,4 @@
-// The CPU engine's plans, and that they are of the same kind as the device engine's.
+// Tests of the CPU engine's plans, also against the plans of the device engine.
 #include <gtest/gtest.h>
 
 #include "tests/train/engine_fixture.h"
@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-// oneDNN is given one thread, as on the engine's workers.
+// oneDNN has one thread here, as on the engine's workers.
 class CpuPlanTest : public ::testing::TestWithParam<Precision> {
  protected:
   void SetUp() override {
@@ -35,7 +35,7 @@ TEST_P(CpuPlanTest, NothingThatIsStillReadIsOverwritten) {
   }
 }
 
-// The order of the layers' steps is the plan's, not the engine's.
+// The plan decides the order of the layers' steps, not the engine.
 TEST_P(CpuPlanTest, LayersRunInTheSameOrderAsOnADevice) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const auto layers = [](const ExecutionPlan& plan) {

@@ -1,5 +1,5 @@
-// The three ways to sum over GPUs, with the plugin as it was compiled, on a fake CUDA and a fake
-// NCCL: what is queued in which order, who waits for what, what is refused.
+// Tests of the three ways to sum over GPUs, with the compiled plugin on a fake CUDA and a fake
+// NCCL: what is queued in which order, what waits for what, and what is rejected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST_F(CudaCollectiveFakeTest, OnOneGpu) {
   EXPECT_EQ(fake_cuda_count("cudaLaunchKernelExC"), 2 * 3 * CollectiveHarness::kSteps);
 }
 
-// Whatever failed before on this thread is not the kernel's error.
+// An earlier error on this thread must not be reported as the kernel's.
 TEST_F(CudaCollectiveFakeTest, SomebodyElsesErrorIsNotASums) {
   CollectiveHarness apart({0, 1});
   const auto nccl = apart.make(ReduceKind::nccl, 100);
@@ -79,7 +79,7 @@ TEST_F(CudaCollectiveFakeTest, SomebodyElsesErrorIsNotASums) {
   const float* parts[] = {values, values + 100};
   fake_cuda_leave_an_error();
   nccl->ranges()->start(0, parts, std::span(values, 100), {0, 100});
-  nccl->abort();  // the other rank does not come
+  nccl->abort();  // the other rank does not take part
   apart.replicas()[0].stream->synchronize();
 }
 
@@ -115,7 +115,8 @@ TEST_F(CudaCollectiveFakeTest, ByNcclWithNarrowGradients) {
   expect_no_misuse();
 }
 
-// CUDA's allocations may wait for the device, where another rank's sum waits for this rank's.
+// CUDA's allocations may wait for the device, on which another rank's sum may wait for this rank's
+// sum.
 TEST_F(CudaCollectiveFakeTest, NothingIsAllocatedBetweenTheSums) {
   CollectiveHarness harness({0, 1});
   const auto collective = harness.make(ReduceKind::nccl, 300);
@@ -139,19 +140,19 @@ TEST_F(CudaCollectiveFakeTest, NothingIsAllocatedBetweenTheSums) {
 TEST_F(CudaCollectiveFakeTest, InRanges) {
   CollectiveHarness apart({0, 1}), together({1, 1, 1});
   apart.check(*apart.make(ReduceKind::nccl), 1, 0, 3);
-  apart.check(*apart.make(ReduceKind::nccl, 500), 2, 500, 3);  // one range is of both kinds
+  apart.check(*apart.make(ReduceKind::nccl, 500), 2, 500, 3);  // one range has both bf16 and fp32
   together.check(*together.make(ReduceKind::device), 2, 0, 3);
   EXPECT_EQ(fake_cuda_count("cudaEventSynchronize"), 0) << "no thread waits for the device";
   apart.check(*apart.make(ReduceKind::host), 1, 0, 3);
   expect_no_misuse();
 }
 
-// Processes that speak through NCCL are threads here, each with a GPU of its own.
+// Processes that communicate through NCCL; here they are threads, each with its own GPU.
 class NcclProcesses {
  public:
   explicit NcclProcesses(int size) : size_(size) {
     setenv("FAKE_CUDA_DEVICES", std::to_string(size).c_str(), 1);
-    static int port = 29500;  // a meeting point is used once
+    static int port = 29500;  // each address is used once
     address_ = "127.0.0.1:" + std::to_string(++port);
   }
   ~NcclProcesses() {
@@ -159,9 +160,10 @@ class NcclProcesses {
     unsetenv("NCCL_COMM_ID");
   }
 
-  // What each threw; "": nothing.
+  // Returns the message that each process threw.
   std::vector<std::string> run(const std::function<void(NcclGroup&)>& body) {
-    setenv("NCCL_COMM_ID", address_.c_str(), 1);  // as open_nccl_group() does, but before threads
+    setenv("NCCL_COMM_ID", address_.c_str(),
+           1);  // like open_nccl_group(), but before there are threads
     std::vector<std::string> thrown(static_cast<size_t>(size_));
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < size_; ++rank) {
@@ -206,8 +208,8 @@ TEST_F(CudaCollectiveFakeTest, ProcessesThatSpeakThroughNccl) {
   EXPECT_EQ(fake_cuda_count("cudaStreamSynchronize"), 3) << "at the streams' ends";
 }
 
-// As in training: gradients are summed bucket by bucket, notes of steps are on their way over the
-// same communicator, and the host waits for neither until it asks.
+// As in training: gradients are summed bucket by bucket while notes of steps are sent over the same
+// communicator, and the host waits for neither until it needs them.
 TEST_F(CudaCollectiveFakeTest, SumsAndNotesShareACommunicator) {
   const auto thrown = NcclProcesses(2).run([](NcclGroup& group) {
     CollectiveHarness harness({group.rank()});

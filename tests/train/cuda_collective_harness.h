@@ -1,5 +1,6 @@
-// Replicas on GPUs that do what a trainer's do: parts come late, are summed, and the sum is read
-// behind it in the stream. Reads device memory through copies only: for a fake GPU and a real one.
+// Replicas on GPUs that work like a trainer's: parts come late, are summed, and the sum is read
+// later on the stream. Device memory is accessed only through copies, so that a fake GPU and a real
+// one work.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,8 +41,8 @@ class CollectiveHarness {
     return make_cuda_collective(replicas_, std::move(options));
   }
 
-  // Each replica on a thread of its own; the sums of all steps, or what is wrong with them. In so
-  // many ranges, each of which comes late while the one before is summed.
+  // Runs each replica on its own thread and checks the sums of all steps. A part is summed in
+  // `pieces` ranges; each comes late while the one before is summed.
   void check(Collective& collective, int parts, int64_t bf16_floats = 0, int pieces = 1) {
     std::vector<std::string> wrong(replicas_.size());
     std::vector<std::thread> threads;

@@ -1,5 +1,5 @@
-// Sums over GPUs where there are some: replicas that share the first, NCCL with one rank, or with
-// one for each GPU.
+// Tests of sums over GPUs, if there are any: replicas that share the first GPU, and NCCL with one
+// rank for each GPU.
 #include <gtest/gtest.h>
 
 #include "tests/train/cuda_collective_harness.h"

@@ -1,5 +1,5 @@
-// The CUDA engine through its door, on a GPU where there is one: against the CPU engine, and at the
-// sizes that it is for.
+// Tests of the CUDA engine through its public header, on a GPU if there is one: against the CPU
+// engine, and at full size.
 #include <gmock/gmock.h>
 
 #include <stdexcept>
@@ -78,7 +78,7 @@ TEST(CudaEngineTest, Bf16LearnsAtFullSize) {
   }
 }
 
-// The second engine times nothing: it restores every plan, those that cuDNN compiled too, and they
+// The second engine times nothing: it restores every plan, also those that cuDNN compiled, and they
 // compute the same.
 TEST(CudaEngineTest, PlansComeBackFromTheCache) {
   if (!device_problem().empty()) GTEST_SKIP() << device_problem();

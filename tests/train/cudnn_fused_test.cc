@@ -1,5 +1,5 @@
-// What cuDNN can do together with a convolution, on GPUs that are only described to it. It compiles
-// kernels for that, which takes a driver: an idle one is loaded.
+// Tests of what cuDNN can fuse with a convolution, on GPUs that are only described to it. It
+// compiles kernels for that, which needs a driver: an idle one is loaded.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 namespace stoker {
 namespace {
 
-// On a GPU (of kGpus), the engines that take part in a fusion, and how many of the 29 shapes of
-// ResNet-50 and airnet each one takes. cuDNN 9.19; there is no other engine for any of them.
+// For a GPU (of kGpus) and a fusion: cuDNN 9.19's engines, and how many of the 29 shapes of
+// ResNet-50 and airnet each one supports. There is no other engine for any of them.
 struct Offer {
   int gpu;
   ConvFusion fusion;
@@ -42,7 +42,7 @@ const Offer kOffers[] = {
     {2, ConvFusion::scale_add_relu, {{"eng7", 29}, {"eng9", 29}}},
 };
 
-// cuDNN compiles with NVRTC, which it opens by itself; where there is none it offers nothing.
+// cuDNN compiles with NVRTC, which it opens itself; without NVRTC it offers nothing.
 std::string nvrtc_problem() {
   const std::string name = "libnvrtc.so." + std::to_string(CUDART_VERSION / 1000);
   return dlopen(name.c_str(), RTLD_LAZY) != nullptr ? "" : "there is no " + name;
@@ -75,13 +75,13 @@ TEST_P(CudnnFusedTest, EveryShapeHasPlansOfTheseEngines) {
     EXPECT_FALSE(of_shape.empty()) << describe(shape, ConvPass::forward);
     for (const std::string& engine : of_shape) ++engines[engine];
   }
-  // Another version may offer more, or less, by other engines.
+  // Another version may offer more or fewer engines.
   if (cudnnGetVersion() / 100 == 919) {
     EXPECT_EQ(engines, GetParam().engines);
   }
 }
 
-// Making a plan compiles and loads its kernel; its text brings the kernel along.
+// Making a plan compiles and loads its kernel; its text contains the kernel.
 TEST_P(CudnnFusedTest, APlanIsKeptWithItsKernel) {
   const FusedConvWish wish = wish_of({256, 64, 56, 56, 64, 56, 56, 3, 1, 1, Precision::bf16});
   const int before = idle_cuda_driver_loads();
@@ -123,12 +123,12 @@ TEST(CudnnFusedPlainTest, ANameFindsTheSamePlan) {
   EXPECT_EQ(found->name, plans[1].name);
   EXPECT_NE(found->name, plans[0].name);
   EXPECT_EQ(found->workspace_bytes, plans[1].workspace_bytes);
-  // Not the same text: cuDNN writes some of its own addresses into it.
+  // The texts differ, because cuDNN writes some memory addresses into them.
   EXPECT_EQ(text_of(*found).size(), text_of(plans[1]).size());
   EXPECT_FALSE(find_fused_plan(target, wish, "eng62_k2=0"));
 }
 
-// Sums come with products on tensor cores only, which fp32 never takes.
+// Sums exist only for products on tensor cores, which fp32 never uses.
 TEST(CudnnFusedPlainTest, Fp32HasNoStatistics) {
   for (const DescribedGpu& gpu : kGpus) {
     const FusedConvWish wish{{16, 64, 16, 16, 64, 16, 16, 3, 1, 1, Precision::fp32},

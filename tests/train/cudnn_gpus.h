@@ -1,4 +1,4 @@
-// GPUs that are only described to cuDNN, and the convolutions that a net asks for.
+// GPUs that are only described to cuDNN, and the convolutions of a net.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline constexpr DescribedGpu kGpus[] = {
     {"NVIDIA H200", 900, 132, 232448, 62914560, 150754820096},
     {"NVIDIA B200", 1000, 148, 232448, 132644864, 191512969216}};
 
-// As cuDNN itself writes a GPU down.
+// Returns cuDNN's description of a GPU.
 inline std::string json_of(const DescribedGpu& gpu) {
   const auto field = [](const char* name, int64_t value) {
     return ", \"" + std::string(name) + "\": " + std::to_string(value);
@@ -41,7 +41,7 @@ inline std::string json_of(const DescribedGpu& gpu) {
          ", \"deviceName\": \"" + gpu.name + "\"}";
 }
 
-// What a tape asks for, without running anything.
+// Returns the convolutions that an execution plan needs, without running anything.
 inline std::vector<ConvShape> shapes_of(const NetSpec& net, int rows, Precision precision) {
   return conv_shapes(net, device_fusion({}), rows, precision);
 }

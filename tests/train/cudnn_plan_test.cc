@@ -1,5 +1,5 @@
-// Does cuDNN have plans for every convolution of our models, on GPUs that are only described to it?
-// Nothing is run; no driver is needed.
+// Tests that cuDNN has plans for every convolution of our models, on GPUs that are only described
+// to it. Nothing runs; no driver is needed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST(CudnnPlanTest, Fp32HasPlansWithoutTf32) {
   }
 }
 
-// Sums in fewer digits than fp32 are never taken, even by who does not ask for the same bits.
+// Sums with fewer digits than fp32 are never used, even without `deterministic`.
 TEST(CudnnPlanTest, Bf16SumsInFp32) {
   using ::testing::AnyOf;
   using ::testing::Each;
@@ -75,7 +75,7 @@ TEST(CudnnPlanTest, Bf16SumsInFp32) {
   }
 }
 
-// What the plan cache keeps of a plan is enough to find it again, and says which one it is.
+// The name that the plan cache stores identifies a plan and is enough to find it again.
 TEST(CudnnPlanTest, ANameFindsTheSamePlan) {
   const CudnnTarget target(json_of(kGpus[1]));
   std::vector<ConvShape> shapes =
@@ -116,7 +116,7 @@ TEST(CudnnPlanTest, ANameOfNoPlanFindsNothing) {
   }
 }
 
-// A wish is obeyed whatever the plan cache says.
+// The wish applies even to a plan from the plan cache.
 TEST(CudnnPlanTest, ANameOfAForbiddenPlanFindsNothing) {
   const CudnnTarget target(json_of(kGpus[1]));
   const ConvShape shape{16, 64, 16, 16, 64, 16, 16, 3, 1, 1, Precision::fp32};
@@ -134,7 +134,7 @@ TEST(CudnnPlanTest, ANameOfAForbiddenPlanFindsNothing) {
   EXPECT_GT(forbidden, 0);
 }
 
-// cuDNN's first 14 but one for this one are of engine 62, with other knobs.
+// Of cuDNN's first 14 plans for this shape all but one are of engine 62, with different knobs.
 TEST(CudnnPlanTest, TheFirstPlansAreOfSeveralEngines) {
   const CudnnTarget target(json_of(kGpus[1]));
   const ConvShape shape{256, 64, 56, 56, 64, 56, 56, 1, 1, 0, Precision::bf16};
@@ -145,7 +145,7 @@ TEST(CudnnPlanTest, TheFirstPlansAreOfSeveralEngines) {
   EXPECT_EQ(engines, (std::set<std::string>{"eng22", "eng45", "eng62"}));
 }
 
-// The input is padded to 8 channels because cuDNN would do so itself, in a workspace, every time.
+// The input is padded to 8 channels because otherwise cuDNN does so itself, in a workspace.
 TEST(CudnnPlanTest, APaddedInputNeedsNoWorkspace) {
   const CudnnTarget target(json_of(kGpus[1]));
   ConvShape stem{256, 8, 224, 224, 64, 112, 112, 7, 2, 3, Precision::bf16};

@@ -1,4 +1,4 @@
-// The kernels' arithmetic against double precision and the libraries' own definitions.
+// Tests of the kernels' arithmetic against double precision and the libraries' definitions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,7 +39,7 @@ TEST(DeviceArithmeticTest, SlopesAreTheFunctionsDerivatives) {
   }
 }
 
-// Channels whose mean is far from zero: what is left of E[x^2] - E[x]^2 in fp32 would be noise.
+// For channels whose mean is far from zero, E[x^2] - E[x]^2 in fp32 would be noise.
 TEST(DeviceArithmeticTest, MomentsKeepTheirDigitsFarFromZero) {
   for (const double mean : {0.0, 1e3, -1e5}) {
     double sum = 0, squares = 0;
@@ -64,7 +64,7 @@ TEST(DeviceArithmeticTest, ViewsReflectAtTheEdges) {
   for (int i = 0; i < size; ++i) EXPECT_EQ(seen_at(i, size, -2, false), expected[i]);
   for (int i = 0; i < size; ++i) EXPECT_EQ(seen_at(i, size, 0, true), 4 - i);
   EXPECT_EQ(seen_at(4, size, 2, false), 2);
-  EXPECT_EQ(seen_at(0, size, 2, true), 2);  // mirrored first, then shifted
+  EXPECT_EQ(seen_at(0, size, 2, true), 2);  // the index is mirrored, then shifted
 }
 
 TEST(DeviceArithmeticTest, SgdIsTorchs) {

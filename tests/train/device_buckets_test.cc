@@ -1,5 +1,5 @@
-// Gradients in buckets: where a part is cut, that the sums are the same bits, and that a bucket
-// travels while the rest of the backward pass has not run.
+// Tests of gradients in buckets: where the gradient buffer is divided, that the sums have the same
+// bits, and that a bucket is summed before the rest of the backward pass has run.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,7 +29,7 @@ ExecutionPlan training_plan(const NetSpec& net, const GradientLayout& layout) {
   return build_device_program(net, options, DeviceTuning{}, layout, nullptr).plan;
 }
 
-// In a residual net some gradients come in another order than their tensors lie in the buffer.
+// In a residual net the order of some gradients differs from the order of the buffer.
 TEST(DeviceBuckets, CoverTheBufferAndThePlanAndWaitForTheirTensors) {
   for (const char* model : {"airnet", "resnet20", "resnet50"}) {
     const NetSpec net = make_net(model, {32, 32}, 100);
@@ -47,7 +47,7 @@ TEST(DeviceBuckets, CoverTheBufferAndThePlanAndWaitForTheirTensors) {
         end = bucket.range.begin;
         step = bucket.end_step;
         chunks += bucket.chunks;
-        for (size_t s = step; s < plan.steps.size(); ++s) {  // nothing later writes into it
+        for (size_t s = step; s < plan.steps.size(); ++s) {  // no later step writes into it
           if (plan.steps[s].use == StepUse::inputs) continue;
           for (const LayoutTensor& tensor : layout.tensors()) {
             if (tensor.node == plan.nodes[plan.steps[s].node].node &&
@@ -77,7 +77,7 @@ TEST(DeviceBuckets, OfResNet50) {
   const auto mebibytes = [](const DeviceBucket& bucket) {
     return static_cast<double>(bucket.range.end - bucket.range.begin) * 4 / kMiB;
   };
-  EXPECT_NEAR(mebibytes(buckets[0]), 8.0, 0.5);  // the linear layer alone, a tensor is never cut
+  EXPECT_NEAR(mebibytes(buckets[0]), 8.0, 0.5);  // only the linear layer: a tensor is never split
   for (size_t b = 1; b < 4; ++b) {
     EXPECT_GE(mebibytes(buckets[b]), 25);
     EXPECT_LT(mebibytes(buckets[b]), 35);
@@ -100,7 +100,7 @@ struct Replicas {
     }
   }
 
-  // Every rank's weights after kSteps. Each rank's backward pass comes late in turn.
+  // Returns every rank's weights after kSteps. The ranks' backward passes are late in turn.
   std::vector<Trained> train(Collective& collective, int64_t bucket_bytes) {
     std::vector<Trained> trained(kReplicas);
     std::vector<std::jthread> threads;
@@ -122,7 +122,7 @@ struct Replicas {
     if (bucket_bytes > 0) {
       EXPECT_TRUE(engine.reduce_in_buckets(bucket_bytes, [&, rank](PartRange range) {
         collective.ranges()->start(rank, engine.parts(), engine.reduced(), range);
-        engine.stream()->call([range, rank] {  // the next bucket is late, on one of them
+        engine.stream()->call([range, rank] {  // delays the next bucket differently per rank
           const auto late = std::chrono::milliseconds((range.begin / 128 + rank) % 3);
           std::this_thread::sleep_for(late);
         });
@@ -174,8 +174,8 @@ TEST(DeviceBuckets, SumsAreThoseOfOneReductionAtTheEnd) {
   }
 }
 
-// What is queued when: bucket, its sum, next bucket. And nothing waits for the device: the host
-// queues whole steps while the device stands still.
+// The order of the queue is: bucket, its sum, next bucket. Nothing waits for the device: the host
+// queues whole steps while the device is blocked.
 TEST(DeviceBuckets, ABucketsSumIsQueuedBeforeTheNextBucketsWork) {
   const auto device = make_host_device();
   HostOpsState states[kReplicas];

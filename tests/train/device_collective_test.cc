@@ -1,5 +1,5 @@
-// Collectives of replicas on devices, on a nasty host device: the sums are those of the host's
-// collective, bit for bit, whatever comes late.
+// Tests of collectives on devices, on a host device with random delays: the sums are those of the
+// host collective, bit for bit.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -23,7 +23,7 @@ float value_of(int step, int rank, int part, int64_t i) {
   return static_cast<float>((step * 31 + rank * 17 + part * 7 + i * 13) % 1009) / 77.0F - 6.0F;
 }
 
-// What the host's collective makes of the same parts: (rank, part) order.
+// Returns the host collective's sum of the same parts, in (rank, part) order.
 std::vector<float> expected(int step, int ranks, int parts, int64_t count) {
   std::vector<float> sum(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
@@ -39,9 +39,9 @@ std::vector<float> expected(int step, int ranks, int parts, int64_t count) {
 using MakeCollective =
     std::function<std::unique_ptr<Collective>(std::span<const DeviceReplica> replicas)>;
 
-// A replica's loop as the trainer's: compute queues parts, range after range from the end, each of
-// which the collective sums while the next is computed; then compute reads the sum and changes it.
-// "" or what was wrong.
+// Runs a replica's loop like the trainer's: it queues the parts, range after range from the end,
+// and the collective sums each range while the next is computed; then the stream reads the sum.
+// Returns "" or what was wrong.
 std::string train(FakeDevice& device, Stream& stream, Collective& collective, int rank, int ranks,
                   int parts, int64_t count, bool in_place, int pieces) {
   std::string wrong;  // written by the stream's work
@@ -136,7 +136,7 @@ TEST(DeviceCollective, OnTheHost) {
   });
 }
 
-// The fourth argument to check() is in place; here the parts change size between calls.
+// The parts change their size between calls.
 TEST(DeviceCollective, StagedPartsOfAnotherSize) {
   FakeDevice device({.max_delay_us = 60});
   auto stream = device.make_stream();
@@ -178,8 +178,7 @@ TEST(DeviceCollective, TooManyAreRefused) {
   EXPECT_THROW(make_staged_collective({}, make_host_collective(1)), std::invalid_argument);
 }
 
-// A range is summed while what is queued behind it has not run: on the device by the streams alone,
-// on the host by the thread that asks for the sum.
+// On a device, a range is summed before the work that is queued after it has run.
 TEST(DeviceCollective, ARangeDoesNotWaitForWhatFollows) {
   auto device = make_host_device();
   auto stream = device->make_stream();

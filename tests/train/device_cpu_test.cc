@@ -1,4 +1,4 @@
-// The device engine against the CPU engine and PyTorch: steps, checkpoints, views.
+// Tests of the device engine against the CPU engine and PyTorch: steps, checkpoints, views.
 #include <gtest/gtest.h>
 
 #include "tests/train/device_fixture.h"
@@ -29,8 +29,8 @@ std::vector<Pair> pairs() {
           {make_net("airnet", {32, 32}, 10, {{16, 24, 32}}), engine_options(8, 4)}};
 }
 
-// Training is chaotic: how far two runs may part is told by a third one, which starts off by fp32's
-// rounding alone.
+// Training is chaotic. How far two runs may differ is measured with a third run, whose start
+// differs only by fp32's rounding.
 std::vector<float> rounded_off(std::vector<float> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] *= 1.0f + (noise(7, static_cast<uint32_t>(i)) % 2 == 0 ? 1.2e-7f : -1.2e-7f);
@@ -72,7 +72,7 @@ TEST(DeviceCpuTest, TenStepsAreTheCpuEngines) {
   }
 }
 
-// What one engine has written, the other evaluates to the same, seen from every side.
+// States that one engine has written give the same logits in the other, for every view.
 TEST(DeviceCpuTest, StatesMoveBetweenTheEngines) {
   for (const Pair& pair : pairs()) {
     const auto cpu = started_engine(pair.net, pair.options);

@@ -1,5 +1,5 @@
-// What a device engine keeps, on the host's operations: states in and out, what freezing, averages
-// and bad numbers do to them.
+// Tests of a device engine's states, on the host's operations: reading and writing them, freezing,
+// averages and values that are not finite.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -28,7 +28,7 @@ TEST(DeviceEngineStateTest, WhatIsWrittenIsReadBack) {
   }
 }
 
-// A checkpoint reads all of them, and pinning memory takes longer than copying it.
+// A checkpoint reads all states, and pinning memory takes longer than copying it.
 TEST(DeviceEngineStateTest, StatesGoThroughOneSmallPieceOfPinnedMemory) {
   const NetSpec net = make_net("airnet", {32, 32}, 10);
   testing::FakeDevice device({.max_delay_us = 20});

@@ -1,4 +1,4 @@
-// The device engine on the host's operations: what it queues, captures, keeps and refuses.
+// Tests of the device engine on the host's operations: what it queues, captures and rejects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ Trained trained(const DeviceTuning& tuning, Precision precision, int micro_batch
       started_device_engine(net, engine_options(6, micro_batch_rows, 1, precision), tuning, state);
   std::vector<TestBatch> batches;
   for (int step = 0; step < 5; ++step) batches.push_back(make_batch(net, 6, 10 + step));
-  for (int step = 0; step < 5; ++step) {  // all that may change from step to step does
+  for (int step = 0; step < 5; ++step) {  // changes everything that may differ between steps
     TestSgd sgd;
     sgd.learning_rate = 0.02f * static_cast<float>(1 + step);
     sgd.momentum = 0.5f + 0.1f * static_cast<float>(step);
@@ -52,7 +52,8 @@ TEST(DeviceEngineTest, GraphsLeaveTheSameBits) {
   }
 }
 
-// A convolution that sums up its output spares the batch norm behind it a pass: the same training.
+// A convolution that also sums its output saves the following batch norm a pass; the training is
+// the same.
 TEST(DeviceEngineTest, SumsThatConvolutionsLeaveAreTheBatchNormsOwn) {
   const NetSpec net = small_net();
   const TestBatch batch = make_batch(net, 4, 3);
@@ -66,12 +67,12 @@ TEST(DeviceEngineTest, SumsThatConvolutionsLeaveAreTheBatchNormsOwn) {
     return state_of(*engine);
   };
   const Trained with = run(true), without = run(false);
-  EXPECT_FALSE(with == without);  // other sums did it
+  EXPECT_FALSE(with == without);  // the sums are rounded differently
   EXPECT_LT(relative_distance(with.parameters, without.parameters), 1e-5);
   EXPECT_LT(relative_distance(with.statistics, without.statistics), 1e-5);
 }
 
-// A capture must not be the first run of a kernel: CUDA would load it inside.
+// A capture must not be the first run of a kernel: CUDA would load the kernel inside it.
 TEST(DeviceEngineTest, WhatIsThawedRunsOnceBeforeItIsCaptured) {
   const NetSpec net = small_net();
   const TestBatch batch = make_batch(net, 4, 7);
@@ -89,11 +90,11 @@ TEST(DeviceEngineTest, WhatIsThawedRunsOnceBeforeItIsCaptured) {
     engine->update(args);
     return captures;
   };
-  EXPECT_EQ(captures_of_a_step(true), 0);  // of the first step
+  EXPECT_EQ(captures_of_a_step(true), 0);  // the first step
   EXPECT_EQ(captures_of_a_step(true), 1);
-  EXPECT_EQ(captures_of_a_step(false), 0);  // what was frozen has never run
+  EXPECT_EQ(captures_of_a_step(false), 0);  // steps of the frozen tensor have never run
   EXPECT_EQ(captures_of_a_step(false), 1);
-  EXPECT_EQ(captures_of_a_step(true), 1);  // nothing that has not run
+  EXPECT_EQ(captures_of_a_step(true), 1);  // all of its steps have run
   EXPECT_EQ(captures_of_a_step(true), 0);  // the same graph
 }
 
@@ -104,13 +105,13 @@ TEST(DeviceEngineTest, WhatCannotBeCapturedIsQueuedPieceByPiece) {
   EXPECT_EQ(state.launches, 0);
   EXPECT_EQ(state.captures, 1);
   EXPECT_TRUE(queued == trained({}, Precision::fp32, 6, nullptr));
-  const TestBatch batch = make_batch(small_net(), 4, 1);  // outlives what reads it
+  const TestBatch batch = make_batch(small_net(), 4, 1);  // must outlive the queued work
   const auto engine = started_device_engine(small_net(), engine_options(4, 4), {}, &state);
   for (int step = 0; step < 3; ++step) device_step(*engine, batch);
   EXPECT_THAT(engine->implementations(), ::testing::Contains("no graphs: captures are refused"));
 }
 
-// Graphs replay what they captured: what is new in a step must reach them all the same.
+// Graphs replay what they captured, but must use the new values of each step.
 TEST(DeviceEngineTest, EveryStepHasItsOwnRatesAndMix) {
   const NetSpec net = small_net();
   const TestBatch batch = make_batch(net, 4, 3);
@@ -151,7 +152,7 @@ TEST(DeviceEngineTest, NothingWaitsForTheDeviceUntilTotalsAreAsked) {
   for (int64_t update = 0; update <= lag; ++update) {
     const StepTotals totals = engine->totals_of(update);
     EXPECT_EQ(totals.weight_sum, 4);
-    EXPECT_LT(totals.loss_sum, last) << update;  // a step's own totals, not the last one's
+    EXPECT_LT(totals.loss_sum, last) << update;  // totals of this step, not of the last
     last = totals.loss_sum;
   }
   EXPECT_EQ(engine->totals().loss_sum, last);

@@ -1,5 +1,5 @@
-// A device engine on operations that the host does, and what its tests do with it. The engine
-// queues, so its parts are looked at after a synchronisation only. Values.
+// Helpers for tests of device engines. The engine queues its work, so read its gradient buffers
+// only after a synchronisation. Values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,12 +13,12 @@
 
 namespace stoker {
 
-// Each test program has its own of these: plain loops, the emulated kernels, a GPU.
-std::string device_problem();  // why nothing can be tested; ""
+// Each test program defines these: for plain loops, the emulated kernels, or a GPU.
+std::string device_problem();  // why nothing can be tested, or ""
 std::unique_ptr<Engine> make_device_engine(const NetSpec& net, const EngineOptions& options,
                                            const DeviceTuning& tuning = {},
                                            HostOpsState* state = nullptr);
-// The batch where the engine reads it: as long as `batch` itself, or the program.
+// Returns the batch in the engine's memory, valid as long as `batch` or the program.
 BatchRows placed(Engine& engine, const TestBatch& batch);
 
 inline Device& host_device() {
@@ -42,14 +42,15 @@ inline std::unique_ptr<Engine> started_device_engine(const NetSpec& net,
   return engine;
 }
 
-// One rank: the part is the sum already. Queues; `batch` must outlive the work.
+// Runs one step of one rank, whose gradient buffer is already the sum. Queues; `batch` must outlive
+// the work.
 inline void device_step(Engine& engine, const TestBatch& batch, const TestSgd& sgd = {},
                         const Mix& mix = {}) {
   engine.forward_backward(placed(engine, batch), mix);
   apply(engine, sgd);
 }
 
-// Instantiated by each program, under a name that says what runs the operations.
+// Each program instantiates it under a name that says what runs the operations.
 class DeviceStepsTest : public ::testing::TestWithParam<Precision> {
  protected:
   void SetUp() override {

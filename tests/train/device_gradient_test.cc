@@ -1,5 +1,5 @@
-// The device engine's tape and arithmetic, run by the host's operations, against the
-// double-precision twin.
+// Tests of the device engine's execution plan and arithmetic against the double-precision
+// reference.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -130,8 +130,8 @@ TEST(DeviceGradientTest, SumsWithoutBatchNorm) {
   })});
 }
 
-// An addition that stays one hands the same gradient to both sides: whoever is first must leave it
-// to the other.
+// An addition that is not fused passes the same gradient to both inputs: the one that uses it first
+// must not overwrite it.
 TEST(DeviceGradientTest, AGradientThatTwoBlocksShare) {
   compare({around("shared", [](NetBuilder& n, int x) {
     const int plain = n.plain(OpKind::relu, n.conv("p", x, 8, 3, 1, 1));

@@ -1,4 +1,4 @@
-// Device engines under test run on the CUDA plugin's own kernels, emulated.
+// Runs device engines under test on the CUDA plugin's kernels, emulated on the CPU.
 #include "tests/support/cuda_emulator.h"
 #include "tests/train/device_fixture.h"
 

@@ -1,4 +1,4 @@
-// Device engines under test run on the first GPU.
+// Runs device engines under test on the first GPU.
 #include "staging/device_list.h"
 #include "tests/train/device_fixture.h"
 #include "train/cuda/engine.h"

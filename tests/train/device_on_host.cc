@@ -1,4 +1,4 @@
-// Device engines under test run on plain loops.
+// Runs device engines under test on plain loops.
 #include "tests/train/device_fixture.h"
 
 namespace stoker {

@@ -1,5 +1,5 @@
-// A device's operations (emulated kernels, a GPU) against the plain loops: whole steps of nets that
-// between them use every operation, at every width and with blocks that split the pixels.
+// Tests of a device's operations (emulated kernels, a GPU) against the plain loops: whole steps of
+// nets that together use every operation, at every width and with blocks that split the pixels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace stoker {
 namespace {
 
-// Channels of no kernel's width, all pools, biases, a shortcut of each kind.
+// Channels that match no kernel's width, all pools, biases, a shortcut of each kind.
 NetSpec odd_net() {
   NetBuilder net("odd", {19, 14}, 11);
   int x = net.conv("stem", 0, 12, 3, 1, 1, true);
@@ -40,8 +40,8 @@ NetSpec wide_net() {
   return net.finish();
 }
 
-// So many pixels that the splits of a sum are added up in groups, behind every kind of activation
-// that a batch norm takes along, with and without a residual.
+// Enough pixels that the splits of a sum are added up in groups, with every activation that a batch
+// norm fuses, with and without a residual.
 NetSpec tall_net() {
   NetBuilder net("tall", {112, 104}, 5);
   int x =
@@ -71,7 +71,7 @@ Outcome outcome_of(Engine& engine, Place place) {
   std::vector<TestBatch> batches;
   for (int step = 0; step < 4; ++step) batches.push_back(make_batch(net, rows, 50 + step));
   batches[1].weights[2] = 0;
-  batches[2].labels[0] = net.classes;  // refused: changes nothing
+  batches[2].labels[0] = net.classes;  // invalid: the step changes nothing
   Outcome outcome;
   for (int step = 0; step < 4; ++step) {
     TestSgd sgd;
@@ -94,7 +94,7 @@ Outcome outcome_of(Engine& engine, Place place) {
   return outcome;
 }
 
-// The convolutions' plans by heuristics: the same in every engine.
+// Chooses the convolutions' plans by heuristics, so that every engine has the same.
 DeviceTuning steady() {
   DeviceTuning tuning;
   tuning.autotune = false;
@@ -106,7 +106,7 @@ void compare(const NetSpec& net, Precision precision, int micro_batch_rows) {
   const auto device = make_device_engine(net, options, steady());
   const auto loops = make_loop_engine(net, options);
   const Outcome a = outcome_of(*device, placed), b = outcome_of(*loops, in_place);
-  // In bf16 a sum in another order may round to the neighbour.
+  // In bf16 a sum in another order may round to the neighbouring value.
   const double tolerance = precision == Precision::fp32 ? 2e-5 : 2e-2;
   EXPECT_LT(relative_distance(a.state.parameters, b.state.parameters), tolerance) << net.name;
   EXPECT_LT(relative_distance(a.state.momenta, b.state.momenta), 20 * tolerance) << net.name;
@@ -134,10 +134,10 @@ TEST_P(DeviceStepsTest, SplitSumsAreThePlainLoops) { compare(wide_net(), GetPara
 
 TEST_P(DeviceStepsTest, SumsInGroupsAreThePlainLoops) { compare(tall_net(), GetParam(), 6); }
 
-// Blocks come in another order each time (on a GPU by chance, in the emulator by design).
+// Blocks run in another order each time (on a GPU by chance, in the emulator by design).
 TEST_P(DeviceStepsTest, TheBitsDoNotDependOnWhichBlockComesLast) {
   const auto run = [&] {
-    const TestBatch batch = make_batch(tall_net(), 6, 4);  // outlives what reads it
+    const TestBatch batch = make_batch(tall_net(), 6, 4);  // must outlive the queued work
     const auto engine =
         started_device_engine(tall_net(), engine_options(6, 6, 1, GetParam()), steady());
     const BatchRows rows = placed(*engine, batch);
@@ -163,7 +163,7 @@ TEST_P(DeviceStepsTest, TwoRunsAndGraphsLeaveTheSameBits) {
 
 TEST_P(DeviceStepsTest, ALearntBatchIsKnownByHeart) {
   const NetSpec net = make_net("airnet", {32, 32}, 10, {{8, 16, 16}});
-  const TestBatch batch = make_batch(net, 8, 5);  // outlives what reads it
+  const TestBatch batch = make_batch(net, 8, 5);  // must outlive the queued work
   const auto engine = started_device_engine(net, engine_options(8, 8, 1, GetParam()));
   const BatchRows rows = placed(*engine, batch);
   TestSgd sgd;
@@ -184,7 +184,7 @@ TEST_P(DeviceStepsTest, NothingWaitsForTheDeviceUntilTotalsAreAsked) {
   const TestBatch batch = make_batch(net, 6, 3);
   const auto engine = started_device_engine(net, engine_options(6, 6, 1, GetParam()));
   const BatchRows rows = placed(*engine, batch);
-  for (int step = 0; step < 2; ++step) {  // what is loaded lazily may wait
+  for (int step = 0; step < 2; ++step) {  // lazy loading may wait
     engine->forward_backward(rows, {});
     apply(*engine, {});
   }

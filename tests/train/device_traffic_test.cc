@@ -1,5 +1,4 @@
-// The bytes that a step moves, counted by hand for a net small enough, and by other means for a
-// large one.
+// Tests of the bytes that a step moves, counted by hand for a small net.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -39,12 +38,12 @@ TEST(DeviceTrafficTest, ABlockIsWhatOneCountsByHand) {
   EXPECT_EQ(table["conv"].bytes, convolutions);
   EXPECT_EQ(table["conv"].count, 2);
   EXPECT_EQ(table["conv_weights"].bytes, convolutions);
-  EXPECT_EQ(table["conv_data"].bytes, 2 * value + weights);  // nobody wants the image's gradient
-  const int64_t mask = pixels * 16 / 8;  // a bit per number, of the ReLU behind the addition
-  // x for the sums; x and, once, the residual for y.
+  EXPECT_EQ(table["conv_data"].bytes, 2 * value + weights);  // without the image's gradient
+  const int64_t mask = pixels * 16 / 8;  // a bit per value, of the ReLU after the addition
+  // Each norm reads x for the sums, and x and (one of them) the residual for y, and writes y.
   EXPECT_EQ(table["norm"].bytes, (3 + 4) * value + mask);
-  // n1 reads x, the gradient and the mask, leaves the cut gradient for the residual, reads x and
-  // that, writes dx. n0 reads x and both gradients twice, and writes dx.
+  // n1 reads x, the gradient and the mask, writes the residual's gradient, reads x and that
+  // gradient, and writes dx. n0 reads x and both gradients twice, and writes dx.
   EXPECT_EQ(table["norm_back"].bytes, (3 + 3) * value + mask + (6 + 1) * value);
   EXPECT_EQ(table.count("add_gradients"), 0u);
   EXPECT_EQ(table["average_pool"].bytes, value + rows * 16 * 2);

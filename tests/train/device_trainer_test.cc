@@ -1,5 +1,5 @@
-// Whole training runs on device engines, their operations done by plain loops: what a Trainer does
-// with engines that queue their work.
+// Tests of whole training runs on device engines with plain loops as operations: how a Trainer
+// works with engines that queue their work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST(DeviceTrainer, AResidentFeedReplaysTheFirstEpoch) {
   weights_of(options, 4);
 }
 
-// Of every replica, once; the run goes on.
+// Every replica's warning is reported once; the run continues.
 TEST(DeviceTrainer, StepsThatCannotBeCapturedAreSaid) {
   const TempFolder folder;
   TrainOptions options = device_options(2);

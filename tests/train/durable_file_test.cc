@@ -1,5 +1,5 @@
-// Files that are no files: what a run finds in its folder is read to its end, which a pipe and a
-// device do not have.
+// Tests with paths that are not regular files: a run reads the files in its folder to the end,
+// which a pipe and a device do not have.
 #include "pipeline/durable_file.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ std::string error_of(const std::function<void()>& work) {
 
 class NotAFile : public ::testing::TestWithParam<const char*> {
  protected:
-  // A pipe that nobody writes to, or a link to a device.
+  // Makes a pipe that nobody writes to, or a link to a device.
   std::string make(const std::string& name) const {
     const std::string path = folder_.path() + "/" + name;
     fs::create_directories(fs::path(path).parent_path());

@@ -10,7 +10,7 @@
 
 namespace stoker {
 
-// Repeatable noise, the same on every machine: 32 well-mixed bits per index.
+// Returns repeatable noise, the same on every machine: 32 well-mixed bits per index.
 inline uint32_t noise(uint32_t seed, uint32_t index) {
   uint64_t z = (static_cast<uint64_t>(seed) << 32 | index) + 0x9e3779b97f4a7c15ull;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -57,7 +57,7 @@ inline std::unique_ptr<Engine> started_engine(const NetSpec& net, const EngineOp
   return engine;
 }
 
-// What a collective of one rank does.
+// Sums the gradient buffers as a collective of one rank does.
 inline void reduce(Engine& engine) {
   const std::span<float> sum = engine.reduced();
   for (size_t i = 0; i < sum.size(); ++i) {

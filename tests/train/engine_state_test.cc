@@ -1,4 +1,4 @@
-// What an engine keeps: what updates, averages, freezing and bad numbers do to it.
+// Tests of an engine's states: updates, averages, freezing and values that are not finite.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ TEST(EngineStateTest, FrozenTensorsStayWhatTheyAre) {
   }
 }
 
-// What is expected to be frozen may cost less; the rest gets the same bits.
+// Announcing frozen tensors may save work; the other tensors get the same bits.
 TEST(EngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
   const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
   const std::vector<TensorInfo> table = parameter_table(net);

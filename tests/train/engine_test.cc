@@ -41,7 +41,8 @@ TEST(EngineTest, WorkersLeaveNoTraceInTheBits) {
   }
 }
 
-// Two engines with half of the shards each, their parts summed in rank order: as one engine.
+// Two engines with half of the micro-batches each, whose gradient buffers are summed in rank order,
+// give the bits of one engine.
 TEST(EngineTest, ReplicasWithTheSameShardsLeaveTheSameBits) {
   const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
   EngineOptions half = engine_options(8, 4);

@@ -1,5 +1,5 @@
-// The graph half that both engines share: lowering, the layout of gradients, plans. The CPU
-// engine's plans are looked at in cpu_plan_test.cc.
+// Tests of train/graph, which both engines share: lowering, the layout of gradients, plans.
+// cpu_plan_test.cc tests the CPU engine's plans.
 #include <gtest/gtest.h>
 
 #include "tests/train/engine_fixture.h"
@@ -31,7 +31,7 @@ TEST(LoweringTest, BothEnginesRunTheSameLayers) {
                            node.kind == OpKind::linear || node.kind == OpKind::max_pool;
         if (layer) found.emplace_back(node.node, node.kind);
       }
-      std::ranges::sort(found);  // a norm with an addition runs where the addition was
+      std::ranges::sort(found);  // a norm with a fused addition runs in the addition's place
       return found;
     };
     EXPECT_EQ(layers(kCpuFusion), layers(device_fusion({}))) << net.name;
@@ -44,7 +44,8 @@ TEST(LoweringTest, RulesSayWhatFuses) {
   for (const bool gelu : {false, true}) {
     for (const bool residual : {false, true}) {
       const FusionRules rules{gelu, residual, 8};
-      EXPECT_EQ(count_of(lower(airnet, rules), OpKind::gelu) == 1, gelu);  // one behind a conv
+      EXPECT_EQ(count_of(lower(airnet, rules), OpKind::gelu) == 1,
+                gelu);  // one follows a convolution
       EXPECT_EQ(count_of(lower(resnet, rules), OpKind::add), residual ? 0 : 8);
       EXPECT_EQ(count_of(lower(resnet, rules), OpKind::relu), 0);
       EXPECT_EQ(lower(resnet, rules)[0].shape.channels, 8);
@@ -76,7 +77,7 @@ TEST(GradientLayoutTest, TensorsAreAlignedAndApartAndTheRestFollows) {
   }
 }
 
-// Where nothing is padded there is one layout, whichever engine asks.
+// Without padding both engines have the same layout.
 TEST(GradientLayoutTest, IsTheSameForBothEngines) {
   DeviceTuning tuning;
   tuning.input_channels = 3;
@@ -133,7 +134,7 @@ TEST(ExecutionPlanTest, ABufferLivesFromItsFirstStepToItsLast) {
     return lives[buffer].bytes == bytes && lives[buffer].first_step == first &&
            lives[buffer].last_step == last;
   };
-  EXPECT_TRUE(is(0, 256, 0, 1));  // the input is there before the first step
+  EXPECT_TRUE(is(0, 256, 0, 1));  // the input is written before the first step
   EXPECT_TRUE(is(1, 512, 1, 3));
   EXPECT_TRUE(is(2, 256, 2, 3));
 }

@@ -1,5 +1,5 @@
-// One training step of whole models as PyTorch does it (tests/golden/train/make_golden.py), for any
-// engine. Values.
+// Compares one training step of whole models with PyTorch (tests/golden/train/make_golden.py), for
+// any engine. Values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ inline double centred(uint32_t seed, int64_t index) {  // [-1, 1)
   return noise(seed, static_cast<uint32_t>(index)) / 2147483648.0 - 1.0;
 }
 
-// make_golden.py's parameter_values().
+// The same as parameter_values() in make_golden.py.
 inline std::vector<float> golden_parameters(const NetSpec& net) {
   const std::vector<TensorInfo> table = parameter_table(net);
   std::vector<float> values(total_count(table));
@@ -69,7 +69,7 @@ inline void expect_logits(Engine& engine, const TestBatch& batch, const nlohmann
   EXPECT_LT(std::sqrt(error), tolerance * std::sqrt(size));
 }
 
-// Norm, sum and the first values of every tensor, relative to its norm.
+// Compares norm, sum and the first values of every tensor, relative to its norm.
 inline void expect_tensors(const std::vector<float>& values, const std::vector<TensorInfo>& table,
                            const nlohmann::json& expected, double tolerance, const char* what) {
   ASSERT_EQ(expected.size(), table.size());
@@ -97,7 +97,7 @@ struct GoldenTolerance {
   double logits, gradients, parameters, logits_after;
 };
 
-// `make` gives an engine, `step` makes it do one step.
+// `make` returns an engine, `train` runs one step on it.
 template <typename Make, typename Step>
 void compare_with_pytorch(const std::string& model, const GoldenTolerance& tolerance, Make make,
                           Step train) {
@@ -118,7 +118,7 @@ void compare_with_pytorch(const std::string& model, const GoldenTolerance& toler
   train(*engine, batch,
         TestSgd{golden.at("learning_rate"), weight_decay, golden.at("momentum"), true});
   EXPECT_NEAR(engine->totals().loss_sum / rows, golden.at("loss").get<double>(), tolerance.logits);
-  // After one step the momentum is the gradient and the decay.
+  // After one step the momentum is the gradient plus the decay.
   std::vector<float> gradients = read_state(*engine, StateKind::momenta);
   for (size_t i = 0; i < start.size(); ++i) gradients[i] -= weight_decay * start[i];
   const std::vector<TensorInfo> table = parameter_table(net);

@@ -1,4 +1,4 @@
-// One training step of whole models on the CPU engine against PyTorch.
+// Compares one training step of whole models on the CPU engine with PyTorch.
 #include "tests/train/golden_fixture.h"
 
 namespace stoker {
@@ -13,8 +13,8 @@ void compare(const std::string& model, const GoldenTolerance& tolerance) {
 
 TEST(GoldenTest, AirnetIsPyTorchs) { compare("airnet", {1e-5, 1e-4, 1e-5, 1e-3}); }
 
-// Of some 800,000 ReLUs one lies within fp32's rounding of its edge: what is behind it in the
-// backward pass differs by up to 1e-3, what is before it by less than 1e-4.
+// One of about 800,000 ReLU inputs is within fp32's rounding of zero: gradients that the backward
+// pass computes after it differ by up to 1e-3, those before it by less than 1e-4.
 TEST(GoldenTest, Resnet18IsPyTorchs) { compare("resnet18", {1e-5, 5e-3, 1e-4, 1e-2}); }
 
 }  // namespace

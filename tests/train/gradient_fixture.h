@@ -1,4 +1,4 @@
-// Comparing an engine's gradients with the reference's, over small nets. Values.
+// Compares an engine's gradients with the reference's, on small nets. Values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ inline double norm(const double* a, int64_t count) {
   return std::sqrt(sum);
 }
 
-// Parameters that hide nothing: batch norms off their neutral values, no zeros.
+// Returns parameters that hide no error: batch norms without neutral values, no zeros.
 inline std::vector<float> lively_parameters(const NetSpec& net) {
   std::vector<float> values = initial_parameters(net, {3, ConvInit::uniform, false});
   for (const TensorInfo& info : parameter_table(net)) {
@@ -59,7 +59,8 @@ inline std::vector<float> lively_parameters(const NetSpec& net) {
   return values;
 }
 
-// The gradients as the optimiser sees them: momentum after one step from zero with momentum 0.
+// Returns the gradients as the optimiser gets them: the momentum after one step from zero with
+// momentum 0.
 inline std::vector<double> engine_gradients(Engine& engine, const TestBatch& batch,
                                             const Mix& mix) {
   train_step(engine, batch, {1e-6f, 0.0f, 0.0f, false}, mix);
@@ -71,7 +72,8 @@ inline void expect_gradients(const NetSpec& net, const std::vector<double>& actu
   const double whole = norm(expected.data(), static_cast<int64_t>(expected.size()));
   for (const TensorInfo& info : parameter_table(net)) {
     const double* want = expected.data() + info.offset;
-    // A tensor whose true gradient is zero (a bias before a batch norm) is measured by the whole.
+    // If the true gradient is zero (a bias before a batch norm), the scale is that of all
+    // gradients.
     const double size = std::max(norm(want, info.count), 2e-2 * whole);
     EXPECT_LT(distance(actual.data() + info.offset, want, info.count), tolerance * size)
         << net.name << " " << info.name;
@@ -80,7 +82,7 @@ inline void expect_gradients(const NetSpec& net, const std::vector<double>& actu
 
 using Body = std::function<int(NetBuilder&, int)>;
 
-// A stem, what is looked at, and a head with a bias and a scale.
+// Returns a net of a stem, the tested nodes, and a head with a bias and a scale.
 inline NetSpec around(const std::string& name, const Body& body, int stem_channels = 8,
                       int size = 9) {
   NetBuilder net(name, {size, size + 1}, 5);

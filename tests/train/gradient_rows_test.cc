@@ -1,4 +1,4 @@
-// What rows, shards, statistics and views do to an engine's numbers.
+// Tests how rows, micro-batches, statistics and views affect an engine's results.
 #include <gtest/gtest.h>
 
 #include "tests/train/gradient_fixture.h"
@@ -22,7 +22,7 @@ TEST(GradientRowsTest, RowsOfWeightZeroLeaveNoTrace) {
     gradients[i] = engine_gradients(*engine, i == 0 ? padded : other, {});
   }
   EXPECT_EQ(gradients[0], gradients[1]);
-  TestBatch small = padded;  // the two rows that count, alone
+  TestBatch small = padded;  // only the two rows that count
   small.images.resize(2 * image);
   small.labels.resize(2);
   small.weights.resize(2);
@@ -47,7 +47,7 @@ TEST(GradientRowsTest, ShardsAreOneBatchWhereThereIsNoBatchNorm) {
   }
 }
 
-// Running statistics are those of the union of all shards, as PyTorch keeps them.
+// Running statistics are those of the union of all micro-batches, as in PyTorch.
 TEST(GradientRowsTest, RunningStatisticsOfTheUnionOfShards) {
   const NetSpec net =
       around("norm", [](NetBuilder& n, int x) { return n.batch_norm("b", x, 1e-5f, 0.3f); });

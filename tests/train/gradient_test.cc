@@ -1,4 +1,5 @@
-// The CPU engine against its double-precision twin, and the twin against finite differences.
+// Tests of the CPU engine against a double-precision reference, and of the reference against finite
+// differences.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,13 +9,13 @@
 namespace stoker {
 namespace {
 
-// A ReLU or a maximum near its edge may go the other way, in fp32 once in a million: operations are
-// held tensor by tensor, whole nets by the direction of all gradients together.
+// A ReLU or a maximum near its edge may flip, in fp32 once in a million. So single operations are
+// compared tensor by tensor, and whole nets by the direction of all gradients together.
 struct Tolerance {
   double fp32 = 2e-5, bf16 = 0.2;               // of a tensor's norm
   double fp32_cosine = 0.0, bf16_cosine = 0.0;  // if not 0, instead
 };
-constexpr double kOnlyFp32 = 2;  // as bf16_cosine: bf16 is not looked at
+constexpr double kOnlyFp32 = 2;  // as bf16_cosine: bf16 is not tested
 
 double cosine(const std::vector<double>& a, const std::vector<double>& b) {
   const auto count = static_cast<int64_t>(a.size());
@@ -69,7 +70,7 @@ TEST(GradientTest, Convolutions) {
           4);
 }
 
-// Wide enough for Winograd, where the CPU has it: whole tiles, partial ones, padded blocks, a bias.
+// Wide enough for Winograd, if the CPU has it: whole and partial tiles, padded blocks, a bias.
 TEST(GradientTest, WideConvolutions) {
   const auto wide = [](int out, bool bias) {
     return [=](NetBuilder& n, int x) {
@@ -129,7 +130,7 @@ TEST(GradientTest, AdditionsAndWhatFollowsThem) {
     return n.conv("d", n.add(c, c), 8, 1, 1, 0);
   };
   compare(around("twice", twice), 4);
-  const auto after_relu = [](NetBuilder& n, int x) {  // the sum must not go over what ReLU looks at
+  const auto after_relu = [](NetBuilder& n, int x) {  // the sum must not overwrite what ReLU reads
     const int left = n.plain(OpKind::relu, n.conv("l", x, 8, 3, 1, 1));
     const int right = n.plain(OpKind::relu, n.conv("r", x, 8, 3, 1, 1));
     return n.add(left, right);
@@ -157,7 +158,7 @@ TEST(GradientTest, PaddedChannels) {
   compare(around("pad", body), 4);
 }
 
-// As ResNet-50 has them, the first with a projection.
+// Bottlenecks as in ResNet-50, the first with a projection.
 TEST(GradientTest, Bottlenecks) {
   const auto block = [](NetBuilder& n, const std::string& name, int x, bool project) {
     int y = norm_relu(n, name + "n1", n.conv(name + "c1", x, 4, 1, 1, 0));
@@ -178,7 +179,7 @@ TEST(GradientTest, WholeModels) {
   compare(make_net("airnet", {32, 32}, 10, {{8, 16, 16}}), 4, {}, whole_net(0.95));
   compare(make_net("resnet20", {16, 16}, 10, {{8, 16, 32}}), 4, {}, whole_net(0.95));
   compare(make_net("resnet18", {33, 33}, 7, {{8, 8, 16, 16}}), 4, {}, whole_net(0.85));
-  // Fifty layers over so few rows are chaotic in bf16: Bottlenecks looks at its blocks.
+  // Fifty layers with so few rows are chaotic in bf16: the test Bottlenecks covers its blocks.
   compare(make_net("resnet50", {32, 32}, 7, {{4, 4, 8, 8}}), 4, {}, whole_net(kOnlyFp32));
 }
 

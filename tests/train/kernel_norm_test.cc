@@ -1,5 +1,5 @@
-// The batch-norm kernels, emulated, against the plain loops, one call at a time: what is no sum
-// must have the same bits, in bf16 too.
+// Tests of the emulated batch-norm kernels against the plain loops, one call at a time: results
+// that are not sums must have the same bits, also in bf16.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -13,7 +13,7 @@
 namespace stoker {
 namespace {
 
-// Both kinds of operations on one stream of the host's.
+// Both kinds of operations on one host stream.
 class TwoOps {
  public:
   Stream& stream() { return *stream_; }
@@ -26,7 +26,7 @@ class TwoOps {
   const std::unique_ptr<DeviceOps> loops_ = host_ops_factory()(host_device(), *stream_);
 };
 
-// Memory as aligned as a device's.
+// Memory with a device's alignment.
 class Bytes {
  public:
   explicit Bytes(int64_t bytes)
@@ -128,7 +128,7 @@ TEST_P(KernelNormTest, ForwardIsThePlainLoopsAndTheMaskIsWhereYIsPositive) {
   expect_near(y, y2, numbers(), c.type, tolerance);
   expect_near(of_y, of_y2, planes / 4, Precision::fp32, 1e-5);
   expect_near(moments, moments2, c.channels * 2, Precision::fp32, 1e-5);
-  // With sums that somebody else has left.
+  // With sums from outside.
   std::vector<float> sums(2 * static_cast<size_t>(c.channels));
   host::with_type(c.type, [&]<typename T>(host::Tag<T>) {
     for (int64_t i = 0; i < numbers(); ++i) {
@@ -155,7 +155,7 @@ TEST_P(KernelNormTest, InferenceHasTheBitsOfThePlainLoops) {
   const Case& c = GetParam();
   const Bytes x = noise(3, 2), residual = noise(0, 1), gamma = per_channel(1, 0.2f);
   const Bytes beta = per_channel(0, 0.2f);
-  // The variances lie behind the means, aligned as those are or not.
+  // The variances follow the means and may be unaligned.
   Bytes running(c.channels * int64_t{8});
   fill(running, 2 * c.channels, Precision::fp32, 4, 0.1f);
   const auto run = [&](DeviceOps& ops) {
@@ -212,7 +212,7 @@ TEST_P(KernelNormTest, BackwardIsThePlainLoops) {
   expect_near(kernels.dgamma, loops.dgamma, c.channels, Precision::fp32, 1e-5);
   expect_near(kernels.dbeta, loops.dbeta, c.channels, Precision::fp32, 1e-4);
   expect_near(kernels.dx, loops.dx, numbers(), c.type, c.type == Precision::bf16 ? 2e-3 : 1e-5);
-  const Result again = run(ops_.kernels());  // whichever block came last
+  const Result again = run(ops_.kernels());  // another block comes last
   EXPECT_TRUE(again.dx == kernels.dx && again.dgamma == kernels.dgamma &&
               again.dbeta == kernels.dbeta);
 }

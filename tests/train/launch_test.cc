@@ -1,4 +1,4 @@
-// What launchers set, as they set it, and what is left over from others.
+// Tests with the variables that launchers set, and with variables left over from others.
 #include "train/collective/process/launch.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ const Environment kMpirun = {{"OMPI_COMM_WORLD_RANK", "1"},
                              {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                              {"PMIX_RANK", "1"}};
-// Of a real batch script: it has a rank and a number of tasks, and is alone all the same.
+// From a real batch script: it has a rank and a number of tasks, but is a single process.
 const Environment kBatchScript = {
     {"SLURM_JOB_ID", "200505"}, {"SLURM_NTASKS", "4"},  {"SLURM_TASKS_PER_NODE", "1(x4)"},
     {"SLURM_PROCID", "0"},      {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "0"},
@@ -69,7 +69,7 @@ TEST(Launch, Torchrun) {
   EXPECT_EQ(launch.master_address, "node7");
   EXPECT_EQ(launch.master_port, 29500);
   EXPECT_EQ(launch.meeting_address, "node7:29501");  // torchrun listens on the port itself
-  // By hand, as for PyTorch's env://: one machine is assumed.
+  // Set by hand, as for PyTorch's env://: one machine is assumed.
   expect(find_launch({{"RANK", "1"}, {"WORLD_SIZE", "2"}}), 1, 2, 1, 2, "torchrun");
 }
 

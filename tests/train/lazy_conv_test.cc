@@ -1,4 +1,4 @@
-// A convolution's passes are planned when they are asked for, and only then.
+// Tests that a convolution's passes are planned on demand only.
 #include "train/cuda/lazy_conv.h"
 
 #include <gmock/gmock.h>
@@ -101,7 +101,7 @@ TEST(LazyConvTest, APassWithSumsIsItsOwnPlan) {
   EXPECT_THAT(planner.run, ElementsAre("eng3"));
   EXPECT_THAT(planner.planned, IsEmpty());  // the plain pass is for evaluation alone
   ConvShape odd = kShape;
-  odd.out_channels = 10;  // squares behind ten sums would not be aligned
+  odd.out_channels = 10;  // squares after ten sums would not be aligned
   EXPECT_EQ(make_lazy_conv(planner, odd, true)->summing(), nullptr);
 }
 

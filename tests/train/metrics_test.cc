@@ -119,7 +119,8 @@ TEST(MetricsLog, AResumedRunDropsRowsThatItWillWriteAgain) {
   EXPECT_EQ(lines(folder.path() + "/metrics.csv").size(), 1u);
 }
 
-// Neither where the process stands nor at the root, which "" + "/metrics.jsonl" would be.
+// Nothing is written in the working directory, nor in the root, where "" + "/metrics.jsonl" would
+// be.
 TEST(MetricsLog, WritesNothingWithoutAFolder) {
   const TempFolder folder;
   const std::filesystem::path before = std::filesystem::current_path();
@@ -133,7 +134,7 @@ TEST(MetricsLog, WritesNothingWithoutAFolder) {
   std::filesystem::current_path(before);
 }
 
-// A row that is lost is an error with the path, not a gap.
+// A row that cannot be written is an error with the path.
 TEST(MetricsLog, AFileThatTakesNoMoreIsAnError) {
   const TempFolder folder;
   MetricsLog log(folder.path(), 0);

@@ -1,9 +1,8 @@
-// Run by mpirun as several processes: sums over them through the MPI plugin against the same sums
-// computed alone, and what happens when one of them fails.
+// mpirun runs this program as several processes. It compares sums through the MPI plugin with the
+// same sums in one process, and tests what happens when a process fails.
 //
 //   mpirun -np N mpi_processes sums | fail | vanish | time FLOATS PARTS
-//
-// Exit code: 0 if everything was as it should be.
+// Exit code: 0 if everything was correct.
 #include <unistd.h>
 
 #include <chrono>

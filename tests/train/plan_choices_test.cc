@@ -1,5 +1,5 @@
-// Which plan a convolution takes, and the file that keeps it: without cuDNN, candidates and times
-// are made up.
+// Tests of the choice of a convolution's plan and of the file that stores it. There is no cuDNN:
+// candidates and times are invented.
 #include "train/cuda/plan_choices.h"
 
 #include <gmock/gmock.h>
@@ -24,11 +24,11 @@ using ::testing::IsEmpty;
 
 constexpr float kFails = std::numeric_limits<float>::infinity();
 
-// A GPU's plans and their times, and what was asked of it.
+// A GPU's plans and their times, and the calls that it received.
 struct FakeGpu {
   std::vector<std::string> names{"first", "second", "third"};
   std::vector<float> ms{3, 1, 2};
-  std::vector<float> bests;  // that time() was given
+  std::vector<float> bests;  // arguments of time()
   int listed = 0;
   std::vector<std::string> restored;
 
@@ -148,7 +148,7 @@ TEST_F(PlanChoicesTest, TwoProcessesKeepWhatBothTimed) {
             (std::vector<PlanLine>{{"stem", "second"}, {"head", "second"}}));
 }
 
-// Damaged anywhere, the file is not used, and the next process writes a sound one.
+// A damaged file is not used, and the next process writes a valid one.
 TEST_F(PlanChoicesTest, ADamagedFileIsSaidAndReplaced) {
   keep("stem");
   const std::string sound = read_whole_file(path_);
@@ -164,9 +164,8 @@ TEST_F(PlanChoicesTest, ADamagedFileIsSaidAndReplaced) {
 TEST_F(PlanChoicesTest, AFolderThatCannotBeWrittenIsSaidOnce) {
   FakeGpu gpu;
   folder_.write("file");
-  for (const std::string& path :
-       {folder_.path() + "/file/conv-plans.txt",  // no folder can be there
-        std::string("/proc/conv-plans.txt")}) {
+  for (const std::string& path : {folder_.path() + "/file/conv-plans.txt",  // the parent is a file
+                                  std::string("/proc/conv-plans.txt")}) {
     said_.clear();
     PlanChoices choices = open(path);
     for (int i = 0; i < 40; ++i) {
@@ -197,7 +196,7 @@ TEST_F(PlanChoicesTest, ACompiledPlanIsKeptForItsQuestionAndName) {
   }
 }
 
-// Two lines whose checksums were the same would share a file: it says whose it is.
+// Two lines with the same checksum would share a file, so the file names its line.
 TEST_F(PlanChoicesTest, AnotherPlansFileIsNotTaken) {
   open().keep_compiled("stem", "eng3", "one");
   const fs::path one = fs::directory_iterator(folder_.path() + "/cache")->path();
@@ -276,7 +275,7 @@ TEST_F(PlanFileTest, TheOldestLinesGo) {
   EXPECT_EQ(lines.back(), many.back());
 }
 
-// Whoever writes at the same time: readers see a whole file, and nothing else stays behind.
+// With several writers at the same time, readers see a complete file, and no other file is left.
 TEST_F(PlanFileTest, WritersAtOnceLeaveWholeFiles) {
   std::atomic<int> writing = 2;
   const auto write = [&](const std::string& name) {

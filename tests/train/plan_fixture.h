@@ -1,4 +1,4 @@
-// What every execution plan must keep to, whichever engine builds it. Values.
+// Checks that every execution plan must pass, for both engines. Values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace stoker {
 
-// An arena that knows which buffer wrote each of its cells last.
+// An arena that records which buffer wrote each of its cells last.
 class ShadowArena {
  public:
   explicit ShadowArena(const ExecutionPlan& plan)
@@ -37,8 +37,8 @@ class ShadowArena {
   std::vector<int> writers_;
 };
 
-// Runs the steps that are not left out: each must find in the arena what was written for it, and
-// still have it when it has written.
+// Simulates the steps that are not left out: before and after each step the arena must hold the
+// buffers that it uses.
 inline void expect_nothing_is_overwritten(const ExecutionPlan& plan, const std::string& what) {
   ShadowArena arena(plan);
   arena.write(plan.input);
@@ -56,7 +56,8 @@ inline void expect_nothing_is_overwritten(const ExecutionPlan& plan, const std::
   }
 }
 
-// With all tensors trained, and with any first part of them frozen, or all but the first part.
+// Checks the plan with all tensors trained, with the first tensors frozen, and with all but the
+// first ones frozen.
 inline void expect_sound(ExecutionPlan plan, const GradientLayout& layout,
                          const std::string& what) {
   expect_nothing_is_overwritten(plan, what);
@@ -72,14 +73,14 @@ inline void expect_sound(ExecutionPlan plan, const GradientLayout& layout,
   }
 }
 
-// The zoo, at a size that all of it takes.
+// Returns all models, at an input size that all of them support.
 inline std::vector<NetSpec> zoo() {
   std::vector<NetSpec> nets;
   for (const std::string& name : list_models()) nets.push_back(make_net(name, {32, 32}, 10));
   return nets;
 }
 
-// A value with three readers, and an addition of a value to itself.
+// Returns a net with a value that has several readers, and an addition of a value to itself.
 inline NetSpec many_readers() {
   NetBuilder net("many-readers", {8, 8}, 5);
   const int stem = net.conv("stem", 0, 16, 3, 1, 1);

@@ -1,4 +1,4 @@
-// Sums and messages over several processes, which here are threads.
+// Tests of sums and messages over several processes, which are threads here.
 #include "train/collective/process/process_group.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using Floats = std::vector<float>;
 
-// Values of very different size, so that another order of summation gives other bits.
+// Values of very different magnitude, so that another order of summation gives other bits.
 std::vector<Floats> random_parts(int parts, int64_t count) {
   std::mt19937 generator(static_cast<unsigned>(count));
   std::uniform_real_distribution<float> mantissa(-1, 1);
@@ -45,8 +45,8 @@ void run_ranks(int size, const std::function<void(int)>& body) {
   for (int rank = 0; rank < size; ++rank) threads.emplace_back(body, rank);
 }
 
-// `parts` dealt out in order over `processes` of `local` ranks each, `rounds` times over: every
-// rank's result. In place: the result is the rank's first part.
+// Distributes `parts` in order over `processes` of `local` ranks each, and returns every rank's
+// result; sums twice unless `in_place`. In place: the result is the rank's first part.
 std::vector<Floats> reduce(std::vector<Floats> parts, int processes, int local, bool in_place,
                            bool messages = true) {
   const int ranks = processes * local;
@@ -109,7 +109,7 @@ TEST(ProcessCollective, SumsAreTheSameWithoutMessages) {
   }
 }
 
-// An engine with one shard may have its sum where its part is.
+// An engine with one micro-batch may have its sum in its gradient buffer.
 TEST(ProcessCollective, AResultMayBeThePartItself) {
   const auto parts = random_parts(4, 5 * (128 << 10) + 3);
   const Floats expected = sum_in_order(parts);
@@ -136,7 +136,7 @@ TEST(ProcessCollective, BroadcastsFromAnyReplica) {
   }
 }
 
-// Whoever fails, all others end, whether they wait for it or for a third.
+// If any process fails, all others end, whether they wait for it or for a third one.
 TEST(ProcessCollective, AFailingProcessEndsAll) {
   for (int faulty = 0; faulty < 3; ++faulty) {
     ThreadProcesses group(3);
@@ -162,7 +162,7 @@ TEST(ProcessCollective, AFailingProcessEndsAll) {
       const std::string& error = thrown[static_cast<size_t>(rank)];
       const std::string other = "process " + std::to_string(faulty) + " failed: broke down";
       EXPECT_THAT(error, HasSubstr(rank == faulty ? "" : other));
-      EXPECT_NE(error, "");  // its own rank 0 hears of rank 1 in its next wait
+      EXPECT_NE(error, "");  // its own rank 0 gets rank 1's error in its next wait
     }
   }
 }

@@ -1,5 +1,5 @@
-// The JSON text of a recipe is kept in every checkpoint: old ones must be read, and the same recipe
-// must give the same text, byte for byte.
+// Tests of the JSON text of a recipe, which every checkpoint contains: old checkpoints must be
+// readable, and the same recipe must give the same text, byte for byte.
 #include "train/model/recipe_json.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-// No field has its default, so that none can be left out or take another's place.
+// No field has its default, so that a missing or swapped field is noticed.
 Recipe unlike_any_default() {
   Recipe recipe;
   recipe.name = "resnet20";

@@ -63,10 +63,10 @@ TEST(Recipe, RefusesFieldsOutOfRangeByName) {
   refused("average.decay", [](Recipe& r) { r.average.decay = 1; });
 }
 
-// airbench94 sums its loss and writes kilostep_scale = 1024 * (1 + 1 / (1 - 0.85)), lr = 11.5 /
+// airbench94 sums its loss and uses kilostep_scale = 1024 * (1 + 1 / (1 - 0.85)), lr = 11.5 /
 // kilostep_scale, wd = 0.0153 * batch / kilostep_scale, torch's weight_decay = wd / lr, and 64
-// times the rate for norm biases. One step of torch.optim.SGD by those numbers, by hand, must be
-// ours.
+// times the rate for norm biases. One step of torch.optim.SGD with these values, computed by hand,
+// must equal ours.
 TEST(Recipe, AirnetsStepIsAirbenchs) {
   for (const char* name : {"airnet", "airnet-narrow"}) {
     const Recipe recipe = default_recipe(name);
@@ -178,7 +178,7 @@ TEST(Recipe, MixIsAPureFunctionOfTheStep) {
   }
   EXPECT_NEAR(mixups, 1000, 100);
   EXPECT_EQ(mixups + cutmixes, 2000);
-  EXPECT_NEAR(lambda / 2000, 0.57, 0.06);  // mixup 1/2; cutmix more, as boxes are cut at the edge
+  EXPECT_NEAR(lambda / 2000, 0.57, 0.06);  // mixup 1/2; cutmix more, as boxes are clipped
 }
 
 TEST(Recipe, MixupsLambdaIsBeta) {
@@ -228,7 +228,7 @@ TEST(Recipe, JsonKeepsEveryField) {
   }
 }
 
-// A field that is added to a struct but not to the JSON would be lost in a checkpoint silently.
+// A field that is added to a struct but not to the JSON would be silently lost in a checkpoint.
 TEST(Recipe, JsonCoversTheStructs) {
   EXPECT_EQ(recipe_to_json(default_recipe("airnet")).flatten().size(), 79u)
       << "fields were added: add them to train/model/recipe_json.cc, then correct the number here";

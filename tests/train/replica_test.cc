@@ -1,4 +1,4 @@
-// What --devices means.
+// Tests of the values of --devices.
 #include "train/run/replica.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ TEST(Devices, CpuReplicasAreOfEachProcessGpusAreDealtOut) {
   EXPECT_EQ(parse_devices("cpu:2", 1, 2), Names({"cpu:0", "cpu:1"}));
   EXPECT_EQ(parse_devices("cuda:0,1,2,3", 1, 2), Names({"cuda:2", "cuda:3"}));
   EXPECT_EQ(parse_devices("cuda:0,1", 0, 2), Names({"cuda:0"}));
-  EXPECT_EQ(parse_devices("cuda:0", 3, 4), Names({"cuda:0"}));  // each process sees another one
+  EXPECT_EQ(parse_devices("cuda:0", 3, 4), Names({"cuda:0"}));  // each process sees a different GPU
   EXPECT_THROW(parse_devices("cuda:0,1,2", 0, 2), std::invalid_argument);
 }
 

@@ -1,5 +1,5 @@
-// Small training runs for tests: a synthetic source, a recipe that is over in seconds, and an
-// observer that remembers.
+// Small training runs for tests: a synthetic source, a recipe that ends within seconds, and an
+// observer that records its calls.
 #pragma once
 
 #include <functional>
@@ -46,7 +46,7 @@ inline EngineFactory fake_engines(const FakeEngineFaults& faults = {}, int fault
   };
 }
 
-// resnet20 at 16x16, global batch 16 in shards of 2: any of 1, 2, 4, 8 replicas.
+// resnet20 at 16x16, global batch 16 in micro-batches of 2: works with 1, 2, 4 or 8 replicas.
 inline TrainOptions small_options(int replicas = 1) {
   TrainOptions options;
   options.recipe = default_recipe("resnet20");
@@ -83,7 +83,7 @@ inline RunOutcome run_once(const TrainOptions& options, const EngineFactory& eng
   return {result, trainer.weights_hash()};
 }
 
-// Rows of one kind of a run's metrics.jsonl.
+// Returns the rows of one kind in a run's metrics.jsonl.
 inline std::vector<nlohmann::json> metrics_of(const std::string& folder, const std::string& kind) {
   std::istringstream text(read_whole_file(folder + "/metrics.jsonl"));
   std::vector<nlohmann::json> rows;

@@ -1,4 +1,5 @@
-// The lock of a run's folder: one holder at a time, named; nothing after its process.
+// Tests of the lock of a run's folder: it has one holder at a time, names it, and ends with its
+// process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -75,7 +76,8 @@ TEST(RunLock, ADamagedFileThatNobodyHoldsIsNoLock) {
   const RunLock lock(folder.path());
 }
 
-// Where no kernel says it: a number that another process has now is not the one that wrote it.
+// For file systems without locks: a reused process number does not belong to the process that wrote
+// the file.
 TEST(RunLock, KnowsALivingProcessByMoreThanItsNumber) {
   const LockHolder own = this_process();
   EXPECT_GT(own.start_ticks, 0);

@@ -25,7 +25,7 @@ class Safetensors : public testing::Test {
   const std::string path_ = folder_ + "/t.safetensors";
 };
 
-// A file of this header and so many bytes of data.
+// Returns a file with this header and this many bytes of data.
 std::string file_of(const std::string& header, size_t data_bytes) {
   const uint64_t length = header.size();
   std::string bytes(8, '\0');
@@ -125,7 +125,7 @@ TEST_F(Safetensors, RefusesHeaderLengthsBeyondTheFile) {
   EXPECT_THROW(SafetensorsFile("1234567", "test"), std::runtime_error);
 }
 
-// Any change of a header's byte is either refused or leaves a file whose tensors lie inside it.
+// A damaged file is either rejected, or all of its tensors are inside it.
 TEST_F(Safetensors, SurvivesDamagedBytes) {
   const std::vector<float> values(6, 1.0f);
   const TensorView tensors[] = {{"a", {2, 3}, values}, {"b", {6}, values}};

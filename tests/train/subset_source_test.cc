@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-// Both ways of reading give the sample that label and name are of.
+// Both ways of reading return the sample that label() and name() describe.
 TEST(SubsetSource, ReadsTheSamplesThatItNames) {
   std::vector<std::vector<uint8_t>> files;
   for (uint8_t i = 0; i < 10; ++i) files.push_back({i});

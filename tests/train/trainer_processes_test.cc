@@ -1,5 +1,5 @@
-// One run over several processes, which here are threads: the bits, the counts, the files and the
-// end of a run in one process.
+// Tests of one run over several processes, which are threads here: its bits, counts, files and end
+// are those of a run in one process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,13 +16,13 @@ namespace {
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// With messages, as MPI's, and without, as NCCL's: the same bits, files and ends.
+// With messages, like MPI, and without, like NCCL: the bits, files and ends must be the same.
 class TrainerProcesses : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override { with_messages = GetParam(); }
 
  public:
-  static inline bool with_messages = true;  // of the test that runs
+  static inline bool with_messages = true;  // for the current test
 };
 
 INSTANTIATE_TEST_SUITE_P(With, TrainerProcesses, ::testing::Bool(), [](const auto& param) {
@@ -32,12 +32,12 @@ INSTANTIATE_TEST_SUITE_P(With, TrainerProcesses, ::testing::Bool(), [](const aut
 struct ProcessesOutcome {
   std::vector<TrainResult> results;
   std::vector<uint64_t> hashes;
-  std::vector<std::string> thrown;  // by process; "": nothing
+  std::vector<std::string> thrown;  // by process; "" if nothing was thrown
 };
 
 using Change = std::function<void(int rank, TrainOptions&)>;
 
-// `options` in each of `processes`; `change` makes a process differ.
+// Runs `options` in each of `processes`; `change` may change them per process.
 ProcessesOutcome run_processes(int processes, const TrainOptions& options,
                                const EngineFactory& engines, const Source& source,
                                const Source* eval = nullptr, const Change& change = {},
@@ -61,7 +61,7 @@ ProcessesOutcome run_processes(int processes, const TrainOptions& options,
           trainers[static_cast<size_t>(rank)] = &trainer;
         }
         all_reduce_max(process, 0);
-        observer.at_step = [&](const StepReport& report) {  // process 0's
+        observer.at_step = [&](const StepReport& report) {  // called in process 0 only
           if (stopper >= 0 && report.step == stop_step) {
             trainers[static_cast<size_t>(stopper)]->request_stop();
           }
@@ -71,7 +71,7 @@ ProcessesOutcome run_processes(int processes, const TrainOptions& options,
         if (rank > 0) {
           EXPECT_TRUE(observer.steps.empty() && observer.epochs.empty() && observer.plan.empty());
         }
-        all_reduce_max(process, 0);  // all trainers live until all have run
+        all_reduce_max(process, 0);  // keeps all trainers alive until all have run
       },
       TrainerProcesses::with_messages);
   return outcome;
@@ -207,7 +207,7 @@ TEST_P(TrainerProcesses, ARequestToAnyStopsAllAfterTheSameStepAndResumes) {
     EXPECT_GE(stopped.results[0].step, 8);
     EXPECT_LE(stopped.results[0].step, 9);
     options.resume = true;
-    // By as many processes, and by one.
+    // With the same number of processes as before.
     const auto resumed = run_processes(2, options, fake_engines(), *source, eval.get());
     expect_clean(resumed);
     EXPECT_EQ(resumed.hashes[1], whole.hash);
@@ -302,7 +302,7 @@ TEST_P(TrainerProcesses, ProcessesMustAgree) {
           [](int rank, TrainOptions& options) { options.seed += static_cast<uint64_t>(rank); });
   refused({"batch of 16 does not divide over 6"},
           [](int, TrainOptions& options) { options.replicas = 3; });
-  // Only one of them cannot start.
+  // Only one process fails to start.
   refused({"no such folder"}, [](int rank, TrainOptions&) {
     if (rank == 1) throw std::runtime_error("no such folder");
   });

@@ -1,4 +1,4 @@
-// Runs that end before their end: what is saved, and that going on from it leaves no trace.
+// Tests of runs that stop early: what is saved, and that a resumed run has the same result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Stopped at every step, each of them resumed, with another number of replicas: never stopped.
+// A run that is stopped at any step and resumed with another number of replicas equals a run that
+// was never stopped.
 TEST(TrainerResume, ResumedAtEveryStepIsAsNeverStopped) {
   for (const AverageKind average : {AverageKind::none, AverageKind::lookahead}) {
     TrainOptions options = small_options();
@@ -36,7 +37,7 @@ TEST(TrainerResume, ResumedAtEveryStepIsAsNeverStopped) {
         if (report.step == stop) trainer.request_stop();
       };
       const TrainResult first = trainer.run();
-      // Heard in the next step; or, at the end of an epoch, before its evaluation is over.
+      // The request takes effect in the next step or, at the end of an epoch, in its evaluation.
       EXPECT_TRUE(first.interrupted);
       EXPECT_EQ(first.step, stop % 5 == 0 ? stop : stop + 1);
       EXPECT_FALSE(first.eval);
@@ -57,7 +58,7 @@ TEST(TrainerResume, ResumedAtEveryStepIsAsNeverStopped) {
   }
 }
 
-// As killed: nothing after the last checkpoint counts.
+// As after a kill, nothing after the last checkpoint counts.
 TEST(TrainerResume, ResumesFromTheLastCheckpointOfAKilledRun) {
   TrainOptions options = small_options();
   const RunOutcome whole = run_once(options, fake_engines());
@@ -128,7 +129,7 @@ TEST(TrainerResume, ResumeRefusesAnotherRun) {
   EXPECT_NO_THROW(run_once(options, fake_engines()));
 }
 
-// A run that is killed between checkpoints has listed bad samples that it will meet again.
+// A run that is killed between checkpoints has listed bad samples that it will read again.
 TEST(TrainerResume, TheQuarantineListIsExactAfterAKill) {
   const std::string photo = read_whole_file(STOKER_GOLDEN_DIR "/pipeline/photo.jpg");
   FakeSource source({{photo.begin(), photo.end()}}, 70, 4);

@@ -1,4 +1,4 @@
-// The Trainer around a fake engine: what it counts, saves, resumes, reports and survives.
+// Tests of the Trainer with a fake engine: what it counts, saves, resumes and reports.
 #include "train/trainer.h"
 
 #include <gmock/gmock.h>
@@ -114,13 +114,13 @@ TEST(Trainer, ANaNStopsWithTheStepTheRowsAndTheLastCheckpoint) {
     }
     const std::string rows = read_whole_file(folder.path() + "/failed_step.txt");
     EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 1 + 16);
-    options.resume = true;  // the checkpoint is good
+    options.resume = true;  // the checkpoint is valid
     EXPECT_EQ(run_once(options, fake_engines()).hash,
               run_once(small_options(), fake_engines()).hash);
   }
 }
 
-// Totals that come late change nothing but when they are noticed.
+// Late totals change only when a problem is noticed.
 TEST(Trainer, LateTotalsGiveTheSameRun) {
   const auto eval = small_source(20, 31);
   for (const int replicas : {1, 2}) {
@@ -167,7 +167,7 @@ TEST(Trainer, ALateNaNStillNamesItsStepAndItsRows) {
         FAIL();
       } catch (const TrainingFailed& error) {
         EXPECT_THAT(error.what(), HasSubstr("step 5"));
-        const int late = std::min(lag, 4);  // the epoch's end, at step 10, waits for all
+        const int late = std::min(lag, 4);  // at step 10 the end of the epoch waits for all totals
         EXPECT_THAT(error.what(), HasSubstr(late > 0 ? "noticed " + std::to_string(late) + " steps"
                                                      : "step 5: "));
         EXPECT_THAT(error.what(), HasSubstr("step_00000005"));
@@ -175,7 +175,7 @@ TEST(Trainer, ALateNaNStillNamesItsStepAndItsRows) {
       const std::string rows = read_whole_file(folder.path() + "/failed_step.txt");
       if (lag == 0) rows_on_time = rows;
       EXPECT_EQ(rows, rows_on_time) << lag;
-      // Nothing of it was saved.
+      // No state after step 5 was saved.
       CheckpointInfo info;
       TrainState state;
       load_checkpoint(newest_checkpoint(folder.path() + "/checkpoints"), info, state);
@@ -209,8 +209,8 @@ TEST(Trainer, MeasuresWithoutInputAndWithoutCommunication) {
   EXPECT_THROW(run(FeedKind::real, ReduceKind::nccl, 2), std::invalid_argument);
 }
 
-// A file that was named and is not there is refused by every feed that looks for it. The training
-// source is raw and needs none, so the refusal is the evaluation's.
+// Every feed that needs the index file rejects a missing one. The training source is raw and needs
+// none, so the error comes from the evaluation.
 TEST(Trainer, EvaluatesWithTheSeekIndexesThatItWasGiven) {
   const TempFolder folder;
   const auto source = small_source();
@@ -226,7 +226,7 @@ TEST(Trainer, EvaluatesWithTheSeekIndexesThatItWasGiven) {
   }
 }
 
-// The first epoch is that of the real feed; what comes after is the same again.
+// The first epoch is that of the real feed; later epochs repeat it.
 TEST(Trainer, AResidentFeedReplaysTheFirstEpoch) {
   for (const int slots : {0, 2}) {
     const auto run = [&](FeedKind feed, double epochs, int64_t bytes) {
@@ -427,7 +427,7 @@ class BadLabelSource final : public Source {
   const std::unique_ptr<Source> source_ = small_source();
 };
 
-// Whatever the engine: one on a device could not name it.
+// The check is independent of the engine, because a device engine could not name the sample.
 TEST(Trainer, ABadLabelIsNamedBeforeAnythingRuns) {
   const BadLabelSource bad;
   const auto good = small_source();
@@ -463,7 +463,7 @@ TEST(Trainer, TakesTheLargestBatchThatFitsAndSaysWhy) {
     const auto source = small_source(70);
     RecordingObserver observer;
     Trainer trainer(*source, nullptr, options, observer, fake_engines());
-    const int64_t batch = replicas * (70 / replicas / 2 * 2);  // whole shards
+    const int64_t batch = replicas * (70 / replicas / 2 * 2);  // whole micro-batches
     EXPECT_EQ(trainer.run().total_steps, 3 * ((70 + batch - 1) / batch));
     std::string plan;
     for (const std::string& line : trainer.plan()) plan += line + "\n";

@@ -79,7 +79,7 @@ TEST(Whitening, EigenvaluesKnownInClosedForm) {
   EXPECT_NEAR(eigen.values[1], 1, 1e-14);
 }
 
-// What they are for: their outputs over the data are uncorrelated, of variance one.
+// The outputs of the filters over the data must be uncorrelated and have variance one.
 TEST(Whitening, OutputsOfTheFiltersAreWhite) {
   const auto source = make_synthetic_source(300, {16, 16}, 10, 3);
   AugmentSpec spec;

@@ -43,7 +43,7 @@ void append_views(const std::string& prefix, const std::vector<TensorInfo>& tabl
 
 std::vector<float> read_table(const SafetensorsFile& file, const std::string& prefix,
                               const std::vector<TensorInfo>& table) {
-  // First of all, so that a recipe that promises terabytes is refused before they are allocated.
+  // Checked first, so that a recipe with terabytes of tensors fails before they are allocated.
   for (const TensorInfo& tensor : table) file.find(prefix + tensor.name, tensor.shape);
   std::vector<float> values(static_cast<size_t>(total_count(table)));
   for (const TensorInfo& tensor : table) {
@@ -79,7 +79,7 @@ void write_train_state(const std::string& path, const NetSpec& net, const TrainS
   write_safetensors(path, views, {});
 }
 
-// What trainer.json says of a file: its size and checksum.
+// Returns what trainer.json stores for a file: its size and checksum.
 Json seal_of(const fs::path& file) {
   uint64_t bytes = 0, hash = fnv1a({});
   read_pieces(file.string(), [&](std::string_view piece) {
@@ -89,7 +89,7 @@ Json seal_of(const fs::path& file) {
   return {{"bytes", bytes}, {"fnv1a", to_hex(hash)}};
 }
 
-// trainer.json of a folder whose files have the sizes and checksums that it says.
+// Returns a folder's trainer.json. Throws if a file's size or checksum differs from what it says.
 Json checked_json(const fs::path& folder) {
   const Json json = Json::parse(read_whole_file((folder / "trainer.json").string()));
   for (const char* name : kFiles) {
@@ -100,7 +100,7 @@ Json checked_json(const fs::path& folder) {
   return json;
 }
 
-// Folders of checkpoints, newest first, by their step.
+// Returns the folders of checkpoints and their steps, newest first.
 std::vector<std::pair<int64_t, fs::path>> list_checkpoints(const std::string& runs) {
   std::vector<std::pair<int64_t, fs::path>> found;
   std::error_code ignored;
@@ -126,7 +126,7 @@ void remove_temporaries(const fs::path& runs) {
   for (const fs::path& path : left) fs::remove_all(path);
 }
 
-// Renamed first: a folder that is half gone is never taken for a checkpoint.
+// Renames a folder before it removes it, so that half a folder never looks like a checkpoint.
 void remove_old(const std::string& runs, int keep) {
   const auto all = list_checkpoints(runs);
   for (size_t i = static_cast<size_t>(std::max(keep, 1)); i < all.size(); ++i) {
@@ -172,7 +172,7 @@ std::string save_checkpoint(const std::string& runs, const CheckpointInfo& info,
   write_flushed((temporary / "trainer.json").string(), {&piece, 1});
   flush_folder(temporary.string());
 
-  if (fs::exists(final_path)) {  // left by a run that was resumed from before it
+  if (fs::exists(final_path)) {  // left by a run that resumed from an earlier step
     fs::rename(final_path, fs::path(runs) / (kTemporary + name + "-old"));
   }
   publish(temporary.string(), final_path.string());

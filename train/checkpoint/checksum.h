@@ -1,4 +1,4 @@
-// The checksum that guards files of the trainer, and its text.
+// The checksum of the trainer's files, and its text form.
 // Threads: any.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace stoker {
 
-// FNV-1a, 64 bit; `hash` continues one.
+// Returns the 64-bit FNV-1a hash; `hash` is that of the bytes before, to continue it.
 uint64_t fnv1a(std::string_view bytes, uint64_t hash = 0xcbf29ce484222325);
 std::string to_hex(uint64_t value);  // 16 digits
 uint64_t from_hex(const std::string& text);

@@ -1,4 +1,4 @@
-// trainer.json of a checkpoint: its facts as JSON.
+// Converts a CheckpointInfo to and from the JSON of a checkpoint's trainer.json.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@
 namespace stoker {
 
 nlohmann::json checkpoint_to_json(const CheckpointInfo& info);
-// Throws std::exception saying which field is missing, of another type or of another format.
+// Throws std::exception naming the field that is missing or has another type or format.
 CheckpointInfo checkpoint_from_json(const nlohmann::json& json);
 
 }  // namespace stoker

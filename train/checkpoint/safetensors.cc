@@ -44,8 +44,8 @@ uint64_t count_of(const TensorView& tensor) {
   return count;
 }
 
-// Keeps the first error that the parser meets, and refuses what it would silently accept: a key
-// that occurs twice, deep nesting.
+// Parses the header. Throws at the first error, and also for what the parser would silently accept:
+// a repeated key, or deep nesting.
 Json parse_header(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   const auto check = [&keys](int depth, Json::parse_event_t event, Json& value) {
@@ -107,7 +107,8 @@ StoredTensor tensor_of(const std::string& name, const Json& entry, uint64_t data
   return tensor;
 }
 
-// Tensors lie one after another and fill the file: no gap can hide anything, none overlap.
+// Throws unless the tensors fill the file one after another, without gaps (where something could be
+// hidden) or overlaps.
 void check_layout(const std::map<std::string, StoredTensor>& tensors, uint64_t data_bytes) {
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
   for (const auto& [name, tensor] : tensors) ranges.emplace_back(tensor.begin, tensor.end);
@@ -125,7 +126,7 @@ void check_layout(const std::map<std::string, StoredTensor>& tensors, uint64_t d
   }
 }
 
-// Of the header in a file of `file_bytes` that begins with `head`.
+// Returns the length of the header in a file of `file_bytes` that begins with `head`.
 uint64_t header_length(std::string_view head, uint64_t file_bytes) {
   if (head.size() < kLengthBytes) {
     throw std::runtime_error(std::to_string(head.size()) + " bytes are too few");

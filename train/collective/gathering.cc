@@ -20,7 +20,7 @@ class GatheringCollective final : public JoinedCollective {
   }
 
  private:
-  // Of all parts of all processes.
+  // Sums all parts of all processes.
   void sum(std::span<float> result) {
     const size_t count = result.size();
     own_.clear();

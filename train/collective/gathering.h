@@ -1,6 +1,6 @@
-// Sums over processes that cannot send messages to one another, in host memory: every process gets
-// all parts, and adds them up in the order of host.cc. Slower than a chain of messages:
-// what NCCL does not sum on the GPUs themselves. Threads and errors: see
+// Sums in host memory over processes that cannot send messages to one another: every process gets
+// all parts and adds them up in the order of host.cc. It is slower than a chain of messages, and
+// used for sums in host memory of processes that communicate through NCCL. Threads and errors: see
 // train/collective/collective.h.
 #pragma once
 

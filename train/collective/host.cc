@@ -15,7 +15,7 @@ namespace {
 
 // Element ranges start at multiples of this, so that no two ranks write one cache line.
 constexpr int64_t kRangeFloats = 16;
-// Summed in one go: one accumulator and one line of each part stay in the first-level cache.
+// Floats per accumulator: it and the same floats of a part fit into the first-level cache.
 constexpr int64_t kBlockFloats = 1024;
 
 [[noreturn]] void broken(const char* what, int rank) {
@@ -74,7 +74,7 @@ class HostCollective final : public Collective {
     std::span<float> result;
   };
 
-  // The sum of [begin, end) into every rank's result.
+  // Writes the sum of [begin, end) into every rank's result.
   void sum_range(int64_t begin, int64_t end) {
     std::array<float, kBlockFloats> sum;
     for (int64_t at = begin; at < end; at += kBlockFloats) {
@@ -95,7 +95,7 @@ class HostCollective final : public Collective {
     }
   }
 
-  // Blocks until every rank is here. What a rank wrote before is seen by all after.
+  // Blocks until every rank has called it. What a rank wrote before is visible to all ranks after.
   void wait(int rank) {
     if (rank < 0 || rank >= size_) broken("rank out of range", rank);
     MutexLock lock(mutex_);

@@ -1,5 +1,5 @@
-// What sums over the replicas of several processes have in common: threads that meet, a broadcast,
-// and the way of a result from rank 0's thread, which alone uses the group, to the others.
+// Base class of sums over the replicas of several processes: a barrier of the threads, a broadcast,
+// and the copy of a result from rank 0's thread to the others. Only rank 0's thread uses the group.
 // Threads and errors: see train/collective/collective.h.
 #pragma once
 
@@ -28,9 +28,9 @@ class JoinedCollective : public Collective {
   JoinedCollective(ProcessGroup& group, int local);
 
   void meet(int rank) { here_->barrier(rank); }
-  // Shows every rank the calls of all; aborts where they are not of the same size.
+  // Makes every rank's call visible to all ranks; aborts if their sizes differ.
   void begin(int rank, std::span<const float* const> parts, std::span<float> result);
-  // Hands rank 0's result, complete when rank 0 is here, to the others.
+  // Copies rank 0's result, which must be complete when rank 0 calls this, to the others.
   void share_result(int rank) { share(rank, calls_[0].result, calls_[rank].result); }
 
   int local() const { return local_; }

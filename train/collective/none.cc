@@ -1,4 +1,4 @@
-// No communication: nothing to say, or to measure what it costs.
+// No communication: for a single replica, or to measure the cost of communication.
 #include <vector>
 
 #include "train/collective/collective.h"

@@ -7,11 +7,11 @@
 namespace stoker {
 
 enum class ReduceKind : uint8_t {
-  automatic,  // the best that the devices can
-  nccl,       // between GPUs: NCCL wants a GPU of its own for every rank
-  device,     // replicas on one GPU, in one process: a kernel of ours; to test, it brings no speed
-  host,       // in the host's memory: the gradients go there, are summed, and come back
-  none,       // left out, each replica for itself: the cost of communication is gone
+  automatic,  // the best that the devices support
+  nccl,       // between GPUs: NCCL needs a separate GPU for every rank
+  device,     // replicas on one GPU, in one process, with our kernel; for tests, no speed-up
+  host,       // gradients are copied to host memory, summed there, and copied back
+  none,       // no sum, each replica for itself: measures a step without communication
 };
 
 inline constexpr std::pair<const char*, ReduceKind> kReduceKinds[] = {

@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-// Ranges start at multiples of this: whole cache lines and whole vectors.
+// Ranges start at multiples of this, so that they contain whole cache lines and vectors.
 constexpr int64_t kRangeFloats = 64;
 
 int64_t range_begin(int64_t count, int rank, int size) {
@@ -43,12 +43,12 @@ class SharedDeviceCollective final : public RangeCollective {
     own.parts = parts;
     own.result = result;
     own.compute->record(*own.ready);
-    host_->barrier(rank);  // everybody's parts are known, and marked in their streams
+    host_->barrier(rank);  // all ranks have set their parts and recorded `ready`
     for (const Rank& other : ranks_) own.stream->wait(*other.ready);
     const PartSum sum = sum_of(rank, static_cast<int64_t>(result.size()), range);
     if (sum.begin < sum.end) kernel_(*own.stream, sum);
     own.stream->record(*own.done);
-    host_->barrier(rank);  // everybody's share is queued; and what was told is not read any more
+    host_->barrier(rank);  // all shares are queued, and no rank reads the others' parts any more
   }
 
   void finish(int rank) override {
@@ -63,18 +63,18 @@ class SharedDeviceCollective final : public RangeCollective {
   void abort() noexcept override { host_->abort(); }
 
  private:
-  // Parts and result are written by their rank before the first barrier of start(), read by all
-  // between the two.
+  // The rank writes `parts` and `result` before the first barrier of start(); all ranks read them
+  // between its two barriers.
   struct Rank {
     Stream* compute;
     std::span<const float* const> parts;
     std::span<float> result;
     std::unique_ptr<Event> ready;    // on `compute`: its parts are complete in the range
     std::unique_ptr<Event> done;     // on `stream`: its share of all ranges so far is summed
-    std::unique_ptr<Stream> stream;  // of the sums; last: it uses all of the above
+    std::unique_ptr<Stream> stream;  // of the sums; last, because it uses all of the above
   };
 
-  // A rank's share of a range.
+  // Returns a rank's share of a range.
   PartSum sum_of(int rank, int64_t count, PartRange range) const {
     PartSum sum;
     for (const Rank& other : ranks_) {
@@ -99,7 +99,7 @@ class SharedDeviceCollective final : public RangeCollective {
   }
 
   const SumKernel kernel_;
-  const std::unique_ptr<Collective> host_;  // threads meet in it
+  const std::unique_ptr<Collective> host_;  // for the barriers of the threads
   std::vector<Rank> ranks_;
 };
 

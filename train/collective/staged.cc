@@ -29,7 +29,7 @@ class StagedCollective final : public RangeCollective {
 
   int size() const override { return inner_->size(); }
 
-  // Queues the copies to the host. What the host has to wait for waits until finish().
+  // Queues the copies to the host; the host does not wait before finish().
   void start(int rank, std::span<const float* const> parts, std::span<float> result,
              PartRange range) override {
     Rank& own = ranks_.at(static_cast<size_t>(rank));
@@ -76,8 +76,8 @@ class StagedCollective final : public RangeCollective {
   void abort() noexcept override { inner_->abort(); }
 
  private:
-  // Its rank's alone. The sum is written again only after the next parts have come, which are
-  // behind its copy in the stream.
+  // Used only by its rank's thread. The sum is overwritten only after the next parts have arrived,
+  // and their copies are behind the copy of the sum on the stream.
   struct Rank {
     DeviceReplica replica;
     std::unique_ptr<Memory> memory;  // parts, then the sum; pinned
@@ -85,11 +85,11 @@ class StagedCollective final : public RangeCollective {
     std::vector<const float*> parts_at;
     float* sum = nullptr;
     std::span<float> result;
-    std::vector<PartRange> pieces;                // on their way to the host
+    std::vector<PartRange> pieces;                // being copied to the host
     std::vector<std::unique_ptr<Event>> arrived;  // per piece
     std::unique_ptr<Event> given;                 // on the replica's stream: a range is complete
-    std::unique_ptr<Event> summed;                // on `stream`: the sums are back
-    std::unique_ptr<Stream> stream;               // of the copies; last: it uses all of the above
+    std::unique_ptr<Event> summed;                // on `stream`: the sums are copied back
+    std::unique_ptr<Stream> stream;  // of the copies; last, because it uses all of the above
   };
 
   void prepare(Rank& own, size_t part_count, int64_t count) {
@@ -98,7 +98,7 @@ class StagedCollective final : public RangeCollective {
         own.parts.size() == part_count) {
       return;
     }
-    if (own.memory != nullptr) own.stream->synchronize();  // the last sum may be on its way
+    if (own.memory != nullptr) own.stream->synchronize();  // the last sum may still be in use
     own.memory = own.replica.device->allocate(bytes, MemoryKind::pinned);
     auto* next = reinterpret_cast<float*>(own.memory->data());
     own.parts.clear();

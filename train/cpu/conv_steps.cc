@@ -7,9 +7,10 @@ using dnnl::memory;
 using onednn::Desc;
 using onednn::Dims;
 
-// Winograd's F(4x4, 3x3) multiplies four times less, and transforms more: 1.2 (7x7 pixels) to 2.3
-// times as fast (28x28 and more) where the output fills its tiles of 4x4 and channels fill its
-// matrices, slower below that. It differs from the direct way by about 1e-6 of a tensor's norm.
+// Winograd's F(4x4, 3x3) needs four times fewer multiplications, but more transforms. It is 1.2
+// (7x7 pixels) to 2.3 times (28x28 and more) as fast if the output fills its tiles of 4x4 and the
+// channels fill its matrices, and slower otherwise. Its results differ from direct convolution by
+// about 1e-6 of a tensor's norm.
 bool winograd_pays(const NetNode& node, int in_channels, const NodeShape& out) {
   constexpr int kTile = 4, kFewestChannels = 24;
   const auto tiled = [](int size) { return (size + kTile - 1) / kTile * kTile; };
@@ -18,7 +19,7 @@ bool winograd_pays(const NetNode& node, int in_channels, const NodeShape& out) {
          5 * out.height * out.width >= 3 * tiled(out.height) * tiled(out.width);
 }
 
-// Winograd where that is wanted and the library has it, else direct.
+// Makes a Winograd primitive if it is wanted and oneDNN has it, else a direct one.
 template <typename Make>
 auto make_either(bool winograd, const Make& make) {
   if (winograd) {
@@ -29,8 +30,8 @@ auto make_either(bool winograd, const Make& make) {
   return make(dnnl::algorithm::convolution_direct);
 }
 
-// Activations' layouts are given by name, weights are what the library likes. Activations by `any`
-// would make the three-channel first convolution fall back to a reference kernel.
+// The layouts of activations are fixed; oneDNN chooses those of the weights. With `any` for
+// activations the three-channel first convolution would fall back to a reference kernel.
 class ConvSteps final : public CpuSteps {
  public:
   explicit ConvSteps(int index) : index_(index) {}

@@ -1,7 +1,7 @@
-// The CPU's Engine: fixed single-threaded micro-batches on oneDNN. Workers take micro-batches from
-// a counter, each runs them through its own MicroBatchNet; parameters are shared. Which worker ran
-// a micro-batch leaves no trace in the numbers. Owner: the trainer's replica; one thread calls.
-// Internal: callers see train/engine/engine.h.
+// The CPU engine: fixed single-threaded micro-batches on oneDNN. Workers take micro-batches from a
+// counter, and each runs them through its own MicroBatchNet; parameters are shared. The results do
+// not depend on which worker ran a micro-batch. Owner: the trainer's replica; one thread calls.
+// Internal: callers use train/engine/engine.h.
 #pragma once
 
 #include <functional>
@@ -59,7 +59,7 @@ class CpuEngine final : public Engine {
   void for_each_micro_batch(const std::function<void(Worker&, int micro_batch)>& job);
   std::vector<MemoryLine> memory_lines() const;
 
-  const NetSpec net_;  // constant after construction, as all in this block
+  const NetSpec net_;  // constant after construction, like all members of this block
   const EngineOptions options_;
   const std::vector<TensorInfo> parameter_table_;
   const GradientLayout layout_;
@@ -70,7 +70,7 @@ class CpuEngine final : public Engine {
   CpuWorkers workers_;
   std::vector<Worker> nets_;  // per worker
   std::unique_ptr<CpuStateStore> states_;
-  CpuMemory reduced_, gradients_;  // gradient buffers: the reduced one, those of micro-batches
+  CpuMemory reduced_, gradients_;  // reduced gradients; gradient buffers
   std::vector<const float*> gradient_pointers_;
   std::vector<bool> left_out_;    // per tensor: no gradient is computed
   bool gradients_finite_ = true;  // of the last update

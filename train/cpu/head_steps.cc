@@ -54,7 +54,7 @@ void write_metrics(const StepTotals& totals, float* out) {
   slot(StepMetric::micro_batches) = 1.0f;
 }
 
-// The linear layer and the loss. What arrives is cast to the head's precision.
+// The linear layer and the loss. The input is cast to the head's precision.
 static_assert(!kCpuPrecision.head_takes_bf16, "the loops below are fp32");
 class HeadSteps final : public CpuSteps {
  public:

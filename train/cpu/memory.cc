@@ -14,7 +14,7 @@ CpuMemory::CpuMemory(int64_t bytes) : bytes_(bytes) {
     throw std::runtime_error("the CPU engine cannot get " + std::to_string(bytes >> 20) +
                              " MiB of memory");
   }
-  madvise(data, bytes, MADV_HUGEPAGE);  // a wish: fails where the kernel has none
+  madvise(data, bytes, MADV_HUGEPAGE);  // may fail, which does no harm
   data_ = static_cast<std::byte*>(data);
 }
 

@@ -1,5 +1,5 @@
-// Page-aligned memory of the CPU engine, asked to lie on huge pages: arenas and flat buffers are
-// walked end to end every step. Zeroed. Not copyable; movable.
+// Page-aligned memory of the CPU engine, on huge pages if possible, because every step walks arenas
+// and flat buffers from end to end. Zeroed. Not copyable; movable.
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,7 @@ uint16_t converted<uint16_t>(float value) {
   return to_bf16(value);
 }
 
-// How the numbers of one picture lie.
+// Distances between the values of one image.
 struct Strides {
   int64_t pixel, channel;
 };

@@ -1,5 +1,5 @@
-// Pixels to a micro-batch's first activation: u8 NHWC -> normalised, fp32 or bf16, seen through a
-// View (evaluation) or a Mix (training). Pure; any thread.
+// Converts pixels to a micro-batch's first activation: u8 NHWC -> normalised fp32 or bf16, with a
+// View (evaluation) or a Mix (training) applied. Pure; any thread.
 #pragma once
 
 #include <array>
@@ -10,15 +10,15 @@
 
 namespace stoker {
 
-// How activations lie. The input's three channels are interleaved (NHWC) or planes (NCHW).
+// Layout of the activations. The input's three channels are interleaved (NHWC) or planes (NCHW).
 enum class ActivationLayout : uint8_t {
   nhwc,
-  blocked,  // NCHW in blocks of kBlockChannels (padded with zeros); the input in planes
+  blocked,  // NCHW in blocks of kBlockChannels (padded with zeros); the input has planes
 };
 
 constexpr int kBlockChannels = 16;
 
-// bf16 nearest to `value`, ties to even. NaN stays NaN.
+// Returns the bf16 nearest to `value`, ties to even. NaN stays NaN.
 uint16_t to_bf16(float value);
 
 class MicroBatchInput {
@@ -27,8 +27,8 @@ class MicroBatchInput {
   MicroBatchInput(Size size, Precision precision, ActivationLayout layout,
                   const std::array<float, 3>& mean, const std::array<float, 3>& stddev);
 
-  // images (rows, H, W, 3) u8 -> out (rows, H, W, 3) or (rows, 3, H, W) in the net's precision.
-  // Row i's partner is row (rows - 1 - i).
+  // Converts images (rows, H, W, 3) u8 to out (rows, H, W, 3) or (rows, 3, H, W) in the net's
+  // precision. The partner of row i is row (rows - 1 - i).
   void load(const uint8_t* images, int rows, const Mix& mix, void* out) const;
   // Pixel (y, x) of the view is the image's (reflected(y + shift_y), reflected(x' + shift_x)),
   // where x' = width - 1 - x if flipped: shifted first, then mirrored. REQUIRES: |shift| < size.
@@ -42,7 +42,7 @@ class MicroBatchInput {
 
   Size size_;
   Precision precision_;
-  int64_t pixel_stride_, channel_stride_;  // of out, in numbers
+  int64_t pixel_stride_, channel_stride_;  // of `out`, in values
   std::array<std::array<float, 256>, 3> fp32_;
   std::array<std::array<uint16_t, 256>, 3> bf16_;
 };

@@ -9,7 +9,8 @@ constexpr NodeKinds<CpuPlanBuilder> kKinds{make_cpu_conv, make_cpu_norm, make_cp
                                            make_cpu_add,  make_cpu_pool, make_cpu_pad,
                                            make_cpu_head};
 
-// Setting a handle has a cost (and, in version 2, writes a padded layout's padding): only changes.
+// Sets a handle only if it changes, because that has a cost (version 2 also writes the padding of a
+// padded layout).
 void point(const dnnl::memory& memory, const void* to) {
   if (memory.get_data_handle() != to) memory.set_data_handle(const_cast<void*>(to));
 }

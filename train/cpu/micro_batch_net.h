@@ -1,10 +1,8 @@
-// A micro-batch (some rows of a batch that share batch-norm statistics) as a single-threaded oneDNN
-// net: an execution plan over one arena. Parameters are shared by all nets of an engine; only the
-// arena is its own.
-// Owner: CpuEngine, one per worker and mode. Threads: built and run on its worker's thread only
-// (oneDNN counts threads when a primitive is made).
-// Shapes: activations (rows, C, H, W) as ActivationLayout says, fp32 or bf16; head and loss in
-// fp32.
+// A single-threaded oneDNN net that runs one micro-batch (rows of a batch that share batch-norm
+// statistics): an execution plan over one arena. All nets of an engine share the parameters. Owner:
+// CpuEngine, one per worker and mode. Threads: built and run on its worker's thread only (oneDNN
+// counts threads when a primitive is made). Shapes: activations (rows, C, H, W) in an
+// ActivationLayout, fp32 or bf16; head and loss in fp32.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +17,19 @@
 
 namespace stoker {
 
-// Where fp32 runs on AVX-512, blocked: Winograd's convolutions want that and all others like it.
+// Returns `blocked` for fp32 on AVX-512: Winograd convolutions require it and all others are fast
+// with it.
 ActivationLayout activation_layout(Precision precision);
 
-// How one convolution's weights lie: fp32 masters (and gradients, momenta, averages), and what its
-// primitives read. Masters take the gradients' layout where that has no padding, else OIHW.
+// The layouts of one convolution's weights: of the fp32 masters (and gradients, momenta, averages),
+// and those that its primitives read. The masters have the gradients' layout if that has no
+// padding, else OIHW.
 struct ConvLayout {
   int node = 0;
   onednn::Desc canonical, master, forward, backward;  // backward: zero if there is none
 };
 
-// What one run reads and writes. Pointers are the engine's or the caller's.
+// What one run reads and writes. The engine or the caller owns the memory.
 struct MicroBatchRun {
   const float* parameters = nullptr;  // masters (or averages)
   const float* statistics = nullptr;
@@ -38,7 +38,7 @@ struct MicroBatchRun {
   const int32_t* labels = nullptr;                              // training
   const float* weights = nullptr;                               // training
   Mix mix;
-  float* gradients = nullptr;  // training: a gradient buffer, as GradientLayout
+  float* gradients = nullptr;  // training: a gradient buffer (GradientLayout)
   float* logits = nullptr;     // evaluation: (rows, classes)
 };
 
@@ -46,7 +46,7 @@ struct MicroBatchProgram;  // plan_builder.h
 
 class MicroBatchNet {
  public:
-  // `layout` outlives it.
+  // `layout` must outlive it.
   MicroBatchNet(const NetSpec& net, const PlanOptions& options, const GradientLayout& layout,
                 const dnnl::engine& engine);
   ~MicroBatchNet();
@@ -55,9 +55,9 @@ class MicroBatchNet {
 
   int64_t arena_bytes() const;
   void place(std::byte* arena);  // REQUIRES: arena_bytes(), aligned to a page
-  void* input() const;           // as MicroBatchInput writes it, before run()
+  void* input() const;           // for MicroBatchInput to write before run()
   void run(const MicroBatchRun& run);
-  // As ExecutionPlan::leave_out().
+  // See ExecutionPlan::leave_out().
   void leave_out(const std::vector<bool>& tensors);
 
   const ExecutionPlan& plan() const;

@@ -1,4 +1,4 @@
-// Built in place of the CPU engine where oneDNN was not found or not wanted.
+// Built instead of the CPU engine if oneDNN was not found or not wanted.
 #include <stdexcept>
 
 #include "train/engine/engine.h"

@@ -9,10 +9,10 @@ using onednn::Norm;
 
 float* floats(const memory& m) { return static_cast<float*>(m.get_data_handle()); }
 
-// Leaves in the gradient buffer what the running statistics need of this micro-batch: the mean's
-// distance d from the running mean (the same number in all replicas), and variance + d^2. Averages
-// of both over any micro-batches give the statistics of their union, without the cancellation of
-// E[x^2] - E[x]^2.
+// Writes the moments of this micro-batch for the running statistics into the gradient buffer: the
+// mean's distance d from the running mean (which is the same in all replicas), and variance + d^2.
+// Averages of both over any micro-batches give the statistics of their union, without the
+// cancellation of E[x^2] - E[x]^2.
 void write_moments(int64_t channels, const float* mean, const float* variance,
                    const float* running_mean, float* moments) {
   for (int64_t c = 0; c < channels; ++c) {

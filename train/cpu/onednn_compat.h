@@ -1,6 +1,6 @@
-// Everything that differs between oneDNN 2.6 (Debian 12) and 3.x (Ubuntu 24.04: 3.1), and the few
-// words that the plans say often. The only file that looks at the version.
-// Every primitive takes its scratchpad from the caller, so that it lies in the planned arena.
+// Hides the differences between oneDNN 2.6 (Debian 12) and 3.x (Ubuntu 24.04: 3.1), and defines a
+// few short names. The only file that checks the version. Every primitive takes its scratchpad from
+// the caller, so that it is in the planned arena.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -14,9 +14,9 @@ using Dims = dnnl::memory::dims;
 using Args = std::unordered_map<int, dnnl::memory>;
 using Norm = dnnl::normalization_flags;
 
-// Version 2 goes through operation descriptors and names some descriptors once for two uses.
-// Version 3 takes everything at the primitive descriptor and refuses the shift in batch norm's
-// backward pass.
+// Version 2 uses operation descriptors and takes some memory descriptors once for two uses. Version
+// 3 takes everything at the primitive descriptor and rejects the shift in batch norm's backward
+// pass.
 #if DNNL_VERSION_MAJOR >= 3
 inline constexpr bool kNormBackwardTakesShift = false;
 #else
@@ -51,7 +51,7 @@ typename Primitive::primitive_desc make_backward(const dnnl::engine& engine, con
 #endif
 }
 
-// What `make` makes, or nothing where the library has no implementation of it.
+// Returns make(), or nothing if oneDNN has no implementation of it.
 template <typename Make>
 auto if_implemented(const Make& make) -> std::optional<decltype(make())> {
   try {
@@ -62,7 +62,7 @@ auto if_implemented(const Make& make) -> std::optional<decltype(make())> {
   }
 }
 
-// Instruction sets are numbered so that each contains the bits of those below it.
+// The number of an instruction set contains the bits of all sets that it includes.
 inline bool cpu_has(dnnl::cpu_isa isa) {
   const auto have = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   const auto want = static_cast<unsigned>(isa);
@@ -149,7 +149,7 @@ inline dnnl::pooling_backward::primitive_desc pool_backward(
 #endif
 }
 
-// a + b, then ReLU if asked for.
+// Describes a + b, followed by a ReLU if `relu`.
 inline dnnl::binary::primitive_desc binary_add(const dnnl::engine& engine, const Desc& data,
                                                bool relu) {
   dnnl::primitive_attr attr = caller_scratchpad();

@@ -30,7 +30,7 @@ bool CpuPlanBuilder::is_padded(int index) const {
          node(index).shape.channels % kBlockChannels != 0;
 }
 
-// Convolution, batch norm and GELU read their inputs again; ReLU looks at its own output.
+// Convolution, batch norm, GELU and the head read their inputs again; ReLU reads its output.
 bool CpuPlanBuilder::value_needed_backward(int index) const {
   if (!options().training) return false;
   const FusedNode& self = node(index);
@@ -85,7 +85,7 @@ void CpuPlanBuilder::copy(const dnnl::memory& from, const dnnl::memory& to) {
 }
 
 void CpuPlanBuilder::append_sum(int index, int a, int b, int sum) {
-  const bool swapped = sum == b;  // the library adds in place of its first source
+  const bool swapped = sum == b;  // oneDNN can overwrite only its first source
   execute<dnnl::binary>("add_gradients", onednn::binary_add(engine_, activation(index), false),
                         {{DNNL_ARG_SRC_0, gradient_view(index, swapped ? b : a)},
                          {DNNL_ARG_SRC_1, gradient_view(index, swapped ? a : b)},

@@ -1,6 +1,6 @@
 // Builds the program of a MicroBatchNet: oneDNN's views of the plan's buffers, and the primitives
-// that do its steps. The kinds of nodes (*_steps.cc) append their primitives through it.
-// Owner: MicroBatchNet's constructor; lives only there. One thread.
+// of its steps, which the kinds of nodes (*_steps.cc) append. Owner: MicroBatchNet's constructor.
+// One thread.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace stoker {
 
-// A view whose data come with the place of the arena, or with every run.
+// A view whose data pointer is set when the arena is placed, or before every run.
 struct Binding {
   dnnl::memory memory;
-  int64_t where = 0;  // a buffer, a node, or an offset in numbers, as the list says
+  int64_t where = 0;  // a buffer, a node, or an offset in floats: see MicroBatchProgram
 };
 
 struct MicroBatchProgram : ProgramOf<MicroBatchRun> {
@@ -47,7 +47,7 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
   int64_t value_bytes(int index) const override {
     return static_cast<int64_t>(activation(index).get_size());
   }
-  // Does a step of the backward pass read it?
+  // Returns whether a step of the backward pass reads the node's output.
   bool value_needed_backward(int index) const;
 
   // Views of buffers.
@@ -60,7 +60,7 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
   dnnl::memory value_view(int index) { return view(activation(index), value(index)); }
   dnnl::memory gradient_view(int index, int buffer) { return view(activation(index), buffer); }
 
-  // Views of what comes with every run.
+  // Views of memory that is set before every run.
   dnnl::memory parameter(const onednn::Desc& desc, int index, ParameterKind kind);
   dnnl::memory statistics(const onednn::Desc& desc, int64_t offset);
   dnnl::memory parameter_gradient(const onednn::Desc& desc, int index, ParameterKind kind);

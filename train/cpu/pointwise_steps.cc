@@ -3,7 +3,7 @@
 namespace stoker {
 namespace {
 
-// GELU reads its input again in the backward pass, ReLU its own output.
+// In the backward pass GELU reads its input again, and ReLU its output.
 class ActivationSteps final : public CpuSteps {
  public:
   explicit ActivationSteps(int index) : index_(index) {}
@@ -42,7 +42,7 @@ class ActivationSteps final : public CpuSteps {
   dnnl::algorithm algorithm_ = dnnl::algorithm::undef;
 };
 
-// The sum goes over the branch's last value where nothing else wants that.
+// The sum overwrites the last value of a branch if nothing else needs that value.
 class AddSteps final : public CpuSteps {
  public:
   explicit AddSteps(int index) : index_(index) {}
@@ -59,7 +59,7 @@ class AddSteps final : public CpuSteps {
     const int sum = free_after(first) && first != second
                         ? builder.define_value_over(index_, builder.value_buffer(first))
                         : builder.define_value(index_);
-    // oneDNN 2.6's addition with a ReLU is wrong where blocks of channels are padded.
+    // oneDNN 2.6's addition with a ReLU is wrong if blocks of channels are padded.
     const onednn::Desc data = builder.activation(index_);
     const bool relu = node.activation == Activation::relu;
     const bool fused = relu && !builder.is_padded(index_);

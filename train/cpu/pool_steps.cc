@@ -18,7 +18,7 @@ onednn::PoolWindow window_of(const NetNode& node, const NodeShape& in, const Nod
   w.stride = {node.stride, node.stride};
   w.kernel = {node.kernel, node.kernel};
   w.padding_before = {node.padding, node.padding};
-  // What the last window reaches beyond the picture; pixels that no window reaches need no padding.
+  // How far the last window reaches beyond the image; pixels that no window covers need no padding.
   const auto after = [&](int in_size, int out_size) {
     return std::max(0, (out_size - 1) * node.stride + node.kernel - in_size - node.padding);
   };
@@ -74,13 +74,14 @@ class PoolSteps final : public CpuSteps {
   int workspace_ = -1;  // buffer
 };
 
-// Both sides as (row, block of channels, y, x, channel of the block). In NHWC a pixel is one block.
+// Input and output as (row, block of channels, y, x, channel of the block). In NHWC a pixel is one
+// block.
 struct PadShape {
   int rows, stride;
-  int in_blocks, in_height, in_width, in_lanes;  // lanes: numbers of a block
+  int in_blocks, in_height, in_width, in_lanes;  // lanes: channels of a block
   int out_blocks, out_height, out_width, out_lanes;
-  int channels;   // of the narrow side
-  size_t number;  // bytes
+  int channels;   // of the input, the side with fewer channels
+  size_t number;  // bytes per value
 };
 
 PadShape pad_shape(const CpuPlanBuilder& builder, int index) {
@@ -107,8 +108,8 @@ PadShape pad_shape(const CpuPlanBuilder& builder, int index) {
   return s;
 }
 
-// visit(offset on the wide side, offset on the narrow side, bytes that they share); bytes of 0: the
-// narrow side has nothing there. Offsets in bytes.
+// Calls visit(offset in the output, offset in the input, bytes that they share); 0 bytes: the input
+// has no channels there. Offsets in bytes.
 template <typename Visit>
 void for_each_pixel(const PadShape& s, Visit visit) {
   for (int row = 0; row < s.rows; ++row) {

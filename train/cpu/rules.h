@@ -1,4 +1,4 @@
-// What the CPU engine tells the graph half of its kernels. Values.
+// What the CPU engine's kernels fuse, and their precision, for train/graph. Values.
 #pragma once
 
 #include "train/engine/precision.h"
@@ -6,12 +6,11 @@
 
 namespace stoker {
 
-// oneDNN's batch norm takes a ReLU and nothing else, in training: GELU and additions stay steps of
-// their own.
+// In training, oneDNN's batch norm can include only a ReLU: GELU and additions stay separate steps.
 inline constexpr FusionRules kCpuFusion{false, false, 3};
 
-// oneDNN leaves the gradients of bf16 convolutions' weights in fp32. The head is small beside the
-// convolutions: in fp32 it costs next to nothing on a CPU, and its rounding is spared.
+// oneDNN writes the weight gradients of bf16 convolutions in fp32. The head is small compared with
+// the convolutions: fp32 costs next to nothing there on a CPU and avoids rounding.
 inline constexpr PrecisionRules kCpuPrecision{false, false};
 
 }  // namespace stoker

@@ -8,7 +8,7 @@ namespace {
 
 struct RowTarget {
   int own = 0, partner = 0;
-  float own_share = 1;  // of what label smoothing leaves
+  float own_share = 1;  // of the weight that label smoothing does not use
 };
 
 RowTarget target_of(const LossArgs& args, int row) {
@@ -22,7 +22,7 @@ RowTarget target_of(const LossArgs& args, int row) {
   return target;
 }
 
-// How many classes come before `label`, the lower index first among equals.
+// Returns how many classes come before `label`; among equal logits the lower index is first.
 int rank_of(const float* logits, int classes, int label) {
   int before = 0;
   for (int k = 0; k < classes; ++k) {
@@ -31,7 +31,7 @@ int rank_of(const float* logits, int classes, int label) {
   return before;
 }
 
-// logits -> gradient; returns the loss of the row.
+// Replaces the logits by their gradient; returns the loss of the row.
 double row_loss(const LossArgs& args, const RowTarget& target, float weight, float* logits) {
   const float highest = *std::max_element(logits, logits + args.classes);
   double sum = 0;
@@ -60,7 +60,7 @@ StepTotals softmax_loss(const LossArgs& args, float* logits) {
     float* row_logits = logits + static_cast<int64_t>(row) * args.classes;
     const RowTarget target = target_of(args, row);
     const float weight = args.weights[row];
-    if (weight == 0) {  // not even a NaN of such a row counts
+    if (weight == 0) {  // ignores the row, even if it has a NaN
       std::fill_n(row_logits, args.classes, 0.0f);
       continue;
     }

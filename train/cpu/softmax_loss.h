@@ -17,8 +17,8 @@ struct LossArgs {
   Mix mix;
 };
 
-// logits (rows, classes) -> d(scale * sum_i weight_i * loss_i) / d(logits), in place.
-// A row's target is its own label's and (with a Mix) its partner's; top1 and top5 ask for its own.
+// Replaces logits (rows, classes) by d(scale * sum_i weight_i * loss_i) / d(logits). A row's target
+// is its own label and (with a Mix) its partner's; top1 and top5 use its own.
 StepTotals softmax_loss(const LossArgs& args, float* logits);
 
 }  // namespace stoker

@@ -51,7 +51,7 @@ void CpuStateStore::load_weights(bool averaged) {
   loaded_ = wanted;
 }
 
-// Most runs never ask for an average.
+// Allocates the average on first use, because most runs need none.
 void CpuStateStore::make_average() {
   if (average_.bytes() > 0) return;
   average_ = CpuMemory(parameters_.bytes());
@@ -67,14 +67,15 @@ void CpuStateStore::blend_average(float decay, bool pull) {
   changed();
 }
 
-// Between parameter_table's order and the masters'.
+// Converts between parameter_table's order and the order of the masters.
 void CpuStateStore::convert(const float* from, float* to, bool to_canonical) const {
   for (size_t t = 0; t < parameter_table_.size(); ++t) {
     const int64_t canonical = parameter_table_[t].offset, flat = layout_.tensors()[t].offset;
     std::copy_n(from + (to_canonical ? flat : canonical), parameter_table_[t].count,
                 to + (to_canonical ? canonical : flat));
   }
-  workers_.run([&](int worker) {  // the convolutions' weights, on threads that may use oneDNN
+  // The convolutions' weights are converted on the workers, which may use oneDNN.
+  workers_.run([&](int worker) {
     const dnnl::stream stream(engine_);
     const auto& layouts = weights_.layouts();
     for (size_t i = worker; i < layouts.size(); i += workers_.size()) {

@@ -1,6 +1,6 @@
-// The CPU engine's weights and other states: flat fp32 masters as GradientLayout says, where the
-// weights of a convolution lie as its gradients come, and the copies that primitives read.
-// Owner: CpuEngine. Threads: one calls; the workers convert.
+// The CPU engine's weights and other states: flat fp32 masters in the order of GradientLayout, with
+// the weights of each convolution in the layout of its gradients, and the copies that primitives
+// read. Owner: CpuEngine. Threads: one calls; the workers convert.
 #pragma once
 
 #include <memory>
@@ -17,16 +17,17 @@ namespace stoker {
 
 class CpuStateStore {
  public:
-  // `layout` and `workers` outlive it. Variances start at 1, all else at 0.
+  // `layout` and `workers` must outlive it. Variances start at 1, everything else at 0.
   CpuStateStore(const NetSpec& net, const EngineOptions& options, const GradientLayout& layout,
                 std::vector<ConvLayout> convolutions, const dnnl::engine& engine,
                 CpuWorkers& workers);
 
-  std::span<float> at(StateKind kind) const;  // until the first blend an average is what the net is
+  // Before make_average() the averages are the current parameters and statistics.
+  std::span<float> at(StateKind kind) const;
   const CpuWeightCopies& weights() const { return weights_; }
-  void load_weights(bool averaged);  // into the copies
+  void load_weights(bool averaged);  // updates the copies
   void changed() { loaded_ = Loaded::nothing; }
-  void make_average();  // from now on the average is a state of its own
+  void make_average();  // makes the averages separate states
   void blend_average(float decay, bool pull);
 
   // In parameter_table's and statistics_table's order.
@@ -39,7 +40,7 @@ class CpuStateStore {
   // Which weights the convolutions' copies hold.
   enum class Loaded : uint8_t { nothing, parameters, average };
 
-  int64_t held(StateKind kind) const;  // numbers, without padding
+  int64_t held(StateKind kind) const;  // number of values, without padding
   void convert(const float* from, float* to, bool to_canonical) const;
 
   const EngineOptions options_;

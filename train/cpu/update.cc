@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-// Chunks small enough that two workers end together, large enough that the counter costs nothing.
+// Small enough that workers finish at the same time, large enough that the counter costs nothing.
 constexpr int64_t kChunk = 1 << 16;
 
 struct SgdArgs {
@@ -16,7 +16,7 @@ struct SgdArgs {
   bool nesterov;
 };
 
-// torch.optim.SGD's arithmetic, with the decoupled decay before it.
+// Computes torch.optim.SGD's update, after the decoupled decay.
 void sgd(const SgdArgs& a, const float* gradient, float* weight, float* momentum, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const float g = gradient[i] * a.gradient_scale + a.weight_decay * weight[i];
@@ -84,8 +84,8 @@ void update_tensors(const UpdateArgs& args, float gradient_scale, const Gradient
   });
 }
 
-// From the averages of (mean - running mean) and (variance + its square) over all micro-batches:
-// see write_moments(). PyTorch keeps the unbiased variance.
+// Uses the averages of (mean - running mean) and (variance + its square) over all micro-batches:
+// see write_moments(). As in PyTorch, the running variance is the unbiased one.
 void move_statistics(const GradientLayout& layout, int rows, const float* reduced,
                      float* statistics) {
   const float* moments = reduced + layout.moments();

@@ -54,7 +54,7 @@ CpuWeightCopies::CpuWeightCopies(const NetSpec& net, const GradientLayout& layou
   }
 }
 
-// A convolution belongs to one worker: primitives run on the thread that makes them.
+// Each convolution is converted by one worker: primitives run on the thread that makes them.
 void CpuWeightCopies::prepare(int worker, const float* masters) {
   for (size_t i = worker; i < layouts_.size(); i += workers_) {
     const ConvLayout& layout = layouts_[i];

@@ -1,7 +1,7 @@
-// What the convolutions' primitives read: the fp32 masters in the layout and precision that each
-// likes. Where that is the masters' own, no copy is made.
-// Owner: CpuEngine, one for all workers. Threads: prepare() on every worker's thread at once, each
-// with its number; read-only otherwise.
+// The weights that the convolutions' primitives read: copies of the fp32 masters in each
+// primitive's layout and precision. If these are the masters' own, there is no copy. Owner:
+// CpuEngine, one for all workers. Threads: every worker's thread calls prepare() with its number at
+// the same time; otherwise read-only.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ class CpuWeightCopies {
   CpuWeightCopies(const NetSpec& net, const GradientLayout& layout, std::vector<ConvLayout> layouts,
                   const dnnl::engine& engine, int workers);
 
-  // Takes the weights from `masters` (flat, masters' layouts).
+  // Converts the weights from `masters` (flat, in the masters' layouts).
   void prepare(int worker, const float* masters);
 
   const std::vector<ConvLayout>& layouts() const { return layouts_; }
@@ -30,7 +30,7 @@ class CpuWeightCopies {
 
   const dnnl::engine engine_;
   const std::vector<ConvLayout> layouts_;
-  std::vector<int64_t> offsets_;  // per layout: of its masters
+  std::vector<int64_t> offsets_;  // of the masters, per layout
   const int workers_;
   CpuMemory memory_;
   std::vector<dnnl::memory> forward_, backward_;

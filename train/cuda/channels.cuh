@@ -1,12 +1,13 @@
 // Sums per channel over (pixels, channels), channels fastest, and passes over the same tensor. A
 // thread keeps V channels and walks over pixels; a block is a tile of channel groups by pixels, and
-// blocks split the pixels. Sums: per thread, then a tree over the block, then the last block of
-// each group of splits adds up the group, and the last of those the groups: always in the order of
-// the splits, whichever block comes last, so that the bits do not depend on timing. Device code.
+// the pixels are split over blocks. Sums are first added per thread, then in a tree over the block.
+// Then the last block of each group of splits adds up the group, and the last of these blocks adds
+// up the groups. The order is always that of the splits, whichever block comes last, so the bits do
+// not depend on timing. Device code.
 //
-// A pass that writes walks from the last pixel to the first, against the sum before it: what that
-// one read last may still be in the L2 cache. What follows it, a convolution, begins at the first
-// pixel, which was written last.
+// A pass that writes walks from the last pixel to the first, opposite to the sum before it, because
+// the pixels that the sum read last may still be in the L2 cache. The convolution that follows
+// begins at the first pixel, which was written last.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +16,8 @@
 
 namespace stoker::cuda {
 
-// Pixels that a thread reads before it writes the first of them: outputs may lie over inputs, so
-// the compiler cannot move reads before writes itself.
+// Pixels that a thread reads before it writes the first of them: outputs may overlap inputs, so the
+// compiler cannot move reads before writes itself.
 constexpr int kAhead = 2;
 
 constexpr int kMostGroups = kMostSplits / kGroupSplits;
@@ -25,7 +26,7 @@ struct Tile {
   dim3 grid, block;
 };
 
-// `most_blocks`: what the GPU holds at a time, so that no block waits for another to end.
+// `most_blocks`: the blocks that the GPU runs at a time, so that no block waits for another.
 inline Tile tile_of(int64_t pixels, int channels, int width, unsigned most_blocks) {
   const int groups = channels / width;
   int across = 1;
@@ -39,7 +40,7 @@ inline Tile tile_of(int64_t pixels, int channels, int width, unsigned most_block
   return {dim3(columns, static_cast<unsigned>(splits)), dim3(across, down)};
 }
 
-// A tile whose blocks leave partial sums, which have their room.
+// Returns a tile whose blocks write partial sums; limited to the space for these.
 inline Tile sum_tile_of(int64_t pixels, int channels, int width, unsigned most_blocks) {
   Tile tile = tile_of(pixels, channels, width, most_blocks);
   if (tile.grid.x > kMostColumns) {
@@ -54,8 +55,8 @@ inline Tile sum_tile_of(int64_t pixels, int channels, int width, unsigned most_b
 __device__ __forceinline__ int first_channel(int width) {
   return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * width;
 }
-// The numbers that a thread visits, `first` being its first channel: `step` apart from `begin` to
-// before `end` or, by passes that write, from `last` down to 0.
+// The offsets that a thread visits (`first` is its first channel), `step` apart: from `begin` up to
+// `end`, exclusive, or in passes that write, from `last` down to 0.
 struct Walk {
   int64_t begin, step, end, last;
 };
@@ -66,7 +67,7 @@ __device__ __forceinline__ Walk walk_of(int64_t pixels, int channels, int first)
           (pixels - 1 - pixel) * channels + first};
 }
 
-// Where blocks leave their sums: a row of channels per split, then one per group of splits.
+// The memory of the partial sums: a row of channels per split, and one per group of splits.
 struct PartialSums {
   float2* splits;
   double2* groups;
@@ -79,7 +80,7 @@ inline PartialSums partial_sums(void* scratch, int channels, unsigned* tickets) 
   return {splits, groups, tickets};
 }
 
-// Behind the partial sums: floats for what finish() leaves to the next kernel.
+// Returns the memory after the partial sums: floats that finish() writes for the next kernel.
 inline float* behind_sums(const PartialSums& sums, int channels) {
   return reinterpret_cast<float*>(sums.splits + static_cast<int64_t>(kMostSplits) * channels);
 }
@@ -110,8 +111,8 @@ __device__ void write_partial(const float2 (&own)[V], int channels, float2* part
   }
 }
 
-// Is this block the last of `count` that take a ticket? What the others wrote before is then
-// visible. The counter is 0 again afterwards.
+// Returns whether this block is the last of `count` that take a ticket. If so, it sees what the
+// other blocks have written before, and the counter is 0 again.
 __device__ inline bool takes_last_ticket(unsigned* counter, unsigned count) {
   __shared__ bool last;
   __threadfence();
@@ -122,8 +123,8 @@ __device__ inline bool takes_last_ticket(unsigned* counter, unsigned count) {
   return last;
 }
 
-// The column's channels summed over `rows` rows, complete in the first of the threads that share a
-// channel.
+// Sums the column's channels over `rows` rows. The result is complete in the first of the threads
+// that share a channel.
 template <typename Pair>
 __device__ double2 sum_rows(const Pair* from, int channels, int rows, int width) {
   __shared__ double2 shared[kThreads];
@@ -149,7 +150,7 @@ __device__ double2 sum_rows(const Pair* from, int channels, int rows, int width)
   return sum;
 }
 
-// Every block of the column comes here with its threads' sums; the last one calls finish(channel,
+// Every block of the column calls this with its threads' sums; the last block calls finish(channel,
 // sums) for each channel of the column.
 template <int V, typename Finish>
 __device__ void sum_over_blocks(const float2 (&own)[V], int channels, const PartialSums& partial,

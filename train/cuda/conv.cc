@@ -13,14 +13,14 @@
 namespace stoker {
 namespace {
 
-// Of how many plans the fastest is taken. They are timed once and kept.
+// The number of plans that are timed. The choice is stored.
 constexpr int kCandidates = 20;
-// Of fused plans cuDNN compiles each one before it can be timed, for about a second.
+// The same for fused plans: cuDNN compiles each one for about a second before it can be timed.
 constexpr int kFusedCandidates = 2;
-// A shorter pass over the output than this is not worth that: no step saves more than the pass
-// takes.
+// If the pass over the output is shorter than this, compiling is not worth it, because a fused plan
+// saves at most the time of that pass.
 constexpr float kWorthCompilingMs = 0.02f;
-// What the plan cache says where no fused plan is worth it.
+// The plan cache's entry if no fused plan is faster.
 constexpr char kApart[] = "apart";
 
 int64_t most_workspace(const std::vector<CudnnPlan>& plans) {
@@ -35,8 +35,8 @@ std::vector<std::string> names_of(const std::vector<CudnnPlan>& plans) {
   return names;
 }
 
-// What a plan's speed depends on besides the convolution. MIG slices and the variants of one name
-// differ in multiprocessors and memory.
+// Returns everything besides the convolution that a plan's speed depends on. MIG slices and
+// variants of one GPU name differ in multiprocessors and memory.
 std::string machine_name() {
   int device = 0;
   cuda::check(cudaGetDevice(&device), "cudaGetDevice");
@@ -105,7 +105,7 @@ CudnnPlan CudaConvs::choose(const ConvPlanWish& wish) {
     return names_of(plans);
   };
   search.time = [&](size_t index, float best) {
-    // Without room to try it stays the heuristics' choice.
+    // Without memory for the trial the heuristics' choice is used.
     if (!trial->has_room()) return std::numeric_limits<float>::infinity();
     const CudnnDescriptor operands =
         bind_conv(trial->at(0), trial->at(1), trial->at(2), trial->at(3));
@@ -189,7 +189,7 @@ std::unique_ptr<CudnnPlan> CudaConvs::choose_with_statistics(const ConvShape& sh
 }
 
 void CudaConvs::execute(const CudnnPlan& plan, const CudnnDescriptor& operands) {
-  choices_.save();  // all is planned before the first step
+  choices_.save();  // everything is planned before the first step
   execute_plan(handle_, plan, operands);
 }
 

@@ -1,6 +1,6 @@
-// Convolutions through cuDNN, one plan per pass and shape, kept and shared by all convolutions of
-// that shape. This, cuda_conv_graphs.*, cuda_lazy_conv.* and cuda_cudnn.* are all that knows cuDNN.
-// Owner: make_cuda_libraries(). Threads: one at a time; the stream's GPU is current. Errors:
+// Convolutions through cuDNN: one plan per pass and shape, which all convolutions of that shape
+// share. cuDNN's graph API is called only in cudnn.* and conv_graphs.*. Owner:
+// make_cuda_libraries(). Threads: one at a time; the stream's GPU is current. Errors:
 // std::runtime_error.
 #pragma once
 
@@ -23,16 +23,16 @@ class CudaConvs final : public ConvPlanner {
   CudaConvs(const CudaConvs&) = delete;
   CudaConvs& operator=(const CudaConvs&) = delete;
 
-  // The convolution refers to this.
+  // Returns a convolution that refers to this object.
   std::unique_ptr<DeviceConv> make(const ConvShape& shape, bool backward);
   const CudnnPlan& plan(const ConvShape& shape, ConvPass pass) override;
   void execute(const CudnnPlan& plan, const CudnnDescriptor& operands) override;
 
-  // Null if cuDNN has none, if the convolution and a pass over its output are faster one after the
-  // other, or without autotune. Chosen like any plan, asked for before the first step.
+  // Returns null if cuDNN has no such plan, if the convolution and a separate pass over its output
+  // are faster, or without autotune. Chosen like other plans; call it before the first step.
   const CudnnPlan* with_statistics(const ConvShape& shape) override;
 
-  std::string summary() const { return choices_.summary(); }  // of how plans were chosen
+  std::string summary() const { return choices_.summary(); }  // how plans were chosen
 
  private:
   CudnnPlan choose(const ConvPlanWish& wish);
@@ -42,7 +42,7 @@ class CudaConvs final : public ConvPlanner {
   const cudaStream_t stream_;
   const DeviceTuning tuning_;
   cudnnHandle_t handle_ = nullptr;
-  const std::string machine_;  // the GPU and cuDNN, as the plan cache names them
+  const std::string machine_;  // the GPU and cuDNN, for the plan cache
   PlanChoices choices_;
   struct Entry {
     ConvShape shape;
@@ -52,7 +52,7 @@ class CudaConvs final : public ConvPlanner {
   std::vector<Entry> plans_;
   struct StatisticsEntry {
     ConvShape shape;
-    std::unique_ptr<CudnnPlan> plan;  // or null: not worth it
+    std::unique_ptr<CudnnPlan> plan;  // or null: not faster
   };
   std::vector<StatisticsEntry> with_statistics_;
 };

@@ -60,12 +60,12 @@ PassNames names_of(ConvPass pass) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW};
 }
 
-// Operations and their tensors, appended one after another.
+// Builds an operation graph: operations and their tensors are appended one after another.
 class Graph {
  public:
   explicit Graph(const ConvShape& shape) : shape_(shape) {}
 
-  // Dimensions in the order that cuDNN names them: N C H W, of weights K C R S.
+  // Dimensions in cuDNN's order: N C H W, for weights K C R S.
   Longs x() const { return {shape_.rows, shape_.in_channels, shape_.in_height, shape_.in_width}; }
   Longs y() const {
     return {shape_.rows, shape_.out_channels, shape_.out_height, shape_.out_width};
@@ -74,14 +74,14 @@ class Graph {
     return {shape_.out_channels, shape_.in_channels, shape_.kernel, shape_.kernel};
   }
 
-  // In memory, of the convolution's type; and fp32, one number per channel.
+  // Tensors in memory: one of the convolution's type, and one of fp32 with one value per channel.
   const CudnnDescriptor& operand(ConvOperand id, const Longs& dims) {
     return tensor(static_cast<int64_t>(id), dims, data_type(shape_.type), false);
   }
   const CudnnDescriptor& channels(ConvOperand id, int64_t count) {
     return tensor(static_cast<int64_t>(id), {1, count, 1, 1}, CUDNN_DATA_FLOAT, false);
   }
-  // Between two operations, in registers.
+  // A tensor between two operations, in registers.
   const CudnnDescriptor& between(const Longs& dims, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     return tensor(kFirstBetween + std::ssize(tensors_), dims, type, true);
   }
@@ -96,7 +96,7 @@ class Graph {
     operation.set(names.beta, CUDNN_TYPE_FLOAT, std::vector{0.0f});
     append(std::move(operation));
   }
-  // out = mode(x), or mode(x, *y).
+  // Appends out = mode(x), or mode(x, *y).
   void pointwise(cudnnPointwiseMode_t mode, const CudnnDescriptor& x, const CudnnDescriptor* y,
                  const CudnnDescriptor& out) {
     CudnnDescriptor kind(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
@@ -110,7 +110,7 @@ class Graph {
     operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out);
     append(std::move(operation));
   }
-  // x * scale + bias, both per channel, in registers.
+  // Returns x * scale + bias, both per channel, in registers.
   const CudnnDescriptor& scaled(const CudnnDescriptor& x, const Longs& dims) {
     const CudnnDescriptor& product = between(dims);
     const CudnnDescriptor& sum = between(dims);
@@ -166,7 +166,7 @@ class Graph {
   }
 
   const ConvShape shape_;
-  std::deque<CudnnDescriptor> tensors_;  // stay where they are
+  std::deque<CudnnDescriptor> tensors_;  // references stay valid
   std::vector<CudnnDescriptor> operations_;
 };
 
@@ -189,7 +189,7 @@ CudnnDescriptor fused_graph(const CudnnTarget& target, const ConvShape& s, ConvF
   const CudnnDescriptor& out = graph.operand(ConvOperand::out, data ? graph.x() : graph.y());
   switch (fusion) {
     case ConvFusion::relu_statistics: {
-      // The convolution multiplies numbers of its own type.
+      // The convolution's operands must have its own type.
       const CudnnDescriptor& cut = graph.between(graph.x(), data_type(s.type));
       graph.pointwise(CUDNN_POINTWISE_RELU_FWD, graph.scaled(*a, graph.x()), nullptr, cut);
       a = &cut;

@@ -12,10 +12,11 @@ namespace {
 
 using Longs = std::vector<int64_t>;
 
-// Of one engine so many configurations are tried before the others had their turn. For ResNet-50 on
-// an H100 cuDNN 9.19 lists 12 to 42 per pass; a forward pass's first 11 to 32 are all of engine 62,
-// the input gradient's of 67 or 73, the weights' of 65, with knobs that differ by a tile's size or
-// the cluster's. The engines behind them (22 and 45; 57, 40 and 46; 33, 49, 10 and 47) come after.
+// The number of configurations of one engine that are tried before the other engines get their
+// turn. For ResNet-50 on an H100 cuDNN 9.19 lists 12 to 42 per pass. The first 11 to 32 of a
+// forward pass all belong to engine 62, those of the input gradient to 67 or 73, those of the
+// weights to 65, with knobs that differ in the size of a tile or of the cluster. The other engines
+// (22 and 45; 57, 40 and 46; 33, 49, 10 and 47) come after these.
 constexpr int kInARow = 4;
 
 std::vector<CudnnDescriptor> engine_configs(const CudnnTarget& target, const CudnnDescriptor& graph,
@@ -24,7 +25,7 @@ std::vector<CudnnDescriptor> engine_configs(const CudnnTarget& target, const Cud
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, std::vector{mode});
   target.apply_to_heuristics(heuristics);
-  if (heuristics.try_finalize() != CUDNN_STATUS_SUCCESS) return {};  // knows nothing of the kind
+  if (heuristics.try_finalize() != CUDNN_STATUS_SUCCESS) return {};  // no heuristics
   int64_t count = 0;
   check_cudnn(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
@@ -42,7 +43,7 @@ std::vector<CudnnDescriptor> engine_configs(const CudnnTarget& target, const Cud
   return configs;
 }
 
-// One attribute of a descriptor that holds a single number.
+// Returns an attribute that is a single number.
 template <typename Value>
 Value number_of(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                 cudnnBackendAttributeType_t type) {
@@ -84,10 +85,10 @@ std::vector<cudnnBackendNumericalNote_t> notes_of(const CudnnDescriptor& engine)
   return notes;
 }
 
-// fp32 is for comparisons: nothing but fp32 products and sums. bf16 multiplies on tensor cores and
-// sums in fp32. So neither takes what sums or holds its inputs in fewer digits, nor what rounds
-// transformed tiles (Winograd, FFT). For the models' bf16 passes on A100, H200 and B200 cuDNN 9.19
-// lists nothing of that but one configuration of each backward pass that sums in fewer digits.
+// fp32 is for comparisons: only fp32 products and sums. bf16 multiplies on tensor cores and sums in
+// fp32. So neither allows configurations that sum, or hold their inputs, with fewer digits, or that
+// round transformed tiles (Winograd, FFT). For the models' bf16 passes on A100, H200 and B200 cuDNN
+// 9.19 lists only one of these: one configuration of each backward pass sums with fewer digits.
 bool allowed(cudnnBackendNumericalNote_t note, const CudnnPlanWish& wish) {
   switch (note) {
     case CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP:
@@ -101,7 +102,7 @@ bool allowed(cudnnBackendNumericalNote_t note, const CudnnPlanWish& wish) {
   }
 }
 
-// The number of knobs that an engine has is not known before.
+// An upper bound, because the number of an engine's knobs is not known in advance.
 constexpr size_t kMostKnobs = CUDNN_KNOB_TYPE_COUNTS;
 
 std::string name_of(const CudnnDescriptor& config) {
@@ -127,7 +128,7 @@ std::string name_of(const CudnnDescriptor& config) {
   return name;
 }
 
-// Takes `prefix` and a number away from `text`.
+// Parses `prefix` and a number at the start of `text` and removes them.
 template <typename Number>
 bool take(std::string_view& text, std::string_view prefix, Number& number) {
   if (!text.starts_with(prefix)) return false;
@@ -138,7 +139,8 @@ bool take(std::string_view& text, std::string_view prefix, Number& number) {
   return true;
 }
 
-// What name_of() named; nothing if cuDNN has no such configuration for this graph.
+// Returns the configuration with a name from name_of(); nothing if cuDNN has no such configuration
+// for this graph.
 std::optional<CudnnDescriptor> config_named(const CudnnTarget& target, const CudnnDescriptor& graph,
                                             std::string_view name) {
   int64_t index = 0;
@@ -188,7 +190,7 @@ bool allowed(const CudnnConfig& config, const CudnnPlanWish& wish) {
   return std::ranges::all_of(config.notes, [&](auto note) { return allowed(note, wish); });
 }
 
-// A finalised plan; nothing if it needs too much memory.
+// Makes a CudnnPlan of a finalised descriptor; nothing if it needs too much memory.
 std::optional<CudnnPlan> described(CudnnDescriptor plan, const CudnnConfig& config,
                                    const CudnnPlanWish& wish) {
   CudnnPlan made;
@@ -201,7 +203,7 @@ std::optional<CudnnPlan> described(CudnnDescriptor plan, const CudnnConfig& conf
   return made;
 }
 
-// Nothing if the wish forbids it, or it is not for this graph after all.
+// Returns nothing if `wish` forbids the plan, or if cuDNN rejects it for this graph.
 std::optional<CudnnPlan> make_plan(const CudnnTarget& target, const CudnnConfig& config,
                                    const CudnnPlanWish& wish) {
   if (!allowed(config, wish)) return std::nullopt;
@@ -267,7 +269,7 @@ std::vector<CudnnConfig> list_configs(const CudnnTarget& target, const CudnnDesc
     for (const CudnnDescriptor& config : configs) engines.push_back(index_of(engine_of(config)));
     for (const size_t i : spread_over_engines(engines, kInARow)) {
       CudnnConfig config = described(std::move(configs[i]));
-      // The fallbacks repeat some of the others.
+      // The fallback mode repeats some configurations.
       const bool is_new = std::ranges::find(all, config.name, &CudnnConfig::name) == all.end();
       if (is_new && allowed(config, wish)) all.push_back(std::move(config));
     }

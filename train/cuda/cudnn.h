@@ -1,7 +1,7 @@
-// cuDNN's graph API: descriptors that free themselves, and the plans that cuDNN knows for a graph
-// of operations (conv_graphs.h builds those). Plans are found for a GPU, or for one that is
-// only described (a test checks them where there is none). Threads: any, one at a time per object.
-// Errors: std::runtime_error with cuDNN's text.
+// cuDNN's graph API: descriptors with a destructor, and the plans that cuDNN has for a graph of
+// operations (conv_graphs.h builds the graphs). Plans can be found for a GPU, or for one that is
+// only described (for tests without a GPU). Threads: any, one at a time per object. Errors:
+// std::runtime_error with cuDNN's text.
 #pragma once
 
 #include <cudnn.h>
@@ -52,7 +52,7 @@ class CudnnDescriptor {
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
-// What plans are for: a GPU by its handle, or one described by cuDNN's JSON.
+// The target of plans: a GPU by its handle, or one described by cuDNN's JSON.
 class CudnnTarget {
  public:
   explicit CudnnTarget(cudnnHandle_t handle) : handle_(handle) {}
@@ -68,9 +68,9 @@ class CudnnTarget {
   CudnnDescriptor device_;  // if there is no handle
 };
 
-// What a graph's plans must keep to.
+// The requirements for a graph's plans.
 struct CudnnPlanWish {
-  Precision type = Precision::fp32;  // of the data; fp32 plans keep fp32 (no TF32)
+  Precision type = Precision::fp32;  // of the data; fp32 plans do not use TF32
   bool deterministic = true;
   int64_t workspace_limit = 0;
 };
@@ -78,40 +78,41 @@ struct CudnnPlanWish {
 struct CudnnPlan {
   CudnnDescriptor plan;
   int64_t workspace_bytes = 0;
-  // Names the engine and all its knobs, by cuDNN's numbers: "eng62_k2=4_k13=0". With the graph, the
-  // GPU and cuDNN's version it says exactly which plan it is.
+  // The engine and all its knobs, by cuDNN's numbers: "eng62_k2=4_k13=0". Together with the graph,
+  // the GPU and cuDNN's version it identifies the plan.
   std::string name;
   std::vector<cudnnBackendNumericalNote_t> notes;
 };
 
-// A way to run a graph, of which a plan can be made. Where cuDNN compiles the kernel for it, making
-// the plan takes about a second.
+// A way to run a graph, from which a plan can be made. If cuDNN must compile a kernel, this takes
+// about a second.
 struct CudnnConfig {
   CudnnDescriptor config;
-  std::string name;  // as the plan's
+  std::string name;  // of the plan
   std::vector<cudnnBackendNumericalNote_t> notes;
 };
 
-// All that the wish allows of a finalised operation graph, best guess first, but spread over the
-// engines.
+// Returns all configurations for a finalised operation graph that `wish` allows, best guess first,
+// but spread over the engines.
 std::vector<CudnnConfig> list_configs(const CudnnTarget& target, const CudnnDescriptor& graph,
                                       const CudnnPlanWish& wish);
-// Up to `most` plans of these.
+// Returns up to `most` plans of these configurations.
 std::vector<CudnnPlan> list_plans(const CudnnTarget& target, const CudnnDescriptor& graph,
                                   const CudnnPlanWish& wish, int most);
-// The plan of this name, made without asking for others. Nothing if cuDNN has no such plan or the
-// wish forbids it.
+// Returns the plan of this name, without listing others; nothing if cuDNN has no such plan or
+// `wish` forbids it.
 std::optional<CudnnPlan> find_plan(const CudnnTarget& target, const CudnnDescriptor& graph,
                                    const CudnnPlanWish& wish, const std::string& name);
 
-// A plan as text, with the kernel that was compiled for it, and back, without compiling. The text
-// is for one kind of GPU and one version of cuDNN, and does not say the name: read back, a plan
-// shows knobs that were left alone. Nothing if cuDNN does not take it or the wish forbids it.
+// Convert a plan with its compiled kernel to text and back, without compiling. The text is for one
+// kind of GPU and one version of cuDNN. The caller must store the name, because a restored plan
+// also reports knobs that were not set. plan_of() returns nothing if cuDNN rejects the text or
+// `wish` forbids the plan.
 std::string text_of(const CudnnPlan& plan);
 std::optional<CudnnPlan> plan_of(const CudnnTarget& target, const CudnnPlanWish& wish,
                                  const std::string& name, const std::string& text);
 
-// The memory that a plan runs on: the graph's tensors by their numbers.
+// The memory of one of the graph's tensors, by the tensor's id.
 struct CudnnOperand {
   int64_t id;
   const void* data;

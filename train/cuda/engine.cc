@@ -22,7 +22,7 @@ const CudaTrainPlugin* open_cuda_train(std::string& problem) {
   return table;
 }
 
-// `what` is what somebody wants to do on the device.
+// Returns the plugin or throws; `what` names the attempted operation for the error.
 const CudaTrainPlugin* plugin_for(const Device& device, const std::string& what) {
   if (device.cuda_ordinal() < 0) {
     throw std::invalid_argument("the CUDA engine cannot " + what + " on " + device.name() +

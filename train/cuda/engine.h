@@ -1,8 +1,8 @@
-// The CUDA engine's door: no CUDA header behind it. The engine runs in a plugin that is opened when
-// one is asked for, so that one program serves machines with and without the CUDA libraries.
-// Threads: any. Errors: std::runtime_error with the library that is missing and why;
-// std::invalid_argument with the numbers for options that do not fit; what is short of memory says
-// what was asked, what holds the memory and the largest batch that fits.
+// Creates the CUDA engine, without CUDA headers. The engine uses a plugin that is opened when an
+// engine is made, so one program works on machines with and without the CUDA libraries. Threads:
+// any. Errors: std::runtime_error with the missing library and why; std::invalid_argument with the
+// numbers for inconsistent options. Out-of-memory errors give the needed bytes, what needs them and
+// the largest batch that fits.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,25 @@
 
 namespace stoker {
 
-// Why no CUDA engine can be made here; "" if one can (as far as is known without a device).
+// Returns why no CUDA engine can be made, or "" if it can (as far as known without a device).
 std::string cuda_engine_problem();
 
-// An engine on `device` (a CUDA device, which outlives it). Its calls queue: see Engine::stream().
+// Make an engine on `device`, a CUDA device, which must outlive it. Its calls queue: see
+// Engine::stream().
 std::unique_ptr<Engine> make_cuda_engine(const NetSpec& net, const EngineOptions& options,
                                          Device& device);
 std::unique_ptr<Engine> make_cuda_engine(const NetSpec& net, const EngineOptions& options,
                                          Device& device, const DeviceTuning& tuning);
 
-// The most rows per device that `bytes` of device memory hold: a multiple of `step` rows, with
-// micro_batch_rows = rows; 0 if not even `step` rows fit. `slot_bytes_per_row` is what the feed's
-// slots take. Plans, allocates nothing.
+// Returns the largest number of rows per device, a multiple of `step`, that fits into `bytes` of
+// device memory with micro_batch_rows = rows; 0 if not even `step` rows fit. `slot_bytes_per_row`
+// is for the feed's slots. Allocates nothing.
 int64_t largest_cuda_batch(const NetSpec& net, const EngineOptions& options, Device& device,
                            int64_t bytes, int64_t slot_bytes_per_row, int step = 8);
 
-// Times what cuDNN can fuse with convolutions of these shapes on `device`, a CUDA device; some
-// seconds for each shape, most of which cuDNN compiles. Throws as make_cuda_engine().
+// Times what cuDNN can fuse with convolutions of these shapes on `device`, a CUDA device. This
+// takes some seconds for each shape, mostly for cuDNN's compilation. Throws as make_cuda_engine()
+// does.
 std::vector<FusionTime> time_cuda_fusions(std::span<const ConvShape> shapes, Device& device,
                                           const DeviceTuning& tuning);
 

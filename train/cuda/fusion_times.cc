@@ -12,7 +12,7 @@ namespace stoker {
 namespace {
 
 constexpr float kNever = std::numeric_limits<float>::infinity();
-// cuDNN compiles each one, for about a second.
+// Plans per fusion; cuDNN compiles each one for about a second.
 constexpr int kPlans = 2;
 
 struct Named {
@@ -40,7 +40,7 @@ class Handle {
   cudnnHandle_t handle_ = nullptr;
 };
 
-// One fusion of one convolution, in memory of its own.
+// Times one fusion of one convolution, in separate memory.
 class Trial {
  public:
   Trial(cudaStream_t stream, CudaConvs& convs, cudnnHandle_t handle, const ConvShape& shape,
@@ -62,7 +62,7 @@ class Trial {
         stream_, [&] { execute_plan(handle_, plan, operands); }, best);
   }
 
-  // The plain convolution, by its fastest plan, and our kernels that do the rest.
+  // Times the plain convolution with its fastest plan, and our kernels for the rest.
   float apart_ms() const {
     return trial_ms(
         stream_, [&] { run_apart(); }, kNever);
@@ -80,7 +80,7 @@ class Trial {
     return all;
   }
 
-  // Those that the fusion's graph has, no others.
+  // Returns only the operands that the fusion's graph has.
   std::vector<std::pair<ConvOperand, const void*>> fused_operands() const {
     std::vector<std::pair<ConvOperand, const void*>> operands = {
         {ConvOperand::a, memory_.at(kA)},

@@ -1,7 +1,6 @@
-// What cuDNN's fusions would save on this GPU: each fused plan beside the convolution and our own
-// kernels, one after the other. A measurement for cuda_step_bench; the engine itself times only
-// what it may take. Threads: one at a time; the stream's GPU is current. Errors:
-// std::runtime_error.
+// Measures what cuDNN's fusions would save on this GPU: compares each fused plan with the
+// convolution followed by our kernels. For cuda_step_bench; the engine itself times only the fusion
+// that it may use. Threads: one at a time; the stream's GPU is current. Errors: std::runtime_error.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,7 +13,7 @@
 
 namespace stoker {
 
-// An entry per shape and fusion, those included that cuDNN has no plan for.
+// Returns one entry per shape and fusion, also if cuDNN has no plan for it.
 std::vector<FusionTime> time_fusions(cudaStream_t stream, const DeviceTuning& tuning,
                                      std::span<const ConvShape> shapes);
 

@@ -1,8 +1,8 @@
 // The CUDA kernels of train/device/ops.h as plain functions: each queues its kernels on `stream`
-// and throws std::runtime_error if they cannot be launched. Implemented by kernels_*.cu from
-// the arithmetic of train/device/arithmetic.h. Sums are taken in a fixed order: counters tell which
-// block comes last and adds up what the others left, in its order. Threads: any; the stream's GPU
-// is current.
+// and throws std::runtime_error if they cannot be launched. Implemented in kernels_*.cu with the
+// arithmetic of train/device/arithmetic.h. Sums have a fixed order: counters find the block that
+// comes last, which adds up the other blocks' results in order. Threads: any; the stream's GPU is
+// current.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,8 +13,8 @@ namespace stoker::cuda {
 
 void check(cudaError_t error, const char* what);
 
-// Counters for the kernels that sum over blocks: 0 at first and between kernels. Kernels that share
-// them run one after the other.
+// The number of counters for kernels that sum over blocks. The counters are 0 at first and between
+// kernels. Kernels that share them must run one after the other.
 constexpr int kMostColumns = 256;
 constexpr int kTickets = kMostColumns * (1 + kMostSplits / kGroupSplits);
 
@@ -48,7 +48,7 @@ void average_pool_backward(cudaStream_t stream, const PoolShape& s, const void* 
 void pad_channels(cudaStream_t stream, const PadShape& s, const void* x, void* y);
 void pad_channels_backward(cudaStream_t stream, const PadShape& s, const void* dy, void* dx);
 
-// logits += scale * bias; and the bias's gradient from that of the logits.
+// Compute logits += scale * bias, and the bias's gradient from that of the logits.
 void add_logit_bias(cudaStream_t stream, const LinearShape& s, const float* bias, float* logits);
 void sum_logit_gradients(cudaStream_t stream, const LinearShape& s, const void* dlogits,
                          float* dbias);

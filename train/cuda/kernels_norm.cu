@@ -4,10 +4,10 @@
 namespace stoker::cuda {
 namespace {
 
-constexpr int kBlocks = 4;  // of a multiprocessor: the kernels have registers for so many
+constexpr int kBlocks = 4;  // per multiprocessor; limits the kernels' registers
 
-// Sums of x - origin and its square; origin: the first pixel's values, or 0. finish(channel, sums)
-// runs once per channel, in one of the blocks, when all sums are there.
+// Sums x - origin and its square; origin: the first pixel's values, or 0. finish(channel, sums)
+// runs once per channel, in one of the blocks, when all sums are complete.
 template <typename Number, int V, typename Finish>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     sum_kernel(int64_t pixels, int channels, bool centred, const Number* __restrict__ x,
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   sum_over_blocks<V>(sums, channels, partial, finish);
 }
 
-// Sums of x - origin and of its square -> a channel's planes and moments.
+// Computes a channel's planes and moments from the sums of x - origin and of its square.
 __device__ inline void finish_channel(const NormShape& s, const NormForward& a, int c,
                                       const double2& sum, float origin) {
   const device::NormChannel n =
@@ -56,7 +56,7 @@ struct FinishForward {
   }
 };
 
-// From sums that the convolution has left: of x itself, without an origin.
+// Uses the sums that the convolution has computed: of x itself, without an origin.
 __global__ void __launch_bounds__(kThreads) finish_given(NormShape s, NormForward a) {
   const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (c >= s.channels) return;
@@ -71,7 +71,7 @@ struct FinishSums {
   }
 };
 
-// y = activation(x * scale + shift + residual), from the last pixel to the first.
+// Writes y = activation(x * scale + shift + residual), from the last pixel to the first.
 template <typename Number, int V, Activation kKind>
 __device__ __forceinline__ void apply_pixels(const NormShape& s, const NormForward& a, int first,
                                              const float (&scale)[V], const float (&shift)[V]) {
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) apply_kernel(NormShape s, N
   apply_pixels<Number, V, kKind>(s, a, first, scale, shift);
 }
 
-// With running statistics, whose tensors are not aligned.
+// Applies the running statistics, whose tensors are not aligned.
 template <typename Number, int V, Activation kKind>
 __global__ void __launch_bounds__(kThreads, kBlocks) inference_kernel(NormShape s, NormForward a) {
   const int first = first_channel(V);

@@ -6,8 +6,8 @@ namespace {
 
 using device::NormSlope;
 
-// Channels of a thread at most: with eight, what it keeps per channel takes so many registers that
-// a multiprocessor holds two blocks (ptxas for sm_90); with four it holds these.
+// The maximum number of channels per thread. With eight, the values per channel need so many
+// registers that a multiprocessor runs only two blocks (ptxas for sm_90); with four it runs these.
 constexpr int kBackwardWidth = 4, kSumBlocks = 3, kApplyBlocks = 4;
 
 struct FinishBackward {
@@ -28,10 +28,10 @@ struct FinishBackward {
   }
 };
 
-// Where the activation cut the gradient: a mask says so, or x does.
+// How the activation's slope is found: from a mask, or from x.
 enum class Cut : uint8_t { none, mask, relu, gelu };
 
-// What is read of one pixel. It stays packed until it is needed, which takes half the registers.
+// The inputs of one pixel. They stay packed until they are needed, which halves the registers.
 template <typename Number, int V, Cut kCut, bool kTwo>
 struct Incoming {
   Packed<Number, V> x = {}, dy = {}, dy2 = {};
@@ -45,7 +45,7 @@ struct Incoming {
     if constexpr (kCut == Cut::mask) kept = a.mask[at / kMaskWidth] >> at % kMaskWidth;
   }
   __device__ __forceinline__ float x_of(int i) const { return device::to_float(x.value[i]); }
-  // The gradient behind the activation.
+  // Returns the gradient before the activation.
   __device__ __forceinline__ float gradient(int i, float scale, float shift) const {
     float sum = device::to_float(dy.value[i]);
     if constexpr (kTwo) sum += device::to_float(dy2.value[i]);
@@ -63,7 +63,7 @@ __device__ __forceinline__ void load_plane(const NormShape& s, const float* plan
   load(planes + static_cast<int>(which) * s.channels + first, out);
 }
 
-// Sums of the gradient g and of g * (x - mean); leaves g for the residual. dy may be dresidual.
+// Sums the gradient g and g * (x - mean); writes g for the residual. dy may be dresidual.
 template <typename Number, int V, Cut kCut, bool kTwo>
 __global__ void __launch_bounds__(kThreads, kSumBlocks)
     backward_sums(NormShape s, NormBackward a, PartialSums partial, FinishBackward finish) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kThreads, kSumBlocks)
   sum_over_blocks<V>(sums, s.channels, partial, finish);
 }
 
-// dx = a * g + b * x + c, from the last pixel to the first. dx may be dy.
+// Writes dx = a * g + b * x + c, from the last pixel to the first. dx may be dy.
 template <typename Number, int V, Cut kCut, bool kTwo>
 __global__ void __launch_bounds__(kThreads, kApplyBlocks)
     backward_apply(NormShape s, NormBackward a, const float* slopes) {
@@ -162,7 +162,7 @@ void norm_backward(cudaStream_t stream, const NormShape& s, const NormBackward& 
       launch(stream, sums, tile.grid, tile.block, s, a, partial, FinishBackward{s, a, slopes});
     });
     if (a.dx == nullptr) return;
-    // What was left for the residual is the gradient behind the activation already.
+    // The residual's gradient already includes the slope of the activation.
     NormShape rest_shape = s;
     NormBackward rest = a;
     if (a.dresidual != nullptr) {

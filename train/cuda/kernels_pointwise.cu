@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A pixel of the first activation: three channels, then zeros.
+// Stores a pixel of the first activation: three channels, then zeros.
 template <typename Number>
 __device__ __forceinline__ void store_pixel(const ImageShape& s, uint32_t pixel,
                                             const float (&rgb)[3], Number* out) {

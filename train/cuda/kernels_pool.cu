@@ -4,7 +4,7 @@
 namespace stoker::cuda {
 namespace {
 
-// A thread takes V channels of one output pixel.
+// A thread handles V channels of one output pixel.
 template <typename Number, int V>
 __global__ void __launch_bounds__(kThreads)
     max_pool_kernel(uint32_t items, PoolShape s, const Number* __restrict__ x,
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A thread takes V channels of one input pixel and asks every window that saw it.
+// A thread handles V channels of one input pixel and visits every window that contains it.
 template <typename Number, int V>
 __global__ void __launch_bounds__(kThreads)
     max_pool_backward_kernel(uint32_t items, PoolShape s, const Number* __restrict__ dy,

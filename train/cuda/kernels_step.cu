@@ -7,7 +7,7 @@ namespace {
 constexpr int kLossThreads = 128;
 constexpr int kFlags = static_cast<int>(kDecideScratchBytes / sizeof(int));
 
-// A block takes one row: its loss, its gradient, its totals.
+// A block handles one row: its loss, its gradient and its totals.
 template <typename Number>
 __global__ void __launch_bounds__(kThreads) __launch_bounds__(kLossThreads)
     loss_kernel(LossShape s, const float* logits, const int32_t* labels, const float* weights,
@@ -92,7 +92,8 @@ __global__ void __launch_bounds__(kThreads)
   dbias[k] = s.scale * sum;
 }
 
-// Tensors begin aligned and end in zeros: four at a time, past a tensor's end if need be.
+// Tensors begin aligned and are padded with zeros, so they are processed four values at a time,
+// past the end of a tensor if necessary.
 __device__ __forceinline__ int64_t fours(int count) { return (count + 3) / 4; }
 
 __global__ void __launch_bounds__(kThreads)
@@ -238,7 +239,7 @@ void cast_to_fp32(cudaStream_t stream, const TensorChunk* chunks, int count, con
 }
 
 void cast_to_bf16(cudaStream_t stream, int64_t count, const float* values, void* bf16) {
-  // Flat buffers are multiples of GradientLayout's alignment.
+  // The sizes of flat buffers are multiples of GradientLayout's alignment.
   launch(stream, to_bf16_kernel, blocks_for(count / 4), kThreads, count / 4, values,
          static_cast<Bf16*>(bf16));
 }

@@ -41,7 +41,7 @@ class LazyConv final : public DeviceConv {
     planner_.execute(*plan, bind_conv(a, b, out, workspace));
   }
   DeviceSummingConv* summing() override {
-    // The squares lie behind the sums, and cuDNN is told that all operands are aligned to 16 bytes.
+    // The squares follow the sums, and the graph declares all operands as aligned to 16 bytes.
     const bool aligned = shape_.out_channels % 4 == 0;
     if (summing_ == nullptr && aligned) {
       if (const CudnnPlan* plan = planner_.with_statistics(shape_)) {
@@ -67,7 +67,7 @@ class LazyConv final : public DeviceConv {
   ConvPlanner& planner_;
   const ConvShape shape_;
   const bool backward_;
-  mutable std::array<const CudnnPlan*, 3> plans_{};  // by pass; null until asked for
+  mutable std::array<const CudnnPlan*, 3> plans_{};  // by pass; null until planned
   std::unique_ptr<SummingConv> summing_;
 };
 

@@ -1,6 +1,6 @@
-// One convolution whose passes are planned when somebody asks for them: planning a pass that never
-// runs, as the first convolution's input gradient, would time its plans for nothing.
-// Owner: the step that runs it. Threads: as DeviceConv.
+// One convolution whose passes are planned on demand: planning a pass that never runs, like the
+// first convolution's input gradient, would time its plans for nothing. Owner: the step that runs
+// it. Threads: see DeviceConv.
 #pragma once
 
 #include <memory>
@@ -14,16 +14,17 @@ namespace stoker {
 class ConvPlanner {
  public:
   virtual ~ConvPlanner() = default;
-  // The plan stays where it is as long as the planner.
+  // The reference is valid as long as the planner.
   virtual const CudnnPlan& plan(const ConvShape& shape, ConvPass pass) = 0;
-  // Of the forward convolution that sums up its output, too; null where none is worth it.
+  // Returns the plan of a forward convolution that also sums its output; null if none is faster.
   virtual const CudnnPlan* with_statistics(const ConvShape& shape) = 0;
   virtual void execute(const CudnnPlan& plan, const CudnnDescriptor& operands) = 0;
 };
 
-// Plans a pass when its workspace or its implementation is asked for the first time, and the pass
-// with sums when summing() is. Running one that nobody asked for, or asking for a gradient where
-// there is no backward pass, throws std::logic_error. `planner` outlives the convolution.
+// Makes a convolution that plans a pass at the first call of workspace_bytes() or implementation()
+// for it, and the pass with sums at the first call of summing(). Running a pass that was not
+// planned, or planning a gradient without a backward pass, throws std::logic_error. `planner` must
+// outlive the convolution.
 std::unique_ptr<DeviceConv> make_lazy_conv(ConvPlanner& planner, const ConvShape& shape,
                                            bool backward);
 

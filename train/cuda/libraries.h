@@ -1,4 +1,4 @@
-// cuDNN and cuBLASLt as the device engine uses them. Lives in the plugin.
+// cuDNN and cuBLASLt for the device engine. Part of the plugin.
 // Owner: CudaOps. Threads: one at a time; the stream's GPU is current. Errors: std::runtime_error.
 #pragma once
 

@@ -36,7 +36,7 @@ struct CudaLinear::Plan {
         a(p.type, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.stride_a),
         b(p.type, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.stride_b),
         d(p.result, p.m, p.n, p.stride_d) {
-    // CUBLAS_COMPUTE_32F keeps fp32 operands fp32: no TF32.
+    // CUBLAS_COMPUTE_32F does not use TF32 for fp32 operands.
     check(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
           "cublasLtMatmulDescCreate");
     const cublasOperation_t op_a = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -104,7 +104,7 @@ void CudaLinear::multiply(const Product& product, float alpha, const void* a, co
         "cublasLtMatmul");
 }
 
-// What is (rows, columns) row by row is (columns, rows) column by column.
+// A row-major (rows, columns) matrix is a column-major (columns, rows) matrix.
 void CudaLinear::forward(const LinearShape& s, const void* x, const void* weight, float* logits,
                          void* workspace) {
   Product p;  // logits^T (classes, rows) = weight (classes, features) * x^T

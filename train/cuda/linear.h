@@ -1,4 +1,4 @@
-// The linear layer through cuBLASLt: bf16 operands, fp32 sums. This is all that knows cuBLASLt.
+// The linear layer through cuBLASLt: bf16 operands, fp32 sums. Only this class uses cuBLASLt.
 // Owner: make_cuda_libraries(). Threads: one at a time; the stream's GPU is current. Errors:
 // std::runtime_error.
 #pragma once
@@ -20,7 +20,7 @@ class CudaLinear {
   CudaLinear(const CudaLinear&) = delete;
   CudaLinear& operator=(const CudaLinear&) = delete;
 
-  // As DeviceOps::linear and linear_backward, without the bias.
+  // See DeviceOps::linear() and linear_backward(); these are without the bias.
   void forward(const LinearShape& s, const void* x, const void* weight, float* logits,
                void* workspace);
   void backward_weights(const LinearShape& s, const void* x, const void* dlogits, float* dweight,
@@ -29,7 +29,7 @@ class CudaLinear {
                      void* workspace);
 
  private:
-  // d (m, n) = alpha * op(a) * op(b), all column-major; k: what is summed over.
+  // d (m, n) = alpha * op(a) * op(b), all column-major; the sum is over k.
   struct Product {
     int64_t m = 0, n = 0, k = 0;
     bool transpose_a = false, transpose_b = false;

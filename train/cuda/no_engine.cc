@@ -1,4 +1,4 @@
-// Built in place of the CUDA engine where nvcc, cuDNN or cuBLASLt was not found or not wanted.
+// Built instead of the CUDA engine if nvcc, cuDNN or cuBLASLt was not found or not wanted.
 #include <stdexcept>
 
 #include "train/cuda/engine.h"

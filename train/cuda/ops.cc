@@ -31,7 +31,7 @@ class CudaGraph final : public DeviceGraph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
-// The counters of kernels that sum over blocks, which the stream runs one after the other.
+// The counters of kernels that sum over blocks; the stream runs these one after the other.
 class Tickets {
  public:
   explicit Tickets(cudaStream_t stream) {

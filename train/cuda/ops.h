@@ -1,6 +1,6 @@
-// A device engine's operations on a GPU: own kernels, captured as CUDA graphs, and what NVIDIA's
-// libraries do behind CudaLibraries. Lives in the plugin. Owner and threads: as DeviceOps; the GPU
-// becomes the calling thread's.
+// A device engine's operations on a GPU: our kernels, CUDA graphs, and NVIDIA's libraries through
+// CudaLibraries. Part of the plugin. Owner and threads: see DeviceOps; every call makes the GPU
+// current in its thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,7 +19,7 @@ class CudaLibraries {
   virtual ~CudaLibraries() = default;
   virtual std::string name() const = 0;
   virtual std::unique_ptr<DeviceConv> make_conv(const ConvShape& s, bool backward) = 0;
-  // As DeviceOps::linear and linear_backward, without the bias.
+  // See DeviceOps::linear() and linear_backward(); these are without the bias.
   virtual void linear(const LinearShape& s, const void* x, const void* weight, float* logits,
                       void* workspace) = 0;
   virtual void linear_weights(const LinearShape& s, const void* x, const void* dlogits,
@@ -28,7 +28,7 @@ class CudaLibraries {
                            void* workspace) = 0;
 };
 
-// The libraries' GPU is `ordinal`, their stream `stream`, which outlives the operations.
+// `libraries` must be on the GPU `ordinal` and on `stream`, which must outlive the operations.
 std::unique_ptr<DeviceOps> make_cuda_ops(int ordinal, cudaStream_t stream,
                                          std::unique_ptr<CudaLibraries> libraries);
 

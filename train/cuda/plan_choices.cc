@@ -7,8 +7,8 @@
 namespace stoker {
 namespace {
 
-// So many new choices are written at once: a process that ends early has kept most of them, and
-// other engines of this process find them.
+// New choices are written in groups of this size, so that a process that ends early has saved most
+// of them, and other engines of this process find them.
 constexpr size_t kSaveEvery = 16;
 
 }  // namespace
@@ -43,7 +43,7 @@ std::optional<size_t> PlanChoices::choose(const std::string& question, const Pla
       best_ms = ms;
     }
   }
-  // What could not be timed is a guess: the next process shall try again.
+  // A plan that could not be timed is a guess and not stored: the next process tries again.
   if (best_ms < std::numeric_limits<float>::infinity()) remember(question, names.at(best));
   return best;
 }

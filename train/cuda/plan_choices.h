@@ -1,6 +1,5 @@
-// Decides which plan a convolution takes: the one that the plan cache names, or else the fastest of
-// the candidates. What cuDNN offers and how long it takes comes from outside, so that this runs
-// without a GPU. Owner: CudaConvs. One thread.
+// Chooses a convolution's plan: the one in the plan cache, or else the fastest candidate. The
+// caller lists and times the candidates, so this works without a GPU. Owner: CudaConvs. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +14,28 @@
 namespace stoker {
 
 struct PlanSearch {
-  // Makes the plan of this name; false if there is none (any more).
+  // Makes the plan of this name; returns false if there is none (any more).
   std::function<bool(const std::string& name)> restore;
-  // The names of the plans to choose from, the best guess first; at least one.
+  // Returns the names of the candidates, best guess first; at least one.
   std::function<std::vector<std::string>()> candidates;
-  // Milliseconds of a run of candidate `index`; infinite if it fails or cannot be timed. May give
-  // up as soon as it is slower than `best` for sure; then anything above `best`.
+  // Returns the milliseconds of a run of candidate `index`; infinite if it fails or cannot be
+  // timed. May stop early and return any value above `best` if the candidate is certainly slower.
   std::function<float(size_t index, float best)> time;
 };
 
 class PlanChoices {
  public:
-  // `path`: the plan cache, "" = none. `say` takes lines for the user.
+  // `path`: the plan cache; "": none. `say` gets lines for the user.
   PlanChoices(const std::string& path, std::function<void(const std::string&)> say);
 
-  // The index of the chosen candidate; nothing if it is the plan that restore() made. `question`
-  // names everything that the choice depends on.
+  // Returns the index of the chosen candidate; nothing if restore() made the plan. `question` names
+  // everything that the choice depends on.
   std::optional<size_t> choose(const std::string& question, const PlanSearch& search);
-  // Writes what is new into the cache. To be called when there will be no more questions for a
-  // while. A cache that cannot be written is said once and never an error.
+  // Writes new choices into the cache. Call it when no choices will follow for a while. A cache
+  // that cannot be written is reported once and is never an error.
   void save();
-  // The plan `name` as it was kept with the answer to `question`, and keeping it: for plans that
-  // take long to make.
+  // Return and store the compiled plan `name` that answers `question`, for plans that take long to
+  // make.
   std::optional<std::string> compiled(const std::string& question, const std::string& name) const;
   void keep_compiled(const std::string& question, const std::string& name, const std::string& plan);
   std::string summary() const;  // "60 plans kept, 6 timed"
@@ -53,9 +52,9 @@ class PlanChoices {
   int kept_ = 0, timed_ = 0;
 };
 
-// The order in which to try candidates, given which engine each one belongs to, the best guess
-// first: as it is, but of one engine never more than `in_a_row` before the others had as many. An
-// engine's first configurations say most about it.
+// Returns the order in which to try candidates, given the engine of each one, best guess first. It
+// keeps the given order, but takes at most `in_a_row` candidates of one engine before the other
+// engines get their turn, because an engine's first configurations are the most informative.
 std::vector<size_t> spread_over_engines(const std::vector<int64_t>& engines, int in_a_row);
 
 }  // namespace stoker

@@ -15,12 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first line: this, the version, and the checksum of all that follows.
+// The first line: this title, the version, and the checksum of everything that follows.
 constexpr std::string_view kTitle = "stoker conv plans ";
 constexpr std::string_view kVersion = "1 ";
-constexpr uintmax_t kMostBytes = uintmax_t{1} << 24;  // what is larger is none of ours
+constexpr uintmax_t kMostBytes = uintmax_t{1} << 24;  // a larger file is not ours
 
-// The text up to `end`, which is taken away with it; false if there is no `end`.
+// Moves the text up to `end` to `piece` and removes `end` too; returns false without an `end`.
 bool take_until(std::string_view& text, char end, std::string_view& piece) {
   const size_t at = text.find(end);
   if (at == std::string_view::npos) return false;
@@ -38,7 +38,7 @@ bool parse_lines(std::string_view text, std::vector<PlanLine>& lines) {
   return true;
 }
 
-// Leaves of a whole file what is behind its first line; what is wrong with it otherwise.
+// Removes the first line of a valid file; returns what is wrong with an invalid one.
 std::string unseal(std::string_view& text) {
   if (!text.starts_with(kTitle)) return "damaged";
   text.remove_prefix(kTitle.size());
@@ -67,7 +67,7 @@ std::string compiled_path(const std::string& path, const PlanLine& line) {
       .string();
 }
 
-// Replaces the file, or throws and leaves the old one.
+// Replaces the file, or throws and keeps the old one.
 void write_whole(const std::string& path, const std::string& content) {
   ReplacedFile file(path);
   file.write_at(0, content);

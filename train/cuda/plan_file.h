@@ -1,6 +1,7 @@
-// The plan cache: which plan of a convolution was the fastest, as lines of text in one sealed file
-// that all processes of a user share. Nothing in it is needed: what cannot be read is timed anew.
-// Owner: PlanChoices. One thread; other processes may read and write the same file. Knows no GPU.
+// The plan cache: the fastest plan of each convolution, as lines of text in one file with a
+// checksum that all processes of a user share. The file is optional: plans that cannot be read are
+// timed again. Owner: PlanChoices. One thread; other processes may read and write the same file.
+// Independent of GPUs.
 #pragma once
 
 #include <optional>
@@ -16,24 +17,24 @@ struct PlanLine {
   bool operator==(const PlanLine&) const = default;
 };
 
-// Lines, the oldest first. `problem` is empty, or says in a few words why there are none although
-// there is a file: "damaged", "of another version", or what the system says.
+// Lines, oldest first. `problem` is empty, or says why there are no lines although there is a file:
+// "damaged", "damaged or of another version", or the system's error.
 struct PlanLines {
   std::vector<PlanLine> lines;
   std::string problem;
 };
 PlanLines read_plan_file(const std::string& path);
 
-// Adds lines to what the file holds now: one with the same question replaces the older answer. The
-// oldest go where there are more than kMostPlanLines. Readers find the old file or the whole new
-// one. Of two that write at once one may lose its lines, never the file. Neither text may contain a
-// line break or a tab. Throws std::runtime_error.
+// Adds lines to the file: a line with the same question replaces the older one. Drops the oldest
+// lines if there are more than kMostPlanLines. Readers see the old file or the complete new one. If
+// two processes write at the same time, the lines of one may be lost, but never the file. Neither
+// text may contain a line break or a tab. Throws std::runtime_error.
 constexpr size_t kMostPlanLines = 4096;  // a net has some 60; about 1 MB
 void add_plan_lines(const std::string& path, const std::vector<PlanLine>& lines);
 
-// The plan itself as cuDNN writes it, with its compiled kernel, for plans that take
-// long to make: a sealed file of its own beside the plan cache at `path`, for each line that has
-// one. Nothing if there is none, or it is damaged, or another line's.
+// Returns the plan itself in cuDNN's text form, with its compiled kernel, for plans that take long
+// to make. Each is stored in a separate file with a checksum, next to the plan cache at `path`.
+// Returns nothing if there is no file, or it is damaged or belongs to another line.
 std::optional<std::string> read_compiled_plan(const std::string& path, const PlanLine& line);
 // Throws std::runtime_error.
 void write_compiled_plan(const std::string& path, const PlanLine& line, const std::string& plan);

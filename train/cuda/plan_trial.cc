@@ -38,14 +38,14 @@ class Timer {
 }  // namespace
 
 PlanTrial::PlanTrial(cudaStream_t stream, const std::vector<int64_t>& sizes) {
-  constexpr int64_t kAlignment = 256;  // as the engine's own buffers
+  constexpr int64_t kAlignment = 256;  // as for the engine's buffers
   for (const int64_t bytes : sizes) {
     starts_.push_back(starts_.back() + (bytes + kAlignment - 1) / kAlignment * kAlignment);
   }
   const auto all = static_cast<size_t>(starts_.back());
   if (cudaMalloc(&memory_, all) != cudaSuccess) {
     memory_ = nullptr;
-    cudaGetLastError();  // no error of the next call's
+    cudaGetLastError();  // so that the next call does not report it
     return;
   }
   cudaMemsetAsync(memory_, 0, all, stream);
@@ -55,10 +55,11 @@ PlanTrial::~PlanTrial() { cudaFree(memory_); }
 
 float trial_ms(cudaStream_t stream, const std::function<void()>& run, float best) {
   constexpr int kPairs = 3, kFewestRuns = 2, kMostRuns = 10;
-  constexpr float kPairMs = 1;                         // about, between two events
-  constexpr float kHopeless = 2, kQueueingMs = 0.02f;  // of a run alone, beside the best
+  constexpr float kPairMs = 1;  // approximate time between two events
+  // A single run that takes more than kHopeless * best + kQueueingMs is too slow.
+  constexpr float kHopeless = 2, kQueueingMs = 0.02f;
   try {
-    run();  // loads what it needs
+    run();  // loads lazily
     Timer timer(stream);
     const auto of_runs = [&](int runs) {
       timer.start();
@@ -73,7 +74,7 @@ float trial_ms(cudaStream_t stream, const std::function<void()>& run, float best
     for (int i = 0; i < kPairs; ++i) fastest = std::min(fastest, of_runs(runs));
     return fastest;
   } catch (const std::runtime_error&) {
-    return std::numeric_limits<float>::infinity();  // promised more than it keeps
+    return std::numeric_limits<float>::infinity();  // cuDNN listed a plan that does not run
   }
 }
 

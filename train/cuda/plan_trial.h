@@ -1,6 +1,6 @@
-// Timing what runs on a stream: buffers for it, and milliseconds.
-// Owner: CudaConvs, while it chooses a plan. Threads: one at a time; the stream's GPU is current.
-// Errors: std::runtime_error, but for what trial_ms() runs.
+// Times work on a stream, and allocates buffers for it. Owner: CudaConvs, while it chooses a plan.
+// Threads: one at a time; the stream's GPU is current. Errors: std::runtime_error, except from the
+// work that trial_ms() runs.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,9 +12,8 @@
 
 namespace stoker {
 
-// Buffers of zeros in a single piece of device memory, if there is any to spare. One lives while
-// one pass is planned, not longer: the engine's own memory is measured and allocated right after
-// the last one.
+// Buffers of zeros in one allocation of device memory, if there is enough. Keep it only while one
+// pass is planned: the engine measures and allocates its own memory right after the last pass.
 class PlanTrial {
  public:
   PlanTrial(cudaStream_t stream, const std::vector<int64_t>& sizes);
@@ -30,9 +29,10 @@ class PlanTrial {
   void* memory_ = nullptr;
 };
 
-// Milliseconds of one run: the best of some pairs of events with several runs between them, since
-// one short kernel between two events would measure how fast the host queues. Gives up after one
-// run that takes twice as long as `best`. Infinite if `run` throws.
+// Returns the milliseconds of one run: the best of some pairs of events with several runs between
+// them, because a single short kernel between two events would measure how fast the host queues.
+// Stops after one run that takes more than twice as long as `best`. Returns infinity if `run`
+// throws.
 float trial_ms(cudaStream_t stream, const std::function<void()>& run, float best);
 
 }  // namespace stoker

@@ -1,6 +1,6 @@
-// What libstoker_cuda_train.so gives the program: one C entry, stoker_cuda_train_plugin(), that
-// returns this table. Program and plugin come from one build (the table holds C++ types): `build`
-// says which, and a plugin of another one is refused. Threads: any.
+// The interface of libstoker_cuda_train.so: one C entry, stoker_cuda_train_plugin(), which returns
+// this table. Program and plugin must come from one build, because the table contains C++ types: a
+// plugin whose `build` differs is rejected. Threads: any.
 #pragma once
 
 #include <memory>
@@ -18,12 +18,12 @@ inline constexpr int kCudaTrainPluginVersion = 2;  // of this table
 
 struct CudaTrainPlugin {
   int version = 0;              // kCudaTrainPluginVersion; first in every version of the table
-  const char* build = nullptr;  // the build that it comes from
-  // On the GPU of this ordinal (as cudaSetDevice counts) and this cudaStream_t, which outlives the
-  // operations. Throws std::runtime_error.
+  const char* build = nullptr;  // stamp of the plugin's build
+  // Makes operations on the GPU with this ordinal (of cudaSetDevice) and on this cudaStream_t,
+  // which must outlive them. Throws std::runtime_error.
   std::unique_ptr<DeviceOps> (*make_ops)(int ordinal, void* stream,
                                          const DeviceTuning& tuning) = nullptr;
-  // What fusions with convolutions of these shapes take on that GPU. Throws std::runtime_error.
+  // Times fusions with convolutions of these shapes on that GPU. Throws std::runtime_error.
   std::vector<FusionTime> (*time_fusions)(int ordinal, void* stream, const DeviceTuning& tuning,
                                           std::span<const ConvShape> shapes) = nullptr;
 };

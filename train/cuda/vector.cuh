@@ -1,5 +1,5 @@
-// How kernels read and write numbers: V neighbours at a time as fp32, 16 bytes where the shape
-// allows, and sums over a block in a fixed tree. Device code.
+// How kernels read and write values: V neighbours at a time, converted to and from fp32, 16 bytes
+// if the shape allows it; and sums over a block in a fixed tree. Device code.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -54,8 +54,8 @@ __device__ __forceinline__ void store(Number* to, const float (&values)[V]) {
   *reinterpret_cast<Packed<Number, V>*>(to) = packed<Number>(values);
 }
 
-// The sum of every thread's value, given to all: a tree over lanes, then over warps. Ends with the
-// shared memory free for the next call.
+// Returns the sum of all threads' values to every thread: a tree over lanes, then a sum over warps.
+// Afterwards the shared memory is free for the next call.
 template <typename Value, typename Combine>
 __device__ Value block_reduce(Value value, Combine combine, Value* shared /* of 32 */) {
   for (int lane = 16; lane > 0; lane /= 2) {
@@ -80,11 +80,12 @@ struct Largest {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
-// Numbers read and written at a time: the most that the channels (or the count) allow.
+// The number of values in 16 bytes, the largest width of a read or write.
 template <typename Number>
 constexpr int kWide = 16 / sizeof(Number);
 
-// visit(Number{}, integral_constant<int, V>{}) for the type, with V = kWide or 1.
+// Calls visit(Number{}, integral_constant<int, V>{}) for the type, with V = kWide if that divides
+// `multiple_of`, else 1.
 template <typename Visit>
 void with_width(Precision type, int64_t multiple_of, Visit visit) {
   if (type == Precision::bf16) {
@@ -110,17 +111,18 @@ void with_number(Precision type, Visit visit) {
   }
 }
 
-// The thread's first item, and how far its next one is.
+// The thread's first item, and the distance to its next one.
 __device__ __forceinline__ uint32_t first_item() { return blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ uint32_t item_step() { return gridDim.x * blockDim.x; }
 
-// Blocks for `items` threads' worth of work, at most `most` (the kernel loops).
+// Returns the blocks for `items` threads, at most `most` (the kernel loops).
 inline unsigned blocks_for(int64_t items, int64_t most = 1 << 16) {
   const int64_t blocks = (items + kThreads - 1) / kThreads;
   return static_cast<unsigned>(blocks < 1 ? 1 : blocks > most ? most : blocks);
 }
 
-// How many blocks of kThreads the current GPU runs at a time: a grid of so many has no second wave.
+// Returns how many blocks of kThreads the current GPU runs at a time: a grid of this size has no
+// second wave.
 template <typename... Parameters>
 unsigned resident_blocks(void (*kernel)(Parameters...)) {
   int gpu = 0, multiprocessors = 0, per_multiprocessor = 0;
@@ -132,7 +134,7 @@ unsigned resident_blocks(void (*kernel)(Parameters...)) {
   return static_cast<unsigned>(multiprocessors * per_multiprocessor);
 }
 
-// Kernels that take items apart count in 32 bits.
+// Checks the number of items, because kernels that divide an item's index use 32 bits.
 inline uint32_t counted(int64_t items, const char* what) {
   if (items >= (int64_t{1} << 31)) {
     throw std::runtime_error(std::string(what) + ": " + std::to_string(items) +
@@ -141,7 +143,7 @@ inline uint32_t counted(int64_t items, const char* what) {
   return static_cast<uint32_t>(items);
 }
 
-// As launch_kernel(), but throws.
+// Calls launch_kernel() and throws on an error.
 template <typename... Parameters, typename... Arguments>
 void launch(cudaStream_t stream, void (*kernel)(Parameters...), dim3 grid, dim3 block,
             Arguments... arguments) {

@@ -1,5 +1,5 @@
-// What one element costs: the arithmetic of the device engine's kernels, the same text for the GPU
-// and for the host's twin that tests run. No memory layout, no parallelism. Pure functions.
+// The arithmetic of the device engine's kernels on one element, the same code for the GPU and for
+// the host operations of the tests. No memory layout, no parallelism. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,7 @@ STOKER_HOST_DEVICE inline int reflected(int i, int size) {
   return i >= size ? 2 * size - 2 - i : i;
 }
 
-// The image's column (or line) behind one of a View.
+// Returns the image's column (or line) that a View shows at `i`.
 STOKER_HOST_DEVICE inline int seen_at(int i, int size, int shift, bool flip) {
   return reflected((flip ? size - 1 - i : i) + shift, size);
 }
@@ -77,7 +77,7 @@ STOKER_HOST_DEVICE inline bool in_box(const DeviceMix& mix, int x, int y) {
          y < mix.box_y + mix.box_height;
 }
 
-// A pixel's channel, its partner's row mixed in.
+// Returns a normalised pixel channel, mixed with that of the partner row.
 STOKER_HOST_DEVICE inline float mixed(const DeviceMix& mix, const ImageShape& s, int channel, int x,
                                       int y, uint8_t own, uint8_t partner) {
   const float mean = s.mean[channel], stddev = s.stddev[channel];
@@ -110,15 +110,15 @@ STOKER_HOST_DEVICE inline float activation_slope(Activation kind, float t) {
   return 1.0f;
 }
 
-// Does a value win a maximum pool's window? The first among equals; NaN always.
+// Returns whether a value becomes the maximum of its window: the first among equals; NaN always.
 STOKER_HOST_DEVICE inline bool wins(float value, float best, bool first) {
   return first || value > best || value != value;
 }
 
 // --- batch norm ---
 
-// Sums of (x - origin) and of its square. The origin is a value of the channel itself, so that
-// little cancels when the mean is far from 0.
+// Sums of (x - origin) and of its square. The origin is a value of the channel itself, which limits
+// cancellation if the mean is far from 0.
 struct Moments {
   float sum = 0, squares = 0;
 
@@ -158,8 +158,8 @@ STOKER_HOST_DEVICE inline float norm_value(float x, float scale, float shift) {
   return x * scale + shift;
 }
 
-// dy behind the activation. With a residual a mask says what ReLU kept of the sum, which x alone
-// does not tell. (A GELU of a sum is not fused.)
+// Returns dy multiplied by the slope of the activation. With a residual, a mask stores where ReLU
+// kept the sum, because that cannot be computed from x alone. (A GELU of a sum is not fused.)
 STOKER_HOST_DEVICE inline float gradient_behind(Activation kind, bool masked, bool kept, float dy,
                                                 float x, float scale, float shift) {
   if (kind == Activation::none) return dy;
@@ -167,7 +167,7 @@ STOKER_HOST_DEVICE inline float gradient_behind(Activation kind, bool masked, bo
   return dy * activation_slope(kind, norm_value(x, scale, shift));
 }
 
-// Sums of g and of g * (x - mean) over a channel -> dx = a * g + b * x + c.
+// From the sums of g and of g * (x - mean) over a channel: dx = a * g + b * x + c.
 struct NormSlope {
   float a, b, c;
   float dgamma, dbeta;

@@ -9,7 +9,7 @@ namespace stoker::device {
 
 struct RowTarget {
   int own = 0, partner = 0;
-  float own_share = 1;  // of what label smoothing leaves
+  float own_share = 1;  // of the weight that label smoothing does not use
 };
 
 STOKER_HOST_DEVICE inline RowTarget row_target(const DeviceMix& mix, const int32_t* labels,
@@ -23,7 +23,7 @@ STOKER_HOST_DEVICE inline bool valid_label(int label, int classes) {
   return label >= 0 && label < classes;
 }
 
-// The probability that the loss wants for class k.
+// Returns the target probability of class k.
 STOKER_HOST_DEVICE inline float wanted_probability(const LossShape& s, const RowTarget& t, int k) {
   const float hard = 1.0f - s.label_smoothing;
   float wanted = s.label_smoothing / static_cast<float>(s.classes);
@@ -32,19 +32,19 @@ STOKER_HOST_DEVICE inline float wanted_probability(const LossShape& s, const Row
   return wanted;
 }
 
-// Does class k come before `label`? The lower index first among equals.
+// Returns 1 if class k comes before `label`; among equal logits the lower index is first.
 STOKER_HOST_DEVICE inline int comes_before(float logit, int k, float label_logit, int label) {
   return logit > label_logit || (logit == label_logit && k < label) ? 1 : 0;
 }
 
-// A row's share of the totals.
+// The contribution of one row to the totals.
 struct RowTotals {
   float value[kStepMetrics];
 };
 STOKER_HOST_DEVICE inline RowTotals row_totals(float weight, float loss, int rank, bool valid) {
   RowTotals t{};
   const auto at = [&t](StepMetric which) -> float& { return t.value[static_cast<int>(which)]; };
-  if (!valid) {  // a label that no class has: the step must not count
+  if (!valid) {  // not a class: the step must not count
     at(StepMetric::finite) = -1;
     return t;
   }
@@ -57,14 +57,15 @@ STOKER_HOST_DEVICE inline RowTotals row_totals(float weight, float loss, int ran
   return t;
 }
 
-// From the sum of all rows' (finite: the number of bad rows, negative) to a micro-batch's metrics.
+// Converts the sum over all rows (`finite`: minus the number of bad rows) to a micro-batch's
+// metrics.
 STOKER_HOST_DEVICE inline void finish_totals(float* totals) {
   float& finite = totals[static_cast<int>(StepMetric::finite)];
   finite = finite < 0 ? 0.0f : 1.0f;
   totals[static_cast<int>(StepMetric::micro_batches)] = 1.0f;
 }
 
-// --- optimiser: torch.optim.SGD's arithmetic, with the decoupled decay before it ---
+// --- optimiser: torch.optim.SGD's update, after the decoupled decay ---
 
 STOKER_HOST_DEVICE inline void sgd(const DeviceRates& rates, const DeviceRate& rate,
                                    float gradient_scale, float gradient, float* weight,
@@ -89,8 +90,8 @@ STOKER_HOST_DEVICE inline void decide(const UpdateShape& s, bool numbers_finite,
       verdict->apply ? static_cast<float>(static_cast<double>(s.nominal_rows) / weight) : 0.0f;
 }
 
-// From the averages of (mean - running mean) and (variance + its square) over all micro-batches.
-// PyTorch keeps the unbiased variance.
+// Uses the averages of (mean - running mean) and (variance + its square) over all micro-batches. As
+// in PyTorch, the running variance is the unbiased one.
 STOKER_HOST_DEVICE inline void move_statistics(const StatisticChannel& c, const float* moments,
                                                double micro_batches, float* statistics) {
   const double count = micro_batches * c.numbers;

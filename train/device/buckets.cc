@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-// Per tensor: the number of steps after which its gradient is there.
+// Returns, per tensor, the number of steps after which its gradient is complete.
 std::vector<size_t> steps_until_ready(const ExecutionPlan& plan, const GradientLayout& layout) {
   std::vector<size_t> ready(layout.tensors().size(), 0);
   for (size_t s = plan.forward_steps; s < plan.steps.size(); ++s) {
@@ -22,7 +22,7 @@ std::vector<size_t> steps_until_ready(const ExecutionPlan& plan, const GradientL
   return ready;
 }
 
-// The convolutions' chunks that lie in a range: they are in the order of the buffer.
+// Finds the convolutions' chunks in the bucket's range; they are in the order of the buffer.
 void find_chunks(const std::vector<TensorChunk>& chunks, DeviceBucket& bucket) {
   const auto first = std::ranges::lower_bound(chunks, bucket.range.begin, {}, &TensorChunk::offset);
   const auto last = std::ranges::lower_bound(chunks, bucket.range.end, {}, &TensorChunk::offset);
@@ -49,7 +49,7 @@ std::vector<DeviceBucket> plan_buckets(const ExecutionPlan& plan, const Gradient
     const bool is_full = bytes > 0 && gradients * int64_t{sizeof(float)} >= full;
     if (!last && !(is_full && end_step > begin_step)) continue;
     if (last) end_step = plan.steps.size();
-    if (end_step == begin_step) {  // the first layers' gradients were there with the last bucket
+    if (end_step == begin_step) {  // the last bucket's steps complete it too
       buckets.back().range.begin = tensor.offset;
     } else {
       buckets.push_back({{tensor.offset, end}, begin_step, end_step, 0, 0});

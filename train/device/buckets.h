@@ -1,6 +1,7 @@
 // Buckets: ranges of a gradient buffer that the backward pass completes one after the other, so
-// that each is summed over the replicas while the rest is still computed. They follow the flat
-// buffer from its end, as the backward pass does; the last one ends with the pass. Pure; values.
+// that each is summed over the replicas while the rest is still being computed. They go through the
+// flat buffer from its end, as the backward pass does; the last one ends with the pass. Pure;
+// values.
 #pragma once
 
 #include <vector>
@@ -12,17 +13,18 @@
 namespace stoker {
 
 struct DeviceBucket {
-  PartRange range;  // of the buffer; the first bucket has the moments and metrics too
-  size_t begin_step = 0, end_step = 0;  // of the plan: after these the range is complete
-  int first_chunk = 0, chunks = 0;      // of the convolutions: what is cast to fp32
+  PartRange range;  // of the buffer; the first bucket also has the moments and metrics
+  size_t begin_step = 0, end_step = 0;  // steps of the plan that complete the range
+  int first_chunk = 0, chunks = 0;      // convolutions' chunks to cast to fp32
 };
 
 // The first bucket is small, so that communication starts early: PyTorch's DistributedDataParallel
 // does the same, with the same sizes (1 MiB, then bucket_cap_mb = 25).
 inline constexpr int64_t kFirstBucketBytes = int64_t{1} << 20;
 
-// A bucket is full when it holds `bytes` of fp32 gradients or more; a tensor is never cut. 0: one
-// bucket, complete at the end. Covers all steps of a training plan and all of the buffer.
+// Returns buckets that cover all steps of a training plan and the whole buffer. A bucket is full
+// when it has at least `bytes` of fp32 gradients; a tensor is never split. 0: one bucket, complete
+// at the end.
 std::vector<DeviceBucket> plan_buckets(const ExecutionPlan& plan, const GradientLayout& layout,
                                        int64_t bytes);
 

@@ -8,7 +8,7 @@
 
 namespace stoker {
 
-// Each shape once, in the order in which they run. Throws as node_shapes() does.
+// Returns each shape once, in the order in which they run. Throws as node_shapes() does.
 std::vector<ConvShape> conv_shapes(const NetSpec& net, const FusionRules& rules, int rows,
                                    Precision precision);
 

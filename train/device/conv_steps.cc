@@ -87,15 +87,15 @@ class ConvSteps final : public DeviceSteps {
     return conv_->workspace_bytes(pass);
   }
 
-  // Input, output and weights, whichever of them is the result.
+  // Returns the bytes of input, output and weights, which every pass reads or writes once.
   int64_t bytes(const DevicePlanBuilder& builder) const {
     const int64_t weights =
         builder.layout().tensors()[weight_tensor_].count * builder.number_bytes();
     return builder.value_bytes(builder.node(index_).input) + weights + builder.value_bytes(index_);
   }
 
-  // For a batch norm that is thus spared a pass. The convolution that the step holds owns
-  // `summing`.
+  // Appends a convolution that also sums its output, which saves the following batch norm a pass.
+  // conv_ owns `summing`; the step holds conv_.
   void build_summing(DevicePlanBuilder& builder, DeviceSummingConv& summing) {
     const int x = builder.value(builder.node(index_).input);
     builder.note_implementation(summing.implementation());

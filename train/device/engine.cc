@@ -44,9 +44,9 @@ DeviceEngine::DeviceEngine(const NetSpec& net, const EngineOptions& options,
 
 DeviceEngine::~DeviceEngine() {
   try {
-    stream_->synchronize();  // memory and rings go while nothing uses them
+    stream_->synchronize();  // so that nothing uses memory and rings any more
   } catch (const std::exception&) {
-    // A device that failed has told so before; there is nothing left to wait for.
+    // The device has failed and has already reported it; there is nothing to wait for.
   }
 }
 
@@ -131,7 +131,8 @@ void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
   if (!changed) return;
   training_.plan.leave_out(left_out_, layout_);
   for (auto& graph : step_graphs_) graph.reset();
-  // Steps that come back may never have run: what they load lazily must not be loaded in a capture.
+  // Steps that are active again may never have run: they must load what they load lazily outside of
+  // a capture.
   if (thawed) stepped_ = false;
 }
 
@@ -141,7 +142,7 @@ bool DeviceEngine::reduce_in_buckets(int64_t bytes, std::function<void(PartRange
     throw std::invalid_argument("buckets of " + std::to_string(bytes) + " bytes");
   }
   buckets_ = plan_buckets(training_.plan, layout_, bytes);
-  // They cut the same steps elsewhere: what has run stays ready to be captured.
+  // The new buckets contain the same steps, so these can still be captured.
   step_graphs_.clear();
   step_graphs_.resize(buckets_.size());
   bucket_ready_ = std::move(ready);
@@ -171,7 +172,7 @@ DeviceRun DeviceEngine::training_run() const {
   return run;
 }
 
-// Labels, weights and pixels go where the captured work reads them.
+// Copies labels, weights and pixels to where the captured work reads them.
 void DeviceEngine::load_micro_batch(const BatchRows& batch, int micro_batch) {
   const int rows = options_.micro_batch_rows;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
@@ -192,7 +193,7 @@ void DeviceEngine::run_bucket(const DeviceBucket& bucket) {
   }
 }
 
-// Into the sum of the micro-batches before.
+// Adds a range of the micro-batch's gradient buffer to the sum of the micro-batches before.
 void DeviceEngine::add_micro_batch(int micro_batch, PartRange range) {
   const float* from = memory_->at<float>(DevicePiece::micro_batch_gradients) + range.begin;
   const int64_t count = range.end - range.begin;

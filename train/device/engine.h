@@ -1,10 +1,10 @@
-// An Engine on a device's operations: everything is queued on one stream, nothing waits for the
-// device but totals_of(), forward(), read() and write(). Micro-batches run one after the other in
-// one arena and leave the sum of their gradient buffers. After the first step (and the first after
-// a thaw), forward and backward are a captured graph (one per bucket, where gradients are reduced
-// in buckets), and so is the update: what changes from step to step lies in device memory.
-// Owner: the trainer's replica; one thread calls. Internal: callers see train/engine/engine.h and
-// train/cuda/engine.h.
+// An Engine on a device's operations. All work is queued on one stream; only totals_of(),
+// forward(), read() and write() wait for the device. Micro-batches run one after the other in one
+// arena, and their gradient buffers are summed. After the first step (and the first step after a
+// tensor is unfrozen), forward and backward run as a captured graph (one per bucket if gradients
+// are reduced in buckets), and so does the update: values that change from step to step are in
+// device memory. Owner: the trainer's replica; one thread calls. Internal: callers use
+// train/engine/engine.h and train/cuda/engine.h.
 #pragma once
 
 #include <functional>
@@ -27,8 +27,8 @@ using DeviceOpsFactory = std::function<std::unique_ptr<DeviceOps>(Device&, Strea
 
 class DeviceEngine final : public Engine {
  public:
-  // Throws std::invalid_argument for options that do not fit, std::runtime_error if the device's
-  // memory does not hold it, naming the largest batch that fits.
+  // Throws std::invalid_argument for inconsistent options, std::runtime_error if the device has too
+  // little memory, naming the largest batch that fits.
   DeviceEngine(const NetSpec& net, const EngineOptions& options, const DeviceTuning& tuning,
                Device& device, const DeviceOpsFactory& make_ops);
   ~DeviceEngine() override;
@@ -57,11 +57,11 @@ class DeviceEngine final : public Engine {
   std::string describe_memory() const override;
   std::vector<std::string> implementations() const override;
   std::string warning() const override;
-  // As time_steps(); what stands in parts() afterwards means nothing.
+  // See time_steps(). The values in parts() are undefined afterwards.
   std::vector<DeviceStepTime> profile(int runs);
 
  private:
-  static constexpr int kLag = 4;  // updates: what the host may be late by
+  static constexpr int kLag = 4;  // updates by which the host may be late
 
   void build_programs();
   void allocate();
@@ -73,7 +73,7 @@ class DeviceEngine final : public Engine {
   void add_micro_batch(int micro_batch, PartRange range);
   void upload_rates(const UpdateArgs& args);
 
-  const NetSpec net_;  // constant after construction, as all in this block
+  const NetSpec net_;  // constant after construction, like all members of this block
   const EngineOptions options_;
   const DeviceTuning tuning_;
   const std::vector<TensorInfo> parameter_table_;
@@ -95,12 +95,13 @@ class DeviceEngine final : public Engine {
   std::unique_ptr<Memory> host_logits_;  // pinned
   std::unique_ptr<Event> logits_there_;
 
-  std::vector<DeviceBucket> buckets_;  // one, if nobody asked for more
+  std::vector<DeviceBucket> buckets_;  // one without reduce_in_buckets()
   std::function<void(PartRange)> bucket_ready_;
   GraphRunner graphs_;
   std::vector<std::unique_ptr<DeviceGraph>> step_graphs_;  // per bucket
   std::unique_ptr<DeviceGraph> update_graph_;
-  // A step ran since a tensor was thawed: what steps load lazily is loaded, they can be captured.
+  // True if a step has run since a tensor was unfrozen: then everything that steps load lazily is
+  // loaded, and they can be captured.
   bool stepped_ = false;
   int64_t updates_ = 0;
   std::vector<bool> left_out_;  // per tensor: no gradient is computed

@@ -24,9 +24,9 @@ std::unique_ptr<DeviceGraph> GraphRunner::capture(const std::function<void()>& w
     work();
   } catch (...) {
     try {
-      ops_.end_capture();  // the stream must run again what is queued
+      ops_.end_capture();  // so that the stream runs queued work again
     } catch (const std::runtime_error&) {
-      // Says no more than what was thrown first.
+      // The first error is the one to report.
     }
     throw;
   }

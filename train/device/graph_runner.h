@@ -1,6 +1,6 @@
-// Runs queued work as captured graphs where that can be. Where a capture fails, everything is
-// queued piece by piece for good: slower, the same numbers, and problem() says why.
-// Owner: DeviceEngine. Threads: the engine's.
+// Runs queued work as captured graphs if possible. If a capture fails, all work is queued without
+// graphs from then on: slower, with the same results, and problem() says why. Owner: DeviceEngine.
+// Threads: the engine's.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,10 @@ class GraphRunner {
  public:
   GraphRunner(DeviceOps& ops, bool wanted) : ops_(ops), wanted_(wanted) {}
 
-  // Runs `work`; as a graph, kept in `graph`, if it is `ready`: all that it loads lazily is loaded.
+  // Runs `work`; if it is `ready` (it has loaded everything that it loads lazily), as a graph,
+  // which is stored in `graph`.
   void run(std::unique_ptr<DeviceGraph>& graph, bool ready, const std::function<void()>& work);
-  const std::string& problem() const { return problem_; }  // ""
+  const std::string& problem() const { return problem_; }  // "" if there is none
 
  private:
   std::unique_ptr<DeviceGraph> capture(const std::function<void()>& work);

@@ -3,7 +3,7 @@
 namespace stoker {
 namespace {
 
-// The linear layer and the loss. Logits and loss are fp32 whatever the activations are.
+// The linear layer and the loss. Logits and loss are always fp32.
 class HeadSteps final : public DeviceSteps {
  public:
   explicit HeadSteps(int index) : index_(index) {}
@@ -47,8 +47,8 @@ class HeadSteps final : public DeviceSteps {
     return builder.value_bytes(builder.node(index_).input) +
            weight_count() * bytes_of(builder.held().head) + logit_count() * kFloat;
   }
-  // The weights' gradient reads x and the logits' and writes fp32; the input's reads the logits'
-  // gradient again, and the weights.
+  // The weights' gradient reads x and the gradient of the logits and writes fp32; the input's
+  // gradient reads the gradient of the logits again, and the weights.
   int64_t back_bytes(const DevicePlanBuilder& builder, bool data) const {
     const int64_t input = builder.value_bytes(builder.node(index_).input);
     const int64_t logits = logit_count() * bytes_of(builder.held().head);
@@ -59,7 +59,7 @@ class HeadSteps final : public DeviceSteps {
   int64_t logit_count() const { return static_cast<int64_t>(shape_.rows) * shape_.stride; }
 
   void describe(DevicePlanBuilder& builder) {
-    constexpr int kStep = 8;  // numbers that matrix units like rows to be multiples of
+    constexpr int kStep = 8;  // matrix units are fast if rows are multiples of this
     const FusedNode& node = builder.node(index_);
     const int classes = node.shape.channels;
     shape_ = {builder.options().rows,
@@ -84,7 +84,7 @@ class HeadSteps final : public DeviceSteps {
     const int rows = builder.new_buffer(static_cast<int64_t>(shape_.rows) * kStepMetrics * kFloat);
     const int64_t number = bytes_of(builder.held().head);
     dlogits_ = builder.new_buffer(logit_count() * number);
-    // The kernel reads the logits three times: for their maximum, their sum, and the gradient.
+    // The kernel reads the logits three times: for their maximum, their sum and the gradient.
     builder.append("loss", logit_count() * (number + 3 * kFloat),
                    [loss, logits, rows, dlogits = dlogits_, ops = builder.ops(),
                     metrics = builder.layout().metrics()](const DeviceRun& run) {

@@ -150,7 +150,8 @@ DeviceEngineMemory::DeviceEngineMemory(const NetSpec& net, const EngineOptions& 
     reason = std::string(" (") + error.what() + ")";
   }
   if (memory_ != nullptr) return;
-  // Feeds take their slots before or after: the largest batch is for what is free now.
+  // The feed may allocate its slots before or after this: the largest batch is computed for the
+  // memory that is free now.
   const int64_t image = static_cast<int64_t>(net.input.width) * net.input.height * 3;
   const int64_t largest = largest_device_batch(net, options, tuning, free, 0, 8);
   const std::string advice = largest > 0 ? "the largest batch that fits is about " +

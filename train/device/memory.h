@@ -1,5 +1,5 @@
-// What a device engine allocates, all at construction: the plan, its table, and the allocation that
-// says what it needs when it fails. Plans are pure; memory belongs to the engine, freed with it.
+// The memory of a device engine, all allocated at construction: the plan, a table of it, and the
+// allocation, which reports what it needs if it fails. Plans are pure; the engine owns the memory.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ namespace stoker {
 enum class DevicePiece : uint8_t {
   parameters,
   statistics,
-  momenta,                // training, as all below but arena, weights and logits
-  gradients,              // buffer of all micro-batches, then the reduced gradients
-  micro_batch_gradients,  // buffer of one, where there are several
-  bf16_gradients,         // of the convolutions, where they are computed so
-  weights,                // bf16: as the convolutions read them
+  momenta,                // training, like all below except arena, weights and logits
+  gradients,              // sum over the micro-batches, then the reduced gradients
+  micro_batch_gradients,  // gradient buffer of one micro-batch, if there are several
+  bf16_gradients,         // of the convolutions, if they are computed in bf16
+  weights,                // bf16: copies that the convolutions read
   row_labels,
   row_weights,
   logits,
@@ -46,24 +46,25 @@ struct DeviceEngineSizes {
   int64_t total() const { return allocated() + average_bytes; }
 };
 
-// Of an engine with these programs (training may be empty).
+// Returns the sizes of an engine with these programs (`training` may be empty).
 DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const GradientLayout& layout,
                                       const DeviceProgram& training,
                                       const DeviceProgram& evaluation);
-// Of an engine that nobody makes: every convolution's workspace counts with its limit.
+// Returns the sizes without creating an engine: every convolution's workspace is assumed to have
+// the limit's size.
 DeviceEngineSizes planned_device_sizes(const NetSpec& net, const EngineOptions& options,
                                        const DeviceTuning& tuning);
-std::string describe(const DeviceEngineSizes& sizes);  // one line per part
+std::string describe(const DeviceEngineSizes& sizes);  // one line per kind of memory
 
-// The most rows, a multiple of `step`, that `bytes` hold as one micro-batch; 0 if not even `step`
-// rows.
+// Returns the largest number of rows, a multiple of `step`, that fits into `bytes` as one
+// micro-batch; 0 if not even `step` rows fit.
 int64_t largest_device_batch(const NetSpec& net, const EngineOptions& options,
                              const DeviceTuning& tuning, int64_t bytes, int64_t slot_bytes_per_row,
                              int step);
 
 class DeviceEngineMemory {
  public:
-  // Throws std::runtime_error: what was asked, what is free, the table, the largest batch.
+  // Throws std::runtime_error with the needed and the free bytes, the table and the largest batch.
   DeviceEngineMemory(const NetSpec& net, const EngineOptions& options, const DeviceTuning& tuning,
                      const DeviceEngineSizes& sizes, Device& device, const DeviceOps& ops);
 

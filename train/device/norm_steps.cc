@@ -24,7 +24,7 @@ class NormSteps final : public DeviceSteps {
       mask_ = builder.new_buffer(norm_mask_bytes(shape_));
     }
     const int sums = training ? builder.sums(node.input) : -1;
-    // One pass sums, where nobody did so before, the other applies.
+    // One pass sums x, unless the convolution did, and one applies the result.
     const int64_t passes = (training && sums < 0 ? 3 : 2) + (residual >= 0 ? 1 : 0);
     builder.append("norm", passes * builder.value_bytes(index_) + mask_bytes(),
                    [*this, training, x, residual, y, sums, scratch, ops = builder.ops(),
@@ -59,7 +59,7 @@ class NormSteps final : public DeviceSteps {
     if (cut) builder.read(mask_);
     const int planes = builder.read(planes_);
     const int scratch = builder.new_buffer(channel_scratch_bytes(shape_.channels));
-    const bool changes = cut || dy2 >= 0;  // what the residual gets is not dy itself
+    const bool changes = cut || dy2 >= 0;  // the residual's gradient differs from dy
     int dresidual = -1;
     if (residual && builder.wants_gradient(node.input2)) {
       if (changes) {
@@ -96,8 +96,9 @@ class NormSteps final : public DeviceSteps {
  private:
   int64_t mask_bytes() const { return mask_ < 0 ? 0 : norm_mask_bytes(shape_); }
 
-  // Both passes read x and what arrives behind the activation: one pass sums that up and leaves it
-  // for the residual, the other reads what was left, or all of it again, and writes dx.
+  // Both passes read x and the incoming gradient. The first pass sums, and writes the residual's
+  // gradient if there is one. The second pass reads that, or else the incoming gradient again, and
+  // writes dx.
   int64_t back_bytes(int64_t tensor, bool two, bool left, bool applies) const {
     const int64_t arriving = tensor * (two ? 2 : 1) + mask_bytes();
     const int64_t sums = tensor + arriving + (left ? tensor : 0);

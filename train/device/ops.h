@@ -1,9 +1,8 @@
-// The operations that a device engine is made of, on raw device pointers, queued in order on one
-// stream; nothing here waits for the device. Two implementations: the CUDA plugin's
-// (train/cuda/ops.h) and the host's twin that tests run (tests/support/host_ops.h), with the same
-// arithmetic (arithmetic.h). Owner: DeviceEngine. Threads: one at a time. Buffers are aligned to
-// 256 bytes unless they are labels, weights of rows, or totals. Results do not depend on timing:
-// sums are taken in a fixed order.
+// The operations of a device engine, on raw device pointers, queued in order on one stream; nothing
+// here waits for the device. There are two implementations with the same arithmetic (arithmetic.h):
+// the CUDA plugin's (train/cuda/ops.h) and plain loops for tests (tests/support/host_ops.h). Owner:
+// DeviceEngine. Threads: one at a time. Buffers are aligned to 256 bytes unless they are labels,
+// weights of rows, or totals. Results do not depend on timing, because sums have a fixed order.
 #pragma once
 
 #include <memory>
@@ -25,7 +24,7 @@ class DeviceSummingConv {
   virtual void run(const void* x, const void* weights, void* y, float* sums, void* workspace) = 0;
 };
 
-// One convolution; its plans are made with it.
+// One convolution; its plans are made at construction.
 class DeviceConv {
  public:
   virtual ~DeviceConv() = default;
@@ -35,14 +34,14 @@ class DeviceConv {
   // dweights.
   virtual void run(ConvPass pass, const void* a, const void* b, void* out, void* workspace) = 0;
 
-  // A forward pass that sums up y as well, which spares a batch norm behind it a pass over y. Null
-  // where there is none or where it does not pay. Asked when the plan of a training is built; the
-  // convolution owns it.
+  // Returns a forward pass that also sums y, which saves the following batch norm a pass over y.
+  // Null if there is none or if it is not faster. Called when a training plan is built; the
+  // convolution owns the result.
   virtual DeviceSummingConv* summing() { return nullptr; }
 };
 
-// Milliseconds of a convolution fused with what stands beside it, and of the same one after the
-// other; both 0 and no plan where the libraries do not fuse them.
+// Milliseconds of a convolution fused with a neighbouring operation, and of both run separately;
+// both are 0 and `plan` is empty if the libraries cannot fuse them.
 struct FusionTime {
   ConvShape shape;
   std::string fusion, plan;
@@ -70,27 +69,28 @@ class DeviceOps {
  public:
   virtual ~DeviceOps() = default;
   virtual std::string name() const = 0;  // of the libraries: "cuDNN 9.19, cuBLASLt 13.1"
-  // Of the device's memory, now; what else runs there may take it.
+  // Returns the device memory that is free now; other programs may take it.
   virtual int64_t free_bytes() const = 0;
 
-  // Between the two, what is queued is recorded instead of run.
+  // Between these two calls, queued work is recorded and not run.
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<DeviceGraph> end_capture() = 0;
-  // Names what follows, for profilers; nests. `name` must outlive the ops.
+  // Names the following work for profilers; nests. `name` must outlive the ops.
   virtual void push_range(const char* name) = 0;
   virtual void pop_range() = 0;
 
   virtual void zero(void* data, int64_t bytes) = 0;
   virtual void copy(void* target, const void* source, int64_t bytes) = 0;  // on the device
 
-  // Pixels -> first activation. Row i's partner is row (rows - 1 - i); mix is in device memory.
+  // Convert pixels to the first activation. The partner of row i is row (rows - 1 - i); `mix` is in
+  // device memory.
   virtual void load_mixed(const ImageShape& s, const uint8_t* images, const DeviceMix* mix,
                           void* out) = 0;
   virtual void load_view(const ImageShape& s, const uint8_t* images, const View& view,
                          void* out) = 0;
 
   virtual std::unique_ptr<DeviceConv> make_conv(const ConvShape& s, bool backward) = 0;
-  // x (pixels, channels) += bias; and the gradient of the bias.
+  // Compute x (pixels, channels) += bias, and the gradient of the bias.
   virtual void add_bias(int64_t pixels, int channels, Precision type, const float* bias,
                         void* x) = 0;
   virtual void sum_pixels(int64_t pixels, int channels, Precision type, const void* dy, float* sums,
@@ -100,18 +100,19 @@ class DeviceOps {
   virtual void norm_inference(const NormShape& s, const NormForward& a) = 0;
   virtual void norm_backward(const NormShape& s, const NormBackward& a) = 0;
 
-  // y may be x, dx may be dy. GELU's slope needs x, ReLU's takes y in its place.
+  // y may be x, dx may be dy. GELU's slope needs x; ReLU's uses y instead.
   virtual void activate(Activation kind, int64_t count, Precision type, const void* x, void* y) = 0;
   virtual void activate_backward(Activation kind, int64_t count, Precision type, const void* x_or_y,
                                  const void* dy, void* dx) = 0;
   virtual void add(int64_t count, Precision type, Activation relu_or_none, const void* a,
                    const void* b, void* out) = 0;  // out may be a or b
 
-  // taps: (rows, H, W, C) u8 of the output, which number of its window won.
+  // taps: (rows, H, W, C) u8 of the output, the index of the maximum in its window.
   virtual void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps) = 0;
   virtual void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps,
                                  void* dx) = 0;
-  virtual void average_pool(const PoolShape& s, const void* x, void* y) = 0;  // the whole picture
+  virtual void average_pool(const PoolShape& s, const void* x,
+                            void* y) = 0;  // over the whole image
   virtual void average_pool_backward(const PoolShape& s, const void* dy, void* dx) = 0;
   virtual void pad_channels(const PadShape& s, const void* x, void* y) = 0;
   virtual void pad_channels_backward(const PadShape& s, const void* dy, void* dx) = 0;
@@ -122,18 +123,19 @@ class DeviceOps {
                                const void* dlogits, float* dweight, float* dbias, void* dx,
                                void* workspace) = 0;  // dbias, dx may be null
 
-  // Rows of weight 0 leave nothing, not even their NaN. row_totals: (rows, kStepMetrics) scratch.
+  // Rows of weight 0 contribute nothing, even if they have a NaN. row_totals: (rows, kStepMetrics)
+  // scratch.
   virtual void loss(const LossShape& s, const float* logits, const int32_t* labels,
                     const float* weights, const DeviceMix* mix, void* dlogits, float* row_totals,
                     float* totals) = 0;
 
-  // Flat buffers with one layout; chunks in device memory.
+  // Flat buffers with the same layout; `chunks` is in device memory.
   virtual void cast_to_fp32(const TensorChunk* chunks, int count, const void* bf16, float* out) = 0;
   virtual void cast_to_bf16(int64_t count, const float* values, void* bf16) = 0;
   virtual void accumulate(int64_t count, const float* from, float* into) = 0;
   virtual void decide(const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
                       void* scratch) = 0;
-  // copies: bf16 of the new weights, or null.
+  // copies: the new weights in bf16, or null.
   virtual void sgd(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
                    const float* reduced, float* weights, float* momenta, void* copies) = 0;
   virtual void move_statistics(const UpdateShape& s, const UpdateVerdict* verdict,

@@ -1,5 +1,5 @@
 // Builds a DeviceProgram. The kinds of nodes (*_steps.cc) append their operations through it.
-// Owner: build_device_program(); lives only there. One thread.
+// Owner: build_device_program(). One thread.
 #pragma once
 
 #include <algorithm>
@@ -36,11 +36,12 @@ class DevicePlanBuilder final : public KernelBuilder<DeviceRun> {
     return bytes > 0 ? new_buffer(bytes) : -1;
   }
 
-  // Sums over the pixels of a node's output, left by the step that computes it: their buffer, or
-  // -1.
+  // The buffer of the sums over the pixels of a node's output, if the step that computes the output
+  // also writes these; else -1.
   void define_sums(int index, int buffer) { sums_[index] = buffer; }
   int sums(int index) { return sums_[index] < 0 ? -1 : read(sums_[index]); }
-  bool is_for_norm(int index) const {  // a batch norm is all that reads the node's output
+  // Returns whether a batch norm is the only reader of the node's output.
+  bool is_for_norm(int index) const {
     return node(index).readers == 1 && std::ranges::any_of(nodes(), [&](const FusedNode& reader) {
              return reader.kind == OpKind::batch_norm && reader.input == index;
            });

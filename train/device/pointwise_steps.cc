@@ -3,7 +3,7 @@
 namespace stoker {
 namespace {
 
-// GELU reads its input again in the backward pass, ReLU its own output.
+// In the backward pass GELU reads its input again, and ReLU its output.
 class ActivationSteps final : public DeviceSteps {
  public:
   explicit ActivationSteps(int index) : index_(index) {}
@@ -129,7 +129,7 @@ class PoolSteps final : public DeviceSteps {
   }
 
  private:
-  // Input and output, and which number of its window won.
+  // Returns the bytes of input, output and taps.
   int64_t bytes(const DevicePlanBuilder& builder) const {
     return builder.value_bytes(builder.node(index_).input) + builder.value_bytes(index_) +
            (max_ ? builder.count(index_) : 0);

@@ -3,7 +3,7 @@
 namespace stoker {
 namespace {
 
-// Of a convolution's step; 0 for others.
+// Returns the operations of a convolution's step; 0 for other steps.
 double flops_of(const NetSpec& net, const ExecutionPlan& plan, const PlanStep& step, int rows) {
   const FusedNode& node = plan.nodes[step.node];
   const std::string name = step.name;
@@ -28,7 +28,7 @@ std::vector<DeviceStepTime> time_steps(const NetSpec& net, const DeviceProgram& 
     marks.push_back(device.make_event(true));
   }
   marks.push_back(device.make_event(true));
-  for (int i = 0; i <= runs; ++i) {  // the first loads what is loaded lazily
+  for (int i = 0; i <= runs; ++i) {  // the first run loads lazily and does not count
     stream.record(*marks[0]);
     for (size_t s = 0; s < times.size(); ++s) {
       program.run(run, s, s + 1);

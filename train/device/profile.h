@@ -1,4 +1,4 @@
-// Where a device engine's step spends its time. Pure but for the device's work.
+// Times the steps of a device engine.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ struct DeviceStepTime {
   double ms = 0;
 };
 
-// Times of the steps of one micro-batch of `rows`, one after the other, on average of some runs.
-// With pauses between the steps: their sum is more than a step takes.
+// Returns the times of the steps of one micro-batch of `rows`, averaged over `runs`. There are
+// pauses between the steps, so their sum is more than the time of the whole pass.
 std::vector<DeviceStepTime> time_steps(const NetSpec& net, const DeviceProgram& program, int rows,
                                        const DeviceRun& run, int runs, Device& device,
                                        Stream& stream);

@@ -1,6 +1,6 @@
-// What a device engine runs for one micro-batch: an execution plan and the operations that do its
-// steps. Built once; run as often as wanted, with other pointers each time.
-// Owner: DeviceEngine. Threads: the engine's.
+// What a device engine runs for one micro-batch: an execution plan and the operations of its steps.
+// It is built once and run many times, with different pointers each time. Owner: DeviceEngine.
+// Threads: the engine's.
 #pragma once
 
 #include "train/device/ops.h"
@@ -16,7 +16,7 @@ struct DeviceRun {
   const float* parameters = nullptr;   // flat
   const std::byte* weights = nullptr;  // flat, in the net's precision
   const float* statistics = nullptr;
-  const int32_t* labels = nullptr;  // training, as all below
+  const int32_t* labels = nullptr;  // training, like all below except logits
   const float* row_weights = nullptr;
   const DeviceMix* mix = nullptr;
   float* gradients = nullptr;           // a gradient buffer
@@ -33,8 +33,8 @@ struct DeviceProgram : ProgramOf<DeviceRun> {
   int64_t workspace_bytes = 0;  // the largest of a step
 };
 
-// `ops` may be null: then there is a plan only, in which each convolution's workspace has the
-// limit's size. It and `layout` outlive the program.
+// If `ops` is null, the program has only a plan, in which each convolution's workspace has the
+// limit's size. `ops` and `layout` must outlive the program.
 DeviceProgram build_device_program(const NetSpec& net, const PlanOptions& options,
                                    const DeviceTuning& tuning, const GradientLayout& layout,
                                    DeviceOps* ops);

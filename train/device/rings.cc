@@ -6,7 +6,7 @@ namespace stoker {
 namespace {
 
 constexpr int64_t kEntries = Engine::kTotalsKept;
-constexpr int64_t kLine = 256;  // entries do not share it
+constexpr int64_t kLine = 256;  // entries start at multiples of this
 
 int64_t entry_bytes(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 

@@ -1,6 +1,6 @@
-// Small pinned rings between the host and a device engine: arguments on their way to the device,
-// step metrics on their way back. Neither blocks unless the host is kTotalsKept steps ahead or asks
-// for metrics that are not there yet. Owner: DeviceEngine. Threads: the engine's.
+// Small pinned rings between the host and a device engine: one sends arguments to the device, one
+// returns step metrics. They block only if the host is kTotalsKept steps ahead or needs metrics
+// that have not arrived. Owner: DeviceEngine. Threads: the engine's.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@
 
 namespace stoker {
 
-// Bytes written by the host in one call, read by work queued after it.
+// The host writes the bytes in one call; work that is queued after it reads them.
 class DeviceArgsRing {
  public:
   DeviceArgsRing(Device& device, Stream& stream, void* target, int64_t bytes);
 
-  // The host's side of the next upload: wait-free unless all entries are still on their way.
+  // Returns the host memory of the next upload. Waits only if all entries are still being copied.
   std::byte* begin();
   void upload();  // queues the copy of what was written to begin()
 
@@ -38,7 +38,7 @@ class DeviceMetricsRing {
   DeviceMetricsRing(Device& device, Stream& stream, const UpdateVerdict* verdict);
 
   void fetch(int64_t update);            // queues the copy; after the update was queued
-  StepTotals totals_of(int64_t update);  // blocks until it is there
+  StepTotals totals_of(int64_t update);  // blocks until they have arrived
 
  private:
   Stream& stream_;

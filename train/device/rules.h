@@ -1,4 +1,4 @@
-// What the device engine tells the graph half of its kernels. Values.
+// What the device engine's kernels fuse, and their precision, for train/graph. Values.
 #pragma once
 
 #include "train/device/tuning.h"
@@ -7,14 +7,14 @@
 
 namespace stoker {
 
-// The batch norm's own kernels take whatever stands behind it: a pass over memory is saved each
-// time, and that is what bounds them.
+// The batch norm's kernels include whatever follows it. Each fusion saves a pass over memory, which
+// is what limits their speed.
 inline FusionRules device_fusion(const DeviceTuning& tuning) {
   return {true, true, tuning.input_channels};
 }
 
-// cuDNN writes gradients in the type of the convolution. A GPU's matrix units want bf16, in the
-// head too, which is large for a thousand classes.
+// cuDNN writes gradients in the type of the convolution. A GPU's matrix units need bf16, also in
+// the head, which is large for a thousand classes.
 inline constexpr PrecisionRules kDevicePrecision{true, true};
 
 }  // namespace stoker

@@ -9,8 +9,8 @@ namespace stoker {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-// Large enough that a state takes few copies, small enough to stay locked as long as the engine
-// lives.
+// Large enough that a state needs few copies, small enough to stay pinned for the engine's
+// lifetime.
 constexpr int64_t kTransferBytes = int64_t{4} << 20;
 
 }  // namespace
@@ -76,7 +76,7 @@ void DeviceStateStore::update_queued() {
   if (loaded_ != Loaded::parameters) loaded_ = Loaded::nothing;
 }
 
-// Most runs never ask for an average.
+// Allocates the average on first use, because most runs need none.
 void DeviceStateStore::make_average() {
   if (average_ != nullptr) return;
   average_ =

@@ -1,6 +1,6 @@
-// A device engine's weights and other states in the device's memory: what updates write, what the
-// convolutions read, and the way of both to the host and back.
-// Owner: DeviceEngine. Threads: the engine's. Read, write and the copies block; all else is queued.
+// A device engine's weights and other states in device memory: the masters that updates write, the
+// copies that convolutions read, and transfers to the host and back. Owner: DeviceEngine. Threads:
+// the engine's. read(), write() and to_device() block; everything else is queued.
 #pragma once
 
 #include <memory>
@@ -13,17 +13,19 @@ namespace stoker {
 
 class DeviceStateStore {
  public:
-  // All outlive it. Statistics start at mean 0 and variance 1, all else at 0.
+  // All references must outlive it. Statistics start at mean 0 and variance 1, everything else at
+  // 0.
   DeviceStateStore(const NetSpec& net, const EngineOptions& options, const GradientLayout& layout,
                    const DeviceEngineMemory& memory, Device& device, Stream& stream,
                    DeviceOps& ops);
 
-  float* at(StateKind kind) const;  // until the first blend an average is what the net is
-  // What the convolutions and the head read, as the last load_weights() left it.
+  // Before make_average() the averages are the current parameters and statistics.
+  float* at(StateKind kind) const;
+  // Returns the weights that convolutions and head read; load_weights() updates them.
   const std::byte* weights(bool averaged) const;
   void load_weights(bool averaged);
-  void update_queued();  // an update was: it has written the copies of the parameters too
-  void make_average();   // from now on the average is a state of its own
+  void update_queued();  // call it after an update, which also writes the parameters' copies
+  void make_average();   // makes the averages separate states
   void blend_average(float decay, bool pull);
 
   void read(StateKind kind, std::span<float> values) const;
@@ -35,7 +37,7 @@ class DeviceStateStore {
   enum class Loaded : uint8_t { nothing, parameters, average };
 
   void to_host(const void* device, void* host, int64_t bytes) const;
-  int64_t held(StateKind kind) const;  // numbers, without padding
+  int64_t held(StateKind kind) const;  // number of values, without padding
 
   const EngineOptions options_;
   const std::vector<TensorInfo> parameter_table_, statistics_table_;
@@ -45,7 +47,7 @@ class DeviceStateStore {
   Stream& stream_;
   DeviceOps& ops_;
   std::unique_ptr<Memory> average_;   // parameters, then statistics
-  std::unique_ptr<Memory> transfer_;  // pinned: what states go through, piece by piece
+  std::unique_ptr<Memory> transfer_;  // pinned; states are copied through it in pieces
   Loaded loaded_ = Loaded::nothing;
 };
 

@@ -52,11 +52,11 @@ std::vector<DeviceTraffic> planned_traffic(const NetSpec& net, const EngineOptio
     if (held.convolution_gradients == Precision::bf16) {
       counter.add("widen", convolution_weights(layout) * (kBf16 + kFloat));
     }
-    // The first micro-batch's buffer is copied, the others' are added to it.
+    // The first micro-batch's buffer is copied; those of the others are added to it.
     if (micro_batches > 1) counter.add("add_shard", (micro_batch == 0 ? 2 : 3) * buffer);
   }
-  // The sums are read to see whether they are finite, then gradient, weight and momentum are read,
-  // and the last two and the weights' bf16 copy are written.
+  // The update reads the sums to check that they are finite. Then it reads gradient, weight and
+  // momentum, and writes weight, momentum and the weights' bf16 copy.
   const int64_t numbers = layout.parameter_numbers();
   const int64_t copies = held.activations == Precision::bf16 ? kBf16 : 0;
   counter.add("update", buffer + numbers * (5 * kFloat + copies));

@@ -1,7 +1,7 @@
-// How many bytes a training step moves in a device's memory, counted from the engine's own plan:
-// every operand once per pass over it, as if no cache helped, without what libraries do in their
-// workspaces. A batch-norm net is bound by these bytes, so they say, without a GPU, whether a
-// change can help. Pure; any thread.
+// Counts the bytes that a training step moves in a device's memory, from the engine's plan: every
+// operand once per pass over it, as if there were no cache, without the libraries' workspaces.
+// These bytes limit the speed of a net with batch norm, so they show without a GPU whether a change
+// can help. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,9 @@ struct DeviceTraffic {
   int64_t bytes = 0;  // of all of them
 };
 
-// Of one step of an engine with these options, all micro-batches, without a reduction over
-// replicas; in the order in which the kinds first occur. Throws as node_shapes() does.
+// Returns the traffic of one step of an engine with these options, over all micro-batches, without
+// a reduction over replicas, in the order in which the kinds first occur. Throws as node_shapes()
+// does.
 std::vector<DeviceTraffic> planned_traffic(const NetSpec& net, const EngineOptions& options,
                                            const DeviceTuning& tuning);
 

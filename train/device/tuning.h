@@ -1,5 +1,5 @@
-// What may be chosen of a device engine without changing what it computes (but for the order of
-// sums). A value.
+// Options of a device engine that do not change what it computes (except for the order of sums). A
+// value.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ std::string default_plan_cache();
 
 struct DeviceTuning {
   bool graphs = true;         // capture steps after the first
-  int input_channels = 8;     // the input is padded to these where convolutions alone read it
+  int input_channels = 8;     // the input is padded to these if only convolutions read it
   bool deterministic = true;  // the same bits in every run with the same plans
-  // Time the convolutions' plans and take the fastest. Another run may take others, unless it finds
-  // these in the plan cache.
+  // Time the convolutions' plans and use the fastest. Another run may choose other plans, unless it
+  // finds these in the plan cache.
   bool autotune = true;
   int64_t workspace_limit = int64_t{512} << 20;  // bytes, of one convolution
-  // The file that keeps which plans were the fastest, so that the next process need not time them;
-  // "" = none. All GPUs and nets share it. It may be deleted at any time.
+  // The file that stores which plans were the fastest, so that the next process need not time them;
+  // "": none. All GPUs and nets share it. It may be deleted at any time.
   std::string plan_cache = default_plan_cache();
 };
 

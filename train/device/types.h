@@ -1,6 +1,6 @@
-// What the device engine tells its operations: shapes and arguments, plain structs that nvcc and
-// the host's compiler read alike. Activations are (rows, H, W, C), C fastest, fp32 or bf16;
-// per-channel numbers, logits and parameters are fp32.
+// Shapes and arguments of the device engine's operations: plain structs that both nvcc and the
+// host's compiler can read. Activations are (rows, H, W, C), C fastest, fp32 or bf16; values per
+// channel, logits and parameters are fp32.
 #pragma once
 
 #include <cstdint>
@@ -34,18 +34,18 @@ struct NormShape {
   Activation activation = Activation::none;  // of normalised x, plus the residual if there is one
 };
 
-// Into how many splits the pixels are cut, at most, when something is summed per channel, and how
-// many of them are added up first.
+// Sums per channel divide the pixels into at most kMostSplits splits, and first add up groups of
+// kGroupSplits of them.
 constexpr int kMostSplits = 640;
 constexpr int kGroupSplits = 32;
 
-// Per channel of a batch norm in training, kept from forward to backward: four planes of `channels`
-// floats.
+// Values per channel that a batch norm in training keeps from forward to backward: four planes of
+// `channels` floats.
 enum class NormPlane : uint8_t { mean, inverse, scale, shift, count };
 
 struct NormForward {
   const void* x = nullptr;
-  const void* residual = nullptr;  // or null; as x
+  const void* residual = nullptr;  // or null; type and shape of x
   const float* gamma = nullptr;
   const float* beta = nullptr;
   const float* running_mean = nullptr;
@@ -59,13 +59,13 @@ struct NormForward {
   float* planes = nullptr;
   float* moments = nullptr;
   void* scratch = nullptr;
-  // Training: (2, channels) sums of x and of its square, where the convolution before has left
+  // Training: (2, channels) sums of x and of its square if the preceding convolution has computed
   // them; or null.
   const float* sums = nullptr;
 };
 
-// A mask has a byte for each group of so many channels of a pixel, the first channel in its lowest
-// bit: what a thread of the kernels reads and writes at a time.
+// A mask has one byte for each group of this many channels of a pixel, with the first channel in
+// the lowest bit. A thread of the kernels reads and writes one group at a time.
 inline int norm_mask_width(const NormShape& s) {
   const int wide = s.type == Precision::bf16 ? 8 : 4;
   return s.channels % wide == 0 ? wide : 1;
@@ -76,15 +76,16 @@ inline int64_t norm_mask_bytes(const NormShape& s) {
 
 struct NormBackward {
   const void* x = nullptr;
-  const uint8_t* mask = nullptr;  // with a residual and ReLU: where it let the gradient through
+  const uint8_t* mask = nullptr;  // with a residual and ReLU: where y > 0
   const void* dy = nullptr;
-  const void* dy2 = nullptr;  // or null: a second part of the gradient, added to dy
+  const void* dy2 = nullptr;  // or null; a second contribution, added to dy
   const float* gamma = nullptr;
   const float* planes = nullptr;
   float* dgamma = nullptr;
   float* dbeta = nullptr;
-  void* dx = nullptr;         // or null; may be dy
-  void* dresidual = nullptr;  // (dy + dy2) behind the activation; with a residual only; may be dy
+  void* dx = nullptr;  // or null; may be dy
+  // (dy + dy2) times the slope of the activation; only with a residual; may be dy.
+  void* dresidual = nullptr;
   void* scratch = nullptr;
 };
 
@@ -95,7 +96,7 @@ struct PoolShape {
   Precision type = Precision::fp32;
 };
 
-// Channels appended, every stride-th pixel.
+// Appends zero channels and takes every stride-th pixel.
 struct PadShape {
   int rows = 0, stride = 1;
   int in_channels = 0, in_height = 0, in_width = 0;
@@ -103,7 +104,8 @@ struct PadShape {
   Precision type = Precision::fp32;
 };
 
-// logits = scale * (x * weight^T + bias). Rows of logits and of their gradient lie `stride` apart.
+// logits = scale * (x * weight^T + bias). Rows of logits and of their gradient are `stride` values
+// apart.
 struct LinearShape {
   int rows = 0, features = 0, classes = 0, stride = 0;
   float scale = 1;
@@ -117,7 +119,7 @@ struct LossShape {
   Precision type = Precision::fp32;  // of the gradient
 };
 
-// What changes from step to step lies in device memory, so that a captured graph sees it.
+// Values that change from step to step are in device memory, so that a captured graph reads them.
 struct DeviceMix {
   int kind = 0;  // Mix::Kind
   float lambda = 1;
@@ -139,12 +141,12 @@ struct UpdateShape {
   int chunk_count = 0;
   const StatisticChannel* channels = nullptr;  // device
   int channel_count = 0;
-  int64_t numbers = 0;  // of the reduced gradients, as GradientLayout
+  int64_t numbers = 0;  // of the reduced gradients, as in GradientLayout
   int64_t moments = 0, metrics = 0;
   float nominal_rows = 0;
 };
 
-// Decided once per update, on the device.
+// Computed once per update, on the device.
 struct UpdateVerdict {
   float gradient_scale = 0;
   int apply = 0;  // 0: something is not finite, or no row counts

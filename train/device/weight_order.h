@@ -1,6 +1,6 @@
-// Between PyTorch's order of parameters (parameter_table) and a device engine's flat buffers, where
-// the weights of convolutions lie as OHWI with the input's padding channels, which stay 0.
-// Pure; any thread.
+// Converts between PyTorch's order of parameters (parameter_table) and a device engine's flat
+// buffers, in which the weights of convolutions are OHWI with the input's padding channels, which
+// stay 0. Pure; any thread.
 #pragma once
 
 #include <span>

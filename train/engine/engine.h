@@ -1,14 +1,13 @@
-// Runs a NetSpec on one device: forward, backward, update. One per replica, used from the replica's
-// thread.
+// Runs a NetSpec on one device: forward, backward, update. One engine per replica, used from the
+// replica's thread.
 //
-// A batch is cut into micro-batches of a fixed number of rows. Each runs as a net of its own (the
-// batch-norm statistics are the micro-batch's) and leaves one gradient buffer: [gradients |
-// batch-norm moments | step metrics]. A Collective sums the buffers of all replicas, in the order
-// of the micro-batches; update() applies the sum, the reduced gradients. So the weights depend on
-// the micro-batches only, not on how many replicas or worker threads computed them: the same bits.
-// Gradients in a buffer are of sum_i(weight_i * loss_i) / nominal_rows; update() rescales by the
-// true weight sum of the reduced gradients, so padded and bad rows are left out exactly, without
-// asking anyone.
+// A batch is cut into micro-batches of a fixed number of rows. Each micro-batch has its own
+// batch-norm statistics and produces one gradient buffer: [gradients | batch-norm moments | step
+// metrics]. A Collective sums the buffers of all replicas in the order of the micro-batches;
+// update() applies the sum, the reduced gradients. The weights therefore depend on the
+// micro-batches only; any number of replicas and worker threads gives the same bits. The gradients
+// in a buffer are those of sum_i(weight_i * loss_i) / nominal_rows; update() rescales them by the
+// true weight sum in the reduced gradients, which excludes padded and bad rows exactly.
 #pragma once
 
 #include <array>
@@ -32,28 +31,28 @@ struct EngineOptions {
   int micro_batch_rows = 0;  // rows % micro_batch_rows == 0
   int64_t nominal_rows = 0;  // of the global batch: replicas * rows
   Precision precision = Precision::fp32;
-  int workers = 1;              // threads; more than micro-batches are not used
+  int workers = 1;              // threads; at most one per micro-batch is used
   std::array<float, 3> mean{};  // of pixels / 255, RGB
   std::array<float, 3> stddev{};
   float label_smoothing = 0;
   bool training = true;  // false: no backward pass, gradients or momenta are allocated
 };
 
-// Rows as a DeviceBatch holds them: device memory.
+// The rows of a batch in device memory, as in DeviceBatch.
 struct BatchRows {
   const uint8_t* images = nullptr;  // (rows, H, W, 3) u8
   const int32_t* labels = nullptr;
   const float* weights = nullptr;
 };
 
-// Mixing rows of the same micro-batch: row i with row (micro_batch_rows - 1 - i).
+// How rows of the same micro-batch are mixed: row i with row (micro_batch_rows - 1 - i).
 struct Mix {
   enum class Kind : uint8_t { none, mixup, cutmix } kind = Kind::none;
   float lambda = 1.0f;  // the share of row i
   Box box;              // cutmix: pixels taken from the partner
 };
 
-// What the eye sees at test time: shifted by whole pixels with reflected edges, then mirrored.
+// A view of the test images: shifted by whole pixels with reflected edges, then mirrored.
 struct View {
   bool flip = false;
   int shift_x = 0, shift_y = 0;
@@ -62,7 +61,7 @@ struct View {
 struct StepTotals {
   double loss_sum = 0;  // sum of weight * loss
   double weight_sum = 0;
-  double top1 = 0, top5 = 0;  // weight of the rows whose label is among the first 1 / 5
+  double top1 = 0, top5 = 0;  // weight of the rows whose label is among the top 1 / 5
   bool finite = true;
 };
 
@@ -74,7 +73,8 @@ enum class StateKind : uint8_t {
   average_statistics,
 };
 
-struct TensorUpdate {  // per tensor of parameter_table, this step
+// Update of one tensor of parameter_table in one step.
+struct TensorUpdate {
   float learning_rate = 0;
   float weight_decay = 0;  // 0 for tensors that do not decay
   bool frozen = false;
@@ -93,42 +93,43 @@ class Engine {
   virtual const NetSpec& net() const = 0;
   virtual Precision precision() const = 0;
 
-  // Says what the next update() will hold still, where that is known before: the gradients of these
-  // tensors, and all of the backward pass that only they need, may be left out from now on (their
-  // parts are then 0 or what they would be). update() must be given the same tensors as frozen.
+  // Announces the tensors that the next update() will freeze. From now on the engine may skip their
+  // gradients and the backward steps that only they need; their values in the gradient buffer are
+  // then either 0 or the real gradients. update() must get the same tensors as frozen.
   virtual void expect_frozen(std::span<const TensorUpdate> tensors) { (void)tensors; }
 
-  // The stream that the calls below queue their work on, in order: a batch must be leased on it,
-  // and what writes reduced() or reads parts() must be ordered with it. Null: every call blocks
-  // until its work is done.
+  // Returns the stream on which the calls below queue their work, in order. A batch must be leased
+  // on it, and work that writes reduced() or reads parts() must be ordered with it. Null: every
+  // call blocks until its work is done.
   virtual Stream* stream() { return nullptr; }
 
-  // Forward and backward of one batch; leaves one gradient buffer per micro-batch, or their sum.
-  // Blocks, or queues (see stream()).
+  // Runs forward and backward for one batch. Produces one gradient buffer per micro-batch, or their
+  // sum. Blocks, or queues (see stream()).
   virtual void forward_backward(const BatchRows& batch, const Mix& mix) = 0;
-  // From now on forward_backward() cuts the gradient buffer into ranges of about `bytes` and calls
-  // `ready` for each when what computes it is queued and the rest of the backward pass is not: the
-  // last layers' first, together all of the buffer. False where the engine leaves a buffer as a
-  // whole only. Costs nothing where it is not called.
+  // Makes forward_backward() divide the gradient buffer into ranges of about `bytes`. It calls
+  // `ready` for each range as soon as the work that computes it is queued, before it queues the
+  // rest of the backward pass. The ranges cover the whole buffer, from the last layer to the first.
+  // Returns false if the engine cannot do this. Costs nothing if it is never called.
   virtual bool reduce_in_buckets(int64_t bytes, std::function<void(PartRange)> ready) {
     (void)bytes, (void)ready;
     return false;
   }
   virtual int64_t part_floats() const = 0;
-  // Gradient buffers in the order of the micro-batches; memory of the engine's device, as
-  // reduced().
+  // Returns the gradient buffers in the order of the micro-batches, in memory of the engine's
+  // device.
   virtual std::span<const float* const> parts() const = 0;
-  // Where the reduced gradients go: part_floats() floats owned by the engine. With one gradient
-  // buffer it may be the buffer itself.
+  // Returns the buffer for the reduced gradients: part_floats() floats on the engine's device,
+  // owned by the engine. If there is one gradient buffer, it may be that buffer.
   virtual std::span<float> reduced() = 0;
-  // Applies reduced(): weights, momenta, running statistics. Skips everything if a total is not
+  // Applies reduced() to weights, momenta and running statistics. Does nothing if a total is not
   // finite.
   virtual void update(const UpdateArgs& args) = 0;
 
-  // Step metrics of the reduced gradients, over all replicas: of the last update, or of an earlier
-  // one, counted from 0 since construction. Blocks until that update is done on the device, no
-  // longer: whoever asks totals_lag() updates late never holds the device up. REQUIRES: an update
-  // that was given, among the last kTotalsKept (the last alone where totals_lag() is 0).
+  // Returns the step metrics of the reduced gradients, over all replicas, of the last update or of
+  // update number `update` (from 0 since construction). Blocks until that update is done on the
+  // device and no longer: a caller that asks totals_lag() updates late never stalls the device.
+  // REQUIRES: the update was queued and is one of the last kTotalsKept (the last one if
+  // totals_lag() is 0).
   static constexpr int kTotalsKept = 8;
   virtual StepTotals totals() = 0;
   virtual StepTotals totals_of(int64_t update) {
@@ -137,11 +138,12 @@ class Engine {
   }
   virtual int totals_lag() const { return 0; }
 
-  // average = decay * average + (1 - decay) * current, parameters and statistics; then, if `pull`,
-  // current = average (lookahead). decay 0 copies.
+  // Computes average = decay * average + (1 - decay) * current for parameters and statistics; then,
+  // if `pull`, current = average (lookahead). decay 0 copies.
   virtual void blend_average(float decay, bool pull) = 0;
 
-  // logits (rows, classes) f32 of the current or averaged weights in evaluation mode. Host memory.
+  // Writes the logits, (rows, classes) f32 in host memory, of the current or averaged weights in
+  // evaluation mode.
   virtual void forward(const BatchRows& batch, const View& view, bool averaged,
                        std::span<float> logits) = 0;
 
@@ -149,10 +151,10 @@ class Engine {
   virtual void write(StateKind kind, std::span<const float> values) = 0;
 
   virtual int64_t planned_bytes() const = 0;        // weights, states, activations, workspaces
-  virtual std::string describe_memory() const = 0;  // one line per part of it
-  // Names of the implementations in use ("brgconv:avx512_core"), for tests and reports.
+  virtual std::string describe_memory() const = 0;  // one line per kind of memory
+  // Returns the names of the implementations in use ("brgconv:avx512_core"), for tests and reports.
   virtual std::vector<std::string> implementations() const = 0;
-  // What makes steps slower than they should be, once that is known ("no graphs: ..."); "".
+  // Returns why steps are slower than they should be ("no graphs: ..."), or "".
   virtual std::string warning() const { return ""; }
 };
 

@@ -1,4 +1,4 @@
-// What every engine refuses, in the same words. Internal to the engines.
+// Argument checks that all engines share. Internal to the engines.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace stoker {
 
-// Throws std::invalid_argument, which begins with `who` and the net, for options that do not fit.
+// Throws std::invalid_argument for inconsistent options; the message begins with `who` and the net.
 inline void require_options(const std::string& who, const NetSpec& net, const EngineOptions& o) {
   const auto reject = [&](const std::string& why) {
     throw std::invalid_argument(who + " for '" + net.name + "': " + why);
@@ -35,14 +35,15 @@ inline void require_options(const std::string& who, const NetSpec& net, const En
   }
 }
 
-// Throws std::logic_error in an engine that only evaluates.
+// Throws std::logic_error if the engine was made for evaluation only.
 inline void require_training(const EngineOptions& options, const char* what) {
   if (!options.training) {
     throw std::logic_error(std::string(what) + ": this engine was made for evaluation only");
   }
 }
 
-// And std::invalid_argument where there is not one update for each of `count` tensors.
+// Throws as require_training() does, and std::invalid_argument if there is not one update for each
+// of `count` tensors.
 inline void require_tensors(const EngineOptions& options, const char* what,
                             std::span<const TensorUpdate> tensors, size_t count) {
   require_training(options, what);
@@ -52,7 +53,7 @@ inline void require_tensors(const EngineOptions& options, const char* what,
   }
 }
 
-// Throws std::logic_error where an update would need a gradient that was left out.
+// Throws std::logic_error if an update needs a gradient that was left out.
 inline void require_gradients(std::span<const TensorUpdate> tensors,
                               const std::vector<bool>& left_out,
                               const std::vector<TensorInfo>& table) {
@@ -64,8 +65,8 @@ inline void require_gradients(std::span<const TensorUpdate> tensors,
   }
 }
 
-// Throws std::invalid_argument where forward() has not just the room it needs, or a view would
-// leave the picture.
+// Throws std::invalid_argument if `logits` has the wrong size, or if the view's shift is as large
+// as the image.
 inline void require_forward(const EngineOptions& options, const NetSpec& net, const View& view,
                             std::span<const float> logits) {
   const int64_t wanted = static_cast<int64_t>(options.rows) * net.classes;
@@ -86,7 +87,7 @@ inline bool is_average(StateKind kind) {
   return kind == StateKind::average || kind == StateKind::average_statistics;
 }
 
-// Throws std::invalid_argument where `given` numbers are read or written of a state of `held`.
+// Throws std::invalid_argument if `given`, the caller's number of values, is not `held`.
 inline void require_state(const char* what, size_t given, int64_t held) {
   if (static_cast<int64_t>(given) != held) {
     throw std::invalid_argument(std::string(what) + ": " + std::to_string(given) +

@@ -1,5 +1,5 @@
-// Which numbers of a net are held in which precision. One rule for all engines; what an engine
-// cannot or should not do is an argument of it, with the reason beside the value. Values.
+// Which values of a net have which precision. All engines use this rule; each engine passes a
+// PrecisionRules for its kernels and gives the reason next to it. Values.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@ enum class Precision : uint8_t { fp32, bf16 };  // bf16: activations and product
 
 constexpr int64_t bytes_of(Precision precision) { return precision == Precision::bf16 ? 2 : 4; }
 
-// The masters of all parameters, momenta, averages, statistics, gradient buffers, numbers per
-// channel, logits and the loss are fp32 in every net.
+// The master weights, momenta, averages, statistics, gradient buffers, values per channel, logits
+// and the loss are fp32 in every net.
 struct TensorPrecisions {
   Precision activations = Precision::fp32;  // and their gradients, and the convolutions' weights
   Precision convolution_gradients = Precision::fp32;  // as computed; they are then cast to fp32
-  Precision head = Precision::fp32;  // features and weights of the linear layer, logits' gradient
+  // Features and weights of the linear layer, gradient of the logits.
+  Precision head = Precision::fp32;
 };
 
-// What an engine's kernels give and take in a bf16 net.
+// What an engine's kernels read and write in a bf16 net.
 struct PrecisionRules {
   bool convolutions_leave_bf16 = false;
   bool head_takes_bf16 = false;

@@ -5,7 +5,7 @@
 namespace stoker {
 
 void ExecutionPlan::leave_out(const std::vector<bool>& tensors, const GradientLayout& layout) {
-  std::vector<bool> own(nodes.size(), false);  // some of its parameters' gradients are wanted
+  std::vector<bool> own(nodes.size(), false);  // a gradient of its parameters is needed
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (size_t t = 0; t < tensors.size(); ++t) {
       if (!tensors[t] && layout.tensors()[t].node == nodes[i].node) own[i] = true;

@@ -1,6 +1,7 @@
 // What an engine does for one micro-batch: a list of steps over numbered buffers of one arena. Each
-// says what it reads and writes, so that one analysis finds the buffers' lives and one planner
-// places them. Which kernels do a step is the engine's own: see ProgramOf. Values; one thread.
+// step lists the buffers that it reads and writes; from these the lifetimes of the buffers follow,
+// and the memory planner places them. The engine chooses the kernels of each step: see ProgramOf.
+// Values; one thread.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +16,11 @@
 
 namespace stoker {
 
-// What a step is for: it is left out where nobody wants that.
+// What a step computes; a step whose results nothing needs is left out.
 enum class StepUse : uint8_t {
   always,      // forward
-  parameters,  // the gradients of its node's parameters, or of one of them
-  inputs,      // the gradients of its node's inputs
+  parameters,  // gradients of its node's parameters, or of one of them
+  inputs,      // gradients of its node's inputs
   both,
 };
 
@@ -27,10 +28,10 @@ struct PlanStep {
   const char* name = "";  // "conv_weights"
   int node = 0;           // fused node
   StepUse use = StepUse::always;
-  int tensor = -1;                 // of the parameters, if it is for one alone
+  int tensor = -1;                 // index in parameter_table, if it is for one parameter alone
   std::vector<int> reads, writes;  // buffers; workspaces are written
-  // What its kernels read and write in memory: every operand once per pass over it, as if no cache
-  // helped, without the workspaces of libraries. 0 where the engine does not count.
+  // The bytes that its kernels read and write: every operand once per pass over it, as if there
+  // were no cache, without the libraries' workspaces. 0 if the engine does not count them.
   int64_t bytes = 0;
   bool left_out = false;
 };
@@ -43,15 +44,16 @@ struct ExecutionPlan {
   int input = -1;  // the buffer that is written before the first step
   BufferPlan memory;
 
-  // Leaves out the backward steps that only these tensors' gradients need (per tensor of
-  // parameter_table). A tensor may still get a gradient, where a step makes it beside others.
+  // Leaves out the backward steps that only the gradients of these tensors need (one entry per
+  // tensor of parameter_table). A tensor may still get a gradient if a step also computes another
+  // one.
   void leave_out(const std::vector<bool>& tensors, const GradientLayout& layout);
 };
 
-// From the first step that names a buffer to the last.
+// Returns the lifetime of each buffer: from the first step that uses it to the last.
 std::vector<BufferLife> buffer_lives(const ExecutionPlan& plan);
 
-// A plan and, for each of its steps, the kernels that do it. `Run` is what changes between runs.
+// A plan and the kernels of each of its steps. `Run` holds the values that change between runs.
 template <typename Run>
 struct ProgramOf {
   using Kernel = std::function<void(const Run&)>;
@@ -60,7 +62,8 @@ struct ProgramOf {
   std::vector<std::string> implementations;  // names of those in use
 
   void run(const Run& run) const { this->run(run, 0, kernels.size()); }
-  void run(const Run& run, size_t begin, size_t end) const {  // of the steps
+  // Runs the steps [begin, end).
+  void run(const Run& run, size_t begin, size_t end) const {
     for (size_t s = begin; s < end; ++s) {
       if (!plan.steps[s].left_out) kernels[s](run);
     }

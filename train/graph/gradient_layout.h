@@ -1,9 +1,9 @@
-// Where the numbers of a net lie in an engine's flat fp32 buffers: parameters, momenta, averages
-// and gradients have one order, that of parameter_table, with every tensor aligned. A gradient
-// buffer is [gradients | moments of the batch norms | step metrics]: one per micro-batch, and the
-// reduced gradients, their sum over all micro-batches and replicas. The gaps are 0.
-// How the numbers of a convolution's weights lie within their tensor is the engine's own.
-// Pure; any thread. Offsets and counts are in numbers.
+// The layout of an engine's flat fp32 buffers. Parameters, momenta, averages and gradients have the
+// same order, that of parameter_table, and every tensor is aligned. A gradient buffer is [gradients
+// | moments of the batch norms | step metrics]. There is one per micro-batch, and one for the
+// reduced gradients, their sum over all micro-batches and replicas. The gaps are 0. Each engine
+// chooses the order of a convolution's weights within their tensor. Pure; any thread. Offsets and
+// counts are in floats.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct LayoutTensor {
   int node = -1;
 };
 
-// A piece of one tensor.
+// A chunk of one tensor.
 struct TensorChunk {
   int64_t offset = 0;
   int count = 0, tensor = 0;
@@ -35,7 +35,7 @@ struct TensorChunk {
 struct StatisticChannel {
   int mean = 0, variance = 0;  // offsets in the statistics, and in a gradient buffer's moments
   float momentum = 0;
-  float numbers = 0;  // that a micro-batch's statistics are of
+  float numbers = 0;  // values per channel and micro-batch: rows * height * width
 };
 
 class GradientLayout {
@@ -47,18 +47,19 @@ class GradientLayout {
   const std::vector<LayoutTensor>& tensors() const { return tensors_; }  // parameter_table order
   int tensor_of(int node, ParameterKind kind) const;                     // -1: none
   int64_t offset_of(int node, ParameterKind kind) const;                 // -1: none
-  int64_t statistics_of(int node) const;  // of the means, in the statistics; variances follow
+  // Offset of the node's means in the statistics; its variances follow.
+  int64_t statistics_of(int node) const;
   int64_t parameter_numbers() const { return moments_; }
   int64_t statistics_numbers() const { return statistics_numbers_; }
 
-  // Of a gradient buffer. The gradients lie at its beginning.
-  int64_t moments() const { return moments_; }  // as the statistics
+  // Offsets in a gradient buffer, and its size. The gradients are at its beginning.
+  int64_t moments() const { return moments_; }  // in the order of the statistics
   int64_t metrics() const { return metrics_; }  // StepMetric
   int64_t numbers() const { return numbers_; }
 
-  // All tensors in pieces of `most` numbers or fewer, in order.
+  // Returns all tensors, in order, cut into chunks of at most `most` floats.
   std::vector<TensorChunk> chunks(int64_t most, bool convolutions_only = false) const;
-  std::vector<StatisticChannel> statistic_channels(int rows) const;  // of a micro-batch
+  std::vector<StatisticChannel> statistic_channels(int rows) const;  // rows of a micro-batch
 
  private:
   const NetSpec net_;

@@ -55,8 +55,8 @@ std::vector<FusedNode> with_activations(const NetSpec& net, const FusionRules& r
   return nodes;
 }
 
-// The batch norm that the addition can be part of, or -1: it is then computed where the addition
-// was, when both summands are there.
+// Returns the batch norm that can include the addition, or -1. That batch norm then takes the place
+// of the addition, because it needs both summands.
 int norm_of_addition(const std::vector<FusedNode>& nodes, const FusedNode& add) {
   for (const int candidate : {add.input, add.input2}) {
     const FusedNode& norm = nodes[candidate];

@@ -18,8 +18,8 @@ struct Range {
   int64_t begin = 0, end = 0;
 };
 
-// The start of the smallest gap between `taken` (sorted by begin) that holds `bytes`; else their
-// end.
+// Returns the start of the smallest gap between `taken` (sorted by begin) that fits `bytes`, or the
+// end of the last range.
 int64_t tightest_gap(const std::vector<Range>& taken, int64_t bytes) {
   int64_t free_from = 0, best = -1, best_bytes = 0;
   for (const Range& range : taken) {

@@ -1,5 +1,5 @@
-// Places buffers of known lifetimes in one arena, so that two share bytes only if they are never
-// alive together. Pure functions; any thread. Sizes and offsets in bytes.
+// Places buffers of known lifetimes in one arena. Two buffers share bytes only if their lifetimes
+// do not overlap. Pure functions; any thread. Sizes and offsets in bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace stoker {
 
 struct BufferLife {
   int64_t bytes = 0;
-  int first_step = 0;  // written
-  int last_step = 0;   // read for the last time; inclusive, >= first_step
+  int first_step = 0;  // of the first write
+  int last_step = 0;   // of the last read; inclusive, >= first_step
 };
 
 struct BufferPlan {
@@ -21,7 +21,8 @@ struct BufferPlan {
 
 constexpr int64_t kArenaAlignment = 64;
 
-// Greedy by size: the largest first, each into the tightest gap that its contemporaries leave.
+// Places greedily by size: the largest buffer first, each into the smallest gap between the buffers
+// that are alive at the same time.
 BufferPlan plan_memory(std::span<const BufferLife> buffers);
 
 }  // namespace stoker

@@ -7,8 +7,8 @@
 namespace stoker {
 namespace {
 
-// What every operation of either engine may ask of a pointer, in bytes. Sizes are multiples of it,
-// and so are the places that the planner finds.
+// The largest alignment, in bytes, that an operation of either engine requires. Buffer sizes are
+// multiples of it, and therefore the planner's offsets are too.
 constexpr int64_t kBufferAlignment = 256;
 
 [[noreturn]] void broken(const char* what) {

@@ -1,9 +1,8 @@
-// Builds an ExecutionPlan: the values and gradients of fused nodes as buffers, and the steps. Here,
-// once for both engines, is decided who adds up a gradient that several nodes contribute to, and
-// whether a gradient may be written over. The engines derive from KernelBuilder and append, node by
-// node, the kernels of each step.
-// A buffer that is named (read, written, new) before append() belongs to the step that is appended
-// next. Owner: whoever builds a plan; lives only there. One thread.
+// Builds an ExecutionPlan: the steps, and buffers for the values and gradients of fused nodes. It
+// decides for both engines which step adds up a gradient to which several nodes contribute, and
+// whether a gradient may be overwritten. The engines derive from KernelBuilder and append the
+// kernels of each step, node by node. A buffer that is read, written or created before append()
+// belongs to the step that is appended next. Owner: the function that builds a plan. One thread.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,6 @@
 
 namespace stoker {
 
-// Of one net, run on micro-batches.
 struct PlanOptions {
   int rows = 0;  // of a micro-batch
   Precision precision = Precision::fp32;
@@ -31,7 +29,7 @@ PlanOptions plan_options(const EngineOptions& options, const FusionRules& fusion
 
 class PlanBuilder {
  public:
-  // `net`, `layout` and `plan` outlive it; `plan` is empty.
+  // `net`, `layout` and `plan` must outlive it; `plan` is empty.
   PlanBuilder(const NetSpec& net, const PlanOptions& options, const GradientLayout& layout,
               ExecutionPlan& plan);
   virtual ~PlanBuilder() = default;
@@ -43,38 +41,39 @@ class PlanBuilder {
   const std::vector<FusedNode>& nodes() const { return plan_.nodes; }
   const FusedNode& node(int index) const { return plan_.nodes[index]; }
   const NetNode& spec(int index) const { return net_.nodes[plan_.nodes[index].node]; }
-  virtual int64_t value_bytes(int index) const = 0;  // of a node's output, and of its gradient
+  virtual int64_t value_bytes(int index) const = 0;  // of a node's output and of its gradient
 
-  // Buffers of the arena. All return the buffer.
+  // Buffers of the arena. All three return the buffer.
   int new_buffer(int64_t bytes);  // written by the next step
   int read(int buffer);
   int write(int buffer);
   int64_t buffer_bytes(int buffer) const { return plan_.buffer_bytes[buffer]; }
 
-  // The output of a node: defined in a buffer of its own, or over an older value.
+  // Puts the output of a node into a new buffer, or into one that holds an older value.
   int define_value(int index);
   int define_value_over(int index, int buffer);
   int value(int index);                                         // read by the next step
-  int value_buffer(int index) const { return values_[index]; }  // not read
+  int value_buffer(int index) const { return values_[index]; }  // does not mark it as read
 
-  // The gradient of a node's output is the sum of what its readers contribute. take_gradient()
-  // gives it as at most `most` buffers; steps add up the others. Whoever takes them reads them, and
-  // releases them behind its own contributions.
+  // The gradient of a node's output is the sum of its readers' contributions. take_gradient()
+  // returns it as at most `most` buffers and appends steps that add up the others. The caller must
+  // read these buffers, and release them after it has made its own contributions.
   bool wants_gradient(int index) const { return plan_.nodes[index].kind != OpKind::input; }
   std::vector<int> take_gradient(int index, size_t most);
-  bool owned(int buffer) const { return sharers_[buffer] == 1; }  // may be written over
+  bool owned(int buffer) const { return sharers_[buffer] == 1; }  // may be overwritten
   int new_gradient(int index);                // a new buffer for a reader's contribution
-  void pass_gradient(int index, int buffer);  // contributes a buffer that is also another's
+  void pass_gradient(int index, int buffer);  // contributes a buffer that another gradient shares
   void release(int buffer) { --sharers_[buffer]; }
-  // For a contribution that can be made in place of the gradient `taken`; else a new buffer.
+  // For a contribution that may overwrite the gradient `taken`: returns `taken` if it is owned,
+  // else a new buffer.
   int gradient_over(int index, int taken);
 
-  // The steps that follow are for this use of this node.
+  // Sets the node and the use of the steps that follow.
   void begin(int index, StepUse use, int tensor = -1);
 
  protected:
   void append_step(const char* name, int64_t bytes);
-  // Appends the step sum = a + b of gradients of a node; `sum` may be a or b.
+  // Appends the step sum = a + b over gradients of a node; `sum` may be a or b.
   virtual void append_sum(int index, int a, int b, int sum) = 0;
 
  private:
@@ -82,14 +81,14 @@ class PlanBuilder {
   const PlanOptions options_;
   const GradientLayout& layout_;
   ExecutionPlan& plan_;
-  PlanStep next_;                                // its node and use, and what is named so far
+  PlanStep next_;                                // its node, its use, and its buffers so far
   std::vector<bool> written_;                    // per buffer
   std::vector<int> values_;                      // per node: buffer
   std::vector<std::vector<int>> contributions_;  // per node: buffers
-  std::vector<int> sharers_;                     // per buffer: contributions not yet released
+  std::vector<int> sharers_;  // per buffer: number of contributions not yet released
 };
 
-// A builder whose steps are done by kernels that take a `Run`.
+// A plan builder that also appends a kernel, which takes a `Run`, for each step.
 template <typename Run>
 class KernelBuilder : public PlanBuilder {
  public:
@@ -112,7 +111,8 @@ class KernelBuilder : public PlanBuilder {
   ProgramOf<Run>& program_;
 };
 
-// One node's steps. build_backward() follows build_forward() after all later nodes'.
+// The steps of one node. build_backward() is called after build_forward() and after the
+// build_backward() of all later nodes.
 template <typename Builder>
 class NodeSteps {
  public:
@@ -121,7 +121,7 @@ class NodeSteps {
   virtual void build_backward(Builder& builder) = 0;
 };
 
-// What an engine has for each kind of node.
+// An engine's factories of NodeSteps, one for each kind of node.
 template <typename Builder>
 struct NodeKinds {
   using Make = std::unique_ptr<NodeSteps<Builder>> (*)(int index);

@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-// SplitMix64: well mixed, and a value at any index without a state that runs along.
+// SplitMix64: well mixed, and stateless, so that any index can be drawn directly.
 uint64_t mixed_bits(uint64_t seed, uint64_t index) {
   uint64_t z = seed * 0xd1342543de82ef95ull + (index + 1) * 0x9e3779b97f4a7c15ull;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -15,8 +15,8 @@ uint64_t mixed_bits(uint64_t seed, uint64_t index) {
   return z ^ (z >> 31);
 }
 
-// Numbers of one tensor: keyed by its place in the table, so that one tensor's size does not move
-// the draws of the next.
+// The random numbers of one tensor, keyed by its position in the table, so that the size of one
+// tensor does not change the draws of the next.
 class TensorDraws {
  public:
   TensorDraws(uint64_t seed, uint64_t tensor) : key_(mixed_bits(seed, tensor)) {}
@@ -51,8 +51,8 @@ void pass_through(const TensorInfo& info, float* values) {
   }
 }
 
-// The batch norms whose output goes straight into an addition as its first input: the end of a
-// residual branch.
+// Marks the batch norms at the end of a residual branch: their output is the first input of an
+// addition.
 std::vector<bool> ends_of_branches(const NetSpec& net) {
   std::vector<bool> ends(net.nodes.size(), false);
   for (const NetNode& node : net.nodes) {

@@ -1,5 +1,5 @@
-// First values of a net's parameters and statistics, as PyTorch and the recipes draw them. Pure
-// functions of (net, options): any machine gets the same numbers up to libm's last bit.
+// Initial values of a net's parameters and statistics, as PyTorch and the recipes draw them. Pure
+// functions of (net, options): every machine gets the same numbers up to the last bit of its libm.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace stoker {
 
 enum class ConvInit : uint8_t {
   uniform,         // PyTorch's default: U(-b, b), b = 1 / sqrt(fan_in)
-  kaiming_normal,  // N(0, 2 / fan_out), as torchvision's ResNets
+  kaiming_normal,  // N(0, 2 / fan_out), as in torchvision's ResNets
   dirac,           // airbench: uniform, then the first min(out, in) filters of a padded convolution
-                   // pass their channel through; other biases 0
+                   // pass their channel through; convolution biases are 0
 };
 
 struct InitOptions {

@@ -38,10 +38,11 @@ const std::map<std::string, Model>& models() {
   return all;
 }
 
-// airbench writes 1e-12 with fp16 inputs; fp32 statistics of dead channels would then scale
-// rounding noise up a million times. PyTorch's default is far below any living channel's variance.
+// airbench uses 1e-12 with fp16 inputs. With fp32 statistics, that would amplify the rounding noise
+// of dead channels a million times. PyTorch's default is far below the variance of any live
+// channel.
 constexpr float kAirnetEps = 1e-5f;
-// airbench's "momentum 0.6" is the share that the old value keeps.
+// airbench's "momentum 0.6" is the weight of the old value; here it is that of the new one.
 constexpr float kAirnetMomentum = 0.4f;
 
 }  // namespace

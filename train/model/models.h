@@ -1,12 +1,12 @@
 // The nets that stoker knows by name, as NetSpec values.
-//   airnet, airnet-narrow      cifar10-airbench's 94 % net (whitening convolution, GELU), 32x32
-//   only;
-//                              widths 64/256/256 and 32/128/128
+//   airnet, airnet-narrow      cifar10-airbench's 94 % net (whitening convolution, GELU); 32x32
+//                              only; widths 64/256/256 and 32/128/128
 //   resnet20/32/44/56/110      He et al. for CIFAR: 16/32/64 channels, option A shortcuts
 //   resnet18/34/50             torchvision's names; stride in the 3x3 convolution (v1.5)
-// Parameter names: the ResNets as torchvision (state_dict keys; conv1, bn1, layer1.0.conv1, ...,
-// fc). airnet as whiten.{weight,bias}, layers.{0,1,2}.{conv1,norm1,conv2,norm2}.*, head.weight:
-// airbench's own module order, with words in place of its Sequential indices (0, 2, 3, 4, 7).
+// Parameter names: the ResNets have torchvision's (state_dict keys; conv1, bn1, layer1.0.conv1,
+// ..., fc). airnet has whiten.{weight,bias}, layers.{0,1,2}.{conv1,norm1,conv2,norm2}.*,
+// head.weight: this is airbench's module order, with words in place of its Sequential indices (0,
+// 2, 3, 4, 7).
 #pragma once
 
 #include <string>
@@ -21,12 +21,12 @@ struct ModelOptions {
 };
 
 std::vector<std::string> list_models();
-// Throws std::invalid_argument for an unknown name (listing the known), widths or a size that do
-// not fit.
+// Throws std::invalid_argument for an unknown name (the message lists the known ones), and for
+// widths or a size that do not fit the model.
 NetSpec make_net(const std::string& name, Size input, int classes,
                  const ModelOptions& options = {});
 
-// The parts behind make_net.
+// The functions that make_net() calls.
 NetSpec make_airnet(const std::string& name, Size input, int classes,
                     const std::vector<int>& widths);
 NetSpec make_cifar_resnet(const std::string& name, Size input, int classes, int depth,

@@ -26,7 +26,7 @@ void check_inputs(const NetSpec& net, size_t index) {
   }
 }
 
-// Of a window that slides over `size` pixels.
+// Returns the number of positions of the node's window over `size` pixels.
 int windows(const NetSpec& net, size_t index, int size) {
   const NetNode& node = net.nodes[index];
   if (node.kernel < 1 || node.stride < 1 || node.padding < 0 || node.padding >= node.kernel) {

@@ -1,5 +1,5 @@
 // A net as a flat list of nodes in topological order, with PyTorch/torchvision's parameter names,
-// and the tables that name every number of it. A value; says nothing about devices, layouts or
+// and tables that name each of its tensors. A value; it does not depend on devices, layouts or
 // precision.
 #pragma once
 
@@ -20,7 +20,7 @@ enum class OpKind : uint8_t {
   max_pool,         // square kernel, stride, padding
   global_avg_pool,  // (N, C, H, W) -> (N, C, 1, 1)
   add,              // input + input2
-  pad_channels,     // zero channels appended up to out_channels; with stride 2: every second pixel
+  pad_channels,     // appends zero channels up to out_channels; stride 2 takes every second pixel
                     // (ResNet option A)
   linear,           // (N, C) -> (N, out), output scaled by `scale`; bias optional
 };
@@ -28,7 +28,7 @@ enum class OpKind : uint8_t {
 struct NetNode {
   OpKind kind = OpKind::input;
   std::string name;  // prefix of its parameters: "layer1.0.conv1"; "" if it has none
-  int input = -1;    // index of the node that feeds it
+  int input = -1;    // index of its input node
   int input2 = -1;   // add only
   int out_channels = 0;
   int kernel = 1;
@@ -36,8 +36,8 @@ struct NetNode {
   int padding = 0;
   bool bias = false;
   float eps = 1e-5f;  // batch_norm
-  float momentum =
-      0.1f;  // batch_norm, PyTorch's meaning: new = (1 - momentum) * old + momentum * batch
+  // batch_norm, as in PyTorch: new = (1 - momentum) * old + momentum * batch
+  float momentum = 0.1f;
   float scale = 1.0f;  // linear
 };
 
@@ -51,8 +51,8 @@ struct NetSpec {
 struct NodeShape {
   int channels = 0, height = 0, width = 0;
 };
-std::vector<NodeShape> node_shapes(
-    const NetSpec& net);  // throws std::invalid_argument naming the node
+// Throws std::invalid_argument naming the node.
+std::vector<NodeShape> node_shapes(const NetSpec& net);
 std::vector<int> readers_of_nodes(const NetSpec& net);  // how often each output is read
 
 enum class ParameterKind : uint8_t {
@@ -64,7 +64,7 @@ enum class ParameterKind : uint8_t {
   linear_bias
 };
 
-// One tensor of the flat buffers. Values lie contiguously in PyTorch's order (OIHW for
+// One tensor of the flat buffers. Its values are contiguous in PyTorch's order (OIHW for
 // convolutions).
 struct TensorInfo {
   std::string name;  // "layer1.0.conv1.weight", "bn1.running_mean"
@@ -75,9 +75,9 @@ struct TensorInfo {
   int node = -1;
 };
 
-std::vector<TensorInfo> parameter_table(const NetSpec& net);  // trained numbers
-std::vector<TensorInfo> statistics_table(
-    const NetSpec& net);  // running_mean, running_var per batch_norm
+std::vector<TensorInfo> parameter_table(const NetSpec& net);  // the trained tensors
+// running_mean and running_var of each batch_norm.
+std::vector<TensorInfo> statistics_table(const NetSpec& net);
 int64_t total_count(const std::vector<TensorInfo>& table);
 double forward_flops(const NetSpec& net);  // per image, multiply-adds counted as 2
 

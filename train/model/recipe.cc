@@ -13,13 +13,13 @@
 namespace stoker {
 namespace {
 
-// Of CIFAR-10's training images, as every recipe for it uses them.
+// Mean and deviation of CIFAR-10's training images, as every recipe for it uses them.
 constexpr std::array<float, 3> kCifarMean{0.4914f, 0.4822f, 0.4465f};
 constexpr std::array<float, 3> kCifarStddev{0.2470f, 0.2435f, 0.2616f};
 
 // cifar10-airbench's 94 % recipe (Jordan 2024). It sums the loss over the batch where we take the
-// mean, so its rate 11.5 per 1024 (1 + 1 / (1 - momentum)) examples becomes that times the batch,
-// and its decay, which acts on the product with the rate, is divided by the rate.
+// mean, so its rate of 11.5 per 1024 (1 + 1 / (1 - momentum)) examples is multiplied by the batch
+// here. Its decay applies to the product with the rate, so it is divided by the rate here.
 Recipe airnet(const std::string& name) {
   Recipe recipe;
   recipe.name = name;
@@ -68,8 +68,8 @@ Recipe airnet_narrow(const std::string& name) {
   return recipe;
 }
 
-// He et al. 2015, section 4.2: 64k steps at batch 128 are 164 epochs, the rate falls after 32k and
-// 48k.
+// He et al. 2015, section 4.2: 64k steps at batch 128 are 164 epochs; the rate is divided by 10
+// after 32k and 48k steps.
 Recipe cifar_resnet(const std::string& name) {
   Recipe recipe;
   recipe.name = name;
@@ -88,14 +88,14 @@ Recipe cifar_resnet(const std::string& name) {
   recipe.optimizer.lr_ref_batch = 128;
   recipe.schedule.kind = ScheduleKind::step;
   recipe.schedule.milestones = {0.5, 0.75};
-  if (name == "resnet110") {  // starts too fast otherwise, as the paper says
+  if (name == "resnet110") {  // too high an initial rate otherwise, as the paper says
     recipe.schedule.warmup_epochs = 1;
     recipe.schedule.warmup_start = 0.1;
   }
   return recipe;
 }
 
-// "ImageNet in 1 Hour" (Goyal et al. 2017), with a cosine and label smoothing as later recipes.
+// "ImageNet in 1 Hour" (Goyal et al. 2017), with a cosine and label smoothing as in later recipes.
 Recipe imagenet_resnet(const std::string& name) {
   Recipe recipe;
   recipe.name = name;
@@ -115,7 +115,7 @@ Recipe imagenet_resnet(const std::string& name) {
   return recipe;
 }
 
-constexpr int kMaxBatch = 1 << 24;  // as a Loader's, of one device
+constexpr int kMaxBatch = 1 << 24;  // the Loader's limit for one device
 
 void require(bool ok, const char* field, double value, const char* rule) {
   if (ok && std::isfinite(value)) return;

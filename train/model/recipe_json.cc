@@ -13,8 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The tables below are all there is to say of a struct or an enum; write_json() and read_json() go
-// through them.
+// The tables below describe each struct and enum completely; write_json() and read_json() use them.
 template <class S, class T>
 struct Field {
   const char* name;
@@ -116,7 +115,7 @@ constexpr auto kFields<MixSpec> = std::tuple(field("mixup_alpha", &MixSpec::mixu
 template <>
 constexpr auto kFields<Recipe> = [] {
   using S = Recipe;
-  // Checkpoints keep the name of before, "rows_per_shard", so that they are read by any version.
+  // Checkpoints keep the old name "rows_per_shard", so that every version can read them.
   return std::tuple(
       field("name", &S::name), field("input", &S::input), field("epochs", &S::epochs),
       field("batch", &S::batch), field("rows_per_shard", &S::micro_batch_rows),

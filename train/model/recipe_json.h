@@ -1,4 +1,4 @@
-// A recipe as JSON text and back: what checkpoints and config.json hold. All fields, by name.
+// Converts a recipe to JSON and back, all fields by name: checkpoints and config.json hold it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,8 +11,8 @@ namespace stoker {
 nlohmann::json recipe_to_json(const Recipe& recipe);
 // Throws std::runtime_error naming the field that is missing, unknown or of another type.
 Recipe recipe_from_json(const nlohmann::json& json);
-// The first field whose value differs, as "optimizer.momentum: 0.9 -> 0.85"; "" if none does.
-// Fields named in `except` (full names) are not looked at.
+// Returns the first field whose value differs, as "optimizer.momentum: 0.9 -> 0.85", or "". Ignores
+// fields whose full names are in `except`.
 std::string recipe_difference(const Recipe& before, const Recipe& after,
                               const std::vector<std::string>& except = {});
 

@@ -15,14 +15,14 @@ int conv_norm(NetBuilder& net, const std::string& conv, const std::string& norm,
   return net.batch_norm(norm, x, kEps, kMomentum);
 }
 
-// Two 3x3 convolutions; returns before the addition.
+// Adds two 3x3 convolutions; the caller adds the shortcut.
 int basic_branch(NetBuilder& net, const std::string& prefix, int x, int channels, int stride) {
   x = conv_norm(net, prefix + "conv1", prefix + "bn1", x, channels, 3, stride);
   x = net.plain(OpKind::relu, x);
   return conv_norm(net, prefix + "conv2", prefix + "bn2", x, channels, 3, 1);
 }
 
-// 1x1, 3x3 (with the stride: "v1.5"), 1x1 to four times the channels.
+// Adds 1x1, 3x3 (with the stride: "v1.5"), and 1x1 to four times the channels.
 int bottleneck_branch(NetBuilder& net, const std::string& prefix, int x, int channels, int stride) {
   x = conv_norm(net, prefix + "conv1", prefix + "bn1", x, channels, 1, 1);
   x = net.plain(OpKind::relu, x);

@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-constexpr double kMaxEpochs = 1e6;  // as a recipe's
+constexpr double kMaxEpochs = 1e6;  // as in Recipe::validate()
 
 void require(bool ok, const char* field, double value, const char* rule) {
   if (ok) return;
@@ -32,8 +32,8 @@ double step_factor(const ScheduleSpec& spec, double share) {
   return factor;
 }
 
-// As airbench94: the peak is at floor(peak * total), and the line ends at `end` one step after the
-// last one.
+// As in airbench94: the peak is at floor(peak * total), and the line reaches `end` one step after
+// the last step.
 double triangle_factor(const ScheduleSpec& spec, int64_t step, int64_t total_steps) {
   const auto total = static_cast<double>(total_steps);
   const double peak = std::floor(spec.peak * total);

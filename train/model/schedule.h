@@ -1,5 +1,5 @@
-// The learning rate over a run, as a factor of the peak rate: a pure function of the step. A value;
-// any thread.
+// The learning rate over a run, as a factor of the peak rate: a pure function of the step. A value.
+// Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ struct ScheduleSpec {
   double end = 0.0;                // triangle, cosine: factor at the end of the run
   std::vector<double> milestones;  // step: shares of the run, ascending, in (0, 1); at least one
   double gamma = 0.1;              // step
-  // Linear, per iteration, over the first `warmup_epochs` (fractions count): step s of the W steps
-  // has factor warmup_start + (1 - warmup_start) * (s + 1) / W. Not with `triangle`, which warms up
-  // itself.
+  // Linear warm-up, per iteration, over the first `warmup_epochs` (may be fractional): step s of
+  // its W steps has the factor warmup_start + (1 - warmup_start) * (s + 1) / W. Not allowed with
+  // `triangle`, which has its own warm-up.
   double warmup_epochs = 0;
   double warmup_start = 0;
 
@@ -33,7 +33,7 @@ struct ScheduleSpec {
   std::string describe() const;  // one line
 };
 
-// The factor of step (0-based). REQUIRES: 0 <= step < total_steps.
+// Returns the factor of `step` (0-based). REQUIRES: 0 <= step < total_steps.
 double schedule_factor(const ScheduleSpec& spec, int64_t step, int64_t total_steps,
                        int64_t steps_per_epoch);
 

@@ -12,8 +12,8 @@ constexpr int64_t kImagePixels = 5000 * 32 * 32;
 constexpr int64_t kMinImages = 256;
 constexpr int kMaxSweeps = 64;
 
-// Rotates rows and columns p and q of the symmetric `a` so that a[p][q] becomes 0, and the rows of
-// `v` with them.
+// Rotates rows and columns p and q of the symmetric `a` so that a[p][q] becomes 0, and applies the
+// same rotation to the rows of `v`.
 void rotate(std::vector<double>& a, std::vector<double>& v, int n, int p, int q) {
   if (a[p * n + q] == 0) return;
   const double theta = (a[q * n + q] - a[p * n + p]) / (2 * a[p * n + q]);
@@ -37,7 +37,7 @@ double off_diagonal(const std::vector<double>& a, int n) {
   return sum;
 }
 
-// One row of the source as the recipe sees it, or false.
+// Reads one sample and augments it as the recipe does; returns false for a bad sample.
 bool load(const Source& source, SampleId id, Augmenter& augmenter, std::vector<uint8_t>& buffer,
           MutableImageView out) {
   std::span<const uint8_t> bytes;

@@ -13,9 +13,9 @@
 namespace stoker {
 namespace {
 
-constexpr double kShare = 0.8;  // of what is free: the rest is for decoding and for others
+constexpr double kShare = 0.8;  // of the free memory; the rest is for decoding and other programs
 constexpr int64_t kGpuStep = 8;
-constexpr int64_t kEvalSlabs = 4;  // of its ring and its slots
+constexpr int64_t kEvalSlabs = 4;  // of the evaluation's ring and slots
 
 int64_t slab_bytes(const Recipe& recipe, int64_t rows) {
   BatchShape shape = batch_shape(recipe, static_cast<int>(rows));
@@ -23,7 +23,8 @@ int64_t slab_bytes(const Recipe& recipe, int64_t rows) {
   return static_cast<int64_t>(BatchLayout(shape).slab_bytes());
 }
 
-// An engine of one micro-batch per thread is made and asked; more of them add a part each.
+// Computes the limits from the planned bytes of an engine with one micro-batch per thread; every
+// further micro-batch adds a gradient buffer.
 BatchLimits cpu_limits(const BatchQuestion& question) {
   const TrainOptions& options = question.options;
   const int micro_batch = options.recipe.micro_batch_rows;

@@ -1,6 +1,6 @@
-// --batch auto: the largest batch that the devices of a run hold, from what an engine says that it
-// takes and what is free. Threads: any. Errors: std::runtime_error if not even the smallest batch
-// fits, with what it takes and what there is.
+// --batch auto: chooses the largest batch that fits on a run's devices, from the memory that an
+// engine plans and the memory that is free. Threads: any. Errors: std::runtime_error if not even
+// the smallest batch fits, with the needed and the available bytes.
 #pragma once
 
 #include "train/model/net_spec.h"
@@ -10,15 +10,15 @@
 namespace stoker {
 
 struct BatchQuestion {
-  const TrainOptions& options;  // complete_options()
+  const TrainOptions& options;  // from complete_options()
   const NetSpec& net;
   const EngineFactory& make_engine;  // or empty
   int64_t samples = 0;               // to train on
-  int all_replicas = 1;              // which share them
-  bool evaluates = false;            // a second feed takes memory of its own
+  int all_replicas = 1;              // that share the samples
+  bool evaluates = false;            // the feed of the evaluation also needs memory
 };
 
-// Rows per device, as this process's memory allows; another process may have less.
+// Returns the rows per device that fit into this process's memory; another process may have less.
 BatchChoice choose_batch(const BatchQuestion& question);
 
 }  // namespace stoker

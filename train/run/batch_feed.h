@@ -1,5 +1,5 @@
-// The batches of a replica, as TrainLoop takes them. They come from the Loader; a measurement may
-// repeat batches that lie on the device already, or the last one (MeasureHooks). Owner: the
+// Provides TrainLoop with the batches of a replica. They come from the Loader; a measurement may
+// repeat batches that are already on the device, or the last one (MeasureHooks). Owner: the
 // replica's thread.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace stoker {
 
 class BatchFeed {
  public:
-  // `stream` is the one to lease batches on; loader, stream and `resident` outlive it. `resident`
-  // is null but for FeedKind::resident.
+  // Batches are leased on `stream`. Loader, stream and `resident` must outlive this object.
+  // `resident` is null except for FeedKind::resident.
   BatchFeed(Loader& loader, int device, Stream& stream, const TrainOptions& options,
             const MeasureHooks& measure, ResidentBatches* resident)
       : loader_(loader),
@@ -30,13 +30,13 @@ class BatchFeed {
   BatchFeed(const BatchFeed&) = delete;
   BatchFeed& operator=(const BatchFeed&) = delete;
 
-  // Before the first batch; takes as long as decoding what is kept.
+  // Call it before the first batch. Takes as long as decoding the resident batches.
   void prepare() {
     if (resident_) resident_->stage(loader_, device_, stream_);
   }
 
-  // Of `step`. Null at the end of the feed. Good until done(). Where the engine works outside the
-  // stream, the batch is there when this returns (`wait`).
+  // Returns the batch of `step`, valid until done(), or null at the end of the feed. With `wait` it
+  // blocks until the batch is on the device, for engines that do not work on the stream.
   const FedBatch* next(int64_t step, bool wait) {
     if (resident_) return &resident_->at(turn_++);
     if (current_) return &shown_;  // kept by done()
@@ -53,7 +53,7 @@ class BatchFeed {
     return show(kept_.back());
   }
 
-  // The batch's slot may be filled again, unless the next step is to see it too.
+  // Gives the batch's slot back, unless the next step uses the same batch.
   void done() {
     if (!replay_ || !replay_->load()) current_ = {};
   }

@@ -15,7 +15,7 @@ void require(bool ok, const std::string& problem) {
   if (!ok) throw InvalidField("train", "batch", problem);
 }
 
-// Fewer rows than half of those wanted are another batch norm, not a rounding.
+// With fewer than half of the wanted rows, batch norm would compute something else.
 bool is_near(int micro_batch, int wanted) { return 2 * micro_batch >= wanted; }
 
 int largest_divisor(int value, int at_most) {
@@ -24,7 +24,8 @@ int largest_divisor(int value, int at_most) {
   return divisor;
 }
 
-// The recipe's micro-batches on the CPU, or the nearest that divide the rows.
+// Chooses the micro-batches on the CPU: the recipe's, or the largest smaller ones that divide the
+// rows.
 void cut_into_micro_batches(const TrainOptions& options, ReplicaShape& shape) {
   const Recipe& recipe = options.recipe;
   const int rows = shape.rows, wanted = std::min(recipe.micro_batch_rows, rows);

@@ -1,6 +1,6 @@
-// How a run's global batch is cut: over all replicas, and in each into the micro-batches whose rows
-// batch norm sees together. A value, computed from the options. Pure. Errors: InvalidField where
-// the batch does not divide.
+// How a run's global batch is divided over all replicas, and within each replica into
+// micro-batches, over whose rows batch norm computes its statistics. A value, computed from the
+// options. Pure. Errors: InvalidField if the batch cannot be divided.
 #pragma once
 
 #include <string>
@@ -14,17 +14,18 @@ namespace stoker {
 struct ReplicaShape {
   int all_replicas = 1;              // of all processes
   int rows = 0;                      // per replica and step
-  int micro_batch_rows = 0;          // that batch norm sees together; rows is a multiple of it
+  int micro_batch_rows = 0;          // `rows` is a multiple of it
   int engine_threads = 1;            // per replica
-  std::vector<std::string> notes{};  // what the user should know
+  std::vector<std::string> notes{};  // for the user
 };
 
-// REQUIRES: complete_options(); `processes` is how many share the batch.
+// `processes` is the number of processes that share the batch. REQUIRES: options from
+// complete_options().
 ReplicaShape cut_batch(const TrainOptions& options, int processes);
 
-// Of a replica's engine.
+// Returns the options of a replica's engine.
 EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& shape);
-// Of a replica's batches on its device.
+// Returns the shape of a replica's batches on its device.
 BatchShape batch_shape(const Recipe& recipe, int rows);
 
 }  // namespace stoker

@@ -15,7 +15,7 @@ std::string gibibytes(int64_t bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (int64_t{1} << 30));
 }
 
-// The number in a file that holds one; nothing ("max", or no such file) is no limit.
+// Returns the number in a file; without one ("max", or no such file) there is no limit.
 int64_t number_in(const std::string& path) {
   std::ifstream file(path);
   int64_t value = 0;
@@ -33,7 +33,7 @@ int64_t available_memory() {
   return std::numeric_limits<int64_t>::max();
 }
 
-// The folder of this process's control group, version 2.
+// Returns the folder of this process's control group, version 2.
 std::string control_group() {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {

@@ -20,7 +20,7 @@ namespace stoker {
 namespace {
 
 constexpr int kStartField = 20;  // of /proc/N/stat, counted from the one after the name
-constexpr int kTries = 100;      // each ends only where another process has just given up its lock
+constexpr int kTries = 100;      // a try fails only if another process has just released its lock
 
 std::string lock_path(const std::string& folder) { return folder + "/lock.json"; }
 
@@ -37,7 +37,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// 0: there is no such process.
+// Returns the start time of a process, or 0 if there is no such process.
 int64_t start_ticks(int64_t process) {
   const std::string stat = first_line(fmt::format("/proc/{}/stat", process));
   const size_t name_end = stat.rfind(')');
@@ -57,7 +57,7 @@ std::string text_of(const LockHolder& holder) {
   return json.dump(1) + "\n";
 }
 
-// Nobody, of a file that is being written.
+// Returns the holder in a lock file, with process 0 if the file is just being written.
 LockHolder read_holder(const std::string& path) {
   std::ifstream file(path);
   const auto json = nlohmann::json::parse(file, nullptr, false);
@@ -100,7 +100,7 @@ bool is_same_file(int handle, const std::string& path) {
          ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-// Where the file system has no locks.
+// Throws if the lock file names a holder that may be running. For file systems without locks.
 void refuse_by_file(const std::string& folder, const std::string& path) {
   const LockHolder holder = read_holder(path);
   if (holder.process == 0 || !may_live(holder)) return;
@@ -137,7 +137,7 @@ RunLock::RunLock(const std::string& folder) : path_(lock_path(folder)) {
         if (!has_no_locks(errno)) refuse(folder);
         refuse_by_file(folder, path_);
       }
-      // Whoever had it has removed the file meanwhile: this lock is of nothing.
+      // If the previous holder has removed the file meanwhile, this lock is on a deleted file.
       if (is_same_file(handle_, path_)) {
         const std::string text = text_of(this_process());
         if (ftruncate(handle_, 0) != 0 ||

@@ -34,7 +34,7 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// As JSON and CSV want it: JSON knows no NaN.
+// Formats a number for JSON and CSV; JSON has no NaN.
 std::string number(double value) {
   return std::isfinite(value) ? fmt::format("{:.9g}", value) : "null";
 }
@@ -58,7 +58,7 @@ void keep_lines(const std::string& path, const std::vector<std::string>& lines) 
   replace_file(path, text);
 }
 
-// Is the row of this line at or before `last_step`?
+// Returns whether the row in this line is at or before `last_step`.
 bool json_row_stays(const std::string& line, int64_t last_step) {
   const auto row = nlohmann::json::parse(line, nullptr, false);
   return row.is_object() && row.contains("step") && row["step"].is_number_integer() &&

@@ -1,6 +1,6 @@
-// What a run measures of itself: rates over steps, and the files metrics.jsonl and metrics.csv
-// with one row per logging interval (kind "step") and per epoch (kind "epoch"). What goes wrong
-// without ending the run is a row of the first file alone (kind "warning"). Threads: one at a time.
+// The metrics of a run: rates over steps, and the files metrics.jsonl and metrics.csv with one row
+// per logging interval (kind "step") and per epoch (kind "epoch"). Warnings are rows of
+// metrics.jsonl only (kind "warning"). Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace stoker {
 
 // Images per second as tf_cnn_benchmarks reports it: the median over steps, and its jitter, 1.4826
-// times the median absolute deviation (a standard deviation, were it normal).
+// times the median absolute deviation (for a normal distribution, the standard deviation).
 struct Rate {
   double images_per_second = 0;
   double jitter = 0;
@@ -35,16 +35,16 @@ class RateMeter {
   std::vector<double> speeds_;  // images/s of each step
 };
 
-// Removes from a JSONL file the rows whose "step" is beyond `last_step`, and torn lines: a killed
-// run wrote them after the checkpoint from which the next run goes on. Does nothing if there is no
+// Removes torn lines and rows whose "step" is after `last_step` from a JSONL file: a killed run
+// wrote them after the checkpoint from which the next run resumes. Does nothing if there is no
 // file.
 void trim_jsonl(const std::string& path, int64_t last_step);
 
 class MetricsLog {
  public:
-  // Appends to the files in `folder`, after dropping rows of steps beyond `steps_done` (a run that
-  // was killed may have logged more than it saved) and torn lines. "" writes nothing. All throw
-  // std::runtime_error with the path where a file cannot be written.
+  // Appends to the files in `folder`, after removing torn lines and rows of steps after
+  // `steps_done` (a run that was killed may have logged more than it saved). "" writes nothing. All
+  // methods throw std::runtime_error with the path if a file cannot be written.
   MetricsLog(const std::string& folder, int64_t steps_done);
   void add(const StepReport& report);
   void add(const EpochReport& report);

@@ -1,6 +1,6 @@
-// What a run is asked for, made whole: wishes are checked, and what was left open ("one per core",
-// "as the devices need it") becomes a number. Pure, but for the processes that are asked whether
-// they agree. Errors: InvalidField naming the option.
+// Checks the options of a run and fills in the values that were left open ("one per core", "as the
+// devices need it"). Pure, except for require_same_options(), which communicates. Errors:
+// InvalidField naming the option.
 #pragma once
 
 #include "train/run/processes.h"
@@ -8,12 +8,12 @@
 
 namespace stoker {
 
-// `options` with every number that they leave open.
+// Returns `options` with all open values filled in.
 TrainOptions complete_options(TrainOptions options);
-// What computes: the recipe's precision, or bf16 on GPUs where it names none.
+// Returns the recipe's precision, or if it has none, bf16 on GPUs.
 Precision run_precision(const TrainOptions& options);
-const MeasureHooks& measure_hooks(const TrainOptions& options);  // those given, or none
-// Throws std::invalid_argument where the processes were not given the same.
+const MeasureHooks& measure_hooks(const TrainOptions& options);  // of the options, or defaults
+// Throws std::invalid_argument if the processes were given different options.
 void require_same_options(const TrainOptions& options, TrainProcesses& processes);
 
 }  // namespace stoker

@@ -1,4 +1,4 @@
-// What is printed before a run, and what config.json keeps of it. Pure.
+// The text that is printed before a run, and the text of config.json. Pure.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace stoker {
 
-// Of `setup` without its plan.
+// Uses all of `setup` except its plan.
 std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& eval_feed);
-// The options and the plan, as JSON.
+// Returns the options and the plan as JSON.
 std::string config_text(const TrainSetup& setup);
 
 }  // namespace stoker

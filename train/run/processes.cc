@@ -14,14 +14,14 @@ int64_t text_hash(const std::string& text) {
   return static_cast<int64_t>(hash);
 }
 
-// Of CheckpointInfo, what a run goes on from.
+// The fields of CheckpointInfo from which a run resumes.
 struct Start {
   int64_t resumed = 0;
   int64_t step = 0;
   LoaderState loader;
   RunningTotals epoch;
   double best_top1 = 0, last_top1 = -1, last_top5 = -1;
-  int64_t sizes[5] = {};  // of the state's buffers
+  int64_t sizes[5] = {};  // of the buffers of TrainState
 };
 
 template <typename Value>
@@ -136,7 +136,7 @@ std::vector<StepNotes> TrainProcesses::take_notes() {
 }
 
 std::vector<StepNotes> TrainProcesses::take_messages(Notes& notes, MessageGroup& group) {
-  if (!is_rank0()) {  // does not wait for process 0 now
+  if (!is_rank0()) {  // does not wait for process 0 here
     if (leaving_) group.wait(leaving_->ticket);
     leaving_ = std::move(notes);
     return {};

@@ -1,7 +1,8 @@
-// What the processes of a run say to each other besides gradients: that they agree on what they are
-// about to do, where it starts, and in every step which rows they had. A run of one process says
-// nothing. Owner: TrainSetup. Threads: one at a time. Errors: std::invalid_argument naming the
-// processes that differ; std::runtime_error if another process failed.
+// What the processes of a run exchange besides gradients: they check that their options agree,
+// process 0 shares where the run starts, and in every step they report which samples they had. With
+// one process there is no communication. Owner: TrainSetup. Threads: one at a time. Errors:
+// std::invalid_argument naming the processes that differ; std::runtime_error if another process
+// failed.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +19,11 @@
 
 namespace stoker {
 
-// What a process had in a step. Rows are those of its replicas, in order.
+// The notes of a process about one step. Rows are in the order of its replicas.
 struct StepNotes {
-  int64_t wait_ns = 0;      // of the replica that waited longest for its batch
+  int64_t wait_ns = 0;      // longest wait of a replica for its batch
   int64_t bad_samples = 0;  // since the start of the process
-  int64_t stop = 0;         // not 0: the process was asked to stop
+  int64_t stop = 0;         // not 0: someone has requested this process to stop
   std::vector<SampleId> ids;
   std::vector<uint64_t> digests;  // of the rows' pixels; 0: the row does not count
 };
@@ -38,28 +39,29 @@ class TrainProcesses {
   int size() const { return group_ ? group_->size() : 1; }
   bool is_rank0() const { return rank() == 0; }
 
-  // `value` must be the same everywhere; `what` names it, with the option that sets it.
+  // Throws if `value` differs between processes; `what` names the value and the option that sets
+  // it.
   void require_same(int64_t value, const std::string& what);
-  // The same for what is too long to print.
+  // The same for text that is too long to print.
   void require_same_text(const std::string& text, const std::string& what);
-  // Process 0's, everywhere.
+  // Replaces the arguments of the other processes by those of process 0.
   void share(CheckpointInfo& progress, TrainState& state, bool& resumed);
-  bool all_reduce_any(bool value);        // of all processes
-  int64_t all_reduce_max(int64_t value);  // likewise
+  bool all_reduce_any(bool value);        // true if any process has true
+  int64_t all_reduce_max(int64_t value);  // the largest value of all processes
 
-  // Notes of steps go to process 0. send_notes() starts that and does not wait. take_notes(), once
-  // for each of them and in their order, returns the notes of all processes by rank in process 0,
-  // and nothing in the others. All processes have the same number of rows.
+  // send_notes() starts to send a step's notes to process 0 and does not wait. take_notes() is
+  // called once per send_notes(), in the same order; it returns the notes of all processes by rank
+  // in process 0, and nothing in the others. All processes have the same number of rows.
   void send_notes(const StepNotes& notes);
   std::vector<StepNotes> take_notes();
-  void finish_collecting();  // before notes go out of use
-  // True where everybody can be asked in every step (all_reduce_any()) without waiting for the
-  // devices. Else what a process was asked goes with its notes, and all hear of it in take_notes().
+  void finish_collecting();  // waits until all notes are sent; call it last
+  // Returns whether all_reduce_any() can be called in every step without waiting for the devices.
+  // If not, a stop request travels with the notes, and every process sees it in take_notes().
   bool can_ask() const { return !group_ || group_->messages(); }
   bool heard_stop() const { return heard_stop_; }
 
  private:
-  struct Notes {  // on their way
+  struct Notes {  // being sent
     StepNotes own;
     std::vector<std::byte> sent, all;
     ProcessGroup::Ticket ticket = 0;

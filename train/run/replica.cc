@@ -20,7 +20,7 @@ constexpr std::string_view kGpu = "cuda";
       kMaxReplicas));
 }
 
-// The whole of `digits`, or nothing of it.
+// Parses all of `digits`; refuses anything else.
 int number(std::string_view digits, int low, const std::string& text) {
   int value = 0;
   const char* end = digits.data() + digits.size();

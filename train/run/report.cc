@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kRateWindow = 100;  // steps that a StepReport's rate is the median of
+constexpr size_t kRateWindow = 100;  // number of steps over which a StepReport's rate is the median
 
 double share(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
@@ -31,8 +31,8 @@ RunReport::RunReport(const TrainSetup& setup, TrainObserver& observer)
 void RunReport::start_clock() { last_ns_ = steady_now_ns(); }
 
 void RunReport::add_step(const StepTotals& totals, int64_t wait_ns, RunningTotals& epoch) {
-  // From when the step before was done to when this one is: what it took, also where many are under
-  // way on the device.
+  // The time between the ends of two steps is a step's time even if several steps are queued on the
+  // device.
   const int64_t now_ns = steady_now_ns(), step_ns = std::max<int64_t>(now_ns - last_ns_, 1);
   last_ns_ = now_ns;
   for (StepTimes* times : {&interval_times_, &epoch_times_, &run_times_}) {

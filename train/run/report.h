@@ -1,6 +1,6 @@
-// What a run says of itself while it goes on: rates and mean losses over intervals and epochs, told
-// to the observer and written to the metrics files. Owner: TrainLoop. Threads: replica 0's alone.
-// Process 0 alone reports; the others count. Errors: what MetricsLog throws.
+// Reports the progress of a run: rates and mean losses over intervals and epochs, for the observer
+// and the metrics files. Owner: TrainLoop. Threads: only that of replica 0. Only process 0 reports;
+// the others only count. Errors: what MetricsLog throws.
 #pragma once
 
 #include <string>
@@ -14,22 +14,24 @@ namespace stoker {
 
 class RunReport {
  public:
-  // Both outlive it.
+  // Both arguments must outlive it.
   RunReport(const TrainSetup& setup, TrainObserver& observer);
   RunReport(const RunReport&) = delete;
   RunReport& operator=(const RunReport&) = delete;
 
-  // What came since the last step (evaluation, a checkpoint, a report) does not count as training.
+  // Restarts the clock, so that what was done since the last step (evaluation, a checkpoint, a
+  // report) does not count as training.
   void start_clock();
-  // The next step is done: `wait_ns` of it the replica waited that was fed last. Adds to `epoch`.
+  // Counts a finished step, in which the slowest feed kept its replica waiting for `wait_ns`. Adds
+  // to `epoch`.
   void add_step(const StepTotals& totals, int64_t wait_ns, RunningTotals& epoch);
-  // The interval ends with this step.
+  // Reports the interval that ends with this step.
   void report_step(int64_t steps_done, double learning_rate, int64_t bad_samples);
   void report_warnings(int64_t steps_done, const std::vector<std::string>& warnings);
   EpochReport epoch_report(int64_t steps_done, const RunningTotals& totals) const;
   void report_epoch(const EpochReport& report);
   void begin_epoch();
-  // What the rates were over the whole run.
+  // Fills in the rates over the whole run.
   void add_rates(TrainResult& result) const;
 
  private:
@@ -40,7 +42,7 @@ class RunReport {
   const TrainSetup& setup_;
   TrainObserver& observer_;
   MetricsLog metrics_;
-  int64_t last_ns_;  // when the step before was done
+  int64_t last_ns_;  // end of the previous step
   RateMeter recent_rate_, epoch_rate_, run_rate_;
   StepTimes interval_times_, epoch_times_, run_times_;
   RunningTotals interval_;

@@ -1,6 +1,6 @@
-// The first batches of a run, staged on a device once and replayed: to measure a step without its
-// input. What augmentation drew when they were staged stays. Owner: TrainSetup, one per replica.
-// Threads: the replica's.
+// The first batches of a run, staged on a device once and replayed, to measure a step without its
+// input. Their augmentation stays as it was when they were staged. Owner: TrainSetup, one per
+// replica. Threads: the replica's.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace stoker {
 
-// A batch as a trainer takes it, wherever it lies.
+// A batch as the trainer uses it, leased or resident.
 struct FedBatch {
   BatchRows rows;                 // device
   const SampleId* ids = nullptr;  // host, as all below
@@ -20,20 +20,20 @@ struct FedBatch {
   BatchHeader header;
 };
 
-FedBatch fed(const DeviceBatch& batch);  // while that is leased
+FedBatch fed(const DeviceBatch& batch);  // valid while `batch` is leased
 
 class ResidentBatches {
  public:
-  // Device memory for `count` batches. Throws std::runtime_error with the numbers if there is too
-  // little of it.
+  // Allocates device memory for `count` batches. Throws std::runtime_error with the numbers if
+  // there is too little memory.
   ResidentBatches(Device& device, const BatchShape& shape, int64_t count);
 
   int64_t count() const { return static_cast<int64_t>(batches_.size()); }
   int64_t device_bytes() const { return count() * batch_bytes(shape_); }
   static int64_t batch_bytes(const BatchShape& shape);  // of device memory
 
-  // Takes the next count() batches of the loader's `device`. Blocks until they are there. Throws
-  // std::runtime_error if the feed ends before.
+  // Copies the next count() batches of the loader's `device`. Blocks until that is done. Throws
+  // std::runtime_error if the feed ends too early.
   void stage(Loader& loader, int device, Stream& stream);
   const FedBatch& at(int64_t turn) const { return batches_[static_cast<size_t>(turn % count())]; }
 

@@ -12,15 +12,15 @@
 namespace stoker {
 namespace {
 
-// A resumed run may change these, named as in the JSON of a checkpoint; the rest decides what was
-// computed so far.
+// The fields that a resumed run may change, named as in the JSON of a checkpoint. The other fields
+// determine what was computed so far.
 const std::vector<std::string>& may_change() {
   static const std::vector<std::string> fields = {"epochs", "rows_per_shard", "eval_views",
                                                   "precision", "schedule.warmup_epochs"};
   return fields;
 }
 
-// Leaves `start` alone where there is no checkpoint.
+// Reads the newest checkpoint into `start`. Without a checkpoint only the notes change.
 void resume(const TrainOptions& options, const ModelInfo& model, const std::string& runs,
             RunStart& start) {
   if (!options.resume || runs.empty()) return;

@@ -1,6 +1,7 @@
-// Where a run starts: at the newest checkpoint or at the recipe's first weights. Process 0 finds
-// out and tells the others, who need not see its disk. Threads: one. Errors: std::invalid_argument
-// for a checkpoint of another run; std::runtime_error where it cannot be read.
+// Finds where a run starts: at the newest checkpoint or with the recipe's initial weights. Process
+// 0 reads the state and sends it to the others, which need no access to its disk. Threads: one.
+// Errors: std::invalid_argument for a checkpoint of another run; std::runtime_error if it cannot be
+// read.
 #pragma once
 
 #include <string>
@@ -15,9 +16,9 @@ namespace stoker {
 
 struct RunStart {
   CheckpointInfo progress;
-  TrainState state;                // of the engines there
-  std::string resumed_from;        // the checkpoint; "": the run begins
-  std::vector<std::string> notes;  // what the user should know
+  TrainState state;                // initial state of the engines
+  std::string resumed_from;        // the checkpoint; "": a new run
+  std::vector<std::string> notes;  // for the user
 };
 
 // `runs` is the folder of checkpoints, or "" in processes that have none.

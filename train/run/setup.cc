@@ -54,7 +54,7 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   if (eval) require_labels(SubsetSource(*eval, options.limit_eval), net);
   replicas = ReplicaSet(options, net, shape, processes, make_engine);
   plan_feed();
-  make_folders();  // from here on files are written: all that can be checked before it was
+  make_folders();  // writes files from here on; everything was checked before that could be
   const RunStart start = find_start(options, model, train, runs, processes);
   progress = start.progress;
   resumed_from = start.resumed_from;
@@ -88,7 +88,7 @@ void TrainSetup::note(const std::vector<std::string>& more) {
 void TrainSetup::make_folders() {
   if (options.out.empty()) return;
   std::filesystem::create_directories(options.out);
-  // The others write nothing before this process has told them where the run starts.
+  // The other processes write nothing before this process has told them where the run starts.
   if (writes()) lock = std::make_unique<RunLock>(options.out);
   const MeasureHooks& measure = measure_hooks(options);
   if (measure.feed != FeedKind::real || options.reduce == ReduceKind::none || measure.replay) {
@@ -132,8 +132,8 @@ void TrainSetup::make_loader() {
   loader_options.digests = options.receipt && !options.out.empty();
   if (!options.out.empty()) {
     loader_options.quarantine_file = quarantine_file(options.out, "quarantine", processes.rank());
-    trim_jsonl(loader_options.quarantine_file, progress.step - 1);  // its steps count from 0
-    // Those of a run over more processes, which this one goes on from.
+    trim_jsonl(loader_options.quarantine_file, progress.step - 1);  // steps count from 0 there
+    // Trim also the files of further ranks, if this run resumes one that had more processes.
     for (int rank = processes.size(); processes.is_rank0(); ++rank) {
       const std::string left = quarantine_file(options.out, "quarantine", rank);
       if (!std::filesystem::exists(left)) break;
@@ -168,7 +168,7 @@ void TrainSetup::make_receipt() {
   if (!loader_options.digests || !writes()) return;
   ReceiptInfo info =
       receipt_info(*loader, train, options.recipe.train, loader_options, shape.all_replicas);
-  info.world = 1;  // process 0 is told what the others had
+  info.world = 1;  // process 0 gets the notes of the others
   info.version = options.version;
   info.libraries = options.libraries;
   receipt = std::make_unique<Receipt>(options.out, info, progress.step);

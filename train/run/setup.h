@@ -1,7 +1,7 @@
-// Everything that a training run stands on, made and checked before the first step and put together
-// from its parts: the options made whole, how the batch is cut, replicas, the feed, where the run
-// starts, and the plan that is printed. Owner: Trainer. Threads: made by one; TrainLoop says who
-// uses what afterwards.
+// Everything that a training run needs, created and checked before the first step: complete
+// options, the division of the batch, replicas, the feed, where the run starts, and the plan that
+// is printed. Owner: Trainer. Threads: one thread constructs it; TrainLoop says which thread uses
+// what afterwards.
 #pragma once
 
 #include <memory>
@@ -29,32 +29,32 @@ struct TrainSetup {
   TrainSetup& operator=(const TrainSetup&) = delete;
 
   EvalOptions eval_options(int views) const;
-  // May this process write what a run leaves behind? Process 0 does, if anything is kept.
+  // Returns whether this process writes the run's files: process 0 does, if there is a folder.
   bool writes() const { return processes.is_rank0() && !options.out.empty(); }
 
-  TrainOptions options;  // complete_options(), with the batch and the rows per micro-batch in use
+  TrainOptions options;  // from complete_options(), with the actual batch and micro-batch rows
   TrainProcesses processes;
   SubsetSource train;
   const Source* eval;  // or null
   ReplicaShape shape;
   ModelInfo model;
   NetSpec net;
-  std::unique_ptr<RunLock> lock;  // of options.out, where this process writes
-  std::string runs;               // folder of checkpoints; "": none are written, here or at all
+  std::unique_ptr<RunLock> lock;  // of options.out, if this process writes
+  std::string runs;               // folder of checkpoints; "": this process writes none
 
   ReplicaSet replicas;
   CheckpointInfo progress;  // where the run starts
   std::string resumed_from;
   LoaderOptions loader_options;
-  std::unique_ptr<Loader> loader;                          // after the devices: it goes first
-  std::vector<std::unique_ptr<ResidentBatches>> resident;  // one per replica; or empty
-  std::unique_ptr<Receipt> receipt;                        // of all processes, process 0's; or null
+  std::unique_ptr<Loader> loader;                          // after the devices: destroyed first
+  std::vector<std::unique_ptr<ResidentBatches>> resident;  // one per replica, or empty
+  std::unique_ptr<Receipt> receipt;  // in process 0, for all processes; or null
   int64_t steps_per_epoch = 0;
-  int64_t total_steps = 0;         // of the recipe: the schedule's length
+  int64_t total_steps = 0;         // of the recipe; length of the schedule
   int64_t end_step = 0;            // of this run
-  int64_t state_copy_bytes = 0;    // held while a checkpoint is written or resumed from
+  int64_t state_copy_bytes = 0;    // while a checkpoint is written or read
   int64_t planned_bytes = 0;       // of this process, without whole frames (MemoryPlan)
-  std::vector<std::string> notes;  // what the user should know
+  std::vector<std::string> notes;  // for the user
   std::vector<std::string> plan;
 
  private:
@@ -68,7 +68,8 @@ struct TrainSetup {
   void note(const std::vector<std::string>& more);
 };
 
-// Of the bad samples of a process: out/quarantine.jsonl, out/quarantine.rank1.jsonl, ...
+// Returns the path of a process's file of bad samples: out/quarantine.jsonl,
+// out/quarantine.rank1.jsonl, ...
 std::string quarantine_file(const std::string& folder, const std::string& name, int rank);
 
 }  // namespace stoker

@@ -1,4 +1,4 @@
-// The parts of a recipe that change with the step.
+// The functions of recipe.h that depend on the step.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -9,7 +9,7 @@
 namespace stoker {
 namespace {
 
-// Keeps the draws of a step apart from those of samples, which use the plain seed.
+// Makes the draws of a step differ from those of samples, which use the plain seed.
 constexpr uint64_t kMixSeed = 0x6d69782d73746570;
 
 bool is_bias(ParameterKind kind) {
@@ -24,7 +24,7 @@ class Draws {
   double uniform() { return key_.uniform(next_++); }
   int64_t below(int64_t bound) { return key_.below(next_++, bound); }
 
-  // Marsaglia and Tsang 2000; below 1 by their boost.
+  // Marsaglia and Tsang 2000; for alpha < 1 with their boost.
   double gamma(double alpha) {
     if (alpha < 1) return gamma(alpha + 1) * std::pow(1 - uniform(), 1 / alpha);
     const double d = alpha - 1.0 / 3, c = 1 / std::sqrt(9 * d);
@@ -37,7 +37,7 @@ class Draws {
   }
   double beta(double alpha) {
     const double a = gamma(alpha), b = gamma(alpha);
-    // Both underflow for a tiny alpha, whose distribution is a fair coin.
+    // For a tiny alpha both underflow, and the distribution is a fair coin.
     return a + b > 0 ? a / (a + b) : static_cast<double>(uniform() < 0.5);
   }
 
@@ -46,7 +46,7 @@ class Draws {
   uint32_t next_ = 0;
 };
 
-// As Yun et al. 2019: a box of (1 - lambda) of the area, cut at the image's edge.
+// Yun et al. 2019: a box of (1 - lambda) of the area, clipped at the image's edge.
 Mix cutmix(Draws& draws, double lambda, Size input) {
   const double half = 0.5 * std::sqrt(1 - lambda);
   const int half_width = static_cast<int>(half * input.width);

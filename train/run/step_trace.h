@@ -1,7 +1,7 @@
-// The spans of a step's forward and backward pass. For an engine that blocks, a span is the time of
-// the call. For one that queues on a stream there are two: the time to queue (launch), and what the
-// pass took on the device (compute), between two marks in the stream's own order. Owner: a
-// replica's thread.
+// Records the spans of a step's forward and backward pass. For an engine that blocks, there is one
+// span: the time of the call. For an engine that queues on a stream there are two: the time to
+// queue (launch), and the time of the pass on the device (compute), measured by two callbacks on
+// the stream. Owner: a replica's thread.
 #pragma once
 
 #include "staging/stage_stats.h"
@@ -17,15 +17,15 @@ class StepTrace {
   ~StepTrace() {
     if (!tracer_ || !stream_) return;
     try {
-      stream_->synchronize();  // it still has calls of ours, perhaps
+      stream_->synchronize();  // callbacks may still be queued
     } catch (...) {
-      // A failed device works nothing off any more; its error was told where it was met.
+      // A failed device runs nothing more; its error was already reported.
     }
   }
   StepTrace(const StepTrace&) = delete;
   StepTrace& operator=(const StepTrace&) = delete;
 
-  // Runs `work`, which is the pass of `step`.
+  // Runs `work`, the pass of `step`.
   template <typename Work>
   void pass(int64_t step, Work work) {
     const bool queues = tracer_ && stream_;
@@ -52,7 +52,7 @@ class StepTrace {
   Tracer* const tracer_;
   Stream* const stream_;
   const int rank_;
-  int64_t begin_ns_ = 0;  // the stream's
+  int64_t begin_ns_ = 0;  // used by the stream's callbacks
 };
 
 }  // namespace stoker

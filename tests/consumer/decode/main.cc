@@ -1,4 +1,4 @@
-// their_viewer FILE OUT.ppm: the middle of a picture at 64 x 64 pixels, by both pixel policies.
+// their_viewer FILE OUT.ppm: decodes the middle of an image to 64 x 64 with both pixel policies.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@ namespace {
 constexpr stoker::Size kThumb{64, 64};
 using Bytes = std::vector<uint8_t>;
 
-// Decodes the square in the middle; ends the program where that cannot be done.
+// Decodes the square in the middle; ends the program on an error.
 Bytes thumbnail(const Bytes& file, stoker::PixelPolicy policy) {
   stoker::ImageDecoder decoder({.pixels = policy});
   stoker::ImageInfo info;

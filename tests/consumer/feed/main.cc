@@ -1,5 +1,5 @@
-// their_trainer DATA: trains a perceptron on the pictures in DATA (as `stoker make-shapes` draws
-// them) and holds stoker to its word: every sample once per epoch, the same feed after a stop.
+// their_trainer DATA: trains a perceptron on the images in DATA (from `stoker make-shapes`) and
+// checks that every sample comes once per epoch and that a resumed feed is the same.
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -30,7 +30,7 @@ stoker::LoaderOptions options(stoker::Step first_step = 0) {
           .digests = true};
 }
 
-// Trains on all the loader gives; the digests of the rows, in order.
+// Trains on all batches of the loader; returns the digests of the rows, in order.
 std::vector<uint64_t> train(stoker::Loader& loader, stoker::Stream& stream, Perceptron& net,
                             int64_t samples) {
   std::vector<uint64_t> digests;

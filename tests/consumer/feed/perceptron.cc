@@ -34,7 +34,7 @@ void Perceptron::forward(const uint8_t* image) {
   }
 }
 
-// Softmax and cross-entropy; moves the weights at once.
+// Computes softmax and cross-entropy, and updates the weights at once.
 double Perceptron::backward(int label, float scale) {
   const float highest = *std::max_element(scores_.begin(), scores_.end());
   float sum = 0;

@@ -1,4 +1,4 @@
-// A trainer that knows nothing of stoker: one hidden layer, plain gradient descent.
+// A trainer that does not depend on stoker: one hidden layer, plain gradient descent.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 class Perceptron {
  public:
   Perceptron(int inputs, int hidden, int classes);
-  // One step on `rows` rows of (inputs) u8; a row of weight 0 counts for nothing. Returns the sum
-  // of the rows' losses, weighted.
+  // Trains one step on `rows` rows of (inputs) u8; rows of weight 0 are ignored. Returns the
+  // weighted sum of the rows' losses.
   double train(const uint8_t* images, const int32_t* labels, const float* weights, int rows,
                float learning_rate);
   int predict(const uint8_t* image);

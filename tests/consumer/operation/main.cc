@@ -1,5 +1,5 @@
-// use_solarize DATA LIBRARY: loads the operation and says what it changed. About half of the rows
-// must differ from those without it, and they must be the same for any number of workers.
+// use_solarize DATA LIBRARY: loads the operation and prints what it changed. About half of the
+// samples must differ from those without it, and they must be the same for any number of workers.
 #include <cstdio>
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-// The digest of every sample's pixels in one epoch.
+// Returns the digest of every sample's pixels in one epoch.
 std::vector<uint64_t> digests(const stoker::Source& source, const stoker::AugmentSpec& augment,
                               int workers) {
   auto device = stoker::make_host_device();

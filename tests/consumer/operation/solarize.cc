@@ -1,4 +1,4 @@
-// In half of the rows, inverts every value that is not below a random threshold.
+// Inverts every value that is not below a random threshold, in half of the samples.
 #include "stoker/pipeline/operation_plugin.h"
 
 static void solarize(stoker::MutableImageView row, const stoker::RandomKey& random) {

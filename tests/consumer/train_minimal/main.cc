@@ -1,9 +1,9 @@
-// train_minimal DATA [EPOCHS]: trains a small CNN on CIFAR-10 (or any folder of class/*.jpg, seen
-// at 32 x 32 pixels) and evaluates it after every epoch. The whole trainer is this file, on
+// train_minimal DATA [EPOCHS]: trains a small CNN on CIFAR-10 (or any folder of class/*.jpg,
+// resized to 32 x 32 pixels) and evaluates it after every epoch. This file is the whole trainer, on
 // stoker's public headers: feeder, net, engine, loop, evaluation.
 //
 // It trains on this machine's cores with one replica. `stoker train` adds what a long run needs:
-// several devices, checkpoints and resuming, receipts, live figures.
+// several devices, checkpoints and resuming, receipts, live metrics.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -23,11 +23,11 @@ namespace {
 
 constexpr stoker::Size kInput{32, 32};
 constexpr int kBatch = 128;
-constexpr int kMicroBatch = 64;  // rows that share batch-norm statistics; each is one thread's work
+constexpr int kMicroBatch = 64;  // rows that share batch-norm statistics, run by one thread
 constexpr float kPeakRate = 0.2f, kMomentum = 0.9f, kDecay = 5e-4f;
 constexpr uint64_t kSeed = 1;
 
-// Three stages of two convolutions each, with a residual connection around the second one.
+// Returns a net of three stages of two convolutions, with a residual around the second one.
 stoker::NetSpec small_net(int classes) {
   stoker::NetBuilder net("small", kInput, classes);
   int x = 0;  // the input
@@ -73,7 +73,8 @@ std::unique_ptr<stoker::Engine> make_engine(const stoker::NetSpec& net, int thre
   return engine;
 }
 
-// What SGD does in this step: one learning rate for all tensors; biases and norms do not decay.
+// Returns the arguments of SGD for this step: one learning rate for all tensors; biases and norms
+// do not decay.
 std::vector<stoker::TensorUpdate> tensor_updates(const stoker::NetSpec& net, int64_t step,
                                                  int64_t steps, int64_t steps_per_epoch) {
   stoker::ScheduleSpec schedule;
@@ -101,7 +102,7 @@ void train(const std::string& data, int epochs) {
   const stoker::NetSpec net = small_net(static_cast<int>(train_data->class_names().size()));
   const int threads = stoker::usable_cores();
   const auto engine = make_engine(net, threads);
-  // The engine leaves the gradients of each micro-batch; this adds them up, in a fixed order.
+  // The engine writes one gradient buffer per micro-batch; this sums them in a fixed order.
   const auto collective = stoker::make_host_collective(1);
 
   const auto device = stoker::make_host_device();

@@ -1,7 +1,7 @@
-// Sums over replicas on GPUs, by one of three ways. What needs CUDA is in the plugin of the CUDA
-// engine, opened here. Threads: as train/collective/collective.h says; made by one. Errors:
-// std::runtime_error with what is missing and why; std::invalid_argument for a way that the devices
-// do not allow.
+// Sums over replicas on GPUs, in one of several ways (ReduceKind). The code that needs CUDA is in
+// the plugin of the CUDA engine, which is opened here. Threads: see train/collective/collective.h;
+// one thread constructs. Errors: std::runtime_error with what is missing and why;
+// std::invalid_argument for a way that the devices do not allow.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,21 @@
 
 namespace stoker {
 
-// What `automatic` is for replicas on these devices (Device::cuda_ordinal()).
+// Returns what `automatic` means for replicas on these devices (Device::cuda_ordinal()).
 ReduceKind best_reduction(std::span<const int> ordinals, bool several_processes);
 
 struct CudaCollectiveOptions {
   ReduceKind how = ReduceKind::automatic;
-  // NCCL: so many of a part's first floats (gradients) travel as bf16; the rest is fp32 always.
+  // NCCL: number of a part's first floats (gradients) that are sent as bf16; the rest is fp32.
   int64_t bf16_floats = 0;
-  // Of the same ranks in host memory, over all processes; null: the ranks of this process.
+  // A collective of the same ranks in host memory; null: all ranks are in this process.
   std::unique_ptr<Collective> host;
-  // Several processes: which of all ranks is the first here, and a way to give process 0's bytes to
-  // all. NCCL meets through it.
+  // For several processes: the first rank of this process among all ranks, and a function that
+  // sends process 0's bytes to all processes (NCCL's id).
   int first_rank = 0;
   std::function<void(std::span<std::byte> bytes)> share;
-  // Or, where the processes speak through NCCL already, their group, which outlives the collective.
+  // Instead of these, the group of processes that communicate through NCCL; it must outlive the
+  // collective.
   NcclGroup* group = nullptr;
 };
 

@@ -10,14 +10,15 @@
 namespace stoker {
 namespace {
 
-// One rank: what it sums, on its link's stream.
+// One rank, which sums on its link's stream.
 class Rank {
  public:
   Rank(const DeviceReplica& replica, std::shared_ptr<NcclLink> link, int64_t bf16_floats)
       : replica_(replica), link_(std::move(link)), bf16_floats_(bf16_floats) {
     given_ = replica.device->make_event();
     summed_ = replica.device->make_event();
-    // Not at the first sum: cudaMalloc may wait for what another rank's sum waits for.
+    // Allocated here and not at the first sum: cudaMalloc may wait for work that another rank's sum
+    // waits for.
     if (bf16_floats > 0) {
       bf16_ = replica.device->allocate(static_cast<size_t>(bf16_floats) * sizeof(uint16_t),
                                        MemoryKind::device);
@@ -73,7 +74,7 @@ class Rank {
                "ncclAllReduce");
   }
 
-  // All ranges of a part in one buffer: they follow each other on the link's stream.
+  // All ranges use the same buffer, which is safe because they are ordered on the link's stream.
   void reduce_as_bf16(const float* from, float* to, int64_t count) {
     auto* bf16 = reinterpret_cast<uint16_t*>(bf16_->data());
     const CudaContext& context = link_->context();
@@ -86,8 +87,8 @@ class Rank {
   const std::shared_ptr<NcclLink> link_;
   const int64_t bf16_floats_;
   std::unique_ptr<Event> given_;   // on the replica's stream: its part is complete in the range
-  std::unique_ptr<Event> summed_;  // on the link's: the sums are there
-  std::unique_ptr<Memory> bf16_;   // the gradients that travel as bf16
+  std::unique_ptr<Event> summed_;  // on the link's stream: the sums are complete
+  std::unique_ptr<Memory> bf16_;   // the gradients that are sent as bf16
 };
 
 class NcclCollective final : public RangeCollective {

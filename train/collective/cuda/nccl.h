@@ -1,4 +1,4 @@
-// Sums over GPUs through NCCL, and processes that meet and speak through it. Internal to the
+// Sums over GPUs through NCCL, and groups of processes that communicate through it. Internal to the
 // plugin; see plugin.h. Errors: std::runtime_error with NCCL's text.
 #pragma once
 
@@ -15,7 +15,7 @@ NcclId make_nccl_id();
 std::unique_ptr<Collective> make_nccl_collective(std::span<const DeviceReplica> replicas,
                                                  const NcclRanks& ranks,
                                                  std::unique_ptr<Collective> host);
-// Of one replica, over a link that others use too.
+// For one replica, over a link that is also used for other communication.
 std::unique_ptr<Collective> make_linked_collective(const DeviceReplica& replica,
                                                    std::shared_ptr<NcclLink> link,
                                                    int64_t bf16_floats,

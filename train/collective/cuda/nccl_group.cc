@@ -1,6 +1,6 @@
-// Processes that speak through NCCL: what they say lies in pinned memory, travels between their
-// GPUs, and comes back. All on one stream and one communicator, which sums gradients as well:
-// several communicators on one GPU at a time may wait for each other for ever.
+// Processes that communicate through NCCL. Messages are copied from pinned memory to the GPU, sent
+// between GPUs, and copied back. All of it uses one stream and one communicator, which also sums
+// gradients: several communicators on one GPU at a time may deadlock.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t{32} << 20;  // of a broadcast
 constexpr auto kPause = std::chrono::microseconds(50);
-constexpr int kPollsPerLook = 200;  // at the other ranks' state: about every 10 ms
+constexpr int kPollsPerLook = 200;  // checks the other ranks' state about every 10 ms
 
 class Group final : public NcclGroup {
  public:
@@ -80,7 +80,7 @@ class Group final : public NcclGroup {
   void finish() override {
     const std::byte here{};
     std::vector<std::byte> all(static_cast<size_t>(size_));
-    end_all_gather(start_all_gather({&here, 1}, all));  // nobody leaves before the others are done
+    end_all_gather(start_all_gather({&here, 1}, all));  // waits until all ranks are done
     finished_ = true;
   }
 
@@ -97,7 +97,7 @@ class Group final : public NcclGroup {
     bool busy = false;
   };
 
-  // The smallest that is large enough and not under way.
+  // Returns the smallest idle transfer that is large enough, or a new one.
   Transfer& idle(size_t bytes) {
     Transfer* found = nullptr;
     for (const auto& each : transfers_) {
@@ -128,7 +128,8 @@ class Group final : public NcclGroup {
     transfer.target = to;
   }
 
-  // The transfer comes after this GPU's own work, and NCCL says of nobody that it is late.
+  // Waits for the transfer, which is ordered after this GPU's own work. The notice cannot name the
+  // late rank, because NCCL does not report it.
   void complete(Transfer& transfer) {
     LateNotice notice;
     for (int polls = 1; !transfer.done->query(); ++polls) {
@@ -143,7 +144,7 @@ class Group final : public NcclGroup {
       }
       std::this_thread::sleep_for(kPause);
     }
-    link_->check_others();  // an aborted transfer ends too
+    link_->check_others();  // an aborted transfer also ends
     std::copy_n(transfer.pinned->data(), transfer.target.size(), transfer.target.begin());
     transfer.busy = false;
   }

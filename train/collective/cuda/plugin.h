@@ -1,5 +1,5 @@
 // The second entry of libstoker_cuda_train.so, stoker_cuda_collective_plugin(): sums over GPUs. As
-// in cuda_plugin.h, program and plugin come from one build. Threads: any.
+// in cuda_plugin.h, program and plugin must come from one build. Threads: any.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ inline constexpr int kCudaCollectivePluginVersion = 2;  // of this table
 
 using NcclId = std::array<std::byte, 128>;  // ncclUniqueId
 
-// Where the ranks of this process stand among all.
+// The ranks of this process among all ranks.
 struct NcclRanks {
   NcclId id{};
   int first = 0;
@@ -27,16 +27,16 @@ struct NcclRanks {
 
 struct CudaCollectivePlugin {
   int version = 0;              // kCudaCollectivePluginVersion; first in every version of the table
-  const char* build = nullptr;  // the build that it comes from
+  const char* build = nullptr;  // stamp of the plugin's build
   SumKernel (*make_sum)(int ordinal) = nullptr;
-  // Both throw std::runtime_error: NCCL is opened by the first that needs it.
+  // Both throw std::runtime_error if NCCL cannot be opened; the first call that needs it opens it.
   NcclId (*make_nccl_id)() = nullptr;
-  // `host` does broadcast() and barrier(). Returns when all ranks of all processes have joined.
+  // `host` performs broadcast() and barrier(). Returns when all ranks of all processes have joined.
   std::unique_ptr<Collective> (*make_nccl)(std::span<const DeviceReplica> replicas,
                                            const NcclRanks& ranks,
                                            std::unique_ptr<Collective> host) = nullptr;
-  // On `device`, a GPU. The id is make_nccl_id()'s, the same on every process because NCCL_COMM_ID
-  // is set. Returns when all processes have joined.
+  // Makes a group on `device`, a GPU. make_nccl_id() returns the same id in every process because
+  // NCCL_COMM_ID is set. Returns when all processes have joined.
   std::unique_ptr<NcclGroup> (*make_group)(std::unique_ptr<Device> device, int rank,
                                            int size) = nullptr;
 };

@@ -20,8 +20,8 @@ unsigned blocks_for(int64_t threads) {
       std::clamp<int64_t>((threads + kThreads - 1) / kThreads, 1, kMostBlocks));
 }
 
-// One thread sums its elements over all parts in order and alone writes them: the order is fixed,
-// and a result may be one of the parts.
+// Each element is summed over all parts, in order, and written by one thread. So the order is
+// fixed, and a result may be one of the parts.
 __global__ void __launch_bounds__(kThreads)
     sum_parts_kernel(const __grid_constant__ PartSum sum, bool aligned) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;

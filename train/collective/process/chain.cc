@@ -1,8 +1,8 @@
-// Sums over the replicas of several processes, in the order that train/collective/host.cc takes
-// them: part after part, process after process. Sums in that order are a chain: process 0 adds up
-// its parts, process 1 goes on from there, and the last one has the total, which goes back the same
-// way. Each element passes each link once in each direction, and no part leaves its process. It
-// goes in chunks, so that all processes work at the same time.
+// Sums over the replicas of several processes, in the order of train/collective/host.cc: part after
+// part, process after process. Sums in that order form a chain: process 0 adds up its parts,
+// process 1 continues from there, and the last process has the total, which goes back the same way.
+// Each element passes each link once in each direction, and no part leaves its process. The
+// elements are sent in chunks, so that all processes work at the same time.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -15,11 +15,11 @@ namespace stoker {
 namespace {
 
 constexpr int64_t kChunkFloats = 128 << 10;
-constexpr int kBuffers = 4;             // chunks between their arrival and the end of their sending
-constexpr int kAhead = 2;               // of them: waited for while others are worked on
-constexpr int64_t kBlockFloats = 1024;  // summed in one go, in the first-level cache
+constexpr int kBuffers = 4;  // chunks from the start of their receive to the end of their send
+constexpr int kAhead = 2;    // of these: chunks that are received in advance
+constexpr int64_t kBlockFloats = 1024;  // per accumulator, in the first-level cache
 
-// The local rank 0 thread's side of one all-reduce: what is received and sent when.
+// The messages of one all-reduce, received and sent by the thread of local rank 0.
 class Chain {
  public:
   Chain(MessageGroup& group, std::span<float> buffers, std::span<float> result)
@@ -38,10 +38,11 @@ class Chain {
   bool is_rank0() const { return group_.rank() == 0; }
   bool last() const { return group_.rank() == group_.size() - 1; }
   std::span<float> result(int64_t chunk) const { return cut(result_, chunk, chunk); }
-  // Holds the sum of the processes before, then of this one too.
+  // Holds the sum of the processes before, later including this one.
   std::span<float> buffer(int64_t chunk) const { return cut(buffers_, chunk % kBuffers, chunk); }
 
-  // The chunk's buffer holds the sum of the processes before; the first one's is free.
+  // Waits until the chunk's buffer holds the sum of the processes before; in process 0, until it is
+  // free.
   void begin(int64_t chunk) {
     if (!is_rank0()) {
       group_.wait(prefixes_[chunk]);
@@ -50,14 +51,15 @@ class Chain {
     }
   }
 
-  // The sum with this process's parts is in the buffer; in the last process, in the result.
+  // Sends the sum including this process's parts. It is in the buffer; in the last process, in the
+  // result.
   void end(int64_t chunk) {
     if (last()) {
       back_.push_back(group_.send(group_.rank() - 1, bytes(result(chunk))));
     } else {
       onward_.push_back(group_.send(group_.rank() + 1, bytes(buffer(chunk))));
       totals_.push_back(group_.receive(group_.rank() + 1, bytes(result(chunk))));
-      // By now the total of an earlier chunk is on its way back.
+      // By now the total of an earlier chunk should be returning.
       if (!is_rank0() && chunk >= lag_) pass_back(chunk - lag_);
     }
     const int64_t next = chunk + kAhead;
@@ -119,7 +121,8 @@ class ProcessCollective final : public JoinedCollective {
   }
 
  private:
-  // This rank's share of the chunk's elements: the sum so far, plus the parts of all local ranks.
+  // Computes this rank's share of the chunk's elements: the sum so far plus the parts of all local
+  // ranks.
   void add_parts(int rank, const Chain& chain, int64_t chunk) {
     const std::span<float> so_far = chain.buffer(chunk);
     const std::span<float> target = chain.last() ? chain.result(chunk) : so_far;
@@ -147,7 +150,7 @@ class ProcessCollective final : public JoinedCollective {
 
   MessageGroup& group_;
   std::vector<float> buffers_;
-  std::optional<Chain> chain_;  // of the all-reduce under way; made by rank 0 before a barrier
+  std::optional<Chain> chain_;  // of the current all-reduce; made by rank 0 before a barrier
 };
 
 }  // namespace

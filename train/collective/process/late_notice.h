@@ -1,5 +1,5 @@
-// When to say that a wait takes long: after some seconds, and then each time it has doubled. A
-// value of the waiting thread; made when the wait begins.
+// Decides when to report that a wait takes long: after 5 seconds, and then each time the wait has
+// doubled. A value of the waiting thread, created when the wait begins.
 #pragma once
 
 #include <chrono>

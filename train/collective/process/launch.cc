@@ -14,7 +14,7 @@ namespace {
 constexpr int kMaxWorld = 1 << 20;
 constexpr int kMaxPort = 65535;
 
-// What one launcher calls the four numbers. The last two are optional, but only together.
+// One launcher's names for the four numbers. The last two are optional, but only together.
 struct Names {
   const char* by;
   const char* rank;
@@ -26,7 +26,7 @@ constexpr Names kTorchrun{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL
 constexpr Names kMpirun{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                         "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr Names kMpiexec{"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
-// SLURM_NTASKS is no sign of a step: salloc's shell and sbatch's script have it too.
+// SLURM_NTASKS does not show a step, because salloc's shell and sbatch's script also have it.
 constexpr Names kSrun{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr};
 
 std::string value_of(const Environment& environment, const std::string& name) {
@@ -61,7 +61,7 @@ void require_below(const char* what, int value, const char* of, int limit) {
       fmt::format("the environment's {} is {}, but {} is {}", what, value, of, limit));
 }
 
-// Nothing if the launcher has set nothing.
+// Returns nothing if the launcher has set none of its variables.
 std::optional<Launch> read(const Environment& environment, const Names& names) {
   const auto rank = number(environment, names.rank), world = number(environment, names.world);
   if (!rank && !world) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<Launch> read(const Environment& environment, const Names& names) {
     incomplete(names, names.local_rank, *local, names.local_world);
   }
   if (local_world && !local) incomplete(names, names.local_world, *local_world, names.local_rank);
-  // Without them the processes are taken to share one machine.
+  // Without these variables, all processes are assumed to run on one machine.
   launch.local_rank = local.value_or(launch.rank);
   launch.local_world = local_world.value_or(launch.world);
   if (local_world) {
@@ -88,7 +88,7 @@ std::optional<Launch> read(const Environment& environment, const Names& names) {
   return launch;
 }
 
-// Slurm's "2(x3),1" -> of node 3: 1. Nothing if it does not say.
+// Returns the number of tasks on a node: 1 for "2(x3),1" (Slurm's format) and node 3.
 std::optional<int> tasks_on_node(const std::string& list, int node) {
   const char* at = list.data();
   const char* const end = at + list.size();
@@ -137,12 +137,12 @@ std::string meeting_address(const Environment& environment, const Launch& launch
 std::optional<Launch> read_around(const Environment& environment) {
   if (const auto mpirun = read(environment, kMpirun)) return mpirun;
   const auto mpiexec = read(environment, kMpiexec), srun = read_srun(environment);
-  // srun --mpi=pmi2 sets PMI_RANK too; only Slurm's own variables know the machines.
+  // srun --mpi=pmi2 also sets PMI_RANK, but only Slurm's own variables describe the machines.
   const bool same = mpiexec && srun && mpiexec->rank == srun->rank && mpiexec->world == srun->world;
   return mpiexec && !same ? mpiexec : srun;
 }
 
-// torchrun's variables, set by hand inside another launcher, must say what that says.
+// If torchrun's variables are set by hand inside another launcher, they must agree with it.
 Launch reconcile(const Launch& torch, const std::optional<Launch>& around, bool elastic) {
   if (!around || elastic) return torch;
   if (around->rank == torch.rank && around->world == torch.world) return *around;

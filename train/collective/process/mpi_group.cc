@@ -1,4 +1,4 @@
-// The program's side of the MPI plugin: finds it, and holds what it says against the launcher.
+// Opens the MPI plugin and checks that its rank and size agree with the launcher's.
 #include <fmt/format.h>
 
 #include <stdexcept>

@@ -1,5 +1,5 @@
-// What libstoker_mpi.so gives the program: one C entry, stoker_mpi_plugin(), that returns this
-// table. Program and plugin come from one build: the table holds C++ types. Threads: any.
+// The interface of libstoker_mpi.so: one C entry, stoker_mpi_plugin(), which returns this table.
+// Program and plugin must come from one build, because the table contains C++ types. Threads: any.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ inline constexpr int kMpiPluginVersion = 2;  // of this table
 struct MpiPlugin {
   int version = 0;                     // kMpiPluginVersion; first in every version of the table
   std::string (*library)() = nullptr;  // "Open MPI v4.1.4"
-  // Starts MPI: once in a process. Throws std::runtime_error.
+  // Starts MPI; call it once in a process. Throws std::runtime_error.
   std::unique_ptr<ProcessGroup> (*open)() = nullptr;
 };
 

@@ -17,7 +17,7 @@ std::span<std::byte> bytes_of(int64_t& value) {
 
 }  // namespace
 
-// A binomial tree: in round k those that have the bytes pass them on to those 2^k further.
+// A binomial tree: in round k each process that has the bytes sends them to the one 2^k further.
 void MessageGroup::broadcast(std::span<std::byte> bytes, int root) {
   const int me = (rank() - root + size()) % size();
   for (size_t at = 0; at < bytes.size(); at += kPieceBytes) {
@@ -34,7 +34,7 @@ void MessageGroup::broadcast(std::span<std::byte> bytes, int root) {
   }
 }
 
-// To process 0, and from there to all.
+// Gathers at process 0, which broadcasts to all.
 ProcessGroup::Ticket MessageGroup::start_all_gather(std::span<const std::byte> own,
                                                     std::span<std::byte> all) {
   std::copy(own.begin(), own.end(), all.begin() + rank() * static_cast<int64_t>(own.size()));

@@ -1,8 +1,8 @@
-// The processes of a run and what they say to each other: all that stoker asks of MPI, or of NCCL
-// where no MPI is around the processes (torchrun, srun). A few functions for what the trainer says
-// with them follow; all processes make the same calls in the same order. Owner: the program.
-// Threads: one at a time; abort() from any at any time. Errors: std::runtime_error; the message of
-// another process's abort() where that came first and can be heard.
+// The processes of a run and how they communicate: everything that stoker needs from MPI, or from
+// NCCL if there is no MPI (torchrun, srun), and a few functions on top for the trainer. All
+// processes make the same calls in the same order. Owner: the program. Threads: one at a time;
+// abort() from any thread at any time. Errors: std::runtime_error, with the message of another
+// process's abort() if that came first and can be received.
 #pragma once
 
 #include <cstddef>
@@ -22,36 +22,36 @@ class NcclGroup;
 class ProcessGroup {
  public:
   using Ticket = int64_t;
-  // Without a finish() before, the other processes are told that this one has failed.
+  // Without an earlier finish(), the other processes are told that this one has failed.
   virtual ~ProcessGroup() = default;
   virtual int rank() const = 0;  // of this process
-  virtual int size() const = 0;  // processes
+  virtual int size() const = 0;  // number of processes
 
-  // root's bytes, everywhere.
+  // Copies root's bytes to all processes.
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
-  // `all` becomes everybody's `own`, by rank; as many bytes from each. The first call starts only:
-  // all bytes are to be left alone until the second.
+  // Collects every process's `own`, by rank, in `all`; all have the same size. start_all_gather()
+  // only starts this: do not touch the bytes until end_all_gather().
   virtual Ticket start_all_gather(std::span<const std::byte> own, std::span<std::byte> all) = 0;
   virtual void end_all_gather(Ticket ticket) = 0;
 
-  // All processes that wait, now or later, fail with `why`; the first call counts.
+  // Makes all calls that wait, now or later, in all processes, fail with `why`; first call wins.
   virtual void abort(const std::string& why) noexcept = 0;
-  virtual void finish() = 0;  // in good order; the last call, on every process
+  virtual void finish() = 0;  // orderly end; the last call in every process
 
-  // This one, where it is of that kind; else null.
+  // Return this object if it is of that kind, else null.
   virtual MessageGroup* messages() { return nullptr; }
   virtual NcclGroup* nccl() { return nullptr; }
 };
 
-// Processes that can say something to one other alone, at any time: through MPI. Messages of one
-// sender to one receiver arrive in the order sent.
+// Processes that can send messages to a single other process at any time: through MPI. Messages
+// from one sender to one receiver arrive in the order sent.
 class MessageGroup : public ProcessGroup {
  public:
-  // Both start only; the bytes are to be left alone until wait(). At most 2^31 - 1 bytes, as many
-  // as are sent.
+  // Both only start the transfer: do not touch the bytes until wait(). At most 2^31 - 1 bytes; both
+  // sides must give the same number.
   virtual Ticket send(int to, std::span<const std::byte> bytes) = 0;
   virtual Ticket receive(int from, std::span<std::byte> bytes) = 0;
-  // Gives the processor to other threads while it waits. Each ticket once.
+  // Yields to other threads while it waits. Call it once per ticket.
   virtual void wait(Ticket ticket) = 0;
 
   void broadcast(std::span<std::byte> bytes, int root) final;
@@ -61,16 +61,16 @@ class MessageGroup : public ProcessGroup {
   MessageGroup* messages() final { return this; }
 };
 
-// root's bytes, everywhere.
+// Copies root's bytes to all processes.
 void broadcast(ProcessGroup& group, std::span<std::byte> bytes, int root = 0);
-// Everybody's value, by rank, at every process.
+// Returns the values of all processes by rank, in every process.
 std::vector<int64_t> all_gather(ProcessGroup& group, int64_t value);
 int64_t all_reduce_max(ProcessGroup& group, int64_t value);
-// Everybody's bytes, by rank, at process 0; nothing elsewhere.
+// Returns the bytes of all processes by rank in process 0, and nothing in the others.
 std::vector<std::vector<std::byte>> gather(ProcessGroup& group, std::span<const std::byte> bytes);
 
-// The processes that `launch` found, through MPI: a plugin, opened here. Throws
-// std::runtime_error with what is missing, std::invalid_argument where MPI counts other processes.
+// Opens the MPI plugin for the processes of `launch`. Throws std::runtime_error with what is
+// missing, std::invalid_argument if MPI's rank or size differs from the launcher's.
 std::unique_ptr<ProcessGroup> open_mpi_group(const Launch& launch);
 
 }  // namespace stoker
