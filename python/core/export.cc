@@ -100,7 +100,7 @@ bool must_copy(const Array& array, const DlpackRequest& request) {
         ("__dlpack__: the array is on " + array.device_name() + "; " + why).c_str());
   };
   if (there != here && there != host) {
-    refuse("it cannot be had on the device (" + std::to_string(there.first) + ", " +
+    refuse("it is not available on the device (" + std::to_string(there.first) + ", " +
            std::to_string(there.second) + ")");
   }
   const bool moves = there != here;
@@ -141,7 +141,7 @@ nb::object to_dlpack(const Array& array, const DlpackRequest& request) {
 nb::dict array_interface(const Array& array) {
   if (!array.on_host()) {
     throw nb::type_error(("the array is on " + array.device_name() +
-                          ", where NumPy cannot look: take it by DLPack, or bring it to the host "
+                          ", which NumPy cannot read: take it by DLPack, or bring it to the host "
                           "by .cpu()")
                              .c_str());
   }

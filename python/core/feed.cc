@@ -74,7 +74,7 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
     throw OutOfMemory(images_bytes_ * static_cast<size_t>(loader.ring_depth),
                       "ring_depth=" + std::to_string(loader.ring_depth) +
                           " batches of batch_size=" + std::to_string(loader.batch_size) +
-                          " rows of " + std::to_string(augment.output.height) + " x " +
+                          " samples of " + std::to_string(augment.output.height) + " x " +
                           std::to_string(augment.output.width) + " pixels");
   }
   end_step_ = loader_->end_step();

@@ -25,7 +25,7 @@ class Emulation:
     accelerator: str
     source: str  # where the rate comes from
     asked_images_per_second: float
-    rows: int  # of a step
+    batch_size: int  # of a step
     step_seconds: float  # how long a step computes
     steps: int
     utilisation: float  # 0 to 1
@@ -46,7 +46,8 @@ class Emulation:
         return (
             f"{self.accelerator}: {100 * self.utilisation:.1f}% busy, "
             f"{self.images_per_second:.4g} of {self.asked_images_per_second:.4g} images/s; "
-            f"{self.steps} steps of {self.rows} rows and {1e3 * self.step_seconds:.1f} ms; "
+            f"{self.steps} steps of {self.batch_size} samples and "
+            f"{1e3 * self.step_seconds:.1f} ms; "
             f"a step waits {1e3 * p50:.1f} ms (p50), {1e3 * p99:.1f} ms (p99), "
             f"{1e3 * ordered[-1]:.1f} ms (most)"
         )
@@ -57,7 +58,7 @@ def emulate(
     *,
     rate: float | None = None,
     accel: str | None = None,
-    rows: int | Callable[[Any], int] | None = None,
+    batch_size: int | Callable[[Any], int] | None = None,
     steps: int | None = None,
 ) -> Emulation:
     """Runs `loader` against an emulated accelerator: every step is a sleep as long as a real one
@@ -66,10 +67,10 @@ def emulate(
     rate: images/s that it takes; or
     accel: 'a100', 'h100' (as MLPerf Storage emulates them), 'h100-training', 'h200-training' (as
         fast as one GPU trained): the rates of `stoker bench emulate`. Default: 'h100'.
-    rows: of a batch, as for watch(). The rows of the first batch determine the length of a step.
+    batch_size: samples of a batch, as for watch(). The first batch determines the length of a step.
     steps: default one pass; for more steps the loader begins again, unless it is an iterator.
 
-    ValueError: an unknown accelerator, an invalid rate, both, or batches whose rows are unknown.
+    ValueError: an unknown accelerator, an invalid rate, both, or batches of unknown size.
     RuntimeError: the loader gave fewer than two batches.
     """
     if rate is not None and accel is not None:
@@ -80,11 +81,11 @@ def emulate(
     asked = known.images_per_second if known is not None else rate
     if not isinstance(asked, Real) or not 0 < asked < float("inf"):
         raise ValueError(f"rate is {rate!r}, must be more than 0 images/s")
-    watched = Watch(loader, warm_up=1, rows=rows, most_steps=steps)
+    watched = Watch(loader, warm_up=1, batch_size=batch_size, most_steps=steps)
     spec = None
     for batch in _batches(watched, steps):
         if spec is None:
-            spec = _core.accelerator_of_rate(asked, _rows_of(watched, batch))
+            spec = _core.accelerator_of_rate(asked, _batch_size_of(watched, batch))
         time.sleep(spec.step_seconds)
     log = watched.log
     if spec is None or len(log) < 2:
@@ -94,13 +95,13 @@ def emulate(
         accelerator=known.name if known is not None else spec.name,
         source=known.source if known is not None else spec.source,
         asked_images_per_second=asked,
-        rows=spec.batch,
+        batch_size=spec.batch,
         step_seconds=spec.step_seconds,
         steps=used.steps,
         utilisation=used.share,
         running_seconds=used.running_seconds,
         waiting_seconds=used.waiting_seconds,
-        images_per_second=sum(log.rows[1:]) / used.running_seconds,
+        images_per_second=sum(log.sizes[1:]) / used.running_seconds,
         waits=[came - asked_at for asked_at, came in zip(log.asked[1:], log.came[1:])],
         watch=watched,
     )
@@ -117,8 +118,8 @@ def _batches(watched: Watch[Any], steps: int | None) -> Iterator[Any]:
             return
 
 
-def _rows_of(watched: Watch[Any], batch: Any) -> int:
-    rows = watched.rows_of(batch)
-    if rows < 1:
-        raise ValueError("the rows of the first batch are not known or none: say rows=")
-    return rows
+def _batch_size_of(watched: Watch[Any], batch: Any) -> int:
+    samples = watched.batch_size_of(batch)
+    if samples < 1:
+        raise ValueError("the first batch is empty, or its size is not known: say batch_size=")
+    return samples

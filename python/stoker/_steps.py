@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 PHASES = ("warm-up", "settling", "measured", "replayed")  # names as in `stoker profile`
-UNKNOWN_ROWS = -1
+UNKNOWN_SIZE = -1
 _SLICES = 100  # of a timeline
 _PARTS = 20  # of a run, whose paces are compared
 
@@ -20,36 +20,36 @@ class StepLog:
     def __init__(self) -> None:
         self.asked, self.came, self.done = array("d"), array("d"), array("d")
         self.wait_cpu = array("d")  # CPU seconds of the loop's thread, while it waited
-        self.rows = array("q")  # of the batch; UNKNOWN_ROWS
+        self.sizes = array("q")  # of the batch; UNKNOWN_SIZE
         self.phases = bytearray()  # indices into PHASES
 
     def __len__(self) -> int:
         return len(self.done)
 
     def add(
-        self, phase: str, asked: float, came: float, done: float, wait_cpu: float, rows: int
+        self, phase: str, asked: float, came: float, done: float, wait_cpu: float, samples: int
     ) -> None:
         self.phases.append(PHASES.index(phase))
         self.asked.append(asked)
         self.came.append(came)
         self.done.append(done)
         self.wait_cpu.append(wait_cpu)
-        self.rows.append(rows)
+        self.sizes.append(samples)
 
     def of_phase(self, phase: str) -> Steps:
-        rows_known = self.rows_known
+        sizes_known = self.sizes_known
         chosen = [i for i, index in enumerate(self.phases) if PHASES[index] == phase]
         return Steps(
             waits=[self.came[i] - self.asked[i] for i in chosen],
             computes=[self.done[i] - self.came[i] for i in chosen],
             wait_cpu_s=sum(self.wait_cpu[i] for i in chosen),
-            items=sum(self.rows[i] if rows_known else 1 for i in chosen),
+            items=sum(self.sizes[i] if sizes_known else 1 for i in chosen),
             first=chosen[0] if chosen else 0,
         )
 
     @property
-    def rows_known(self) -> bool:
-        return len(self) > 0 and min(self.rows) != UNKNOWN_ROWS
+    def sizes_known(self) -> bool:
+        return len(self) > 0 and min(self.sizes) != UNKNOWN_SIZE
 
     def timeline(self) -> list[dict[str, Any]]:
         """Returns slices of equal length, with the fields of profile.json."""
@@ -57,11 +57,11 @@ class StepLog:
             return []
         begin, end = self.asked[0], self.done[-1]
         length = max(end - begin, 1e-9) / _SLICES
-        rows_known = self.rows_known
+        sizes_known = self.sizes_known
         rates, waiting, phases = [0.0] * _SLICES, [0.0] * _SLICES, ["between passes"] * _SLICES
         for i in range(len(self)):
             asked, came, done = (t[i] - begin for t in (self.asked, self.came, self.done))
-            pace = (self.rows[i] if rows_known else 1) / max(done - asked, 1e-9)
+            pace = (self.sizes[i] if sizes_known else 1) / max(done - asked, 1e-9)
             last = min(int(done / length), _SLICES - 1)
             for at in range(min(int(asked / length), last), last + 1):
                 low, high = at * length, (at + 1) * length
@@ -87,7 +87,7 @@ class Steps:
     waits: list[float]  # for the batch
     computes: list[float]  # what the loop did with it
     wait_cpu_s: float  # CPU time of the loop's thread in all waits
-    items: int  # rows; or steps, if the rows of some are unknown
+    items: int  # samples; or steps, if the size of some batch is unknown
     first: int  # number of the first step in its run
 
     def __len__(self) -> int:
@@ -158,9 +158,8 @@ def latency(values: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def rows_of(batch: Any) -> int:
-    """Returns the rows of the first object in `batch` with a shape; UNKNOWN_ROWS if none has
-    one."""
+def first_extent(batch: Any) -> int:
+    """Returns the first extent of the first object in `batch` with a shape, or UNKNOWN_SIZE."""
     waiting = [batch]
     for _ in range(64):  # enough for every loader, and ends for cyclic objects
         if not waiting:
@@ -175,4 +174,4 @@ def rows_of(batch: Any) -> int:
             waiting[:0] = list(item.values())[:8]
         elif isinstance(item, (tuple, list)):
             waiting[:0] = item[:8]
-    return UNKNOWN_ROWS
+    return UNKNOWN_SIZE

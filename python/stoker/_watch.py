@@ -17,7 +17,7 @@ def watch(
     *,
     warm_up: int = ...,
     replay: int = ...,
-    rows: int | Callable[[Batch], int] | None = ...,
+    batch_size: int | Callable[[Batch], int] | None = ...,
     synchronize: Callable[[], object] | None = ...,
 ) -> WatchedIterator[Batch]: ...
 @overload
@@ -26,7 +26,7 @@ def watch(
     *,
     warm_up: int = ...,
     replay: int = ...,
-    rows: int | Callable[[Batch], int] | None = ...,
+    batch_size: int | Callable[[Batch], int] | None = ...,
     synchronize: Callable[[], object] | None = ...,
 ) -> Watch[Batch]: ...
 def watch(
@@ -34,7 +34,7 @@ def watch(
     *,
     warm_up: int = 5,
     replay: int = 0,
-    rows: int | Callable[[Batch], int] | None = None,
+    batch_size: int | Callable[[Batch], int] | None = None,
     synchronize: Callable[[], object] | None = None,
 ) -> Watch[Batch]:
     """Measures a training loop:
@@ -53,15 +53,21 @@ def watch(
     replay: this many steps get one held batch again, in addition to the loader's, once as many were
         measured: how fast the steps are if they need not wait. It changes what the training sees,
         and len() does not count them.
-    rows: of a batch: a number, or a function of the batch. Default: the first extent of the first
-        object in it that has a shape; if none has one, rates are in batches/s.
+    batch_size: samples of a batch: a number, or a function of the batch. Default: the first
+        extent of the first object in it that has a shape; if none has one, rates are in batches/s.
     synchronize: called after every step, before its end is recorded (torch.cuda.synchronize).
         Without it, a device that works asynchronously is measured only from the host.
 
     TypeError: nothing to iterate over. ValueError: a number that is too small.
     """
     kind = WatchedIterator if hasattr(type(loader), "__next__") else Watch
-    return kind(loader, warm_up=warm_up, replay=replay, rows=rows, synchronize=synchronize)
+    return kind(
+        loader,
+        warm_up=warm_up,
+        replay=replay,
+        batch_size=batch_size,
+        synchronize=synchronize,
+    )
 
 
 class WatchedIterator(Watch[Batch], Iterator[Batch]):

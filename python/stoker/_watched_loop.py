@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from stoker._page import profile_page
-from stoker._steps import PHASES, StepLog, Steps, rows_of
+from stoker._steps import PHASES, StepLog, Steps, first_extent
 from stoker._watch_report import as_json, as_text
 from stoker._watched_run import WatchedRun
 
@@ -33,7 +33,7 @@ class Pass:
     phase: str = ""  # of that step, like all below
     came: float = 0.0
     cpu: float = 0.0
-    rows: int = -1
+    samples: int = -1
 
 
 class Watch(Generic[Batch]):
@@ -45,7 +45,7 @@ class Watch(Generic[Batch]):
         *,
         warm_up: int = 5,
         replay: int = 0,
-        rows: int | Callable[[Batch], int] | None = None,
+        batch_size: int | Callable[[Batch], int] | None = None,
         synchronize: Callable[[], object] | None = None,
         most_steps: int | None = None,
         clock: Callable[[], float] = time.perf_counter,
@@ -56,12 +56,18 @@ class Watch(Generic[Batch]):
                 raise ValueError(f"{name} is {value!r}, must be 0 or more steps")
         if not any(hasattr(type(loader), name) for name in ("__iter__", "__getitem__")):
             raise TypeError(f"loader is {loader!r}: there is nothing to iterate over")
-        if not (rows is None or callable(rows) or (isinstance(rows, int) and rows > 0)):
-            raise ValueError(f"rows is {rows!r}, must be 1 or more, or a function of a batch")
+        if not (
+            batch_size is None
+            or callable(batch_size)
+            or (isinstance(batch_size, int) and batch_size > 0)
+        ):
+            raise ValueError(
+                f"batch_size is {batch_size!r}, must be 1 or more, or a function of a batch"
+            )
         self._loader = loader
         self._warm_up = warm_up
         self._replay = replay
-        self._rows = rows
+        self._batch_size = batch_size
         self._synchronize = synchronize
         self._most_steps = most_steps  # a pass ends after this many
         self._clock, self._cpu_clock = clock, cpu_clock
@@ -100,14 +106,14 @@ class Watch(Generic[Batch]):
         current.came, current.cpu = self._clock(), self._cpu_clock() - cpu
         if current.number == 0:
             self._first_waits.append(current.came - current.asked)
-        current.rows = self.rows_of(current.batch)
+        current.samples = self.batch_size_of(current.batch)
         return True
 
     def _end_step(self, step: Pass) -> None:
         if self._synchronize is not None:
             self._synchronize()
         done = self._clock()
-        self._log.add(step.phase, step.asked, step.came, done, step.cpu, step.rows)
+        self._log.add(step.phase, step.asked, step.came, done, step.cpu, step.samples)
         self._counts[step.phase] += 1
         step.number += step.phase != "replayed"
         step.asked = done
@@ -129,11 +135,13 @@ class Watch(Generic[Batch]):
         # Meanwhile the loader has filled its queues, which makes the next steps too fast.
         return "settling" if counts["settling"] < self._warm_up else "measured"
 
-    def rows_of(self, batch: Batch) -> int:
-        """Returns the rows of a batch, as rates count them; -1: unknown."""
-        if self._rows is None:
-            return rows_of(batch)
-        return self._rows if isinstance(self._rows, int) else int(self._rows(batch))
+    def batch_size_of(self, batch: Batch) -> int:
+        """Returns the samples of a batch, as rates count them; -1: unknown."""
+        if self._batch_size is None:
+            return first_extent(batch)
+        if isinstance(self._batch_size, int):
+            return self._batch_size
+        return int(self._batch_size(batch))
 
     def __len__(self) -> int:
         return len(self._loader)  # type: ignore[arg-type]
@@ -148,7 +156,7 @@ class Watch(Generic[Batch]):
 
     def measure_loader(self, steps: int = 100) -> float:
         """Runs the loader alone, from its beginning and with nothing to do between its batches;
-        returns rows per second (batches, if their rows are unknown). The report includes it from
+        returns samples per second (batches, if their size is unknown). The report includes it from
         then on. Takes up to `steps` batches, which the training does not see; the first `warm_up`
         do not count. A loop's variable still holds the last batch: around a stoker.Loader, which
         lends its memory, drop it first.
@@ -163,7 +171,7 @@ class Watch(Generic[Batch]):
         alone = Watch(
             self._loader,
             warm_up=self._warm_up,
-            rows=self._rows,
+            batch_size=self._batch_size,
             most_steps=steps,
             clock=self._clock,
             cpu_clock=self._cpu_clock,

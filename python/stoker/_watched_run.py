@@ -30,7 +30,7 @@ class WatchedRun:
 
     @property
     def unit(self) -> str:
-        return "images/s" if self.log.rows_known else "batches/s"
+        return "images/s" if self.log.sizes_known else "batches/s"
 
     def diagnose(self) -> Verdict:
         alone = None if self.alone is None else self.alone.rate
@@ -109,8 +109,8 @@ def unknown(run: WatchedRun) -> list[str]:
         )
     if run.alone is None:
         parts.append("what the loader gives alone: not measured (measure_loader())")
-    if not run.log.rows_known:
-        parts.append("images/s: the rows of a batch are not known (rows=)")
+    if not run.log.sizes_known:
+        parts.append("images/s: the size of a batch is not known (batch_size=)")
     return parts
 
 

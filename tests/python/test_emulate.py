@@ -24,12 +24,12 @@ def slow(count: int, seconds: float):
 
 def test_utilisation_is_computing_over_running_time():
     run = stoker.emulate([BATCH] * 6, rate=800)
-    assert (run.rows, run.steps, run.step_seconds) == (8, 5, pytest.approx(0.01))
+    assert (run.batch_size, run.steps, run.step_seconds) == (8, 5, pytest.approx(0.01))
     assert run.utilisation == pytest.approx(5 * 0.01 / run.running_seconds)
     assert 0 < run.utilisation <= 1
     assert run.images_per_second == pytest.approx(40 / run.running_seconds)
     assert run.waiting_seconds == pytest.approx(sum(run.waits))
-    assert "8 rows and 10.0 ms" in run.report()
+    assert "8 samples and 10.0 ms" in run.report()
 
 
 def test_a_loader_that_is_too_slow_does_not_pass():
@@ -53,7 +53,8 @@ def test_accelerators_are_those_of_the_program():
     text = subprocess.run(
         [program, "bench", "emulate", "--help"], capture_output=True, text=True, check=True
     ).stdout
-    listed = re.findall(r"^ +(\S+) +(\d+) images/s, (\d+) rows every ([\d.]+) s: (.*)$", text, re.M)
+    line = r"^ +(\S+) +(\d+) images/s, (\d+) samples every ([\d.]+) s: (.*)$"
+    listed = re.findall(line, text, re.M)
     assert len(listed) >= 4
     for name, rate, rows, seconds, source in listed:
         spec = _core.find_accelerator(name)
@@ -79,7 +80,7 @@ def test_what_makes_no_sense():
             stoker.emulate([BATCH], rate=rate)
     with pytest.raises(ValueError, match="steps is 1"):
         stoker.emulate([BATCH], steps=1)
-    with pytest.raises(ValueError, match="say rows="):
+    with pytest.raises(ValueError, match="say batch_size="):
         stoker.emulate([[1], [2]], rate=100)
     with pytest.raises(RuntimeError, match="the loader gave 1 batches"):
         stoker.emulate([BATCH], rate=1e5)

@@ -15,7 +15,7 @@ import pytest
 
 import stoker
 from stoker._page import profile_page
-from stoker._steps import PHASES, rows_of
+from stoker._steps import PHASES, first_extent
 
 DATA = re.compile(r'<script type="application/json" id="profile">(.*?)</script', re.DOTALL)
 
@@ -33,7 +33,7 @@ class Batch(list):
 
 
 class Loader:
-    """Waits `waits[i % n]` seconds for every batch, of 4 rows."""
+    """Waits `waits[i % n]` seconds for every batch, of 4 samples."""
 
     num_workers = 2
 
@@ -53,7 +53,7 @@ def watched(count=45, waits=(3.0,), compute=7.0, passes=1, **options):
     clock = Clock()
     cpu_clock = options.pop("cpu_clock", lambda: 0.0)
     loader = Loader(clock, count, waits)
-    watch = stoker.Watch(loader, clock=clock, cpu_clock=cpu_clock, rows=4, **options)
+    watch = stoker.Watch(loader, clock=clock, cpu_clock=cpu_clock, batch_size=4, **options)
     for _ in range(passes):
         for _ in watch:
             clock.now += compute
@@ -153,7 +153,7 @@ def test_unsure_where_steps_differ_and_where_they_are_few():
 
 def test_replay_gives_one_batch_again_and_bounds_the_pace():
     clock = Clock()
-    watch = stoker.Watch(Loader(clock, 60, (3.0,)), clock=clock, rows=4, replay=10)
+    watch = stoker.Watch(Loader(clock, 60, (3.0,)), clock=clock, batch_size=4, replay=10)
     seen = []
     for batch in watch:
         again = bool(seen) and batch[0] == seen[-1]
@@ -172,7 +172,7 @@ def test_replay_gives_one_batch_again_and_bounds_the_pace():
 
 def test_a_bound_is_no_less_than_what_was_measured():
     clock = Clock()
-    watch = stoker.Watch(Loader(clock, 60, (3.0,)), clock=clock, rows=4, replay=10)
+    watch = stoker.Watch(Loader(clock, 60, (3.0,)), clock=clock, batch_size=4, replay=10)
     last = None
     for batch in watch:
         clock.now += 20 if batch is last else 7  # slower every time, whatever the reason
@@ -290,8 +290,8 @@ def test_arguments_out_of_range():
     with pytest.raises(ValueError, match="replay is 0.5"):
         stoker.watch([], replay=0.5)
     for rows in (0, -5, "8"):
-        with pytest.raises(ValueError, match="rows is"):
-            stoker.watch([], rows=rows)
+        with pytest.raises(ValueError, match="batch_size is"):
+            stoker.watch([], batch_size=rows)
     with pytest.raises(TypeError, match="loader is 5: there is nothing to iterate over"):
         stoker.watch(5)
     with pytest.raises(ValueError, match="steps is 5, must be above the 5 of warm-up"):
@@ -327,7 +327,7 @@ class Iterator:  # like those of DALI and Grain, whose states can be saved
 
 @pytest.mark.parametrize("make", [Batches, Iterator, lambda: iter(Batches()), lambda: range(9)])
 def test_anything_to_iterate_over_can_be_watched(make):
-    watch = stoker.watch(make(), rows=4)
+    watch = stoker.watch(make(), batch_size=4)
     assert watch
     assert len(list(watch)) == 9
     assert len(watch.log.of_phase("measured")) == 4
@@ -345,7 +345,7 @@ def test_a_state_is_the_loader_s():
 
 
 def test_around_an_iterator_it_is_one():
-    watch = stoker.watch(Iterator(), rows=4, warm_up=0)
+    watch = stoker.watch(Iterator(), batch_size=4, warm_up=0)
     assert iter(watch) is watch and isinstance(watch, collections.abc.Iterator)
     assert not isinstance(stoker.watch([1]), collections.abc.Iterator)
     batches = [next(watch) for _ in range(9)]
@@ -377,7 +377,7 @@ def test_an_iterator_s_error_is_no_end():
                 raise KeyboardInterrupt
             return batch
 
-    watch = stoker.watch(Stumbling(), rows=4)
+    watch = stoker.watch(Stumbling(), batch_size=4)
     next(watch), next(watch)
     with pytest.raises(KeyboardInterrupt):
         next(watch)
@@ -399,22 +399,23 @@ def test_a_watch_that_is_left_goes_at_once():
     assert closed and held() is None
 
 
-def test_rows_are_those_of_the_first_thing_with_a_shape(source):
+def test_a_batchs_size_is_that_of_the_first_thing_with_a_shape(source):
     images, labels = np.zeros((8, 3, 4, 4)), np.zeros(5)
-    assert rows_of((images, labels)) == 8
-    assert rows_of({"image": images, "label": labels}) == 8
-    assert rows_of([{"data": images}]) == 8
-    assert rows_of(["name", (images,)]) == 8
-    assert rows_of([1, 2, 3]) == rows_of("text") == rows_of(None) == rows_of(np.float32(1)) == -1
+    assert first_extent((images, labels)) == 8
+    assert first_extent({"image": images, "label": labels}) == 8
+    assert first_extent([{"data": images}]) == 8
+    assert first_extent(["name", (images,)]) == 8
+    for nothing in ([1, 2, 3], "text", None, np.float32(1)):
+        assert first_extent(nothing) == -1
     with stoker.Loader(source, batch_size=10) as loader:
-        assert rows_of(next(iter(loader))) == 10
+        assert first_extent(next(iter(loader))) == 10
     watch = stoker.watch([(images, labels)] * 30)
     list(watch)
     assert watch.to_dict()["unit"] == "images/s"
     unknown = stoker.watch([1] * 30)
     list(unknown)
     assert unknown.to_dict()["unit"] == "batches/s"
-    by_hand = stoker.watch([[1, 2]] * 30, rows=len)
+    by_hand = stoker.watch([[1, 2]] * 30, batch_size=len)
     list(by_hand)
     assert by_hand.to_dict()["unit"] == "images/s"
 
