@@ -26,11 +26,12 @@ class File {
   File(const std::string& path, int flags)
       : path_(path), handle_(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666)) {
     if (handle_ < 0) fail("cannot open", path);
-    struct stat status;
-    if (::fstat(handle_, &status) != 0) fail("cannot look at", path);
-    if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    try {
+      check_kind();
+    } catch (...) {
+      // The destructor does not run if the constructor throws.
       ::close(handle_);
-      throw std::runtime_error("cannot use " + path + ": not a regular file");
+      throw;
     }
   }
   ~File() {
@@ -68,6 +69,13 @@ class File {
   }
 
  private:
+  void check_kind() const {
+    struct stat status;
+    if (::fstat(handle_, &status) != 0) fail("cannot look at", path_);
+    if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return;
+    throw std::runtime_error("cannot use " + path_ + ": not a regular file");
+  }
+
   const std::string path_;
   int handle_;
 };

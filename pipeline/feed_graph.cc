@@ -324,7 +324,6 @@ FeedGraph::FeedGraph(RowFiller& filler, std::vector<PinnedRing*> rings,
 FeedGraph::~FeedGraph() = default;
 void FeedGraph::stop(std::exception_ptr error) noexcept { impl_->stop(std::move(error)); }
 void FeedGraph::limit_workers(int workers) noexcept { impl_->seats->limit(workers); }
-int FeedGraph::rows_per_ticket() const { return impl_->rows_per_ticket; }
 int64_t FeedGraph::file_bytes() const {
   const int64_t index = impl_->filler.seek_indexes().largest_index_bytes();
   const int64_t of_workers = impl_->threads() * (int64_t{kKeptFileBytes} + index);

@@ -56,7 +56,6 @@ class FeedGraph {
 
   void limit_workers(int workers) noexcept;  // see MeasureHooks
 
-  int rows_per_ticket() const;
   int64_t file_bytes() const;  // upper bound of the buffers for files
 
  private:

@@ -44,7 +44,6 @@ class Quarantine {
   void hand_out(int device, Step step);
 
   int64_t bad_samples() const { return total_.load(std::memory_order_relaxed); }
-  int64_t budget() const { return budget_; }  // bad samples that an epoch may have
 
  private:
   struct EpochRecord {

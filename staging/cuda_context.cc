@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "staging/cuda_driver.h"
+
 namespace stoker {
 
 // Looked up at run time: a program that links the driver does not start without one.
@@ -30,7 +32,7 @@ void find(void* library, const char* name, Function*& function) {
 CudaContext::CudaContext(int ordinal)
     : ordinal_(ordinal), name_("cuda:" + std::to_string(ordinal)), driver_(new Driver) {
   try {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void* library = dlopen(kCudaDriver, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error(dlerror());
     find(library, "cuDeviceGet", driver_->get);
     find(library, "cuDevicePrimaryCtxRetain", driver_->retain);

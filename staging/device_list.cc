@@ -25,7 +25,7 @@ std::string plugin_problem(const CudaStatus& status) {
   // Any driver of the runtime's major version is sufficient.
   const int needed = plugin->runtime_version / 1000 * 1000;
   if (status.driver_version >= needed) return "";
-  return "the NVIDIA driver is too old: it speaks CUDA " + version_text(status.driver_version) +
+  return "the NVIDIA driver is too old: it supports CUDA " + version_text(status.driver_version) +
          ", this build needs " + version_text(needed);
 }
 

@@ -7,11 +7,9 @@
 // gaps.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "staging/batch_layout.h"

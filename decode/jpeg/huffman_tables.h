@@ -80,7 +80,7 @@ bool build_ac_table(const HuffmanSpec& spec, AcTable& table);
 
 // Caches the last tables used, by the content of their definition: for tiny images building them
 // costs more than decoding. Owner: one per CropDecoder. Threads: one at a time. A table stays valid
-// until six others are requested.
+// until as many others are requested as there are slots (kSlots in the .cc file).
 class HuffmanCache {
  public:
   HuffmanCache();

@@ -73,10 +73,9 @@ template <int kShift>
 HWY_INLINE void half_pass(V16 in04, V16 in26, V16 in13, V16 in57, int bias, V32* out) {
   const D32 d32;
   const V32 zero = hn::Zero(d32);
-  const V32 start = hn::Zero(d32);
   const V32 rounding = hn::Set(d32, bias);
-  const V32 sum04 = hn::Add(weighted(in04, kEven0, kEven0, start), rounding);
-  const V32 diff04 = hn::Add(weighted(in04, kEven0, -kEven0, start), rounding);
+  const V32 sum04 = hn::Add(weighted(in04, kEven0, kEven0, zero), rounding);
+  const V32 diff04 = hn::Add(weighted(in04, kEven0, -kEven0, zero), rounding);
   const V32 sum26 = weighted(in26, kEven2[0], kEven2[1], zero);
   const V32 diff26 = weighted(in26, kEven6[0], kEven6[1], zero);
   const V32 even[4] = {hn::Add(sum04, sum26), hn::Add(diff04, diff26), hn::Sub(diff04, diff26),

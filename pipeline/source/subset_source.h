@@ -30,6 +30,7 @@ class SubsetSource final : public Source {
                    std::span<const uint8_t>& bytes) const override {
     return source_.read_cached(original(id), buffer, bytes);
   }
+  std::vector<SourceNote> notes() const override { return source_.notes(); }
   uint64_t fingerprint() const override {
     const auto left_out = static_cast<uint64_t>(source_.size() - size_);
     return source_.fingerprint() ^ left_out * 0x9e3779b97f4a7c15;

@@ -31,7 +31,7 @@ void fill(AlignedBuffer<uint8_t>& buffer, size_t count, int extremes, std::mt199
 TEST_P(ExactKernels, ColoursAreThePlainTwins) {
   std::mt19937 random(1);
   constexpr int kMost = 40;
-  AlignedBuffer<uint8_t> luma, chroma[2], out, plain;
+  AlignedBuffer<uint8_t> luma, chroma[2], out;
   AlignedBuffer<int16_t> scratch;
   constexpr size_t kColumn = kStripRows;
   for (int trial = 0; trial < 240; ++trial) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/fake_source.h"
+#include "tests/support/temp_folder.h"
 
 namespace stoker {
 namespace {
@@ -28,6 +29,18 @@ TEST(SubsetSource, ReadsTheSamplesThatItNames) {
     EXPECT_EQ(bytes[0] % 2, 0);
   }
   EXPECT_EQ(cached, 2);  // of 0, 2, 5, 7
+}
+
+// What a source leaves out is left out of its subsets too, and must not go unreported there.
+TEST(SubsetSource, HasTheNotesOfTheWhole) {
+  const TempFolder folder;
+  folder.write("cat/1.jpg", "not looked at");
+  folder.write("cat/2.gif", "not read");
+  const auto whole = open_source(folder.path(), Split::all);
+  ASSERT_EQ(whole->notes().size(), 1u);
+  const SubsetSource some(*whole, 1);
+  ASSERT_EQ(some.notes().size(), 1u);
+  EXPECT_EQ(some.notes()[0].message, whole->notes()[0].message);
 }
 
 }  // namespace

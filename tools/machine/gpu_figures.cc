@@ -4,8 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "tools/machine/nvml_library.h"
-
 namespace stoker {
 namespace {
 

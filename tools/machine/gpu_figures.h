@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "staging/cuda_driver.h"
+#include "tools/machine/nvml_library.h"
 
 namespace stoker {
 
@@ -21,8 +22,6 @@ struct GpuFigures {    // -1: the GPU does not report it
   int sm_clock_mhz = -1, sm_clock_max_mhz = -1;
   int64_t pcie_to_gpu_bytes_per_second = -1, pcie_from_gpu_bytes_per_second = -1;
 };
-
-inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";  // part of the driver
 
 // Threads: one at a time. The first read() initialises the CUDA driver (cuInit) if NVML lists a
 // GPU: CUDA_VISIBLE_DEVICES and CUDA's own order can make any of them cuda:0, and the PCI bus id

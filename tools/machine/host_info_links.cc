@@ -4,8 +4,6 @@
 
 #include <array>
 
-#include "tools/machine/nvml_library.h"
-
 namespace stoker {
 namespace {
 

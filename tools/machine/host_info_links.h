@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/machine/nvml_library.h"
+
 namespace stoker {
 
 struct GpuLinks {
@@ -22,7 +24,7 @@ struct GpuLinksReport {
 };
 
 GpuLinksReport read_gpu_links(const std::vector<std::string>& pci_bus_ids,
-                              const std::string& library = "libnvidia-ml.so.1");
+                              const std::string& library = kNvmlLibrary);
 
 // "PCIe 5.0 x16, 18 NVLinks", "PCIe 3.0 x8 (5.0 x16 at most)"; "" if nothing is known.
 std::string text_of(const GpuLinks& links);

@@ -8,10 +8,11 @@
 namespace stoker {
 
 inline constexpr int kNvmlSuccess = 0;
+inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";  // part of the driver
 
 class NvmlLibrary {
  public:
-  explicit NvmlLibrary(const std::string& file = "libnvidia-ml.so.1");
+  explicit NvmlLibrary(const std::string& file = kNvmlLibrary);
   ~NvmlLibrary();  // shuts down what start() began; the library stays loaded
   NvmlLibrary(const NvmlLibrary&) = delete;
   NvmlLibrary& operator=(const NvmlLibrary&) = delete;

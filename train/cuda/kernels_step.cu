@@ -7,11 +7,11 @@ namespace {
 constexpr int kLossThreads = 128;
 constexpr int kFlags = static_cast<int>(kDecideScratchBytes / sizeof(int));
 
-// A block handles one row: its loss, its gradient and its totals.
+// A block handles one row: its loss, its gradient and its metrics.
 template <typename Number>
-__global__ void __launch_bounds__(kThreads) __launch_bounds__(kLossThreads)
+__global__ void __launch_bounds__(kLossThreads)
     loss_kernel(LossShape s, const float* logits, const int32_t* labels, const float* weights,
-                const DeviceMix* mix, Number* dlogits, float* row_totals) {
+                const DeviceMix* mix, Number* dlogits, float* sample_metrics) {
   __shared__ float shared[32];
   const int row = blockIdx.x;
   const float* z = logits + static_cast<int64_t>(row) * s.stride;
@@ -44,25 +44,26 @@ __global__ void __launch_bounds__(kThreads) __launch_bounds__(kLossThreads)
   loss = block_reduce(loss, Sum{}, shared);
   rank = block_reduce(rank, Sum{}, shared);
   if (threadIdx.x != 0) return;
-  const device::RowTotals totals = device::row_totals(weight, loss, static_cast<int>(rank), valid);
+  const device::SampleMetrics metrics =
+      device::sample_metrics(weight, loss, static_cast<int>(rank), valid);
   for (int i = 0; i < kStepMetrics; ++i) {
-    row_totals[static_cast<int64_t>(row) * kStepMetrics + i] = totals.value[i];
+    sample_metrics[static_cast<int64_t>(row) * kStepMetrics + i] = metrics.value[i];
   }
 }
 
 // One block adds up all rows.
 __global__ void __launch_bounds__(kThreads)
-    totals_kernel(int rows, const float* row_totals, float* totals) {
+    metrics_kernel(int rows, const float* sample_metrics, float* metrics) {
   __shared__ float shared[32];
   for (int i = 0; i < kStepMetrics; ++i) {
     float sum = 0;
     for (int row = threadIdx.x; row < rows; row += kThreads) {
-      sum += row_totals[static_cast<int64_t>(row) * kStepMetrics + i];
+      sum += sample_metrics[static_cast<int64_t>(row) * kStepMetrics + i];
     }
     sum = block_reduce(sum, Sum{}, shared);
-    if (threadIdx.x == 0) totals[i] = sum;
+    if (threadIdx.x == 0) metrics[i] = sum;
   }
-  if (threadIdx.x == 0) device::finish_totals(totals);
+  if (threadIdx.x == 0) device::finish_metrics(metrics);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -202,16 +203,16 @@ void check(cudaError_t error, const char* what) {
 }
 
 void loss(cudaStream_t stream, const LossShape& s, const float* logits, const int32_t* labels,
-          const float* weights, const DeviceMix* mix, void* dlogits, float* row_totals,
-          float* totals) {
+          const float* weights, const DeviceMix* mix, void* dlogits, float* sample_metrics,
+          float* metrics) {
   if (s.type == Precision::bf16) {
     launch(stream, loss_kernel<Bf16>, s.rows, kLossThreads, s, logits, labels, weights, mix,
-           static_cast<Bf16*>(dlogits), row_totals);
+           static_cast<Bf16*>(dlogits), sample_metrics);
   } else {
     launch(stream, loss_kernel<float>, s.rows, kLossThreads, s, logits, labels, weights, mix,
-           static_cast<float*>(dlogits), row_totals);
+           static_cast<float*>(dlogits), sample_metrics);
   }
-  launch(stream, totals_kernel, 1, kThreads, s.rows, row_totals, totals);
+  launch(stream, metrics_kernel, 1, kThreads, s.rows, sample_metrics, metrics);
 }
 
 void add_logit_bias(cudaStream_t stream, const LinearShape& s, const float* bias, float* logits) {

@@ -5,14 +5,10 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "train/checkpoint/checksum.h"
+
 namespace stoker {
 namespace {
-
-int64_t text_hash(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char letter : text) hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100000001b3;
-  return static_cast<int64_t>(hash);
-}
 
 // The fields of CheckpointInfo from which a run resumes.
 struct Start {
@@ -68,7 +64,7 @@ void TrainProcesses::require_same(int64_t value, const std::string& what) {
 
 void TrainProcesses::require_same_text(const std::string& text, const std::string& what) {
   if (!group_) return;
-  const std::vector<int64_t> hashes = all_gather(*group_, text_hash(text));
+  const std::vector<int64_t> hashes = all_gather(*group_, static_cast<int64_t>(fnv1a(text)));
   for (size_t rank = 1; rank < hashes.size(); ++rank) {
     if (hashes[rank] == hashes[0]) continue;
     throw std::invalid_argument(
