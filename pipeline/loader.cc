@@ -248,7 +248,7 @@ Step Loader::resume_step(const LoaderState& state, const Loader& like, uint64_t 
         ", this loader has " + hex(own) +
         "); source, augmentation, seed, shuffle, last_batch, the pixel policies and the global "
         "batch (here " +
-        std::to_string(loader.global_batch()) + " rows) must be the same");
+        std::to_string(loader.global_batch()) + " samples) must be the same");
   }
   return state.next_step;
 }

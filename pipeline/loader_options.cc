@@ -39,7 +39,7 @@ void check_options(const LoaderOptions& options, int64_t devices) {
   require(int64_t{options.world} * devices * options.batch_size < int64_t{1} << 31, "batch_size",
           ": the global batch of " + std::to_string(options.world) + " ranks x " +
               std::to_string(devices) + " devices x " + std::to_string(options.batch_size) +
-              " rows is 2^31 rows or more");
+              " samples is 2^31 samples or more");
   require(!std::isnan(options.epochs), "epochs", " is not a number");
   require(options.feed.max_bad >= 0, "max_bad",
           " is " + std::to_string(options.feed.max_bad) + ", must be a share below 1 or a count");

@@ -73,16 +73,16 @@ Sampler::Sampler(const SamplerOptions& options)
     throw std::invalid_argument("Sampler: more than 2^40 samples (" + numbers_of(options) + ")");
   }
   if (options.rows < 1 || options.replicas < 1) {
-    throw std::invalid_argument("Sampler: rows and replicas must be at least 1 (" +
+    throw std::invalid_argument("Sampler: samples and replicas must be at least 1 (" +
                                 numbers_of(options) + ")");
   }
   if (options.last_batch == LastBatch::drop && options.samples < global_batch_) {
     throw InvalidField(
         "Sampler", "batch_size",
-        ": a global batch of " + std::to_string(global_batch_) + " rows is more than the " +
+        ": a global batch of " + std::to_string(global_batch_) + " samples is more than the " +
             std::to_string(options.samples) +
             " samples, and `last_batch` drop leaves out what does not fill one: take at most " +
-            std::to_string(options.samples) + " rows, or `last_batch` pad");
+            std::to_string(options.samples) + " samples, or `last_batch` pad");
   }
   bits_ = std::bit_width(static_cast<uint64_t>(options.samples - 1));
 }

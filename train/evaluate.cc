@@ -161,7 +161,7 @@ LoaderOptions loader_options(const EvalOptions& options, int rows) {
 }
 
 // The largest divisor of `rows` that leaves each thread at least one micro-batch.
-int micro_batch_rows(int rows, int threads) {
+int micro_batch_size(int rows, int threads) {
   for (int candidate = std::max(1, rows / threads); candidate > 1; --candidate) {
     if (rows % candidate == 0) return candidate;
   }
@@ -266,8 +266,8 @@ EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions
 
   EngineOptions engine_options;
   engine_options.rows = rows;
-  engine_options.micro_batch_rows =
-      on_gpus(options.devices) ? rows : micro_batch_rows(rows, threads);
+  engine_options.micro_batch_size =
+      on_gpus(options.devices) ? rows : micro_batch_size(rows, threads);
   engine_options.nominal_rows = int64_t{rows} * replica_count;
   engine_options.precision =
       on_gpus(options.devices) && !recipe.precision ? Precision::bf16 : recipe.resolved_precision();

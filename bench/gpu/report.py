@@ -41,7 +41,7 @@ def depth_lines(name, case):
     if missing(case):
         return [f"{name}: {missing(case)}", ""]
     why = f" (the model {case['instead_of_the_model']})" if "instead_of_the_model" in case else ""
-    lines = [f"{name}: {case['rows']} rows of {case['size']} px; a step is {case['step']}{why}", "",
+    lines = [f"{name}: {case['batch']} samples of {case['size']} px; a step is {case['step']}{why}", "",
              "| slots | idle gap per step, ms | longest | step, ms | images/s | host CPU per batch, µs | next() takes, µs |",
              "|---|---|---|---|---|---|---|"]
     lines += [f"| {d['slots']} | {d['gap_ms_median']:.3f} | {d['gap_ms_max']:.3f} | {d['step_ms']:.2f} | {d['images_per_second']:.0f} | "

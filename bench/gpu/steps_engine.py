@@ -12,11 +12,11 @@ from stoker_program import run_ours, run_ours_json
 PLAIN, PLANS_CACHED = "bf16", "bf16, plans cached"
 # The plainest step goes first: if it fails, the graphs, the plans and bf16 are not the reason.
 FIRST_STEPS = {
-    "fp32, 64 rows, no graphs, no autotune": ["--rows", "64", "--fp32", "--no-graphs", "--no-autotune"],
-    PLAIN: ["--rows", "256"],
-    "bf16, no graphs": ["--rows", "256", "--no-graphs"],
-    "bf16, no autotune": ["--rows", "256", "--no-autotune"],
-    PLANS_CACHED: ["--rows", "256"],
+    "fp32, batch of 64, no graphs, no autotune": ["--batch", "64", "--fp32", "--no-graphs", "--no-autotune"],
+    PLAIN: ["--batch", "256"],
+    "bf16, no graphs": ["--batch", "256", "--no-graphs"],
+    "bf16, no autotune": ["--batch", "256", "--no-autotune"],
+    PLANS_CACHED: ["--batch", "256"],
 }
 # A step that hangs leaves the others their time; the first tuned one compiles and times plans.
 FIRST_STEP_SECONDS = 100
@@ -80,7 +80,7 @@ def ncu(check, timeout):
     if not tool:
         raise NotRun("ncu is not installed")
     end = check.clock() + timeout
-    bench = [check.layout.bench("cuda_step_bench"), "--model", "resnet50", "--rows", "256", "--no-graphs", "--steps", "3"]
+    bench = [check.layout.bench("cuda_step_bench"), "--model", "resnet50", "--batch", "256", "--no-graphs", "--steps", "3"]
     names = ["--print-kernel-base", "demangled"]
     timed = [tool, *names, "--csv", "--print-units", "base", "--metrics", "gpu__time_duration.sum", "--launch-skip",
              str(SKIPPED_LAUNCHES), "--launch-count", str(TIMED_LAUNCHES), *bench]

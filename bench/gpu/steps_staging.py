@@ -12,7 +12,7 @@ def staging(check, timeout):
 def depth(check, timeout, case):
     """Between steps of the model; where that cannot run, between emulated ones of about its length."""
     end = check.clock() + timeout
-    options = {"rows": case["rows"], "size": case["size"], "steps": case["steps"], "repeats": case["repeats"]}
+    options = {"batch": case["batch"], "size": case["size"], "steps": case["steps"], "repeats": case["repeats"]}
     result = attempt(program_bench, check, timeout, "depth", {**options, "model": case["model"]})
     reason = missing(result)
     if not reason:

@@ -161,7 +161,7 @@ FEEDS = {  # replicas, options
 }
 COSTS = [  # what, with, without
     ("input (real - resident)", "real", "resident"),
-    ("other rows in every step (resident - synthetic)", "resident", "synthetic"),
+    ("other samples in every step (resident - synthetic)", "resident", "synthetic"),
     ("communication that is left (two replicas - no reduction)", "two replicas", "two replicas, no reduction"),
     ("hidden by buckets (at the end - two replicas)", "two replicas, all summed at the end", "two replicas"),
     ("hidden by buckets, on the CPU", "two replicas, all summed on the CPU at the end", "two replicas, summed on the CPU"),

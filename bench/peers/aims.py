@@ -1,6 +1,6 @@
 """What stoker aims at beside what a result says."""
 
-from figures import ratio, rows_per_second, wall_ratio
+from figures import ratio, samples_per_second, wall_ratio
 from measure import spread
 
 # The one of torchvision's two that does the same work: it gives uint8 rows, without ToTensor and Normalize.
@@ -66,6 +66,6 @@ def _scaling_rows(result):
 def table(result):
     rows = [*_ratio_rows(result), *_quality_rows(result), *_scaling_rows(result)]
     for participant in result["sections"].get("records", {}).values():
-        rate = spread(rows_per_second(participant))["median"]
+        rate = spread(samples_per_second(participant))["median"]
         rows.append(_row("CIFAR binary, uint8", "million rows/s per core", ">=", RECORDS / 1e6, rate / 1e6))
     return HEAD, rows

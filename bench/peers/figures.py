@@ -8,7 +8,7 @@ def micros(participant):
     return [1e6 * cpu / images for images, cpu, _ in participant["turns"]]
 
 
-def rows_per_second(participant):
+def samples_per_second(participant):
     """Images per second of CPU time, turn by turn."""
     return [images / cpu for images, cpu, _ in participant["turns"]]
 

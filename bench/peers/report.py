@@ -4,7 +4,7 @@ import csv
 import json
 
 import aims
-from figures import all_cores_rates, micros, ratio, rows_per_second
+from figures import all_cores_rates, micros, ratio, samples_per_second
 from measure import spread
 from measured_on import neighbours_text
 
@@ -66,7 +66,7 @@ def _sections(result, table):
             yield heading, table(*_table(result, section))
     if result["sections"].get("records"):
         (participant,) = result["sections"]["records"].values()
-        rate = spread(rows_per_second(participant))
+        rate = spread(samples_per_second(participant))
         yield "CIFAR binary, uint8 out, through the Loader", (
             f"{rate['median'] / 1e6:.2f} million rows/s per core ({rate['low'] / 1e6:.2f} to {rate['high'] / 1e6:.2f})")
 

@@ -38,7 +38,7 @@ class ScenarioData {
  public:
   ScenarioData();
   std::vector<FaultScenario> scenarios() const;
-  double row_cpu_s() const { return row_s_; }
+  double sample_cpu_s() const { return row_s_; }
 
  private:
   double cost_of(const Source& source, const AugmentSpec& augment) const;

@@ -64,8 +64,8 @@ void try_recommendation(const Verdict& verdict, const FaultyFeed& feed, double s
     FaultyFeed changed = feed;
     if (!apply_change(each.change, changed)) continue;
     result.recommendation = each.what;
-    result.predicted = each.rows_per_second;
-    result.achieved = profile(changed, seconds, false).measurements.measured.rows_per_second;
+    result.predicted = each.samples_per_second;
+    result.achieved = profile(changed, seconds, false).measurements.measured.samples_per_second;
     return;
   }
 }
@@ -75,14 +75,14 @@ Result score(const FaultScenario& scenario, double seconds) {
   const RunMeasurements& measured = found.measurements.measured;
   Result result;
   result.named = found.verdict.limit;
-  result.rate = measured.rows_per_second;
+  result.rate = measured.samples_per_second;
   result.waiting_share = found.verdict.waiting_share;
   result.confidence = found.verdict.confidence;
   result.model_error = found.verdict.model_error;
   result.other_cores = measured.other_cores;
   if (scenario.expected == Limit::device) {
     result.recommendation = "none: the bound";
-    result.predicted = found.verdict.bound_rows_per_second;
+    result.predicted = found.verdict.bound_samples_per_second;
     result.achieved = scenario.feed.demand;
   } else {
     try_recommendation(found.verdict, scenario.feed, 0.6 * seconds, result);
@@ -183,7 +183,7 @@ int run(int argc, char** argv) {
   app.add_option("--only", arguments.only, "Runs only the faults whose names contain this");
   CLI11_PARSE(app, argc, argv);
   const ScenarioData data;
-  std::printf("a row takes %.2f ms of CPU time, %g cores\n\n", 1e3 * data.row_cpu_s(),
+  std::printf("a row takes %.2f ms of CPU time, %g cores\n\n", 1e3 * data.sample_cpu_s(),
               allowed_cores());
   std::printf(
       "| fault | stage | named | confidence | images/s | waiting | recommendation | predicted | "

@@ -3,10 +3,10 @@
 // and with --table N also a table of the N slowest operations. Fails where the step cannot be
 // captured as a graph, unless --no-graphs was given.
 //
-//   cuda_step_bench --model resnet50 --size 224 --classes 1000 --rows 256 --table 30
-//   cuda_step_bench --model airnet --size 32 --classes 10 --rows 1024 --no-graphs
-//   cuda_step_bench --model resnet50 --rows 256 --fusions 6
-//   cuda_step_bench --model resnet50 --rows 256 --bytes      (needs no GPU)
+//   cuda_step_bench --model resnet50 --size 224 --classes 1000 --batch 256 --table 30
+//   cuda_step_bench --model airnet --size 32 --classes 10 --batch 1024 --no-graphs
+//   cuda_step_bench --model resnet50 --batch 256 --fusions 6
+//   cuda_step_bench --model resnet50 --batch 256 --bytes      (needs no GPU)
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -32,7 +32,7 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
   std::string model = "resnet50";
-  int size = 224, classes = 1000, rows = 256, steps = 50, table = 0, fusions = 0;
+  int size = 224, classes = 1000, batch = 256, steps = 50, table = 0, fusions = 0;
   bool bytes = false, fp32 = false, no_graphs = false, no_autotune = false, any_order = false;
   int input_channels = 8;
 };
@@ -48,8 +48,8 @@ DeviceTuning tuning_of(const Arguments& a) {
 
 EngineOptions options_of(const Arguments& a) {
   EngineOptions options;
-  options.rows = options.micro_batch_rows = a.rows;
-  options.nominal_rows = a.rows;
+  options.rows = options.micro_batch_size = a.batch;
+  options.nominal_rows = a.batch;
   options.precision = a.fp32 ? Precision::fp32 : Precision::bf16;
   options.mean = {0.485f, 0.456f, 0.406f};
   options.stddev = {0.229f, 0.224f, 0.225f};
@@ -61,27 +61,27 @@ EngineOptions options_of(const Arguments& a) {
 class Resident {
  public:
   Resident(Device& device, Stream& stream, const Arguments& a) {
-    const size_t pixels = size_t{3} * a.rows * a.size * a.size;
-    const size_t bytes = pixels + size_t{8} * a.rows;
+    const size_t pixels = size_t{3} * a.batch * a.size * a.size;
+    const size_t bytes = pixels + size_t{8} * a.batch;
     const auto pinned = device.allocate(bytes, MemoryKind::pinned);
     memory_ = device.allocate(bytes, MemoryKind::device);
     auto* labels = reinterpret_cast<int32_t*>(pinned->data());
-    auto* weights = reinterpret_cast<float*>(labels + a.rows);
-    auto* images = reinterpret_cast<uint8_t*>(weights + a.rows);
+    auto* weights = reinterpret_cast<float*>(labels + a.batch);
+    auto* images = reinterpret_cast<uint8_t*>(weights + a.batch);
     uint32_t noise = 1;
     for (size_t i = 0; i < pixels; ++i) {
       noise = noise * 1664525u + 1013904223u;
       images[i] = static_cast<uint8_t>(noise >> 24);
     }
-    for (int row = 0; row < a.rows; ++row) {
+    for (int row = 0; row < a.batch; ++row) {
       labels[row] = row % a.classes;
       weights[row] = 1.0f;
     }
     stream.copy(memory_->data(), pinned->data(), bytes, CopyKind::host_to_device);
     stream.synchronize();
     rows_.labels = reinterpret_cast<const int32_t*>(memory_->data());
-    rows_.weights = reinterpret_cast<const float*>(rows_.labels + a.rows);
-    rows_.images = reinterpret_cast<const uint8_t*>(rows_.weights + a.rows);
+    rows_.weights = reinterpret_cast<const float*>(rows_.labels + a.batch);
+    rows_.images = reinterpret_cast<const uint8_t*>(rows_.weights + a.batch);
   }
   const BatchRows& rows() const { return rows_; }
 
@@ -116,7 +116,7 @@ Json time_by_kind(const std::vector<DeviceStepTime>& times, int table) {
   return kinds;
 }
 
-// Queues steps on the same rows one by one.
+// Queues steps on the same batch one by one.
 class Steps {
  public:
   Steps(Engine& engine, const BatchRows& rows)
@@ -144,20 +144,20 @@ class Steps {
 Json measure(Engine& engine, Steps& steps, const Arguments& a) {
   constexpr int kWarmupSteps = 5;
   for (int i = 0; i < kWarmupSteps; ++i) steps.queue();
-  engine.totals();
+  engine.step_metrics();
   const auto begin = std::chrono::steady_clock::now();
-  // The host's own time, because totals are read late, as the trainer reads them.
+  // The host's own time, because metrics are read late, as the trainer reads them.
   double queued = 0;
-  const int64_t lag = engine.totals_lag();
+  const int64_t lag = engine.metrics_lag();
   for (int i = 0; i < a.steps; ++i) {
     const auto start = std::chrono::steady_clock::now();
     steps.queue();
     queued += seconds_since(start);
-    if (i >= lag) engine.totals_of(steps.queued() - 1 - lag);
+    if (i >= lag) engine.step_metrics_of(steps.queued() - 1 - lag);
   }
-  const StepTotals last = engine.totals();
+  const StepMetrics last = engine.step_metrics();
   const double seconds = seconds_since(begin) / a.steps;
-  return {{"images_per_second", a.rows / seconds},
+  return {{"images_per_second", a.batch / seconds},
           {"step_ms", 1e3 * seconds},
           {"host_us_per_step", 1e6 * queued / a.steps},
           {"finite", last.finite},
@@ -174,7 +174,7 @@ int count_bytes(const Arguments& a) {
     sum += each.bytes;
   }
   const Json result = {{"model", a.model},      {"size", a.size},
-                       {"rows", a.rows},        {"precision", a.fp32 ? "fp32" : "bf16"},
+                       {"batch", a.batch},      {"precision", a.fp32 ? "fp32" : "bf16"},
                        {"bytes_per_step", sum}, {"bytes_by_kind", kinds}};
   std::printf("%s\n", result.dump(1).c_str());
   return 0;
@@ -187,7 +187,7 @@ int time_fusions(const Arguments& a) {
   const NetSpec net = make_net(a.model, {a.size, a.size}, a.classes);
   const DeviceTuning tuning = tuning_of(a);
   std::vector<ConvShape> shapes =
-      conv_shapes(net, device_fusion(tuning), a.rows, a.fp32 ? Precision::fp32 : Precision::bf16);
+      conv_shapes(net, device_fusion(tuning), a.batch, a.fp32 ? Precision::fp32 : Precision::bf16);
   const auto numbers = [](const ConvShape& s) {
     return int64_t{s.out_height} * s.out_width * s.out_channels;
   };
@@ -209,7 +209,7 @@ int time_fusions(const Arguments& a) {
     }
     rows.push_back(row);
   }
-  const Json result = {{"model", a.model}, {"rows", a.rows}, {"fusions", rows}};
+  const Json result = {{"model", a.model}, {"batch", a.batch}, {"fusions", rows}};
   std::printf("%s\n", result.dump(1).c_str());
   return 0;
 }
@@ -223,11 +223,11 @@ int run(const Arguments& a) {
   const Resident resident(*device, *engine->stream(), a);
   Steps steps(*engine, resident.rows());
   steps.queue();
-  engine->totals();
+  engine->step_metrics();
   const double start_seconds = seconds_since(begin);  // to the end of the first step
   Json result = {{"model", a.model},
                  {"size", a.size},
-                 {"rows", a.rows},
+                 {"batch", a.batch},
                  {"precision", a.fp32 ? "fp32" : "bf16"},
                  {"graphs", !a.no_graphs},
                  {"autotune", !a.no_autotune},
@@ -257,7 +257,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", a.model);
   app.add_option("--size", a.size);
   app.add_option("--classes", a.classes);
-  app.add_option("--rows", a.rows);
+  app.add_option("--batch", a.batch);
   app.add_option("--steps", a.steps);
   app.add_option("--table", a.table, "print so many of the slowest operations to stderr");
   app.add_option("--fusions", a.fusions,

@@ -43,7 +43,7 @@ def run(command, cores):
 
 def programs(args, threads):
     """[command] of stoker and of each PyTorch."""
-    ours = [os.path.join(args.build, "bench", "train_step_bench"), "--shards", str(threads), "--workers", str(threads)]
+    ours = [os.path.join(args.build, "bench", "train_step_bench"), "--micro-batches", str(threads), "--workers", str(threads)]
     return [ours, *([python, os.path.join(HERE, "torch_step.py"), "--threads", str(threads)] for python in args.torch)]
 
 

@@ -38,7 +38,7 @@ struct Arguments {
   int size = 32;
   int classes = 10;
   int batch = 512;
-  int shards = 2;
+  int micro_batches = 2;
   int workers = 2;
   int steps = 5;
   std::string precision = "fp32";
@@ -51,7 +51,8 @@ Arguments parse(int argc, char** argv) {
   app.add_option("--size", arguments.size, "pixels per side")->capture_default_str();
   app.add_option("--classes", arguments.classes)->capture_default_str();
   app.add_option("--batch", arguments.batch, "rows per step")->capture_default_str();
-  app.add_option("--shards", arguments.shards, "shards per batch")->capture_default_str();
+  app.add_option("--micro-batches", arguments.micro_batches, "micro-batches per batch")
+      ->capture_default_str();
   app.add_option("--workers", arguments.workers, "threads")->capture_default_str();
   app.add_option("--steps", arguments.steps, "timed steps, after two warm-up steps")
       ->capture_default_str();
@@ -88,7 +89,7 @@ std::unique_ptr<stoker::Engine> build_engine(const Arguments& arguments) {
       stoker::make_net(arguments.model, {arguments.size, arguments.size}, arguments.classes);
   stoker::EngineOptions options;
   options.rows = arguments.batch;
-  options.micro_batch_rows = arguments.batch / arguments.shards;
+  options.micro_batch_size = arguments.batch / arguments.micro_batches;
   options.nominal_rows = arguments.batch;
   options.workers = arguments.workers;
   options.precision =
@@ -113,7 +114,7 @@ int main(int argc, char** argv) {
                                                   {.learning_rate = 0.01f});
   auto step = [&] {
     engine->forward_backward({batch.images.data(), batch.labels.data(), batch.weights.data()}, {});
-    collective->all_reduce(0, engine->parts(), engine->reduced());
+    collective->all_reduce(0, engine->gradient_buffers(), engine->reduced_gradients());
     engine->update({.tensors = tensors, .momentum = 0.9f});
   };
   step();

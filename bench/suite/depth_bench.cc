@@ -177,7 +177,7 @@ void fill_report(const std::array<Repeats, kDepths>& depths, Report& report) {
 Report bench_depth(const DepthOptions& options) {
   if (options.rows < 1 || options.size < 1 || options.steps < 1 || options.repeats < 1) {
     throw std::invalid_argument(
-        fmt::format("bench depth: {} rows of {} px, {} steps, {} repeats: at least 1 of each",
+        fmt::format("bench depth: {} samples of {} px, {} steps, {} repeats: at least 1 of each",
                     options.rows, options.size, options.steps, options.repeats));
   }
   const auto device = make_device(options.device);
@@ -192,17 +192,17 @@ Report bench_depth(const DepthOptions& options) {
   }
   Report report;
   report.bench = "depth";
-  report.settings = {{"device", options.device},   {"rows", options.rows},
+  report.settings = {{"device", options.device},   {"batch", options.rows},
                      {"size", options.size},       {"steps", options.steps},
                      {"repeats", options.repeats}, {"step_ms", options.step_ms},
                      {"model", options.model}};
   report.results = {{"device", device->name()},
-                    {"rows", options.rows},
+                    {"batch", options.rows},
                     {"size", options.size},
                     {"step", work->describe()},
                     {"host_copies_are_host_work", device->host_accessible()}};
   fill_report(depths, report);
-  report.tables[0].title = fmt::format("{} rows of {} px on {}; a step is {}", options.rows,
+  report.tables[0].title = fmt::format("{} samples of {} px on {}; a step is {}", options.rows,
                                        options.size, device->name(), work->describe());
   report.notes = {"Host CPU is of all threads, without the step itself."};
   if (device->host_accessible()) {

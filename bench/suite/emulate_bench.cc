@@ -152,7 +152,7 @@ Fed measure(const Source& source, const EmulateOptions& options, int count) {
 
 Table table_of(const std::vector<Fed>& all, const AcceleratorSpec& spec) {
   Table table{
-      fmt::format("Emulated {}: {:.0f} images/s each, a step of {} rows every {:.3f} s ({})",
+      fmt::format("Emulated {}: {:.0f} images/s each, a step of {} samples every {:.3f} s ({})",
                   spec.name, spec.images_per_second(), spec.batch, spec.step_seconds, spec.source),
       {"accelerators", "AU %", "waiting for batches %", "for others %", "woken late %",
        "AU %, median", "images/s", "asked for"},

@@ -64,17 +64,17 @@ std::vector<double> measure(Device& device, const LayoutOptions& options,
 Report bench_layout(const LayoutOptions& options) {
   if (options.rows < 1 || options.size < 1 || options.repeats < 1) {
     throw std::invalid_argument(
-        fmt::format("bench layout: {} rows of {} px, {} repeats: at least 1 of each", options.rows,
-                    options.size, options.repeats));
+        fmt::format("bench layout: {} samples of {} px, {} repeats: at least 1 of each",
+                    options.rows, options.size, options.repeats));
   }
   const auto device = make_device(options.device);
   Report report;
   report.bench = "layout";
   report.settings = {{"device", options.device},
-                     {"rows", options.rows},
+                     {"batch", options.rows},
                      {"size", options.size},
                      {"repeats", options.repeats}};
-  Table table{fmt::format("{} rows of {} px on {}", options.rows, options.size, device->name()),
+  Table table{fmt::format("{} samples of {} px on {}", options.rows, options.size, device->name()),
               {"output", "ms", "GB/s"},
               {}};
   Plot plot{"layout", "Bytes to a net's input",     "output, by its line in the table",

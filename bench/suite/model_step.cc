@@ -14,7 +14,7 @@ constexpr int kClasses = 10;
 
 EngineOptions options_for(const BatchShape& shape, Precision precision) {
   EngineOptions options;
-  options.rows = options.micro_batch_rows = shape.rows;
+  options.rows = options.micro_batch_size = shape.rows;
   options.nominal_rows = shape.rows;
   options.precision = precision;
   options.mean = {0.485f, 0.456f, 0.406f};
@@ -55,7 +55,7 @@ class OnHost final : public ModelStep {
   void queue(const DeviceBatch& batch) override {
     stream_->call([this, rows = rows_of(batch)] {
       engine().forward_backward(rows, {});
-      collective_->all_reduce(0, engine().parts(), engine().reduced());
+      collective_->all_reduce(0, engine().gradient_buffers(), engine().reduced_gradients());
       update();
     });
   }
@@ -66,7 +66,7 @@ class OnHost final : public ModelStep {
   const std::unique_ptr<Stream> stream_;  // destroyed first
 };
 
-// There is one shard, so its part is the sum.
+// There is one micro-batch, so its gradient buffer is the sum.
 class OnDevice final : public ModelStep {
  public:
   using ModelStep::ModelStep;
@@ -74,8 +74,8 @@ class OnDevice final : public ModelStep {
   Stream& stream() override { return *engine().stream(); }
   void queue(const DeviceBatch& batch) override {
     engine().forward_backward(rows_of(batch), {});
-    const float* part = engine().parts().front();
-    const std::span<float> sum = engine().reduced();
+    const float* part = engine().gradient_buffers().front();
+    const std::span<float> sum = engine().reduced_gradients();
     if (sum.data() != part) {
       stream().copy(sum.data(), part, sum.size_bytes(), CopyKind::device_to_device);
     }

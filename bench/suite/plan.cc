@@ -90,14 +90,14 @@ Table plan_table(const MachinePlan& plan, const PlanDemand& demand) {
                   100 * demand.headroom));
   add("workers", std::to_string(plan.workers), "the busy cores, rounded up");
   add("host memory, pinned", gibibytes(plan.ring_bytes),
-      fmt::format("{} x {} slabs of {} rows", demand.gpus, demand.ring_depth, demand.batch));
+      fmt::format("{} x {} slabs of {} samples", demand.gpus, demand.ring_depth, demand.batch));
   add("host memory, workers", gibibytes(plan.worker_bytes), "an upper bound of their scratch");
   add("memory of each GPU", gibibytes(plan.slot_bytes), fmt::format("{} slots", demand.slots));
-  add("bus to each GPU", gigabytes(plan.bus_bytes_per_second), "uint8 rows, labels, weights");
+  add("bus to each GPU", gigabytes(plan.bus_bytes_per_second), "uint8 samples, labels, weights");
   add("bus, all GPUs", gigabytes(demand.gpus * plan.bus_bytes_per_second), "");
   add("storage", gigabytes(plan.storage_bytes_per_second), "if nothing lies in the page cache");
   add("host memory bandwidth", gigabytes(plan.memory_bytes_per_second),
-      "at least: files and rows, each written and read once");
+      "at least: files and samples, each written and read once");
   return table;
 }
 

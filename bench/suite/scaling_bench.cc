@@ -46,7 +46,7 @@ TrainOptions train_options(const ScalingOptions& options, const ScalingRow& row)
   train.recipe = default_recipe(row.model);
   train.recipe.set_epochs(1);
   train.recipe.batch = row.global_batch;
-  train.recipe.micro_batch_rows = row.global_batch / row.devices;
+  train.recipe.micro_batch_size = row.global_batch / row.devices;
   for (int i = 0; i < row.devices; ++i) {
     train.devices.push_back(fmt::format("{}:{}", options.on_gpus ? "cuda" : "cpu", i));
   }

@@ -69,9 +69,9 @@ void check(const SliceOptions& options) {
       options.repeats >= 1) {
     return;
   }
-  throw std::invalid_argument(
-      fmt::format("bench slice: {} rows of {} px for {} replicas, {} repeats: at least one of each",
-                  options.rows, options.size, options.replicas, options.repeats));
+  throw std::invalid_argument(fmt::format(
+      "bench slice: {} samples of {} px for {} replicas, {} repeats: at least one of each",
+      options.rows, options.size, options.replicas, options.repeats));
 }
 
 }  // namespace
@@ -92,14 +92,14 @@ Report bench_slice(const SliceOptions& options) {
   report.bench = "slice";
   report.settings = {{"device", options.device},
                      {"replicas", options.replicas},
-                     {"rows", options.rows},
+                     {"batch", options.rows},
                      {"size", options.size},
                      {"repeats", options.repeats}};
   const Summary host_ms = report.add({"sliced on the host", "ms", Better::lower, host});
   const Summary device_ms = report.add({"sliced on the device", "ms", Better::lower, on_device});
   const size_t moved = slicing.bytes();
   report.results = {{"device", device->name()},
-                    {"rows", options.rows},
+                    {"batch", options.rows},
                     {"size", options.size},
                     {"replicas", options.replicas},
                     {"on_host_ms", host_ms.median},
@@ -109,7 +109,7 @@ Report bench_slice(const SliceOptions& options) {
                     {"on_device_bytes_over_bus", moved},
                     {"on_device_bytes_on_device", moved}};
   const std::string megabytes = significant(1e-6 * static_cast<double>(moved));
-  report.tables = {{fmt::format("{} rows of {} px for {} replicas on {}", options.rows,
+  report.tables = {{fmt::format("{} samples of {} px for {} replicas on {}", options.rows,
                                 options.size, options.replicas, device->name()),
                     {"sliced on", "ms", "MB over the bus", "MB moved on the device"},
                     {{"the host", with_interval(host_ms), megabytes, "0"},

@@ -124,11 +124,11 @@ bool compare_samples(const Side& a, const Side& b, const EpochDigest& x, const E
 std::string describe(const ReceiptDifference& found, int64_t epochs, int64_t rows) {
   if (found.same) {
     return "same: " + std::to_string(epochs) + " common epochs, " + std::to_string(rows) +
-           " rows of the first run in them";
+           " samples of the first run in them";
   }
-  return "they part in epoch " + std::to_string(found.epoch) +
+  return "they first differ in epoch " + std::to_string(found.epoch) +
          (found.step < 0 ? "" : ", step " + std::to_string(found.step)) +
-         (found.sample < 0 ? ", sample unknown (its rows were not kept)"
+         (found.sample < 0 ? ", sample unknown (its samples were not kept)"
                            : ", sample " + std::to_string(found.sample));
 }
 

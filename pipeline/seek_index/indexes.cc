@@ -17,7 +17,7 @@ SeekIndexes::SeekIndexes(const Source& source, const std::string& choice) : sour
     throw std::runtime_error("seek index: " + path_ + ": no such file");
   if (!problem.empty()) {
     std::fprintf(stderr,
-                 "stoker: the seek index %s is not used: %s; `stoker index` makes it anew\n",
+                 "stoker: the seek index %s is not used: %s; `stoker index` makes a new one\n",
                  path_.c_str(), problem.c_str());
   }
 }

@@ -63,13 +63,13 @@ TEST_F(BenchCli, WritesJsonMarkdownAndPlotsThatNameMachineAndCommit) {
 TEST_F(BenchCli, OptionsComeFromASectionOfItsOwn) {
   folder_.write(
       "all.toml",
-      "[bench.slice]\nrows = 8\nsize = 8\nrepeats = 3\n[bench.layout]\nrows = 7\n[train]\n"
+      "[bench.slice]\nbatch = 8\nsize = 8\nrepeats = 3\n[bench.layout]\nbatch = 7\n[train]\n"
       "epochs = 3\n");
   const ProgramResult result =
       run_stoker({"bench", "slice", "--config", path("all.toml"), "--replicas", "2", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json json = Json::parse(result.out);
-  EXPECT_EQ(json["settings"]["rows"], 8);
+  EXPECT_EQ(json["settings"]["batch"], 8);
   EXPECT_EQ(json["settings"]["replicas"], 2);
 }
 

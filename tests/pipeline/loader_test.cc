@@ -61,7 +61,7 @@ TEST_F(LoaderTest, RefusesBadOptionsWithTheNumbers) {
   EXPECT_THAT(message([](O o) { o.first_epoch_offset = -3; }), HasSubstr("-3"));
   EXPECT_THAT(message([](O o) { o.feed.decode.max_pixels = 0; }), HasSubstr("max_pixels is 0"));
   EXPECT_THAT(message([](O o) { o.batch_size = 1 << 24, o.world = 1 << 10; }),
-              HasSubstr("global batch of 1024 ranks x 1 devices x 16777216 rows"));
+              HasSubstr("global batch of 1024 ranks x 1 devices x 16777216 samples"));
   EXPECT_EQ(message([](O) {}), "accepted");
 }
 

@@ -43,8 +43,8 @@ TEST_F(ReceiptDiffTest, NamesTheFirstEpochStepAndSample) {
   EXPECT_EQ(found.epoch, 0);
   EXPECT_EQ(found.step, step_of(17, 0, 8));
   EXPECT_EQ(found.sample, 17);
-  EXPECT_THAT(found.text, StartsWith("they part in epoch 0, step " + std::to_string(found.step) +
-                                     ", sample 17"));
+  EXPECT_THAT(found.text, StartsWith("they first differ in epoch 0, step " +
+                                     std::to_string(found.step) + ", sample 17"));
   found = receipt_diff(path("a5"), path("b"));  // another global batch
   EXPECT_FALSE(found.same);
   EXPECT_EQ(found.step, step_of(17, 0, 10));

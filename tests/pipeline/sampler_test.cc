@@ -243,8 +243,9 @@ TEST(Sampler, RefusesWhatCannotWorkWithTheNumbers) {
     FAIL();
   } catch (const InvalidField& error) {
     EXPECT_EQ(error.field(), "batch_size");
-    EXPECT_NE(std::string(error.what()).find("a global batch of 8 rows is more than the 7 samples"),
-              std::string::npos);
+    EXPECT_NE(
+        std::string(error.what()).find("a global batch of 8 samples is more than the 7 samples"),
+        std::string::npos);
   }
 }
 

@@ -112,7 +112,7 @@ TEST_F(CudaFakeTest, SaysWhyThereIsNone) {
   {
     Variable old("FAKE_CUDA_DRIVER", "12040");
     EXPECT_THAT(message_of([] { make_device("cuda:0"); }),
-                HasSubstr("cuda:0: the NVIDIA driver is too old: it speaks CUDA 12.4, this build "
+                HasSubstr("cuda:0: the NVIDIA driver is too old: it supports CUDA 12.4, this build "
                           "needs "));
     EXPECT_EQ(query_cuda().devices.size(), 2U) << "they are there all the same";
   }

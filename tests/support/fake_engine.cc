@@ -9,27 +9,27 @@ namespace stoker {
 namespace {
 
 constexpr int kFeatures = 4;  // mean of each channel, and 1
-constexpr int kTotals = 4;    // loss, weight, top1, top5
+constexpr int kMetrics = 4;   // loss, weight, top1, top5
 constexpr float kMomentum = 0.1f;
 
 class FakeEngine final : public Engine {
  public:
   FakeEngine(const NetSpec& net, const EngineOptions& options, const FakeEngineFaults& faults)
       : net_(net), options_(options), faults_(faults), table_(parameter_table(net)) {
-    if (options.rows % options.micro_batch_rows != 0) {
-      throw std::invalid_argument("fake engine: rows are not whole shards");
+    if (options.rows % options.micro_batch_size != 0) {
+      throw std::invalid_argument("fake engine: samples are not whole micro-batches");
     }
     parameters_.resize(total_count(table_));
     momenta_.resize(parameters_.size());
     average_.resize(parameters_.size());
     statistics_.resize(total_count(statistics_table(net)));
     average_statistics_.resize(statistics_.size());
-    shards_.resize(options.rows / options.micro_batch_rows);
-    for (auto& shard : shards_) {
-      shard.resize(part_floats());
-      parts_.push_back(shard.data());
+    gradients_.resize(options.rows / options.micro_batch_size);
+    for (auto& buffer : gradients_) {
+      buffer.resize(gradient_buffer_floats());
+      gradient_pointers_.push_back(buffer.data());
     }
-    reduced_.resize(part_floats());
+    reduced_.resize(gradient_buffer_floats());
   }
 
   const NetSpec& net() const override { return net_; }
@@ -39,24 +39,26 @@ class FakeEngine final : public Engine {
     const int64_t step = step_++;
     if (faults_.steps) ++*faults_.steps;
     if (step == faults_.throw_at_step) throw std::runtime_error("fake engine: told to throw");
-    for (size_t shard = 0; shard < shards_.size(); ++shard) {
-      shards_[shard].assign(part_floats(), 0.0f);
-      for (int i = 0; i < options_.micro_batch_rows; ++i) {
-        add_row(batch, static_cast<int>(shard) * options_.micro_batch_rows + i, shards_[shard]);
+    for (size_t micro_batch = 0; micro_batch < gradients_.size(); ++micro_batch) {
+      std::vector<float>& buffer = gradients_[micro_batch];
+      buffer.assign(gradient_buffer_floats(), 0.0f);
+      for (int i = 0; i < options_.micro_batch_size; ++i) {
+        add_row(batch, static_cast<int>(micro_batch) * options_.micro_batch_size + i, buffer);
       }
     }
     if (step == faults_.nan_at_step) {
-      shards_[0][totals_at()] = std::numeric_limits<float>::quiet_NaN();
+      gradients_[0][metrics_at()] = std::numeric_limits<float>::quiet_NaN();
     }
   }
 
-  int64_t part_floats() const override { return learned() + kFeatures + kTotals; }
-  std::span<const float* const> parts() const override { return parts_; }
-  std::span<float> reduced() override { return reduced_; }
+  int64_t gradient_floats() const override { return learned(); }
+  int64_t gradient_buffer_floats() const override { return learned() + kFeatures + kMetrics; }
+  std::span<const float* const> gradient_buffers() const override { return gradient_pointers_; }
+  std::span<float> reduced_gradients() override { return reduced_; }
 
   void update(const UpdateArgs& args) override {
-    const StepTotals sums = sums_now();
-    totals_.push_back(sums);
+    const StepMetrics sums = sums_now();
+    metrics_.push_back(sums);
     if (!sums.finite || sums.weight_sum <= 0) return;
     const auto scale = static_cast<float>(options_.nominal_rows / sums.weight_sum);
     for (size_t t = 0; t < table_.size(); ++t) {
@@ -77,15 +79,17 @@ class FakeEngine final : public Engine {
     }
   }
 
-  StepTotals totals() override { return totals_of(static_cast<int64_t>(totals_.size()) - 1); }
-  StepTotals totals_of(int64_t update) override {
-    const auto last = static_cast<int64_t>(totals_.size()) - 1;
-    if (update > last || update <= last - (faults_.totals_lag > 0 ? kTotalsKept : 1)) {
-      throw std::logic_error("fake engine: totals that are not kept were asked for");
-    }
-    return totals_[static_cast<size_t>(update)];
+  StepMetrics step_metrics() override {
+    return step_metrics_of(static_cast<int64_t>(metrics_.size()) - 1);
   }
-  int totals_lag() const override { return faults_.totals_lag; }
+  StepMetrics step_metrics_of(int64_t update) override {
+    const auto last = static_cast<int64_t>(metrics_.size()) - 1;
+    if (update > last || update <= last - (faults_.metrics_lag > 0 ? kMetricsKept : 1)) {
+      throw std::logic_error("fake engine: metrics that are not kept were asked for");
+    }
+    return metrics_[static_cast<size_t>(update)];
+  }
+  int metrics_lag() const override { return faults_.metrics_lag; }
 
   void blend_average(float decay, bool pull) override {
     blend(decay, pull, parameters_, average_);
@@ -121,16 +125,16 @@ class FakeEngine final : public Engine {
  private:
   using Features = std::array<float, kFeatures>;
 
-  StepTotals sums_now() const {
-    const float* sums = reduced_.data() + totals_at();
-    StepTotals totals{sums[0], sums[1], sums[2], sums[3], true};
-    for (int i = 0; i < kTotals; ++i) totals.finite = totals.finite && std::isfinite(sums[i]);
-    return totals;
+  StepMetrics sums_now() const {
+    const float* sums = reduced_.data() + metrics_at();
+    StepMetrics metrics{sums[0], sums[1], sums[2], sums[3], true};
+    for (int i = 0; i < kMetrics; ++i) metrics.finite = metrics.finite && std::isfinite(sums[i]);
+    return metrics;
   }
 
   // The classifier consists of this many parameters.
   int64_t learned() const { return int64_t{net_.classes} * kFeatures; }
-  int64_t totals_at() const { return learned() + kFeatures; }
+  int64_t metrics_at() const { return learned() + kFeatures; }
 
   Features features(const BatchRows& batch, int row) const {
     const int64_t pixels = int64_t{net_.input.width} * net_.input.height;
@@ -211,9 +215,9 @@ class FakeEngine final : public Engine {
   const std::vector<TensorInfo> table_;
   int64_t step_ = 0;
   std::vector<float> parameters_, momenta_, average_, statistics_, average_statistics_, reduced_;
-  std::vector<std::vector<float>> shards_;
-  std::vector<const float*> parts_;
-  std::vector<StepTotals> totals_;  // per update
+  std::vector<std::vector<float>> gradients_;
+  std::vector<const float*> gradient_pointers_;
+  std::vector<StepMetrics> metrics_;  // per update
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace stoker {
 struct FakeEngineFaults {
   int64_t nan_at_step = -1;    // this forward_backward (0-based, of the engine) gives a NaN loss
   int64_t throw_at_step = -1;  // this one throws std::runtime_error
-  int totals_lag = 0;          // returns totals this many updates late, like an engine that queues
+  int metrics_lag = 0;         // returns totals this many updates late, like an engine that queues
   std::atomic<int64_t>* steps = nullptr;  // counts forward_backward calls
 };
 

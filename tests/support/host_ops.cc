@@ -234,8 +234,9 @@ class HostOps final : public DeviceOps {
     queue_.push([=] { host::linear_backward(s, x, weight, dlogits, dweight, dbias, dx); });
   }
   void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
-            const DeviceMix* mix, void* dlogits, float* row_totals, float* totals) override {
-    queue_.push([=] { host::loss(s, logits, labels, weights, *mix, dlogits, row_totals, totals); });
+            const DeviceMix* mix, void* dlogits, float* sample_metrics, float* totals) override {
+    queue_.push(
+        [=] { host::loss(s, logits, labels, weights, *mix, dlogits, sample_metrics, totals); });
   }
 
   void cast_to_fp32(const TensorChunk* chunks, int count, const void* bf16, float* out) override {

@@ -72,7 +72,7 @@ void linear(const LinearShape& s, const void* x, const void* weight, const float
 void linear_backward(const LinearShape& s, const void* x, const void* weight, const void* dlogits,
                      float* dweight, float* dbias, void* dx);
 void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
-          const DeviceMix& mix, void* dlogits, float* row_totals, float* totals);
+          const DeviceMix& mix, void* dlogits, float* sample_metrics, float* totals);
 
 }  // namespace host
 }  // namespace stoker

@@ -147,7 +147,7 @@ void load_view(const ImageShape& s, const uint8_t* images, const View& view, voi
 }
 
 void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
-          const DeviceMix& mix, void* dlogits, float* row_totals, float* totals) {
+          const DeviceMix& mix, void* dlogits, float* sample_metrics, float* totals) {
   std::vector<double> sums(kStepMetrics, 0.0);
   for (int row = 0; row < s.rows; ++row) {
     const float* z = logits + static_cast<int64_t>(row) * s.stride;
@@ -173,12 +173,12 @@ void loss(const LossShape& s, const float* logits, const int32_t* labels, const 
         store<T>(dlogits, out + k, gradient);
       }
     });
-    const device::RowTotals t = device::row_totals(weight, loss, rank, valid);
-    std::copy_n(t.value, kStepMetrics, row_totals + static_cast<int64_t>(row) * kStepMetrics);
+    const device::SampleMetrics t = device::sample_metrics(weight, loss, rank, valid);
+    std::copy_n(t.value, kStepMetrics, sample_metrics + static_cast<int64_t>(row) * kStepMetrics);
     for (int i = 0; i < kStepMetrics; ++i) sums[i] += t.value[i];
   }
   std::copy(sums.begin(), sums.end(), totals);
-  device::finish_totals(totals);
+  device::finish_metrics(totals);
 }
 
 }  // namespace stoker::host

@@ -242,7 +242,7 @@ class WholeCall(InFolder):
         result = self.results()["feeds"]
         self.assertEqual(result["real"]["ms_per_step"], 2000)
         self.assertEqual(result["input (real - resident)"], {"ms_per_step": 1000})
-        self.assertEqual(result["other rows in every step (resident - synthetic)"], {"ms_per_step": 500})
+        self.assertEqual(result["other samples in every step (resident - synthetic)"], {"ms_per_step": 500})
         self.assertEqual(result["hidden by buckets (at the end - two replicas)"], {"ms_per_step": 500})
         self.assertIn("not_run", result["two replicas, summed on the CPU"])
         self.assertNotIn("hidden by buckets, on the CPU", result)
@@ -279,7 +279,7 @@ class Plan(unittest.TestCase):
             ["autotune"]])
         self.assertEqual({step.name for step in plan.STEPS.values() if step.data},
                          {"resnet50", "jpeg", "slots", "feeds", "decode", "cifar", "autotune"})
-        self.assertEqual(list(steps_engine.FIRST_STEPS.values())[0], ["--rows", "64", "--fp32", "--no-graphs", "--no-autotune"])
+        self.assertEqual(list(steps_engine.FIRST_STEPS.values())[0], ["--batch", "64", "--fp32", "--no-graphs", "--no-autotune"])
         self.assertEqual(len(plan.STEPS), sum(len(call.steps) for call in plan.CALLS))  # no name occurs twice
 
     def test_every_step_says_what_it_does(self):

@@ -29,7 +29,7 @@ elif words[:2] in (["bench", "slice"], ["bench", "layout"]):
 elif words[:2] == ["bench", "depth"]:
     depth = {"slots": 2, "host_us_per_batch": 5.0, "gap_ms_median": 0, "gap_ms_max": 0, "step_ms": 1, "images_per_second": 2,
              "next_us_median": 3}
-    print(json.dumps({"results": {"rows": 16, "size": 32, "step": "a step", "depths": [depth]}}))
+    print(json.dumps({"results": {"batch": 16, "size": 32, "step": "a step", "depths": [depth]}}))
     sys.exit(0)
 elif words[:2] == ["bench", "none"]:""")
 # The second process finds what the first one kept in its cache folder.

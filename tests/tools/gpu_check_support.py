@@ -41,7 +41,7 @@ elif words[0] == "train":
 elif words[:2] == ["bench", "depth"]:
     if "--model" in words:
         sys.exit("no such model here")
-    print(json.dumps({{"bench": "depth", "results": {{"rows": 16, "size": 32, "step": "a sleep", "depths": []}}}}, indent=1))
+    print(json.dumps({{"bench": "depth", "results": {{"batch": 16, "size": 32, "step": "a sleep", "depths": []}}}}, indent=1))
 elif words[0] == "make-shapes":
     out = words[words.index("--out") + 1]
     for split in ("train", "test"):

@@ -49,7 +49,7 @@ LiveStatus some_status() {
   status.decode.items = 7680;
   status.decode.service_ns = 3'000'000'000;
   status.rings = {{.items = 30, .input_wait_ns = 500'000'000, .occupancy_sum = 45}};
-  status.pace = {.rows_per_second = 900, .busy_workers = 3.5, .row_seconds = 0.004};
+  status.pace = {.samples_per_second = 900, .busy_workers = 3.5, .sample_seconds = 0.004};
   status.no_gpus = "no NVIDIA driver";
   return status;
 }
@@ -70,9 +70,9 @@ TEST(LivePace, IsWhatHappenedBetweenTwoLooks) {
   later.stats.rings[0].occupancy_sum += 18;
   later.stats.rings[1] = {.items = 4, .output_wait_ns = 400'000'000, .occupancy_sum = 2};
   const FeedPace pace = pace_between(earlier, later);
-  EXPECT_NEAR(pace.rows_per_second, 200, 1e-9);
+  EXPECT_NEAR(pace.samples_per_second, 200, 1e-9);
   EXPECT_NEAR(pace.busy_workers, 1.5, 1e-9);
-  EXPECT_NEAR(pace.row_seconds, 7e-3, 1e-9);
+  EXPECT_NEAR(pace.sample_seconds, 7e-3, 1e-9);
   EXPECT_EQ(pace.read_seconds, -1);
   EXPECT_NEAR(pace.ready_batches, 2, 1e-9);
   EXPECT_NEAR(pace.consumer_wait_share, 0.25,
@@ -320,7 +320,7 @@ TEST(Top, EndsWithOneWhereNothingIsHeardOfARun) {
   write_live_status(folder.path(), status);
   const ProgramResult top = run_stoker({"top", folder.path()});
   EXPECT_EQ(top.exit_code, kExitFound) << top.err;
-  EXPECT_THAT(top.err, HasSubstr("nothing was heard of process 7 for"));
+  EXPECT_THAT(top.err, HasSubstr("no news from process 7 for"));
   EXPECT_EQ(run_stoker({"top", folder.path(), "--once"}).exit_code, kExitOk);
 }
 

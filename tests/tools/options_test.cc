@@ -60,7 +60,7 @@ TEST_F(Options, NumbersAreWhatTheyLookLikeOrRefused) {
       {{"--max-bad", "nan"}, "--max-bad: 'nan' is not a finite number"},
       {{"--epochs", "nan"}, "--epochs: 'nan' is not a finite number"},
       {{"--warmup-epochs", "1e300"}, "--warmup-epochs is 1e+300"},
-      {{"--batch", "2147483647"}, "--batch: '2147483647' is neither a number of rows"},
+      {{"--batch", "2147483647"}, "--batch: '2147483647' is neither a number of samples"},
       {{"--ring-depth", "0"}, "--ring-depth: Value 0 not in range 1 to 65536"},
       {{"--slots", "4"}, "--slots: Value 4 not in range -1 to 3"},
       {{"--size", "100000"}, "--size: Value 100000 not in range 1 to 16384"}};
@@ -106,32 +106,32 @@ TEST_F(Options, AreNamedAsTheyWereWritten) {
       {{"--feed", "resident", "--resident-mib", "0.001"}, "--resident-mib: a budget of 1048 bytes"},
       {{"--devices", "cpu:3"}, "--batch: the global batch of 4 does not divide over 3 devices"},
       {{"--batch", "512", "--last-batch", "drop"},
-       "--batch: a global batch of 512 rows is more than the 40 samples, and --last-batch drop "
-       "leaves out what does not fill one: take at most 40 rows, or --last-batch pad"}};
+       "--batch: a global batch of 512 samples is more than the 40 samples, and --last-batch drop "
+       "leaves out what does not fill one: take at most 40 samples, or --last-batch pad"}};
   for (const auto& [words, why] : cases) EXPECT_THAT(train_refusal(words), StartsWith(why));
 }
 
 TEST_F(Options, ThatWouldBeIgnoredAreRefused) {
   const std::vector<std::pair<Words, std::string>> cases = {
-      {{"--scale-min", "0.3"}, "--scale-min: it is of --crop random_resized, and the crop is pad"},
-      {{"--ratio-max", "2"}, "--ratio-max: it is of --crop random_resized"},
-      {{"--resize-short", "40"}, "--resize-short: it is of --crop resize_center"},
+      {{"--scale-min", "0.3"}, "--scale-min: it needs --crop random_resized, and the crop is pad"},
+      {{"--ratio-max", "2"}, "--ratio-max: it needs --crop random_resized"},
+      {{"--resize-short", "40"}, "--resize-short: it needs --crop resize_center"},
       {{"--crop", "whole", "--pad", "2"},
-       "--pad: it is of --crop pad_random, and the crop is whole"},
-      {{"--crop", "whole", "--pad-mode", "zero"}, "--pad-mode: it is of --crop pad_random"},
-      {{"--gamma", "0.5"}, "--gamma: it is of --schedule step"},
-      {{"--milestones", "1,2"}, "--milestones: it is of --schedule step"},
+       "--pad: it needs --crop pad_random, and the crop is whole"},
+      {{"--crop", "whole", "--pad-mode", "zero"}, "--pad-mode: it needs --crop pad_random"},
+      {{"--gamma", "0.5"}, "--gamma: it needs --schedule step"},
+      {{"--milestones", "1,2"}, "--milestones: it needs --schedule step"},
       {{"--comm-dtype", "bf16"}, "--comm-dtype is bf16, but that is between GPUs"},
       {{"--bucket-mib", "5"}, "--bucket-mib: it is for gradients on GPUs"},
-      {{"--resident-mib", "5"}, "--resident-mib: it is of --feed resident"},
+      {{"--resident-mib", "5"}, "--resident-mib: it needs --feed resident"},
       {{"--feed", "synthetic", "--resume"}, "--resume: runs that measure"},
       {{"--workers", "0", "--io-threads", "3"}, "--io-threads: with --workers 0"},
       {{"--on-bad", "fail", "--max-bad", "3"}, "--max-bad: with --on-bad fail"},
-      {{"--micro-batch", "3"}, "--micro-batch: the 4 rows of a device do not divide"},
-      {{"--devices", "cuda:0", "--micro-batch", "2"}, "--micro-batch: batch norm sees all rows"},
+      {{"--micro-batch", "3"}, "--micro-batch: the 4 samples of a device do not divide"},
+      {{"--devices", "cuda:0", "--micro-batch", "2"}, "--micro-batch: batch norm sees all samples"},
       {{"--devices", "cuda:0", "--micro-batch", "4", "--threads", "2"}, "--threads: nothing"},
       {{"--batch", "34", "--devices", "cpu:2", "--micro-batch", "8"},
-       "--micro-batch: the 17 rows of a device do not divide into micro-batches of 8"}};
+       "--micro-batch: the 17 samples of a device do not divide into micro-batches of 8"}};
   for (const auto& [words, why] : cases) EXPECT_THAT(train_refusal(words), StartsWith(why));
 }
 
@@ -141,8 +141,8 @@ TEST_F(Options, OfOtherSubcommandsAreCheckedBeforeAnythingIsWritten) {
   const std::vector<std::pair<Words, std::string>> cases = {
       {{"--rank", "5", "--world", "2"}, "--rank is 5 of a world of 2"},
       {{"--world", "0"}, "--world is 0, must be 1 to 1048576"},
-      {{"--batch", "64", "--last-batch", "drop"}, "--batch: a global batch of 64 rows is more"},
-      {{"--pad", "3"}, "--pad: it is of --crop pad_random, and the crop is random_resized"},
+      {{"--batch", "64", "--last-batch", "drop"}, "--batch: a global batch of 64 samples is more"},
+      {{"--pad", "3"}, "--pad: it needs --crop pad_random, and the crop is random_resized"},
       {{"--seek-index", "/no/such"}, "--seek-index: /no/such: no such file"}};
   for (const auto& [words, why] : cases) {
     EXPECT_THAT(refusal(with(dump, words), made), StartsWith(why));
@@ -160,6 +160,9 @@ TEST_F(Options, ThatHaveANewNameAreRefusedWithIt) {
               StartsWith("--grad-wire is now --comm-dtype"));
   EXPECT_THAT(train_refusal({"--rows-per-shard=2"}),
               StartsWith("--rows-per-shard is now --micro-batch"));
+  const std::string made = out_.path() + "/bench";
+  EXPECT_THAT(refusal({STOKER_PROGRAM, "bench", "depth", "--rows", "16", "--out", made}, made),
+              StartsWith("--rows is now --batch"));
   EXPECT_THAT(file_refusal("seed = 1\nrows-per-shard = 2\n"),
               StartsWith("2: rows-per-shard is now micro-batch"));
 }
@@ -188,9 +191,9 @@ TEST_F(Options, OfAFileAreNamedWithFileAndLine) {
   EXPECT_THAT(file_refusal("\nring-depth = 0\n"), StartsWith("2: ring-depth: Value 0 not in"));
   EXPECT_THAT(file_refusal("[train]\nlr = -1\n"), StartsWith("2: lr is -1, but must be"));
   EXPECT_THAT(file_refusal("pad = 3\ncrop = \"whole\"\n"),
-              StartsWith("1: pad: it is of crop pad_random"));
+              StartsWith("1: pad: it needs crop pad_random"));
   EXPECT_THAT(file_refusal("last-batch = 'drop'\nbatch = 512"),
-              StartsWith("2: batch: a global batch of 512 rows is more than the 40 samples, and "
+              StartsWith("2: batch: a global batch of 512 samples is more than the 40 samples, and "
                          "last-batch drop"));
 }
 

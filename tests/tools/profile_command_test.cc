@@ -72,7 +72,7 @@ TEST_F(ProfileCommand, OptionsOfAnEmulatedDeviceAreRefusedBesideATraining) {
   const ProgramResult result =
       run_stoker({"profile", "--cold", "--out", out_, "--", "train", "--data", data_});
   EXPECT_EQ(result.exit_code, kExitUsage);
-  EXPECT_THAT(result.err, HasSubstr("--cold is of an emulated device"));
+  EXPECT_THAT(result.err, HasSubstr("--cold is for an emulated device"));
   EXPECT_FALSE(std::filesystem::exists(out_));
 }
 

@@ -93,7 +93,7 @@ TEST_F(TrainMpi, TwoProcessesTrainAsTwoReplicas) {
   two.insert(two.end(), {"--devices", "cpu:2", "--build-seek-index", "--seek-index", indexes});
   const ProgramResult result = run_program(under_mpirun(two));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("2 processes x 2 x 1 row,"));
+  EXPECT_THAT(result.out, HasSubstr("2 processes x 2 x 1 sample,"));
   EXPECT_TRUE(fs::exists(indexes));
   EXPECT_EQ(result.out.find("\ntrained "), result.out.rfind("\ntrained ")) << "printed twice";
   ASSERT_NE(weights("one", 20), "");

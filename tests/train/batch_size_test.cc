@@ -25,7 +25,7 @@ TEST(BatchSize, IsTheLargestThatFits) {
   for (int64_t memory = 1080; memory < 3000; memory += 7) {
     const BatchChoice choice = largest_batch(limits(memory, 8, 100'000));
     EXPECT_EQ(choice.rows, (memory - 1000) / 80 * 8) << memory;
-    EXPECT_THAT(choice.reason, HasSubstr(std::to_string(choice.rows + 8) + " rows would take"));
+    EXPECT_THAT(choice.reason, HasSubstr(std::to_string(choice.rows + 8) + " samples would take"));
   }
 }
 
@@ -41,7 +41,7 @@ TEST(BatchSize, SaysWhatIsMissing) {
     largest_batch(limits(1079, 8, 999));
     FAIL();
   } catch (const std::runtime_error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("not even 8 rows"));
+    EXPECT_THAT(error.what(), HasSubstr("not even 8 samples"));
     EXPECT_THAT(error.what(), HasSubstr("some of the memory"));
   }
 }

@@ -31,7 +31,7 @@ TrainOptions airnet_options(int replicas = 1) {
   TrainOptions options = small_options(replicas);
   options.recipe = default_recipe("airnet-narrow");
   options.recipe.batch = 64;
-  options.recipe.micro_batch_rows = 16;
+  options.recipe.micro_batch_size = 16;
   options.recipe.epochs = 2;
   options.recipe.last_batch = LastBatch::pad;
   options.recipe.eval_views = 2;
@@ -226,7 +226,7 @@ TEST(Convergence, SmallDataSetsKeepStatisticsFinite) {
         const auto source = small_source(samples);
         TrainOptions options = small_options(replicas);
         options.recipe.batch = 2 * replicas;
-        options.recipe.micro_batch_rows = 1;
+        options.recipe.micro_batch_size = 1;
         options.recipe.last_batch = policy;
         options.recipe.epochs = 1;
         options.out = folder.path();
@@ -254,7 +254,7 @@ TrainOptions curve_options() {
   TrainOptions options = small_options();
   options.recipe.epochs = 6;
   options.recipe.batch = 64;
-  options.recipe.micro_batch_rows = 16;
+  options.recipe.micro_batch_size = 16;
   options.recipe.optimizer.learning_rate = 0.005;
   options.recipe.optimizer.lr_ref_batch = 64;
   return options;

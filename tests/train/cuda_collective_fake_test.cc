@@ -39,8 +39,8 @@ class CudaCollectiveFakeTest : public ::testing::Test {
   void SetUp() override {
     setenv("STOKER_PLUGIN_DIR", STOKER_FAKE_CUDA_DIR, 1);
     reset_fake_cuda({.max_delay_us = 60});
-    fake_cuda_kernel("sum_parts_kernel", {sizeof(PartSum), sizeof(bool)}, [](void** arguments) {
-      sum_parts_now(*static_cast<const PartSum*>(arguments[0]));
+    fake_cuda_kernel("sum_buffers_kernel", {sizeof(BufferSum), sizeof(bool)}, [](void** arguments) {
+      sum_buffers_now(*static_cast<const BufferSum*>(arguments[0]));
     });
     fake_cuda_kernel("cast_to_bf16_kernel", {8, 8, 8}, [](void** arguments) {
       const auto* from = *static_cast<const float**>(arguments[0]);
@@ -105,7 +105,7 @@ TEST_F(CudaCollectiveFakeTest, ByNccl) {
   EXPECT_EQ(fake_cuda_count("cudaEventSynchronize"), 0);
 }
 
-TEST_F(CudaCollectiveFakeTest, ByNcclWithNarrowGradients) {
+TEST_F(CudaCollectiveFakeTest, ByNcclWithBf16Gradients) {
   CollectiveHarness harness({0, 1});
   for (int64_t bf16 : {int64_t{300}, CollectiveHarness::kCount}) {
     for (int parts : {1, 2}) {
@@ -128,7 +128,7 @@ TEST_F(CudaCollectiveFakeTest, NothingIsAllocatedBetweenTheSums) {
   for (int rank : {0, 1}) {
     auto* values = reinterpret_cast<float*>(memory[static_cast<size_t>(rank)]->data());
     const float* part = values;
-    for (const PartRange range : {PartRange{200, 1000}, PartRange{0, 200}}) {
+    for (const BufferRange range : {BufferRange{200, 1000}, BufferRange{0, 200}}) {
       collective->ranges()->start(rank, std::span(&part, 1), std::span(values, 1000), range);
     }
   }
@@ -230,7 +230,7 @@ TEST_F(CudaCollectiveFakeTest, SumsAndNotesShareACommunicator) {
     for (int64_t step = 0; step < 8; ++step) {
       std::fill_n(host, 1000, static_cast<float>(group.rank() + 1));
       stream.copy(values, host, 4000, CopyKind::host_to_device);
-      for (const PartRange range : {PartRange{600, 1000}, PartRange{0, 600}}) {
+      for (const BufferRange range : {BufferRange{600, 1000}, BufferRange{0, 600}}) {
         collective->ranges()->start(0, std::span(&part, 1), std::span(values, 1000), range);
       }
       own[step] = 100 * step + group.rank();

@@ -80,7 +80,7 @@ class CollectiveHarness {
     float* result = base + parts * kCount;
     for (int step = 0; step < kSteps; ++step) {
       for (int piece = pieces - 1; piece >= 0; --piece) {
-        const PartRange range{kCount * piece / pieces, kCount * (piece + 1) / pieces};
+        const BufferRange range{kCount * piece / pieces, kCount * (piece + 1) / pieces};
         stream->call([step, rank, piece] {
           std::this_thread::sleep_for(std::chrono::microseconds((step + rank + piece) % 4 * 150));
         });

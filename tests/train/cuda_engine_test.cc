@@ -45,7 +45,8 @@ TEST(CudaEngineTest, StepsAreTheCpuEnginesAndStatesMove) {
     train_step(*cpu, batch, {0.005f});
     gpu->forward_backward(rows, {});
     apply(*gpu, {0.005f});
-    EXPECT_NEAR(gpu->totals().loss_sum, cpu->totals().loss_sum, 1e-4 * cpu->totals().loss_sum);
+    EXPECT_NEAR(gpu->step_metrics().loss_sum, cpu->step_metrics().loss_sum,
+                1e-4 * cpu->step_metrics().loss_sum);
     const Trained left = state_of(*gpu), right = state_of(*cpu);
     EXPECT_LT(relative_distance(left.parameters, right.parameters), 1e-4) << net.name;
     EXPECT_LT(relative_distance(left.momenta, right.momenta), 1e-2) << net.name;
@@ -70,10 +71,10 @@ TEST(CudaEngineTest, Bf16LearnsAtFullSize) {
     for (int step = 0; step < 10; ++step) {
       gpu->forward_backward(batch, {});
       apply(*gpu, {0.02f});
-      if (step == 0) first = gpu->totals().loss_sum;
+      if (step == 0) first = gpu->step_metrics().loss_sum;
     }
-    EXPECT_TRUE(gpu->totals().finite) << net.name;
-    EXPECT_LT(gpu->totals().loss_sum, 0.9 * first) << net.name;
+    EXPECT_TRUE(gpu->step_metrics().finite) << net.name;
+    EXPECT_LT(gpu->step_metrics().loss_sum, 0.9 * first) << net.name;
     EXPECT_GT(gpu->implementations().size(), 5u);
   }
 }

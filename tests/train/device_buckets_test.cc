@@ -85,9 +85,9 @@ TEST(DeviceBuckets, OfResNet50) {
 }
 
 struct Replicas {
-  Replicas(Device& on, int micro_batch_rows, Precision precision, HostOpsState* states = nullptr)
+  Replicas(Device& on, int micro_batch_size, Precision precision, HostOpsState* states = nullptr)
       : net(small_net()) {
-    EngineOptions options = engine_options(4, micro_batch_rows, 1, precision);
+    EngineOptions options = engine_options(4, micro_batch_size, 1, precision);
     options.nominal_rows = 4 * kReplicas;
     for (int rank = 0; rank < kReplicas; ++rank) {
       engines.push_back(std::make_unique<DeviceEngine>(
@@ -120,8 +120,9 @@ struct Replicas {
   void run(Collective& collective, int64_t bucket_bytes, int rank, Trained& trained) {
     Engine& engine = *engines[rank];
     if (bucket_bytes > 0) {
-      EXPECT_TRUE(engine.reduce_in_buckets(bucket_bytes, [&, rank](PartRange range) {
-        collective.ranges()->start(rank, engine.parts(), engine.reduced(), range);
+      EXPECT_TRUE(engine.reduce_in_buckets(bucket_bytes, [&, rank](BufferRange range) {
+        collective.ranges()->start(rank, engine.gradient_buffers(), engine.reduced_gradients(),
+                                   range);
         engine.stream()->call([range, rank] {  // delays the next bucket differently per rank
           const auto late = std::chrono::milliseconds((range.begin / 128 + rank) % 3);
           std::this_thread::sleep_for(late);
@@ -136,7 +137,7 @@ struct Replicas {
       if (bucket_bytes > 0) {
         collective.ranges()->finish(rank);
       } else {
-        collective.all_reduce(rank, engine.parts(), engine.reduced());
+        collective.all_reduce(rank, engine.gradient_buffers(), engine.reduced_gradients());
       }
       apply(engine, {});
     }
@@ -147,17 +148,17 @@ struct Replicas {
 using MakeCollective = std::unique_ptr<Collective> (*)(std::span<const DeviceReplica>);
 
 std::unique_ptr<Collective> on_device(std::span<const DeviceReplica> replicas) {
-  return make_shared_device_collective(replicas, sum_parts_on_host);
+  return make_shared_device_collective(replicas, sum_buffers_on_host);
 }
 std::unique_ptr<Collective> on_host(std::span<const DeviceReplica> replicas) {
   return make_staged_collective(replicas, make_host_collective(kReplicas), 1000);
 }
 
 TEST(DeviceBuckets, SumsAreThoseOfOneReductionAtTheEnd) {
-  for (const auto& [precision, micro_batch_rows] :
+  for (const auto& [precision, micro_batch_size] :
        {std::pair{Precision::fp32, 4}, {Precision::bf16, 2}}) {
     for (const MakeCollective make : {on_device, on_host}) {
-      const auto train = [&, on = precision, rows = micro_batch_rows](int64_t bucket_bytes) {
+      const auto train = [&, on = precision, rows = micro_batch_size](int64_t bucket_bytes) {
         testing::FakeDevice device({.max_delay_us = 50});
         Replicas replicas(device, rows, on);
         const auto collective = make(replicas.replicas);
@@ -183,11 +184,11 @@ TEST(DeviceBuckets, ABucketsSumIsQueuedBeforeTheNextBucketsWork) {
   const auto collective = on_device(std::span(replicas.replicas).first(1));
   Engine& engine = *replicas.engines[0];
   std::vector<int> launches;  // of graphs, at each sum
-  std::vector<PartRange> ranges;
-  EXPECT_TRUE(engine.reduce_in_buckets(1, [&](PartRange range) {
+  std::vector<BufferRange> ranges;
+  EXPECT_TRUE(engine.reduce_in_buckets(1, [&](BufferRange range) {
     launches.push_back(states[0].launches);
     ranges.push_back(range);
-    collective->ranges()->start(0, engine.parts(), engine.reduced(), range);
+    collective->ranges()->start(0, engine.gradient_buffers(), engine.reduced_gradients(), range);
   }));
   const auto step = [&](int number) {
     engine.forward_backward(replicas.batches[static_cast<size_t>(number)].rows(), {});
@@ -206,10 +207,10 @@ TEST(DeviceBuckets, ABucketsSumIsQueuedBeforeTheNextBucketsWork) {
     EXPECT_EQ(launches[bucket], first + static_cast<int>(bucket));
   }
   EXPECT_EQ(states[0].captures, static_cast<int>(launches.size()) + 1);  // and the update
-  EXPECT_EQ(ranges.front().end, engine.part_floats());
+  EXPECT_EQ(ranges.front().end, engine.gradient_buffer_floats());
   EXPECT_EQ(ranges.back().begin, 0);
   gate.release();
-  EXPECT_TRUE(engine.totals().finite);
+  EXPECT_TRUE(engine.step_metrics().finite);
 }
 
 // The first bucket's sum is done while the second bucket's work has not run.
@@ -218,15 +219,15 @@ TEST(DeviceBuckets, ABucketIsSummedBesideTheRestOfThePass) {
   Replicas replicas(*device, 4, Precision::fp32);
   std::counting_semaphore<1000> summed(0);
   const auto collective = make_shared_device_collective(std::span(replicas.replicas).first(1),
-                                                        [&](Stream& stream, const PartSum& sum) {
-                                                          sum_parts_on_host(stream, sum);
+                                                        [&](Stream& stream, const BufferSum& sum) {
+                                                          sum_buffers_on_host(stream, sum);
                                                           stream.call([&] { summed.release(); });
                                                         });
   Engine& engine = *replicas.engines[0];
   std::atomic<int> in_time = 0;
   int buckets = 0;
-  engine.reduce_in_buckets(1, [&](PartRange range) {
-    collective->ranges()->start(0, engine.parts(), engine.reduced(), range);
+  engine.reduce_in_buckets(1, [&](BufferRange range) {
+    collective->ranges()->start(0, engine.gradient_buffers(), engine.reduced_gradients(), range);
     ++buckets;
     engine.stream()->call([&] {
       if (summed.try_acquire_for(std::chrono::seconds(20))) ++in_time;
@@ -237,7 +238,7 @@ TEST(DeviceBuckets, ABucketIsSummedBesideTheRestOfThePass) {
     collective->ranges()->finish(0);
     apply(engine, {});
   }
-  EXPECT_TRUE(engine.totals().finite);
+  EXPECT_TRUE(engine.step_metrics().finite);
   EXPECT_EQ(in_time, buckets);
 }
 
@@ -247,7 +248,7 @@ TEST(DeviceBuckets, OneReplicaPaysNothing) {
   const TestBatch batch = make_batch(net, 4, 3);
   const auto engine = started_device_engine(net, engine_options(4, 4), {}, &state);
   for (int step = 0; step < 3; ++step) device_step(*engine, batch);
-  engine->totals();
+  engine->step_metrics();
   EXPECT_EQ(state.captures, 2);
   EXPECT_EQ(state.launches, 2 + 2);
   EXPECT_THROW(engine->reduce_in_buckets(0, {}), std::invalid_argument);

@@ -56,7 +56,7 @@ std::string train(FakeDevice& device, Stream& stream, Collective& collective, in
   for (int step = 0; step < kSteps; ++step) {
     const std::span<float> sum(result, static_cast<size_t>(count));
     for (int piece = pieces - 1; piece >= 0; --piece) {
-      const PartRange range{count * piece / pieces, count * (piece + 1) / pieces};
+      const BufferRange range{count * piece / pieces, count * (piece + 1) / pieces};
       stream.call([&, step, range, piece] {
         std::this_thread::sleep_for(std::chrono::microseconds((step + rank + piece) % 4 * 100));
         for (int p = 0; p < parts; ++p) {
@@ -125,7 +125,7 @@ void check_all(const MakeCollective& make) {
 
 TEST(DeviceCollective, OnOneDevice) {
   check_all([](std::span<const DeviceReplica> replicas) {
-    return make_shared_device_collective(replicas, sum_parts_on_host);
+    return make_shared_device_collective(replicas, sum_buffers_on_host);
   });
 }
 
@@ -155,7 +155,7 @@ TEST(DeviceCollective, AbortWakesThoseThatWait) {
   auto memory = device.allocate(400, MemoryKind::device);
   auto* values = reinterpret_cast<float*>(memory->data());
   for (int kind = 0; kind < 2; ++kind) {
-    const auto collective = kind == 0 ? make_shared_device_collective(replicas, sum_parts_on_host)
+    const auto collective = kind == 0 ? make_shared_device_collective(replicas, sum_buffers_on_host)
                                       : make_staged_collective(replicas, make_host_collective(2));
     std::thread waiting([&] {
       const float* part = values;
@@ -172,9 +172,9 @@ TEST(DeviceCollective, AbortWakesThoseThatWait) {
 TEST(DeviceCollective, TooManyAreRefused) {
   auto device = make_host_device();
   auto stream = device->make_stream();
-  const std::vector<DeviceReplica> replicas(PartSum::kMostResults + 1,
+  const std::vector<DeviceReplica> replicas(BufferSum::kMostResults + 1,
                                             {device.get(), stream.get()});
-  EXPECT_THROW(make_shared_device_collective(replicas, sum_parts_on_host), std::invalid_argument);
+  EXPECT_THROW(make_shared_device_collective(replicas, sum_buffers_on_host), std::invalid_argument);
   EXPECT_THROW(make_staged_collective({}, make_host_collective(1)), std::invalid_argument);
 }
 
@@ -187,8 +187,8 @@ TEST(DeviceCollective, ARangeDoesNotWaitForWhatFollows) {
   const float* part = values.data();
   std::binary_semaphore summed(0);
   const auto collective =
-      make_shared_device_collective(std::span(&replica, 1), [&](Stream& on, const PartSum& sum) {
-        sum_parts_on_host(on, sum);
+      make_shared_device_collective(std::span(&replica, 1), [&](Stream& on, const BufferSum& sum) {
+        sum_buffers_on_host(on, sum);
         on.call([&] { summed.release(); });
       });
   collective->ranges()->start(0, std::span(&part, 1), values, {50, 100});
@@ -203,7 +203,8 @@ TEST(DeviceCollective, BroadcastIsOfHostMemory) {
   auto device = make_host_device();
   auto stream = device->make_stream();
   const DeviceReplica replica = {device.get(), stream.get()};
-  const auto collective = make_shared_device_collective(std::span(&replica, 1), sum_parts_on_host);
+  const auto collective =
+      make_shared_device_collective(std::span(&replica, 1), sum_buffers_on_host);
   std::vector<float> values = {1, 2};
   collective->broadcast(0, values, 0);
   collective->barrier(0);

@@ -61,9 +61,9 @@ TEST(DeviceCpuTest, TenStepsAreTheCpuEngines) {
       train_step(*cpu, batch, sgd);
       train_step(*twin, batch, sgd);
       device_step(*device, batch, sgd);
-      EXPECT_NEAR(cpu->totals().loss_sum, device->totals().loss_sum,
-                  1e-5 * cpu->totals().loss_sum +
-                      10 * std::abs(cpu->totals().loss_sum - twin->totals().loss_sum))
+      EXPECT_NEAR(cpu->step_metrics().loss_sum, device->step_metrics().loss_sum,
+                  1e-5 * cpu->step_metrics().loss_sum +
+                      10 * std::abs(cpu->step_metrics().loss_sum - twin->step_metrics().loss_sum))
           << pair.net.name << " step " << step;
       if (step > 0 && step < 9) continue;
       expect_near(state_of(*device), state_of(*cpu), state_of(*twin),
@@ -102,10 +102,10 @@ TEST(DeviceCpuTest, StatesMoveBetweenTheEngines) {
 
 TEST(DeviceCpuTest, Bf16StaysNearFp32) {
   for (const Pair& pair : pairs()) {
-    EngineOptions narrow = pair.options;
-    narrow.precision = Precision::bf16;
+    EngineOptions bf16 = pair.options;
+    bf16.precision = Precision::bf16;
     const auto wide = started_engine(pair.net, pair.options);
-    const auto device = started_device_engine(pair.net, narrow);
+    const auto device = started_device_engine(pair.net, bf16);
     const TestBatch batch = make_batch(pair.net, pair.options.rows, 3);
     std::vector<float> a(static_cast<size_t>(pair.options.rows) * pair.net.classes), b(a);
     wide->forward(batch.rows(), {}, false, a);
@@ -113,7 +113,8 @@ TEST(DeviceCpuTest, Bf16StaysNearFp32) {
     EXPECT_LT(relative_distance(b, a), 0.03) << pair.net.name;
     train_step(*wide, batch);
     device_step(*device, batch);
-    EXPECT_NEAR(device->totals().loss_sum, wide->totals().loss_sum, 0.02 * wide->totals().loss_sum);
+    EXPECT_NEAR(device->step_metrics().loss_sum, wide->step_metrics().loss_sum,
+                0.02 * wide->step_metrics().loss_sum);
     EXPECT_LT(relative_distance(read_state(*device, StateKind::statistics),
                                 read_state(*wide, StateKind::statistics)),
               0.02);

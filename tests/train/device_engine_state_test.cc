@@ -78,21 +78,21 @@ TEST(DeviceEngineStateTest, ANumberThatIsNotFiniteChangesNothing) {
   const Trained before = state_of(*engine);
   engine->forward_backward(batch.rows(), {});
   engine->stream()->synchronize();
-  engine->reduced()[1000] = std::numeric_limits<float>::quiet_NaN();
+  engine->reduced_gradients()[1000] = std::numeric_limits<float>::quiet_NaN();
   apply(*engine, {});
-  EXPECT_FALSE(engine->totals().finite);
+  EXPECT_FALSE(engine->step_metrics().finite);
   EXPECT_TRUE(before == state_of(*engine));
 
   std::vector<float> spoilt = before.parameters;
   spoilt.back() = std::numeric_limits<float>::infinity();
   engine->write(StateKind::parameters, spoilt);
   device_step(*engine, batch);
-  EXPECT_FALSE(engine->totals().finite);
+  EXPECT_FALSE(engine->step_metrics().finite);
   EXPECT_EQ(spoilt, read_state(*engine, StateKind::parameters));
 
   engine->write(StateKind::parameters, before.parameters);
   device_step(*engine, batch);
-  EXPECT_TRUE(engine->totals().finite);
+  EXPECT_TRUE(engine->step_metrics().finite);
   EXPECT_FALSE(before == state_of(*engine));
 }
 
@@ -104,7 +104,7 @@ TEST(DeviceEngineStateTest, ALabelThatNoClassHasStopsTheStep) {
   for (const int label : {-1, 10, 1 << 30}) {
     batch.labels[2] = label;
     device_step(*engine, batch);
-    EXPECT_FALSE(engine->totals().finite);
+    EXPECT_FALSE(engine->step_metrics().finite);
     EXPECT_TRUE(before == state_of(*engine));
   }
 }
@@ -116,8 +116,8 @@ TEST(DeviceEngineStateTest, ABatchOfWeightZeroChangesNothing) {
   batch.weights.assign(4, 0.0f);
   const Trained before = state_of(*engine);
   device_step(*engine, batch);
-  EXPECT_TRUE(engine->totals().finite);
-  EXPECT_EQ(engine->totals().weight_sum, 0);
+  EXPECT_TRUE(engine->step_metrics().finite);
+  EXPECT_EQ(engine->step_metrics().weight_sum, 0);
   EXPECT_TRUE(before == state_of(*engine));
 }
 
@@ -137,7 +137,7 @@ TEST(DeviceEngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
         if (told && step > 1) engine->expect_frozen(tensors);
         engine->forward_backward(batch.rows(), {});
         engine->stream()->synchronize();
-        EXPECT_EQ(engine->reduced()[0] == 0, told && step > 1);
+        EXPECT_EQ(engine->reduced_gradients()[0] == 0, told && step > 1);
         engine->update(args);
       }
       states[told] = state_of(*engine);
@@ -148,7 +148,7 @@ TEST(DeviceEngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
       engine->expect_frozen(tensors);
       engine->forward_backward(batch.rows(), {});
       engine->stream()->synchronize();
-      EXPECT_NE(engine->reduced()[0], 0);
+      EXPECT_NE(engine->reduced_gradients()[0], 0);
       tensors[0].frozen = true;
       args.tensors = tensors;
     }

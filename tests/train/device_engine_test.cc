@@ -18,11 +18,11 @@ using ::testing::HasSubstr;
 
 NetSpec small_net() { return make_net("airnet", {32, 32}, 10, {{8, 8, 16}}); }
 
-Trained trained(const DeviceTuning& tuning, Precision precision, int micro_batch_rows,
+Trained trained(const DeviceTuning& tuning, Precision precision, int micro_batch_size,
                 HostOpsState* state) {
   const NetSpec net = small_net();
   const auto engine =
-      started_device_engine(net, engine_options(6, micro_batch_rows, 1, precision), tuning, state);
+      started_device_engine(net, engine_options(6, micro_batch_size, 1, precision), tuning, state);
   std::vector<TestBatch> batches;
   for (int step = 0; step < 5; ++step) batches.push_back(make_batch(net, 6, 10 + step));
   for (int step = 0; step < 5; ++step) {  // changes everything that may differ between steps
@@ -42,12 +42,12 @@ TEST(DeviceEngineTest, GraphsLeaveTheSameBits) {
   DeviceTuning eager;
   eager.graphs = false;
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-    for (const int micro_batch_rows : {6, 3}) {
+    for (const int micro_batch_size : {6, 3}) {
       HostOpsState state;
-      const Trained captured = trained({}, precision, micro_batch_rows, &state);
-      EXPECT_TRUE(captured == trained(eager, precision, micro_batch_rows, nullptr));
+      const Trained captured = trained({}, precision, micro_batch_size, &state);
+      EXPECT_TRUE(captured == trained(eager, precision, micro_batch_size, nullptr));
       EXPECT_EQ(state.captures, 2);  // of steps, of updates
-      EXPECT_EQ(state.launches, 5 * 6 / micro_batch_rows - 1 + 4);
+      EXPECT_EQ(state.launches, 5 * 6 / micro_batch_size - 1 + 4);
     }
   }
 }
@@ -134,15 +134,15 @@ TEST(DeviceEngineTest, EveryStepHasItsOwnRatesAndMix) {
   EXPECT_NE(mixed, run(0.05f, {Mix::Kind::cutmix, 0.5f, {2, 2, 16, 20}}));
 }
 
-TEST(DeviceEngineTest, NothingWaitsForTheDeviceUntilTotalsAreAsked) {
+TEST(DeviceEngineTest, NothingWaitsForTheDeviceUntilMetricsAreAsked) {
   const NetSpec net = small_net();
   const TestBatch batch = make_batch(net, 4, 3);
   const auto engine = started_device_engine(net, engine_options(4, 4));
   std::binary_semaphore gate(0);
   engine->stream()->call([&] { gate.acquire(); });
-  const int lag = engine->totals_lag();
+  const int lag = engine->metrics_lag();
   ASSERT_GT(lag, 0);
-  ASSERT_LT(lag, Engine::kTotalsKept);
+  ASSERT_LT(lag, Engine::kMetricsKept);
   for (int step = 0; step <= lag; ++step) device_step(*engine, batch);  // returns: nothing waits
   std::jthread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -150,17 +150,17 @@ TEST(DeviceEngineTest, NothingWaitsForTheDeviceUntilTotalsAreAsked) {
   });
   double last = std::numeric_limits<double>::infinity();
   for (int64_t update = 0; update <= lag; ++update) {
-    const StepTotals totals = engine->totals_of(update);
-    EXPECT_EQ(totals.weight_sum, 4);
-    EXPECT_LT(totals.loss_sum, last) << update;  // totals of this step, not of the last
-    last = totals.loss_sum;
+    const StepMetrics metrics = engine->step_metrics_of(update);
+    EXPECT_EQ(metrics.weight_sum, 4);
+    EXPECT_LT(metrics.loss_sum, last) << update;  // metrics of this step, not of the last
+    last = metrics.loss_sum;
   }
-  EXPECT_EQ(engine->totals().loss_sum, last);
-  EXPECT_THROW(engine->totals_of(lag + 1), std::logic_error);
-  EXPECT_THROW(engine->totals_of(-1), std::logic_error);
-  for (int step = 0; step < Engine::kTotalsKept; ++step) device_step(*engine, batch);
-  EXPECT_THROW(engine->totals_of(lag), std::logic_error);
-  engine->totals_of(lag + 1);
+  EXPECT_EQ(engine->step_metrics().loss_sum, last);
+  EXPECT_THROW(engine->step_metrics_of(lag + 1), std::logic_error);
+  EXPECT_THROW(engine->step_metrics_of(-1), std::logic_error);
+  for (int step = 0; step < Engine::kMetricsKept; ++step) device_step(*engine, batch);
+  EXPECT_THROW(engine->step_metrics_of(lag), std::logic_error);
+  engine->step_metrics_of(lag + 1);
 }
 
 TEST(DeviceEngineTest, AProfileNamesEveryStepAndChangesNoState) {
@@ -182,7 +182,7 @@ TEST(DeviceEngineTest, AProfileNamesEveryStepAndChangesNoState) {
   EXPECT_NEAR(flops, 4 * forward_flops(net), 0.5 * flops);  // the padded input adds a little
   EXPECT_TRUE(before == state_of(engine));
   device_step(engine, batch);
-  EXPECT_TRUE(engine.totals().finite);
+  EXPECT_TRUE(engine.step_metrics().finite);
 }
 
 TEST(DeviceEngineTest, BadRequestsAreRefusedWithTheirNumbers) {
@@ -211,7 +211,7 @@ TEST(DeviceEngineTest, MemoryThatIsShortNamesWhatIsAskedAndWhatFits) {
     make_device_engine(net, engine_options(4096, 4096), tuning, &state);
     FAIL() << "4096 rows were accepted";
   } catch (const std::runtime_error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("training 'resnet18' with 4096 rows needs"));
+    EXPECT_THAT(error.what(), HasSubstr("training 'resnet18' with 4096 samples needs"));
     EXPECT_THAT(error.what(), HasSubstr("400.0 MiB are free"));
     EXPECT_THAT(error.what(), HasSubstr("the largest batch that fits is about"));
     EXPECT_THAT(error.what(), HasSubstr("activations and their gradients"));

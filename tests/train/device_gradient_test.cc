@@ -35,11 +35,11 @@ Gradients gradients_of(const Case& c, Precision precision) {
   const double weight_sum = c.rows - 0.5;
   for (double& g : step.gradients) g /= weight_sum;
   device_step(*engine, batch, {1e-6f, 0.0f, 0.0f, false}, c.mix);
-  const StepTotals totals = engine->totals();
-  EXPECT_TRUE(totals.finite) << c.net.name;
+  const StepMetrics metrics = engine->step_metrics();
+  EXPECT_TRUE(metrics.finite) << c.net.name;
   const double share = precision == Precision::fp32 ? 1e-4 : 0.1;
-  EXPECT_NEAR(totals.loss_sum, step.loss_sum, share * step.loss_sum) << c.net.name;
-  EXPECT_FLOAT_EQ(totals.weight_sum, weight_sum);
+  EXPECT_NEAR(metrics.loss_sum, step.loss_sum, share * step.loss_sum) << c.net.name;
+  EXPECT_FLOAT_EQ(metrics.weight_sum, weight_sum);
   return {to_double(read_state(*engine, StateKind::momenta)), step.gradients};
 }
 

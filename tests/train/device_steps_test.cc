@@ -56,7 +56,7 @@ NetSpec tall_net() {
 
 struct Outcome {
   Trained state;
-  std::vector<StepTotals> totals;
+  std::vector<StepMetrics> metrics;
   std::vector<float> logits, averaged;
 };
 
@@ -83,7 +83,7 @@ Outcome outcome_of(Engine& engine, Place place) {
     engine.forward_backward(place(engine, batches[step]), mix);
     apply(engine, sgd);
     if (step == 2) engine.blend_average(0.5f, true);
-    outcome.totals.push_back(engine.totals());
+    outcome.metrics.push_back(engine.step_metrics());
   }
   outcome.state = state_of(engine);
   outcome.logits.resize(static_cast<size_t>(rows) * net.classes);
@@ -101,8 +101,8 @@ DeviceTuning steady() {
   return tuning;
 }
 
-void compare(const NetSpec& net, Precision precision, int micro_batch_rows) {
-  const EngineOptions options = engine_options(6, micro_batch_rows, 1, precision);
+void compare(const NetSpec& net, Precision precision, int micro_batch_size) {
+  const EngineOptions options = engine_options(6, micro_batch_size, 1, precision);
   const auto device = make_device_engine(net, options, steady());
   const auto loops = make_loop_engine(net, options);
   const Outcome a = outcome_of(*device, placed), b = outcome_of(*loops, in_place);
@@ -113,16 +113,16 @@ void compare(const NetSpec& net, Precision precision, int micro_batch_rows) {
   EXPECT_LT(relative_distance(a.state.statistics, b.state.statistics), tolerance) << net.name;
   EXPECT_LT(relative_distance(a.logits, b.logits), 5 * tolerance) << net.name;
   EXPECT_LT(relative_distance(a.averaged, b.averaged), 5 * tolerance) << net.name;
-  for (size_t step = 0; step < a.totals.size(); ++step) {
-    EXPECT_EQ(a.totals[step].finite, step != 2);
-    EXPECT_EQ(a.totals[step].finite, b.totals[step].finite);
-    EXPECT_EQ(a.totals[step].weight_sum, b.totals[step].weight_sum);
+  for (size_t step = 0; step < a.metrics.size(); ++step) {
+    EXPECT_EQ(a.metrics[step].finite, step != 2);
+    EXPECT_EQ(a.metrics[step].finite, b.metrics[step].finite);
+    EXPECT_EQ(a.metrics[step].weight_sum, b.metrics[step].weight_sum);
     if (step == 2) continue;
-    EXPECT_NEAR(a.totals[step].loss_sum, b.totals[step].loss_sum,
-                tolerance * b.totals[step].loss_sum);
+    EXPECT_NEAR(a.metrics[step].loss_sum, b.metrics[step].loss_sum,
+                tolerance * b.metrics[step].loss_sum);
     if (precision == Precision::bf16) continue;
-    EXPECT_EQ(a.totals[step].top1, b.totals[step].top1);
-    EXPECT_EQ(a.totals[step].top5, b.totals[step].top5);
+    EXPECT_EQ(a.metrics[step].top1, b.metrics[step].top1);
+    EXPECT_EQ(a.metrics[step].top5, b.metrics[step].top5);
   }
 }
 
@@ -173,13 +173,13 @@ TEST_P(DeviceStepsTest, ALearntBatchIsKnownByHeart) {
   for (int step = 0; step < steps; ++step) {
     engine->forward_backward(rows, {});
     apply(*engine, sgd);
-    if (step == 0) first = engine->totals().loss_sum;
+    if (step == 0) first = engine->step_metrics().loss_sum;
   }
-  EXPECT_TRUE(engine->totals().finite);
-  EXPECT_LT(engine->totals().loss_sum, 0.7 * first);
+  EXPECT_TRUE(engine->step_metrics().finite);
+  EXPECT_LT(engine->step_metrics().loss_sum, 0.7 * first);
 }
 
-TEST_P(DeviceStepsTest, NothingWaitsForTheDeviceUntilTotalsAreAsked) {
+TEST_P(DeviceStepsTest, NothingWaitsForTheDeviceUntilMetricsAreAsked) {
   const NetSpec net = wide_net();
   const TestBatch batch = make_batch(net, 6, 3);
   const auto engine = started_device_engine(net, engine_options(6, 6, 1, GetParam()));
@@ -188,10 +188,10 @@ TEST_P(DeviceStepsTest, NothingWaitsForTheDeviceUntilTotalsAreAsked) {
     engine->forward_backward(rows, {});
     apply(*engine, {});
   }
-  engine->totals();
+  engine->step_metrics();
   std::binary_semaphore gate(0);
   engine->stream()->call([&] { gate.acquire(); });
-  for (int step = 0; step <= engine->totals_lag(); ++step) {  // returns: nothing waits
+  for (int step = 0; step <= engine->metrics_lag(); ++step) {  // returns: nothing waits
     engine->forward_backward(rows, {});
     apply(*engine, {});
   }
@@ -199,7 +199,7 @@ TEST_P(DeviceStepsTest, NothingWaitsForTheDeviceUntilTotalsAreAsked) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     gate.release();
   });
-  EXPECT_EQ(engine->totals().weight_sum, 6);
+  EXPECT_EQ(engine->step_metrics().weight_sum, 6);
 }
 
 TEST_P(DeviceStepsTest, MemoryThatIsShortNamesWhatFits) {
@@ -209,7 +209,8 @@ TEST_P(DeviceStepsTest, MemoryThatIsShortNamesWhatFits) {
                        engine_options(rows, rows, 1, GetParam()), steady());
     FAIL() << rows << " rows were accepted";
   } catch (const std::runtime_error& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("training 'resnet50' with 1048576 rows needs"));
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("training 'resnet50' with 1048576 samples needs"));
     EXPECT_THAT(error.what(), ::testing::HasSubstr("the largest batch that fits is about"));
   }
 }

@@ -47,19 +47,19 @@ TEST(DeviceTrafficTest, ABlockIsWhatOneCountsByHand) {
   EXPECT_EQ(table["norm_back"].bytes, (3 + 3) * value + mask + (6 + 1) * value);
   EXPECT_EQ(table.count("add_gradients"), 0u);
   EXPECT_EQ(table["average_pool"].bytes, value + rows * 16 * 2);
-  EXPECT_EQ(table["widen"].bytes, (stem_weights + weights) / 2 * 6);
+  EXPECT_EQ(table["cast_to_fp32"].bytes, (stem_weights + weights) / 2 * 6);
 }
 
-TEST(DeviceTrafficTest, ShardsAreAddedUpAndFp32IsTwiceAsWide) {
+TEST(DeviceTrafficTest, MicroBatchesAreAddedUpAndFp32IsTwiceAsLarge) {
   const NetSpec net = block_net();
   auto one = by_step(net, engine_options(4, 4, 1, Precision::bf16));
   auto two = by_step(net, engine_options(8, 4, 1, Precision::bf16));
   EXPECT_EQ(two["norm_back"].bytes, 2 * one["norm_back"].bytes);
   EXPECT_EQ(two["update"].bytes, one["update"].bytes);
-  EXPECT_GT(two["add_shard"].bytes, 0);
+  EXPECT_GT(two["add_micro_batch"].bytes, 0);
   auto wide = by_step(net, engine_options(4, 4, 1, Precision::fp32));
   EXPECT_EQ(wide["norm_back"].bytes, 2 * one["norm_back"].bytes);
-  EXPECT_EQ(wide.count("widen"), 0u);
+  EXPECT_EQ(wide.count("cast_to_fp32"), 0u);
 }
 
 }  // namespace

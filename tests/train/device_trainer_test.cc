@@ -16,7 +16,7 @@ TrainOptions device_options(int replicas) {
   TrainOptions options = small_options(replicas);
   options.recipe.epochs = 1;
   options.recipe.batch = 8;
-  options.recipe.micro_batch_rows = 4;
+  options.recipe.micro_batch_size = 4;
   return options;
 }
 

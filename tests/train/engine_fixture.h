@@ -38,11 +38,11 @@ inline TestBatch make_batch(const NetSpec& net, int rows, uint32_t seed) {
   return batch;
 }
 
-inline EngineOptions engine_options(int rows, int micro_batch_rows, int workers = 1,
+inline EngineOptions engine_options(int rows, int micro_batch_size, int workers = 1,
                                     Precision precision = Precision::fp32) {
   EngineOptions options;
   options.rows = rows;
-  options.micro_batch_rows = micro_batch_rows;
+  options.micro_batch_size = micro_batch_size;
   options.nominal_rows = rows;
   options.workers = workers;
   options.precision = precision;
@@ -59,10 +59,10 @@ inline std::unique_ptr<Engine> started_engine(const NetSpec& net, const EngineOp
 
 // Sums the gradient buffers as a collective of one rank does.
 inline void reduce(Engine& engine) {
-  const std::span<float> sum = engine.reduced();
+  const std::span<float> sum = engine.reduced_gradients();
   for (size_t i = 0; i < sum.size(); ++i) {
     float total = 0;
-    for (const float* part : engine.parts()) total += part[i];
+    for (const float* part : engine.gradient_buffers()) total += part[i];
     sum[i] = total;
   }
 }

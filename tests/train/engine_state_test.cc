@@ -34,22 +34,22 @@ TEST(EngineStateTest, ANumberThatIsNotFiniteChangesNothing) {
 
   engine->forward_backward(batch.rows(), {});
   reduce(*engine);
-  engine->reduced()[1000] = std::numeric_limits<float>::quiet_NaN();
+  engine->reduced_gradients()[1000] = std::numeric_limits<float>::quiet_NaN();
   apply(*engine, {});
-  EXPECT_FALSE(engine->totals().finite);
+  EXPECT_FALSE(engine->step_metrics().finite);
   EXPECT_TRUE(before == state_of(*engine));
 
   std::vector<float> spoilt = before.parameters;  // of the last layer: the loss is NaN
   spoilt.back() = std::numeric_limits<float>::infinity();
   engine->write(StateKind::parameters, spoilt);
   train_step(*engine, batch);
-  EXPECT_FALSE(engine->totals().finite);
+  EXPECT_FALSE(engine->step_metrics().finite);
   EXPECT_EQ(spoilt, read_state(*engine, StateKind::parameters));
   EXPECT_EQ(before.statistics, read_state(*engine, StateKind::statistics));
 
   engine->write(StateKind::parameters, before.parameters);
   train_step(*engine, batch);
-  EXPECT_TRUE(engine->totals().finite);
+  EXPECT_TRUE(engine->step_metrics().finite);
   EXPECT_FALSE(before == state_of(*engine));
 }
 
@@ -60,8 +60,8 @@ TEST(EngineStateTest, ABatchOfWeightZeroChangesNothing) {
   batch.weights.assign(8, 0.0f);
   const Trained before = state_of(*engine);
   train_step(*engine, batch);
-  EXPECT_TRUE(engine->totals().finite);
-  EXPECT_EQ(engine->totals().weight_sum, 0);
+  EXPECT_TRUE(engine->step_metrics().finite);
+  EXPECT_EQ(engine->step_metrics().weight_sum, 0);
   EXPECT_TRUE(before == state_of(*engine));
 }
 
@@ -102,7 +102,7 @@ TEST(EngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
       if (told && step > 0) engine->expect_frozen(tensors);
       engine->forward_backward(make_batch(net, 8, step).rows(), {});
       reduce(*engine);
-      EXPECT_EQ(engine->reduced()[0] == 0, told && step > 0);
+      EXPECT_EQ(engine->reduced_gradients()[0] == 0, told && step > 0);
       engine->update(args);
     }
     states[told] = state_of(*engine);
@@ -113,7 +113,7 @@ TEST(EngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
     engine->expect_frozen(tensors);
     engine->forward_backward(make_batch(net, 8, 3).rows(), {});
     reduce(*engine);
-    EXPECT_NE(engine->reduced()[0], 0);
+    EXPECT_NE(engine->reduced_gradients()[0], 0);
   }
   EXPECT_TRUE(states[0] == states[1]);
 }

@@ -43,7 +43,7 @@ TEST(EngineTest, WorkersLeaveNoTraceInTheBits) {
 
 // Two engines with half of the micro-batches each, whose gradient buffers are summed in rank order,
 // give the bits of one engine.
-TEST(EngineTest, ReplicasWithTheSameShardsLeaveTheSameBits) {
+TEST(EngineTest, ReplicasWithTheSameMicroBatchesLeaveTheSameBits) {
   const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
   EngineOptions half = engine_options(8, 4);
   half.nominal_rows = 16;
@@ -59,13 +59,13 @@ TEST(EngineTest, ReplicasWithTheSameShardsLeaveTheSameBits) {
           {batch.images.data() + rank * 8 * image, batch.labels.data() + rank * 8,
            batch.weights.data() + rank * 8},
           {});
-      for (const float* part : replicas[rank]->parts()) parts.push_back(part);
+      for (const float* part : replicas[rank]->gradient_buffers()) parts.push_back(part);
     }
     for (auto& replica : replicas) {
-      for (int64_t i = 0; i < replica->part_floats(); ++i) {
+      for (int64_t i = 0; i < replica->gradient_buffer_floats(); ++i) {
         float sum = 0;
         for (const float* part : parts) sum += part[i];
-        replica->reduced()[i] = sum;
+        replica->reduced_gradients()[i] = sum;
       }
     }
     for (auto& replica : replicas) apply(*replica, {});
@@ -111,11 +111,11 @@ TEST(EngineTest, LearnsABatchByHeart) {
     TestSgd sgd;
     sgd.learning_rate = 0.2f;
     for (int step = 0; step < 15; ++step) train_step(*engine, batch, sgd);
-    const StepTotals totals = engine->totals();
-    EXPECT_TRUE(totals.finite);
-    EXPECT_EQ(totals.weight_sum, 16);
-    EXPECT_EQ(totals.top1, 16);
-    EXPECT_LT(totals.loss_sum / 16, 0.5);
+    const StepMetrics metrics = engine->step_metrics();
+    EXPECT_TRUE(metrics.finite);
+    EXPECT_EQ(metrics.weight_sum, 16);
+    EXPECT_EQ(metrics.top1, 16);
+    EXPECT_LT(metrics.loss_sum / 16, 0.5);
   }
 }
 
@@ -159,7 +159,7 @@ TEST(EngineTest, MemoryIsDescribed) {
   const NetSpec net = make_net("airnet", {32, 32}, 10);
   const auto engine = make_cpu_engine(net, engine_options(64, 32));
   EXPECT_GT(engine->planned_bytes(), 4 * 4 * 1972792);
-  EXPECT_THAT(engine->describe_memory(), HasSubstr("2 micro-batches of 32 rows, 1 worker\n"));
+  EXPECT_THAT(engine->describe_memory(), HasSubstr("2 micro-batches of 32 samples, 1 worker\n"));
 }
 
 }  // namespace

@@ -16,13 +16,13 @@
 namespace stoker {
 
 inline ReferenceInput reference_input(const TestBatch& batch, const EngineOptions& options,
-                                      int shard = 0) {
-  const int rows = options.micro_batch_rows;
+                                      int micro_batch = 0) {
+  const int rows = options.micro_batch_size;
   const size_t image = batch.images.size() / batch.labels.size();
   ReferenceInput input;
-  input.images = batch.images.data() + shard * rows * image;
-  input.labels = batch.labels.data() + shard * rows;
-  input.weights = batch.weights.data() + shard * rows;
+  input.images = batch.images.data() + micro_batch * rows * image;
+  input.labels = batch.labels.data() + micro_batch * rows;
+  input.weights = batch.weights.data() + micro_batch * rows;
   input.rows = rows;
   input.mean = options.mean;
   input.stddev = options.stddev;

@@ -31,15 +31,15 @@ TEST(GradientRowsTest, RowsOfWeightZeroLeaveNoTrace) {
   expect_gradients(net, engine_gradients(*engine, small, {}), gradients[0], 1e-6);
 }
 
-TEST(GradientRowsTest, ShardsAreOneBatchWhereThereIsNoBatchNorm) {
+TEST(GradientRowsTest, MicroBatchesAreOneBatchWithoutBatchNorm) {
   const NetSpec net = around("plain", [](NetBuilder& n, int x) {
     return n.plain(OpKind::relu, n.max_pool(n.conv("c", x, 8, 3, 1, 1), 2, 2, 0));
   });
   const std::vector<float> parameters = lively_parameters(net);
   const TestBatch batch = make_batch(net, 12, 5);
   std::vector<double> whole;
-  for (const int micro_batch_rows : {12, 6, 4, 3, 1}) {
-    const auto engine = make_cpu_engine(net, engine_options(12, micro_batch_rows, 2));
+  for (const int micro_batch_size : {12, 6, 4, 3, 1}) {
+    const auto engine = make_cpu_engine(net, engine_options(12, micro_batch_size, 2));
     engine->write(StateKind::parameters, parameters);
     const std::vector<double> gradients = engine_gradients(*engine, batch, {});
     if (whole.empty()) whole = gradients;
@@ -48,14 +48,14 @@ TEST(GradientRowsTest, ShardsAreOneBatchWhereThereIsNoBatchNorm) {
 }
 
 // Running statistics are those of the union of all micro-batches, as in PyTorch.
-TEST(GradientRowsTest, RunningStatisticsOfTheUnionOfShards) {
+TEST(GradientRowsTest, RunningStatisticsOfTheUnionOfMicroBatches) {
   const NetSpec net =
       around("norm", [](NetBuilder& n, int x) { return n.batch_norm("b", x, 1e-5f, 0.3f); });
   const std::vector<float> parameters = lively_parameters(net);
   const EngineOptions options = engine_options(8, 2, 2);
   const auto engine = make_cpu_engine(net, options);
   EngineOptions joined = options;
-  joined.micro_batch_rows = 8;
+  joined.micro_batch_size = 8;
   std::vector<double> expected(16, 0.0);
   std::fill(expected.begin() + 8, expected.end(), 1.0);
   for (int step = 0; step < 3; ++step) {

@@ -49,10 +49,10 @@ void compare(const NetSpec& net, int rows, const Mix& mix = {}, const Tolerance&
     } else {
       EXPECT_GT(cosine(gradients, step.gradients), least) << net.name;
     }
-    const StepTotals totals = engine->totals();
+    const StepMetrics metrics = engine->step_metrics();
     const double share = fp32 ? 1e-4 : 0.1;
-    EXPECT_NEAR(totals.loss_sum, step.loss_sum, share * step.loss_sum) << net.name;
-    EXPECT_FLOAT_EQ(totals.weight_sum, weight_sum);
+    EXPECT_NEAR(metrics.loss_sum, step.loss_sum, share * step.loss_sum) << net.name;
+    EXPECT_FLOAT_EQ(metrics.weight_sum, weight_sum);
   }
 }
 

@@ -22,7 +22,7 @@ Recipe unlike_any_default() {
   recipe.input = {40, 24};
   recipe.epochs = 9.9;
   recipe.batch = 96;
-  recipe.micro_batch_rows = 12;
+  recipe.micro_batch_size = 12;
   recipe.last_batch = LastBatch::wrap;
   recipe.train = {.output = {41, 25},
                   .crop = CropMode::pad_random,

@@ -26,7 +26,7 @@ TEST(Recipe, EveryModelHasASoundOne) {
     EXPECT_EQ(recipe.name, name);
     EXPECT_NO_THROW(recipe.validate());
     EXPECT_NO_THROW(make_net(name, recipe.input, 10));
-    EXPECT_EQ(recipe.batch % recipe.micro_batch_rows, 0);
+    EXPECT_EQ(recipe.batch % recipe.micro_batch_size, 0);
     EXPECT_GE(describe(recipe).size(), 4u);
   }
   EXPECT_EQ(recipe_names(), list_models());

@@ -120,8 +120,8 @@ TEST(Trainer, ANaNStopsWithTheStepTheRowsAndTheLastCheckpoint) {
   }
 }
 
-// Late totals change only when a problem is noticed.
-TEST(Trainer, LateTotalsGiveTheSameRun) {
+// Late metrics change only when a problem is noticed.
+TEST(Trainer, LateMetricsGiveTheSameRun) {
   const auto eval = small_source(20, 31);
   for (const int replicas : {1, 2}) {
     for (const AverageKind average : {AverageKind::none, AverageKind::lookahead}) {
@@ -134,7 +134,7 @@ TEST(Trainer, LateTotalsGiveTheSameRun) {
       const auto rows = metrics_of(on_time.path(), "step");
       options.out = late.path();
       const auto all_late = [](const NetSpec& net, const EngineOptions& engine, int) {
-        return make_fake_engine(net, engine, {.totals_lag = 4});
+        return make_fake_engine(net, engine, {.metrics_lag = 4});
       };
       const RunOutcome outcome = run_once(options, all_late, 70, eval.get());
       EXPECT_EQ(outcome.hash, expected.hash);
@@ -162,12 +162,12 @@ TEST(Trainer, ALateNaNStillNamesItsStepAndItsRows) {
       try {
         run_once(options, [&](const NetSpec& net, const EngineOptions& engine, int replica) {
           return make_fake_engine(
-              net, engine, {.nan_at_step = replica == replicas - 1 ? 5 : -1, .totals_lag = lag});
+              net, engine, {.nan_at_step = replica == replicas - 1 ? 5 : -1, .metrics_lag = lag});
         });
         FAIL();
       } catch (const TrainingFailed& error) {
         EXPECT_THAT(error.what(), HasSubstr("step 5"));
-        const int late = std::min(lag, 4);  // at step 10 the end of the epoch waits for all totals
+        const int late = std::min(lag, 4);  // at step 10 the end of the epoch waits for all metrics
         EXPECT_THAT(error.what(), HasSubstr(late > 0 ? "noticed " + std::to_string(late) + " steps"
                                                      : "step 5: "));
         EXPECT_THAT(error.what(), HasSubstr("step_00000005"));
@@ -314,7 +314,7 @@ TEST(Trainer, ReportsWhatItDoes) {
   for (const std::string& line : observer.plan) plan += line + "\n";
   EXPECT_THAT(plan, HasSubstr("data parallelism hardly pays"));
   EXPECT_THAT(plan, HasSubstr("70 training samples, 20 for evaluation, 5 classes"));
-  EXPECT_THAT(plan, HasSubstr("2 x 8 rows, 4 micro-batches"));
+  EXPECT_THAT(plan, HasSubstr("2 x 8 samples, 4 micro-batches"));
   ASSERT_EQ(observer.steps.size(), 15u);
   ASSERT_EQ(observer.epochs.size(), 3u);
   double loss = 0;
@@ -386,14 +386,15 @@ TEST(Trainer, RefusesWhatCannotWorkWithTheNumbers) {
   refused("batch of 16 does not divide over 3", [](TrainOptions& o) { o.replicas = 3; });
   refused("devices: 0", [](TrainOptions& o) { o.replicas = 0; });
   refused(
-      "do not divide into micro-batches of 8 rows for batch norm (`micro_batch_rows`), only of 1",
+      "do not divide into micro-batches of 8 samples for batch norm (`micro_batch_size`), only of "
+      "1",
       [](TrainOptions& o) {
         o.recipe.batch = 34;
         o.replicas = 2;
-        o.recipe.micro_batch_rows = 8;
+        o.recipe.micro_batch_size = 8;
       });
   refused("comm_dtype is bf16", [](TrainOptions& o) { o.comm_dtype = Precision::bf16; });
-  refused("a global batch of 72 rows is more than the 70 samples", [](TrainOptions& o) {
+  refused("a global batch of 72 samples is more than the 70 samples", [](TrainOptions& o) {
     o.recipe.batch = 72;
     o.recipe.last_batch = LastBatch::drop;
   });
@@ -445,15 +446,15 @@ TEST(Trainer, ABadLabelIsNamedBeforeAnythingRuns) {
   }
 }
 
-TEST(Trainer, FewerRowsThanTheRecipesShardAreSaid) {
+TEST(Trainer, ABatchBelowTheRecipesMicroBatchIsReported) {
   TrainOptions options = small_options(2);
-  options.recipe.micro_batch_rows = 16;
+  options.recipe.micro_batch_size = 16;
   const auto source = small_source();
   RecordingObserver observer;
   Trainer trainer(*source, nullptr, options, observer, fake_engines());
   std::string plan;
   for (const std::string& line : trainer.plan()) plan += line + "\n";
-  EXPECT_THAT(plan, HasSubstr("micro-batches of 8 rows, not of the recipe's 16"));
+  EXPECT_THAT(plan, HasSubstr("micro-batches of 8 samples, not of the recipe's 16"));
 }
 
 TEST(Trainer, TakesTheLargestBatchThatFitsAndSaysWhy) {

@@ -17,7 +17,7 @@ namespace {
 std::string accelerators_help() {
   std::string text = "Accelerators:\n";
   for (const AcceleratorSpec& spec : known_accelerators()) {
-    text += fmt::format("  {:<14} {:4.0f} images/s, {} rows every {:.4f} s: {}\n", spec.name,
+    text += fmt::format("  {:<14} {:4.0f} images/s, {} samples every {:.4f} s: {}\n", spec.name,
                         spec.images_per_second(), spec.batch, spec.step_seconds, spec.source);
   }
   return text;
@@ -39,13 +39,13 @@ int run_bench_emulate(int argc, char** argv) {
       "running time, the first step left out), and how many accelerators are kept 90 % and 99 %\n"
       "busy. Ends at the first number that is not fed. Needs no GPU.",
       "  stoker bench emulate --accel h100 --n 1..8 --data data/imagenette\n"
-      "  stoker bench emulate --rate 3000 --rows 256 --n 1,2,4,8 --size 176 --out results\n\n" +
+      "  stoker bench emulate --rate 3000 --batch 256 --n 1,2,4,8 --size 176 --out results\n\n" +
           accelerators_help());
   app->add_option("--accel", accelerator, "The accelerator to emulate; they are listed below");
   app->add_option("--rate", rate,
                   "Images/s of an accelerator to emulate instead of --accel; 0: none")
       ->check(CLI::NonNegativeNumber);
-  app->add_option("--rows", batch, "Rows of a step, at the same images/s; 0: 400")
+  app->add_option("--batch", batch, "Samples of a step, at the same images/s; 0: 400")
       ->check(CLI::Range(0, 1 << 20));
   app->add_option("--n", counts, "How many accelerators, ascending: a list like 1,2,4 or 1..8");
   add_bench_data_options(*app, data);
@@ -65,7 +65,7 @@ int run_bench_emulate(int argc, char** argv) {
     const AcceleratorSpec& named = options.accelerator;
     AcceleratorSpec chosen = accelerator_of_rate(rate > 0 ? rate : named.images_per_second(),
                                                  batch > 0 ? batch : named.batch);
-    if (rate == 0) chosen.name = named.name, chosen.source = named.source + ", other rows";
+    if (rate == 0) chosen.name = named.name, chosen.source = named.source + ", other samples";
     options.accelerator = chosen;
   }
   options.counts = parse_counts(counts, "--n");

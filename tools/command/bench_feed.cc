@@ -26,7 +26,7 @@ int run_bench_feed(int argc, char** argv) {
   app->add_option("--workers", workers, "Threads that decode, a list; 0: the consumer decodes");
   app->add_option("--batch", batches, "Rows per batch, a list");
   app->add_option("--ring-depth", depths, "Batches that are decoded ahead, a list");
-  app->add_option("--cpu-ms", options.cpu_ms, "CPU time of one measurement, about so many ms")
+  app->add_option("--cpu-ms", options.cpu_ms, "CPU time of one measurement, ms (approximate)")
       ->check(CLI::Range(1, 60'000));
   add_repeats_option(*app, options.repeats, "every measurement, in turn");
   BenchOutput output(*app);

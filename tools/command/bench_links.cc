@@ -41,9 +41,9 @@ int run_bench_links(int argc, char** argv) {
       "224\n");
   app->add_option("--devices", devices, "The devices to measure: cpu:1, cuda:all or cuda:0,1");
   app->add_option("--mib", mib, "Size of one copy, MiB")->check(CLI::Range(1, 1 << 20));
-  app->add_option("--batch", options.batch, "Rows of the batch whose cost is calculated")
+  app->add_option("--batch", options.batch, "Samples of the batch whose cost is calculated")
       ->check(CLI::Range(1, 1 << 20));
-  app->add_option("--size", options.size, "Width and height of its rows, pixels")
+  app->add_option("--size", options.size, "Width and height of its samples, pixels")
       ->check(CLI::Range(1, 1 << 14));
   app->add_option("--models", options.models, "Models whose gradients' cost is calculated, a list")
       ->delimiter(',')

@@ -12,8 +12,8 @@ namespace {
 // Adds --device, --rows and --size.
 void add_batch_options(CLI::App& app, std::string& device, int& rows, int& size) {
   app.add_option("--device", device, "The device to measure: cpu:0, cuda:0, ...");
-  app.add_option("--rows", rows, "Rows of a batch")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--size", size, "Width and height of a row, pixels")
+  app.add_option("--batch", rows, "Samples of a batch")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--size", size, "Width and height of a sample, pixels")
       ->check(CLI::Range(1, 1 << 14));
 }
 
@@ -27,8 +27,8 @@ int run_bench_depth(int argc, char** argv) {
       "images/s, and what a batch costs the host. Steps are a model's, or emulated ones of a "
       "given\n"
       "length.",
-      "  stoker bench depth --device cuda:0 --rows 2048 --size 32 --model airnet\n"
-      "  stoker bench depth --rows 256 --size 224 --step-ms 30\n");
+      "  stoker bench depth --device cuda:0 --batch 2048 --size 32 --model airnet\n"
+      "  stoker bench depth --batch 256 --size 224 --step-ms 30\n");
   add_batch_options(*app, options.device, options.rows, options.size);
   app->add_option("--model", options.model,
                   "Model whose training steps are taken (default: emulated steps)");
@@ -50,7 +50,7 @@ int run_bench_layout(int argc, char** argv) {
       "bench layout",
       "Measures the kernel that turns a batch's bytes into a net's input, for each type,\n"
       "order (NHWC, NCHW) and padding of the channels, in milliseconds and GB/s.",
-      "  stoker bench layout --device cuda:0 --rows 256 --size 224\n");
+      "  stoker bench layout --device cuda:0 --batch 256 --size 224\n");
   add_batch_options(*app, options.device, options.rows, options.size);
   add_repeats_option(*app, options.repeats, "every kernel, after a few that do not count");
   BenchOutput output(*app);
@@ -65,9 +65,9 @@ int run_bench_slice(int argc, char** argv) {
   auto app = make_parser(
       "bench slice",
       "Measures where to slice a batch for several replicas on one device: on the host,\n"
-      "so that only a replica's own rows cross the bus, or on the device. Prints bytes\n"
+      "so that only a replica's own samples cross the bus, or on the device. Prints bytes\n"
       "and milliseconds.",
-      "  stoker bench slice --device cuda:0 --replicas 4 --rows 1024 --size 224\n");
+      "  stoker bench slice --device cuda:0 --replicas 4 --batch 1024 --size 224\n");
   add_batch_options(*app, options.device, options.rows, options.size);
   app->add_option("--replicas", options.replicas, "Number of replicas that share the batch")
       ->check(CLI::Range(1, 64));

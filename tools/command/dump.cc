@@ -32,20 +32,20 @@ void add_options(CLI::App& app, DumpOptions& options) {
   add_data_option(app, options.data);
   add_split_option(app, options.data);
   app.add_option("--out", options.out, "Folder to write to")->required();
-  app.add_option("--batch", options.batch, "Rows per batch")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--batch", options.batch, "Samples per batch")->check(CLI::Range(1, 1 << 24));
   app.add_option("--epoch", options.epoch, "The epoch to begin with, counted from 0")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   app.add_option("--steps", options.steps, "Number of batches to write; -1: the whole epoch")
       ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40));
   app.add_option("--seed", options.seed, "Seed of the order and the augmentation");
   app.add_option("--rank", options.rank,
-                 "The number of the process whose rows are written, of --world");
+                 "The number of the process whose samples are written, of --world");
   app.add_option("--world", options.world, "Number of processes that share the epoch");
   app.add_flag("--no-shuffle", options.no_shuffle, "Take samples in the order of their ids");
-  app.add_option(
-         "--last-batch", options.last_batch,
-         "What fills the last batch of an epoch. pad: repeated rows with weight 0; drop: the rest "
-         "of the epoch is left out; wrap: the epoch's first rows again")
+  app.add_option("--last-batch", options.last_batch,
+                 "What fills the last batch of an epoch. pad: repeated samples with weight 0; "
+                 "drop: the rest "
+                 "of the epoch is left out; wrap: the epoch's first samples again")
       ->check(CLI::IsMember(&last_batch_names()));
   add_augment_choice(app, options.augment);
   add_decode_options(app, options.data);
@@ -78,7 +78,8 @@ int run_dump(int argc, char** argv) {
       "first one of --epoch. rows.jsonl has a line per row: step, row, sample_id, name\n"
       "(relative to --data), label, weight (0: padding, or a bad sample), source_width,\n"
       "source_height, crop, flip. `crop` is [x, y, width, height] in source pixels: the box of\n"
-      "random_resized, or else what the row shows, which may be fractions and lie over the edge.",
+      "random_resized, or else what the sample shows, which may be fractions and lie over the "
+      "edge.",
       "  stoker dump --data data/imagenette --size 224 --batch 32 --steps 2 --out /tmp/dump\n"
       "  stoker dump --data data/cifar --model airnet --batch 256 --rank 1 --world 2 --out d\n"
       "  stoker dump --data data/imagenette --view eval --no-shuffle --split test --out d\n");

@@ -169,9 +169,10 @@ int run_peek(int argc, char** argv) {
   PeekOptions options;
   auto app = make_parser(
       "peek",
-      "Draws a contact sheet of what the model sees: each row of the first batch beside its "
+      "Draws a contact sheet of what the model sees: each sample of the first batch beside its "
       "source\n"
-      "image, in which the crop is framed. Below stand the label, whether the row is flipped, the\n"
+      "image, in which the crop is framed. Below stand the label, whether the sample is flipped, "
+      "the\n"
       "crop in source pixels, and the file.",
       "  stoker peek --data data/imagenette -o sheet.png\n"
       "  stoker peek --data data/cifar --model airnet --epoch 1 --count 60 --columns 10 -o s.png\n"

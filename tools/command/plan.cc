@@ -78,7 +78,7 @@ int run_plan(int argc, char** argv) {
   int repeats = 7;
   auto app = make_parser(
       "plan",
-      "Calculates which machine feeds so many GPUs: cores, memory, bus, storage and memory\n"
+      "Calculates the machine that a number of GPUs needs: cores, memory, bus, storage and memory\n"
       "bandwidth. It starts from what an image costs, which is measured here, with the cores and\n"
       "the data that there are, or read from the result of an earlier `stoker bench feed --out`.\n"
       "Other CPUs have other costs.",

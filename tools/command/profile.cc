@@ -41,7 +41,7 @@ void refuse_feed_options(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0 || kOfEveryRun.contains(option->get_name())) continue;
     throw std::invalid_argument(option->get_name() +
-                                " is of an emulated device; a training's own options stand behind "
+                                " is for an emulated device; a training's own options follow "
                                 "`-- train`");
   }
 }
@@ -94,7 +94,7 @@ int run_profile(int argc, char** argv) {
   if (const auto code = parse_options(*app, own, argv)) return *code;
   const bool trains = own < argc;
   if (trains == !arguments.feed.data.data.empty()) {
-    throw std::invalid_argument(trains ? "--data belongs behind `-- train`"
+    throw std::invalid_argument(trains ? "--data must follow `-- train`"
                                        : "either --data and --demand, or -- train ... are needed");
   }
   if (trains) refuse_feed_options(*app);

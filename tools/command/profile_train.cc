@@ -122,7 +122,7 @@ void add_checkpoint_evidence(const CheckpointCost& cost, const std::string& out,
 
 ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::string& out) {
   if (argc < 1 || std::string(argv[0]) != "train") {
-    throw std::invalid_argument("behind -- comes `train` and its options");
+    throw std::invalid_argument("`train` and its options must follow --");
   }
   TrainArguments arguments;
   auto app = make_parser("train", "The training to profile.", "");

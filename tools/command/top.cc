@@ -29,8 +29,7 @@ int follow(const std::string& folder, const std::atomic<bool>& stop) {
     if (status.ended || stop.load()) return kExitOk;
     const double silent = clock_seconds(CLOCK_REALTIME) - status.unix_seconds;
     if (silent > kStaleSeconds) {
-      fmt::print(stderr, "stoker: nothing was heard of process {} for {:.0f} s\n", status.process,
-                 silent);
+      fmt::print(stderr, "stoker: no news from process {} for {:.0f} s\n", status.process, silent);
       return kExitFound;
     }
     std::this_thread::sleep_for(kLook);

@@ -16,8 +16,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepReport, step, total_steps, epoch, step_in
                                    steps_per_epoch, epochs, loss, accuracy, learning_rate,
                                    images_per_second, jitter, feed_wait_share, eta_seconds,
                                    bad_samples)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeedPace, rows_per_second, busy_workers, busy_io_threads,
-                                   row_seconds, read_seconds, ready_batches, consumer_wait_share,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeedPace, samples_per_second, busy_workers, busy_io_threads,
+                                   sample_seconds, read_seconds, ready_batches, consumer_wait_share,
                                    ring_full_share)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFigures, index, cuda, name, busy_percent, memory_used_bytes,
                                    memory_bytes, sm_clock_mhz, sm_clock_max_mhz,
@@ -56,11 +56,11 @@ FeedPace pace_between(const FeedSample& earlier, const FeedSample& later) {
   const StageSnapshot decode = later.stats.decode - earlier.stats.decode;
   const double reading_s = static_cast<double>(read.service_ns) * kSecond;
   const double filling_s = static_cast<double>(decode.service_ns) * kSecond;
-  pace.rows_per_second = static_cast<double>(decode.items) / seconds;
+  pace.samples_per_second = static_cast<double>(decode.items) / seconds;
   const double cached_reading_s = static_cast<double>(cached_read.service_ns) * kSecond;
   pace.busy_workers = (cached_reading_s + filling_s) / seconds;
   pace.busy_io_threads = reading_s / seconds;
-  pace.row_seconds = per_item(filling_s, decode.items);
+  pace.sample_seconds = per_item(filling_s, decode.items);
   pace.read_seconds = per_item(reading_s, read.items);
   const auto rings = static_cast<double>(std::max<size_t>(later.stats.rings.size(), 1));
   int64_t taken = 0, ready = 0;

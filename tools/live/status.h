@@ -14,10 +14,10 @@ namespace stoker {
 
 // The feed over the last interval.
 struct FeedPace {
-  double rows_per_second = 0;      // filled
+  double samples_per_second = 0;   // filled
   double busy_workers = 0;         // mean number
   double busy_io_threads = 0;      // likewise
-  double row_seconds = -1;         // of a worker, per row; -1: none was filled
+  double sample_seconds = -1;      // of a worker, per row; -1: none was filled
   double read_seconds = -1;        // of an I/O thread, per file; -1: none was read
   double ready_batches = -1;       // in the ring when one was taken, mean of all devices; -1: none
   double consumer_wait_share = 0;  // share of the time in which the consumer of a ring waited; mean

@@ -78,9 +78,10 @@ std::vector<std::string> live_lines(const LiveStatus& status) {
     lines.push_back("progress  no step yet");
   }
   const double workers = std::max(status.workers, 1), depth = std::max(status.ring_depth, 1);
-  lines.push_back(fmt::format("{:<9} {} {:.2f} of {} busy, {} a row, {} rows/s", "workers",
+  lines.push_back(fmt::format("{:<9} {} {:.2f} of {} busy, {} a sample, {} samples/s", "workers",
                               bar(pace.busy_workers / workers), pace.busy_workers, status.workers,
-                              milliseconds(pace.row_seconds), format_count(pace.rows_per_second)));
+                              milliseconds(pace.sample_seconds),
+                              format_count(pace.samples_per_second)));
   if (pace.read_seconds >= 0) {
     lines.push_back(fmt::format("{:<9} {} {:.2f} of {} busy, {} a file", "I/O",
                                 bar(pace.busy_io_threads / std::max(status.io_threads, 1)),

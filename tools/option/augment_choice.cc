@@ -29,9 +29,9 @@ AugmentSpec AugmentChoice::spec(const Source& source) const {
 }
 
 void add_augment_choice(CLI::App& app, AugmentChoice& choice) {
-  app.add_option(
-         "--size", choice.size,
-         "Width and height of the rows in pixels (default: the model's, the raw images', or 224)")
+  app.add_option("--size", choice.size,
+                 "Width and height of the samples in pixels (default: the model's, the raw "
+                 "images', or 224)")
       ->check(CLI::Range(1, 1 << 14));
   app.add_option(
          "--model", choice.model,

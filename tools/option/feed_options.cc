@@ -219,7 +219,7 @@ void AugmentOptions::apply(AugmentSpec& spec) const {
   set(crop, kCrops, spec.crop);
   const auto refuse_unused = [&](bool given, const char* option, CropMode mode) {
     if (!given || spec.crop == mode) return;
-    throw std::invalid_argument(std::string(option) + ": it is of --crop " + name_of(mode) +
+    throw std::invalid_argument(std::string(option) + ": it needs --crop " + name_of(mode) +
                                 ", and the crop is " + name_of(spec.crop));
   };
   refuse_unused(scale_min.has_value(), "--scale-min", CropMode::random_resized);

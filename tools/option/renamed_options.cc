@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::pair<const char*, const char*> kRenamed[] = {
     {"grad-wire", "comm-dtype"},
+    {"rows", "batch"},
     {"rows-per-shard", "micro-batch"},
 };
 

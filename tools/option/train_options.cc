@@ -44,7 +44,7 @@ int whole_batch(const std::string& text) {
   const auto [stop, error] = std::from_chars(text.data(), end, rows);
   if (error != std::errc() || stop != end || rows < 1 || rows > kMaxBatch) {
     throw std::invalid_argument(fmt::format(
-        "--batch: '{}' is neither a number of rows from 1 to {} nor auto", text, kMaxBatch));
+        "--batch: '{}' is neither a number of samples from 1 to {} nor auto", text, kMaxBatch));
   }
   return rows;
 }
@@ -54,7 +54,7 @@ void set_steps(const TrainArguments& arguments, Recipe& recipe) {
   const bool milestones = !arguments.milestones.empty();
   if (recipe.schedule.kind != ScheduleKind::step && (milestones || arguments.gamma)) {
     throw std::invalid_argument(
-        fmt::format("{}: it is of --schedule step", milestones ? "--milestones" : "--gamma"));
+        fmt::format("{}: it needs --schedule step", milestones ? "--milestones" : "--gamma"));
   }
   set(arguments.gamma, recipe.schedule.gamma);
   if (!milestones) return;
@@ -77,7 +77,7 @@ Recipe make_recipe(const TrainArguments& arguments) {
   if (arguments.epochs) recipe.set_epochs(*arguments.epochs);
   if (arguments.batch && *arguments.batch != kAutomatic)
     recipe.batch = whole_batch(*arguments.batch);
-  set(arguments.micro_batch_rows, recipe.micro_batch_rows);
+  set(arguments.micro_batch_size, recipe.micro_batch_size);
   set(arguments.learning_rate, recipe.optimizer.learning_rate);
   set(arguments.lr_ref_batch, recipe.optimizer.lr_ref_batch);
   set(arguments.momentum, recipe.optimizer.momentum);
@@ -106,14 +106,14 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
   add("--epochs", arguments.epochs,
       "Length of the run in epochs, above 0. It may end inside an epoch: 9.9");
   add("--batch", arguments.batch,
-      "Rows per step of all devices together, 1 to 16777216. auto takes as many as the memory "
+      "Samples per step of all devices together, 1 to 16777216. auto takes as many as the memory "
       "holds");
   add("--size", arguments.size, "Width and height of the images that the model sees, in pixels")
       ->check(CLI::Range(1, 1 << 14));
   add("--lr", arguments.learning_rate,
-      "Peak learning rate of SGD, 0 or more, at a batch of --lr-ref-batch rows");
+      "Peak learning rate of SGD, 0 or more, at a batch of --lr-ref-batch samples");
   add("--lr-ref-batch", arguments.lr_ref_batch,
-      "Rows for which --lr is meant: the rate is scaled by --batch divided by this. 0 leaves it "
+      "Samples for which --lr is meant: the rate is scaled by --batch divided by this. 0 leaves it "
       "unscaled");
   add("--momentum", arguments.momentum, "Momentum of SGD, in [0, 1)");
   add("--weight-decay", arguments.weight_decay,
@@ -136,13 +136,14 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
   add("--ema", arguments.ema,
       "Decay per step of the averaged weights, in [0, 1). The averaged weights are then evaluated "
       "and saved");
-  add("--micro-batch", arguments.micro_batch_rows,
-      "Rows of a CPU replica that batch norm sees together (ghost batch norm), 1 or more. They "
+  add("--micro-batch", arguments.micro_batch_size,
+      "Samples of a CPU replica that batch norm sees together (ghost batch norm), 1 or more. They "
       "must "
-      "divide the rows of a device; a GPU takes all of its rows together");
+      "divide the samples of a device; a GPU takes all of its samples together");
   add("--last-batch", arguments.last_batch,
-      "What fills the last batch of an epoch. pad repeats rows with weight 0, drop leaves the rest "
-      "of the epoch out, wrap takes the epoch's first rows again")
+      "What fills the last batch of an epoch. pad repeats samples with weight 0, drop leaves the "
+      "rest "
+      "of the epoch out, wrap takes the epoch's first samples again")
       ->check(CLI::IsMember(&last_batch_names()));
   add("--views", arguments.views,
       "Views of each image in the last evaluation: 1 (plain), 2 (also mirrored) or 6 (also "
@@ -208,7 +209,7 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       "First make the seek indexes that --seek-index finds, as stoker index does, if there "
       "are none yet");
   app.add_flag("--no-receipt", arguments.no_receipt,
-               "Write no receipt.json, which takes a hash of every row");
+               "Write no receipt.json, which takes a hash of every sample");
   app.add_flag(
       "--watch", arguments.watch,
       "Show the feed, the ring, the process and the GPUs while the run goes on (in another "
@@ -287,25 +288,26 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
   if (!arguments.build_seek_index) check_seek_index(arguments.data);
   const Recipe& recipe = options.recipe;
   const int rows = recipe.batch / static_cast<int>(options.devices.size()) / world;
-  const bool fewer = recipe.micro_batch_rows < rows;
+  const bool fewer = recipe.micro_batch_size < rows;
   if (on_gpus(options.devices)) {
     refuse_if_given(app, {"--threads"}, "nothing computes on the CPU here; --workers decode");
     if (fewer && !options.batch_auto) {
-      refuse_if_given(app, {"--micro-batch"}, "batch norm sees all rows of a GPU together");
+      refuse_if_given(app, {"--micro-batch"}, "batch norm sees all samples of a GPU together");
     }
   } else {
     if (arguments.bucket_mib > 0) {  // all gradients are summed after the pass, as with 0
       refuse_if_given(app, {"--bucket-mib"}, "it is for gradients on GPUs");
     }
-    if (fewer && rows % recipe.micro_batch_rows != 0 && !options.batch_auto) {
-      refuse_if_given(app, {"--micro-batch"},
-                      fmt::format("the {} rows of a device do not divide into micro-batches of {}",
-                                  rows, recipe.micro_batch_rows));
+    if (fewer && rows % recipe.micro_batch_size != 0 && !options.batch_auto) {
+      refuse_if_given(
+          app, {"--micro-batch"},
+          fmt::format("the {} samples of a device do not divide into micro-batches of {}", rows,
+                      recipe.micro_batch_size));
     }
   }
   const MeasureHooks measured = arguments.measure();
   if (measured.feed != FeedKind::resident) {
-    refuse_if_given(app, {"--resident-mib"}, "it is of --feed resident");
+    refuse_if_given(app, {"--resident-mib"}, "it needs --feed resident");
   }
   if (measured.feed != FeedKind::real || options.reduce == ReduceKind::none) {
     refuse_if_given(app, {"--resume"},

@@ -34,7 +34,7 @@ struct TrainArguments {
   std::optional<double> epochs, learning_rate, momentum, weight_decay, label_smoothing;
   std::optional<double> warmup_epochs, mixup, cutmix, ema;
   std::optional<std::string> batch;  // a number, or "auto"
-  std::optional<int> size, lr_ref_batch, micro_batch_rows, views;
+  std::optional<int> size, lr_ref_batch, micro_batch_size, views;
   std::optional<std::string> schedule, last_batch;
   std::vector<double> milestones;  // epochs
   std::optional<double> gamma;

@@ -37,7 +37,7 @@ ColdSource::ColdSource(const Source& files) : files_(files) {
   if (evicted == 0) {
     throw std::invalid_argument(
         "--cold: " + files.root() +
-        ": its samples are no files that could be put out of the page cache");
+        ": its samples are not files, so they cannot be dropped from the page cache");
   }
   for (SampleId id = 0; id < std::min(kLooked, files.size()); ++id) {
     if (!stays(files, id)) continue;

@@ -93,7 +93,7 @@ Limit limit_of(const ProfileMeasurements& profile, const FeedWhatIf& feed, const
 FeedWhatIf with_experiment(const ProfileMeasurements& profile, const Verdict& verdict) {
   OtherWorkers other;
   if (verdict.experiment_done) other = {profile.other_workers, profile.other.worker_cpu_speed};
-  return FeedWhatIf(profile.shape, profile.measured, verdict.bound_rows_per_second, other);
+  return FeedWhatIf(profile.shape, profile.measured, verdict.bound_samples_per_second, other);
 }
 
 void add_confidence(const ProfileMeasurements& profile, const FeedWhatIf& feed, Verdict& verdict) {
@@ -152,8 +152,9 @@ const char* describe(Limit limit) {
 Verdict diagnose(const ProfileMeasurements& profile) {
   Verdict verdict;
   verdict.waiting_share = profile.measured.split.waiting_share();
-  if (profile.replayed.steps > 0) verdict.bound_rows_per_second = profile.replayed.rows_per_second;
-  const FeedWhatIf feed(profile.shape, profile.measured, verdict.bound_rows_per_second);
+  if (profile.replayed.steps > 0)
+    verdict.bound_samples_per_second = profile.replayed.samples_per_second;
+  const FeedWhatIf feed(profile.shape, profile.measured, verdict.bound_samples_per_second);
   if (!feed.possible()) {
     if (profile.measured.steps > 0 && verdict.waiting_share < kFed) verdict.limit = Limit::device;
     verdict.confidence_text = "low: too little was measured to model the feed";
@@ -163,7 +164,7 @@ Verdict diagnose(const ProfileMeasurements& profile) {
   const Gains gains = gains_of(profile, feed);
   verdict.limit = limit_of(profile, feed, gains);
   verdict.model_error = feed.model_error();
-  verdict.feed_rows_per_second = profile.measured.rows_per_second * (1 + gains.device);
+  verdict.feed_samples_per_second = profile.measured.samples_per_second * (1 + gains.device);
   verdict.gains = {
       {Limit::device, gains.device},
       {Limit::ring_depth, gains.ring},
@@ -174,7 +175,7 @@ Verdict diagnose(const ProfileMeasurements& profile) {
                    [](const StageGain& a, const StageGain& b) { return a.gain > b.gain; });
   if (profile.other_workers > 0 && profile.other.steps > 0) {
     const auto predicted = feed.predict({.workers = profile.other_workers - profile.shape.workers});
-    verdict.experiment_error = predicted.rows_per_second / profile.other.rows_per_second - 1;
+    verdict.experiment_error = predicted.samples_per_second / profile.other.samples_per_second - 1;
     verdict.experiment_done = true;
   }
   add_confidence(profile, feed, verdict);

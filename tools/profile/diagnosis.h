@@ -49,7 +49,7 @@ struct Evidence {
 struct Recommendation {
   std::string what;  // "+3 workers"
   FeedChange change;
-  double rows_per_second = 0;
+  double samples_per_second = 0;
   double waiting_share = 0;  // of a step, 0 to 1
 };
 
@@ -63,11 +63,11 @@ struct Verdict {
   std::string detail;  // a second sentence: "all 2 cores ... are busy with it: ..."; may be empty
   double confidence = 0;  // 0 to 1
   std::string confidence_text;
-  double waiting_share = 0;           // of a step, 0 to 1
-  double bound_rows_per_second = -1;  // the steps' rate without their input; -1: not measured
-  double feed_rows_per_second = -1;   // the feed's rate without the step (modelled)
-  double model_error = 0;             // of the model against the measured rate, relative
-  double experiment_error = 0;        // of the model against the run with other_workers, relative
+  double waiting_share = 0;              // of a step, 0 to 1
+  double bound_samples_per_second = -1;  // the steps' rate without their input; -1: not measured
+  double feed_samples_per_second = -1;   // the feed's rate without the step (modelled)
+  double model_error = 0;                // of the model against the measured rate, relative
+  double experiment_error = 0;  // of the model against the run with other_workers, relative
   bool experiment_done = false;
   std::vector<StageGain> gains;                 // the largest first
   std::vector<Recommendation> recommendations;  // for this machine, the best first

@@ -49,7 +49,7 @@ Profile profile_emulated(const Source& source, const AugmentSpec& augment,
     session.start({.limit_workers = measure.limit_workers, .stop = [&] { loader.stop(); }});
     try {
       consume(loader, devices,
-              {.rows_per_second = how.demand,
+              {.samples_per_second = how.demand,
                .rows = options.batch_size,
                .tracer = &tracer,
                .replay = &session.replay()});

@@ -22,7 +22,7 @@ void sleep_until(int64_t steady_ns) {
 int64_t serve(Loader& loader, int device, Stream& stream, const ConsumerOptions& options) {
   Tracer* const tracer = options.tracer;
   if (tracer) tracer->name_thread("replica " + std::to_string(device));
-  const auto compute_ns = static_cast<int64_t>(options.rows / options.rows_per_second * 1e9);
+  const auto compute_ns = static_cast<int64_t>(options.rows / options.samples_per_second * 1e9);
   DeviceBatch batch;
   for (int64_t step = 0;; ++step) {
     const SpanTimer whole(tracer, SpanKind::step, step, device);

@@ -11,8 +11,8 @@
 namespace stoker {
 
 struct ConsumerOptions {
-  double rows_per_second = 0;  // of each device; above 0
-  int rows = 0;                // of a batch
+  double samples_per_second = 0;  // of each device; above 0
+  int rows = 0;                   // of a batch
   Tracer* tracer = nullptr;
   const std::atomic<bool>* replay = nullptr;  // while true, the last batch is taken again
 };

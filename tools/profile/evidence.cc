@@ -66,17 +66,17 @@ void add_stages_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
         fmt::format("{:.2f} of {} workers are busy; they get {:.0f}% of the CPU time they could "
                     "use",
                     measured.busy_workers, shape.workers, 100 * measured.worker_cpu_speed),
-        "time stamps and CPU time of every row");
+        "time stamps and CPU time of every sample");
   }
   const Latency& decode = of(measured, SpanKind::decode);
   const Latency& pixels = of(measured, SpanKind::pixels);
   if (decode.count > 0) {
     say(verdict,
-        fmt::format("a row takes {} of CPU time to decode and {} of pixel work (medians of wall "
+        fmt::format("a sample takes {} of CPU time to decode and {} of pixel work (medians of wall "
                     "time {} and {})",
                     seconds_text(decode.cpu_mean), seconds_text(pixels.cpu_mean),
                     seconds_text(decode.p50), seconds_text(pixels.p50)),
-        fmt::format("{} rows", decode.count));
+        fmt::format("{} samples", decode.count));
   }
   const Latency& read = of(measured, SpanKind::read);
   if (read.count > 0) {
@@ -90,7 +90,7 @@ void add_stages_evidence(const ProfileMeasurements& profile, Verdict& verdict) {
   const Latency& cached = of(measured, SpanKind::cached_read);
   if (cached.count > 0) {
     say(verdict,
-        fmt::format("{:.0f}% of the files lie in memory: workers read them themselves, in {} (p50)",
+        fmt::format("{:.0f}% of the files are in memory: workers read them themselves, in {} (p50)",
                     100 * measured.cached_share, seconds_text(cached.p50)),
         fmt::format("{} reads", cached.count));
   }
@@ -116,7 +116,7 @@ void add_machine_evidence(const ProfileMeasurements& profile, Verdict& verdict) 
                    : ""),
         "CPU clock of the process, /proc/stat of its cores");
   } else {
-    verdict.unknown.push_back("who had the cores: no /proc/stat");
+    verdict.unknown.push_back("what used the cores: no /proc/stat");
   }
   if (measured.consumer_delay_share >= 0) {
     say(verdict,
@@ -141,7 +141,7 @@ void add_machine_evidence(const ProfileMeasurements& profile, Verdict& verdict) 
   const StorageRates& rates = profile.storage;
   if (rates.warm > 0) {
     say(verdict,
-        fmt::format("the source alone gives {:.0f} images/s as it lies in memory{}", rates.warm,
+        fmt::format("the source alone gives {:.0f} images/s with its files in memory{}", rates.warm,
                     rates.cold > 0
                         ? fmt::format(", {:.0f} from cold storage ({:.0f} with twice "
                                       "the threads)",
@@ -176,7 +176,7 @@ void add_experiments_evidence(const ProfileMeasurements& profile, Verdict& verdi
     say(verdict,
         fmt::format("with the same batch again and again it makes {:.0f} images/s: the bound for "
                     "any change of the feed",
-                    profile.replayed.rows_per_second),
+                    profile.replayed.samples_per_second),
         fmt::format("{} steps that replayed a batch", profile.replayed.steps));
   } else {
     verdict.unknown.push_back("the bound with synthetic data: no step replayed a batch");
@@ -185,8 +185,8 @@ void add_experiments_evidence(const ProfileMeasurements& profile, Verdict& verdi
     say(verdict,
         fmt::format("with {} worker{} it makes {:.0f} images/s, with {} {:.0f}",
                     profile.shape.workers, profile.shape.workers == 1 ? "" : "s",
-                    profile.measured.rows_per_second, profile.other_workers,
-                    profile.other.rows_per_second),
+                    profile.measured.samples_per_second, profile.other_workers,
+                    profile.other.samples_per_second),
         fmt::format("{} steps with another number of workers", profile.other.steps));
   }
   if (profile.dropped_spans > 0) {
@@ -200,16 +200,16 @@ std::string detail_of(const ProfileMeasurements& profile, const Verdict& verdict
   const double feed_cores = measured.busy_workers * measured.worker_cpu_speed;
   if (verdict.limit == Limit::device && feed_cores > kFeedCores * profile.shape.cores &&
       profile.replayed.steps >= kEnoughSteps &&
-      verdict.bound_rows_per_second > kSlowed * measured.rows_per_second) {
+      verdict.bound_samples_per_second > kSlowed * measured.samples_per_second) {
     return fmt::format(
         "but with the same batch again and again it makes {:.2f} times as many steps: while it "
         "computes, the feed takes cores or bandwidth from it",
-        verdict.bound_rows_per_second / measured.rows_per_second);
+        verdict.bound_samples_per_second / measured.samples_per_second);
   }
   const bool in_feed = verdict.limit != Limit::device && verdict.limit != Limit::copy &&
                        verdict.limit != Limit::launch;
   if (in_feed && measured.slow_share > kStragglers) {
-    return fmt::format("one row in a hundred takes {:.0f}% of all reading and decoding time",
+    return fmt::format("one sample in a hundred takes {:.0f}% of all reading and decoding time",
                        100 * measured.slow_share);
   }
   const bool cores_full = measured.own_cores >= 0.88 * profile.shape.cores;
@@ -232,7 +232,7 @@ void add_evidence(const ProfileMeasurements& profile, const FeedWhatIf* feed, Ve
   add_experiments_evidence(profile, verdict);
   if (feed) {
     say(verdict,
-        fmt::format("the feed alone would give {:.0f} images/s", verdict.feed_rows_per_second),
+        fmt::format("the feed alone would give {:.0f} images/s", verdict.feed_samples_per_second),
         "the model of the feed, driven by the measured times");
   }
   verdict.detail = detail_of(profile, verdict);

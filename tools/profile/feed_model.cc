@@ -38,7 +38,7 @@ class Simulation {
     const int counted = steps_ - start_;
     ModelledRun result;
     result.step_s = (now_ - start_time_) / counted;
-    result.rows_per_second = model_.rows / result.step_s;
+    result.samples_per_second = model_.rows / result.step_s;
     result.input_wait_s = input_wait_ / counted;
     result.copy_wait_s = copy_wait_ / counted;
     return result;

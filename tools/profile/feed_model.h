@@ -38,7 +38,7 @@ struct FeedModel {
 };
 
 struct ModelledRun {
-  double rows_per_second = 0;
+  double samples_per_second = 0;
   double step_s = 0;
   double input_wait_s = 0;  // per step, for a batch that is not filled yet
   double copy_wait_s = 0;   // per step, for a filled batch that is not copied yet

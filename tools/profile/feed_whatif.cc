@@ -30,7 +30,7 @@ FeedWhatIf::FeedWhatIf(const FeedShape& shape, const RunMeasurements& measured, 
     : shape_(shape), measured_(measured), bound_(bound), other_(other) {
   const bool copies = shape.slots > 0 || !shape.zero_copy;
   possible_ = shape.workers > 0 && !measured.fill_cpu_s.empty() && !measured.hold_s.empty() &&
-              (!copies || !measured.copy_s.empty()) && measured.rows_per_second > 0 &&
+              (!copies || !measured.copy_s.empty()) && measured.samples_per_second > 0 &&
               (shape.io_threads == 0 || measured.cached_share == 1 || !measured.read_s.empty());
   if (possible_) base_ = modelled({});
 }
@@ -106,20 +106,21 @@ ModelledRun FeedWhatIf::modelled(const FeedChange& change) const {
 FeedWhatIf::Prediction FeedWhatIf::predict(const FeedChange& change) const {
   const ModelledRun run = modelled(change);
   Prediction result;
-  result.rows_per_second = measured_.rows_per_second * run.rows_per_second / base_.rows_per_second;
+  result.samples_per_second =
+      measured_.samples_per_second * run.samples_per_second / base_.samples_per_second;
   if (bound_ > 0 && !change.step_free) {
-    result.rows_per_second = std::min(result.rows_per_second, bound_);
+    result.samples_per_second = std::min(result.samples_per_second, bound_);
   }
   result.waiting_share = (run.input_wait_s + run.copy_wait_s) / run.step_s;
   return result;
 }
 
 double FeedWhatIf::gain(const FeedChange& change) const {
-  return modelled(change).rows_per_second / base_.rows_per_second - 1;
+  return modelled(change).samples_per_second / base_.samples_per_second - 1;
 }
 
 double FeedWhatIf::model_error() const {
-  return base_.rows_per_second / measured_.rows_per_second - 1;
+  return base_.samples_per_second / measured_.samples_per_second - 1;
 }
 
 FeedWhatIf FeedWhatIf::resampled(uint64_t seed) const {

@@ -52,7 +52,7 @@ class FeedWhatIf {
   ModelledRun modelled(const FeedChange& change) const;
   // `waiting_share`: share of a step.
   struct Prediction {
-    double rows_per_second = 0, waiting_share = 0;
+    double samples_per_second = 0, waiting_share = 0;
   };
   Prediction predict(const FeedChange& change) const;
   // Returns the change's relative gain over the modelled rate: 0.2 is 20 %.

@@ -66,7 +66,7 @@ Json gpus_json(const std::vector<GpuLoad>& gpus) {
 Json run_json(const RunMeasurements& measured) {
   return {{"seconds", measured.seconds},
           {"steps", measured.steps},
-          {"images_per_second", measured.rows_per_second},
+          {"images_per_second", measured.samples_per_second},
           {"spread", known(measured.spread)},
           {"step", split_json(measured.split)},
           {"pauses",
@@ -124,7 +124,7 @@ Json recommendations_json(const std::vector<Recommendation>& recommendations) {
   for (const Recommendation& each : recommendations) {
     list.push_back({{"what", each.what},
                     {"change", change_json(each.change)},
-                    {"images_per_second", each.rows_per_second},
+                    {"images_per_second", each.samples_per_second},
                     {"waiting_share", each.waiting_share}});
   }
   return list;
@@ -140,8 +140,8 @@ Json verdict_json(const Verdict& verdict) {
                  {"model_error", verdict.model_error},
                  {"experiment_error",
                   verdict.experiment_done ? Json(verdict.experiment_error) : Json(nullptr)},
-                 {"bound_images_per_second", known(verdict.bound_rows_per_second)},
-                 {"feed_images_per_second", known(verdict.feed_rows_per_second)}};
+                 {"bound_images_per_second", known(verdict.bound_samples_per_second)},
+                 {"feed_images_per_second", known(verdict.feed_samples_per_second)}};
   for (const StageGain& gain : verdict.gains) {
     result["gain_if_free"][to_string(gain.stage)] = gain.gain;
   }
@@ -161,7 +161,7 @@ Json timeline_json(const std::vector<TimelineSlice>& slices) {
     result.push_back({{"begin_s", slice.begin_s},
                       {"length_s", slice.length_s},
                       {"phase", to_string(slice.phase)},
-                      {"images_per_second", slice.rows_per_second},
+                      {"images_per_second", slice.samples_per_second},
                       {"busy_workers", slice.busy_workers},
                       {"busy_io_threads", slice.busy_readers},
                       {"waiting_share", slice.waiting_share},

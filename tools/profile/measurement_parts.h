@@ -7,7 +7,8 @@
 
 namespace stoker {
 
-// Fills in steps, rows_per_second, spread, split, and the model's times of a step. Reads `seconds`.
+// Fills in steps, samples_per_second, spread, split, and the model's times of a step. Reads
+// `seconds`.
 void measure_steps(const ProfiledRun& run, int rows, const std::vector<PhaseWindow>& windows,
                    RunMeasurements& result);
 // Fills in the slowest files, who was busy, and the model's times of a row. Reads `seconds`.

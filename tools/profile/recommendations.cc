@@ -18,7 +18,7 @@ constexpr int kMostAdded = 64;
 Recommendation recommendation_of(const FeedWhatIf& feed, const std::string& what,
                                  const FeedChange& change) {
   const FeedWhatIf::Prediction predicted = feed.predict(change);
-  return {what, change, predicted.rows_per_second, predicted.waiting_share};
+  return {what, change, predicted.samples_per_second, predicted.waiting_share};
 }
 
 void add_recommendation(const FeedWhatIf& feed, const std::string& what, const FeedChange& change,
@@ -31,10 +31,10 @@ void add_recommendation(const FeedWhatIf& feed, const std::string& what, const F
 template <typename Change>
 int enough_of(const FeedWhatIf& feed, Change change, int most = kMostAdded) {
   int chosen = 1;
-  double rate = feed.predict(change(1)).rows_per_second;
+  double rate = feed.predict(change(1)).samples_per_second;
   for (int more = 2; more <= most; more = more < 4 ? more + 1 : 2 * more) {
     if (feed.predict(change(chosen)).waiting_share <= kEnough) break;
-    const double next = feed.predict(change(more)).rows_per_second;
+    const double next = feed.predict(change(more)).samples_per_second;
     if (next < rate * (1 + kWorthwhile)) break;
     chosen = more;
     rate = next;
@@ -115,7 +115,7 @@ void add_recommendations(const ProfileMeasurements& profile, const FeedWhatIf& f
   }
   std::stable_sort(verdict.recommendations.begin(), verdict.recommendations.end(),
                    [](const Recommendation& a, const Recommendation& b) {
-                     return a.rows_per_second > b.rows_per_second;
+                     return a.samples_per_second > b.samples_per_second;
                    });
 }
 

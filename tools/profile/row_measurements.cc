@@ -30,8 +30,8 @@ class RowTally {
     } else if (span.kind == SpanKind::decode) {
       add_work(span, cpu_s);
       finish_row(decoded_[span.track]);
-      const double row_cpu_s = cpu_s + std::exchange(cached_cpu_s_[span.track], 0);
-      decoded_[span.track] = {{span.sample, span.step, 0, seconds_of(span)}, row_cpu_s};
+      const double sample_cpu_s = cpu_s + std::exchange(cached_cpu_s_[span.track], 0);
+      decoded_[span.track] = {{span.sample, span.step, 0, seconds_of(span)}, sample_cpu_s};
     } else if (span.kind == SpanKind::pixels) {
       add_work(span, cpu_s);
       pixels_cpu_s_ += cpu_s;

@@ -31,7 +31,7 @@ struct Pauses {
 struct RunMeasurements {
   double seconds = 0;  // of the windows
   int64_t steps = 0;
-  double rows_per_second = 0;
+  double samples_per_second = 0;
   // Relative spread of the rate between parts of the windows: half of (p90 - p10) / p50.
   double spread = -1;
   StepSplit split;

@@ -62,7 +62,7 @@ std::vector<TimelineSlice> timeline_of(const ProfiledRun& run, int rows, int dev
     };
     switch (span.kind) {
       case SpanKind::step:
-        spread(rows / std::max(seconds_of(span), 1e-9), &TimelineSlice::rows_per_second);
+        spread(rows / std::max(seconds_of(span), 1e-9), &TimelineSlice::samples_per_second);
         break;
       case SpanKind::cached_read:
       case SpanKind::decode:

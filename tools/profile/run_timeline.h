@@ -11,7 +11,7 @@ namespace stoker {
 struct TimelineSlice {
   double begin_s = 0, length_s = 0;  // since the run began
   Phase phase = Phase::warm_up;
-  double rows_per_second = 0;
+  double samples_per_second = 0;
   double busy_workers = 0, busy_readers = 0;  // mean number
   double waiting_share = 0;                   // share of the consumers' time, for input and copy
   double ready_batches = 0;  // mean number of batches that are filled and not yet leased

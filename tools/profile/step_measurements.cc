@@ -121,7 +121,7 @@ void measure_steps(const ProfiledRun& run, int rows, const std::vector<PhaseWind
   if (lengths.empty()) return;
   divide(result.split, static_cast<double>(lengths.size()));
   result.steps = std::ssize(lengths) / devices;
-  result.rows_per_second = rows * devices / result.split.step;
+  result.samples_per_second = rows * devices / result.split.step;
   result.spread = spread_of(lengths);
   result.pauses = pauses_of(splits);
   if (windows.front().phase == Phase::replayed) return;
@@ -129,8 +129,8 @@ void measure_steps(const ProfiledRun& run, int rows, const std::vector<PhaseWind
   for (const PhaseWindow& each : windows) {
     stepping_s -= interludes.seconds(each.begin_ns, each.end_ns);
   }
-  result.rows_per_second =
-      pace_of_filling(run, rows, devices, windows, stepping_s, result.rows_per_second);
+  result.samples_per_second =
+      pace_of_filling(run, rows, devices, windows, stepping_s, result.samples_per_second);
 }
 
 }  // namespace stoker

@@ -21,10 +21,11 @@ void add_part(Lines& lines, const char* name, double seconds, double step) {
 
 void add_split(const RunMeasurements& measured, Lines& lines) {
   const StepSplit& split = measured.split;
-  lines.push_back(fmt::format(
-      "a step takes {}, {:.0f} images/s ({})", milliseconds(split.step), measured.rows_per_second,
-      measured.spread < 0 ? fmt::format("{} steps: too few to say how even", measured.steps)
-                          : fmt::format("± {:.1f}% over the run", 100 * measured.spread)));
+  lines.push_back(fmt::format("a step takes {}, {:.0f} images/s ({})", milliseconds(split.step),
+                              measured.samples_per_second,
+                              measured.spread < 0
+                                  ? fmt::format("{} steps: too few to say how even", measured.steps)
+                                  : fmt::format("± {:.1f}% over the run", 100 * measured.spread)));
   add_part(lines, "compute", split.compute, split.step);
   add_part(lines, "wait for a batch", split.input_wait, split.step);
   add_part(lines, "wait for its copy", split.copy_wait, split.step);
@@ -84,15 +85,15 @@ void add_headline(const Profile& profile, Lines& lines) {
   const auto add_changes = [&](const char* name, const std::vector<Recommendation>& changes) {
     for (const Recommendation& each : changes) {
       add_line(name, fmt::format("{} -> {:.0f} images/s, waiting {:.0f}% -> {:.0f}%", each.what,
-                                 each.rows_per_second, 100 * verdict.waiting_share,
+                                 each.samples_per_second, 100 * verdict.waiting_share,
                                  100 * each.waiting_share));
     }
   };
   add_changes("recommendation", verdict.recommendations);
   add_changes("larger machine", verdict.larger_machine);
-  if (verdict.bound_rows_per_second > 0) {
+  if (verdict.bound_samples_per_second > 0) {
     add_line("bound", fmt::format("{:.0f} images/s with the same batch again and again",
-                                  verdict.bound_rows_per_second));
+                                  verdict.bound_samples_per_second));
   }
 }
 

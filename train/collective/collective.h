@@ -1,8 +1,8 @@
 // Sums over replicas. One thread per rank; every rank makes the same calls in the same order. Ranks
 // are counted within the process. With several processes, each has the same number of ranks, and
-// sums go process by process. A part is one gradient buffer of a rank. An all-reduce adds the parts
-// in (rank, part) order, element by element: the same bits for any timing and for any distribution
-// of the same parts over ranks.
+// sums go process by process. Every rank has one or more gradient buffers. An all-reduce adds all
+// of them in (rank, buffer) order, element by element: the same bits for any timing and for any
+// distribution of the same buffers over ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace stoker {
 class ProcessGroup;
 class RangeCollective;
 
-struct PartRange {  // elements [begin, end) of a part
+struct BufferRange {  // elements [begin, end) of a buffer
   int64_t begin = 0, end = 0;
 };
 
@@ -22,8 +22,8 @@ class Collective {
  public:
   virtual ~Collective() = default;
   virtual int size() const = 0;  // number of replicas in all processes
-  // result = sum over ranks and parts. All parts and results have result.size() floats.
-  virtual void all_reduce(int rank, std::span<const float* const> parts,
+  // result = sum over ranks and buffers. All buffers and results have result.size() floats.
+  virtual void all_reduce(int rank, std::span<const float* const> buffers,
                           std::span<float> result) = 0;
   // Copies root's values to all ranks; `root` counts over all processes.
   virtual void broadcast(int rank, std::span<float> values, int root) = 0;
@@ -31,8 +31,8 @@ class Collective {
   // Wakes every waiting rank; these and all later calls throw std::runtime_error. For a replica
   // that fails.
   virtual void abort() noexcept = 0;
-  // Returns this object if it can sum ranges of a part while the rest is still being computed, else
-  // null.
+  // Returns this object if it can sum ranges of a buffer while the rest is still being computed,
+  // else null.
   virtual RangeCollective* ranges() { return nullptr; }
 };
 
@@ -40,16 +40,16 @@ class Collective {
 // summed while the backward pass runs. Every rank starts the same ranges in the same order.
 class RangeCollective : public Collective {
  public:
-  // Sums a range of the parts into the same range of the result. The sum runs after the work that
+  // Sums a range of the buffers into the same range of the result. The sum runs after the work that
   // is on the replica's stream now, and in parallel to work that is queued there later, which must
   // not touch the range until finish().
-  virtual void start(int rank, std::span<const float* const> parts, std::span<float> result,
-                     PartRange range) = 0;
+  virtual void start(int rank, std::span<const float* const> buffers, std::span<float> result,
+                     BufferRange range) = 0;
   // Makes work that is queued on the replica's stream from now on wait for all started sums.
   virtual void finish(int rank) = 0;
 
-  void all_reduce(int rank, std::span<const float* const> parts, std::span<float> result) final {
-    start(rank, parts, result, {0, static_cast<int64_t>(result.size())});
+  void all_reduce(int rank, std::span<const float* const> buffers, std::span<float> result) final {
+    start(rank, buffers, result, {0, static_cast<int64_t>(result.size())});
     finish(rank);
   }
   RangeCollective* ranges() final { return this; }
@@ -63,9 +63,9 @@ std::unique_ptr<Collective> make_host_collective(int size);
 // are those of make_host_collective() with all replicas in one process.
 std::unique_ptr<Collective> make_process_collective(ProcessGroup& group, int local);
 
-// For `size` replicas in this process that sum only their own parts: a single replica, or a
+// For `size` replicas in this process that sum only their own buffers: a single replica, or a
 // measurement of the cost of communication (the replicas then train different models). Does not
-// touch a result that is also the only part, so that may be device memory.
+// touch a result that is also the only buffer, so that may be device memory.
 std::unique_ptr<Collective> make_no_collective(int size);
 
 }  // namespace stoker

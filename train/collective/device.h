@@ -23,21 +23,21 @@ struct DeviceReplica {
   Stream* stream = nullptr;
 };
 
-// One rank's share of a sum: elements [begin, end) of all parts are added in order and written into
-// all results. A result may be one of the parts.
-struct PartSum {
-  static constexpr int kMostParts = 128;
+// One rank's share of a sum: elements [begin, end) of all buffers are added in order and written
+// into all results. A result may be one of the buffers.
+struct BufferSum {
+  static constexpr int kMostBuffers = 128;
   static constexpr int kMostResults = 16;
-  std::array<const float*, kMostParts> parts{};
+  std::array<const float*, kMostBuffers> buffers{};
   std::array<float*, kMostResults> results{};
-  int part_count = 0;
+  int buffer_count = 0;
   int result_count = 0;
   int64_t begin = 0;
   int64_t end = 0;
 };
-using SumKernel = std::function<void(Stream& stream, const PartSum& sum)>;  // queues the sum
+using SumKernel = std::function<void(Stream& stream, const BufferSum& sum)>;  // queues the sum
 
-// Sums on the CPU ("parameter server"): parts are copied to pinned host memory, `inner` sums them
+// Sums on the CPU ("parameter server"): buffers are copied to pinned host memory, `inner` sums them
 // there, and the sum is copied back. This is done in pieces: one is summed while the next is still
 // being copied. finish() blocks until the last piece is summed. `inner` has the same ranks, in one
 // process or several.
@@ -51,7 +51,7 @@ std::unique_ptr<Collective> make_shared_device_collective(std::span<const Device
                                                           SumKernel kernel);
 
 // The same sum as the CUDA kernel, for host devices: queued on a stream, or done now.
-void sum_parts_on_host(Stream& stream, const PartSum& sum);
-void sum_parts_now(const PartSum& sum);
+void sum_buffers_on_host(Stream& stream, const BufferSum& sum);
+void sum_buffers_now(const BufferSum& sum);
 
 }  // namespace stoker

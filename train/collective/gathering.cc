@@ -13,26 +13,27 @@ class GatheringCollective final : public JoinedCollective {
   GatheringCollective(ProcessGroup& group, int local)
       : JoinedCollective(group, local), group_(group) {}
 
-  void all_reduce(int rank, std::span<const float* const> parts, std::span<float> result) override {
-    begin(rank, parts, result);
+  void all_reduce(int rank, std::span<const float* const> buffers,
+                  std::span<float> result) override {
+    begin(rank, buffers, result);
     if (rank == 0) sum(result);
     share_result(rank);
   }
 
  private:
-  // Sums all parts of all processes.
+  // Sums all buffers of all processes.
   void sum(std::span<float> result) {
     const size_t count = result.size();
     own_.clear();
     for (const Call& call : calls()) {
-      for (const float* part : call.parts) own_.insert(own_.end(), part, part + count);
+      for (const float* buffer : call.buffers) own_.insert(own_.end(), buffer, buffer + count);
     }
     all_.resize(own_.size() * static_cast<size_t>(group_.size()));
     group_.end_all_gather(group_.start_all_gather(std::as_bytes(std::span(own_)),
                                                   std::as_writable_bytes(std::span(all_))));
     std::copy_n(all_.begin(), count, result.begin());
-    for (size_t part = count; part < all_.size(); part += count) {
-      for (size_t i = 0; i < count; ++i) result[i] += all_[part + i];
+    for (size_t buffer = count; buffer < all_.size(); buffer += count) {
+      for (size_t i = 0; i < count; ++i) result[i] += all_[buffer + i];
     }
   }
 

@@ -1,5 +1,5 @@
 // Sums in host memory over processes that cannot send messages to one another: every process gets
-// all parts and adds them up in the order of host.cc. It is slower than a chain of messages, and
+// all buffers and adds them up in the order of host.cc. It is slower than a chain of messages, and
 // used for sums in host memory of processes that communicate through NCCL. Threads and errors: see
 // train/collective/collective.h.
 #pragma once

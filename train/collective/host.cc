@@ -15,7 +15,7 @@ namespace {
 
 // Element ranges start at multiples of this, so that no two ranks write one cache line.
 constexpr int64_t kRangeFloats = 16;
-// Floats per accumulator: it and the same floats of a part fit into the first-level cache.
+// Floats per accumulator: it and the same floats of a buffer fit into the first-level cache.
 constexpr int64_t kBlockFloats = 1024;
 
 [[noreturn]] void broken(const char* what, int rank) {
@@ -38,9 +38,10 @@ class HostCollective final : public Collective {
 
   int size() const override { return size_; }
 
-  void all_reduce(int rank, std::span<const float* const> parts, std::span<float> result) override {
-    if (parts.empty()) broken("all_reduce without parts", rank);
-    calls_[rank] = {parts, result};
+  void all_reduce(int rank, std::span<const float* const> buffers,
+                  std::span<float> result) override {
+    if (buffers.empty()) broken("all_reduce without buffers", rank);
+    calls_[rank] = {buffers, result};
     wait(rank);
     for (const Call& call : calls_) {
       if (call.result.size() != result.size()) broken("all_reduce of different sizes", rank);
@@ -70,7 +71,7 @@ class HostCollective final : public Collective {
 
  private:
   struct Call {
-    std::span<const float* const> parts;
+    std::span<const float* const> buffers;
     std::span<float> result;
   };
 
@@ -81,8 +82,8 @@ class HostCollective final : public Collective {
       const int64_t count = std::min(kBlockFloats, end - at);
       bool first = true;
       for (const Call& call : calls_) {
-        for (const float* part : call.parts) {
-          const float* values = part + at;
+        for (const float* buffer : call.buffers) {
+          const float* values = buffer + at;
           if (first) {
             std::copy_n(values, count, sum.data());
           } else {

@@ -42,10 +42,10 @@ void JoinedCollective::abort() noexcept {
   here_->abort();
 }
 
-void JoinedCollective::begin(int rank, std::span<const float* const> parts,
+void JoinedCollective::begin(int rank, std::span<const float* const> buffers,
                              std::span<float> result) {
-  if (parts.empty()) broken("all_reduce without parts");
-  calls_[rank] = {parts, result};
+  if (buffers.empty()) broken("all_reduce without buffers");
+  calls_[rank] = {buffers, result};
   meet(rank);
   for (const Call& call : calls_) {
     if (call.result.size() != result.size()) broken("all_reduce of different sizes");

@@ -21,7 +21,7 @@ class JoinedCollective : public Collective {
 
  protected:
   struct Call {
-    std::span<const float* const> parts;
+    std::span<const float* const> buffers;
     std::span<float> result;
   };
 
@@ -29,7 +29,7 @@ class JoinedCollective : public Collective {
 
   void meet(int rank) { here_->barrier(rank); }
   // Makes every rank's call visible to all ranks; aborts if their sizes differ.
-  void begin(int rank, std::span<const float* const> parts, std::span<float> result);
+  void begin(int rank, std::span<const float* const> buffers, std::span<float> result);
   // Copies rank 0's result, which must be complete when rank 0 calls this, to the others.
   void share_result(int rank) { share(rank, calls_[0].result, calls_[rank].result); }
 

@@ -12,11 +12,11 @@ class NoCollective final : public Collective {
 
   int size() const override { return size_; }
 
-  void all_reduce(int, std::span<const float* const> parts, std::span<float> result) override {
-    if (parts.size() == 1 && parts[0] == result.data()) return;
+  void all_reduce(int, std::span<const float* const> buffers, std::span<float> result) override {
+    if (buffers.size() == 1 && buffers[0] == result.data()) return;
     for (size_t i = 0; i < result.size(); ++i) {
-      float sum = parts[0][i];
-      for (size_t part = 1; part < parts.size(); ++part) sum += parts[part][i];
+      float sum = buffers[0][i];
+      for (size_t buffer = 1; buffer < buffers.size(); ++buffer) sum += buffers[buffer][i];
       result[i] = sum;
     }
   }

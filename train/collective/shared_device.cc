@@ -20,10 +20,10 @@ class SharedDeviceCollective final : public RangeCollective {
  public:
   SharedDeviceCollective(std::span<const DeviceReplica> replicas, SumKernel kernel)
       : kernel_(std::move(kernel)), host_(make_host_collective(static_cast<int>(replicas.size()))) {
-    if (replicas.size() > static_cast<size_t>(PartSum::kMostResults)) {
+    if (replicas.size() > static_cast<size_t>(BufferSum::kMostResults)) {
       throw std::invalid_argument("collective: " + std::to_string(replicas.size()) +
                                   " replicas on one device; at most " +
-                                  std::to_string(PartSum::kMostResults));
+                                  std::to_string(BufferSum::kMostResults));
     }
     for (const DeviceReplica& replica : replicas) {
       ranks_.push_back({replica.stream,
@@ -37,18 +37,18 @@ class SharedDeviceCollective final : public RangeCollective {
 
   int size() const override { return static_cast<int>(ranks_.size()); }
 
-  void start(int rank, std::span<const float* const> parts, std::span<float> result,
-             PartRange range) override {
+  void start(int rank, std::span<const float* const> buffers, std::span<float> result,
+             BufferRange range) override {
     Rank& own = ranks_.at(static_cast<size_t>(rank));
-    own.parts = parts;
+    own.buffers = buffers;
     own.result = result;
     own.compute->record(*own.ready);
-    host_->barrier(rank);  // all ranks have set their parts and recorded `ready`
+    host_->barrier(rank);  // all ranks have set their buffers and recorded `ready`
     for (const Rank& other : ranks_) own.stream->wait(*other.ready);
-    const PartSum sum = sum_of(rank, static_cast<int64_t>(result.size()), range);
+    const BufferSum sum = sum_of(rank, static_cast<int64_t>(result.size()), range);
     if (sum.begin < sum.end) kernel_(*own.stream, sum);
     own.stream->record(*own.done);
-    host_->barrier(rank);  // all shares are queued, and no rank reads the others' parts any more
+    host_->barrier(rank);  // all shares are queued, and no rank reads the others' buffers any more
   }
 
   void finish(int rank) override {
@@ -63,32 +63,32 @@ class SharedDeviceCollective final : public RangeCollective {
   void abort() noexcept override { host_->abort(); }
 
  private:
-  // The rank writes `parts` and `result` before the first barrier of start(); all ranks read them
+  // The rank writes `buffers` and `result` before the first barrier of start(); all ranks read them
   // between its two barriers.
   struct Rank {
     Stream* compute;
-    std::span<const float* const> parts;
+    std::span<const float* const> buffers;
     std::span<float> result;
-    std::unique_ptr<Event> ready;    // on `compute`: its parts are complete in the range
+    std::unique_ptr<Event> ready;    // on `compute`: its buffers are complete in the range
     std::unique_ptr<Event> done;     // on `stream`: its share of all ranges so far is summed
     std::unique_ptr<Stream> stream;  // of the sums; last, because it uses all of the above
   };
 
   // Returns a rank's share of a range.
-  PartSum sum_of(int rank, int64_t count, PartRange range) const {
-    PartSum sum;
+  BufferSum sum_of(int rank, int64_t count, BufferRange range) const {
+    BufferSum sum;
     for (const Rank& other : ranks_) {
       if (other.result.size() != static_cast<size_t>(count)) {
         throw std::invalid_argument("collective: replicas of " + std::to_string(count) + " and " +
                                     std::to_string(other.result.size()) + " floats");
       }
-      for (const float* part : other.parts) {
-        if (sum.part_count == PartSum::kMostParts) {
+      for (const float* buffer : other.buffers) {
+        if (sum.buffer_count == BufferSum::kMostBuffers) {
           throw std::invalid_argument("collective: more than " +
-                                      std::to_string(PartSum::kMostParts) +
-                                      " parts on one device: use larger shards");
+                                      std::to_string(BufferSum::kMostBuffers) +
+                                      " gradient buffers on one device: use larger micro-batches");
         }
-        sum.parts[static_cast<size_t>(sum.part_count++)] = part;
+        sum.buffers[static_cast<size_t>(sum.buffer_count++)] = buffer;
       }
       sum.results[static_cast<size_t>(sum.result_count++)] = other.result.data();
     }
@@ -110,11 +110,11 @@ std::unique_ptr<Collective> make_shared_device_collective(std::span<const Device
   return std::make_unique<SharedDeviceCollective>(replicas, std::move(kernel));
 }
 
-void sum_parts_now(const PartSum& sum) {
+void sum_buffers_now(const BufferSum& sum) {
   for (int64_t i = sum.begin; i < sum.end; ++i) {
-    float total = sum.parts[0][i];
-    for (int part = 1; part < sum.part_count; ++part) {
-      total += sum.parts[static_cast<size_t>(part)][i];
+    float total = sum.buffers[0][i];
+    for (int buffer = 1; buffer < sum.buffer_count; ++buffer) {
+      total += sum.buffers[static_cast<size_t>(buffer)][i];
     }
     for (int result = 0; result < sum.result_count; ++result) {
       sum.results[static_cast<size_t>(result)][i] = total;
@@ -122,8 +122,8 @@ void sum_parts_now(const PartSum& sum) {
   }
 }
 
-void sum_parts_on_host(Stream& stream, const PartSum& sum) {
-  stream.call([sum] { sum_parts_now(sum); });
+void sum_buffers_on_host(Stream& stream, const BufferSum& sum) {
+  stream.call([sum] { sum_buffers_now(sum); });
 }
 
 }  // namespace stoker

@@ -30,18 +30,18 @@ class StagedCollective final : public RangeCollective {
   int size() const override { return inner_->size(); }
 
   // Queues the copies to the host; the host does not wait before finish().
-  void start(int rank, std::span<const float* const> parts, std::span<float> result,
-             PartRange range) override {
+  void start(int rank, std::span<const float* const> buffers, std::span<float> result,
+             BufferRange range) override {
     Rank& own = ranks_.at(static_cast<size_t>(rank));
-    prepare(own, parts.size(), static_cast<int64_t>(result.size()));
+    prepare(own, buffers.size(), static_cast<int64_t>(result.size()));
     own.result = result;
     own.replica.stream->record(*own.given);
     own.stream->wait(*own.given);
     for (int64_t begin = range.begin; begin < range.end; begin += piece_floats_) {
       const int64_t end = std::min(begin + piece_floats_, range.end);
       const size_t bytes = static_cast<size_t>(end - begin) * sizeof(float);
-      for (size_t part = 0; part < parts.size(); ++part) {
-        own.stream->copy(own.parts[part] + begin, parts[part] + begin, bytes,
+      for (size_t buffer = 0; buffer < buffers.size(); ++buffer) {
+        own.stream->copy(own.buffers[buffer] + begin, buffers[buffer] + begin, bytes,
                          CopyKind::device_to_host);
       }
       if (own.arrived.size() == own.pieces.size()) {
@@ -59,7 +59,8 @@ class StagedCollective final : public RangeCollective {
       own.arrived[piece]->synchronize();
       const auto [begin, end] = own.pieces[piece];
       const auto count = static_cast<size_t>(end - begin);
-      for (size_t part = 0; part < at.size(); ++part) at[part] = own.parts[part] + begin;
+      for (size_t buffer = 0; buffer < at.size(); ++buffer)
+        at[buffer] = own.buffers[buffer] + begin;
       inner_->all_reduce(rank, at, std::span(own.sum + begin, count));
       own.stream->copy(own.result.data() + begin, own.sum + begin, count * sizeof(float),
                        CopyKind::host_to_device);
@@ -76,34 +77,35 @@ class StagedCollective final : public RangeCollective {
   void abort() noexcept override { inner_->abort(); }
 
  private:
-  // Used only by its rank's thread. The sum is overwritten only after the next parts have arrived,
-  // and their copies are behind the copy of the sum on the stream.
+  // Used only by its rank's thread. The sum is overwritten only after the next buffers have
+  // arrived, and their copies are behind the copy of the sum on the stream.
   struct Rank {
     DeviceReplica replica;
-    std::unique_ptr<Memory> memory;  // parts, then the sum; pinned
-    std::vector<float*> parts;
+    std::unique_ptr<Memory> memory;  // buffers, then the sum; pinned
+    std::vector<float*> buffers;
     std::vector<const float*> parts_at;
     float* sum = nullptr;
     std::span<float> result;
-    std::vector<PartRange> pieces;                // being copied to the host
+    std::vector<BufferRange> pieces;              // being copied to the host
     std::vector<std::unique_ptr<Event>> arrived;  // per piece
     std::unique_ptr<Event> given;                 // on the replica's stream: a range is complete
     std::unique_ptr<Event> summed;                // on `stream`: the sums are copied back
     std::unique_ptr<Stream> stream;  // of the copies; last, because it uses all of the above
   };
 
-  void prepare(Rank& own, size_t part_count, int64_t count) {
-    const size_t bytes = (part_count + 1) * static_cast<size_t>(count) * sizeof(float);
+  void prepare(Rank& own, size_t buffer_count, int64_t count) {
+    const size_t bytes = (buffer_count + 1) * static_cast<size_t>(count) * sizeof(float);
     if (own.memory != nullptr && own.memory->size_bytes() == bytes &&
-        own.parts.size() == part_count) {
+        own.buffers.size() == buffer_count) {
       return;
     }
     if (own.memory != nullptr) own.stream->synchronize();  // the last sum may still be in use
     own.memory = own.replica.device->allocate(bytes, MemoryKind::pinned);
     auto* next = reinterpret_cast<float*>(own.memory->data());
-    own.parts.clear();
-    for (size_t part = 0; part < part_count; ++part, next += count) own.parts.push_back(next);
-    own.parts_at.resize(part_count);
+    own.buffers.clear();
+    for (size_t buffer = 0; buffer < buffer_count; ++buffer, next += count)
+      own.buffers.push_back(next);
+    own.parts_at.resize(buffer_count);
     own.sum = next;
   }
 

@@ -39,7 +39,7 @@ CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
       options_(checked(net, options)),
       parameter_table_(parameter_table(net)),
       layout_(net, kCpuFusion),
-      micro_batches_(options.rows / options.micro_batch_rows),
+      micro_batches_(options.rows / options.micro_batch_size),
       input_(net.input, options.precision, activation_layout(options.precision), options.mean,
              options.stddev),
       engine_(dnnl::engine::kind::cpu, 0),
@@ -125,7 +125,7 @@ void CpuEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
     }
   }
   states_->load_weights(false);
-  const int rows = options_.micro_batch_rows;
+  const int rows = options_.micro_batch_size;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for_each_micro_batch([&](Worker& worker, int micro_batch) {
     const int64_t first = static_cast<int64_t>(micro_batch) * rows;
@@ -151,23 +151,23 @@ void CpuEngine::update(const UpdateArgs& args) {
       static_cast<float>(static_cast<double>(options_.nominal_rows) / weight_sum);
   update_tensors(args, gradient_scale, layout_, reduced, states_->at(StateKind::parameters).data(),
                  states_->at(StateKind::momenta).data(), workers_);
-  move_statistics(layout_, options_.micro_batch_rows, reduced,
+  move_statistics(layout_, options_.micro_batch_size, reduced,
                   states_->at(StateKind::statistics).data());
   states_->changed();
 }
 
-StepTotals CpuEngine::totals() {
-  require_training(options_, "totals");
+StepMetrics CpuEngine::step_metrics() {
+  require_training(options_, "metrics");
   const auto sum = [&](StepMetric metric) {
     return step_metric(layout_, reduced_.floats().data(), metric);
   };
-  StepTotals totals;
-  totals.loss_sum = sum(StepMetric::loss);
-  totals.weight_sum = sum(StepMetric::weight);
-  totals.top1 = sum(StepMetric::top1);
-  totals.top5 = sum(StepMetric::top5);
-  totals.finite = gradients_finite_ && sum(StepMetric::finite) == sum(StepMetric::micro_batches);
-  return totals;
+  StepMetrics metrics;
+  metrics.loss_sum = sum(StepMetric::loss);
+  metrics.weight_sum = sum(StepMetric::weight);
+  metrics.top1 = sum(StepMetric::top1);
+  metrics.top5 = sum(StepMetric::top5);
+  metrics.finite = gradients_finite_ && sum(StepMetric::finite) == sum(StepMetric::micro_batches);
+  return metrics;
 }
 
 void CpuEngine::forward(const BatchRows& batch, const View& view, bool averaged,
@@ -175,7 +175,7 @@ void CpuEngine::forward(const BatchRows& batch, const View& view, bool averaged,
   require_forward(options_, net_, view, logits);
   if (averaged) states_->make_average();
   states_->load_weights(averaged);
-  const int rows = options_.micro_batch_rows;
+  const int rows = options_.micro_batch_size;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for_each_micro_batch([&](Worker& worker, int micro_batch) {
     const int64_t first = static_cast<int64_t>(micro_batch) * rows;
@@ -213,9 +213,9 @@ std::string CpuEngine::describe_memory() const {
     text += buffer;
   }
   std::snprintf(buffer, sizeof buffer,
-                "%9.1f MiB  CPU engine: %d micro-batch%s of %d rows, %d worker%s\n",
+                "%9.1f MiB  CPU engine: %d micro-batch%s of %d samples, %d worker%s\n",
                 planned_bytes() / 1048576.0, micro_batches_, micro_batches_ == 1 ? "" : "es",
-                options_.micro_batch_rows, workers_.size(), workers_.size() == 1 ? "" : "s");
+                options_.micro_batch_size, workers_.size(), workers_.size() == 1 ? "" : "s");
   return text + buffer;
 }
 

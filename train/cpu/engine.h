@@ -26,11 +26,12 @@ class CpuEngine final : public Engine {
   Precision precision() const override { return options_.precision; }
   void expect_frozen(std::span<const TensorUpdate> tensors) override;
   void forward_backward(const BatchRows& batch, const Mix& mix) override;
-  int64_t part_floats() const override { return layout_.numbers(); }
-  std::span<const float* const> parts() const override { return gradient_pointers_; }
-  std::span<float> reduced() override { return reduced_.floats(); }
+  int64_t gradient_buffer_floats() const override { return layout_.numbers(); }
+  int64_t gradient_floats() const override { return layout_.parameter_numbers(); }
+  std::span<const float* const> gradient_buffers() const override { return gradient_pointers_; }
+  std::span<float> reduced_gradients() override { return reduced_.floats(); }
   void update(const UpdateArgs& args) override;
-  StepTotals totals() override;
+  StepMetrics step_metrics() override;
   void blend_average(float decay, bool pull) override { states_->blend_average(decay, pull); }
   void forward(const BatchRows& batch, const View& view, bool averaged,
                std::span<float> logits) override;

@@ -44,13 +44,13 @@ void backward_linear(const HeadShape& s, const float* parameters, const float* f
   }
 }
 
-void write_metrics(const StepTotals& totals, float* out) {
+void write_metrics(const StepMetrics& metrics, float* out) {
   const auto slot = [&](StepMetric s) -> float& { return out[static_cast<int>(s)]; };
-  slot(StepMetric::loss) = static_cast<float>(totals.loss_sum);
-  slot(StepMetric::weight) = static_cast<float>(totals.weight_sum);
-  slot(StepMetric::top1) = static_cast<float>(totals.top1);
-  slot(StepMetric::top5) = static_cast<float>(totals.top5);
-  slot(StepMetric::finite) = totals.finite ? 1.0f : 0.0f;
+  slot(StepMetric::loss) = static_cast<float>(metrics.loss_sum);
+  slot(StepMetric::weight) = static_cast<float>(metrics.weight_sum);
+  slot(StepMetric::top1) = static_cast<float>(metrics.top1);
+  slot(StepMetric::top5) = static_cast<float>(metrics.top5);
+  slot(StepMetric::finite) = metrics.finite ? 1.0f : 0.0f;
   slot(StepMetric::micro_batches) = 1.0f;
 }
 

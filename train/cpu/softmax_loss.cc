@@ -54,8 +54,8 @@ double row_loss(const LossArgs& args, const RowTarget& target, float weight, flo
 
 }  // namespace
 
-StepTotals softmax_loss(const LossArgs& args, float* logits) {
-  StepTotals totals;
+StepMetrics softmax_loss(const LossArgs& args, float* logits) {
+  StepMetrics metrics;
   for (int row = 0; row < args.rows; ++row) {
     float* row_logits = logits + static_cast<int64_t>(row) * args.classes;
     const RowTarget target = target_of(args, row);
@@ -66,13 +66,13 @@ StepTotals softmax_loss(const LossArgs& args, float* logits) {
     }
     const int rank = rank_of(row_logits, args.classes, target.own);
     const double loss = row_loss(args, target, weight, row_logits);
-    totals.finite = totals.finite && std::isfinite(loss);
-    totals.loss_sum += weight * loss;
-    totals.weight_sum += weight;
-    totals.top1 += rank < 1 ? weight : 0;
-    totals.top5 += rank < 5 ? weight : 0;
+    metrics.finite = metrics.finite && std::isfinite(loss);
+    metrics.loss_sum += weight * loss;
+    metrics.weight_sum += weight;
+    metrics.top1 += rank < 1 ? weight : 0;
+    metrics.top5 += rank < 5 ? weight : 0;
   }
-  return totals;
+  return metrics;
 }
 
 }  // namespace stoker

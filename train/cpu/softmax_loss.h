@@ -19,6 +19,6 @@ struct LossArgs {
 
 // Replaces logits (rows, classes) by d(scale * sum_i weight_i * loss_i) / d(logits). A row's target
 // is its own label and (with a Mix) its partner's; top1 and top5 use its own.
-StepTotals softmax_loss(const LossArgs& args, float* logits);
+StepMetrics softmax_loss(const LossArgs& args, float* logits);
 
 }  // namespace stoker

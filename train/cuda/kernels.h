@@ -53,8 +53,8 @@ void add_logit_bias(cudaStream_t stream, const LinearShape& s, const float* bias
 void sum_logit_gradients(cudaStream_t stream, const LinearShape& s, const void* dlogits,
                          float* dbias);
 void loss(cudaStream_t stream, const LossShape& s, const float* logits, const int32_t* labels,
-          const float* weights, const DeviceMix* mix, void* dlogits, float* row_totals,
-          float* totals);
+          const float* weights, const DeviceMix* mix, void* dlogits, float* sample_metrics,
+          float* metrics);
 
 void cast_to_fp32(cudaStream_t stream, const TensorChunk* chunks, int count, const void* bf16,
                   float* out);

@@ -162,8 +162,8 @@ class CudaOps final : public DeviceOps {
     if (dx != nullptr) libraries_->linear_data(s, weight, dlogits, dx, workspace);
   }
   void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
-            const DeviceMix* mix, void* dlogits, float* row_totals, float* totals) override {
-    cuda::loss(here(), s, logits, labels, weights, mix, dlogits, row_totals, totals);
+            const DeviceMix* mix, void* dlogits, float* sample_metrics, float* metrics) override {
+    cuda::loss(here(), s, logits, labels, weights, mix, dlogits, sample_metrics, metrics);
   }
 
   void cast_to_fp32(const TensorChunk* chunks, int count, const void* bf16, float* out) override {

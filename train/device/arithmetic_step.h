@@ -37,12 +37,13 @@ STOKER_HOST_DEVICE inline int comes_before(float logit, int k, float label_logit
   return logit > label_logit || (logit == label_logit && k < label) ? 1 : 0;
 }
 
-// The contribution of one row to the totals.
-struct RowTotals {
+// The contribution of one row to the metrics.
+struct SampleMetrics {
   float value[kStepMetrics];
 };
-STOKER_HOST_DEVICE inline RowTotals row_totals(float weight, float loss, int rank, bool valid) {
-  RowTotals t{};
+STOKER_HOST_DEVICE inline SampleMetrics sample_metrics(float weight, float loss, int rank,
+                                                       bool valid) {
+  SampleMetrics t{};
   const auto at = [&t](StepMetric which) -> float& { return t.value[static_cast<int>(which)]; };
   if (!valid) {  // not a class: the step must not count
     at(StepMetric::finite) = -1;
@@ -59,10 +60,10 @@ STOKER_HOST_DEVICE inline RowTotals row_totals(float weight, float loss, int ran
 
 // Converts the sum over all rows (`finite`: minus the number of bad rows) to a micro-batch's
 // metrics.
-STOKER_HOST_DEVICE inline void finish_totals(float* totals) {
-  float& finite = totals[static_cast<int>(StepMetric::finite)];
+STOKER_HOST_DEVICE inline void finish_metrics(float* metrics) {
+  float& finite = metrics[static_cast<int>(StepMetric::finite)];
   finite = finite < 0 ? 0.0f : 1.0f;
-  totals[static_cast<int>(StepMetric::micro_batches)] = 1.0f;
+  metrics[static_cast<int>(StepMetric::micro_batches)] = 1.0f;
 }
 
 // --- optimiser: torch.optim.SGD's update, after the decoupled decay ---
@@ -79,11 +80,11 @@ STOKER_HOST_DEVICE inline void sgd(const DeviceRates& rates, const DeviceRate& r
 }
 
 STOKER_HOST_DEVICE inline void decide(const UpdateShape& s, bool numbers_finite,
-                                      const float* totals, UpdateVerdict* verdict) {
-  for (int i = 0; i < kStepMetrics; ++i) verdict->metrics[i] = totals[i];
-  const float weight = totals[static_cast<int>(StepMetric::weight)];
-  const bool finite = numbers_finite && totals[static_cast<int>(StepMetric::finite)] ==
-                                            totals[static_cast<int>(StepMetric::micro_batches)];
+                                      const float* metrics, UpdateVerdict* verdict) {
+  for (int i = 0; i < kStepMetrics; ++i) verdict->metrics[i] = metrics[i];
+  const float weight = metrics[static_cast<int>(StepMetric::weight)];
+  const bool finite = numbers_finite && metrics[static_cast<int>(StepMetric::finite)] ==
+                                            metrics[static_cast<int>(StepMetric::micro_batches)];
   verdict->finite = finite ? 1 : 0;
   verdict->apply = finite && weight > 0 ? 1 : 0;
   verdict->gradient_scale =

@@ -13,7 +13,7 @@
 namespace stoker {
 
 struct DeviceBucket {
-  PartRange range;  // of the buffer; the first bucket also has the moments and metrics
+  BufferRange range;  // of the buffer; the first bucket also has the moments and metrics
   size_t begin_step = 0, end_step = 0;  // steps of the plan that complete the range
   int first_chunk = 0, chunks = 0;      // convolutions' chunks to cast to fp32
 };

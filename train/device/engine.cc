@@ -31,7 +31,7 @@ DeviceEngine::DeviceEngine(const NetSpec& net, const EngineOptions& options,
       tuning_(tuning),
       parameter_table_(parameter_table(net)),
       layout_(net, device_fusion(tuning)),
-      micro_batches_(options.rows / options.micro_batch_rows),
+      micro_batches_(options.rows / options.micro_batch_size),
       logit_stride_((net.classes + 7) / 8 * 8),
       device_(device),
       stream_(device.make_stream()),
@@ -61,7 +61,7 @@ void DeviceEngine::build_programs() {
     buckets_ = plan_buckets(training_.plan, layout_, 0);
     step_graphs_.resize(buckets_.size());
   }
-  image_ = {options_.micro_batch_rows, net_.input.height, net_.input.width,
+  image_ = {options_.micro_batch_size, net_.input.height, net_.input.width,
             evaluation_.plan.nodes[0].shape.channels, options_.precision};
   std::ranges::copy(options_.mean, image_.mean);
   std::ranges::copy(options_.stddev, image_.stddev);
@@ -90,7 +90,7 @@ void DeviceEngine::allocate_training() {
   update_.chunk_count = upload(layout_.chunks(kChunkNumbers), DevicePiece::chunks);
   upload(layout_.chunks(kChunkNumbers, true), DevicePiece::conv_chunks);
   update_.channels = memory_->at<StatisticChannel>(DevicePiece::statistic_channels);
-  update_.channel_count = upload(layout_.statistic_channels(options_.micro_batch_rows),
+  update_.channel_count = upload(layout_.statistic_channels(options_.micro_batch_size),
                                  DevicePiece::statistic_channels);
   update_.numbers = layout_.numbers();
   update_.moments = layout_.moments();
@@ -104,7 +104,7 @@ void DeviceEngine::allocate_training() {
                                                  memory_->at<UpdateVerdict>(DevicePiece::verdict));
 }
 
-std::span<float> DeviceEngine::reduced() {
+std::span<float> DeviceEngine::reduced_gradients() {
   return {gradients_, static_cast<size_t>(layout_.numbers())};
 }
 
@@ -136,7 +136,7 @@ void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
   if (thawed) stepped_ = false;
 }
 
-bool DeviceEngine::reduce_in_buckets(int64_t bytes, std::function<void(PartRange)> ready) {
+bool DeviceEngine::reduce_in_buckets(int64_t bytes, std::function<void(BufferRange)> ready) {
   require_training(options_, "reduce_in_buckets");
   if (bytes < 1) {
     throw std::invalid_argument("buckets of " + std::to_string(bytes) + " bytes");
@@ -174,7 +174,7 @@ DeviceRun DeviceEngine::training_run() const {
 
 // Copies labels, weights and pixels to where the captured work reads them.
 void DeviceEngine::load_micro_batch(const BatchRows& batch, int micro_batch) {
-  const int rows = options_.micro_batch_rows;
+  const int rows = options_.micro_batch_size;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   const int64_t first = static_cast<int64_t>(micro_batch) * rows;
   ops_->copy(memory_->at(DevicePiece::row_labels), batch.labels + first,
@@ -194,7 +194,7 @@ void DeviceEngine::run_bucket(const DeviceBucket& bucket) {
 }
 
 // Adds a range of the micro-batch's gradient buffer to the sum of the micro-batches before.
-void DeviceEngine::add_micro_batch(int micro_batch, PartRange range) {
+void DeviceEngine::add_micro_batch(int micro_batch, BufferRange range) {
   const float* from = memory_->at<float>(DevicePiece::micro_batch_gradients) + range.begin;
   const int64_t count = range.end - range.begin;
   if (micro_batch == 0) {
@@ -258,14 +258,14 @@ void DeviceEngine::update(const UpdateArgs& args) {
   states_->update_queued();
 }
 
-StepTotals DeviceEngine::totals_of(int64_t update) {
-  require_training(options_, "totals");
-  if (update < 0 || update >= updates_ || update < updates_ - kTotalsKept) {
-    throw std::logic_error("totals of update " + std::to_string(update) + ": there were " +
-                           std::to_string(updates_) + ", the last " + std::to_string(kTotalsKept) +
+StepMetrics DeviceEngine::step_metrics_of(int64_t update) {
+  require_training(options_, "metrics");
+  if (update < 0 || update >= updates_ || update < updates_ - kMetricsKept) {
+    throw std::logic_error("metrics of update " + std::to_string(update) + ": there were " +
+                           std::to_string(updates_) + ", the last " + std::to_string(kMetricsKept) +
                            " are kept");
   }
-  return metrics_->totals_of(update);
+  return metrics_->step_metrics_of(update);
 }
 
 void DeviceEngine::forward(const BatchRows& batch, const View& view, bool averaged,
@@ -274,7 +274,7 @@ void DeviceEngine::forward(const BatchRows& batch, const View& view, bool averag
   if (averaged) states_->make_average();
   states_->load_weights(averaged);
   ops_->push_range("evaluation");
-  const int rows = options_.micro_batch_rows;
+  const int rows = options_.micro_batch_size;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
     const int64_t first = static_cast<int64_t>(micro_batch) * rows;
@@ -298,7 +298,7 @@ void DeviceEngine::forward(const BatchRows& batch, const View& view, bool averag
 std::vector<DeviceStepTime> DeviceEngine::profile(int runs) {
   require_training(options_, "profile");
   states_->load_weights(false);
-  return time_steps(net_, training_, options_.micro_batch_rows, training_run(), runs, device_,
+  return time_steps(net_, training_, options_.micro_batch_size, training_run(), runs, device_,
                     *stream_);
 }
 
@@ -309,7 +309,7 @@ std::string DeviceEngine::describe_memory() const {
          std::to_string(planned_bytes() / (int64_t{1} << 20)) + " MiB on " + device_.name() + ": " +
          std::to_string(micro_batches_) +
          (micro_batches_ == 1 ? " micro-batch of " : " micro-batches of ") +
-         std::to_string(options_.micro_batch_rows) + " rows\n";
+         std::to_string(options_.micro_batch_size) + " samples\n";
 }
 
 std::vector<std::string> DeviceEngine::implementations() const {

@@ -1,4 +1,4 @@
-// An Engine on a device's operations. All work is queued on one stream; only totals_of(),
+// An Engine on a device's operations. All work is queued on one stream; only step_metrics_of(),
 // forward(), read() and write() wait for the device. Micro-batches run one after the other in one
 // arena, and their gradient buffers are summed. After the first step (and the first step after a
 // tensor is unfrozen), forward and backward run as a captured graph (one per bucket if gradients
@@ -38,14 +38,15 @@ class DeviceEngine final : public Engine {
   void expect_frozen(std::span<const TensorUpdate> tensors) override;
   Stream* stream() override { return stream_.get(); }
   void forward_backward(const BatchRows& batch, const Mix& mix) override;
-  bool reduce_in_buckets(int64_t bytes, std::function<void(PartRange)> ready) override;
-  int64_t part_floats() const override { return layout_.numbers(); }
-  std::span<const float* const> parts() const override { return {&gradients_, 1}; }
-  std::span<float> reduced() override;
+  bool reduce_in_buckets(int64_t bytes, std::function<void(BufferRange)> ready) override;
+  int64_t gradient_buffer_floats() const override { return layout_.numbers(); }
+  int64_t gradient_floats() const override { return layout_.parameter_numbers(); }
+  std::span<const float* const> gradient_buffers() const override { return {&gradients_, 1}; }
+  std::span<float> reduced_gradients() override;
   void update(const UpdateArgs& args) override;
-  StepTotals totals() override { return totals_of(updates_ - 1); }
-  StepTotals totals_of(int64_t update) override;
-  int totals_lag() const override { return kLag; }
+  StepMetrics step_metrics() override { return step_metrics_of(updates_ - 1); }
+  StepMetrics step_metrics_of(int64_t update) override;
+  int metrics_lag() const override { return kLag; }
   void blend_average(float decay, bool pull) override { states_->blend_average(decay, pull); }
   void forward(const BatchRows& batch, const View& view, bool averaged,
                std::span<float> logits) override;
@@ -57,7 +58,7 @@ class DeviceEngine final : public Engine {
   std::string describe_memory() const override;
   std::vector<std::string> implementations() const override;
   std::string warning() const override;
-  // See time_steps(). The values in parts() are undefined afterwards.
+  // See time_steps(). The values in gradient_buffers() are undefined afterwards.
   std::vector<DeviceStepTime> profile(int runs);
 
  private:
@@ -70,7 +71,7 @@ class DeviceEngine final : public Engine {
   DeviceRun training_run() const;
   void load_micro_batch(const BatchRows& batch, int micro_batch);
   void run_bucket(const DeviceBucket& bucket);
-  void add_micro_batch(int micro_batch, PartRange range);
+  void add_micro_batch(int micro_batch, BufferRange range);
   void upload_rates(const UpdateArgs& args);
 
   const NetSpec net_;  // constant after construction, like all members of this block
@@ -96,7 +97,7 @@ class DeviceEngine final : public Engine {
   std::unique_ptr<Event> logits_there_;
 
   std::vector<DeviceBucket> buckets_;  // one without reduce_in_buckets()
-  std::function<void(PartRange)> bucket_ready_;
+  std::function<void(BufferRange)> bucket_ready_;
   GraphRunner graphs_;
   std::vector<std::unique_ptr<DeviceGraph>> step_graphs_;  // per bucket
   std::unique_ptr<DeviceGraph> update_graph_;

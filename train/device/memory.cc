@@ -53,18 +53,18 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
   };
   sizes[DevicePiece::momenta] = parameters * kFloat;
   sizes[DevicePiece::gradients] = layout.numbers() * kFloat;
-  if (options.rows > options.micro_batch_rows) {
+  if (options.rows > options.micro_batch_size) {
     sizes[DevicePiece::micro_batch_gradients] = layout.numbers() * kFloat;
   }
   if (held.convolution_gradients == Precision::bf16) {
     sizes[DevicePiece::bf16_gradients] = parameters * 2;
   }
-  sizes[DevicePiece::row_labels] = options.micro_batch_rows * int64_t{sizeof(int32_t)};
-  sizes[DevicePiece::row_weights] = options.micro_batch_rows * kFloat;
+  sizes[DevicePiece::row_labels] = options.micro_batch_size * int64_t{sizeof(int32_t)};
+  sizes[DevicePiece::row_weights] = options.micro_batch_size * kFloat;
   sizes[DevicePiece::chunks] = bytes_of(layout.chunks(kChunkNumbers));
   sizes[DevicePiece::conv_chunks] = bytes_of(layout.chunks(kChunkNumbers, true));
   sizes[DevicePiece::statistic_channels] =
-      bytes_of(layout.statistic_channels(options.micro_batch_rows));
+      bytes_of(layout.statistic_channels(options.micro_batch_size));
   sizes[DevicePiece::mix] = sizeof(DeviceMix);
   sizes[DevicePiece::rates] =
       static_cast<int64_t>(sizeof(DeviceRates) + layout.tensors().size() * sizeof(DeviceRate));
@@ -115,7 +115,7 @@ int64_t largest_device_batch(const NetSpec& net, const EngineOptions& wanted,
                              int step) {
   const auto fits = [&](int64_t rows) {
     EngineOptions options = wanted;
-    options.rows = options.micro_batch_rows = static_cast<int>(rows);
+    options.rows = options.micro_batch_size = static_cast<int>(rows);
     options.nominal_rows = std::max(options.nominal_rows, rows);
     return planned_device_sizes(net, options, tuning).total() + slot_bytes_per_row * rows <= bytes;
   };
@@ -155,11 +155,11 @@ DeviceEngineMemory::DeviceEngineMemory(const NetSpec& net, const EngineOptions& 
   const int64_t image = static_cast<int64_t>(net.input.width) * net.input.height * 3;
   const int64_t largest = largest_device_batch(net, options, tuning, free, 0, 8);
   const std::string advice = largest > 0 ? "the largest batch that fits is about " +
-                                               std::to_string(largest) + " rows (each takes " +
+                                               std::to_string(largest) + " samples (each takes " +
                                                std::to_string(image) + " bytes more per slot)"
-                                         : "not even a batch of 8 rows fits";
+                                         : "not even a batch of 8 samples fits";
   throw std::runtime_error(device.name() + ": training '" + net.name + "' with " +
-                           std::to_string(options.rows) + " rows needs " + megabytes(next) +
+                           std::to_string(options.rows) + " samples needs " + megabytes(next) +
                            ", and " + megabytes(free) + " are free" + reason + "; " + advice +
                            ". It would hold:\n" + describe(sizes));
 }

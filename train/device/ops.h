@@ -2,7 +2,7 @@
 // here waits for the device. There are two implementations with the same arithmetic (arithmetic.h):
 // the CUDA plugin's (train/cuda/ops.h) and plain loops for tests (tests/support/host_ops.h). Owner:
 // DeviceEngine. Threads: one at a time. Buffers are aligned to 256 bytes unless they are labels,
-// weights of rows, or totals. Results do not depend on timing, because sums have a fixed order.
+// weights of rows, or metrics. Results do not depend on timing, because sums have a fixed order.
 #pragma once
 
 #include <memory>
@@ -123,11 +123,11 @@ class DeviceOps {
                                const void* dlogits, float* dweight, float* dbias, void* dx,
                                void* workspace) = 0;  // dbias, dx may be null
 
-  // Rows of weight 0 contribute nothing, even if they have a NaN. row_totals: (rows, kStepMetrics)
-  // scratch.
+  // Rows of weight 0 contribute nothing, even if they have a NaN. sample_metrics: (rows,
+  // kStepMetrics) scratch.
   virtual void loss(const LossShape& s, const float* logits, const int32_t* labels,
-                    const float* weights, const DeviceMix* mix, void* dlogits, float* row_totals,
-                    float* totals) = 0;
+                    const float* weights, const DeviceMix* mix, void* dlogits,
+                    float* sample_metrics, float* metrics) = 0;
 
   // Flat buffers with the same layout; `chunks` is in device memory.
   virtual void cast_to_fp32(const TensorChunk* chunks, int count, const void* bf16, float* out) = 0;

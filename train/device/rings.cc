@@ -5,7 +5,7 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kEntries = Engine::kTotalsKept;
+constexpr int64_t kEntries = Engine::kMetricsKept;
 constexpr int64_t kLine = 256;  // entries start at multiples of this
 
 int64_t entry_bytes(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
@@ -50,7 +50,7 @@ void DeviceMetricsRing::fetch(int64_t update) {
   stream_.record(*there_[entry]);
 }
 
-StepTotals DeviceMetricsRing::totals_of(int64_t update) {
+StepMetrics DeviceMetricsRing::step_metrics_of(int64_t update) {
   const int64_t entry = update % kEntries;
   there_[entry]->synchronize();
   UpdateVerdict verdict;
@@ -58,13 +58,13 @@ StepTotals DeviceMetricsRing::totals_of(int64_t update) {
   const auto sum = [&](StepMetric which) -> double {
     return verdict.metrics[static_cast<int>(which)];
   };
-  StepTotals totals;
-  totals.loss_sum = sum(StepMetric::loss);
-  totals.weight_sum = sum(StepMetric::weight);
-  totals.top1 = sum(StepMetric::top1);
-  totals.top5 = sum(StepMetric::top5);
-  totals.finite = verdict.finite != 0;
-  return totals;
+  StepMetrics metrics;
+  metrics.loss_sum = sum(StepMetric::loss);
+  metrics.weight_sum = sum(StepMetric::weight);
+  metrics.top1 = sum(StepMetric::top1);
+  metrics.top5 = sum(StepMetric::top5);
+  metrics.finite = verdict.finite != 0;
+  return metrics;
 }
 
 }  // namespace stoker

@@ -1,5 +1,5 @@
 // Small pinned rings between the host and a device engine: one sends arguments to the device, one
-// returns step metrics. They block only if the host is kTotalsKept steps ahead or needs metrics
+// returns step metrics. They block only if the host is kMetricsKept steps ahead or needs metrics
 // that have not arrived. Owner: DeviceEngine. Threads: the engine's.
 #pragma once
 
@@ -29,7 +29,7 @@ class DeviceArgsRing {
   void* const target_;
   const int64_t bytes_;
   std::unique_ptr<Memory> memory_;
-  std::array<Entry, Engine::kTotalsKept> entries_;
+  std::array<Entry, Engine::kMetricsKept> entries_;
   int64_t next_ = 0;
 };
 
@@ -37,14 +37,14 @@ class DeviceMetricsRing {
  public:
   DeviceMetricsRing(Device& device, Stream& stream, const UpdateVerdict* verdict);
 
-  void fetch(int64_t update);            // queues the copy; after the update was queued
-  StepTotals totals_of(int64_t update);  // blocks until they have arrived
+  void fetch(int64_t update);                   // queues the copy; after the update was queued
+  StepMetrics step_metrics_of(int64_t update);  // blocks until they have arrived
 
  private:
   Stream& stream_;
   const UpdateVerdict* const verdict_;  // device
   std::unique_ptr<Memory> memory_;
-  std::array<std::unique_ptr<Event>, Engine::kTotalsKept> there_;
+  std::array<std::unique_ptr<Event>, Engine::kMetricsKept> there_;
 };
 
 }  // namespace stoker

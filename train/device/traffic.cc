@@ -44,16 +44,16 @@ std::vector<DeviceTraffic> planned_traffic(const NetSpec& net, const EngineOptio
   const ExecutionPlan plan = build_device_program(net, planned, tuning, layout, nullptr).plan;
   const TensorPrecisions held = tensor_precisions(options.precision, kDevicePrecision);
   const int64_t buffer = layout.numbers() * kFloat;
-  const int micro_batches = options.rows / options.micro_batch_rows;
+  const int micro_batches = options.rows / options.micro_batch_size;
   Counter counter;
   for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
     counter.add("input", input_bytes(plan, planned));
     for (const PlanStep& step : plan.steps) counter.add(step.name, step.bytes);
     if (held.convolution_gradients == Precision::bf16) {
-      counter.add("widen", convolution_weights(layout) * (kBf16 + kFloat));
+      counter.add("cast_to_fp32", convolution_weights(layout) * (kBf16 + kFloat));
     }
     // The first micro-batch's buffer is copied; those of the others are added to it.
-    if (micro_batches > 1) counter.add("add_shard", (micro_batch == 0 ? 2 : 3) * buffer);
+    if (micro_batches > 1) counter.add("add_micro_batch", (micro_batch == 0 ? 2 : 3) * buffer);
   }
   // The update reads the sums to check that they are finite. Then it reads gradient, weight and
   // momentum, and writes weight, momentum and the weights' bf16 copy.

@@ -28,7 +28,7 @@ namespace stoker {
 
 struct EngineOptions {
   int rows = 0;              // of this replica's batches
-  int micro_batch_rows = 0;  // rows % micro_batch_rows == 0
+  int micro_batch_size = 0;  // rows % micro_batch_size == 0
   int64_t nominal_rows = 0;  // of the global batch: replicas * rows
   Precision precision = Precision::fp32;
   int workers = 1;              // threads; at most one per micro-batch is used
@@ -45,7 +45,7 @@ struct BatchRows {
   const float* weights = nullptr;
 };
 
-// How rows of the same micro-batch are mixed: row i with row (micro_batch_rows - 1 - i).
+// How rows of the same micro-batch are mixed: row i with row (micro_batch_size - 1 - i).
 struct Mix {
   enum class Kind : uint8_t { none, mixup, cutmix } kind = Kind::none;
   float lambda = 1.0f;  // the share of row i
@@ -58,7 +58,7 @@ struct View {
   int shift_x = 0, shift_y = 0;
 };
 
-struct StepTotals {
+struct StepMetrics {
   double loss_sum = 0;  // sum of weight * loss
   double weight_sum = 0;
   double top1 = 0, top5 = 0;  // weight of the rows whose label is among the top 1 / 5
@@ -99,8 +99,8 @@ class Engine {
   virtual void expect_frozen(std::span<const TensorUpdate> tensors) { (void)tensors; }
 
   // Returns the stream on which the calls below queue their work, in order. A batch must be leased
-  // on it, and work that writes reduced() or reads parts() must be ordered with it. Null: every
-  // call blocks until its work is done.
+  // on it, and work that writes reduced_gradients() or reads gradient_buffers() must be ordered
+  // with it. Null: every call blocks until its work is done.
   virtual Stream* stream() { return nullptr; }
 
   // Runs forward and backward for one batch. Produces one gradient buffer per micro-batch, or their
@@ -110,33 +110,36 @@ class Engine {
   // `ready` for each range as soon as the work that computes it is queued, before it queues the
   // rest of the backward pass. The ranges cover the whole buffer, from the last layer to the first.
   // Returns false if the engine cannot do this. Costs nothing if it is never called.
-  virtual bool reduce_in_buckets(int64_t bytes, std::function<void(PartRange)> ready) {
+  virtual bool reduce_in_buckets(int64_t bytes, std::function<void(BufferRange)> ready) {
     (void)bytes, (void)ready;
     return false;
   }
-  virtual int64_t part_floats() const = 0;
+  // Size of a gradient buffer. Its first gradient_floats() are the gradients, with the gaps of the
+  // engine's alignment; the moments and metrics, which must keep their precision, follow.
+  virtual int64_t gradient_buffer_floats() const = 0;
+  virtual int64_t gradient_floats() const = 0;
   // Returns the gradient buffers in the order of the micro-batches, in memory of the engine's
   // device.
-  virtual std::span<const float* const> parts() const = 0;
-  // Returns the buffer for the reduced gradients: part_floats() floats on the engine's device,
-  // owned by the engine. If there is one gradient buffer, it may be that buffer.
-  virtual std::span<float> reduced() = 0;
-  // Applies reduced() to weights, momenta and running statistics. Does nothing if a total is not
-  // finite.
+  virtual std::span<const float* const> gradient_buffers() const = 0;
+  // Returns the buffer for the reduced gradients: gradient_buffer_floats() floats on the engine's
+  // device, owned by the engine. If there is one gradient buffer, it may be that buffer.
+  virtual std::span<float> reduced_gradients() = 0;
+  // Applies reduced_gradients() to weights, momenta and running statistics. Does nothing if a total
+  // is not finite.
   virtual void update(const UpdateArgs& args) = 0;
 
   // Returns the step metrics of the reduced gradients, over all replicas, of the last update or of
   // update number `update` (from 0 since construction). Blocks until that update is done on the
-  // device and no longer: a caller that asks totals_lag() updates late never stalls the device.
-  // REQUIRES: the update was queued and is one of the last kTotalsKept (the last one if
-  // totals_lag() is 0).
-  static constexpr int kTotalsKept = 8;
-  virtual StepTotals totals() = 0;
-  virtual StepTotals totals_of(int64_t update) {
+  // device and no longer: a caller that asks metrics_lag() updates late never stalls the device.
+  // REQUIRES: the update was queued and is one of the last kMetricsKept (the last one if
+  // metrics_lag() is 0).
+  static constexpr int kMetricsKept = 8;
+  virtual StepMetrics step_metrics() = 0;
+  virtual StepMetrics step_metrics_of(int64_t update) {
     (void)update;
-    return totals();
+    return step_metrics();
   }
-  virtual int totals_lag() const { return 0; }
+  virtual int metrics_lag() const { return 0; }
 
   // Computes average = decay * average + (1 - decay) * current for parameters and statistics; then,
   // if `pull`, current = average (lookahead). decay 0 copies.

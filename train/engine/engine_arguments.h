@@ -16,12 +16,12 @@ inline void require_options(const std::string& who, const NetSpec& net, const En
   const auto reject = [&](const std::string& why) {
     throw std::invalid_argument(who + " for '" + net.name + "': " + why);
   };
-  if (o.rows < 1 || o.micro_batch_rows < 1 || o.rows % o.micro_batch_rows != 0) {
-    reject(std::to_string(o.rows) + " rows are not a multiple of " +
-           std::to_string(o.micro_batch_rows) + " rows per shard");
+  if (o.rows < 1 || o.micro_batch_size < 1 || o.rows % o.micro_batch_size != 0) {
+    reject(std::to_string(o.rows) + " samples are not a multiple of " +
+           std::to_string(o.micro_batch_size) + " samples per micro-batch");
   }
   if (o.nominal_rows < o.rows) {
-    reject(std::to_string(o.nominal_rows) + " nominal rows are fewer than this replica's " +
+    reject(std::to_string(o.nominal_rows) + " nominal samples are fewer than this replica's " +
            std::to_string(o.rows));
   }
   if (!(o.label_smoothing >= 0 && o.label_smoothing < 1)) {

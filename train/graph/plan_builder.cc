@@ -19,7 +19,7 @@ constexpr int64_t kBufferAlignment = 256;
 }  // namespace
 
 PlanOptions plan_options(const EngineOptions& options, const FusionRules& fusion, bool training) {
-  return {options.micro_batch_rows,
+  return {options.micro_batch_size,
           options.precision,
           training,
           fusion,

@@ -25,7 +25,7 @@ Recipe airnet(const std::string& name) {
   recipe.name = name;
   recipe.epochs = 12;  // airbench: 9.9, for its 94 % on files that never went through JPEG
   recipe.batch = 1024;
-  recipe.micro_batch_rows = 512;
+  recipe.micro_batch_size = 512;
   recipe.last_batch = LastBatch::drop;
   recipe.mean = kCifarMean;
   recipe.stddev = kCifarStddev;
@@ -64,7 +64,7 @@ Recipe airnet_narrow(const std::string& name) {
   Recipe recipe = airnet(name);
   recipe.epochs = 8;
   recipe.batch = 512;
-  recipe.micro_batch_rows = 256;
+  recipe.micro_batch_size = 256;
   return recipe;
 }
 
@@ -75,7 +75,7 @@ Recipe cifar_resnet(const std::string& name) {
   recipe.name = name;
   recipe.epochs = 164;
   recipe.batch = 128;
-  recipe.micro_batch_rows = 32;
+  recipe.micro_batch_size = 32;
   recipe.mean = kCifarMean;
   recipe.stddev = kCifarStddev;
   recipe.train.crop = CropMode::pad_random;
@@ -101,7 +101,7 @@ Recipe imagenet_resnet(const std::string& name) {
   recipe.name = name;
   recipe.epochs = 90;
   recipe.batch = 256;
-  recipe.micro_batch_rows = 32;
+  recipe.micro_batch_size = 32;
   recipe.train.crop = CropMode::random_resized;
   recipe.train.flip = FlipMode::random;
   recipe.eval.crop = CropMode::resize_center;
@@ -145,7 +145,7 @@ void Recipe::set_epochs(double value) {
 void Recipe::validate() const {
   require(epochs > 0 && epochs <= 1e6, "epochs", epochs, "in (0, 1e6]");
   require(batch >= 1 && batch <= kMaxBatch, "batch", batch, "1 to 2^24");
-  require(micro_batch_rows >= 1, "micro_batch_rows", micro_batch_rows, ">= 1");
+  require(micro_batch_size >= 1, "micro_batch_size", micro_batch_size, ">= 1");
   require(input == train.output && input == eval.output, "input (width)", input.width,
           "the output of both augmentations: use set_input()");
   require(optimizer.learning_rate >= 0, "learning_rate", optimizer.learning_rate, ">= 0");
@@ -199,9 +199,9 @@ std::vector<std::string> describe(const Recipe& recipe) {
   const OptimizerSpec& optimizer = recipe.optimizer;
   std::vector<std::string> lines;
   lines.push_back(fmt::format(
-      "{} at {}x{}, {:g} epoch{}, global batch {} in micro-batches of {} rows, {}", recipe.name,
+      "{} at {}x{}, {:g} epoch{}, global batch {} in micro-batches of {} samples, {}", recipe.name,
       recipe.input.width, recipe.input.height, recipe.epochs, recipe.epochs == 1 ? "" : "s",
-      recipe.batch, recipe.micro_batch_rows, to_string(recipe.last_batch)));
+      recipe.batch, recipe.micro_batch_size, to_string(recipe.last_batch)));
   const std::string scaling = optimizer.lr_ref_batch > 0
                                   ? fmt::format(" ({:g} x {} / {})", optimizer.learning_rate,
                                                 recipe.batch, optimizer.lr_ref_batch)

@@ -60,8 +60,8 @@ struct Recipe {
   Size input;          // pixels; equal to train.output and eval.output
   double epochs = 10;  // may end inside an epoch
   int batch = 128;     // global: all devices together
-  // Batch norm computes its statistics over these; batch % (devices * micro_batch_rows) == 0.
-  int micro_batch_rows = 32;
+  // Batch norm computes its statistics over these; batch % (devices * micro_batch_size) == 0.
+  int micro_batch_size = 32;
   LastBatch last_batch = LastBatch::pad;
   AugmentSpec train, eval;
   std::array<float, 3> mean{0.485f, 0.456f, 0.406f};  // of pixels / 255, RGB

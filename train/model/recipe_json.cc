@@ -118,7 +118,7 @@ constexpr auto kFields<Recipe> = [] {
   // Checkpoints keep the old name "rows_per_shard", so that every version can read them.
   return std::tuple(
       field("name", &S::name), field("input", &S::input), field("epochs", &S::epochs),
-      field("batch", &S::batch), field("rows_per_shard", &S::micro_batch_rows),
+      field("batch", &S::batch), field("rows_per_shard", &S::micro_batch_size),
       field("last_batch", &S::last_batch), field("train", &S::train), field("eval", &S::eval),
       field("mean", &S::mean), field("stddev", &S::stddev), field("optimizer", &S::optimizer),
       field("schedule", &S::schedule), field("label_smoothing", &S::label_smoothing),

@@ -27,16 +27,16 @@ int64_t slab_bytes(const Recipe& recipe, int64_t rows) {
 // further micro-batch adds a gradient buffer.
 BatchLimits cpu_limits(const BatchQuestion& question) {
   const TrainOptions& options = question.options;
-  const int micro_batch = options.recipe.micro_batch_rows;
+  const int micro_batch = options.recipe.micro_batch_size;
   const int threads = std::max(1, options.threads / options.replicas);
   EngineOptions engine = engine_options(
       options,
-      {.rows = micro_batch * threads, .micro_batch_rows = micro_batch, .engine_threads = threads});
+      {.rows = micro_batch * threads, .micro_batch_size = micro_batch, .engine_threads = threads});
   engine.nominal_rows = engine.rows;
   const auto asked = question.make_engine ? question.make_engine(question.net, engine, 0)
                                           : make_cpu_engine(question.net, engine);
   const int64_t base = asked->planned_bytes();
-  const auto part = asked->part_floats() * static_cast<int64_t>(sizeof(float));
+  const auto part = asked->gradient_buffer_floats() * static_cast<int64_t>(sizeof(float));
   const int64_t slabs = options.ring_depth + options.slots + (question.evaluates ? kEvalSlabs : 0);
   const int sharing = options.replicas * options.local_processes;
 
@@ -63,19 +63,19 @@ BatchChoice gpu_batch(const BatchQuestion& question, int64_t most_rows) {
   }
   const auto usable = static_cast<int64_t>(kShare * static_cast<double>(memory)) / sharing;
   EngineOptions engine = engine_options(options, {.rows = static_cast<int>(kGpuStep),
-                                                  .micro_batch_rows = static_cast<int>(kGpuStep)});
+                                                  .micro_batch_size = static_cast<int>(kGpuStep)});
   engine.nominal_rows = engine.rows;
   const int64_t slots =
       std::max(options.slots, 1) * slab_bytes(options.recipe, kGpuStep) / kGpuStep;
   const int64_t fits =
       largest_cuda_batch(question.net, engine, *device, usable, slots, static_cast<int>(kGpuStep));
   if (fits < kGpuStep) {
-    throw std::runtime_error(fmt::format("batch: auto: not even {} rows fit into {:.0f}% of {}",
+    throw std::runtime_error(fmt::format("batch: auto: not even {} samples fit into {:.0f}% of {}",
                                          kGpuStep, 100 * kShare, name));
   }
   const int64_t rows = std::min(fits, most_rows / kGpuStep * kGpuStep);
   return {std::max(rows, kGpuStep),
-          fmt::format("{} rows per device: {} fit into {:.2f} GiB, {:.0f}% of {}'s memory{}",
+          fmt::format("{} samples per device: {} fit into {:.2f} GiB, {:.0f}% of {}'s memory{}",
                       std::max(rows, kGpuStep), fits,
                       static_cast<double>(usable) / (int64_t{1} << 30), 100 * kShare, name,
                       rows < fits ? "; no more because of the number of training samples" : "")};

@@ -28,27 +28,28 @@ int largest_divisor(int value, int at_most) {
 // rows.
 void cut_into_micro_batches(const TrainOptions& options, ReplicaShape& shape) {
   const Recipe& recipe = options.recipe;
-  const int rows = shape.rows, wanted = std::min(recipe.micro_batch_rows, rows);
+  const int rows = shape.rows, wanted = std::min(recipe.micro_batch_size, rows);
   const int micro_batch = largest_divisor(rows, wanted);
   const int fewer = rows / wanted * wanted * shape.all_replicas;
-  require(is_near(micro_batch, wanted),
-          fmt::format(
-              ": {} rows on {} devices are {} each, which do not divide into micro-batches of {} "
-              "rows for batch norm (`micro_batch_rows`), only of {}: take a batch of {} or {}",
-              recipe.batch, shape.all_replicas, rows, wanted, micro_batch, fewer,
-              fewer + wanted * shape.all_replicas));
-  if (micro_batch != recipe.micro_batch_rows) {
-    shape.notes.push_back(
-        fmt::format("{} rows per device are cut into micro-batches of {} rows, not of the recipe's "
-                    "{}: batch norm "
-                    "sees other rows than in a run with micro-batches of {}",
-                    rows, micro_batch, recipe.micro_batch_rows, recipe.micro_batch_rows));
+  require(
+      is_near(micro_batch, wanted),
+      fmt::format(
+          ": {} samples on {} devices are {} each, which do not divide into micro-batches of {} "
+          "samples for batch norm (`micro_batch_size`), only of {}: take a batch of {} or {}",
+          recipe.batch, shape.all_replicas, rows, wanted, micro_batch, fewer,
+          fewer + wanted * shape.all_replicas));
+  if (micro_batch != recipe.micro_batch_size) {
+    shape.notes.push_back(fmt::format(
+        "{} samples per device are cut into micro-batches of {} samples, not of the recipe's "
+        "{}: batch norm "
+        "sees other samples than in a run with micro-batches of {}",
+        rows, micro_batch, recipe.micro_batch_size, recipe.micro_batch_size));
   }
-  shape.micro_batch_rows = micro_batch;
+  shape.micro_batch_size = micro_batch;
   shape.engine_threads = std::max(1, options.threads / options.replicas);
   if (rows / micro_batch < shape.engine_threads) {
     shape.notes.push_back(
-        fmt::format("{} micro-batches per device keep {} of {} threads busy: fewer rows in "
+        fmt::format("{} micro-batches per device keep {} of {} threads busy: fewer samples in "
                     "each would use more, and change what batch norm sees",
                     rows / micro_batch, rows / micro_batch, shape.engine_threads));
   }
@@ -64,7 +65,7 @@ ReplicaShape cut_batch(const TrainOptions& options, int processes) {
                       options.recipe.batch, shape.all_replicas));
   shape.rows = options.recipe.batch / shape.all_replicas;
   if (on_gpus(options.devices)) {
-    shape.micro_batch_rows = shape.rows;  // one net per device: batch norm sees all of its rows
+    shape.micro_batch_size = shape.rows;  // one net per device: batch norm sees all of its rows
   } else {
     cut_into_micro_batches(options, shape);
   }
@@ -75,7 +76,7 @@ EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& sh
   const Recipe& recipe = options.recipe;
   EngineOptions engine;
   engine.rows = shape.rows;
-  engine.micro_batch_rows = shape.micro_batch_rows;
+  engine.micro_batch_size = shape.micro_batch_size;
   engine.nominal_rows = recipe.batch;
   engine.precision = run_precision(options);
   engine.workers = shape.engine_threads;

@@ -14,7 +14,7 @@ namespace stoker {
 struct ReplicaShape {
   int all_replicas = 1;              // of all processes
   int rows = 0;                      // per replica and step
-  int micro_batch_rows = 0;          // `rows` is a multiple of it
+  int micro_batch_size = 0;          // `rows` is a multiple of it
   int engine_threads = 1;            // per replica
   std::vector<std::string> notes{};  // for the user
 };

@@ -56,7 +56,7 @@ BatchChoice largest_batch(const BatchLimits& limits) {
   };
   if (!fits(1)) {
     throw std::runtime_error(fmt::format(
-        "batch: auto: not even {} rows per device fit: they take {}, and {} are {}", limits.step,
+        "batch: auto: not even {} samples per device fit: they take {}, and {} are {}", limits.step,
         gibibytes(limits.bytes(limits.step)), limits.memory_name, gibibytes(limits.memory_bytes)));
   }
   const int64_t most = std::max<int64_t>(limits.most_rows / limits.step, 1);
@@ -69,11 +69,12 @@ BatchChoice largest_batch(const BatchLimits& limits) {
   choice.rows = good * limits.step;
   const int64_t next = choice.rows + limits.step;
   const std::string why_no_more =
-      good < most ? fmt::format("{} rows would take {}", next, gibibytes(limits.bytes(next)))
+      good < most ? fmt::format("{} samples would take {}", next, gibibytes(limits.bytes(next)))
                   : "no more because of " + limits.most_name;
-  choice.reason = fmt::format("{} rows per device, the most that fit: they take {} of {} ({}); {}",
-                              choice.rows, gibibytes(limits.bytes(choice.rows)),
-                              gibibytes(limits.memory_bytes), limits.memory_name, why_no_more);
+  choice.reason =
+      fmt::format("{} samples per device, the most that fit: they take {} of {} ({}); {}",
+                  choice.rows, gibibytes(limits.bytes(choice.rows)), gibibytes(limits.memory_bytes),
+                  limits.memory_name, why_no_more);
   return choice;
 }
 

@@ -151,15 +151,16 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
     if (setup_.replicas.in_buckets()) {
       setup_.replicas.collective().ranges()->finish(rank);
     } else {
-      setup_.replicas.collective().all_reduce(rank, engine.parts(), engine.reduced());
+      setup_.replicas.collective().all_reduce(rank, engine.gradient_buffers(),
+                                              engine.reduced_gradients());
     }
   }
   const SpanTimer timer(tracer(), SpanKind::update, step, rank);
   engine.update(rates.args);
   const float decay = average_decay(recipe.average, step + 1, setup_.total_steps);
-  // Where the totals come late, an update that was left out is averaged over once more: it ends the
-  // run before anything is saved.
-  if (decay >= 0 && (engine.totals_lag() > 0 || engine.totals().finite)) {
+  // Where the metrics come late, an update that was left out is averaged over once more: it ends
+  // the run before anything is saved.
+  if (decay >= 0 && (engine.metrics_lag() > 0 || engine.step_metrics().finite)) {
     engine.blend_average(decay, recipe.average.kind == AverageKind::lookahead);
   }
 }
@@ -194,7 +195,7 @@ void TrainLoop::end_step(int64_t step) {
   own.bad_samples = setup_.loader->stats().bad_samples;
   own.stop = stop_.load() ? 1 : 0;
   setup_.processes.send_notes(own);
-  const int64_t lag = setup_.replicas[0].engine->totals_lag();
+  const int64_t lag = setup_.replicas[0].engine->metrics_lag();
   account_until(ends_epoch(queued_) ? queued_ : queued_ - lag);
   report_warnings(queued_);
 }
@@ -223,9 +224,9 @@ void TrainLoop::account_until(int64_t steps_done) {
   while (progress_.step < steps_done) {
     const int64_t step = progress_.step;
     take_notes(step);
-    const StepTotals totals = engine.totals_of(step - first_step_);
-    if (!totals.finite) throw_not_finite(step, totals);
-    account(step, totals);
+    const StepMetrics metrics = engine.step_metrics_of(step - first_step_);
+    if (!metrics.finite) throw_not_finite(step, metrics);
+    account(step, metrics);
   }
 }
 
@@ -310,11 +311,11 @@ void TrainLoop::save(int64_t steps_done) {
   report_.start_clock();
 }
 
-void TrainLoop::account(int64_t step, const StepTotals& totals) {
+void TrainLoop::account(int64_t step, const StepMetrics& metrics) {
   const Trace& trace = trace_of(step);
   int64_t wait_ns = trace.own.wait_ns;
   for (const StepNotes& notes : trace.all) wait_ns = std::max(wait_ns, notes.wait_ns);
-  report_.add_step(totals, wait_ns, progress_.epoch);
+  report_.add_step(metrics, wait_ns, progress_.epoch);
   progress_.step = step + 1;
   if (!setup_.processes.is_rank0()) return;
   check_bad_samples(trace);
@@ -355,7 +356,7 @@ std::string TrainLoop::last_checkpoint_text() const {
                                   : "; the last good checkpoint is " + last_checkpoint_;
 }
 
-void TrainLoop::throw_not_finite(int64_t step, const StepTotals& totals) {
+void TrainLoop::throw_not_finite(int64_t step, const StepMetrics& metrics) {
   std::vector<std::string> rows;
   for (const StepNotes& notes : trace_of(step).all) {
     for (const SampleId id : notes.ids) {
@@ -374,10 +375,10 @@ void TrainLoop::throw_not_finite(int64_t step, const StepTotals& totals) {
   throw TrainingFailed(fmt::format(
       "step {}{}: the loss or a gradient is not finite (loss sum {} over weight {}); the "
       "weights were not changed by it; {}{}{}",
-      step, late > 0 ? fmt::format(", noticed {} steps later", late) : "", totals.loss_sum,
-      totals.weight_sum,
-      count > 0 ? fmt::format("its {} rows begin with {}", count, fmt::join(rows, ", "))
-                : "process 0 names its rows",
+      step, late > 0 ? fmt::format(", noticed {} steps later", late) : "", metrics.loss_sum,
+      metrics.weight_sum,
+      count > 0 ? fmt::format("its {} samples begin with {}", count, fmt::join(rows, ", "))
+                : "process 0 names its samples",
       where, last_checkpoint_text()));
 }
 

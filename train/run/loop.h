@@ -1,6 +1,6 @@
 // The steps of a run: one thread per replica, in lockstep through a barrier. Replica 0's thread
 // also counts, reports, saves and speaks with the other processes while the others wait. An engine
-// that queues its work tells a step's totals some steps later: replica 0 accounts for a step when
+// that queues its work tells a step's metrics some steps later: replica 0 accounts for a step when
 // they are there, and for all steps before an epoch's end, a checkpoint and the end.
 //
 // What a replica leaves for replica 0 in a step lies in traces_, in the step's place: written
@@ -30,8 +30,8 @@ class TrainLoop {
   TrainResult run();  // once; throws TrainingFailed
 
  private:
-  // A step is accounted for at most Engine::kTotalsKept steps after it.
-  static constexpr int64_t kTraces = Engine::kTotalsKept + 2;
+  // A step is accounted for at most Engine::kMetricsKept steps after it.
+  static constexpr int64_t kTraces = Engine::kMetricsKept + 2;
   struct Trace {
     StepNotes own;               // this process's; each replica writes its rows
     std::vector<int64_t> waits;  // of each replica, ns
@@ -53,7 +53,7 @@ class TrainLoop {
   void end_step(int64_t step);
   void take_notes(int64_t step);
   void account_until(int64_t steps_done);
-  void account(int64_t step, const StepTotals& totals);
+  void account(int64_t step, const StepMetrics& metrics);
   void check_bad_samples(const Trace& trace);
   void report_warnings(int64_t steps_done);
   void close_epoch(int64_t steps_done);
@@ -61,7 +61,7 @@ class TrainLoop {
   void save(int64_t steps_done);
   bool checkpoint_due(int64_t steps_done) const;
   bool ends_epoch(int64_t steps_done) const;
-  [[noreturn]] void throw_not_finite(int64_t step, const StepTotals& totals);
+  [[noreturn]] void throw_not_finite(int64_t step, const StepMetrics& metrics);
   std::string last_checkpoint_text() const;
   void finish_result();
 

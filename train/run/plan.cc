@@ -58,7 +58,7 @@ void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
                                 setup.net.name, count, kSmallModel));
   }
   if (setup.shape.all_replicas > 1 && setup.shape.rows < kManyRows) {
-    lines.push_back(fmt::format("note: {} rows per device are few; {} or more keep one busy",
+    lines.push_back(fmt::format("note: {} samples per device are few; {} or more keep one busy",
                                 setup.shape.rows, kManyRows));
   }
   if (recipe.last_batch == LastBatch::drop) {
@@ -92,8 +92,8 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
   lines.push_back(
       fmt::format("devices: {}{} x {}, {} and {} each",
                   processes > 1 ? fmt::format("{} processes x ", processes) : "", options.replicas,
-                  counted(setup.shape.rows, "row"),
-                  counted(setup.shape.rows / setup.shape.micro_batch_rows, "micro-batch", "es"),
+                  counted(setup.shape.rows, "sample"),
+                  counted(setup.shape.rows / setup.shape.micro_batch_size, "micro-batch", "es"),
                   counted(setup.shape.engine_threads, "thread")));
   if (setup.replicas.in_buckets()) {
     lines.push_back(fmt::format("gradients: summed in buckets of {} while the backward pass runs",

@@ -17,7 +17,7 @@ std::unique_ptr<Collective> on_host(const TrainOptions& options) {
 }
 
 // Of engines that queue their work on streams.
-std::unique_ptr<Collective> between_devices(const TrainOptions& options, const NetSpec& net,
+std::unique_ptr<Collective> between_devices(const TrainOptions& options,
                                             const TrainProcesses& processes,
                                             const std::vector<Replica>& replicas) {
   std::vector<DeviceReplica> devices;
@@ -27,7 +27,9 @@ std::unique_ptr<Collective> between_devices(const TrainOptions& options, const N
   if (!on_gpus(options.devices)) return make_staged_collective(devices, on_host(options));
   CudaCollectiveOptions cuda;
   cuda.how = options.reduce;
-  if (options.comm_dtype == Precision::bf16) cuda.bf16_floats = total_count(parameter_table(net));
+  if (options.comm_dtype == Precision::bf16) {
+    cuda.bf16_floats = replicas[0].engine->gradient_floats();
+  }
   cuda.host = on_host(options);
   cuda.first_rank = processes.rank() * options.replicas;
   if (ProcessGroup* group = options.processes; group && group->nccl()) {
@@ -38,15 +40,14 @@ std::unique_ptr<Collective> between_devices(const TrainOptions& options, const N
   return make_cuda_collective(devices, std::move(cuda));
 }
 
-std::unique_ptr<Collective> make_collective(const TrainOptions& options, const NetSpec& net,
-                                            const ReplicaShape& shape,
+std::unique_ptr<Collective> make_collective(const TrainOptions& options, const ReplicaShape& shape,
                                             const TrainProcesses& processes,
                                             const std::vector<Replica>& replicas) {
   const ReduceKind kind = options.reduce;
   if (kind == ReduceKind::none) return make_no_collective(options.replicas);
   if (replicas[0].engine->stream()) {
     return shape.all_replicas == 1 ? make_no_collective(1)
-                                   : between_devices(options, net, processes, replicas);
+                                   : between_devices(options, processes, replicas);
   }
   if (kind == ReduceKind::nccl || kind == ReduceKind::device) {
     throw InvalidField(
@@ -71,7 +72,7 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
       replicas_.push_back(make_replica(name, net, engine));
     }
   }
-  collective_ = make_collective(options, net, shape, processes, replicas_);
+  collective_ = make_collective(options, shape, processes, replicas_);
   if (options.bucket_bytes > 0 && shape.all_replicas > 1 && collective_->ranges()) {
     reduce_in_buckets(options.bucket_bytes);
   }
@@ -84,8 +85,8 @@ void ReplicaSet::reduce_in_buckets(int64_t bucket_bytes) {
     Engine* engine = replicas_[i].engine.get();
     in_buckets_ = engine->reduce_in_buckets(
         bucket_bytes,
-        [engine, rank = static_cast<int>(i), to = collective_->ranges()](PartRange range) {
-          to->start(rank, engine->parts(), engine->reduced(), range);
+        [engine, rank = static_cast<int>(i), to = collective_->ranges()](BufferRange range) {
+          to->start(rank, engine->gradient_buffers(), engine->reduced_gradients(), range);
         });
   }
 }

@@ -30,7 +30,7 @@ RunReport::RunReport(const TrainSetup& setup, TrainObserver& observer)
 
 void RunReport::start_clock() { last_ns_ = steady_now_ns(); }
 
-void RunReport::add_step(const StepTotals& totals, int64_t wait_ns, RunningTotals& epoch) {
+void RunReport::add_step(const StepMetrics& totals, int64_t wait_ns, RunningTotals& epoch) {
   // The time between the ends of two steps is a step's time even if several steps are queued on the
   // device.
   const int64_t now_ns = steady_now_ns(), step_ns = std::max<int64_t>(now_ns - last_ns_, 1);

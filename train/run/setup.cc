@@ -47,7 +47,7 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   if (options.batch_auto) choose_largest_batch(make_engine);
   shape = cut_batch(options, processes.size());
   note(shape.notes);
-  options.recipe.micro_batch_rows = shape.micro_batch_rows;
+  options.recipe.micro_batch_size = shape.micro_batch_size;
   model = model_of(options.recipe, train, eval);
   net = model.net();
   require_labels(train, net);

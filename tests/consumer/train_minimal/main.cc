@@ -60,7 +60,7 @@ stoker::AugmentSpec training_augmentation() {
 std::unique_ptr<stoker::Engine> make_engine(const stoker::NetSpec& net, int threads) {
   stoker::EngineOptions options;
   options.rows = kBatch;
-  options.micro_batch_rows = kMicroBatch;
+  options.micro_batch_size = kMicroBatch;
   options.nominal_rows = kBatch;
   options.workers = threads;
   options.mean = {0.4914f, 0.4822f, 0.4465f};  // of CIFAR-10's pixels
@@ -115,14 +115,14 @@ void train(const std::string& data, int epochs) {
     batch.synchronize();  // this engine reads on its own threads, not on the stream
     const int64_t step = batch.header().step;
     engine->forward_backward({batch.images(), batch.labels(), batch.weights()}, {});
-    collective->all_reduce(0, engine->parts(), engine->reduced());
+    collective->all_reduce(0, engine->gradient_buffers(), engine->reduced_gradients());
     const auto updates = tensor_updates(net, step, steps, per_epoch);
     engine->update({.tensors = updates, .momentum = kMomentum, .nesterov = true});
 
-    const stoker::StepTotals totals = engine->totals();
-    if (!totals.finite) throw std::runtime_error("the loss is not finite");
-    loss += totals.loss_sum;
-    weight += totals.weight_sum;
+    const stoker::StepMetrics metrics = engine->step_metrics();
+    if (!metrics.finite) throw std::runtime_error("the loss is not finite");
+    loss += metrics.loss_sum;
+    weight += metrics.weight_sum;
     if ((step + 1) % per_epoch != 0) continue;
     stoker::EvalOptions plain;
     plain.augment = {.output = kInput, .crop = stoker::CropMode::whole};

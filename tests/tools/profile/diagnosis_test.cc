@@ -42,15 +42,15 @@ ProfileMeasurements fed() {
 // Fills in what the run would have measured if the model were exact.
 Verdict verdict_of(ProfileMeasurements profile) {
   RunMeasurements& run = profile.measured;
-  run.rows_per_second = 1;
+  run.samples_per_second = 1;
   const ModelledRun truth = FeedWhatIf(profile.shape, run, -1).modelled({});
-  run.rows_per_second = truth.rows_per_second;
+  run.samples_per_second = truth.samples_per_second;
   run.split.step = truth.step_s;
   run.split.input_wait = truth.input_wait_s;
   run.split.copy_wait = truth.copy_wait_s;
   run.split.compute = truth.step_s - truth.input_wait_s - truth.copy_wait_s;
   run.busy_workers = std::min<double>(
-      profile.shape.workers, truth.rows_per_second * run.fill_cpu_s[0] / run.worker_cpu_speed);
+      profile.shape.workers, truth.samples_per_second * run.fill_cpu_s[0] / run.worker_cpu_speed);
   return diagnose(profile);
 }
 
@@ -65,7 +65,7 @@ TEST(Verdict, AFedDeviceIsItself) {
 TEST(Verdict, AFeedThatTakesCoresFromAFedDeviceIsSaid) {
   ProfileMeasurements profile = fed();
   profile.replayed.steps = 20;
-  profile.replayed.rows_per_second = 1300;
+  profile.replayed.samples_per_second = 1300;
   EXPECT_THAT(verdict_of(profile).detail, HasSubstr("1.30 times"));
   profile.measured.fill_cpu_s = {1e-5};
   EXPECT_EQ(verdict_of(profile).detail, "");
@@ -90,7 +90,7 @@ TEST(Verdict, DecodingLimitsAndWorkersAreRecommended) {
       std::find_if(verdict.recommendations.begin(), verdict.recommendations.end(),
                    [](const Recommendation& each) { return each.what == "+1 worker"; });
   ASSERT_NE(found, verdict.recommendations.end()) << verdict.recommendations.front().what;
-  EXPECT_NEAR(found->rows_per_second, 1000, 20);
+  EXPECT_NEAR(found->samples_per_second, 1000, 20);
   EXPECT_LT(found->waiting_share, 0.04);
 }
 
@@ -105,7 +105,7 @@ TEST(Verdict, NoRecommendationAsksForWhatTheMachineHasNot) {
   EXPECT_TRUE(full.recommendations.empty()) << full.recommendations.front().what;
   ASSERT_EQ(full.larger_machine.size(), 1u);
   EXPECT_THAT(full.larger_machine[0].what, HasSubstr("a machine with"));
-  EXPECT_GT(full.larger_machine[0].rows_per_second, 900);
+  EXPECT_GT(full.larger_machine[0].samples_per_second, 900);
 
   profile.shape.machine_cores = 4;  // this process may use two of them
   const Verdict bound = verdict_of(profile);
@@ -144,7 +144,7 @@ TEST(Verdict, AShortRingIsToldFromSlowStages) {
   const Verdict verdict = verdict_of(profile);
   EXPECT_EQ(verdict.limit, Limit::ring_depth);
   ASSERT_FALSE(verdict.recommendations.empty());
-  EXPECT_NEAR(verdict.recommendations[0].rows_per_second, 1000, 20);
+  EXPECT_NEAR(verdict.recommendations[0].samples_per_second, 1000, 20);
 }
 
 TEST(Verdict, ASlowCopyIsNamed) {
@@ -179,7 +179,7 @@ TEST(Verdict, TwoWorkersOnOneCoreGetNoMoreThanThatCore) {
   run.hold_s = {60e-3};
   run.worker_cpu_speed = 0.75;
   run.busy_workers = 1.33;
-  run.rows_per_second = 1000;
+  run.samples_per_second = 1000;
   run.split.step = 100e-3;
   run.split.compute = 65e-3;
   run.split.input_wait = 35e-3;
@@ -198,14 +198,14 @@ TEST(Verdict, MoreWorkersArePredictedFromWhatFewerOnesGot) {
   const auto best = [](const Verdict& verdict) {
     double rate = 0;
     for (const Recommendation& found : verdict.recommendations) {
-      if (found.change.workers > 0 && found.change.cores == 0) rate = found.rows_per_second;
+      if (found.change.workers > 0 && found.change.cores == 0) rate = found.samples_per_second;
     }
     return rate;
   };
   EXPECT_GT(best(verdict_of(profile)), 300);
   profile.other_workers = 1;
   profile.other.steps = 20;
-  profile.other.rows_per_second = 250;
+  profile.other.samples_per_second = 250;
   profile.other.worker_cpu_speed = 1;
   EXPECT_NEAR(best(verdict_of(profile)), 250, 10);
 }
@@ -213,7 +213,7 @@ TEST(Verdict, MoreWorkersArePredictedFromWhatFewerOnesGot) {
 TEST(Verdict, AWaitThatNoStageExplainsIsOfTheThreadThatHadNoCore) {
   ProfileMeasurements profile = fed();
   profile.measured.split = {.step = 0.1, .compute = 0.09, .input_wait = 0.01};
-  profile.measured.rows_per_second = 1000;
+  profile.measured.samples_per_second = 1000;
   profile.measured.busy_workers = 1;
   EXPECT_EQ(diagnose(profile).limit, Limit::unknown);
   profile.measured.consumer_delay_share = 0.08;
@@ -227,10 +227,11 @@ TEST(Verdict, NoRecommendationGoesAboveWhatTheStepTakesWithoutInput) {
   profile.shape.workers = 1;
   profile.measured.fill_cpu_s = {2e-3};
   profile.replayed.steps = 20;
-  profile.replayed.rows_per_second = 700;
+  profile.replayed.samples_per_second = 700;
   const Verdict verdict = verdict_of(profile);
   ASSERT_FALSE(verdict.recommendations.empty());
-  for (const Recommendation& found : verdict.recommendations) EXPECT_LE(found.rows_per_second, 700);
+  for (const Recommendation& found : verdict.recommendations)
+    EXPECT_LE(found.samples_per_second, 700);
 }
 
 TEST(Verdict, WhatWasNotMeasuredIsUnknown) {

@@ -22,13 +22,13 @@ FeedModel easy_feed() {
   return model;
 }
 
-double rate_of(const FeedModel& model) { return run_model(model, kSteps, 1).rows_per_second; }
+double rate_of(const FeedModel& model) { return run_model(model, kSteps, 1).samples_per_second; }
 
 TEST(FeedModel, TheStepLimitsWhereTheFeedIsFaster) {
   FeedModel model = easy_feed();
   model.workers = 4;
   const ModelledRun run = run_model(model, kSteps, 1);
-  EXPECT_NEAR(run.rows_per_second, 10 / 4e-3, 1);
+  EXPECT_NEAR(run.samples_per_second, 10 / 4e-3, 1);
   EXPECT_NEAR(run.input_wait_s, 0, 1e-6);
 }
 
@@ -36,7 +36,7 @@ TEST(FeedModel, WorkersLimitWhereTheyAreSlower) {
   FeedModel model = easy_feed();
   model.workers = 1;
   const ModelledRun run = run_model(model, kSteps, 1);
-  EXPECT_NEAR(run.rows_per_second, 1000, 5);
+  EXPECT_NEAR(run.samples_per_second, 1000, 5);
   EXPECT_NEAR(run.input_wait_s, 10e-3 - 4e-3, 0.1e-3);
   model.cpu_speed = 0.5;
   EXPECT_NEAR(rate_of(model), 500, 3);
@@ -91,7 +91,7 @@ TEST(FeedModel, CopiesOverlapFromTwoSlotsOn) {
   model.copy_s = {6e-3};
   model.slots = 2;
   const ModelledRun two = run_model(model, kSteps, 1);
-  EXPECT_NEAR(two.rows_per_second, 10 / 6e-3, 5);
+  EXPECT_NEAR(two.samples_per_second, 10 / 6e-3, 5);
   EXPECT_NEAR(two.copy_wait_s, 2e-3, 0.1e-3);
   EXPECT_NEAR(two.input_wait_s, 0, 1e-4);
   model.slots = 1;  // free again after 3 ms

@@ -65,7 +65,7 @@ TEST(RunMeasurements, SplitsTheStepAndItsParts) {
   const RunMeasurements measured =
       measure_run(made.run(), 4, windows_of(made.run(), Phase::measured));
   EXPECT_EQ(measured.steps, 9);  // from the end of the first one
-  EXPECT_NEAR(measured.rows_per_second, 400, 1e-6);
+  EXPECT_NEAR(measured.samples_per_second, 400, 1e-6);
   EXPECT_NEAR(measured.split.step, 10e-3, 1e-9);
   EXPECT_NEAR(measured.split.input_wait, 2e-3, 1e-9);
   EXPECT_NEAR(measured.split.compute, 6e-3, 1e-9);
@@ -155,7 +155,7 @@ TEST(RunMeasurements, APaceThatLivesOnTheRingIsNotTheFeeds) {
   });
   const RunMeasurements measured =
       measure_run(made.run(), 4, windows_of(made.run(), Phase::measured));
-  EXPECT_NEAR(measured.rows_per_second, 5 * 4 / 0.101, 1);
+  EXPECT_NEAR(measured.samples_per_second, 5 * 4 / 0.101, 1);
 }
 
 TEST(WarmUp, SaysWhatWasSlowAndWhatWasLeftOut) {
@@ -222,7 +222,7 @@ TEST(ProfileEmulated, GoesThroughAllPhasesAndDiagnoses) {
   EXPECT_GT(profile.measurements.measured.steps, 0);
   EXPECT_GT(profile.measurements.replayed.steps, 0);
   EXPECT_EQ(profile.measurements.other_workers, 2);
-  EXPECT_LE(profile.measurements.measured.rows_per_second, 2100);
+  EXPECT_LE(profile.measurements.measured.samples_per_second, 2100);
   EXPECT_FALSE(profile.timeline.empty());
   EXPECT_GT(profile.planned_bytes, 0);
   EXPECT_EQ(profile_json(profile)["format"], "stoker profile 2");

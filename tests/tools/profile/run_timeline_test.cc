@@ -28,10 +28,10 @@ ProfiledRun run_of(std::vector<TrackedSpan> spans) {
 TEST(RunTimeline, AStepLongerThanASliceIsSpreadOverSlices) {
   const auto slices = timeline_of(run_of({span(SpanKind::step, 0, 0.5, 2.5)}), 100, 1, 1);
   ASSERT_EQ(slices.size(), 4u);
-  EXPECT_NEAR(slices[0].rows_per_second, 25, 1e-6);
-  EXPECT_NEAR(slices[1].rows_per_second, 50, 1e-6);
-  EXPECT_NEAR(slices[2].rows_per_second, 25, 1e-6);
-  EXPECT_NEAR(slices[3].rows_per_second, 0, 1e-6);
+  EXPECT_NEAR(slices[0].samples_per_second, 25, 1e-6);
+  EXPECT_NEAR(slices[1].samples_per_second, 50, 1e-6);
+  EXPECT_NEAR(slices[2].samples_per_second, 25, 1e-6);
+  EXPECT_NEAR(slices[3].samples_per_second, 0, 1e-6);
   EXPECT_EQ(slices[0].phase, Phase::warm_up);
   EXPECT_EQ(slices[1].phase, Phase::measured);
 }

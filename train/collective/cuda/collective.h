@@ -21,7 +21,7 @@ ReduceKind best_reduction(std::span<const int> ordinals, bool several_processes)
 
 struct CudaCollectiveOptions {
   ReduceKind how = ReduceKind::automatic;
-  // NCCL: number of a part's first floats (gradients) that are sent as bf16; the rest is fp32.
+  // NCCL: number of a buffer's first floats (gradients) that are sent as bf16; the rest is fp32.
   int64_t bf16_floats = 0;
   // A collective of the same ranks in host memory; null: all ranks are in this process.
   std::unique_ptr<Collective> host;

@@ -29,9 +29,9 @@ class Rank {
 
   NcclLink& link() { return *link_; }
 
-  void start(std::span<const float* const> parts, std::span<float> result, PartRange range) {
+  void start(std::span<const float* const> buffers, std::span<float> result, BufferRange range) {
     CudaContext::Current current(link_->context());
-    const float* from = own_sum(parts, result, range);
+    const float* from = own_sum(buffers, result, range);
     replica_.stream->record(*given_);
     link_->stream().wait(*given_);
     const int64_t bf16_end = std::clamp(bf16_floats_, range.begin, range.end);
@@ -51,19 +51,20 @@ class Rank {
   }
 
  private:
-  const float* own_sum(std::span<const float* const> parts, std::span<float> result,
-                       PartRange range) {
-    if (parts.size() == 1) return parts.front();
-    PartSum sum;
-    sum.part_count = static_cast<int>(parts.size());
-    if (sum.part_count > PartSum::kMostParts) throw std::invalid_argument("NCCL: too many parts");
-    std::copy(parts.begin(), parts.end(), sum.parts.begin());
+  const float* own_sum(std::span<const float* const> buffers, std::span<float> result,
+                       BufferRange range) {
+    if (buffers.size() == 1) return buffers.front();
+    BufferSum sum;
+    sum.buffer_count = static_cast<int>(buffers.size());
+    if (sum.buffer_count > BufferSum::kMostBuffers)
+      throw std::invalid_argument("NCCL: too many buffers");
+    std::copy(buffers.begin(), buffers.end(), sum.buffers.begin());
     sum.results[0] = result.data();
     sum.result_count = 1;
     sum.begin = range.begin;
     sum.end = range.end;
     auto* stream = static_cast<cudaStream_t>(replica_.stream->native_handle());
-    link_->context().check(launch_sum_parts(stream, sum), "sum_parts");
+    link_->context().check(launch_sum_buffers(stream, sum), "sum_buffers");
     return result.data();
   }
 
@@ -86,7 +87,7 @@ class Rank {
   const DeviceReplica replica_;
   const std::shared_ptr<NcclLink> link_;
   const int64_t bf16_floats_;
-  std::unique_ptr<Event> given_;   // on the replica's stream: its part is complete in the range
+  std::unique_ptr<Event> given_;   // on the replica's stream: its buffer is complete in the range
   std::unique_ptr<Event> summed_;  // on the link's stream: the sums are complete
   std::unique_ptr<Memory> bf16_;   // the gradients that are sent as bf16
 };
@@ -100,9 +101,9 @@ class NcclCollective final : public RangeCollective {
   }
 
   int size() const override { return host_->size(); }
-  void start(int rank, std::span<const float* const> parts, std::span<float> result,
-             PartRange range) override {
-    ranks_.at(static_cast<size_t>(rank))->start(parts, result, range);
+  void start(int rank, std::span<const float* const> buffers, std::span<float> result,
+             BufferRange range) override {
+    ranks_.at(static_cast<size_t>(rank))->start(buffers, result, range);
   }
   void finish(int rank) override { ranks_.at(static_cast<size_t>(rank))->finish(); }
   void broadcast(int rank, std::span<float> values, int root) override {

@@ -10,10 +10,10 @@ namespace {
 
 SumKernel make_sum(int ordinal) {
   auto context = std::make_shared<const CudaContext>(ordinal);
-  return [context](Stream& stream, const PartSum& sum) {
+  return [context](Stream& stream, const BufferSum& sum) {
     CudaContext::Current current(*context);
-    context->check(launch_sum_parts(static_cast<cudaStream_t>(stream.native_handle()), sum),
-                   "sum_parts");
+    context->check(launch_sum_buffers(static_cast<cudaStream_t>(stream.native_handle()), sum),
+                   "sum_buffers");
   };
 }
 

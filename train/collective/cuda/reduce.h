@@ -10,7 +10,7 @@
 
 namespace stoker {
 
-cudaError_t launch_sum_parts(cudaStream_t stream, const PartSum& sum);
+cudaError_t launch_sum_buffers(cudaStream_t stream, const BufferSum& sum);
 // Cast fp32 to bf16 (nearest, ties to even) and back.
 cudaError_t launch_cast_to_bf16(cudaStream_t stream, const float* from, uint16_t* to,
                                 int64_t count);

@@ -1,8 +1,8 @@
-// Sums over the replicas of several processes, in the order of train/collective/host.cc: part after
-// part, process after process. Sums in that order form a chain: process 0 adds up its parts,
-// process 1 continues from there, and the last process has the total, which goes back the same way.
-// Each element passes each link once in each direction, and no part leaves its process. The
-// elements are sent in chunks, so that all processes work at the same time.
+// Sums over the replicas of several processes, in the order of train/collective/host.cc: gradient
+// buffer after gradient buffer, process after process. Sums in that order form a chain: process 0
+// adds up its buffers, process 1 continues from there, and the last process has the total, which
+// goes back the same way. Each element passes each link once in each direction, and no buffer
+// leaves its process. The elements are sent in chunks, so that all processes work at the same time.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -51,8 +51,8 @@ class Chain {
     }
   }
 
-  // Sends the sum including this process's parts. It is in the buffer; in the last process, in the
-  // result.
+  // Sends the sum including this process's gradients. It is in the chunk's buffer; in the last
+  // process, in the result.
   void end(int64_t chunk) {
     if (last()) {
       back_.push_back(group_.send(group_.rank() - 1, bytes(result(chunk))));
@@ -105,9 +105,10 @@ class ProcessCollective final : public JoinedCollective {
   ProcessCollective(MessageGroup& group, int local)
       : JoinedCollective(group, local), group_(group), buffers_(kBuffers * kChunkFloats) {}
 
-  void all_reduce(int rank, std::span<const float* const> parts, std::span<float> result) override {
+  void all_reduce(int rank, std::span<const float* const> buffers,
+                  std::span<float> result) override {
     if (rank == 0) chain_.emplace(group_, buffers_, result);
-    begin(rank, parts, result);
+    begin(rank, buffers, result);
     Chain& chain = *chain_;
     for (int64_t chunk = 0; chunk < chain.chunks(); ++chunk) {
       if (rank == 0) chain.begin(chunk);
@@ -121,8 +122,8 @@ class ProcessCollective final : public JoinedCollective {
   }
 
  private:
-  // Computes this rank's share of the chunk's elements: the sum so far plus the parts of all local
-  // ranks.
+  // Computes this rank's share of the chunk's elements: the sum so far plus the buffers of all
+  // local ranks.
   void add_parts(int rank, const Chain& chain, int64_t chunk) {
     const std::span<float> so_far = chain.buffer(chunk);
     const std::span<float> target = chain.last() ? chain.result(chunk) : so_far;
@@ -134,8 +135,8 @@ class ProcessCollective final : public JoinedCollective {
       bool empty = chain.is_rank0();
       if (!empty) std::copy_n(so_far.data() + at, block, sum.data());
       for (const Call& call : calls()) {
-        for (const float* part : call.parts) {
-          const float* values = part + chunk * kChunkFloats + at;
+        for (const float* buffer : call.buffers) {
+          const float* values = buffer + chunk * kChunkFloats + at;
           if (empty) {
             std::copy_n(values, block, sum.data());
           } else {
