@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <stdexcept>
@@ -117,6 +118,21 @@ TEST(EngineTest, LearnsABatchByHeart) {
     EXPECT_EQ(metrics.top1, 16);
     EXPECT_LT(metrics.loss_sum / 16, 0.5);
   }
+}
+
+// What is sent as bf16 are the first gradient_floats() of a buffer: tensors are aligned, so the
+// last gradients lie behind as many floats as there are parameters.
+TEST(EngineTest, GradientFloatsHoldAllGradientsAndTheirGaps) {
+  const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
+  const auto engine = started_engine(net, engine_options(8, 8));
+  engine->forward_backward(make_batch(net, 8, 1).rows(), {});
+  const int64_t parameters = total_count(parameter_table(net)), end = engine->gradient_floats();
+  ASSERT_LT(parameters, end);
+  ASSERT_LT(end, engine->gradient_buffer_floats());
+  const float* buffer = engine->gradient_buffers()[0];
+  const auto is_set = [](float value) { return value != 0; };
+  EXPECT_TRUE(std::any_of(buffer + parameters, buffer + end, is_set));
+  EXPECT_TRUE(is_set(buffer[end])) << "the moments follow at once";
 }
 
 TEST(EngineTest, AnEvaluationEngineGivesTheSameLogits) {
