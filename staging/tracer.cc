@@ -31,7 +31,7 @@ int64_t thread_cpu_ns() {
   return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
 }
 
-// One writer, one reader: positions only grow, the slot is position % size.
+// A ring with one writer and one reader. Positions only grow; the slot is position % size.
 struct Tracer::Track {
   explicit Track(size_t capacity, int64_t thread_number) : spans(capacity), thread(thread_number) {}
 
@@ -53,17 +53,17 @@ struct Tracer::Track {
 
   std::vector<Span> spans;
   const int64_t thread;
-  std::atomic<uint64_t> written{0};  // the writer's
-  std::atomic<uint64_t> read{0};     // the reader's
+  std::atomic<uint64_t> written{0};  // changed by the writer
+  std::atomic<uint64_t> read{0};     // changed by the reader
   std::atomic<int64_t> dropped{0};
 };
 
 struct Tracer::Impl {
-  const uint64_t number = next_tracer.fetch_add(1);  // no later Tracer has it, wherever it lies
+  const uint64_t number = next_tracer.fetch_add(1);  // unlike its address, no later Tracer has it
   const size_t capacity;
   mutable Mutex mutex;
-  std::vector<std::unique_ptr<Track>> tracks GUARDED_BY(mutex);  // each stays where it is
-  std::map<const Track*, std::string> names GUARDED_BY(mutex);   // of tracks that were named
+  std::vector<std::unique_ptr<Track>> tracks GUARDED_BY(mutex);  // a Track never moves
+  std::map<const Track*, std::string> names GUARDED_BY(mutex);   // only of named tracks
 
   explicit Impl(size_t spans_per_thread) : capacity(spans_per_thread) {}
 };
@@ -80,7 +80,8 @@ Tracer::Track& Tracer::my_track() {
   const auto thread = static_cast<int64_t>(syscall(SYS_gettid));
   const MutexLock lock(impl_->mutex);
   mine.track = nullptr;
-  for (const auto& track : impl_->tracks) {  // a thread that writes to several Tracers comes back
+  // A thread that writes to several Tracers in turn has its track already.
+  for (const auto& track : impl_->tracks) {
     if (track->thread == thread) mine.track = track.get();
   }
   if (!mine.track) {

@@ -1,14 +1,13 @@
-// What happened when: spans of work and of waiting, written by the threads that did them, each with
-// the batch (and the sample) it was for. For profiling; who holds no Tracer pays a test of a
-// pointer.
+// Records when threads worked and when they waited, for profiling. A span belongs to a batch, and
+// may belong to a sample. Code without a Tracer pays for the test of a pointer.
 //
-// Every thread writes into a ring of its own, made at its first span: no locks, no sharing, one
-// reader. A full ring drops the span and counts it. A span costs two looks at the clock, and one
-// more at the thread's CPU time where that is asked for.
+// Every thread writes to its own ring, which is made at its first span: there are no locks, and
+// there is one reader. If a ring is full, the span is dropped and counted. A span reads the clock
+// twice, and the thread's CPU time twice if that is wanted.
 //
-// Owner: the user; outlives everything that was given it. Threads: add and name_thread from any;
-// drain from one at a time. Errors: only a thread's first span allocates, and may throw
-// std::bad_alloc.
+// Owner: the user; it outlives everything that it was given to. Threads: add() and name_thread()
+// from any; drain() from one at a time. Errors: only a thread's first span, and its name, allocate
+// and may throw std::bad_alloc.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +20,26 @@
 namespace stoker {
 
 enum class SpanKind : uint8_t {
-  read,         // a sample's bytes, out of the Source
-  cached_read,  // the same by a worker, because they lay in memory
-  unit_wait,    // an I/O thread had files to read, but no free buffer: the workers are behind
-  decode,       // a file's bytes into cropped and resized pixels
-  pixels,       // what is done to the pixels after that; all of it for a chunk of raw samples
-  room_wait,    // there was no free slab: the ring was full
+  read,         // an I/O thread or a worker read a sample's bytes from the Source
+  cached_read,  // a worker read them from the page cache
+  unit_wait,    // an I/O thread waited for a free buffer: the workers are behind
+  decode,       // a worker decoded, cropped and resized a file
+  pixels,       // the operations after that; all of the work for a chunk of raw samples
+  room_wait,    // the feed waited for a free slab: the ring was full
   commit,       // a slab's last row was filled (no length)
-  slab_wait,    // the copying thread had no filled slab to take
-  slot_wait,    // the copying thread had no free slot
-  copy,         // a batch on the copy stream, as the stream saw it
-  input_wait,   // the consumer in Loader::next()
-  copy_wait,    // the consumer, until the pixels that it was handed were there
+  slab_wait,    // the copying thread waited for a filled slab
+  slot_wait,    // the copying thread waited for a free slot
+  copy,         // a batch was copied, measured on the copy stream
+  input_wait,   // the consumer waited in Loader::next()
+  copy_wait,    // the consumer waited until the batch's pixels had been copied
   lease,        // the consumer held the batch
-  launch,       // forward and backward, given to a device that works them off later
-  compute,      // forward and backward: of the call, or of the device that was given them
-  reduce,       // gradients over replicas, waiting for them included
-  update,       // of the weights
+  launch,       // forward and backward were queued on a device
+  compute,      // forward and backward ran: in the call, or on the device
+  reduce,       // gradients were summed over replicas, including the wait for the others
+  update,       // the weights were updated
   step,         // a consumer's whole step
-  evaluate,     // after an epoch
-  checkpoint,   // written
+  evaluate,     // the evaluation after an epoch
+  checkpoint,   // a checkpoint was written
 };
 inline constexpr int kSpanKinds = static_cast<int>(SpanKind::checkpoint) + 1;
 const char* to_string(SpanKind kind);
@@ -48,25 +47,26 @@ const char* to_string(SpanKind kind);
 struct Span {
   SpanKind kind = SpanKind::read;
   int32_t device = 0;    // index into the Loader's devices
-  Step step = -1;        // -1: of no batch
-  SampleId sample = -1;  // -1: of no single one
+  Step step = -1;        // -1: belongs to no batch
+  SampleId sample = -1;  // -1: belongs to no single sample
   int64_t begin_ns = 0;  // steady clock
-  int64_t end_ns = 0;    // the same
-  int64_t cpu_ns = -1;   // the thread's CPU time in it; -1: not measured
-  int64_t items = 1;     // rows, samples or batches
-  int64_t bytes = 0;     // of a read or a copy
+  int64_t end_ns = 0;    // steady clock
+  int64_t cpu_ns = -1;   // CPU time of the thread; -1: not measured
+  int64_t items = 1;     // samples or batches
+  int64_t bytes = 0;     // that were read or copied
 };
 
 struct TraceTrack {
   std::string name;    // "worker 2"
-  int64_t thread = 0;  // Linux's number of the thread, while it lives
+  int64_t thread = 0;  // Linux's thread id; another thread may get it later
 };
 
 struct TrackedSpan : Span {
   int32_t track = 0;  // index into tracks()
 };
 
-int64_t thread_cpu_ns();  // of the calling thread
+// Returns the CPU time of the calling thread.
+int64_t thread_cpu_ns();
 
 class Tracer {
  public:
@@ -77,12 +77,13 @@ class Tracer {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  void name_thread(const std::string& name);  // of the calling thread
+  void name_thread(const std::string& name);  // names the calling thread
   void add(const Span& span);
-  // Appends what was added since the last call, thread by thread, each in order of its ends.
+  // Appends the spans since the last call, thread by thread; each thread's in the order of their
+  // ends.
   void drain(std::vector<TrackedSpan>& spans);
-  std::vector<TraceTrack> tracks() const;  // of every thread that has added or was named
-  int64_t dropped() const;                 // spans that found no room
+  std::vector<TraceTrack> tracks() const;  // one per thread that has added a span or has a name
+  int64_t dropped() const;                 // number of spans that a full ring dropped
 
  private:
   struct Track;
@@ -91,7 +92,7 @@ class Tracer {
   std::unique_ptr<Impl> impl_;
 };
 
-// A span from here to the end of the block; nothing where `tracer` is null.
+// Records a span from here to the end of the block; does nothing if `tracer` is null.
 class SpanTimer {
  public:
   enum class Cpu : bool { skip, measure };

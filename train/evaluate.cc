@@ -24,7 +24,7 @@
 namespace stoker {
 namespace {
 
-// What a batch's rows are, on the host.
+// The labels and weights of a batch, on the host.
 struct HostRows {
   explicit HostRows(int rows) : labels(rows), weights(rows) {}
   std::vector<int32_t> labels;
@@ -34,7 +34,7 @@ struct HostRows {
 struct Score {
   double top1 = 0, top5 = 0, loss = 0;
   int64_t samples = 0;
-  int64_t bad = 0;  // as the feed counts them
+  int64_t bad = 0;  // counted by the feed
   void add(const Score& other) {
     top1 += other.top1;
     top5 += other.top5;
@@ -44,7 +44,7 @@ struct Score {
   }
 };
 
-// Of all processes, added up in their order, at every one of them.
+// Adds up the scores of all processes in rank order; every process gets the total.
 Score over_processes(const Score& own, ProcessGroup* processes) {
   if (!processes) return own;
   Score total;
@@ -57,10 +57,10 @@ Score over_processes(const Score& own, ProcessGroup* processes) {
   return total;
 }
 
-// logits (classes) of one sample.
+// Adds one sample to the score, given its logits (classes).
 void score_row(std::span<const float> logits, int label, Score& score) {
   const float own = logits[label];
-  int ahead = 0;  // a NaN counts as larger, so that it is never right by accident
+  int ahead = 0;  // a NaN counts as larger, so that it is never correct by accident
   float largest = own;
   for (size_t c = 0; c < logits.size(); ++c) {
     if (c != static_cast<size_t>(label)) ahead += !(logits[c] <= own);
@@ -74,7 +74,7 @@ void score_row(std::span<const float> logits, int label, Score& score) {
   ++score.samples;
 }
 
-// One replica's share of the evaluation.
+// Evaluates one replica's share.
 class EvalReplica {
  public:
   EvalReplica(Engine& engine, Device& device, Loader& loader, int index, int rows,
@@ -108,7 +108,8 @@ class EvalReplica {
   }
 
  private:
-  // The first replica hears for all. All processes have as many steps, and stop after the same one.
+  // The first replica asks for all. All processes have the same number of steps and stop after the
+  // same one.
   bool stop() {
     if (index_ == 0) {
       const bool wanted = options_.stop && options_.stop->load();
@@ -160,7 +161,7 @@ LoaderOptions loader_options(const EvalOptions& options, int rows) {
   return loader;
 }
 
-// The largest divisor of `rows` that leaves each thread at least one micro-batch.
+// Returns the largest divisor of `rows` that gives each thread at least one micro-batch.
 int micro_batch_size(int rows, int threads) {
   for (int candidate = std::max(1, rows / threads); candidate > 1; --candidate) {
     if (rows % candidate == 0) return candidate;
@@ -168,7 +169,7 @@ int micro_batch_size(int rows, int threads) {
   return 1;
 }
 
-// 250 rows of 32x32, fewer of larger images: about the same memory.
+// Returns 250 for images of 32x32, fewer for larger ones: about the same memory.
 int default_rows(Size input) {
   const double pixels = static_cast<double>(input.width) * input.height;
   return std::clamp(static_cast<int>(250 * 1024 / pixels) / 2 * 2, 8, 250);
@@ -225,8 +226,8 @@ EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
                         .run();
       } catch (...) {
         error.keep_current();
-        // First of all: the other threads fail because of what follows, and the processes shall get
-        // the first error.
+        // The abort comes first: the other threads fail because of what follows it, and the other
+        // processes shall get the first error.
         if (options.processes) options.processes->abort(current_error_text());
         stopped = true;
         loader.stop();

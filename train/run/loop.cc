@@ -65,13 +65,13 @@ TrainResult TrainLoop::run() {
                                      error.what(), last_checkpoint_text()));
   }
   setup_.processes.finish_collecting();
-  report_warnings(queued_);  // of other replicas' last step
+  report_warnings(queued_);  // those of the other replicas' last step
   finish_result();
   return result_;
 }
 
 void TrainLoop::fail() noexcept {
-  // First of all, because the other replicas fail next, of what follows here.
+  // This comes first, because what follows makes the other replicas fail too.
   error_.keep_current();
   if (ProcessGroup* group = setup_.processes.group()) group->abort(current_error_text());
   gate_->abort();
@@ -110,9 +110,9 @@ void TrainLoop::replica(int rank) {
   }
 }
 
-// What is left to do of an earlier run, before the first step.
+// Does what an earlier run left undone, before the first step.
 void TrainLoop::start(int64_t first) {
-  // Saved at the end of an epoch whose evaluation was interrupted: that comes first.
+  // If the checkpoint is from the end of an epoch whose evaluation was interrupted, evaluates now.
   if (ends_epoch(first) && setup_.progress.epoch.weight_sum > 0) {
     close_epoch(first);
   } else if (first >= setup_.end_step) {
@@ -158,8 +158,8 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   const SpanTimer timer(tracer(), SpanKind::update, step, rank);
   engine.update(rates.args);
   const float decay = average_decay(recipe.average, step + 1, setup_.total_steps);
-  // Where the metrics come late, an update that was left out is averaged over once more: it ends
-  // the run before anything is saved.
+  // If the metrics come late, a skipped update may be averaged once more. That does no harm: the
+  // run ends before anything is saved.
   if (decay >= 0 && (engine.metrics_lag() > 0 || engine.step_metrics().finite)) {
     engine.blend_average(decay, recipe.average.kind == AverageKind::lookahead);
   }
@@ -178,7 +178,7 @@ void TrainLoop::note_batch(int rank, int64_t step, const FedBatch& batch, int64_
   }
 }
 
-// Whether there is one. The replica's thread alone may ask its engine.
+// Returns whether the engine has a warning. Only the replica's own thread may ask its engine.
 bool TrainLoop::note_warning(int rank) {
   const Replica& replica = setup_.replicas[rank];
   const std::string text = replica.engine->warning();
@@ -200,7 +200,7 @@ void TrainLoop::end_step(int64_t step) {
   report_warnings(queued_);
 }
 
-// Process 0 keeps the receipt of all and can name every row of a step.
+// Process 0 keeps the receipt of all processes and can name every sample of a step.
 void TrainLoop::take_notes(int64_t step) {
   Trace& trace = trace_of(step);
   trace.all = setup_.processes.take_notes();
@@ -260,7 +260,7 @@ void TrainLoop::close_epoch(int64_t steps_done) {
   report_.start_clock();
 }
 
-// False if it was interrupted.
+// Returns false if the evaluation was interrupted.
 bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
   if (!setup_.eval) return true;
   const bool end = steps_done >= setup_.end_step;
@@ -295,10 +295,11 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
 }
 
 void TrainLoop::save(int64_t steps_done) {
-  account_until(steps_done);  // a step that is not finite is not saved
+  account_until(steps_done);  // throws if a step was not finite, so that it is never saved
   if (setup_.runs.empty()) return;
   const SpanTimer timer(tracer(), SpanKind::checkpoint, steps_done - 1);
-  if (setup_.receipt) setup_.receipt->save();  // first: it is never behind the checkpoint
+  if (setup_.receipt)
+    setup_.receipt->save();  // first, so that it is never older than the checkpoint
   progress_.step = steps_done;
   progress_.loader = setup_.loader->state();
   if (progress_.loader.next_step != steps_done) {
@@ -324,7 +325,7 @@ void TrainLoop::account(int64_t step, const StepMetrics& metrics) {
   }
 }
 
-// Each process holds its own share against the budget; together they have no more.
+// Each process checks its own share of the budget; this checks the sum of all processes.
 void TrainLoop::check_bad_samples(const Trace& trace) {
   bad_samples_ = 0;
   for (const StepNotes& notes : trace.all) bad_samples_ += notes.bad_samples;
@@ -340,7 +341,7 @@ void TrainLoop::check_bad_samples(const Trace& trace) {
                   quarantine_file(setup_.options.out, "quarantine*", 0), last_checkpoint_text()));
 }
 
-// Each process knows of its own; as of all else, the first alone reports.
+// Each process knows only its own warnings. As with everything, only the first process reports.
 void TrainLoop::report_warnings(int64_t steps_done) {
   std::vector<std::string> warnings;
   {

@@ -1,10 +1,12 @@
-// The steps of a run: one thread per replica, in lockstep through a barrier. Replica 0's thread
-// also counts, reports, saves and speaks with the other processes while the others wait. An engine
-// that queues its work tells a step's metrics some steps later: replica 0 accounts for a step when
-// they are there, and for all steps before an epoch's end, a checkpoint and the end.
+// Runs the steps of a run, with one thread per replica; a barrier keeps them at the same step. The
+// thread of replica 0 also counts, reports, saves and communicates with the other processes while
+// the others wait. An engine that queues its work has the metrics of a step some steps later:
+// replica 0 accounts for a step when they are there, and for all steps before the end of an epoch,
+// a checkpoint and the end of the run.
 //
-// What a replica leaves for replica 0 in a step lies in traces_, in the step's place: written
-// before the step's barrier, and not again before kTraces steps later, when it is accounted for.
+// A replica leaves its data of a step for replica 0 in traces_, in the element of that step. It
+// writes them before the step's barrier, and the element is used again only kTraces steps later,
+// when the step has been accounted for.
 #pragma once
 
 #include <array>
@@ -23,7 +25,7 @@ namespace stoker {
 
 class TrainLoop {
  public:
-  // All outlive the loop. `stop` may be set by anyone at any time.
+  // All must outlive the loop. Any thread may set `stop` at any time.
   TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atomic<bool>& stop);
   TrainLoop(const TrainLoop&) = delete;
   TrainLoop& operator=(const TrainLoop&) = delete;
@@ -33,9 +35,9 @@ class TrainLoop {
   // A step is accounted for at most Engine::kMetricsKept steps after it.
   static constexpr int64_t kTraces = Engine::kMetricsKept + 2;
   struct Trace {
-    StepNotes own;               // this process's; each replica writes its rows
+    StepNotes own;               // of this process; each replica writes its samples
     std::vector<int64_t> waits;  // of each replica, ns
-    std::vector<StepNotes> all;  // by process; process 0's
+    std::vector<StepNotes> all;  // by process; in process 0 only
     double learning_rate = 0;
     BatchHeader header;
   };
@@ -48,7 +50,7 @@ class TrainLoop {
   bool note_warning(int rank);
   void fail() noexcept;  // REQUIRES: an exception is being handled
 
-  // Replica 0 only, from here on.
+  // Only replica 0 calls the functions below.
   void start(int64_t first);
   void end_step(int64_t step);
   void take_notes(int64_t step);

@@ -10,13 +10,13 @@
 namespace stoker {
 namespace {
 
-// In the host's memory, over all processes.
+// Makes a collective in host memory, over all processes.
 std::unique_ptr<Collective> on_host(const TrainOptions& options) {
   if (options.processes) return make_process_collective(*options.processes, options.replicas);
   return make_host_collective(options.replicas);
 }
 
-// Of engines that queue their work on streams.
+// Makes a collective for engines that queue their work on streams.
 std::unique_ptr<Collective> between_devices(const TrainOptions& options,
                                             const TrainProcesses& processes,
                                             const std::vector<Replica>& replicas) {
@@ -78,8 +78,8 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
   }
 }
 
-// Each bucket's sum is queued behind it, beside the rest of the backward pass. Every replica cuts
-// the same net in the same way.
+// The sum of a bucket is queued as soon as the bucket is complete, and runs beside the rest of the
+// backward pass. All replicas have the same net and therefore the same buckets.
 void ReplicaSet::reduce_in_buckets(int64_t bucket_bytes) {
   for (size_t i = 0; i < replicas_.size(); ++i) {
     Engine* engine = replicas_[i].engine.get();

@@ -1,7 +1,7 @@
-// The replicas of a run in this process: their devices, the engines on them, and what sums their
-// gradients. Owner: TrainSetup. Movable. Threads: made by one; afterwards each replica is its own
-// thread's. Errors: InvalidField for a way to sum that the devices do not allow; what the engines
-// throw.
+// The replicas of a run in this process: their devices, their engines, and the collective that sums
+// their gradients. Owner: TrainSetup. Movable. Threads: one thread constructs; afterwards each
+// replica belongs to its own thread. Throws InvalidField if the devices do not allow the chosen
+// reduction, and what the engines throw.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace stoker {
 class ReplicaSet {
  public:
   ReplicaSet() = default;
-  // `make_engine` may be empty. All outlive the set but `options`, `net` and `shape`.
+  // `make_engine` may be empty. `processes` must outlive the set.
   ReplicaSet(const TrainOptions& options, const NetSpec& net, const ReplicaShape& shape,
              const TrainProcesses& processes, const EngineFactory& make_engine);
 
@@ -28,8 +28,8 @@ class ReplicaSet {
   std::vector<Engine*> engines() const;
   std::vector<Device*> devices() const;
 
-  Collective& collective() const { return *collective_; }  // of all processes' replicas
-  // Engines start the collective's sums themselves, in forward_backward().
+  Collective& collective() const { return *collective_; }  // over the replicas of all processes
+  // Returns whether the engines start the collective's sums themselves, in forward_backward().
   bool in_buckets() const { return in_buckets_; }
 
  private:

@@ -1,6 +1,6 @@
-// NCCL, opened at run time: a run on one GPU does not load its 200 MB. And one rank's communicator
-// with the stream that all its work is queued on, in one order. Internal to the plugin; see
-// plugin.h. Errors: std::runtime_error with NCCL's text.
+// Opens NCCL at run time, so that a run on one GPU does not load its 200 MB. Holds one rank's
+// communicator and the stream on which all its work is queued, in one order. Internal to the
+// plugin; see plugin.h. Errors: std::runtime_error with NCCL's message.
 #pragma once
 
 #include <nccl.h>
@@ -34,7 +34,7 @@ struct Nccl {
 
 Nccl open_nccl();
 
-// Threads: the rank's; abort() from any.
+// Threads: the rank's own; abort() from any.
 class NcclLink {
  public:
   NcclLink(const Nccl& nccl, Device& device);
@@ -42,11 +42,11 @@ class NcclLink {
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;
 
-  // Between group_start() and group_end() of one thread, where it joins several ranks; start() when
-  // the group has ended: everybody is there.
+  // Joins the ranks. A thread that joins several ranks calls it between group_start() and
+  // group_end(), and start() after the group has ended, when all ranks have joined.
   void join(const NcclId& id, int rank, int ranks);
   void start() { communicator_ = joined_; }
-  // From any thread: what hangs on the device ends.
+  // From any thread. Ends what hangs on the device.
   void abort() noexcept;
 
   const Nccl& nccl() const { return nccl_; }
@@ -55,14 +55,14 @@ class NcclLink {
   cudaStream_t handle() const { return static_cast<cudaStream_t>(stream_->native_handle()); }
   // Throws after abort().
   ncclComm_t communicator() const;
-  // Throws if another rank or the way to it has failed.
+  // Throws if another rank, or the connection to it, has failed.
   void check_others() const;
 
  private:
   const Nccl nccl_;
   const CudaContext context_;
   const std::unique_ptr<Stream> stream_;
-  ncclComm_t joined_ = nullptr;  // the caller's of join() and start()
+  ncclComm_t joined_ = nullptr;  // only for the thread that calls join() and start()
   std::atomic<ncclComm_t> communicator_{nullptr};
   // Held while a call looks at the communicator, so that abort() does not free it meanwhile. No
   // such call blocks for long. It guards the object behind the handle, not the handle: calls that

@@ -1,11 +1,13 @@
-// libstoker_mpi.so: ProcessGroup over MPI, the only file that sees it. All MPI calls are short ones
-// under one mutex (MPI_THREAD_SERIALIZED): waiting is testing, with pauses, so that a waiting
-// process leaves its core to the decoders, hears another one's failure, and can be aborted.
+// libstoker_mpi.so: a ProcessGroup over MPI. This is the only file that includes MPI. All MPI calls
+// are short and made under one mutex (MPI_THREAD_SERIALIZED). A wait tests and pauses in a loop, so
+// that a waiting process leaves its core to the decoders, receives another process's failure, and
+// can be aborted.
 //
-// Who is late? A wait's partner may itself wait for a third: gradients go from process to process.
-// So each process that waits tells process 0 every few seconds, and when it goes on; process 0
-// names those that tell it nothing. Of process 0, which tells all, the others say that it is late:
-// the first process of each machine, for all there.
+// Which process is late? The partner of a wait may itself wait for a third process, because
+// gradients go from process to process. So every process that waits sends a message to process 0
+// every few seconds, and another when it continues. Process 0 names the processes from which it
+// received none. Process 0 sends its own messages to all; if they stop, the first process of each
+// machine reports that process 0 is late.
 #include "train/collective/process/mpi_plugin.h"
 
 #include <dlfcn.h>
@@ -30,13 +32,15 @@ namespace stoker {
 namespace {
 
 constexpr int kDataTag = 1, kAbortTag = 2, kWaitTag = 3;
-constexpr int kEagerTests = 200;  // before pauses begin
+constexpr int kEagerTests = 200;  // tests before the first pause
 constexpr auto kPause = std::chrono::microseconds(50);
-constexpr auto kHearing = std::chrono::seconds(5);  // for the others to hear of a failure, at most,
-constexpr auto kSaying = std::chrono::seconds(1);   // and to say it before the launcher ends them
+// The most time for the other processes to receive a failure, and then to print it before the
+// launcher ends them.
+constexpr auto kHearing = std::chrono::seconds(5);
+constexpr auto kSaying = std::chrono::seconds(1);
 
-constexpr auto kTelling = std::chrono::seconds(2);  // of waiting, until the others hear of it again
-constexpr auto kBelieving = 3 * kTelling;           // them, until they tell it again
+constexpr auto kTelling = std::chrono::seconds(2);  // between two messages of a waiting process
+constexpr auto kBelieving = 3 * kTelling;           // how long such a message counts
 constexpr size_t kNamedRanks = 8;
 constexpr char kWaits = 'w', kGoesOn = 'g';
 using HostName = std::array<char, 64>;
@@ -120,7 +124,8 @@ class MpiGroup final : public MessageGroup {
       failure_ = "process " + std::to_string(rank_) + " of " + std::to_string(size_) + " (" +
                  host_name() + ") failed: " + why;
       tell_all();
-    } catch (...) {  // the launcher ends the others when this process is gone
+    } catch (...) {
+      // The launcher ends the other processes when this one has ended.
     }
   }
 
@@ -128,14 +133,14 @@ class MpiGroup final : public MessageGroup {
     finished_ = true;
     check(MPI_Barrier(world_), "MPI_Barrier");
     const MutexLock lock(mutex_);
-    hear_waits();  // so that no message is left
+    hear_waits();  // so that no message is left in MPI
     check(MPI_Waitall(static_cast<int>(told_.size()), told_.data(), MPI_STATUSES_IGNORE),
           "MPI_Waitall");
     check(MPI_Finalize(), "MPI_Finalize");
   }
 
  private:
-  // One wait of one thread, from the moment that it takes long.
+  // One wait of one thread; it sends and reports only if the wait takes long.
   class LongWait {
    public:
     explicit LongWait(MpiGroup& group) : group_(group) {}
@@ -269,7 +274,7 @@ class MpiGroup final : public MessageGroup {
     std::vector<MPI_Request> sends;
     for (int to = 0; to < size_; ++to) {
       if (to == rank_) continue;
-      // Synchronous: an Isend as short as this is done when it is on its way, not when it is heard.
+      // A synchronous send, because an Isend of a short message is complete before it is received.
       MPI_Issend(failure_.data(), count(failure_.size()), MPI_CHAR, to, kAbortTag, world_,
                  &sends.emplace_back());
     }
@@ -293,15 +298,15 @@ class MpiGroup final : public MessageGroup {
   std::unordered_map<Ticket, MPI_Request> requests_ GUARDED_BY(mutex_);
   // The first failure, with its process; "" if there is none.
   std::string failure_ GUARDED_BY(mutex_);
-  // By rank: when that process last told this one that it waits.
+  // By rank: when that process last sent this one that it waits.
   std::vector<Clock::time_point> heard_ GUARDED_BY(mutex_);
   int long_waits_ GUARDED_BY(mutex_) = 0;  // threads of this process that wait for long
-  // Messages about that, under way.
+  // Messages about such waits that are being sent.
   std::vector<MPI_Request> told_ GUARDED_BY(mutex_);
 };
 
-// Open MPI opens its components at run time, and some of them look for its symbols among those that
-// all can see: plugins are opened with theirs hidden.
+// Open MPI opens its components at run time, and some of them need its symbols to be global. But
+// plugins, and the libraries that they need, are opened with hidden symbols.
 void show_mpi_to_its_components() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&MPI_Init_thread), &info) == 0) return;
@@ -313,7 +318,7 @@ std::unique_ptr<ProcessGroup> open() {
   return std::make_unique<MpiGroup>();
 }
 
-// "Open MPI v4.1.4", of a longer text.
+// Returns the beginning of a longer text: "Open MPI v4.1.4".
 std::string library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
