@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cinttypes>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -49,16 +47,10 @@ BatchLayout layout_of(const AugmentSpec& augment, const LoaderOptions& options) 
   return BatchLayout(shape);
 }
 
-std::string hex(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016" PRIx64, value);
-  return text;
-}
-
 uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
                             const LoaderOptions& options) {
   const DecodeOptions& decode = options.feed.decode;
-  return text_digest("stoker pixels 1; source " + hex(source.fingerprint()) + "; samples " +
+  return text_digest("stoker pixels 1; source " + hex64(source.fingerprint()) + "; samples " +
                      std::to_string(source.size()) + "; augment " + augment.describe() + "; seed " +
                      std::to_string(options.seed) + "; shuffle " + std::to_string(options.shuffle) +
                      "; last batch " + std::to_string(static_cast<int>(options.last_batch)) +
@@ -185,7 +177,7 @@ struct Loader::Impl {
   // holds.
   uint64_t resume_fingerprint() const { return resume_fingerprint(fingerprint); }
   uint64_t resume_fingerprint(uint64_t pixels) const {
-    return text_digest("stoker resume 1; " + hex(pixels) + "; global batch " +
+    return text_digest("stoker resume 1; " + hex64(pixels) + "; global batch " +
                        std::to_string(global_batch()) + "; epoch offset " +
                        std::to_string(options.first_epoch_offset));
   }
@@ -244,8 +236,8 @@ Step Loader::resume_step(const LoaderState& state, const Loader& like, uint64_t 
   if (state.fingerprint != own) {
     throw std::invalid_argument(
         "cannot resume at step " + std::to_string(state.next_step) +
-        ": the state is of another configuration (fingerprint " + hex(state.fingerprint) +
-        ", this loader has " + hex(own) +
+        ": the state is of another configuration (fingerprint " + hex64(state.fingerprint) +
+        ", this loader has " + hex64(own) +
         "); source, augmentation, seed, shuffle, last_batch, the pixel policies and the global "
         "batch (here " +
         std::to_string(loader.global_batch()) + " samples) must be the same");

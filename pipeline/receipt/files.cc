@@ -1,11 +1,11 @@
 #include "pipeline/receipt/files.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
+
+#include "pipeline/digest.h"
+#include "pipeline/durable_file.h"
 
 namespace stoker {
 namespace {
@@ -85,15 +85,9 @@ ReceiptPaths::ReceiptPaths(const std::filesystem::path& directory, int rank) {
   rows = directory / ("receipt_rows" + part + ".bin");
 }
 
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot open " + path.string());
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 ReceiptData read_receipt_part(const ReceiptPaths& paths) {
   ReceiptData data;
-  const std::string text = read_text(paths.json);
+  const std::string text = read_whole_file(paths.json.string());
   try {
     data.json = nlohmann::ordered_json::parse(text);
     check_fields(data.json);
@@ -136,12 +130,6 @@ std::vector<EpochDigest> sum_epochs(const std::vector<StepRecord>& steps, int64_
   std::vector<EpochDigest> epochs;
   for (const StepRecord& step : steps) add_step(epochs, step, steps_per_epoch);
   return epochs;
-}
-
-std::string hex64(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016" PRIx64, value);
-  return text;
 }
 
 std::string to_string(const Digest128& digest) { return hex64(digest.high) + hex64(digest.low); }

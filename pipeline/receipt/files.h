@@ -31,7 +31,4 @@ ReceiptData read_receipt(const std::filesystem::path& directory);
 std::vector<EpochDigest> sum_epochs(const std::vector<StepRecord>& steps, int64_t steps_per_epoch);
 void add_step(std::vector<EpochDigest>& epochs, const StepRecord& step, int64_t steps_per_epoch);
 
-std::string hex64(uint64_t value);
-std::string read_text(const std::filesystem::path& path);
-
 }  // namespace stoker

@@ -1,4 +1,5 @@
 // Describes a run for its receipt, from the arguments of the loader.
+#include "pipeline/digest.h"
 #include "pipeline/loader.h"
 #include "pipeline/receipt/files.h"
 #include "pipeline/receipt/receipt.h"

@@ -21,7 +21,7 @@ TEST(CudaEngineTest, TheLargestBatchGrowsWithMemory) {
   const NetSpec net = make_net("resnet50", {224, 224}, 1000);
   const EngineOptions options = engine_options(8, 8, 1, Precision::bf16);
   const auto largest = [&](int64_t gib) {
-    return largest_cuda_batch(net, options, host_device(), gib << 30, 2 * 224 * 224 * 3);
+    return largest_cuda_batch(net, options, gib << 30, 2 * 224 * 224 * 3);
   };
   EXPECT_EQ(largest(1), 0);
   EXPECT_GT(largest(80), 256);

@@ -1,5 +1,6 @@
 #include "tools/option/augment_choice.h"
 
+#include "train/model/models.h"
 #include "train/model/recipe.h"
 
 namespace stoker {
@@ -36,7 +37,7 @@ void add_augment_choice(CLI::App& app, AugmentChoice& choice) {
   app.add_option(
          "--model", choice.model,
          "Model whose recipe says how to augment (default: random_resized and random flips)")
-      ->check(CLI::IsMember(recipe_names()));
+      ->check(CLI::IsMember(list_models()));
   app.add_option("--view", choice.view,
                  "Augmentation to show: that of training or that of evaluation")
       ->check(CLI::IsMember({"train", "eval"}));

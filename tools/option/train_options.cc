@@ -11,6 +11,7 @@
 #include "tools/command/command.h"
 #include "tools/machine/build_info.h"
 #include "tools/option/augment_choice.h"
+#include "train/model/models.h"
 #include "train/run/replica.h"
 
 namespace stoker {
@@ -272,7 +273,7 @@ MeasureHooks TrainArguments::measure() const {
 void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_data_option(app, arguments.data);
   app.add_option("--model", arguments.model, "Model to train, with its recipe (see below)")
-      ->check(CLI::IsMember(recipe_names()));
+      ->check(CLI::IsMember(list_models()));
   add_run_options(app, arguments);
   arguments.data.pixels = "fast";  // for training; evaluation is always exact
   add_decode_options(app, arguments.data);
@@ -317,7 +318,7 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
 
 std::string recipes_help() {
   std::string text = "Models and their recipes:\n";
-  for (const std::string& name : recipe_names()) {
+  for (const std::string& name : list_models()) {
     text += "  " + name + "\n";
     for (const std::string& line : describe(default_recipe(name))) text += "    " + line + "\n";
   }

@@ -9,6 +9,7 @@
 
 #include "staging/mutex.h"
 #include "train/collective/collective.h"
+#include "train/collective/share.h"
 
 namespace stoker {
 namespace {
@@ -21,11 +22,6 @@ constexpr int64_t kBlockFloats = 1024;
 [[noreturn]] void broken(const char* what, int rank) {
   std::fprintf(stderr, "stoker: host collective: %s (rank %d)\n", what, rank);
   std::abort();
-}
-
-int64_t range_begin(int64_t count, int rank, int size) {
-  if (rank == size) return count;
-  return std::min(count, count * rank / size / kRangeFloats * kRangeFloats);
 }
 
 class HostCollective final : public Collective {
@@ -47,7 +43,8 @@ class HostCollective final : public Collective {
       if (call.result.size() != result.size()) broken("all_reduce of different sizes", rank);
     }
     const auto count = static_cast<int64_t>(result.size());
-    sum_range(range_begin(count, rank, size_), range_begin(count, rank + 1, size_));
+    sum_range(share_begin(count, rank, size_, kRangeFloats),
+              share_begin(count, rank + 1, size_, kRangeFloats));
     wait(rank);
   }
 

@@ -4,17 +4,13 @@
 #include <vector>
 
 #include "train/collective/device.h"
+#include "train/collective/share.h"
 
 namespace stoker {
 namespace {
 
 // Ranges start at multiples of this, so that they contain whole cache lines and vectors.
 constexpr int64_t kRangeFloats = 64;
-
-int64_t range_begin(int64_t count, int rank, int size) {
-  if (rank == size) return count;
-  return std::min(count, count * rank / size / kRangeFloats * kRangeFloats);
-}
 
 class SharedDeviceCollective final : public RangeCollective {
  public:
@@ -93,8 +89,8 @@ class SharedDeviceCollective final : public RangeCollective {
       sum.results[static_cast<size_t>(sum.result_count++)] = other.result.data();
     }
     const int64_t length = range.end - range.begin;
-    sum.begin = range.begin + range_begin(length, rank, size());
-    sum.end = range.begin + range_begin(length, rank + 1, size());
+    sum.begin = range.begin + share_begin(length, rank, size(), kRangeFloats);
+    sum.end = range.begin + share_begin(length, rank + 1, size(), kRangeFloats);
     return sum;
   }
 

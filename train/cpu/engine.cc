@@ -158,16 +158,7 @@ void CpuEngine::update(const UpdateArgs& args) {
 
 StepMetrics CpuEngine::step_metrics() {
   require_training(options_, "metrics");
-  const auto sum = [&](StepMetric metric) {
-    return step_metric(layout_, reduced_.floats().data(), metric);
-  };
-  StepMetrics metrics;
-  metrics.loss_sum = sum(StepMetric::loss);
-  metrics.weight_sum = sum(StepMetric::weight);
-  metrics.top1 = sum(StepMetric::top1);
-  metrics.top5 = sum(StepMetric::top5);
-  metrics.finite = gradients_finite_ && sum(StepMetric::finite) == sum(StepMetric::micro_batches);
-  return metrics;
+  return step_metrics_from(reduced_.floats().data() + layout_.metrics(), gradients_finite_);
 }
 
 void CpuEngine::forward(const BatchRows& batch, const View& view, bool averaged,

@@ -6,8 +6,7 @@ namespace stoker {
 namespace {
 
 int64_t aligned_bytes(const onednn::Desc& desc) {
-  const auto bytes = static_cast<int64_t>(desc.get_size());
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  return round_up(static_cast<int64_t>(desc.get_size()), kArenaAlignment);
 }
 
 bool forward_is_copy(const ConvLayout& l) { return l.forward != l.master; }

@@ -65,9 +65,4 @@ std::vector<FusionTime> time_cuda_fusions(std::span<const ConvShape> shapes, Dev
   return plugin->time_fusions(device.cuda_ordinal(), stream->native_handle(), tuning, shapes);
 }
 
-int64_t largest_cuda_batch(const NetSpec& net, const EngineOptions& options, Device&, int64_t bytes,
-                           int64_t slot_bytes_per_row, int step) {
-  return largest_device_batch(net, options, DeviceTuning{}, bytes, slot_bytes_per_row, step);
-}
-
 }  // namespace stoker

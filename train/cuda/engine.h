@@ -30,8 +30,8 @@ std::unique_ptr<Engine> make_cuda_engine(const NetSpec& net, const EngineOptions
 // Returns the largest number of rows per device, a multiple of `step`, that fits into `bytes` of
 // device memory with micro_batch_size = rows; 0 if not even `step` rows fit. `slot_bytes_per_row`
 // is for the feed's slots. Allocates nothing.
-int64_t largest_cuda_batch(const NetSpec& net, const EngineOptions& options, Device& device,
-                           int64_t bytes, int64_t slot_bytes_per_row, int step = 8);
+int64_t largest_cuda_batch(const NetSpec& net, const EngineOptions& options, int64_t bytes,
+                           int64_t slot_bytes_per_row, int step = 8);
 
 // Times what cuDNN can fuse with convolutions of these shapes on `device`, a CUDA device. This
 // takes some seconds for each shape, mostly for cuDNN's compilation. Throws as make_cuda_engine()

@@ -22,9 +22,4 @@ std::unique_ptr<Engine> make_cuda_engine(const NetSpec& net, const EngineOptions
                            cuda_engine_problem());
 }
 
-int64_t largest_cuda_batch(const NetSpec& net, const EngineOptions& options, Device&, int64_t bytes,
-                           int64_t slot_bytes_per_row, int step) {
-  return largest_device_batch(net, options, DeviceTuning{}, bytes, slot_bytes_per_row, step);
-}
-
 }  // namespace stoker

@@ -59,13 +59,12 @@ class HeadSteps final : public DeviceSteps {
   int64_t logit_count() const { return static_cast<int64_t>(shape_.rows) * shape_.stride; }
 
   void describe(DevicePlanBuilder& builder) {
-    constexpr int kStep = 8;  // matrix units are fast if rows are multiples of this
     const FusedNode& node = builder.node(index_);
     const int classes = node.shape.channels;
     shape_ = {builder.options().rows,
               builder.node(node.input).shape.channels,
               classes,
-              (classes + kStep - 1) / kStep * kStep,
+              logit_stride(classes),
               builder.spec(index_).scale,
               builder.held().head};
     const GradientLayout& layout = builder.layout();

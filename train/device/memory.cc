@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "train/engine/byte_text.h"
+
 namespace stoker {
 namespace {
 
@@ -12,18 +14,12 @@ constexpr int64_t kFloat = sizeof(float);
 
 int64_t aligned(int64_t bytes) {
   constexpr int64_t kAlignment = 256;
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return round_up(bytes, kAlignment);
 }
 
 int64_t logit_bytes(const ExecutionPlan& plan, int rows) {
   const int64_t classes = plan.nodes.back().shape.channels;
-  return rows * ((classes + 7) / 8 * 8) * kFloat;
-}
-
-std::string megabytes(int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / 1048576.0);
-  return text;
+  return rows * logit_stride(classes) * kFloat;
 }
 
 }  // namespace
@@ -159,8 +155,8 @@ DeviceEngineMemory::DeviceEngineMemory(const NetSpec& net, const EngineOptions& 
                                                std::to_string(image) + " bytes more per slot)"
                                          : "not even a batch of 8 samples fits";
   throw std::runtime_error(device.name() + ": training '" + net.name + "' with " +
-                           std::to_string(options.rows) + " samples needs " + megabytes(next) +
-                           ", and " + megabytes(free) + " are free" + reason + "; " + advice +
+                           std::to_string(options.rows) + " samples needs " + mebibytes(next) +
+                           ", and " + mebibytes(free) + " are free" + reason + "; " + advice +
                            ". It would hold:\n" + describe(sizes));
 }
 

@@ -2,13 +2,15 @@
 
 #include <cstring>
 
+#include "train/graph/memory_planner.h"
+
 namespace stoker {
 namespace {
 
 constexpr int64_t kEntries = Engine::kMetricsKept;
 constexpr int64_t kLine = 256;  // entries start at multiples of this
 
-int64_t entry_bytes(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+int64_t entry_bytes(int64_t bytes) { return round_up(bytes, kLine); }
 
 }  // namespace
 
@@ -55,16 +57,7 @@ StepMetrics DeviceMetricsRing::step_metrics_of(int64_t update) {
   there_[entry]->synchronize();
   UpdateVerdict verdict;
   std::memcpy(&verdict, memory_->data() + entry * entry_bytes(sizeof verdict), sizeof verdict);
-  const auto sum = [&](StepMetric which) -> double {
-    return verdict.metrics[static_cast<int>(which)];
-  };
-  StepMetrics metrics;
-  metrics.loss_sum = sum(StepMetric::loss);
-  metrics.weight_sum = sum(StepMetric::weight);
-  metrics.top1 = sum(StepMetric::top1);
-  metrics.top5 = sum(StepMetric::top5);
-  metrics.finite = verdict.finite != 0;
-  return metrics;
+  return step_metrics_from(verdict.metrics, verdict.finite != 0);
 }
 
 }  // namespace stoker

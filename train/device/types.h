@@ -104,6 +104,9 @@ struct PadShape {
   Precision type = Precision::fp32;
 };
 
+// Returns the length of a row of logits: matrix units are fast if it is a multiple of 8.
+constexpr int logit_stride(int classes) { return (classes + 7) / 8 * 8; }
+
 // logits = scale * (x * weight^T + bias). Rows of logits and of their gradient are `stride` values
 // apart.
 struct LinearShape {

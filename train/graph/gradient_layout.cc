@@ -2,15 +2,21 @@
 
 #include <algorithm>
 
+#include "train/engine/engine.h"
+#include "train/graph/memory_planner.h"
+
 namespace stoker {
 namespace {
 
-int64_t aligned(int64_t count) {
-  constexpr int64_t kStep = GradientLayout::kTensorAlignment;
-  return (count + kStep - 1) / kStep * kStep;
-}
+int64_t aligned(int64_t count) { return round_up(count, GradientLayout::kTensorAlignment); }
 
 }  // namespace
+
+StepMetrics step_metrics_from(const float* metrics, bool finite) {
+  const auto sum = [&](StepMetric metric) -> double { return metrics[static_cast<int>(metric)]; };
+  return {sum(StepMetric::loss), sum(StepMetric::weight), sum(StepMetric::top1),
+          sum(StepMetric::top5), finite};
+}
 
 GradientLayout::GradientLayout(const NetSpec& net, const FusionRules& rules)
     : net_(net), statistics_(statistics_table(net)) {

@@ -18,6 +18,12 @@ namespace stoker {
 enum class StepMetric : uint8_t { loss, weight, top1, top5, finite, micro_batches, count };
 constexpr int kStepMetrics = static_cast<int>(StepMetric::count);
 
+struct StepMetrics;  // train/engine/engine.h
+
+// Reads the metrics of a step from the end of the reduced gradients, kStepMetrics floats. The
+// engine knows whether the gradients and the metrics are `finite`.
+StepMetrics step_metrics_from(const float* metrics, bool finite);
+
 struct LayoutTensor {
   int64_t offset = 0;  // aligned to kTensorAlignment
   int64_t count = 0;   // with the input's padding channels

@@ -6,9 +6,7 @@
 namespace stoker {
 namespace {
 
-int64_t aligned(int64_t bytes) {
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-}
+int64_t aligned(int64_t bytes) { return round_up(bytes, kArenaAlignment); }
 
 bool meet(const BufferLife& a, const BufferLife& b) {
   return a.first_step <= b.last_step && b.first_step <= a.last_step;

@@ -21,6 +21,10 @@ struct BufferPlan {
 
 constexpr int64_t kArenaAlignment = 64;
 
+constexpr int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
 // Places greedily by size: the largest buffer first, each into the smallest gap between the buffers
 // that are alive at the same time.
 BufferPlan plan_memory(std::span<const BufferLife> buffers);

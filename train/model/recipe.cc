@@ -179,15 +179,13 @@ Precision Recipe::resolved_precision() const {
   return cpu_supports(Precision::bf16) ? Precision::bf16 : Precision::fp32;
 }
 
-std::vector<std::string> recipe_names() { return list_models(); }
-
 Recipe default_recipe(const std::string& model) {
   if (model == "airnet") return airnet(model);
   if (model == "airnet-narrow") return airnet_narrow(model);
   for (const char* name : {"resnet18", "resnet34", "resnet50"}) {
     if (model == name) return imagenet_resnet(model);
   }
-  const std::vector<std::string> names = recipe_names();
+  const std::vector<std::string> names = list_models();
   if (std::find(names.begin(), names.end(), model) == names.end()) {
     throw std::invalid_argument(
         fmt::format("no model \"{}\"; there are {}", model, fmt::join(names, ", ")));

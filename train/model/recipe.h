@@ -90,7 +90,6 @@ struct Recipe {
 // Returns the tuned recipe of a model: "airnet", "airnet-narrow", "resnet20" .. "resnet110",
 // "resnet18", "resnet34", "resnet50". Throws std::invalid_argument, which lists these names.
 Recipe default_recipe(const std::string& model);
-std::vector<std::string> recipe_names();
 // Returns a few lines for --help and for the plan before a run: "batch 1024, lr 1.5 (...), ...".
 std::vector<std::string> describe(const Recipe& recipe);
 

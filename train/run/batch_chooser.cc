@@ -56,7 +56,7 @@ BatchChoice gpu_batch(const BatchQuestion& question, int64_t most_rows) {
   const TrainOptions& options = question.options;
   const std::string& name = options.devices[0];
   const auto sharing = std::count(options.devices.begin(), options.devices.end(), name);
-  const auto device = make_device(name);
+  make_device(name);  // throws the reason if the GPU cannot be used
   int64_t memory = 0;
   for (const CudaDeviceInfo& info : query_cuda().devices) {
     if (info.name == name) memory = info.memory_bytes;
@@ -68,7 +68,7 @@ BatchChoice gpu_batch(const BatchQuestion& question, int64_t most_rows) {
   const int64_t slots =
       std::max(options.slots, 1) * slab_bytes(options.recipe, kGpuStep) / kGpuStep;
   const int64_t fits =
-      largest_cuda_batch(question.net, engine, *device, usable, slots, static_cast<int>(kGpuStep));
+      largest_cuda_batch(question.net, engine, usable, slots, static_cast<int>(kGpuStep));
   if (fits < kGpuStep) {
     throw std::runtime_error(fmt::format("batch: auto: not even {} samples fit into {:.0f}% of {}",
                                          kGpuStep, 100 * kShare, name));

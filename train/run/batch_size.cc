@@ -8,12 +8,10 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "train/engine/byte_text.h"
+
 namespace stoker {
 namespace {
-
-std::string gibibytes(int64_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (int64_t{1} << 30));
-}
 
 // Returns the number in a file; without one ("max", or no such file) there is no limit.
 int64_t number_in(const std::string& path) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "train/engine/byte_text.h"
 #include "train/model/recipe_json.h"
 #include "train/run/options.h"
 
@@ -12,10 +13,6 @@ namespace {
 
 constexpr int64_t kSmallModel = 500'000;
 constexpr int64_t kManyRows = 64;
-
-std::string mebibytes(int64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
 
 std::string counted(int64_t count, const char* what, const char* plural = "s") {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : plural);

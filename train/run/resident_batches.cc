@@ -5,16 +5,11 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "train/engine/byte_text.h"
 #include "train/run/batch_size.h"
 
 namespace stoker {
-namespace {
-
-std::string mebibytes(int64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 FedBatch fed(const DeviceBatch& batch) {
   return {{batch.images(), batch.labels(), batch.weights()},

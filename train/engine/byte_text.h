@@ -1,0 +1,22 @@
+// Sizes in memory as text for messages and plans. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace stoker {
+
+inline std::string mebibytes(int64_t bytes) {  // "12.5 MiB"
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
+}
+
+inline std::string gibibytes(int64_t bytes) {  // "3.25 GiB"
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
+}
+
+}  // namespace stoker
