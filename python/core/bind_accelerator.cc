@@ -11,7 +11,7 @@ namespace stoker::python {
 void bind_accelerator(nb::module_& module) {
   nb::class_<AcceleratorSpec>(module, "AcceleratorSpec")
       .def_ro("name", &AcceleratorSpec::name)
-      .def_ro("batch", &AcceleratorSpec::batch, "Rows of a step.")
+      .def_ro("batch", &AcceleratorSpec::batch, "Samples of a step.")
       .def_ro("step_seconds", &AcceleratorSpec::step_seconds)
       .def_ro("source", &AcceleratorSpec::source, "Where the figure comes from.")
       .def_prop_ro("images_per_second", &AcceleratorSpec::images_per_second);

@@ -182,10 +182,21 @@ TEST_F(Index, ErrorsAreOneLine) {
   EXPECT_THAT(result.err, HasSubstr("cannot write /dev/full"));
   EXPECT_EQ(run_stoker({"index", "--data", cache_.path() + "/none"}).exit_code, 2);
   EXPECT_EQ(run_stoker({"index", "--data", data_.path(), "--granularity", "7"}).exit_code, 2);
-  result = run_stoker({"dump", "--data", data_.path(), "--pixels", "fast", "--out",
-                       cache_.path() + "/d", "--seek-index", cache_.path() + "/none.bin"});
-  EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("--seek-index: " + cache_.path() + "/none.bin: no such file"));
+  // Nobody who feeds ignores the option: each refuses a file that is not there.
+  const std::vector<std::string> data = {"--data", data_.path()};
+  const std::vector<std::string> none = {"--seek-index", cache_.path() + "/none.bin"};
+  const std::vector<std::vector<std::string>> feeds = {
+      {"dump", "--pixels", "fast", "--out", cache_.path() + "/d"},
+      {"profile", "--demand", "300", "--seconds", "0.5", "--out", cache_.path() + "/p"},
+      {"profile", "--seconds", "0.5", "--out", cache_.path() + "/q", "--", "train", "--model",
+       "airnet-narrow", "--batch", "16"}};
+  for (std::vector<std::string> words : feeds) {
+    words.insert(words.end(), data.begin(), data.end());
+    words.insert(words.end(), none.begin(), none.end());
+    result = run_stoker(words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("--seek-index: " + none[1] + ": no such file"));
+  }
 }
 
 }  // namespace

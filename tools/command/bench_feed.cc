@@ -24,7 +24,7 @@ int run_bench_feed(int argc, char** argv) {
       "  stoker bench feed --in-memory --workers 1..4 --repeats 15 --out results\n");
   add_bench_data_options(*app, data);
   app->add_option("--workers", workers, "Threads that decode, a list; 0: the consumer decodes");
-  app->add_option("--batch", batches, "Rows per batch, a list");
+  app->add_option("--batch", batches, "Samples per batch, a list");
   app->add_option("--ring-depth", depths, "Batches that are decoded ahead, a list");
   app->add_option("--cpu-ms", options.cpu_ms, "CPU time of one measurement, ms (approximate)")
       ->check(CLI::Range(1, 60'000));

@@ -53,7 +53,7 @@ int run_bench_scaling(int argc, char** argv) {
                   "in turn")
       ->check(CLI::IsMember({"weak", "strong", "both"}));
   app->add_option("--batch", options.batch,
-                  "Rows of a device (weak) or of all devices together (strong)")
+                  "Samples of a device (weak) or of all devices together (strong)")
       ->check(CLI::Range(1, 1 << 20));
   app->add_option("--steps", options.steps, "Steps of a run that are timed, after the warm-up")
       ->check(CLI::Range(1, 1 << 20));

@@ -43,7 +43,7 @@ void add_options(CLI::App& app, EvalArguments& arguments) {
       "Devices of each process. cpu:N makes N replicas that share the cores; cuda:all and "
       "cuda:0,1 take GPUs");
   app.add_option("--batch", run.rows,
-                 "Rows per device and step. 0 chooses by the size of the images")
+                 "Samples per device and step. 0 chooses by the size of the images")
       ->check(CLI::Range(0, 1 << 24));
   app.add_option("--views", run.views,
                  "Views of each image: 1 (plain), 2 (also mirrored), 6 (also shifted); 0 takes the "

@@ -90,7 +90,7 @@ int run_plan(int argc, char** argv) {
   app->add_option("--rate", demand.rate, "Images/s that each GPU trains")
       ->required()
       ->check(CLI::PositiveNumber);
-  app->add_option("--batch", demand.batch, "Rows of each GPU's batch")
+  app->add_option("--batch", demand.batch, "Samples of each GPU's batch")
       ->check(CLI::Range(1, 1 << 20));
   app->add_option("--ring-depth", demand.ring_depth, "Batches that are decoded ahead, per GPU")
       ->check(CLI::Range(1, 1024));

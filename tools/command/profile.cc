@@ -97,7 +97,12 @@ int run_profile(int argc, char** argv) {
     throw std::invalid_argument(trains ? "--data must follow `-- train`"
                                        : "either --data and --demand, or -- train ... are needed");
   }
-  if (trains) refuse_feed_options(*app);
+  if (trains) {
+    refuse_feed_options(*app);
+  } else {
+    check_feed_options(*app, arguments.feed.data);
+    check_seek_index(arguments.feed.data);
+  }
   std::filesystem::create_directories(arguments.out);  // fails before the run, not after it
   ProfileOutcome outcome =
       trains ? profile_train(argc - own - 1, argv + own + 1, arguments.seconds, arguments.out)

@@ -27,7 +27,7 @@ void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments) {
                  "Folder of the data: images, or CIFAR's binary files");
   app.add_option("--demand", arguments.demand,
                  "Images/s that each emulated device takes, above 0: what your device trains at");
-  app.add_option("--batch", arguments.batch, "Rows of each device's batch")
+  app.add_option("--batch", arguments.batch, "Samples of each device's batch")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--emulated-devices", arguments.devices, "Number of emulated devices")
       ->check(CLI::Range(1, 64));

@@ -135,6 +135,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   outcome.name_of = [&source](SampleId id) { return source.name(id); };
   const auto test = open_test(arguments);
   TrainOptions options = options_of(arguments);
+  check_train_options(*app, arguments, options, 1);
   if (arguments.build_seek_index &&
       make_missing_seek_indexes(arguments.data.data, options.feed.seek_index, true) != 0) {
     throw std::runtime_error("interrupted while the seek indexes were made");
