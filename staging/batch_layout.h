@@ -37,9 +37,8 @@ class BatchLayout {
   const BatchShape& shape() const { return shape_; }
   size_t image_bytes() const;  // one row's pixels: height * width * 3 * value_bytes
   // Offsets from the start of a slab (and of a slot), each aligned to kAlignment.
-  size_t images_offset() const {
-    return 0;
-  }                               // (rows, height, width, 3) u8 RGB, or the converted type
+  // The images are (rows, height, width, 3) u8 RGB, or the converted type.
+  size_t images_offset() const { return 0; }
   size_t labels_offset() const;   // (rows) i32
   size_t weights_offset() const;  // (rows) f32
   size_t device_bytes() const;    // images, labels and weights, aligned: one copy

@@ -129,8 +129,8 @@ std::unique_ptr<Memory> allocate_pinned(const CudaContext& context, size_t bytes
     } else {
       context.check(error, "cudaHostAlloc");
     }
-    std::memset(memory->data(), 0,
-                size);  // allocates the pages, on the near node, before the first use
+    // Allocates the pages, on the near node, before the first use.
+    std::memset(memory->data(), 0, size);
   }
   return memory;
 }

@@ -200,8 +200,8 @@ class HostStream final : public Stream {
       }
       Command& command = commands_[static_cast<size_t>(next % kCommands)];
       run(command);
-      command =
-          std::monostate{};  // destroys a closure's captures before the command counts as done
+      // Destroys a closure's captures before the command counts as done.
+      command = std::monostate{};
       timeline_->advance();
     }
   }

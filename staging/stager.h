@@ -47,8 +47,8 @@ class Stager {
   // For consumers that have other things to do while they wait.
   bool wait_ready(int ms);
   int max_leases() const;  // slots, or in_place, or 1
-  void check_leases()
-      const;  // aborts if next() would: for a consumer that has to wait before it can call
+  // Aborts if next() would: for a consumer that has to wait before it can call.
+  void check_leases() const;
 
   int64_t device_bytes() const;  // memory held on the device; 0 if the slab itself is leased
   StageStats&

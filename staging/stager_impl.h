@@ -72,9 +72,9 @@ struct Stager::Impl {
   std::unique_ptr<Stream> copy_stream;  // null without a thread
 
   StageStats stats;
-  int64_t copy_began_ns =
-      0;       // start of the current copy, for the Tracer; used by the copying stream
-  Step taken;  // steps below have left the ring; used by the copying thread
+  // Start of the current copy, for the Tracer; used by the copying stream.
+  int64_t copy_began_ns = 0;
+  Step taken;                  // steps below have left the ring; used by the copying thread
   const Slab* held = nullptr;  // taken, but the consumer's stream refused it; next() uses it
   // Per slab of the ring: whether it was taken and is not returned yet. They return in any order.
   std::vector<std::atomic<bool>> out;

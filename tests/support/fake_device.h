@@ -22,8 +22,8 @@ struct FakeDeviceOptions {
   int copy_us = 0;              // every copy takes this much longer
   int pieces = 4;               // of a copy
   bool host_accessible = true;  // what it reports
-  int64_t operations_left =
-      -1;  // after these every stream operation throws std::runtime_error; -1: never
+  // After these every stream operation throws std::runtime_error; -1: never.
+  int64_t operations_left = -1;
 };
 
 class FakeDevice final : public Device {

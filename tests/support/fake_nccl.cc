@@ -153,8 +153,8 @@ extern "C" {
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   static int next = 0;
   std::memset(id, 0, sizeof *id);
-  if (const char* address =
-          std::getenv("NCCL_COMM_ID")) {  // the same for all processes that have it set
+  // The same for all processes that have it set.
+  if (const char* address = std::getenv("NCCL_COMM_ID")) {
     std::strncpy(id->internal, address, sizeof id->internal - 1);
     return ncclSuccess;
   }

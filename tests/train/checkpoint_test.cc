@@ -144,8 +144,8 @@ TEST(Checkpoint, TornOnesAreLeftAside) {
       if (kind == 1) damage(file, [](std::string& b) { b.resize(b.size() / 2); });
       if (kind == 2) damage(file, [](std::string& b) { b.clear(); });
       if (kind == 3) damage(file, [](std::string& b) { b[b.size() / 2] ^= 0x20; });
-      if (kind == 3 && std::string(name) == "trainer.json")
-        continue;  // may hit whitespace, which is harmless
+      // May hit whitespace, which is harmless.
+      if (kind == 3 && std::string(name) == "trainer.json") continue;
       std::vector<std::string> torn;
       EXPECT_EQ(newest_checkpoint(folder.path(), &torn), good) << name << " " << kind;
       EXPECT_EQ(torn.size(), 1u);

@@ -162,8 +162,8 @@ class NcclProcesses {
 
   // Returns the message that each process threw.
   std::vector<std::string> run(const std::function<void(NcclGroup&)>& body) {
-    setenv("NCCL_COMM_ID", address_.c_str(),
-           1);  // like open_nccl_group(), but before there are threads
+    // Like open_nccl_group(), but before there are threads.
+    setenv("NCCL_COMM_ID", address_.c_str(), 1);
     std::vector<std::string> thrown(static_cast<size_t>(size_));
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < size_; ++rank) {

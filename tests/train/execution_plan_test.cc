@@ -44,8 +44,8 @@ TEST(LoweringTest, RulesSayWhatFuses) {
   for (const bool gelu : {false, true}) {
     for (const bool residual : {false, true}) {
       const FusionRules rules{gelu, residual, 8};
-      EXPECT_EQ(count_of(lower(airnet, rules), OpKind::gelu) == 1,
-                gelu);  // one follows a convolution
+      // One follows a convolution.
+      EXPECT_EQ(count_of(lower(airnet, rules), OpKind::gelu) == 1, gelu);
       EXPECT_EQ(count_of(lower(resnet, rules), OpKind::add), residual ? 0 : 8);
       EXPECT_EQ(count_of(lower(resnet, rules), OpKind::relu), 0);
       EXPECT_EQ(lower(resnet, rules)[0].shape.channels, 8);

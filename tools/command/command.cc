@@ -173,8 +173,8 @@ class SectionedConfig final : public CLI::ConfigBase {
       refuse_config(g_given.config, entry.line, why);
     };
     const CLI::Option* option = app_.get_option_no_throw("--" + entry.key);
-    if (option == nullptr)
-      option = app_.get_option_no_throw(entry.key);  // a positional argument, such as RUNDIR
+    // A positional argument, such as RUNDIR.
+    if (option == nullptr) option = app_.get_option_no_throw(entry.key);
     const std::string now = new_option_name(entry.key);
     if (option == nullptr && !now.empty() && app_.get_option_no_throw("--" + now) != nullptr) {
       refuse(entry.key + " is now " + now);

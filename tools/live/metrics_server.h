@@ -15,8 +15,8 @@ class MetricsServer {
  public:
   struct Limits {
     size_t clients = 600;  // at once; also at most 5/8 of the file descriptor limit
-    std::chrono::milliseconds client_time =
-        std::chrono::seconds(10);  // for the request and the answer
+    // For the request and the answer.
+    std::chrono::milliseconds client_time = std::chrono::seconds(10);
   };
   // port 0: any free port. Throws std::runtime_error with the port if it cannot listen.
   MetricsServer(int port, std::function<std::string()> text, const Limits& limits);

@@ -52,12 +52,12 @@ struct RunMeasurements {
   double busy_workers = 0, busy_readers = 0;
   double worker_cpu_speed = 1;  // CPU seconds per second of work
   double own_cores = -1, other_cores = -1;
-  double stolen_cores =
-      -1;  // share of other_cores that the hypervisor gave to other machines, in cores
-  double consumer_delay_share =
-      -1;  // share of the time in which the consumers' threads waited for a core
-  double worker_delay_share =
-      -1;                     // share of their runnable time in which workers waited for a core
+  // Share of other_cores that the hypervisor gave to other machines, in cores.
+  double stolen_cores = -1;
+  // Share of the time in which the consumers' threads waited for a core.
+  double consumer_delay_share = -1;
+  // Share of their runnable time in which workers waited for a core.
+  double worker_delay_share = -1;
   double disk_share = -1;     // share of the bytes read that came from storage, not the page cache
   std::vector<GpuLoad> gpus;  // all GPUs of the machine
 };

@@ -111,8 +111,8 @@ class DeviceOps {
   virtual void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps) = 0;
   virtual void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps,
                                  void* dx) = 0;
-  virtual void average_pool(const PoolShape& s, const void* x,
-                            void* y) = 0;  // over the whole image
+  // Over the whole image.
+  virtual void average_pool(const PoolShape& s, const void* x, void* y) = 0;
   virtual void average_pool_backward(const PoolShape& s, const void* dy, void* dx) = 0;
   virtual void pad_channels(const PadShape& s, const void* x, void* y) = 0;
   virtual void pad_channels_backward(const PadShape& s, const void* dy, void* dx) = 0;
