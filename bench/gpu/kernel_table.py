@@ -20,7 +20,7 @@ import sys
 LIMITS = {"sm_80": (32, 64, 65536, 164 << 10), "sm_90": (32, 64, 65536, 228 << 10), "sm_100": (32, 64, 65536, 228 << 10)}
 REGISTERS_AT_A_TIME = 256  # a warp gets a multiple of it
 SHARED_AT_A_TIME = 128  # bytes; a block gets a multiple of it
-SHARED_OF_THE_SYSTEM = 1024  # bytes of each block; cuobjdump counts them from sm_90 on, where a block has any of its own
+SHARED_OF_THE_SYSTEM = 1024  # bytes of each block; from sm_90 on cuobjdump includes them if the block uses any
 LARGEST_BLOCK = 1024  # threads, where a kernel has no launch bound
 
 KEY = ("file", "kernel", "arch")

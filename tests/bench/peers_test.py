@@ -168,7 +168,7 @@ class Neighbours(unittest.TestCase):
         subprocess.run([sys.executable, "-c", BURN], check=True)
         ours = measured_on._own_seconds()
         self.assertGreater(ours - before, 0.4)
-        # The shell ends at once, so that what it left behind is nobody's child any more.
+        # The shell ends at once, so that what it left behind is no longer our descendant.
         with tempfile.TemporaryDirectory() as folder:
             done = os.path.join(folder, "done")
             os.mkfifo(done)

@@ -1,4 +1,4 @@
-// The protocol between bench/peers/run and a participant, which is a process of its own. The
+// The protocol between bench/peers/run and a participant, which is a separate process. The
 // participant prints one line of JSON when it is ready:
 //
 //   {"ready": true, "version": "...", "given": "boxes"}
