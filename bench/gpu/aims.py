@@ -1,4 +1,5 @@
-"""The aims of the GPU half beside what was measured. Each ratio is of one step, so of one machine and one run."""
+"""Compares the aims for GPUs with what was measured. Each ratio is from one step, so from one
+machine and one run."""
 import statistics
 
 from measure import failures, missing
@@ -12,7 +13,7 @@ CORRECTNESS = ("device tests", "engine tests", "collective tests", "first steps"
 
 
 def part(results, step, name):
-    """(figures, None) or (None, why there are none) of one name in one step."""
+    """Returns (figures, None), or (None, why there are none), of one name in one step."""
     whole = results.get(step)
     reason = missing(whole)
     if not reason:
@@ -62,7 +63,8 @@ def fed_row(results):
 
 
 def accuracy_text(runs):
-    """Mean and deviation of the accuracy, in %, of what the run evaluates last."""
+    """Returns ((mean, its error), text) of the accuracy that the runs evaluate last, or (None,
+    text)."""
     values = runs.get("top1_6_views", runs.get("top1"))
     if not values:
         return None, "no accuracy"
@@ -145,7 +147,8 @@ def decode_row(results):
 
 
 def aims(results, rehearsal=False):
-    """A row per aim. A rehearsal's numbers mean nothing: they meet no aim and miss none."""
+    """Returns a row per aim. A rehearsal's numbers mean nothing, so they neither meet nor miss an
+    aim."""
     rows = [correctness_row(results), resnet_row(results, "resnet50", "default"), resnet_row(results, "autotune", "max-autotune"),
             fed_row(results), cifar_row(results), wait_row(results), start_row(results), staging_row(results), decode_row(results)]
     return [{**r, "met": None} for r in rows] if rehearsal else rows

@@ -1,7 +1,9 @@
-"""Runs airbench94, from the reader's own clone of it, on CIFAR-10's binary files: one line of JSON to each line on stdin.
+"""Runs airbench94, from the user's clone, on CIFAR-10's binary files. Answers each line on stdin
+with one line of JSON.
 
-"run SEED" trains once and answers with its own clock (training and the evaluation with 6 views; no loading), its training
-alone, the wall time of the call, and the accuracies. Before that it trains once untimed, as its author does.
+"run SEED" trains once. The answer has the seconds of airbench94's own clock (training and the
+evaluation with 6 views, without loading), those of training alone, the wall time of the call, and
+the accuracies. Before it is ready it trains once untimed, as its author does.
 """
 import argparse
 import contextlib
@@ -21,7 +23,8 @@ def say(**values):
 
 
 def write_tensors(torch, binaries, out):
-    """CIFAR-10's binary files -> the train.pt and test.pt that airbench94 loads: (N, 32, 32, 3) u8 and labels."""
+    """Converts CIFAR-10's binary files to the train.pt and test.pt of airbench94: (N, 32, 32, 3) u8
+    and labels."""
     os.makedirs(out, exist_ok=True)
     for split, pattern in (("train", "data_batch_*.bin"), ("test", "test_batch.bin")):
         data = bytearray()
@@ -34,7 +37,7 @@ def write_tensors(torch, binaries, out):
 
 
 def load_airbench(path, capture):
-    """Loads the published module; what it prints per epoch goes to `capture` as well."""
+    """Loads the published module; what it prints per epoch is also added to `capture`."""
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     import airbench94
     show = airbench94.print_training_details

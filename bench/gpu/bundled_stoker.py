@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""`stoker` of a bundle: unpacks its libraries the first time, finds those of CUDA, and becomes the program.
+"""The `stoker` command of a bundle: unpacks its libraries on first use, finds those of CUDA, and
+executes the program.
 
-The libraries go to ${XDG_CACHE_HOME:-~/.cache}/stoker; the bundle is never written to. CUDA's come from the wheels of the Python
-that runs this script (or of an activated virtual environment), else from a CUDA installation. Where a CUDA device is asked for
-and a library is missing, its name and where it was looked for are said before anything else.
+The libraries go to ${XDG_CACHE_HOME:-~/.cache}/stoker; the bundle is never written to. CUDA's come
+from the wheels of the Python that runs this script (or of an activated virtual environment), else
+from a CUDA installation. If the command line names a CUDA device and a library is missing, the
+script prints its name and the folders that were searched, and exits.
 """
 import os
 import sys

@@ -1,6 +1,6 @@
-"""Finds the CUDA libraries that the GPU half loads, without loading them: first those of this Python environment's wheels
-(nvidia/*/lib in its site-packages, nvidia/cu13/lib among them), then those of an activated virtual environment, then those of a
-CUDA installation.
+"""Finds the CUDA libraries that stoker's CUDA plugins load, without loading them: first those of
+this Python environment's wheels (nvidia/*/lib in its site-packages, nvidia/cu13/lib among them),
+then those of an activated virtual environment, then those of a CUDA installation.
 
     python3 cuda_libraries.py       prints the folders, joined by colons, for LD_LIBRARY_PATH
 """
@@ -12,10 +12,10 @@ import shutil
 import subprocess
 import sys
 
-# cuDNN loads NVRTC for the kernels that it compiles as it runs.
+# cuDNN loads NVRTC for the kernels that it compiles at run time.
 LOADED = ("libcublasLt", "libcudnn", "libnccl", "libnvrtc")
 INSTALLED = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/*/lib", "/usr/local/cuda-*/lib64")
-OF_THE_LOADER = ("/usr/lib/*-linux-gnu", "/usr/lib64")  # the loader looks there in any case
+OF_THE_LOADER = ("/usr/lib/*-linux-gnu", "/usr/lib64")  # the loader always looks there
 DEVICE = re.compile(r"(^|[=,])cuda\b")
 
 
@@ -24,13 +24,13 @@ def all_of(patterns):
 
 
 def own_wheels():
-    """The folders of NVIDIA's wheels in this Python; [] where it has none."""
+    """Returns the folders of NVIDIA's wheels in this Python; [] if it has none."""
     spec = importlib.util.find_spec("nvidia")
     return list(spec.submodule_search_locations) if spec and spec.submodule_search_locations else []
 
 
 def candidates():
-    """All folders of CUDA libraries that are searched, in order."""
+    """Returns all folders that are searched for CUDA libraries, in order."""
     active = os.environ.get("VIRTUAL_ENV")
     activated = glob.glob(os.path.join(active, "lib", "python3*", "site-packages", "nvidia")) if active else []
     folders = all_of([os.path.join(root, "*", "lib") for root in (*own_wheels(), *activated)] + list(INSTALLED))
@@ -38,18 +38,18 @@ def candidates():
 
 
 def library_folders(python=sys.executable):
-    """Folders that hold a library which the CUDA parts load, in a stable order; [] where there are none."""
+    """Returns the folders that have a library which the CUDA plugins load, in a stable order."""
     if python != sys.executable:
         try:
             result = subprocess.run([python, os.path.abspath(__file__)], capture_output=True, text=True, check=False)
         except OSError:
-            return []  # there is no such Python; its peers say so
+            return []  # there is no such Python; the steps that need it report that
         return [folder for folder in result.stdout.strip().split(":") if folder]
     return [f for f in candidates() if any(glob.glob(os.path.join(f, name + ".so*")) for name in LOADED)]
 
 
 def known_to_the_loader():
-    """Names of the libraries in the loader's cache."""
+    """Returns the names of the libraries in the loader's cache."""
     tool = shutil.which("ldconfig", path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin")
     if not tool:
         return set()
@@ -58,8 +58,8 @@ def known_to_the_loader():
 
 
 def problem(names, library_path):
-    """Which of these libraries are missing and where they were looked for, as one text; None where all are there.
-    `library_path` is the LD_LIBRARY_PATH that the program will have."""
+    """Returns a text that names the missing libraries and the folders that were searched, or None
+    if none is missing. `library_path` is the LD_LIBRARY_PATH that the program will have."""
     folders = [*filter(None, library_path.split(":")), *all_of(OF_THE_LOADER)]
     absent = [n for n in names if not any(os.path.exists(os.path.join(f, n)) for f in folders)]
     absent = sorted(set(absent) - known_to_the_loader()) if absent else []
@@ -76,7 +76,7 @@ def problem(names, library_path):
 
 
 def names_a_cuda_device(words):
-    """Does a command line ask for a CUDA device (--devices cuda:0, --device=cuda:1)?"""
+    """Returns whether a command line names a CUDA device (--devices cuda:0, --device=cuda:1)."""
     return any(DEVICE.search(word) for word in words)
 
 

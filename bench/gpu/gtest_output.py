@@ -1,4 +1,4 @@
-"""Reads what a GoogleTest program prints, even if it was killed on the way."""
+"""Parses the output of a GoogleTest program, even of one that was killed."""
 import re
 
 LINE = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+?\.\S+?)(?:,.*| \(\d+ ms\))?$")
@@ -6,13 +6,14 @@ STATES = {"RUN": "running", "OK": "passed", "FAILED": "failed", "SKIPPED": "skip
 
 
 def states(output):
-    """{test: "passed", "failed", "skipped" or "running"}, in the order in which they ran. The summary at the end repeats the same."""
+    """Returns {test: "passed", "failed", "skipped" or "running"}, in the order in which they ran.
+    The summary at the end of the output repeats the same states."""
     return {match[2]: STATES[match[1]] for match in map(LINE.search, output.splitlines()) if match}
 
 
 def summary(output):
-    """{"tests", "passed", "failed_tests", "skipped_tests", "running"} of an output; "running" is the test that never ended,
-    only where there is one. None where no test ran."""
+    """Returns {"tests", "passed", "failed_tests", "skipped_tests", "running"} of an output, or None
+    if no test ran. "running" is the test that did not end; the key is missing if all ended."""
     found = states(output)
     if not found:
         return None

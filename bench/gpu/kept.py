@@ -1,14 +1,15 @@
-"""What one call leaves for the next, which may run on a fresh machine: the folder --keep, packed into OUT/kept.tar.
+"""Keeps files for the next call, which may run on a fresh machine: packs the folder --keep into
+OUT/kept.tar.
 
-Each folder in it (stoker's plan choices, Inductor's kernels by mode) is packed on its own; the smallest go into kept.tar first, and
-what does not fit LIMIT_MIB is left out and named.
+Each folder in it (stoker's plan choices, Inductor's kernels by mode) is packed separately. The
+smallest go into kept.tar first; those beyond LIMIT_MIB are left out and listed.
 """
 import io
 import os
 import tarfile
 
 LIMIT_MIB = 8
-MOST_RAW = 10 * LIMIT_MIB << 20  # bytes; packing a larger folder would take long, and it would not fit
+MOST_RAW = 10 * LIMIT_MIB << 20  # bytes; a larger folder would take long to pack, and would not fit
 ARCHIVE = "kept.tar"
 
 
@@ -20,7 +21,7 @@ def packed(folder):
 
 
 def files_of(folder):
-    """{path: its state}; differs once a file in the folder was added, replaced or removed."""
+    """Returns {path: its state}, which changes when a file is added, replaced or removed."""
     paths = [os.path.join(where, f) for where, _, files in os.walk(folder) for f in files]
     return {path: (state.st_mtime_ns, state.st_size) for path, state in zip(paths, map(os.lstat, paths))}
 
@@ -34,13 +35,13 @@ class Kept:
         self.parts = {}  # {name: (its files, packed bytes)}
 
     def folder(self, name):
-        """The path of a folder that is kept. The folder is made if it is missing."""
+        """Returns the path of a kept folder, which is made if it is missing."""
         path = os.path.join(self.root, name)
         os.makedirs(path, exist_ok=True)
         return path
 
     def restore(self):
-        """Unpacks what an earlier call kept and this machine lacks; says what it did."""
+        """Unpacks what an earlier call kept and this machine lacks; returns a text about it."""
         if not os.path.exists(self.archive):
             return f"nothing was kept in {self.archive}"
         found = []
@@ -55,7 +56,7 @@ class Kept:
         return f"kept from an earlier call: {', '.join(found) or 'all of it is still here'}"
 
     def save(self):
-        """Writes the archive in one go; {"mib", "folders", "left_out"}, where "left_out" holds {name: MiB}."""
+        """Replaces the archive atomically; returns {"mib", "folders", "left_out": {name: MiB}}."""
         left_out, total, taken = {}, 0, []
         for name in sorted(os.listdir(self.root)):
             files = files_of(os.path.join(self.root, name))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What the compiler made of the CUDA kernels in the plugins: registers, stack (spilled registers, and arrays that are indexed at run
-time), shared memory, and how much of a multiprocessor's threads they can fill, for each architecture. Needs `cuobjdump` and
-`c++filt`, and no GPU.
+"""Prints the resources of the compiled CUDA kernels in the plugins: registers, stack (spilled
+registers, and arrays that are indexed at run time), shared memory, and how much of a
+multiprocessor's threads they can fill, for each architecture. Needs `cuobjdump` and `c++filt`, but
+no GPU.
 
   kernel_table.py build/libstoker_cuda.so build/libstoker_cuda_train.so --json before.json     # a table, as Markdown and as JSON
   kernel_table.py build/libstoker_cuda*.so --before before.json                                # only what has changed since
@@ -14,11 +15,12 @@ import shutil
 import subprocess
 import sys
 
-# What one multiprocessor has, as the CUDA programming guide lists it: blocks, warps, registers, bytes of shared memory.
+# Limits of one multiprocessor (CUDA programming guide): blocks, warps, registers, bytes of shared
+# memory.
 LIMITS = {"sm_80": (32, 64, 65536, 164 << 10), "sm_90": (32, 64, 65536, 228 << 10), "sm_100": (32, 64, 65536, 228 << 10)}
-REGISTERS_AT_A_TIME = 256  # a warp gets multiples of it
-SHARED_AT_A_TIME = 128  # bytes; a block gets multiples of it
-SHARED_OF_THE_SYSTEM = 1024  # bytes of each block; cuobjdump counts them from sm_90 on, where a block has any of its own
+REGISTERS_AT_A_TIME = 256  # a warp gets a multiple of it
+SHARED_AT_A_TIME = 128  # bytes; a block gets a multiple of it
+SHARED_OF_THE_SYSTEM = 1024  # bytes of each block; from sm_90 on cuobjdump includes them if the block uses any
 LARGEST_BLOCK = 1024  # threads, where a kernel has no launch bound
 
 KEY = ("file", "kernel", "arch")
@@ -40,7 +42,7 @@ def output_of(command, given=None):
 
 
 def usage(text):
-    """{(arch, mangled name): {"REG": ..}} of `cuobjdump --dump-resource-usage`."""
+    """Returns {(arch, mangled name): {"REG": ..}} of `cuobjdump --dump-resource-usage`."""
     found, arch, name = {}, None, None
     for line in text.splitlines():
         if match := re.match(r"arch = (\w+)", line):
@@ -54,7 +56,8 @@ def usage(text):
 
 
 def launch_bounds(text):
-    """{(arch, mangled name): threads} of `cuobjdump --dump-elf`: what stands in __launch_bounds__."""
+    """Returns {(arch, mangled name): threads} of `cuobjdump --dump-elf`: the kernels'
+    __launch_bounds__."""
     found, arch, name, here = {}, None, None, False
     for line in text.splitlines():
         if match := re.match(r"arch = (\w+)", line):
@@ -70,7 +73,7 @@ def launch_bounds(text):
 
 
 def blocks_at_once(arch, registers, shared, threads):
-    """How many blocks of one kernel a multiprocessor holds."""
+    """Returns how many blocks of one kernel a multiprocessor holds."""
     most_blocks, most_warps, all_registers, all_shared = LIMITS[arch]
     warps = -(-threads // 32)
     of_warp = -(-max(registers, 1) * 32 // REGISTERS_AT_A_TIME) * REGISTERS_AT_A_TIME
@@ -80,13 +83,14 @@ def blocks_at_once(arch, registers, shared, threads):
 
 
 def file_of(mangled):
-    """The source file of a kernel in an unnamed namespace, because two files may have kernels of the same name."""
+    """Returns the source file of a kernel in an unnamed namespace, because two files may have
+    kernels of the same name."""
     match = re.search(r"_GLOBAL__N__[0-9a-f]+_\d+_(\w+?)_cu_[0-9a-f]+", mangled)
     return match[1] + ".cu" if match else ""
 
 
 def short_name(demangled):
-    """From the whole signature to `apply_kernel<Bf16, 8, 1>`."""
+    """Shortens the whole signature to `apply_kernel<Bf16, 8, 1>`."""
     name = re.sub(r"\(anonymous namespace\)::|\bstoker::|\bcuda::|\bdevice::", "", demangled)
     name = re.sub(r"\(\w+\)(-?\d)", r"\1", name)  # drops the type of an enumerator
     return re.sub(r"^void ", "", name).split("(")[0]
@@ -126,7 +130,7 @@ def read_table(path):
 
 
 def load(paths, cuobjdump):
-    """The rows of libraries, and of tables that --json wrote."""
+    """Returns the rows of libraries, and of tables that --json wrote."""
     rows = []
     for path in paths:
         try:
@@ -153,7 +157,8 @@ def whole_table(rows):
 
 
 def changes(before, after):
-    """A table of what changed: `64 -> 40`. A kernel that is new or gone has only one side."""
+    """Returns a table of the changes: `64 -> 40`, with `-` on one side for a kernel that is new or
+    gone."""
     old = {tuple(row[name] for name in KEY): row for row in before}
     new = {tuple(row[name] for name in KEY): row for row in after}
     lines = []
@@ -170,7 +175,7 @@ def changes(before, after):
 
 
 class Wanted:
-    """The rows that are asked for. Refuses an architecture or a name that no row has."""
+    """Selects the requested rows. Raises Failed for an architecture or a name that no row has."""
 
     def __init__(self, arches, names):
         self.arches, self.names = arches, re.compile(names)

@@ -1,4 +1,4 @@
-"""Where gpu-check finds what it runs: in a bundle made by tools/bundle, or in a build folder."""
+"""Finds what gpu-check runs, in a bundle made by tools/bundle or in a build folder."""
 import glob
 import hashlib
 import json
@@ -16,14 +16,14 @@ AIRBENCH = "airbench94.py"
 
 
 class Layout:
-    """Paths of the program, the benches, the tests and the data. `env` is for our own programs only: PyTorch brings its
-    libraries itself and must not meet ours."""
+    """Paths of the program, the benches, the tests and the data. `env` is for our own programs
+    only: PyTorch brings its own libraries and must not load ours."""
 
     def __init__(self, root, stoker, benches, tests, data, library_dirs, commit, python, cuda_libraries=()):
         self.root, self.stoker, self.benches, self.tests = root, stoker, benches, tests
         self.data, self.commit, self.cuda_libraries = data, commit, cuda_libraries
         folders = [*library_dirs, *library_folders(python), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
-        # The plugins lie beside the program; the benchmarks of a build folder do not.
+        # The plugins are beside the program, but the benchmarks of a build folder are not.
         self.env = dict(os.environ, LD_LIBRARY_PATH=":".join(folders), STOKER_PLUGIN_DIR=os.path.dirname(stoker))
 
     def bench(self, name):
@@ -38,12 +38,14 @@ class Layout:
         return path
 
     def cuda_problem(self):
-        """Which of CUDA's libraries the GPU half would miss, and where they were looked for; None where it misses none."""
+        """Returns a text about the missing CUDA libraries and the folders that were searched, or
+        None."""
         return problem(self.cuda_libraries, self.env["LD_LIBRARY_PATH"])
 
 
 def find_airbench(clone):
-    """airbench94.py in a clone of Keller Jordan's cifar10-airbench, which keeps it under legacy/, or in a bundle's folder."""
+    """Returns the path of airbench94.py in a clone of Keller Jordan's cifar10-airbench, which has
+    it in legacy/, or in a bundle's folder."""
     for folder in ("legacy", ""):
         path = os.path.join(os.path.abspath(clone), folder, AIRBENCH)
         if os.path.isfile(path):
@@ -57,12 +59,13 @@ def is_bundle(folder):
 
 
 def cache_folder():
-    """Where `./stoker` of a bundle unpacks its libraries: the bundle itself may be read-only, and is never written to."""
+    """Returns where `./stoker` unpacks a bundle's libraries: the bundle may be read-only."""
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "stoker")
 
 
 def unpack_libraries(root, folder):
-    """The libraries travel packed; they are unpacked once into a folder of `folder` that is named by their digest."""
+    """Unpacks a bundle's libraries once, into a folder in `folder` that is named by their digest;
+    returns its path."""
     archive = os.path.join(root, "lib.tar.xz")
     with open(archive, "rb") as file:
         target = os.path.join(folder, "libraries-" + hashlib.sha256(file.read()).hexdigest()[:16])
@@ -85,7 +88,8 @@ def programs(folder, names):
 
 
 def from_bundle(root, unpack_to, python=sys.executable):
-    """Of a bundle, which stays as it is; its libraries go to a folder in `unpack_to`. OSError: that cannot be written."""
+    """Returns the layout of a bundle, whose libraries are unpacked into `unpack_to`. Raises OSError
+    if that folder cannot be written."""
     root = os.path.abspath(root)
     with open(os.path.join(root, "MANIFEST.json"), encoding="utf-8") as file:
         manifest = json.load(file)

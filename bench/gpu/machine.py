@@ -1,4 +1,4 @@
-"""What the numbers were measured on."""
+"""Describes the machine that the numbers were measured on."""
 import os
 import platform
 import shutil
@@ -8,7 +8,7 @@ import time
 
 
 def read(words):
-    """A program's output, or None where there is no such program or it fails."""
+    """Returns a program's output, or None if there is no such program or it fails."""
     if not shutil.which(words[0]):
         return None
     try:
@@ -33,7 +33,8 @@ def gpus():
 
 
 def gpu_mib_used():
-    """Memory in use on the first GPU, by all processes; None where nvidia-smi says nothing."""
+    """Returns the memory in use on the first GPU by all processes, or None if nvidia-smi does not
+    report it."""
     output = read(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"])
     return int(output.split()[0]) if output else None
 

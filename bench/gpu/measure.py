@@ -1,4 +1,4 @@
-"""Figures, and how they are summed up: the median of the runs, beside all runs."""
+"""Summarises figures: the median of the runs, beside all runs."""
 import statistics
 
 from runner import Failed, NotRun
@@ -10,8 +10,8 @@ def summary(values):
 
 
 def attempt(function, *args):
-    """What a function gives, or why it gives nothing, so that the rest of a step still runs. What a failure had found before
-    stands beside its reason."""
+    """Returns a function's result, or the reason why there is none, so that the rest of a step
+    still runs. The figures found before a failure are beside its reason."""
     try:
         return function(*args)
     except NotRun as reason:
@@ -21,7 +21,7 @@ def attempt(function, *args):
 
 
 def missing(result):
-    """Why a result holds no figures, or None."""
+    """Returns why a result holds no figures, or None."""
     if result is None:
         return "not run"
     if "not_run" in result:
@@ -30,7 +30,7 @@ def missing(result):
 
 
 def failures(result):
-    """What failed in a result and its parts."""
+    """Returns what failed in a result and its parts."""
     if not isinstance(result, dict):
         return []
     own = [result["failed"]] if "failed" in result else [f"{name} failed" for name in result.get("failed_tests", [])]

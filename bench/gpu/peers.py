@@ -1,4 +1,5 @@
-"""The peers that are measured beside stoker: each a process that stays warm and idle while others are timed."""
+"""The peers that are measured beside stoker. Each is a process that stays warm and idle while
+others are timed."""
 import os
 
 import machine
@@ -9,8 +10,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Peer:
-    """A process that says when it is ready. warm_up() starts it and waits until then, so that whoever starts the next one only
-    afterwards has each of them warm up alone; ask() measures once. Both give why they cannot."""
+    """A process that reports when it is ready. warm_up() starts it and waits until it is, so that
+    peers which are started one after the other warm up alone; ask() measures once. On failure
+    warm_up() returns the reason and ask() raises it."""
 
     def __init__(self, check, script, words, environment=None):
         self.check = check
@@ -20,7 +22,7 @@ class Peer:
         self.ready = {"not_run": "it was not started"}
 
     def warm_up(self, timeout):
-        """Its first answer, with the GPU's memory in use before and after."""
+        """Returns the first answer, with the GPU memory in use before and after."""
         before = machine.gpu_mib_used() if self.check.on_gpu else None
         if timeout <= 0:
             self.ready = {"not_run": "out of time"}
@@ -28,7 +30,7 @@ class Peer:
         self.conversation = Conversation(self.words, self.check.log, self.environment)
         self.ready = attempt(self.conversation.answer, timeout)
         if missing(self.ready):
-            self.close()  # it must not run on beside the others
+            self.close()  # it must not keep running beside the others
         elif before is not None:
             self.ready = {**self.ready, "gpu_mib_before": before, "gpu_mib_after": machine.gpu_mib_used()}
             self.check.log.write(f"[GPU memory in use: {before} MiB before {self.conversation.name}, "
@@ -49,7 +51,8 @@ class Peer:
 
 
 class TorchResnet(Peer):
-    """PyTorch's ResNet. Inductor's kernels lie in a folder of their own for each mode, which is kept for the next call."""
+    """PyTorch's ResNet. Inductor's kernels are in one folder per mode, which is kept for the next
+    call."""
 
     SHOWN = ("warmup_seconds", "torch", "gpu_mib_before", "gpu_mib_after", "note")
 
@@ -66,7 +69,7 @@ class TorchResnet(Peer):
 
 
 class Airbench(Peer):
-    """airbench94 of the reader's clone; run() trains one seed."""
+    """airbench94 from the user's clone; run() trains one seed."""
 
     def __init__(self, check, data):
         super().__init__(check, "airbench.py", ["--script", check.airbench or "", "--data", data, "--work",

@@ -1,7 +1,8 @@
 """The calls of gpu-check, in the order of a first hour on a GPU: correctness before speed, and what the aims need first.
 
-A call never takes longer than CALL_SECONDS: the limits of its steps sum to less, which a test asserts. `expected` are guesses for one
-H100 with 16 cores, of which a test asserts that all calls and the starts of their machines fit an HOUR.
+A call never takes longer than CALL_SECONDS: the limits of its steps sum to less, which a test
+asserts. The `expected` seconds are guesses for one H100 with 16 cores; a test asserts that all
+calls and the starts of their machines fit into HOUR.
 """
 from dataclasses import dataclass
 from typing import Callable
@@ -20,12 +21,12 @@ HOUR = 1800  # seconds for which a machine is lent
 
 @dataclass(frozen=True)
 class Step:
-    """`run(check, seconds)` gives a result; its docstring is what the report says of it."""
+    """`run(check, seconds)` returns a result; the report prints its docstring."""
     name: str
     expected: int  # seconds
     limit: int  # seconds at most
     run: Callable
-    data: bool = False  # does it need the step `data` before it, on this machine?
+    data: bool = False  # whether it needs the step `data` before it, on this machine
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ STEPS = {step.name: step for call in CALLS for step in call.steps}
 
 
 def with_data(steps):
-    """The steps in order, after the one that makes their data where any of them needs it: a fresh machine has none."""
+    """Returns the steps in order, after the step that makes their data if one of them needs it,
+    because a fresh machine has none."""
     return ((DATA,) if any(step.data for step in steps) else ()) + tuple(steps)
 
 
@@ -88,17 +90,19 @@ def expected_of(steps):
 
 
 def left_of(call, done):
-    """The steps of the call that have no result yet."""
+    """Returns the steps of the call that have no result yet."""
     return tuple(step for step in call.steps if step.name not in done)
 
 
 def next_call(done):
-    """(the first call with steps that have no result yet, these steps); (None, ()) where nothing is left."""
+    """Returns the first call with steps that have no result yet, and these steps; (None, ()) if
+    nothing is left."""
     return next(((call, left) for call in CALLS if (left := left_of(call, done))), (None, ()))
 
 
 def lines(done):
-    """The plan as text: what each call does and takes, and what of it is done."""
+    """Returns the plan as lines of text: what each call does, how long it takes, and what is
+    done."""
     text = []
     for number, call in enumerate(CALLS, 1):
         left = left_of(call, done)

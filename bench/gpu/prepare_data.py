@@ -1,4 +1,4 @@
-"""Makes the data that gpu-check trains on from what a bundle carries (or a user names).
+"""Makes the data that gpu-check trains on from a bundle's data (or the user's).
 
 CIFAR-10: a tar of {train,test}/CLASS/*.jpg, or a folder of *.bin, becomes CIFAR-10's binary layout (needs Pillow for the tar).
 Pictures: a folder CLASS/*.jpg becomes a folder of as many files as a measurement needs, hard links to the same pictures.
@@ -16,7 +16,8 @@ PICTURES = (".jpg", ".jpeg")
 
 
 def record(labelled):
-    """(label, JPEG bytes) -> one CIFAR-10 record: the label, then the red, green and blue planes."""
+    """Converts (label, JPEG bytes) to a CIFAR-10 record: the label, then the red, green and blue
+    planes."""
     from PIL import Image  # imported here, because only the tar needs it
     label, data = labelled
     planes = Image.open(io.BytesIO(data)).convert("RGB").split()
@@ -24,7 +25,8 @@ def record(labelled):
 
 
 def read_tar(archive, limit):
-    """{"train": [(label, bytes)], "test": [...]} by class and name; with a limit, at most so many of each class."""
+    """Returns {"train": [(label, bytes)], "test": [...]} sorted by class and name; `limit` > 0: at
+    most this many of each class and split."""
     rows = {"train": [], "test": []}
     counts = {}
     with tarfile.open(archive) as tar:
@@ -42,7 +44,7 @@ def read_tar(archive, limit):
 
 
 def cifar_from_tar(archive, out, limit_per_class=0):
-    """Writes `out`/{data_batch_1..5,test_batch}.bin; keeps what is there already."""
+    """Writes `out`/{data_batch_1..5,test_batch}.bin unless `out` exists; returns `out`."""
     if os.path.isdir(out):
         return out
     part = f"{out}.{os.getpid()}"
@@ -63,7 +65,7 @@ def cifar_from_tar(archive, out, limit_per_class=0):
 
 
 def pictures_in(folder):
-    """[(class, path)] of an image folder CLASS/*.jpg."""
+    """Returns [(class, path)] of an image folder CLASS/*.jpg."""
     found = []
     for name in sorted(os.listdir(folder)):
         inner = os.path.join(folder, name)
@@ -75,12 +77,13 @@ def pictures_in(folder):
 def link(source, target):
     try:
         os.link(source, target)
-    except OSError:  # it is another file system, or links are refused
+    except OSError:  # another file system, or hard links are refused
         os.symlink(os.path.abspath(source), target)
 
 
 def repeat_pictures(folder, out, count):
-    """A folder `out`/CLASS/*.jpg of at least `count` files, made of the pictures in `folder` again and again."""
+    """Makes a folder `out`/CLASS/*.jpg of at least `count` files that repeat the pictures in
+    `folder`."""
     if os.path.isdir(out):
         return out
     found = pictures_in(folder)
@@ -89,7 +92,7 @@ def repeat_pictures(folder, out, count):
     part = f"{out}.{os.getpid()}"
     for name in {name for name, _ in found}:
         os.makedirs(os.path.join(part, name))
-    # A copy on this file system: links to it are cheap, and pictures on another one could only be linked softly.
+    # Copy the pictures to this file system, because hard links from another one are impossible.
     originals = os.path.join(f"{out}.originals")
     os.makedirs(originals, exist_ok=True)
     for number, (name, path) in enumerate(found):

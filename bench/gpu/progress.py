@@ -1,6 +1,8 @@
-"""What is done of the plan, in OUT/gpu-check.json: the file that a later call goes on from, wherever it runs.
+"""Records in OUT/gpu-check.json what is done of the plan. A later call continues from it, on any
+machine.
 
-A step has a result once it ended, be it a failure. One that was begun and has none was cut off with its call; it is tried once more.
+A step has a result once it has ended, even if it failed. A step that was begun and has no result
+was cut off with its call; it is tried once more.
 """
 import json
 import os
@@ -9,12 +11,12 @@ MOST_TRIES = 2
 
 
 class Mismatch(Exception):
-    """The folder's results are of another kind than this call's."""
+    """The folder's results are of another device or size than this call's."""
 
 
 class Progress:
-    """The results in the folder `out`, of one device and one size. save() replaces the file in one go, so that a call that is
-    killed leaves a whole one."""
+    """The results in the folder `out`, of one device and one size. save() replaces the file
+    atomically, so that a killed call leaves a complete file."""
 
     def __init__(self, out, device, size):
         self.path = os.path.join(out, "gpu-check.json")
@@ -38,11 +40,12 @@ class Progress:
         return {name: step["result"] for name, step in self.found["steps"].items()}
 
     def add_call(self, **about):
-        """From now on results are of this call."""
+        """Adds a call; results from now on belong to it."""
         self.found["calls"].append(about)
 
     def begin(self, name):
-        """Notes that a step begins. False: it was cut off so often that it is not tried again, which is now its result."""
+        """Records that a step begins. Returns False if it was cut off too often to be tried again,
+        which is then its result."""
         tries = self.found["begun"].get(name, 0)
         if tries >= MOST_TRIES:
             self.end(name, "", 0, 0, {"failed": f"its call ended {tries} times while it ran; see the log"})

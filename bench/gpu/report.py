@@ -1,4 +1,4 @@
-"""gpu-check's readable file: the aims beside what was measured, and a table for each step."""
+"""Writes gpu-check.md: the aims beside what was measured, and a table for each step."""
 import os
 
 from aims import aims_table
@@ -22,7 +22,7 @@ def cell(value):
 
 
 def flat(result):
-    """One line of text of a result: its figures, or why there are none."""
+    """Returns a result as one line of text: its figures, or why there are none."""
     reason = missing(result)
     if reason:
         found = {k: v for k, v in result.items() if k not in ("failed", "not_run")}
@@ -50,7 +50,7 @@ def depth_lines(name, case):
 
 
 def text_lines(result):
-    """What programs printed, unchanged."""
+    """Returns what programs printed, unchanged."""
     lines = []
     for name, part in result.items():
         lines += [f"{name}: {missing(part)}", ""] if missing(part) else [f"{name}:", "```", part["text"], "```", ""]
@@ -92,7 +92,7 @@ def markdown(progress):
 
 
 def write(progress, out):
-    """Replaces the file in one go, so that a call that is killed leaves a whole one."""
+    """Replaces the file atomically, so that a killed call leaves a complete file."""
     path = os.path.join(out, "gpu-check.md")
     with open(path + ".part", "w", encoding="utf-8") as file:
         file.write(markdown(progress) + "\n")

@@ -1,7 +1,9 @@
-"""Runs other programs for gpu-check: each with a limit of time, its output in one log as it comes.
+"""Runs other programs for gpu-check, each with a time limit; writes their output to one log as it
+comes.
 
-A program that hangs is killed with everything it started; what it had printed is kept. `Conversation` keeps a program running
-that answers one line of JSON to each line it is told, so that peers with a long warm-up can be measured in turn with others.
+A program that hangs is killed with everything it started; what it had printed is kept.
+`Conversation` keeps a program running that answers each line with one line of JSON, so that peers
+with a long warm-up can be measured in turn with others.
 """
 import json
 import os
@@ -14,11 +16,11 @@ import time
 
 
 class NotRun(Exception):
-    """Something could not be measured here; the message says why. Not a failure."""
+    """Something could not be measured here; the message says why. This is not a failure."""
 
 
 class Failed(Exception):
-    """Something was tried and went wrong. `found` holds the figures that it gave before."""
+    """Something was tried and failed. `found` holds the figures from before the failure."""
 
     def __init__(self, message, found=None):
         super().__init__(message)
@@ -34,7 +36,8 @@ class TimedOut(Failed):
 
 
 class Log:
-    """The log of all commands. Flushed as it grows, so that it is whole when gpu-check is killed. Any thread may write."""
+    """The log of all commands. Every write is flushed, so that nothing is missing if gpu-check is
+    killed. Any thread may write."""
 
     def __init__(self, path):
         self.file = open(path, "a", encoding="utf-8", errors="replace")
@@ -54,7 +57,7 @@ class Log:
 
 
 def kill_group(process):
-    """Ends a program, which leads a process group of its own, and all that it started."""
+    """Kills a program, which leads its own process group, and everything that it started."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -77,7 +80,8 @@ class Output:
         self.stream.close()
 
     def text(self, process):
-        """The whole output, once the program has ended. A process that it left running and that still holds the stream is ended too."""
+        """Returns the whole output, once the program has ended. Kills processes that it left
+        running and that still hold the stream."""
         self.thread.join(2)
         if self.thread.is_alive():
             kill_group(process)
@@ -86,8 +90,8 @@ class Output:
 
 
 def run(words, timeout, log, env=None, cwd=None):
-    """Runs a program; (exit code, output, seconds). Raises TimedOut when it takes longer than `timeout` seconds, Failed when
-    it cannot be started."""
+    """Runs a program; returns (exit code, output, seconds). Raises TimedOut if it takes longer than
+    `timeout` seconds, Failed if it cannot be started."""
     log.command(words)
     if timeout <= 0:
         raise NotRun("out of time")
@@ -113,12 +117,12 @@ def run(words, timeout, log, env=None, cwd=None):
 
 
 def last_words(output, lines=3):
-    """The end of a program's output, for a reason."""
+    """Returns the end of a program's output, for a reason."""
     return " / ".join(line.strip() for line in output.strip().splitlines()[-lines:])[-400:]
 
 
 def json_of(program, code, output):
-    """The JSON object that the output of a program ends with, in one line or several."""
+    """Returns the JSON object at the end of a program's output, on one line or several."""
     if code != 0:
         raise Failed(f"{os.path.basename(program)} ended with {code}: {last_words(output)}")
     start = ("\n" + output).rfind("\n{")
@@ -128,7 +132,8 @@ def json_of(program, code, output):
 
 
 class Conversation:
-    """A program that prints {"ready": true, ...} and then one JSON object per line it reads."""
+    """A program that prints {"ready": true, ...} and then one JSON object per line that it
+    reads."""
 
     def __init__(self, words, log, env=None, cwd=None):
         log.command(words)
@@ -139,7 +144,7 @@ class Conversation:
         try:
             self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log.file, env=env,
                                             cwd=cwd, start_new_session=True, text=True, errors="replace")
-        except OSError as error:  # the first answer() says it, as everything else that goes wrong
+        except OSError as error:  # the first answer() raises it, like other failures
             self.lines.put(json.dumps({"failed": f"{words[0]} cannot be started: {error.strerror}"}))
             return
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -151,7 +156,8 @@ class Conversation:
         self.lines.put(None)
 
     def answer(self, timeout):
-        """The next JSON object that the program prints. A "not_run" or "failed" in it is raised."""
+        """Returns the next JSON object that the program prints. Raises a "not_run" or "failed" in
+        it."""
         end = time.monotonic() + timeout
         while True:
             try:
@@ -159,7 +165,7 @@ class Conversation:
             except queue.Empty:
                 raise Failed(f"{self.name} gave no answer in {timeout:.0f} s") from None
             if line is None:
-                self.lines.put(None)  # every later answer() finds the end, too
+                self.lines.put(None)  # every later answer() finds the end too
                 raise Failed(f"{self.name} ended with {self.process.wait()}; see the log")
             self.log.write(line)
             if line.startswith("{"):
@@ -176,7 +182,7 @@ class Conversation:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
         except (BrokenPipeError, ValueError):
-            pass  # it has ended; answer() says how
+            pass  # it has ended; answer() reports how
         return self.answer(timeout)
 
     def close(self):

@@ -1,4 +1,5 @@
-"""The step about JPEG decoding alone: stoker's CPU feed beside torchvision's decoder on the GPU, on the same pictures."""
+"""The step that measures JPEG decoding alone: stoker's CPU feed beside torchvision's decoder on the
+GPU, on the same pictures."""
 import os
 
 from measure import attempt, missing
@@ -17,7 +18,8 @@ WHAT = {
 
 
 def decode(check, timeout):
-    """JPEG pictures to pixels, the files in memory, in turn for the same time: what each side does stands beside it."""
+    """Decodes JPEG pictures from memory to pixels, in turn for the same time; what each side does
+    is listed beside it."""
     end, case, runs = check.clock() + timeout, check.scale["decode"], Runs()
     pictures = check.results.get("data", {}).get("pictures")
     if missing(pictures):
@@ -38,7 +40,7 @@ def decode(check, timeout):
 
 
 def feed(check, timeout, case, folder, cores):
-    """`stoker bench feed` on all cores: a Loader whose batches are thrown away."""
+    """Runs `stoker bench feed` on all cores: a Loader whose batches are dropped."""
     words = [check.layout.stoker, "bench", "feed", "--data", folder, "--in-memory", "--size", str(case["size"]), "--workers", str(cores),
              "--batch", str(case["batch"]), "--ring-depth", "4", "--repeats", "1", "--cpu-ms", str(case["cpu_ms"]), "--json"]
     return {"images_per_second": run_ours_json(check, words, timeout)["results"]["images_per_second"]}

@@ -1,4 +1,5 @@
-"""Steps about the CUDA engine alone, its rows on the device for good: the first training steps, and where their time goes."""
+"""Steps that measure the CUDA engine alone, with a batch that stays on the device: the first
+training steps, and where their time goes."""
 import csv
 import os
 import re
@@ -10,7 +11,7 @@ from steps_machine import need_gpu
 from stoker_program import run_ours, run_ours_json
 
 PLAIN, PLANS_CACHED = "bf16", "bf16, plans cached"
-# The plainest step goes first: if it fails, the graphs, the plans and bf16 are not the reason.
+# The simplest step goes first: if it fails, the graphs, the plans and bf16 are not the reason.
 FIRST_STEPS = {
     "fp32, batch of 64, no graphs, no autotune": ["--batch", "64", "--fp32", "--no-graphs", "--no-autotune"],
     PLAIN: ["--batch", "256"],
@@ -18,22 +19,24 @@ FIRST_STEPS = {
     "bf16, no autotune": ["--batch", "256", "--no-autotune"],
     PLANS_CACHED: ["--batch", "256"],
 }
-# A step that hangs leaves the others their time; the first tuned one compiles and times plans.
+# The limit leaves time for the others if one hangs; the first tuned one compiles and times plans.
 FIRST_STEP_SECONDS = 100
 KEPT_FIGURES = ("images_per_second", "step_ms", "host_us_per_step", "start_seconds", "finite", "loss", "planned_mib")
 NCU = ("ncu", "/usr/local/cuda/bin/ncu")
-# Nsight Compute skips so many launches of a step bench without graphs, because the first steps load kernels, and then looks at about
-# two steps.
+# Nsight Compute skips this many launches of a step bench without graphs, because the first steps
+# load kernels, and then profiles about two steps.
 SKIPPED_LAUNCHES, TIMED_LAUNCHES = 1000, 1000
 NORM_KERNELS, CONVOLUTIONS = 4, 5
-# So many launches of a kernel are looked at closely, so that several layers are among them; a kernel of only one layer has few.
+# The numbers of a kernel's launches that are profiled in detail, so that several layers are among
+# them; a kernel of only one layer has few launches.
 CLOSER_LAUNCHES = "2|60|75|95"
 SECTIONS = ("SpeedOfLight", "LaunchStats", "Occupancy", "MemoryWorkloadAnalysis", "WarpStateStats")
-NAME_LENGTH = 400  # of a kernel in a regular expression; names of cuDNN have thousands of letters
+NAME_LENGTH = 400  # of a kernel in a regular expression; cuDNN's names have thousands of characters
 
 
 def step_bench(check, timeout, options, words=()):
-    """What cuda_step_bench says of one training step. Its numbers must be finite."""
+    """Returns what cuda_step_bench reports of one training step. Raises Failed if the loss is not
+    finite."""
     command = [check.layout.bench("cuda_step_bench"), *(str(w) for pair in options.items() for w in (f"--{pair[0]}", pair[1])), *words]
     result = run_ours_json(check, command, timeout)
     if not result["finite"]:
@@ -59,7 +62,8 @@ def table(check, timeout):
 
 
 def fusions(check, timeout):
-    """What cuDNN could fuse with the convolutions of the largest outputs: each fused plan beside the same work one after the other."""
+    """What cuDNN could fuse with the convolutions of the largest outputs: each fused plan beside
+    the same work unfused."""
     need_gpu(check)
     command = [check.layout.bench("cuda_step_bench"), *(str(w) for pair in check.scale["fusions"].items() for w in (f"--{pair[0]}", pair[1]))]
     rows = run_ours_json(check, command, timeout)["fusions"]
@@ -73,8 +77,8 @@ def fused_or_not(row):
 
 
 def ncu(check, timeout):
-    """Nsight Compute: every kernel of two steps by its time, then the four slowest of batch norm and the five slowest convolutions
-    closely. Its text is in ncu.txt."""
+    """Nsight Compute: the time of every kernel of two steps, then the four slowest kernels of batch
+    norm and the five slowest convolutions in detail. Its text is in ncu.txt."""
     need_gpu(check)
     tool = next(filter(None, map(shutil.which, NCU)), None)
     if not tool:
@@ -102,7 +106,7 @@ def ncu(check, timeout):
 
 
 def profiled(check, words, timeout):
-    """What ncu prints around a program."""
+    """Runs a program in ncu and returns the output."""
     code, output, _ = run_ours(check, words, timeout)
     if "==ERROR==" in output or code != 0:
         errors = [line for line in output.splitlines() if line.startswith("==ERROR==")]
@@ -111,7 +115,7 @@ def profiled(check, words, timeout):
 
 
 def slowest(text):
-    """[(kernel, milliseconds of all its launches)] of ncu's CSV, the slowest first."""
+    """Returns [(kernel, milliseconds of all its launches)] of ncu's CSV, the slowest first."""
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
     totals = {}
@@ -121,10 +125,12 @@ def slowest(text):
 
 
 def of_norm(kernels):
-    """Our kernels have the shape of batch norm among their arguments, or what finishes its sums."""
+    """Returns our slowest kernels of batch norm: they have its shape, or what finishes its sums,
+    among their arguments."""
     return [k for k in kernels if "stoker::" in k[0] and ("NormShape" in k[0] or "FinishForward" in k[0])][:NORM_KERNELS]
 
 
 def of_convolutions(kernels):
-    """Nearly every kernel that is not ours is a convolution of cuDNN; the one linear layer of ResNet-50 is not among the slowest."""
+    """Returns the slowest convolutions. Nearly every kernel that is not ours is one of cuDNN's; the
+    one linear layer of ResNet-50 is not among the slowest."""
     return [k for k in kernels if "stoker::" not in k[0]][:CONVOLUTIONS]

@@ -1,4 +1,4 @@
-"""Steps about the machine and what holds on it: data, machine, torch, tests, sanitizer."""
+"""Steps that check the machine: data, machine, torch, tests, sanitizer."""
 import os
 import shutil
 
@@ -69,7 +69,7 @@ def draw_shapes(check, size, count, timeout):
 
 
 def machine_state(check, timeout):
-    """What the machine is: nvidia-smi, and what our program sees of it."""
+    """The machine: what nvidia-smi and `stoker info` print about it."""
     end = check.clock() + timeout
     found = {"nvidia-smi": attempt(text_of, check, ["nvidia-smi"], timeout / 2) if check.on_gpu else {"not_run": "a host device"},
              "stoker info": attempt(text_of, check, [check.layout.stoker, "info"], end - check.clock())}
@@ -86,7 +86,8 @@ def text_of(check, words, timeout):
 
 
 def import_torch(check, timeout):
-    """PyTorch's versions. A first import reads gigabytes from a cold disk; the peers after it find them in memory."""
+    """PyTorch's versions. The first import reads gigabytes from disk; later peers find them in
+    memory."""
     end = check.clock() + timeout
     if not shutil.which(check.options.python):
         raise NotRun(f"there is no Python {check.options.python}")
@@ -105,7 +106,8 @@ def import_torch(check, timeout):
 
 
 def device_tests(check, timeout):
-    """The tests of devices, memory, streams and events; on the host device those of the host device."""
+    """The tests of devices, memory, streams and events; on a host device, the tests of the host
+    device."""
     if check.on_gpu:
         return run_tests(check, timeout, "cuda_device_test", GPU_TESTS)
     return run_tests(check, timeout, "staging_test", check.scale["test_filter"])
@@ -138,8 +140,8 @@ def need_gpu(check):
 
 
 def run_tests(check, timeout, name, test_filter, before=()):
-    """What a test program printed, as figures, also of one that had to be ended or fell over: its tests until then count, and the
-    one that ran is named."""
+    """Runs a test program and returns its figures. If it is killed or crashes, its tests until then
+    count, and the one that was running is named."""
     words = [*before, check.layout.test(name), f"--gtest_filter={test_filter}"]
     try:
         code, output, seconds = run(words, timeout, check.log, check.layout.env)

@@ -1,4 +1,5 @@
-"""Steps about staging: slots between the host and the device, slices for replicas, the kernel that normalises."""
+"""Steps that measure staging: slots between the host and the device, slices for replicas, the
+kernel that normalises."""
 from measure import attempt, missing
 from stoker_program import program_bench
 
@@ -10,7 +11,8 @@ def staging(check, timeout):
 
 
 def depth(check, timeout, case):
-    """Between steps of the model; where that cannot run, between emulated ones of about its length."""
+    """Measures between steps of the model, or between emulated ones of about its length if it
+    cannot run."""
     end = check.clock() + timeout
     options = {"batch": case["batch"], "size": case["size"], "steps": case["steps"], "repeats": case["repeats"]}
     result = attempt(program_bench, check, timeout, "depth", {**options, "model": case["model"]})

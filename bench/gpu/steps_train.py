@@ -1,4 +1,4 @@
-"""Steps about training: ours and the peers in turn, on the same machine and files."""
+"""Steps that measure training: stoker and the peers in turn, on the same machine and files."""
 import os
 
 from measure import attempt, missing, summary
@@ -6,8 +6,8 @@ from peers import Airbench, TorchResnet
 from runner import NotRun
 from stoker_train import train
 
-WARM_UP_SHARE = 0.75  # the share of the time that is left which each peer gets
-# A run of airnet for some steps takes so many seconds at most: one that hangs leaves the others their time.
+WARM_UP_SHARE = 0.75  # the share of the remaining time that each peer gets
+# The most seconds of a short run of airnet, so that one that hangs leaves time for the others.
 SHORT_RUN = 20
 
 
@@ -19,7 +19,7 @@ def folder_of(check, kind):
 
 
 class Runs:
-    """What several rounds gave, per name, and each reason why a round gave nothing."""
+    """The results of several rounds by name, and the last reason why a round had none."""
 
     def __init__(self):
         self.good, self.bad = {}, {}
@@ -32,7 +32,8 @@ class Runs:
             self.good.setdefault(name, []).append(result)
 
     def table(self, of_runs):
-        """{name: of_runs(its results)}; a name with bad rounds only says why, one with some says so beside its figures."""
+        """Returns {name: of_runs(its results)}. A name without results has the reason instead; one
+        with some failed rounds has a reason beside its figures."""
         table = {name: of_runs(results) for name, results in self.good.items()}
         for name, reason in self.bad.items():
             if name in table:
@@ -43,7 +44,8 @@ class Runs:
 
 
 def rates(results):
-    """Images/s over the rounds; ours: also the share of the step that waited for data, of the worst round."""
+    """Summarises images/s over the rounds; for stoker also the share of the step that waited for
+    data, in the worst round."""
     table = summary(r["images_per_second"] for r in results)
     if "feed_wait_share" in results[0]:
         table["feed_wait_share"] = max(r["feed_wait_share"] for r in results)
@@ -51,7 +53,7 @@ def rates(results):
 
 
 def over_seeds(results):
-    """Each figure summed up over the seeds; one that some runs lack is left out."""
+    """Summarises each figure over the seeds; a figure that some runs lack is left out."""
     names = [n for n in results[0] if n != "seed" and all(isinstance(r.get(n), (int, float)) for r in results)]
     return {"seeds": len(results), **{n: summary(r[n] for r in results) for n in names}}
 
@@ -67,7 +69,8 @@ def stoker_resnet(check, case, timeout, name, extra):
 
 
 def in_turn(check, case, peers, end):
-    """{name: images/s over the rounds} of stoker on synthetic data and of warm peers, one after the other in every round."""
+    """Returns {name: images/s over the rounds} of stoker on synthetic data and of warm peers, one
+    after the other in every round."""
     runs, round_seconds = Runs(), 0
     for number in range(case["rounds"]):
         start = check.clock()
@@ -81,7 +84,8 @@ def in_turn(check, case, peers, end):
 
 
 def beside(check, timeout, peers):
-    """Warms the peers up one after the other, each within its share of what is left, and measures all in turn."""
+    """Warms the peers up one after the other, each within its share of the remaining time, and
+    measures all in turn."""
     case, end = check.scale["resnet50"], check.clock() + timeout
     try:
         for peer in peers.values():
@@ -93,7 +97,8 @@ def beside(check, timeout, peers):
 
 
 def resnet50(check, timeout):
-    """ResNet-50 on synthetic data: stoker, PyTorch eager and PyTorch compiled, in turn. All peers stay resident and idle."""
+    """ResNet-50 on synthetic data: stoker, PyTorch eager and PyTorch compiled, in turn. All peers
+    stay in memory and idle."""
     folder_of(check, "pictures")
     case = check.scale["resnet50"]
     return beside(check, timeout, {"PyTorch, eager": TorchResnet(check, case),
@@ -124,8 +129,8 @@ def jpeg(check, timeout):
 
 
 def cifar(check, timeout):
-    """airnet through the real feed and airbench94, seed by seed in turn: seconds and accuracy. As many seeds as there is
-    time for."""
+    """airnet through the real feed and airbench94, seed by seed in turn: seconds and accuracy, of
+    as many seeds as there is time for."""
     case, end, runs = check.scale["cifar"], check.clock() + timeout, Runs()
     data = folder_of(check, "cifar")
     peer = Airbench(check, data)
@@ -169,9 +174,9 @@ COSTS = [  # what, with, without
 
 
 def feeds(check, timeout):
-    """What the input costs and what the reduction costs: the same training with one of them taken away, or with the reduction
-    beside the backward pass and after it. Two replicas share one device: that shows what their reduction costs, never a
-    speed-up."""
+    """The cost of the input and of the reduction: the same training without one of them, or with
+    the reduction during the backward pass or after it. Two replicas share one device, which shows
+    what their reduction costs, but no speed-up."""
     end, table, case = check.clock() + timeout, {}, check.scale["feeds"]
     two = f"{check.device}*2" if check.on_gpu else "cpu:2"
     base = ["--data", folder_of(check, "cifar"), "--model", case["model"], "--batch", str(case["batch"]), "--max-steps",

@@ -12,7 +12,7 @@ LONGEST_RUN = 90  # seconds; a run that hangs must not take the time of those af
 
 
 def has_option(check, name):
-    """Does this build's `stoker train` have the option?"""
+    """Returns whether this build's `stoker train` has the option."""
     if check.train_help is None:
         check.train_help = run([check.layout.stoker, "train", "--help"], 20, check.log, check.layout.env)[1]
     return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", check.train_help) is not None
@@ -30,13 +30,14 @@ def read_metrics(folder):
 
 
 def steady(rows, skip_steps):
-    """The rows of the steps that come after the first ones, which make plans and fill the ring."""
+    """Returns the rows of the steps after the first ones, which make plans and fill the ring."""
     return [r for r in rows if r["kind"] == "step" and r["step"] > skip_steps]
 
 
 def train(check, name, words, timeout, skip_steps=0, devices=None):
-    """One training run in a folder of its own, which is removed afterwards. Its speed is the median over its logged
-    intervals after `skip_steps`; seconds of training are those of stoker's own clock, without evaluation."""
+    """Runs one training in its own folder, which is removed afterwards. The speed is the median
+    over the logged intervals after `skip_steps`; the seconds of training are those of stoker's own
+    clock, without evaluation."""
     need_options(check, words)
     folder = os.path.join(check.work, "runs", name)
     shutil.rmtree(folder, ignore_errors=True)
@@ -62,6 +63,7 @@ def train(check, name, words, timeout, skip_steps=0, devices=None):
 
 
 def plain_top1(output):
-    """Top-1 with 1 view, which the program's summary names when the run ends with more views."""
+    """Returns top-1 with 1 view, which the program's summary has if the run ends with more
+    views."""
     found = re.search(r"^evaluated\s+top-1 ([0-9.]+)%, 1 view$", output, re.MULTILINE)
     return float(found.group(1)) / 100 if found else None

@@ -1,8 +1,10 @@
-"""torchvision's JPEG decoder (nvJPEG on a GPU), for gpu-check: one line of JSON to each line on stdin.
+"""Runs torchvision's JPEG decoder (nvJPEG on a GPU) for gpu-check. Answers each line on stdin with
+one line of JSON.
 
-The files are read beforehand. "decode SECONDS" decodes them batch by batch for so long, whole and to RGB bytes on the device;
-"resize SECONDS" also resizes each picture to --size (bilinear, antialiased) and stacks the batch. The answer is
-{"images_per_second": ...}; the end of stdin ends it.
+The files are read beforehand. "decode SECONDS" decodes them batch by batch for this long, whole and
+to RGB bytes on the device; "resize SECONDS" also resizes each picture to --size (bilinear,
+antialiased) and stacks the batch. The answer is {"images_per_second": ...}; the program ends with
+stdin.
 """
 import argparse
 import json
@@ -17,7 +19,7 @@ def say(**values):
 
 
 def batches(encoded, size):
-    """Endless lists of `size` encoded pictures, round and round."""
+    """Yields lists of `size` encoded pictures endlessly, again and again from the start."""
     at = 0
     while True:
         yield [encoded[(at + i) % len(encoded)] for i in range(size)]
@@ -25,7 +27,7 @@ def batches(encoded, size):
 
 
 def decoder(torch, args):
-    """A function from a list of encoded pictures to a list of pictures on the device."""
+    """Returns a function from a list of encoded pictures to a list of pictures on the device."""
     from torchvision.io import ImageReadMode, decode_jpeg
     if args.device == "cpu":  # older versions take no lists on the CPU
         return lambda encoded: [decode_jpeg(one, ImageReadMode.RGB) for one in encoded]

@@ -1,11 +1,14 @@
-"""PyTorch's training step of a torchvision ResNet, for gpu-check: one line of JSON to each line on stdin.
+"""Runs PyTorch's training step of a torchvision ResNet for gpu-check. Answers each line on stdin
+with one line of JSON.
 
-Set up as its guides say: channels_last, bf16 autocast, cudnn.benchmark, a fused SGD; --compile adds torch.compile on the model.
-Without --data the batch is random, on the device, and already normalised, which spares it work that stoker's step includes.
-With --data DIR it is torchvision's own way: ImageFolder, RandomResizedCrop, flip, DataLoader with pinned memory; pixels travel
-as bytes and are normalised on the device, which is faster than to do it in the workers.
+It is set up as PyTorch's guides recommend: channels_last, bf16 autocast, cudnn.benchmark, a fused
+SGD; --compile adds torch.compile on the model. Without --data the batch is random, on the device,
+and already normalised, which saves it work that stoker's step includes. With --data DIR torchvision
+feeds it: ImageFolder, RandomResizedCrop, flip, DataLoader with pinned memory; pixels are copied as
+bytes and normalised on the device, which is faster than in the workers.
 
-"run N" on stdin times N steps and answers {"images_per_second": ..., "step_ms": ...}; the end of stdin ends it.
+"run N" on stdin times N steps and answers {"images_per_second": ..., "step_ms": ...}; the program
+ends with stdin.
 """
 import argparse
 import json
@@ -34,7 +37,8 @@ def parse():
 
 
 def need_shared_memory(args):
-    """The workers' batches lie in /dev/shm, two per worker; where it is too small the workers die."""
+    """Exits if /dev/shm is too small for the workers' batches, two per worker: the workers would
+    die."""
     needed = (2 * args.workers + 1) * args.batch * 3 * args.size * args.size
     free = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 0
     if args.workers and free < needed:
@@ -43,7 +47,8 @@ def need_shared_memory(args):
 
 
 def fed_batches(args, torch):
-    """Endless batches of the image folder as PyTorch's ImageNet example reads them, bytes up to the device."""
+    """Yields batches of the image folder endlessly, read as in PyTorch's ImageNet example, as bytes
+    up to the device."""
     from torch.utils.data import DataLoader
     from torchvision import datasets, transforms
     need_shared_memory(args)
@@ -91,8 +96,8 @@ def make_step(args, torch):
 
 
 def compile_problem(dynamo):
-    """Why torch.compile did not compile the whole step, or None. It goes on eagerly and only its counters say so. `dynamo` is
-    torch._dynamo."""
+    """Returns why torch.compile did not compile the whole step, or None. It continues eagerly and
+    only its counters show that. `dynamo` is torch._dynamo."""
     counters = dynamo.utils.counters
     breaks, frames = dict(counters["graph_break"]), counters["frames"]
     if dynamo.config.suppress_errors:
@@ -105,7 +110,8 @@ def compile_problem(dynamo):
 
 
 def compile_note(dynamo):
-    """What else torch.compile left out, without running eagerly for it."""
+    """Returns a note about CUDA graphs that torch.compile left out without falling back to
+    eager."""
     skips = dynamo.utils.counters["inductor"]["cudagraph_skips"]
     return {"note": f"Inductor used no CUDA graph {skips} times"} if skips else {}
 

@@ -1,12 +1,13 @@
-"""What stoker aims at beside what a result says."""
+"""Compares stoker's aims with a result."""
 
 from figures import ratio, samples_per_second, wall_ratio
 from measure import spread
 
-# The one of torchvision's two that does the same work: it gives uint8 rows, without ToTensor and Normalize.
+# Of torchvision's two participants this one does the same work: it returns uint8 samples, without
+# ToTensor and Normalize.
 PIL, MLX, STOCK, TURBOJPEG = "torchvision-pil-u8", "mlx-data", "stock-turbo", "turbojpeg"
 
-# What is compared, in which section, whose figure, and how many times faster per core it is to be than whose.
+# Title, section, our participant, and how many times faster per core than each peer it should be.
 RATIOS = (
     ("plain JPEG", "train", "stoker-fast", {PIL: 5, MLX: 2.8, STOCK: 1.9}),
     ("row index", "train", "stoker-row-index", {PIL: 5.6, MLX: 3.1, STOCK: 2.15}),
@@ -18,7 +19,7 @@ RATIOS = (
 )
 QUALITY = (("mean", 0.3, "MAE to Pillow"), ("worst", 1.2, "MAE, worst image"))
 PSNR = 50
-RECORDS = 5e6  # rows per second and core
+RECORDS = 5e6  # samples per second and core
 SCALING = 0.97  # times the cores times the decoder's rate on one thread
 HEAD = ["what", "measure", "aim", "measured", ""]
 

@@ -1,5 +1,5 @@
 """Draws images per second and core of the train section: chart.py RESULT.json OUTPUT -> OUTPUT.svg, OUTPUT.png.
-Dark on a light card, so that it can be read on light and dark pages."""
+The background is light, so that the chart can be read on light and dark pages."""
 
 import json
 import sys

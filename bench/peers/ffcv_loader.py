@@ -1,6 +1,6 @@
-"""FFCV: its own file format, which its writer fills with pictures encoded anew (JPEG of quality 90, 4:2:0), so it
-decodes other bytes than everybody else. Loader with RandomResizedCropRGBImageDecoder and RandomHorizontalFlip;
-it draws its own crops."""
+"""FFCV: it reads its own file format, and its writer encodes the pictures again (JPEG of quality
+90, 4:2:0), so it decodes other bytes than the other participants. It uses a Loader with
+RandomResizedCropRGBImageDecoder and RandomHorizontalFlip, and draws its own crops."""
 
 import io
 import os

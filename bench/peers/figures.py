@@ -1,20 +1,21 @@
-"""Figures of a participant's turns, which are [(images, CPU seconds, wall seconds)]."""
+"""Calculates figures from a participant's turns, which are [(images, CPU seconds, wall
+seconds)]."""
 
 import statistics
 
 
 def micros(participant):
-    """CPU us per image, turn by turn."""
+    """Returns the CPU us per image of each turn."""
     return [1e6 * cpu / images for images, cpu, _ in participant["turns"]]
 
 
 def samples_per_second(participant):
-    """Images per second of CPU time, turn by turn."""
+    """Returns the images per second of CPU time of each turn."""
     return [images / cpu for images, cpu, _ in participant["turns"]]
 
 
 def all_cores_rates(participant):
-    """Images per second of wall time, turn by turn."""
+    """Returns the images per second of wall time of each turn."""
     return [images / wall for images, _, wall in participant["turns"]]
 
 
@@ -23,10 +24,11 @@ def _paired(kept, name, base, of):
 
 
 def ratio(kept, name, base):
-    """How many times the CPU time of `base` does `name` take? Turn by turn, the median."""
+    """Returns the CPU time of `name` divided by that of `base`: the median over the turns."""
     return _paired(kept, name, base, micros)
 
 
 def wall_ratio(kept, name, base):
-    """How many times the images per second of `base` does `name` do?"""
+    """Returns the images per second of `name` divided by those of `base`: the median over the
+    turns."""
     return _paired(kept, name, base, all_cores_rates)

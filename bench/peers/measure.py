@@ -1,5 +1,5 @@
-"""Runs participants in turn and measures each from outside: the CPU time of its process, threads and child
-processes, and wall time."""
+"""Runs participants in turn and measures each from outside: the CPU time of its process with all
+threads and child processes, and wall time."""
 
 import contextlib
 import json
@@ -18,11 +18,12 @@ RUN_SECONDS = 1800
 
 
 class Missing(Exception):
-    """A participant that cannot take part, and why."""
+    """A participant cannot take part; the message says why."""
 
 
 def _process_cpu_seconds(pid):
-    """The CPU clock of another process: all its threads, also those that ended (clock_getcpuclockid(3))."""
+    """Reads the CPU clock of another process, which counts threads that ended too
+    (clock_getcpuclockid(3))."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
@@ -54,7 +55,8 @@ class Running:
         )
 
     def await_ready(self, cores):
-        """Waits for the first answer, then keeps all its threads on `cores`; those to come inherit that."""
+        """Waits for the first answer, then pins all its threads to `cores`; new threads inherit
+        that."""
         try:
             self.about = json.loads(self._answer(START_SECONDS))
         except BaseException:
@@ -93,7 +95,7 @@ class Running:
         return sum(_process_cpu_seconds(pid) for pid in pids)
 
     def measure(self, first_round, rounds):
-        """(images, CPU seconds, wall seconds) of some rounds of the plan."""
+        """Returns (images, CPU seconds, wall seconds) of some rounds of the plan."""
         cpu, wall = self.cpu_seconds(), time.perf_counter()
         images = self._ask(f"run {first_round} {rounds}")
         wall = time.perf_counter() - wall
@@ -119,7 +121,7 @@ class Running:
 
 
 def start_all(participants, command_of, cores, missing):
-    """Starts those that can be, all at once; `missing` gets the others' reasons."""
+    """Starts all participants at once; adds those that fail to `missing`, with the reason."""
     started, running = [], []
     for participant in participants:
         try:
@@ -135,9 +137,10 @@ def start_all(participants, command_of, cores, missing):
 
 
 def take_turns(running, rounds, passes, missing, say, neighbours):
-    """`rounds` turns of each, `passes` rounds of the plan in a turn, after one to warm up. Everybody does the same
-    rounds of the plan; who begins changes. `neighbours` (bench/report/measured_on.py) watches every turn that counts. Returns
-    {name: [(images, CPU seconds, wall seconds)]}."""
+    """Measures `rounds` turns of each participant, after one for warm-up; a turn does `passes`
+    rounds of the plan. All do the same rounds of the plan; the order rotates. `neighbours`
+    (bench/report/measured_on.py) measures during every turn that counts. Returns {name: [(images,
+    CPU seconds, wall seconds)]}."""
     turns = {r.participant.name: [] for r in running}
     running = list(running)
     for turn in range(rounds + 1):
@@ -156,7 +159,7 @@ def take_turns(running, rounds, passes, missing, say, neighbours):
 
 
 def spread(values):
-    """Median and quartiles."""
+    """Returns the median and the quartiles."""
     if len(values) < 2:
         return {"median": values[0], "low": values[0], "high": values[0]}
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")

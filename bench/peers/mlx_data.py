@@ -1,5 +1,6 @@
-"""Apple's mlx-data: load_image, random_area_crop, resize, random flip, batch, prefetch threads. Its operations
-draw their own crops; for the quality column a Python function hands it the plan's."""
+"""Apple's mlx-data: load_image, random_area_crop, resize, random flip, batch, prefetch threads. Its
+operations draw their own crops; for the quality column a Python function applies the plan's
+crops."""
 
 import mlx.data as dx
 import numpy as np

@@ -1,5 +1,5 @@
-"""OpenCV: imdecode, crop, resize, flip on a pool of threads, one image each. Its bilinear resize is not
-antialiased (and INTER_AREA is slower), so these are not Pillow's pixels."""
+"""OpenCV: imdecode, crop, resize, flip on a pool of threads, one image per thread. Its bilinear
+resize is not antialiased (and INTER_AREA is slower), so its pixels differ from Pillow's."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,5 +1,6 @@
-"""Who takes part: names, in the order of the table, and where each runs. A new one is a line here, a file beside
-this one (peer.py) or a Method (native/method.h), and a line in requirements/."""
+"""The participants: their names, in the order of the table, and where each runs. To add one, add a
+line here, a file beside this one (peer.py) or a Method (native/method.h), and a line in
+requirements/."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,8 @@
-"""What a participant written in Python is, and the protocol that it serves (native/participant.h says it).
+"""The base class of participants written in Python, and the protocol that they serve
+(native/participant.h describes it).
 
-A participant is a file of its own: NAME.py with a class `Participant(Peer)`. It runs as
-`python peer.py NAME PLAN.json THREADS` inside the environment that its requirements were installed into.
+A participant is a file NAME.py with a class `Participant(Peer)`. It runs as
+`python peer.py NAME PLAN.json THREADS` in the environment that has its requirements.
 """
 
 import importlib
@@ -14,7 +15,7 @@ PAD = 4  # cifar: zeros around the image
 
 
 class Draw:
-    """Which pixels of an image become its row: crop, resize, window of it, shift, flip. As in native/plan.h."""
+    """Which pixels of an image become its sample: crop, resize, window, shift, flip (native/plan.h)."""
 
     __slots__ = ("x", "y", "width", "height", "resized", "window", "flip", "shift")
 
@@ -43,7 +44,7 @@ class Plan:
         return contents
 
     def items(self, first, count):
-        """Image and draw of every row of the rounds [first, first + count), in order."""
+        """Yields image and draw of every sample of the rounds [first, first + count), in order."""
         for draws in self.draws[first : first + count]:
             yield from enumerate(draws)
 
@@ -59,15 +60,16 @@ class Peer:
         raise NotImplementedError
 
     def batches(self, first, count):
-        """Yields the rounds as batches of BATCH rows: anything with a length."""
+        """Yields the rounds as batches of BATCH samples; a batch is any object with a length."""
         raise NotImplementedError
 
     def plan_batches(self):
-        """Round 0 for the quality column, with the plan's crops."""
+        """Yields round 0 with the plan's crops, for the quality column."""
         return self.batches(0, 1)
 
     def rows(self, batch):
-        """A batch as bytes, (N, H, W, 3) u8; None where it cannot be compared (floats, crops of its own)."""
+        """Returns a batch as bytes, (N, H, W, 3) u8; None if it cannot be compared (floats, its own
+        crops)."""
         return None
 
 

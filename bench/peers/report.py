@@ -1,4 +1,4 @@
-"""The result as JSON, CSV, Markdown and a table for the terminal."""
+"""Writes the result as JSON, CSV, Markdown and a table for the terminal."""
 
 import csv
 import json
@@ -28,7 +28,7 @@ def _quality(participant):
 
 
 def _table(result, section):
-    """Heading row and rows of one section."""
+    """Returns the heading row and the rows of one section."""
     kept = result["sections"][section]
     cores = result["sections"].get("cores", {}) if section == "train" else {}
     head = ["", "CPU us/image", "quartiles", "images/s per core", "x stoker fast's time"]

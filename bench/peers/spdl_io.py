@@ -1,5 +1,6 @@
-"""SPDL: FFmpeg decodes; its filters crop, scale (swscale's bilinear) and mirror. A pipeline of SPDL's own with
-one decoding thread per core; on one core the same calls in turn."""
+"""SPDL: FFmpeg decodes; its filters crop, scale (swscale's bilinear) and mirror. On several cores
+it runs SPDL's own pipeline with one decoding thread per core; on one core it makes the same calls
+one after the other."""
 
 import numpy as np
 import spdl.io

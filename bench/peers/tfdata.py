@@ -1,5 +1,5 @@
-"""tf.data: decode_and_crop_jpeg (decodes the crop only), resize, flip. Without antialiasing, as its ImageNet
-recipes; tfdata_aa has it."""
+"""tf.data: decode_and_crop_jpeg (decodes the crop only), resize, flip. It does not antialias, like
+TensorFlow's ImageNet recipes; tfdata_aa does."""
 
 import os
 
@@ -25,7 +25,7 @@ class Participant(Peer):
         ]
         self.data = tf.constant(plan.read_files())
         self.draws = tf.constant(np.array(numbers, np.int32))
-        self.range = tf.Variable([0, 0], dtype=tf.int64)  # the rows of this run, all rounds counted through
+        self.range = tf.Variable([0, 0], dtype=tf.int64)  # the samples of this run, numbered through all rounds
         options = tf.data.Options()
         options.threading.private_threadpool_size = threads
         options.threading.max_intra_op_parallelism = 1

@@ -1,4 +1,4 @@
-"""As tfdata, with tf.image.resize(antialias=True): the same pixels as Pillow but for rounding."""
+"""As tfdata, with tf.image.resize(antialias=True): Pillow's pixels except for rounding."""
 
 import tfdata
 

@@ -1,5 +1,5 @@
-"""What the participants on torch's DataLoader have in common: files in memory, one worker process per core
-(none for one core), workers that stay, batches of BATCH."""
+"""The base class of participants that use torch's DataLoader: files in memory, one worker process
+per core (none on one core), persistent workers, batches of BATCH."""
 
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
@@ -46,7 +46,7 @@ class TorchPeer(Peer):
         )
 
     def make_row(self, image, draw):
-        """The row as a (3, H, W) tensor."""
+        """Returns the sample as a (3, H, W) tensor."""
         raise NotImplementedError
 
     def batches(self, first, count):

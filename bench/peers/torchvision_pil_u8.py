@@ -1,4 +1,5 @@
-"""As torchvision_pil, but the row stays uint8 (PILToTensor), as stoker's does: the fairer of the two."""
+"""As torchvision_pil, but the sample stays uint8 (PILToTensor), as stoker's does, which is
+fairer."""
 
 from torchvision.transforms import functional
 

@@ -1,4 +1,5 @@
-"""What is run: the images, the plan of each section, how each participant is started, and what is kept."""
+"""Runs the sections: chooses the images, makes the plans, starts the participants and keeps the
+results."""
 
 import json
 import os
@@ -20,11 +21,12 @@ ENDINGS = (".jpg", ".jpeg")
 
 
 class Unusable(Exception):
-    """What was given cannot be used."""
+    """An input cannot be used; the message says why."""
 
 
 def python_of(environments, name):
-    """The environment's interpreter; where it was not set up, the one that runs this (which may have the package)."""
+    """Returns the environment's interpreter, or the running one (which may have the package) if
+    there is none."""
     python = environments / name / "bin" / "python"
     return str(python) if python.exists() else sys.executable
 
@@ -37,7 +39,7 @@ class Workload:
         self.result = result
         self.programs = options.build / "bench" / "peers"
         self.all_cores = os.sched_getaffinity(0)
-        self.neighbours = Neighbours()  # looked at while participants are measured, not while they start
+        self.neighbours = Neighbours()  # active while participants are measured, not while they start
         if not (self.programs / "peers_native").exists():
             raise Unusable(f"{self.programs}: no peers_native there; build it: cmake --build {options.build}")
 
@@ -50,7 +52,7 @@ class Workload:
         elif self.options.cifar if section == "cifar" else self.options.data:
             self._one_core(section)
 
-    # Each section: what every participant did, in turn, as [(images, CPU seconds, wall seconds)].
+    # Each section keeps the turns of every participant as [(images, CPU seconds, wall seconds)].
     def _one_core(self, mode):
         print(f"{mode}, one core", file=sys.stderr)
         images = self._images(mode)
@@ -61,7 +63,8 @@ class Workload:
         self._keep(mode, running, turns, quality)
 
     def _cores(self):
-        """Wall time on all cores. For the Loader's scaling also the decoder alone and the Loader on one thread."""
+        """Measures wall time on all cores; for the Loader's scaling also the decoder and the Loader
+        on one thread."""
         print("train, all cores", file=sys.stderr)
         images = self._images("train")
         plan = self._plan("train", images, (self.options.rounds + 1) * self.options.passes)
@@ -78,7 +81,8 @@ class Workload:
         self._keep("cores", running, turns, {})
 
     def _records(self):
-        """CIFAR's binary records through the Loader, inline: rows per second of one core. The bytes are made up."""
+        """Measures samples per second of one core: CIFAR's binary records, with random bytes,
+        through the Loader without workers."""
         if not any(p.environment == "loader" for p in self.participants):
             return
         print("records, one core", file=sys.stderr)
@@ -104,7 +108,7 @@ class Workload:
         return {max(self.all_cores)}
 
     def _images(self, mode):
-        """A copy of some of the pictures, evenly chosen: DIR/class/file."""
+        """Copies some of the pictures, evenly chosen, to DIR/class/file; returns DIR."""
         source = self.options.cifar if mode == "cifar" else self.options.data
         target = self.folder / ("cifar" if mode == "cifar" else "images")
         if target.exists():
@@ -148,13 +152,14 @@ class Workload:
         return running
 
     def _why(self, name):
-        """Why setup could not install the participant's environment, if it could not."""
+        """Returns why setup could not install the participant's environment, or None."""
         environment = next(p.environment for p in self.participants if p.name == name)
         reason = self.options.environments / f"{environment}.reason"
         return reason.read_text().strip() if reason.exists() else None
 
     def _quality(self, running, plan):
-        """Differences from Pillow's rows for the same crops, for the participants that can give them."""
+        """Returns the differences from Pillow's samples of the same crops, for participants that
+        can write theirs."""
         with open(plan) as file:
             width, height = json.load(file)["output"]
         paths = {}

@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-// Rows of a batch.
+// The batch size.
 constexpr int kRows = 32;
 constexpr int kPictures = 24;
 constexpr int kTimedRows = 400;
@@ -50,7 +50,7 @@ ScenarioData::ScenarioData() {
   mixed_s_ = cost_of(*mixed_, augment_);
 }
 
-// Mean CPU time of a row.
+// Returns the mean CPU time of a sample.
 double ScenarioData::cost_of(const Source& source, const AugmentSpec& augment) const {
   Augmenter augmenter(augment, plain().loader.feed.decode);
   std::vector<uint8_t> pixels(size_t{3} * augment.output.width * augment.output.height), buffer;
@@ -69,7 +69,7 @@ double ScenarioData::cost_of(const Source& source, const AugmentSpec& augment) c
   return static_cast<double>(thread_cpu_ns() - begin_ns) * 1e-9 / kTimedRows;
 }
 
-// A feed with nothing wrong: one worker of two would do.
+// Returns a feed without a fault; one of its two workers would be enough.
 FaultyFeed ScenarioData::plain() const {
   FaultyFeed feed;
   feed.source = pictures_.get();
@@ -91,7 +91,7 @@ std::vector<FaultScenario> ScenarioData::scenarios() const {
     change(list.back().feed);
     return &list.back();
   };
-  const double core = 1 / row_s_;  // rows per second of a core
+  const double core = 1 / row_s_;  // samples per second of a core
   add("nothing", Limit::device, [](FaultyFeed&) {});
   add("slow device", Limit::device, [&](FaultyFeed& feed) { feed.demand = 0.05 * core; });
   add("slow storage, any number may ask", Limit::io_threads,

@@ -1,6 +1,6 @@
-// The faults that a profiler is scored on: feeds in which one stage is wrong, the name of that
-// stage, and the same feeds with a change applied. Rates follow from the CPU time that a row takes
-// here, so that a fault limits the feed on any machine with two cores.
+// The faults that a profiler is scored on: feeds in which one stage is too slow, the name of that
+// stage, and the same feeds with a change applied. Rates are derived from the CPU time that a
+// sample takes on this machine, so that a fault limits the feed on any machine with two cores.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,13 @@ namespace stoker {
 // A feed to run. Pointers are to what ScenarioData owns.
 struct FaultyFeed {
   const Source* source = nullptr;
-  SlowReads reads;  // where any of it is set, a SlowSource is put around the source
+  SlowReads reads;  // if a field is set, a SlowSource wraps the source
   AugmentSpec augment;
   LoaderOptions loader;
   double demand = 0;   // images/s
   double copy_s = 0;   // > 0: seconds that the device takes for a copy
   int neighbours = 0;  // busy processes beside the feed
-  int cores = 0;       // > 0: the feed has only so many
+  int cores = 0;       // > 0: the feed may use only this many
 };
 
 struct FaultScenario {
@@ -33,7 +33,7 @@ struct FaultScenario {
   double length = 1;  // times the usual seconds; a rare fault needs longer to be seen
 };
 
-// The pictures, and the CPU time that a row of them takes.
+// The pictures, and the CPU time that a sample of them takes.
 class ScenarioData {
  public:
   ScenarioData();
@@ -49,7 +49,7 @@ class ScenarioData {
   double row_s_ = 0, coloured_s_ = 0, mixed_s_ = 0;  // CPU time
 };
 
-// Makes `change` to `feed`. False if it cannot be carried out on this machine.
+// Applies `change` to `feed`. Returns false if that is impossible on this machine.
 bool apply_change(const FeedChange& change, FaultyFeed& feed);
 
 }  // namespace stoker

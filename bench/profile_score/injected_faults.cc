@@ -20,7 +20,7 @@ void sleep_s(double seconds) {
   if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-// Its streams are those of a host device, but a copy waits first.
+// A stream of a host device whose copies sleep first.
 class SlowCopyStream final : public Stream {
  public:
   SlowCopyStream(std::unique_ptr<Stream> inner, double copy_s)

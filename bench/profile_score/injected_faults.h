@@ -1,6 +1,6 @@
-// Faults of a feed, made on purpose to score a profiler against what is known: sources and devices
-// that are slower than those they stand for, and neighbours that take the cores.
-// Owner: the bench; what they wrap outlives them. Threads: as what they wrap.
+// Injects known faults into a feed, to score a profiler: sources and devices that are slower than
+// the ones that they wrap, and processes that take the cores. Owner: the bench; what they wrap
+// outlives them. Threads: as what they wrap.
 #pragma once
 
 #include <sys/types.h>
@@ -16,20 +16,21 @@
 namespace stoker {
 
 struct SlowReads {
-  double latency_s = 0;   // of every read, however many there are at once
+  double latency_s = 0;   // of every read, no matter how many run at once
   double slow_share = 0;  // of the samples; these take slow_latency_s instead
   double slow_latency_s = 0;
-  double images_per_second = 0;  // > 0: the storage gives no more, however many threads ask
+  double images_per_second = 0;  // > 0: the limit of the storage, for all threads together
 };
 
-// Reads `source` as if it lay on such storage.
+// Reads `source` as if it were on storage with these SlowReads.
 class SlowSource final : public Source {
  public:
   SlowSource(const Source& source, const SlowReads& slow) : source_(source), slow_(slow) {}
   int64_t size() const override { return source_.size(); }
   int label(SampleId id) const override { return source_.label(id); }
   std::string name(SampleId id) const override { return source_.name(id); }
-  const std::string& root() const override { return none_; }  // it cannot be put out of a cache
+  // Empty, because no file can be evicted from the page cache.
+  const std::string& root() const override { return none_; }
   const std::vector<std::string>& class_names() const override { return source_.class_names(); }
   SampleEncoding encoding() const override { return source_.encoding(); }
   Size raw_size() const override { return source_.raw_size(); }
@@ -45,7 +46,7 @@ class SlowSource final : public Source {
   mutable int64_t next_ns_ GUARDED_BY(mutex_) = 0;  // when the storage can begin another read
 };
 
-// Files in memory, of which every `period`-th is replaced: a few large pictures among small ones.
+// Files in memory. Every `period`-th one is from `rare`: a few large pictures among small ones.
 class MixedSource final : public Source {
  public:
   MixedSource(std::vector<std::vector<uint8_t>> usual, std::vector<std::vector<uint8_t>> rare,
@@ -68,7 +69,7 @@ class MixedSource final : public Source {
   const std::vector<std::string> class_names_ = {"a", "b"};
 };
 
-// A device whose memory the host cannot read, and on which a copy takes so much longer.
+// Makes a device whose memory the host cannot read, and whose copies take `copy_s` longer.
 std::unique_ptr<Device> make_slow_copy_device(double copy_s);
 
 // Processes that keep one core busy each, until this object is destroyed.

@@ -1,4 +1,4 @@
-// Scores `stoker profile` on feeds in which one thing is wrong: is the stage named, and does the
+// Scores `stoker profile` on feeds with one fault each: does it name the right stage, and does the
 // run with the first recommendation reach the predicted rate? Prints a table (Markdown) and writes
 // JSON.
 //
@@ -57,7 +57,7 @@ Profile profile(const FaultyFeed& feed, double seconds, bool probe) {
   return profile_emulated(source, feed.augment, feed.loader, how, run);
 }
 
-// Carries out the first recommendation that can be carried out here.
+// Tries the first recommendation that is possible on this machine.
 void try_recommendation(const Verdict& verdict, const FaultyFeed& feed, double seconds,
                         Result& result) {
   for (const Recommendation& each : verdict.recommendations) {

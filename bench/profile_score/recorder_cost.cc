@@ -1,6 +1,6 @@
-// What recording costs: a feed's CPU time per batch without and with a Tracer, in turn. The Tracer
-// is drained as a profile drains it. Without --data the feed has raw rows of 32 x 32, which cost
-// least.
+// Measures what recording costs: a feed's CPU time per batch without and with a Tracer, in turn.
+// The Tracer is drained as a profile drains it. Without --data the samples are raw, 32 x 32 pixels,
+// which cost the least.
 //
 //   recorder_cost --data DIR --size 224 --batch 64 --steps 20 --repeats 15
 #include <CLI/CLI.hpp>
@@ -62,7 +62,7 @@ class Drain {
   std::thread thread_;
 };
 
-// CPU seconds of a batch; `spans` is set to the number of its spans.
+// Returns the CPU seconds of a batch and sets `spans` to the number of its spans.
 double cost_of_batch(const Source& source, const AugmentSpec& augment, const Arguments& arguments,
                      bool traced, double& spans) {
   Tracer tracer;
@@ -124,7 +124,7 @@ int run(int argc, char** argv) {
   for (int repeat = 0; repeat < arguments.repeats; ++repeat) {
     double cost[2];
     for (const int turn : {0, 1}) {
-      const bool traced = (turn + repeat) % 2 == 1;  // each goes first as often
+      const bool traced = (turn + repeat) % 2 == 1;  // each goes first equally often
       cost[traced] = cost_of_batch(*source, augment, arguments, traced, spans);
     }
     off.push_back(1e3 * cost[0]);

@@ -102,7 +102,7 @@ Comparison compare_reports(const Json& before, const Json& after, const CompareO
   const std::vector<double> adjusted = holm(p);
   for (size_t i = 0; i < tested.size(); ++i) {
     FigureChange& change = result.changes[tested[i]];
-    // Could so few repeats have shown a change even of this figure alone?
+    // Could so few repeats show a change at all, even if only this figure had changed?
     const bool could = change.p * static_cast<double>(p.size()) <= options.alpha;
     change.p = adjusted[i];
     change.verdict = verdict_of(change, better[i], options);

@@ -1,11 +1,12 @@
-// Did anything get better or worse, beyond noise? Two reports of the same bench, figure by figure.
+// Compares two reports of the same bench, figure by figure: did anything get better or worse beyond
+// noise?
 //
 // The test is Mann and Whitney's on the repeats of each figure, two-sided; over all figures
-// together the chance of one false alarm is at most `alpha` (Holm). A difference counts from
-// `least_change` on: smaller ones do not matter, however sure they are. Sources: rank_test.h.
+// together the chance of one false alarm is at most `alpha` (Holm). Differences below
+// `least_change` do not count, even if they are significant. Sources: rank_test.h.
 //
-// The test cannot know one thing: a machine that was slower during all of a run looks like a
-// change. Pure functions; any thread. Errors: std::invalid_argument that says what does not fit.
+// The test cannot detect that a machine was slower during a whole run; that looks like a change.
+// Pure functions; any thread. Errors: std::invalid_argument that says what does not fit.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -21,7 +22,7 @@ enum class ChangeVerdict : uint8_t {
   same,  // no difference beyond noise, or one below least_change
   better,
   worse,
-  changed,  // a figure of which neither higher nor lower is better
+  changed,  // neither higher nor lower is better
   unknown,  // too few repeats to find any difference, or values of 0 and below
 };
 
@@ -29,12 +30,12 @@ struct FigureChange {
   std::string name, unit;
   double before = 0, after = 0;  // medians
   Ratio ratio;                   // after / before
-  double p = 1;                  // adjusted as Holm does
+  double p = 1;                  // adjusted by Holm's method
   ChangeVerdict verdict = ChangeVerdict::unknown;
 };
 
 struct Comparison {
-  std::vector<FigureChange> changes;  // the figures that both have, in the order of the second
+  std::vector<FigureChange> changes;  // figures of both reports, in the second's order
   std::vector<std::string> only_before, only_after;
   std::vector<std::string> other_settings;  // "repeats: 7, then 5"
   bool worse() const;

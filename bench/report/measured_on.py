@@ -1,4 +1,5 @@
-"""What figures were measured on, and whether the machine was quiet meanwhile. The benches written in Python share it.
+"""Describes the machine of a measurement, and whether it was quiet meanwhile. All benches written
+in Python use it.
 
 Quiet has one definition here and in C++ (tools/machine/machine.h): while it measured, everything but the bench took at most 2 % of
 the time of the cores that the bench may use. "Everything" is other processes, interrupts, and what the hypervisor took for other machines
@@ -53,12 +54,12 @@ def describe(folder):
 
 
 def public_arguments(arguments):
-    """The command line with folders cut to their last name."""
+    """Returns the command line with only the last name of each folder."""
     return [os.path.basename(a.rstrip("/")) if a.startswith("/") else a for a in arguments]
 
 
 def _busy_seconds(cores):
-    """Time that these cores spent on anything but idling: user, nice, system, irq, softirq, steal."""
+    """Returns the time that these cores were busy: user, nice, system, irq, softirq, steal."""
     names = {f"cpu{core}" for core in cores}
     with open("/proc/stat") as file:
         lines = [line.split() for line in file if line.startswith("cpu")]
@@ -66,7 +67,7 @@ def _busy_seconds(cores):
 
 
 def _process_times():
-    """{pid: (parent, CPU seconds of its own and of its children that ended and were waited for)}."""
+    """Returns {pid: (parent, CPU seconds of it and of its children that were waited for)}."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -79,7 +80,7 @@ def _process_times():
 
 
 def _own_seconds():
-    """CPU time of this process and of all that it started."""
+    """Returns the CPU time of this process and of all its descendants."""
     times = _process_times()
     children = {}
     for pid, (parent, _) in times.items():
@@ -93,8 +94,8 @@ def _own_seconds():
 
 
 class Neighbours:
-    """What everything but this process, and what it started, takes of the cores while a `with` block runs. Several blocks
-    add up: what lies between them is not counted."""
+    """Measures how much of the cores' time everything but this process and its descendants takes
+    while a `with` block runs. Several blocks add up; the time between them does not count."""
 
     def __init__(self):
         self.cores = os.sched_getaffinity(0)
@@ -114,13 +115,13 @@ class Neighbours:
             self.worst = max(self.worst, others / (wall * len(self.cores)))
 
     def summary(self):
-        """{share: of the time of the cores, worst_share: of the worst block, quiet, limit}."""
+        """Returns {share of the cores' time, worst_share of one block, quiet, limit}."""
         share = self.others / (self.wall * len(self.cores)) if self.wall else 0.0
         return {"share": share, "worst_share": self.worst, "quiet": bool(self.wall) and share <= QUIET_SHARE, "limit": QUIET_SHARE}
 
 
 def neighbours_text(summary):
-    """A sentence for a report."""
+    """Returns a sentence for a report."""
     took = (f"everything but this bench took {summary['share']:.1%} of the cores' time while it measured "
             f"({summary['worst_share']:.1%} in the worst turn)")
     if summary["quiet"]:

@@ -12,12 +12,13 @@ namespace stoker {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 400;
-// Every row of names after the first adds so much to the height.
+// The height that each legend row after the first adds.
 constexpr double kLegendRow = 20;
 constexpr double kLeft = 64, kRight = 24, kTop = 72, kBottom = 52;
 constexpr size_t kColours = 6;
 
-// Okabe and Ito's colours, which colour-blind people tell apart: darker on light, lighter on dark.
+// Okabe and Ito's colours, which colour-blind people can distinguish: darker ones for a light
+// background, lighter ones for a dark one.
 constexpr std::array<const char*, kColours> kOnLight = {"#0072b2", "#c24e00", "#007a5a",
                                                         "#a8487f", "#8a6d00", "#3a7ca5"};
 constexpr std::array<const char*, kColours> kOnDark = {"#56b4e9", "#f0883e", "#35c799",
@@ -82,10 +83,10 @@ std::string rule(double x1, double y1, double x2, double y2, const std::string& 
                      x2, y2, kind);
 }
 
-// Where the data's numbers lie on the picture.
+// Maps the data's numbers to places on the picture.
 class Frame {
  public:
-  // `height` of the picture; above the frame lies the legend.
+  // `height` is that of the picture; the legend is above the frame.
   Frame(const Plot& plot, double height) : plot_(plot), height_(height) {
     bool first = true;
     double most = 0;
@@ -101,7 +102,7 @@ class Frame {
     std::sort(xs_.begin(), xs_.end());
     xs_.erase(std::unique(xs_.begin(), xs_.end()), xs_.end());
     marks_ = axis_marks(most);
-    // Half a step of room on both sides, so that points do not sit on the axis.
+    // There is room on both sides, so that points do not sit on the axis.
     const double room = xs_.size() > 1 ? 0.12 * (most_x_ - least_x_) : 0.5;
     least_x_ -= room;
     most_x_ += room;
@@ -159,10 +160,10 @@ std::string draw(const PlotSeries& series, size_t colour, const Frame& frame) {
 
 struct Legend {
   std::string svg;
-  double extra_height = 0;  // that the rows after the first take
+  double extra_height = 0;  // of the rows after the first
 };
 
-// Names under the title, as far apart as they are long, in as many rows as they need.
+// Draws the names under the title, spaced by their lengths, in as many rows as they need.
 Legend legend_of(const std::vector<PlotSeries>& all, const std::vector<size_t>& colours) {
   Legend legend;
   double x = kLeft;

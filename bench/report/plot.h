@@ -1,5 +1,5 @@
-// A chart of lines with their intervals, as one SVG that needs nothing else and follows the
-// reader's light or dark setting. Values; any thread.
+// A chart of lines with their intervals, as one self-contained SVG that follows the reader's light
+// or dark setting. Values; any thread.
 #pragma once
 
 #include <string>
@@ -15,21 +15,21 @@ struct PlotPoint {
 struct PlotSeries {
   std::string label;  // one or two words
   std::vector<PlotPoint> points;
-  bool ideal = false;  // what would be perfect: drawn dashed and grey
+  bool ideal = false;  // the perfect result, drawn dashed and grey
 };
 
 struct Plot {
   std::string name;  // of the file, before ".svg": "feed_workers"
   std::string title;
   std::string x_label, y_label;
-  std::vector<PlotSeries> series;       // six at most are told apart
-  std::vector<std::string> categories;  // of x = 0, 1, ...: written below instead of numbers
+  std::vector<PlotSeries> series;       // at most six have different colours
+  std::vector<std::string> categories;  // labels for x = 0, 1, ... instead of numbers
 };
 
-// REQUIRES: at least one point. y begins at 0.
+// Draws the plot; y begins at 0. REQUIRES: at least one point.
 std::string to_svg(const Plot& plot);
 
-// Where an axis from 0 to `most` or a little more has its marks: round numbers, 3 to 7 of them.
+// Returns the marks of an axis from 0 to `most` or a little more: 3 to 7 round numbers.
 std::vector<double> axis_marks(double most);
 
 }  // namespace stoker

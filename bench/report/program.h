@@ -1,5 +1,5 @@
-// The main() of a program that measures or checks: what `run` throws ends it with 3 and the message
-// behind its name.
+// The main() of a program that measures or checks. If `run` throws, it prints the program's name
+// and the message and returns 3.
 #pragma once
 
 #include <cstdio>

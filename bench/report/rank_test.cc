@@ -7,11 +7,12 @@
 namespace stoker {
 namespace {
 
-// Up to so many pairs (50 repeats on both sides) the test is exact.
+// The test is exact up to this many pairs (50 repeats on both sides).
 constexpr size_t kMostExactPairs = 2500;
 
-// How many of the orders of a's and b's values give each U, as a share of all: U is the sum over
-// b's values of the a's below them, so the counts are those of partitions into a box.
+// Returns for each U the share of all orders of a's and b's values that give it. U is the sum over
+// b's values of the number of a's values below them, so the counts are those of partitions that fit
+// into a box.
 std::vector<double> distribution_of_u(size_t a, size_t b) {
   std::vector<double> ways(a * b + 1);
   ways[0] = 1;
@@ -27,7 +28,7 @@ std::vector<double> distribution_of_u(size_t a, size_t b) {
 
 double normal_tail(double z) { return 0.5 * std::erfc(z / std::sqrt(2.0)); }
 
-// Finds the z whose tail is `share` (0 to 0.5) by halving.
+// Finds the z whose tail is `share` (0 to 0.5) by bisection.
 double normal_tail_end(double share) {
   double low = 0, high = 40;
   while (high - low > 1e-9) {
@@ -37,7 +38,7 @@ double normal_tail_end(double share) {
   return high;
 }
 
-// The sum of t^3 - t over groups of t equal values, of both sides together.
+// Returns the sum of t^3 - t over groups of t equal values of both sides together.
 double tie_sum(std::span<const double> a, std::span<const double> b) {
   std::vector<double> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
@@ -61,7 +62,7 @@ double approximate_p(double u, double a, double b, double ties) {
   return std::min(1.0, 2 * normal_tail(std::max(0.0, distance) / std::sqrt(variance)));
 }
 
-// P(U <= u) of the distribution.
+// Returns P(U <= u) of the distribution.
 double lower_tail(const std::vector<double>& shares, int64_t u) {
   double sum = 0;
   for (int64_t i = 0; i <= u; ++i) sum += shares[i];
@@ -90,7 +91,7 @@ RankTest mann_whitney(std::span<const double> a, std::span<const double> b) {
 }
 
 double least_p(int a_count, int b_count) {
-  // One order of all the (a + b choose a), on either side.
+  // The most extreme order of the (a + b choose a) on either side.
   const auto of = [](int n) { return std::lgamma(n + 1.0); };
   return std::min(1.0, 2 * std::exp(of(a_count) + of(b_count) - of(a_count + b_count)));
 }
@@ -103,7 +104,7 @@ Ratio ratio_of(std::span<const double> a, std::span<const double> b, double conf
   }
   std::sort(steps.begin(), steps.end());
   const auto pairs = std::ssize(steps);
-  int64_t rank = 0;  // of the interval's ends, from outside
+  int64_t rank = 0;  // of the interval's ends, counted from the outside
   double outside = 0;
   if (steps.size() <= kMostExactPairs) {
     const auto shares = distribution_of_u(a.size(), b.size());

@@ -1,6 +1,6 @@
-// Do two sets of repeats differ by more than noise? The methods compare ranks. They assume only
-// that repeats are independent and that the noise of both sides is alike. Pure functions; any
-// thread.
+// Tests whether two sets of repeats differ by more than noise. The methods compare ranks. They
+// assume only that repeats are independent and that both sides have similar noise. Pure functions;
+// any thread.
 //
 // Sources: Mann and Whitney 1947 (the test); Hollander, Wolfe and Chicken, Nonparametric
 // Statistical Methods, 2014, chapter 4 (the Hodges-Lehmann estimate, Moses' interval, ties);
@@ -20,10 +20,10 @@ struct RankTest {
   bool exact = true;  // false: with ties, or many values, by the normal approximation
 };
 
-// REQUIRES: both have values.
+// Runs the two-sided test. REQUIRES: both have values.
 RankTest mann_whitney(std::span<const double> a, std::span<const double> b);
 
-// The smallest p that repeats of these numbers can give.
+// Returns the smallest p that these numbers of repeats can give.
 double least_p(int a_count, int b_count);
 
 struct Ratio {
@@ -31,7 +31,7 @@ struct Ratio {
   Interval interval;  // excludes 1 where the test of the same confidence finds a change
 };
 
-// REQUIRES: all values > 0.
+// Estimates the ratio of b to a with its interval. REQUIRES: all values > 0.
 Ratio ratio_of(std::span<const double> a, std::span<const double> b, double confidence = 0.95);
 
 // Adjusts the p values of several tests, so that the level with which each is compared is the

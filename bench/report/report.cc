@@ -39,7 +39,7 @@ Json to_json(const Table& table) {
   return {{"title", table.title}, {"columns", table.columns}, {"rows", table.rows}};
 }
 
-// Counts characters as a reader does: a byte that continues a UTF-8 character is not a new one.
+// Counts characters: a byte that continues a UTF-8 character does not count.
 size_t width_of(const std::string& text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }

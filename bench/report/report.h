@@ -1,6 +1,6 @@
-// What a bench found, in one value: figures with all their repeats, tables and plots for people,
-// the machine and the settings. It is written as JSON (README.md has the schema), Markdown and SVG.
-// Values; any thread.
+// The result of a bench: figures with all their repeats, tables and plots for people, the machine
+// and the settings. It is written as JSON (README.md has the schema), Markdown and SVG. Values; any
+// thread.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,9 +15,9 @@ namespace stoker {
 enum class Better : uint8_t { higher, lower, neither };
 
 // One measured quantity. Its name is the same in every run of the bench with the same settings:
-// compare_reports() finds it by that.
+// compare_reports() finds the figure by its name.
 struct Figure {
-  std::string name;  // "whole, 2 workers: CPU per image"
+  std::string name;  // "CPU per image, 2 workers, batch 64, ring 4"
   std::string unit;
   Better better = Better::neither;
   std::vector<double> values;  // one per repeat, in order, without the warm-up; at least one
@@ -31,7 +31,7 @@ struct Table {
 
 struct Report {
   std::string bench;    // "feed"
-  std::string command;  // as it was called
+  std::string command;  // the command line
   nlohmann::ordered_json machine = nlohmann::ordered_json::object();
   nlohmann::ordered_json settings = nlohmann::ordered_json::object();
   std::vector<Figure> figures;
@@ -52,12 +52,12 @@ nlohmann::ordered_json to_json(const Report& report);
 std::string to_markdown(const Report& report, const std::string& machine_line,
                         const std::vector<std::string>& plot_files = {});
 
-// Aligned columns with a rule below the heads: Markdown that reads well in a terminal too.
+// Writes aligned columns with a rule below the heads, which is readable in a terminal too.
 std::string to_markdown(const Table& table);
 
-// "12.3 (11.9-12.8)": the median and its interval, with `digits` significant ones of the median.
+// Returns "12.3 (11.9–12.8)": the median with `digits` significant digits, and its interval.
 std::string with_interval(const Summary& summary, int digits = 3);
-// `value` with `digits` significant digits, never in scientific notation.
+// Returns `value` with `digits` significant digits, never in scientific notation.
 std::string significant(double value, int digits = 3);
 
 }  // namespace stoker

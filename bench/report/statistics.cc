@@ -14,7 +14,7 @@ double sorted_quantile(const std::vector<double>& sorted, double share) {
   return sorted[below] + part * (sorted[below + 1] - sorted[below]);
 }
 
-// P(exactly k of n fair coins show heads).
+// Returns P(exactly k of n fair coins show heads).
 double coin_share(int64_t n, int64_t k) {
   const auto of = [](int64_t x) { return std::lgamma(static_cast<double>(x) + 1); };
   return std::exp(of(n) - of(k) - of(n - k) - static_cast<double>(n) * std::log(2.0));

@@ -3,9 +3,10 @@
 
     bench/research/accuracy.py --data DIR --model airnet [--seeds 0 1 2] [--runs runs/accuracy] [--out bench/results/NAME] [-- TRAIN OPTIONS]
 
-A seed whose run is finished is not trained again. CPU time is of training and its last evaluation; on a machine shared
-with others it says more than wall time: divided by the cores it is about what a quiet machine takes. The page's head names the
-command, and for each seed the machine, its load (bench/report/measured_on.py) and the commit.
+A seed whose run has finished is not trained again. CPU time is that of training and its last
+evaluation. On a shared machine it says more than wall time: divided by the cores it is about what a
+quiet machine takes. The page names the command, and for each seed the machine, its load
+(bench/report/measured_on.py) and the commit.
 """
 import argparse
 import json

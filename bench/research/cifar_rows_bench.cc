@@ -1,8 +1,8 @@
-// What a row of CIFAR's binary files costs without the feeder: copying its bytes, plainly and while
-// the next row is prefetched; and shifting, mirroring and interleaving them with the next row
-// prefetched. Rows go from memory to a ring of slabs, as in training, or stay in the cache. The
-// memory is the host device's, in huge pages where the kernel gives them, as the feeder's is. Items
-// are rows.
+// Measures what a sample of CIFAR's binary files costs without the feeder: copying its bytes,
+// plainly and while the next sample is prefetched; and shifting, mirroring and interleaving them
+// while the next sample is prefetched. Samples go from memory to a ring of slabs, as in training,
+// or stay in the cache. The memory is the host device's, in huge pages if the kernel provides them,
+// as the feeder's is. Items are samples.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -20,7 +20,7 @@ constexpr size_t kRowBytes = size_t{3} * kSide * kSide;
 constexpr size_t kDataRows = 50'000;
 // Four batches.
 constexpr size_t kRingRows = 4 * 512;
-// The next row of a shuffled epoch is so many rows away.
+// The next sample of a shuffled epoch is this many samples away.
 constexpr size_t kFar = 7919;
 
 enum Where : int64_t { shuffled, in_order, in_cache };

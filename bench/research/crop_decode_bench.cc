@@ -1,11 +1,11 @@
-// The crop-aware decoder under all pixel policies, with and without seek indexes, beside stock
-// libjpeg-turbo. It decodes random-resized crops to 224 of real files; the variants take turns.
-// Prints CPU time per image, and how far its pixels are from libjpeg's and Pillow 13's.
+// Compares the crop-aware decoder under all pixel policies, with and without seek indexes, with
+// stock libjpeg-turbo. Decodes random-resized crops to 224 of real files; the variants take turns.
+// Prints the CPU time per image and the difference from the pixels of libjpeg and Pillow 13.
 //
 //   crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole]
 //
-// FOLDER is searched for JPEG files. `eval` is Resize(256) + CenterCrop(224), `whole` the image as
-// it is (CIFAR as JPEG).
+// FOLDER is searched for JPEG files. `eval` is Resize(256) + CenterCrop(224); `whole` is the
+// unchanged image (CIFAR as JPEG).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,13 +1,13 @@
-// Where CropDecoder's time goes without a seek index. The decoder's own parts do random-resized
-// crops to 224 of real files stage by stage.
+// Measures where CropDecoder's time goes without a seek index: runs the decoder's own parts stage
+// by stage on random-resized crops to 224 of real files.
 //
 //   crop_stages_bench FOLDER [rounds] [limit] [train|eval] [POLICY]
 //
 // The pixel policies take turns, round by round; with POLICY only that one is measured.
 //
-// Shares are of wall time between the stages' ends, which a busy machine stretches evenly; times
-// are these shares of the CPU time that CropDecoder takes for the same crops in the same run.
-// Medians of the rounds.
+// A stage's share is that of the wall time, because a busy machine stretches all stages evenly. Its
+// time is this share of the CPU time that CropDecoder takes for the same crops in the same run.
+// Both are medians over the rounds.
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -47,7 +47,7 @@ class Stages {
  public:
   explicit Stages(std::unique_ptr<CropPixels> pixels) : pixels_(std::move(pixels)) {}
 
-  // Does what CropDecoder::decode does. False: the file is not for CropDecoder.
+  // Does what CropDecoder::decode does. Returns false if CropDecoder does not support the file.
   bool decode(const CropWork& work, MutableImageView out) {
     last_ = Clock::now();
     if (!parse_baseline(work.sample->bytes, jpeg_)) return false;

@@ -1,10 +1,10 @@
-// What every decoded image costs before its first sample: the weights of the resize, beside their
-// plain twins, and the lookup tables of its Huffman codes. Weights and codes are those of
-// random-resized crops to 224 of real files.
+// Measures what every image costs before its first pixel is decoded: the weights of the resize,
+// compared with the plain reference functions, and the lookup tables of its Huffman codes. Weights
+// and codes are those of random-resized crops to 224 of real files.
 //
 //   crop_tables_bench FOLDER [--benchmark_...]
 //
-// An item is an image: two axes of Pillow's weights; up to three of CropDecoder's.
+// An item is an image: two axes of Pillow's weights, or up to three axes of CropDecoder's.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What the decoder's benchmarks share: real JPEG files in memory, and crops of them that are drawn
-// as training and evaluation draw them.
+// What the decoder's benchmarks share: real JPEG files in memory, and crops of them as training and
+// evaluation draw them.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct JpegSample {
   std::vector<uint8_t> row_index, fine_index;  // seek indexes (decode/jpeg/seek_index.h)
 };
 
-// Reads `limit` JPEG files of the folder, at even distances in the order of their paths.
+// Reads up to `limit` JPEG files of the folder, evenly spaced in the order of their paths.
 std::vector<JpegSample> load_jpegs(const char* folder, size_t limit);
 
 struct CropWork {
@@ -26,12 +26,13 @@ struct CropWork {
   CropSpec spec;
 };
 
-// A crop of every sample. `mode`: eval is Resize(256) + CenterCrop(224), whole is the image as it
-// is, anything else is a random-resized crop to 224. The same round gives the same crops.
+// Draws a crop of every sample. `mode`: eval is Resize(256) + CenterCrop(224), whole is the
+// unchanged image, anything else is a random-resized crop to 224. The same round gives the same
+// crops.
 std::vector<CropWork> plan_crops(const std::vector<JpegSample>& samples, const std::string& mode,
                                  int round);
 
-// `pixels` grows to what the spec's output takes.
+// Resizes `pixels` to the spec's output and returns a view of it.
 MutableImageView output_of(const CropSpec& spec, std::vector<uint8_t>& pixels);
 
 }  // namespace stoker

@@ -1,6 +1,6 @@
 // Times the CUDA engine's training step without a feed: images/s, the host's time per step, memory,
-// and where the time goes, operation by operation. Rows stay on the device. Prints one JSON object,
-// and with --table N also a table of the N slowest operations. Fails where the step cannot be
+// and where the time goes, operation by operation. Samples stay on the device. Prints one JSON
+// object, and with --table N also a table of the N slowest operations. Fails if the step cannot be
 // captured as a graph, unless --no-graphs was given.
 //
 //   cuda_step_bench --model resnet50 --size 224 --classes 1000 --batch 256 --table 30
@@ -57,7 +57,7 @@ EngineOptions options_of(const Arguments& a) {
   return options;
 }
 
-// Noise in place of pictures, labels and weights; it stays on the device.
+// A batch of noise, with labels and weights, that stays on the device.
 class Resident {
  public:
   Resident(Device& device, Stream& stream, const Arguments& a) {
@@ -94,7 +94,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Prints a table of operations by kind, and then the slowest ones.
+// Prints the `table` slowest operations and returns the milliseconds by kind of operation.
 Json time_by_kind(const std::vector<DeviceStepTime>& times, int table) {
   std::map<std::string, double> by_kind;
   double whole = 0;
@@ -146,7 +146,7 @@ Json measure(Engine& engine, Steps& steps, const Arguments& a) {
   for (int i = 0; i < kWarmupSteps; ++i) steps.queue();
   engine.step_metrics();
   const auto begin = std::chrono::steady_clock::now();
-  // The host's own time, because metrics are read late, as the trainer reads them.
+  // This is the host's own time, because metrics are read late, as in the trainer.
   double queued = 0;
   const int64_t lag = engine.metrics_lag();
   for (int i = 0; i < a.steps; ++i) {
@@ -164,7 +164,7 @@ Json measure(Engine& engine, Steps& steps, const Arguments& a) {
           {"loss", last.loss_sum / last.weight_sum}};
 }
 
-// What the engine's plan moves in memory, by kind of operation. Nothing is run.
+// Prints the bytes that the engine's plan moves in memory, by kind of operation. Runs nothing.
 int count_bytes(const Arguments& a) {
   const NetSpec net = make_net(a.model, {a.size, a.size}, a.classes);
   Json kinds = Json::object();
@@ -180,8 +180,8 @@ int count_bytes(const Arguments& a) {
   return 0;
 }
 
-// Times cuDNN's fusions beside the same work one after the other, for the convolutions with the
-// largest outputs, where fusions can save most.
+// Times cuDNN's fusions and the same work unfused, for the convolutions with the largest outputs,
+// where fusions can save most.
 int time_fusions(const Arguments& a) {
   const auto device = make_cuda_device(0);
   const NetSpec net = make_net(a.model, {a.size, a.size}, a.classes);
@@ -234,7 +234,7 @@ int run(const Arguments& a) {
                  {"deterministic", !a.any_order},
                  {"input_channels", a.input_channels}};
   result.update(measure(*engine, steps, a));
-  // Figures of a slower step than the one that was asked for would mislead.
+  // Figures of a slower step than the requested one would mislead.
   if (!engine->warning().empty()) throw std::runtime_error(engine->warning());
   result["tflops"] = 3e-12 * forward_flops(net) * result["images_per_second"].get<double>();
   result["start_seconds"] = start_seconds;

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""How much of a training step is input, and how much is communication: the same run with each left out.
+"""Measures how much of a training step is input and how much is communication, by leaving out each.
 
   bench/research/feed_reduce_table.py --data DIR [--devices cpu:2] [--model airnet-narrow] [--steps 60] [--rounds 3]
                              [--resident-mib N] [--stoker build/stoker] [-- MORE OPTIONS OF stoker train]
 
-Runs `stoker train` with --feed real, resident and synthetic and with --reduce auto and none, in turn, several rounds;
-prints milliseconds per step (median over steps, best round) and the differences, as a table. Replicas on GPUs also run
-with --bucket-mib 0: all gradients summed after the backward pass. A data set that does not fit on the device for
---feed resident: give --resident-mib N.
+Runs `stoker train` with --feed real, resident and synthetic and with --reduce auto and none, in
+turn, several rounds; prints milliseconds per step (median over steps, best round) and the
+differences, as a table. Replicas on GPUs also run with --bucket-mib 0, which sums all gradients
+after the backward pass. If the data set does not fit on the device for --feed resident, give
+--resident-mib N.
 """
 import argparse
 import json

@@ -1,6 +1,6 @@
-// What staging itself costs the host per batch: the ring, the stager with k slots, and the host
-// device's streams and events. Batches are tiny, so that the machinery is measured and not the
-// copy. "Time" is wall time, "CPU" is of all threads together.
+// Measures what staging itself costs the host per batch: the ring, the stager with k slots, and the
+// host device's streams and events. Batches are tiny, so that the overhead is measured and not the
+// copy. "Time" is wall time, "CPU" is the time of all threads together.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@ constexpr int kCapacity = 4;
 
 BatchLayout tiny_layout() { return BatchLayout({.rows = 1, .height = 4, .width = 4}); }
 
-// All four calls of a slab's life on one thread; none of them blocks.
+// Makes all calls of a slab's life on one thread; none of them blocks.
 void ring_alone(benchmark::State& state) {
   auto device = make_host_device();
   PinnedRing ring(*device, tiny_layout(), kCapacity);

@@ -1,7 +1,8 @@
 """Times one full training step of a model in PyTorch on the CPU; prints one JSON object.
 
-The peer of train_step_bench.cc: the same nets, batch and precision, channels_last, autocast for bf16, SGD with momentum.
-The input is normalised beforehand, which spares PyTorch work that stoker's step includes.
+The counterpart of train_step_bench.cc: the same nets, batch and precision, channels_last, autocast
+for bf16, SGD with momentum. The input is normalised beforehand, which saves PyTorch work that
+stoker's step includes.
 """
 import argparse
 import json

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Training steps of stoker and of one or more PyTorch versions, in turn, in one run: two tables and their JSON twin.
+"""Measures training steps of stoker and of PyTorch versions in turn; prints two tables.
 
     bench/research/train_side_by_side.py --torch /usr/bin/python3 --torch venv/bin/python [--rounds 5] [--out bench/results/train_side_by_side]
 
-Table 1 is CPU time on one core: one thread, pinned, seconds per 1000 images; it hardly changes when others use the machine.
-Table 2 is images per second on all cores, wall time, which means something on a quiet machine only; the report says whether it
-was one. All programs do the same step on the same shapes, one after the other in every round (A B C A B C ...). A ratio is the
-median over rounds of (PyTorch's cost / stoker's cost) of that round, with the lowest and the highest beside it.
+Table 1 is CPU time on one core: one thread, pinned, seconds per 1000 images; it hardly changes when
+others use the machine. Table 2 is images per second on all cores, by wall time, which is meaningful
+on a quiet machine only; the report says whether the machine was quiet. All programs do the same
+step on the same shapes, one after the other in every round (A B C A B C ...). A ratio is the median
+over rounds of (PyTorch's cost / stoker's cost) of that round, with the lowest and the highest
+beside it.
 """
 import argparse
 import json
@@ -20,7 +22,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "report"))
 import measured_on  # noqa: E402
-# model, pixels, classes, precision, rows per step on one core and on all, timed steps, aim for the ratio
+# model, pixels, classes, precision, batch on one core and on all, timed steps, aim for the ratio
 CASES = [
     ("airnet", 32, 10, "fp32", (256, 512), 5, 1.2),
     ("resnet18", 224, 1000, "fp32", (16, 32), 3, 1.3),
@@ -42,7 +44,7 @@ def run(command, cores):
 
 
 def programs(args, threads):
-    """[command] of stoker and of each PyTorch."""
+    """Returns the commands of stoker and of each PyTorch."""
     ours = [os.path.join(args.build, "bench", "train_step_bench"), "--micro-batches", str(threads), "--workers", str(threads)]
     return [ours, *([python, os.path.join(HERE, "torch_step.py"), "--threads", str(threads)] for python in args.torch)]
 
@@ -77,7 +79,7 @@ def measure(case, method, args, neighbours):
 
 
 def table(rows, method):
-    """Markdown of one method's rows."""
+    """Returns one method's rows as Markdown."""
     rows = [r for r in rows if r["method"] == method]
     names = [p["library"] for p in rows[0]["peers"]]
     head = ["model", "precision", "batch", "stoker", *(f"{n}: x stoker" for n in names), "aim",

@@ -66,7 +66,7 @@ Arguments parse(int argc, char** argv) {
 }
 
 struct Batch {
-  std::vector<uint8_t> images;  // (rows, H, W, 3) u8
+  std::vector<uint8_t> images;  // (batch, H, W, 3) u8
   std::vector<int32_t> labels;
   std::vector<float> weights;
 };

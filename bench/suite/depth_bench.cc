@@ -20,8 +20,8 @@ constexpr int kRingCapacity = 4;
 constexpr int kWarmupSteps = 5;
 constexpr int kDepths = Stager::kMaxSlots + 1;
 
-// CPU time of staging: that of all threads of the process, without what this thread does outside of
-// staging (it queues the emulated step and waits for it).
+// Measures the CPU time of staging: that of all threads of the process, without what this thread
+// does outside of staging (it queues the step and waits for it).
 class StagingCost {
  public:
   void start() {
@@ -71,7 +71,7 @@ Depth evaluate(const DepthOptions& options, const std::vector<Marks>& marks, dou
           .next_us = median(next_us)};
 }
 
-// Labels and weights of a batch, once for each slab; pixels stay as they are.
+// Writes labels and weights, once per slab; pixels are whatever the memory holds.
 void fill(const Slab& slab, int rows) {
   for (int row = 0; row < rows; ++row) {
     slab.labels[row] = row % 10;
@@ -83,7 +83,7 @@ BatchShape shape_of(const DepthOptions& options) {
   return {.rows = options.rows, .height = options.size, .width = options.size};
 }
 
-// The consumer queues a step per batch, as a trainer does that reads its loss late.
+// Consumes batches as a trainer that reads its loss late: queues a step per batch.
 Depth consume(Stager& stager, const DepthOptions& options, StepWork& work,
               const std::vector<Marks>& marks) {
   Stream& compute = work.stream();

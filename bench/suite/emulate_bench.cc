@@ -68,8 +68,7 @@ class Emulation {
         if (batch) batch.synchronize();
         return static_cast<bool>(batch);
       };
-      // Two lists take turns, so that no thread writes the next time into one that others still
-      // read.
+      // Two lists alternate, so that no thread overwrites a list that others still read.
       int64_t meetings = 0;
       const auto meet = [&](StepEnd end) {
         std::vector<StepEnd>& ends = ends_[meetings++ % 2];
@@ -82,7 +81,7 @@ class Emulation {
       error_.keep_current();
       loader_->stop();
     }
-    // The other threads wait for one fewer from now on.
+    // From now on the other threads do not wait for this one.
     all_.arrive_and_drop();
   }
 
@@ -104,7 +103,7 @@ Mean mean_of(const std::vector<Utilisation>& all, int batch) {
   Mean mean;
   for (const Utilisation& one : all) {
     mean.share += one.share / static_cast<double>(all.size());
-    // The rate is that of all together.
+    // The rate is the sum over all accelerators.
     mean.rate += one.images_per_second(batch);
     mean.fed += one.fed_share() / static_cast<double>(all.size());
     const double whole = one.running_seconds * static_cast<double>(all.size());
@@ -129,7 +128,7 @@ void check(const EmulateOptions& options) {
   }
 }
 
-// What was measured of one number of accelerators; one value per repeat.
+// The measurements with `count` accelerators; one value per repeat.
 struct Fed {
   int count = 0;
   std::vector<double> percent, fed_percent, rate, waiting_percent, others_percent, late_percent;

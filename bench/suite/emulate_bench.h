@@ -1,7 +1,7 @@
-// How many accelerators this machine feeds. One Loader has a host device for each; an emulated
-// accelerator (tools/emulate/accelerator.h has the rules) consumes its batches on a thread of its
-// own. The bench needs no GPU. It leaves out the memory bandwidth that a GPU's copies would take;
-// bench_links() measures that. Errors: std::invalid_argument, and what a Loader throws.
+// Measures how many accelerators this machine feeds. One Loader has a host device for each; each
+// emulated accelerator (tools/emulate/accelerator.h has the rules) consumes its batches on its own
+// thread. The bench needs no GPU. It leaves out the memory bandwidth that a GPU's copies would
+// take; bench_links() measures that. Errors: std::invalid_argument, and what a Loader throws.
 #pragma once
 
 #include <vector>
@@ -20,16 +20,16 @@ struct EmulateOptions {
   int workers = 1;
   int io_threads = 2;
   int ring_depth = 4;
-  int64_t steps = 30;  // per run, the first of them left out
+  int64_t steps = 30;  // per run; the first one does not count
   int repeats = 5;     // as in MLPerf Storage, whose result is the mean of five
 };
 
 // report.results: {accelerator, images_per_second_each, fed_at_90, fed_at_99, measured_to}.
-// fed_at_90 and fed_at_99 are the largest measured numbers of accelerators that were kept busy so
-// much.
+// fed_at_90 and fed_at_99 are the largest measured numbers of accelerators that the feed kept busy
+// for at least 90 % and 99 % of the time.
 Report bench_emulate(const Source& source, const EmulateOptions& options);
 
-// One run with `count` accelerators; returns a Utilisation for each.
+// Runs `count` accelerators once and returns a Utilisation for each.
 std::vector<Utilisation> emulate(const Source& source, const EmulateOptions& options, int count,
                                  int64_t steps);
 

@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-// One kernel moves so many bytes.
+// The number of bytes that one kernel copies.
 constexpr size_t kKernelBytes = size_t{64} << 20;
 
 class Sleep final : public StepWork {

@@ -11,7 +11,7 @@
 namespace stoker {
 namespace {
 
-// The reported mean size is that of so many files.
+// The number of files whose mean size is reported.
 constexpr int64_t kSampleFiles = 200;
 
 LoaderOptions loader_options(const FeedRow& row, const FeedBenchOptions& options) {
@@ -42,7 +42,7 @@ class Lane {
     steps_ = std::max<int64_t>(1, static_cast<int64_t>(1e-3 * options.cpu_ms / step_seconds));
   }
 
-  // The whole goes first in one repeat, and the parts in the next.
+  // Repeats alternate between measuring the whole first and the parts first.
   void measure(bool parts_first) {
     const Step first = loader_.first_filled();
     Spent read, decoded;

@@ -33,7 +33,8 @@ PartsAlone::PartsAlone(const FeedWork& work)
 
 PartsAlone::~PartsAlone() = default;
 
-// Calls row(worker, epoch, id, place in slabs_) for every row; thread k of n takes every n-th.
+// Calls row(worker, epoch, id, place in slabs_) for every row of the steps; each of n threads takes
+// every n-th row.
 template <class Row>
 Spent PartsAlone::each_row(Step first, int64_t steps, const Row& row) {
   const auto part = [&](size_t number) {

@@ -1,5 +1,5 @@
-// What bench_feed() compares: the feeder, and its parts, each alone, on the same rows of the same
-// steps. Threads: one per object.
+// What bench_feed() compares: the whole feeder, and its parts alone on the same samples. Threads:
+// one per object.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ struct FeedWork {
   LoaderOptions options;  // with seed 0 and endless epochs
 };
 
-// What a measurement took.
+// The time that a measurement took.
 struct Spent {
   double cpu_seconds = 0;  // of the whole process
   double wall_seconds = 0;
 };
 
-// Reading, and reading with decoding and augmenting, in a plain loop. It has as many threads and as
-// many rows as the Loader, and no messages, no ring and no labels.
+// Reads samples, or reads, decodes and augments them, in a plain loop. It has as many threads and
+// as many samples as the Loader, but no messages, no ring and no labels.
 class PartsAlone {
  public:
   explicit PartsAlone(const FeedWork& work);  // work.source outlives it
   ~PartsAlone();
 
-  // Both of steps [first, first + steps).
+  // Both do the steps [first, first + steps).
   Spent read(Step first, int64_t steps);
   Spent read_and_decode(Step first, int64_t steps);
 
@@ -45,7 +45,7 @@ class PartsAlone {
   std::vector<uint8_t> slabs_;
 };
 
-// A Loader that stands still between measurements: its ring is full and its threads sleep, so that
+// A Loader that is idle between measurements: its ring is full and its threads sleep, so that
 // several can be measured in turn.
 class StillLoader {
  public:

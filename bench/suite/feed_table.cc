@@ -31,7 +31,7 @@ Table stage_table(const FeedRow& row) {
   return table;
 }
 
-// Images/s against the number of workers, beside that number times the rate of one worker.
+// Adds images/s by number of workers, and that number times the rate of one worker for comparison.
 void add_scaling(const std::vector<FeedRow>& rows, Report& report) {
   Table table{
       "By workers", {"workers", "images/s", "speed-up", "efficiency", "CPU ms per image"}, {}};
@@ -59,7 +59,7 @@ void add_scaling(const std::vector<FeedRow>& rows, Report& report) {
                           {}});
 }
 
-// The rows that differ from most_workers() in `field` at most.
+// Adds a table of the rows that differ from most_workers() only in `field`.
 void add_sweep(const std::vector<FeedRow>& rows, const char* what, int FeedRow::*field,
                Report& report) {
   FeedRow like = most_workers(rows);

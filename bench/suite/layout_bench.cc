@@ -38,8 +38,8 @@ std::vector<Variant> variants(int size) {
   return all;
 }
 
-// Milliseconds of each run, by events around it. The images are whatever the memory holds; the
-// kernel reads them all the same.
+// Returns the milliseconds of each run, measured by events around it. The images are whatever the
+// memory holds, because the kernel does the same work for all bytes.
 std::vector<double> measure(Device& device, const LayoutOptions& options,
                             const Normaliser& normaliser) {
   const auto images =

@@ -95,7 +95,7 @@ std::vector<Link> device_links(Device& device, const LinksOptions& options) {
   return links;
 }
 
-// From each device to each of the others.
+// Measures copies from each device to each of the others.
 std::vector<Link> links_between(const std::vector<std::unique_ptr<Device>>& devices,
                                 const LinksOptions& options) {
   const auto bytes = static_cast<size_t>(options.bytes);

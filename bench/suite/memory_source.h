@@ -1,5 +1,5 @@
-// Holds files of another source in memory, to measure without storage. An epoch has each of them
-// many times. Threads: as every Source.
+// Holds files of another source in memory, to measure without storage. An epoch has each file many
+// times. Threads: as every Source.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Calculates the machine that feeds so many GPUs from what an image costs. Nothing is measured
-// here. Pure functions; any thread.
+// Calculates from the cost of an image which machine feeds a given number of GPUs. Nothing is
+// measured here. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct FeedCost {
   double cpu_ms_low = 0, cpu_ms_high = 0;
   double sample_bytes = 0;   // mean size of a file
   int64_t worker_bytes = 0;  // MemoryPlan::scratch_bytes (loader.h), per worker
-  Size size;                 // of a row, pixels
+  Size size;                 // of a sample, pixels
 };
 
 // Reads report.results of bench_feed()'s JSON. Throws std::invalid_argument that names what is
@@ -25,26 +25,26 @@ FeedCost feed_cost(const nlohmann::ordered_json& feed_report);
 struct PlanDemand {
   int gpus = 1;
   double rate = 0;  // images/s of each
-  int batch = 256;  // rows of each
+  int batch = 256;  // samples of each
   int ring_depth = 4;
   int slots = 2;
-  double headroom = 0.2;  // share of the cores that is left to the trainer, the system and bad days
+  double headroom = 0.2;  // share of the cores left for the trainer, the system and peaks
 };
 
 struct MachinePlan {
-  double busy_cores = 0;  // how many feeding takes
+  double busy_cores = 0;  // cores that feeding keeps busy
   double busy_cores_low = 0, busy_cores_high = 0;
-  int cores = 0;  // how many there must be, with headroom
+  int cores = 0;  // cores that the machine needs, with headroom
   int workers = 0;
   int64_t ring_bytes = 0, worker_bytes = 0;  // on the host
   int64_t slot_bytes = 0;                    // on every GPU
   double bus_bytes_per_second = 0;           // to one GPU
-  double storage_bytes_per_second = 0;       // all together, where the page cache holds nothing
-  // Of the host's memory: a file is written once and read once, a row written once and read once.
+  double storage_bytes_per_second = 0;       // of all GPUs, if the page cache holds no file
+  // Bandwidth of the host's memory: a file and a sample are each written once and read once.
   double memory_bytes_per_second = 0;
 };
 
-// Throws std::invalid_argument with the numbers for demands that make no sense.
+// Throws std::invalid_argument that lists the numbers if they make no sense.
 MachinePlan plan_machine(const FeedCost& cost, const PlanDemand& demand);
 
 Table plan_table(const MachinePlan& plan, const PlanDemand& demand);

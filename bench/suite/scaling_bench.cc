@@ -17,7 +17,7 @@ namespace {
 constexpr int kWarmupSteps = 3;
 constexpr int kClasses = 10;
 
-// Notes when each step was done.
+// Records when each step ended.
 class StepClock final : public TrainObserver {
  public:
   void on_step(const StepReport& report) override {

@@ -1,11 +1,11 @@
-// How training scales over devices: images/s, speed-up and efficiency, defined as in the usual
-// tables (tf_cnn_benchmarks, Keras): speed-up(n) = rate(n) / rate(1), efficiency = speed-up / n.
+// Measures how training scales over devices: images/s, speed-up and efficiency, defined as in the
+// usual tables (tf_cnn_benchmarks, Keras): speed-up(n) = rate(n) / rate(1), efficiency = speed-up /
+// n.
 //
-// Weak scaling keeps the batch of each device, strong scaling the batch of all together; the two
-// are never mixed in one table. Each replica on host devices has one thread, so that n of them have
-// n times what one has. Input is synthetic, because the feed is not measured here. In every repeat
-// all settings run once, in turn.
-// Errors: as the Trainer's.
+// Weak scaling keeps the batch of each device, strong scaling the batch of all devices together;
+// the two are never mixed in one table. Each replica on host devices has one thread, so that n
+// replicas have n threads. Input is synthetic, because the feed is not measured here. In every
+// repeat all settings run once, in turn. Errors: as the Trainer's.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct ScalingOptions {
   std::vector<std::string> models = {"resnet20"};
   std::vector<ReduceKind> reductions = {ReduceKind::automatic};
   bool weak = true, strong = true;
-  int batch = 64;  // of each device in weak scaling, of all together in strong scaling
+  int batch = 64;  // of each device in weak scaling, of all devices in strong scaling
   int steps = 10;  // per run, after the warm-up
   int repeats = 5;
 };

@@ -79,7 +79,7 @@ Plot speed_up_plot(const std::vector<Scaled>& all, bool weak) {
   return plot;
 }
 
-// With the most devices, models from small to large.
+// Draws the efficiency with the most devices, for models from small to large.
 Plot size_plot(const std::vector<Scaled>& all) {
   int most = 1;
   std::vector<std::pair<int64_t, std::string>> models;

@@ -1,5 +1,5 @@
-// What bench_scaling() measured, as the usual tables and plots of scaling. Pure functions; any
-// thread.
+// Turns what bench_scaling() measured into the usual tables and plots of scaling. Pure functions;
+// any thread.
 #pragma once
 
 #include <string>

@@ -1,10 +1,10 @@
-// Where to cut a batch for N replicas on one device, on the host or on the device: bytes and
+// Compares cutting a batch for N replicas of one device on the host and on the device: bytes and
 // milliseconds.
 //
-// On the host: every replica's rows are copied to it from pinned memory on its own stream, as each
-// replica's ring and stager do. On the device: the whole batch crosses the bus in one copy and is
-// then cut by copies on the device. With several devices this way also needs the links between
-// them.
+// On the host: every replica's samples are copied to it from pinned memory on its own stream, as
+// each replica's ring and stager do. On the device: the whole batch crosses the bus in one copy and
+// is then cut by copies on the device. With several devices, this second way also uses the links
+// between them.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct SliceOptions {
   int repeats = 30;
 };
 
-// report.results: {device, rows, size, replicas, on_host_ms, on_host_bytes_over_bus,
+// report.results: {device, batch, size, replicas, on_host_ms, on_host_bytes_over_bus,
 // on_host_bytes_on_device, on_device_ms, on_device_bytes_over_bus, on_device_bytes_on_device}.
 Report bench_slice(const SliceOptions& options);
 

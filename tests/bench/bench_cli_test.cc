@@ -1,4 +1,4 @@
-// stoker bench and stoker plan as a user runs them: files, exit codes, refusals.
+// Runs stoker bench and stoker plan as a user does: files, exit codes, refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ class BenchCli : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
   Json read_json(const std::string& name) const { return Json::parse(read_text(path(name))); }
-  // A feed bench of a fraction of a second.
+  // Runs a feed bench that takes a fraction of a second.
   ProgramResult run_feed(const std::string& out) {
     return run_stoker({"bench", "feed", "--size", "32", "--workers", "1", "--batch", "8",
                        "--ring-depth", "2", "--cpu-ms", "1", "--repeats", "6", "--out", path(out)});
@@ -51,7 +51,7 @@ TEST_F(BenchCli, WritesJsonMarkdownAndPlotsThatNameMachineAndCommit) {
   EXPECT_EQ(compared.exit_code, 1) << compared.out;
   EXPECT_THAT(compared.out, HasSubstr("WORSE"));
 
-  // And a plan needs nothing but that file.
+  // A plan needs only that file.
   const ProgramResult plan = run_stoker(
       {"plan", "--gpus", "8", "--rate", "3000", "--feed", path("a/feed.json"), "--json"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;

@@ -1,5 +1,5 @@
-// Every bench on something tiny: it runs, and what it writes keeps to the schema of
-// bench/README.md. What it measures here means nothing.
+// Runs every bench on tiny inputs and checks that its report follows the schema of bench/README.md.
+// The measured values mean nothing here.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -101,7 +101,7 @@ TEST_F(Benches, AcceleratorsThatAreTooFastAreNotFed) {
   options.repeats = 1;
   const Report report = bench_emulate(*source_, options);
   EXPECT_EQ(report.results["fed_at_90"], 0);
-  EXPECT_EQ(report.results["measured_to"], 1);  // nothing more to learn from two
+  EXPECT_EQ(report.results["measured_to"], 1);  // so two are not measured
 }
 
 TEST_F(Benches, AFeedThatFailsEndsAnEmulationWithItsError) {
@@ -215,7 +215,7 @@ TEST_F(Benches, Scaling) {
     EXPECT_DOUBLE_EQ(rows[1]["efficiency"].get<double>(), rows[1]["speed_up"].get<double>() / 2);
   }
   options.counts = {3};
-  EXPECT_THROW(bench_scaling(options), std::invalid_argument);  // 4 rows do not split in 3
+  EXPECT_THROW(bench_scaling(options), std::invalid_argument);  // 4 samples on 3 devices
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFigures = 10, kRepeats = 7;
 
-// Ten figures with the same noise: 5 % of the value; a tenth of them ten times as far off, as on a
-// machine that others use.
+// Returns a report of ten figures with noise of 5 % of the value; a tenth of the values is ten
+// times as far off, as on a shared machine.
 Json noisy_report(std::mt19937& noise, double rate_factor = 1) {
   std::normal_distribution<double> small(0, 0.05);
   std::uniform_real_distribution<double> share(0, 1);
@@ -45,7 +45,7 @@ TEST(Compare, FalseAlarmsOverAllFiguresAreAsRareAsAskedFor) {
       }
     }
   }
-  // 20 expected at most; four standard deviations of the binomial above that.
+  // At most 20 are expected; the limit is four standard deviations of the binomial above that.
   EXPECT_LE(alarms, 37);
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""bench/peers/run with what a build and Debian's Pillow give: peers_test.py STOKER BUILD_FOLDER."""
+"""Tests bench/peers/run with what a build and Debian's Pillow provide: peers_test.py STOKER
+BUILD_FOLDER."""
 import json
 import os
 import pathlib
@@ -99,7 +100,8 @@ class Run(unittest.TestCase):
             fast = sections[section]["stoker-fast"]["quality"]
             self.assertLess(fast["mean"], 1)
             exact = sections[section]["stoker-exact"]["quality"]
-            # An older Pillow resizes some crops in the other order, and rounds otherwise between the two passes.
+            # An older Pillow resizes some crops in the other order, and rounds differently between
+            # the passes.
             is_todays = int(sections[section]["pillow"]["version"].split()[1].split(".")[0]) >= 13
             self.assertLessEqual(exact["mean"], 0 if is_todays else 0.2)
             for same, quality in (("stoker-row-index", fast), ("stoker-index-8", fast), ("loader-fast", fast),
@@ -166,7 +168,7 @@ class Neighbours(unittest.TestCase):
         subprocess.run([sys.executable, "-c", BURN], check=True)
         ours = measured_on._own_seconds()
         self.assertGreater(ours - before, 0.4)
-        # The shell ends at once, so that what it left behind is nobody's child any more.
+        # The shell ends at once, so that what it left behind is no longer our descendant.
         with tempfile.TemporaryDirectory() as folder:
             done = os.path.join(folder, "done")
             os.mkfifo(done)
@@ -191,7 +193,7 @@ class Neighbours(unittest.TestCase):
             self.assertAlmostEqual(summary["share"], others)
             self.assertEqual(summary["quiet"], quiet)
             self.assertIn("was quiet" if quiet else "was not quiet", measured_on.neighbours_text(summary))
-        self.assertFalse(measured_on.Neighbours().summary()["quiet"])  # nobody looked
+        self.assertFalse(measured_on.Neighbours().summary()["quiet"])  # nothing was measured
 
 
 class Record(unittest.TestCase):

@@ -62,8 +62,8 @@ TEST(RankTest, TheLeastPIsThatOfSidesThatDoNotMix) {
 }
 
 TEST(RankTest, TheRatioIsHodgesAndLehmannsWithItsInterval) {
-  // On logarithms what R's wilcox.test(conf.int = TRUE) says of the differences: the estimate is
-  // the median of all 50 and the interval their 9th from either end.
+  // On logarithms this is what R's wilcox.test(conf.int = TRUE) returns for the differences: the
+  // estimate is the median of all 50, and the interval is from the 9th to the 9th last.
   std::vector<double> a, b, differences;
   for (const double x : kAtTerm) a.push_back(std::exp(x));
   for (const double y : kEarlier) b.push_back(std::exp(y));

@@ -1,4 +1,5 @@
-// The ways of making a row of an image file that peers_native compares: one object per thread.
+// The ways of making a sample from an image file that peers_native compares. Threads: one per
+// object.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@ namespace stoker::peers {
 class Method {
  public:
   virtual ~Method() = default;
-  // What the method may do beforehand, once per file (a seek index). `file` is its number.
+  // Prepares a file once, before it is measured (a seek index). `file` is its index in the plan.
   virtual void prepare(int /*file*/, std::span<const uint8_t> /*bytes*/) {}
-  // The finished row. Throws std::runtime_error if the file cannot be decoded.
+  // Writes the finished sample to `out`. Throws std::runtime_error if the file cannot be decoded.
   virtual void decode(int file, std::span<const uint8_t> bytes, const CropSpec& spec,
                       MutableImageView out) = 0;
 };
@@ -29,11 +30,11 @@ struct MethodInfo {
   std::unique_ptr<Method> (*make)();
 };
 
-// The methods that this build has (the naive one and TurboJPEG's need libraries that may be
+// Returns the methods of this build (the naive one and TurboJPEG's need libraries that may be
 // missing).
 const std::vector<MethodInfo>& methods();
 
-// Each in its own file.
+// Defined in the *_method.cc files.
 std::unique_ptr<Method> make_stoker_fast();
 std::unique_ptr<Method> make_stoker_row_index();
 std::unique_ptr<Method> make_stoker_index_8();

@@ -1,5 +1,5 @@
-// What a first C++ loader does: decode the whole file with libjpeg-turbo, take the crop, resize it
-// with OpenCV's bilinear (not antialiased, so not Pillow's pixels), mirror it.
+// What a simple C++ loader does: decode the whole file with libjpeg-turbo, take the crop, resize it
+// with OpenCV's bilinear filter (not antialiased, so the pixels differ from Pillow's), mirror it.
 #include <opencv2/imgproc.hpp>
 #include <optional>
 #include <stdexcept>
@@ -51,7 +51,7 @@ class Naive final : public Method {
     });
   }
 
-  std::optional<JpegSession> session_;  // of the image at work
+  std::optional<JpegSession> session_;  // of the current image
   std::vector<uint8_t> pixels_;
   cv::Mat resized_;
 };
@@ -59,7 +59,7 @@ class Naive final : public Method {
 }  // namespace
 
 std::unique_ptr<Method> make_naive() {
-  cv::setNumThreads(1);  // images are done in parallel, not the parts of one
+  cv::setNumThreads(1);  // images are processed in parallel, not the parts of one image
   return std::make_unique<Naive>();
 }
 

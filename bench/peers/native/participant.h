@@ -1,15 +1,16 @@
-// The protocol between bench/peers/run and a participant, which is a process of its own. The
-// participant says one line of JSON when it is ready:
+// The protocol between bench/peers/run and a participant, which is a separate process. The
+// participant prints one line of JSON when it is ready:
 //
 //   {"ready": true, "version": "...", "given": "boxes"}
 //
-// and answers each line that it is sent:
+// and answers each line that it reads:
 //
-//   run FIRST COUNT   does the rounds [FIRST, FIRST + COUNT) of the plan     -> done IMAGES
-//   rows PATH         writes the rows of round 0, (N, H, W, 3) u8, to PATH   -> done IMAGES
+//   run FIRST COUNT   runs the rounds [FIRST, FIRST + COUNT) of the plan        -> done IMAGES
+//   rows PATH         writes the samples of round 0, (N, H, W, 3) u8, to PATH   -> done IMAGES
 //   quit
 //
-// A failure ends the participant with a message on stderr. peer.py is the same in Python.
+// A failure ends the participant with a message on stderr. peer.py implements the same protocol in
+// Python.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ class Participant {
  public:
   virtual ~Participant() = default;
   virtual std::string version() const = 0;
-  virtual int64_t run(int first_round, int rounds) = 0;     // returns the images done
-  virtual int64_t write_rows(const std::string& path) = 0;  // the same
+  virtual int64_t run(int first_round, int rounds) = 0;     // returns the number of images
+  virtual int64_t write_rows(const std::string& path) = 0;  // returns the number of images
 };
 
 // Serves standard input until `quit` or its end.

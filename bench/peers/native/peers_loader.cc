@@ -1,6 +1,6 @@
 // stoker's Loader as a participant: peers_loader FOLDER train|eval|cifar WORKERS fast|exact. It
-// makes batches of 50 on a host device of files from disk (the page cache). It draws what the plan
-// has: seed 0, epoch = round. `cifar` takes CIFAR's binary files, in batches of 512.
+// makes batches of 50 on a host device from files on disk (in the page cache). It draws the plan's
+// crops: seed 0, epoch = round. `cifar` reads CIFAR's binary files, in batches of 512.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +27,7 @@ class LoaderParticipant final : public Participant {
         stream_(device_->make_stream()) {
     options_.epochs = -1;
     options_.batch_size = mode == Mode::cifar ? 512 : 50;
-    options_.shuffle = false;  // sample = position, so that round and image name the draw
+    options_.shuffle = false;  // sample = position, so that round and image determine the draw
     options_.feed.workers = workers;
     options_.feed.decode.pixels = pixels;
     options_.feed.on_bad_sample = OnBadSample::fail;
@@ -35,8 +35,8 @@ class LoaderParticipant final : public Participant {
 
   std::string version() const override { return ""; }
 
-  // The Loader lives from turn to turn, and stands still between them with a full ring: a turn
-  // takes the steps that its rounds have and ends when as many more are filled.
+  // The Loader is kept between turns and is idle then, with a full ring. A turn takes the steps of
+  // its rounds and ends when as many new steps are filled.
   int64_t run(int first_round, int rounds) override {
     const Step first = first_round * steps_per_epoch();
     if (!loader_ || next_ != first) restart(first);
@@ -76,7 +76,7 @@ class LoaderParticipant final : public Participant {
   }
 
   void wait_until_still() {
-    if (options_.feed.workers == 0) return;  // inline, so nothing is filled ahead
+    if (options_.feed.workers == 0) return;  // next() decodes, so nothing is filled ahead
     const int64_t filled =
         (next_ - options_.first_step + options_.ring_depth) * options_.batch_size;
     while (loader_->stats().decode.items < filled) {
@@ -90,7 +90,7 @@ class LoaderParticipant final : public Participant {
   const std::unique_ptr<Stream> stream_;
   LoaderOptions options_;
   std::unique_ptr<Loader> loader_;
-  Step next_ = 0;  // the step that loader_ hands out next
+  Step next_ = 0;  // the step that loader_ returns next
 };
 
 int run(int argc, char** argv) {

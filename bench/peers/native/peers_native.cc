@@ -1,8 +1,8 @@
-// The participants that are C++: peers_native METHOD PLAN.json THREADS, or peers_native --list.
+// The participants written in C++: peers_native METHOD PLAN.json THREADS, or peers_native --list.
 //
-// The files are in memory. Each of THREADS threads takes the next image, decodes it with a Method
-// of its own and writes the row into a ring of slabs of 50 rows, as a loader would. participant.h
-// says what it answers to.
+// The files are in memory. Each of THREADS threads takes the next image, decodes it with its own
+// Method and writes the sample into a ring of slabs of 50 rows, as a loader does. participant.h
+// describes the protocol.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -116,7 +116,7 @@ class Native final : public Participant {
   std::vector<std::vector<uint8_t>> files_;
   std::vector<uint8_t> slabs_;  // (kSlabs * kSlabRows, H, W, 3) u8
   std::vector<Worker> workers_;
-  std::atomic<size_t> next_ = 0;  // image of a round, counted through all rounds
+  std::atomic<size_t> next_ = 0;  // next image, numbered through all rounds
   FirstError error_;
 };
 

@@ -1,6 +1,6 @@
-// How far two files of rows (participant.h: `rows PATH`) are apart, as one line of JSON:
-// peers_quality ROWS REFERENCE BYTES_PER_ROW. In grey levels: the mean absolute difference, that of
-// the worst image, and the PSNR in dB (null if they are the same).
+// Compares two files of samples (participant.h: `rows PATH`): peers_quality ROWS REFERENCE
+// BYTES_PER_ROW. Prints one line of JSON: the mean absolute difference and that of the worst image
+// in grey levels, and the PSNR in dB (null if the files are the same).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

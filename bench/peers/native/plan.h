@@ -1,8 +1,8 @@
-// What every participant is given: the images and, round by round, which pixels of each become its
-// row. peers_plan writes it; the native participants and peer.py read it.
+// The work of every participant: the images and, round by round, which pixels of each become its
+// sample. peers_plan writes it; the native participants and peer.py read it.
 //
 // The crops are those that stoker's Loader draws for (seed 0, epoch = round, sample = index), so
-// that the Loader itself does the same work without being told.
+// that the Loader does the same work without reading the plan.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ struct Draw {
 struct Plan {
   Mode mode = Mode::train;
   std::vector<std::string> files;
-  Size output;                            // pixels of every row
+  Size output;                            // of every sample, pixels
   std::vector<std::vector<Draw>> rounds;  // [round][image]
 };
 
-Mode mode_of(const std::string& name);  // throws std::invalid_argument naming what there is
+Mode mode_of(const std::string& name);  // throws std::invalid_argument that lists the modes
 
 AugmentSpec augmentation(Mode mode);
 
@@ -42,7 +42,7 @@ AugmentSpec augmentation(Mode mode);
 // std::runtime_error naming a file that cannot be used.
 Plan make_plan(const std::string& folder, Mode mode, int rounds);
 
-void write_plan(const Plan& plan, const std::string& path);  // JSON; plan.cc says how
+void write_plan(const Plan& plan, const std::string& path);  // as JSON; format in plan.cc
 Plan read_plan(const std::string& path);  // throws std::runtime_error with the path
 
 }  // namespace stoker::peers

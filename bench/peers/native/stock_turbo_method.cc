@@ -1,9 +1,8 @@
-// The strongest path that stock libjpeg-turbo allows, as an opponent: rows above the crop are
-// skipped (jpeg_skip_scanlines), columns beside it are not transformed (jpeg_crop_scanline),
-// decoding stops after the last row; DCT scaling by 1/2, 1/4 or 1/8 wherever the crop stays at
-// least as large as the output. Each batch of rows goes, still in the cache, into stoker's own SIMD
-// resize. README.md beside this folder says which tricks are left out, and what each of them would
-// change.
+// The fastest path that stock libjpeg-turbo allows: rows above the crop are skipped
+// (jpeg_skip_scanlines), columns beside it are not transformed (jpeg_crop_scanline), decoding stops
+// after the last row; DCT scaling by 1/2, 1/4 or 1/8 wherever the crop stays at least as large as
+// the output. Groups of rows go into stoker's own SIMD resize while they are in the cache.
+// ../README.md lists the tricks that are left out, and what each of them would change.
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
@@ -20,7 +19,8 @@ namespace {
 
 constexpr int kBatchRows = 16;
 
-// The largest power of two by which the crop can be divided and not be enlarged afterwards.
+// Returns the largest power of two, at most 8, by which the crop can be reduced without being
+// enlarged afterwards.
 int dct_scale(const CropSpec& spec) {
   int scale = 1;
   while (scale < 8 && spec.crop.width >= 2 * scale * spec.resized.width &&
@@ -30,7 +30,7 @@ int dct_scale(const CropSpec& spec) {
   return scale;
 }
 
-// The crop in an image scaled down to `size`, rounded to whole pixels.
+// Returns the crop in an image scaled down to `size`, rounded to whole pixels.
 CropSpec scaled(CropSpec spec, int scale, Size size) {
   if (scale == 1) return spec;
   const auto divide = [scale](int x) { return (x + scale / 2) / scale; };
@@ -61,7 +61,7 @@ class StockTurbo final : public Method {
     throw std::runtime_error("libjpeg-turbo: " + status.message);
   }
 
-  std::optional<JpegSession> session_;  // of the image at work
+  std::optional<JpegSession> session_;  // of the current image
   RowResizer resizer_{PixelPolicy::exact};
   int left_ = 0;  // the image column of the first decoded one
   std::vector<uint8_t> rows_;

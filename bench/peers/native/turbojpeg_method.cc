@@ -1,5 +1,5 @@
-// TurboJPEG's API (tjDecompress2), one handle for all images. It knows no crops: whole images only,
-// which is what a CIFAR image kept as JPEG needs.
+// TurboJPEG's API (tjDecompress2), one handle for all images. It cannot crop: it decodes whole
+// images only, which is enough for CIFAR as JPEG.
 #include <turbojpeg.h>
 
 #include <stdexcept>
