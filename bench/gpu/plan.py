@@ -2,7 +2,7 @@
 
 A call never takes longer than CALL_SECONDS: the limits of its steps sum to less, which a test
 asserts. The `expected` seconds are guesses for one H100 with 16 cores; a test asserts that all
-calls and the starts of their machines fit into HOUR.
+calls and the starts of their machines fit into LENT_SECONDS.
 """
 from dataclasses import dataclass
 from typing import Callable
@@ -16,7 +16,7 @@ import steps_train
 CALL_SECONDS = 560  # a call that takes ten minutes is killed
 SPARE_SECONDS = 15  # for what happens between the steps
 MACHINE_START = 75  # seconds that a fresh machine takes
-HOUR = 1800  # seconds for which a machine is lent
+LENT_SECONDS = 1800  # seconds for which a machine is lent
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def batches(encoded, size):
         at = (at + size) % len(encoded)
 
 
-def decoder(torch, args):
+def decoder(args):
     """Returns a function from a list of encoded pictures to a list of pictures on the device."""
     from torchvision.io import ImageReadMode, decode_jpeg
     if args.device == "cpu":  # older versions take no lists on the CPU
@@ -57,7 +57,7 @@ def main():
     for _, path in pictures_in(args.data):
         with open(path, "rb") as file:
             encoded.append(torch.frombuffer(bytearray(file.read()), dtype=torch.uint8))
-    decode, feed = decoder(torch, args), batches(encoded, args.batch)
+    decode, feed = decoder(args), batches(encoded, args.batch)
     work = {"decode": decode, "resize": lambda batch: resized(torch, decode(batch), args.size)}
     wait = torch.cuda.synchronize if args.device != "cpu" else (lambda: None)
     try:

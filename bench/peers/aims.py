@@ -68,5 +68,5 @@ def table(result):
     rows = [*_ratio_rows(result), *_quality_rows(result), *_scaling_rows(result)]
     for participant in result["sections"].get("records", {}).values():
         rate = spread(samples_per_second(participant))["median"]
-        rows.append(_row("CIFAR binary, uint8", "million rows/s per core", ">=", RECORDS / 1e6, rate / 1e6))
+        rows.append(_row("CIFAR binary, uint8", "million samples/s per core", ">=", RECORDS / 1e6, rate / 1e6))
     return HEAD, rows

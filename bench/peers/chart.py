@@ -36,7 +36,7 @@ def main():
     for label, o in zip(axes.get_yticklabels(), ours):
         label.set_color(INK)
         label.set_fontweight("bold" if o else "normal")
-    axes.set_title("ImageNet JPEG to augmented 224 x 224 row: images per second and core", loc="left", color=INK,
+    axes.set_title("ImageNet JPEG to augmented 224 x 224 sample: images per second and core", loc="left", color=INK,
                    fontsize=12, x=-0.02)
     axes.set_xlim(0, max(rates) * 1.1)
     axes.xaxis.set_visible(False)

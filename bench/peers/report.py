@@ -68,7 +68,7 @@ def _sections(result, table):
         (participant,) = result["sections"]["records"].values()
         rate = spread(samples_per_second(participant))
         yield "CIFAR binary, uint8 out, through the Loader", (
-            f"{rate['median'] / 1e6:.2f} million rows/s per core ({rate['low'] / 1e6:.2f} to {rate['high'] / 1e6:.2f})")
+            f"{rate['median'] / 1e6:.2f} million samples/s per core ({rate['low'] / 1e6:.2f} to {rate['high'] / 1e6:.2f})")
 
 
 def terminal(result):
@@ -88,7 +88,7 @@ def _markdown(result):
         f"`{result['command']}`",
         "",
         f"{machine['cpu']}, {machine['cores']} cores; {machine['date']}; commit {machine['commit']}; Python "
-        f"{machine['python']}. {settings['images']} images, the same for everybody, in memory but for the Loader's, "
+        f"{machine['python']}. {settings['images']} images, the same for all, in memory except for the Loader's, "
         f"which reads files. CPU time of a participant's processes and threads, pinned to one core, in turn with all "
         f"others: the median of {settings['rounds']} rounds and its quartiles; a ratio is the median of the rounds' "
         f"ratios. {neighbours_text(machine['neighbours'])}",

@@ -3,7 +3,6 @@
 // sample takes on this machine, so that a fault limits the feed on any machine with two cores.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

@@ -8,9 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "bench/profile_score/fault_scenarios.h"
 #include "bench/report/program.h"
@@ -183,7 +181,7 @@ int run(int argc, char** argv) {
   app.add_option("--only", arguments.only, "Runs only the faults whose names contain this");
   CLI11_PARSE(app, argc, argv);
   const ScenarioData data;
-  std::printf("a row takes %.2f ms of CPU time, %g cores\n\n", 1e3 * data.sample_cpu_s(),
+  std::printf("a sample takes %.2f ms of CPU time, %g cores\n\n", 1e3 * data.sample_cpu_s(),
               allowed_cores());
   std::printf(
       "| fault | stage | named | confidence | images/s | waiting | recommendation | predicted | "

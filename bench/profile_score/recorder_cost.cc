@@ -100,11 +100,13 @@ int run(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"What recording costs a feed."};
   app.add_option("--data", arguments.data, "Folder of images; they are read into memory first");
-  app.add_option("--size", arguments.size, "Side of a row")->check(CLI::Range(8, 1024));
-  app.add_option("--batch", arguments.batch, "Rows")->check(CLI::Range(1, 1 << 16));
-  app.add_option("--steps", arguments.steps, "Of a measurement")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--repeats", arguments.repeats, "Of each")->check(CLI::Range(1, 1000));
-  app.add_option("--workers", arguments.workers, "Threads")->check(CLI::Range(1, 256));
+  app.add_option("--size", arguments.size, "Side of a sample, pixels")->check(CLI::Range(8, 1024));
+  app.add_option("--batch", arguments.batch, "Samples of a batch")->check(CLI::Range(1, 1 << 16));
+  app.add_option("--steps", arguments.steps, "Steps of a measurement")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--repeats", arguments.repeats, "Repeats of each measurement")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--workers", arguments.workers, "Threads that decode")->check(CLI::Range(1, 256));
   CLI11_PARSE(app, argc, argv);
   AugmentSpec augment;
   augment.output = {arguments.size, arguments.size};

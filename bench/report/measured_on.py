@@ -126,5 +126,5 @@ def neighbours_text(summary):
             f"({summary['worst_share']:.1%} in the worst turn)")
     if summary["quiet"]:
         return f"The machine was quiet: {took}."
-    return (f"The machine was not quiet (a quiet one has at most {summary['limit']:.0%}): {took}. Wall time says little then, and "
+    return (f"The machine was not quiet (a quiet one has at most {summary['limit']:.0%}): {took}. Wall time then means little, and "
             "CPU time is longer than alone.")

@@ -13,10 +13,9 @@ double quantile(std::vector<double> values, double share);
 
 double median(std::vector<double> values);
 
-// Returns the median of |value - median|. Times kNormalDeviations it estimates the standard
-// deviation of normal noise, as the jitter of tf_cnn_benchmarks does.
+// Returns the median of |value - median|. Times 1.4826 it estimates the
+// standard deviation of normal noise, as the jitter of tf_cnn_benchmarks does.
 double median_deviation(const std::vector<double>& values);
-inline constexpr double kNormalDeviations = 1.4826;
 
 struct Interval {
   double low = 0, high = 0;

@@ -259,11 +259,11 @@ int main(int argc, char** argv) {
   app.add_option("--classes", a.classes);
   app.add_option("--batch", a.batch);
   app.add_option("--steps", a.steps);
-  app.add_option("--table", a.table, "print so many of the slowest operations to stderr");
+  app.add_option("--table", a.table, "print this many of the slowest operations to stderr");
   app.add_option("--fusions", a.fusions,
-                 "time cuDNN's fusions for so many of the convolutions, and run no step")
+                 "time cuDNN's fusions for this many of the convolutions, and run no step")
       ->check(CLI::Range(1, 100));
-  app.add_option("--input-channels", a.input_channels, "the input is padded to these");
+  app.add_option("--input-channels", a.input_channels, "channels to which the input is padded");
   app.add_flag("--bytes", a.bytes,
                "count what the engine's plan reads and writes in memory per step, and run nothing");
   app.add_flag("--fp32", a.fp32);

@@ -18,18 +18,18 @@ import sys
 import tempfile
 
 EVERYTHING = "everything"
-RESIDENT = "rows on the device"
+RESIDENT = "samples on the device"
 VARIANTS = {
     EVERYTHING: [],
     RESIDENT: ["--feed", "resident"],
-    "the same rows again": ["--feed", "synthetic"],
+    "the same samples again": ["--feed", "synthetic"],
     "without communication": ["--reduce", "none"],
     "without input and communication": ["--feed", "synthetic", "--reduce", "none"],
 }
 AT_THE_END = "communication after the backward pass"
 DIFFERENCES = [  # what, with, without
     ("input (real - resident)", EVERYTHING, RESIDENT),
-    ("the rest of the feed (resident - synthetic)", RESIDENT, "the same rows again"),
+    ("the rest of the feed (resident - synthetic)", RESIDENT, "the same samples again"),
     ("communication", EVERYTHING, "without communication"),
     ("communication hidden by buckets", AT_THE_END, EVERYTHING),
 ]

@@ -109,7 +109,7 @@ def main():
     parser.add_argument("--torch", action="append", metavar="PYTHON",
                         help="a Python with torch and torchvision; may be given several times (default: /usr/bin/python3)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--methods", default=",".join(METHODS), help="which tables, by name and comma (default: %(default)s)")
+    parser.add_argument("--methods", default=",".join(METHODS), help="names of the tables, with commas between them (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="one round, airnet fp32 only: a smoke run")
     parser.add_argument("--out", help="write OUT.json and OUT.md")
     args = parser.parse_args()

@@ -50,7 +50,7 @@ Arguments parse(int argc, char** argv) {
   app.add_option("--model", arguments.model, "net to train")->capture_default_str();
   app.add_option("--size", arguments.size, "pixels per side")->capture_default_str();
   app.add_option("--classes", arguments.classes)->capture_default_str();
-  app.add_option("--batch", arguments.batch, "rows per step")->capture_default_str();
+  app.add_option("--batch", arguments.batch, "samples per step")->capture_default_str();
   app.add_option("--micro-batches", arguments.micro_batches, "micro-batches per batch")
       ->capture_default_str();
   app.add_option("--workers", arguments.workers, "threads")->capture_default_str();

@@ -150,7 +150,7 @@ void add_host(const LinksOptions& options, Report& report) {
 }
 
 void add_costs(const LinksOptions& options, const std::vector<Link>& links, Report& report) {
-  Table table{"What they cost, ms", {"payload", "MB", "link", "ms"}, {}};
+  Table table{"Cost of the payloads, ms", {"payload", "MB", "link", "ms"}, {}};
   for (const Payload& payload : payloads(options)) {
     for (const Link& link : links) {
       if (link.memory == "pageable" || link.direction == "inside the device") continue;

@@ -95,7 +95,7 @@ Table plan_table(const MachinePlan& plan, const PlanDemand& demand) {
   add("memory of each GPU", gibibytes(plan.slot_bytes), fmt::format("{} slots", demand.slots));
   add("bus to each GPU", gigabytes(plan.bus_bytes_per_second), "uint8 samples, labels, weights");
   add("bus, all GPUs", gigabytes(demand.gpus * plan.bus_bytes_per_second), "");
-  add("storage", gigabytes(plan.storage_bytes_per_second), "if nothing lies in the page cache");
+  add("storage", gigabytes(plan.storage_bytes_per_second), "if nothing is in the page cache");
   add("host memory bandwidth", gigabytes(plan.memory_bytes_per_second),
       "at least: files and samples, each written and read once");
   return table;

@@ -24,7 +24,7 @@ class TurboJpeg final : public Method {
       fail();
     }
     if (width != spec.window.width || height != spec.window.height || spec.flip) {
-      throw std::runtime_error("TurboJPEG gives whole images only");
+      throw std::runtime_error("TurboJPEG decodes whole images only");
     }
     if (tjDecompress2(handle_, bytes.data(), bytes.size(), out.data, width,
                       static_cast<int>(out.stride_bytes), height, TJPF_RGB, 0) != 0) {
