@@ -19,12 +19,13 @@ namespace flow = oneapi::tbb::flow;
 // A worker's place in the arena. `gate` is an empty graph: a thread waits for it to execute the
 // arena's tasks, and leaves the arena when it is released.
 struct Seat {
-  Seat(const RowFiller& filler) : worker(filler.augment(), filler.decode()) {
+  Seat(const RowFiller& filler, size_t of_worker)
+      : worker(filler.augment(), filler.decode()), number(of_worker) {
     worker.augmenter.keep_marks(filler.tracer() != nullptr);
   }
   RowWorker worker;
+  const size_t number;
   std::unique_ptr<flow::graph> gate;
-  bool seated = false;  // guarded by Seats::mutex_
 };
 
 thread_local Seat* my_seat = nullptr;
@@ -37,9 +38,9 @@ thread_local Seat* my_seat = nullptr;
 class Seats {
  public:
   Seats(oneapi::tbb::task_arena& arena, RowFiller& filler, int workers, int spare)
-      : stats_(filler.decode_stats()), limit_(workers) {
-    for (int i = 0; i < workers + spare; ++i) {
-      Seat& seat = *seats_.emplace_back(std::make_unique<Seat>(filler));
+      : stats_(filler.decode_stats()), limit_(workers), taken_(workers + spare) {
+    for (size_t i = 0; i < taken_.size(); ++i) {
+      Seat& seat = *seats_.emplace_back(std::make_unique<Seat>(filler, i));
       arena.execute([&] { seat.gate = std::make_unique<flow::graph>(); });
     }
     for (size_t i = 0; i < seats_.size(); ++i) {
@@ -88,8 +89,8 @@ class Seats {
 
  private:
   void leave(Seat& seat) REQUIRES(mutex_) {
-    if (!seat.seated) return;
-    seat.seated = false;
+    if (!taken_[seat.number]) return;
+    taken_[seat.number] = false;
     seated_.fetch_sub(1);
     seat.gate->release_wait();
   }
@@ -105,7 +106,7 @@ class Seats {
         if (closed_) return;
         stats_.add_input_wait(steady_now_ns() - start);
         seated_.fetch_add(1);
-        seat.seated = true;
+        taken_[seat.number] = true;
         seat.gate->reserve_wait();
       }
       seat.gate->wait_for_all();
@@ -120,6 +121,7 @@ class Seats {
   Mutex mutex_;
   CondVar work_;
   bool closed_ GUARDED_BY(mutex_) = false;
+  std::vector<bool> taken_ GUARDED_BY(mutex_);  // by seat: its worker is in the arena
   std::vector<std::thread> threads_;
 };
 
