@@ -27,7 +27,7 @@ inline constexpr size_t coefficient_offset(size_t block) {
 struct EntropyState {
   const uint8_t* next = nullptr;  // the first byte that is not in `bits`
   uint64_t bits = 0;              // the next bits of the data, from the top
-  int count = 0;                  // number of them that were taken from bytes before `next`
+  int count = 0;                  // bits of the bytes in front of `next` that are left
   int32_t dc[3] = {};             // the DC predictors
 };
 

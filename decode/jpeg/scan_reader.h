@@ -58,7 +58,7 @@ class ScanReader {
   template <class Decode>
   bool run(int mcus, const Decode& decode);
   bool next_segment();
-  bool is_inside() const;  // no bit was taken from after the segment's end
+  bool is_inside() const;  // every bit that was used lies before the end of the segment
   bool split(std::span<const uint8_t> scan, int first_segment);
   int64_t bits_used() const;
 

@@ -38,7 +38,7 @@ void check_fields(const nlohmann::ordered_json& json) {
   const int64_t numbers[] = {json.at("first_step"), json.at("next_step"), json.at("rows_kept"),
                              json.at("steps_per_epoch"), json.value("world", 1)};
   if (std::ranges::any_of(numbers, [](int64_t n) { return n < 0; }) || numbers[0] > numbers[1]) {
-    throw std::runtime_error("its numbers of steps and samples are impossible");
+    throw std::runtime_error("its numbers of steps and rows are impossible");
   }
 }
 

@@ -289,9 +289,9 @@ def test_arguments_out_of_range():
         stoker.watch([], warm_up=-1)
     with pytest.raises(ValueError, match="replay is 0.5"):
         stoker.watch([], replay=0.5)
-    for rows in (0, -5, "8"):
+    for size in (0, -5, "8"):
         with pytest.raises(ValueError, match="batch_size is"):
-            stoker.watch([], batch_size=rows)
+            stoker.watch([], batch_size=size)
     with pytest.raises(TypeError, match="loader is 5: there is nothing to iterate over"):
         stoker.watch(5)
     with pytest.raises(ValueError, match="steps is 5, must be above the 5 of warm-up"):

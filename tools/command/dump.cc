@@ -44,8 +44,8 @@ void add_options(CLI::App& app, DumpOptions& options) {
   app.add_flag("--no-shuffle", options.no_shuffle, "Take samples in the order of their ids");
   app.add_option("--last-batch", options.last_batch,
                  "What fills the last batch of an epoch. pad: repeated samples with weight 0; "
-                 "drop: the rest "
-                 "of the epoch is left out; wrap: the epoch's first samples again")
+                 "drop: nothing, the rest of the epoch is left out; wrap: the epoch's first "
+                 "samples again")
       ->check(CLI::IsMember(&last_batch_names()));
   add_augment_choice(app, options.augment);
   add_decode_options(app, options.data);
@@ -88,7 +88,7 @@ int run_dump(int argc, char** argv) {
   check_feed_options(*app, options.data);
   check_seek_index(options.data);
 
-  const auto source = open_data(options.data.data, parse_split(options.data.split));
+  const auto source = open_data(options.data, parse_split(options.data.split));
   const AugmentSpec augment = options.augment.spec(*source);
   const auto device = make_host_device();
   const auto stream = device->make_stream();

@@ -94,8 +94,8 @@ int run_receipt(int argc, char** argv) {
   bool json = false;
   auto app = make_parser(
       "receipt",
-      "Compares two runs: the pixels that they were fed (by their receipts; the first epoch, step\n"
-      "and sample where they first differ is named), their configurations (config.json), and the "
+      "Compares two runs: the pixels that they were fed (by their receipts; it names the epoch,\n"
+      "step and sample in which they first differ), their configurations (config.json), and the "
       "weights\n"
       "of the newest step of which both have a checkpoint. The exit code is 1 if any of the three\n"
       "differs. Options that decide no weight (devices, threads, buffers, places) are listed, but\n"

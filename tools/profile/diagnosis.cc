@@ -152,8 +152,9 @@ const char* describe(Limit limit) {
 Verdict diagnose(const ProfileMeasurements& profile) {
   Verdict verdict;
   verdict.waiting_share = profile.measured.split.waiting_share();
-  if (profile.replayed.steps > 0)
+  if (profile.replayed.steps > 0) {
     verdict.bound_samples_per_second = profile.replayed.samples_per_second;
+  }
   const FeedWhatIf feed(profile.shape, profile.measured, verdict.bound_samples_per_second);
   if (!feed.possible()) {
     if (profile.measured.steps > 0 && verdict.waiting_share < kFed) verdict.limit = Limit::device;

@@ -32,8 +32,8 @@ class GatheringCollective final : public JoinedCollective {
     group_.end_all_gather(group_.start_all_gather(std::as_bytes(std::span(own_)),
                                                   std::as_writable_bytes(std::span(all_))));
     std::copy_n(all_.begin(), count, result.begin());
-    for (size_t buffer = count; buffer < all_.size(); buffer += count) {
-      for (size_t i = 0; i < count; ++i) result[i] += all_[buffer + i];
+    for (size_t begin = count; begin < all_.size(); begin += count) {
+      for (size_t i = 0; i < count; ++i) result[i] += all_[begin + i];
     }
   }
 

@@ -40,8 +40,8 @@ class StagedCollective final : public RangeCollective {
     for (int64_t begin = range.begin; begin < range.end; begin += piece_floats_) {
       const int64_t end = std::min(begin + piece_floats_, range.end);
       const size_t bytes = static_cast<size_t>(end - begin) * sizeof(float);
-      for (size_t buffer = 0; buffer < buffers.size(); ++buffer) {
-        own.stream->copy(own.buffers[buffer] + begin, buffers[buffer] + begin, bytes,
+      for (size_t i = 0; i < buffers.size(); ++i) {
+        own.stream->copy(own.buffers[i] + begin, buffers[i] + begin, bytes,
                          CopyKind::device_to_host);
       }
       if (own.arrived.size() == own.pieces.size()) {
@@ -54,13 +54,12 @@ class StagedCollective final : public RangeCollective {
 
   void finish(int rank) override {
     Rank& own = ranks_.at(static_cast<size_t>(rank));
-    std::vector<const float*>& at = own.parts_at;
+    std::vector<const float*>& at = own.buffers_at;
     for (size_t piece = 0; piece < own.pieces.size(); ++piece) {
       own.arrived[piece]->synchronize();
       const auto [begin, end] = own.pieces[piece];
       const auto count = static_cast<size_t>(end - begin);
-      for (size_t buffer = 0; buffer < at.size(); ++buffer)
-        at[buffer] = own.buffers[buffer] + begin;
+      for (size_t i = 0; i < at.size(); ++i) at[i] = own.buffers[i] + begin;
       inner_->all_reduce(rank, at, std::span(own.sum + begin, count));
       own.stream->copy(own.result.data() + begin, own.sum + begin, count * sizeof(float),
                        CopyKind::host_to_device);
@@ -83,7 +82,7 @@ class StagedCollective final : public RangeCollective {
     DeviceReplica replica;
     std::unique_ptr<Memory> memory;  // buffers, then the sum; pinned
     std::vector<float*> buffers;
-    std::vector<const float*> parts_at;
+    std::vector<const float*> buffers_at;
     float* sum = nullptr;
     std::span<float> result;
     std::vector<BufferRange> pieces;              // being copied to the host
@@ -103,9 +102,8 @@ class StagedCollective final : public RangeCollective {
     own.memory = own.replica.device->allocate(bytes, MemoryKind::pinned);
     auto* next = reinterpret_cast<float*>(own.memory->data());
     own.buffers.clear();
-    for (size_t buffer = 0; buffer < buffer_count; ++buffer, next += count)
-      own.buffers.push_back(next);
-    own.parts_at.resize(buffer_count);
+    for (size_t i = 0; i < buffer_count; ++i, next += count) own.buffers.push_back(next);
+    own.buffers_at.resize(buffer_count);
     own.sum = next;
   }
 

@@ -298,8 +298,8 @@ void TrainLoop::save(int64_t steps_done) {
   account_until(steps_done);  // throws if a step was not finite, so that it is never saved
   if (setup_.runs.empty()) return;
   const SpanTimer timer(tracer(), SpanKind::checkpoint, steps_done - 1);
-  if (setup_.receipt)
-    setup_.receipt->save();  // first, so that it is never older than the checkpoint
+  // The receipt comes first, so that it is never older than the checkpoint.
+  if (setup_.receipt) setup_.receipt->save();
   progress_.step = steps_done;
   progress_.loader = setup_.loader->state();
   if (progress_.loader.next_step != steps_done) {

@@ -30,7 +30,7 @@ RunReport::RunReport(const TrainSetup& setup, TrainObserver& observer)
 
 void RunReport::start_clock() { last_ns_ = steady_now_ns(); }
 
-void RunReport::add_step(const StepMetrics& totals, int64_t wait_ns, RunningTotals& epoch) {
+void RunReport::add_step(const StepMetrics& metrics, int64_t wait_ns, RunningTotals& epoch) {
   // The time between the ends of two steps is a step's time even if several steps are queued on the
   // device.
   const int64_t now_ns = steady_now_ns(), step_ns = std::max<int64_t>(now_ns - last_ns_, 1);
@@ -40,9 +40,9 @@ void RunReport::add_step(const StepMetrics& totals, int64_t wait_ns, RunningTota
     times->wait_ns += std::min(wait_ns, step_ns);
   }
   for (RunningTotals* sums : {&interval_, &epoch}) {
-    sums->loss_sum += totals.loss_sum;
-    sums->weight_sum += totals.weight_sum;
-    sums->top1 += totals.top1;
+    sums->loss_sum += metrics.loss_sum;
+    sums->weight_sum += metrics.weight_sum;
+    sums->top1 += metrics.top1;
     sums->seconds += seconds(step_ns);
   }
   for (RateMeter* meter : {&recent_rate_, &epoch_rate_, &run_rate_}) meter->add(step_ns);

@@ -24,7 +24,7 @@ class RunReport {
   void start_clock();
   // Counts a finished step, in which the slowest feed kept its replica waiting for `wait_ns`. Adds
   // to `epoch`.
-  void add_step(const StepMetrics& totals, int64_t wait_ns, RunningTotals& epoch);
+  void add_step(const StepMetrics& metrics, int64_t wait_ns, RunningTotals& epoch);
   // Reports the interval that ends with this step.
   void report_step(int64_t steps_done, double learning_rate, int64_t bad_samples);
   void report_warnings(int64_t steps_done, const std::vector<std::string>& warnings);

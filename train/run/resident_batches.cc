@@ -9,8 +9,6 @@
 #include "train/run/batch_size.h"
 
 namespace stoker {
-namespace {}  // namespace
-
 FedBatch fed(const DeviceBatch& batch) {
   return {{batch.images(), batch.labels(), batch.weights()},
           batch.ids(),

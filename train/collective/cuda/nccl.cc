@@ -56,8 +56,9 @@ class Rank {
     if (buffers.size() == 1) return buffers.front();
     BufferSum sum;
     sum.buffer_count = static_cast<int>(buffers.size());
-    if (sum.buffer_count > BufferSum::kMostBuffers)
+    if (sum.buffer_count > BufferSum::kMostBuffers) {
       throw std::invalid_argument("NCCL: too many buffers");
+    }
     std::copy(buffers.begin(), buffers.end(), sum.buffers.begin());
     sum.results[0] = result.data();
     sum.result_count = 1;

@@ -1,6 +1,7 @@
-// Processes that communicate through NCCL. Messages are copied from pinned memory to the GPU, sent
-// between GPUs, and copied back. All of it uses one stream and one communicator, which also sums
-// gradients: several communicators on one GPU at a time may deadlock.
+// A process group over NCCL. A message lies in pinned memory; it goes to this process's GPU, from
+// there to the other GPUs, and on each of them back to pinned memory. One stream and one
+// communicator do all of this, and sum gradients too, because two communicators that are busy on
+// one GPU may wait for each other for ever.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
