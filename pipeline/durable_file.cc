@@ -173,6 +173,17 @@ void ReplacedFile::write_at(uint64_t offset, std::string_view bytes) {
   }
 }
 
+void ReplacedFile::read_at(uint64_t offset, std::span<char> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pread(handle_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail();
+    if (count == 0) throw std::runtime_error("cannot read " + temporary_ + ": it ends too early");
+    offset += static_cast<uint64_t>(count);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+}
+
 void ReplacedFile::finish() {
   if (::fsync(handle_) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
   ::close(std::exchange(handle_, -1));

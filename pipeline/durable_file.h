@@ -41,6 +41,8 @@ class ReplacedFile {
   ReplacedFile& operator=(const ReplacedFile&) = delete;
 
   void write_at(uint64_t offset, std::string_view bytes);
+  // Fills `bytes` with what has been written. Throws if that ends before.
+  void read_at(uint64_t offset, std::span<char> bytes) const;
   void finish();  // when this returns, the file has replaced the old one and is on the disk
 
  private:

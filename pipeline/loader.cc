@@ -50,7 +50,7 @@ BatchLayout layout_of(const AugmentSpec& augment, const LoaderOptions& options) 
 uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
                             const LoaderOptions& options) {
   const DecodeOptions& decode = options.feed.decode;
-  return text_digest("stoker pixels 1; source " + hex64(source.fingerprint()) + "; samples " +
+  return text_digest("stoker pixels 2; labels " + hex64(source.labels_digest()) + "; samples " +
                      std::to_string(source.size()) + "; augment " + augment.describe() + "; seed " +
                      std::to_string(options.seed) + "; shuffle " + std::to_string(options.shuffle) +
                      "; last batch " + std::to_string(static_cast<int>(options.last_batch)) +
@@ -173,11 +173,12 @@ struct Loader::Impl {
                                 std::to_string(devices.size()));
   }
 
-  // The fingerprint of what a step number means: the pixels, their order, and which of them a step
-  // holds.
+  // The fingerprint of what a step number means: the pixels, their order, which of them a step
+  // holds, and the names of the samples, because equal labels do not make equal pictures.
   uint64_t resume_fingerprint() const { return resume_fingerprint(fingerprint); }
   uint64_t resume_fingerprint(uint64_t pixels) const {
-    return text_digest("stoker resume 1; " + hex64(pixels) + "; global batch " +
+    return text_digest("stoker resume 2; " + hex64(pixels) + "; source " +
+                       hex64(filler.source().fingerprint()) + "; global batch " +
                        std::to_string(global_batch()) + "; epoch offset " +
                        std::to_string(options.first_epoch_offset));
   }

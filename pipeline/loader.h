@@ -56,9 +56,10 @@ class Loader {
   static Step resume_step(const LoaderState& state, const Loader& like);
   // The same for a loader that differs from `like` only in its seed.
   static Step resume_step(const LoaderState& state, const Loader& like, uint64_t seed);
-  // Returns a fingerprint of what determines the pixels and their order: source, augmentation,
-  // seed, policies; the same for any batch size, devices, ranks and workers. (LoaderState's
-  // fingerprint also covers the global batch.)
+  // Returns a fingerprint of what determines the pixels and their order: labels, augmentation,
+  // seed, policies; the same for any batch size, devices, ranks and workers, and for the same
+  // samples in a folder, in shards or in a list. (LoaderState's fingerprint also covers the
+  // samples' names and the global batch.)
   uint64_t fingerprint() const;
   MemoryPlan memory_plan() const;
   LoaderStats stats() const;

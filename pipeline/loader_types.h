@@ -44,8 +44,8 @@ struct FeedOptions {
   int io_threads = 2;
   DecodeOptions decode{};
   // Where to find the images' seek indexes (made by `stoker index`), with which less of a JPEG file
-  // has to be read: auto: in the cache directory, if there is one; off; or a path. The pixels do
-  // not depend on it.
+  // has to be read: auto: beside the data (seek-index.bin, as `stoker pack` makes it) or in the
+  // cache directory, if there is one; off; or a path. The pixels do not depend on it.
   std::string seek_index = "auto";
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process

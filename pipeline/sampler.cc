@@ -73,7 +73,7 @@ Sampler::Sampler(const SamplerOptions& options)
     throw std::invalid_argument("Sampler: more than 2^40 samples (" + numbers_of(options) + ")");
   }
   if (options.rows < 1 || options.replicas < 1) {
-    throw std::invalid_argument("Sampler: samples and replicas must be at least 1 (" +
+    throw std::invalid_argument("Sampler: rows and replicas must be at least 1 (" +
                                 numbers_of(options) + ")");
   }
   if (options.last_batch == LastBatch::drop && options.samples < global_batch_) {

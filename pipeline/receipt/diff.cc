@@ -128,7 +128,7 @@ std::string describe(const ReceiptDifference& found, int64_t epochs, int64_t row
   }
   return "they first differ in epoch " + std::to_string(found.epoch) +
          (found.step < 0 ? "" : ", step " + std::to_string(found.step)) +
-         (found.sample < 0 ? ", sample unknown (its samples were not kept)"
+         (found.sample < 0 ? ", sample unknown (a receipt keeps no digests of these rows)"
                            : ", sample " + std::to_string(found.sample));
 }
 

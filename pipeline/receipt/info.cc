@@ -5,8 +5,6 @@
 #include "pipeline/receipt/receipt.h"
 
 namespace stoker {
-namespace {}  // namespace
-
 ReceiptInfo receipt_info(const Loader& loader, const Source& source, const AugmentSpec& augment,
                          const LoaderOptions& options, int devices) {
   ReceiptInfo info;
@@ -18,7 +16,7 @@ ReceiptInfo receipt_info(const Loader& loader, const Source& source, const Augme
   info.rank = options.rank;
   info.world = options.world;
   info.policies = {
-      {"source", hex64(source.fingerprint())},
+      {"labels", hex64(source.labels_digest())},
       {"samples", std::to_string(source.size())},
       {"augment", augment.describe()},
       {"shuffle", options.shuffle ? "on" : "off"},

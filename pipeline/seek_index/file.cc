@@ -53,6 +53,13 @@ std::string default_seek_index_path(const Source& source) {
   return cache + "/" + name;
 }
 
+std::string auto_seek_index_path(const Source& source) {
+  const std::string beside = source.root() + "/" + kSeekIndexName;
+  std::error_code ignored;
+  const bool is_there = !source.root().empty() && std::filesystem::is_regular_file(beside, ignored);
+  return is_there ? beside : default_seek_index_path(source);
+}
+
 std::unique_ptr<SeekIndexFile> SeekIndexFile::open(const std::string& path, std::string& problem) {
   problem.clear();
   // Without O_NONBLOCK a pipe would block the reader.

@@ -48,6 +48,11 @@ uint64_t seek_file_checksum(const SeekFileHeader& header, const std::vector<Seek
 // Returns the default path of the indexes of `source`: <cache>/seek-<hash of its root>.bin. "": no
 // cache.
 std::string default_seek_index_path(const Source& source);
+// The name of a file of indexes that lies beside the data, in their root, as `stoker pack` makes
+// it.
+inline constexpr char kSeekIndexName[] = "seek-index.bin";
+// Returns the path of the file beside the data if there is one, else the default path.
+std::string auto_seek_index_path(const Source& source);
 
 class SeekIndexFile {
  public:

@@ -8,7 +8,7 @@ namespace stoker {
 SeekIndexes::SeekIndexes(const Source& source, const std::string& choice) : source_(source) {
   if (choice == "off" || source.encoding() != SampleEncoding::image_file) return;
   const bool is_named = choice != "auto";
-  path_ = is_named ? choice : default_seek_index_path(source);
+  path_ = is_named ? choice : auto_seek_index_path(source);
   if (path_.empty()) return;
   std::string problem;
   file_ = SeekIndexFile::open(path_, problem);

@@ -11,6 +11,7 @@
 #include "pipeline/durable_file.h"
 #include "pipeline/source/folder_index.h"
 #include "pipeline/source/folder_stamp.h"
+#include "pipeline/source/record_bytes.h"
 
 namespace stoker {
 namespace {
@@ -29,93 +30,40 @@ struct Header {
   uint64_t checksum = 0;
 };
 
-std::string join_names(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += name + '\0';
-  return text;
+std::vector<std::string> words_of(const std::vector<FolderRemark>& remarks) {
+  std::vector<std::string> words;
+  for (const FolderRemark& remark : remarks) {
+    words.insert(words.end(), {remark.extension, remark.first, remark.second});
+  }
+  return words;
 }
 
-std::vector<std::string> split_names(const std::string& text) {
-  std::vector<std::string> names;
-  for (size_t at = 0; at < text.size(); at += names.back().size() + 1) {
-    names.emplace_back(text.c_str() + at);
-  }
-  return names;
+void put(const std::vector<FolderRemark>& remarks, RecordWriter& out) {
+  std::vector<int64_t> counts;
+  for (const FolderRemark& remark : remarks) counts.push_back(remark.files);
+  out.put(words_of(remarks));
+  out.put(counts);
 }
 
-class Writer {
- public:
-  template <typename T>
-  void put(const std::vector<T>& values) {
-    static_assert(std::has_unique_object_representations_v<T>);
-    const uint64_t count = values.size();
-    put_bytes(&count, sizeof(count));
-    put_bytes(values.data(), count * sizeof(T));
+bool get(RecordReader& in, std::vector<FolderRemark>& remarks) {
+  std::vector<std::string> words;
+  std::vector<int64_t> counts;
+  if (!in.get(words) || !in.get(counts) || words.size() != 3 * counts.size()) return false;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    remarks.push_back({words[3 * i], counts[i], words[3 * i + 1], words[3 * i + 2]});
   }
-  void put(const std::string& text) { put(std::vector<char>(text.begin(), text.end())); }
-  void put(const std::vector<FolderRemark>& remarks) {
-    std::vector<std::string> words;
-    std::vector<int64_t> counts;
-    for (const FolderRemark& remark : remarks) {
-      words.insert(words.end(), {remark.extension, remark.first, remark.second});
-      counts.push_back(remark.files);
-    }
-    put(join_names(words));
-    put(counts);
-  }
-  const std::vector<char>& bytes() const { return bytes_; }
-
- private:
-  void put_bytes(const void* data, size_t count) {
-    const char* first = static_cast<const char*>(data);
-    bytes_.insert(bytes_.end(), first, first + count);
-  }
-  std::vector<char> bytes_;
-};
-
-class Reader {
- public:
-  explicit Reader(const std::vector<char>& bytes) : bytes_(bytes) {}
-  template <typename T>
-  bool get(std::vector<T>& values) {
-    uint64_t count = 0;
-    if (bytes_.size() - at_ < sizeof(count)) return false;
-    std::memcpy(&count, bytes_.data() + at_, sizeof(count));
-    at_ += sizeof(count);
-    if ((bytes_.size() - at_) / sizeof(T) < count) return false;
-    values.resize(count);
-    if (count > 0) std::memcpy(values.data(), bytes_.data() + at_, count * sizeof(T));
-    at_ += count * sizeof(T);
-    return true;
-  }
-  bool get(std::vector<FolderRemark>& remarks) {
-    std::string words;
-    std::vector<int64_t> counts;
-    if (!get(words) || !get(counts)) return false;
-    const std::vector<std::string> parts = split_names(words);
-    if (parts.size() != 3 * counts.size()) return false;
-    for (size_t i = 0; i < counts.size(); ++i) {
-      remarks.push_back({parts[3 * i], counts[i], parts[3 * i + 1], parts[3 * i + 2]});
-    }
-    return true;
-  }
-  bool get(std::string& text) {
-    std::vector<char> values;
-    if (!get(values)) return false;
-    text.assign(values.begin(), values.end());
-    return true;
-  }
-  bool at_end() const { return at_ == bytes_.size(); }
-
- private:
-  const std::vector<char>& bytes_;
-  size_t at_ = 0;
-};
+  return true;
+}
 
 std::string key_of(const FolderQuery& query) {
   std::error_code ignored;
   const fs::path root = fs::canonical(query.root, ignored);
-  return root.string() + '\0' + join_names(query.parts) + '\0' + join_names(query.class_parts);
+  std::string key = root.string();
+  for (const auto* parts : {&query.parts, &query.class_parts}) {
+    key += '\0';
+    for (const std::string& part : *parts) key += part + '\0';
+  }
+  return key;
 }
 
 bool is_unchanged(const FolderQuery& query, const std::vector<std::string>& paths,
@@ -189,19 +137,19 @@ std::string index_cache_path(const std::string& cache_dir, const FolderQuery& qu
 bool load_index(const std::string& cache_path, const FolderQuery& query, FolderIndex& index) {
   std::vector<char> payload;
   if (!read_payload(cache_path, payload)) return false;
-  Reader reader(payload);
-  std::string key, stamp_paths, class_names;
+  RecordReader reader(payload);
+  std::string key;
+  std::vector<std::string> stamp_paths;
   std::vector<uint64_t> inodes;
   std::vector<int64_t> times;
   FolderIndex loaded;
   const bool read = reader.get(key) && reader.get(stamp_paths) && reader.get(inodes) &&
-                    reader.get(times) && reader.get(class_names) && reader.get(loaded.text) &&
-                    reader.get(loaded.folders) && reader.get(loaded.names) &&
-                    reader.get(loaded.left_out) && reader.get(loaded.beside) &&
-                    reader.get(loaded.two_labels) && reader.at_end();
+                    reader.get(times) && reader.get(loaded.class_names) &&
+                    reader.get(loaded.text) && reader.get(loaded.folders) &&
+                    reader.get(loaded.names) && get(reader, loaded.left_out) &&
+                    get(reader, loaded.beside) && get(reader, loaded.two_labels) && reader.at_end();
   if (!read || key != key_of(query)) return false;
-  if (!is_unchanged(query, split_names(stamp_paths), inodes, times)) return false;
-  loaded.class_names = split_names(class_names);
+  if (!is_unchanged(query, stamp_paths, inodes, times)) return false;
   if (!is_sound(loaded)) return false;
   index = std::move(loaded);
   return true;
@@ -218,18 +166,18 @@ bool save_index(const std::string& cache_path, const FolderQuery& query,
     inodes.push_back(stamp.inode);
     times.insert(times.end(), {stamp.modified_ns, stamp.changed_ns});
   }
-  Writer writer;
+  RecordWriter writer;
   writer.put(key_of(query));
-  writer.put(join_names(paths));
+  writer.put(paths);
   writer.put(inodes);
   writer.put(times);
-  writer.put(join_names(scanned.index.class_names));
+  writer.put(scanned.index.class_names);
   writer.put(scanned.index.text);
   writer.put(scanned.index.folders);
   writer.put(scanned.index.names);
-  writer.put(scanned.index.left_out);
-  writer.put(scanned.index.beside);
-  writer.put(scanned.index.two_labels);
+  put(scanned.index.left_out, writer);
+  put(scanned.index.beside, writer);
+  put(scanned.index.two_labels, writer);
   Header header;
   header.payload_bytes = writer.bytes().size();
   header.checksum = XXH3_64bits(writer.bytes().data(), writer.bytes().size());

@@ -1,10 +1,6 @@
 #include "pipeline/source/folder_source.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,92 +9,18 @@
 #include <stdexcept>
 
 #include "pipeline/printable_name.h"
-#if __has_include(<linux/openat2.h>)
-#include <linux/openat2.h>
-#endif
+#include "pipeline/source/label_digest.h"
+#include "pipeline/source/sample_file.h"
 
 namespace stoker {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Without O_NONBLOCK, a pipe that has replaced a file would block the reader.
-constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-constexpr int64_t kMaxFileBytes = int64_t{1} << 30;  // exceeds any photograph; bounds buffers
-
 const std::vector<std::string>& names_of(Split split) {
   static const std::vector<std::string> kTrain = {"train"};
   static const std::vector<std::string> kTest = {"test", "val", "validation"};
   return split == Split::train ? kTrain : kTest;
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-
- private:
-  const int value_;
-};
-
-ReadStatus failure(const char* what) {
-  return {false, std::string(what) + ": " + std::strerror(errno)};
-}
-
-ReadStatus read_whole_file(int descriptor, std::vector<uint8_t>& buffer,
-                           std::span<const uint8_t>& bytes) {
-  struct stat status;
-  if (fstat(descriptor, &status) != 0) return failure("stat");
-  if (!S_ISREG(status.st_mode)) return {false, "not a regular file"};
-  if (status.st_size > kMaxFileBytes) {
-    return {false, "the file has " + std::to_string(status.st_size) + " bytes, the limit is " +
-                       std::to_string(kMaxFileBytes)};
-  }
-  const auto size = static_cast<size_t>(status.st_size);
-  if (buffer.size() < size) buffer.resize(size);  // never shrinks: growing again would clear it
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t count = read(descriptor, buffer.data() + done, size - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return failure("read");
-    if (count == 0) break;  // cut short since the stat: the decoder checks what is there
-    done += static_cast<size_t>(count);
-  }
-  bytes = {buffer.data(), done};
-  return {};
-}
-
-// Fails instead of waiting for storage: openat2(2) with RESOLVE_CACHED, Linux 5.12. It also fails
-// if the kernel, now or at build time, is older, or if a container forbids the call.
-int open_cached([[maybe_unused]] int folder, [[maybe_unused]] const char* path) {
-#ifdef RESOLVE_CACHED
-  const open_how how{.flags = kOpenFlags, .mode = 0, .resolve = RESOLVE_CACHED};
-  return static_cast<int>(syscall(SYS_openat2, folder, path, &how, sizeof how));
-#else
-  return -1;
-#endif
-}
-
-// Does the same for the bytes, with preadv2(2) and RWF_NOWAIT. Also returns false for files whose
-// error read_whole_file() has to report.
-bool read_cached_file(int descriptor, std::vector<uint8_t>& buffer,
-                      std::span<const uint8_t>& bytes) {
-  struct stat status;
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_size > kMaxFileBytes) {
-    return false;
-  }
-  const auto size = static_cast<size_t>(status.st_size);
-  if (buffer.size() < size) buffer.resize(size);
-  const iovec whole{buffer.data(), size};
-  if (preadv2(descriptor, &whole, 1, 0, RWF_NOWAIT) != status.st_size) return false;
-  bytes = {buffer.data(), size};
-  return true;
 }
 
 std::string files_of(const FolderRemark& remark) {
@@ -135,13 +57,24 @@ std::vector<SourceNote> notes_of(const FolderIndex& index) {
   return notes;
 }
 
+uint64_t labels_digest_of(const FolderIndex& index) {
+  LabelDigest digest;
+  for (size_t i = 0; i < index.folders.size(); ++i) {
+    const bool is_last = i + 1 == index.folders.size();
+    const int64_t end = is_last ? index.size() : index.folders[i + 1].first_file;
+    digest.add(static_cast<int32_t>(index.folders[i].label), end - index.folders[i].first_file);
+  }
+  return digest.value();
+}
+
 class FolderSource final : public Source {
  public:
   FolderSource(const std::string& root, FolderIndex index)
       : root_(root),
         index_(std::move(index)),
         root_descriptor_(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
-        fingerprint_(index_.fingerprint()) {
+        fingerprint_(index_.fingerprint()),
+        labels_digest_(labels_digest_of(index_)) {
     if (root_descriptor_.get() < 0) throw std::runtime_error(root + ": " + std::strerror(errno));
   }
 
@@ -160,19 +93,20 @@ class FolderSource final : public Source {
                   std::span<const uint8_t>& bytes) const override {
     Path path;
     if (!path_of(id, path)) return {false, "the path is too long"};
-    const Descriptor file(openat(root_descriptor_.get(), path, kOpenFlags));
-    if (file.get() < 0) return failure("open");
-    return read_whole_file(file.get(), buffer, bytes);
+    const Descriptor file(open_sample_file(root_descriptor_.get(), path));
+    if (file.get() < 0) return system_failure("open");
+    return read_sample_file(file.get(), buffer, bytes);
   }
   bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
                    std::span<const uint8_t>& bytes) const override {
     Path path;
     if (!path_of(id, path)) return false;
-    const Descriptor file(open_cached(root_descriptor_.get(), path));
-    return file.get() >= 0 && read_cached_file(file.get(), buffer, bytes);
+    const Descriptor file(open_sample_file_cached(root_descriptor_.get(), path));
+    return file.get() >= 0 && read_sample_file_cached(file.get(), buffer, bytes);
   }
   std::vector<SourceNote> notes() const override { return notes_of(index_); }
   uint64_t fingerprint() const override { return fingerprint_; }
+  uint64_t labels_digest() const override { return labels_digest_; }
 
  private:
   using Path = char[4096];  // the longest path that open() takes; no allocation per sample
@@ -189,7 +123,7 @@ class FolderSource final : public Source {
   const std::string root_;
   const FolderIndex index_;
   const Descriptor root_descriptor_;  // file paths are short and relative to it
-  const uint64_t fingerprint_;
+  const uint64_t fingerprint_, labels_digest_;
 };
 
 // Returns text for messages: "found 3 entries: a.txt, b.txt, ...".

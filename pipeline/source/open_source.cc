@@ -1,24 +1,51 @@
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <stdexcept>
 
+#include "pipeline/source/blob/blob_source.h"
 #include "pipeline/source/cifar_source.h"
 #include "pipeline/source/folder_source.h"
 #include "pipeline/source/source.h"
 
 namespace stoker {
+namespace {
+
+void refuse_fields(const std::string& path, const char* kind, const SourceOptions& options) {
+  for (const auto& [option, value] :
+       {std::pair("image_from", options.image_from), std::pair("label_from", options.label_from)}) {
+    if (value.empty()) continue;
+    throw std::invalid_argument(std::string(option) + " is \"" + value + "\", and " + path +
+                                " is " + kind + ", which has no such choice");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options) {
+  std::error_code ignored;
+  const bool is_cifar = std::filesystem::is_directory(path, ignored) && is_cifar_folder(path);
+  if (is_cifar) {
+    refuse_fields(path, "a folder of CIFAR's files", options);
+    return make_cifar_source(path, options.split);
+  }
+  if (const auto blobs = find_blobs(path, options.split)) return make_blob_source(*blobs, options);
+  refuse_fields(path, "an image folder", options);
+  return make_folder_source(path, {.split = options.split, .cache_dir = options.cache_dir});
+}
+
+bool has_parts(const std::string& path) {
+  constexpr std::array kParts = {"train", "test", "val", "validation"};  // as in FolderOptions
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return has_blob_parts(path);
+  return is_cifar_folder(path) || has_blob_parts(path) ||
+         std::any_of(kParts.begin(), kParts.end(), [&](const char* name) {
+           return std::filesystem::is_directory(std::filesystem::path(path) / name, ignored);
+         });
+}
 
 std::unique_ptr<Source> open_source(const std::string& path, Split split) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) {
-    throw std::runtime_error("open_source: " + path + ": " +
-                             (error ? error.message() : "no such folder"));
-  }
-  if (!std::filesystem::is_directory(status)) {
-    throw std::runtime_error("open_source: " + path + " is not a folder");
-  }
-  if (is_cifar_folder(path)) return make_cifar_source(path, split);
-  return make_folder_source(path, {.split = split});
+  return open_source(path, SourceOptions{.split = split});
 }
 
 }  // namespace stoker

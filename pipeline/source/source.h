@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "decode/image.h"
+#include "pipeline/cache_folder.h"
 #include "staging/batch_layout.h"
 
 namespace stoker {
@@ -27,7 +29,9 @@ struct ReadStatus {
 
 // A note about something in a source that its user may not expect.
 struct SourceNote {
-  std::string reason;   // "left_out": files that are no samples; "two_labels": files with two
+  // "left_out": files that are no samples; "two_labels": files with two; "slow": samples that take
+  // much longer to read than they would in another form.
+  std::string reason;
   int64_t files = 0;    // how many
   std::string name;     // the first of them, in the form of Source::name()
   std::string message;  // a sentence: "106 .gif files are left out (not read: GIF), as cat/1.gif"
@@ -60,13 +64,41 @@ class Source {
   virtual std::vector<SourceNote> notes() const { return {}; }
   // Changes when the list of samples or labels changes; not with the content of a file.
   virtual uint64_t fingerprint() const = 0;
+  // A digest of the labels in the order of the samples: the same for the same samples in a folder,
+  // in shards or in a list. Here it asks for every label.
+  virtual uint64_t labels_digest() const;
 };
 
 enum class Split : uint8_t { all, train, test };
 
-// Opens the data set at `path`: CIFAR-10/100 binary files, or an image folder. With train or test,
-// it looks for a folder of that meaning (train; test, val, validation), or takes CIFAR's files for
-// that split. Throws std::runtime_error with the path and what was found there.
+// What to open of a data set, and how.
+struct SourceOptions {
+  Split split = Split::all;
+  // Which field of a sample has the image, and which its label; "": those that such data usually
+  // have. A field is an extension in a tar shard (the label: cls, txt, json:FIELD, folder), a
+  // column of Parquet, MDS or a list, a key of a TFRecord. label_from "none": there are no labels.
+  std::string image_from{};
+  std::string label_from{};
+  // Where lists of files and indexes of shards are kept between runs; "" keeps none.
+  std::string cache_dir = default_cache_folder();
+  // Called now and then, on the caller's thread, while shards are read to make their index, with
+  // the bytes that have been read so far. Return false to stop: open_source() throws then.
+  std::function<bool(int64_t done, int64_t total)> go_on{};
+};
+
+// Opens the data set at `path`:
+//   an image folder (CLASS/IMAGE), or a folder with CIFAR-10/100's binary files;
+//   tar, Parquet, TFRecord or MDS shards, or a list of files (CSV, TSV, JSONL): a file, a folder of
+//   such files, a glob ("train-*.tar") or braces ("train-{000..127}.tar").
+// With train or test, it looks for a folder of that meaning (train; test, val, validation), for
+// shards whose names begin with such a word, or takes CIFAR's files for that split. Shards and
+// lists get an index, made in one pass over them and kept in the cache directory
+// (pipeline/source/blob/README.md).
+// Throws std::runtime_error with the path and what was found there, and std::invalid_argument for
+// image_from or label_from where there is nothing to choose.
+std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options);
 std::unique_ptr<Source> open_source(const std::string& path, Split split);
+// Returns true if the data at `path` have parts that Split tells apart. Throws as open_source().
+bool has_parts(const std::string& path);
 
 }  // namespace stoker

@@ -35,6 +35,9 @@ class SubsetSource final : public Source {
     const auto left_out = static_cast<uint64_t>(source_.size() - size_);
     return source_.fingerprint() ^ left_out * 0x9e3779b97f4a7c15;
   }
+  uint64_t labels_digest() const override {
+    return size_ == source_.size() ? source_.labels_digest() : Source::labels_digest();
+  }
 
  private:
   SampleId original(SampleId id) const { return id * source_.size() / size_; }

@@ -52,6 +52,8 @@ class SyntheticSource final : public Source {
     return RandomKey(seed_, samples_, classes_).bits(static_cast<uint32_t>(size_.width)) +
            static_cast<uint64_t>(size_.height);
   }
+  // There may be more labels than anybody wants to wait for, and they follow from two numbers.
+  uint64_t labels_digest() const override { return RandomKey(0, samples_, classes_).bits(0); }
 
  private:
   size_t image_bytes() const {

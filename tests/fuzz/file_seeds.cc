@@ -6,10 +6,16 @@
 
 #include "pipeline/receipt/receipt.h"
 #include "pipeline/seek_index/writer.h"
+#include "pipeline/source/blob/index_writer.h"
 #include "pipeline/source/folder_index.h"
 #include "tests/fuzz/fuzz_parts.h"
 #include "tests/fuzz/seed_folder.h"
+#include "tests/support/mds_maker.h"
+#include "tests/support/parquet_maker.h"
+#include "tests/support/snappy_maker.h"
+#include "tests/support/tar_maker.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/tfrecord_maker.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/json.h"
 #include "train/checkpoint/safetensors.h"
@@ -77,6 +83,42 @@ void add_cifar_seeds(SeedFolder& seeds) {
   }
 }
 
+void add_tfrecord_seeds(SeedFolder& seeds) {
+  const std::string image = bytes_feature({"pixels"});
+  const std::string numbered =
+      make_record(make_example({{"image/encoded", image},
+                                {"image/class/label", int64_feature({7})},
+                                {"image/class/text", bytes_feature({"cat"})},
+                                {"image/object/bbox/xmin", float_feature({0.5, 0.25})}}));
+  const std::string named =
+      make_record(make_example({{"image", image}, {"label", int64_feature({-1}, false)}}));
+  seeds.add("tfrecord_fuzz", join_fuzz_parts({"", "", numbered + numbered}));
+  seeds.add("tfrecord_fuzz", join_fuzz_parts({"", "image/class/text", numbered}));
+  seeds.add("tfrecord_fuzz", join_fuzz_parts({"image", "none", named + named}));
+  seeds.add("tfrecord_fuzz", join_fuzz_parts({"", "", named.substr(0, named.size() - 1)}));
+}
+
+void add_mds_seeds(SeedFolder& seeds) {
+  const std::vector<std::vector<MadeMdsColumn>> layouts = {{{"image", "jpeg"}, {"label", "int", 8}},
+                                                           {{"class", "str_int"}, {"x", "bytes"}},
+                                                           {{"image", "png"}, {"y", "uint16", 2}},
+                                                           {{"jpg", "jpeg"}, {"label", "str"}}};
+  const std::string index = mds_index({{"./a.mds", 5, "a.mds.zstd"}, {"b.mds", 5}});
+  for (const std::vector<MadeMdsColumn>& columns : layouts) {
+    std::vector<std::string> samples;
+    for (int i = 1; i <= 3; ++i) {
+      std::vector<std::string> values;
+      for (const MadeMdsColumn& column : columns) {
+        values.emplace_back(static_cast<size_t>(column.size == 0 ? i : column.size), '1');
+      }
+      samples.push_back(mds_sample(columns, values));
+    }
+    const std::string shard = mds_shard(mds_settings(columns), samples);
+    seeds.add("mds_fuzz", join_fuzz_parts({"", "", shard}));
+    seeds.add("mds_fuzz", join_fuzz_parts({columns[1].name, index, shard}));
+  }
+}
+
 void add_index_seeds(SeedFolder& seeds) {
   const TempFolder folder;
   for (int classes = 0; classes < 4; ++classes) {
@@ -85,6 +127,63 @@ void add_index_seeds(SeedFolder& seeds) {
     if (!save_index(path, {"/", {""}, {""}}, scanned)) continue;
     seeds.add("index_cache_fuzz", read_file(path));
   }
+}
+
+void add_blob_index_seeds(SeedFolder& seeds) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/index";
+  for (const bool named : {false, true}) {
+    BlobIndexWriter writer(path);
+    const std::vector<BlobEntry> entries = {
+        {.place = 512 << 8, .length = 100, .label = 1, .first = 0},
+        {.place = 1536 << 8, .length = 90, .label = 0, .first = named ? 6u : 0u}};
+    writer.add(0, 0, entries, named ? std::string_view("a.jpg\0b.jpg\0", 12) : "");
+    writer.add(1, 0, entries, named ? std::string_view("a.jpg\0b.jpg\0", 12) : "");
+    writer.finish({.key = "key",
+                   .blobs = {"a.tar", "b.tar"},
+                   .stamps = {{4096, 1}, {4096, 2}},
+                   .segments = {},
+                   .class_names = {"cat", "dog"},
+                   .notes = {{"left_out", 1, "a.tar/c", "1 entry is left out (a link)"}}},
+                  {});
+    seeds.add("blob_index_fuzz", read_file(path));
+  }
+}
+
+void add_list_seeds(SeedFolder& seeds) {
+  const auto add = [&](char form, char fields, const std::string& text) {
+    seeds.add("list_fuzz", std::string{form, fields} + text);
+  };
+  add(0, 0, "\xef\xbb\xbfid,path,label\r\n1,\"a,\"\"b\n.jpg\",7\r\n2,c.jpg,8\r\n");
+  add(0, 0, "a.jpg,cat\nb.jpg,007");
+  add(0, 1, "a.jpg\nb.jpg\n");
+  add(0, 3, "a,b\n1.jpg,2\n");
+  add(1, 0, "file\ttarget\nx/1.jpg\t-5\nx/\"2.jpg\t6\n");
+  add(2, 0, "{\"path\":\"a\\u00e4.jpg\",\"label\":3}\n\n{\"label\":4,\"path\":\"b\"}\n");
+  add(3, 3, "{\"a\":\"1.jpg\",\"b\":\"cat\",\"c\":[{}]}");
+}
+
+void add_tar_seeds(SeedFolder& seeds) {
+  const auto add = [&](char label, const std::string& tar) {
+    seeds.add("tar_fuzz", std::string{label, '\1'} + tar + tar_end());
+  };
+  const std::string name = "n1/" + std::string(120, 'x') + ".jpg";
+  const std::string sample = tar_member("./n1/a.cls", "7\n") + tar_member("n1/a.jpg", "image") +
+                             tar_member("n1/a.txt", "cat") +
+                             tar_member("n1/a.json", "{\"a\":{\"b\":5}}");
+  for (char label = 0; label < 6; ++label) {
+    add(label, sample + tar_member("n2/", "", '5') + tar_member("n2/b.png", "", '2'));
+  }
+  add(4, tar_long_name(name) + tar_member("x", "image") +
+             pax_header(pax_record("size", "5") + pax_record("path", "n2/y.png")) +
+             tar_member("y", "image") + pax_header(pax_record("comment", "c"), 'g'));
+  TarHeader header;
+  header.name = "b.jpg";
+  header.prefix = "n3";
+  header.size_field = "\x80" + std::string(10, '\0') + "\x05";
+  add(4, tar_header(header) + tar_data("image"));
+  add(5, tar_member("././/a.jpg", "x") + tar_member("a/..b/c..png", "x"));
+  add(5, pax_header(pax_record("GNU.sparse.major", "1")) + tar_member("a.jpg", "x", 'S'));
 }
 
 void add_plan_file_seeds(SeedFolder& seeds) {
@@ -139,6 +238,35 @@ void add_checkpoint_seeds(SeedFolder& seeds) {
     seeds.add("checkpoint_fuzz", join_fuzz_parts({read_file(path + "/trainer.json"),
                                                   header_of(path + "/model.safetensors"),
                                                   header_of(path + "/state.safetensors")}));
+  }
+}
+
+void add_parquet_seeds(SeedFolder& seeds) {
+  const std::string features =
+      R"({"info": {"features": {"label": {"names": ["a", "b"], "_type": "ClassLabel"}}}})";
+  for (const int codec : {kMadePlain, kMadeSnappy, kMadeZstd}) {
+    for (int kind = 0; kind < 8; ++kind) {
+      MadeColumn images{.names = {"image", "bytes"}}, labels{.names = {"label"}};
+      const bool text = kind / 4 == 1;
+      labels.type = text ? kMadeBytes : kMadeInt64;
+      for (uint64_t row = 0; row < 9; ++row) {
+        images.values.emplace_back(plain_bytes(std::string(row % 4 * 9, 'i')));
+        labels.values.emplace_back(text ? plain_bytes("class") : plain_int64(row % 2));
+      }
+      images.codec = labels.codec = codec;
+      images.dictionary = labels.dictionary = kind % 2 == 1;
+      images.optional = !text;
+      MadeParquet made{.columns = {images, labels}, .metadata = {{"huggingface", features}}};
+      made.page_version = 1 + kind / 2 % 2;
+      made.rows_per_group = made.rows_per_page = 4;
+      seeds.add("parquet_fuzz", join_fuzz_parts({"", text ? "label" : "", made.bytes()}));
+    }
+  }
+  for (const size_t piece : {40, 400}) {
+    SnappyMaker maker;
+    for (int i = 0; i < 30; ++i) maker.pack("some text, " + std::to_string(i * i), piece);
+    maker.copy(maker.text().size(), 20);
+    seeds.add("snappy_fuzz", std::string(1, '\x05') + maker.stream());
   }
 }
 

@@ -15,9 +15,15 @@ int main(int argc, char** argv) {
     stoker::add_pair_seeds(seeds);
     stoker::add_codec_seeds(seeds);
     stoker::add_cifar_seeds(seeds);
+    stoker::add_tfrecord_seeds(seeds);
+    stoker::add_mds_seeds(seeds);
     stoker::add_index_seeds(seeds);
+    stoker::add_list_seeds(seeds);
+    stoker::add_tar_seeds(seeds);
+    stoker::add_blob_index_seeds(seeds);
     stoker::add_plan_file_seeds(seeds);
     stoker::add_seek_file_seeds(seeds);
+    stoker::add_parquet_seeds(seeds);
     stoker::add_receipt_seeds(seeds);
     stoker::add_train_seeds(seeds);
     stoker::add_checkpoint_seeds(seeds);

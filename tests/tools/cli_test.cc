@@ -33,7 +33,7 @@ TEST_P(EverySubcommand, RefusesAnUnknownOption) {
 
 INSTANTIATE_TEST_SUITE_P(Cli, EverySubcommand,
                          ::testing::Values("train", "eval", "peek", "plan", "profile", "top",
-                                           "dump", "check", "index", "info", "make-shapes"),
+                                           "dump", "check", "index", "pack", "info", "make-shapes"),
                          [](const auto& command) {
                            std::string name = command.param;
                            for (char& c : name) c = c == '-' ? '_' : c;

@@ -45,9 +45,10 @@ std::string draw_pictures() {
 }  // namespace
 
 void add_bench_data_options(CLI::App& app, BenchDataOptions& options) {
-  app.add_option(
-      "--data", options.data.data,
-      "Folder of images, or of CIFAR's binary files (default: 64 drawn JPEGs of 500 x 375)");
+  app.add_option("--data", options.data.data,
+                 "The data, as for stoker check: a folder, shards or a list (default: 64 drawn "
+                 "JPEGs of 500 x 375)");
+  add_field_options(app, options.data);
   options.data.split = "all";
   options.data.pixels = "fast";  // as in training
   add_split_option(app, options.data);
@@ -63,8 +64,9 @@ void add_bench_data_options(CLI::App& app, BenchDataOptions& options) {
 BenchData::BenchData(const BenchDataOptions& options)
     : drawn_(options.data.data.empty() ? draw_pictures() : "") {
   try {
-    files_ = drawn_.empty() ? open_data(options.data.data, parse_split(options.data.split))
-                            : open_data(drawn_, Split::all);
+    DataOptions data = options.data;
+    if (!drawn_.empty()) data.data = drawn_;
+    files_ = open_data(data, drawn_.empty() ? parse_split(data.split) : Split::all);
     if (options.in_memory) memory_ = std::make_unique<MemorySource>(*files_);
   } catch (...) {
     if (!drawn_.empty()) fs::remove_all(drawn_);

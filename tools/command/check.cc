@@ -84,7 +84,7 @@ int run_check(int argc, char** argv) {
   app->add_option("--out,-o", out, "File for the list (default: standard output)");
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
-  const auto source = open_data(data.data, parse_split(data.split));
+  const auto source = open_data(data, parse_split(data.split));
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<Finding> findings = check_all(*source, data.decode(), workers);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;

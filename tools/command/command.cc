@@ -34,6 +34,8 @@ constexpr std::array kCommands = {
     Command{"top", "watches a training that runs in another terminal", run_top},
     Command{"check", "decodes everything and lists the bad files", run_check},
     Command{"index", "makes seek indexes, with which JPEG files are decoded faster", run_index},
+    Command{"pack", "writes a data set as shards of tar or Parquet, which other software reads",
+            run_pack},
     Command{"bench",
             "measures the feed, emulated accelerators, scaling, links; compares two results",
             run_bench},

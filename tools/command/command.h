@@ -44,6 +44,7 @@ int run_peek(int argc, char** argv);
 int run_dump(int argc, char** argv);
 int run_check(int argc, char** argv);
 int run_index(int argc, char** argv);
+int run_pack(int argc, char** argv);
 int run_profile(int argc, char** argv);
 int run_top(int argc, char** argv);
 int run_info(int argc, char** argv);

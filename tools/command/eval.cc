@@ -125,8 +125,8 @@ int run_eval(int argc, char** argv) {
   options.feed = arguments.data.feed();
   options.quarantine_file = of_rank(options.quarantine_file, launch.rank);
   const DataOptions& data = arguments.data;
-  const auto source = data.split == "auto" ? open_eval_data(data.data, "--data")
-                                           : open_data(data.data, parse_split(data.split));
+  const auto source = data.split == "auto" ? open_eval_data(data, data.data, "--data")
+                                           : open_data(data, parse_split(data.split));
   return run_in_group(launch, options.devices, [&](ProcessGroup* processes) {
     options.processes = processes;
     const EvalResult result = evaluate_checkpoint(*source, options);

@@ -91,7 +91,7 @@ int run_index(int argc, char** argv) {
   app->add_flag("--json", arguments.json, "Print JSON");
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
-  const auto source = open_data(arguments.data.data, parse_split(arguments.data.split));
+  const auto source = open_data(arguments.data, parse_split(arguments.data.split));
   if (source->encoding() != SampleEncoding::image_file) {
     throw std::invalid_argument("--data: " + arguments.data.data +
                                 ": no image files there, only JPEG files have seek indexes");

@@ -119,6 +119,13 @@ Box frame_of(const RowNote& note, Box shown) {
           std::max(1, static_cast<int>(height * scale_y))};
 }
 
+// Returns "3 cat"; "no label" where the data have none.
+std::string describe_label(const Source& source, int label) {
+  const std::vector<std::string>& names = source.class_names();
+  return names.empty() ? "no label"
+                       : fmt::format("{} {}", label, names[static_cast<size_t>(label)]);
+}
+
 void draw_tile(const SheetPlan& plan, const Source& source, const DeviceBatch& batch, int row,
                SourcePainter& painter, ContactSheet& sheet) {
   const int x = kGap + row % plan.columns * plan.tile_width();
@@ -133,9 +140,9 @@ void draw_tile(const SheetPlan& plan, const Source& source, const DeviceBatch& b
   if (shown.width > 0 && !note.bad) sheet.draw_frame(frame_of(note, shown), kBox);
 
   const auto [crop_x, crop_y, crop_width, crop_height] = source_crop(note.draw);
-  const int label = batch.labels()[row];
   const std::string lines[kTextLines] = {
-      fmt::format("{} {}{}", label, source.class_names()[label], note.draw.flip ? "  flipped" : ""),
+      fmt::format("{}{}", describe_label(source, batch.labels()[row]),
+                  note.draw.flip ? "  flipped" : ""),
       note.bad ? fmt::format("BAD: {}",
                              note.code == DecodeCode::ok ? "unreadable" : to_string(note.code))
                : fmt::format("{:.0f},{:.0f} {:.0f}x{:.0f} of {}x{}", crop_x, crop_y, crop_width,
@@ -180,7 +187,7 @@ int run_peek(int argc, char** argv) {
   add_options(*app, options);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
-  const auto source = open_data(options.data.data, parse_split(options.data.split));
+  const auto source = open_data(options.data, parse_split(options.data.split));
   const AugmentSpec augment = options.augment.spec(*source);
   const auto count = static_cast<int>(std::min<int64_t>(options.count, source->size()));
   options.count = count;

@@ -24,7 +24,8 @@ LoaderOptions loader_options(const ProfileFeedArguments& arguments) {
 
 void add_profile_feed_options(CLI::App& app, ProfileFeedArguments& arguments) {
   app.add_option("--data", arguments.data.data,
-                 "Folder of the data: images, or CIFAR's binary files");
+                 "The data, as for stoker check: a folder, shards or a list");
+  add_field_options(app, arguments.data);
   app.add_option("--demand", arguments.demand,
                  "Images/s that each emulated device takes, above 0: what your device trains at");
   app.add_option("--batch", arguments.batch, "Samples of each device's batch")
@@ -55,7 +56,7 @@ ProfileOutcome profile_feed(const ProfileFeedArguments& arguments, double second
         fmt::format("--demand: {:g} images/s must be above 0", arguments.demand));
   }
   ProfileOutcome outcome;
-  outcome.source = open_data(arguments.data.data, parse_split(arguments.data.split));
+  outcome.source = open_data(arguments.data, parse_split(arguments.data.split));
   const Source& source = *outcome.source;
   outcome.name_of = [&source](SampleId id) { return source.name(id); };
   const LoaderOptions options = loader_options(arguments);

@@ -52,12 +52,11 @@ TrainOptions options_of(const TrainArguments& arguments) {
 }
 
 std::unique_ptr<Source> open_test(const TrainArguments& arguments) {
-  if (!arguments.eval_data.empty()) return open_eval_data(arguments.eval_data, "--eval-data");
-  try {
-    return open_source(arguments.data.data, Split::test);
-  } catch (const std::runtime_error&) {
-    return nullptr;  // `train` then evaluates nothing, too
+  if (!arguments.eval_data.empty()) {
+    return open_eval_data(arguments.data, arguments.eval_data, "--eval-data");
   }
+  std::string ignored;  // `train` then evaluates nothing, too
+  return open_test_part(arguments.data, ignored);
 }
 
 // A new folder; the destructor removes it with everything in it.
@@ -130,14 +129,14 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   if (parse_options(*app, argc, argv))
     throw std::invalid_argument("--help: see stoker train --help");
   ProfileOutcome outcome;
-  outcome.source = open_data(arguments.data.data, Split::train);
+  outcome.source = open_data(arguments.data, Split::train);
   const Source& source = *outcome.source;
   outcome.name_of = [&source](SampleId id) { return source.name(id); };
   const auto test = open_test(arguments);
   TrainOptions options = options_of(arguments);
   check_train_options(*app, arguments, options, 1);
   if (arguments.build_seek_index &&
-      make_missing_seek_indexes(arguments.data.data, options.feed.seek_index, true) != 0) {
+      make_missing_seek_indexes(arguments.data, options.feed.seek_index, true) != 0) {
     throw std::runtime_error("interrupted while the seek indexes were made");
   }
   const StorageRates storage =

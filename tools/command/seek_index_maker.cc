@@ -36,12 +36,12 @@ SeekIndexRun make_seek_indexes(const Source& source, const std::string& path, Se
   return run;
 }
 
-int make_missing_seek_indexes(const std::string& data, const std::string& choice, bool say) {
+int make_missing_seek_indexes(const DataOptions& data, const std::string& choice, bool say) {
   if (choice == "off") throw std::invalid_argument("--build-seek-index: --seek-index is off");
   // All parts are indexed, because what is only trained on now may be evaluated later.
   const auto source = open_data(data, Split::all);
   if (source->encoding() != SampleEncoding::image_file) return 0;
-  const std::string path = choice == "auto" ? default_seek_index_path(*source) : choice;
+  const std::string path = choice == "auto" ? auto_seek_index_path(*source) : choice;
   if (path.empty()) {
     throw std::invalid_argument(
         "--build-seek-index: neither XDG_CACHE_HOME nor HOME is set: name a file with "

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "pipeline/seek_index/build.h"
+#include "tools/option/feed_options.h"
 
 namespace stoker {
 
@@ -23,6 +24,6 @@ SeekIndexRun make_seek_indexes(const Source& source, const std::string& path, Se
 // (LoaderOptions::seek_index) has no complete index file, makes one, with a place per row of MCUs,
 // on all cores. `say`: prints the result. Returns the signal that stopped it, or 0. Throws
 // std::invalid_argument if there is no path to write it to.
-int make_missing_seek_indexes(const std::string& data, const std::string& choice, bool say);
+int make_missing_seek_indexes(const DataOptions& data, const std::string& choice, bool say);
 
 }  // namespace stoker

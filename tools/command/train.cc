@@ -22,13 +22,13 @@ namespace {
 
 // Opens the test part of the data. Returns null, and prints a note if `say`, if there is none.
 std::unique_ptr<Source> open_eval(const TrainArguments& arguments, bool say) {
-  if (!arguments.eval_data.empty()) return open_eval_data(arguments.eval_data, "--eval-data");
-  try {
-    return open_source(arguments.data.data, Split::test);
-  } catch (const std::runtime_error& error) {
-    if (say) std::printf("note: nothing is evaluated: %s\n", error.what());
-    return nullptr;
+  if (!arguments.eval_data.empty()) {
+    return open_eval_data(arguments.data, arguments.eval_data, "--eval-data");
   }
+  std::string problem;
+  std::unique_ptr<Source> source = open_test_part(arguments.data, problem);
+  if (!source && say) std::printf("note: nothing is evaluated: %s\n", problem.c_str());
+  return source;
 }
 
 void refuse_to_mix_runs(const TrainOptions& options) {
@@ -86,8 +86,7 @@ int prepare_seek_index(const TrainArguments& arguments, const TrainOptions& opti
                        const Launch& launch, ProcessGroup* processes) {
   int signal = 0;
   if (launch.local_rank == 0) {
-    signal =
-        make_missing_seek_indexes(arguments.data.data, options.feed.seek_index, launch.rank == 0);
+    signal = make_missing_seek_indexes(arguments.data, options.feed.seek_index, launch.rank == 0);
   }
   if (processes != nullptr) signal = static_cast<int>(all_reduce_max(*processes, signal));
   if (signal != 0 && launch.rank == 0) fmt::print("interrupted before the first step\n");
@@ -104,7 +103,7 @@ int train(const TrainArguments& arguments, TrainOptions options, const Launch& l
     const int signal = prepare_seek_index(arguments, options, launch, processes);
     if (signal != 0) return kExitSignal + signal;
   }
-  const auto train_data = open_data(arguments.data.data, Split::train);
+  const auto train_data = open_data(arguments.data, Split::train);
   const auto eval_data = open_eval(arguments, first);
   // Fails for a port that is taken before anything else is made.
   TrainDisplay display(

@@ -1,12 +1,11 @@
 #include "tools/data/contact_sheet.h"
 
-#include <png.h>
-
 #include <algorithm>
-#include <stdexcept>
+#include <span>
 
 #include "tools/data/bitmap_font.h"
 #include "tools/data/output_file.h"
+#include "tools/data/png_writer.h"
 
 namespace stoker {
 
@@ -61,18 +60,8 @@ void ContactSheet::draw_text(const std::string& text, int x, int y, int max_widt
 }
 
 void write_png(const std::string& path, ImageView image) {
-  png_image header{};
-  header.version = PNG_IMAGE_VERSION;
-  header.width = static_cast<png_uint_32>(image.width);
-  header.height = static_cast<png_uint_32>(image.height);
-  header.format = PNG_FORMAT_RGB;
-  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(header);
-  std::vector<std::byte> file(bytes);
-  const auto stride = static_cast<png_int_32>(image.stride_bytes);
-  if (!png_image_write_to_memory(&header, file.data(), &bytes, 0, image.data, stride, nullptr)) {
-    throw std::runtime_error("cannot encode " + path + " as PNG: " + header.message);
-  }
-  write_file(path, std::span(file).first(bytes));
+  const std::vector<uint8_t> file = encode_png(image);
+  write_file(path, std::as_bytes(std::span(file)));
 }
 
 }  // namespace stoker

@@ -2,15 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <stdexcept>
 
-#include "pipeline/source/cifar_source.h"
+#include "staging/stage_stats.h"
 #include "tools/command/command.h"
+#include "tools/console/interrupt.h"
+#include "tools/console/progress.h"
 
 namespace stoker {
 namespace {
@@ -76,9 +77,21 @@ FeedOptions DataOptions::feed() const {
 void add_data_option(CLI::App& app, DataOptions& options) {
   app.add_option(
          "--data", options.data,
-         "Folder of the data: CLASS/IMAGE files, train and val (or test) folders of such, or the "
-         "binary files of CIFAR-10 or CIFAR-100")
+         "The data: a folder of CLASS/IMAGE files, train and val (or test) folders of such, the "
+         "binary files of CIFAR-10 or CIFAR-100; or shards (.tar as WebDataset has them, .parquet, "
+         ".tfrecord, .mds) or a list of files (.csv, .tsv, .jsonl), as a file, a folder, a glob "
+         "\"train-*.tar\" or \"train-{000..127}.tar\"")
       ->required();
+  add_field_options(app, options);
+}
+
+void add_field_options(CLI::App& app, DataOptions& options) {
+  app.add_option("--image-from", options.image_from,
+                 "Where shards or a list have the image: a column, a TFRecord's key, or a tar "
+                 "member's extension (default: the usual one)");
+  app.add_option("--label-from", options.label_from,
+                 "Where shards or a list have the label: a column or key; in tar shards cls, txt, "
+                 "json:FIELD or folder; none if there are no labels (default: the usual one)");
 }
 
 void add_split_option(CLI::App& app, DataOptions& options) {
@@ -118,7 +131,8 @@ void add_feed_options(CLI::App& app, DataOptions& options) {
   app.add_option(
       "--seek-index", options.seek_index,
       "File of seek indexes that stoker index made, with which less of each JPEG is read. auto "
-      "takes the one in the cache directory, if it is there; off takes none");
+      "takes the one beside the data (stoker pack makes it) or in the cache directory, if it is "
+      "there; off takes none");
   app.add_option(
          "--on-bad", options.on_bad,
          "What happens to a bad sample. substitute gives its place to another image with weight 0 "
@@ -162,24 +176,82 @@ void say_notes(const std::string& path, const Source& source) {
 
 }  // namespace
 
-std::unique_ptr<Source> open_data(const std::string& path, Split split, const std::string& option) {
+namespace {
+
+// Asks to stop on Ctrl-C while an index is made, and draws a bar once that takes a second.
+class IndexProgress {
+ public:
+  bool go_on(int64_t done, int64_t total) {
+    if (steady_now_ns() - begin_ns_ > 1'000'000'000) {
+      if (!bar_) bar_.emplace(total);
+      constexpr double kMb = 1e6;
+      bar_->update(done,
+                   fmt::format("reading shards for their index, {:.0f} of {:.0f} MB",
+                               static_cast<double>(done) / kMb, static_cast<double>(total) / kMb));
+    }
+    return interrupt_.signal() == 0;
+  }
+  int signal() const { return interrupt_.signal(); }
+
+ private:
+  const int64_t begin_ns_ = steady_now_ns();
+  const Interrupt interrupt_{[](void*) {}, nullptr, "\nstopping\n"};
+  std::optional<Progress> bar_;
+};
+
+std::unique_ptr<Source> open_with_progress(const DataOptions& options, const std::string& path,
+                                           Split split) {
+  std::optional<IndexProgress> progress;
+  const auto go_on = [&](int64_t done, int64_t total) {
+    if (!progress) progress.emplace();
+    return progress->go_on(done, total);
+  };
   try {
-    std::unique_ptr<Source> source = open_source(path, split);
+    return open_source(path, {.split = split,
+                              .image_from = options.image_from,
+                              .label_from = options.label_from,
+                              .go_on = go_on});
+  } catch (const std::runtime_error&) {
+    const int signal = progress ? progress->signal() : 0;
+    if (signal == 0) throw;
+    progress.reset();  // restores the handlers: the signal does now what it did before
+    std::raise(signal);
+    throw;
+  }
+}
+
+std::unique_ptr<Source> open_named(const DataOptions& options, const std::string& path, Split split,
+                                   const std::string& option) {
+  try {
+    std::unique_ptr<Source> source = open_with_progress(options, path, split);
     say_notes(path, *source);
     return source;
+  } catch (const std::logic_error& error) {
+    throw std::invalid_argument(option + ": " + error.what());
   } catch (const std::runtime_error& error) {
     throw std::invalid_argument(option + ": " + error.what());
   }
 }
 
-std::unique_ptr<Source> open_eval_data(const std::string& path, const std::string& option) {
-  constexpr std::array kParts = {"train", "test", "val", "validation"};  // as in FolderOptions
-  std::error_code ignored;
-  const bool parts =
-      is_cifar_folder(path) || std::any_of(kParts.begin(), kParts.end(), [&](const char* name) {
-        return std::filesystem::is_directory(std::filesystem::path(path) / name, ignored);
-      });
-  return open_data(path, parts ? Split::test : Split::all, option);
+}  // namespace
+
+std::unique_ptr<Source> open_data(const DataOptions& options, Split split) {
+  return open_named(options, options.data, split, "--data");
+}
+
+std::unique_ptr<Source> open_eval_data(const DataOptions& options, const std::string& path,
+                                       const std::string& option) {
+  const bool parts = has_parts(path);
+  return open_named(options, path, parts ? Split::test : Split::all, option);
+}
+
+std::unique_ptr<Source> open_test_part(const DataOptions& options, std::string& problem) {
+  try {
+    return open_with_progress(options, options.data, Split::test);
+  } catch (const std::runtime_error& error) {
+    problem = error.what();
+    return nullptr;
+  }
 }
 
 void add_augment_options(CLI::App& app, AugmentOptions& options) {

@@ -16,6 +16,7 @@ namespace stoker {
 
 struct DataOptions {
   std::string data;
+  std::string image_from, label_from;  // as in SourceOptions
   std::string split = "train";
   int64_t max_pixels = DecodeOptions{}.max_pixels;
   std::string exif = "ignore";
@@ -31,7 +32,8 @@ struct DataOptions {
   FeedOptions feed() const;
 };
 
-void add_data_option(CLI::App& app, DataOptions& options);
+void add_data_option(CLI::App& app, DataOptions& options);    // --data --image-from --label-from
+void add_field_options(CLI::App& app, DataOptions& options);  // --image-from --label-from
 void add_split_option(CLI::App& app, DataOptions& options);
 void add_decode_options(CLI::App& app, DataOptions& options);  // --exif --pixels --max-pixels
 void add_feed_options(CLI::App& app, DataOptions& options);  // --workers --io-threads --max-bad ...
@@ -40,13 +42,17 @@ void check_feed_options(const CLI::App& app, const DataOptions& options);
 // Throws if --seek-index names a file that does not exist.
 void check_seek_index(const DataOptions& options);
 
-// Opens the data and prints Source::notes() on standard error. A path without data is the caller's
-// mistake: throws std::invalid_argument that names the `option` with the path.
-std::unique_ptr<Source> open_data(const std::string& path, Split split,
-                                  const std::string& option = "--data");
-// Opens data that were named for evaluation: their test part, or all of them if class folders are
-// at the top and there are no parts.
-std::unique_ptr<Source> open_eval_data(const std::string& path, const std::string& option);
+// Opens the data and prints Source::notes() on standard error, and a progress bar there while a new
+// index of shards is made. A path without data is the caller's mistake: throws
+// std::invalid_argument that names --data with the path. Ctrl-C ends the process meanwhile, and
+// leaves no unfinished index.
+std::unique_ptr<Source> open_data(const DataOptions& options, Split split);
+// Opens the data at `path`, which were named for evaluation by `option`: their test part, or all of
+// them if there are no parts. `options` says which fields to take.
+std::unique_ptr<Source> open_eval_data(const DataOptions& options, const std::string& path,
+                                       const std::string& option);
+// Opens the test part of the data. Returns null, with the reason in `problem`, if there is none.
+std::unique_ptr<Source> open_test_part(const DataOptions& options, std::string& problem);
 Split parse_split(const std::string& name);
 
 // Overrides of an AugmentSpec: only options that were given change anything.

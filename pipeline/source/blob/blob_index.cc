@@ -1,0 +1,171 @@
+#include "pipeline/source/blob/blob_index.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "pipeline/source/record_bytes.h"
+#include "pipeline/source/sample_file.h"
+
+namespace stoker {
+namespace {
+
+constexpr int64_t kMaxSamples = int64_t{1} << 40;
+
+void put(const std::vector<SourceNote>& notes, RecordWriter& out) {
+  std::vector<std::string> words;
+  std::vector<int64_t> counts;
+  for (const SourceNote& note : notes) {
+    words.insert(words.end(), {note.reason, note.name, note.message});
+    counts.push_back(note.files);
+  }
+  out.put(words);
+  out.put(counts);
+}
+
+bool get(RecordReader& in, std::vector<SourceNote>& notes) {
+  std::vector<std::string> words;
+  std::vector<int64_t> counts;
+  if (!in.get(words) || !in.get(counts) || words.size() != 3 * counts.size()) return false;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    notes.push_back({words[3 * i], counts[i], words[3 * i + 1], words[3 * i + 2]});
+  }
+  return true;
+}
+
+bool from_bytes(std::span<const char> bytes, BlobTable& table) {
+  RecordReader in(bytes);
+  std::vector<uint64_t> digests;
+  const bool read = in.get(table.key) && in.get(table.blobs) && in.get(table.stamps) &&
+                    in.get(table.segments) && in.get(table.class_names) && get(in, table.notes) &&
+                    in.get(digests) && in.at_end() && digests.size() == 2;
+  if (!read) return false;
+  table.fingerprint = digests[0];
+  table.labels_digest = digests[1];
+  return true;
+}
+
+int64_t entry_bytes(const BlobSegment& segment) {
+  return segment.samples * static_cast<int64_t>(sizeof(BlobEntry));
+}
+
+}  // namespace
+
+std::vector<char> to_bytes(const BlobTable& table) {
+  RecordWriter out;
+  out.put(table.key);
+  out.put(table.blobs);
+  out.put(table.stamps);
+  out.put(table.segments);
+  out.put(table.class_names);
+  put(table.notes, out);
+  out.put(std::vector<uint64_t>{table.fingerprint, table.labels_digest});
+  return out.bytes();
+}
+
+uint64_t blob_table_seal(const BlobIndexHeader& header, std::span<const char> table) {
+  const uint64_t fields = XXH3_64bits(&header, offsetof(BlobIndexHeader, seal));
+  return XXH3_64bits_withSeed(table.data(), table.size(), fields);
+}
+
+std::unique_ptr<BlobIndex> BlobIndex::open(const std::string& path) {
+  const Descriptor file(open_sample_file(AT_FDCWD, path.c_str()));
+  struct stat status;
+  if (file.get() < 0 || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size < static_cast<off_t>(sizeof(BlobIndexHeader))) {
+    return nullptr;
+  }
+  const auto bytes = static_cast<size_t>(status.st_size);
+  void* const memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (memory == MAP_FAILED) return nullptr;
+  std::unique_ptr<BlobIndex> index(new BlobIndex(path, {static_cast<const char*>(memory), bytes}));
+  return index->load() ? std::move(index) : nullptr;
+}
+
+BlobIndex::~BlobIndex() { munmap(const_cast<char*>(file_.data()), file_.size()); }
+
+bool BlobIndex::load() {
+  BlobIndexHeader header;
+  const BlobIndexHeader expected;
+  std::memcpy(&header, file_.data(), sizeof header);
+  if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 ||
+      header.version != expected.version || header.byte_order != expected.byte_order ||
+      header.table_at < sizeof header || header.table_at > file_.size() ||
+      header.table_bytes != file_.size() - header.table_at) {
+    return false;
+  }
+  const auto table = file_.subspan(header.table_at);
+  if (blob_table_seal(header, table) != header.seal || !from_bytes(table, table_)) return false;
+  if (!is_sound()) return false;
+  for (const BlobSegment& segment : table_.segments) {
+    first_ids_.push_back(segment.first_id);
+    size_ += segment.samples;
+  }
+  seals_ = std::vector<std::atomic<Seal>>(table_.segments.size());
+  return true;
+}
+
+// The seal finds accidents; a forged index must be safe to use, too.
+bool BlobIndex::is_sound() const {
+  if (table_.stamps.size() != table_.blobs.size()) return false;
+  const auto file_bytes = static_cast<int64_t>(file_.size());
+  int64_t samples = 0;
+  for (const BlobSegment& segment : table_.segments) {
+    if (segment.blob < 0 || segment.blob >= std::ssize(table_.blobs) ||
+        segment.first_id != samples || segment.first_row < 0 || segment.first_row > kMaxSamples ||
+        segment.samples < 1 || segment.samples > BlobSegment::kMaxSamples || segment.at < 0 ||
+        segment.at > file_bytes || segment.name_bytes < 0 ||
+        entry_bytes(segment) > file_bytes - segment.at ||
+        segment.name_bytes > file_bytes - segment.at - entry_bytes(segment)) {
+      return false;
+    }
+    if (const auto names = names_of(segment); !names.empty() && names.back() != '\0') return false;
+    samples += segment.samples;
+    if (samples > kMaxSamples) return false;
+  }
+  return samples > 0;
+}
+
+std::span<const char> BlobIndex::names_of(const BlobSegment& segment) const {
+  return file_.subspan(static_cast<size_t>(segment.at + entry_bytes(segment)),
+                       static_cast<size_t>(segment.name_bytes));
+}
+
+bool BlobIndex::is_sealed(size_t segment) const {
+  Seal seal = seals_[segment].load(std::memory_order_relaxed);
+  if (seal == Seal::unknown) {
+    // Threads that come here at once do the same work.
+    const BlobSegment& wanted = table_.segments[segment];
+    const auto bytes = file_.subspan(static_cast<size_t>(wanted.at),
+                                     static_cast<size_t>(entry_bytes(wanted) + wanted.name_bytes));
+    seal = XXH3_64bits(bytes.data(), bytes.size()) == wanted.seal ? Seal::holds : Seal::broken;
+    seals_[segment].store(seal, std::memory_order_relaxed);
+  }
+  return seal == Seal::holds;
+}
+
+BlobIndex::Found BlobIndex::find(SampleId id) const {
+  const auto next = std::upper_bound(first_ids_.begin(), first_ids_.end(), id);
+  const auto place = static_cast<size_t>(next - first_ids_.begin()) - 1;
+  if (!is_sealed(place)) return {};
+  const BlobSegment& segment = table_.segments[place];
+  Found found{&segment, {}};
+  const size_t at = static_cast<size_t>(segment.at) +
+                    static_cast<size_t>(id - segment.first_id) * sizeof(BlobEntry);
+  std::memcpy(&found.entry, file_.data() + at, sizeof(BlobEntry));
+  return found;
+}
+
+std::string_view BlobIndex::name(const Found& found) const {
+  const auto names = names_of(*found.segment);
+  if (found.entry.is_packed() || found.entry.first >= names.size()) return "";
+  return names.data() + found.entry.first;
+}
+
+}  // namespace stoker

@@ -1,0 +1,127 @@
+// The index of a data set in blobs (files that hold many samples): where each sample's bytes are,
+// its label and its name. One file, made by index_writer.h, mapped here; a sample costs no memory
+// until it is looked up, and then 24 bytes and its name, in pages that the system may drop again.
+//
+//   header    magic, version, byte order, place and seal of the table
+//   segments  one after another, each of at most 8,192 samples of one blob: 24 bytes per sample,
+//             then the samples' names, each ended by a NUL
+//   table     blobs, segments, class names, notes (pipeline/source/record_bytes.h)
+//
+// Every segment has a seal (XXH3), which is compared when a sample of it is looked up first. So
+// opening takes no longer for more samples, and an index that was damaged on the disk shows. What a
+// forged index says is checked where it is used: nothing outside of the mapping is read.
+// Owner: BlobSource. Threads: const calls from any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/source/format/sample_sink.h"
+#include "pipeline/source/source.h"
+
+namespace stoker {
+
+// A blob as it was when its samples were listed.
+struct BlobStamp {
+  int64_t bytes = 0;
+  int64_t modified_ns = 0;
+  bool operator==(const BlobStamp&) const = default;
+};
+
+struct BlobEntry {
+  uint64_t place = 0;  // offset << 8 | BlobStorage
+  uint32_t length = 0;
+  int32_t label = 0;
+  // Packed bytes: their number, and the bytes to skip after unpacking. Else: the place of the name
+  // in its segment's names, and 0.
+  uint32_t first = 0;
+  uint32_t second = 0;
+
+  int64_t offset() const { return static_cast<int64_t>(place >> 8); }
+  BlobStorage storage() const { return static_cast<BlobStorage>(place & 0xff); }
+  bool is_packed() const {
+    return storage() == BlobStorage::snappy || storage() == BlobStorage::zstd;
+  }
+};
+static_assert(sizeof(BlobEntry) == 24);
+
+struct BlobSegment {
+  static constexpr int64_t kMaxSamples = 8'192;
+
+  int64_t blob = 0;
+  int64_t first_id = 0;
+  int64_t first_row = 0;  // the number in its blob of the first sample
+  int64_t samples = 0;
+  int64_t at = 0;          // the entries' offset in the file; the names follow them
+  int64_t name_bytes = 0;  // 0: the samples have no names, their numbers are used
+  uint64_t seal = 0;       // XXH3 of entries and names
+};
+
+// The contents of the table.
+struct BlobTable {
+  std::string key;                 // what was asked for: paths, format and fields
+  std::vector<std::string> blobs;  // relative to the root
+  std::vector<BlobStamp> stamps;   // of each blob
+  std::vector<BlobSegment> segments;
+  std::vector<std::string> class_names;
+  std::vector<SourceNote> notes;
+  uint64_t fingerprint = 0;
+  uint64_t labels_digest = 0;
+};
+
+struct BlobIndexHeader {
+  char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 'b', 'i'};
+  uint32_t version = 1;
+  uint32_t byte_order = 0x01020304;
+  uint64_t table_at = 0;  // the table ends the file
+  uint64_t table_bytes = 0;
+  uint64_t seal = 0;  // XXH3 of the table, seeded with XXH3 of the fields above
+};
+
+std::vector<char> to_bytes(const BlobTable& table);
+uint64_t blob_table_seal(const BlobIndexHeader& header, std::span<const char> table);
+
+class BlobIndex {
+ public:
+  // Returns nullptr if there is no such file, or it is damaged or of another version.
+  static std::unique_ptr<BlobIndex> open(const std::string& path);
+  ~BlobIndex();
+  BlobIndex(const BlobIndex&) = delete;
+  BlobIndex& operator=(const BlobIndex&) = delete;
+
+  const BlobTable& table() const { return table_; }
+  const std::string& path() const { return path_; }
+  int64_t size() const { return size_; }
+
+  struct Found {
+    const BlobSegment* segment =
+        nullptr;  // nullptr: the part of the file with this sample is damaged
+    BlobEntry entry;
+  };
+  Found find(SampleId id) const;
+  // Returns the name inside the blob; "" if samples of this segment have none. It is ended by a
+  // NUL.
+  std::string_view name(const Found& found) const;
+
+ private:
+  BlobIndex(const std::string& path, std::span<const char> file) : path_(path), file_(file) {}
+  bool load();
+  bool is_sound() const;
+  bool is_sealed(size_t segment) const;
+  std::span<const char> names_of(const BlobSegment& segment) const;
+
+  const std::string path_;
+  const std::span<const char> file_;  // the mapping
+  BlobTable table_;
+  int64_t size_ = 0;
+  std::vector<int64_t> first_ids_;  // of each segment
+  enum class Seal : uint8_t { unknown, holds, broken };
+  mutable std::vector<std::atomic<Seal>> seals_;  // of each segment
+};
+
+}  // namespace stoker

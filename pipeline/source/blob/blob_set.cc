@@ -1,0 +1,435 @@
+#include "pipeline/source/blob/blob_set.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+
+#include "pipeline/printable_name.h"
+#include "pipeline/source/format/mds.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Names = std::vector<std::string>;
+
+bool ends_with(const std::string& text, const char* end) { return text.ends_with(end); }
+
+bool is_digits(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// NAME-00000-of-00128, with any number of digits.
+bool is_numbered_shard(const std::string& name) {
+  const size_t of = name.rfind("-of-");
+  if (of == std::string::npos || !is_digits(std::string_view(name).substr(of + 4))) return false;
+  const size_t dash = name.rfind('-', of - 1);
+  return of > 0 && dash != std::string::npos &&
+         is_digits(std::string_view(name).substr(dash + 1, of - dash - 1));
+}
+
+// Files and folders of a folder that are not hidden, sorted by name.
+struct Listing {
+  Names files, folders;
+};
+
+Listing list_folder(const std::string& path) {
+  Listing listing;
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with('.')) continue;
+    std::error_code ignored;
+    const auto status = entry->status(ignored);
+    if (fs::is_directory(status)) listing.folders.push_back(name);
+    if (fs::is_regular_file(status)) listing.files.push_back(name);
+  }
+  if (error) throw std::runtime_error(path + ": " + error.message());
+  std::sort(listing.files.begin(), listing.files.end());
+  std::sort(listing.folders.begin(), listing.folders.end());
+  return listing;
+}
+
+bool has(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Blobs of one folder. Several formats: shards come before lists, which often lie beside them.
+struct FolderBlobs {
+  BlobFormat format = BlobFormat::list;
+  Names names;  // empty: there are none
+};
+
+FolderBlobs blobs_in(const std::string& path, const Listing& listing) {
+  std::map<BlobFormat, Names> by_format;
+  for (const std::string& name : listing.files) {
+    if (const auto format = blob_format(name)) by_format[*format].push_back(name);
+  }
+  if (has(listing.files, "index.json") && by_format.contains(BlobFormat::mds)) {
+    Names& shards = by_format[BlobFormat::mds];
+    shards.clear();
+    for (const std::string& shard : mds_shards(path)) {
+      shards.push_back(fs::path(shard).lexically_relative(path).string());
+    }
+  }
+  if (by_format.size() > 1) by_format.erase(BlobFormat::list);
+  if (by_format.empty()) return {};
+  if (by_format.size() > 1) {
+    std::string text = path + ": it has shards of several formats:";
+    for (const auto& [format, names] : by_format) {
+      text += std::string(" ") + std::to_string(names.size()) + " " + to_string(format) + " (as " +
+              printable_name(names.front()) + ")";
+    }
+    throw std::runtime_error(text + "; name those to take, as \"" + path + "/*.tar\"");
+  }
+  auto& [format, names] = *by_format.begin();
+  if (format == BlobFormat::list && names.size() > 1) {
+    throw std::runtime_error(path + ": it has " + std::to_string(names.size()) + " lists (as " +
+                             printable_name(names[0]) + ", " + printable_name(names[1]) +
+                             "); name one");
+  }
+  return {format, std::move(names)};
+}
+
+bool is_image(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string::npos) return false;
+  std::string extension = name.substr(dot);
+  for (char& c : extension) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  constexpr std::array kKnown = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"};
+  return std::find(kKnown.begin(), kKnown.end(), extension) != kKnown.end();
+}
+
+// Archives often lie beside the class folders that they were unpacked to.
+bool has_class_folders(const std::string& path, const Listing& listing) {
+  return std::any_of(listing.folders.begin(), listing.folders.end(), [&](const auto& folder) {
+    std::error_code error;
+    for (fs::directory_iterator entry(fs::path(path) / folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      if (is_image(entry->path().filename().string())) return true;
+    }
+    return false;
+  });
+}
+
+// The words for parts of a data set, as names of folders and as first words of files.
+constexpr std::array kTrainWords = {"train"};
+constexpr std::array kTestWords = {"test", "val", "validation"};
+
+// Returns the files whose names begin with the first of `words` that any of them begins with:
+// "train-1.tar", not "trainer.tar".
+template <class Words>
+Names beginning_with(const Names& files, const Words& words) {
+  for (const std::string word : words) {
+    Names found;
+    for (const std::string& file : files) {
+      const std::string name = fs::path(file).filename().string();
+      const bool goes_on = name.size() > word.size() &&
+                           std::isalpha(static_cast<unsigned char>(name[word.size()])) != 0;
+      if (name.starts_with(word) && !goes_on) found.push_back(file);
+    }
+    if (!found.empty()) return found;
+  }
+  return {};
+}
+
+struct Parts {
+  Names train, test;
+  bool several() const { return !train.empty() && !test.empty(); }
+};
+
+Parts parts_of(const Names& files) {
+  return {beginning_with(files, kTrainWords), beginning_with(files, kTestWords)};
+}
+
+[[noreturn]] void throw_no_test_part(const std::string& path, const Names& files) {
+  throw std::runtime_error(path + ": no part test, val or validation there; found " +
+                           std::to_string(files.size()) + " files, as " +
+                           printable_name(files.front()));
+}
+
+Names choose_part(const std::string& path, const std::string& folder, const Names& files,
+                  Split split) {
+  const Parts parts = parts_of(files);
+  if (split == Split::all) return files;
+  if (parts.several()) return split == Split::train ? parts.train : parts.test;
+  if (split == Split::train) return files;
+  const std::string own_name = fs::path(folder).filename().string();
+  const bool is_test =
+      std::find(kTestWords.begin(), kTestWords.end(), own_name) != kTestWords.end();
+  if (parts.test.empty() && !is_test) throw_no_test_part(path, files);
+  return files;
+}
+
+Names with_prefix(const std::string& prefix, Names names) {
+  for (std::string& name : names) name = prefix + "/" + name;
+  return names;
+}
+
+// The folders of parts in `path`: the first of each kind that has blobs.
+std::optional<BlobSet> find_in_parts(const std::string& path, const Listing& listing, Split split) {
+  BlobSet set{{}, path, {}};
+  bool found = false;
+  const auto add = [&](const auto& words, bool wanted) {
+    for (const std::string word : words) {
+      if (!has(listing.folders, word)) continue;
+      const std::string folder = path + "/" + word;
+      const FolderBlobs blobs = blobs_in(folder, list_folder(folder));
+      if (blobs.names.empty() || blobs.format == BlobFormat::list) continue;
+      found = true;
+      if (!wanted) return;
+      if (!set.blobs.empty() && set.format != blobs.format) {
+        throw std::runtime_error(path + ": its parts are of two formats: " + to_string(set.format) +
+                                 " and " + to_string(blobs.format));
+      }
+      set.format = blobs.format;
+      const Names names = with_prefix(word, blobs.names);
+      set.blobs.insert(set.blobs.end(), names.begin(), names.end());
+      return;
+    }
+  };
+  add(kTrainWords, split != Split::test);
+  add(kTestWords, split != Split::train);
+  if (found && set.blobs.empty()) {
+    throw std::runtime_error(path + ": no folder " +
+                             (split == Split::train ? "train" : "test, val or validation") +
+                             " with shards there, but one of the other part");
+  }
+  return found ? std::optional(set) : std::nullopt;
+}
+
+std::optional<BlobSet> find_in_folder(const std::string& path, Split split) {
+  const Listing listing = list_folder(path);
+  FolderBlobs blobs = blobs_in(path, listing);
+  if (!blobs.names.empty()) {
+    // A list beside folders describes them; they are opened without it.
+    const bool lies_beside = blobs.format == BlobFormat::list ? !listing.folders.empty()
+                                                              : has_class_folders(path, listing);
+    if (lies_beside) return std::nullopt;
+    return BlobSet{blobs.format, path,
+                   choose_part(path, fs::weakly_canonical(path).string(), blobs.names, split)};
+  }
+  if (auto set = find_in_parts(path, listing, split)) return set;
+  if (!has(listing.folders, "data")) return std::nullopt;
+  const std::string folder = path + "/data";  // as in repositories of the Hugging Face Hub
+  const Listing inner = list_folder(folder);
+  blobs = blobs_in(folder, inner);
+  if (blobs.names.empty() || blobs.format == BlobFormat::list || has_class_folders(folder, inner)) {
+    return std::nullopt;
+  }
+  return BlobSet{blobs.format, path,
+                 choose_part(path, folder, with_prefix("data", blobs.names), split)};
+}
+
+// Expands the first group in braces, and what follows by a call for each.
+void expand_braces(const std::string& prefix, const std::string& rest, const std::string& pattern,
+                   Names& out) {
+  constexpr size_t kMostPaths = 1'000'000;
+  const size_t open = rest.find('{'), close = rest.find('}', open);
+  if (open == std::string::npos || close == std::string::npos) {
+    out.push_back(prefix + rest);
+    if (out.size() > kMostPaths) {
+      throw std::runtime_error(pattern + ": its braces stand for more than " +
+                               std::to_string(kMostPaths) + " paths");
+    }
+    return;
+  }
+  const std::string group = rest.substr(open + 1, close - open - 1), after = rest.substr(close + 1);
+  const std::string before = prefix + rest.substr(0, open);
+  const size_t dots = group.find("..");
+  if (dots == std::string::npos) {
+    for (size_t begin = 0; begin <= group.size();) {
+      const size_t comma = std::min(group.find(',', begin), group.size());
+      expand_braces(before + group.substr(begin, comma - begin), after, pattern, out);
+      begin = comma + 1;
+    }
+    return;
+  }
+  const std::string first = group.substr(0, dots), last = group.substr(dots + 2);
+  if (!is_digits(first) || !is_digits(last) || first.size() > 9 || last.size() > 9 ||
+      std::stoll(first) > std::stoll(last)) {
+    throw std::runtime_error(pattern + ": {" + group +
+                             "} is no range of numbers, as {000..127} is one");
+  }
+  for (int64_t i = std::stoll(first); i <= std::stoll(last); ++i) {
+    std::string number = std::to_string(i);
+    if (number.size() < first.size()) number.insert(0, first.size() - number.size(), '0');
+    expand_braces(before + number, after, pattern, out);
+  }
+}
+
+Names matches_of(const std::string& pattern) {
+  glob_t found{};
+  const int code = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  Names paths;
+  for (size_t i = 0; code == 0 && i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
+  globfree(&found);
+  if (code != 0 && code != GLOB_NOMATCH) {
+    throw std::runtime_error(pattern + ": a folder of it cannot be read");
+  }
+  if (paths.empty()) throw std::runtime_error(pattern + ": no file is named like that");
+  return paths;  // sorted by glob(), which follows the locale
+}
+
+// Returns the paths of the files that a pattern stands for; nullopt if it is no pattern.
+std::optional<Names> expand(const std::string& path) {
+  Names paths;
+  if (path.find('{') != std::string::npos) {
+    expand_braces("", path, path, paths);
+  } else if (path.find_first_of("*?[") != std::string::npos) {
+    paths = {path};
+  } else {
+    return std::nullopt;
+  }
+  Names files;
+  for (const std::string& each : paths) {
+    if (each.find_first_of("*?[") == std::string::npos) {
+      files.push_back(each);
+    } else {
+      Names found = matches_of(each);
+      std::sort(found.begin(), found.end());
+      files.insert(files.end(), found.begin(), found.end());
+    }
+  }
+  return files;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+// Returns the longest folder that all paths are in.
+std::string common_folder(const Names& paths) {
+  std::string common = folder_of(paths.front());
+  for (const std::string& path : paths) {
+    while (common != "." && common != "/" && !path.starts_with(common + "/")) {
+      common = folder_of(common);
+    }
+  }
+  return common;
+}
+
+std::optional<std::vector<std::string>> files_of(const std::string& path) {
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (fs::is_directory(status)) return std::nullopt;
+  if (fs::exists(status)) return Names{path};
+  if (auto files = expand(path)) return files;
+  throw std::runtime_error(path + ": " +
+                           (error && error != std::errc::no_such_file_or_directory
+                                ? error.message()
+                                : "no such file or folder"));
+}
+
+}  // namespace
+
+const char* to_string(BlobFormat format) {
+  switch (format) {
+    case BlobFormat::tar:
+      return "tar";
+    case BlobFormat::parquet:
+      return "parquet";
+    case BlobFormat::tfrecord:
+      return "tfrecord";
+    case BlobFormat::mds:
+      return "mds";
+    case BlobFormat::list:
+      return "list";
+  }
+  return "?";
+}
+
+std::optional<BlobFormat> blob_format(const std::string& file_name) {
+  constexpr std::array<std::pair<const char*, BlobFormat>, 18> kEndings = {{
+      {".tar", BlobFormat::tar},
+      {".tar.gz", BlobFormat::tar},
+      {".tar.bz2", BlobFormat::tar},
+      {".tar.xz", BlobFormat::tar},
+      {".tar.zst", BlobFormat::tar},
+      {".tgz", BlobFormat::tar},
+      {".parquet", BlobFormat::parquet},
+      {".tfrecord", BlobFormat::tfrecord},
+      {".tfrecords", BlobFormat::tfrecord},
+      {".tfrecord.gz", BlobFormat::tfrecord},
+      {".mds", BlobFormat::mds},
+      {".mds.zstd", BlobFormat::mds},
+      {".mds.gz", BlobFormat::mds},
+      {".csv", BlobFormat::list},
+      {".tsv", BlobFormat::list},
+      {".jsonl", BlobFormat::list},
+      {".ndjson", BlobFormat::list},
+      {".tfrec", BlobFormat::tfrecord},
+  }};
+  for (const auto& [ending, format] : kEndings) {
+    if (ends_with(file_name, ending)) return format;
+  }
+  return is_numbered_shard(file_name) ? std::optional(BlobFormat::tfrecord) : std::nullopt;
+}
+
+BlobSet blob_set_of(const std::vector<std::string>& paths) {
+  if (paths.empty()) throw std::runtime_error("no files are named");
+  BlobSet set{{}, common_folder(paths), {}};
+  Names missing;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!fs::is_regular_file(path, error)) missing.push_back(path);
+  }
+  if (!missing.empty()) {
+    throw std::runtime_error(missing.front() + ": no such file" +
+                             (paths.size() == 1
+                                  ? ""
+                                  : "; " + std::to_string(missing.size()) + " of " +
+                                        std::to_string(paths.size()) + " are missing"));
+  }
+  for (const std::string& path : paths) {
+    const auto format = blob_format(path);
+    if (!format) {
+      throw std::runtime_error(
+          path +
+          ": its name says no format that is read (.tar, .parquet, .tfrecord, .mds, .csv, .tsv, "
+          ".jsonl, NAME-00000-of-00128)");
+    }
+    if (!set.blobs.empty() && *format != set.format) {
+      throw std::runtime_error(path + " is " + to_string(*format) + ", and " + paths.front() +
+                               " is " + to_string(set.format) + "; take files of one format");
+    }
+    set.format = *format;
+    set.blobs.push_back(set.root == "." && !path.starts_with("./")
+                            ? path
+                            : path.substr(set.root == "/" ? 1 : set.root.size() + 1));
+  }
+  if (set.format == BlobFormat::list && set.blobs.size() > 1) {
+    throw std::runtime_error(paths[0] + " and " + paths[1] +
+                             ": several lists cannot be one data set; join them");
+  }
+  return set;
+}
+
+std::optional<BlobSet> find_blobs(const std::string& path, Split split) {
+  const auto files = files_of(path);
+  if (!files) return find_in_folder(path, split);
+  const std::string folder = fs::weakly_canonical(folder_of(files->front())).string();
+  return blob_set_of(choose_part(path, folder, *files, split));
+}
+
+bool has_blob_parts(const std::string& path) {
+  if (const auto files = files_of(path)) return parts_of(*files).several();
+  const Listing listing = list_folder(path);
+  const auto set = find_in_folder(path, Split::all);
+  if (!set) return false;
+  if (parts_of(set->blobs).several()) return true;
+  return set->blobs.front().starts_with("train/") ||
+         std::any_of(kTestWords.begin(), kTestWords.end(), [&](const std::string word) {
+           return set->blobs.front().starts_with(word + "/");
+         });
+}
+
+}  // namespace stoker

@@ -1,0 +1,44 @@
+// Which blobs (files that hold many samples) a path names, and of what format they are. Values and
+// functions; threads: any. Errors: std::runtime_error with the path and what was found there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/source/source.h"
+
+namespace stoker {
+
+enum class BlobFormat : uint8_t { tar, parquet, tfrecord, mds, list };
+const char* to_string(BlobFormat format);
+
+// Returns the format that a file's name stands for:
+//   .tar; .parquet; .tfrecord, .tfrecords or NAME-00000-of-00128 without another extension; .mds;
+//   .csv, .tsv, .jsonl and .ndjson (lists).
+// A compressed shard (.tar.gz, .tgz, .mds.zstd) counts as the format that it contains, whose parser
+// says what to do.
+std::optional<BlobFormat> blob_format(const std::string& file_name);
+
+struct BlobSet {
+  BlobFormat format = BlobFormat::tar;
+  std::string root;                // the folder that names are relative to
+  std::vector<std::string> blobs;  // relative to the root, in the order of the samples: by name
+};
+
+// Returns the blobs at `path`: a file; a glob or braces, if there is no such file; or a folder that
+// has blobs, in itself, in the folders of its parts (train; test, val, validation) or in its folder
+// `data`. Returns nullopt for a folder without blobs, or with class folders beside them.
+//
+// With train or test, only blobs of that part are taken, if the folders or the first words of the
+// files' names (train-00001.tar) distinguish parts.
+std::optional<BlobSet> find_blobs(const std::string& path, Split split);
+
+// The same for paths of files that are given one by one; their order is kept.
+BlobSet blob_set_of(const std::vector<std::string>& paths);
+
+// Returns true if the folder, glob or file at `path` has blobs of several parts.
+bool has_blob_parts(const std::string& path);
+
+}  // namespace stoker

@@ -1,0 +1,323 @@
+#include "pipeline/source/blob/index_builder.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "pipeline/printable_name.h"
+#include "pipeline/source/blob/index_writer.h"
+#include "pipeline/source/blob/sample_collector.h"
+#include "pipeline/source/format/list.h"
+#include "pipeline/source/format/mds.h"
+#include "pipeline/source/format/parquet.h"
+#include "pipeline/source/format/tar.h"
+#include "pipeline/source/format/tfrecord.h"
+#include "staging/first_error.h"
+#include "staging/mutex.h"
+
+namespace stoker {
+namespace {
+
+// More than cores: on a cold disk or a network the threads wait for storage most of the time.
+constexpr size_t kScanThreads = 8;
+constexpr std::chrono::milliseconds kAskAfter{100};  // between two calls of go_on()
+
+void scan(BlobFormat format, BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
+  switch (format) {
+    case BlobFormat::tar:
+      return scan_tar(blob, fields, out);
+    case BlobFormat::parquet:
+      return scan_parquet(blob, fields, out);
+    case BlobFormat::tfrecord:
+      return scan_tfrecord(blob, fields, out);
+    case BlobFormat::mds:
+      return scan_mds(blob, fields, out);
+    case BlobFormat::list:
+      return scan_list(blob, fields, out);
+  }
+}
+
+BlobStamp stamp_of_file(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) {
+    throw std::runtime_error(path + ": " + std::strerror(errno));
+  }
+  if (!S_ISREG(status.st_mode)) throw std::runtime_error(path + ": not a regular file");
+  return {status.st_size, int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+struct Stopped : std::runtime_error {
+  Stopped() : std::runtime_error("stopped while the index was made") {}
+};
+
+// What all blobs together have said so far. It is used in the order of the blobs.
+class Merged {
+ public:
+  explicit Merged(const BlobIndexRequest& request) : request_(request) {
+    table_.blobs = request.set.blobs;
+    table_.class_names = request.class_names;
+  }
+
+  // Replaces the places of texts by numbers that are the same for all blobs.
+  void relabel(size_t blob, SamplePiece& piece) {
+    if (labels_ == LabelKind::unknown) {
+      labels_ = piece.labels;
+      first_blob_ = blob;
+    }
+    if (labels_ != piece.labels) {
+      throw std::runtime_error(
+          path_of(blob) +
+          ": its labels are of another kind (numbers, text or none) than those "
+          "of " +
+          path_of(first_blob_));
+    }
+    if (labels_ != LabelKind::text) return;
+    std::vector<int32_t> numbers;
+    for (const std::string& text : piece.texts) {
+      numbers.push_back(
+          numbers_.try_emplace(text, static_cast<int32_t>(numbers_.size())).first->second);
+    }
+    for (BlobEntry& entry : piece.entries) entry.label = numbers[static_cast<size_t>(entry.label)];
+  }
+
+  void end_blob(size_t blob, const SampleCollector& samples) {
+    if (const auto& names = samples.class_names(); !names.empty()) {
+      if (table_.class_names.empty()) table_.class_names = names;
+      if (table_.class_names != names) {
+        throw std::runtime_error(path_of(blob) + ": it names other classes (" +
+                                 std::to_string(names.size()) + ") than " + path_of(0) + " (" +
+                                 std::to_string(table_.class_names.size()) + ")");
+      }
+    }
+    if (samples.largest_label() > largest_label_) {
+      largest_label_ = samples.largest_label();
+      largest_label_sample_ = path_of(blob) + "#" + std::to_string(samples.largest_label_row());
+    }
+    if (packed_.samples == 0) first_packed_ = table_.blobs[blob];
+    packed_.samples += samples.packed().samples;
+    packed_.image_bytes += samples.packed().image_bytes;
+    packed_.unpacked_bytes += samples.packed().unpacked_bytes;
+    for (const auto& [reason, left_out] : samples.left_out()) {
+      LeftOut& all = left_out_[reason];
+      if (all.entries == 0) all.first = table_.blobs[blob] + "/" + left_out.first;
+      all.entries += left_out.entries;
+    }
+  }
+
+  // Completes class names and notes. Returns the final label of each number of a text; empty if
+  // labels are numbers.
+  std::vector<int32_t> finish() {
+    for (const auto& [reason, left_out] : left_out_) {
+      const std::string name = printable_name(left_out.first);
+      table_.notes.push_back({"left_out", left_out.entries, name,
+                              std::to_string(left_out.entries) +
+                                  (left_out.entries == 1 ? " entry is" : " entries are") +
+                                  " left out (" + reason + "), as " + name});
+    }
+    note_packed();
+    if (labels_ == LabelKind::text) return sort_texts();
+    if (labels_ == LabelKind::none) {
+      table_.class_names.clear();
+    } else if (table_.class_names.empty()) {
+      for (int64_t i = 0; i <= largest_label_; ++i) table_.class_names.push_back(std::to_string(i));
+    } else if (largest_label_ >= std::ssize(table_.class_names)) {
+      throw std::runtime_error(largest_label_sample_ + ": its label is " +
+                               std::to_string(largest_label_) + ", and there are " +
+                               std::to_string(table_.class_names.size()) + " class names");
+    }
+    return {};
+  }
+
+  BlobTable& table() { return table_; }
+
+ private:
+  std::string path_of(size_t blob) const {
+    return request_.set.root + "/" + request_.set.blobs[blob];
+  }
+
+  // Pages that can only be unpacked from their beginning make each image cost many.
+  void note_packed() {
+    constexpr int64_t kTolerated = 3;
+    if (packed_.unpacked_bytes <= kTolerated * packed_.image_bytes) return;
+    const std::string name = printable_name(first_packed_);
+    table_.notes.push_back({"slow", packed_.samples, name,
+                            std::to_string(packed_.samples) +
+                                " images lie in compressed pages: to read one of " +
+                                std::to_string(packed_.image_bytes / packed_.samples) + " bytes, " +
+                                std::to_string(packed_.unpacked_bytes / packed_.samples) +
+                                " are unpacked on average, as in " + name +
+                                "; `stoker pack --format parquet` writes "
+                                "them without compression"});
+  }
+
+  std::vector<int32_t> sort_texts() {
+    std::vector<int32_t> labels(numbers_.size());
+    table_.class_names.clear();
+    for (const auto& [text, number] : numbers_) {
+      labels[static_cast<size_t>(number)] = static_cast<int32_t>(table_.class_names.size());
+      table_.class_names.push_back(text);
+    }
+    return labels;
+  }
+
+  const BlobIndexRequest& request_;
+  BlobTable table_;
+  LabelKind labels_ = LabelKind::unknown;
+  size_t first_blob_ = 0;                   // the first one with samples
+  std::map<std::string, int32_t> numbers_;  // of texts, by first appearance
+  std::map<std::string, LeftOut> left_out_;
+  PackedTotals packed_;
+  std::string first_packed_;
+  int64_t largest_label_ = -1;
+  std::string largest_label_sample_;
+};
+
+// Scans the blobs on several threads; each hands on its samples when all blobs before its own have.
+class Builder {
+ public:
+  Builder(const BlobIndexRequest& request, const std::vector<BlobStamp>& stamps,
+          BlobIndexWriter& writer)
+      : request_(request), stamps_(stamps), merged_(request), writer_(writer) {
+    for (const BlobStamp& stamp : stamps) total_bytes_ += stamp.bytes;
+  }
+
+  void run() {
+    const size_t count = request_.set.blobs.size();
+    const size_t thread_count = std::min(kScanThreads, count);
+    {
+      const MutexLock lock(mutex_);
+      running_ = thread_count;
+    }
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < thread_count; ++i) threads.emplace_back([this] { work(); });
+    watch();
+    threads.clear();
+    error_.rethrow();
+  }
+
+  // REQUIRES: run() has returned.
+  Merged& merged() { return merged_; }
+
+ private:
+  void work() {
+    try {
+      for (size_t blob = next_++; blob < request_.set.blobs.size() && !stopped_; blob = next_++) {
+        scan_blob(blob);
+      }
+    } catch (...) {
+      error_.keep_current();
+      stop();
+    }
+    const MutexLock lock(mutex_);
+    --running_;
+    changed_.notify_all();
+  }
+
+  void scan_blob(size_t blob) {
+    const std::string path = request_.set.root + "/" + request_.set.blobs[blob];
+    BlobReader reader(path);
+    int64_t before = 0;
+    reader.set_progress([&](int64_t offset) {
+      if (stopped_) throw Stopped();
+      if (offset > before) done_bytes_ += offset - std::exchange(before, offset);
+    });
+    SampleCollector samples(reader, [&](SamplePiece& piece) {
+      wait_for_turn(blob);
+      merged_.relabel(blob, piece);
+      writer_.add(static_cast<int64_t>(blob), piece.first_row, piece.entries, piece.names);
+    });
+    scan(request_.set.format, reader, request_.fields, samples);
+    samples.finish();
+    wait_for_turn(blob);
+    if (stamp_of_file(path) != stamps_[blob]) {
+      throw std::runtime_error(path + ": it changed while its index was made");
+    }
+    merged_.end_blob(blob, samples);
+    done_bytes_ += stamps_[blob].bytes - before;
+    const MutexLock lock(mutex_);
+    ++turn_;
+    changed_.notify_all();
+  }
+
+  void wait_for_turn(size_t blob) {
+    MutexLock lock(mutex_);
+    while (turn_ != blob && !stopped_) changed_.wait(lock);
+    if (stopped_) throw Stopped();
+  }
+
+  void stop() {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+
+  // Runs on the caller's thread until the others have ended.
+  void watch() {
+    do {
+      try {
+        if (request_.go_on && !request_.go_on(done_bytes_, total_bytes_)) throw Stopped();
+      } catch (...) {
+        error_.keep_current();
+        stop();
+      }
+    } while (wait_a_while());
+  }
+
+  // Returns false when the others have ended.
+  bool wait_a_while() {
+    MutexLock lock(mutex_);
+    if (running_ > 0) changed_.wait_until(lock, std::chrono::steady_clock::now() + kAskAfter);
+    return running_ > 0;
+  }
+
+  const BlobIndexRequest& request_;
+  const std::vector<BlobStamp>& stamps_;
+  Merged merged_;            // of the thread whose turn it is
+  BlobIndexWriter& writer_;  // the same
+  int64_t total_bytes_ = 0;
+  std::atomic<size_t> next_ = 0;
+  std::atomic<int64_t> done_bytes_ = 0;
+  std::atomic<bool> stopped_ = false;
+  FirstError error_;
+  Mutex mutex_;
+  CondVar changed_;
+  size_t turn_ GUARDED_BY(mutex_) = 0;
+  size_t running_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+std::vector<BlobStamp> stamps_of(const BlobSet& set) {
+  std::vector<BlobStamp> stamps;
+  for (const std::string& blob : set.blobs) stamps.push_back(stamp_of_file(set.root + "/" + blob));
+  return stamps;
+}
+
+void build_index(const BlobIndexRequest& request, const std::vector<BlobStamp>& stamps,
+                 const std::string& key, const std::string& path) {
+  BlobIndexWriter writer(path);
+  Builder builder(request, stamps, writer);
+  builder.run();
+  if (writer.samples() == 0) {
+    throw std::runtime_error(request.set.root + "/" + request.set.blobs.front() +
+                             (request.set.blobs.size() == 1
+                                  ? ": it has no samples"
+                                  : " and " + std::to_string(request.set.blobs.size() - 1) +
+                                        " more files have no samples"));
+  }
+  const std::vector<int32_t> new_labels = builder.merged().finish();
+  BlobTable& table = builder.merged().table();
+  table.stamps = stamps;
+  table.key = key;
+  writer.finish(std::move(table), new_labels);
+}
+
+}  // namespace stoker

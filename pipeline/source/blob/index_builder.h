@@ -1,0 +1,34 @@
+// Makes the index of a data set in blobs: reads every blob once, several at a time, and writes the
+// samples in the order of the blobs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pipeline/source/blob/blob_index.h"
+#include "pipeline/source/blob/blob_set.h"
+#include "pipeline/source/format/sample_sink.h"
+
+namespace stoker {
+
+struct BlobIndexRequest {
+  BlobSet set;
+  FieldChoice fields;
+  std::vector<std::string> class_names;  // of classes 0, 1, ..., where a file beside them has them
+  // As SourceOptions::go_on.
+  std::function<bool(int64_t done, int64_t total)> go_on;
+};
+
+// Returns the state of a set's blobs. Throws std::runtime_error if one is not there.
+std::vector<BlobStamp> stamps_of(const BlobSet& set);
+
+// Writes the index to `path`. Labels that are text become classes in the order of the texts (byte
+// by byte). `stamps` were taken before; `key` goes into the table. Throws std::runtime_error (a
+// BlobError for content) with path and offset: a label that is negative or has no class name, texts
+// beside numbers, a blob that changes meanwhile, no samples at all; or if go_on() returned false.
+void build_index(const BlobIndexRequest& request, const std::vector<BlobStamp>& stamps,
+                 const std::string& key, const std::string& path);
+
+}  // namespace stoker

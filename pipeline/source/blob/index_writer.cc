@@ -1,0 +1,111 @@
+#include "pipeline/source/blob/index_writer.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "pipeline/digest.h"
+#include "pipeline/source/label_digest.h"
+
+namespace stoker {
+namespace {
+
+constexpr size_t kPendingBytes = 1 << 20;
+
+// The list of samples in one number: where they are, their labels and names.
+uint64_t fingerprint_of(const BlobTable& table) {
+  std::string text = "blobs";
+  const auto add = [&text](uint64_t value) { text.append(" ").append(hex64(value)); };
+  for (size_t i = 0; i < table.blobs.size(); ++i) {
+    text.append("\n").append(table.blobs[i]);
+    add(static_cast<uint64_t>(table.stamps[i].bytes));
+  }
+  for (const BlobSegment& segment : table.segments) add(segment.seal);
+  for (const std::string& name : table.class_names) text.append("\n").append(name);
+  return text_digest(text);
+}
+
+}  // namespace
+
+void BlobIndexWriter::add(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
+                          std::string_view names) {
+  for (size_t begin = 0; begin < entries.size(); begin += BlobSegment::kMaxSamples) {
+    const size_t end = std::min(entries.size(), begin + size_t{BlobSegment::kMaxSamples});
+    std::string_view part;
+    if (!names.empty()) {
+      const size_t from = entries[begin].first;
+      const size_t to = end < entries.size() ? entries[end].first : names.size();
+      part = names.substr(from, to - from);
+    }
+    add_segment(blob, first_row + static_cast<int64_t>(begin), entries.subspan(begin, end - begin),
+                part);
+  }
+}
+
+void BlobIndexWriter::add_segment(int64_t blob, int64_t first_row,
+                                  std::span<const BlobEntry> entries, std::string_view names) {
+  segments_.push_back({.blob = blob,
+                       .first_id = samples_,
+                       .first_row = first_row,
+                       .samples = std::ssize(entries),
+                       .at = static_cast<int64_t>(end_ + pending_.size()),
+                       .name_bytes = std::ssize(names),
+                       .seal = 0});
+  samples_ += std::ssize(entries);
+  const uint32_t names_begin = names.empty() ? 0 : entries.front().first;
+  for (BlobEntry entry : entries) {
+    entry.first -= names_begin;
+    write(&entry, sizeof entry);
+  }
+  write(names.data(), names.size());
+}
+
+void BlobIndexWriter::write(const void* data, size_t bytes) {
+  const char* first = static_cast<const char*>(data);
+  pending_.insert(pending_.end(), first, first + bytes);
+  if (pending_.size() >= kPendingBytes) flush();
+}
+
+void BlobIndexWriter::flush() {
+  file_.write_at(end_, {pending_.data(), pending_.size()});
+  end_ += pending_.size();
+  pending_.clear();
+}
+
+void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> new_labels) {
+  LabelDigest labels;
+  std::vector<char> bytes;
+  for (BlobSegment& segment : table.segments) {
+    const size_t entry_bytes = static_cast<size_t>(segment.samples) * sizeof(BlobEntry);
+    bytes.resize(entry_bytes + static_cast<size_t>(segment.name_bytes));
+    file_.read_at(static_cast<uint64_t>(segment.at), bytes);
+    auto* const entries = reinterpret_cast<BlobEntry*>(bytes.data());
+    for (int64_t i = 0; i < segment.samples; ++i) {
+      int32_t& label = entries[i].label;
+      if (!new_labels.empty()) label = new_labels[static_cast<size_t>(label)];
+      labels.add(label);
+    }
+    if (!new_labels.empty()) {
+      file_.write_at(static_cast<uint64_t>(segment.at), {bytes.data(), entry_bytes});
+    }
+    segment.seal = XXH3_64bits(bytes.data(), bytes.size());
+  }
+  table.labels_digest = labels.value();
+}
+
+void BlobIndexWriter::finish(BlobTable table, std::span<const int32_t> new_labels) {
+  flush();
+  table.segments = std::move(segments_);
+  seal_segments(table, new_labels);
+  table.fingerprint = fingerprint_of(table);
+  const std::vector<char> bytes = to_bytes(table);
+  BlobIndexHeader header;
+  header.table_at = end_;
+  header.table_bytes = bytes.size();
+  header.seal = blob_table_seal(header, bytes);
+  file_.write_at(end_, {bytes.data(), bytes.size()});
+  file_.write_at(0, {reinterpret_cast<const char*>(&header), sizeof header});
+  file_.finish();
+}
+
+}  // namespace stoker

@@ -1,0 +1,45 @@
+// Writes the index of a data set in blobs (blob_index.h), segment by segment, so that it needs no
+// memory for samples that have been written. Owner: build_index(). Threads: one at a time. Errors:
+// std::runtime_error with the path; an unfinished file is removed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/durable_file.h"
+#include "pipeline/source/blob/blob_index.h"
+
+namespace stoker {
+
+class BlobIndexWriter {
+ public:
+  explicit BlobIndexWriter(const std::string& path) : file_(path) {}
+
+  // Adds samples of one blob, the next ones in order. In an entry with a name, `first` is the
+  // name's place in `names`.
+  void add(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
+           std::string_view names);
+  int64_t samples() const { return samples_; }
+  // Gives the samples their final labels (new_labels[label]; empty: they are final), seals
+  // everything and puts the file into its place. `table` has blobs, stamps, class names, notes and
+  // key.
+  void finish(BlobTable table, std::span<const int32_t> new_labels);
+
+ private:
+  void add_segment(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
+                   std::string_view names);
+  void write(const void* data, size_t bytes);
+  void flush();
+  void seal_segments(BlobTable& table, std::span<const int32_t> new_labels);
+
+  ReplacedFile file_;
+  uint64_t end_ = sizeof(BlobIndexHeader);  // where pending_ will be written
+  std::vector<char> pending_;
+  std::vector<BlobSegment> segments_;
+  int64_t samples_ = 0;
+};
+
+}  // namespace stoker

@@ -1,0 +1,108 @@
+#include "pipeline/source/blob/sample_collector.h"
+
+#include <limits>
+
+#include "pipeline/printable_name.h"
+#include "pipeline/source/sample_file.h"
+
+namespace stoker {
+namespace {
+
+const char* to_string(LabelKind kind) {
+  return kind == LabelKind::none ? "no label" : kind == LabelKind::number ? "a number" : "text";
+}
+
+LabelKind kind_of(const BlobLabel& label) {
+  if (std::holds_alternative<int64_t>(label)) return LabelKind::number;
+  return std::holds_alternative<std::string_view>(label) ? LabelKind::text : LabelKind::none;
+}
+
+}  // namespace
+
+void SampleCollector::set_kind(LabelKind kind, const FoundSample& sample) {
+  if (piece_.labels == LabelKind::unknown) piece_.labels = kind;
+  if (piece_.labels == kind) return;
+  blob_.fail(sample.offset, "sample " + std::to_string(samples_) + " has " + to_string(kind) +
+                                " for its label, and the samples before it have " +
+                                to_string(piece_.labels));
+}
+
+int32_t SampleCollector::label_of(const FoundSample& sample) {
+  set_kind(kind_of(sample.label), sample);
+  if (const auto* number = std::get_if<int64_t>(&sample.label)) {
+    if (*number < 0 || *number > kMaxLabel) {
+      blob_.fail(sample.offset,
+                 "sample " + std::to_string(samples_) + " has label " + std::to_string(*number) +
+                     ", which must be 0 to " + std::to_string(kMaxLabel) +
+                     (*number < 0 ? "; for data without labels, label-from none" : ""));
+    }
+    if (*number > largest_label_) {
+      largest_label_ = *number;
+      largest_label_row_ = samples_;
+    }
+    return static_cast<int32_t>(*number);
+  }
+  const auto* text = std::get_if<std::string_view>(&sample.label);
+  if (text == nullptr) return 0;
+  const auto [place, is_new] =
+      places_.try_emplace(std::string(*text), static_cast<int32_t>(piece_.texts.size()));
+  if (!is_new) return place->second;
+  if (std::ssize(piece_.texts) > kMaxLabel || text->find('\0') != std::string_view::npos) {
+    blob_.fail(sample.offset, "sample " + std::to_string(samples_) +
+                                  (std::ssize(piece_.texts) > kMaxLabel
+                                       ? " has one more text than the " +
+                                             std::to_string(kMaxLabel + 1) + " that labels may have"
+                                       : " has a label with a NUL byte"));
+  }
+  piece_.texts.emplace_back(*text);
+  return place->second;
+}
+
+void SampleCollector::add(const FoundSample& sample) {
+  constexpr int64_t kMax32 = std::numeric_limits<uint32_t>::max();
+  const bool is_file = sample.storage == BlobStorage::file;
+  const int64_t stored = sample.packed_length > 0 ? sample.packed_length
+                         : is_file                ? 0
+                                                  : sample.length;
+  if (sample.length > kMaxSampleBytes || sample.skip > kMax32 || stored > kMax32) {
+    blob_.fail(sample.offset, "sample " + std::to_string(samples_) + " has " +
+                                  std::to_string(std::max(sample.length, stored)) +
+                                  " bytes, the limit is " + std::to_string(kMaxSampleBytes));
+  }
+  BlobEntry entry{
+      .place = static_cast<uint64_t>(sample.offset) << 8 | static_cast<uint64_t>(sample.storage),
+      .length = static_cast<uint32_t>(sample.length),
+      .label = label_of(sample),
+      .first = static_cast<uint32_t>(sample.packed_length),
+      .second = static_cast<uint32_t>(sample.skip)};
+  if (samples_ == 0) has_names_ = !sample.name.empty();
+  if (has_names_) {
+    entry.first = static_cast<uint32_t>(piece_.names.size());
+    piece_.names.append(sample.name).push_back('\0');
+  }
+  if (entry.is_packed()) {
+    ++packed_.samples;
+    packed_.image_bytes += sample.length;
+    packed_.unpacked_bytes += sample.skip + sample.length;
+  }
+  piece_.entries.push_back(entry);
+  ++samples_;
+  const bool is_full =
+      piece_.entries.size() >= kPieceSamples || std::ssize(piece_.names) > kMax32 / 4;
+  if (is_full) finish();
+}
+
+void SampleCollector::finish() {
+  if (piece_.entries.empty()) return;
+  take_(piece_);
+  piece_.first_row = samples_;
+  piece_.entries.clear();
+  piece_.names.clear();
+}
+
+void SampleCollector::leave_out(std::string_view reason, std::string_view name) {
+  LeftOut& left_out = left_out_[std::string(reason)];
+  if (++left_out.entries == 1) left_out.first = name;
+}
+
+}  // namespace stoker

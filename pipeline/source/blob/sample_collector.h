@@ -1,0 +1,78 @@
+// Takes the samples of one blob from its format, checks them, and hands them on in large pieces.
+// Owner: one scan. Threads: one at a time. Errors: BlobError with the sample's offset.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "pipeline/source/blob/blob_index.h"
+#include "pipeline/source/format/blob_reader.h"
+#include "pipeline/source/format/sample_sink.h"
+
+namespace stoker {
+
+enum class LabelKind : uint8_t { unknown, none, number, text };
+
+// What is left out of a blob for one reason.
+struct LeftOut {
+  int64_t entries = 0;
+  std::string first;
+};
+
+// Samples of compressed pages, and what reading each of them once unpacks.
+struct PackedTotals {
+  int64_t samples = 0, image_bytes = 0, unpacked_bytes = 0;
+};
+
+struct SamplePiece {
+  int64_t first_row = 0;
+  std::vector<BlobEntry> entries;  // labels that are text are places in `texts`
+  std::string names;
+  LabelKind labels = LabelKind::unknown;
+  std::vector<std::string> texts;  // of all pieces so far
+};
+
+class SampleCollector final : public SampleSink {
+ public:
+  static constexpr size_t kPieceSamples = 1'000'000;
+  static constexpr int64_t kMaxLabel = (1 << 24) - 1;
+
+  SampleCollector(const BlobReader& blob, std::function<void(SamplePiece&)> take)
+      : blob_(blob), take_(std::move(take)) {}
+
+  void add(const FoundSample& sample) override;
+  void leave_out(std::string_view reason, std::string_view name) override;
+  void set_class_names(const std::vector<std::string>& names) override { class_names_ = names; }
+  // Hands on the rest.
+  void finish();
+
+  int64_t samples() const { return samples_; }
+  const std::map<std::string, LeftOut>& left_out() const { return left_out_; }
+  const std::vector<std::string>& class_names() const { return class_names_; }
+  // The largest label that is a number, and the number of the first sample with it.
+  int64_t largest_label() const { return largest_label_; }
+  int64_t largest_label_row() const { return largest_label_row_; }
+  const PackedTotals& packed() const { return packed_; }
+
+ private:
+  int32_t label_of(const FoundSample& sample);
+  void set_kind(LabelKind kind, const FoundSample& sample);
+
+  const BlobReader& blob_;
+  const std::function<void(SamplePiece&)> take_;
+  SamplePiece piece_;
+  int64_t samples_ = 0;
+  bool has_names_ = false;
+  std::unordered_map<std::string, int32_t> places_;  // of texts
+  std::map<std::string, LeftOut> left_out_;
+  std::vector<std::string> class_names_;
+  int64_t largest_label_ = -1, largest_label_row_ = -1;
+  PackedTotals packed_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,296 @@
+#include "pipeline/source/format/list.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/source/format/line_reader.h"
+#include "pipeline/source/format/text_value.h"
+
+namespace stoker {
+namespace {
+
+constexpr std::array<std::string_view, 7> kPathNames = {
+    "path", "file", "file_name", "filename", "filepath", "image", "image_path"};
+constexpr std::array<std::string_view, 7> kLabelNames = {
+    "label", "labels", "class", "class_name", "category", "target", "y"};
+constexpr const char* kNoLabels = "none";
+constexpr size_t kLongestPath = 4095;  // bytes; what Linux takes, without the NUL
+
+enum class ListForm : uint8_t { csv, tsv, jsonl };
+
+ListForm form_of(const BlobReader& blob) {
+  const std::string path = lower_case(blob.path());
+  if (path.ends_with(".csv")) return ListForm::csv;
+  if (path.ends_with(".tsv")) return ListForm::tsv;
+  if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return ListForm::jsonl;
+  blob.fail(0, "the name of a list ends in .csv, .tsv, .jsonl or .ndjson");
+}
+
+// The columns of CSV and TSV, or the keys of an object.
+using ListNames = std::vector<std::string>;
+
+std::string listed(std::span<const std::string_view> names) {
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+std::string listed(const ListNames& names) {
+  constexpr size_t kEnough = 1000;
+  std::string text;
+  for (const std::string& name : names) {
+    if (text.size() > kEnough) return text + ", ...";
+    text += (text.empty() ? "" : ", ") + quoted_name(name);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+// Returns the place of the first of `wanted` that is among the names, in any case of letters.
+std::optional<size_t> find_usual(const ListNames& names, std::span<const std::string_view> wanted) {
+  for (const std::string_view usual : wanted) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (lower_case(names[i]) == usual) return i;
+    }
+  }
+  return {};
+}
+
+std::optional<size_t> find_name(const ListNames& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return {};
+  return static_cast<size_t>(found - names.begin());
+}
+
+// Where the path and the label are.
+struct ListPlaces {
+  size_t path = 0;
+  std::optional<size_t> label;
+};
+
+// Takes the fields that the user named, or the usual ones.
+ListPlaces choose_places(const LineReader& lines, const ListNames& names,
+                         const FieldChoice& fields) {
+  const auto place = [&](const std::string& name, std::span<const std::string_view> usual,
+                         const std::string& what) {
+    const auto found = name.empty() ? find_usual(names, usual) : find_name(names, name);
+    if (found) return *found;
+    lines.fail((name.empty() ? "none of " + listed(usual) : "no " + quoted_name(name)) +
+               " is here; there is " + listed(names) + ": " + what);
+  };
+  ListPlaces places;
+  places.path = place(fields.image, kPathNames, "say where the path is with --image-from NAME");
+  if (fields.label != kNoLabels) {
+    places.label =
+        place(fields.label, kLabelNames, "say where the label is with --label-from NAME or none");
+  }
+  return places;
+}
+
+// Gives the samples to the sink and watches over what all lines must have in common.
+class ListSamples {
+ public:
+  ListSamples(const LineReader& lines, SampleSink& out) : lines_(lines), out_(out) {}
+  // The label may be of another kind than the first one's.
+  void add(std::string_view path, const BlobLabel& label);
+  // A label of CSV or TSV: the first one says whether they are numbers.
+  BlobLabel read_label(std::string_view text) const;
+
+ private:
+  const LineReader& lines_;
+  SampleSink& out_;
+  std::optional<size_t> kind_;  // of the first label, as its place in BlobLabel
+};
+
+void ListSamples::add(std::string_view path, const BlobLabel& label) {
+  if (path.empty()) lines_.fail("an empty path");
+  if (path.find('\0') != std::string_view::npos) {
+    lines_.fail("a path with a NUL byte: " + quoted_name(path));
+  }
+  if (path.size() > kLongestPath) {
+    lines_.fail("a path of " + std::to_string(path.size()) + " bytes; at most " +
+                std::to_string(kLongestPath));
+  }
+  if (!kind_) kind_ = label.index();
+  if (label.index() != *kind_) {
+    const auto* text = std::get_if<std::string_view>(&label);
+    lines_.fail(text ? "the label " + quoted_name(*text) +
+                           ": text where the first lines have numbers"
+                     : "the label " + std::to_string(std::get<int64_t>(label)) +
+                           ": a number where the first lines have text");
+  }
+  FoundSample sample;
+  sample.storage = BlobStorage::file;
+  sample.name = path;
+  sample.label = label;
+  out_.add(sample);
+}
+
+BlobLabel ListSamples::read_label(std::string_view text) const {
+  BlobLabel label;
+  text = trimmed(text);
+  const bool may_be_number = !kind_ || *kind_ == BlobLabel(int64_t{0}).index();
+  const auto number = may_be_number ? parse_integer(text) : std::nullopt;
+  if (number) return *number;
+  const std::string problem = set_text_label(text, label);
+  if (!problem.empty()) lines_.fail("the label " + problem);
+  return label;
+}
+
+void split_tabs(std::string_view line, std::vector<std::string>& fields) {
+  size_t count = 0;
+  for (size_t at = 0; at <= line.size(); ++count) {
+    const size_t end = std::min(line.find('\t', at), line.size());
+    if (count == fields.size()) fields.emplace_back();
+    fields[count] = line.substr(at, end - at);
+    at = end + 1;
+  }
+  fields.resize(count);
+}
+
+// Sets `field` to the field at `at`, and returns where it ends: at a comma or with the line.
+size_t read_quoted(const LineReader& lines, std::string_view line, size_t at, std::string& field) {
+  field.clear();
+  for (++at;;) {
+    // LineReader gives no line with an open quote, so that there is one more.
+    const size_t quote = line.find('"', at);
+    field += line.substr(at, quote - at);
+    at = quote + 1;
+    if (at == line.size() || line[at] == ',') return at;
+    if (line[at] != '"') lines.fail("text after the quote that closes a field");
+    field += '"';
+    ++at;
+  }
+}
+
+void split_commas(const LineReader& lines, std::string_view line,
+                  std::vector<std::string>& fields) {
+  size_t count = 0;
+  for (size_t at = 0; at <= line.size(); ++count, ++at) {
+    if (count == fields.size()) fields.emplace_back();
+    if (line.substr(at).starts_with('"')) {
+      at = read_quoted(lines, line, at, fields[count]);
+      continue;
+    }
+    const size_t end = std::min(line.find(',', at), line.size());
+    fields[count] = line.substr(at, end - at);
+    if (fields[count].find('"') != std::string::npos) {
+      lines.fail("a quote inside the field " + quoted_name(fields[count]) +
+                 ": such a field is written in quotes, and its quotes twice");
+    }
+    at = end;
+  }
+  fields.resize(count);
+}
+
+// Decides from the first line where the fields are; returns whether that line is a header.
+bool find_columns(const LineReader& lines, const ListNames& first, const FieldChoice& fields,
+                  ListPlaces& places) {
+  ListNames names;
+  for (const std::string& field : first) names.emplace_back(trimmed(field));
+  const bool names_label = !fields.label.empty() && fields.label != kNoLabels;
+  const bool is_header = find_usual(names, kPathNames) ||
+                         (!fields.image.empty() && find_name(names, fields.image)) ||
+                         (names_label && find_name(names, fields.label));
+  if (is_header || names_label || !fields.image.empty()) {
+    places = choose_places(lines, names, fields);
+    return true;
+  }
+  if (fields.label == kNoLabels) return false;
+  if (first.size() < 2) {
+    lines.fail("one column, " + quoted_name(first[0]) +
+               ": the label is missing; --label-from none takes a list without labels");
+  }
+  places.label = 1;
+  return false;
+}
+
+void scan_columns(LineReader& lines, ListForm form, const FieldChoice& fields, SampleSink& out) {
+  ListSamples samples(lines, out);
+  std::vector<std::string> row;
+  ListPlaces places;
+  size_t columns = 0;
+  for (std::string_view line; lines.next(line);) {
+    form == ListForm::csv ? split_commas(lines, line, row) : split_tabs(line, row);
+    if (columns == 0) {
+      columns = row.size();
+      if (find_columns(lines, row, fields, places)) continue;
+    }
+    if (row.size() != columns) {
+      lines.fail(std::to_string(row.size()) + " fields, and the first line has " +
+                 std::to_string(columns));
+    }
+    samples.add(row[places.path],
+                places.label ? samples.read_label(row[*places.label]) : BlobLabel());
+  }
+}
+
+// The names of the path and the label in each object; the first object decides.
+struct ListKeys {
+  std::string path;
+  std::optional<std::string> label;
+};
+
+ListNames keys_of(const nlohmann::json& object) {
+  ListNames names;
+  for (const auto& [key, value] : object.items()) names.push_back(key);
+  return names;
+}
+
+const nlohmann::json& value_of(const LineReader& lines, const nlohmann::json& object,
+                               const std::string& key) {
+  const auto found = object.find(key);
+  if (found == object.end()) {
+    lines.fail("no " + quoted_name(key) + " is here, as on the first line; there is " +
+               listed(keys_of(object)));
+  }
+  return *found;
+}
+
+void add_object(const LineReader& lines, const nlohmann::json& object, const ListKeys& keys,
+                ListSamples& samples) {
+  const nlohmann::json& path = value_of(lines, object, keys.path);
+  if (!path.is_string()) {
+    lines.fail("the path " + quoted_name(keys.path) + " is " + path.type_name() + ", and no text");
+  }
+  BlobLabel label;
+  if (keys.label) {
+    const std::string problem = set_json_label(value_of(lines, object, *keys.label), label);
+    if (!problem.empty()) lines.fail("the label " + quoted_name(*keys.label) + " " + problem);
+  }
+  samples.add(path.get_ref<const std::string&>(), label);
+}
+
+void scan_objects(LineReader& lines, const FieldChoice& fields, SampleSink& out) {
+  ListSamples samples(lines, out);
+  std::optional<ListKeys> keys;
+  for (std::string_view line; lines.next(line);) {
+    if (trimmed(line).empty()) continue;
+    const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
+    if (!object.is_object()) lines.fail("no JSON object");
+    if (!keys) {
+      const ListNames names = keys_of(object);
+      const ListPlaces places = choose_places(lines, names, fields);
+      keys.emplace();
+      keys->path = names[places.path];
+      if (places.label) keys->label = names[*places.label];
+    }
+    add_object(lines, object, *keys, samples);
+  }
+}
+
+}  // namespace
+
+void scan_list(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
+  const ListForm form = form_of(blob);
+  LineReader lines(blob, form == ListForm::csv ? LineQuotes::csv : LineQuotes::none);
+  if (form == ListForm::jsonl) return scan_objects(lines, fields, out);
+  scan_columns(lines, form, fields, out);
+}
+
+}  // namespace stoker

@@ -1,0 +1,28 @@
+// Shards of MosaicML Streaming's MDS format, as version 0.13 of the package mosaicml-streaming
+// writes them (streaming/base/format/mds/writer.py; docs.mosaicml.com/projects/streaming, "Dataset
+// format"): the number n of samples (u32), n + 1 offsets (u32) of the samples and of their end, the
+// writer's settings as JSON, the samples; integers have the low byte first. A sample is a size
+// (u32) for each column whose values differ in size, then the value of each column.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipeline/source/format/blob_reader.h"
+#include "pipeline/source/format/sample_sink.h"
+
+namespace stoker {
+
+// Adds every sample of `blob`, one shard, without a name. A field is a column. Unless `fields` says
+// otherwise, the image is the first of image, jpg, jpeg, png, img and x that holds the bytes of a
+// file (encodings jpeg, png, bytes), and the label the first of label, labels, class, target and y
+// that is an integer (int, int8 ... uint64, str_int) or a text that names the class (str). Throws
+// BlobError.
+void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out);
+
+// Returns the paths of the shards that `folder`/index.json lists, in its order. Throws
+// std::runtime_error with a path if the index is damaged, if a shard is not MDS, is missing, has
+// another number of bytes than the index says, or is there only in a compressed form.
+std::vector<std::string> mds_shards(const std::string& folder);
+
+}  // namespace stoker

@@ -1,0 +1,248 @@
+#include "pipeline/source/format/parquet.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "pipeline/printable_name.h"
+#include "pipeline/source/format/parquet_footer.h"
+#include "pipeline/source/format/parquet_images.h"
+#include "pipeline/source/format/parquet_labels.h"
+
+namespace stoker {
+namespace {
+
+// A page of packed images is unpacked into memory. Row groups of 1,000 large photographs are not
+// rare; labels take a few bytes each.
+constexpr int64_t kLargestImagePage = int64_t{1} << 30;
+constexpr int64_t kLargestLabelPage = int64_t{256} << 20;
+constexpr size_t kMostListed = 40;
+
+using Names = std::initializer_list<const char*>;
+constexpr Names kImageNames = {"image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels"};
+constexpr Names kLabelNames = {"label", "labels", "class", "fine_label", "cls"};
+
+const ParquetField* find_field(const ParquetFooter& footer, const std::string& path) {
+  for (const ParquetField& field : footer.fields) {
+    if (field.path() == path) return &field;
+  }
+  return nullptr;
+}
+
+std::string list_columns(const ParquetFooter& footer) {
+  std::string text;
+  size_t listed = 0, others = 0;
+  for (const ParquetField& field : footer.fields) {
+    if (field.names.size() != 1) continue;
+    if (listed == kMostListed) {
+      ++others;
+      continue;
+    }
+    text +=
+        (listed++ == 0 ? "" : ", ") + printable_name(field.path()) + " (" + field.describe() + ")";
+  }
+  if (others > 0) text += " and " + std::to_string(others) + " more";
+  return listed == 0 ? "there are no columns" : "the columns are " + text;
+}
+
+// What the choice of a column needs to know and to say.
+struct ColumnWish {
+  const std::string& name;  // "": by itself
+  Names usual;
+  const char* what;  // "images"
+};
+
+const ParquetField* find_usual(const ParquetFooter& footer, const ColumnWish& wish) {
+  for (const char* name : wish.usual) {
+    if (const ParquetField* field = find_field(footer, name)) return field;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void fail_without(const BlobReader& blob, const ParquetFooter& footer,
+                               const ColumnWish& wish) {
+  if (!wish.name.empty()) {
+    blob.fail(footer.begin, "there is no column " + printable_name(wish.name) + " for " +
+                                wish.what + ": " + list_columns(footer));
+  }
+  std::string tried;
+  for (const char* name : wish.usual) tried += (tried.empty() ? "" : ", ") + std::string(name);
+  blob.fail(footer.begin, std::string("no column has a usual name for ") + wish.what + " (" +
+                              tried + "): " + list_columns(footer));
+}
+
+bool is_binary(const ParquetField& field) {
+  return field.type == ParquetType::byte_array && !field.is_text() && !field.repeated;
+}
+
+// Returns the field `bytes` inside a struct, or null.
+const ParquetField* bytes_inside(const ParquetFooter& footer, const ParquetField& group) {
+  if (group.type != ParquetType::group) return nullptr;
+  std::vector<std::string> names = group.names;
+  names.push_back("bytes");
+  for (const ParquetField& field : footer.fields) {
+    if (field.names == names) return is_binary(field) ? &field : nullptr;
+  }
+  return nullptr;
+}
+
+// Returns the only struct with bytes at the top, or null.
+const ParquetField* find_image_struct(const ParquetFooter& footer) {
+  const ParquetField* only = nullptr;
+  for (const ParquetField& field : footer.fields) {
+    if (field.names.size() != 1 || bytes_inside(footer, field) == nullptr) continue;
+    if (only != nullptr) return nullptr;
+    only = &field;
+  }
+  return only;
+}
+
+const ParquetField& choose_images(const BlobReader& blob, const ParquetFooter& footer,
+                                  const std::string& name) {
+  const ColumnWish wish = {name, kImageNames, "images"};
+  const ParquetField* field = name.empty() ? find_usual(footer, wish) : find_field(footer, name);
+  if (field == nullptr && name.empty()) field = find_image_struct(footer);
+  if (field == nullptr) fail_without(blob, footer, wish);
+  if (is_binary(*field)) return *field;
+  if (const ParquetField* bytes = bytes_inside(footer, *field)) return *bytes;
+  blob.fail(footer.begin, "the column " + printable_name(field->path()) + " is " +
+                              field->describe() +
+                              ", and images are binary values or a struct with binary `bytes`");
+}
+
+const ParquetField* choose_labels(const BlobReader& blob, const ParquetFooter& footer,
+                                  const std::string& name) {
+  if (name == "none") return nullptr;
+  const ColumnWish wish = {name, kLabelNames, "labels"};
+  const ParquetField* const field =
+      name.empty() ? find_usual(footer, wish) : find_field(footer, name);
+  if (field == nullptr) fail_without(blob, footer, wish);
+  const bool fits = field->type == ParquetType::byte_array || field->is_plain_integer();
+  if (fits && !field->repeated) return field;
+  blob.fail(footer.begin, "the column " + printable_name(field->path()) + " is " +
+                              field->describe() + ", and labels are integers or text");
+}
+
+// Returns the names of the label's classes that `datasets` noted; empty if it did not. What cannot
+// be understood there does no harm.
+std::vector<std::string> class_names_of(const ParquetFooter& footer, const ParquetField& label) {
+  const nlohmann::json noted = nlohmann::json::parse(footer.huggingface, nullptr, false);
+  std::vector<std::string> path = {"info", "features"};
+  path.insert(path.end(), label.names.begin(), label.names.end());
+  path.push_back("names");
+  const nlohmann::json* at = &noted;
+  for (const std::string& key : path) {
+    if (!at->is_object() || !at->contains(key)) return {};
+    at = &(*at)[key];
+  }
+  if (!at->is_array()) return {};
+  std::vector<std::string> names;
+  for (const nlohmann::json& name : *at) {
+    if (!name.is_string()) return {};
+    names.push_back(name.get<std::string>());
+    if (names.back().find('\0') != std::string::npos) return {};
+  }
+  return names;
+}
+
+// A column with what is known of its chunks so far.
+class ChosenColumn {
+ public:
+  ChosenColumn(const ParquetField& field, const char* missing, int64_t largest_page)
+      : field_(field),
+        column_{printable_name(field.path()), missing, field.max_definition, largest_page} {}
+
+  const ParquetField& field() const { return field_; }
+  const ParquetColumn& column() const { return column_; }
+  // Returns the column's chunk in a row group, which lies before the footer.
+  const ParquetChunk& chunk(const BlobReader& blob, const ParquetFooter& footer, size_t group) {
+    const ParquetRowGroup& rows = footer.row_groups[group];
+    const ParquetChunk& chunk = rows.columns[static_cast<size_t>(field_.column)];
+    const std::string where = "column " + column_.name + " in row group " + std::to_string(group);
+    if (chunk.elsewhere) blob.fail(footer.begin, where + " is in another file");
+    if (chunk.encrypted) blob.fail(footer.begin, where + " is encrypted");
+    if (chunk.values != rows.rows) {
+      blob.fail(footer.begin, where + " has " + std::to_string(chunk.values) +
+                                  " values, and the row group has " + std::to_string(rows.rows) +
+                                  " rows");
+    }
+    // Chunks do not overlap; that also keeps a file from having one read again and again.
+    if (chunk.begin > footer.begin || chunk.bytes > footer.begin - chunk.begin ||
+        chunk.bytes > footer.begin - bytes_) {
+      blob.fail(footer.begin, where + " has " + std::to_string(chunk.bytes) + " bytes at byte " +
+                                  std::to_string(chunk.begin) + ", which the file has not");
+    }
+    bytes_ += chunk.bytes;
+    return chunk;
+  }
+
+ private:
+  const ParquetField& field_;
+  const ParquetColumn column_;
+  int64_t bytes_ = 0;  // of all chunks so far
+};
+
+class ParquetScan {
+ public:
+  ParquetScan(BlobReader& blob, const FieldChoice& fields, SampleSink& out)
+      : blob_(blob),
+        out_(out),
+        footer_(read_parquet_footer(blob)),
+        images_(choose_images(blob, footer_, fields.image), "image bytes", kLargestImagePage) {
+    if (const ParquetField* label = choose_labels(blob, footer_, fields.label)) {
+      labels_.emplace(*label, "label", kLargestLabelPage);
+      if (label->is_plain_integer()) tell_class_names(*label);
+    }
+  }
+
+  void scan() {
+    for (size_t i = 0; i < footer_.row_groups.size(); ++i) {
+      if (footer_.row_groups[i].rows > 0) scan_row_group(i);
+    }
+  }
+
+ private:
+  void tell_class_names(const ParquetField& label) {
+    const std::vector<std::string> names = class_names_of(footer_, label);
+    if (!names.empty()) out_.set_class_names(names);
+  }
+
+  void scan_row_group(size_t index) {
+    const int64_t rows = footer_.row_groups[index].rows;
+    const ParquetChunk& chunk = images_.chunk(blob_, footer_, index);
+    ParquetImages images(blob_, images_.column(), chunk, first_row_);
+    std::optional<ParquetLabels> labels;
+    if (labels_) {
+      labels.emplace(blob_, labels_->column(), labels_->field(),
+                     labels_->chunk(blob_, footer_, index), first_row_, rows);
+    }
+    const int64_t found = images.scan(rows, [&](const FoundSample& place) {
+      FoundSample sample = place;
+      if (labels) sample.label = labels->next();
+      out_.add(sample);
+    });
+    if (found != rows) {
+      blob_.fail(chunk.begin, "column " + images_.column().name + ": its pages have " +
+                                  std::to_string(found) + " values, and the row group has " +
+                                  std::to_string(rows) + " rows");
+    }
+    if (labels) labels->expect_end();
+    first_row_ += rows;
+  }
+
+  BlobReader& blob_;
+  SampleSink& out_;
+  const ParquetFooter footer_;
+  ChosenColumn images_;
+  std::optional<ChosenColumn> labels_;
+  int64_t first_row_ = 0;  // of the row group
+};
+
+}  // namespace
+
+void scan_parquet(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
+  ParquetScan(blob, fields, out).scan();
+}
+
+}  // namespace stoker

@@ -1,0 +1,59 @@
+// What a format finds in a blob, and who takes it. Values and an interface; each format is a
+// function scan_FORMAT(BlobReader&, const FieldChoice&, SampleSink&) in a header of its own, which
+// calls the sink for each sample in the order of the blob, and throws BlobError for what is wrong
+// with the blob's content.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace stoker {
+
+// How the bytes of an image lie in its blob.
+enum class BlobStorage : uint8_t {
+  bytes,   // as they are
+  snappy,  // in a page of Parquet
+  zstd,    // in a page of Parquet
+  file,    // not in the blob: the sample's name is the path of a file of its own
+};
+
+// A class's number, the text that names a class, or none.
+using BlobLabel = std::variant<std::monostate, int64_t, std::string_view>;
+
+struct FoundSample {
+  BlobStorage storage = BlobStorage::bytes;
+  // In the blob: where the image begins; for packed bytes, where unpacking begins.
+  int64_t offset = 0;
+  int64_t length = 0;  // bytes of the image
+  // Packed bytes only: how many bytes to take at `offset` so that `skip` + `length` bytes come out
+  // of them; the image is the last `length` of these (see unpack.h).
+  int64_t packed_length = 0;
+  int64_t skip = 0;
+  // Unique in the blob. Empty: the sample's place in it is its name ("#17"). It has no NUL.
+  std::string_view name;
+  BlobLabel label;
+};
+
+// Which fields of a format to take; "" leaves the choice to the format, which takes what its users
+// usually have, and throws BlobError with the fields that are there if it finds none of these. What
+// a field is depends on the format: an extension in a tar shard, a column, a key of a record.
+struct FieldChoice {
+  std::string image;
+  std::string label;  // "none": the samples have no labels (each gets std::monostate)
+};
+
+class SampleSink {
+ public:
+  virtual ~SampleSink() = default;
+  // The views in `sample` are valid during the call.
+  virtual void add(const FoundSample& sample) = 0;
+  // Notes something that is no sample: `reason` completes "12 entries are left out (REASON)".
+  virtual void leave_out(std::string_view reason, std::string_view name) = 0;
+  // The names of classes 0, 1, ..., where a format has them beside numbers. At most once per blob.
+  virtual void set_class_names(const std::vector<std::string>& names) = 0;
+};
+
+}  // namespace stoker

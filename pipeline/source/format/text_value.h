@@ -1,0 +1,34 @@
+// Values that are written as text or as JSON, for the formats that read labels from them (tar
+// shards, lists). Functions of their arguments alone. Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pipeline/source/format/sample_sink.h"
+
+namespace stoker {
+
+// No label and no header in a blob is longer than this, so that none of them fills the memory.
+inline constexpr int64_t kLongestText = 1 << 20;
+
+// Printable, in single quotes, and cut after some hundred bytes: a name for a message.
+std::string quoted_name(std::string_view name);
+// Without white space around it.
+std::string_view trimmed(std::string_view text);
+// ASCII letters only; other bytes stay.
+std::string lower_case(std::string_view text);
+// The whole text as a decimal number; nothing if it is none, or has more than 63 bits.
+std::optional<int64_t> parse_integer(std::string_view text);
+
+// Sets `label` to a text that names a class; the text must outlive it. Returns "" or what is wrong
+// ("is empty").
+std::string set_text_label(std::string_view text, BlobLabel& label);
+// Sets `label` to an integer or a text. The label's text lies in `value`. Returns "" or what is
+// wrong ("is null, and no integer or text").
+std::string set_json_label(const nlohmann::json& value, BlobLabel& label);
+
+}  // namespace stoker

@@ -1,0 +1,120 @@
+#include "pipeline/source/listed_source.h"
+
+#include <fcntl.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+#include "pipeline/printable_name.h"
+#include "pipeline/source/sample_file.h"
+
+namespace stoker {
+namespace {
+
+class ListedSource final : public Source {
+ public:
+  explicit ListedSource(ListedSamples samples)
+      : samples_(std::move(samples)),
+        folder_(open(samples_.root.empty() ? "." : samples_.root.c_str(),
+                     O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (folder_.get() < 0) throw std::runtime_error(samples_.root + ": " + std::strerror(errno));
+    check();
+    fingerprint_ = make_fingerprint();
+    labels_digest_ = Source::labels_digest();
+  }
+
+  int64_t size() const override { return std::ssize(samples_.labels); }
+  int label(SampleId id) const override { return samples_.labels[static_cast<size_t>(id)]; }
+  std::string name(SampleId id) const override {
+    const std::string* const path = path_of(id);
+    return path == nullptr ? std::string("#").append(std::to_string(id)) : printable_name(*path);
+  }
+  const std::string& root() const override { return samples_.root; }
+  const std::vector<std::string>& class_names() const override { return samples_.class_names; }
+  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
+  Size raw_size() const override { return {}; }
+
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override {
+    bytes = bytes_of(id);
+    if (bytes.data() != nullptr) return {};
+    const Descriptor file(open_sample_file(folder_.get(), path_of(id)->c_str()));
+    if (file.get() < 0) return system_failure("open");
+    return read_sample_file(file.get(), buffer, bytes);
+  }
+  bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
+                   std::span<const uint8_t>& bytes) const override {
+    bytes = bytes_of(id);
+    if (bytes.data() != nullptr) return true;
+    const Descriptor file(open_sample_file_cached(folder_.get(), path_of(id)->c_str()));
+    return file.get() >= 0 && read_sample_file_cached(file.get(), buffer, bytes);
+  }
+  uint64_t fingerprint() const override { return fingerprint_; }
+  uint64_t labels_digest() const override { return labels_digest_; }
+
+ private:
+  std::span<const uint8_t> bytes_of(SampleId id) const {
+    if (samples_.bytes.empty()) return {};
+    return samples_.bytes[static_cast<size_t>(id)];
+  }
+  const std::string* path_of(SampleId id) const {
+    if (samples_.paths.empty() || samples_.paths[static_cast<size_t>(id)].empty()) return nullptr;
+    return &samples_.paths[static_cast<size_t>(id)];
+  }
+
+  void check() const {
+    const auto fail = [](const std::string& what) { throw std::invalid_argument(what); };
+    if (size() == 0) fail("no samples are listed");
+    for (const auto& [what, count] : {std::pair("paths", std::ssize(samples_.paths)),
+                                      std::pair("images", std::ssize(samples_.bytes))}) {
+      if (count == 0 || count == size()) continue;
+      fail(std::to_string(count) + " " + what + " for " + std::to_string(size()) + " labels");
+    }
+    for (SampleId id = 0; id < size(); ++id) check_sample(id);
+  }
+
+  void check_sample(SampleId id) const {
+    const auto fail = [&](const std::string& what) {
+      throw std::invalid_argument("sample " + std::to_string(id) + " " + what);
+    };
+    const std::string* const path = path_of(id);
+    if (bytes_of(id).data() == nullptr && path == nullptr) fail("has neither bytes nor a path");
+    if (path != nullptr && path->find('\0') != std::string::npos) {
+      fail("has a path with a NUL byte: " + printable_name(*path));
+    }
+    const auto classes = std::ssize(samples_.class_names);
+    if (label(id) >= 0 && (classes == 0 || label(id) < classes)) return;
+    fail("has label " + std::to_string(label(id)) + ", must be 0 or more" +
+         (classes == 0 ? ""
+                       : " and less than the number of class names, " + std::to_string(classes)));
+  }
+
+  uint64_t make_fingerprint() const {
+    const auto& labels = samples_.labels;
+    uint64_t hash = XXH3_64bits(labels.data(), labels.size() * sizeof(labels[0]));
+    const auto add = [&hash](const void* data, size_t bytes) {
+      hash = XXH3_64bits_withSeed(data, bytes, hash);
+    };
+    for (const std::string& path : samples_.paths) add(path.c_str(), path.size() + 1);
+    for (const auto& image : samples_.bytes) {
+      const uint64_t bytes = image.size();
+      add(&bytes, sizeof bytes);
+    }
+    for (const std::string& name : samples_.class_names) add(name.c_str(), name.size() + 1);
+    return hash;
+  }
+
+  const ListedSamples samples_;
+  const Descriptor folder_;
+  uint64_t fingerprint_ = 0, labels_digest_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> make_listed_source(ListedSamples samples) {
+  return std::make_unique<ListedSource>(std::move(samples));
+}
+
+}  // namespace stoker

@@ -1,0 +1,96 @@
+#include "pipeline/source/sample_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#if __has_include(<linux/openat2.h>)
+#include <linux/openat2.h>
+#endif
+
+namespace stoker {
+namespace {
+
+// Without O_NONBLOCK, a pipe that has replaced a file would block the reader.
+constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (value_ >= 0) close(value_);
+}
+
+int open_sample_file(int folder, const char* path) { return openat(folder, path, kOpenFlags); }
+
+// openat2(2) with RESOLVE_CACHED, Linux 5.12. It fails if the kernel, now or at build time, is
+// older, or if a container forbids the call.
+int open_sample_file_cached([[maybe_unused]] int folder, [[maybe_unused]] const char* path) {
+#ifdef RESOLVE_CACHED
+  const open_how how{.flags = kOpenFlags, .mode = 0, .resolve = RESOLVE_CACHED};
+  return static_cast<int>(syscall(SYS_openat2, folder, path, &how, sizeof how));
+#else
+  return -1;
+#endif
+}
+
+ReadStatus system_failure(const char* what) {
+  return {false, std::string(what) + ": " + std::strerror(errno)};
+}
+
+ReadStatus read_sample_file(int descriptor, std::vector<uint8_t>& buffer,
+                            std::span<const uint8_t>& bytes) {
+  struct stat status;
+  if (fstat(descriptor, &status) != 0) return system_failure("stat");
+  if (!S_ISREG(status.st_mode)) return {false, "not a regular file"};
+  if (status.st_size > kMaxSampleBytes) {
+    return {false, "the file has " + std::to_string(status.st_size) + " bytes, the limit is " +
+                       std::to_string(kMaxSampleBytes)};
+  }
+  const auto size = static_cast<size_t>(status.st_size);
+  if (buffer.size() < size) buffer.resize(size);  // never shrinks: growing again would clear it
+  const int64_t count = read_piece(descriptor, 0, {buffer.data(), size});
+  if (count < 0) return system_failure("read");
+  // A file that was cut short since the stat has fewer bytes; the decoder checks what is there.
+  bytes = {buffer.data(), static_cast<size_t>(count)};
+  return {};
+}
+
+bool read_sample_file_cached(int descriptor, std::vector<uint8_t>& buffer,
+                             std::span<const uint8_t>& bytes) {
+  struct stat status;
+  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size > kMaxSampleBytes) {
+    return false;
+  }
+  const auto size = static_cast<size_t>(status.st_size);
+  if (buffer.size() < size) buffer.resize(size);
+  if (!read_piece_cached(descriptor, 0, {buffer.data(), size})) return false;
+  bytes = {buffer.data(), size};
+  return true;
+}
+
+int64_t read_piece(int descriptor, int64_t offset, std::span<uint8_t> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t count = pread(descriptor, out.data() + done, out.size() - done,
+                                offset + static_cast<int64_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return -1;
+    if (count == 0) break;
+    done += static_cast<size_t>(count);
+  }
+  return static_cast<int64_t>(done);
+}
+
+// preadv2(2) with RWF_NOWAIT fails instead of waiting for storage.
+bool read_piece_cached(int descriptor, int64_t offset, std::span<uint8_t> out) {
+  const iovec whole{out.data(), out.size()};
+  return preadv2(descriptor, &whole, 1, offset, RWF_NOWAIT) == std::ssize(out);
+}
+
+}  // namespace stoker

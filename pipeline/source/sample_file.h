@@ -1,0 +1,50 @@
+// Reads the files of samples, one sample each, and pieces of larger files. The functions never wait
+// for a pipe. Threads: any, each with its own buffer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/source/source.h"
+
+namespace stoker {
+
+inline constexpr int64_t kMaxSampleBytes = int64_t{1} << 30;  // exceeds any photograph
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor();
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  const int value_;
+};
+
+// Opens a path, relative to the folder that `folder` is open on. Returns -1 with errno on failure.
+int open_sample_file(int folder, const char* path);
+// The same, but fails instead of waiting for storage; also if the kernel cannot do that.
+int open_sample_file_cached(int folder, const char* path);
+
+// Returns the reason with errno's text: "open: No such file or directory".
+ReadStatus system_failure(const char* what);
+
+// Reads the whole file into `buffer`, which grows and never shrinks; `bytes` is the part with the
+// file.
+ReadStatus read_sample_file(int descriptor, std::vector<uint8_t>& buffer,
+                            std::span<const uint8_t>& bytes);
+// The same for bytes that are in memory already; false if they are not, if that cannot be known, or
+// for an error that read_sample_file() has to report.
+bool read_sample_file_cached(int descriptor, std::vector<uint8_t>& buffer,
+                             std::span<const uint8_t>& bytes);
+
+// Fills `out` from `offset` on. Returns how many bytes there were, -1 with errno on failure.
+int64_t read_piece(int descriptor, int64_t offset, std::span<uint8_t> out);
+// Returns true if all of `out` was filled from memory.
+bool read_piece_cached(int descriptor, int64_t offset, std::span<uint8_t> out);
+
+}  // namespace stoker

@@ -1,0 +1,39 @@
+// A sink that keeps what a format finds, for the tests of formats.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/source/format/sample_sink.h"
+
+namespace stoker {
+
+struct CollectedSamples final : SampleSink {
+  struct Sample {
+    FoundSample found;  // its views are empty; name and label are below
+    std::string name;
+    std::string label;  // "7", "text cat", "none"
+  };
+  std::vector<Sample> samples;
+  std::vector<std::string> left_out;  // "REASON: NAME"
+  std::vector<std::string> class_names;
+
+  void add(const FoundSample& sample) override {
+    Sample kept{sample, std::string(sample.name), "none"};
+    if (const auto* number = std::get_if<int64_t>(&sample.label)) {
+      kept.label = std::to_string(*number);
+    } else if (const auto* text = std::get_if<std::string_view>(&sample.label)) {
+      kept.label = "text " + std::string(*text);
+    }
+    kept.found.name = {};
+    kept.found.label = {};
+    samples.push_back(std::move(kept));
+  }
+  void leave_out(std::string_view reason, std::string_view name) override {
+    left_out.push_back(std::string(reason) + ": " + std::string(name));
+  }
+  void set_class_names(const std::vector<std::string>& names) override { class_names = names; }
+};
+
+}  // namespace stoker
