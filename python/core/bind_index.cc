@@ -3,14 +3,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
-#include <chrono>
-#include <future>
-
 #include "pipeline/seek_index/build.h"
 #include "pipeline/seek_index/file.h"
 #include "python/core/bind.h"
-#include "python/core/unlocked.h"
+#include "python/core/interruptible.h"
 #include "staging/allowed_cores.h"
 
 namespace stoker::python {
@@ -19,30 +15,15 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-constexpr auto kSignalPoll = std::chrono::milliseconds(50);  // how often a wait checks for Ctrl-C
-
-// Builds on other threads, so that a signal's handler can run on this one.
 SeekIndexTotals build(const std::shared_ptr<Source>& source, const std::string& path, SeekStep step,
                       int workers) {
-  std::atomic<bool> stop{false};
-  const SeekIndexOptions options{.step = step,
-                                 .workers = workers,
-                                 .go_on = [&](int64_t, const SeekIndexTotals&) { return !stop; }};
-  auto built =
-      std::async(std::launch::async, [&] { return build_seek_indexes(*source, path, options); });
-  const auto is_done = [&] {
-    const Unlocked unlocked;
-    return built.wait_for(kSignalPoll) == std::future_status::ready;
+  const auto work = [&](const std::atomic<bool>& stop) {
+    const SeekIndexOptions options{.step = step,
+                                   .workers = workers,
+                                   .go_on = [&](int64_t, const SeekIndexTotals&) { return !stop; }};
+    return build_seek_indexes(*source, path, options);
   };
-  while (!is_done()) {
-    if (PyErr_CheckSignals() == 0) continue;
-    stop = true;
-    const Unlocked unlocked;
-    built.wait();
-    break;
-  }
-  if (PyErr_Occurred()) throw nb::python_error();
-  return std::move(*built.get());
+  return std::move(*run_interruptible(work));
 }
 
 }  // namespace

@@ -2,11 +2,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "pipeline/source/cifar_source.h"
-#include "pipeline/source/folder_source.h"
-#include "pipeline/source/synthetic_source.h"
 #include "python/core/bind.h"
-#include "python/core/relabelled_source.h"
+#include "python/core/source_sample.h"
 #include "python/core/unlocked.h"
 
 namespace stoker::python {
@@ -15,18 +12,16 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-// nanobind holds non-const pointers, but a Source is const for all its users.
-using SharedSource = std::shared_ptr<Source>;
-
-SharedSource shared(std::shared_ptr<const Source> source) {
-  return std::const_pointer_cast<Source>(std::move(source));
-}
-
 SampleId checked(const Source& source, SampleId id) {
   if (id >= 0 && id < source.size()) return id;
   throw nb::index_error(("sample " + std::to_string(id) + " of " + std::to_string(source.size()) +
                          " samples (0 to " + std::to_string(source.size() - 1) + ")")
                             .c_str());
+}
+
+SourceSample sample_at(const std::shared_ptr<Source>& source, int64_t index) {
+  const bool from_end = index < 0 && index >= -source->size();
+  return {source, checked(*source, from_end ? index + source->size() : index)};
 }
 
 std::vector<int> labels_of(const Source& source) {
@@ -36,20 +31,84 @@ std::vector<int> labels_of(const Source& source) {
   return labels;
 }
 
+std::vector<std::string> notes_of(const Source& source) {
+  std::vector<std::string> messages;
+  for (const SourceNote& note : source.notes()) messages.push_back(note.message);
+  return messages;
+}
+
 // Returns None if each sample has its own size.
 nb::object raw_size_of(const Source& source) {
   if (source.encoding() == SampleEncoding::image_file) return nb::none();
   return nb::make_tuple(source.raw_size().height, source.raw_size().width);
 }
 
+nb::object data_of(const SourceSample& sample) {
+  if (sample.source->encoding() != SampleEncoding::image_file) return nb::none();
+  std::vector<uint8_t> buffer;
+  std::span<const uint8_t> bytes;
+  {
+    const Unlocked unlocked;
+    bytes = read_sample(sample, buffer);
+  }
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+nb::str text_of(const SourceSample& sample) {
+  return nb::str(
+      nb::str("stoker.Sample({!r}, label {})")
+          .attr("format")(sample.source->name(sample.id), sample.source->label(sample.id)));
+}
+
+void bind_sample(nb::module_& module) {
+  nb::class_<SourceSample>(module, "Sample",
+                           "A sample of a source, by source[i]. Nothing is read before it is asked "
+                           "for, and nothing is kept.")
+      .def_prop_ro(
+          "name", [](const SourceSample& s) { return s.source->name(s.id); }, "As Source.name().")
+      .def_prop_ro(
+          "label", [](const SourceSample& s) { return s.source->label(s.id); },
+          "As Source.label().")
+      .def_prop_ro("data", data_of,
+                   "The bytes of the encoded file, read now; None where pixels are stored raw. "
+                   "OSError, with the name and the reason: they cannot be read.",
+                   nb::sig("def data(self) -> bytes | None"))
+      .def("image", decode_sample, nb::call_guard<Unlocked>(),
+           "Reads and decodes the sample: an Array of (height, width, 3) uint8, RGB, as decode() "
+           "gives it for the file.\n\n"
+           "OSError: it cannot be read. DecodeError: it cannot be decoded. Both with the name and "
+           "the reason.")
+      .def("__repr__", text_of);
+}
+
 }  // namespace
 
 void bind_source(nb::module_& module) {
-  nb::class_<Source>(module, "Source",
-                     "Where samples come from: made by stoker.folder(), cifar(), synthetic() or "
-                     "open(). len(source) is the number of samples; a sample's id is 0 to "
-                     "len(source) - 1.")
+  bind_sample(module);
+  nb::class_<Source>(module, "Source", nb::dynamic_attr(),
+                     "Where samples come from: made by stoker.folder(), open(), tar(), memory() "
+                     "and others. len(source) is the number of samples; a sample's id is 0 to "
+                     "len(source) - 1. source[i] and iterating give a stoker.Sample.\n\n"
+                     "A source never changes: copy.copy() and copy.deepcopy() give the source "
+                     "itself. A pickle of it holds what it was made from, not its samples.")
       .def("__len__", &Source::size)
+      .def("__getitem__", sample_at, "id"_a,
+           "Sample `id`, from the end if it is negative. IndexError if there is none.")
+      .def(
+          "__iter__", [](nb::handle source) { return nb::steal(PySeqIter_New(source.ptr())); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[Sample]"))
+      .def(
+          "__copy__", [](nb::handle source) { return nb::borrow(source); },
+          nb::sig("def __copy__(self) -> Source"))
+      .def(
+          "__deepcopy__", [](nb::handle source, nb::handle) { return nb::borrow(source); },
+          "memo"_a, nb::sig("def __deepcopy__(self, memo: object) -> Source"))
+      .def(
+          "__reduce__",
+          [](nb::handle source) {
+            return nb::module_::import_("stoker._recipe").attr("reduce")(source);
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def(
           "name", [](const Source& s, SampleId id) { return s.name(checked(s, id)); }, "id"_a,
           "The sample's name; of a file: its path relative to root. IndexError if there is none.")
@@ -64,46 +123,12 @@ void bind_source(nb::module_& module) {
                    "files.",
                    nb::sig("def raw_size(self) -> tuple[int, int] | None"))
       .def_prop_ro(
-          "notes",
-          [](const Source& source) {
-            std::vector<std::string> messages;
-            for (const SourceNote& note : source.notes()) messages.push_back(note.message);
-            return messages;
-          },
-          "What the source leaves out, and what it lists under two labels: a sentence each, with "
-          "numbers and the first file's name. Opening the source warns of the same.")
+          "notes", notes_of,
+          "What its user may not expect: files that are left out, pictures with two labels, "
+          "images in compressed pages; a sentence each, with numbers and the first name. "
+          "Opening the source warns of the same.")
       .def_prop_ro("fingerprint", &Source::fingerprint,
                    "A number that changes when the list of samples or labels does.");
-  module.def(
-      "folder",
-      [](const std::string& path, Split split) {
-        return SharedSource(make_folder_source(path, {.split = split}));
-      },
-      nb::call_guard<Unlocked>(), "path"_a, "split"_a);
-  module.def(
-      "cifar",
-      [](const std::string& path, Split split) {
-        return SharedSource(make_cifar_source(path, split));
-      },
-      nb::call_guard<Unlocked>(), "path"_a, "split"_a);
-  module.def(
-      "open",
-      [](const std::string& path, Split split) { return SharedSource(open_source(path, split)); },
-      nb::call_guard<Unlocked>(), "path"_a, "split"_a);
-  module.def("is_cifar_folder", is_cifar_folder, "path"_a);
-  module.def(
-      "synthetic",
-      [](int64_t samples, int height, int width, int classes, uint64_t seed) {
-        return SharedSource(make_synthetic_source(samples, {width, height}, classes, seed));
-      },
-      nb::call_guard<Unlocked>(), "samples"_a, "height"_a, "width"_a, "classes"_a, "seed"_a);
-  module.def(
-      "relabel",
-      [](const SharedSource& source, std::vector<int32_t> labels,
-         std::vector<std::string> class_names) {
-        return shared(relabel(source, std::move(labels), std::move(class_names)));
-      },
-      "source"_a, "labels"_a, "class_names"_a);
 }
 
 }  // namespace stoker::python

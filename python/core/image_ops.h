@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 
 #include "decode/image_decoder.h"
 #include "python/core/array.h"
@@ -16,6 +17,7 @@ namespace stoker::python {
 class DecodeError : public std::runtime_error {
  public:
   explicit DecodeError(const DecodeStatus& status);
+  explicit DecodeError(const std::string& message) : std::runtime_error(message) {}
 };
 
 // Returns width, height, format and EXIF orientation, from the header alone.

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "python/core/bind.h"
+#include "python/core/source_sample.h"
 
 namespace {
 
@@ -25,6 +26,8 @@ void translate(const std::exception_ptr& error, void*) {
     std::rethrow_exception(error);
   } catch (const std::invalid_argument& refused) {
     PyErr_SetString(PyExc_ValueError, std::string(without_class(refused.what())).c_str());
+  } catch (const stoker::python::UnreadableSample& unreadable) {
+    PyErr_SetString(PyExc_OSError, unreadable.what());
   }
 }
 
@@ -39,6 +42,7 @@ NB_MODULE(_core, module) {
   stoker::python::bind_array(module);
   stoker::python::bind_options(module);
   stoker::python::bind_source(module);
+  stoker::python::bind_open(module);
   stoker::python::bind_image(module);
   stoker::python::bind_index(module);
   stoker::python::bind_feed(module);

@@ -27,14 +27,28 @@ from stoker._augment import (
     resize_whole,
 )
 from stoker._batch import Batch
-from stoker._core import Array, DecodeError, FeedError, Source
+from stoker._core import Array, DecodeError, FeedError, Sample, Source
 from stoker._devices import devices, why_no_cuda
 from stoker._emulate import Emulation, emulate
 from stoker._image import ImageInfo, crop_resize, decode, image_info, resize
 from stoker._image_format import IMAGENET_MEAN, IMAGENET_STD
 from stoker._index import BadSample, SeekIndex, index
 from stoker._loader import Loader
-from stoker._sources import cifar, folder, open, relabel, synthetic
+from stoker._sources import (
+    cifar,
+    csv,
+    files,
+    folder,
+    huggingface,
+    mds,
+    memory,
+    open,
+    parquet,
+    relabel,
+    synthetic,
+    tar,
+    tfrecord,
+)
 from stoker._watch import WatchedIterator, watch
 from stoker._watched_loop import Watch
 
@@ -55,6 +69,7 @@ __all__ = [
     "FeedError",
     "ImageInfo",
     "Loader",
+    "Sample",
     "SeekIndex",
     "Source",
     "Watch",
@@ -62,16 +77,22 @@ __all__ = [
     "cifar",
     "color_jitter",
     "crop_resize",
+    "csv",
     "cutout",
     "decode",
     "devices",
     "emulate",
+    "files",
     "flip",
     "folder",
+    "huggingface",
     "image_info",
     "index",
+    "mds",
+    "memory",
     "open",
     "operation",
+    "parquet",
     "pad_random_crop",
     "random_resized_crop",
     "relabel",
@@ -79,6 +100,8 @@ __all__ = [
     "resize_center_crop",
     "resize_whole",
     "synthetic",
+    "tar",
+    "tfrecord",
     "watch",
     "why_no_cuda",
 ]

@@ -112,8 +112,8 @@ class Loader:
     ):
         if not isinstance(source, _core.Source):
             raise TypeError(
-                f"source is {source!r}, must be made by stoker.folder(), cifar(), synthetic() or "
-                "open()"
+                f"source is {source!r}, must be made by stoker.open(), folder(), memory() or "
+                "another function that gives a stoker.Source"
             )
         name = device_name(device)
         if metadata is not None and not callable(metadata):

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import errno
-import operator
 import os
 import warnings
+from array import array
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from stoker import _core
 from stoker._choice import SPLITS, choose, height_and_width
+from stoker._huggingface import open_dataset
+from stoker._labels import numbered, whole
+from stoker._paths import (
+    absolute,
+    check_files,
+    check_one_part,
+    check_path,
+    find_blobs,
+    raise_missing,
+)
+from stoker._recipe import made
 
 LabelFn = Callable[[str, int], int]
-_PARTS = ("train", "test", "val", "validation")
+Path = str | os.PathLike[str]
 
 
-def folder(
-    path: str | os.PathLike[str], split: str | None = None, label_fn: LabelFn | None = None
-) -> _core.Source:
+def folder(path: Path, split: str | None = None, label_fn: LabelFn | None = None) -> _core.Source:
     """An image folder, path/CLASS/**/FILE, like torchvision's ImageFolder: the same samples and
     labels in the same order.
 
@@ -33,25 +42,211 @@ def folder(
     split does not say which. RuntimeError: there are no class folders or no images in it, or it
     cannot be read.
     """
-    return _opened(_core.folder, path, split, label_fn)
+    return _opened("folder", path, split, label_fn)
 
 
-def cifar(
-    path: str | os.PathLike[str], split: str, label_fn: LabelFn | None = None
-) -> _core.Source:
+def cifar(path: Path, split: str, label_fn: LabelFn | None = None) -> _core.Source:
     """CIFAR-10 or CIFAR-100 in their binary layout (data_batch_1.bin ..., train.bin ...), or a
     folder that contains the archive's folder. split: 'train', 'test' or 'all'. Raises what folder()
     raises; also RuntimeError for files that are not complete.
     """
-    return _opened(_core.cifar, path, split, label_fn)
+    return _opened("cifar", path, split, label_fn)
 
 
 def open(  # noqa: A001 - stoker.open, like the C++ open_source
-    path: str | os.PathLike[str], split: str | None = None, label_fn: LabelFn | None = None
+    path: Path | Sequence[Path],
+    split: str | None = None,
+    label_fn: LabelFn | None = None,
+    *,
+    image_from: str | None = None,
+    label_from: str | None = None,
 ) -> _core.Source:
-    """Opens what is at `path`: CIFAR's binary files or an image folder; see cifar() and
-    folder()."""
-    return _opened(_core.open, path, split, label_fn)
+    """Opens what is at `path`: an image folder, CIFAR's binary files, tar, Parquet, TFRecord or MDS
+    shards, or a list of files; see folder(), cifar(), tar() and csv(). image_from, label_from: for
+    shards and lists only.
+    """
+    return _opened("open", path, split, label_fn, image_from, label_from)
+
+
+def tar(
+    paths: Path | Sequence[Path],
+    *,
+    split: str | None = None,
+    image_from: str | None = None,
+    label_from: str | None = None,
+    label_fn: LabelFn | None = None,
+) -> _core.Source:
+    """Tar shards as WebDataset has them: files that follow each other and whose names are equal up
+    to the first dot are a sample.
+
+    paths: a file, a folder of shards, a glob ('train-*.tar') or braces ('train-{000..127}.tar'); or
+        a sequence of files. The samples are those of the shards in their order, by name; in a
+        sequence, its own.
+    split: 'train' or 'test' take the shards in a folder of that meaning (train; test, val,
+        validation), or those whose names begin with such a word; 'all' takes both. Needed only
+        where `paths` holds several parts.
+    image_from: the extension of images; default jpg, jpeg, png, webp, bmp, tif, tiff.
+    label_from: 'cls', 'txt', 'json:FIELD', 'folder' or 'none'; default 'cls' if the first sample
+        has one, else 'folder'. Texts become classes, sorted; numbers are labels, with the names in
+        classes.txt beside the shards if it is there.
+    label_fn(name, label): see relabel().
+
+    The shards are read once, and an index of their samples is kept in the cache directory until one
+    of them changes. What is left out is counted in Source.notes, with a UserWarning. Ctrl-C ends
+    the reading at once.
+
+    FileNotFoundError: `paths`. ValueError: they hold something else, or several parts and no split.
+    RuntimeError: what is wrong with the content of a file, with path and offset.
+    """
+    return _opened("tar", paths, split, label_fn, image_from, label_from)
+
+
+def parquet(
+    paths: Path | Sequence[Path],
+    *,
+    split: str | None = None,
+    image_from: str | None = None,
+    label_from: str | None = None,
+    label_fn: LabelFn | None = None,
+) -> _core.Source:
+    """Parquet files with an image per row, as the Hugging Face Hub has them. No package is needed
+    to read them.
+
+    image_from: a column of binary values, or a struct with `bytes`; default image, img, jpg, jpeg,
+        png, webp, picture or pixels, else the only struct with `bytes`.
+    label_from: a column of integers or text, or 'none'; default label, labels, class, fine_label or
+        cls. The names of classes are those of the library `datasets`, if it wrote the file.
+
+    Everything else as in tar().
+    """
+    return _opened("parquet", paths, split, label_fn, image_from, label_from)
+
+
+def tfrecord(
+    paths: Path | Sequence[Path],
+    *,
+    split: str | None = None,
+    image_from: str | None = None,
+    label_from: str | None = None,
+    label_fn: LabelFn | None = None,
+) -> _core.Source:
+    """TFRecord files of tf.train.Example messages. TensorFlow is not needed to read them.
+
+    image_from: a key; default image/encoded, else image_raw, else image.
+    label_from: a key of an integer or a text, or 'none'; default image/class/label, else label.
+
+    Everything else as in tar().
+    """
+    return _opened("tfrecord", paths, split, label_fn, image_from, label_from)
+
+
+def mds(
+    paths: Path | Sequence[Path],
+    *,
+    split: str | None = None,
+    image_from: str | None = None,
+    label_from: str | None = None,
+    label_fn: LabelFn | None = None,
+) -> _core.Source:
+    """Shards of MosaicML Streaming: a folder with index.json, or its .mds files.
+
+    image_from: a column with the bytes of files; default image, jpg, jpeg, png, img or x.
+    label_from: a column of integers or text, or 'none'; default label, labels, class, target or y.
+
+    Everything else as in tar().
+    """
+    return _opened("mds", paths, split, label_fn, image_from, label_from)
+
+
+def csv(
+    paths: Path | Sequence[Path],
+    *,
+    split: str | None = None,
+    image_from: str | None = None,
+    label_from: str | None = None,
+    label_fn: LabelFn | None = None,
+) -> _core.Source:
+    """A list of image files and labels, in the order of the list: CSV (.csv), TSV (.tsv) or JSON
+    lines (.jsonl, .ndjson). Paths are relative to the list's folder.
+
+    image_from: the column of paths; default path, file, file_name, filename, filepath, image or
+        image_path. Without a header it is the first column.
+    label_from: the column of labels, integers or text, or 'none'; default label, labels, class,
+        class_name, category, target or y. Without a header it is the second column.
+
+    Everything else as in tar().
+    """
+    return _opened("csv", paths, split, label_fn, image_from, label_from)
+
+
+def files(
+    paths: Sequence[Path],
+    labels: Sequence[int] | Sequence[str],
+    *,
+    classes: Sequence[str] | None = None,
+    root: Path = "",
+) -> _core.Source:
+    """Image files in the order given.
+
+    paths: relative to `root`, and that to the current folder of the time of this call. A file that
+        is missing is a bad sample, as everywhere.
+    labels: an int for each path, or a text that names its class; the texts, sorted, are the
+        classes.
+    classes: the names of classes 0, 1, ..., if labels are ints; default: the numbers.
+
+    FileNotFoundError: `root`. ValueError: no paths, not as many labels as paths, a label that is
+    negative or has no class. TypeError: paths or labels of another kind.
+    """
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        raise TypeError(f"paths is {paths!r}, must be a sequence of paths")
+    names = [os.fsencode(path) for path in paths]
+    numbers, class_names = numbered(labels, classes)
+    return _listed_files(names, array("i", numbers), class_names, absolute(os.fspath(root)))
+
+
+def memory(
+    images: Sequence[Any],
+    labels: Sequence[int] | Sequence[str],
+    *,
+    classes: Sequence[str] | None = None,
+) -> _core.Source:
+    """Encoded images (the bytes of JPEG, PNG, ... files) in memory, in the order given. A sample's
+    name is '#17'. They are read where they are, without the interpreter lock.
+
+    images: bytes, and memoryviews of bytes, are kept and not copied; everything else with the
+        buffer protocol (bytearray, NumPy's arrays) is copied here, because it could change.
+    labels, classes: as in files().
+
+    A pickle holds the images. ValueError, TypeError: as in files().
+    """
+    if isinstance(images, (str, bytes, bytearray, memoryview)):
+        raise TypeError(f"images is of {type(images)}, must be a sequence of encoded images")
+    kept = [_kept(image, i) for i, image in enumerate(images)]
+    numbers, class_names = numbered(labels, classes)
+    return _listed_images(kept, array("i", numbers), class_names)
+
+
+def huggingface(
+    dataset: Any, *, image_from: str | None = None, label_from: str | None = None
+) -> _core.Source:
+    """A datasets.Dataset with a column of type Image, in the order of the data set after shuffle(),
+    select(), filter() and so on. The encoded images are read where the library `datasets` has them
+    (in memory or in mapped files), without PIL and the interpreter lock. Formats and transforms
+    (with_format(), set_transform()) play no part. A sample's name is '#17'.
+
+    image_from: the column; default: the one of type Image; of several the first of image, img, jpg,
+        jpeg, png, webp, picture and pixels.
+    label_from: a column of integers (with names, if it is a ClassLabel) or of text, or 'none';
+        default label, labels, class, fine_label, cls, else the only ClassLabel.
+
+    An image that is stored as a path alone is that file. A pickle holds the pickled data set.
+
+    TypeError: an IterableDataset, a DatasetDict, or something else. ValueError: there is no such
+    column, an image or a label is null (with the row), or a label is negative.
+    """
+    for field, value in (("image_from", image_from), ("label_from", label_from)):
+        _field(field, value)
+    return _from_dataset(dataset, image_from, label_from, os.getcwd())
 
 
 def synthetic(
@@ -64,7 +259,7 @@ def synthetic(
     for field, value in (("samples", samples), ("classes", classes)):
         if not isinstance(value, int) or not 1 <= value < 1 << 31:
             raise ValueError(f"{field} is {value!r}, must be a whole number of at least 1")
-    return _core.synthetic(samples, height, width, classes, seed)
+    return _synthetic(samples, height, width, classes, seed)
 
 
 def relabel(
@@ -81,43 +276,125 @@ def relabel(
     if callable(labels):
         labels = [labels(source.name(i), source.label(i)) for i in range(len(source))]
     names = source.classes if classes is None else classes
-    return _core.relabel(source, [_whole(label, i) for i, label in enumerate(labels)], list(names))
+    return _relabelled(source, [whole(label, i) for i, label in enumerate(labels)], list(names))
 
 
-def _whole(label: object, sample: int) -> int:
-    try:
-        whole = operator.index(label)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"the label of sample {sample} is {label!r}, must be an int") from None
-    if not -(1 << 31) <= whole < 1 << 31:
-        raise ValueError(f"the label of sample {sample} is {whole}, must fit in 32 bits")
-    return whole
+# The functions below make a source from what a pickle of it holds.
+
+
+def _relabelled(source: _core.Source, labels: Sequence[int], classes: list[str]) -> _core.Source:
+    return made(
+        _core.relabel(source, list(labels), classes),
+        _relabelled,
+        lambda result: (source, array("i", result.labels()), classes),
+    )
+
+
+def _synthetic(*arguments: int) -> _core.Source:
+    return made(_core.synthetic(*arguments), _synthetic, lambda _: arguments)
+
+
+def _from_dataset(
+    dataset: Any, image_from: str | None, label_from: str | None, root: str
+) -> _core.Source:
+    return made(
+        open_dataset(dataset, image_from, label_from, root),
+        _from_dataset,
+        # A transform may be a function that cannot be pickled.
+        lambda _: (dataset.with_format(None), image_from, label_from, root),
+    )
+
+
+def _listed_files(
+    paths: list[bytes], labels: Sequence[int], classes: list[str], root: str
+) -> _core.Source:
+    if not os.path.isdir(root):
+        raise_missing(root)
+    return made(
+        _core.list_files(paths, list(labels), classes, root),
+        _listed_files,
+        lambda result: (paths, array("i", result.labels()), classes, root),
+    )
+
+
+def _listed_images(
+    images: list[bytes | memoryview], labels: Sequence[int], classes: list[str]
+) -> _core.Source:
+    return made(
+        _core.list_images(images, list(labels), classes),
+        _listed_images,
+        lambda result: ([bytes(each) for each in images], array("i", result.labels()), classes),
+    )
+
+
+def _found(
+    kind: str, path: str | list[str], split: str, image_from: str, label_from: str
+) -> _core.Source:
+    """`kind`: the name of a function above."""
+    there = absolute(path)
+    return made(
+        _at(kind, path, split, image_from, label_from),
+        _found,
+        lambda _: (kind, there, split, image_from, label_from),
+    )
+
+
+def _at(
+    kind: str, path: str | list[str], split: str, image_from: str, label_from: str
+) -> _core.Source:
+    if isinstance(path, str) and kind == "folder":
+        return _core.folder(path, SPLITS[split])
+    if isinstance(path, str) and kind == "cifar":
+        return _core.cifar(path, SPLITS[split])
+    if isinstance(path, str) and kind == "open" and os.path.isdir(path):
+        return _core.open(path, SPLITS[split], image_from, label_from)
+    return _core.open_blobs(find_blobs(kind, path, split), image_from, label_from)
+
+
+# What the functions at the top check before.
 
 
 def _opened(
-    opener: Callable[[str, _core.Split], _core.Source],
-    path: str | os.PathLike[str],
+    kind: str,
+    paths: Path | Sequence[Path],
     split: str | None,
     label_fn: LabelFn | None,
+    image_from: str | None = None,
+    label_from: str | None = None,
 ) -> _core.Source:
-    chosen = choose("split", "all" if split is None else split, SPLITS)
-    name = os.fspath(path)
-    if not os.path.exists(name):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-    if not os.path.isdir(name):
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
-    if split is None:
-        _check_one_part(name)
-    source = opener(name, chosen)
+    part = "all" if split is None else split
+    choose("split", part, SPLITS)
+    fields = _field("image_from", image_from), _field("label_from", label_from)
+    path: str | list[str]
+    if isinstance(paths, (str, bytes, os.PathLike)) or kind in ("folder", "cifar"):
+        path = name = os.fsdecode(paths)  # type: ignore[arg-type]
+        check_path(kind, path)
+        if split is None:
+            check_one_part(kind, path)
+    else:
+        path = [os.fsdecode(each) for each in paths]
+        name = check_files(path, split)
+    source = _found(kind, path, part, *fields)
     for note in source.notes:
         warnings.warn(f"{name}: {note}", stacklevel=3)
     return source if label_fn is None else relabel(source, label_fn)
 
 
-def _check_one_part(path: str) -> None:
-    """ValueError if there are parts: a default must not train on the test images."""
-    parts = [part for part in _PARTS if os.path.isdir(os.path.join(path, part))]
-    if _core.is_cifar_folder(path):
-        parts = ["CIFAR's training and test files"]
-    if parts:
-        raise ValueError(f"{path} holds {', '.join(parts)}: say split='train', 'test' or 'all'")
+def _field(name: str, value: object) -> str:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}, must be a text or None")
+    return value or ""
+
+
+def _kept(image: Any, place: int) -> bytes | memoryview:
+    if type(image) is bytes:
+        return image
+    try:
+        view = memoryview(image)
+    except TypeError:
+        raise TypeError(
+            f"image {place} is of {type(image)}, must be bytes, or have the buffer protocol"
+        ) from None
+    if type(view.obj) is bytes and view.c_contiguous:
+        return view.cast("B")  # a view of our own, which nobody releases
+    return view.tobytes()

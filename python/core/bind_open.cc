@@ -1,0 +1,160 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "pipeline/printable_name.h"
+#include "pipeline/source/blob/blob_source.h"
+#include "pipeline/source/cifar_source.h"
+#include "pipeline/source/folder_source.h"
+#include "pipeline/source/listed_source.h"
+#include "pipeline/source/synthetic_source.h"
+#include "python/core/bind.h"
+#include "python/core/interruptible.h"
+#include "python/core/kept_object.h"
+#include "python/core/relabelled_source.h"
+
+namespace stoker::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+// nanobind holds non-const pointers, but a Source is const for all its users.
+using SharedSource = std::shared_ptr<Source>;
+
+SharedSource shared(std::shared_ptr<const Source> source) {
+  return std::const_pointer_cast<Source>(std::move(source));
+}
+
+// Returns what `work(options)` opens; Ctrl-C ends it.
+template <class Work>
+SharedSource open_interruptible(Split split, const std::string& image_from,
+                                const std::string& label_from, const Work& work) {
+  return run_interruptible([&](const std::atomic<bool>& stop) {
+    SourceOptions options{.split = split, .image_from = image_from, .label_from = label_from};
+    options.go_on = [&](int64_t, int64_t) { return !stop; };
+    return SharedSource(work(options));
+  });
+}
+
+SharedSource open_path(const std::string& path, Split split, const std::string& image_from,
+                       const std::string& label_from) {
+  return open_interruptible(split, image_from, label_from, [&](const SourceOptions& options) {
+    return open_source(path, options);
+  });
+}
+
+SharedSource open_blobs(const BlobSet& blobs, const std::string& image_from,
+                        const std::string& label_from) {
+  return open_interruptible(Split::all, image_from, label_from, [&](const SourceOptions& options) {
+    return make_blob_source(blobs, options);
+  });
+}
+
+using PathList = nb::typed<nb::list, nb::bytes>;
+using ImageList = nb::typed<nb::list, nb::any>;
+
+// Paths of files may be bytes that are not UTF-8.
+std::vector<std::string> paths_of(const PathList& paths) {
+  std::vector<std::string> out;
+  for (const nb::handle path : paths) {
+    const auto bytes = nb::cast<nb::bytes>(path);
+    out.emplace_back(bytes.c_str(), bytes.size());
+  }
+  return out;
+}
+
+SharedSource list_files(const PathList& paths, std::vector<int32_t> labels,
+                        std::vector<std::string> class_names, std::string root) {
+  return make_listed_source({.paths = paths_of(paths),
+                             .labels = std::move(labels),
+                             .class_names = std::move(class_names),
+                             .root = std::move(root)});
+}
+
+// `images` are bytes, or views of bytes that stay as long as the list; it is not changed after
+// this.
+SharedSource list_images(const ImageList& images, std::vector<int32_t> labels,
+                         std::vector<std::string> class_names) {
+  ListedSamples samples{.labels = std::move(labels), .class_names = std::move(class_names)};
+  for (const nb::handle image : images) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(image.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    samples.bytes.emplace_back(static_cast<const uint8_t*>(view.buf),
+                               static_cast<size_t>(view.len));
+    PyBuffer_Release(&view);
+  }
+  samples.owner = keep_object(images);
+  return make_listed_source(std::move(samples));
+}
+
+// Images at addresses, in memory that `owner` keeps. At address 0 there is none: that sample is the
+// file at its path. REQUIRES: lists of one length.
+SharedSource list_addresses(const std::vector<uintptr_t>& addresses,
+                            const std::vector<size_t>& lengths, const PathList& paths,
+                            nb::object owner, std::vector<int32_t> labels,
+                            std::vector<std::string> class_names, std::string root) {
+  ListedSamples samples{.paths = paths_of(paths),
+                        .owner = keep_object(std::move(owner)),
+                        .labels = std::move(labels),
+                        .class_names = std::move(class_names),
+                        .root = std::move(root)};
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    samples.bytes.emplace_back(reinterpret_cast<const uint8_t*>(addresses[i]), lengths.at(i));
+  }
+  return make_listed_source(std::move(samples));
+}
+
+void bind_blobs(nb::module_& module) {
+  nb::class_<BlobSet>(module, "BlobSet")
+      .def_prop_ro("format", [](const BlobSet& set) { return to_string(set.format); })
+      .def_prop_ro("first", [](const BlobSet& set) { return printable_name(set.blobs.front()); });
+  module.def("find_blobs", find_blobs, nb::call_guard<Unlocked>(), "path"_a, "split"_a);
+  module.def("blob_set_of", blob_set_of, nb::call_guard<Unlocked>(), "paths"_a);
+  module.def("has_blob_parts", has_blob_parts, nb::call_guard<Unlocked>(), "path"_a);
+  module.def("open_blobs", open_blobs, "blobs"_a, "image_from"_a, "label_from"_a);
+}
+
+void bind_lists(nb::module_& module) {
+  module.def("list_files", list_files, "paths"_a, "labels"_a, "class_names"_a, "root"_a);
+  module.def("list_images", list_images, "images"_a, "labels"_a, "class_names"_a);
+  module.def("list_addresses", list_addresses, "addresses"_a, "lengths"_a, "paths"_a, "owner"_a,
+             "labels"_a, "class_names"_a, "root"_a);
+}
+
+}  // namespace
+
+void bind_open(nb::module_& module) {
+  bind_blobs(module);
+  bind_lists(module);
+  module.def(
+      "folder",
+      [](const std::string& path, Split split) {
+        return SharedSource(make_folder_source(path, {.split = split}));
+      },
+      nb::call_guard<Unlocked>(), "path"_a, "split"_a);
+  module.def(
+      "cifar",
+      [](const std::string& path, Split split) {
+        return SharedSource(make_cifar_source(path, split));
+      },
+      nb::call_guard<Unlocked>(), "path"_a, "split"_a);
+  module.def("open", open_path, "path"_a, "split"_a, "image_from"_a, "label_from"_a);
+  module.def("is_cifar_folder", is_cifar_folder, "path"_a);
+  module.def(
+      "synthetic",
+      [](int64_t samples, int height, int width, int classes, uint64_t seed) {
+        return SharedSource(make_synthetic_source(samples, {width, height}, classes, seed));
+      },
+      nb::call_guard<Unlocked>(), "samples"_a, "height"_a, "width"_a, "classes"_a, "seed"_a);
+  module.def(
+      "relabel",
+      [](const SharedSource& source, std::vector<int32_t> labels,
+         std::vector<std::string> class_names) {
+        return shared(relabel(source, std::move(labels), std::move(class_names)));
+      },
+      "source"_a, "labels"_a, "class_names"_a);
+}
+
+}  // namespace stoker::python

@@ -1,0 +1,123 @@
+"""The paths that sources are opened at: what is there, and what is wrong with them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from stoker import _core
+from stoker._choice import SPLITS
+
+_PARTS = ("train", "test", "val", "validation")
+# What the formats of shards and lists are called in messages, and the function for each.
+_FORMATS = {
+    "tar": ("tar shards", "tar"),
+    "parquet": ("Parquet files", "parquet"),
+    "tfrecord": ("TFRecord files", "tfrecord"),
+    "mds": ("MDS shards", "mds"),
+    "list": ("a list of files (CSV, TSV or JSON lines)", "csv"),
+}
+
+
+def absolute(path: str | list[str]) -> Any:
+    """Returns what will be there from another current folder, too. Nothing is normalised: with
+    links, "a/.." may be another folder than ".".
+    """
+    if isinstance(path, list):
+        return [absolute(each) for each in path]
+    here = os.getcwd()
+    if _is_pattern(path) and not os.path.exists(path):
+        here = glob.escape(here)
+    return os.path.join(here, path)
+
+
+def _is_pattern(path: str) -> bool:
+    return any(letter in path for letter in "*?[{")
+
+
+def raise_missing(path: str) -> NoReturn:
+    code = errno.ENOTDIR if os.path.exists(path) else errno.ENOENT
+    raise OSError(code, os.strerror(code), path)  # of the class that stands for the code
+
+
+def check_path(kind: str, path: str) -> None:
+    if kind in ("folder", "cifar"):
+        there = os.path.isdir(path)
+    else:
+        there = os.path.exists(path) or _is_pattern(path)
+    if not there:
+        raise_missing(path)
+
+
+def check_files(paths: list[str], split: str | None) -> str:
+    """Returns what to call them in a message."""
+    if split is not None:
+        raise ValueError(f"split is {split!r}, and files that are given one by one have no parts")
+    if not paths:
+        raise ValueError("paths is empty, must have a file at least")
+    for path in paths:
+        if not os.path.exists(path):
+            raise_missing(path)
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more files"
+
+
+def check_one_part(kind: str, path: str) -> None:
+    """ValueError if there are parts: a default must not train on the test images."""
+    parts = [part for part in _PARTS if os.path.isdir(os.path.join(path, part))]
+    if os.path.isdir(path) and _core.is_cifar_folder(path):
+        parts = ["CIFAR's training and test files"]
+    if not parts and kind not in ("folder", "cifar"):
+        with _names_of(path):
+            if _core.has_blob_parts(path):
+                parts = ["files of training and test parts"]
+    if parts:
+        raise ValueError(f"{path} holds {', '.join(parts)}: say split='train', 'test' or 'all'")
+
+
+@contextlib.contextmanager
+def _names_of(path: str | list[str]) -> Iterator[None]:
+    """Whatever is wrong with the names of files, before any is opened, is about an argument."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(path, str) and os.path.isdir(path):
+            raise
+        missing = re.search(": no (such file|file is named like that)", str(error))
+        if missing:
+            raise FileNotFoundError(
+                errno.ENOENT, os.strerror(errno.ENOENT), str(error)[: missing.start()]
+            ) from None
+        raise ValueError(str(error)) from None
+
+
+def find_blobs(kind: str, path: str | list[str], split: str) -> _core.BlobSet:
+    with _names_of(path):
+        blobs: _core.BlobSet | None
+        if isinstance(path, list):
+            blobs = _core.blob_set_of(path)
+        else:
+            blobs = _core.find_blobs(path, SPLITS[split])
+    if blobs is not None and (kind == "open" or _FORMATS[blobs.format][1] == kind):
+        return blobs
+    wanted = next(words for words, function in _FORMATS.values() if function == kind)
+    where = path if isinstance(path, str) else path[0]
+    if blobs is None:
+        raise ValueError(f"{where} holds no {wanted}: {_contents(where)}")
+    words, function = _FORMATS[blobs.format]
+    raise ValueError(
+        f"{where} holds {words} (as {blobs.first}), no {wanted}: open it by stoker.{function}()"
+    )
+
+
+def _contents(folder: str) -> str:
+    if _core.is_cifar_folder(folder):
+        return "it holds CIFAR's binary files: open it by stoker.cifar()"
+    names = sorted(os.listdir(folder))
+    if not names:
+        return "it is empty"
+    return f"it has {len(names)} entries, as {', '.join(names[:3])}"
