@@ -52,7 +52,9 @@ uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
   const DecodeOptions& decode = options.feed.decode;
   return text_digest("stoker pixels 2; labels " + hex64(source.labels_digest()) + "; samples " +
                      std::to_string(source.size()) + "; augment " + augment.describe() + "; seed " +
-                     std::to_string(options.seed) + "; shuffle " + std::to_string(options.shuffle) +
+                     std::to_string(options.seed) +
+                     (options.order ? "; order " + options.order->describe()
+                                    : "; shuffle " + std::to_string(options.shuffle)) +
                      "; last batch " + std::to_string(static_cast<int>(options.last_batch)) +
                      "; pixels " + std::to_string(static_cast<int>(decode.pixels)) + "; exif " +
                      std::to_string(static_cast<int>(decode.exif)) + "; max_pixels " +
@@ -235,13 +237,14 @@ Step Loader::resume_step(const LoaderState& state, const Loader& like, uint64_t 
   const uint64_t own = loader.resume_fingerprint(
       pixels_fingerprint(loader.filler.source(), loader.filler.augment(), options));
   if (state.fingerprint != own) {
-    throw std::invalid_argument(
-        "cannot resume at step " + std::to_string(state.next_step) +
-        ": the state is of another configuration (fingerprint " + hex64(state.fingerprint) +
-        ", this loader has " + hex64(own) +
-        "); source, augmentation, seed, shuffle, last_batch, the pixel policies and the global "
-        "batch (here " +
-        std::to_string(loader.global_batch()) + " samples) must be the same");
+    throw std::invalid_argument("cannot resume at step " + std::to_string(state.next_step) +
+                                ": the state is of another configuration (fingerprint " +
+                                hex64(state.fingerprint) + ", this loader has " + hex64(own) +
+                                "); source, augmentation, seed, shuffle or order, last_batch, the "
+                                "pixel policies and the global "
+                                "batch (here " +
+                                std::to_string(loader.global_batch()) +
+                                " samples) must be the same");
   }
   return state.next_step;
 }

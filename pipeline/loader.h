@@ -3,12 +3,12 @@
 // A Loader combines Source, Sampler, Augmenter, the flow graph (or none: with 0 workers it runs
 // inline in next()), and one PinnedRing and one Stager per device. Batches of a device come in step
 // order; the ring never drains between epochs. Pixels are a pure function of (seed, epoch, sample
-// id) for any number of workers, devices, ranks, batch size and resume point. Owner: the user;
-// source and devices outlive it. Threads: one consumer per device; with workers the devices advance
-// together, so no device can get more than ring_depth + slots steps ahead of what another has given
-// back. Errors: the constructor throws std::invalid_argument / std::runtime_error with path and
-// numbers; next() throws std::runtime_error when the budget of bad samples is spent (every later
-// call throws the same).
+// id, appearance in the epoch) for any number of workers, devices, ranks, batch size and resume
+// point. Owner: the user; source and devices outlive it. Threads: one consumer per device; with
+// workers the devices advance together, so no device can get more than ring_depth + slots steps
+// ahead of what another has given back. Errors: the constructor throws std::invalid_argument /
+// std::runtime_error with path and numbers; next() throws std::runtime_error when the budget of bad
+// samples is spent (every later call throws the same).
 #pragma once
 
 #include <cstdint>

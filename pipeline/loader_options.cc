@@ -57,7 +57,8 @@ SamplerOptions sampler_options(const Source& source, const LoaderOptions& option
           .replicas = options.world * devices,
           .seed = options.seed,
           .shuffle = options.shuffle,
-          .last_batch = options.last_batch};
+          .last_batch = options.last_batch,
+          .order = options.order};
 }
 
 void check_loader(const Source& source, const AugmentSpec& augment,

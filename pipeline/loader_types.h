@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pipeline/augment.h"
+#include "pipeline/sample_order.h"
 #include "pipeline/sampler.h"
 #include "pipeline/source/source.h"
 #include "staging/device_batch.h"
@@ -55,6 +56,9 @@ struct LoaderOptions {
   int batch_size = 256;  // rows per device and step
   uint64_t seed = 0;
   bool shuffle = true;
+  // Which samples an epoch takes, in which order, instead of `shuffle`, which must be true then;
+  // null: every sample once. It must be for as many samples as the source has.
+  SharedOrder order{};
   LastBatch last_batch = LastBatch::pad;
   int rank = 0;  // of `world` processes that share the epoch; each has the same number of devices
   int world = 1;
@@ -84,10 +88,11 @@ struct LoaderOptions {
 
 // The record of a row; DeviceBatch::notes() has one per row.
 struct RowNote {
-  AugmentDraw draw;
-  Size source;                       // pixels of the source image
+  AugmentDraw draw{};
+  Size source{};                     // pixels of the source image
   SampleId pixels_of = -1;           // the sample that the pixels come from; != id for a substitute
   uint64_t digest = 0;               // XXH3 of the row's pixels, 0 without LoaderOptions::digests
+  uint64_t appearance = 0;           // as in OrderedSample: 0 unless the epoch repeats the sample
   DecodeCode code = DecodeCode::ok;  // of the row's own sample
   bool bad = false;                  // its own sample was bad (code, or it could not be read)
   bool counts = false;               // weight > 0

@@ -2,8 +2,8 @@
 // is no state and no thread-local generator: any thread gets the same numbers in any order.
 // Algorithm: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11).
 // Different (seed, epoch, sample, draw) are different inputs of the block function, so nothing
-// aliases and neighbouring seeds are independent. The Sampler uses sample -1 for the order of an
-// epoch.
+// aliases and neighbouring seeds are independent. Orders use sample -1 for the order of an
+// epoch, and the draws of pipeline/order/order_draws.h.
 #pragma once
 
 #include <array>

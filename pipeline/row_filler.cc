@@ -58,11 +58,12 @@ BatchPlace RowFiller::place(Step step, int device) const {
 
 void RowFiller::plan(Slab& slab, const BatchPlace& place, int first, int count) const {
   const int replica = first_replica_ + place.device;
-  const EpochOrder order = sampler_.order(place.epoch);
+  const EpochKey epoch = sampler_.key(place.epoch);
   for (int row = first; row < first + count; ++row) {
-    const SampledRow sampled = sampler_.row(order, place.step_in_epoch, replica, row);
+    const SampledRow sampled = sampler_.row(epoch, place.step_in_epoch, replica, row);
     slab.ids[row] = sampled.id;
     slab.weights[row] = sampled.weight;
+    new (note_of(slab, row)) RowNote{.appearance = sampled.appearance};
   }
 }
 
@@ -171,17 +172,18 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place,
 DecodeStatus RowFiller::augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                                        SampleId id, MutableImageView out, RowNote& note,
                                        std::span<const uint8_t> next) {
+  const uint64_t seed = appearance_seed(seed_, note.appearance);
   if (encoding_ == SampleEncoding::image_file) {
     const SeekUse before = worker.augmenter.seek_use();
     const DecodeStatus status = worker.augmenter.file_row(
-        sample.bytes, seed_, epoch, id, out, note.source, note.draw, sample.seek_index);
+        sample.bytes, seed, epoch, id, out, note.source, note.draw, sample.seek_index);
     const SeekUse after = worker.augmenter.seek_use();
     seek_indexes_.note(id, {after.used - before.used, after.refused - before.refused});
     return status;
   }
   note.source = raw_size_;
   return worker.augmenter.raw_row(sample.bytes, encoding_ == SampleEncoding::raw_planar, raw_size_,
-                                  seed_, epoch, id, out, note.draw, next);
+                                  seed, epoch, id, out, note.draw, next);
 }
 
 void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
@@ -195,7 +197,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   if (convert_) worker.pixels.resize(row_bytes_);
   MutableImageView out{convert_ ? worker.pixels.data() : stored, width, augment_.output.height,
                        ptrdiff_t{3} * width};
-  RowNote& note = *new (note_of(slab, row)) RowNote;
+  RowNote& note = *note_of(slab, row);  // planned: it has the appearance
   note.pixels_of = id;
   slab.labels[row] = source_.label(id);
   DecodeStatus status;

@@ -77,7 +77,7 @@ class RowFiller {
   BatchPlace place(Step step, int device) const;
   size_t row_bytes() const { return row_bytes_; }  // u8 pixels of one row
 
-  // Writes the id and the weight of rows [first, first + count) into the slab.
+  // Writes the id, the weight and the appearance of rows [first, first + count) into the slab.
   void plan(Slab& slab, const BatchPlace& place, int first, int count) const;
   // Reads the sample of one planned row. `out` points into `buffer` or into the source's memory.
   void read(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,

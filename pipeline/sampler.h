@@ -1,5 +1,5 @@
-// Maps row r of step s on replica d to a sample: a pure function, O(1) per row, no permutation in
-// memory. The order of an epoch depends only on (seed, epoch, number of samples). Position p in it
+// Maps row r of step s on replica d to a sample: a pure function, O(1) per row. The order of an
+// epoch is a SampleOrder's, and depends only on (seed, epoch, position). Position p in it
 // goes to step p / global batch, global row p % global batch; replica d owns the global rows
 // [d * rows, (d + 1) * rows). So the same global batch has the same samples in the same rows for
 // any number of devices or ranks.
@@ -7,14 +7,15 @@
 
 #include <cstdint>
 
+#include "pipeline/sample_order.h"
 #include "staging/batch_layout.h"
 
 namespace stoker {
 
 enum class LastBatch : uint8_t {
-  pad,   // repeat rows of the same global batch, in turn, with weight 0: every sample once
+  pad,   // repeat rows of the same global batch, in turn, with weight 0: every position once
   drop,  // leave the remainder of the epoch out
-  wrap,  // fill up with the epoch's first samples, weight 1
+  wrap,  // fill up with the epoch's first positions, weight 1
 };
 const char* to_string(LastBatch policy);  // "pad"
 
@@ -25,40 +26,35 @@ struct SamplerOptions {
   uint64_t seed = 0;
   bool shuffle = true;
   LastBatch last_batch = LastBatch::pad;
+  SharedOrder order{};  // instead of `shuffle`, which must be true then; null: every sample once
 };
 
 struct SampledRow {
   SampleId id = 0;
   float weight = 1.0f;
-};
-
-// The keys of an epoch's order; made once for many rows.
-struct EpochOrder {
-  uint64_t add = 0, multiply = 0;
+  uint64_t appearance = 0;  // as in OrderedSample
 };
 
 class Sampler {
  public:
   // Throws std::invalid_argument with the numbers: no samples, rows or replicas < 1, `drop` with
-  // less than one batch, more than 2^40 samples.
+  // less than one batch, more than 2^40 samples, an order for another number of samples, an order
+  // and no shuffle.
   explicit Sampler(const SamplerOptions& options);
   int64_t steps_per_epoch() const;
-  EpochOrder order(int64_t epoch) const;
-  SampledRow row(const EpochOrder& order, int64_t step_in_epoch, int replica, int row) const;
+  EpochKey key(int64_t epoch) const { return {options_.seed, epoch}; }
+  SampledRow row(const EpochKey& epoch, int64_t step_in_epoch, int replica, int row) const;
   SampledRow row(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {
-    return this->row(order(epoch), step_in_epoch, replica, row);
+    return this->row(key(epoch), step_in_epoch, replica, row);
   }
   const SamplerOptions& options() const { return options_; }
-  // The keyed bijection of [0, samples) that orders an epoch.
-  SampleId permute(const EpochOrder& order, int64_t position) const;
-  SampleId permute(int64_t epoch, int64_t position) const {
-    return permute(order(epoch), position);
-  }
+  // What the options say or, without an order, what `shuffle` says.
+  const SampleOrder& order() const { return *order_; }
 
  private:
   SamplerOptions options_;
+  SharedOrder order_;
   int64_t global_batch_ = 0;  // rows * replicas
-  int bits_ = 0;              // the fewest bits that hold every position
 };
 
 }  // namespace stoker

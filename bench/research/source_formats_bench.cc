@@ -17,6 +17,7 @@
 #include "bench/report/program.h"
 #include "bench/report/statistics.h"
 #include "pipeline/loader.h"
+#include "pipeline/sample_order.h"
 #include "pipeline/source/subset_source.h"
 #include "staging/device_list.h"
 #include "tools/machine/cpu_time.h"
@@ -34,11 +35,11 @@ struct Measured {
 double read_seconds(const Source& source) {
   std::vector<uint8_t> buffer;
   std::span<const uint8_t> bytes;
-  const SamplerOptions options{.samples = source.size(), .rows = 1};
-  const Sampler sampler(options);
+  const SharedOrder order = shuffled_order(source.size());
+  const EpochKey epoch(1, 0);
   const double begin = process_cpu_seconds();
   for (int64_t i = 0; i < source.size(); ++i) {
-    const SampleId id = sampler.permute(0, i);
+    const SampleId id = order->at(epoch, i).id;
     if (!source.read_cached(id, buffer, bytes) && !source.read(id, buffer, bytes).ok) {
       throw std::runtime_error(source.name(id) + " cannot be read");
     }

@@ -7,6 +7,7 @@
 namespace stoker {
 ReceiptInfo receipt_info(const Loader& loader, const Source& source, const AugmentSpec& augment,
                          const LoaderOptions& options, int devices) {
+  using Entry = ReceiptInfo::Entries::value_type;
   ReceiptInfo info;
   info.fingerprint = loader.fingerprint();
   info.seed = options.seed;
@@ -19,7 +20,8 @@ ReceiptInfo receipt_info(const Loader& loader, const Source& source, const Augme
       {"labels", hex64(source.labels_digest())},
       {"samples", std::to_string(source.size())},
       {"augment", augment.describe()},
-      {"shuffle", options.shuffle ? "on" : "off"},
+      options.order ? Entry{"order", options.order->describe()}
+                    : Entry{"shuffle", options.shuffle ? "on" : "off"},
       {"last_batch", to_string(options.last_batch)},
       {"pixels", to_string(options.feed.decode.pixels)},
       {"exif", options.feed.decode.exif == ExifPolicy::ignore ? "ignore" : "apply"},

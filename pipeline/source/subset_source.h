@@ -1,19 +1,27 @@
-// A subset of another source, spread evenly over it, in its order.
+// Parts of another source: spread evenly over it, or the samples of a list. And the lists: of the
+// samples with some labels, and of a random split. Owner: the user; the other source outlives a
+// SubsetSource. Threads: any. Errors: std::invalid_argument with the numbers.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "pipeline/id_list.h"
 #include "pipeline/source/source.h"
 
 namespace stoker {
 
 class SubsetSource final : public Source {
  public:
-  // `limit` <= 0 or beyond the source's size: all samples. `source` must outlive this.
-  SubsetSource(const Source& source, int64_t limit)
-      : source_(source), size_(limit > 0 ? std::min(limit, source.size()) : source.size()) {}
+  // Spread evenly over the source, in its order. `limit` <= 0 or beyond the source's size: all
+  // samples.
+  SubsetSource(const Source& source, int64_t limit);
+  // These samples, in this order: sample 0 is ids[0]. Throws if there are none, for an id that the
+  // source does not have, and for one that is listed twice (names are unique; a SampleOrder can
+  // repeat samples).
+  SubsetSource(const Source& source, const std::vector<SampleId>& ids);
 
   int64_t size() const override { return size_; }
   int label(SampleId id) const override { return source_.label(original(id)); }
@@ -31,19 +39,28 @@ class SubsetSource final : public Source {
     return source_.read_cached(original(id), buffer, bytes);
   }
   std::vector<SourceNote> notes() const override { return source_.notes(); }
-  uint64_t fingerprint() const override {
-    const auto left_out = static_cast<uint64_t>(source_.size() - size_);
-    return source_.fingerprint() ^ left_out * 0x9e3779b97f4a7c15;
-  }
-  uint64_t labels_digest() const override {
-    return size_ == source_.size() ? source_.labels_digest() : Source::labels_digest();
-  }
+  uint64_t fingerprint() const override;
+  uint64_t labels_digest() const override;
 
  private:
-  SampleId original(SampleId id) const { return id * source_.size() / size_; }
+  SampleId original(SampleId id) const {
+    return ids_.size() > 0 ? ids_[id] : id * source_.size() / size_;
+  }
 
   const Source& source_;
   const int64_t size_;
+  const IdList ids_;  // empty: spread evenly
 };
+
+// Returns the samples whose label is one of `labels`, in the order of the source. Throws for a
+// label that is not one of its classes.
+std::vector<SampleId> ids_with_labels(const Source& source, const std::set<int>& labels);
+
+// Deals the samples [0, samples) at random to lists of shares[i] * samples each, which must be
+// numbers from 0 to 1 with the sum 1. Each list is in ascending order, so that reading it in order
+// reads the source in order. The sizes are those of torch.utils.data.random_split: rounded down,
+// and the rest goes to the lists in turn, one each. A function of its arguments alone.
+std::vector<std::vector<SampleId>> random_split(int64_t samples, const std::vector<double>& shares,
+                                                uint64_t seed);
 
 }  // namespace stoker

@@ -155,6 +155,9 @@ TEST(BlobSetTest, ExpandsBracesAndGlobs) {
 
 TEST(BlobSetTest, AFileThatIsNamedLikeAPatternIsThatFile) {
   const TempFolder folder;
+  folder.write("[12]/b1.tar");
+  folder.write("[12]/b2.tar");
+  EXPECT_THAT(found(folder.path() + "/[12]/b{1..2}.tar"), ElementsAre("b1.tar", "b2.tar"));
   folder.write("a{1,2}.tar");
   folder.write("a1.tar");
   EXPECT_THAT(found(folder.path() + "/a{1,2}.tar"), ElementsAre("a{1,2}.tar"));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <tuple>
 
 #include "pipeline/source/synthetic_source.h"
 #include "staging/stager.h"
@@ -199,6 +200,146 @@ TEST(Contract, OtherLastBatchPolicies) {
   EXPECT_EQ(wrapped.size(), 6u);
   for (const Delivered& batch : dropped) EXPECT_EQ(batch.valid, 8);
   for (const Delivered& batch : wrapped) EXPECT_EQ(batch.valid, 8);
+}
+
+// The guarantees hold for every order of samples, not only for the shuffle.
+struct Ordered {
+  const char* name;
+  SharedOrder order;
+};
+
+std::vector<Ordered> orders_for(int64_t samples) {
+  std::vector<double> weights;
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < samples; ++i) {
+    weights.push_back(static_cast<double>(i % 7));
+    labels.push_back(i % 5 == 0 ? 1 : 0);
+  }
+  const int64_t half = samples / 2;
+  return {{"shuffled", shuffled_order(samples)},
+          {"weighted", weighted_order(weights, {.length = 45})},
+          {"weighted once", weighted_order(weights, {.length = 21, .replacement = false})},
+          {"class balanced", class_balanced_order(labels, 45)},
+          {"repeated", repeated_order({.samples = samples, .repeats = 3, .length = 45})},
+          {"blend", blend_order({.sizes = {half, samples - half},
+                                 .schedule = {{0, {3, 1}}, {60, {1, 3}}},
+                                 .length = 45})}};
+}
+
+TEST(Contract, AnyOrderResumesAnywhereAndIgnoresThreads) {
+  for (const Kind& kind : kinds()) {
+    for (const auto& [name, order] : orders_for(kind.source->size())) {
+      LoaderOptions options = options_of(0, 16);
+      options.order = order;
+      options.epochs = 2.5;
+      const std::vector<Delivered> whole = Feed(*kind.source, kind.augment, options).all();
+      ASSERT_GT(whole.size(), 3U);
+      for (size_t stop = 0; stop <= whole.size(); ++stop) {
+        options.first_step = 0;
+        options.feed.workers = stop % 3;
+        Feed before(*kind.source, kind.augment, options);
+        std::vector<Delivered> batches = before.take(static_cast<int64_t>(stop));
+        options.first_step = Loader::resume_step(before.loader().state(), before.loader());
+        options.feed.workers = 2;
+        // Made anew, as in another process.
+        for (const auto& [other, fresh] : orders_for(kind.source->size())) {
+          if (std::string(other) == name) options.order = fresh;
+        }
+        Feed after(*kind.source, kind.augment, options);
+        for (const Delivered& batch : after.all()) batches.push_back(batch);
+        ASSERT_EQ(batches, whole) << kind.name << ", " << name << ", stopped after " << stop;
+      }
+    }
+  }
+}
+
+TEST(Contract, AnyOrderIsTheSameForAnyRanksAndDevices) {
+  const auto source = make_synthetic_source(50, {8, 8}, 3, 1);
+  for (const auto& [name, order] : orders_for(50)) {
+    LoaderOptions options = options_of(1, 24);
+    options.order = order;
+    const std::vector<Delivered> expected = Feed(*source, pad_spec(8), options).all();
+    for (const int world : {2, 3, 8}) {
+      for (const int devices : {1, 3}) {
+        if (24 % (world * devices) != 0) continue;
+        options.world = world;
+        options.batch_size = 24 / (world * devices);
+        std::vector<std::vector<DeliveredRow>> rows(expected.size());
+        for (options.rank = 0; options.rank < world; ++options.rank) {
+          const std::vector<Delivered> part = Feed(*source, pad_spec(8), options, devices).all();
+          ASSERT_EQ(part.size(), expected.size());
+          for (size_t step = 0; step < part.size(); ++step) {
+            rows[step].insert(rows[step].end(), part[step].rows.begin(), part[step].rows.end());
+          }
+        }
+        for (size_t step = 0; step < expected.size(); ++step) {
+          ASSERT_EQ(rows[step], expected[step].rows)
+              << name << ", " << world << " ranks of " << devices << ", step " << step;
+        }
+      }
+    }
+  }
+}
+
+// A row's pixels depend only on (seed, epoch, sample, appearance), with appearance 0 as in a feed
+// that shows every sample once; another appearance has other crops.
+TEST(Contract, PixelsAreAFunctionOfTheAppearance) {
+  for (const Kind& kind : kinds()) {
+    std::map<std::pair<int64_t, SampleId>, uint64_t> plain;
+    for (const Delivered& batch : Feed(*kind.source, kind.augment, options_of(2)).all()) {
+      for (const DeliveredRow& row : batch.rows) plain[{batch.epoch, row.id}] = row.pixels;
+    }
+    std::map<std::tuple<int64_t, SampleId, uint64_t>, uint64_t> pixels;
+    int repeated = 0, same = 0;
+    for (const auto& [name, order] : orders_for(kind.source->size())) {
+      for (const int batch_size : {5, 16}) {
+        LoaderOptions options = options_of(2, batch_size);
+        options.order = order;
+        for (const Delivered& batch : Feed(*kind.source, kind.augment, options).all()) {
+          for (const DeliveredRow& row : batch.rows) {
+            const uint64_t first = plain.at({batch.epoch, row.id});
+            if (row.appearance == 0) {
+              EXPECT_EQ(row.pixels, first) << name << ", sample " << row.id;
+            }
+            repeated += row.appearance != 0;
+            same += row.appearance != 0 && row.pixels == first;
+            const auto [at, added] =
+                pixels.insert({{batch.epoch, row.id, row.appearance}, row.pixels});
+            EXPECT_EQ(at->second, row.pixels) << name << ", sample " << row.id;
+          }
+        }
+      }
+    }
+    EXPECT_GT(repeated, 200);
+    EXPECT_LT(same, repeated / 20) << kind.name;  // a few draws are equal by chance
+  }
+}
+
+// Every appearance of a bad sample gets the pixels of one other sample, in its own crop, and the
+// sample counts once.
+TEST(Contract, SubstitutesAppearAsTheirSamplesWould) {
+  const auto source = jpeg_source(20);
+  source->replace(7, {1, 2, 3});
+  LoaderOptions options = options_of(2);
+  options.epochs = 1;
+  options.feed.max_bad = 2;
+  options.order = repeated_order({.samples = 20, .length = 60});
+  Feed feed(*source, crop_spec(), options);
+  std::map<uint64_t, DeliveredRow> rows;
+  for (const Delivered& batch : feed.all()) {
+    for (const DeliveredRow& row : batch.rows) {
+      if (row.id == 7) rows[row.appearance] = row;
+    }
+  }
+  ASSERT_EQ(rows.size(), 3U);
+  for (const auto& [appearance, row] : rows) {
+    EXPECT_TRUE(row.bad);
+    EXPECT_EQ(row.weight, 0);
+    EXPECT_EQ(row.pixels_of, rows[0].pixels_of);
+  }
+  EXPECT_NE(rows[0].pixels, rows[1].pixels);
+  EXPECT_NE(rows[1].pixels, rows[2].pixels);
+  EXPECT_EQ(feed.loader().stats().bad_samples, 1);
 }
 
 }  // namespace

@@ -125,7 +125,8 @@ bool Feed::next(int device, Delivered& result,
                            .noted = note.digest,
                            .pixels_of = note.pixels_of,
                            .code = note.code,
-                           .bad = note.bad});
+                           .bad = note.bad,
+                           .appearance = note.appearance});
   }
   streams_[device]->call([to = result.rows.data(), rows, bytes, images = batch.images(),
                           labels = batch.labels(), weights = batch.weights()] {

@@ -32,6 +32,7 @@ struct DeliveredRow {
   SampleId pixels_of = 0;
   DecodeCode code = DecodeCode::ok;
   bool bad = false;
+  uint64_t appearance = 0;
   bool operator==(const DeliveredRow&) const = default;
 };
 struct Delivered {

@@ -62,7 +62,53 @@ TEST_F(LoaderTest, RefusesBadOptionsWithTheNumbers) {
   EXPECT_THAT(message([](O o) { o.feed.decode.max_pixels = 0; }), HasSubstr("max_pixels is 0"));
   EXPECT_THAT(message([](O o) { o.batch_size = 1 << 24, o.world = 1 << 10; }),
               HasSubstr("global batch of 1024 ranks x 1 devices x 16777216 samples"));
+  EXPECT_EQ(message([](O o) { o.order = shuffled_order(29); }),
+            "Sampler: order (shuffled) is for a source of 29 samples, this one has 30");
+  EXPECT_EQ(message([](O o) { o.order = sequential_order(30), o.shuffle = false; }),
+            "Sampler: shuffle is off, but `order` says already in which order samples come: leave "
+            "`shuffle` as it is by default");
+  EXPECT_EQ(message([](O o) {
+              o.order = repeated_order({.samples = 30, .length = 9});
+              o.batch_size = 10;
+              o.last_batch = LastBatch::drop;
+            }),
+            "Sampler: batch_size: a global batch of 10 samples is more than the 9 samples of an "
+            "epoch, and `last_batch` drop leaves out what does not fill one: take at most 9 "
+            "samples, or `last_batch` pad");
+  EXPECT_EQ(message([](O o) { o.order = repeated_order({.samples = 30}); }), "accepted");
   EXPECT_EQ(message([](O) {}), "accepted");
+}
+
+// The steps of an epoch are those of the order, and it is part of what a run is.
+TEST_F(LoaderTest, AnOrderHasItsOwnLengthAndFingerprint) {
+  const auto feed_of = [&](SharedOrder order) {
+    LoaderOptions options = small_options();
+    options.order = std::move(order);
+    return std::make_unique<Feed>(*source_, augment_, options);
+  };
+  const std::vector<double> weights(30, 1);
+  std::vector<double> others = weights;
+  others[7] = 2;
+  const auto plain = feed_of(nullptr), weighted = feed_of(weighted_order(weights, {.length = 45})),
+             same = feed_of(weighted_order(weights, {.length = 45})),
+             other = feed_of(weighted_order(others, {.length = 45}));
+  EXPECT_EQ(plain->loader().steps_per_epoch(), 8);
+  EXPECT_EQ(weighted->loader().steps_per_epoch(), 12);
+  EXPECT_EQ(weighted->loader().end_step(), 12);
+  EXPECT_EQ(weighted->all().back().valid, 1);
+  EXPECT_NE(plain->loader().fingerprint(), weighted->loader().fingerprint());
+  EXPECT_EQ(same->loader().fingerprint(), weighted->loader().fingerprint());
+  EXPECT_NE(other->loader().fingerprint(), weighted->loader().fingerprint());
+  EXPECT_THROW(Loader::resume_step(weighted->loader().state(), other->loader()),
+               std::invalid_argument);
+  LoaderOptions options = small_options();
+  const auto policies_of = [&](Feed& feed) {
+    return receipt_info(feed.loader(), *source_, augment_, options, 1).policies;
+  };
+  EXPECT_THAT(policies_of(*plain), ::testing::Contains(::testing::Pair("shuffle", "on")));
+  options.order = weighted_order(weights, {.length = 45});
+  EXPECT_THAT(policies_of(*weighted),
+              ::testing::Contains(::testing::Pair("order", options.order->describe())));
 }
 
 // The worker that fills a row converts it, also substitutes and padding: the bits are those of

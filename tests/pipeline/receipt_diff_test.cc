@@ -24,7 +24,7 @@ class ReceiptDiffTest : public ReceiptTest {
   Step step_of(SampleId id, int64_t epoch, int batch) {
     const Sampler sampler({.samples = kSamples, .rows = batch, .replicas = 1, .seed = 4});
     for (int64_t position = 0; position < kSamples; ++position) {
-      if (sampler.permute(epoch, position) == id) {
+      if (sampler.order().at(sampler.key(epoch), position).id == id) {
         return epoch * sampler.steps_per_epoch() + position / batch;
       }
     }

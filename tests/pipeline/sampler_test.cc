@@ -34,10 +34,14 @@ Sampler make(int64_t samples, int rows, int replicas, LastBatch last_batch = Las
                   .last_batch = last_batch});
 }
 
+SampleId permute(const Sampler& sampler, int64_t epoch, int64_t position) {
+  return sampler.order().at(sampler.key(epoch), position).id;
+}
+
 bool is_permutation_of(const Sampler& sampler, int64_t epoch) {
   std::vector<uint8_t> seen(static_cast<size_t>(sampler.options().samples));
   for (int64_t position = 0; position < sampler.options().samples; ++position) {
-    const SampleId id = sampler.permute(epoch, position);
+    const SampleId id = permute(sampler, epoch, position);
     if (id < 0 || id >= sampler.options().samples || seen[static_cast<size_t>(id)]++) return false;
   }
   return true;
@@ -66,7 +70,7 @@ TEST(Sampler, EveryOrderOfAFewSamplesIsEquallyLikely) {
     const int epochs = samples < 6 ? 48000 : 144000;
     for (int64_t epoch = 0; epoch < epochs; ++epoch) {
       std::vector<SampleId> order;
-      for (int64_t p = 0; p < samples; ++p) order.push_back(sampler.permute(epoch, p));
+      for (int64_t p = 0; p < samples; ++p) order.push_back(permute(sampler, epoch, p));
       ++orders[order];
     }
     std::vector<int> counts;
@@ -83,7 +87,7 @@ TEST(Sampler, EverySampleComesAtEveryPositionOverEpochs) {
     std::vector<int> counts(n * n);
     for (int64_t epoch = 0; epoch < 100 * samples; ++epoch) {
       for (size_t p = 0; p < n; ++p) {
-        const SampleId id = sampler.permute(epoch, static_cast<int64_t>(p));
+        const SampleId id = permute(sampler, epoch, static_cast<int64_t>(p));
         ++counts[p * n + static_cast<size_t>(id)];
       }
     }
@@ -99,9 +103,9 @@ TEST(Sampler, LargeOrdersHaveNoStructure) {
     const double mean = (samples - 1) / 2.0, variance = (1.0 * samples * samples - 1) / 12;
     double serial = 0, rank = 0;
     std::vector<int> differences(64);
-    SampleId previous = sampler.permute(0, samples - 1);
+    SampleId previous = permute(sampler, 0, samples - 1);
     for (int64_t position = 0; position < samples; ++position) {
-      const SampleId id = sampler.permute(0, position);
+      const SampleId id = permute(sampler, 0, position);
       serial += (id - mean) * (previous - mean);
       rank += (id - mean) * (position - mean);
       ++differences[static_cast<size_t>((id - previous + samples) % samples * 64 / samples)];
@@ -118,7 +122,7 @@ TEST(Sampler, EpochsAndSeedsOrderDifferently) {
   const auto fixed_points = [&](const Sampler& a, int64_t epoch_a, const Sampler& b,
                                 int64_t epoch_b) {
     int64_t same = 0;
-    for (int64_t p = 0; p < kSamples; ++p) same += a.permute(epoch_a, p) == b.permute(epoch_b, p);
+    for (int64_t p = 0; p < kSamples; ++p) same += permute(a, epoch_a, p) == permute(b, epoch_b, p);
     return same;  // about one, as in any two random orders
   };
   const Sampler first = make(kSamples, 1, 1, LastBatch::pad, 1);
@@ -200,7 +204,7 @@ TEST(Sampler, WrapFillsWithTheEpochsFirstSamples) {
   for (int row = 0; row < 8; ++row) {
     const SampledRow sampled = sampler.row(3, 1, row / 4, row % 4);
     EXPECT_EQ(sampled.weight, 1.0f);
-    EXPECT_EQ(sampled.id, sampler.permute(3, (8 + row) % 11));
+    EXPECT_EQ(sampled.id, permute(sampler, 3, (8 + row) % 11));
   }
   const Sampler tiny = make(3, 4, 2, LastBatch::wrap);  // wraps more than once in one batch
   const std::vector<int> counts = counted(tiny, 0);
@@ -230,7 +234,7 @@ TEST(Sampler, TheGlobalBatchIsTheSameForAnyNumberOfReplicas) {
 
 TEST(Sampler, WithoutShuffleTheOrderIsTheSources) {
   const Sampler sampler = make(10, 4, 1, LastBatch::pad, 1, false);
-  for (int64_t p = 0; p < 10; ++p) EXPECT_EQ(sampler.permute(7, p), p);
+  for (int64_t p = 0; p < 10; ++p) EXPECT_EQ(permute(sampler, 7, p), p);
 }
 
 TEST(Sampler, RefusesWhatCannotWorkWithTheNumbers) {

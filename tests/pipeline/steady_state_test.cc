@@ -73,6 +73,30 @@ TEST(SteadyState, AllocatesNothingPerBatch) {
   }
 }
 
+// The orders that keep no table per epoch.
+TEST(SteadyState, OrdersAllocateNothingPerBatch) {
+  const auto raw = make_synthetic_source(200, {16, 16}, 3, 1);
+  const std::vector<double> weights(200, 0.1);
+  const std::vector<int32_t> labels(200, 4);
+  const SharedOrder orders[] = {
+      weighted_order(weights, {.length = 300}), class_balanced_order(labels, 300),
+      repeated_order({.samples = 200}),
+      blend_order({.sizes = {50, 150}, .schedule = {{0, {1, 1}}}, .length = 300})};
+  for (const SharedOrder& order : orders) {
+    const auto device = make_host_device();
+    const auto stream = device->make_stream();
+    LoaderOptions options = options_of(2);
+    options.order = order;
+    Loader loader(*raw, pad_spec(), {device.get()}, options);
+    run(loader, *stream, 100);
+    stream->synchronize();
+    const int64_t before = allocations;
+    run(loader, *stream, 200);
+    stream->synchronize();
+    EXPECT_LE(allocations - before, 4) << order->describe();
+  }
+}
+
 TEST(SteadyState, MemoryDoesNotGrowOverEpochs) {
   const auto files = jpeg_source(40);
   const auto device = make_host_device();

@@ -290,7 +290,8 @@ std::optional<Names> expand(const std::string& path) {
   }
   Names files;
   for (const std::string& each : paths) {
-    if (each.find_first_of("*?[") == std::string::npos) {
+    std::error_code ignored;
+    if (each.find_first_of("*?[") == std::string::npos || fs::exists(each, ignored)) {
       files.push_back(each);
     } else {
       Names found = matches_of(each);

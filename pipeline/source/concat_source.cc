@@ -1,0 +1,167 @@
+#include "pipeline/source/concat_source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+
+#include "pipeline/digest.h"
+#include "pipeline/printable_name.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string words(SampleEncoding encoding) {
+  switch (encoding) {
+    case SampleEncoding::image_file:
+      return "image files";
+    case SampleEncoding::raw_planar:
+      return "raw planes";
+    case SampleEncoding::raw_rgb:
+      return "raw pixels";
+  }
+  return "?";
+}
+
+std::string words(Size size) {
+  return std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
+}
+
+// Returns what a source has instead of what source 0 has, or "" if both have the same.
+std::string difference(const Source& first, const Source& other) {
+  const auto differ = [](const std::string& a, const std::string& b) { return b + ", not " + a; };
+  if (other.encoding() != first.encoding()) {
+    return differ(words(first.encoding()), words(other.encoding()));
+  }
+  if (other.raw_size() != first.raw_size()) {
+    return differ(words(first.raw_size()), words(other.raw_size()));
+  }
+  const auto &names = first.class_names(), &others = other.class_names();
+  if (others.size() != names.size()) {
+    return differ(std::to_string(names.size()) + " classes",
+                  std::to_string(others.size()) + " classes");
+  }
+  const auto [a, b] = std::mismatch(names.begin(), names.end(), others.begin());
+  if (a == names.end()) return "";
+  return differ(printable_name(*a),
+                "class " + std::to_string(a - names.begin()) + " " + printable_name(*b));
+}
+
+// Returns the folders on the way to a root. No root counts as "/", which has every root inside it.
+std::vector<fs::path> parts_of(const std::string& root) {
+  const fs::path path = fs::absolute(root + "/").lexically_normal().parent_path();
+  return {path.begin(), path.end()};
+}
+
+fs::path joined(std::vector<fs::path>::const_iterator part,
+                std::vector<fs::path>::const_iterator end) {
+  fs::path path;
+  for (; part != end; ++part) path /= *part;
+  return path;
+}
+
+// Returns the parts that both begin with.
+std::vector<fs::path> common(const std::vector<fs::path>& a, const std::vector<fs::path>& b) {
+  const auto size = static_cast<ptrdiff_t>(std::min(a.size(), b.size()));
+  return {a.begin(), std::mismatch(a.begin(), a.begin() + size, b.begin()).first};
+}
+
+// Whether one root is equal to another or inside it.
+bool roots_overlap(const std::vector<std::vector<fs::path>>& roots) {
+  for (size_t i = 0; i < roots.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (common(roots[i], roots[j]).size() == std::min(roots[i].size(), roots[j].size())) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+ConcatSource::ConcatSource(std::vector<const Source*> sources) : sources_(std::move(sources)) {
+  if (sources_.empty()) throw std::invalid_argument("ConcatSource: no sources");
+  begins_.push_back(0);
+  std::vector<std::vector<fs::path>> roots;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const std::string what = difference(*sources_[0], *sources_[i]);
+    if (!what.empty()) {
+      throw std::invalid_argument("ConcatSource: source " + std::to_string(i) + " has " + what +
+                                  " as source 0");
+    }
+    begins_.push_back(begins_.back() + sources_[i]->size());
+    roots.push_back(parts_of(sources_[i]->root()));
+    prefixes_.push_back(std::to_string(i) + "/");
+  }
+  if (sources_.size() == 1) {
+    root_ = sources_[0]->root();
+    prefixes_ = {""};
+  } else if (!roots_overlap(roots)) {
+    std::vector<fs::path> all = roots[0];
+    for (const auto& root : roots) all = common(all, root);
+    const auto depth = static_cast<ptrdiff_t>(all.size());
+    root_ = joined(all.begin(), all.end()).string();
+    for (size_t i = 0; i < roots.size(); ++i) {
+      prefixes_[i] = joined(roots[i].begin() + depth, roots[i].end()).string() + "/";
+    }
+  }
+}
+
+size_t ConcatSource::source_of(SampleId id) const {
+  return static_cast<size_t>(std::upper_bound(begins_.begin(), begins_.end(), id) -
+                             begins_.begin()) -
+         1;
+}
+
+int ConcatSource::label(SampleId id) const {
+  const size_t source = source_of(id);
+  return sources_[source]->label(id - begins_[source]);
+}
+
+std::string ConcatSource::name(SampleId id) const {
+  const size_t source = source_of(id);
+  return prefixes_[source] + sources_[source]->name(id - begins_[source]);
+}
+
+const std::vector<std::string>& ConcatSource::class_names() const {
+  return sources_[0]->class_names();
+}
+
+SampleEncoding ConcatSource::encoding() const { return sources_[0]->encoding(); }
+
+Size ConcatSource::raw_size() const { return sources_[0]->raw_size(); }
+
+ReadStatus ConcatSource::read(SampleId id, std::vector<uint8_t>& buffer,
+                              std::span<const uint8_t>& bytes) const {
+  const size_t source = source_of(id);
+  return sources_[source]->read(id - begins_[source], buffer, bytes);
+}
+
+bool ConcatSource::read_cached(SampleId id, std::vector<uint8_t>& buffer,
+                               std::span<const uint8_t>& bytes) const {
+  const size_t source = source_of(id);
+  return sources_[source]->read_cached(id - begins_[source], buffer, bytes);
+}
+
+std::vector<SourceNote> ConcatSource::notes() const {
+  std::vector<SourceNote> all;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    for (SourceNote note : sources_[i]->notes()) {
+      note.name = prefixes_[i] + note.name;
+      all.push_back(std::move(note));
+    }
+  }
+  return all;
+}
+
+uint64_t ConcatSource::fingerprint() const {
+  std::string text = "stoker concat";
+  for (const Source* source : sources_) {
+    text += "; " + std::to_string(source->size()) + " samples " + hex64(source->fingerprint());
+  }
+  return text_digest(text);
+}
+
+}  // namespace stoker

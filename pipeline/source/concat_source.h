@@ -1,0 +1,52 @@
+// Several sources one after the other, as one: the ids of source k follow those of source k - 1.
+// Owner: the user; the sources outlive it. Threads: any. Errors: the constructor throws
+// std::invalid_argument with what differs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pipeline/source/source.h"
+
+namespace stoker {
+
+class ConcatSource final : public Source {
+ public:
+  // The sources must have the same encoding, size of raw samples and class names; there is at least
+  // one.
+  //
+  // Names stay paths where they can: if no root is inside another, root() is the deepest folder
+  // that has all of them, and a name is the path from there. Otherwise (equal roots, one inside
+  // another, or a source without a root) two sources might have a name in common: root() is "", and
+  // the number of the source stands in front of each name, as in "1/cat/7.jpg". A single source
+  // keeps its root and names.
+  explicit ConcatSource(std::vector<const Source*> sources);
+
+  // The ids of each source begin here; the last entry is size().
+  const std::vector<int64_t>& begins() const { return begins_; }
+
+  int64_t size() const override { return begins_.back(); }
+  int label(SampleId id) const override;
+  std::string name(SampleId id) const override;
+  const std::string& root() const override { return root_; }
+  const std::vector<std::string>& class_names() const override;
+  SampleEncoding encoding() const override;
+  Size raw_size() const override;
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override;
+  bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
+                   std::span<const uint8_t>& bytes) const override;
+  std::vector<SourceNote> notes() const override;
+  uint64_t fingerprint() const override;
+
+ private:
+  size_t source_of(SampleId id) const;
+
+  const std::vector<const Source*> sources_;
+  std::vector<int64_t> begins_;
+  std::string root_;
+  std::vector<std::string> prefixes_;  // of the names, one per source
+};
+
+}  // namespace stoker
