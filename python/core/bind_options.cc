@@ -6,6 +6,7 @@
 #include "pipeline/operation_plugin.h"
 #include "python/core/bind.h"
 #include "python/core/feed.h"
+#include "python/core/order.h"
 
 namespace stoker::python {
 namespace {
@@ -60,6 +61,8 @@ void add_operation(AugmentSpec& spec, const PixelOperation& operation) {
   spec.operations.push_back(operation);
 }
 
+void set_order(LoaderOptions& options, const BoundOrder& bound) { options.order = bound.order; }
+
 void set_size(AugmentSpec& spec, int height, int width) { spec.output = {width, height}; }
 
 }  // namespace
@@ -108,6 +111,7 @@ void bind_options(nb::module_& module) {
       .def_rw("batch_size", &LoaderOptions::batch_size)
       .def_rw("seed", &LoaderOptions::seed)
       .def_rw("shuffle", &LoaderOptions::shuffle)
+      .def("set_order", set_order, nb::arg("order"))
       .def_rw("last_batch", &LoaderOptions::last_batch)
       .def_rw("rank", &LoaderOptions::rank)
       .def_rw("world", &LoaderOptions::world)

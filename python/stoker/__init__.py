@@ -27,6 +27,7 @@ from stoker._augment import (
     resize_whole,
 )
 from stoker._batch import Batch
+from stoker._blend import Blend, blend
 from stoker._core import Array, DecodeError, FeedError, Sample, Source
 from stoker._devices import devices, why_no_cuda
 from stoker._emulate import Emulation, emulate
@@ -34,6 +35,7 @@ from stoker._image import ImageInfo, crop_resize, decode, image_info, resize
 from stoker._image_format import IMAGENET_MEAN, IMAGENET_STD
 from stoker._index import BadSample, SeekIndex, index
 from stoker._loader import Loader
+from stoker._orders import Order, class_balanced, repeated, weighted
 from stoker._sources import (
     cifar,
     csv,
@@ -49,6 +51,7 @@ from stoker._sources import (
     tar,
     tfrecord,
 )
+from stoker._views import concat, random_split, subset, with_labels
 from stoker._watch import WatchedIterator, watch
 from stoker._watched_loop import Watch
 
@@ -64,18 +67,23 @@ __all__ = [
     "Augment",
     "BadSample",
     "Batch",
+    "Blend",
     "DecodeError",
     "Emulation",
     "FeedError",
     "ImageInfo",
     "Loader",
+    "Order",
     "Sample",
     "SeekIndex",
     "Source",
     "Watch",
     "WatchedIterator",
+    "blend",
     "cifar",
+    "class_balanced",
     "color_jitter",
+    "concat",
     "crop_resize",
     "csv",
     "cutout",
@@ -95,13 +103,18 @@ __all__ = [
     "parquet",
     "pad_random_crop",
     "random_resized_crop",
+    "random_split",
     "relabel",
+    "repeated",
     "resize",
     "resize_center_crop",
     "resize_whole",
+    "subset",
     "synthetic",
     "tar",
     "tfrecord",
     "watch",
+    "weighted",
     "why_no_cuda",
+    "with_labels",
 ]

@@ -14,12 +14,14 @@ from typing import Any
 from stoker import _core
 from stoker._augment import Augment, make_spec
 from stoker._batch import Batch
+from stoker._blend import Blend
 from stoker._choice import MAX_PIXELS
 from stoker._devices import device_name
 from stoker._epoch import Epoch
 from stoker._image_format import image_format
 from stoker._moving_feed import MovingFeed
 from stoker._options import DrawnSeed, loader_options, yes_or_no
+from stoker._orders import Order, steps_per_epoch
 from stoker._state import place_of, state_of
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
@@ -31,14 +33,18 @@ class Loader:
     construction.
 
     The data
-        source: stoker.folder(), cifar(), synthetic(), open().
+        source: stoker.folder(), open(), subset(), ...; or several in a stoker.blend().
         batch_size: rows of every batch, including the last one.
         size: pixels, an int or (height, width); default: raw sources' own size, else 224.
         augment: a crop and more, joined by `|`; default: resize and centre crop (raw sources: as
             they are).
         seed, shuffle: the order of an epoch depends only on (seed, epoch, number of samples).
             Without a seed each Loader draws one (`loader.seed`), which is part of its state_dict();
-            several ranks that shuffle must get a seed, the same for all.
+            several ranks that shuffle must get a seed, the same for all. shuffle is True unless it
+            is given.
+        order: instead of shuffle: stoker.weighted(), class_balanced() or repeated() say which
+            samples an epoch takes, in which order. A sample that comes again in an epoch gets
+            other crops.
         last_batch: 'pad' repeats rows with weight 0, so that every sample counts once; 'drop'
             leaves the rest out; 'wrap' fills up with the epoch's first samples, weight 1.
         rank, world: this process's part of each epoch; default: torch.distributed's, if the program
@@ -80,7 +86,7 @@ class Loader:
 
     def __init__(
         self,
-        source: _core.Source,
+        source: _core.Source | Blend,
         *,
         batch_size: int = 256,
         size: int | tuple[int, int] | None = None,
@@ -91,7 +97,8 @@ class Loader:
         mean: float | Sequence[float] | None = None,
         std: float | Sequence[float] | None = None,
         seed: int | None = None,
-        shuffle: bool = True,
+        shuffle: bool | None = None,
+        order: Order | None = None,
         last_batch: str = "pad",
         rank: int | None = None,
         world: int | None = None,
@@ -110,11 +117,7 @@ class Loader:
         quarantine: str | os.PathLike[str] | None = None,
         metadata: Callable[[str, int], Any] | None = None,
     ):
-        if not isinstance(source, _core.Source):
-            raise TypeError(
-                f"source is {source!r}, must be made by stoker.open(), folder(), memory() or "
-                "another function that gives a stoker.Source"
-            )
+        source, order = _source_and_order(source, order, shuffle)
         name = device_name(device)
         if metadata is not None and not callable(metadata):
             raise TypeError(f"metadata is {metadata!r}, must be a function of (name, label)")
@@ -140,10 +143,15 @@ class Loader:
             max_bad=max_bad,
             quarantine=quarantine,
         )
-        if last_batch == "drop" and len(source) < options.batch_size * options.world:
+        length = len(source)
+        if order is not None:
+            bound = order.bind(source, options)
+            options.set_order(bound)
+            length = bound.length
+        if last_batch == "drop" and length < options.batch_size * options.world:
             ranks = f" on each of {options.world} ranks" if options.world > 1 else ""
             raise ValueError(
-                f"batch_size is {batch_size}{ranks}, and there are {len(source)} samples: "
+                f"batch_size is {batch_size}{ranks}, and an epoch has {length} samples: "
                 'last_batch="drop" leaves nothing; give a smaller batch_size or last_batch="pad"'
             )
         self._source = source
@@ -294,6 +302,17 @@ class Loader:
     def __reduce__(self) -> Any:
         raise TypeError("a Loader cannot be pickled: make one in the process that uses it")
 
+    def _begin(self, epoch: int, order: Order, seed: int) -> None:
+        """Moves to the beginning of an epoch in another order. The feed ends with that epoch, so
+        that nothing is read ahead in an order that is not for the next one.
+        """
+        bound = order.bind(self._source, self._options)
+        self._options.set_order(bound)
+        self._options.epochs = epoch + 1
+        self._pass += 1
+        self._resumed = False
+        self._feed.move(epoch * steps_per_epoch(bound.length, self._options), seed)
+
     def _move(self, step: int, seed: int) -> None:
         self._pass += 1
         if step != self._feed.position()[0] or seed != self._feed.seed:
@@ -312,6 +331,32 @@ class Loader:
         if feed.closed:
             raise RuntimeError("the Loader was closed")
         raise StopIteration
+
+
+def _source_and_order(
+    source: _core.Source | Blend, order: Order | None, shuffle: object
+) -> tuple[_core.Source, Order | None]:
+    """Takes a blend apart. TypeError, ValueError: arguments that do not go together."""
+    if order is not None and not isinstance(order, Order):
+        raise TypeError(
+            f"order is {order!r}, must be made by stoker.weighted(), class_balanced() or repeated()"
+        )
+    if isinstance(source, Blend):
+        if order is not None:
+            raise ValueError(f"order is {order!r}, but a blend has its own: leave order= out")
+        blend = source
+        source, order = blend.source, blend.order
+    if not isinstance(source, _core.Source):
+        raise TypeError(
+            f"source is {source!r}, must be made by stoker.open(), folder(), memory() or "
+            "another function that gives a stoker.Source"
+        )
+    if order is not None and shuffle is not None:
+        raise ValueError(
+            f"shuffle is {shuffle!r}, but {order!r} says in which order samples come: leave "
+            "shuffle= out"
+        )
+    return source, order
 
 
 def _close_all() -> None:

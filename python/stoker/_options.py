@@ -22,7 +22,7 @@ def loader_options(
     *,
     batch_size: int,
     seed: int,
-    shuffle: bool,
+    shuffle: bool | None,
     last_batch: str,
     rank: int | None,
     world: int | None,
@@ -46,7 +46,7 @@ def loader_options(
     if isinstance(workers, int) and workers < 0:
         raise ValueError(f"workers is {workers}, must be 0 to 1024, or None: one per core")
     options.rank, options.world = rank_and_world(rank, world)
-    options.shuffle = yes_or_no("shuffle", shuffle)
+    options.shuffle = shuffle is None or yes_or_no("shuffle", shuffle)
     if isinstance(seed, DrawnSeed) and options.shuffle and options.world > 1:
         raise ValueError(
             f"seed is None, but {options.world} ranks share each epoch: give all the same seed="

@@ -41,7 +41,7 @@ class Loader(Adapter):
 
     def __init__(
         self,
-        source: stoker.Source,
+        source: stoker.Source | stoker.Blend,
         *,
         batch_size: int,
         sharding: jax.sharding.Sharding | None = None,

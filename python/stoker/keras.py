@@ -16,6 +16,7 @@ import keras
 import numpy as np
 
 from stoker._batch import Batch
+from stoker._blend import Blend
 from stoker._core import Source
 from stoker._loader import Loader
 
@@ -32,7 +33,7 @@ class Dataset(keras.utils.PyDataset):
     initial_epoch to continue an earlier run. Use a Dataset in only one fit() at a time.
     """
 
-    def __init__(self, source: Source, *, batch_size: int = 32, **options: Any):
+    def __init__(self, source: Source | Blend, *, batch_size: int = 32, **options: Any):
         super().__init__(workers=1)  # stoker's own threads do the work
         is_last = keras.config.image_data_format() == "channels_last"
         given = {"dtype": "float32", "layout": "NHWC" if is_last else "NCHW", **options}

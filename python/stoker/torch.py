@@ -13,7 +13,7 @@ no worker processes and no pickling.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -22,16 +22,23 @@ from torch.utils.data import (
     RandomSampler,
     Sampler,
     SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
     default_collate,
 )
 
 from stoker._adapter import Adapter
 from stoker._batch import Batch
+from stoker._blend import Blend
 from stoker._core import Source
+from stoker._listed_epochs import ListedEpochs
 from stoker._loader import Loader
 from stoker._options import DrawnSeed
+from stoker._orders import weighted
 from stoker._sources import folder
 from stoker._torchvision import read_transform
+from stoker._views import subset
 
 __all__ = ["DataLoader", "ImageFolder"]
 
@@ -80,13 +87,20 @@ class DataLoader(Adapter):
     smaller, and a damaged file's row is left out. The tensors may be kept for any time on the host;
     on a GPU the last `leases` (3) batches.
 
-    dataset: an ImageFolder of this module, or a stoker.Source (then give size=, augment=, mean=,
-        ...).
+    dataset: an ImageFolder of this module, or a stoker.Source or stoker.blend() (then give size=,
+        augment=, mean=, ...); or a Subset of PyTorch of one of the first two, as its random_split()
+        makes them, also a Subset of a Subset.
     batch_size, shuffle, drop_last: as in PyTorch.
-    sampler: RandomSampler, SequentialSampler or DistributedSampler of PyTorch, whose rank,
-        replicas, seed and set_epoch() are used. In training over several ranks every rank makes the
-        same number of steps; in evaluation (not shuffled) every sample is given once over all
-        ranks, and a rank may have one batch less.
+    sampler: one of PyTorch's; stoker takes what it asks for, and draws with its own random numbers.
+        SequentialSampler, RandomSampler: with replacement, or with num_samples below the size of
+            the data set, as stoker.weighted() with equal weights.
+        SubsetRandomSampler: as stoker.subset(), shuffled.
+        WeightedRandomSampler: as stoker.weighted(), with a weight for each sample.
+        DistributedSampler: its rank, replicas, seed and set_epoch() are used. In training over
+            several ranks every rank makes the same number of steps; in evaluation (not shuffled)
+            every sample is given once over all ranks, and a rank may have one batch less.
+        Any other: each loop takes the indices that it gives, all at once, in their order; see
+            stoker._listed_epochs. An index that comes again gets other crops.
     num_workers: threads; None: one per core; 0: none.
     collate_fn: None or PyTorch's default_collate, which makes the same from samples.
     pin_memory, pin_memory_device, persistent_workers, prefetch_factor, in_order: accepted, without
@@ -95,7 +109,8 @@ class DataLoader(Adapter):
     seed: of order and augmentation; default: the DistributedSampler's, else drawn from PyTorch's
         generator, as PyTorch's DataLoader draws one: torch.manual_seed() fixes it.
     device: 'cpu', 'cuda', 'cuda:1', a torch.device: the device of the tensors.
-    options: others of stoker.Loader: pixels='fast', layout='channels_last', leases=, ...
+    options: others of stoker.Loader: pixels='fast', layout='channels_last', leases=, ...; order=
+        in place of shuffle and sampler.
     Refused: batch_sampler, any other collate_fn; worker_init_fn and multiprocessing_context,
     because
         there are no worker processes; timeout, because nothing can time out.
@@ -110,7 +125,7 @@ class DataLoader(Adapter):
 
     def __init__(
         self,
-        dataset: ImageFolder | Source,
+        dataset: ImageFolder | Source | Blend | Subset[Any],
         batch_size: int = 1,
         shuffle: bool | None = None,
         sampler: Sampler[int] | None = None,
@@ -137,6 +152,13 @@ class DataLoader(Adapter):
             raise ValueError(f"num_workers is {num_workers}, must be 0 or more, or None")
         if sampler is not None and shuffle:
             raise ValueError("sampler and shuffle=True: give one of them")
+        plan, source = _plan_and_source(dataset)
+        has_order = isinstance(source, Blend) or options.get("order") is not None
+        if has_order and (shuffle or sampler is not None):
+            raise ValueError(
+                "shuffle or sampler, and order= or a blend: give one of them; both say which "
+                "samples an epoch takes"
+            )
         if sampler is None:
             sampler = RandomSampler(dataset) if shuffle else SequentialSampler(dataset)
         self.dataset = dataset
@@ -146,25 +168,55 @@ class DataLoader(Adapter):
         self.num_workers = num_workers
         self.collate_fn = collate_fn
         self.generator = generator
-        given = {**_of_dataset(dataset), "layout": "NCHW", **_of_sampler(sampler), **options}
+        self._listed = None
+        if has_order:
+            chosen: dict[str, Any] = {**_ALONE}
+        elif type(sampler) in _READ:
+            chosen = _of_sampler(sampler, len(source))
+        else:
+            self._listed = ListedEpochs(sampler)
+            chosen = {**_ALONE, "order": self._listed.order, "epochs": 1}
+        given = {**plan, "layout": "NCHW", **chosen, **options}
         if given.get("dtype") == "uint8" and given["layout"] == "NCHW":
             given["layout"] = "channels_last"  # the same shape
         if drop_last:
             given["last_batch"] = "drop"
         given["seed"] = _seed(seed, generator, sampler)
-        source = dataset.source if isinstance(dataset, ImageFolder) else dataset
+        if self._listed is not None:
+            given["seed"] = _of_this_rank(given["seed"], sampler)
+        if type(sampler) is SubsetRandomSampler:
+            source = subset(source, sampler.indices)
         self.loader = Loader(
             source, batch_size=batch_size, workers=num_workers, device=_name(device), **given
         )
         self._sampler_epoch = getattr(sampler, "epoch", None)
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        if self._listed is not None:
+            self._listed.begin(self.loader)
+            return _Tensors(iter(self.loader))
         epoch = getattr(self.sampler, "epoch", None)
         if epoch != self._sampler_epoch:  # the loop that set_epoch() was called for
             self._sampler_epoch = epoch
             if epoch is not None and epoch != self.loader.epoch:
                 self.loader.set_epoch(epoch)
         return _Tensors(iter(self.loader))
+
+    def set_epoch(self, epoch: int) -> None:
+        if self._listed is None:
+            super().set_epoch(epoch)
+        else:
+            self._listed.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        pending = None if self._listed is None else self._listed.pending
+        return super().state_dict() if pending is None else pending
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if self._listed is None:
+            super().load_state_dict(state)
+        else:
+            self._listed.load_state_dict(state)
 
 
 class _Tensors:
@@ -188,13 +240,18 @@ class _Tensors:
         return images, labels
 
 
-def _of_dataset(dataset: Any) -> dict[str, Any]:
+def _plan_and_source(dataset: Any) -> tuple[dict[str, Any], Any]:
+    """Returns the Loader's arguments that the data set gives, and what to read from."""
     if isinstance(dataset, ImageFolder):
-        return dataset.plan._asdict()
-    if isinstance(dataset, Source):
-        return {"dtype": "float32"}
+        return dataset.plan._asdict(), dataset.source
+    if isinstance(dataset, (Source, Blend)):
+        return {"dtype": "float32"}, dataset
+    if type(dataset) is Subset:  # a class derived from it may have a transform of its own
+        plan, source = _plan_and_source(dataset.dataset)
+        return plan, subset(source, dataset.indices)
     raise TypeError(
-        f"dataset is {dataset!r}, must be a stoker.torch.ImageFolder or a stoker.Source"
+        f"dataset is {dataset!r}, must be a stoker.torch.ImageFolder or a stoker.Source, or a "
+        "Subset of one"
     )
 
 
@@ -226,24 +283,58 @@ def _refuse(
         raise ValueError(f"timeout is {timeout!r}: there is no worker process to give up on")
 
 
-def _of_sampler(sampler: Sampler[int]) -> dict[str, Any]:
+# As with PyTorch's DataLoader, only a DistributedSampler shares the epoch among ranks.
+_ALONE = {"rank": 0, "world": 1}
+
+
+_READ = (
+    SequentialSampler,
+    RandomSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+    DistributedSampler,
+)
+
+
+def _of_sampler(sampler: Any, samples: int) -> dict[str, Any]:
+    """REQUIRES: a sampler of _READ, none of a class derived from them."""
+    _check_size(sampler, samples)
     if type(sampler) is SequentialSampler:
-        return {"rank": 0, "world": 1, "shuffle": False}
-    if type(sampler) is RandomSampler and not sampler.replacement:
-        if sampler.num_samples == len(sampler.data_source):
-            return {"rank": 0, "world": 1, "shuffle": True}
-    if type(sampler) is DistributedSampler:
-        last = "drop" if sampler.drop_last else "wrap" if sampler.shuffle else "pad"
-        return {
-            "rank": sampler.rank,
-            "world": sampler.num_replicas,
-            "shuffle": sampler.shuffle,
-            "last_batch": last,
-        }
-    raise TypeError(
-        f"sampler is {sampler!r}: stoker takes PyTorch's RandomSampler (all samples, "
-        "without replacement), SequentialSampler and DistributedSampler"
-    )
+        return {**_ALONE, "shuffle": False}
+    if type(sampler) is SubsetRandomSampler:
+        return {**_ALONE, "shuffle": True}
+    if type(sampler) is RandomSampler:
+        length = sampler.num_samples
+        if length == samples and not sampler.replacement:
+            return {**_ALONE, "shuffle": True}
+        return {**_ALONE, "order": weighted([1.0] * samples, length, sampler.replacement)}
+    if type(sampler) is WeightedRandomSampler:
+        length, again = sampler.num_samples, sampler.replacement
+        return {**_ALONE, "order": weighted(sampler.weights, length, again)}
+    last = "drop" if sampler.drop_last else "wrap" if sampler.shuffle else "pad"
+    return {
+        "rank": sampler.rank,
+        "world": sampler.num_replicas,
+        "shuffle": sampler.shuffle,
+        "last_batch": last,
+    }
+
+
+def _check_size(sampler: Any, samples: int) -> None:
+    """ValueError: the sampler was made for another data set."""
+    data = getattr(sampler, "data_source", getattr(sampler, "dataset", None))
+    if data is not None and len(data) != samples:
+        raise ValueError(
+            f"sampler is {sampler!r} for {len(data)} samples, and the data set has {samples}"
+        )
+
+
+def _of_this_rank(seed: int, sampler: Any) -> int:
+    """Several ranks' samplers may give one sample, which must not get the same crops there."""
+    is_shared = torch.distributed.is_available() and torch.distributed.is_initialized()
+    rank = getattr(sampler, "rank", torch.distributed.get_rank() if is_shared else 0)
+    shifted = (seed + rank) % (1 << 64)
+    return DrawnSeed(shifted) if isinstance(seed, DrawnSeed) else shifted
 
 
 def _seed(seed: int | None, generator: torch.Generator | None, sampler: Sampler[int]) -> int:

@@ -88,7 +88,7 @@ def test_training_and_test_images_are_not_mixed_by_default(tmp_path):
         ({"last_batch": "keep"}, "last_batch is 'keep', must be one of 'pad', 'drop', 'wrap'"),
         (
             {"batch_size": 101, "last_batch": "drop"},
-            'batch_size is 101, and there are 100 samples: .*last_batch="pad"',
+            'batch_size is 101, and an epoch has 100 samples: .*last_batch="pad"',
         ),
         (
             {"batch_size": 51, "last_batch": "drop", "rank": 0, "world": 2, "seed": 1},
@@ -176,7 +176,7 @@ def test_labels_are_whole_numbers(pictures):
 
 
 def test_yes_or_no_is_true_or_false(source):
-    for options in ({"shuffle": "no"}, {"copy": 2}, {"shuffle": None}):
+    for options in ({"shuffle": "no"}, {"copy": 2}):
         with pytest.raises(TypeError, match="must be True or False"):
             stoker.Loader(source, **options)
 

@@ -1,0 +1,77 @@
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "pipeline/source/subset_source.h"
+#include "python/core/bind.h"
+#include "python/core/order.h"
+#include "python/core/source_views.h"
+#include "python/core/unlocked.h"
+
+namespace stoker::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+// nanobind holds non-const pointers, but a Source is const for all its users.
+using SharedSource = std::shared_ptr<Source>;
+
+SharedSource shared(std::shared_ptr<const Source> source) {
+  return std::const_pointer_cast<Source>(std::move(source));
+}
+
+BoundOrder weigh(const std::vector<double>& weights, int64_t length, bool replacement) {
+  return {weighted_order(weights, {.length = length, .replacement = replacement})};
+}
+
+BoundOrder repeat(int64_t samples, int repeats, int64_t length) {
+  return {repeated_order({.samples = samples, .repeats = repeats, .length = length})};
+}
+
+// Piece i begins at the position first_positions[i]. REQUIRES: lists of one length.
+BoundOrder blend(std::vector<int64_t> sizes, const std::vector<int64_t>& first_positions,
+                 std::vector<std::vector<double>> weights, int64_t length) {
+  BlendOptions options{.sizes = std::move(sizes), .length = length};
+  for (size_t i = 0; i < first_positions.size(); ++i) {
+    options.schedule.push_back({first_positions[i], std::move(weights.at(i))});
+  }
+  return {blend_order(options)};
+}
+
+void bind_views(nb::module_& module) {
+  module.def(
+      "subset",
+      [](const SharedSource& source, const std::vector<SampleId>& ids) {
+        return shared(subset(source, ids));
+      },
+      "source"_a, "ids"_a);
+  module.def(
+      "concat",
+      [](const std::vector<SharedSource>& sources) {
+        return shared(concat({sources.begin(), sources.end()}));
+      },
+      "sources"_a);
+  module.def("random_split", random_split, nb::call_guard<Unlocked>(), "samples"_a, "shares"_a,
+             "seed"_a);
+}
+
+}  // namespace
+
+void bind_order(nb::module_& module) {
+  bind_views(module);
+  nb::class_<BoundOrder>(module, "SampleOrder")
+      .def_prop_ro("samples", [](const BoundOrder& bound) { return bound.order->samples(); })
+      .def_prop_ro("length", [](const BoundOrder& bound) { return bound.order->length(); })
+      .def("describe", [](const BoundOrder& bound) { return bound.order->describe(); });
+  module.def("weighted_order", weigh, "weights"_a, "length"_a, "replacement"_a);
+  module.def(
+      "class_balanced_order",
+      [](const SharedSource& source, int64_t length) { return balance_classes(*source, length); },
+      "source"_a, "length"_a);
+  module.def("repeated_order", repeat, "samples"_a, "repeats"_a, "length"_a);
+  module.def("blend_order", blend, "sizes"_a, "first_positions"_a, "weights"_a, "length"_a);
+  module.def("listed_order", listed_order, "samples"_a, "ids"_a);
+}
+
+}  // namespace stoker::python

@@ -1,0 +1,127 @@
+"""Which samples an epoch takes, and in which order."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from stoker import _core
+from stoker._lists import in_range, length_or, real_numbers, whole_numbers
+from stoker._options import yes_or_no
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Order:
+    """For Loader(order=). Made by weighted(), class_balanced() and repeated(). It can be used by
+    any number of Loaders, and be pickled.
+    """
+
+    _call: str
+    _make: Callable[[_core.Source, _core.LoaderOptions], _core.SampleOrder]
+
+    def bind(self, source: _core.Source, options: _core.LoaderOptions) -> _core.SampleOrder:
+        """Returns it for a source and the batches of a Loader. ValueError: it does not fit."""
+        return self._make(source, options)
+
+    def __repr__(self) -> str:
+        return f"stoker.{self._call}"
+
+
+def weighted(
+    weights: Sequence[float] | Any, length: int | None = None, replacement: bool = True
+) -> Order:
+    """Sample i comes with probability weights[i] / sum(weights), as with PyTorch's
+    WeightedRandomSampler; each epoch draws anew.
+
+    weights: one for each sample of the Loader's source, finite and not negative; 0: never. A
+        sequence, a NumPy array or a tensor.
+    length: positions of an epoch; default: as many as samples.
+    replacement: True: draws are independent. False: no sample comes twice in an epoch, and `length`
+        is at most the number of weights above 0.
+
+    ValueError: a weight, with its place; the length; and from the Loader: not as many weights as
+    samples.
+    """
+    numbers = array("d", real_numbers("weights", weights))
+    positions = length_or(len(numbers), length)
+    again = yes_or_no("replacement", replacement)
+    _core.weighted_order(numbers, positions, again)  # refuses weights here, not in the Loader
+    call = f"weighted(<{len(numbers)} weights>, length={positions}, replacement={again})"
+    return Order(call, partial(_weighted, numbers, positions, again))
+
+
+def class_balanced(length: int | None = None) -> Order:
+    """Every class of the source that has samples comes equally often: after any number of
+    positions, over all epochs, the classes' counts differ by at most 1. Within a class every sample
+    comes once, in a shuffled order, before any comes again, also across epochs.
+
+    length: positions of an epoch; default: as many as samples. ValueError: the length; and from the
+    Loader: a negative label.
+    """
+    positions = length_or(0, length)
+    return Order(f"class_balanced(length={length})", partial(_class_balanced, positions))
+
+
+def repeated(repeats: int = 3, length: int | None = None) -> Order:
+    """Repeated augmentation (Hoffer et al., "Augment your batch", 2020; the RASampler of DeiT):
+    `repeats` positions in a row show one sample, in different crops. So an epoch as long as the
+    source shows len(source) / repeats different samples, others each epoch.
+
+    length: positions of an epoch; default: as many as samples. The repetitions are in one global
+    batch where `repeats` divides its size. ValueError: the numbers; and from the Loader: a length
+    of more than len(source) * repeats.
+    """
+    times = in_range("repeats", repeats, 1, (1 << 31) - 1)
+    positions = length_or(0, length)
+    call = f"repeated(repeats={times}, length={length})"
+    return Order(call, partial(_repeated, times, positions))
+
+
+def listed(ids: Iterable[int]) -> Order:
+    """These samples in this order, the same in every epoch. TypeError: one that is no int.
+    ValueError, from the Loader: no ids, or one that the source does not have.
+    """
+    numbers = array("q", whole_numbers("ids", ids))
+    return Order(f"listed(<{len(numbers)} ids>)", partial(_listed, numbers))
+
+
+def steps_per_epoch(length: int, options: _core.LoaderOptions) -> int:
+    """Returns the batches of all ranks in an epoch of `length` positions."""
+    steps, rest = divmod(length, options.batch_size * options.world)
+    return steps + (rest > 0 and options.last_batch != _core.LastBatch.drop)
+
+
+# Functions at the top of the module, so that orders can be pickled. `length` 0: as many as samples.
+
+
+def _weighted(
+    weights: Sequence[float],
+    length: int,
+    replacement: bool,
+    source: _core.Source,
+    options: _core.LoaderOptions,
+) -> _core.SampleOrder:
+    if len(weights) != len(source):
+        raise ValueError(f"order has {len(weights)} weights, and there are {len(source)} samples")
+    return _core.weighted_order(weights, length, replacement)
+
+
+def _class_balanced(
+    length: int, source: _core.Source, options: _core.LoaderOptions
+) -> _core.SampleOrder:
+    return _core.class_balanced_order(source, length or len(source))
+
+
+def _repeated(
+    repeats: int, length: int, source: _core.Source, options: _core.LoaderOptions
+) -> _core.SampleOrder:
+    return _core.repeated_order(len(source), repeats, length)
+
+
+def _listed(
+    ids: Sequence[int], source: _core.Source, options: _core.LoaderOptions
+) -> _core.SampleOrder:
+    return _core.listed_order(len(source), ids)
