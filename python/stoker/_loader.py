@@ -51,8 +51,9 @@ class Loader:
             has initialised it, else 0 of 1. Every rank makes the same number of steps.
         epochs: the number of epochs until the feed ends, may be a fraction; default: endless.
         pixels, exif, max_pixels: as in stoker.decode().
-        seek_index: file of stoker.index(): 'auto' looks in the cache directory; 'off'; or its
-            path. RuntimeError if that cannot be read.
+        seek_index: file of stoker.index(): 'auto' looks beside the data (`stoker pack` puts one
+            there) and in the cache directory; 'off'; or its path. RuntimeError if that cannot be
+            read.
         metadata: a function of (name, label) for Batch.metadata; it does not slow down the pixels.
 
     The output
