@@ -1,5 +1,7 @@
 #include "tools/console/processes.h"
 
+#include <cstdio>
+
 #include "train/collective/process/nccl_group.h"
 
 namespace stoker {
@@ -11,6 +13,9 @@ int run_in_group(const Launch& launch, const std::vector<std::string>& devices,
                                                              : open_mpi_group(launch);
   try {
     const int code = work(processes.get());
+    // When one process has ended with an error, a launcher such as torchrun kills the others, and
+    // what they have not written yet would be lost.
+    std::fflush(nullptr);
     processes->finish();
     return code;
   } catch (const std::exception& error) {
