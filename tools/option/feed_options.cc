@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -206,18 +207,21 @@ std::unique_ptr<Source> open_with_progress(const DataOptions& options, const std
     if (!progress) progress.emplace();
     return progress->go_on(done, total);
   };
+  std::unique_ptr<Source> source;
+  std::exception_ptr error;
   try {
-    return open_source(path, {.split = split,
-                              .image_from = options.image_from,
-                              .label_from = options.label_from,
-                              .go_on = go_on});
-  } catch (const std::runtime_error&) {
-    const int signal = progress ? progress->signal() : 0;
-    if (signal == 0) throw;
-    progress.reset();  // restores the handlers: the signal does now what it did before
-    std::raise(signal);
-    throw;
+    source = open_source(path, {.split = split,
+                                .image_from = options.image_from,
+                                .label_from = options.label_from,
+                                .go_on = go_on});
+  } catch (...) {
+    error = std::current_exception();
   }
+  const int signal = progress ? progress->signal() : 0;
+  progress.reset();  // restores the handlers: the signal does now what it would have done before
+  if (signal != 0) std::raise(signal);
+  if (error) std::rethrow_exception(error);
+  return source;
 }
 
 std::unique_ptr<Source> open_named(const DataOptions& options, const std::string& path, Split split,
