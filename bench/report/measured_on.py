@@ -7,6 +7,7 @@ the time of the cores that the bench may use. "Everything" is other processes, i
 """
 
 import datetime
+import json
 import os
 import platform
 import subprocess
@@ -118,6 +119,23 @@ class Neighbours:
         """Returns {share of the cores' time, worst_share of one block, quiet, limit}."""
         share = self.others / (self.wall * len(self.cores)) if self.wall else 0.0
         return {"share": share, "worst_share": self.worst, "quiet": bool(self.wall) and share <= QUIET_SHARE, "limit": QUIET_SHARE}
+
+
+def provenance(command, machine):
+    """Returns the lines of a report that say how its figures came about. `machine`: of describe(), with Neighbours.summary() as
+    "neighbours" where times were measured."""
+    lines = [f"`{command}`, {machine['cpu']}, {machine['date']}, commit {machine['commit']}."]
+    if "neighbours" in machine:
+        lines.append(neighbours_text(machine["neighbours"]))
+    return lines
+
+
+def write_report(path, report, text):
+    """Prints the text; with a path, writes PATH.json and PATH.md, too."""
+    print(text)
+    if path:
+        Path(f"{path}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        Path(f"{path}.md").write_text(text, encoding="utf-8")
 
 
 def neighbours_text(summary):

@@ -111,12 +111,8 @@ def main():
         "\"First batch\" is from the constructor of the Loader to a decoded batch of 32 x 32 crops. Memory is what the process has of its own;",
         "pages of the index are the system's to drop. `parquet` has dictionaries of 16 pictures; `tar` has headers and holes, so only the",
         "time to make its index and to open it means something.", "",
-        f"`{report['command']}`, {machine['cpu']}, {machine['date']}, commit {machine['commit']}.",
-        measured_on.neighbours_text(machine["neighbours"]), "", *table(rows)]) + "\n"
-    print(text)
-    if args.out:
-        pathlib.Path(args.out + ".json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-        pathlib.Path(args.out + ".md").write_text(text, encoding="utf-8")
+        *measured_on.provenance(report["command"], machine), "", *table(rows)]) + "\n"
+    measured_on.write_report(args.out, report, text)
 
 
 if __name__ == "__main__":

@@ -106,17 +106,13 @@ def main():
              f"{count} pictures, {size / count / 1000:.0f} kB each on average; {report['sources'][0]['samples']} of them in shuffled order,",
              f"{args.rounds} rounds in which the sources take turns, one thread, CPU time, page cache warm. `row`: reading and a random-resized",
              "crop to 224 with a flip, pixel policy fast, without seek indexes.", "",
-             f"`{report['command']}`, {machine['cpu']}, {machine['date']}, commit {machine['commit']}.",
-             measured_on.neighbours_text(machine["neighbours"]), "",
+             *measured_on.provenance(report["command"], machine), "",
              "| source | read, us | row, us | rate of rows beside the folder (lowest–highest) |", "|---|---|---|---|"]
     for source in report["sources"]:
         row = source["row"]
         lines.append(f"| {source['name']} | {source['read']['us']:.1f} | {row['us']:.1f} | {row['rate']:.3f} ({row['low']:.3f}–{row['high']:.3f}) |")
     text = "\n".join(lines) + "\n"
-    print(text)
-    if args.out:
-        pathlib.Path(args.out + ".json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-        pathlib.Path(args.out + ".md").write_text(text, encoding="utf-8")
+    measured_on.write_report(args.out, report, text)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "pipeline/source/folder_stamp.h"
+#include "pipeline/source/known_names.h"
 #include "staging/first_error.h"
 
 namespace stoker {
@@ -113,22 +114,6 @@ void for_each_entry(const OpenFolder& folder, const std::string& full_path, Visi
   if (errno != 0) throw_errno(full_path);
 }
 
-// Returns the extension in lower case, with its dot; "" if there is none.
-std::string extension_of(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return "";
-  std::string extension(name.substr(dot));
-  for (char& c : extension) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return extension;
-}
-
-bool is_of_image(const std::string& extension) {
-  for (const char* known : {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"}) {
-    if (extension == known) return true;
-  }
-  return false;
-}
-
 void add(const FolderRemark& remark, Remarks& remarks) {
   const auto [place, is_new] = remarks.try_emplace(remark.extension, remark);
   if (is_new) return;
@@ -153,7 +138,7 @@ void walk(const std::string& root, const std::string& path, std::vector<Identity
   for_each_entry(folder, join_path(root, path), [&](const char* name, const Entry& entry) {
     if (entry.kind == EntryKind::folder) subfolders.push_back(name);
     if (entry.kind != EntryKind::file) return;
-    if (const std::string extension = extension_of(name); !is_of_image(extension)) {
+    if (const std::string extension = extension_of(name); !is_image_extension(extension)) {
       add({extension, 1, join_path(path, name), ""}, out.left_out);
       return;
     }
@@ -281,7 +266,7 @@ std::vector<Task> plan(const FolderQuery& query, ScannedFolder& scanned) {
         std::find(query.parts.begin(), query.parts.end(), part) != query.parts.end();
     for_each_entry(folder, join_path(query.root, part), [&](const char* name, const Entry& entry) {
       if (const std::string extension = extension_of(name);
-          entry.kind == EntryKind::file && is_of_image(extension)) {
+          entry.kind == EntryKind::file && is_image_extension(extension)) {
         add({extension, 1, join_path(part, name), ""}, beside);
       }
       if (entry.kind != EntryKind::folder) return;

@@ -18,10 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that changed within this time before it was listed may change again with the same time
-// stamps: file systems keep time in steps of up to two seconds.
-constexpr int64_t kSettleNs = 2'000'000'000;
-
 struct Header {
   char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 'i', 'x'};
   uint32_t version = 2;

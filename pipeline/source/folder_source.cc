@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "pipeline/printable_name.h"
+#include "pipeline/source/known_names.h"
 #include "pipeline/source/label_digest.h"
 #include "pipeline/source/sample_file.h"
 
@@ -16,12 +17,6 @@ namespace stoker {
 namespace {
 
 namespace fs = std::filesystem;
-
-const std::vector<std::string>& names_of(Split split) {
-  static const std::vector<std::string> kTrain = {"train"};
-  static const std::vector<std::string> kTest = {"test", "val", "validation"};
-  return split == Split::train ? kTrain : kTest;
-}
 
 std::string files_of(const FolderRemark& remark) {
   const std::string extension =
@@ -144,18 +139,19 @@ std::string what_is_in(const std::string& path) {
 
 FolderQuery query_for(const std::string& path, Split split) {
   const std::vector<std::string> folders = list_subfolders(path);
-  const auto find_part = [&](Split wanted) -> std::string {
-    for (const std::string& name : names_of(wanted)) {
-      if (std::binary_search(folders.begin(), folders.end(), name)) return name;
+  const auto find_part = [&](std::span<const std::string_view> names) -> std::string {
+    for (const std::string_view name : names) {
+      if (std::binary_search(folders.begin(), folders.end(), name)) return std::string(name);
     }
     return "";
   };
-  const std::string train = find_part(Split::train), test = find_part(Split::test);
+  const std::string train = find_part(kTrainNames), test = find_part(kTestNames);
   FolderQuery query{path, {}, {}};
   if (train.empty() && test.empty()) {
-    const auto& names = names_of(Split::test);
     const std::string own_name = fs::canonical(path).filename().string();
-    if (split == Split::test && std::find(names.begin(), names.end(), own_name) == names.end()) {
+    const bool is_test =
+        std::find(kTestNames.begin(), kTestNames.end(), own_name) != kTestNames.end();
+    if (split == Split::test && !is_test) {
       throw std::runtime_error(path + ": no folder test, val or validation there; " +
                                what_is_in(path));
     }

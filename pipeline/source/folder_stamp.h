@@ -5,16 +5,14 @@
 
 #include <string>
 
+#include "pipeline/source/file_time.h"
 #include "pipeline/source/folder_index.h"
 
 namespace stoker {
 
 inline FolderStamp stamp_of(const std::string& path, const struct stat& status) {
-  const auto nanoseconds = [](const timespec& time) {
-    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  };
-  return {path, static_cast<uint64_t>(status.st_ino), nanoseconds(status.st_mtim),
-          nanoseconds(status.st_ctim)};
+  return {path, static_cast<uint64_t>(status.st_ino), nanoseconds_of(status.st_mtim),
+          nanoseconds_of(status.st_ctim)};
 }
 
 }  // namespace stoker

@@ -12,7 +12,6 @@ struct LabelDigest::State {
   // Labels are collected here first: a call of XXH3 for each would take longer than the digest.
   std::array<int32_t, 1024> pending;
   size_t count = 0;
-  int64_t total = 0;
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> hash{XXH3_createState(),
                                                                        XXH3_freeState};
 
@@ -30,7 +29,6 @@ LabelDigest::~LabelDigest() = default;
 
 void LabelDigest::add(int32_t label, int64_t count) {
   State& state = *state_;
-  state.total += count;
   for (; count > 0; --count) {
     if (state.count == state.pending.size()) state.flush();
     state.pending[state.count++] = label;
@@ -39,7 +37,7 @@ void LabelDigest::add(int32_t label, int64_t count) {
 
 uint64_t LabelDigest::value() const {
   state_->flush();
-  return XXH3_64bits_digest(state_->hash.get()) ^ static_cast<uint64_t>(state_->total);
+  return XXH3_64bits_digest(state_->hash.get());
 }
 
 uint64_t Source::labels_digest() const {

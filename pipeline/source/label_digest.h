@@ -1,6 +1,6 @@
-// The digest of a data set's labels, in the order of the samples (XXH3 of them as 32-bit numbers,
-// and of how many there are): the same for the same samples wherever they are stored. Owner: one
-// caller. Threads: one at a time.
+// The digest of a data set's labels, in the order of the samples (XXH3 of them as 32-bit numbers):
+// the same for the same samples wherever they are stored. Owner: one caller. Threads: one at a
+// time.
 #pragma once
 
 #include <cstdint>

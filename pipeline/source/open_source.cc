@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <stdexcept>
 
 #include "pipeline/source/blob/blob_source.h"
 #include "pipeline/source/cifar_source.h"
 #include "pipeline/source/folder_source.h"
+#include "pipeline/source/known_names.h"
 #include "pipeline/source/source.h"
 
 namespace stoker {
@@ -35,13 +35,14 @@ std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions
 }
 
 bool has_parts(const std::string& path) {
-  constexpr std::array kParts = {"train", "test", "val", "validation"};  // as in FolderOptions
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return has_blob_parts(path);
+  const auto is_there = [&](std::string_view name) {
+    return std::filesystem::is_directory(std::filesystem::path(path) / name, ignored);
+  };
   return is_cifar_folder(path) || has_blob_parts(path) ||
-         std::any_of(kParts.begin(), kParts.end(), [&](const char* name) {
-           return std::filesystem::is_directory(std::filesystem::path(path) / name, ignored);
-         });
+         std::any_of(kTrainNames.begin(), kTrainNames.end(), is_there) ||
+         std::any_of(kTestNames.begin(), kTestNames.end(), is_there);
 }
 
 std::unique_ptr<Source> open_source(const std::string& path, Split split) {

@@ -13,19 +13,13 @@
 #include "python/core/interruptible.h"
 #include "python/core/kept_object.h"
 #include "python/core/relabelled_source.h"
+#include "python/core/shared_source.h"
 
 namespace stoker::python {
 namespace {
 
 namespace nb = nanobind;
 using namespace nb::literals;
-
-// nanobind holds non-const pointers, but a Source is const for all its users.
-using SharedSource = std::shared_ptr<Source>;
-
-SharedSource shared(std::shared_ptr<const Source> source) {
-  return std::const_pointer_cast<Source>(std::move(source));
-}
 
 // Returns what `work(options)` opens; Ctrl-C ends it.
 template <class Work>

@@ -5,6 +5,7 @@
 #include "pipeline/source/subset_source.h"
 #include "python/core/bind.h"
 #include "python/core/order.h"
+#include "python/core/shared_source.h"
 #include "python/core/source_views.h"
 #include "python/core/unlocked.h"
 
@@ -13,13 +14,6 @@ namespace {
 
 namespace nb = nanobind;
 using namespace nb::literals;
-
-// nanobind holds non-const pointers, but a Source is const for all its users.
-using SharedSource = std::shared_ptr<Source>;
-
-SharedSource shared(std::shared_ptr<const Source> source) {
-  return std::const_pointer_cast<Source>(std::move(source));
-}
 
 BoundOrder weigh(const std::vector<double>& weights, int64_t length, bool replacement) {
   return {weighted_order(weights, {.length = length, .replacement = replacement})};

@@ -9,16 +9,15 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/folder_source.h"
 #include "pipeline/source/format/unpack.h"
 #include "tests/support/parquet_maker.h"
+#include "tests/support/source_contents.h"
 #include "tests/support/tar_maker.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tfrecord_maker.h"
@@ -67,29 +66,6 @@ std::string error_of(const std::string& path, const SourceOptions& options = {})
   return "no error";
 }
 
-std::string text_of(const Source& source, SampleId id, bool cached = false) {
-  std::vector<uint8_t> buffer;
-  std::span<const uint8_t> bytes;
-  if (cached) {
-    return source.read_cached(id, buffer, bytes) ? std::string(bytes.begin(), bytes.end())
-                                                 : "not cached";
-  }
-  const ReadStatus status = source.read(id, buffer, bytes);
-  return status.ok ? std::string(bytes.begin(), bytes.end()) : "error: " + status.message;
-}
-
-std::vector<std::string> names_of(const Source& source) {
-  std::vector<std::string> names;
-  for (SampleId id = 0; id < source.size(); ++id) names.push_back(source.name(id));
-  return names;
-}
-
-std::vector<int> labels_of(const Source& source) {
-  std::vector<int> labels;
-  for (SampleId id = 0; id < source.size(); ++id) labels.push_back(source.label(id));
-  return labels;
-}
-
 // Sets the time of a file to some hours ago, so that its index may be kept.
 void settle(const std::string& path) {
   fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(5));
@@ -105,7 +81,7 @@ TEST(BlobSourceTest, TarShardsAreOneSourceInTheOrderOfTheirNames) {
   EXPECT_THAT(source->class_names(), ElementsAre("0", "1", "2"));
   EXPECT_EQ(text_of(*source, 0), "one");
   EXPECT_EQ(text_of(*source, 2), "three");
-  EXPECT_EQ(text_of(*source, 1, true), "two");
+  EXPECT_EQ(cached_text_of(*source, 1), "two");
   EXPECT_EQ(source->root(), folder.path());
   EXPECT_EQ(source->encoding(), SampleEncoding::image_file);
   EXPECT_THAT(source->notes(), IsEmpty());
@@ -146,6 +122,23 @@ TEST(BlobSourceTest, RecordsAreNamedByTheirNumber) {
   EXPECT_EQ(source->class_names().size(), 3u);
 }
 
+TEST(BlobSourceTest, NumbersGoOnInTheNextSegment) {
+  const TempFolder folder;
+  constexpr int64_t kRows = 2 * BlobSegment::kMaxSamples + 5;
+  std::vector<std::pair<std::string, int64_t>> rows;
+  for (int64_t i = 0; i < kRows; ++i) rows.emplace_back(std::to_string(i), i % 3);
+  folder.write("a.tfrecord", tfrecord_of({{"first", 1}}));
+  folder.write("b.tfrecord", tfrecord_of(rows));
+  const auto source = open_all(folder.path());
+  ASSERT_EQ(source->size(), kRows + 1);
+  for (const int64_t row : {int64_t{0}, BlobSegment::kMaxSamples - 1, BlobSegment::kMaxSamples,
+                            2 * BlobSegment::kMaxSamples, kRows - 1}) {
+    EXPECT_EQ(source->name(row + 1), "b.tfrecord#" + std::to_string(row));
+    EXPECT_EQ(text_of(*source, row + 1), std::to_string(row));
+    EXPECT_EQ(source->label(row + 1), row % 3);
+  }
+}
+
 TEST(BlobSourceTest, AListNamesFilesBesideIt) {
   const TempFolder folder;
   folder.write("pictures/one.jpg", "one");
@@ -166,6 +159,8 @@ TEST(BlobSourceTest, WithoutLabelsThereAreNoClasses) {
   const auto source = open_all(folder.path(), {.label_from = "none"});
   EXPECT_THAT(source->class_names(), IsEmpty());
   EXPECT_THAT(labels_of(*source), ElementsAre(0, 0));
+  folder.write("classes.txt", "cat\ndog\n");
+  EXPECT_THAT(open_all(folder.path(), {.label_from = "none"})->class_names(), IsEmpty());
 }
 
 TEST(BlobSourceTest, LabelsOfTwoKindsAreRefused) {
@@ -254,7 +249,7 @@ TEST(BlobSourceTest, ImagesOfCompressedPagesAreUnpacked) {
     for (SampleId id = 0; id < 20; ++id) {
       const std::string image(1000, static_cast<char>('a' + id));
       EXPECT_EQ(text_of(*source, id), image) << codec;
-      EXPECT_EQ(text_of(*source, id, true), image) << codec;
+      EXPECT_EQ(cached_text_of(*source, id), image) << codec;
     }
   }
 }
@@ -301,7 +296,7 @@ TEST(BlobSourceTest, ABlobThatChangedMakesBadSamplesAndNeverWrongPixels) {
       "error: the file was changed after its samples were listed: it has 600 bytes now and had "
       "5120";
   EXPECT_EQ(text_of(*source, 0), message);
-  EXPECT_EQ(text_of(*source, 0, true), "not cached");
+  EXPECT_EQ(cached_text_of(*source, 0), "not cached");
   // The same size with another time.
   folder.write("a.tar", tar_of({{"1", "ONE", "1"}, {"2", "TWO", "0"}}));
   EXPECT_THAT(text_of(*source, 1), HasSubstr("the file was changed"));
@@ -326,8 +321,8 @@ TEST(BlobSourceTest, ABlobThatWasReplacedIsReadAsItWas) {
 
 TEST(BlobSourceTest, MoreBlobsThanDescriptorsAreRead) {
   const TempFolder folder;
-  for (int i = 0; i < 60; ++i) {
-    folder.write(std::to_string(100 + i) + ".tar",
+  for (int i = 0; i < 100; ++i) {
+    folder.write(std::to_string(1000 + i) + ".tar",
                  tar_of({{"x", "image " + std::to_string(i), "0"}}));
   }
   struct rlimit before;
@@ -337,7 +332,7 @@ TEST(BlobSourceTest, MoreBlobsThanDescriptorsAreRead) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   const auto source = open_all(folder.path());
   for (int round = 0; round < 2; ++round) {
-    for (int i = 0; i < 60; ++i) EXPECT_EQ(text_of(*source, i), "image " + std::to_string(i));
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(text_of(*source, i), "image " + std::to_string(i));
   }
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
@@ -368,139 +363,6 @@ TEST(BlobSourceTest, LabelsHaveTheSameDigestInEveryFormat) {
   shards.write("b.tar", tar_of({{"3", "x", "0"}}));
   EXPECT_NE(open_all(shards.path())->labels_digest(), folder->labels_digest());
   EXPECT_EQ(folder->labels_digest(), folder->Source::labels_digest());
-}
-
-// More samples than a segment, and enough to be kept in the cache.
-class BlobCacheTest : public ::testing::Test {
- protected:
-  static constexpr int64_t kSamples = 150'000;
-
-  BlobCacheTest() {
-    std::string list = "path,label\n";
-    for (int64_t i = 0; i < kSamples; ++i) {
-      list += "p/" + std::to_string(i) + ".jpg," + std::to_string(i % 7) + "\n";
-    }
-    path_ = folder_.write("list.csv", list);
-    settle(path_);
-  }
-
-  std::unique_ptr<Source> open() { return open_source(path_, {.cache_dir = cache_.path()}); }
-  std::vector<std::string> cached() const {
-    std::vector<std::string> files;
-    for (const auto& entry : fs::directory_iterator(cache_.path())) {
-      files.push_back(entry.path().string());
-    }
-    return files;
-  }
-  static void expect_all(const Source& source) {
-    ASSERT_EQ(source.size(), kSamples);
-    for (SampleId id = 0; id < kSamples; id += id < 131'000 ? 997 : 1) {
-      ASSERT_EQ(source.name(id), "p/" + std::to_string(id) + ".jpg");
-      ASSERT_EQ(source.label(id), id % 7);
-    }
-  }
-
-  const TempFolder folder_, cache_;
-  std::string path_;
-};
-
-TEST_F(BlobCacheTest, TheIndexIsKeptAndUsed) {
-  const auto first = open();
-  expect_all(*first);
-  ASSERT_EQ(cached().size(), 1u);
-  const auto written = fs::last_write_time(cached()[0]);
-  const auto second = open();
-  expect_all(*second);
-  EXPECT_EQ(fs::last_write_time(cached()[0]), written);
-  EXPECT_EQ(first->fingerprint(), second->fingerprint());
-  EXPECT_EQ(first->labels_digest(), second->Source::labels_digest());
-}
-
-TEST_F(BlobCacheTest, AnIndexOfOtherBlobsIsMadeAgain) {
-  open();
-  std::ofstream(path_, std::ios::app) << "p/new.jpg,3\n";
-  settle(path_);
-  EXPECT_EQ(open()->size(), kSamples + 1);
-  EXPECT_EQ(cached().size(), 1u);
-}
-
-TEST_F(BlobCacheTest, ABlobThatChangedAMomentAgoIsNotKept) {
-  fs::last_write_time(path_, fs::file_time_type::clock::now());
-  expect_all(*open());
-  EXPECT_THAT(cached(), IsEmpty());
-}
-
-TEST_F(BlobCacheTest, SmallIndexesAreNotKept) {
-  const std::string path = folder_.write("small.csv", "path,label\na.jpg,1\n");
-  settle(path);
-  EXPECT_EQ(open_source(path, {.cache_dir = cache_.path()})->size(), 1);
-  EXPECT_THAT(cached(), IsEmpty());
-}
-
-TEST_F(BlobCacheTest, WithoutACacheFolderNothingIsLeft) {
-  const fs::path temporary = fs::temp_directory_path();
-  expect_all(*open_source(path_, {.cache_dir = ""}));
-  expect_all(*open_source(path_, {.cache_dir = "/proc/no/such/folder"}));
-  for (const auto& entry : fs::directory_iterator(temporary)) {
-    const std::string name = entry.path().filename().string();
-    EXPECT_FALSE(name.starts_with("stoker-" + std::to_string(getpid()) + "-")) << name;
-  }
-}
-
-TEST_F(BlobCacheTest, ADamagedTableIsMadeAgain) {
-  open();
-  const std::string index = cached()[0];
-  const auto bytes = static_cast<int64_t>(fs::file_size(index));
-  for (const int64_t at : {int64_t{0}, int64_t{9}, int64_t{25}, bytes - 1, bytes - 40}) {
-    std::fstream file(index, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(at);
-    const char damaged = static_cast<char>(file.get() ^ 0x10);
-    file.seekp(at);
-    file.put(damaged);
-    file.close();
-    EXPECT_EQ(BlobIndex::open(index), nullptr) << at;
-    expect_all(*open());
-    EXPECT_NE(BlobIndex::open(index), nullptr) << at;
-  }
-  fs::resize_file(index, 20);
-  expect_all(*open());
-}
-
-TEST_F(BlobCacheTest, ADamagedSegmentMakesItsSamplesBad) {
-  folder_.write("p/0.jpg", "zero");
-  folder_.write("p/149999.jpg", "last");
-  open();
-  const std::string index = cached()[0];
-  {
-    std::fstream file(index, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(sizeof(BlobIndexHeader) + 24 * 100 + 3);
-    file.put(0x55);
-  }
-  const auto source = open();
-  EXPECT_EQ(text_of(*source, 0), "error: the index of the samples is damaged; delete " + index);
-  EXPECT_EQ(source->label(1), 0);
-  EXPECT_EQ(source->name(1), "#1");
-  EXPECT_EQ(text_of(*source, 149'999), "last");
-}
-
-TEST_F(BlobCacheTest, ManyProcessesAtOnceMakeOneIndex) {
-  std::vector<std::thread> threads;
-  std::vector<std::unique_ptr<Source>> sources(4);
-  for (auto& source : sources) threads.emplace_back([&] { source = open(); });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& source : sources) expect_all(*source);
-  EXPECT_EQ(cached().size(), 1u);
-}
-
-TEST_F(BlobCacheTest, MakingAnIndexCanBeStopped) {
-  const auto stop = [](int64_t done, int64_t total) { return done < 0 || total < 0; };
-  try {
-    open_source(path_, {.cache_dir = cache_.path(), .go_on = stop});
-    FAIL() << "it went on";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "stopped while the index was made");
-  }
-  EXPECT_THAT(cached(), IsEmpty());
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/source_contents.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker {
@@ -27,25 +28,6 @@ using ::testing::IsEmpty;
 
 std::unique_ptr<Source> open_folder(const TempFolder& folder, Split split = Split::all) {
   return make_folder_source(folder.path(), {.split = split, .cache_dir = ""});
-}
-
-std::vector<std::string> names_of(const Source& source) {
-  std::vector<std::string> names;
-  for (SampleId id = 0; id < source.size(); ++id) names.push_back(source.name(id));
-  return names;
-}
-
-std::vector<int> labels_of(const Source& source) {
-  std::vector<int> labels;
-  for (SampleId id = 0; id < source.size(); ++id) labels.push_back(source.label(id));
-  return labels;
-}
-
-std::string text_of(const Source& source, SampleId id) {
-  std::vector<uint8_t> buffer;
-  std::span<const uint8_t> bytes;
-  const ReadStatus status = source.read(id, buffer, bytes);
-  return status.ok ? std::string(bytes.begin(), bytes.end()) : "error: " + status.message;
 }
 
 std::string error_of(const TempFolder& folder, Split split = Split::all) {

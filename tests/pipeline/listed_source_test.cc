@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/source_contents.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker {
@@ -15,13 +16,6 @@ namespace {
 
 std::span<const uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
-std::string text_of(const Source& source, SampleId id) {
-  std::vector<uint8_t> buffer;
-  std::span<const uint8_t> bytes;
-  const ReadStatus status = source.read(id, buffer, bytes);
-  return status.ok ? std::string(bytes.begin(), bytes.end()) : "error: " + status.message;
 }
 
 std::string error_of(ListedSamples samples) {

@@ -160,15 +160,15 @@ TEST(Mds, LabelsThatAreNoNumbersOrTooLargeAreErrors) {
     const Columns columns = {{"image", "jpeg"}, {"label", encoding, size}};
     const size_t place = settings_at(1) + mds_settings(columns).size() + (size == 0 ? 8 : 4) +
                          std::string("i").size();
-    return "blob: at byte " + std::to_string(place) +
-           ": the label of sample 0, column \"label\" (" + encoding + "), ";
+    return "blob: at byte " + std::to_string(place) + ": the label of sample 0, column 'label' (" +
+           encoding + "), ";
   };
   EXPECT_EQ(label("uint64", 8, std::string(8, '\xff')),
             at("uint64", 8) + "is 18446744073709551615, too large");
   EXPECT_EQ(label("str_int", 0, "9223372036854775808"),
-            at("str_int", 0) + "is \"9223372036854775808\", no 64-bit number");
-  EXPECT_EQ(label("str_int", 0, ""), at("str_int", 0) + "is \"\", no 64-bit number");
-  EXPECT_EQ(label("str_int", 0, "1\n"), at("str_int", 0) + "is \"1\\x0a\", no 64-bit number");
+            at("str_int", 0) + "is '9223372036854775808', no 64-bit number");
+  EXPECT_EQ(label("str_int", 0, ""), at("str_int", 0) + "is '', no 64-bit number");
+  EXPECT_EQ(label("str_int", 0, "1\n"), at("str_int", 0) + "is '1\\x0a', no 64-bit number");
   EXPECT_EQ(label("int", 0, "1234567"), at("int", 0) + "has 7 bytes");
   EXPECT_EQ(label("int16", 4, "1234"), at("int16", 4) + "has 4 bytes");
 }
@@ -178,17 +178,17 @@ TEST(Mds, ColumnsThatDoNotFitAreErrorsWithTheirEncoding) {
   for (const std::string encoding :
        {"pil", "ndarray", "ndarray:uint8", "jpeg_array", "jpegarray", "list[jpeg]", "pkl", "str"}) {
     EXPECT_EQ(found_in({{"image", encoding}, {"label", "str"}}, {"i", "l"}),
-              at + "column \"image\" (" + encoding +
+              at + "column 'image' (" + encoding +
                   ") cannot be the image: its encoding is not jpeg, png or bytes");
   }
   for (const std::string encoding : {"float32", "str_float", "json", "bytes", "ndarray:int64:1"}) {
     EXPECT_EQ(found_in({{"image", "jpeg"}, {"label", encoding}}, {"i", "l"}),
-              at + "column \"label\" (" + encoding +
+              at + "column 'label' (" + encoding +
                   ") cannot be the label: its encoding is not int, int8 to int64, uint8 to "
                   "uint64, str_int or str");
   }
   EXPECT_EQ(found_in({{"image", "jpeg"}, {"label", "str"}}, {"i", "l"}, {"label", ""}),
-            at + "column \"label\" (str) cannot be the image: its encoding is not jpeg, png or "
+            at + "column 'label' (str) cannot be the image: its encoding is not jpeg, png or "
                  "bytes");
 }
 
@@ -197,17 +197,17 @@ TEST(Mds, AMissingColumnIsAnErrorWithThoseThatAreThere) {
   const Columns columns = {{"picture", "jpeg"}, {"text", "str"}};
   EXPECT_EQ(found_in(columns, {"a", "b"}),
             at + "no column of the usual names (image, jpg, jpeg, png, img, x) for the image; the "
-                 "columns are \"picture\" (jpeg), \"text\" (str)");
+                 "columns are 'picture' (jpeg), 'text' (str)");
   EXPECT_EQ(found_in(columns, {"a", "b"}, {"picture", ""}),
             at + "no column of the usual names (label, labels, class, target, y) for the label; "
-                 "the columns are \"picture\" (jpeg), \"text\" (str)");
+                 "the columns are 'picture' (jpeg), 'text' (str)");
   EXPECT_EQ(found_in(columns, {"a", "b"}, {"pict\x07", ""}),
-            at + "no column \"pict\\x07\" for the image; the columns are \"picture\" (jpeg), "
-                 "\"text\" (str)");
+            at + "no column 'pict\\x07' for the image; the columns are 'picture' (jpeg), "
+                 "'text' (str)");
   Columns many;
   for (int i = 0; i < 14; ++i) many.push_back({"c" + std::to_string(i), "str", 1});
   const std::string error = found_in(many, std::vector<std::string>(14, "v"));
-  EXPECT_NE(error.find("\"c11\" (str) and 2 more"), std::string::npos) << error;
+  EXPECT_NE(error.find("'c11' (str) and 2 more"), std::string::npos) << error;
 }
 
 TEST(Mds, SizesThatDoNotAddUpAreErrors) {
@@ -395,7 +395,7 @@ TEST(MdsShards, ADamagedIndexIsAnError) {
   EXPECT_EQ(of_shard("{\"format\": 1}"), path + "shard 0: \"format\" is no text");
   for (const std::string format : {"json", "csv"}) {
     EXPECT_EQ(of_shard("{\"format\": \"" + format + "\"}"),
-              path + "shard 0: its format is \"" + format + "\", and only \"mds\" is read");
+              path + "shard 0: its format is '" + format + "', and only \"mds\" is read");
   }
   const std::string begin = "{\"format\": \"mds\", \"version\": ";
   EXPECT_EQ(of_shard(begin + "1}"), path + "shard 0: \"version\" is not 2");
@@ -411,9 +411,9 @@ TEST(MdsShards, ADamagedIndexIsAnError) {
   EXPECT_EQ(of_shard(begin + "2, \"raw_data\": {\"basename\": \"a\", \"bytes\": 1}}"),
             path + "shard 0: there is no \"zip_data\"");
   EXPECT_EQ(index_error(folder, mds_index({{"a", 1}, {"a", 1}})),
-            path + "shard 1: \"a\" is listed twice");
+            path + "shard 1: 'a' is listed twice");
   EXPECT_EQ(index_error(folder, mds_index({{"a", 1}, {".//a", 1}})),
-            path + "shard 1: \".//a\" is listed twice");
+            path + "shard 1: './/a' is listed twice");
 }
 
 TEST(MdsShards, NamesOutsideOfTheFolderAreErrors) {
@@ -422,13 +422,13 @@ TEST(MdsShards, NamesOutsideOfTheFolderAreErrors) {
   folder.write("x", "x");
   for (const std::string name : {"../x", "a/../x", "..", "/etc/passwd", ""}) {
     EXPECT_EQ(index_error(folder, mds_index({{name, 1}})),
-              path + '"' + name + "\" is no name inside of the folder");
+              path + "'" + name + "' is no name inside of the folder");
     if (name.empty()) continue;
     EXPECT_EQ(index_error(folder, mds_index({{"y", 1, name}})),
-              path + '"' + name + "\" is no name inside of the folder");
+              path + "'" + name + "' is no name inside of the folder");
   }
   EXPECT_EQ(index_error(folder, mds_index({{"x\\u0000", 1}})),
-            path + "\"x\\x00\" is no name inside of the folder");
+            path + "'x\\x00' is no name inside of the folder");
   EXPECT_EQ(index_error(folder, mds_index({{"..x", 1}})),
             folder.path() + "/..x: index.json lists this shard, and it is not there");
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pipeline/source/folder_source.h"
+#include "pipeline/source/label_digest.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/support/fake_source.h"
 #include "tests/support/temp_folder.h"
@@ -94,6 +95,26 @@ TEST(OpenSource, TellsFoldersApart) {
   EXPECT_EQ(open_source(folder.path(), Split::test)->name(0), "val/cat/2.jpg");
   folder.write("test_batch.bin", std::string(3073, '\1'));
   EXPECT_EQ(open_source(folder.path(), Split::test)->encoding(), SampleEncoding::raw_planar);
+}
+
+TEST(LabelDigest, IsOfEveryLabelInItsOrder) {
+  constexpr int64_t kLabels = 5000;
+  const auto digest_of = [](int64_t changed) {
+    LabelDigest digest;
+    for (int64_t i = 0; i < kLabels; ++i) digest.add(i == changed ? 9 : i < 2000 ? 1 : 2);
+    return digest.value();
+  };
+  const uint64_t expected = digest_of(-1);
+  for (const int64_t changed : {int64_t{0}, int64_t{1023}, int64_t{1024}, kLabels - 1}) {
+    EXPECT_NE(digest_of(changed), expected) << changed;
+  }
+  LabelDigest runs, shorter;
+  runs.add(1, 2000);
+  runs.add(2, 3000);
+  EXPECT_EQ(runs.value(), expected);
+  shorter.add(1, 2000);
+  shorter.add(2, 2999);
+  EXPECT_NE(shorter.value(), expected);
 }
 
 }  // namespace

@@ -154,8 +154,8 @@ TEST(Tfrecord, TheFirstRecordDecidesWhichOfTheUsualKeysIsMeant) {
   const std::string mixed = file("image_raw", "x") + file("image/encoded", "image/class/label");
   EXPECT_EQ(error_of(mixed),
             "blob: at byte " + std::to_string(file("image_raw", "x").size()) +
-                ": record 1 has no key \"image_raw\" for the image: its keys are \"image\", "
-                "\"image/encoded\", \"label\", \"image/class/label\"");
+                ": record 1 has no key 'image_raw' for the image: its keys are 'image', "
+                "'image/encoded', 'label', 'image/class/label'");
 }
 
 TEST(Tfrecord, FieldsNameKeys) {
@@ -173,8 +173,8 @@ TEST(Tfrecord, WithoutLabelsARecordNeedsNone) {
   const std::string file = make_record(make_example({{"image", bytes_feature({"x"})}}));
   EXPECT_EQ(scan(file, {"", "none"})[0].label, "none");
   EXPECT_EQ(error_of(file),
-            "blob: at byte 0: record 0 has no key \"image/class/label\" or \"label\" for the "
-            "label: its keys are \"image\"");
+            "blob: at byte 0: record 0 has no key 'image/class/label' or 'label' for the "
+            "label: its keys are 'image'");
 }
 
 TEST(Tfrecord, TakesIntegersPackedOrNot) {
@@ -219,7 +219,7 @@ TEST(Tfrecord, WhatComesTwiceIsMergedAsProtobufDoes) {
   file =
       make_record(wire_bytes(1, first + entry("label", int64_feature({1}) + int64_feature({2}))));
   EXPECT_EQ(error_of(file),
-            "blob: at byte 0: record 0 has 2 int64 values at \"label\", and a label is one int64 "
+            "blob: at byte 0: record 0 has 2 int64 values at 'label', and a label is one int64 "
             "or bytes value");
 }
 
@@ -230,13 +230,13 @@ TEST(Tfrecord, ListsOfAnotherLengthOrKindAreErrors) {
   const std::string good_image = bytes_feature({"x"}), good_label = int64_feature({1});
   EXPECT_EQ(error(good_image, good_label), "no error");
   const std::string record = "blob: at byte 0: record 0 has ";
-  const std::string no_image = " at \"image\", and an image is one bytes value";
+  const std::string no_image = " at 'image', and an image is one bytes value";
   EXPECT_EQ(error(bytes_feature({}), good_label), record + "0 bytes values" + no_image);
   EXPECT_EQ(error(bytes_feature({"a", "b"}), good_label), record + "2 bytes values" + no_image);
   EXPECT_EQ(error(int64_feature({1}), good_label), record + "1 int64 values" + no_image);
   EXPECT_EQ(error(float_feature({1}), good_label), record + "float values" + no_image);
   EXPECT_EQ(error("", good_label), record + "nothing" + no_image);
-  const std::string no_label = " at \"label\", and a label is one int64 or bytes value";
+  const std::string no_label = " at 'label', and a label is one int64 or bytes value";
   EXPECT_EQ(error(good_image, int64_feature({})), record + "0 int64 values" + no_label);
   EXPECT_EQ(error(good_image, int64_feature({1, 2}, false)), record + "2 int64 values" + no_label);
   EXPECT_EQ(error(good_image, bytes_feature({"a", "b"})), record + "2 bytes values" + no_label);
@@ -248,23 +248,25 @@ TEST(Tfrecord, AMissingKeyIsAnErrorWithSomeOfThoseThatAreThere) {
   const std::string at = "blob: at byte " + std::to_string(good.size()) + ": record 1 has no key ";
   std::vector<std::pair<std::string, std::string>> features;
   EXPECT_EQ(error_of(good + make_record(make_example(features))),
-            at + "\"image/encoded\" for the image: it has no keys");
+            at + "'image/encoded' for the image: it has no keys");
   EXPECT_EQ(error_of(make_record("")),
-            "blob: at byte 0: record 0 has no key \"image/encoded\" or \"image_raw\" or \"image\" "
+            "blob: at byte 0: record 0 has no key 'image/encoded' or 'image_raw' or 'image' "
             "for the image: it has no keys");
-  features = {{"new\nline", int64_feature({1})}, {std::string(70, 'k'), int64_feature({1})}};
-  std::string keys = "\"new\\x0aline\", \"" + std::string(60, 'k') + "...\"";
+  features = {{"new\nline", int64_feature({1})}, {std::string(500, 'k'), int64_feature({1})}};
+  // Of a long name, its beginning and its end.
+  std::string keys =
+      "'new\\x0aline', '" + std::string(300, 'k') + "..." + std::string(100, 'k') + "'";
   EXPECT_EQ(error_of(good + make_record(make_example(features))),
-            at + "\"image/encoded\" for the image: its keys are " + keys);
+            at + "'image/encoded' for the image: its keys are " + keys);
   for (int i = 2; i < 15; ++i) {
     features.emplace_back(std::to_string(i), int64_feature({1}));
-    if (i < 12) keys += ", \"" + std::to_string(i) + '"';
+    if (i < 12) keys += ", '" + std::to_string(i) + "'";
   }
   EXPECT_EQ(error_of(good + make_record(make_example(features))),
-            at + "\"image/encoded\" for the image: its keys are " + keys + " and 3 more");
+            at + "'image/encoded' for the image: its keys are " + keys + " and 3 more");
   EXPECT_EQ(error_of(good, {"im\x01", ""}),
-            "blob: at byte 0: record 0 has no key \"im\\x01\" for the image: its keys are "
-            "\"image/class/label\", \"image/encoded\", \"image/format\"");
+            "blob: at byte 0: record 0 has no key 'im\\x01' for the image: its keys are "
+            "'image/class/label', 'image/encoded', 'image/format'");
 }
 
 TEST(Tfrecord, WrongChecksumsAreErrors) {

@@ -12,7 +12,6 @@ PYTHON has stoker, numpy, webdataset and grain.
 """
 import argparse
 import io
-import json
 import os
 import sys
 import tarfile
@@ -112,13 +111,10 @@ def main():
     text = "\n".join([
         "# How well epochs are shuffled", "",
         f"{samples:,} samples in {args.shards} shards, {args.epochs} epochs; the figures are explained in the script. Nothing here is a time.", "",
-        f"`{command}`, {machine['date']}, commit {machine['commit']}.", "",
+        *measured_on.provenance(command, machine), "",
         "| order | mean distance of neighbours, share of all samples | pairs of neighbours shared by two epochs | shards in 256 samples |", "|---|---|---|---|",
         *(f"| {name} | {row['distance']:.4f} | {row['neighbours']:.1f} | {row['classes']:.1f} |" for name, row in rows.items())]) + "\n"
-    print(text)
-    if args.out:
-        args.out.with_suffix(".json").write_text(json.dumps({"command": command, "machine": machine, "rows": rows}, indent=1) + "\n", encoding="utf-8")
-        args.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    measured_on.write_report(args.out, {"command": command, "machine": machine, "rows": rows}, text)
 
 
 if __name__ == "__main__":

@@ -81,9 +81,7 @@ ReadStatus BlobFiles::check(int descriptor, int64_t blob) const {
   if (fstat(descriptor, &status) != 0) return system_failure("stat");
   if (!S_ISREG(status.st_mode)) return {false, "not a regular file"};
   const BlobStamp& listed = stamps_[static_cast<size_t>(blob)];
-  const int64_t modified_ns =
-      int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-  if (BlobStamp{status.st_size, modified_ns} == listed) return {};
+  if (blob_stamp_of(status) == listed) return {};
   const std::string changed = "the file was changed after its samples were listed";
   if (status.st_size == listed.bytes)
     return {false, changed + ", at another time and to the same size"};

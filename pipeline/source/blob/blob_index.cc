@@ -120,8 +120,7 @@ bool BlobIndex::is_sound() const {
     if (segment.blob < 0 || segment.blob >= std::ssize(table_.blobs) ||
         segment.first_id != samples || segment.first_row < 0 || segment.first_row > kMaxSamples ||
         segment.samples < 1 || segment.samples > BlobSegment::kMaxSamples || segment.at < 0 ||
-        segment.at > file_bytes || segment.name_bytes < 0 ||
-        entry_bytes(segment) > file_bytes - segment.at ||
+        segment.name_bytes < 0 || entry_bytes(segment) > file_bytes - segment.at ||
         segment.name_bytes > file_bytes - segment.at - entry_bytes(segment)) {
       return false;
     }

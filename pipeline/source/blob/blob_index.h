@@ -21,17 +21,11 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/source/blob/blob_stamp.h"
 #include "pipeline/source/format/sample_sink.h"
 #include "pipeline/source/source.h"
 
 namespace stoker {
-
-// A blob as it was when its samples were listed.
-struct BlobStamp {
-  int64_t bytes = 0;
-  int64_t modified_ns = 0;
-  bool operator==(const BlobStamp&) const = default;
-};
 
 struct BlobEntry {
   uint64_t place = 0;  // offset << 8 | BlobStorage

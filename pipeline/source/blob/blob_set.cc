@@ -6,10 +6,12 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <stdexcept>
 
 #include "pipeline/printable_name.h"
 #include "pipeline/source/format/mds.h"
+#include "pipeline/source/known_names.h"
 
 namespace stoker {
 namespace {
@@ -98,36 +100,22 @@ FolderBlobs blobs_in(const std::string& path, const Listing& listing) {
   return {format, std::move(names)};
 }
 
-bool is_image(const std::string& name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string::npos) return false;
-  std::string extension = name.substr(dot);
-  for (char& c : extension) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  constexpr std::array kKnown = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"};
-  return std::find(kKnown.begin(), kKnown.end(), extension) != kKnown.end();
-}
-
 // Archives often lie beside the class folders that they were unpacked to.
 bool has_class_folders(const std::string& path, const Listing& listing) {
   return std::any_of(listing.folders.begin(), listing.folders.end(), [&](const auto& folder) {
     std::error_code error;
     for (fs::directory_iterator entry(fs::path(path) / folder, error), end; !error && entry != end;
          entry.increment(error)) {
-      if (is_image(entry->path().filename().string())) return true;
+      if (is_image_extension(extension_of(entry->path().filename().string()))) return true;
     }
     return false;
   });
 }
 
-// The words for parts of a data set, as names of folders and as first words of files.
-constexpr std::array kTrainWords = {"train"};
-constexpr std::array kTestWords = {"test", "val", "validation"};
-
 // Returns the files whose names begin with the first of `words` that any of them begins with:
 // "train-1.tar", not "trainer.tar".
-template <class Words>
-Names beginning_with(const Names& files, const Words& words) {
-  for (const std::string word : words) {
+Names beginning_with(const Names& files, std::span<const std::string_view> words) {
+  for (const std::string_view word : words) {
     Names found;
     for (const std::string& file : files) {
       const std::string name = fs::path(file).filename().string();
@@ -146,7 +134,7 @@ struct Parts {
 };
 
 Parts parts_of(const Names& files) {
-  return {beginning_with(files, kTrainWords), beginning_with(files, kTestWords)};
+  return {beginning_with(files, kTrainNames), beginning_with(files, kTestNames)};
 }
 
 [[noreturn]] void throw_no_test_part(const std::string& path, const Names& files) {
@@ -163,7 +151,7 @@ Names choose_part(const std::string& path, const std::string& folder, const Name
   if (split == Split::train) return files;
   const std::string own_name = fs::path(folder).filename().string();
   const bool is_test =
-      std::find(kTestWords.begin(), kTestWords.end(), own_name) != kTestWords.end();
+      std::find(kTestNames.begin(), kTestNames.end(), own_name) != kTestNames.end();
   if (parts.test.empty() && !is_test) throw_no_test_part(path, files);
   return files;
 }
@@ -177,8 +165,9 @@ Names with_prefix(const std::string& prefix, Names names) {
 std::optional<BlobSet> find_in_parts(const std::string& path, const Listing& listing, Split split) {
   BlobSet set{{}, path, {}};
   bool found = false;
-  const auto add = [&](const auto& words, bool wanted) {
-    for (const std::string word : words) {
+  const auto add = [&](std::span<const std::string_view> words, bool wanted) {
+    for (const std::string_view name : words) {
+      const std::string word(name);
       if (!has(listing.folders, word)) continue;
       const std::string folder = path + "/" + word;
       const FolderBlobs blobs = blobs_in(folder, list_folder(folder));
@@ -195,8 +184,8 @@ std::optional<BlobSet> find_in_parts(const std::string& path, const Listing& lis
       return;
     }
   };
-  add(kTrainWords, split != Split::test);
-  add(kTestWords, split != Split::train);
+  add(kTrainNames, split != Split::test);
+  add(kTestNames, split != Split::train);
   if (found && set.blobs.empty()) {
     throw std::runtime_error(path + ": no folder " +
                              (split == Split::train ? "train" : "test, val or validation") +
@@ -428,8 +417,8 @@ bool has_blob_parts(const std::string& path) {
   if (!set) return false;
   if (parts_of(set->blobs).several()) return true;
   return set->blobs.front().starts_with("train/") ||
-         std::any_of(kTestWords.begin(), kTestWords.end(), [&](const std::string word) {
-           return set->blobs.front().starts_with(word + "/");
+         std::any_of(kTestNames.begin(), kTestNames.end(), [&](std::string_view word) {
+           return set->blobs.front().starts_with(std::string(word) + "/");
          });
 }
 

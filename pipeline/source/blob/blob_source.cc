@@ -25,10 +25,6 @@ namespace fs = std::filesystem;
 
 // Smaller indexes are made again: that takes milliseconds.
 constexpr int64_t kLeastSamplesToKeep = 10'000;
-// A blob that changed within this time before it was listed may change again with the same time
-// stamp: file systems keep time in steps of up to two seconds.
-constexpr int64_t kSettleNs = 2'000'000'000;
-
 const char kDamaged[] = "the index of the samples is damaged; delete ";
 
 class BlobSource final : public Source {

@@ -51,7 +51,7 @@ BlobStamp stamp_of_file(const std::string& path) {
     throw std::runtime_error(path + ": " + std::strerror(errno));
   }
   if (!S_ISREG(status.st_mode)) throw std::runtime_error(path + ": not a regular file");
-  return {status.st_size, int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+  return blob_stamp_of(status);
 }
 
 struct Stopped : std::runtime_error {

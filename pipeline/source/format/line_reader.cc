@@ -5,14 +5,6 @@
 #include "pipeline/source/format/text_value.h"
 
 namespace stoker {
-namespace {
-
-std::string_view as_text(std::span<const uint8_t> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-}  // namespace
-
 LineReader::LineReader(BlobReader& blob, LineQuotes quotes) : blob_(blob), quotes_(quotes) {
   constexpr std::string_view kMark = "\xef\xbb\xbf";
   if (blob.size() == 0) blob.fail(0, "the file is empty");

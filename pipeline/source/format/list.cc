@@ -19,7 +19,6 @@ constexpr std::array<std::string_view, 7> kPathNames = {
     "path", "file", "file_name", "filename", "filepath", "image", "image_path"};
 constexpr std::array<std::string_view, 7> kLabelNames = {
     "label", "labels", "class", "class_name", "category", "target", "y"};
-constexpr const char* kNoLabels = "none";
 constexpr size_t kLongestPath = 4095;  // bytes; what Linux takes, without the NUL
 
 enum class ListForm : uint8_t { csv, tsv, jsonl };
@@ -85,7 +84,7 @@ ListPlaces choose_places(const LineReader& lines, const ListNames& names,
   };
   ListPlaces places;
   places.path = place(fields.image, kPathNames, "say where the path is with --image-from NAME");
-  if (fields.label != kNoLabels) {
+  if (!fields.no_labels()) {
     places.label =
         place(fields.label, kLabelNames, "say where the label is with --label-from NAME or none");
   }
@@ -193,7 +192,7 @@ bool find_columns(const LineReader& lines, const ListNames& first, const FieldCh
                   ListPlaces& places) {
   ListNames names;
   for (const std::string& field : first) names.emplace_back(trimmed(field));
-  const bool names_label = !fields.label.empty() && fields.label != kNoLabels;
+  const bool names_label = !fields.label.empty() && !fields.no_labels();
   const bool is_header = find_usual(names, kPathNames) ||
                          (!fields.image.empty() && find_name(names, fields.image)) ||
                          (names_label && find_name(names, fields.label));
@@ -201,7 +200,7 @@ bool find_columns(const LineReader& lines, const ListNames& first, const FieldCh
     places = choose_places(lines, names, fields);
     return true;
   }
-  if (fields.label == kNoLabels) return false;
+  if (fields.no_labels()) return false;
   if (first.size() < 2) {
     lines.fail("one column, " + quoted_name(first[0]) +
                ": the label is missing; --label-from none takes a list without labels");

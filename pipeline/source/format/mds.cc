@@ -14,6 +14,7 @@
 
 #include "pipeline/printable_name.h"
 #include "pipeline/source/format/little_endian.h"
+#include "pipeline/source/format/text_value.h"
 
 namespace stoker {
 namespace {
@@ -21,8 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using Bytes = std::span<const uint8_t>;
 using Json = nlohmann::json;
-
-std::string in_quotes(const std::string& name) { return '"' + printable_name(name) + '"'; }
 
 // ---- Columns
 
@@ -65,8 +64,7 @@ struct MdsColumn {
 
 std::string describe(const MdsColumn& column) {
   constexpr size_t kMost = 60;
-  return in_quotes(column.name.substr(0, kMost)) + " (" +
-         printable_name(column.encoding.substr(0, kMost)) + ")";
+  return quoted_name(column.name) + " (" + printable_name(column.encoding.substr(0, kMost)) + ")";
 }
 
 std::string list_columns(const std::vector<MdsColumn>& columns) {
@@ -101,7 +99,7 @@ struct Header {
 
 [[noreturn]] void fail_column(const BlobReader& blob, const Header& header, const ColumnRule& rule,
                               const std::string& wanted) {
-  std::string names = in_quotes(wanted);
+  std::string names = quoted_name(wanted);
   if (wanted.empty()) {
     names = rule.usual.front();
     for (size_t i = 1; i < rule.usual.size(); ++i) names += std::string(", ") + rule.usual[i];
@@ -315,8 +313,7 @@ class LabelReader {
       int64_t value = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
       if (error != std::errc() || end != text.data() + text.size()) {
-        fail(sample, place,
-             "is " + in_quotes(std::string(text.substr(0, 60))) + ", no 64-bit number");
+        fail(sample, place, "is " + quoted_name(text) + ", no 64-bit number");
       }
       return value;
     }
@@ -356,7 +353,7 @@ std::string parse_basename(const Json& file) {
   const fs::path path(name);
   const bool leaves = path.is_absolute() || std::ranges::find(path, "..") != path.end();
   if (name.empty() || leaves || name.find('\0') != std::string::npos) {
-    throw std::runtime_error("basename " + in_quotes(name) + " is no name inside of the folder");
+    throw std::runtime_error("basename " + quoted_name(name) + " is no name inside of the folder");
   }
   return name;
 }
@@ -368,7 +365,7 @@ void check_version(const Json& json) {
 ShardEntry parse_shard(const Json& json) {
   const std::string format = parse_text(parse_member(json, "format"), "\"format\"");
   if (format != "mds") {
-    throw std::runtime_error("its format is " + in_quotes(format) + ", and only \"mds\" is read");
+    throw std::runtime_error("its format is " + quoted_name(format) + ", and only \"mds\" is read");
   }
   check_version(json);
   const Json& raw = parse_member(json, "raw_data");
@@ -393,7 +390,7 @@ std::vector<ShardEntry> parse_index(const Json& json) {
     }
     const std::string& name = entries.back().basename;
     if (!names.insert(fs::path(name).lexically_normal().string()).second) {
-      throw std::runtime_error(which + in_quotes(name) + " is listed twice");
+      throw std::runtime_error(which + quoted_name(name) + " is listed twice");
     }
   }
   return entries;
@@ -428,7 +425,7 @@ void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
   read_offsets(blob, header);
   read_columns(blob, header);
   const size_t image = choose_column(blob, header, kImageRule, fields.image);
-  const bool has_labels = fields.label != "none";
+  const bool has_labels = !fields.no_labels();
   const size_t label = has_labels ? choose_column(blob, header, kLabelRule, fields.label) : 0;
   std::optional<LabelReader> labels;
   if (has_labels) labels.emplace(blob, header.columns[label]);

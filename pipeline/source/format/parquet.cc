@@ -111,15 +111,14 @@ const ParquetField& choose_images(const BlobReader& blob, const ParquetFooter& f
                               ", and images are binary values or a struct with binary `bytes`");
 }
 
-const ParquetField* choose_labels(const BlobReader& blob, const ParquetFooter& footer,
+const ParquetField& choose_labels(const BlobReader& blob, const ParquetFooter& footer,
                                   const std::string& name) {
-  if (name == "none") return nullptr;
   const ColumnWish wish = {name, kLabelNames, "labels"};
   const ParquetField* const field =
       name.empty() ? find_usual(footer, wish) : find_field(footer, name);
   if (field == nullptr) fail_without(blob, footer, wish);
   const bool fits = field->type == ParquetType::byte_array || field->is_plain_integer();
-  if (fits && !field->repeated) return field;
+  if (fits && !field->repeated) return *field;
   blob.fail(footer.begin, "the column " + printable_name(field->path()) + " is " +
                               field->describe() + ", and labels are integers or text");
 }
@@ -190,10 +189,10 @@ class ParquetScan {
         out_(out),
         footer_(read_parquet_footer(blob)),
         images_(choose_images(blob, footer_, fields.image), "image bytes", kLargestImagePage) {
-    if (const ParquetField* label = choose_labels(blob, footer_, fields.label)) {
-      labels_.emplace(*label, "label", kLargestLabelPage);
-      if (label->is_plain_integer()) tell_class_names(*label);
-    }
+    if (fields.no_labels()) return;
+    const ParquetField& label = choose_labels(blob, footer_, fields.label);
+    labels_.emplace(label, "label", kLargestLabelPage);
+    if (label.is_plain_integer()) tell_class_names(label);
   }
 
   void scan() {

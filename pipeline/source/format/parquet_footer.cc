@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "pipeline/printable_name.h"
+#include "pipeline/source/format/little_endian.h"
 #include "pipeline/source/format/thrift_reader.h"
 
 namespace stoker {
@@ -265,8 +266,8 @@ int64_t find_footer(BlobReader& blob) {
     blob.fail(tail_at + 4, "the file ends with " + printable_name(std::string(end)) +
                                " instead of PAR1: a part of it is missing");
   }
-  int64_t length = 0;
-  for (int i = 3; i >= 0; --i) length = length << 8 | static_cast<uint8_t>(tail[i]);
+  const auto length =
+      static_cast<int64_t>(read_little_endian({reinterpret_cast<const uint8_t*>(tail.data()), 4}));
   if (length > tail_at - kMagicBytes) {
     blob.fail(tail_at, "the footer has " + std::to_string(length) + " bytes, and only " +
                            std::to_string(tail_at - kMagicBytes) + " are before this");

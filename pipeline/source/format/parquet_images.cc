@@ -1,5 +1,6 @@
 #include "pipeline/source/format/parquet_images.h"
 
+#include "pipeline/source/format/little_endian.h"
 #include "pipeline/source/format/snappy.h"
 #include "pipeline/source/format/unpack_zstd.h"
 
@@ -10,8 +11,7 @@ namespace {
 constexpr int64_t kLengthBytes = 4;
 
 int64_t read_length(std::span<const uint8_t> bytes) {
-  return int64_t{bytes[0]} | int64_t{bytes[1]} << 8 | int64_t{bytes[2]} << 16 |
-         int64_t{bytes[3]} << 24;
+  return static_cast<int64_t>(read_little_endian(bytes));
 }
 
 std::string ends_inside(int64_t value, const ParquetPage& page) {

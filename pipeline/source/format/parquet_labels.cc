@@ -1,16 +1,8 @@
 #include "pipeline/source/format/parquet_labels.h"
 
+#include "pipeline/source/format/little_endian.h"
+
 namespace stoker {
-namespace {
-
-uint64_t little_endian(std::span<const uint8_t> bytes) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) value |= uint64_t{bytes[i]} << (8 * i);
-  return value;
-}
-
-}  // namespace
-
 ParquetLabels::ParquetLabels(BlobReader& blob, const ParquetColumn& column,
                              const ParquetField& field, const ParquetChunk& chunk,
                              int64_t first_row, int64_t rows)
@@ -80,14 +72,14 @@ std::span<const uint8_t> ParquetLabels::take(size_t bytes) {
 
 BlobLabel ParquetLabels::read_value() {
   if (type_ == ParquetType::byte_array) {
-    const std::span<const uint8_t> text = take(little_endian(take(4)));
+    const std::span<const uint8_t> text = take(read_little_endian(take(4)));
     return std::string_view(reinterpret_cast<const char*>(text.data()), text.size());
   }
   if (type_ == ParquetType::int32) {
-    const auto value = static_cast<uint32_t>(little_endian(take(4)));
+    const auto value = static_cast<uint32_t>(read_little_endian(take(4)));
     return is_unsigned_ ? int64_t{value} : int64_t{static_cast<int32_t>(value)};
   }
-  const uint64_t value = little_endian(take(8));
+  const uint64_t value = read_little_endian(take(8));
   if (is_unsigned_ && value > INT64_MAX) {
     pages_.fail(page_.offset, "the label " + std::to_string(value) + " is too large");
   }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "pipeline/source/format/little_endian.h"
 #include "pipeline/source/format/snappy.h"
 #include "pipeline/source/format/thrift_reader.h"
 #include "pipeline/source/format/unpack_zstd.h"
@@ -30,12 +31,6 @@ template <size_t size>
 std::string name_of(const std::array<const char*, size>& names, int64_t number, const char* what) {
   if (number >= 0 && number < std::ssize(names)) return names[static_cast<size_t>(number)];
   return std::string(what) + " " + std::to_string(number);
-}
-
-uint32_t little_endian(std::span<const uint8_t> bytes) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) value |= uint32_t{bytes[i]} << (8 * i);
-  return value;
 }
 
 }  // namespace
@@ -65,7 +60,7 @@ bool HybridReader::next_run() {
     if (bytes_.size() < width) return false;
     left_ = head >> 1;
     group_ = {};
-    repeated_ = little_endian(bytes_.first(width));
+    repeated_ = static_cast<uint32_t>(read_little_endian(bytes_.first(width)));
     bytes_ = bytes_.subspan(width);
   }
   return true;
@@ -276,7 +271,8 @@ int64_t PageReader::check_levels(const ParquetPage& page, int64_t first_row) {
   }
   if (page.kind == PageKind::dictionary || column_.max_definition == 0) return page.offset;
   if (page.packed < 4) fail(page.offset, "a page ends inside its definition levels");
-  const int64_t length = little_endian(blob_.read(page.offset, 4, "a length of levels"));
+  const auto length =
+      static_cast<int64_t>(read_little_endian(blob_.read(page.offset, 4, "a length of levels")));
   if (length > page.packed - 4) fail(page.offset, "a page ends inside its definition levels");
   check_defined(page, blob_.read(page.offset + 4, length, "definition levels"), first_row,
                 page.offset);
@@ -293,7 +289,7 @@ std::span<const uint8_t> PageReader::check_levels(const ParquetPage& page,
   }
   if (page.kind == PageKind::dictionary || column_.max_definition == 0) return unpacked;
   if (unpacked.size() < 4) fail(page.offset, "a page ends inside its definition levels");
-  const size_t length = little_endian(unpacked.first(4));
+  const size_t length = read_little_endian(unpacked.first(4));
   if (length > unpacked.size() - 4) fail(page.offset, "a page ends inside its definition levels");
   check_defined(page, unpacked.subspan(4, length), first_row, page.offset);
   return unpacked.subspan(4 + length);

@@ -43,6 +43,7 @@ struct FoundSample {
 struct FieldChoice {
   std::string image;
   std::string label;  // "none": the samples have no labels (each gets std::monostate)
+  bool no_labels() const { return label == "none"; }
 };
 
 class SampleSink {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "pipeline/source/format/little_endian.h"
+
 namespace stoker {
 namespace {
 
@@ -16,12 +18,6 @@ struct SnappyElement {
   bool is_literal = false;
 };
 
-uint64_t little_endian(const uint8_t* bytes, size_t count) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < count; ++i) value |= uint64_t{bytes[i]} << (8 * i);
-  return value;
-}
-
 inline SnappyElement read_snappy_element(std::span<const uint8_t> packed, size_t at) {
   SnappyElement element;
   if (at >= packed.size()) return element;
@@ -34,7 +30,7 @@ inline SnappyElement read_snappy_element(std::span<const uint8_t> packed, size_t
     case 0:
       more = upper < 60 ? 0 : upper - 59;
       if (left <= more) return element;
-      element.length = 1 + (more == 0 ? upper : little_endian(head + 1, more));
+      element.length = 1 + (more == 0 ? upper : read_little_endian({head + 1, more}));
       element.is_literal = true;
       break;
     case 1:
@@ -47,7 +43,7 @@ inline SnappyElement read_snappy_element(std::span<const uint8_t> packed, size_t
       more = (head[0] & 3) == 2 ? 2 : 4;
       if (left <= more) return element;
       element.length = 1 + upper;
-      element.back = little_endian(head + 1, more);
+      element.back = read_little_endian({head + 1, more});
       break;
   }
   element.head = 1 + more;

@@ -21,12 +21,13 @@ constexpr std::string_view kJsonPrefix = "json:";
 
 enum class TarLabel : uint8_t { by_itself, cls, txt, json, folder, none };
 
-TarLabel label_kind(const BlobReader& blob, const std::string& choice) {
+TarLabel label_kind(const BlobReader& blob, const FieldChoice& fields) {
+  const std::string& choice = fields.label;
   if (choice.empty()) return TarLabel::by_itself;
   if (choice == "cls") return TarLabel::cls;
   if (choice == "txt") return TarLabel::txt;
   if (choice == "folder") return TarLabel::folder;
-  if (choice == "none") return TarLabel::none;
+  if (fields.no_labels()) return TarLabel::none;
   if (choice.starts_with(kJsonPrefix) && choice.size() > kJsonPrefix.size()) return TarLabel::json;
   blob.fail(0, "a tar has no label field " + quoted_name(choice) +
                    ": --label-from takes cls, txt, json:FIELD, folder or none");
@@ -106,7 +107,7 @@ class TarScan {
       : blob_(blob),
         image_(lower_case(fields.image)),
         out_(out),
-        label_kind_(label_kind(blob, fields.label)),
+        label_kind_(label_kind(blob, fields)),
         json_field_(label_kind_ == TarLabel::json ? fields.label.substr(kJsonPrefix.size()) : "") {}
 
   void run() {

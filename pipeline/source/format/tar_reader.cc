@@ -16,10 +16,6 @@ constexpr int64_t kLargestNumber = std::numeric_limits<int64_t>::max();
 constexpr const char* kCutShort =
     "the file ends without the two blocks of zeros that end a tar: it is probably half downloaded";
 
-std::string_view as_text(std::span<const uint8_t> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 bool is_zero(std::span<const uint8_t> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
 }

@@ -1,10 +1,11 @@
-// Values that are written as text or as JSON, for the formats that read labels from them (tar
-// shards, lists). Functions of their arguments alone. Threads: any.
+// Text in blobs: names for messages, and values that are written as text or as JSON (labels of tar
+// shards and lists). Functions of their arguments alone. Threads: any.
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,9 @@ inline constexpr int64_t kLongestText = 1 << 20;
 
 // Printable, in single quotes, and cut after some hundred bytes: a name for a message.
 std::string quoted_name(std::string_view name);
+inline std::string_view as_text(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 // Without white space around it.
 std::string_view trimmed(std::string_view text);
 // ASCII letters only; other bytes stay.

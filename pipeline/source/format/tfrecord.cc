@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/printable_name.h"
 #include "pipeline/source/format/crc32c.h"
 #include "pipeline/source/format/little_endian.h"
+#include "pipeline/source/format/text_value.h"
 
 namespace stoker {
 namespace {
@@ -19,10 +19,6 @@ using Bytes = std::span<const uint8_t>;
 constexpr int64_t kHeaderBytes = 12;  // a length and its checksum
 constexpr int64_t kTrailerBytes = 4;  // the data's checksum
 constexpr uint64_t kMostRecordBytes = uint64_t{1} << 30;
-
-std::string_view as_text(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 // Checksums are stored masked, so that the checksum of data with checksums in it stays a good one.
 uint32_t masked_checksum(Bytes bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8u; }
@@ -211,18 +207,12 @@ Feature read_feature(const Record& record, const MapEntry& entry) {
   return feature;
 }
 
-std::string in_quotes(std::string_view key) {
-  constexpr size_t kMost = 60;
-  const std::string shown = printable_name(std::string(key.substr(0, kMost)));
-  return '"' + shown + (key.size() > kMost ? "...\"" : "\"");
-}
-
 std::string list_keys(const std::vector<MapEntry>& entries) {
   constexpr size_t kMost = 12;
   if (entries.empty()) return "it has no keys";
   std::string text = "its keys are ";
   for (size_t i = 0; i < std::min(entries.size(), kMost); ++i) {
-    text += (i == 0 ? "" : ", ") + in_quotes(entries[i].key);
+    text += (i == 0 ? "" : ", ") + quoted_name(entries[i].key);
   }
   if (entries.size() > kMost) text += " and " + std::to_string(entries.size() - kMost) + " more";
   return text;
@@ -267,10 +257,10 @@ class KeyChoice {
 
  private:
   [[noreturn]] void fail_missing(const Record& record, const std::vector<MapEntry>& entries) const {
-    std::string keys = in_quotes(key_);
+    std::string keys = quoted_name(key_);
     if (key_.empty()) {
-      keys = in_quotes(usual_.front());
-      for (size_t i = 1; i < usual_.size(); ++i) keys += " or " + in_quotes(usual_[i]);
+      keys = quoted_name(usual_.front());
+      for (size_t i = 1; i < usual_.size(); ++i) keys += " or " + quoted_name(usual_[i]);
     }
     record.fail(record.offset,
                 "has no key " + keys + " for the " + what_ + ": " + list_keys(entries));
@@ -341,7 +331,7 @@ Record read_record(BlobReader& blob, int64_t number, int64_t at) {
 Bytes find_image(const Record& record, const std::vector<MapEntry>& entries, KeyChoice& choice) {
   const Feature feature = read_feature(record, choice.find(record, entries));
   if (feature.kind != ListKind::bytes || feature.values != 1) {
-    record.fail(record.offset, "has " + describe(feature) + " at " + in_quotes(choice.key()) +
+    record.fail(record.offset, "has " + describe(feature) + " at " + quoted_name(choice.key()) +
                                    ", and an image is one bytes value");
   }
   return feature.bytes;
@@ -352,7 +342,7 @@ BlobLabel find_label(const Record& record, const std::vector<MapEntry>& entries,
   const Feature feature = read_feature(record, choice.find(record, entries));
   const bool is_number = feature.kind == ListKind::int64;
   if ((!is_number && feature.kind != ListKind::bytes) || feature.values != 1) {
-    record.fail(record.offset, "has " + describe(feature) + " at " + in_quotes(choice.key()) +
+    record.fail(record.offset, "has " + describe(feature) + " at " + quoted_name(choice.key()) +
                                    ", and a label is one int64 or bytes value");
   }
   if (is_number) return feature.number;
@@ -374,7 +364,7 @@ void scan_tfrecord(BlobReader& blob, const FieldChoice& fields, SampleSink& out)
     FoundSample sample;
     sample.offset = record.offset_of(image.data());
     sample.length = std::ssize(image);
-    if (fields.label != "none") sample.label = find_label(record, entries, label_key);
+    if (!fields.no_labels()) sample.label = find_label(record, entries, label_key);
     out.add(sample);
     at += kHeaderBytes + std::ssize(record.data) + kTrailerBytes;
   }

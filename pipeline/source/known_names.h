@@ -1,0 +1,19 @@
+// Names that mean something in a data set: the parts that a Split chooses, as folders or as first
+// words of shards' names, and the extensions of image files. Pure functions.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace stoker {
+
+inline constexpr std::array<std::string_view, 1> kTrainNames = {"train"};
+// Of several, the first one that exists is the test part.
+inline constexpr std::array<std::string_view, 3> kTestNames = {"test", "val", "validation"};
+
+// Returns the extension in lower case, with its dot; "" if there is none.
+std::string extension_of(std::string_view name);
+bool is_image_extension(std::string_view extension);
+
+}  // namespace stoker
