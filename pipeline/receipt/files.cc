@@ -6,6 +6,7 @@
 
 #include "pipeline/digest.h"
 #include "pipeline/durable_file.h"
+#include "pipeline/json_number.h"
 
 namespace stoker {
 namespace {
@@ -29,14 +30,20 @@ std::vector<Record> read_records(const std::filesystem::path& path, size_t count
   return records;
 }
 
+int world_of(const nlohmann::ordered_json& json) {
+  const auto found = json.find("world");
+  return found == json.end() ? 1 : whole_number<int>(*found);
+}
+
 // Checks that every field that a reader uses exists and has its type.
 void check_fields(const nlohmann::ordered_json& json) {
   for (const char* key : {"stoker", "fingerprint", "seed", "global_batch"}) json.at(key);
   for (const char* key : {"policies", "libraries"}) {
     if (!json.at(key).is_object()) throw std::runtime_error(std::string(key) + " is no object");
   }
-  const int64_t numbers[] = {json.at("first_step"), json.at("next_step"), json.at("rows_kept"),
-                             json.at("steps_per_epoch"), json.value("world", 1)};
+  const auto number = [&](const char* key) { return whole_number<int64_t>(json.at(key)); };
+  const int64_t numbers[] = {number("first_step"), number("next_step"), number("rows_kept"),
+                             number("steps_per_epoch"), world_of(json)};
   if (std::ranges::any_of(numbers, [](int64_t n) { return n < 0; }) || numbers[0] > numbers[1]) {
     throw std::runtime_error("its numbers of steps and rows are impossible");
   }
@@ -106,7 +113,7 @@ ReceiptData read_receipt(const std::filesystem::path& directory) {
   const bool is_file = directory.extension() == ".json";
   const std::filesystem::path folder = is_file ? directory.parent_path() : directory;
   ReceiptData all = read_receipt_part(ReceiptPaths(folder, 0));
-  const int world = all.json.value("world", 1);
+  const int world = world_of(all.json);
   for (int rank = 1; rank < world; ++rank) {
     const ReceiptPaths paths(folder, rank);
     add_part(all, read_receipt_part(paths), paths.json);

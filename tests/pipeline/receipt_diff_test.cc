@@ -146,6 +146,8 @@ TEST_F(ReceiptDiffTest, BelievesNoNumberInTheFile) {
     EXPECT_FALSE(with(key, "many")) << key;
   }
   EXPECT_FALSE(with("world", "one"));
+  EXPECT_FALSE(with("world", 1e38));
+  EXPECT_FALSE(with("next_step", 1e38));
   EXPECT_FALSE(with("steps_per_epoch", nullptr));
   EXPECT_FALSE(with("policies", nlohmann::json::array()));
 }

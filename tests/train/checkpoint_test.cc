@@ -7,10 +7,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "pipeline/durable_file.h"
 #include "tests/support/temp_folder.h"
+#include "train/checkpoint/json.h"
 #include "train/checkpoint/safetensors.h"
 
 namespace stoker {
@@ -174,6 +176,27 @@ TEST(Checkpoint, AnUnknownFormatIsRefused) {
   CheckpointInfo info;
   TrainState state;
   EXPECT_THROW(load_checkpoint(path, info, state), std::runtime_error);
+}
+
+TEST(Checkpoint, ANumberThatDoesNotFitIsRefusedByName) {
+  const TempFolder folder;
+  nlohmann::json json =
+      nlohmann::json::parse(read_whole_file(save(folder.path(), 1) + "/trainer.json"));
+  const auto refusal = [](const nlohmann::json& changed) -> std::string {
+    try {
+      checkpoint_from_json(changed);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refusal(json), "accepted");
+  json["loader"]["epoch"] = 1e38;
+  EXPECT_EQ(refusal(json),
+            "epoch: 1e+38 is no whole number from -9223372036854775808 to 9223372036854775807");
+  json["classes"] = -3e9;
+  EXPECT_EQ(refusal(json),
+            "classes: -3000000000.0 is no whole number from -2147483648 to 2147483647");
 }
 
 // If a recipe needs more weights than the file has (here some terabytes), nothing may be allocated

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "pipeline/json_number.h"
 #include "train/checkpoint/checksum.h"
 #include "train/model/recipe_json.h"
 
@@ -12,6 +13,15 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kFormat = 1;
+
+template <class T>
+void read_whole(const Json& json, const char* name, T& value) {
+  try {
+    value = whole_number<T>(json.at(name));
+  } catch (const std::exception& error) {
+    throw std::runtime_error(std::string(name) + ": " + error.what());
+  }
+}
 
 }  // namespace
 
@@ -44,15 +54,15 @@ CheckpointInfo checkpoint_from_json(const Json& json) {
   }
   CheckpointInfo info;
   info.model.recipe = recipe_from_json(json.at("recipe"));
-  json.at("classes").get_to(info.model.classes);
+  read_whole(json, "classes", info.model.classes);
   json.at("class_names").get_to(info.model.class_names);
-  json.at("seed").get_to(info.seed);
-  json.at("step").get_to(info.step);
-  json.at("total_steps").get_to(info.total_steps);
+  read_whole(json, "seed", info.seed);
+  read_whole(json, "step", info.step);
+  read_whole(json, "total_steps", info.total_steps);
   const Json& loader = json.at("loader");
-  loader.at("next_step").get_to(info.loader.next_step);
-  loader.at("epoch").get_to(info.loader.epoch);
-  loader.at("step_in_epoch").get_to(info.loader.step_in_epoch);
+  read_whole(loader, "next_step", info.loader.next_step);
+  read_whole(loader, "epoch", info.loader.epoch);
+  read_whole(loader, "step_in_epoch", info.loader.step_in_epoch);
   info.loader.fingerprint = from_hex(loader.at("fingerprint"));
   const Json& epoch = json.at("epoch_so_far");
   epoch.at("loss_sum").get_to(info.epoch.loss_sum);

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "pipeline/json_number.h"
+
 namespace stoker {
 namespace {
 
@@ -197,8 +199,12 @@ void read_json(const Json& json, const std::string& name, T& value) {
     value = choice_from<Precision>(json, name, std::string(", ") + kNoPrecision);
   } else {
     try {
-      json.get_to(value);
-    } catch (const Json::exception& error) {
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        value = whole_number<T>(json);
+      } else {
+        json.get_to(value);
+      }
+    } catch (const std::exception& error) {
       throw std::runtime_error(name + ": " + error.what());
     }
   }
