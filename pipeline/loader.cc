@@ -38,21 +38,25 @@ Step end_of(double epochs, int64_t steps_per_epoch) {
   return static_cast<Step>(steps);
 }
 
-BatchLayout layout_of(const AugmentSpec& augment, const LoaderOptions& options) {
+BatchLayout layout_of(const Source& source, const AugmentSpec& augment,
+                      const LoaderOptions& options) {
   BatchShape shape{.rows = options.batch_size,
                    .height = augment.output.height,
                    .width = augment.output.width,
                    .note_bytes_per_row = sizeof(RowNote)};
   if (options.format) shape.value_bytes = static_cast<int>(value_bytes(options.format->type));
+  for (const TargetColumn& column : source.targets()) shape.target_bytes.push_back(column.bytes());
   return BatchLayout(shape);
 }
 
 uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
                             const LoaderOptions& options) {
   const DecodeOptions& decode = options.feed.decode;
-  return text_digest("stoker pixels 2; labels " + hex64(source.labels_digest()) + "; samples " +
-                     std::to_string(source.size()) + "; augment " + augment.describe() + "; seed " +
-                     std::to_string(options.seed) +
+  const std::string targets =
+      source.targets().empty() ? "" : "; targets " + hex64(source.targets_digest());
+  return text_digest("stoker pixels 2; labels " + hex64(source.labels_digest()) + targets +
+                     "; samples " + std::to_string(source.size()) + "; augment " +
+                     augment.describe() + "; seed " + std::to_string(options.seed) +
                      (options.order ? "; order " + options.order->describe()
                                     : "; shuffle " + std::to_string(options.shuffle)) +
                      "; last batch " + std::to_string(static_cast<int>(options.last_batch)) +
@@ -90,7 +94,7 @@ struct Loader::Impl {
         devices(std::move(devices_in)),
         workers(count_workers(options.feed.workers)),
         spare_workers(options.measure ? options.measure->spare_workers : 0),
-        layout(layout_of(augment, options)),
+        layout(layout_of(source, augment, options)),
         fingerprint(pixels_fingerprint(source, augment, options)),
         quarantine(source, options),
         filler(source, augment, options, static_cast<int>(devices.size()), quarantine),

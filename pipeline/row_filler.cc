@@ -28,6 +28,14 @@ std::optional<NormaliseArgs> conversion(const AugmentSpec& augment,
                          .stddev = format->stddev});
 }
 
+std::vector<size_t> bytes_of_columns(const Source& source) {
+  std::vector<size_t> bytes;
+  for (const TargetColumn& column : source.targets()) {
+    bytes.push_back(static_cast<size_t>(column.bytes()));
+  }
+  return bytes;
+}
+
 RowNote* note_of(Slab& slab, int row) { return reinterpret_cast<RowNote*>(slab.notes) + row; }
 
 }  // namespace
@@ -45,6 +53,7 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       encoding_(source.encoding()),
       raw_size_(source.raw_size()),
       row_bytes_(size_t{3} * augment.output.width * augment.output.height),
+      target_bytes_(bytes_of_columns(source)),
       convert_(conversion(augment, options.format)),
       stored_row_bytes_(row_bytes_ * (convert_ ? value_bytes(convert_->type) : 1)),
       sampler_(sampler_options(source, options, devices)),
@@ -199,7 +208,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
                        ptrdiff_t{3} * width};
   RowNote& note = *note_of(slab, row);  // planned: it has the appearance
   note.pixels_of = id;
-  slab.labels[row] = source_.label(id);
+  read_targets(worker, slab, row, sample);
   DecodeStatus status;
   if (sample.status.ok) {
     status = augment_sample(worker, sample, place.epoch, id, out, note, next);
@@ -216,6 +225,18 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   if (digests_) note.digest = pixel_digest({out.data, row_bytes_});
   if (convert_) convert(worker, stored);
   if (traced) trace_row(worker, place, id, begin_ns, begin_cpu_ns);
+}
+
+void RowFiller::read_targets(RowWorker& worker, Slab& slab, int row,
+                             const SampleBytes& sample) const {
+  SampleTargets& targets = worker.targets;
+  targets.columns.resize(target_bytes_.size());
+  for (size_t i = 0; i < target_bytes_.size(); ++i) {
+    targets.columns[i] = slab.targets[i] + target_bytes_[i] * static_cast<size_t>(row);
+  }
+  const bool ok = sample.status.ok;
+  source_.read_targets(slab.ids[row], ok ? sample.bytes : std::span<const uint8_t>{}, targets);
+  slab.labels[row] = targets.label;
 }
 
 // Two spans: one ends at the augmenter's mark, the other begins there.

@@ -44,6 +44,7 @@ struct RowWorker {
   SampleBuffer file;               // the bytes of the current sample
   std::vector<uint8_t> next_file;  // those of the raw sample after it
   std::vector<uint8_t> pixels;     // of the current row, if they are converted
+  SampleTargets targets;           // of the current row
 };
 
 // Identifies the batch of a slab.
@@ -110,6 +111,7 @@ class RowFiller {
   // `next`: the bytes of the row that will be filled after this one, if they are in memory.
   void fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
                 const SampleBytes& sample, std::span<const uint8_t> next);
+  void read_targets(RowWorker& worker, Slab& slab, int row, const SampleBytes& sample) const;
   void convert(const RowWorker& worker, uint8_t* row) const;
   void substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,
                   RowNote& note);
@@ -130,6 +132,7 @@ class RowFiller {
   const SampleEncoding encoding_;
   const Size raw_size_;
   const size_t row_bytes_;
+  const std::vector<size_t> target_bytes_;      // of a row, for each of the source's columns
   const std::optional<NormaliseArgs> convert_;  // none: rows stay u8
   const size_t stored_row_bytes_;               // in a slab
   const Sampler sampler_;

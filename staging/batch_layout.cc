@@ -1,5 +1,6 @@
 #include "staging/batch_layout.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -23,15 +24,22 @@ void check(const BatchShape& shape) {
   std::string numbers = std::to_string(shape.rows) + " rows of " + std::to_string(shape.height) +
                         " x " + std::to_string(shape.width) + " pixels, " +
                         std::to_string(shape.note_bytes_per_row) + " note bytes per row";
-  if (shape.rows < 1 || shape.height < 1 || shape.width < 1 || shape.note_bytes_per_row < 0 ||
-      shape.value_bytes < 1 || shape.value_bytes > 8) {
+  size_t target_bytes = 0;
+  bool empty_target = false;
+  for (const int bytes : shape.target_bytes) {
+    numbers += ", a target of " + std::to_string(bytes) + " bytes per row";
+    empty_target = empty_target || bytes < 1;
+    target_bytes += static_cast<size_t>(std::max(bytes, 0));
+  }
+  if (empty_target || shape.rows < 1 || shape.height < 1 || shape.width < 1 ||
+      shape.note_bytes_per_row < 0 || shape.value_bytes < 1 || shape.value_bytes > 8) {
     throw std::invalid_argument("BatchLayout: sizes must be positive: " + numbers);
   }
   size_t row_bytes =
       multiply(multiply(static_cast<size_t>(shape.height), static_cast<size_t>(shape.width)),
                static_cast<size_t>(BatchShape::kChannels * shape.value_bytes)) +
       static_cast<size_t>(shape.note_bytes_per_row) + sizeof(SampleId) + sizeof(int32_t) +
-      sizeof(float);
+      sizeof(float) + target_bytes;
   if (multiply(row_bytes, static_cast<size_t>(shape.rows)) > kMaxSlabBytes) {
     throw std::invalid_argument("BatchLayout: a batch would need more than 1 TiB: " + numbers);
   }
@@ -54,9 +62,16 @@ size_t BatchLayout::weights_offset() const {
   return align(labels_offset() + static_cast<size_t>(shape_.rows) * sizeof(int32_t));
 }
 
-size_t BatchLayout::device_bytes() const {
-  return align(weights_offset() + static_cast<size_t>(shape_.rows) * sizeof(float));
+size_t BatchLayout::target_offset(size_t column) const {
+  size_t offset = align(weights_offset() + static_cast<size_t>(shape_.rows) * sizeof(float));
+  for (size_t before = 0; before < column; ++before) {
+    offset = align(offset + static_cast<size_t>(shape_.rows) *
+                                static_cast<size_t>(shape_.target_bytes[before]));
+  }
+  return offset;
 }
+
+size_t BatchLayout::device_bytes() const { return target_offset(shape_.target_bytes.size()); }
 
 size_t BatchLayout::ids_offset() const { return device_bytes(); }
 

@@ -35,6 +35,10 @@ const float* DeviceBatch::weights() const {
   return reinterpret_cast<const float*>(slot_->device_part + layout().weights_offset());
 }
 
+const std::byte* DeviceBatch::target(size_t column) const {
+  return slot_->device_part + layout().target_offset(column);
+}
+
 const SampleId* DeviceBatch::ids() const {
   return reinterpret_cast<const SampleId*>(host_part(layout().ids_offset()));
 }

@@ -26,8 +26,10 @@ class DeviceBatch {
   const BatchShape& shape() const;
   // On the device, (rows, height, width, 3) u8, or the bytes of the type in LoaderOptions::format.
   const uint8_t* images() const;
-  const int32_t* labels() const;   // device, (rows)
-  const float* weights() const;    // device, (rows); 0: does not count
+  const int32_t* labels() const;  // device, (rows)
+  const float* weights() const;   // device, (rows); 0: does not count
+  // On the device, (rows, shape().target_bytes[column]) of a column of Source::targets().
+  const std::byte* target(size_t column) const;
   const SampleId* ids() const;     // host, (rows)
   const std::byte* notes() const;  // host, (rows, note_bytes_per_row)
   // Ends the lease and gives the device part of the batch to the caller, at the same addresses,

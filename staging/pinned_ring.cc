@@ -37,6 +37,9 @@ Slab make_slab(std::shared_ptr<Memory> memory, size_t offset, const BatchLayout&
   slab.images = reinterpret_cast<uint8_t*>(base + layout.images_offset());
   slab.labels = reinterpret_cast<int32_t*>(base + layout.labels_offset());
   slab.weights = reinterpret_cast<float*>(base + layout.weights_offset());
+  for (size_t column = 0; column < layout.shape().target_bytes.size(); ++column) {
+    slab.targets.push_back(base + layout.target_offset(column));
+  }
   slab.ids = reinterpret_cast<SampleId*>(base + layout.ids_offset());
   slab.notes = base + layout.notes_offset();
   slab.header = new (base + layout.header_offset()) BatchHeader;

@@ -23,9 +23,11 @@ namespace stoker {
 struct Slab {
   std::shared_ptr<Memory> memory;  // contains all of the following
   std::byte* base = nullptr;
-  uint8_t* images = nullptr;   // (rows, height, width, 3) u8
-  int32_t* labels = nullptr;   // (rows)
-  float* weights = nullptr;    // (rows)
+  uint8_t* images = nullptr;  // (rows, height, width, 3) u8
+  int32_t* labels = nullptr;  // (rows)
+  float* weights = nullptr;   // (rows)
+  // One per target column: (rows, target_bytes).
+  std::vector<std::byte*> targets{};
   SampleId* ids = nullptr;     // (rows)
   std::byte* notes = nullptr;  // (rows, note_bytes_per_row)
   BatchHeader* header = nullptr;

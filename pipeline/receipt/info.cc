@@ -27,6 +27,9 @@ ReceiptInfo receipt_info(const Loader& loader, const Source& source, const Augme
       {"exif", options.feed.decode.exif == ExifPolicy::ignore ? "ignore" : "apply"},
       {"max_pixels", std::to_string(options.feed.decode.max_pixels)},
   };
+  if (!source.targets().empty()) {
+    info.policies.emplace_back("targets", hex64(source.targets_digest()));
+  }
   info.options = {
       {"root", source.root()},
       {"workers", std::to_string(options.feed.workers)},

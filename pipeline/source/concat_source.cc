@@ -28,6 +28,15 @@ std::string words(Size size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
 }
 
+std::string words(std::span<const TargetColumn> targets) {
+  if (targets.empty()) return "no targets";
+  std::string text = "the targets ";
+  for (size_t i = 0; i < targets.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + targets[i].describe();
+  }
+  return text;
+}
+
 // Returns what a source has instead of what source 0 has, or "" if both have the same.
 std::string difference(const Source& first, const Source& other) {
   const auto differ = [](const std::string& a, const std::string& b) { return b + ", not " + a; };
@@ -43,9 +52,12 @@ std::string difference(const Source& first, const Source& other) {
                   std::to_string(others.size()) + " classes");
   }
   const auto [a, b] = std::mismatch(names.begin(), names.end(), others.begin());
-  if (a == names.end()) return "";
-  return differ(printable_name(*a),
-                "class " + std::to_string(a - names.begin()) + " " + printable_name(*b));
+  if (a != names.end()) {
+    return differ(printable_name(*a),
+                  "class " + std::to_string(a - names.begin()) + " " + printable_name(*b));
+  }
+  if (std::ranges::equal(first.targets(), other.targets())) return "";
+  return differ(words(first.targets()), words(other.targets()));
 }
 
 // Returns the folders on the way to a root. No root counts as "/", which has every root inside it.
@@ -145,6 +157,12 @@ bool ConcatSource::read_cached(SampleId id, std::vector<uint8_t>& buffer,
   return sources_[source]->read_cached(id - begins_[source], buffer, bytes);
 }
 
+void ConcatSource::read_targets(SampleId id, std::span<const uint8_t> bytes,
+                                SampleTargets& out) const {
+  const size_t source = source_of(id);
+  sources_[source]->read_targets(id - begins_[source], bytes, out);
+}
+
 std::vector<SourceNote> ConcatSource::notes() const {
   std::vector<SourceNote> all;
   for (size_t i = 0; i < sources_.size(); ++i) {
@@ -160,6 +178,15 @@ uint64_t ConcatSource::fingerprint() const {
   std::string text = "stoker concat";
   for (const Source* source : sources_) {
     text += "; " + std::to_string(source->size()) + " samples " + hex64(source->fingerprint());
+  }
+  return text_digest(text);
+}
+
+uint64_t ConcatSource::targets_digest() const {
+  if (targets().empty()) return 0;
+  std::string text = "stoker concat; targets";
+  for (const Source* source : sources_) {
+    text += "; " + std::to_string(source->size()) + " " + hex64(source->targets_digest());
   }
   return text_digest(text);
 }

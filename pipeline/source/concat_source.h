@@ -13,8 +13,8 @@ namespace stoker {
 
 class ConcatSource final : public Source {
  public:
-  // The sources must have the same encoding, size of raw samples and class names; there is at least
-  // one.
+  // The sources must have the same encoding, size of raw samples, class names and columns of
+  // targets; there is at least one.
   //
   // Names stay paths where they can: if no root is inside another, root() is the deepest folder
   // that has all of them, and a name is the path from there. Otherwise (equal roots, one inside
@@ -37,8 +37,11 @@ class ConcatSource final : public Source {
                   std::span<const uint8_t>& bytes) const override;
   bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
                    std::span<const uint8_t>& bytes) const override;
+  std::span<const TargetColumn> targets() const override { return sources_[0]->targets(); }
+  void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
   std::vector<SourceNote> notes() const override;
   uint64_t fingerprint() const override;
+  uint64_t targets_digest() const override;
 
  private:
   size_t source_of(SampleId id) const;

@@ -12,6 +12,7 @@
 
 #include "decode/image.h"
 #include "pipeline/cache_folder.h"
+#include "pipeline/source/target.h"
 #include "staging/batch_layout.h"
 
 namespace stoker {
@@ -60,6 +61,16 @@ class Source {
                            [[maybe_unused]] std::span<const uint8_t>& bytes) const {
     return false;
   }
+  // The columns of every sample's targets besides its label; mostly none. The same for the life of
+  // the source.
+  virtual std::span<const TargetColumn> targets() const { return {}; }
+  // Fills `out` with the label and the targets of a sample. `bytes` is what read() gave for it, or
+  // empty if it gave none: a source whose targets come with the image keeps them in that buffer,
+  // and fills in zeros without it. Here it takes label(id), which suits sources without columns.
+  virtual void read_targets(SampleId id, [[maybe_unused]] std::span<const uint8_t> bytes,
+                            SampleTargets& out) const {
+    out.label = label(id);
+  }
   // Returns notes about files that are left out or listed under two labels, in a fixed order.
   virtual std::vector<SourceNote> notes() const { return {}; }
   // Changes when the list of samples or labels changes; not with the content of a file.
@@ -67,6 +78,9 @@ class Source {
   // A digest of the labels in the order of the samples: the same for the same samples in a folder,
   // in shards or in a list. Here it asks for every label.
   virtual uint64_t labels_digest() const;
+  // The same for the columns of targets() and their values, as far as they are known before the
+  // samples are read; 0 if there are no columns.
+  virtual uint64_t targets_digest() const { return 0; }
 };
 
 enum class Split : uint8_t { all, train, test };

@@ -89,6 +89,14 @@ uint64_t SubsetSource::labels_digest() const {
   return whole ? source_.labels_digest() : Source::labels_digest();
 }
 
+uint64_t SubsetSource::targets_digest() const {
+  const uint64_t all = source_.targets_digest();
+  const bool whole = ids_.size() == 0 && size_ == source_.size();
+  if (whole || source_.targets().empty()) return all;
+  return text_digest("stoker subset; targets " + hex64(all) + "; ids " + std::to_string(size_) +
+                     " " + (ids_.size() > 0 ? hex64(ids_.digest()) : "spread"));
+}
+
 std::vector<SampleId> ids_with_labels(const Source& source, const std::set<int>& labels) {
   const auto classes = static_cast<int>(source.class_names().size());
   for (const int label : labels) {

@@ -38,9 +38,15 @@ class SubsetSource final : public Source {
                    std::span<const uint8_t>& bytes) const override {
     return source_.read_cached(original(id), buffer, bytes);
   }
+  std::span<const TargetColumn> targets() const override { return source_.targets(); }
+  void read_targets(SampleId id, std::span<const uint8_t> bytes,
+                    SampleTargets& out) const override {
+    source_.read_targets(original(id), bytes, out);
+  }
   std::vector<SourceNote> notes() const override { return source_.notes(); }
   uint64_t fingerprint() const override;
   uint64_t labels_digest() const override;
+  uint64_t targets_digest() const override;
 
  private:
   SampleId original(SampleId id) const {

@@ -3,43 +3,37 @@
 #include <stdexcept>
 
 #include "pipeline/digest.h"
+#include "pipeline/source/forwarding_source.h"
 
 namespace stoker::python {
 namespace {
 
-class RelabelledSource final : public Source {
+class RelabelledSource final : public ForwardingSource {
  public:
   RelabelledSource(std::shared_ptr<const Source> source, std::vector<int32_t> labels,
                    std::vector<std::string> class_names)
-      : source_(std::move(source)),
+      : ForwardingSource(*source),
+        kept_(std::move(source)),
         labels_(std::move(labels)),
         class_names_(std::move(class_names)) {
-    std::string text = "relabelled " + std::to_string(source_->fingerprint());
+    std::string text = "relabelled " + std::to_string(source_.fingerprint());
     for (const std::string& name : class_names_) text += "\n" + name;
     text.append(reinterpret_cast<const char*>(labels_.data()), labels_.size() * sizeof(int32_t));
     fingerprint_ = text_digest(text);
   }
 
-  int64_t size() const override { return source_->size(); }
   int label(SampleId id) const override { return labels_[static_cast<size_t>(id)]; }
-  std::string name(SampleId id) const override { return source_->name(id); }
-  const std::string& root() const override { return source_->root(); }
   const std::vector<std::string>& class_names() const override { return class_names_; }
-  SampleEncoding encoding() const override { return source_->encoding(); }
-  Size raw_size() const override { return source_->raw_size(); }
-  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
-                  std::span<const uint8_t>& bytes) const override {
-    return source_->read(id, buffer, bytes);
+  void read_targets(SampleId id, std::span<const uint8_t> bytes,
+                    SampleTargets& out) const override {
+    source_.read_targets(id, bytes, out);
+    out.label = label(id);
   }
-  bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
-                   std::span<const uint8_t>& bytes) const override {
-    return source_->read_cached(id, buffer, bytes);
-  }
-  std::vector<SourceNote> notes() const override { return source_->notes(); }
   uint64_t fingerprint() const override { return fingerprint_; }
+  uint64_t labels_digest() const override { return Source::labels_digest(); }
 
  private:
-  const std::shared_ptr<const Source> source_;
+  const std::shared_ptr<const Source> kept_;
   const std::vector<int32_t> labels_;
   const std::vector<std::string> class_names_;
   uint64_t fingerprint_ = 0;

@@ -31,7 +31,7 @@ bool stays(const Source& files, SampleId id) {
 
 }  // namespace
 
-ColdSource::ColdSource(const Source& files) : files_(files) {
+ColdSource::ColdSource(const Source& files) : ForwardingSource(files) {
   int64_t evicted = 0;
   for (SampleId id = 0; id < files.size(); ++id) evicted += evict_from_cache(files, id);
   if (evicted == 0) {
@@ -49,8 +49,8 @@ ColdSource::ColdSource(const Source& files) : files_(files) {
 
 ReadStatus ColdSource::read(SampleId id, std::vector<uint8_t>& buffer,
                             std::span<const uint8_t>& bytes) const {
-  evict_from_cache(files_, id);
-  return files_.read(id, buffer, bytes);
+  evict_from_cache(source_, id);
+  return source_.read(id, buffer, bytes);
 }
 
 }  // namespace stoker

@@ -1,0 +1,54 @@
+#include "pipeline/source/target_source.h"
+
+#include <xxhash.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "pipeline/digest.h"
+
+namespace stoker {
+namespace {
+
+void check_size(const TargetTable& table, int64_t samples) {
+  const auto bytes = static_cast<size_t>(table.column.bytes());
+  if (table.values.size() == bytes * static_cast<size_t>(samples)) return;
+  throw std::invalid_argument("target " + table.column.describe() + " has " +
+                              std::to_string(table.values.size()) + " bytes of values, must be " +
+                              std::to_string(bytes) + " for each of " + std::to_string(samples) +
+                              " samples");
+}
+
+}  // namespace
+
+TargetSource::TargetSource(const Source& source, std::vector<TargetTable> tables)
+    : ForwardingSource(source), tables_(std::move(tables)) {
+  columns_.assign(source.targets().begin(), source.targets().end());
+  for (const TargetTable& table : tables_) columns_.push_back(table.column);
+  check_targets(columns_);
+  std::string text = "stoker targets; source " + hex64(source.targets_digest());
+  for (const TargetTable& table : tables_) {
+    check_size(table, source.size());
+    text += "; " + table.column.describe() + " " +
+            hex64(XXH3_64bits(table.values.data(), table.values.size()));
+  }
+  digest_ = text_digest(text);
+}
+
+void TargetSource::read_targets(SampleId id, std::span<const uint8_t> bytes,
+                                SampleTargets& out) const {
+  source_.read_targets(id, bytes, out);
+  const size_t inner = columns_.size() - tables_.size();
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    const auto size = static_cast<size_t>(columns_[inner + i].bytes());
+    std::memcpy(out.columns[inner + i], tables_[i].values.data() + size * static_cast<size_t>(id),
+                size);
+  }
+}
+
+uint64_t TargetSource::fingerprint() const {
+  return text_digest("stoker targets; source " + hex64(source_.fingerprint()) + "; " +
+                     hex64(digest_));
+}
+
+}  // namespace stoker
