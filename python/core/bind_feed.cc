@@ -118,6 +118,7 @@ void bind_feed(nb::module_& module) {
       .def_prop_ro("labels", [](const Batch& b) { return b.labels; })
       .def_prop_ro("weights", [](const Batch& b) { return b.weights; })
       .def_prop_ro("ids", [](const Batch& b) { return b.ids; })
+      .def_prop_ro("targets", [](const Batch& b) { return b.targets; })
       .def("id_list", id_list);
   nb::class_<Feed>(module, "Feed")
       .def_static("make", make, nb::call_guard<Unlocked>(), "source"_a, "augment"_a, "options"_a,

@@ -1,9 +1,11 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "pipeline/source/subset_source.h"
 #include "python/core/bind.h"
+#include "python/core/kept_object.h"
 #include "python/core/order.h"
 #include "python/core/shared_source.h"
 #include "python/core/source_views.h"
@@ -33,7 +35,39 @@ BoundOrder blend(std::vector<int64_t> sizes, const std::vector<int64_t>& first_p
   return {blend_order(options)};
 }
 
+// A table of targets: the column's name and type, the shape of one sample, and an object with the
+// values in one piece of memory, which do not change.
+using TableTuple = std::tuple<std::string, std::string, std::vector<int64_t>, nb::object>;
+
+TargetType type_named(const std::string& name) {
+  for (const TargetType type :
+       {TargetType::uint8, TargetType::int32, TargetType::int64, TargetType::float32}) {
+    if (name == name_of(type)) return type;
+  }
+  throw std::invalid_argument(name + " is no type of targets");
+}
+
+TargetTable table_of(const TableTuple& given) {
+  const auto& [name, type, shape, values] = given;
+  Py_buffer view;
+  if (PyObject_GetBuffer(values.ptr(), &view, PyBUF_C_CONTIGUOUS) != 0) throw nb::python_error();
+  TargetTable table{
+      .column = {name, type_named(type), shape},
+      .values = {static_cast<const std::byte*>(view.buf), static_cast<size_t>(view.len)}};
+  PyBuffer_Release(&view);
+  table.owner = keep_object(values);
+  return table;
+}
+
+SharedSource add_targets(const SharedSource& source, const std::vector<TableTuple>& given) {
+  std::vector<TargetTable> tables;
+  for (const TableTuple& each : given) tables.push_back(table_of(each));
+  const Unlocked unlocked;  // the values are read once, which may take long
+  return shared(with_targets(source, std::move(tables)));
+}
+
 void bind_views(nb::module_& module) {
+  module.def("with_targets", add_targets, "source"_a, "tables"_a);
   module.def(
       "subset",
       [](const SharedSource& source, const std::vector<SampleId>& ids) {

@@ -54,6 +54,30 @@ nb::object data_of(const SourceSample& sample) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+nb::dict targets_of_sample(const SourceSample& sample) {
+  std::vector<Array> arrays;
+  {
+    const Unlocked unlocked;
+    arrays = read_sample_targets(sample);
+  }
+  nb::dict targets;
+  const auto columns = sample.source->targets();
+  for (size_t i = 0; i < columns.size(); ++i) {
+    targets[columns[i].name.c_str()] = std::move(arrays[i]);
+  }
+  return targets;
+}
+
+nb::dict targets_of(const Source& source) {
+  nb::dict targets;
+  for (const TargetColumn& column : source.targets()) {
+    nb::list shape;
+    for (const int64_t extent : column.shape) shape.append(extent);
+    targets[column.name.c_str()] = nb::make_tuple(name_of(column.type), nb::tuple(shape));
+  }
+  return targets;
+}
+
 nb::str text_of(const SourceSample& sample) {
   return nb::str(
       nb::str("stoker.Sample({!r}, label {})")
@@ -73,6 +97,10 @@ void bind_sample(nb::module_& module) {
                    "The bytes of the encoded file, read now; None where pixels are stored raw. "
                    "OSError, with the name and the reason: they cannot be read.",
                    nb::sig("def data(self) -> bytes | None"))
+      .def_prop_ro("targets", targets_of_sample,
+                   "Its targets besides the label: Arrays by name, as stoker.with_targets() gave "
+                   "them. OSError: the sample cannot be read.",
+                   nb::sig("def targets(self) -> dict[str, Array]"))
       .def("image", decode_sample, nb::call_guard<Unlocked>(),
            "Reads and decodes the sample: an Array of (height, width, 3) uint8, RGB, as decode() "
            "gives it for the file.\n\n"
@@ -116,6 +144,10 @@ void bind_source(nb::module_& module) {
           "label", [](const Source& s, SampleId id) { return s.label(checked(s, id)); }, "id"_a,
           "The sample's label. IndexError if there is none.")
       .def("labels", labels_of, "All labels, as a list of int, by sample id.")
+      .def_prop_ro("targets", targets_of,
+                   "The type and the shape (of one sample) of each target besides the label, by "
+                   "name: {'boxes': ('float32', (4,))}. Empty if there are none.",
+                   nb::sig("def targets(self) -> dict[str, tuple[str, tuple[int, ...]]]"))
       .def_prop_ro("root", &Source::root, "The folder that names are relative to; '' if none.")
       .def_prop_ro("classes", &Source::class_names, "Class names, by label.")
       .def_prop_ro("raw_size", raw_size_of,

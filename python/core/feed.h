@@ -51,10 +51,11 @@ struct ImageFormat {
 // One batch. On a host only the images are lent; the rest are copies.
 struct Batch {
   BatchHeader header;
-  Array images;   // (rows, height, width, 3) or (rows, 3, height, width)
-  Array labels;   // (rows) int32
-  Array weights;  // (rows) float32
-  Array ids;      // (rows) int64, on the host
+  Array images;                  // (rows, height, width, 3) or (rows, 3, height, width)
+  Array labels;                  // (rows) int32
+  Array weights;                 // (rows) float32
+  Array ids;                     // (rows) int64, on the host
+  std::vector<Array> targets{};  // (rows, ...), one per column of Source::targets()
 };
 
 struct Loan;

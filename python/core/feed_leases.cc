@@ -3,6 +3,7 @@
 
 #include "python/core/feed.h"
 #include "python/core/lease.h"
+#include "python/core/target_array.h"
 
 namespace stoker::python {
 namespace {
@@ -126,6 +127,10 @@ Batch Feed::lend(DeviceBatch leased) {
               .labels = column_of(leased.labels(), kInt32, where_, rows),
               .weights = column_of(leased.weights(), kFloat32, where_, rows),
               .ids = copy_of(column_of(leased.ids(), kInt64, {}, rows))};
+  const auto columns = source_->targets();
+  for (size_t i = 0; i < columns.size(); ++i) {
+    batch.targets.push_back(target_array(columns[i], leased.target(i), where_, {rows}));
+  }
   std::shared_ptr<Event> ready;
   if (!on_host()) {
     ready = ready_[slot_of(step)];
@@ -133,6 +138,7 @@ Batch Feed::lend(DeviceBatch leased) {
   } else {
     batch.labels = copy_of(std::move(batch.labels));
     batch.weights = copy_of(std::move(batch.weights));
+    for (Array& each : batch.targets) each = copy_of(std::move(each));
   }
   Loan loan;
   loan.step = step;
@@ -142,6 +148,9 @@ Batch Feed::lend(DeviceBatch leased) {
                                              batch.images.data, poison_ ? images_bytes_ : 0);
   for (Array* each : {&batch.images, &batch.labels, &batch.weights}) {
     if (!each->holder) each->holder = lease;
+  }
+  for (Array& each : batch.targets) {
+    if (!each.holder) each.holder = lease;
   }
   return batch;
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "decode/pixel_ops.h"
+#include "python/core/target_array.h"
 
 namespace stoker::python {
 namespace {
@@ -41,6 +42,23 @@ Array decode_sample(const SourceSample& sample) {
   } catch (const DecodeError& error) {
     throw DecodeError(source.name(sample.id) + ": " + error.what());
   }
+}
+
+std::vector<Array> read_sample_targets(const SourceSample& sample) {
+  const auto columns = sample.source->targets();
+  if (columns.empty()) return {};
+  std::vector<uint8_t> buffer;
+  const std::span<const uint8_t> bytes = read_sample(sample, buffer);
+  std::vector<Array> arrays;
+  SampleTargets targets;
+  for (const TargetColumn& column : columns) {
+    const auto memory = std::make_shared<HostBytes>(static_cast<size_t>(column.bytes()));
+    targets.columns.push_back(reinterpret_cast<std::byte*>(memory->data()));
+    arrays.push_back(target_array(column, memory->data(), {}, {}));
+    arrays.back().holder = memory;
+  }
+  sample.source->read_targets(sample.id, bytes, targets);
+  return arrays;
 }
 
 }  // namespace stoker::python

@@ -27,5 +27,7 @@ std::span<const uint8_t> read_sample(const SourceSample& sample, std::vector<uin
 // Returns (height, width, 3) uint8, also for raw sources. Throws UnreadableSample, and DecodeError
 // that begins with the sample's name.
 Array decode_sample(const SourceSample& sample);
+// Returns one array per column of Source::targets(). Throws UnreadableSample.
+std::vector<Array> read_sample_targets(const SourceSample& sample);
 
 }  // namespace stoker::python

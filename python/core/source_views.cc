@@ -2,6 +2,7 @@
 
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/subset_source.h"
+#include "pipeline/source/target_source.h"
 
 namespace stoker::python {
 namespace {
@@ -33,6 +34,13 @@ std::shared_ptr<const Source> concat(const std::vector<std::shared_ptr<const Sou
   for (const auto& source : sources) shown.push_back(source.get());
   return view_of(std::shared_ptr<const KeptView<ConcatSource>>(
       new KeptView<ConcatSource>{sources, ConcatSource(std::move(shown))}));
+}
+
+std::shared_ptr<const Source> with_targets(std::shared_ptr<const Source> source,
+                                           std::vector<TargetTable> tables) {
+  const Source& shown = *source;
+  return view_of(std::shared_ptr<const KeptView<TargetSource>>(
+      new KeptView<TargetSource>{{std::move(source)}, TargetSource(shown, std::move(tables))}));
 }
 
 }  // namespace stoker::python

@@ -1,11 +1,12 @@
-// Parts of a source, and several sources as one, that keep what they show. Owner: whoever holds
-// them. Threads: as every Source. Errors: std::invalid_argument with the numbers.
+// Parts of a source, several sources as one, and sources with targets, that keep what they show.
+// Owner: whoever holds them. Threads: as every Source. Errors: std::invalid_argument with the
+// numbers.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "pipeline/source/source.h"
+#include "pipeline/source/target_source.h"
 
 namespace stoker::python {
 
@@ -15,5 +16,9 @@ std::shared_ptr<const Source> subset(std::shared_ptr<const Source> source,
 
 // As ConcatSource.
 std::shared_ptr<const Source> concat(const std::vector<std::shared_ptr<const Source>>& sources);
+
+// `source` with targets besides its labels (TargetSource). Throws std::invalid_argument.
+std::shared_ptr<const Source> with_targets(std::shared_ptr<const Source> source,
+                                           std::vector<TargetTable> tables);
 
 }  // namespace stoker::python

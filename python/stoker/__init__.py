@@ -51,6 +51,7 @@ from stoker._sources import (
     tar,
     tfrecord,
 )
+from stoker._targets import with_targets
 from stoker._views import concat, random_split, subset, with_labels
 from stoker._watch import WatchedIterator, watch
 from stoker._watched_loop import Watch
@@ -117,4 +118,5 @@ __all__ = [
     "weighted",
     "why_no_cuda",
     "with_labels",
+    "with_targets",
 ]

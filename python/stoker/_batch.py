@@ -9,14 +9,14 @@ from stoker import _core
 
 
 class Batch:
-    """Rows of one step: images, labels, weights and ids.
+    """Rows of one step: images, labels, weights, targets and ids.
 
     The images stay where they were decoded to, or in a slot on a GPU. That memory is not filled
     again before this object and everything made from its arrays (tensors, NumPy views) are gone, or
     release() was called and the rest is gone. On the host any number of batches may be kept, for
     any time; on a GPU the last Loader(leases=). A batch keeps its own memory, and nothing of the
-    Loader, whose close() ends the rest. ids are a copy; on the host labels and weights are copies,
-    too.
+    Loader, whose close() ends the rest. ids are a copy; on the host labels, weights and targets
+    are copies, too.
     """
 
     __slots__ = ("_batch", "_metadata", "_source", "epoch", "step", "step_in_epoch", "valid")
@@ -63,6 +63,14 @@ class Batch:
     def ids(self) -> _core.Array:
         """(rows,) int64, on the host: sample ids of the source."""
         return self._leased().ids
+
+    @property
+    def targets(self) -> dict[str, _core.Array]:
+        """The targets besides the labels, by name: (rows, ...), of the type and shape that
+        source.targets says, on the Loader's device. Empty if the source has none: see
+        stoker.with_targets().
+        """
+        return dict(zip(self._source.targets, self._leased().targets, strict=True))
 
     @property
     def names(self) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 import stoker
 from stoker._adapter import Adapter
 
-__all__ = ["Batch", "Loader"]
+__all__ = ["Batch", "BatchWithTargets", "Loader"]
 
 
 class Batch(NamedTuple):
@@ -28,8 +28,18 @@ class Batch(NamedTuple):
     weights: jax.Array  # (batch_size,) float32; 0: padding or a damaged file
 
 
+class BatchWithTargets(NamedTuple):
+    """The same of a source with targets besides its labels."""
+
+    images: jax.Array
+    labels: jax.Array
+    weights: jax.Array
+    targets: dict[str, jax.Array]  # by name, (batch_size, ...)
+
+
 class Loader(Adapter):
-    """Yields an epoch in every loop.
+    """Yields an epoch in every loop: a Batch each, or a BatchWithTargets if the source has targets
+    (stoker.with_targets()).
 
     batch_size: rows of all devices and processes together; must be a multiple of the devices.
     sharding: of an array's first axis; default: jax.sharding.NamedSharding over all devices.
@@ -64,13 +74,15 @@ class Loader(Adapter):
             **{"dtype": "float32", **options},
         )
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[Batch | BatchWithTargets]:
         # The epoch begins here and not at the first next(), so that the loop begins where it is
         # written.
         return map(self._spread, iter(self.loader))
 
-    def _spread(self, batch: stoker.Batch) -> Batch:
-        parts = (np.asarray(part) for part in (batch.images, batch.labels, batch.weights))
-        return Batch(
-            *(jax.make_array_from_process_local_data(self.sharding, part) for part in parts)
-        )
+    def _spread(self, batch: stoker.Batch) -> Batch | BatchWithTargets:
+        parts = [self._shared(part) for part in (batch.images, batch.labels, batch.weights)]
+        targets = {name: self._shared(values) for name, values in batch.targets.items()}
+        return BatchWithTargets(*parts, targets) if targets else Batch(*parts)
+
+    def _shared(self, part: stoker.Array) -> jax.Array:
+        return jax.make_array_from_process_local_data(self.sharding, np.asarray(part))

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -24,20 +24,25 @@ __all__ = ["Dataset"]
 
 
 class Dataset(keras.utils.PyDataset):
-    """Batches (images, labels) on the host, as NumPy arrays that belong to the caller; the backend
+    """Batches (images, labels), or (images, targets) with target=, on the host, as NumPy arrays that belong to the caller; the backend
     moves them to its device. Only rows that count are included, so that every sample counts once in
     any metric: an epoch's last batch may be smaller.
 
+    target: what to learn in place of the labels: the name of one of the source's targets
+        (stoker.with_targets()), or a sequence of names for a model with several outputs, which gets
+        a dict.
     options: those of stoker.Loader except device and copy. By default float32 from 0 to 1 in the
     layout of keras.config.image_data_format(). `epoch` is the next epoch: set it to fit's
     initial_epoch to continue an earlier run. Use a Dataset in only one fit() at a time.
     """
 
-    def __init__(self, source: Source | Blend, *, batch_size: int = 32, **options: Any):
+    def __init__(self, source: Source | Blend, *, batch_size: int = 32,
+        target: str | Sequence[str] | None = None, **options: Any):
         super().__init__(workers=1)  # stoker's own threads do the work
         is_last = keras.config.image_data_format() == "channels_last"
         given = {"dtype": "float32", "layout": "NHWC" if is_last else "NCHW", **options}
         self.loader = Loader(source, batch_size=batch_size, copy=True, **given)
+        self._target = _checked(target, self.loader.source)
         self.epoch = 0
         self._given = 0  # batches since on_epoch_begin()
         self._batches: Iterator[Batch] | None = None
@@ -45,18 +50,15 @@ class Dataset(keras.utils.PyDataset):
     def __len__(self) -> int:
         return len(self.loader)
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+    def __getitem__(self, index: int) -> tuple[np.ndarray, Any]:
         """Returns the next batch, whatever the index: Keras asks for each of them once per
         epoch."""
         batch = next(self._batches or self._begin(), None)
         if batch is None:
             raise IndexError(f"batch {index}: the epoch's {len(self)} batches were given")
         self._given += 1
-        images, labels = np.asarray(batch.images), np.asarray(batch.labels)
-        if batch.valid == len(batch):
-            return images, labels
-        counts = np.asarray(batch.weights) > 0
-        return images[counts], labels[counts]
+        counts = slice(None) if batch.valid == len(batch) else np.asarray(batch.weights) > 0
+        return np.asarray(batch.images)[counts], self._wanted(batch, counts)
 
     def on_epoch_begin(self) -> None:
         """Begins `epoch`, even if Keras has already looked at its first batches."""
@@ -72,8 +74,28 @@ class Dataset(keras.utils.PyDataset):
         """Ends the threads."""
         self.loader.close()
 
+    def _wanted(self, batch: Batch, counts: Any) -> Any:
+        if self._target is None:
+            return np.asarray(batch.labels)[counts]
+        targets = batch.targets
+        if isinstance(self._target, str):
+            return np.asarray(targets[self._target])[counts]
+        return {name: np.asarray(targets[name])[counts] for name in self._target}
+
     def _begin(self) -> Iterator[Batch]:
         self.loader.set_epoch(self.epoch)
         self._batches = iter(self.loader)
         self._given = 0
         return self._batches
+
+
+def _checked(target: Any, source: Source) -> str | tuple[str, ...] | None:
+    """ValueError: a name that is no target of the source."""
+    if target is None:
+        return None
+    names = (target,) if isinstance(target, str) else tuple(target)
+    for name in names:
+        if name not in source.targets:
+            there = ", ".join(map(repr, source.targets)) or "none"
+            raise ValueError(f"target is {name!r}; the targets of the source are {there}")
+    return target if isinstance(target, str) else names

@@ -83,7 +83,8 @@ class ImageFolder:
 
 
 class DataLoader(Adapter):
-    """Yields (images, labels). Only rows that count are included: an epoch's last batch may be
+    """Yields (images, labels), or (images, labels, targets) if the source has targets besides its
+    labels: a dict of tensors by name (stoker.with_targets()). Only rows that count are included: an epoch's last batch may be
     smaller, and a damaged file's row is left out. The tensors may be kept for any time on the host;
     on a GPU the last `leases` (3) batches.
 
@@ -191,7 +192,7 @@ class DataLoader(Adapter):
         )
         self._sampler_epoch = getattr(sampler, "epoch", None)
 
-    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
         if self._listed is not None:
             self._listed.begin(self.loader)
             return _Tensors(iter(self.loader))
@@ -228,16 +229,18 @@ class _Tensors:
     def __iter__(self) -> _Tensors:
         return self
 
-    def __next__(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def __next__(self) -> tuple[Any, ...]:
         batch = next(self._batches)
         while batch.valid == 0:  # the epoch's last rows belong to another rank
             batch = next(self._batches)
         images = torch.from_dlpack(batch.images)
         labels = torch.from_dlpack(batch.labels).long()
+        targets = {name: torch.from_dlpack(values) for name, values in batch.targets.items()}
         if batch.valid < len(batch):
             counts = torch.from_dlpack(batch.weights) > 0
             images, labels = images[counts], labels[counts]
-        return images, labels
+            targets = {name: values[counts] for name, values in targets.items()}
+        return (images, labels, targets) if targets else (images, labels)
 
 
 def _plan_and_source(dataset: Any) -> tuple[dict[str, Any], Any]:

@@ -40,6 +40,13 @@ PROGRAM = """
     again.load_state_dict(state)
     np.testing.assert_array_equal(rest, [np.asarray(b.labels) for b in again])
 
+    numbers = np.arange(100, dtype="float32")
+    with_targets = stoker.with_targets(source, {"numbers": numbers})
+    for images, labels, weights, targets in Loader(with_targets, **options):
+        assert targets["numbers"].addressable_shards[1].data.shape == (10,)
+        rows = np.asarray(targets["numbers"]).astype(int)
+        assert [source.label(i) for i in rows] == np.asarray(labels).tolist()
+
     try:
         Loader(source, batch_size=6)
     except ValueError as error:

@@ -58,3 +58,28 @@ def test_epochs_are_those_of_the_loader(source):
     data.epoch = 1  # as after a restart
     data.on_epoch_begin()
     assert data[0][1].tolist() == expected[1][0]
+
+
+def test_a_target_in_place_of_the_labels(source):
+    several = (np.arange(len(source))[:, None] % np.array([2, 3, 5]) == 0).astype("float32")
+    with_targets = stoker.with_targets(source, {"bits": several, "number": np.arange(len(source))})
+    data = Dataset(with_targets, batch_size=40, target="bits", shuffle=False, workers=1)
+    data.on_epoch_begin()
+    given = np.concatenate([data[i][1] for i in range(len(data))])
+    np.testing.assert_array_equal(given, several)
+    fitted = keras.Sequential(
+        [keras.Input((16, 16, 3)), keras.layers.Flatten(), keras.layers.Dense(3)]
+    )
+    fitted.compile("adam", loss=keras.losses.BinaryCrossentropy(from_logits=True))
+    assert np.isfinite(fitted.fit(data, epochs=1, verbose=0).history["loss"][0])
+
+    both = Dataset(with_targets, batch_size=40, target=["number", "bits"], workers=1)
+    both.on_epoch_begin()
+    for i in range(len(both)):
+        targets = both[i][1]
+        assert list(targets) == ["number", "bits"]
+        np.testing.assert_array_equal(targets["bits"], several[targets["number"]])
+    with pytest.raises(ValueError, match="target is 'bit'; the targets .* are 'bits', 'number'"):
+        Dataset(with_targets, target="bit")
+    with pytest.raises(ValueError, match="the targets of the source are none"):
+        Dataset(source, target="bits")

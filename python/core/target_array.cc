@@ -1,0 +1,34 @@
+#include "python/core/target_array.h"
+
+namespace stoker::python {
+namespace {
+
+DlType type_of(TargetType type) {
+  switch (type) {
+    case TargetType::uint8:
+      return kUint8;
+    case TargetType::int32:
+      return kInt32;
+    case TargetType::int64:
+      return kInt64;
+    case TargetType::float32:
+      break;
+  }
+  return kFloat32;
+}
+
+}  // namespace
+
+Array target_array(const TargetColumn& column, const void* data, DlDevice device,
+                   std::vector<int64_t> outer) {
+  Array array;
+  array.data = const_cast<void*>(data);  // the memory belongs to its holder
+  array.type = type_of(column.type);
+  array.device = device;
+  array.shape = std::move(outer);
+  array.shape.insert(array.shape.end(), column.shape.begin(), column.shape.end());
+  array.strides = compact_strides(array.shape);
+  return array;
+}
+
+}  // namespace stoker::python
