@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from stoker._views import check_source
 # Formats of buffers (module struct) that are taken as they are.
 _TYPES = {"f4": "float32", "i4": "int32", "i8": "int64", "u1": "uint8"}
 _KINDS = {"f": "f", "i": "i", "l": "i", "q": "i", "B": "u", "?": "u"}
+_KNOWN = "float32, float64, bool or integers of up to 63 bits"
 
 
 def with_targets(source: _core.Source, targets: Mapping[str, Any]) -> _core.Source:
@@ -60,12 +62,14 @@ def _packed(where: str, values: Any) -> tuple[str, list[int], Any]:
     """Returns the type, the shape, and the values in one piece, which nobody can change."""
     found = _buffer_of(values)
     if found is None:
-        found = _buffer_of(_converted(where, values))
+        values = values.__array__() if hasattr(values, "__array__") else values  # a tensor
+        if not hasattr(values, "astype"):
+            return _of_sequence(where, values)
+        found = _buffer_of(_as_known_type(where, values))
     assert found is not None
     kind, view, owner = found
-    shape = list(view.shape or ())
     keeps = view.readonly and view.c_contiguous and view.nbytes > 0
-    return kind, shape, owner if keeps else view.tobytes()
+    return kind, list(view.shape or ()), owner if keeps else view.tobytes()
 
 
 def _buffer_of(values: Any) -> tuple[str, memoryview, Any] | None:
@@ -80,31 +84,35 @@ def _buffer_of(values: Any) -> tuple[str, memoryview, Any] | None:
     return kind, view, values
 
 
-def _converted(where: str, values: Any) -> Any:
-    """Returns an array of NumPy of one of the types of targets."""
-    try:
-        import numpy as np
-    except ImportError:
-        raise TypeError(
-            f"{where} is {type(values).__name__}: without NumPy it must be an array with a buffer "
-            "of float32, int32, int64 or uint8"
-        ) from None
-    try:
-        numbers = np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{where} is no array of numbers: {error}") from None
-    kind = numbers.dtype.kind
+def _as_known_type(where: str, values: Any) -> Any:
+    """REQUIRES: an array of NumPy, or one that has its dtype, astype() and shape."""
+    kind, size = values.dtype.kind, values.dtype.itemsize
     if kind == "f":
-        return numbers.astype("=f4")
+        return values.astype("f4")
     if kind == "b":
-        return numbers.astype("u1")
-    if kind == "i" or (kind == "u" and (numbers.itemsize < 8 or numbers.max(initial=0) < 1 << 63)):
-        same = numbers.dtype.newbyteorder("=") in (np.int32, np.uint8)
-        return numbers.astype(numbers.dtype.newbyteorder("=") if same else "=i8")
-    raise TypeError(
-        f"{where} has numbers of the type {numbers.dtype}, must be float32, float64, bool or "
-        "integers of up to 63 bits; rows must have one length"
-    )
+        return values.astype("u1")
+    if kind == "i" or (kind == "u" and (size < 8 or (values >> 63 == 0).all())):
+        return values.astype("i4" if kind == "i" and size == 4 else "i8")
+    raise TypeError(f"{where} has numbers of the type {values.dtype}, must be {_KNOWN}")
+
+
+def _of_sequence(where: str, values: Any) -> tuple[str, list[int], bytes]:
+    shape: list[int] = []
+    numbers = [values.tolist() if hasattr(values, "tolist") else values]
+    while numbers and all(isinstance(each, (list, tuple)) for each in numbers):
+        lengths = {len(each) for each in numbers}
+        if len(lengths) > 1:
+            raise ValueError(f"{where} has rows of {min(lengths)} and of {max(lengths)} numbers")
+        shape.append(lengths.pop())
+        numbers = [number for each in numbers for number in each]
+    try:
+        if all(isinstance(number, bool) for number in numbers):
+            return "uint8", shape, bytes(numbers)
+        if all(hasattr(number, "__index__") for number in numbers):
+            return "int64", shape, array("q", numbers).tobytes()
+        return "float32", shape, array("f", numbers).tobytes()
+    except (TypeError, OverflowError) as error:
+        raise TypeError(f"{where} must have {_KNOWN}: {error}") from None
 
 
 # This function makes a source from what a pickle of it holds.

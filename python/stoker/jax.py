@@ -80,9 +80,12 @@ class Loader(Adapter):
         return map(self._spread, iter(self.loader))
 
     def _spread(self, batch: stoker.Batch) -> Batch | BatchWithTargets:
-        parts = [self._shared(part) for part in (batch.images, batch.labels, batch.weights)]
+        images, labels = self._shared(batch.images), self._shared(batch.labels)
+        weights = self._shared(batch.weights)
+        if not batch.targets:
+            return Batch(images, labels, weights)
         targets = {name: self._shared(values) for name, values in batch.targets.items()}
-        return BatchWithTargets(*parts, targets) if targets else Batch(*parts)
+        return BatchWithTargets(images, labels, weights, targets)
 
     def _shared(self, part: stoker.Array) -> jax.Array:
         return jax.make_array_from_process_local_data(self.sharding, np.asarray(part))

@@ -24,9 +24,9 @@ __all__ = ["Dataset"]
 
 
 class Dataset(keras.utils.PyDataset):
-    """Batches (images, labels), or (images, targets) with target=, on the host, as NumPy arrays that belong to the caller; the backend
-    moves them to its device. Only rows that count are included, so that every sample counts once in
-    any metric: an epoch's last batch may be smaller.
+    """Batches (images, labels), or (images, targets) with target=, on the host, as NumPy arrays
+    that belong to the caller; the backend moves them to its device. Only rows that count are
+    included, so that every sample counts once in any metric: an epoch's last batch may be smaller.
 
     target: what to learn in place of the labels: the name of one of the source's targets
         (stoker.with_targets()), or a sequence of names for a model with several outputs, which gets
@@ -36,8 +36,14 @@ class Dataset(keras.utils.PyDataset):
     initial_epoch to continue an earlier run. Use a Dataset in only one fit() at a time.
     """
 
-    def __init__(self, source: Source | Blend, *, batch_size: int = 32,
-        target: str | Sequence[str] | None = None, **options: Any):
+    def __init__(
+        self,
+        source: Source | Blend,
+        *,
+        batch_size: int = 32,
+        target: str | Sequence[str] | None = None,
+        **options: Any,
+    ):
         super().__init__(workers=1)  # stoker's own threads do the work
         is_last = keras.config.image_data_format() == "channels_last"
         given = {"dtype": "float32", "layout": "NHWC" if is_last else "NCHW", **options}

@@ -84,9 +84,9 @@ class ImageFolder:
 
 class DataLoader(Adapter):
     """Yields (images, labels), or (images, labels, targets) if the source has targets besides its
-    labels: a dict of tensors by name (stoker.with_targets()). Only rows that count are included: an epoch's last batch may be
-    smaller, and a damaged file's row is left out. The tensors may be kept for any time on the host;
-    on a GPU the last `leases` (3) batches.
+    labels: a dict of tensors by name (stoker.with_targets()). Only rows that count are included: an
+    epoch's last batch may be smaller, and a damaged file's row is left out. The tensors may be kept
+    for any time on the host; on a GPU the last `leases` (3) batches.
 
     dataset: an ImageFolder of this module, or a stoker.Source or stoker.blend() (then give size=,
         augment=, mean=, ...); or a Subset of PyTorch of one of the first two, as its random_split()

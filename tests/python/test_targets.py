@@ -1,5 +1,6 @@
 """Targets besides the labels: what with_targets() takes, and what arrives in batches."""
 
+import array
 import pickle
 
 import numpy as np
@@ -15,13 +16,12 @@ def pictures():
 
 
 def values(*shape, dtype="float32"):
-    return np.arange(SAMPLES * int(np.prod(shape, initial=1))).reshape(SAMPLES, *shape).astype(dtype)
+    count = SAMPLES * int(np.prod(shape, initial=1))
+    return np.arange(count).reshape(SAMPLES, *shape).astype(dtype)
 
 
 def loader(source, **options):
-    return stoker.Loader(
-        source, batch_size=4, augment=stoker.pad_random_crop(2), seed=1, **options
-    )
+    return stoker.Loader(source, batch_size=4, augment=stoker.pad_random_crop(2), seed=1, **options)
 
 
 def test_every_row_has_those_of_its_sample(pictures):
@@ -65,6 +65,13 @@ def test_a_source_without_has_none(pictures):
         (values(4)[:, ::2], "float32", values(4)[:, ::2]),
         (values(2).T.copy().T, "float32", values(2)),
         (list(range(SAMPLES)), "int64", values(dtype="int64")),
+        ([[True, False]] * SAMPLES, "uint8", [[1, 0]] * SAMPLES),
+        (
+            [[[i, 1], [2, i]] for i in range(SAMPLES)],
+            "int64",
+            [[[i, 1], [2, i]] for i in range(21)],
+        ),
+        (array.array("d", range(SAMPLES)), "float32", values()),
         ([[i, 0.5] for i in range(SAMPLES)], "float32", [[i, 0.5] for i in range(SAMPLES)]),
         (tuple(np.float32(i) for i in range(SAMPLES)), "float32", values()),
     ],
@@ -82,11 +89,17 @@ def test_what_is_taken(pictures, given, dtype, kept):
     [
         (values(2)[:20], ValueError, r"targets\['a'\] has 20 rows, and there are 21 samples"),
         (3.5, ValueError, r"targets\['a'\] has a single number, and there are 21 samples"),
-        ([[1], [2, 3]], (TypeError, ValueError), r"targets\['a'\]"),
-        (["x"] * SAMPLES, TypeError, r"targets\['a'\] has numbers of the type <U1"),
-        (b"x" * SAMPLES, TypeError, r"targets\['a'\] has numbers of the type \|S21"),
+        ([[1], [2, 3]], ValueError, r"targets\['a'\] has rows of 1 and of 2 numbers"),
+        ([[1], 2], TypeError, r"targets\['a'\] must have float32"),
+        (["x"] * SAMPLES, TypeError, r"targets\['a'\] must have float32, float64, bool or"),
+        (np.array(["x"] * SAMPLES), TypeError, r"targets\['a'\] has numbers of the type <U1"),
+        ("x" * SAMPLES, TypeError, r"targets\['a'\] must have float32"),
+        (b"x" * SAMPLES, TypeError, r"targets\['a'\] must have float32"),
+        (None, TypeError, r"targets\['a'\] must have float32"),
+        ([], ValueError, r"targets\['a'\] has 0 rows, and there are 21 samples"),
         (values(dtype="complex64"), TypeError, "of the type complex64, must be float32"),
         ([1 << 63] * SAMPLES, TypeError, "integers of up to 63 bits"),
+        (np.array([1 << 63] * SAMPLES), TypeError, "integers of up to 63 bits"),
         (values(0), ValueError, "has the shape"),
     ],
 )
