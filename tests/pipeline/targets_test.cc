@@ -5,6 +5,8 @@
 #include <functional>
 #include <stdexcept>
 
+#include "pipeline/digest.h"
+#include "pipeline/receipt/receipt.h"
 #include "pipeline/source/concat_source.h"
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
@@ -143,6 +145,45 @@ TEST_F(TargetsTest, AStateBelongsToTheValues) {
   EXPECT_NE(source_.fingerprint(), changed.fingerprint());
   EXPECT_NE(source_.fingerprint(), pictures_->fingerprint());
   EXPECT_EQ(source_.labels_digest(), pictures_->labels_digest());
+}
+
+// The digest is that of the columns and of all values, also of those below a view.
+TEST_F(TargetsTest, TheDigestIsOfAllOfThem) {
+  const auto digest_of = [](const Source& source) { return source.targets_digest(); };
+  const std::vector<float> numbers(kSamples * 4);
+  const auto with = [&](const char* name, TargetType type, std::vector<int64_t> shape) {
+    return digest_of(TargetSource(*pictures_, {{.column = {name, type, std::move(shape)},
+                                                .values = std::as_bytes(std::span(numbers))}}));
+  };
+  EXPECT_EQ(with("a", TargetType::float32, {4}), with("a", TargetType::float32, {4}));
+  EXPECT_NE(with("a", TargetType::float32, {4}), with("b", TargetType::float32, {4}));
+  EXPECT_NE(with("a", TargetType::float32, {4}), with("a", TargetType::int32, {4}));
+  EXPECT_NE(with("a", TargetType::float32, {4}), with("a", TargetType::float32, {2, 2}));
+
+  Tables others;
+  others.boxes[0] += 1;
+  const TargetSource changed(*pictures_, others.tables());
+  const std::vector<TargetTable> more = {
+      {.column = {"more", TargetType::float32, {4}}, .values = std::as_bytes(std::span(numbers))}};
+  EXPECT_NE(digest_of(TargetSource(source_, more)), digest_of(TargetSource(changed, more)));
+  EXPECT_NE(digest_of(ConcatSource({&source_, &source_})),
+            digest_of(ConcatSource({&source_, &changed})));
+  const std::unique_ptr<FakeSource> larger = jpeg_source(kSamples + 1);
+  EXPECT_NE(TargetSource(SubsetSource(*larger, kSamples), tables_.tables()).fingerprint(),
+            source_.fingerprint());
+}
+
+TEST_F(TargetsTest, AReceiptSaysWhichTheyWere) {
+  const auto policy_of = [](const Source& source) {
+    Feed feed(source, crop_spec(), options_of(0));
+    const auto info = receipt_info(feed.loader(), source, crop_spec(), options_of(0), 1);
+    for (const auto& [name, value] : info.policies) {
+      if (name == "targets") return value;
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(policy_of(source_), hex64(source_.targets_digest()));
+  EXPECT_EQ(policy_of(*pictures_), "none");
 }
 
 TEST_F(TargetsTest, ViewsShowThem) {

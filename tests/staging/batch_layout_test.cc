@@ -34,6 +34,18 @@ TEST(BatchLayout, PartsFollowEachOtherAlignedAndDoNotOverlap) {
   }
 }
 
+TEST(BatchLayout, TargetsAreColumnsOfTheDevicePart) {
+  const BatchLayout layout({.rows = 3, .height = 5, .width = 9, .target_bytes = {1, 400, 8}});
+  const BatchLayout without({.rows = 3, .height = 5, .width = 9});
+  EXPECT_EQ(layout.target_offset(0), without.device_bytes());
+  EXPECT_EQ(layout.target_offset(1), layout.target_offset(0) + 256);
+  EXPECT_EQ(layout.target_offset(2), layout.target_offset(1) + 1280);  // 3 * 400, aligned
+  EXPECT_EQ(layout.device_bytes(), layout.target_offset(2) + 256);
+  EXPECT_EQ(layout.ids_offset(), layout.device_bytes());
+  EXPECT_EQ(layout.slab_bytes() - layout.ids_offset(), without.slab_bytes() - without.ids_offset());
+  EXPECT_NE(layout.shape(), without.shape());
+}
+
 void expect_rejected(const BatchShape& shape, const char* number) {
   try {
     BatchLayout layout(shape);
@@ -48,6 +60,9 @@ TEST(BatchLayout, NonsenseIsRejectedWithTheNumbers) {
   expect_rejected({.rows = 2, .height = -7, .width = 4}, "-7 x 4");
   expect_rejected({.rows = 2, .height = 4, .width = 0}, "4 x 0");
   expect_rejected({.rows = 2, .height = 4, .width = 4, .note_bytes_per_row = -1}, "-1 note");
+  expect_rejected({.rows = 2, .height = 4, .width = 4, .target_bytes = {8, 0}},
+                  "a target of 0 bytes per row");
+  expect_rejected({.rows = 1 << 20, .height = 4, .width = 4, .target_bytes = {1 << 28}}, "1 TiB");
   expect_rejected({.rows = INT_MAX, .height = INT_MAX, .width = INT_MAX}, "1 TiB");
   expect_rejected({.rows = 1 << 20, .height = 1024, .width = 1024}, "1 TiB");
 }

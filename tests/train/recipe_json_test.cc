@@ -122,7 +122,7 @@ TEST(RecipeJson, RefusalsNameTheField) {
               HasSubstr("recipe.eval.output.width: "));
   EXPECT_EQ(after([](Json& j) { j["batch"] = 1e38; }),
             "recipe.batch: 1e+38 is no whole number from -2147483648 to 2147483647");
-  EXPECT_EQ(after([](Json& j) { j["batch"] = int64_t{1} << 31; }),
+  EXPECT_EQ(after([](Json& j) { j["batch"] = uint64_t{1} << 31; }),
             "recipe.batch: 2147483648 is no whole number from -2147483648 to 2147483647");
   EXPECT_EQ(after([](Json& j) { j["batch"] = -(int64_t{1} << 31) - 1; }),
             "recipe.batch: -2147483649 is no whole number from -2147483648 to 2147483647");
