@@ -1,5 +1,5 @@
 // --subset, --weights and --blend of the real program: what stoker dump then writes, what train and
-// eval take, that a run resumes exactly with them and only with them.
+// eval take, that a run resumes exactly with them and only with them, and names in receipt diff.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -443,6 +443,71 @@ TEST_F(SampleOptions, AProfiledTrainingHasThem) {
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--subset: it is of one data set"));
   EXPECT_EQ(profile({}).exit_code, 2);
+}
+
+TEST_F(SampleOptions, ReceiptDiffNamesTheSample) {
+  const std::string photos = out_.path() + "/photos";
+  fs::copy(data() + "/train", photos, fs::copy_options::recursive);
+  const Words of_photos = {"--data", photos, "--subset", "part=0:0.5"};
+  ASSERT_EQ(run_program(with(without_data("a", 1), of_photos)).exit_code, 0);
+  // Another picture under one name: the runs differ in this sample alone.
+  const auto source = open_source(photos, Split::all);
+  const SampleId changed = random_split(40, {0.5, 0.5}, 0)[0][3];
+  const std::string name = source->name(changed);
+  fs::copy_file(photos + "/" + source->name(changed + 1), photos + "/" + name,
+                fs::copy_options::overwrite_existing);
+  ASSERT_EQ(run_program(with(without_data("b", 1), of_photos)).exit_code, 0);
+  const auto diff = [&](const Words& more) {
+    const ProgramResult result = run_stoker(
+        with({"receipt", "diff", run_folder("a"), run_folder("b") + "/receipt.json"}, more));
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    return result.out;
+  };
+  EXPECT_THAT(diff({}), HasSubstr(", sample 3 (" + name + ")\n"));
+  const json named = json::parse(diff({"--json"}))["pixels"];
+  EXPECT_EQ(named["sample"], 3);
+  EXPECT_EQ(named["name"], name);
+  EXPECT_EQ(named["not_named"], "");
+
+  // A sample that is gone changes the labels, so that the numbers mean others.
+  fs::remove(photos + "/" + source->name(0));
+  EXPECT_THAT(diff({}), HasSubstr(", sample 3 (no name: the data of " + run_folder("a") +
+                                  " are not what they were: there are 20 samples with labels "));
+  EXPECT_EQ(json::parse(diff({"--json"}))["pixels"]["name"], "");
+  fs::rename(photos, photos + "2");
+  EXPECT_THAT(diff({}), HasSubstr(", sample 3 (no name: the data of " + run_folder("a") + ": " +
+                                  photos + ": no such file or folder)\n"));
+  fs::remove(run_folder("a") + "/config.json");
+  EXPECT_THAT(diff({}), HasSubstr(", sample 3 (no name: " + run_folder("a") +
+                                  " has no config.json, which names the data)\n"));
+}
+
+TEST_F(SampleOptions, ReceiptDiffNamesSamplesOfABlendAndOfALimit) {
+  for (const Words& more : {blend(), Words{"--data", data(), "--limit-train", "20"}}) {
+    fs::remove_all(run_folder("a"));
+    fs::remove_all(run_folder("b"));
+    ASSERT_EQ(run_program(with(without_data("a", 1), more)).exit_code, 0);
+    ASSERT_EQ(run_program(with(without_data("b", 1), with(more, {"--flip", "none"}))).exit_code, 0);
+    const ProgramResult result =
+        run_stoker({"receipt", "diff", run_folder("a"), run_folder("b"), "--json"});
+    const json pixels = json::parse(result.out)["pixels"];
+    const bool blended = more[0] == "--blend";
+    const std::string root = blended ? fs::path(data()).parent_path().string() : data();
+    EXPECT_TRUE(fs::exists(root + "/" + pixels["name"].get<std::string>())) << pixels;
+    if (blended) {
+      for (const json& row : dump(blend())) {
+        if (row["sample_id"] != pixels["sample"]) continue;
+        EXPECT_EQ(row["name"], pixels["name"]);
+      }
+    } else {
+      const auto source = open_source(data(), Split::train);
+      EXPECT_EQ(pixels["name"], source->name(2 * pixels["sample"].get<int64_t>()));
+    }
+  }
+  // Runs on different samples have no common names.
+  ASSERT_EQ(run_program(with(command("c", 1), {"--subset", "part=0:0.5"})).exit_code, 0);
+  const ProgramResult other = run_stoker({"receipt", "diff", run_folder("c"), run_folder("b")});
+  EXPECT_THAT(other.out, HasSubstr(" (no name: the runs were fed from different samples)\n"));
 }
 
 }  // namespace
