@@ -13,6 +13,7 @@
 #include "pipeline/source/source.h"
 #include "pipeline/source/subset_source.h"
 #include "tests/tools/train_runs.h"
+#include "tools/command/run_diff.h"
 
 namespace stoker {
 namespace {
@@ -433,6 +434,17 @@ TEST_F(SampleOptions, AProfiledTrainingHasThem) {
                                              testing::StartsWith("train/ring/")));
   }
   EXPECT_EQ(found["checkpoint"]["every_steps"], 1) << "8 samples are one batch";
+  // So with an order, in which the samples of one class come.
+  const std::string weights =
+      out_.write("disc",
+                 "arrow 0\nbowtie 0\ncrescent 0\ncross 0\nheart 0\nring 0\nsquare 0\nstar 0\n"
+                 "triangle 0\ndisc 1\n");
+  ASSERT_EQ(profile({"--data", data(), "--weights", weights}).exit_code, 0);
+  const json drawn = json::parse(read_text(run_folder("profile") + "/profile.json"));
+  ASSERT_FALSE(drawn["slowest_files"].empty());
+  for (const json& file : drawn["slowest_files"]) {
+    EXPECT_THAT(file["name"], testing::StartsWith("train/disc/"));
+  }
   const ProgramResult mixed = profile(blend());
   ASSERT_EQ(mixed.exit_code, 0) << mixed.err;
   EXPECT_EQ(
@@ -443,6 +455,45 @@ TEST_F(SampleOptions, AProfiledTrainingHasThem) {
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--subset: it is of one data set"));
   EXPECT_EQ(profile({}).exit_code, 2);
+}
+
+// So that the data are found again from another folder.
+TEST_F(SampleOptions, AreWrittenWithAbsolutePaths) {
+  out_.link(data(), "photos");
+  out_.write("list", "3\n1\n2\n0\n");
+  out_.write("four", "1\n1\n0\n1\n");
+  std::string line = "cd '" + out_.path() + "' && exec";
+  for (const std::string& word :
+       with(without_data("a", 1), {"--data", "photos", "--subset", "list", "--weights", "four",
+                                   "--label-from", "", "--max-steps", "1"})) {
+    line += " '" + word + "'";
+  }
+  const ProgramResult result = run_program({"bash", "-c", line});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(config("a")["data"]["options"], json({{"data", {out_.path() + "/photos"}},
+                                                  {"subset", {out_.path() + "/list"}},
+                                                  {"weights", {out_.path() + "/four"}}}));
+}
+
+TEST(ConfigDiff, TheNamesOfDataDecideNothing) {
+  const TempFolder folder;
+  const auto run = [&](const std::string& name, const std::string& subset) {
+    folder.write(name + "/config.json",
+                 json({{"data",
+                        {{"subset", subset},
+                         {"order", "blend"},
+                         {"options", {{"data", {"/data/" + name}}, {"subset", {name}}}}}}})
+                     .dump());
+    return folder.path() + "/" + name;
+  };
+  const std::string a = run("a", "36 of 40"), b = run("b", "36 of 40"), c = run("c", "37 of 40");
+  const ConfigDifference same = config_diff(a, b);
+  EXPECT_TRUE(same.same());
+  ASSERT_EQ(same.others.size(), 2u);
+  EXPECT_EQ(same.others[0].name, "data.options.data");
+  const ConfigDifference other = config_diff(a, c);
+  ASSERT_EQ(other.deciding.size(), 1u);
+  EXPECT_EQ(other.deciding[0].name, "data.subset");
 }
 
 TEST_F(SampleOptions, ReceiptDiffNamesTheSample) {

@@ -87,16 +87,14 @@ std::string not_empty(const std::string& text) { return text.empty() ? "it is em
 
 }  // namespace
 
-const char* const kSubsetForms =
-    "part=A:B takes a random part, by shares of the whole: part=0:0.9 and part=0.9:1 have no "
-    "sample in common, and are the same in every run; classes=cat,dog takes classes, by name or "
-    "number; a FILE has one sample per line, all as numbers or all as names as stoker dump prints "
-    "them";
-
 void add_sample_options(CLI::App& app, SampleChoice& choice) {
   app.get_option("--data")->required(false);
   app.add_option("--subset", choice.subset,
-                 std::string("Which samples of --data to take (default: all). ") + kSubsetForms)
+                 "Which samples of --data to take (default: all). part=A:B takes a random part, by "
+                 "shares of the whole: part=0:0.9 and part=0.9:1 have no sample in common, and are "
+                 "the same in every run; classes=cat,dog takes classes, by name or number; a FILE "
+                 "has one sample per line, all as numbers or all as names as stoker dump prints "
+                 "them")
       ->check(not_empty);
   app.add_option("--weights", choice.weights,
                  "How often each sample comes (default: once per epoch). balanced takes all "

@@ -30,9 +30,6 @@ void add_sample_options(CLI::App& app, SampleChoice& choice);
 void check_sample_options(const CLI::App& app, const SampleChoice& choice,
                           const std::string& limit);
 
-// The words that a subset is written in, for the help of another option.
-extern const char* const kSubsetForms;
-
 // Opened data. A value that may be moved; the references into it stay.
 struct ChosenSamples {
   // The last one is the data; the others are what it is made of. Empty: there are none.

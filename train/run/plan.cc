@@ -59,7 +59,9 @@ void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
                                 setup.shape.rows, kManyRows));
   }
   if (recipe.last_batch == LastBatch::drop) {
-    const int64_t left_out = setup.train.size() - setup.steps_per_epoch * recipe.batch;
+    const SharedOrder& order = setup.options.order;
+    const int64_t length = order ? order->length() : setup.train.size();
+    const int64_t left_out = length - setup.steps_per_epoch * recipe.batch;
     if (left_out > 0) {
       lines.push_back(
           fmt::format("note: the last {} samples of an epoch's order are left out", left_out));
