@@ -152,7 +152,9 @@ LoaderOptions loader_options(const EvalOptions& options, int rows) {
     loader.rank = options.processes->rank();
     loader.world = options.processes->size();
   }
-  loader.shuffle = false;
+  // A Loader that has an order must not be told to leave the shuffle out.
+  loader.shuffle = options.order != nullptr;
+  loader.order = options.order;
   loader.last_batch = LastBatch::pad;
   loader.epochs = 1;
   loader.feed = options.feed;
@@ -244,7 +246,8 @@ EvalResult evaluate(const Source& source, std::span<Engine* const> engines,
   EvalResult result;
   result.samples = total.samples;
   result.complete = !stopped;
-  result.bad = result.complete ? subset.size() - total.samples : total.bad;
+  const int64_t positions = options.order ? options.order->length() : subset.size();
+  result.bad = result.complete ? positions - total.samples : total.bad;
   const double count = static_cast<double>(std::max<int64_t>(total.samples, 1));
   result.top1 = total.top1 / count;
   result.top5 = total.top5 / count;
@@ -290,8 +293,9 @@ EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions
 
   TrainProcesses processes(options.processes);
   processes.require_same_text(
-      fmt::format("{} {} {} {} {} {}", source.size(), options.limit, rows, replica_count,
-                  options.views, recipe_to_json(recipe).dump()),
+      fmt::format("{} {} {} {} {} {} {}", source.size(), options.limit, rows, replica_count,
+                  options.views, recipe_to_json(recipe).dump(),
+                  options.order ? options.order->describe() : ""),
       "checkpoint, data and options");
 
   EvalOptions eval;
@@ -302,6 +306,7 @@ EvalResult evaluate_checkpoint(const Source& source, const EvalCheckpointOptions
   if (eval.feed.workers < 0) eval.feed.workers = cores;
   eval.quarantine_file = options.quarantine_file;
   eval.limit = options.limit;
+  eval.order = options.order;
   return evaluate(source, engine_list, device_list, rows, eval);
 }
 

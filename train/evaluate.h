@@ -1,5 +1,5 @@
-// Computes the accuracy of a model over a source. Every sample counts exactly once, for any number
-// of devices, processes, rows and workers.
+// Computes the accuracy of a model over a source. Every sample counts exactly once, or as often as
+// an order has it, for any number of devices, processes, rows and workers.
 #pragma once
 
 #include <atomic>
@@ -33,6 +33,9 @@ struct EvalOptions {
   FeedOptions feed;
   std::string quarantine_file;
   int64_t limit = 0;  // > 0: about this many samples, spread evenly over the source
+  // If not null: instead of every sample once, the samples of epoch 0 of this order count, each as
+  // often as it comes. It is for all samples, without a limit.
+  SharedOrder order{};
   // When it becomes true, the evaluation ends early and returns a result with `complete` = false.
   const std::atomic<bool>* stop = nullptr;
   // The processes that share the work; all of them get the result. Null for a single process.
@@ -64,6 +67,7 @@ struct EvalCheckpointOptions {
   FeedOptions feed;
   std::string quarantine_file;
   int64_t limit = 0;
+  SharedOrder order{};  // as in EvalOptions
   // The processes that share the work; they must be given the same options, and all get the result.
   // Null for a single process.
   ProcessGroup* processes = nullptr;

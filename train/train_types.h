@@ -36,7 +36,10 @@ struct TrainOptions {
   int64_t bucket_bytes = int64_t{25} << 20;
   bool batch_auto = false;  // replaces recipe.batch by the largest batch that fits into memory
   uint64_t seed = 0;        // of the initial weights, the sample order and the augmentation
-  std::string out;          // folder of results, created if needed; "": nothing is written
+  // Which training samples an epoch takes, in which order, as LoaderOptions::order; null: every
+  // sample once, shuffled. Evaluation takes every sample once.
+  SharedOrder order{};
+  std::string out;  // folder of results, created if needed; "": nothing is written
   // Resume from the newest complete checkpoint in `out`, or start anew if there is none.
   bool resume = false;
 
@@ -60,6 +63,10 @@ struct TrainOptions {
   Tracer* tracer = nullptr;  // records the feed and the steps; must outlive the Trainer
   // Internal (pipeline/measure_hooks.h); null except in measurements.
   MeasureHooks* measure = nullptr;
+  // For config.json: which samples of their data set the training data are, so that two runs can be
+  // compared ("": all), and the options that named the data, (name, value).
+  std::string subset;
+  std::vector<std::pair<std::string, std::string>> data_options;
   // The program's version and its libraries with their versions, for receipt.json and config.json.
   std::string version;
   std::vector<std::pair<std::string, std::string>> libraries;

@@ -99,6 +99,55 @@ TEST(Trainer, EvaluationCountsEverySampleOnceForAnyReplicas) {
   }
 }
 
+// 40 positions of an epoch of 70 samples, of which three come.
+TEST(Trainer, AnOrderSaysWhichSamplesAnEpochHas) {
+  std::vector<double> weights(70);
+  weights[3] = weights[4] = weights[60] = 1;
+  uint64_t hash = 0;
+  for (const int replicas : {1, 2}) {
+    const TempFolder folder;
+    TrainOptions options = small_options(replicas);
+    options.recipe.last_batch = LastBatch::drop;
+    options.order = weighted_order(weights, {.length = 40});
+    options.subset = "some";
+    options.data_options = {{"data", "a"}, {"data", "b"}};
+    options.out = folder.path();
+    const auto source = small_source();
+    RecordingObserver observer;
+    Trainer trainer(*source, nullptr, options, observer, fake_engines());
+    EXPECT_EQ(trainer.run().step, 6);
+    EXPECT_THAT(observer.plan, testing::Contains("order: " + options.order->describe()));
+    EXPECT_THAT(observer.plan, testing::Contains("note: the last 8 samples of an epoch's order are "
+                                                 "left out"));
+    const auto config = nlohmann::json::parse(read_whole_file(folder.path() + "/config.json"));
+    EXPECT_EQ(config["data"]["order"], options.order->describe());
+    EXPECT_EQ(config["data"]["subset"], "some");
+    EXPECT_EQ(config["data"]["options"]["data"], (std::vector<std::string>{"a", "b"}));
+    const auto receipt = nlohmann::json::parse(read_whole_file(folder.path() + "/receipt.json"));
+    EXPECT_EQ(receipt["policies"]["order"], options.order->describe());
+    EXPECT_EQ(receipt["policies"]["subset"], "some");
+    EXPECT_EQ(receipt["epochs"][0]["rows"], 32);
+    if (hash == 0) hash = trainer.weights_hash();
+    EXPECT_EQ(trainer.weights_hash(), hash) << replicas;
+  }
+}
+
+TEST(Trainer, EvaluationCountsAnEpochOfAnOrder) {
+  const auto source = small_source(20);
+  const ModelInfo model{small_options().recipe, 5, source->class_names()};
+  const auto engine = make_fake_engine(model.net(), {.rows = 8, .micro_batch_size = 2});
+  const auto device = make_host_device();
+  Engine* const engines[] = {engine.get()};
+  Device* const devices[] = {device.get()};
+  EvalOptions options;
+  options.augment = model.recipe.eval;
+  options.feed.workers = kFeedWorkers;
+  options.order = weighted_order(std::vector<double>(20, 1.0), {.length = 50});
+  const EvalResult result = evaluate(*source, engines, devices, 8, options);
+  EXPECT_EQ(result.samples, 50);
+  EXPECT_EQ(result.bad, 0);
+}
+
 TEST(Trainer, ANaNStopsWithTheStepTheRowsAndTheLastCheckpoint) {
   for (const int replicas : {1, 2}) {
     const TempFolder folder;

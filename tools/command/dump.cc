@@ -10,12 +10,14 @@
 #include "tools/data/output_file.h"
 #include "tools/option/augment_choice.h"
 #include "tools/option/feed_options.h"
+#include "tools/option/sample_choice.h"
 
 namespace stoker {
 namespace {
 
 struct DumpOptions {
   DataOptions data;
+  SampleChoice samples;
   AugmentChoice augment;
   std::string out;
   int batch = 32;
@@ -30,6 +32,7 @@ struct DumpOptions {
 
 void add_options(CLI::App& app, DumpOptions& options) {
   add_data_option(app, options.data);
+  add_sample_options(app, options.samples);
   add_split_option(app, options.data);
   app.add_option("--out", options.out, "Folder to write to")->required();
   app.add_option("--batch", options.batch, "Samples per batch")->check(CLI::Range(1, 1 << 24));
@@ -82,17 +85,28 @@ int run_dump(int argc, char** argv) {
       "edge.",
       "  stoker dump --data data/imagenette --size 224 --batch 32 --steps 2 --out /tmp/dump\n"
       "  stoker dump --data data/cifar --model airnet --batch 256 --rank 1 --world 2 --out d\n"
-      "  stoker dump --data data/imagenette --view eval --no-shuffle --split test --out d\n");
+      "  stoker dump --data data/imagenette --view eval --no-shuffle --split test --out d\n"
+      "  stoker dump --data data/imagenette --subset part=0:0.1 --weights balanced --out d\n"
+      "  stoker dump --blend data/real=3 --blend data/drawn=1 --batch 64 --out d\n");
   add_options(*app, options);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
+  check_sample_options(*app, options.samples, "");
+  if (options.samples.has_order()) {
+    refuse_if_given(*app, {"--no-shuffle"},
+                    "--weights and --blend say in which order samples come");
+  }
   check_feed_options(*app, options.data);
   check_seek_index(options.data);
 
-  const auto source = open_data(options.data, parse_split(options.data.split));
-  const AugmentSpec augment = options.augment.spec(*source);
+  const ChosenSamples samples =
+      choose_samples(options.data, options.samples, parse_split(options.data.split));
+  const Source& source = samples.source();
+  const AugmentSpec augment = options.augment.spec(source);
   const auto device = make_host_device();
   const auto stream = device->make_stream();
-  Loader loader(*source, augment, {device.get()}, loader_options(options));
+  LoaderOptions feed = loader_options(options);
+  feed.order = samples.order;
+  Loader loader(source, augment, {device.get()}, feed);
   const int64_t steps = options.steps < 0 ? loader.steps_per_epoch() : options.steps;
   std::filesystem::create_directories(options.out);
   OutputFile rows(options.out + "/rows.jsonl");
@@ -101,7 +115,7 @@ int run_dump(int argc, char** argv) {
     const DeviceBatch batch = loader.next(0, *stream);
     batch.synchronize();
     write_batch_files(options.out, batch);
-    rows.append(rows_jsonl(*source, batch));
+    rows.append(rows_jsonl(source, batch));
     progress.update(step + 1, fmt::format("{} of {} batches", step + 1, steps));
   }
   rows.close();

@@ -9,6 +9,7 @@
 #include "tools/command/command.h"
 #include "tools/console/processes.h"
 #include "tools/option/feed_options.h"
+#include "tools/option/sample_choice.h"
 #include "train/evaluate.h"
 #include "train/run/replica.h"
 
@@ -20,6 +21,7 @@ const std::map<std::string, std::optional<Precision>> kPrecisions = {
 
 struct EvalArguments {
   DataOptions data;
+  SampleChoice samples;
   EvalCheckpointOptions run;
   std::string devices = "cpu:1";
   std::string precision = "recipe";
@@ -34,6 +36,7 @@ void add_options(CLI::App& app, EvalArguments& arguments) {
          "the newest is taken")
       ->required();
   add_data_option(app, arguments.data);
+  add_sample_options(app, arguments.samples);
   app.add_option(
          "--split", arguments.data.split,
          "Part of the data to take. auto takes the test part, or all of a folder that has no parts")
@@ -100,13 +103,20 @@ int run_eval(int argc, char** argv) {
       "eval",
       "Evaluates a checkpoint: top-1, top-5 and loss, every sample exactly once. Processes that "
       "mpirun,\n"
-      "srun or torchrun started share the work, and the first one prints the result.",
+      "srun or torchrun started share the work, and the first one prints the result. With "
+      "--weights "
+      "or\n"
+      "--blend the result is that of one epoch as they draw it: each sample counts as often as it "
+      "comes.",
       "  stoker eval --checkpoint runs/airnet --data data/cifar-10-batches-bin\n"
       "  stoker eval --checkpoint runs/r18 --data data/imagenette --views 2 --json\n"
       "  stoker eval --checkpoint runs/r18/checkpoints/step_00000500 --data photos/by_class\n"
+      "  stoker eval --checkpoint runs/r18 --data data/imagenette --subset classes=tench,church\n"
+      "  stoker eval --checkpoint runs/r18 --data data/imagenette --weights balanced\n"
       "  mpirun -np 2 stoker eval --checkpoint runs/r18 --data data/imagenette\n");
   add_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
+  check_sample_options(*app, arguments.samples, "--limit");
   check_feed_options(*app, arguments.data);
   check_seek_index(arguments.data);
 
@@ -125,11 +135,15 @@ int run_eval(int argc, char** argv) {
   options.feed = arguments.data.feed();
   options.quarantine_file = of_rank(options.quarantine_file, launch.rank);
   const DataOptions& data = arguments.data;
-  const auto source = data.split == "auto" ? open_eval_data(data, data.data, "--data")
-                                           : open_data(data, parse_split(data.split));
+  const auto open = [&](const std::string& path, const std::string& option) {
+    return data.split == "auto" ? open_eval_data(data, path, option)
+                                : open_path(data, path, parse_split(data.split), option);
+  };
+  const ChosenSamples samples = choose_samples(data, arguments.samples, open);
+  options.order = samples.order;
   return run_in_group(launch, options.devices, [&](ProcessGroup* processes) {
     options.processes = processes;
-    const EvalResult result = evaluate_checkpoint(*source, options);
+    const EvalResult result = evaluate_checkpoint(samples.source(), options);
     if (launch.rank == 0) arguments.json ? print_json(result) : print_text(result);
     return kExitOk;
   });

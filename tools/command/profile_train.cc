@@ -51,14 +51,6 @@ TrainOptions options_of(const TrainArguments& arguments) {
   return options;
 }
 
-std::unique_ptr<Source> open_test(const TrainArguments& arguments) {
-  if (!arguments.eval_data.empty()) {
-    return open_eval_data(arguments.data, arguments.eval_data, "--eval-data");
-  }
-  std::string ignored;  // `train` then evaluates nothing, too
-  return open_test_part(arguments.data, ignored);
-}
-
 // A new folder; the destructor removes it with everything in it.
 class TrialFolder {
  public:
@@ -128,13 +120,16 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   add_train_options(*app, arguments);
   if (parse_options(*app, argc, argv))
     throw std::invalid_argument("--help: see stoker train --help");
-  ProfileOutcome outcome;
-  outcome.source = open_data(arguments.data, Split::train);
-  const Source& source = *outcome.source;
-  outcome.name_of = [&source](SampleId id) { return source.name(id); };
-  const auto test = open_test(arguments);
   TrainOptions options = options_of(arguments);
   check_train_options(*app, arguments, options, 1);
+  const auto samples = std::make_shared<const ChosenSamples>(arguments.open_train_samples());
+  ProfileOutcome outcome;
+  outcome.source = {samples, &samples->source()};  // shares all that the source is made of
+  const Source& source = *outcome.source;
+  outcome.name_of = [&source](SampleId id) { return source.name(id); };
+  std::vector<std::string> ignored;  // `train` says why it evaluates nothing
+  const ChosenSamples test = arguments.open_eval_samples(ignored);
+  arguments.set_samples(*samples, options);
   if (arguments.build_seek_index &&
       make_missing_seek_indexes(arguments.data, options.feed.seek_index, true) != 0) {
     throw std::runtime_error("interrupted while the seek indexes were made");
@@ -152,7 +147,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   measure.replay = &session.replay();
   options.measure = &measure;
   TrainObserver nobody;
-  Trainer trainer(source, test.get(), options, nobody);
+  Trainer trainer(source, test.source_or_null(), options, nobody);
   fmt::print("profiling the training of {} ...\n", arguments.model);
   std::fflush(stdout);
   session.start({.limit_workers = measure.limit_workers, .stop = [&] { trainer.request_stop(); }});

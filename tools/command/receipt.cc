@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "pipeline/receipt/diff.h"
 #include "tools/command/command.h"
 #include "tools/command/run_diff.h"
+#include "tools/command/run_samples.h"
 
 namespace stoker {
 namespace {
@@ -31,6 +33,7 @@ void require_receipt(const std::string& path) {
 
 struct RunDifference {
   ReceiptDifference pixels;
+  NamedSample sample;  // of the pixels; both texts are empty if there is none
   ConfigDifference configuration;
   WeightDifference weights;
   bool same() const { return pixels.same && configuration.same() && weights.same(); }
@@ -42,6 +45,16 @@ std::string text_of(const std::vector<SettingDifference>& differences) {
     text += fmt::format("{}{} {} and {}", text.empty() ? "" : ", ", each.name, each.a.dump(),
                         each.b.dump());
   }
+  return text;
+}
+
+// Puts the sample's name at the end of the first line, which ends with its number.
+std::string text_of(const ReceiptDifference& found, const NamedSample& sample) {
+  std::string text = found.text;
+  if (found.sample < 0) return text;
+  const std::string& name = sample.name;
+  text.insert(std::min(text.find('\n'), text.size()),
+              fmt::format(" ({})", name.empty() ? "no name: " + sample.problem : name));
   return text;
 }
 
@@ -74,6 +87,8 @@ Json json_of(const RunDifference& found) {
             {"epoch", found.pixels.epoch},
             {"step", found.pixels.step},
             {"sample", found.pixels.sample},
+            {"name", found.sample.name},
+            {"not_named", found.sample.problem},
             {"text", found.pixels.text}}},
           {"configuration",
            {{"same", found.configuration.same()},
@@ -95,8 +110,10 @@ int run_receipt(int argc, char** argv) {
   auto app = make_parser(
       "receipt",
       "Compares two runs: the pixels that they were fed (by their receipts; it names the epoch,\n"
-      "step and sample in which they first differ), their configurations (config.json), and the "
-      "weights\n"
+      "step and sample in which they first differ, with its name where the data of the first run "
+      "can "
+      "be\n"
+      "opened), their configurations (config.json), and the weights\n"
       "of the newest step of which both have a checkpoint. The exit code is 1 if any of the three\n"
       "differs. Options that decide no weight (devices, threads, buffers, places) are listed, but\n"
       "they are no difference.",
@@ -112,13 +129,17 @@ int run_receipt(int argc, char** argv) {
 
   require_receipt(first);
   require_receipt(second);
-  const RunDifference found{receipt_diff(first, second), config_diff(run_of(first), run_of(second)),
-                            weight_diff(run_of(first), run_of(second))};
+  RunDifference found{.pixels = receipt_diff(first, second),
+                      .sample = {},
+                      .configuration = config_diff(run_of(first), run_of(second)),
+                      .weights = weight_diff(run_of(first), run_of(second))};
+  if (found.pixels.sample >= 0) found.sample = name_sample(first, second, found.pixels.sample);
   if (json) {
     fmt::print("{}\n", json_of(found).dump(2));
   } else {
-    fmt::print("pixels         {}\nconfiguration  {}\nweights        {}\n", found.pixels.text,
-               text_of(found.configuration), text_of(found.weights));
+    fmt::print("pixels         {}\nconfiguration  {}\nweights        {}\n",
+               text_of(found.pixels, found.sample), text_of(found.configuration),
+               text_of(found.weights));
   }
   return found.same() ? kExitOk : kExitFound;
 }

@@ -22,17 +22,10 @@ const std::set<std::string> kNotDeciding = {"checkpoint_steps", "data.eval",  "d
                                             "max_bad",          "max_steps",  "processes",
                                             "ring_depth",       "seek_index", "slots",
                                             "threads",          "version",    "workers"};
+// The options that named the data: the same data may have other names.
+const std::string kDataOptions = "data.options.";
 // Text that is derived from the other settings.
 const std::string kPlan = "plan";
-
-Json read_json(const fs::path& path) {
-  std::ifstream file(path);
-  try {
-    return Json::parse(file);
-  } catch (const Json::exception& error) {
-    throw std::runtime_error(path.string() + ": not JSON that stoker wrote: " + error.what());
-  }
-}
 
 // Flattens an object to {"recipe.optimizer.learning_rate": 0.1, ...}; a list is one value.
 void flatten(const Json& json, const std::string& name, std::map<std::string, Json>& found) {
@@ -90,6 +83,15 @@ std::string without_file(const fs::path& a, const fs::path& b, const std::string
 
 }  // namespace
 
+Json read_json(const fs::path& path) {
+  std::ifstream file(path);
+  try {
+    return Json::parse(file);
+  } catch (const Json::exception& error) {
+    throw std::runtime_error(path.string() + ": not JSON that stoker wrote: " + error.what());
+  }
+}
+
 ConfigDifference config_diff(const fs::path& a, const fs::path& b) {
   ConfigDifference found;
   found.unknown = without_file(a, b, "config.json");
@@ -103,7 +105,8 @@ ConfigDifference config_diff(const fs::path& a, const fs::path& b) {
     const Json in_a = x == of_a.end() ? Json() : x->second;
     const Json in_b = y == of_b.end() ? Json() : y->second;
     if (in_a == in_b) continue;
-    (kNotDeciding.contains(name) ? found.others : found.deciding).push_back({name, in_a, in_b});
+    const bool decides = !kNotDeciding.contains(name) && !name.starts_with(kDataOptions);
+    (decides ? found.deciding : found.others).push_back({name, in_a, in_b});
   }
   return found;
 }

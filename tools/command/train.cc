@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tools/command/command.h"
+#include "tools/command/run_samples.h"
 #include "tools/command/seek_index_maker.h"
 #include "tools/command/train_display.h"
 #include "tools/console/interrupt.h"
@@ -14,21 +15,21 @@
 #include "tools/console/progress.h"
 #include "tools/option/feed_options.h"
 #include "tools/option/train_options.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/run/lock.h"
 #include "train/run/replica.h"
 
 namespace stoker {
 namespace {
 
-// Opens the test part of the data. Returns null, and prints a note if `say`, if there is none.
-std::unique_ptr<Source> open_eval(const TrainArguments& arguments, bool say) {
-  if (!arguments.eval_data.empty()) {
-    return open_eval_data(arguments.data, arguments.eval_data, "--eval-data");
+// Opens what is evaluated, and prints notes if `say`.
+ChosenSamples open_eval(const TrainArguments& arguments, bool say) {
+  std::vector<std::string> notes;
+  ChosenSamples samples = arguments.open_eval_samples(notes);
+  for (const std::string& note : notes) {
+    if (say) fmt::print("note: {}\n", note);
   }
-  std::string problem;
-  std::unique_ptr<Source> source = open_test_part(arguments.data, problem);
-  if (!source && say) std::printf("note: nothing is evaluated: %s\n", problem.c_str());
-  return source;
+  return samples;
 }
 
 void refuse_to_mix_runs(const TrainOptions& options) {
@@ -42,6 +43,31 @@ void refuse_to_mix_runs(const TrainOptions& options) {
   throw std::invalid_argument("--out: " + options.out +
                               " holds checkpoints of a run: add --resume to go on with it, or "
                               "choose another folder");
+}
+
+// A run goes on with the samples that it began with. (The Loader would find the difference, too,
+// but knows no options.)
+void refuse_other_samples(const TrainOptions& options, const SampleChoice& choice) {
+  if (!options.resume || newest_checkpoint(options.out + "/checkpoints").empty()) return;
+  if (!std::filesystem::exists(options.out + "/config.json")) return;
+  const RunSamples before = read_run_samples(options.out);
+  const auto require_same = [&](const std::string& option, const std::string& what,
+                                const std::string& was, const std::string& is) {
+    if (was == is) return;
+    throw std::invalid_argument(fmt::format(
+        "{}: the run in {} has {}, and with these options it would have {}; a run is resumed with "
+        "the same {}",
+        option, options.out, was, is, what));
+  };
+  const auto text = [](const std::string& words, const char* none) {
+    return words.empty() ? none : words;
+  };
+  require_same("--subset", "samples", text(before.subset, "all samples"),
+               text(options.subset, "all samples"));
+  constexpr const char* kShuffled = "every sample once per epoch";
+  const bool blend = !choice.blend.empty() || !before.choice.blend.empty();
+  require_same(blend ? "--blend" : "--weights", "order", text(before.order, kShuffled),
+               text(options.order ? options.order->describe() : "", kShuffled));
 }
 
 std::string resume_hint(int argc, char** argv) {
@@ -103,13 +129,15 @@ int train(const TrainArguments& arguments, TrainOptions options, const Launch& l
     const int signal = prepare_seek_index(arguments, options, launch, processes);
     if (signal != 0) return kExitSignal + signal;
   }
-  const auto train_data = open_data(arguments.data, Split::train);
-  const auto eval_data = open_eval(arguments, first);
+  const ChosenSamples train_data = arguments.open_train_samples();
+  const ChosenSamples eval_data = open_eval(arguments, first);
+  arguments.set_samples(train_data, options);
+  if (first) refuse_other_samples(options, arguments.samples);
   // Fails for a port that is taken before anything else is made.
   TrainDisplay display(
       {arguments.watch, first ? arguments.metrics_port : std::nullopt, arguments.model});
   TrainObserver nobody;
-  Trainer trainer(*train_data, eval_data.get(), options,
+  Trainer trainer(train_data.source(), eval_data.source_or_null(), options,
                   first ? static_cast<TrainObserver&>(display) : nobody);
   int signal = 0;
   TrainResult result;
@@ -143,6 +171,10 @@ int run_train(int argc, char** argv) {
                          "  stoker train --data data/imagenette --model resnet18 "
                          "--size 128 --epochs 10 --devices "
                          "cpu:2\n"
+                         "  stoker train --data photos --subset part=0:0.9 --eval-data photos "
+                         "--eval-subset part=0.9:1\n"
+                         "  stoker train --data data/imagenette --weights balanced\n"
+                         "  stoker train --blend data/real=3 --blend data/drawn=1\n"
                          "  mpirun -np 2 stoker train --data "
                          "data/cifar-10-batches-bin --devices cpu:2\n"
                          "  stoker train --config run.toml --resume\n\n" +

@@ -224,8 +224,10 @@ std::unique_ptr<Source> open_with_progress(const DataOptions& options, const std
   return source;
 }
 
-std::unique_ptr<Source> open_named(const DataOptions& options, const std::string& path, Split split,
-                                   const std::string& option) {
+}  // namespace
+
+std::unique_ptr<Source> open_path(const DataOptions& options, const std::string& path, Split split,
+                                  const std::string& option) {
   try {
     std::unique_ptr<Source> source = open_with_progress(options, path, split);
     say_notes(path, *source);
@@ -237,21 +239,20 @@ std::unique_ptr<Source> open_named(const DataOptions& options, const std::string
   }
 }
 
-}  // namespace
-
 std::unique_ptr<Source> open_data(const DataOptions& options, Split split) {
-  return open_named(options, options.data, split, "--data");
+  return open_path(options, options.data, split, "--data");
 }
 
 std::unique_ptr<Source> open_eval_data(const DataOptions& options, const std::string& path,
                                        const std::string& option) {
   const bool parts = has_parts(path);
-  return open_named(options, path, parts ? Split::test : Split::all, option);
+  return open_path(options, path, parts ? Split::test : Split::all, option);
 }
 
-std::unique_ptr<Source> open_test_part(const DataOptions& options, std::string& problem) {
+std::unique_ptr<Source> open_test_part(const DataOptions& options, const std::string& path,
+                                       std::string& problem) {
   try {
-    return open_with_progress(options, options.data, Split::test);
+    return open_with_progress(options, path, Split::test);
   } catch (const std::runtime_error& error) {
     problem = error.what();
     return nullptr;

@@ -47,12 +47,17 @@ void check_seek_index(const DataOptions& options);
 // std::invalid_argument that names --data with the path. Ctrl-C ends the process meanwhile, and
 // leaves no unfinished index.
 std::unique_ptr<Source> open_data(const DataOptions& options, Split split);
+// The same for the data at `path`, which were named by `option`.
+std::unique_ptr<Source> open_path(const DataOptions& options, const std::string& path, Split split,
+                                  const std::string& option);
 // Opens the data at `path`, which were named for evaluation by `option`: their test part, or all of
 // them if there are no parts. `options` says which fields to take.
 std::unique_ptr<Source> open_eval_data(const DataOptions& options, const std::string& path,
                                        const std::string& option);
-// Opens the test part of the data. Returns null, with the reason in `problem`, if there is none.
-std::unique_ptr<Source> open_test_part(const DataOptions& options, std::string& problem);
+// Opens the test part of the data at `path`. Returns null, with the reason in `problem`, if there
+// is none.
+std::unique_ptr<Source> open_test_part(const DataOptions& options, const std::string& path,
+                                       std::string& problem);
 Split parse_split(const std::string& name);
 
 // Overrides of an AugmentSpec: only options that were given change anything.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <stdexcept>
@@ -183,6 +184,10 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--eval-data", arguments.eval_data,
                  "Folder to evaluate on: its test part, or all of it if it has no parts (default: "
                  "the test part of --data, if it has one)");
+  app.add_option("--eval-subset", arguments.eval_subset,
+                 "Which of the samples to evaluate on (default: all), in the forms of --subset. "
+                 "For data without a test part: --data X --subset part=0:0.9 --eval-data X "
+                 "--eval-subset part=0.9:1");
   app.add_option("--limit-train", run.limit_train,
                  "Approximate number of training samples, spread evenly over the data. 0 takes all")
       ->check(CLI::NonNegativeNumber);
@@ -270,8 +275,37 @@ MeasureHooks TrainArguments::measure() const {
   return hooks;
 }
 
+ChosenSamples TrainArguments::open_train_samples() const {
+  return choose_samples(data, samples, Split::train);
+}
+
+ChosenSamples TrainArguments::open_eval_samples(std::vector<std::string>& notes) const {
+  ChosenSamples chosen;
+  if (eval_data.empty()) {
+    chosen = open_test_samples(data, samples, notes);
+  } else {
+    chosen.sources.push_back(open_eval_data(data, eval_data, "--eval-data"));
+  }
+  if (eval_subset.empty()) return chosen;
+  if (chosen.empty())
+    throw std::invalid_argument("--eval-subset: it needs --eval-data, because " + notes.front());
+  take_subset(chosen, eval_subset, "--eval-subset");
+  return chosen;
+}
+
+void TrainArguments::set_samples(const ChosenSamples& chosen, TrainOptions& options) const {
+  options.order = chosen.order;
+  options.subset = chosen.subset;
+  options.data_options = written_options(data, samples);
+  if (!eval_data.empty()) {
+    options.data_options.emplace_back("eval_data", std::filesystem::absolute(eval_data).string());
+  }
+  if (!eval_subset.empty()) options.data_options.emplace_back("eval_subset", eval_subset);
+}
+
 void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_data_option(app, arguments.data);
+  add_sample_options(app, arguments.samples);
   app.add_option("--model", arguments.model, "Model to train, with its recipe (see below)")
       ->check(CLI::IsMember(list_models()));
   add_run_options(app, arguments);
@@ -285,6 +319,13 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
 
 void check_train_options(const CLI::App& app, const TrainArguments& arguments,
                          const TrainOptions& options, int world) {
+  check_sample_options(app, arguments.samples, "--limit-train");
+  if (!arguments.samples.blend.empty()) {
+    refuse_if_given(app, {"--build-seek-index"}, "it indexes one data set; see stoker index");
+    if (arguments.eval_data.empty()) {
+      refuse_if_given(app, {"--eval-subset"}, "it is of one data set: name it with --eval-data");
+    }
+  }
   check_feed_options(app, arguments.data);
   if (!arguments.build_seek_index) check_seek_index(arguments.data);
   const Recipe& recipe = options.recipe;

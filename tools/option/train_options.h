@@ -10,6 +10,7 @@
 
 #include "pipeline/measure_hooks.h"
 #include "tools/option/feed_options.h"
+#include "tools/option/sample_choice.h"
 #include "train/collective/process/launch.h"
 #include "train/trainer.h"
 
@@ -17,7 +18,8 @@ namespace stoker {
 
 struct TrainArguments {
   DataOptions data;
-  std::string eval_data;
+  SampleChoice samples;
+  std::string eval_data, eval_subset;
   std::string model = "airnet";
   std::string devices = "cpu:1";
   std::string out;
@@ -44,6 +46,13 @@ struct TrainArguments {
   // without data. Its `measure` is null.
   TrainOptions options(const Launch& launch) const;
   MeasureHooks measure() const;
+
+  // Open what is trained on, and what is evaluated: empty if there is nothing, and `notes` then say
+  // why.
+  ChosenSamples open_train_samples() const;
+  ChosenSamples open_eval_samples(std::vector<std::string>& notes) const;
+  // Puts into `options` what a training on these samples needs besides their source.
+  void set_samples(const ChosenSamples& samples, TrainOptions& options) const;
 };
 
 void add_train_options(CLI::App& app, TrainArguments& arguments);

@@ -59,7 +59,9 @@ void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
                                 setup.shape.rows, kManyRows));
   }
   if (recipe.last_batch == LastBatch::drop) {
-    const int64_t left_out = setup.train.size() - setup.steps_per_epoch * recipe.batch;
+    const SharedOrder& order = setup.options.order;
+    const int64_t length = order ? order->length() : setup.train.size();
+    const int64_t left_out = length - setup.steps_per_epoch * recipe.batch;
     if (left_out > 0) {
       lines.push_back(
           fmt::format("note: the last {} samples of an epoch's order are left out", left_out));
@@ -81,6 +83,8 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
       "data: {} training samples, {} for evaluation, {} classes; {} steps per epoch, {} in all",
       setup.train.size(), eval_samples(setup), setup.model.classes, setup.steps_per_epoch,
       setup.total_steps));
+  if (!options.subset.empty()) lines.push_back("subset: " + options.subset);
+  if (options.order) lines.push_back("order: " + options.order->describe());
   lines.push_back(fmt::format(
       "model: {} parameters, {:.1f} million multiply-adds per image; {}",
       total_count(parameter_table(setup.net)), forward_flops(setup.net) / 2e6,
@@ -121,6 +125,11 @@ std::string config_text(const TrainSetup& setup) {
                   {"eval", setup.eval ? setup.eval->root() : ""},
                   {"eval_samples", eval_samples(setup)},
                   {"classes", setup.model.class_names}};
+  if (!options.subset.empty()) json["data"]["subset"] = options.subset;
+  if (options.order) json["data"]["order"] = options.order->describe();
+  for (const auto& [name, value] : options.data_options) {
+    json["data"]["options"][name].push_back(value);
+  }
   json["devices"] = options.replicas;
   json["processes"] = setup.processes.size();
   json["seed"] = options.seed;

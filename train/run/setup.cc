@@ -107,6 +107,7 @@ void TrainSetup::plan_feed() {
   loader_options.rank = processes.rank();
   loader_options.world = processes.size();
   loader_options.seed = options.seed;
+  loader_options.order = options.order;
   loader_options.last_batch = recipe.last_batch;
   loader_options.epochs = recipe.epochs;
   loader_options.feed = options.feed;
@@ -171,6 +172,7 @@ void TrainSetup::make_receipt() {
   info.world = 1;  // process 0 gets the notes of the others
   info.version = options.version;
   info.libraries = options.libraries;
+  if (!options.subset.empty()) info.policies.emplace_back("subset", options.subset);
   receipt = std::make_unique<Receipt>(options.out, info, progress.step);
 }
 

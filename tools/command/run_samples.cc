@@ -1,0 +1,109 @@
+#include "tools/command/run_samples.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "pipeline/digest.h"
+#include "pipeline/source/subset_source.h"
+#include "tools/command/run_diff.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int64_t kIdsOfAReceipt = int64_t{1} << 32;  // it keeps 32 bits of each
+
+fs::path run_folder(const fs::path& path) {
+  return fs::is_directory(path) ? path : path.parent_path();
+}
+
+// What a receipt says of the samples that it is of.
+struct ReceiptSamples {
+  std::string labels, subset;
+  int64_t count = 0;
+  bool operator==(const ReceiptSamples&) const = default;
+};
+
+std::string words(const ReceiptSamples& samples) {
+  return fmt::format("{} samples with labels {}{}{}", samples.count, samples.labels,
+                     samples.subset.empty() ? "" : ", subset ", samples.subset);
+}
+
+ReceiptSamples receipt_samples(const fs::path& path) {
+  const fs::path file = fs::is_directory(path) ? path / "receipt.json" : path;
+  const Json policies = read_json(file).at("policies");
+  return {policies.at("labels"), policies.value("subset", ""),
+          std::stoll(policies.at("samples").get<std::string>())};
+}
+
+std::string open_name(const fs::path& run, const ReceiptSamples& wanted, int64_t sample) {
+  const RunSamples samples = read_run_samples(run);
+  if (samples.data.data.empty() && samples.choice.blend.empty()) {
+    throw std::runtime_error((run / "config.json").string() + " does not name the data");
+  }
+  SampleChoice choice = samples.choice;
+  choice.weights.clear();  // names do not depend on how often samples come
+  const auto open = [&](const std::string& path, const std::string&) {
+    return open_path(samples.data, path, Split::train, "the data of " + run.string());
+  };
+  const ChosenSamples chosen = choose_samples(samples.data, choice, open);
+  const SubsetSource source(chosen.source(), samples.limit);
+  const ReceiptSamples found{hex64(source.labels_digest()), chosen.subset, source.size()};
+  if (found != wanted || sample >= source.size()) {
+    throw std::runtime_error(fmt::format(
+        "the data of {} are not what they were: there are {} now, and the receipt is of {}",
+        run.string(), words(found), words(wanted)));
+  }
+  return source.name(sample);
+}
+
+}  // namespace
+
+RunSamples read_run_samples(const fs::path& run) {
+  RunSamples samples;
+  const Json config = read_json(run / "config.json");
+  try {
+    samples.limit = config.value("limit_train", int64_t{0});
+    const Json data = config.value("data", Json::object());
+    samples.subset = data.value("subset", "");
+    samples.order = data.value("order", "");
+    const Json options = data.value("options", Json::object());
+    const auto one = [&](const char* name) {
+      return options.contains(name) ? options.at(name).at(0).get<std::string>() : "";
+    };
+    samples.data.data = one("data");
+    samples.data.image_from = one("image_from");
+    samples.data.label_from = one("label_from");
+    samples.choice.subset = one("subset");
+    samples.choice.weights = one("weights");
+    samples.choice.blend = options.value("blend", std::vector<std::string>());
+  } catch (const Json::exception& error) {
+    throw std::runtime_error((run / "config.json").string() + ": " + error.what());
+  }
+  return samples;
+}
+
+NamedSample name_sample(const fs::path& a, const fs::path& b, int64_t sample) {
+  try {
+    const ReceiptSamples of_a = receipt_samples(a), of_b = receipt_samples(b);
+    if (of_a != of_b) {
+      return {"", "the runs were fed from different samples"};
+    }
+    if (of_a.count > kIdsOfAReceipt) {
+      return {"", "a receipt keeps 32 bits of a sample's number, and there are more samples"};
+    }
+    const fs::path run = run_folder(a);
+    if (!fs::exists(run / "config.json")) {
+      return {"", run.string() + " has no config.json, which names the data"};
+    }
+    return {open_name(run, of_a, sample), ""};
+  } catch (const std::exception& error) {
+    return {"", error.what()};
+  }
+}
+
+}  // namespace stoker

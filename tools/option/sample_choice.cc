@@ -1,0 +1,200 @@
+#include "tools/option/sample_choice.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "pipeline/digest.h"
+#include "pipeline/id_list.h"
+#include "pipeline/source/concat_source.h"
+#include "pipeline/source/subset_source.h"
+#include "tools/command/command.h"
+#include "tools/option/sample_lists.h"
+
+namespace stoker {
+namespace {
+
+const std::string kBalanced = "balanced";
+
+// Calls `work` and puts the option before the message of what it refuses.
+template <typename Work>
+auto for_option(const std::string& option, const Work& work) {
+  try {
+    return work();
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(option + ": " + error.what());
+  }
+}
+
+SharedOrder balanced_order(const Source& source) {
+  std::vector<int32_t> labels;
+  for (SampleId id = 0; id < source.size(); ++id) labels.push_back(source.label(id));
+  return class_balanced_order(labels, source.size());
+}
+
+SharedOrder order_of(const Source& source, const std::string& weights) {
+  if (weights == kBalanced) return balanced_order(source);
+  return weighted_order(weights_from_file(source, weights), {.length = source.size()});
+}
+
+// Puts the concatenation of all sources behind them. `paths` are those that the user named.
+void concatenate(const std::vector<std::string>& paths, ChosenSamples& samples) {
+  std::vector<const Source*> parts;
+  for (const auto& source : samples.sources) {
+    parts.push_back(source.get());
+    try {
+      ConcatSource({parts.front(), parts.back()});
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(fmt::format("--blend: {} does not go with {}: {}",
+                                              paths[parts.size() - 1], paths[0], error.what()));
+    }
+  }
+  samples.sources.push_back(std::make_unique<ConcatSource>(parts));
+}
+
+std::vector<BlendPart> blend_parts(const std::vector<std::string>& blend) {
+  return for_option("--blend", [&] {
+    std::vector<BlendPart> parts;
+    for (const std::string& text : blend) parts.push_back(parse_blend_part(text));
+    return parts;
+  });
+}
+
+ChosenSamples blended(const std::vector<BlendPart>& parts, const OpenNamed& open) {
+  ChosenSamples samples;
+  std::vector<std::string> paths;
+  BlendOptions options{.schedule = {BlendPiece{}}};
+  for (const BlendPart& part : parts) {
+    samples.sources.push_back(open(part.path, "--blend"));
+    paths.push_back(part.path);
+    options.sizes.push_back(samples.sources.back()->size());
+    options.schedule[0].weights.push_back(part.weight);
+  }
+  concatenate(paths, samples);
+  options.length = samples.source().size();
+  samples.order = for_option("--blend", [&] { return blend_order(options); });
+  return samples;
+}
+
+bool is_file(const std::string& subset) {
+  return !subset.starts_with("part=") && !subset.starts_with("classes=");
+}
+
+std::string absolute(const std::string& path) { return std::filesystem::absolute(path).string(); }
+
+std::string not_empty(const std::string& text) { return text.empty() ? "it is empty" : ""; }
+
+}  // namespace
+
+void add_sample_options(CLI::App& app, SampleChoice& choice) {
+  app.get_option("--data")->required(false);
+  app.add_option("--subset", choice.subset,
+                 "Which samples of --data to take (default: all). part=A:B takes a random part, by "
+                 "shares of the whole: part=0:0.9 and part=0.9:1 have no sample in common, and are "
+                 "the same in every run; classes=cat,dog takes classes, by name or number; a FILE "
+                 "has one sample per line, all as numbers or all as names as stoker dump prints "
+                 "them")
+      ->check(not_empty);
+  app.add_option("--weights", choice.weights,
+                 "How often each sample comes (default: once per epoch). balanced takes all "
+                 "classes equally often; a FILE has a number per line, one for each sample, or "
+                 "lines of CLASS WEIGHT, one for each class. With a file each sample is drawn by "
+                 "its weight, again and again, as many per epoch as there are samples; 0 is never "
+                 "drawn")
+      ->check(not_empty);
+  app.add_option("--blend", choice.blend,
+                 "PATH=WEIGHT, several times, in place of --data: each of these data sets gets its "
+                 "share of an epoch, spread evenly. The weights need not add up to 1. All must "
+                 "have the same classes")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false)
+      ->default_str("");
+}
+
+void check_sample_options(const CLI::App& app, const SampleChoice& choice,
+                          const std::string& limit) {
+  if (choice.blend.empty() && !is_given(app, "--data")) {
+    throw std::invalid_argument("--data is required, or --blend in its place");
+  }
+  if (!choice.blend.empty()) {
+    refuse_if_given(app, {"--data"}, "--blend names the data");
+    refuse_if_given(app, {"--subset"}, "it is of one data set, and --blend names several");
+    refuse_if_given(app, {"--weights"}, "--blend says how often samples come");
+  }
+  if (!choice.has_order() || limit.empty()) return;
+  const std::string option = choice.blend.empty() ? "--weights" : "--blend";
+  refuse_if_given(app, {limit.c_str()},
+                  option + " says how often each of all samples comes" +
+                      (choice.blend.empty() ? "; --subset takes a part of them" : ""));
+}
+
+void take_subset(ChosenSamples& samples, const std::string& spec, const std::string& option) {
+  for_option(option, [&] {
+    const Source& whole = samples.source();
+    const std::vector<SampleId> ids = subset_ids(whole, spec);
+    samples.sources.push_back(std::make_unique<SubsetSource>(whole, ids));
+    samples.subset = fmt::format("{} of {} samples, ids {}", ids.size(), whole.size(),
+                                 hex64(IdList(ids).digest()));
+  });
+}
+
+ChosenSamples choose_samples(const DataOptions& data, const SampleChoice& choice,
+                             const OpenNamed& open) {
+  if (!choice.blend.empty()) return blended(blend_parts(choice.blend), open);
+  ChosenSamples samples;
+  samples.sources.push_back(open(data.data, "--data"));
+  if (!choice.subset.empty()) take_subset(samples, choice.subset, "--subset");
+  if (!choice.weights.empty()) {
+    samples.order =
+        for_option("--weights", [&] { return order_of(samples.source(), choice.weights); });
+  }
+  return samples;
+}
+
+ChosenSamples choose_samples(const DataOptions& data, const SampleChoice& choice, Split split) {
+  return choose_samples(data, choice, [&](const std::string& path, const std::string& option) {
+    return open_path(data, path, split, option);
+  });
+}
+
+ChosenSamples open_test_samples(const DataOptions& data, const SampleChoice& choice,
+                                std::vector<std::string>& notes) {
+  std::vector<std::string> paths, found, problems;
+  for (const BlendPart& part : blend_parts(choice.blend)) paths.push_back(part.path);
+  if (choice.blend.empty()) paths.push_back(data.data);
+  ChosenSamples samples;
+  for (const std::string& path : paths) {
+    std::string problem;
+    std::unique_ptr<Source> source = open_test_part(data, path, problem);
+    if (source) {
+      samples.sources.push_back(std::move(source));
+      found.push_back(path);
+    } else {
+      problems.push_back(problem);
+    }
+  }
+  const std::string what = samples.empty() ? "nothing is evaluated: " : "not all is evaluated: ";
+  for (const std::string& problem : problems) notes.push_back(what + problem);
+  if (samples.sources.size() > 1) concatenate(found, samples);
+  return samples;
+}
+
+std::vector<std::pair<std::string, std::string>> written_options(const DataOptions& data,
+                                                                 const SampleChoice& choice) {
+  std::vector<std::pair<std::string, std::string>> written;
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) written.emplace_back(option, value);
+  };
+  if (choice.blend.empty()) add("data", absolute(data.data));
+  for (const std::string& part : choice.blend) add("blend", absolute(part));
+  add("image_from", data.image_from);
+  add("label_from", data.label_from);
+  const bool file = !choice.subset.empty() && is_file(choice.subset);
+  add("subset", file ? absolute(choice.subset) : choice.subset);
+  const bool weights_file = !choice.weights.empty() && choice.weights != kBalanced;
+  add("weights", weights_file ? absolute(choice.weights) : choice.weights);
+  return written;
+}
+
+}  // namespace stoker
