@@ -200,6 +200,11 @@ MemoryPlan evaluation_memory(const Source& source, std::span<Device* const> devi
 }
 
 void require_labels(const Source& source, const NetSpec& net) {
+  if (!source.targets().empty()) {
+    throw std::invalid_argument(fmt::format(
+        "{}: the samples have the target {}, and models are trained and evaluated on labels alone",
+        source.root(), source.targets().front().describe()));
+  }
   for (SampleId id = 0; id < source.size(); ++id) {
     const int label = source.label(id);
     if (label >= 0 && label < net.classes) continue;

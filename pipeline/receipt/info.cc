@@ -1,6 +1,7 @@
 // Describes a run for its receipt, from the arguments of the loader.
 #include "pipeline/digest.h"
 #include "pipeline/loader.h"
+#include "pipeline/printable_name.h"
 #include "pipeline/receipt/files.h"
 #include "pipeline/receipt/receipt.h"
 
@@ -31,7 +32,7 @@ ReceiptInfo receipt_info(const Loader& loader, const Source& source, const Augme
     info.policies.emplace_back("targets", hex64(source.targets_digest()));
   }
   info.options = {
-      {"root", source.root()},
+      {"root", printable_name(source.root())},
       {"workers", std::to_string(options.feed.workers)},
       {"io_threads", std::to_string(options.feed.io_threads)},
       {"ring_depth", std::to_string(options.ring_depth)},

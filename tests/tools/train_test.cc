@@ -55,6 +55,18 @@ TEST_F(TrainCommand, LeavesResultsThatEvalReads) {
   EXPECT_THAT(result.out, HasSubstr(reported));
 }
 
+TEST_F(TrainCommand, FoldersMayHaveNamesThatAreNoText) {
+  const std::string odd = run_folder("odd\xff");
+  std::filesystem::copy(data(), odd, std::filesystem::copy_options::recursive);
+  auto words = command("plain", 1);
+  std::replace(words.begin(), words.end(), data(), odd);
+  const ProgramResult result = run_program(words);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string folder = run_folder("plain");
+  EXPECT_THAT(read_text(folder + "/config.json"), HasSubstr("odd\\\\xff"));
+  EXPECT_THAT(read_text(folder + "/receipt.json"), HasSubstr("odd\\\\xff"));
+}
+
 TEST_F(TrainCommand, InterruptedSavesSaysHowToGoOnAndGoesOnExactly) {
   ASSERT_EQ(run_program(command("whole", 12)).exit_code, 0);
   const ProgramResult stopped = stop_and_resume("int", SIGINT);

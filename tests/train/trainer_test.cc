@@ -9,6 +9,8 @@
 
 #include "pipeline/durable_file.h"
 #include "pipeline/measure_hooks.h"
+#include "pipeline/source/forwarding_source.h"
+#include "pipeline/source/target_source.h"
 #include "tests/support/fake_source.h"
 #include "tests/support/one_core.h"
 #include "tests/support/temp_folder.h"
@@ -458,28 +460,16 @@ TEST(Trainer, RefusesWhatCannotWorkWithTheNumbers) {
                std::invalid_argument);
 }
 
-class BadLabelSource final : public Source {
+class BadLabelSource final : public ForwardingSource {
  public:
-  int64_t size() const override { return source_->size(); }
-  int label(SampleId id) const override { return id == 17 ? 5 : source_->label(id); }
-  std::string name(SampleId id) const override { return source_->name(id); }
-  const std::string& root() const override { return source_->root(); }
-  const std::vector<std::string>& class_names() const override { return source_->class_names(); }
-  SampleEncoding encoding() const override { return source_->encoding(); }
-  Size raw_size() const override { return source_->raw_size(); }
-  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
-                  std::span<const uint8_t>& bytes) const override {
-    return source_->read(id, buffer, bytes);
-  }
-  uint64_t fingerprint() const override { return source_->fingerprint(); }
-
- private:
-  const std::unique_ptr<Source> source_ = small_source();
+  explicit BadLabelSource(const Source& source) : ForwardingSource(source) {}
+  int label(SampleId id) const override { return id == 17 ? 5 : source_.label(id); }
 };
 
 // The check is independent of the engine, because a device engine could not name the sample.
 TEST(Trainer, ABadLabelIsNamedBeforeAnythingRuns) {
-  const BadLabelSource bad;
+  const auto source = small_source();
+  const BadLabelSource bad(*source);
   const auto good = small_source();
   RecordingObserver observer;
   for (const bool of_training : {true, false}) {
@@ -492,6 +482,21 @@ TEST(Trainer, ABadLabelIsNamedBeforeAnythingRuns) {
       EXPECT_THAT(error.what(), HasSubstr("sample 17 '" + bad.name(17) + "' has label 5"));
       EXPECT_THAT(error.what(), HasSubstr("has 5 classes"));
     }
+  }
+}
+
+TEST(Trainer, TargetsBesidesTheLabelAreRefused) {
+  const auto source = small_source();
+  const std::vector<float> ages(static_cast<size_t>(source->size()));
+  const TargetSource with_ages(
+      *source, {{.column = {.name = "age"}, .values = std::as_bytes(std::span(ages))}});
+  RecordingObserver observer;
+  try {
+    Trainer(with_ages, nullptr, small_options(), observer, fake_engines());
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the samples have the target 'age': float32 (), and models "
+                                        "are trained and evaluated on labels alone"));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "bench/suite/memory_source.h"
+#include "pipeline/printable_name.h"
 #include "pipeline/random_key.h"
 #include "tools/data/jpeg_writer.h"
 #include "tools/data/output_file.h"
@@ -80,8 +81,8 @@ BenchData::~BenchData() {
 }
 
 std::string BenchData::describe() const {
-  const std::string what =
-      drawn_.empty() ? files_->root() : std::to_string(kImages) + " drawn JPEGs of 500 x 375";
+  const std::string what = drawn_.empty() ? printable_name(files_->root())
+                                          : std::to_string(kImages) + " drawn JPEGs of 500 x 375";
   return what + (memory_ ? ", from memory" : ", from files");
 }
 

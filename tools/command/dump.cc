@@ -114,7 +114,7 @@ int run_dump(int argc, char** argv) {
   for (int64_t step = 0; step < steps; ++step) {
     const DeviceBatch batch = loader.next(0, *stream);
     batch.synchronize();
-    write_batch_files(options.out, batch);
+    write_batch_files(options.out, source, batch);
     rows.append(rows_jsonl(source, batch));
     progress.update(step + 1, fmt::format("{} of {} batches", step + 1, steps));
   }

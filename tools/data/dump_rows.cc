@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "pipeline/printable_name.h"
 #include "tools/data/npy.h"
 
 namespace stoker {
@@ -18,6 +20,27 @@ void write_array(const std::string& folder, const char* name, const DeviceBatch&
   for (const int64_t extent : shape) count *= extent;
   write_npy(fmt::format("{}/{}_{:05}.npy", folder, name, batch.header().step), descr, shape,
             std::as_bytes(std::span(values, static_cast<size_t>(count))));
+}
+
+const char* descr_of(TargetType type) {
+  switch (type) {
+    case TargetType::uint8:
+      return "|u1";
+    case TargetType::int32:
+      return "<i4";
+    case TargetType::int64:
+      return "<i8";
+    case TargetType::float32:
+      break;
+  }
+  return "<f4";
+}
+
+// A target may be named by anything that a file has, such as a path.
+std::string file_name_of(const std::string& target) {
+  std::string name = printable_name(target);
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
 }
 
 // Writes 12 rather than 12.0 if the value is whole.
@@ -40,7 +63,7 @@ std::array<double, 4> source_crop(const AugmentDraw& draw) {
           whole_y ? draw.crop.height : draw.window.height * scale_y};
 }
 
-void write_batch_files(const std::string& folder, const DeviceBatch& batch) {
+void write_batch_files(const std::string& folder, const Source& source, const DeviceBatch& batch) {
   const BatchShape& shape = batch.shape();
   const std::array<int64_t, 4> images = {shape.rows, shape.height, shape.width,
                                          BatchShape::kChannels};
@@ -48,6 +71,15 @@ void write_batch_files(const std::string& folder, const DeviceBatch& batch) {
   write_array(folder, "images", batch, "|u1", images, batch.images());
   write_array(folder, "labels", batch, "<i4", rows, batch.labels());
   write_array(folder, "weights", batch, "<f4", rows, batch.weights());
+  for (size_t i = 0; i < source.targets().size(); ++i) {
+    const TargetColumn& column = source.targets()[i];
+    std::vector<int64_t> extents = {shape.rows};
+    extents.insert(extents.end(), column.shape.begin(), column.shape.end());
+    const auto bytes = static_cast<size_t>(shape.rows) * static_cast<size_t>(column.bytes());
+    write_npy(fmt::format("{}/target_{}_{:05}.npy", folder, file_name_of(column.name),
+                          batch.header().step),
+              descr_of(column.type), extents, {batch.target(i), bytes});
+  }
 }
 
 std::string rows_jsonl(const Source& source, const DeviceBatch& batch) {

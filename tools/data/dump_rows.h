@@ -1,5 +1,5 @@
-// The output of `stoker dump` for a batch: one .npy file each for images, labels and weights, and a
-// line of JSON per row. Stateless. Throws std::runtime_error with the path.
+// The output of `stoker dump` for a batch: one .npy file each for images, labels, weights and
+// targets, and a line of JSON per row. Stateless. Throws std::runtime_error with the path.
 #pragma once
 
 #include <array>
@@ -16,9 +16,10 @@ namespace stoker {
 std::array<double, 4> source_crop(const AugmentDraw& draw);
 
 // Writes images_00000.npy (rows, height, width, 3) u1; labels_00000.npy (rows) i4;
-// weights_00000.npy (rows) f4. REQUIRES: the batch's device is host-accessible and the copy to it
-// has finished.
-void write_batch_files(const std::string& folder, const DeviceBatch& batch);
+// weights_00000.npy (rows) f4; and target_NAME_00000.npy (rows, ...) for each of the source's
+// targets, with "_" for a "/" in its name. REQUIRES: the batch's device is host-accessible and the
+// copy to it has finished.
+void write_batch_files(const std::string& folder, const Source& source, const DeviceBatch& batch);
 
 // Returns one JSON object per row, each followed by a newline.
 std::string rows_jsonl(const Source& source, const DeviceBatch& batch);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipeline/printable_name.h"
 #include "train/engine/byte_text.h"
 #include "train/model/recipe_json.h"
 #include "train/run/options.h"
@@ -120,15 +121,15 @@ std::string config_text(const TrainSetup& setup) {
   json["version"] = options.version;
   json["libraries"] = options.libraries;
   json["recipe"] = recipe_to_json(options.recipe);
-  json["data"] = {{"train", setup.train.root()},
+  json["data"] = {{"train", printable_name(setup.train.root())},
                   {"train_samples", setup.train.size()},
-                  {"eval", setup.eval ? setup.eval->root() : ""},
+                  {"eval", setup.eval ? printable_name(setup.eval->root()) : ""},
                   {"eval_samples", eval_samples(setup)},
                   {"classes", setup.model.class_names}};
   if (!options.subset.empty()) json["data"]["subset"] = options.subset;
   if (options.order) json["data"]["order"] = options.order->describe();
   for (const auto& [name, value] : options.data_options) {
-    json["data"]["options"][name].push_back(value);
+    json["data"]["options"][name].push_back(printable_name(value));
   }
   json["devices"] = options.replicas;
   json["processes"] = setup.processes.size();
