@@ -1,0 +1,72 @@
+#include "python/core/read_stop.h"
+
+#include <stdexcept>
+
+#include "python/core/locked.h"
+
+namespace stoker::python {
+namespace {
+
+// Of the read that this thread does for a feed; null outside of one.
+thread_local const std::atomic<bool>* reads_end = nullptr;
+
+class ReadScope {
+ public:
+  explicit ReadScope(const std::atomic<bool>& stop) : before_(reads_end) { reads_end = &stop; }
+  ~ReadScope() { reads_end = before_; }
+  ReadScope(const ReadScope&) = delete;
+  ReadScope& operator=(const ReadScope&) = delete;
+
+ private:
+  const std::atomic<bool>* const before_;
+};
+
+class StoppableSource final : public Source {
+ public:
+  StoppableSource(std::shared_ptr<const Source> source, const std::atomic<bool>& stop)
+      : source_(std::move(source)), stop_(stop) {}
+
+  int64_t size() const override { return source_->size(); }
+  int label(SampleId id) const override { return source_->label(id); }
+  std::string name(SampleId id) const override { return source_->name(id); }
+  const std::string& root() const override { return source_->root(); }
+  const std::vector<std::string>& class_names() const override { return source_->class_names(); }
+  SampleEncoding encoding() const override { return source_->encoding(); }
+  Size raw_size() const override { return source_->raw_size(); }
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override {
+    const ReadScope scope(stop_);
+    return source_->read(id, buffer, bytes);
+  }
+  bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
+                   std::span<const uint8_t>& bytes) const override {
+    return source_->read_cached(id, buffer, bytes);
+  }
+  std::vector<SourceNote> notes() const override { return source_->notes(); }
+  uint64_t fingerprint() const override { return source_->fingerprint(); }
+  uint64_t labels_digest() const override { return source_->labels_digest(); }
+
+ private:
+  const std::shared_ptr<const Source> source_;
+  const std::atomic<bool>& stop_;
+};
+
+}  // namespace
+
+void check_read() {
+  if (reads_end != nullptr) {
+    if (*reads_end) throw std::runtime_error("the Loader was closed");
+    return;
+  }
+  const Locked locked;
+  if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+}
+
+bool reads_for_feed() { return reads_end != nullptr; }
+
+std::shared_ptr<const Source> stoppable(std::shared_ptr<const Source> source,
+                                        const std::atomic<bool>& stop) {
+  return std::make_shared<StoppableSource>(std::move(source), stop);
+}
+
+}  // namespace stoker::python
