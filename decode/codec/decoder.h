@@ -1,7 +1,7 @@
 // Decodes every format except JPEG: PNG, WebP and TIFF through the libraries of their authors
-// (libpng, libwebp, libtiff), BMP, PGM and PPM with our own readers. CMake compiles the readers that
-// need a library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers are
-// parsed here, so info() works and max_pixels holds either way.
+// (libpng, libwebp, libtiff), BMP, PGM and PPM with our own readers. CMake compiles the readers
+// that need a library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers
+// are parsed here, so info() works and max_pixels holds either way.
 //
 // We do not use OpenCV's imgcodecs, which wraps these libraries: it gives other bytes than Pillow
 // for TIFF with alpha, CMYK or planes and for BMP with bit fields, does not report what it leaves

@@ -126,10 +126,6 @@ void bind_source(nb::module_& module) {
       .def("label", label_of, "id"_a,
            "The sample's label. IndexError if there is none. Of stoker.dataset() without labels=: "
            "the sample is read now if it was not before.")
-      .def(
-          // As batches have it: 0 if it is not known.
-          "_label_in_batch", [](const Source& s, SampleId id) { return s.label(checked(s, id)); },
-          "id"_a)
       .def("labels", known_labels,
            "All labels, as a list of int, by sample id. ValueError if they are known only when the "
            "samples are read: see stoker.dataset().")
@@ -146,6 +142,11 @@ void bind_source(nb::module_& module) {
           "Opening the source warns of the same.")
       .def_prop_ro("fingerprint", &Source::fingerprint,
                    "A number that changes when the list of samples or labels does.");
+  // As batches have it: 0 if it is not known.
+  module.def(
+      "label_in_batch",
+      [](const Source& source, SampleId id) { return source.label(checked(source, id)); },
+      "source"_a, "id"_a);
 }
 
 }  // namespace stoker::python

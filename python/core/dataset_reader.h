@@ -3,6 +3,8 @@
 // DatasetSource and the Loaders that use it. Threads: any, several at once.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -41,6 +43,8 @@ class DatasetReader {
   // Ends what was started for reading and is not in use; the next read() starts it again. May wait
   // for a second.
   virtual void end_idle() noexcept {}
+  // A child made by fork() counts its own uses.
+  std::atomic<pid_t> used_by_{0};
   std::atomic<int> uses_{0};
 };
 
@@ -55,6 +59,7 @@ class ReaderUse {
 
  private:
   const std::shared_ptr<DatasetReader> reader_;
+  const pid_t process_;
 };
 
 }  // namespace stoker::python

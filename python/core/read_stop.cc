@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "python/core/locked.h"
+#include "python/core/unlocked.h"
 
 namespace stoker::python {
 namespace {

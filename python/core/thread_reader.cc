@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "python/core/kept_object.h"
-#include "python/core/locked.h"
 #include "python/core/read_stop.h"
+#include "python/core/unlocked.h"
 
 namespace stoker::python {
 namespace {

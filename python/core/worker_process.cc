@@ -29,6 +29,9 @@ constexpr uint64_t kMostAnswerBytes = uint64_t{1} << 30;
 // How long a process may take to be gone after its end of the socket has closed.
 constexpr auto kEndTime = milliseconds(1000);
 
+// How long a process may take for the answer to a request whose reader has gone away.
+constexpr auto kPatience = std::chrono::seconds(3);
+
 std::runtime_error cannot_start(const std::string& why) {
   return std::runtime_error("a worker process of stoker.dataset() cannot be started: " + why);
 }
@@ -161,6 +164,7 @@ void WorkerProcess::spawn() {
   ::close(ends[1]);
   socket_ = ends[0];
   exit_status_.reset();
+  last_process_ = process_;
   if (error == 0) return;
   process_ = -1;
   close_socket();
@@ -203,12 +207,14 @@ void WorkerProcess::receive(std::span<uint8_t> bytes, Part part) {
   }
 }
 
-void WorkerProcess::wait_for(short events) {
+// Returns false after a while, for another try.
+bool WorkerProcess::wait_for(short events) {
   pollfd wanted{socket_, events, 0};
-  if (poll(&wanted, 1, static_cast<int>(kReadPoll.count())) > 0) return;
+  if (poll(&wanted, 1, static_cast<int>(kReadPoll.count())) > 0) return true;
   check_read();
   // Processes that the worker has started may hold its end of the socket open.
   if (has_ended()) throw Died();
+  return false;
 }
 
 WorkerProcess::Header WorkerProcess::receive_header() {
@@ -233,9 +239,16 @@ void WorkerProcess::receive_payload(const Header& header, std::vector<uint8_t>& 
   if (size > 0) receive(std::span(buffer).first(size), Part::rest);
 }
 
-// Takes the answer to a request whose reader has gone away.
+// Takes the answer to a request whose reader has gone away. An item that takes very long costs more
+// than the start of another process.
 void WorkerProcess::drain() {
+  const auto until = steady_clock::now() + kPatience;
   try {
+    while (!wait_for(POLLIN)) {
+      if (steady_clock::now() < until) continue;
+      kill_now();
+      return;
+    }
     std::vector<uint8_t> nowhere;
     receive_payload(receive_header(), nowhere);
     state_ = State::ready;
@@ -258,7 +271,7 @@ bool WorkerProcess::has_ended() noexcept {
 }
 
 std::string WorkerProcess::end_and_tell() noexcept {
-  const std::string who = "the worker process " + std::to_string(process_);
+  const std::string who = "the worker process " + std::to_string(last_process_);
   begin_end();
   finish_end(steady_clock::now() + kEndTime);
   if (!exit_status_) return who + " ended";

@@ -6,7 +6,7 @@
 // A request is an id, and its answer a header and a payload, which is read straight into the
 // caller's buffer. There is at most one request under way, so neither side can block the other.
 // What check_read() throws ends a wait: then the process keeps its request, and the next one waits
-// for that answer first.
+// for that answer first, for some seconds.
 #pragma once
 
 #include <sys/types.h>
@@ -57,7 +57,7 @@ class WorkerProcess {
   void send(std::span<const uint8_t> bytes);
   enum class Part : uint8_t { first, rest };
   void receive(std::span<uint8_t> bytes, Part part);
-  void wait_for(short events);
+  bool wait_for(short events);
   Header receive_header();
   void receive_payload(const Header& header, std::vector<uint8_t>& buffer);
   void drain();
@@ -68,7 +68,8 @@ class WorkerProcess {
 
   const WorkerProgram& program_;
   State state_ = State::absent;
-  pid_t process_ = -1;
+  pid_t process_ = -1;  // until its end has been seen
+  pid_t last_process_ = -1;
   int socket_ = -1;
   std::optional<int> exit_status_;  // of waitpid(), once it was called
 };

@@ -78,7 +78,7 @@ class Batch:
             raise AttributeError("this Loader was made without metadata=")
         source = self._source
         return [
-            self._metadata(source.name(i), source._label_in_batch(i))
+            self._metadata(source.name(i), _core.label_in_batch(source, i))
             for i in self._leased().id_list()
         ]
 

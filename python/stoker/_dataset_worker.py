@@ -66,9 +66,7 @@ def _split(item: Any) -> tuple[Any, Any]:
         return item[0], None
     if len(item) == 2:
         return item[0], item[1]
-    raise BadItemError(
-        f"gives {len(item)} values, must be (image, label) or an image alone"
-    )
+    raise BadItemError(f"gives {len(item)} values, must be (image, label) or an image alone")
 
 
 def _number(label: Any) -> int:
@@ -106,11 +104,9 @@ def _view(data: Any) -> memoryview:
         return memoryview(data)
     except TypeError:
         pass
-    # Tensors have no buffer that memoryview() takes, but become an array without a copy.
-    if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
-        import numpy
-
-        return memoryview(numpy.asarray(data))
+    # Tensors have no buffer that memoryview() takes, but give an array without a copy.
+    if hasattr(data, "__array__"):
+        return memoryview(data.__array__())
     raise BadItemError(
         f"gives an object of type {type(data).__module__}.{type(data).__qualname__}, must be the "
         "bytes or the path of an image file, or an array of uint8"
@@ -118,18 +114,19 @@ def _view(data: Any) -> memoryview:
 
 
 def _from_view(view: memoryview) -> list[Any]:
+    shape = view.shape or ()
     if view.ndim == 1 and view.itemsize == 1:
         return [view if view.c_contiguous else view.tobytes()]
-    channels = 1 if view.ndim == 2 else view.shape[2] if view.ndim == 3 else 0
+    channels = 1 if view.ndim == 2 else shape[2] if view.ndim == 3 else 0
     if view.format != "B" or channels not in (1, 3) or (view.ndim == 3 and channels == 1):
         raise BadItemError(
-            f"gives an array of shape {tuple(view.shape)} and format {view.format!r}, must be of "
+            f"gives an array of shape {tuple(shape)} and format {view.format!r}, must be of "
             "shape (height, width, 3) or (height, width) and uint8 ('B')"
         )
-    if 0 in view.shape:
-        raise BadItemError(f"gives an array of shape {tuple(view.shape)}, without pixels")
+    if 0 in shape:
+        raise BadItemError(f"gives an array of shape {tuple(shape)}, without pixels")
     pixels = view.cast("B") if view.c_contiguous else view.tobytes()
-    return _pnm(view.shape[0], view.shape[1], channels, pixels)
+    return _pnm(shape[0], shape[1], channels, pixels)
 
 
 def _pnm(height: int, width: int, channels: int, pixels: Any) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
 import threading
 
@@ -356,7 +355,9 @@ def test_objects_that_are_refused(tmp_path):
     with pytest.raises(ValueError):
         stoker.dataset(Negative())
     for workers in (0, 1025, 1.5, "2"):
-        with pytest.raises(ValueError, match="workers is .*, must be a whole number from 1 to 1024"):
+        with pytest.raises(
+            ValueError, match="workers is .*, must be a whole number from 1 to 1024"
+        ):
             stoker.dataset(Items(), workers=workers)
     with pytest.raises(TypeError, match="processes is 'no', must be True or False"):
         stoker.dataset(Items(), processes="no")
@@ -364,9 +365,15 @@ def test_objects_that_are_refused(tmp_path):
         stoker.dataset(Unpicklable())
 
 
-def test_lists_are_objects(tmp_path):
-    """As a pair of arrays zipped, or anything else with items."""
-    images, labels = [pixels(i) for i in range(5)], range(5)
-    source = stoker.dataset(list(zip(images, labels, strict=True)), processes=False)
-    assert [source[i].label for i in range(5)] == list(labels)
-    assert os.listdir(tmp_path) == []
+def test_items_of_too_many_bytes(monkeypatch):
+    monkeypatch.setattr("stoker._dataset_worker.MOST_BYTES", 10)
+    source = stoker.dataset(Listed([b"x" * 10, b"x" * 11]), processes=False)
+    assert source[0].data == b"x" * 10
+    with pytest.raises(OSError, match=r"Listed\[1\] gives 11 bytes, must be at most 10$"):
+        source[1].image()
+
+
+def test_pairs_in_a_list():
+    pairs = [(pixels(i), i) for i in range(5)]
+    source = stoker.dataset(pairs)
+    assert [source[i].label for i in range(5)] == list(range(5))
