@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "decode/codec/decoder.h"
 #include "decode/jpeg/libjpeg_decoder.h"
@@ -19,6 +20,13 @@ bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size, 
   return bytes.size() >= at + size && std::memcmp(bytes.data() + at, text, size) == 0;
 }
 
+// "P6" and its relatives from P1 on, before a blank or a comment.
+bool is_pnm(std::span<const uint8_t> bytes) {
+  constexpr std::string_view kAfter = "\t\n\v\f\r #";
+  return bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
+         kAfter.find(static_cast<char>(bytes[2])) != std::string_view::npos;
+}
+
 ImageFormat sniff(std::span<const uint8_t> bytes) {
   if (begins_with(bytes, "\xFF\xD8\xFF", 3)) return ImageFormat::jpeg;
   if (begins_with(bytes, "\x89PNG\r\n\x1A\n", 8)) return ImageFormat::png;
@@ -26,6 +34,7 @@ ImageFormat sniff(std::span<const uint8_t> bytes) {
   if (begins_with(bytes, "RIFF", 4) && begins_with(bytes, "WEBP", 4, 8)) return ImageFormat::webp;
   if (begins_with(bytes, "II*\0", 4) || begins_with(bytes, "MM\0*", 4)) return ImageFormat::tiff;
   if (begins_with(bytes, "GIF8", 4)) return ImageFormat::gif;
+  if (is_pnm(bytes)) return ImageFormat::pnm;
   return ImageFormat::unknown;
 }
 

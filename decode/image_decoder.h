@@ -26,7 +26,7 @@
 
 namespace stoker {
 
-enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif };
+enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif, pnm };
 
 struct ImageInfo {
   ImageFormat format = ImageFormat::unknown;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "decode/codec/frame.h"
+#include "decode/codec/pnm_file.h"
 #include "decode/codec/readers.h"
 
 namespace stoker {
@@ -32,13 +33,34 @@ struct CodecDecoder::Impl {
     }
   }
 
-  void give_rows(Box region, RowSink& sink) {
+  // Only the rows and columns of the region are touched: there is no frame.
+  DecodeStatus give_pnm(std::span<const uint8_t> bytes, Box region, RowSink& sink) {
+    PnmLayout layout;
+    const DecodeStatus status = read_pnm_layout(bytes, layout);
+    if (!status.ok()) return status;
+    give_rows(region, sink, [&](int y, uint8_t* to) {
+      read_pnm_row(bytes, layout, y, region.x, region.width, to);
+    });
+    return {};
+  }
+
+  DecodeStatus give(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
+                    RowSink& sink) {
+    if (header.format == ImageFormat::pnm) return give_pnm(bytes, region, sink);
+    const DecodeStatus status = read(bytes, header);
+    if (!status.ok()) return status;
+    give_rows(region, sink, [&](int y, uint8_t* to) { frame.rgb(y, region.x, region.width, to); });
+    return {};
+  }
+
+  template <class ReadRow>
+  void give_rows(Box region, RowSink& sink, const ReadRow& read_row) {
     const size_t stride = 3 * static_cast<size_t>(region.width);
     if (rows.size() < kBatchRows * stride) rows.resize(kBatchRows * stride);
     for (int done = 0; done < region.height;) {
       const int batch = std::min(kBatchRows, region.height - done);
       for (int r = 0; r < batch; ++r) {
-        frame.rgb(region.y + done + r, region.x, region.width, rows.data() + r * stride);
+        read_row(region.y + done + r, rows.data() + r * stride);
       }
       sink.rows(rows.data(), static_cast<ptrdiff_t>(stride), batch);
       done += batch;
@@ -51,8 +73,7 @@ CodecDecoder::~CodecDecoder() = default;
 
 DecodeStatus CodecDecoder::decode(std::span<const uint8_t> bytes, const CodecHeader& header,
                                   Box region, RowSink& sink) {
-  const DecodeStatus status = impl_->read(bytes, header);
-  if (status.ok()) impl_->give_rows(region, sink);
+  const DecodeStatus status = impl_->give(bytes, header, region, sink);
   impl_->frame.end();
   return status;
 }

@@ -1,7 +1,7 @@
 // Decodes every format except JPEG: PNG, WebP and TIFF through the libraries of their authors
-// (libpng, libwebp, libtiff), BMP with our own reader. CMake compiles the readers that need a
-// library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers are parsed
-// here, so info() works and max_pixels holds either way.
+// (libpng, libwebp, libtiff), BMP, PGM and PPM with our own readers. CMake compiles the readers
+// that need a library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers
+// are parsed here, so info() works and max_pixels holds either way.
 //
 // We do not use OpenCV's imgcodecs, which wraps these libraries: it gives other bytes than Pillow
 // for TIFF with alpha, CMYK or planes and for BMP with bit fields, does not report what it leaves
@@ -18,6 +18,8 @@
 //        gray or RGB with alpha  alpha is dropped, not blended
 //        animated                the default image
 //  BMP   1, 4, 8, 24, 32 bits    as they are, bit fields of whole bytes, too; alpha is dropped
+//  PGM   8 bits                copied to R, G, B (P5, values to 255)
+//  PPM   8 bits                as they are (P6, values to 255)
 //  WebP  lossy, lossless         alpha is dropped
 //  TIFF  gray 1, 2, 4, 8 bits    scaled to 0..255 (white-is-zero is inverted)
 //        gray 16 bits            clipped to 255
@@ -28,7 +30,8 @@
 //        strips, tiles, planes   in all compressions that libtiff has, but the JPEG of TIFF 6.0
 //
 // A file that is shorter than its structure says is truncated; PNG checksums are verified.
-// Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame.
+// Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame, but of PGM
+// and PPM only some rows.
 // Errors: a status, never an exception; nothing is printed.
 #pragma once
 

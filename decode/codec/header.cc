@@ -5,6 +5,7 @@
 #include "decode/byte_reader.h"
 #include "decode/codec/bmp_file.h"
 #include "decode/codec/decoder.h"
+#include "decode/codec/pnm_file.h"
 #include "decode/codec/tiff_header.h"
 #include "decode/orientation.h"
 
@@ -115,6 +116,24 @@ DecodeStatus check_bmp(std::span<const uint8_t> bytes) {
   return {};
 }
 
+// ---- PGM and PPM
+
+DecodeStatus read_pnm(std::span<const uint8_t> bytes, CodecHeader& header) {
+  PnmLayout layout;
+  const DecodeStatus status = read_pnm_layout(bytes, layout);
+  header.size = layout.size;
+  return status;
+}
+
+DecodeStatus check_pnm(std::span<const uint8_t> bytes) {
+  PnmLayout layout;
+  const DecodeStatus status = read_pnm_layout(bytes, layout);
+  if (!status.ok()) return status;
+  const int64_t room = static_cast<int64_t>(bytes.size()) - layout.pixels_at;
+  if (room / layout.row_bytes() < layout.size.height) return cut_short(bytes.size());
+  return {};
+}
+
 // ---- TIFF
 
 DecodeStatus read_tiff(std::span<const uint8_t> bytes, CodecHeader& header) {
@@ -172,6 +191,8 @@ DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& head
       return read_webp(bytes, header);
     case ImageFormat::tiff:
       return read_tiff(bytes, header);
+    case ImageFormat::pnm:
+      return read_pnm(bytes, header);
     case ImageFormat::gif:
       return unsupported("GIF");
     default:
@@ -189,6 +210,8 @@ DecodeStatus check_codec_body(std::span<const uint8_t> bytes, const CodecHeader&
       return check_webp(bytes);
     case ImageFormat::tiff:
       return check_tiff_body(bytes);
+    case ImageFormat::pnm:
+      return check_pnm(bytes);
     default:
       return {};
   }

@@ -10,8 +10,9 @@ void bind_accelerator(nanobind::module_& module);
 void bind_array(nanobind::module_& module);
 void bind_options(nanobind::module_& module);
 void bind_source(nanobind::module_& module);
-void bind_open(nanobind::module_& module);   // REQUIRES: bind_options, bind_source
-void bind_order(nanobind::module_& module);  // REQUIRES: bind_options, bind_source
+void bind_dataset(nanobind::module_& module);  // REQUIRES: bind_source
+void bind_open(nanobind::module_& module);     // REQUIRES: bind_options, bind_source
+void bind_order(nanobind::module_& module);    // REQUIRES: bind_options, bind_source
 void bind_image(nanobind::module_& module);
 void bind_index(nanobind::module_& module);  // REQUIRES: bind_source
 void bind_feed(nanobind::module_& module);   // REQUIRES: all of the above

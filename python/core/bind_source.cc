@@ -4,6 +4,7 @@
 
 #include "python/core/bind.h"
 #include "python/core/source_sample.h"
+#include "python/core/unknown_label.h"
 #include "python/core/unlocked.h"
 
 namespace stoker::python {
@@ -24,11 +25,10 @@ SourceSample sample_at(const std::shared_ptr<Source>& source, int64_t index) {
   return {source, checked(*source, from_end ? index + source->size() : index)};
 }
 
-std::vector<int> labels_of(const Source& source) {
-  std::vector<int> labels(static_cast<size_t>(source.size()));
-  for (size_t id = 0; id < labels.size(); ++id)
-    labels[id] = source.label(static_cast<SampleId>(id));
-  return labels;
+int label_of(const std::shared_ptr<Source>& source, SampleId id) {
+  checked(*source, id);
+  const Unlocked unlocked;
+  return read_label(source, id);
 }
 
 std::vector<std::string> notes_of(const Source& source) {
@@ -78,10 +78,17 @@ nb::dict targets_of(const Source& source) {
   return targets;
 }
 
+// For texts: nothing is read.
+nb::object label_or_unknown(const SourceSample& sample) {
+  take_unknown_label();
+  const int label = sample.source->label(sample.id);
+  if (take_unknown_label()) return nb::str("unknown");
+  return nb::int_(label);
+}
+
 nb::str text_of(const SourceSample& sample) {
-  return nb::str(
-      nb::str("stoker.Sample({!r}, label {})")
-          .attr("format")(sample.source->name(sample.id), sample.source->label(sample.id)));
+  return nb::str(nb::str("stoker.Sample({!r}, label {})")
+                     .attr("format")(sample.source->name(sample.id), label_or_unknown(sample)));
 }
 
 void bind_sample(nb::module_& module) {
@@ -91,7 +98,11 @@ void bind_sample(nb::module_& module) {
       .def_prop_ro(
           "name", [](const SourceSample& s) { return s.source->name(s.id); }, "As Source.name().")
       .def_prop_ro(
-          "label", [](const SourceSample& s) { return s.source->label(s.id); },
+          "label",
+          [](const SourceSample& s) {
+            const Unlocked unlocked;
+            return read_label(s.source, s.id);
+          },
           "As Source.label().")
       .def_prop_ro("data", data_of,
                    "The bytes of the encoded file, read now; None where pixels are stored raw. "
@@ -140,14 +151,16 @@ void bind_source(nb::module_& module) {
       .def(
           "name", [](const Source& s, SampleId id) { return s.name(checked(s, id)); }, "id"_a,
           "The sample's name; of a file: its path relative to root. IndexError if there is none.")
-      .def(
-          "label", [](const Source& s, SampleId id) { return s.label(checked(s, id)); }, "id"_a,
-          "The sample's label. IndexError if there is none.")
-      .def("labels", labels_of, "All labels, as a list of int, by sample id.")
       .def_prop_ro("targets", targets_of,
                    "The type and the shape (of one sample) of each target besides the label, by "
                    "name: {'boxes': ('float32', (4,))}. Empty if there are none.",
                    nb::sig("def targets(self) -> dict[str, tuple[str, tuple[int, ...]]]"))
+      .def("label", label_of, "id"_a,
+           "The sample's label. IndexError if there is none. Of stoker.dataset() without labels=: "
+           "the sample is read now if it was not before.")
+      .def("labels", known_labels,
+           "All labels, as a list of int, by sample id. ValueError if they are known only when the "
+           "samples are read: see stoker.dataset().")
       .def_prop_ro("root", &Source::root, "The folder that names are relative to; '' if none.")
       .def_prop_ro("classes", &Source::class_names, "Class names, by label.")
       .def_prop_ro("raw_size", raw_size_of,
@@ -161,6 +174,11 @@ void bind_source(nb::module_& module) {
           "Opening the source warns of the same.")
       .def_prop_ro("fingerprint", &Source::fingerprint,
                    "A number that changes when the list of samples or labels does.");
+  // As batches have it: 0 if it is not known.
+  module.def(
+      "label_in_batch",
+      [](const Source& source, SampleId id) { return source.label(checked(source, id)); },
+      "source"_a, "id"_a);
 }
 
 }  // namespace stoker::python

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "python/core/lease.h"
+#include "python/core/read_stop.h"
 #include "python/core/unlocked.h"
 #include "staging/device_list.h"
 
@@ -41,7 +42,7 @@ std::shared_ptr<Feed> Feed::make(std::shared_ptr<const Source> source, const Aug
 Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, LoaderOptions loader,
            const Options& options)
     : process_(getpid()),
-      source_(std::move(source)),
+      source_(stoppable(std::move(source), reads_end_)),
       options_(options),
       device_(make_device(options.device)),
       desk_(std::make_shared<Desk>(process_, device_)),
@@ -153,6 +154,7 @@ void Feed::close() noexcept {
   {
     SharedLock running(running_mutex_);
     if (loader_) loader_->stop();  // so that no thread waits for it any more
+    reads_end_ = true;             // nor for a sample
   }
   ExclusiveLock alone(running_mutex_);
   if (!loader_) return;

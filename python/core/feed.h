@@ -127,6 +127,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
   // Constant after construction.
   const pid_t process_;
+  std::atomic<bool> reads_end_{false};  // once the feed has stopped
   const std::shared_ptr<const Source> source_;
   const Options options_;
   DlDevice where_;

@@ -11,13 +11,8 @@ void release(PyObject* object) {
     return;
   }
   if (Py_IsInitialized() == 0) return;
-  try {
-    const PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF(object);
-    PyGILState_Release(state);
-  } catch (const abi::__forced_unwind&) {
-    for (;;) pause();  // as in ~Unlocked()
-  }
+  const Locked locked;
+  Py_DECREF(object);
 }
 
 }  // namespace

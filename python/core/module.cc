@@ -43,6 +43,7 @@ NB_MODULE(_core, module) {
   stoker::python::bind_options(module);
   stoker::python::bind_source(module);
   stoker::python::bind_open(module);
+  stoker::python::bind_dataset(module);
   stoker::python::bind_order(module);
   stoker::python::bind_image(module);
   stoker::python::bind_index(module);

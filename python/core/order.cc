@@ -5,6 +5,7 @@
 
 #include "pipeline/digest.h"
 #include "pipeline/id_list.h"
+#include "python/core/unknown_label.h"
 
 namespace stoker::python {
 namespace {
@@ -48,11 +49,7 @@ class Listed final : public SampleOrder {
 }  // namespace
 
 BoundOrder balance_classes(const Source& source, int64_t length) {
-  std::vector<int32_t> labels(static_cast<size_t>(source.size()));
-  for (size_t id = 0; id < labels.size(); ++id) {
-    labels[id] = source.label(static_cast<SampleId>(id));
-  }
-  return {class_balanced_order(labels, length)};
+  return {class_balanced_order(known_labels(source), length)};
 }
 
 BoundOrder listed_order(int64_t samples, const std::vector<SampleId>& ids) {

@@ -29,6 +29,7 @@ from stoker._augment import (
 from stoker._batch import Batch
 from stoker._blend import Blend, blend
 from stoker._core import Array, DecodeError, FeedError, Sample, Source
+from stoker._dataset import dataset
 from stoker._devices import devices, why_no_cuda
 from stoker._emulate import Emulation, emulate
 from stoker._image import ImageInfo, crop_resize, decode, image_info, resize
@@ -87,6 +88,7 @@ __all__ = [
     "concat",
     "crop_resize",
     "csv",
+    "dataset",
     "cutout",
     "decode",
     "devices",

@@ -85,7 +85,10 @@ class Batch:
         if self._metadata is None:
             raise AttributeError("this Loader was made without metadata=")
         source = self._source
-        return [self._metadata(source.name(i), source.label(i)) for i in self._leased().id_list()]
+        return [
+            self._metadata(source.name(i), _core.label_in_batch(source, i))
+            for i in self._leased().id_list()
+        ]
 
     def release(self) -> None:
         """Gives the batch back now, unless something that was made from its arrays holds it. After

@@ -19,8 +19,8 @@ Box = tuple[int, int, int, int]
 
 
 class ImageInfo(NamedTuple):
-    """The contents of a file's header: pixels after the EXIF policy, 'jpeg', 'png', 'bmp', 'webp'
-    or 'tiff', and the EXIF orientation (1 to 8; 1 if there is none).
+    """The contents of a file's header: pixels after the EXIF policy, 'jpeg', 'png', 'bmp',
+    'webp', 'tiff' or 'pnm' (PGM and PPM), and the EXIF orientation (1 to 8; 1 if there is none).
     """
 
     height: int

@@ -22,6 +22,7 @@ from stoker._image_format import image_format
 from stoker._moving_feed import MovingFeed
 from stoker._options import DrawnSeed, loader_options, yes_or_no
 from stoker._orders import Order, steps_per_epoch
+from stoker._recipe import readers_of
 from stoker._state import place_of, state_of
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
@@ -72,7 +73,7 @@ class Loader:
     Resources
         workers: threads that decode; default one per core; 0: none, next() decodes.
         io_threads: threads that read the files that are not in memory (workers read those that
-            are); 0: none.
+            are); 0: none. Default: 2, or as many as the `workers` of stoker.dataset().
         ring_depth: batches in host memory, read ahead or lent; default leases + 3.
 
     Bad samples
@@ -105,7 +106,7 @@ class Loader:
         world: int | None = None,
         epochs: float | None = None,
         workers: int | None = None,
-        io_threads: int = 2,
+        io_threads: int | None = None,
         ring_depth: int | None = None,
         leases: int = 3,
         copy: bool = False,
@@ -124,6 +125,7 @@ class Loader:
             raise TypeError(f"metadata is {metadata!r}, must be a function of (name, label)")
         if seed is None:
             seed = DrawnSeed.draw()
+        readers = readers_of(source)
         options = loader_options(
             batch_size=batch_size,
             seed=seed,
@@ -133,7 +135,7 @@ class Loader:
             world=world,
             epochs=epochs,
             workers=workers,
-            io_threads=io_threads,
+            io_threads=max(2, readers.at_once) if io_threads is None else io_threads,
             ring_depth=ring_depth,
             leases=leases,
             pixels=pixels,
@@ -167,6 +169,7 @@ class Loader:
             lambda options: _core.Feed.make(source, spec, options, *form), options
         )
         self._resumed = False
+        self._uses = [reader.use() for reader in readers.readers]
         self._pass = 0  # the number of the current iteration
         _open_loaders.add(self)
 
@@ -282,6 +285,7 @@ class Loader:
         valid. A running loop, and every later call, raise RuntimeError. Closing again does nothing.
         """
         self._feed.close()
+        self._uses.clear()
 
     def __enter__(self) -> Loader:
         return self

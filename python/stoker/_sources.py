@@ -287,6 +287,7 @@ def _relabelled(source: _core.Source, labels: Sequence[int], classes: list[str])
         _core.relabel(source, list(labels), classes),
         _relabelled,
         lambda result: (source, array("i", result.labels()), classes),
+        shows=[source],
     )
 
 

@@ -119,4 +119,9 @@ def _of_sequence(where: str, values: Any) -> tuple[str, list[int], bytes]:
 
 
 def _with_targets(source: _core.Source, tables: list[_Table]) -> _core.Source:
-    return made(_core.with_targets(source, tables), _with_targets, lambda _: (source, tables))
+    return made(
+        _core.with_targets(source, tables),
+        _with_targets,
+        lambda _: (source, tables),
+        shows=(source,),
+    )

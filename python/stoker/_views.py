@@ -146,8 +146,8 @@ def _shares(lengths: list[float], samples: int) -> list[float]:
 
 def _subset(source: _core.Source, ids: Sequence[int]) -> _core.Source:
     packed = array("q", ids)
-    return made(_core.subset(source, packed), _subset, lambda _: (source, packed))
+    return made(_core.subset(source, packed), _subset, lambda _: (source, packed), shows=[source])
 
 
 def _concat(sources: list[_core.Source]) -> _core.Source:
-    return made(_core.concat(sources), _concat, lambda _: (sources,))
+    return made(_core.concat(sources), _concat, lambda _: (sources,), shows=sources)

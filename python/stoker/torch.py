@@ -254,7 +254,7 @@ def _plan_and_source(dataset: Any) -> tuple[dict[str, Any], Any]:
         return plan, subset(source, dataset.indices)
     raise TypeError(
         f"dataset is {dataset!r}, must be a stoker.torch.ImageFolder or a stoker.Source, or a "
-        "Subset of one"
+        "Subset of one; stoker.dataset() makes a source of any object with __len__ and __getitem__"
     )
 
 

@@ -1,4 +1,6 @@
 // Seeds for the decoders: small JPEG files of every kind, and the golden files of all formats.
+#include <string_view>
+
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 #include "tests/decode/odd_files.h"
@@ -64,6 +66,10 @@ void add_codec_seeds(SeedFolder& seeds) {
   for (const auto& entry : std::filesystem::directory_iterator(golden)) {
     const std::vector<uint8_t> file = read_file(entry.path());
     if (file.size() < 8000) seeds.add("codec_headers_fuzz", file);
+  }
+  for (const std::string_view text :
+       {"P6\n2 1\n255\nabcdef", "P5 # gray\n1 2 255\nab", "P2 1 1 9 3"}) {
+    seeds.add("codec_headers_fuzz", std::vector<uint8_t>(text.begin(), text.end()));
   }
   JpegKind jpeg;
   for (int orientation = 1; orientation <= 8; ++orientation) {

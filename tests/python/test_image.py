@@ -122,6 +122,23 @@ def test_png_and_gray():
     assert_pillow(stoker.decode(data), pillow(data))
 
 
+def test_pgm_and_ppm():
+    for image, kind in ((picture(7, 61, 47), b"P6"), (picture(8, 61, 47).convert("L"), b"P5")):
+        out = io.BytesIO()
+        image.save(out, "PPM")
+        data = out.getvalue()
+        assert data.startswith(kind)
+        assert_pillow(stoker.decode(data), pillow(data))
+        assert stoker.image_info(data) == (47, 61, "pnm", 1)
+        wanted = pillow(data).crop((5, 6, 45, 36)).resize((20, 18), FILTERS["bilinear"])
+        assert_pillow(
+            stoker.decode(data, crop=(5, 6, 40, 30), size=(18, 20), pixels=PIXELS), wanted
+        )
+        # Comments stand where Pillow takes them.
+        commented = data.replace(b"\n", b"\n#a 1\n# b\n", 1).replace(b"61", b"6#c\r1", 1)
+        assert_pillow(stoker.decode(commented), pillow(commented))
+
+
 def test_exif():
     image = picture(7, 80, 50)
     exif = Image.Exif()

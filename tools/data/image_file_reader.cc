@@ -20,6 +20,8 @@ const char* extension_of(ImageFormat format) {
       return "webp";
     case ImageFormat::tiff:
       return "tif";
+    case ImageFormat::pnm:
+      return "ppm";
     case ImageFormat::gif:
     case ImageFormat::unknown:
       break;

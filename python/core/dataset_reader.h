@@ -1,0 +1,65 @@
+// What gives the samples of an object of Python: its __getitem__ runs behind this interface, in
+// worker processes (worker_crew.h) or on the calling thread (thread_reader.h). Owner: its
+// DatasetSource and the Loaders that use it. Threads: any, several at once.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pipeline/source/source.h"
+
+namespace stoker::python {
+
+// The numbers are those of python/stoker/_dataset_worker.py.
+enum class AnswerKind : uint32_t {
+  bytes = 0,  // of an image file
+  path = 1,   // of an image file
+  bad = 2,    // a message: why there is no sample
+  ready = 3,  // a worker process has started
+};
+
+inline constexpr int32_t kNoLabel = -1;
+
+struct DatasetAnswer {
+  AnswerKind kind = AnswerKind::bad;
+  int32_t label = kNoLabel;
+  size_t size = 0;  // of what is in the buffer
+};
+
+class DatasetReader {
+ public:
+  virtual ~DatasetReader() = default;
+  // Puts the bytes, the path or the message at the beginning of `buffer`, which grows and never
+  // shrinks. Waits for as long as __getitem__ takes; read_stop.h says what ends it before. Throws
+  // std::runtime_error if no sample can be read at all.
+  virtual DatasetAnswer read(SampleId id, std::vector<uint8_t>& buffer) = 0;
+
+ private:
+  friend class ReaderUse;
+  // Ends what was started for reading and is not in use; the next read() starts it again. May wait
+  // for a second.
+  virtual void end_idle() noexcept {}
+  // A child made by fork() counts its own uses.
+  std::atomic<pid_t> used_by_{0};
+  std::atomic<int> uses_{0};
+};
+
+// A Loader's use of a reader. With the end of the last one, the reader's processes end. The end may
+// wait; it releases Python's lock if it holds it.
+class ReaderUse {
+ public:
+  explicit ReaderUse(std::shared_ptr<DatasetReader> reader);
+  ~ReaderUse();
+  ReaderUse(const ReaderUse&) = delete;
+  ReaderUse& operator=(const ReaderUse&) = delete;
+
+ private:
+  const std::shared_ptr<DatasetReader> reader_;
+  const pid_t process_;
+};
+
+}  // namespace stoker::python

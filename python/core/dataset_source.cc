@@ -1,0 +1,126 @@
+#include "python/core/dataset_source.h"
+
+#include <fcntl.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "pipeline/digest.h"
+#include "pipeline/printable_name.h"
+#include "pipeline/source/sample_file.h"
+#include "python/core/unknown_label.h"
+#include "python/core/unlocked.h"
+
+namespace stoker::python {
+namespace {
+
+constexpr int32_t kUnknown = std::numeric_limits<int32_t>::min();
+constexpr int32_t kLargestLabel = (1 << 24) - 1;  // as in shards and lists
+
+std::string text_of(std::span<const uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
+
+class DatasetSource final : public Source {
+ public:
+  DatasetSource(std::shared_ptr<DatasetReader> reader, DatasetOptions options)
+      : reader_(std::move(reader)),
+        options_(std::move(options)),
+        folder_(open(options_.root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+        labels_(static_cast<size_t>(options_.samples)) {
+    if (folder_.get() < 0) throw std::runtime_error(options_.root + ": " + std::strerror(errno));
+    for (auto& label : labels_) label = kUnknown;
+    if (options_.labels) take_labels(*options_.labels);
+    std::string text = "dataset of " + std::to_string(size()) + " samples, labels " +
+                       (options_.labels ? hex64(Source::labels_digest()) : "unknown");
+    for (const std::string& name : class_names()) text += "\n" + name;
+    fingerprint_ = text_digest(text);
+  }
+
+  int64_t size() const override { return options_.samples; }
+  int label(SampleId id) const override {
+    const int32_t label = labels_[static_cast<size_t>(id)].load(std::memory_order_relaxed);
+    if (label != kUnknown) return label;
+    note_unknown_label();
+    return 0;
+  }
+  std::string name(SampleId id) const override { return "dataset/" + std::to_string(id); }
+  const std::string& root() const override { return no_root_; }
+  const std::vector<std::string>& class_names() const override { return options_.class_names; }
+  SampleEncoding encoding() const override { return SampleEncoding::image_file; }
+  Size raw_size() const override { return {}; }
+
+  ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
+                  std::span<const uint8_t>& bytes) const override {
+    const DatasetAnswer answer = reader_->read(id, buffer);
+    bytes = std::span(buffer).first(answer.size);
+    if (answer.kind == AnswerKind::bad) return {false, text_of(bytes)};
+    if (!options_.labels) {
+      const ReadStatus status = check(answer.label);
+      if (!status.ok) return status;
+      const int32_t label = answer.label == kNoLabel ? 0 : answer.label;
+      labels_[static_cast<size_t>(id)].store(label, std::memory_order_relaxed);
+    }
+    if (answer.kind == AnswerKind::path) return read_file(text_of(bytes), buffer, bytes);
+    return {};
+  }
+
+  uint64_t fingerprint() const override { return fingerprint_; }
+  // Labels that come with the samples are no part of what a state of a Loader belongs to.
+  uint64_t labels_digest() const override { return fingerprint_; }
+
+ private:
+  void take_labels(const std::vector<int32_t>& labels) {
+    if (std::ssize(labels) != size()) {
+      throw std::invalid_argument(std::to_string(labels.size()) + " labels for " +
+                                  std::to_string(size()) + " samples");
+    }
+    for (size_t id = 0; id < labels.size(); ++id) {
+      const ReadStatus status = check(labels[id]);
+      if (!status.ok) {
+        throw std::invalid_argument("sample " + std::to_string(id) + ": " + status.message);
+      }
+      labels_[id] = labels[id];
+    }
+  }
+
+  ReadStatus check(int32_t label) const {
+    if (label == kNoLabel && !options_.labels) return {};
+    const int64_t classes = std::ssize(options_.class_names);
+    if (label >= 0 && label <= kLargestLabel && (classes == 0 || label < classes)) return {};
+    return {false, "the label is " + std::to_string(label) + ", must be 0 to " +
+                       std::to_string(classes == 0 ? kLargestLabel : classes - 1)};
+  }
+
+  ReadStatus read_file(const std::string& path, std::vector<uint8_t>& buffer,
+                       std::span<const uint8_t>& bytes) const {
+    const Descriptor file(open_sample_file(folder_.get(), path.c_str()));
+    ReadStatus status =
+        file.get() < 0 ? system_failure("open") : read_sample_file(file.get(), buffer, bytes);
+    if (!status.ok) status.message = printable_name(path) + ": " + status.message;
+    return status;
+  }
+
+  const std::shared_ptr<DatasetReader> reader_;
+  const DatasetOptions options_;
+  const Descriptor folder_;
+  const std::string no_root_;
+  mutable std::vector<std::atomic<int32_t>> labels_;
+  uint64_t fingerprint_ = 0;
+};
+
+// The end of the reader's processes takes a while; Python's other threads go on meanwhile.
+void end(const DatasetSource* source) {
+  std::optional<Unlocked> unlocked;
+  if (holds_python_lock()) unlocked.emplace();
+  delete source;
+}
+
+}  // namespace
+
+SharedSource make_dataset_source(std::shared_ptr<DatasetReader> reader, DatasetOptions options) {
+  return {new DatasetSource(std::move(reader), std::move(options)), end};
+}
+
+}  // namespace stoker::python

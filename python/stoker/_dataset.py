@@ -1,0 +1,127 @@
+"""Sources of samples that an object of Python gives."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from array import array
+from collections.abc import Sequence
+from functools import partial
+from multiprocessing import spawn
+from typing import Any
+
+from stoker import _core, _dataset_worker
+from stoker._labels import numbered
+from stoker._lists import in_range
+from stoker._options import yes_or_no
+from stoker._recipe import Readers, made
+
+# Runs the file of the worker's loop alone: the package, with its C++ part, is not needed there.
+_PROGRAM = (
+    "import importlib.util as u, sys; s = u.spec_from_file_location('_stoker_worker', {path!r}); "
+    "m = sys.modules['_stoker_worker'] = u.module_from_spec(s); s.loader.exec_module(m); m.main(3)"
+)
+
+
+def dataset(
+    dataset: Any,
+    *,
+    workers: int = 2,
+    processes: bool = True,
+    labels: Sequence[int] | Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+) -> _core.Source:
+    """The samples of any object with __len__ and __getitem__, as PyTorch's map-style data sets are.
+    Only its __getitem__ runs in Python; decoding and everything after it does not. A sample's name
+    is 'dataset/17'.
+
+    dataset: dataset[i], for i from 0 to len(dataset) - 1, gives (image, label), or an image alone.
+        It must give the same for the same i at any time, in any process: epochs, crops and the
+        resumption of a run rely on it.
+        An image is the bytes of a file (JPEG, PNG, ...; anything with the buffer protocol); a path
+        (str or os.PathLike, relative to the current folder of this call), which C++ reads; an array
+        of uint8 and of shape (height, width, 3) or (height, width); or a picture of PIL. A label is
+        an int, from 0 on.
+    workers: how many items are asked for at once. Loader(io_threads=) is at least that by default.
+    processes: True runs `dataset` in worker processes, which get a pickle of it when the first
+        sample is read. The main module of the program is imported there if the class of `dataset`
+        is defined in it, so the program needs `if __name__ == "__main__":`. False runs it on the
+        Loader's threads, with the interpreter lock: for what waits or computes without the lock.
+    labels: one for each sample, known from the start: ints, or texts that name their classes; the
+        labels of the items are not looked at then. Without it a label is known when its sample has
+        been read, and what needs all labels (source.labels(), with_labels(), class_balanced())
+        raises ValueError. Without any label it is 0.
+    classes: the names of classes 0, 1, ..., if labels are ints.
+
+    An item that raises an exception, or is something else, is a bad sample, with the exception and
+    its place as the reason. So is one at which a worker process dies, which is started again; if it
+    cannot be started, the Loader ends with FeedError. Closing the last Loader of the source ends
+    the processes.
+
+    TypeError: no such object; processes=True, and it cannot be pickled. ValueError: it has no
+    samples; workers; labels as in files(). What len(dataset) raises.
+    """
+    if isinstance(dataset, (str, bytes, os.PathLike, _core.Source)):
+        raise TypeError(f"dataset is {dataset!r}: stoker.open() is for paths, and a source is one")
+    for method in ("__len__", "__getitem__"):
+        if not hasattr(type(dataset), method):
+            raise TypeError(f"dataset is {dataset!r}, must have __len__ and __getitem__")
+    workers = in_range("workers", workers, 1, 1024)
+    yes_or_no("processes", processes)
+    samples = len(dataset)
+    if samples == 0:
+        raise ValueError(f"dataset is {dataset!r}, which has no samples")
+    numbers, names = (None, list(classes or ())) if labels is None else numbered(labels, classes)
+    packed = None if numbers is None else array("i", numbers)
+    return _of_object(dataset, workers, processes, packed, names, os.getcwd())
+
+
+def _of_object(
+    dataset: Any,
+    workers: int,
+    processes: bool,
+    labels: Sequence[int] | None,
+    classes: list[str],
+    root: str,
+) -> _core.Source:
+    """Makes the source from what a pickle of it holds."""
+    make = _worker_crew if processes else _thread_reader
+    reader = make(dataset, labels is not None, workers)
+    numbers = None if labels is None else list(labels)
+    return made(
+        _core.dataset_source(reader, len(dataset), numbers, classes, root),
+        _of_object,
+        lambda _: (dataset, workers, processes, labels, classes, root),
+        readers=Readers(workers, (reader,)),
+    )
+
+
+def _thread_reader(dataset: Any, has_labels: bool, _: int) -> _core.DatasetReader:
+    return _core.thread_reader(partial(_answer, dataset, has_labels))
+
+
+def _answer(dataset: Any, has_labels: bool, index: int) -> _dataset_worker.Answer:
+    return _dataset_worker.answer(dataset, index, has_labels)
+
+
+def _worker_crew(dataset: Any, has_labels: bool, workers: int) -> _core.DatasetReader:
+    try:
+        pickled = pickle.dumps((dataset, has_labels), pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        raise TypeError(
+            f"dataset is of {type(dataset)} and cannot be pickled for worker processes "
+            f"({type(error).__name__}: {error}): use processes=False, or open files where they are "
+            "first read"
+        ) from error
+    preparation = spawn.get_preparation_data("stoker dataset")
+    # A secret of the standard library's, which cannot be pickled; the workers do not need it.
+    preparation.pop("authkey", None)
+    if b"__main__" not in pickled:
+        for name in ("init_main_from_name", "init_main_from_path"):
+            preparation.pop(name, None)
+    command = spawn.get_command_line()
+    command = command[: command.index("-c")]
+    program = _PROGRAM.format(path=os.path.abspath(_dataset_worker.__file__))
+    return _core.worker_crew(
+        [*map(os.fsdecode, command), "-c", program], pickle.dumps(preparation), pickled, workers
+    )

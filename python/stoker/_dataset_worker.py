@@ -1,0 +1,230 @@
+"""The loop of a worker process of stoker.dataset(), and what an item of the object may be.
+
+A worker process runs this file alone, without the package; only what the object itself needs is
+imported there. The C++ side is core/worker_process.cc.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import pickle
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import traceback
+from typing import Any
+
+# The kinds of an answer; core/dataset_reader.h has the same numbers.
+BYTES, PATH, BAD, READY = range(4)
+NO_LABEL = -1
+LARGEST_LABEL = (1 << 24) - 1
+MOST_BYTES = 1 << 30
+_SIZE, _REQUEST, _HEADER = struct.Struct("=Q"), struct.Struct("=q"), struct.Struct("=IiQ")
+
+# Kind, label, and the parts that the bytes, the path or the message consist of.
+Answer = tuple[int, int, list[Any]]
+
+
+class BadItemError(Exception):
+    """An item is not what stoker.dataset() takes."""
+
+
+def answer(dataset: Any, index: int, has_labels: bool) -> Answer:
+    """Returns what `dataset` has at `index`; an exception there becomes a message."""
+    try:
+        data, label = _split(dataset[index])
+        kind, parts = _payload(data)
+        size = sum(len(part) for part in parts)
+        if size > MOST_BYTES:
+            raise BadItemError(f"gives {size} bytes, must be at most {MOST_BYTES}")
+        return kind, NO_LABEL if has_labels else _number(label), parts
+    except BadItemError as error:
+        return BAD, NO_LABEL, [f"{type(dataset).__name__}[{index}] {error}".encode()]
+    except (Exception, SystemExit) as error:
+        return BAD, NO_LABEL, [described(error).encode(errors="backslashreplace")]
+
+
+def described(error: BaseException) -> str:
+    """Returns 'ValueError: text (file.py:12, in __getitem__)' in one line."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())[:2000]
+    frames = traceback.extract_tb(error.__traceback__)
+    # The first frame is this module's own.
+    if len(frames) < 2:
+        return text
+    last = frames[-1]
+    return f"{text} ({os.path.basename(last.filename)}:{last.lineno}, in {last.name})"
+
+
+def _split(item: Any) -> tuple[Any, Any]:
+    if not isinstance(item, (tuple, list)):
+        return item, None
+    if len(item) == 1:
+        return item[0], None
+    if len(item) == 2:
+        return item[0], item[1]
+    raise BadItemError(f"gives {len(item)} values, must be (image, label) or an image alone")
+
+
+def _number(label: Any) -> int:
+    if label is None:
+        return NO_LABEL
+    try:
+        number = operator.index(label)
+    except TypeError:
+        raise BadItemError(
+            f"gives the label {label!r:.100} of type {type(label).__name__}, must be an int"
+        ) from None
+    if not 0 <= number <= LARGEST_LABEL:
+        raise BadItemError(f"gives the label {number}, must be 0 to {LARGEST_LABEL}")
+    return number
+
+
+def _payload(data: Any) -> tuple[int, list[Any]]:
+    if isinstance(data, bytes):
+        return BYTES, [data]
+    if isinstance(data, (str, os.PathLike)):
+        path = os.fsencode(data)
+        if not path or b"\0" in path:
+            raise BadItemError(f"gives the path {path!r:.100}, which cannot be one")
+        return PATH, [path]
+    # If there are pictures of PIL, its module is there.
+    pil = sys.modules.get("PIL.Image")
+    if pil is not None and isinstance(data, pil.Image):
+        picture = data if data.mode in ("L", "RGB") else data.convert("RGB")
+        return BYTES, _pnm(picture.height, picture.width, len(picture.mode), picture.tobytes())
+    return BYTES, _from_view(_view(data))
+
+
+def _view(data: Any) -> memoryview:
+    try:
+        return memoryview(data)
+    except TypeError:
+        pass
+    # Tensors have no buffer that memoryview() takes, but give an array without a copy.
+    if hasattr(data, "__array__"):
+        return memoryview(data.__array__())
+    raise BadItemError(
+        f"gives an object of type {type(data).__module__}.{type(data).__qualname__}, must be the "
+        "bytes or the path of an image file, or an array of uint8"
+    )
+
+
+def _from_view(view: memoryview) -> list[Any]:
+    shape = view.shape or ()
+    if view.ndim == 1 and view.itemsize == 1:
+        return [view if view.c_contiguous else view.tobytes()]
+    channels = 1 if view.ndim == 2 else shape[2] if view.ndim == 3 else 0
+    if view.format != "B" or channels not in (1, 3) or (view.ndim == 3 and channels == 1):
+        raise BadItemError(
+            f"gives an array of shape {tuple(shape)} and format {view.format!r}, must be of "
+            "shape (height, width, 3) or (height, width) and uint8 ('B')"
+        )
+    if 0 in shape:
+        raise BadItemError(f"gives an array of shape {tuple(shape)}, without pixels")
+    pixels = view.cast("B") if view.c_contiguous else view.tobytes()
+    return _pnm(shape[0], shape[1], channels, pixels)
+
+
+def _pnm(height: int, width: int, channels: int, pixels: Any) -> list[Any]:
+    """An array travels as a PGM or PPM file, which is its bytes after a line of text."""
+    return [b"P%d\n%d %d\n255\n" % (5 if channels == 1 else 6, width, height), pixels]
+
+
+# The process.
+
+
+def main(descriptor: int) -> None:
+    """Serves requests until the other side is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    os.set_inheritable(descriptor, False)
+    link = socket.socket(fileno=descriptor)
+    threading.Thread(target=_end_with, args=(descriptor,), daemon=True).start()
+    try:
+        _serve(link)
+    except (EOFError, ConnectionError):
+        pass
+    except BaseException:
+        traceback.print_exc()
+        _leave(1)
+    _leave(0)
+
+
+def _leave(code: int) -> None:
+    """Ends the process now, whatever threads the object has made."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _end_with(descriptor: int) -> None:
+    """Ends the process when the other side has gone, even in the middle of an endless item."""
+    poller = select.poll()
+    # The end is reported without being asked for.
+    poller.register(descriptor, 0)
+    poller.poll()
+    _leave(0)
+
+
+def _serve(link: socket.socket) -> None:
+    try:
+        dataset, has_labels = _received_object(link)
+    except (EOFError, ConnectionError):
+        raise
+    except BaseException as error:
+        hint = ""
+        if isinstance(error, AttributeError) and "__main__" in str(error):
+            hint = ": define the class in a module, or use dataset(processes=False)"
+        _send(link, BAD, NO_LABEL, [(described(error) + hint).encode(errors="backslashreplace")])
+        return
+    _send(link, READY, NO_LABEL, [])
+    while True:
+        (index,) = _REQUEST.unpack(_received(link, _REQUEST.size))
+        _send(link, *answer(dataset, index, has_labels))
+
+
+def _received_object(link: socket.socket) -> tuple[Any, bool]:
+    preparation = pickle.loads(_received(link, *_SIZE.unpack(_received(link, _SIZE.size))))
+    pickled = _received(link, *_SIZE.unpack(_received(link, _SIZE.size)))
+    # What the standard library does at the start of a process: paths of modules, the folder, and
+    # the program's main module, if the object needs it.
+    from multiprocessing import process, spawn
+
+    setattr(process.current_process(), "_inheriting", True)
+    try:
+        spawn.prepare(preparation)
+        dataset, has_labels = pickle.loads(pickled)
+    finally:
+        delattr(process.current_process(), "_inheriting")
+    # As in PyTorch's workers: there are several processes, and each has one core's share.
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+    return dataset, has_labels
+
+
+def _received(link: socket.socket, size: int) -> bytearray:
+    data = bytearray(size)
+    left = memoryview(data)
+    while left:
+        count = link.recv_into(left)
+        if count == 0:
+            raise EOFError
+        left = left[count:]
+    return data
+
+
+def _send(link: socket.socket, kind: int, label: int, parts: list[Any]) -> None:
+    views = [memoryview(part).cast("B") for part in parts]
+    size = sum(view.nbytes for view in views)
+    views.insert(0, memoryview(_HEADER.pack(kind, label, size)))
+    while views:
+        sent = link.sendmsg(views)
+        while views and sent >= views[0].nbytes:
+            sent -= views.pop(0).nbytes
+        if views:
+            views[0] = views[0][sent:]
