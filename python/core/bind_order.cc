@@ -9,6 +9,7 @@
 #include "python/core/order.h"
 #include "python/core/shared_source.h"
 #include "python/core/source_views.h"
+#include "python/core/target_array.h"
 #include "python/core/unlocked.h"
 
 namespace stoker::python {
@@ -39,20 +40,12 @@ BoundOrder blend(std::vector<int64_t> sizes, const std::vector<int64_t>& first_p
 // values in one piece of memory, which do not change.
 using TableTuple = std::tuple<std::string, std::string, std::vector<int64_t>, nb::object>;
 
-TargetType type_named(const std::string& name) {
-  for (const TargetType type :
-       {TargetType::uint8, TargetType::int32, TargetType::int64, TargetType::float32}) {
-    if (name == name_of(type)) return type;
-  }
-  throw std::invalid_argument(name + " is no type of targets");
-}
-
 TargetTable table_of(const TableTuple& given) {
   const auto& [name, type, shape, values] = given;
   Py_buffer view;
   if (PyObject_GetBuffer(values.ptr(), &view, PyBUF_C_CONTIGUOUS) != 0) throw nb::python_error();
   TargetTable table{
-      .column = {name, type_named(type), shape},
+      .column = {name, target_type_named(type), shape},
       .values = {static_cast<const std::byte*>(view.buf), static_cast<size_t>(view.len)}};
   PyBuffer_Release(&view);
   table.owner = keep_object(values);

@@ -34,7 +34,12 @@ class DatasetSource final : public Source {
     if (options_.labels) take_labels(*options_.labels);
     std::string text = "dataset of " + std::to_string(size()) + " samples, labels " +
                        (options_.labels ? hex64(Source::labels_digest()) : "unknown");
-    for (const std::string& name : class_names()) text += "\n" + name;
+    for (const std::string& name : class_names()) text.append("\n").append(name);
+    check_targets(options_.targets);
+    for (const TargetColumn& column : options_.targets) {
+      text.append("\n").append(column.describe());
+      targets_bytes_ += static_cast<size_t>(column.bytes());
+    }
     fingerprint_ = text_digest(text);
   }
 
@@ -62,13 +67,32 @@ class DatasetSource final : public Source {
       const int32_t label = answer.label == kNoLabel ? 0 : answer.label;
       labels_[static_cast<size_t>(id)].store(label, std::memory_order_relaxed);
     }
-    if (answer.kind == AnswerKind::path) return read_file(text_of(bytes), buffer, bytes);
+    if (bytes.size() < targets_bytes_) return {false, "its targets are missing"};
+    bytes = bytes.subspan(targets_bytes_);
+    if (answer.kind == AnswerKind::path) return read_file(buffer, bytes);
     return {};
+  }
+  std::span<const TargetColumn> targets() const override { return options_.targets; }
+  // The values stand in the buffer of read(), in front of the image.
+  void read_targets(SampleId id, std::span<const uint8_t> bytes,
+                    SampleTargets& out) const override {
+    out.label = label(id);
+    const uint8_t* values = bytes.data() - (bytes.empty() ? 0 : targets_bytes_);
+    for (size_t i = 0; i < options_.targets.size(); ++i) {
+      const auto size = static_cast<size_t>(options_.targets[i].bytes());
+      if (bytes.empty()) {
+        std::memset(out.columns[i], 0, size);
+      } else {
+        std::memcpy(out.columns[i], values, size);
+        values += size;
+      }
+    }
   }
 
   uint64_t fingerprint() const override { return fingerprint_; }
   // Labels that come with the samples are no part of what a state of a Loader belongs to.
   uint64_t labels_digest() const override { return fingerprint_; }
+  uint64_t targets_digest() const override { return targets_bytes_ == 0 ? 0 : fingerprint_; }
 
  private:
   void take_labels(const std::vector<int32_t>& labels) {
@@ -93,12 +117,20 @@ class DatasetSource final : public Source {
                        std::to_string(classes == 0 ? kLargestLabel : classes - 1)};
   }
 
-  ReadStatus read_file(const std::string& path, std::vector<uint8_t>& buffer,
-                       std::span<const uint8_t>& bytes) const {
+  // `bytes` is the file's path before, with the targets in front of it, and the file's bytes after.
+  ReadStatus read_file(std::vector<uint8_t>& buffer, std::span<const uint8_t>& bytes) const {
+    const std::string path = text_of(bytes);
+    const std::vector<uint8_t> values(bytes.data() - targets_bytes_, bytes.data());
     const Descriptor file(open_sample_file(folder_.get(), path.c_str()));
     ReadStatus status =
         file.get() < 0 ? system_failure("open") : read_sample_file(file.get(), buffer, bytes);
-    if (!status.ok) status.message = printable_name(path) + ": " + status.message;
+    if (!status.ok) {
+      status.message = printable_name(path) + ": " + status.message;
+    } else if (!values.empty()) {
+      const size_t size = bytes.size();
+      buffer.insert(buffer.begin(), values.begin(), values.end());
+      bytes = std::span(buffer).subspan(values.size(), size);
+    }
     return status;
   }
 
@@ -108,6 +140,7 @@ class DatasetSource final : public Source {
   const std::string no_root_;
   mutable std::vector<std::atomic<int32_t>> labels_;
   uint64_t fingerprint_ = 0;
+  size_t targets_bytes_ = 0;  // of all columns
 };
 
 // The end of the reader's processes takes a while; Python's other threads go on meanwhile.

@@ -20,6 +20,8 @@ struct DatasetOptions {
   std::optional<std::vector<int32_t>> labels{};  // one for each sample
   std::vector<std::string> class_names{};
   std::string root{};  // paths are relative to it
+  // The reader gives the values of each, one after the other, in front of the bytes or the path.
+  std::vector<TargetColumn> targets{};
 };
 
 // Throws std::invalid_argument with the numbers; std::runtime_error if the root cannot be opened.

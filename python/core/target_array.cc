@@ -1,5 +1,7 @@
 #include "python/core/target_array.h"
 
+#include <stdexcept>
+
 namespace stoker::python {
 namespace {
 
@@ -29,6 +31,14 @@ Array target_array(const TargetColumn& column, const void* data, DlDevice device
   array.shape.insert(array.shape.end(), column.shape.begin(), column.shape.end());
   array.strides = compact_strides(array.shape);
   return array;
+}
+
+TargetType target_type_named(const std::string& name) {
+  for (const TargetType type :
+       {TargetType::uint8, TargetType::int32, TargetType::int64, TargetType::float32}) {
+    if (name == name_of(type)) return type;
+  }
+  throw std::invalid_argument(name + " is no type of targets");
 }
 
 }  // namespace stoker::python

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from multiprocessing import spawn
 from typing import Any
@@ -15,6 +15,7 @@ from stoker._labels import numbered
 from stoker._lists import in_range
 from stoker._options import yes_or_no
 from stoker._recipe import Readers, made
+from stoker._target_values import TYPES, Column
 
 # Runs the file of the worker's loop alone: the package, with its C++ part, is not needed there.
 _PROGRAM = (
@@ -30,6 +31,7 @@ def dataset(
     processes: bool = True,
     labels: Sequence[int] | Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
+    targets: Mapping[str, tuple[str, Sequence[int]]] | None = None,
 ) -> _core.Source:
     """The samples of any object with __len__ and __getitem__, as PyTorch's map-style data sets are.
     Only its __getitem__ runs in Python; decoding and everything after it does not. A sample's name
@@ -52,6 +54,11 @@ def dataset(
         been read, and what needs all labels (source.labels(), with_labels(), class_balanced())
         raises ValueError. Without any label it is 0.
     classes: the names of classes 0, 1, ..., if labels are ints.
+    targets: the type and the shape of each target that items have besides the label, by name:
+        {"age": ("float32", ()), "boxes": ("float32", (2, 4))}; types are float32, int32, int64 and
+        uint8. Items are (image, targets) or (image, label, targets) then, and targets is a dict of
+        numbers, sequences, arrays or tensors by name or, if there is only one, its values alone.
+        For soft labels, several labels at once, numbers to predict; batch.targets has them.
 
     An item that raises an exception, or is something else, is a bad sample, with the exception and
     its place as the reason. So is one at which a worker process dies, which is started again; if it
@@ -73,7 +80,20 @@ def dataset(
         raise ValueError(f"dataset is {dataset!r}, which has no samples")
     numbers, names = (None, list(classes or ())) if labels is None else numbered(labels, classes)
     packed = None if numbers is None else array("i", numbers)
-    return _of_object(dataset, workers, processes, packed, names, os.getcwd())
+    columns = [_column(name, form) for name, form in (targets or {}).items()]
+    return _of_object(dataset, workers, processes, packed, names, os.getcwd(), columns)
+
+
+def _column(name: object, form: Any) -> Column:
+    """TypeError, ValueError: a type or a shape that cannot be."""
+    is_form = isinstance(form, (tuple, list)) and len(form) == 2 and form[0] in TYPES
+    if not is_form or not isinstance(form[1], (tuple, list)) or not isinstance(name, str):
+        raise TypeError(
+            f"targets[{name!r}] is {form!r}, must be a type ({', '.join(TYPES)}) and a shape, as "
+            "('float32', (4,))"
+        )
+    shape = tuple(in_range(f"targets[{name!r}]", each, 1, 1 << 28) for each in form[1])
+    return Column(name, form[0], shape)
 
 
 def _of_object(
@@ -83,30 +103,32 @@ def _of_object(
     labels: Sequence[int] | None,
     classes: list[str],
     root: str,
+    columns: list[Column],
 ) -> _core.Source:
     """Makes the source from what a pickle of it holds."""
     make = _worker_crew if processes else _thread_reader
-    reader = make(dataset, labels is not None, workers)
+    reader = make(dataset, _dataset_worker.Asked(labels is not None, columns), workers)
     numbers = None if labels is None else list(labels)
     return made(
-        _core.dataset_source(reader, len(dataset), numbers, classes, root),
+        _core.dataset_source(reader, len(dataset), numbers, classes, root, columns),
         _of_object,
-        lambda _: (dataset, workers, processes, labels, classes, root),
+        lambda _: (dataset, workers, processes, labels, classes, root, columns),
         readers=Readers(workers, (reader,)),
     )
 
 
-def _thread_reader(dataset: Any, has_labels: bool, _: int) -> _core.DatasetReader:
-    return _core.thread_reader(partial(_answer, dataset, has_labels))
+def _thread_reader(dataset: Any, asked: _dataset_worker.Asked, _: int) -> _core.DatasetReader:
+    return _core.thread_reader(partial(_answer, dataset, asked))
 
 
-def _answer(dataset: Any, has_labels: bool, index: int) -> _dataset_worker.Answer:
-    return _dataset_worker.answer(dataset, index, has_labels)
+def _answer(dataset: Any, asked: _dataset_worker.Asked, index: int) -> _dataset_worker.Answer:
+    return _dataset_worker.answer(dataset, index, asked)
 
 
-def _worker_crew(dataset: Any, has_labels: bool, workers: int) -> _core.DatasetReader:
+def _worker_crew(dataset: Any, asked: _dataset_worker.Asked, workers: int) -> _core.DatasetReader:
+    columns = list(map(tuple, asked.targets))  # no class of this package, which is not there
     try:
-        pickled = pickle.dumps((dataset, has_labels), pickle.HIGHEST_PROTOCOL)
+        pickled = pickle.dumps((dataset, asked.has_labels, columns), pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         raise TypeError(
             f"dataset is of {type(dataset)} and cannot be pickled for worker processes "

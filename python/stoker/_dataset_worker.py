@@ -6,6 +6,7 @@ imported there. The C++ side is core/worker_process.cc.
 
 from __future__ import annotations
 
+import importlib.util
 import operator
 import os
 import pickle
@@ -16,7 +17,7 @@ import struct
 import sys
 import threading
 import traceback
-from typing import Any
+from typing import Any, NamedTuple
 
 # The kinds of an answer; core/dataset_reader.h has the same numbers.
 BYTES, PATH, BAD, READY = range(4)
@@ -33,15 +34,24 @@ class BadItemError(Exception):
     """An item is not what stoker.dataset() takes."""
 
 
-def answer(dataset: Any, index: int, has_labels: bool) -> Answer:
+class Asked(NamedTuple):
+    """What is asked of every item besides the image."""
+
+    has_labels: bool  # they are known; those of the items are not looked at
+    targets: list[Any]  # columns: _target_values.Column
+
+
+def answer(dataset: Any, index: int, asked: Asked) -> Answer:
     """Returns what `dataset` has at `index`; an exception there becomes a message."""
     try:
-        data, label = _split(dataset[index])
+        data, label, targets = _split(dataset[index], asked)
         kind, parts = _payload(data)
+        if asked.targets:
+            parts.insert(0, _row(asked.targets, targets))
         size = sum(len(part) for part in parts)
         if size > MOST_BYTES:
             raise BadItemError(f"gives {size} bytes, must be at most {MOST_BYTES}")
-        return kind, NO_LABEL if has_labels else _number(label), parts
+        return kind, NO_LABEL if asked.has_labels else _number(label), parts
     except BadItemError as error:
         return BAD, NO_LABEL, [f"{type(dataset).__name__}[{index}] {error}".encode()]
     except (Exception, SystemExit) as error:
@@ -59,14 +69,44 @@ def described(error: BaseException) -> str:
     return f"{text} ({os.path.basename(last.filename)}:{last.lineno}, in {last.name})"
 
 
-def _split(item: Any) -> tuple[Any, Any]:
-    if not isinstance(item, (tuple, list)):
-        return item, None
-    if len(item) == 1:
-        return item[0], None
-    if len(item) == 2:
-        return item[0], item[1]
-    raise BadItemError(f"gives {len(item)} values, must be (image, label) or an image alone")
+def _split(item: Any, asked: Asked) -> tuple[Any, Any, Any]:
+    """Returns image, label and targets."""
+    parts = item if isinstance(item, (tuple, list)) else (item,)
+    if asked.targets and len(parts) == 2:
+        return parts[0], None, parts[1]
+    if asked.targets and len(parts) == 3:
+        return parts[0], parts[1], parts[2]
+    if asked.targets or not 1 <= len(parts) <= 2:
+        wanted = (
+            "(image, targets) or (image, label, targets)"
+            if asked.targets
+            else "(image, label) or an image alone; targets= declares further ones"
+        )
+        raise BadItemError(f"gives {len(parts)} values, must be {wanted}")
+    return parts[0], parts[1] if len(parts) == 2 else None, None
+
+
+def _row(columns: list[Any], targets: Any) -> bytes:
+    try:
+        return _values().packed_row(columns, targets)
+    except (TypeError, ValueError) as error:
+        raise BadItemError(str(error)) from None
+
+
+def _values() -> Any:
+    """In a worker process the package is not there, and the file beside this one is run alone."""
+    if __package__:
+        from stoker import _target_values
+
+        return _target_values
+    name = "_stoker_target_values"
+    if name not in sys.modules:
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_target_values.py")
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 def _number(label: Any) -> int:
@@ -172,7 +212,7 @@ def _end_with(descriptor: int) -> None:
 
 def _serve(link: socket.socket) -> None:
     try:
-        dataset, has_labels = _received_object(link)
+        dataset, asked = _received_object(link)
     except (EOFError, ConnectionError):
         raise
     except BaseException as error:
@@ -184,10 +224,10 @@ def _serve(link: socket.socket) -> None:
     _send(link, READY, NO_LABEL, [])
     while True:
         (index,) = _REQUEST.unpack(_received(link, _REQUEST.size))
-        _send(link, *answer(dataset, index, has_labels))
+        _send(link, *answer(dataset, index, asked))
 
 
-def _received_object(link: socket.socket) -> tuple[Any, bool]:
+def _received_object(link: socket.socket) -> tuple[Any, Asked]:
     preparation = pickle.loads(_received(link, *_SIZE.unpack(_received(link, _SIZE.size))))
     pickled = _received(link, *_SIZE.unpack(_received(link, _SIZE.size)))
     # What the standard library does at the start of a process: paths of modules, the folder, and
@@ -197,14 +237,14 @@ def _received_object(link: socket.socket) -> tuple[Any, bool]:
     setattr(process.current_process(), "_inheriting", True)
     try:
         spawn.prepare(preparation)
-        dataset, has_labels = pickle.loads(pickled)
+        dataset, has_labels, columns = pickle.loads(pickled)
     finally:
         delattr(process.current_process(), "_inheriting")
     # As in PyTorch's workers: there are several processes, and each has one core's share.
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
-    return dataset, has_labels
+    return dataset, Asked(has_labels, [_values().Column(*each) for each in columns])
 
 
 def _received(link: socket.socket, size: int) -> bytearray:
