@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -297,6 +298,37 @@ TEST(BlobTargets, AnIndexIsKeptForEachChoice) {
   }
   EXPECT_EQ(scans, 6);
   EXPECT_EQ(files(), 6);
+}
+
+TEST(BlobTargets, ADamagedIndexGivesZeros) {
+  const TempFolder folder;
+  std::string text = "path,x\n";
+  for (int i = 0; i < 10'000; ++i) text += std::to_string(i) + ".jpg,5\n";
+  const std::string path = folder.write("l.csv", text);
+  settle(path);
+  SourceOptions options = options_of({"x"});
+  options.cache_dir = folder.make_folder("cache");
+  open_source(path, options);
+  const std::string index = fs::directory_iterator(options.cache_dir)->path().string();
+  std::fstream file(index, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(sizeof(BlobIndexHeader) + 3);
+  file.put(0x55);
+  file.close();
+  const auto source = open_source(path, options);
+  EXPECT_THAT(values_of<int64_t>(*source, 1), ElementsAre(0));
+  EXPECT_THAT(values_of<int64_t>(*source, 9'999), ElementsAre(5));
+}
+
+TEST(BlobTargets, AFirstShardThatIsBrokenStopsTheOthers) {
+  const TempFolder folder;
+  folder.write("a.tar", json_shard({R"({"x": "cat"})"}));
+  for (const char* name : {"b.tar", "c.tar", "d.tar", "e.tar"}) {
+    folder.write(name, json_shard({R"({"x": 2})"}));
+  }
+  EXPECT_EQ(error_of(folder.path(), options_of({"json:x"})),
+            folder.path() +
+                "/a.tar: at byte 1536: target 'x' in '0.json' is or has string, and no "
+                "number");
 }
 
 TEST(BlobTargets, ChoicesThatCannotBeAreRefused) {

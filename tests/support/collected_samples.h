@@ -16,6 +16,12 @@ struct CollectedSamples final : SampleSink {
     std::string name;
     std::string label;  // "7", "text cat", "none"
     std::vector<FoundTarget> targets;
+
+    FoundSample found_with_targets() const {
+      FoundSample sample = found;
+      sample.targets = targets;
+      return sample;
+    }
   };
   std::vector<Sample> samples;
   std::vector<std::string> left_out;  // "REASON: NAME"
