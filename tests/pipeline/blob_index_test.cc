@@ -44,7 +44,9 @@ class ForgedIndex : public ::testing::Test {
   bool accepts(const std::function<void(BlobTable&)>& forge) const {
     BlobTable table = table_;
     forge(table);
-    const std::vector<char> bytes = to_bytes(table);
+    return accepts(to_bytes(table));
+  }
+  bool accepts(const std::vector<char>& bytes) const {
     BlobIndexHeader header;
     std::memcpy(&header, honest_.data(), sizeof header);
     std::string file = honest_.substr(0, header.table_at);
@@ -107,6 +109,40 @@ TEST_F(ForgedIndex, TargetsLieInTheFile) {
       columns.push_back({std::to_string(i), TargetType::int64, {1 << 25}});
     }
   }));
+}
+
+TEST_F(ForgedIndex, EveryExtentBelongsToOneTarget) {
+  std::vector<char> bytes = to_bytes(table_);
+  // At the end are the ranks of both targets, one extent and three digests, each behind its count.
+  const size_t rank_at = bytes.size() - (8 + 3 * 8) - (8 + 8) - 2 * 8;
+  ASSERT_EQ(bytes[rank_at], 1);
+  EXPECT_TRUE(accepts(bytes));
+  for (const char rank : {'\0', '\2', '\xff'}) {
+    bytes[rank_at] = rank;
+    EXPECT_FALSE(accepts(bytes)) << int{rank};
+  }
+}
+
+TEST(BlobIndexWriter, SegmentsOfWideTargetsAreShort) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/index";
+  constexpr int64_t kBytes = BlobSegment::kMaxValues / 2 - 1, kSamples = 5;
+  BlobIndexWriter writer(path);
+  const std::vector<BlobEntry> entries(kSamples, BlobEntry{.length = 1});
+  const std::vector<std::byte> values(kSamples * kBytes, std::byte{7});
+  writer.add(0, 0, entries, "", values);
+  writer.finish({.key = "key",
+                 .blobs = {"1.tar"},
+                 .stamps = {{4096, 1}},
+                 .segments = {},
+                 .class_names = {},
+                 .notes = {},
+                 .targets = {{"x", TargetType::uint8, {kBytes}}}},
+                {});
+  std::vector<int64_t> samples;
+  const auto index = BlobIndex::open(path);
+  for (const BlobSegment& segment : index->table().segments) samples.push_back(segment.samples);
+  EXPECT_EQ(samples, (std::vector<int64_t>{2, 2, 1}));
 }
 
 TEST_F(ForgedIndex, ChangedTargetsBreakTheSeal) {

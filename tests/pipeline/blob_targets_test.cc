@@ -185,7 +185,9 @@ TEST(BlobTargets, OnlyWhatATypeCanHoldFits) {
   EXPECT_EQ(converted(TargetType::uint8, real(256)), "has the value 256, which is no uint8");
   EXPECT_EQ(converted(TargetType::float32, real(kNan)), "fits");
   EXPECT_EQ(converted(TargetType::float32, real(-kInfinity)), "fits");
-  EXPECT_EQ(converted(TargetType::float32, real(1e39)), "has the value 1e+39, which is no float32");
+  EXPECT_EQ(converted(TargetType::float32, real(3.4e38)), "fits");
+  EXPECT_EQ(converted(TargetType::float32, real(-3.5e38)),
+            "has the value -3.5e+38, which is no float32");
   EXPECT_EQ(converted(TargetType::float32, integer(INT64_MAX)), "fits");
   EXPECT_EQ(converted(TargetType::uint8, {.shape = {3}, .integers = {1, 2, 300}}),
             "has the value 300 at 2, which is no uint8");

@@ -319,6 +319,7 @@ TEST(MdsTargets, WhatIsNoNumberOfFixedShapeIsRefused) {
   };
   const std::string size = " bytes, which its encoding does not make";
   EXPECT_EQ(refusal("int32", "123"), "has 3" + size);
+  EXPECT_EQ(refusal("int32", "12345"), "has 5" + size);
   EXPECT_EQ(refusal("int32", "12345678"), "has 8" + size);
   EXPECT_EQ(refusal("ndarray:float32:2,2", "12345678"), "has 8" + size);
   EXPECT_EQ(refusal("ndarray:uint8:9999999999,9999999999", "1"), "has 1" + size);

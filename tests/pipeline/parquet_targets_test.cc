@@ -247,6 +247,11 @@ TEST(ParquetTargets, ColumnsOfOtherThingsAreRefused) {
   MadeColumn texts = lists_of({{1}});
   texts.type = kMadeBytes;
   EXPECT_EQ(refusal(file_of(texts)), "the column x is a list" + rule);
+  MadeParquet structs = file_of(lists_of({{1}}));
+  structs.columns[1].names = {"x", "list", "a"};
+  structs.columns.push_back(structs.columns[1]);
+  structs.columns[2].names = {"x", "list", "b"};
+  EXPECT_EQ(refusal(structs), "the column x is a list" + rule);
   // A field of a struct by its path.
   MadeColumn inner = column_of(kMadeInt32, {"x", "y"});
   inner.values = {plain_int32(4)};
@@ -273,6 +278,12 @@ TEST(ParquetTargets, BrokenPagesAreRefused) {
               c.more_repetition = 1;
             }),
             "column x.list.element.list.element: a repetition level of 3, and the schema has 2");
+  EXPECT_EQ(refusal(file_of([] {
+              MadeColumn column = lists_of({{1}});
+              column.more_repetition = 1;
+              return column;
+            }())),
+            start + "row 0 begins with a value that goes on with the row before it");
   EXPECT_EQ(broken([](MadeColumn& c) { c.repetition_encoding = 4; }),
             start + "repetition levels encoded as BIT_PACKED, which is not read");
   EXPECT_EQ(broken([](MadeColumn& c) { c.more_level_bytes = 1000; }),
@@ -323,6 +334,18 @@ TEST(ParquetTargets, AFileCannotPromiseAnyNumberOfValues) {
   column.more_in_page = int64_t{1} << 40;
   EXPECT_THAT(refusal(file_of(column)),
               HasSubstr("a page of 1099511627780 values, where there can be no more than "));
+  // Equal values take next to nothing, so the bound is for all pages together.
+  const auto found_in = [](size_t rows) {
+    MadeColumn equal = lists_of({});
+    constexpr size_t kEach = 700'000;
+    equal.lists.assign(rows, std::vector<std::optional<std::string>>(kEach, plain_int32(0)));
+    equal.dictionary = true;
+    MadeParquet file = file_of(equal);
+    file.rows_per_page = 1;
+    return refusal(file);
+  };
+  EXPECT_THAT(found_in(1), HasSubstr("no error: int64 (700000): 0 0"));
+  EXPECT_THAT(found_in(2), HasSubstr("a page of 700000 values, where there can be no more than "));
 }
 
 }  // namespace

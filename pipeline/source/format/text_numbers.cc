@@ -43,7 +43,6 @@ class JsonNumbers {
   std::string add_array(const nlohmann::json& array, size_t depth) {
     const auto size = static_cast<int64_t>(array.size());
     if (size == 0) return "is or has an empty array";
-    if (leaf_depth_ && *leaf_depth_ <= depth) return "has numbers beside arrays";
     if (depth == out_.shape.size()) out_.shape.push_back(size);
     if (out_.shape[depth] != size) {
       return "has arrays of " + std::to_string(out_.shape[depth]) + " and of " +
