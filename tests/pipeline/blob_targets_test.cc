@@ -118,7 +118,10 @@ TEST(BlobTargets, WithoutTargetsThereAreNoColumns) {
 
 TEST(BlobTargets, TheFirstSampleOfAllShardsDecides) {
   const TempFolder folder;
-  folder.write("a.tar", json_shard({R"({"x": 0.5})", R"({"x": 1})"}));
+  // The first sample is late in its shard, so that those of other shards come before it.
+  std::string late;
+  for (int i = 0; i < 3'000; ++i) late += tar_member("n" + std::to_string(i) + ".txt", "no image");
+  folder.write("a.tar", late + json_shard({R"({"x": 0.5})", R"({"x": 1})"}));
   for (const char* name : {"b.tar", "c.tar", "d.tar"}) {
     folder.write(name, json_shard({R"({"x": 2})", R"({"x": 1e30})"}));
   }
