@@ -108,6 +108,13 @@ TEST(BlobTargets, ColumnsHaveTheOrderAndTheTypesThatWereAskedFor) {
   EXPECT_THAT(labels_of(*source), ElementsAre(0, 1));
 }
 
+TEST(BlobTargets, AFieldMayEndLikeAType) {
+  const TempFolder folder;
+  const std::string list = folder.write("l.csv", "path,x:int64\na.jpg,1\n");
+  EXPECT_THAT(columns_of(*open_source(list, options_of({"x:int64:uint8"}))),
+              ElementsAre("'x:int64': uint8 ()"));
+}
+
 TEST(BlobTargets, WithoutTargetsThereAreNoColumns) {
   const TempFolder folder;
   const auto source = open_source(folder.write("l.csv", "path,x\na.jpg,1\n"), options_of({}));
@@ -352,6 +359,11 @@ TEST(BlobTargets, ChoicesThatCannotBeAreRefused) {
   EXPECT_THROW(open_source(pictures, options), std::invalid_argument);
   EXPECT_EQ(error_of(pictures, options), "targets_from is \"x\", and " + pictures +
                                              " is an image folder, which has no such choice");
+  const std::string cifar = folder.make_folder("cifar");
+  folder.write("cifar/data_batch_1.bin", "");
+  EXPECT_EQ(error_of(cifar, options), "targets_from is \"x\", and " + cifar +
+                                          " is a folder of CIFAR's files, which has no such "
+                                          "choice");
 }
 
 TEST(BlobTargets, ALabelIsStillNeeded) {

@@ -9,7 +9,9 @@
 
 namespace stoker {
 
-// Throws std::invalid_argument for an empty field, a NUL, and a name that comes twice.
+// Each is a field, and perhaps a colon and the name of a type. A field that ends in such a name
+// itself takes a second one. Throws std::invalid_argument for an empty field, a NUL, and a name
+// that comes twice.
 std::vector<TargetField> target_fields(const std::vector<std::string>& targets_from,
                                        BlobFormat format);
 
