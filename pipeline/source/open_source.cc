@@ -12,8 +12,10 @@ namespace stoker {
 namespace {
 
 void refuse_fields(const std::string& path, const char* kind, const SourceOptions& options) {
+  const std::string targets = options.targets_from.empty() ? "" : options.targets_from.front();
   for (const auto& [option, value] :
-       {std::pair("image_from", options.image_from), std::pair("label_from", options.label_from)}) {
+       {std::pair("image_from", options.image_from), std::pair("label_from", options.label_from),
+        std::pair("targets_from", targets)}) {
     if (value.empty()) continue;
     throw std::invalid_argument(std::string(option) + " is \"" + value + "\", and " + path +
                                 " is " + kind + ", which has no such choice");

@@ -93,6 +93,14 @@ struct SourceOptions {
   // column of Parquet, MDS or a list, a key of a TFRecord. label_from "none": there are no labels.
   std::string image_from{};
   std::string label_from{};
+  // Which fields are targets, in this order; only shards and lists have them. In a tar shard a
+  // field is json:FIELD (in the key's .json), npy or NAME.npy (an array); else a column or a key,
+  // as for an image. A target's name is the field (FIELD). Its numbers are one number, a vector or
+  // an array, of the shape that the first sample has. A suffix, ":float32", ":int64", ":int32" or
+  // ":uint8", says the type. Without it, booleans and uint8 of typed formats become uint8, other
+  // integers int64, and other numbers float32, to which they are rounded; in CSV and JSON it is
+  // int64 if the first sample has integers only, else float32.
+  std::vector<std::string> targets_from{};
   // Where lists of files and indexes of shards are kept between runs; "" keeps none.
   std::string cache_dir = default_cache_folder();
   // Called now and then, on the caller's thread, while shards are read to make their index, with
@@ -109,7 +117,8 @@ struct SourceOptions {
 // lists get an index, made in one pass over them and kept in the cache directory
 // (pipeline/source/blob/README.md).
 // Throws std::runtime_error with the path and what was found there, and std::invalid_argument for
-// image_from or label_from where there is nothing to choose.
+// image_from, label_from or targets_from where there is nothing to choose. A sample whose targets
+// have another shape than the first one's, or a value that their type cannot hold, is an error.
 std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options);
 std::unique_ptr<Source> open_source(const std::string& path, Split split);
 // Returns true if the data at `path` have parts that Split tells apart. Throws as open_source().

@@ -66,6 +66,33 @@ nlohmann::ordered_json receipt_json(int64_t first_step, size_t steps, size_t row
           {"epochs", nlohmann::ordered_json::array()}};
 }
 
+std::string npy_seed(const std::string& descr, const std::string& shape, size_t bytes) {
+  std::string header = "{'descr': '";
+  header.append(descr).append("', 'fortran_order': False, 'shape': ").append(shape).append(", }");
+  std::string file("\x93NUMPY\1\0", 8);
+  file += static_cast<char>(header.size());
+  file += '\0';
+  return file.append(header).append(bytes, '\x3c');
+}
+
+// A column of lists, or of lists of lists, of nine rows, packed as `like` is.
+MadeColumn list_seed(bool is_nested, const MadeColumn& like) {
+  MadeColumn lists{.names = {"x", "list", "element"}, .type = kMadeInt32, .repeated_at = {1}};
+  if (is_nested) {
+    lists.names = {"x", "list", "element", "list", "element"};
+    lists.repeated_at = {1, 3};
+    lists.inner = 2;
+  }
+  for (int row = 0; row < 9; ++row) {
+    lists.lists.emplace_back();
+    for (int i = 0; i < 4; ++i) lists.lists.back().emplace_back(plain_int32(row * i));
+  }
+  lists.codec = like.codec;
+  lists.dictionary = like.dictionary;
+  lists.optional = like.optional;
+  return lists;
+}
+
 }  // namespace
 
 void add_cifar_seeds(SeedFolder& seeds) {
@@ -95,14 +122,23 @@ void add_tfrecord_seeds(SeedFolder& seeds) {
   seeds.add("tfrecord_fuzz", join_fuzz_parts({"", "", numbered + numbered}));
   seeds.add("tfrecord_fuzz", join_fuzz_parts({"", "image/class/text", numbered}));
   seeds.add("tfrecord_fuzz", join_fuzz_parts({"image", "none", named + named}));
+  const std::string listed = make_record(make_example(
+      {{"image", image}, {"label", int64_feature({1, 2, 300})}, {"x", float_feature({0.5, -1})}}));
+  seeds.add("tfrecord_fuzz", join_fuzz_parts({"", "none,label,x", listed + listed}));
+  seeds.add("tfrecord_fuzz", join_fuzz_parts({"", ",image/object/bbox/xmin", numbered + numbered}));
+  seeds.add("tfrecord_fuzz", join_fuzz_parts({"", ",label", named + named}));
   seeds.add("tfrecord_fuzz", join_fuzz_parts({"", "", named.substr(0, named.size() - 1)}));
 }
 
 void add_mds_seeds(SeedFolder& seeds) {
-  const std::vector<std::vector<MadeMdsColumn>> layouts = {{{"image", "jpeg"}, {"label", "int", 8}},
-                                                           {{"class", "str_int"}, {"x", "bytes"}},
-                                                           {{"image", "png"}, {"y", "uint16", 2}},
-                                                           {{"jpg", "jpeg"}, {"label", "str"}}};
+  const std::vector<std::vector<MadeMdsColumn>> layouts = {
+      {{"image", "jpeg"}, {"label", "int", 8}},
+      {{"class", "str_int"}, {"x", "bytes"}},
+      {{"image", "png"}, {"y", "uint16", 2}},
+      {{"jpg", "jpeg"}, {"label", "str"}},
+      {{"x", "jpeg"}, {"y", "ndarray:int16:2,2", 8}},
+      {{"x", "jpeg"}, {"y", "float16", 2}},
+      {{"x", "jpeg"}, {"y", "str_float"}}};
   const std::string index = mds_index({{"./a.mds", 5, "a.mds.zstd"}, {"b.mds", 5}});
   for (const std::vector<MadeMdsColumn>& columns : layouts) {
     std::vector<std::string> samples;
@@ -116,6 +152,7 @@ void add_mds_seeds(SeedFolder& seeds) {
     const std::string shard = mds_shard(mds_settings(columns), samples);
     seeds.add("mds_fuzz", join_fuzz_parts({"", "", shard}));
     seeds.add("mds_fuzz", join_fuzz_parts({columns[1].name, index, shard}));
+    seeds.add("mds_fuzz", join_fuzz_parts({"," + columns[1].name, "", shard}));
   }
 }
 
@@ -137,14 +174,20 @@ void add_blob_index_seeds(SeedFolder& seeds) {
     const std::vector<BlobEntry> entries = {
         {.place = 512 << 8, .length = 100, .label = 1, .first = 0},
         {.place = 1536 << 8, .length = 90, .label = 0, .first = named ? 6u : 0u}};
-    writer.add(0, 0, entries, named ? std::string_view("a.jpg\0b.jpg\0", 12) : "");
-    writer.add(1, 0, entries, named ? std::string_view("a.jpg\0b.jpg\0", 12) : "");
+    const std::string_view names = named ? std::string_view("a.jpg\0b.jpg\0", 12) : "";
+    std::vector<TargetColumn> columns = {{"x", TargetType::uint8, {2, 2}},
+                                         {"y", TargetType::int32}};
+    if (!named) columns.clear();
+    const std::vector<std::byte> targets(named ? 16 : 0, std::byte{7});
+    writer.add(0, 0, entries, names, targets);
+    writer.add(1, 0, entries, names, targets);
     writer.finish({.key = "key",
                    .blobs = {"a.tar", "b.tar"},
                    .stamps = {{4096, 1}, {4096, 2}},
                    .segments = {},
                    .class_names = {"cat", "dog"},
-                   .notes = {{"left_out", 1, "a.tar/c", "1 entry is left out (a link)"}}},
+                   .notes = {{"left_out", 1, "a.tar/c", "1 entry is left out (a link)"}},
+                   .targets = columns},
                   {});
     seeds.add("blob_index_fuzz", read_file(path));
   }
@@ -161,6 +204,18 @@ void add_list_seeds(SeedFolder& seeds) {
   add(1, 0, "file\ttarget\nx/1.jpg\t-5\nx/\"2.jpg\t6\n");
   add(2, 0, "{\"path\":\"a\\u00e4.jpg\",\"label\":3}\n\n{\"label\":4,\"path\":\"b\"}\n");
   add(3, 3, "{\"a\":\"1.jpg\",\"b\":\"cat\",\"c\":[{}]}");
+  add(0, 4, "a,b,c,d\n1.jpg,2,1 0.5;-inf,7\n2.jpg,2,1 2 nan,8\n");
+  add(1, 5, "path\tc\n1.jpg\t1e300 2\n");
+  add(2, 4, R"({"a":"1.jpg","b":1,"c":[[1,true],[0.5,-3]],"d":7})");
+}
+
+void add_npy_seeds(SeedFolder& seeds) {
+  for (const char* descr : {"|b1", "|u1", "<u2", "<u4", "<u8", "|i1"}) {
+    seeds.add("npy_fuzz", npy_seed(descr, "(2,)", 2 * static_cast<size_t>(descr[2] - '0')));
+  }
+  for (const char* descr : {"<i2", "<i4", "<i8", "<f2", "<f4", "<f8"}) {
+    seeds.add("npy_fuzz", npy_seed(descr, "(2, 1)", 2 * static_cast<size_t>(descr[2] - '0')));
+  }
 }
 
 void add_tar_seeds(SeedFolder& seeds) {
@@ -171,6 +226,10 @@ void add_tar_seeds(SeedFolder& seeds) {
   const std::string sample = tar_member("./n1/a.cls", "7\n") + tar_member("n1/a.jpg", "image") +
                              tar_member("n1/a.txt", "cat") +
                              tar_member("n1/a.json", "{\"a\":{\"b\":5}}");
+  const std::string array = npy_seed("<f4", "(2, 2)", 16);
+  for (char choice = 6; choice < 24; ++choice) {
+    add(choice, sample + tar_member("n1/a.b.npy", array) + tar_member("n1/a.npy", array));
+  }
   for (char label = 0; label < 6; ++label) {
     add(label, sample + tar_member("n2/", "", '5') + tar_member("n2/b.png", "", '2'));
   }
@@ -260,6 +319,8 @@ void add_parquet_seeds(SeedFolder& seeds) {
       made.page_version = 1 + kind / 2 % 2;
       made.rows_per_group = made.rows_per_page = 4;
       seeds.add("parquet_fuzz", join_fuzz_parts({"", text ? "label" : "", made.bytes()}));
+      made.columns.push_back(list_seed(kind / 4 == 1, labels));
+      seeds.add("parquet_fuzz", join_fuzz_parts({"", text ? "none,x" : ",x,label", made.bytes()}));
     }
   }
   for (const size_t piece : {40, 400}) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "pipeline/source/format/list.h"
+#include "tests/fuzz/fuzz_targets.h"
 #include "tests/support/collected_samples.h"
 
 namespace {
@@ -34,7 +35,9 @@ void check_samples(const stoker::CollectedSamples& found, size_t size, bool has_
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
   constexpr std::array<const char*, 4> kNames = {"l.csv", "l.tsv", "l.jsonl", "l.ndjson"};
-  const std::array<FieldChoice, 4> fields = {{{"", ""}, {"", "none"}, {"a", ""}, {"a", "b"}}};
+  const std::array<FieldChoice, 6> fields = {fuzz_choice("", ""),       fuzz_choice("", "none"),
+                                             fuzz_choice("a", ""),      fuzz_choice("a", "b"),
+                                             fuzz_choice("a", "b,c,d"), fuzz_choice("", "none,c")};
   if (size < 2) return 0;
   const FieldChoice& choice = fields[data[1] % fields.size()];
   BlobReader blob(kNames[data[0] % kNames.size()], {data + 2, size - 2});
@@ -45,5 +48,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   check_samples(found, size, choice.label != "none");
+  for (const auto& sample : found.samples) check_fuzz_targets(sample.found_with_targets(), choice);
   return 0;
 }

@@ -1,11 +1,14 @@
 // MDS shards: BlobError, or samples that lie in the file, one after the other; and indexes of their
-// folders: std::runtime_error, or files in the folder. Input: (image field, index, shard); an index
+// folders: std::runtime_error, or files in the folder. Input: (image field and
+// those of targets, index, shard); an index
 // of 0 bytes is none.
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "pipeline/source/format/mds.h"
 #include "tests/fuzz/fuzz_parts.h"
+#include "tests/fuzz/fuzz_targets.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker {
@@ -13,7 +16,8 @@ namespace {
 
 class MdsSampleChecker final : public SampleSink {
  public:
-  explicit MdsSampleChecker(std::span<const uint8_t> file) : file_(file) {}
+  MdsSampleChecker(std::span<const uint8_t> file, const FieldChoice& fields)
+      : file_(file), fields_(fields) {}
 
   int64_t samples() const { return samples_; }
   void add(const FoundSample& sample) override {
@@ -25,6 +29,7 @@ class MdsSampleChecker final : public SampleSink {
       const auto* const begin = reinterpret_cast<const char*>(file_.data());
       if (text->data() < begin || text->data() + text->size() > begin + size) std::abort();
     }
+    check_fuzz_targets(sample, fields_);
     end_ = sample.offset + sample.length;
     ++samples_;
   }
@@ -33,12 +38,13 @@ class MdsSampleChecker final : public SampleSink {
 
  private:
   const std::span<const uint8_t> file_;
+  const FieldChoice& fields_;
   int64_t end_ = 0, samples_ = 0;
 };
 
 void check_shard(std::span<const uint8_t> file, const FieldChoice& fields) {
   BlobReader blob("blob", file);
-  MdsSampleChecker checker(file);
+  MdsSampleChecker checker(file, fields);
   try {
     scan_mds(blob, fields, checker);
   } catch (const BlobError&) {
@@ -72,8 +78,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const FuzzParts parts = split_fuzz_parts(data, size);
   const std::span<const uint8_t> file(reinterpret_cast<const uint8_t*>(parts[2].data()),
                                       parts[2].size());
-  check_shard(file, {std::string(parts[0]), ""});
-  check_shard(file, {std::string(parts[0]), "none"});
+  FieldChoice fields = fuzz_choice("", parts[0]);
+  std::swap(fields.image, fields.label);
+  check_shard(file, fields);
+  fields.label = "none";
+  check_shard(file, fields);
   if (!parts[1].empty()) check_index(parts[1]);
   return 0;
 }

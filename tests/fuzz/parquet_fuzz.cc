@@ -1,10 +1,12 @@
 // Images in Parquet files: BlobError, or samples that lie in the file, and come out of it whole
-// where they are packed. Input: (column of images, column of labels, file).
+// where they are packed. Input: (column of images, column of labels and
+// those of targets, file).
 #include <cstdlib>
 
 #include "pipeline/source/format/parquet.h"
 #include "pipeline/source/format/unpack.h"
 #include "tests/fuzz/fuzz_parts.h"
+#include "tests/fuzz/fuzz_targets.h"
 
 namespace stoker {
 namespace {
@@ -14,7 +16,8 @@ constexpr int64_t kMostUnpacked = 1 << 20;
 
 class CheckingSink final : public SampleSink {
  public:
-  explicit CheckingSink(std::span<const uint8_t> blob) : blob_(blob) {}
+  CheckingSink(std::span<const uint8_t> blob, const FieldChoice& fields)
+      : blob_(blob), fields_(fields) {}
 
   void add(const FoundSample& sample) override {
     const bool packed = sample.storage != BlobStorage::bytes;
@@ -26,6 +29,7 @@ class CheckingSink final : public SampleSink {
     if (const auto* text = std::get_if<std::string_view>(&sample.label)) {
       for (const char c : *text) sum_ += c;
     }
+    check_fuzz_targets(sample, fields_);
     if (packed) take_out(sample);
   }
   void leave_out(std::string_view, std::string_view) override { std::abort(); }
@@ -46,6 +50,7 @@ class CheckingSink final : public SampleSink {
   }
 
   const std::span<const uint8_t> blob_;
+  const FieldChoice& fields_;
   int64_t samples_ = 0, unpacked_ = 0, sum_ = 0;
   int names_ = 0;
 };
@@ -59,9 +64,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const uint8_t> file(reinterpret_cast<const uint8_t*>(parts[2].data()),
                                       parts[2].size());
   BlobReader blob("input", file);
-  CheckingSink sink(file);
+  const FieldChoice fields = fuzz_choice(parts[0], parts[1]);
+  CheckingSink sink(file, fields);
   try {
-    scan_parquet(blob, {std::string(parts[0]), std::string(parts[1])}, sink);
+    scan_parquet(blob, fields, sink);
   } catch (const BlobError&) {
   }
   return sink.sum() == INT64_MIN ? 1 : 0;

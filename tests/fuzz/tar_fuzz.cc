@@ -1,5 +1,6 @@
 // Tar shards: BlobError, or samples that lie inside the file, one after the other and apart, each
-// with a name of its own that stays in its folder. Input: a byte that chooses the label, a byte
+// with a name of its own that stays in its folder. Input: a byte that chooses the label and the
+// targets, a byte
 // that says whether checksums are made right first (hardly an input has right ones), the tar.
 #include <array>
 #include <cstdlib>
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "pipeline/source/format/tar.h"
+#include "tests/fuzz/fuzz_targets.h"
 #include "tests/support/collected_samples.h"
 #include "tests/support/tar_maker.h"
 
@@ -42,17 +44,22 @@ void check_samples(const stoker::CollectedSamples& found, size_t size) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
+  constexpr std::array<const char*, 4> kTargets = {"", ",json:a.b", ",npy", ",json:a.b,b.npy"};
   constexpr std::array<const char*, 6> kLabels = {"", "cls", "txt", "json:a.b", "folder", "none"};
   if (size < 2) return 0;
   std::string tar(reinterpret_cast<const char*>(data) + 2, size - 2);
   if (data[1] % 2 != 0) repair(tar);
   BlobReader blob("a.tar", {reinterpret_cast<const uint8_t*>(tar.data()), tar.size()});
+  const std::string label = kLabels[data[0] % kLabels.size()];
+  const FieldChoice fields =
+      fuzz_choice("", label + kTargets[data[0] / kLabels.size() % kTargets.size()]);
   CollectedSamples found;
   try {
-    scan_tar(blob, {"", kLabels[data[0] % kLabels.size()]}, found);
+    scan_tar(blob, fields, found);
   } catch (const BlobError&) {
     return 0;
   }
   check_samples(found, tar.size());
+  for (const auto& sample : found.samples) check_fuzz_targets(sample.found_with_targets(), fields);
   return 0;
 }

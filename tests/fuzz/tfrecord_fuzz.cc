@@ -1,11 +1,12 @@
 // TFRecord files: BlobError, or samples that lie in the file, one after the other. Input: (image
-// field, label field, file); the file is read as it is and with checksums that are right, because
-// no mutation finds those.
+// field, label field and those of targets, file); the file is read as it is and with checksums that
+// are right, because no mutation finds those.
 #include <cstdlib>
 
 #include "pipeline/source/format/crc32c.h"
 #include "pipeline/source/format/tfrecord.h"
 #include "tests/fuzz/fuzz_parts.h"
+#include "tests/fuzz/fuzz_targets.h"
 #include "tests/support/tfrecord_maker.h"
 
 namespace stoker {
@@ -29,6 +30,7 @@ class RecordSampleChecker final : public SampleSink {
     }
     const bool has_label = !std::holds_alternative<std::monostate>(sample.label);
     if (has_label == (fields_.label == "none")) std::abort();
+    check_fuzz_targets(sample, fields_);
     end_ = sample.offset + sample.length;
     ++samples_;
   }
@@ -60,7 +62,7 @@ void check_scan(const std::string& file, const FieldChoice& fields) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
   const FuzzParts parts = split_fuzz_parts(data, size);
-  const FieldChoice fields{std::string(parts[0]), std::string(parts[1])};
+  const FieldChoice fields = fuzz_choice(parts[0], parts[1]);
   std::string file(parts[2]);
   check_scan(file, fields);
   repair_checksums(file);

@@ -24,14 +24,16 @@ class ForgedIndex : public ::testing::Test {
     BlobIndexWriter writer(path_);
     const std::vector<BlobEntry> entries = {{.place = 512 << 8, .length = 9, .first = 0},
                                             {.place = 999 << 8, .length = 9, .first = 2}};
-    writer.add(0, 0, entries, {"a\0b\0", 4});
-    writer.add(1, 0, entries, {"c\0d\0", 4});
+    const std::vector<uint8_t> targets = {1, 2, 3, 4, 5, 6};
+    writer.add(0, 0, entries, {"a\0b\0", 4}, std::as_bytes(std::span(targets)));
+    writer.add(1, 0, entries, {"c\0d\0", 4}, std::as_bytes(std::span(targets)));
     writer.finish({.key = "key",
                    .blobs = {"1.tar", "2.tar"},
                    .stamps = {{4096, 1}, {4096, 2}},
                    .segments = {},
                    .class_names = {"cat"},
-                   .notes = {}},
+                   .notes = {},
+                   .targets = {{"x", TargetType::uint8, {2}}, {"y", TargetType::uint8}}},
                   {});
     std::ifstream file(path_, std::ios::binary);
     honest_.assign(std::istreambuf_iterator<char>(file), {});
@@ -42,7 +44,9 @@ class ForgedIndex : public ::testing::Test {
   bool accepts(const std::function<void(BlobTable&)>& forge) const {
     BlobTable table = table_;
     forge(table);
-    const std::vector<char> bytes = to_bytes(table);
+    return accepts(to_bytes(table));
+  }
+  bool accepts(const std::vector<char>& bytes) const {
     BlobIndexHeader header;
     std::memcpy(&header, honest_.data(), sizeof header);
     std::string file = honest_.substr(0, header.table_at);
@@ -64,6 +68,8 @@ TEST_F(ForgedIndex, TheHonestOneIsAccepted) {
   const auto index = BlobIndex::open(path_);
   EXPECT_EQ(index->size(), 4);
   EXPECT_EQ(index->name(index->find(3)), "d");
+  const std::span<const char> targets = index->find(3).targets;
+  EXPECT_EQ(std::string(targets.begin(), targets.end()), "\4\5\6");
 }
 
 TEST_F(ForgedIndex, SegmentsLieInTheFileOneAfterTheOther) {
@@ -83,6 +89,72 @@ TEST_F(ForgedIndex, SegmentsLieInTheFileOneAfterTheOther) {
   EXPECT_TRUE(refused([](BlobSegment& segment) { segment.name_bytes = kHuge; }));
   // The last name has no end.
   EXPECT_TRUE(refused([](BlobSegment& segment) { segment.name_bytes = 3; }));
+}
+
+TEST_F(ForgedIndex, TargetsLieInTheFile) {
+  const auto refused = [&](const std::function<void(std::vector<TargetColumn>&)>& forge) {
+    return !accepts([&](BlobTable& table) { forge(table.targets); });
+  };
+  EXPECT_FALSE(refused([](auto& columns) { columns.pop_back(); }));
+  EXPECT_TRUE(refused([](auto& columns) { columns[1].name = "x"; }));
+  EXPECT_TRUE(refused([](auto& columns) { columns[1].name = ""; }));
+  EXPECT_TRUE(refused([](auto& columns) { columns[0].shape = {0}; }));
+  EXPECT_TRUE(refused([](auto& columns) { columns[0].shape = {-1}; }));
+  EXPECT_TRUE(refused([](auto& columns) { columns[0].shape = {1 << 20, 1 << 20}; }));
+  // The table is in the file, too, and the last segment could lie in it.
+  EXPECT_TRUE(refused([](auto& columns) { columns[0].shape = {1 << 20}; }));
+  EXPECT_TRUE(refused([](auto& columns) { columns[0].type = static_cast<TargetType>(4); }));
+  EXPECT_TRUE(refused([](auto& columns) {
+    for (int i = 0; i < 300; ++i) {
+      columns.push_back({std::to_string(i), TargetType::int64, {1 << 25}});
+    }
+  }));
+}
+
+TEST_F(ForgedIndex, EveryExtentBelongsToOneTarget) {
+  std::vector<char> bytes = to_bytes(table_);
+  // At the end are the ranks of both targets, one extent and three digests, each behind its count.
+  const size_t rank_at = bytes.size() - (8 + 3 * 8) - (8 + 8) - 2 * 8;
+  ASSERT_EQ(bytes[rank_at], 1);
+  EXPECT_TRUE(accepts(bytes));
+  for (const char rank : {'\0', '\2', '\xff'}) {
+    bytes[rank_at] = rank;
+    EXPECT_FALSE(accepts(bytes)) << int{rank};
+  }
+}
+
+TEST(BlobIndexWriter, SegmentsOfWideTargetsAreShort) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/index";
+  constexpr int64_t kBytes = BlobSegment::kMaxValues / 2 - 1, kSamples = 5;
+  BlobIndexWriter writer(path);
+  const std::vector<BlobEntry> entries(kSamples, BlobEntry{.length = 1});
+  const std::vector<std::byte> values(kSamples * kBytes, std::byte{7});
+  writer.add(0, 0, entries, "", values);
+  writer.finish({.key = "key",
+                 .blobs = {"1.tar"},
+                 .stamps = {{4096, 1}},
+                 .segments = {},
+                 .class_names = {},
+                 .notes = {},
+                 .targets = {{"x", TargetType::uint8, {kBytes}}}},
+                {});
+  std::vector<int64_t> samples;
+  const auto index = BlobIndex::open(path);
+  for (const BlobSegment& segment : index->table().segments) samples.push_back(segment.samples);
+  EXPECT_EQ(samples, (std::vector<int64_t>{2, 2, 1}));
+}
+
+TEST_F(ForgedIndex, ChangedTargetsBreakTheSeal) {
+  std::string file = honest_;
+  const auto& segment = table_.segments[1];
+  const auto at = static_cast<size_t>(segment.at + segment.samples * int64_t{sizeof(BlobEntry)} +
+                                      segment.name_bytes);
+  ASSERT_EQ(file[at], 1);
+  file[at] = 9;
+  const auto index = BlobIndex::open(folder_.write("changed", file));
+  EXPECT_NE(index->find(1).segment, nullptr);
+  EXPECT_EQ(index->find(2).segment, nullptr);
 }
 
 TEST_F(ForgedIndex, EveryBlobHasAStampAndThereAreSamples) {
@@ -120,6 +192,45 @@ TEST(SampleCollector, HandsOnPiecesThatFollowEachOther) {
   EXPECT_EQ(pieces[1].samples, 2);
   EXPECT_EQ(pieces[1].texts, (std::vector<std::string>{"even", "odd", "late"}));
   EXPECT_EQ(pieces[1].last_label, 2);
+}
+
+TEST(SampleCollector, APieceOfWideTargetsHasFewSamples) {
+  const BlobReader blob("blob", std::span<const uint8_t>());
+  constexpr size_t kNumbers = SampleCollector::kPieceValues / 3 / sizeof(int64_t) + 1;
+  std::vector<std::pair<int64_t, size_t>> pieces;
+  SampleCollector collector(
+      blob, [&](SamplePiece& piece) { pieces.emplace_back(piece.first_row, piece.values.size()); },
+      {{{"x", "x", {}}}, [](std::vector<TargetColumn> columns) { return columns; }});
+  FoundTarget target;
+  target.integers.resize(kNumbers);
+  target.make_list();
+  FoundSample sample;
+  sample.targets = {&target, 1};
+  for (int i = 0; i < 7; ++i) collector.add(sample);
+  collector.finish();
+  const size_t bytes = kNumbers * sizeof(int64_t);
+  EXPECT_EQ(pieces,
+            (std::vector<std::pair<int64_t, size_t>>{{0, 3 * bytes}, {3, 3 * bytes}, {6, bytes}}));
+}
+
+TEST(SampleCollector, AColumnThatCannotBeIsAnErrorOfItsBlob) {
+  const BlobReader blob("blob", std::span<const uint8_t>());
+  SampleCollector collector(
+      blob, [](SamplePiece&) {},
+      {{{"x", "x", {}}}, [](std::vector<TargetColumn> columns) { return columns; }});
+  FoundTarget target;
+  target.shape = {3, 0};
+  target.offset = 7;
+  FoundSample sample;
+  sample.targets = {&target, 1};
+  try {
+    collector.add(sample);
+    FAIL() << "it was accepted";
+  } catch (const BlobError& error) {
+    EXPECT_STREQ(error.what(),
+                 "blob: at byte 7: target 'x' has the shape (3, 0): every extent must be 1 or "
+                 "more, and a sample may have 256 MiB");
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A sink that keeps what a format finds, for the tests of formats.
 #pragma once
 
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,16 +12,25 @@ namespace stoker {
 
 struct CollectedSamples final : SampleSink {
   struct Sample {
-    FoundSample found;  // its views are empty; name and label are below
+    FoundSample found;  // its views are empty; what they showed is below
     std::string name;
     std::string label;  // "7", "text cat", "none"
+    std::vector<FoundTarget> targets;
+
+    FoundSample found_with_targets() const {
+      FoundSample sample = found;
+      sample.targets = targets;
+      return sample;
+    }
   };
   std::vector<Sample> samples;
   std::vector<std::string> left_out;  // "REASON: NAME"
   std::vector<std::string> class_names;
 
   void add(const FoundSample& sample) override {
-    Sample kept{sample, std::string(sample.name), "none"};
+    Sample kept{sample, std::string(sample.name), "none", {}};
+    kept.targets.assign(sample.targets.begin(), sample.targets.end());
+    kept.found.targets = {};
     if (const auto* number = std::get_if<int64_t>(&sample.label)) {
       kept.label = std::to_string(*number);
     } else if (const auto* text = std::get_if<std::string_view>(&sample.label)) {
@@ -35,5 +45,16 @@ struct CollectedSamples final : SampleSink {
   }
   void set_class_names(const std::vector<std::string>& names) override { class_names = names; }
 };
+
+// "uint8 (2): 1 0", "float32 (): 0.5".
+inline std::string text_of(const FoundTarget& target) {
+  std::ostringstream text;
+  text << name_of(target.type) << " (";
+  for (size_t i = 0; i < target.shape.size(); ++i) text << (i == 0 ? "" : ", ") << target.shape[i];
+  text << "):";
+  for (const int64_t value : target.integers) text << ' ' << value;
+  for (const double value : target.reals) text << ' ' << value;
+  return text.str();
+}
 
 }  // namespace stoker

@@ -130,13 +130,22 @@ class ChunkMaker {
     const auto chunk_at = static_cast<int64_t>(file_.size());
     if (column_.dictionary) write_dictionary(begin, end);
     const auto data_at = static_cast<int64_t>(file_.size());
+    const std::vector<Entry> all = entries_of(begin, end);
     for (size_t at = begin; at < end; at += rows_per_page) {
-      write_data(at, std::min(end, at + rows_per_page));
-      if (column_.repeats_last_page && at + rows_per_page >= end) write_data(at, end);
+      const size_t page_end = std::min(end, at + rows_per_page);
+      if (column_.values_per_page > 0) continue;
+      write_data(entries_of(at, page_end));
+      if (column_.repeats_last_page && page_end == end) write_data(entries_of(at, end));
+    }
+    for (size_t at = 0; column_.values_per_page > 0 && at < all.size();) {
+      const size_t next = std::min(all.size(), at + column_.values_per_page);
+      write_data(
+          {all.begin() + static_cast<ptrdiff_t>(at), all.begin() + static_cast<ptrdiff_t>(next)});
+      at = next;
     }
     MadeStruct metadata;
     metadata.i32(1, column_.type).i32(4, column_.codec);
-    metadata.i64(5, static_cast<int64_t>(end - begin) + column_.more_in_footer);
+    metadata.i64(5, static_cast<int64_t>(all.size()) + column_.more_in_footer);
     metadata.i64(7, static_cast<int64_t>(file_.size()) - chunk_at + column_.more_bytes);
     metadata.i64(9, data_at);
     // Without one, some writers say 0.
@@ -149,7 +158,38 @@ class ChunkMaker {
   }
 
  private:
-  int levels() const { return column_.optional ? static_cast<int>(column_.names.size()) : 0; }
+  // A value with its levels.
+  struct Entry {
+    uint64_t repetition = 0, definition = 0;
+    std::optional<std::string> value;
+  };
+
+  int levels() const {
+    return static_cast<int>(column_.optional ? column_.names.size() : column_.repeated_at.size());
+  }
+
+  // Those of the rows [begin, end).
+  std::vector<Entry> entries_of(size_t begin, size_t end) const {
+    const auto most = static_cast<uint64_t>(levels());
+    std::vector<Entry> entries;
+    for (size_t row = begin; row < end; ++row) {
+      if (column_.repeated_at.empty()) {
+        const std::optional<std::string>& value = column_.values[row];
+        entries.push_back({0, value ? most : 0, value});
+        continue;
+      }
+      const auto& list = column_.lists[row];
+      if (list.empty()) entries.push_back({0, 0, {}});
+      for (size_t i = 0; i < list.size(); ++i) {
+        const uint64_t goes_on = i % column_.inner == 0 ? 1 : column_.repeated_at.size();
+        entries.push_back({i == 0 ? 0 : goes_on, list[i] ? most : most - 1, list[i]});
+      }
+    }
+    if (!entries.empty() && end == column_.lists.size()) {
+      entries.back().repetition += static_cast<uint64_t>(column_.more_repetition);
+    }
+    return entries;
+  }
 
   void write_page(int type, const MadeStruct& inner, const std::string& before,
                   const std::string& content) {
@@ -165,8 +205,7 @@ class ChunkMaker {
 
   void write_dictionary(size_t begin, size_t end) {
     std::string content;
-    for (size_t i = begin; i < end; ++i) {
-      const std::optional<std::string>& value = column_.values[i];
+    for (const auto& [repetition, definition, value] : entries_of(begin, end)) {
       if (!value || !places_.try_emplace(*value, places_.size()).second) continue;
       content += *value;
     }
@@ -174,19 +213,22 @@ class ChunkMaker {
     write_page(2, MadeStruct().i32(1, static_cast<int64_t>(places_.size())).i32(2, 0), "", content);
   }
 
-  void write_data(size_t begin, size_t end) {
-    std::vector<uint64_t> defined, indexes;
+  void write_data(const std::vector<Entry>& entries) {
+    std::vector<uint64_t> defined, repeated, indexes, bits_of_booleans;
     std::string values;
-    for (size_t i = begin; i < end; ++i) {
-      const std::optional<std::string>& value = column_.values[i];
-      defined.push_back(value ? static_cast<uint64_t>(levels()) : 0);
+    for (const auto& [repetition, definition, value] : entries) {
+      repeated.push_back(repetition);
+      defined.push_back(definition);
       if (!value) continue;
       if (column_.dictionary) {
         indexes.push_back(places_.at(*value) + static_cast<uint64_t>(column_.more_in_index));
+      } else if (column_.type == kMadeBoolean) {
+        bits_of_booleans.push_back((*value)[0] != 0 ? 1 : 0);
       } else {
         values += *value;
       }
     }
+    if (column_.type == kMadeBoolean) values = pack_booleans(bits_of_booleans);
     if (column_.dictionary) {
       const int bits = bits_for(places_.size() - 1);
       values = static_cast<char>(bits) + pack_hybrid(indexes, bits);
@@ -195,15 +237,20 @@ class ChunkMaker {
     if (levels() > 0) {
       definition = pack_hybrid(defined, bits_for(static_cast<uint64_t>(levels())));
     }
+    std::string repetition;
+    if (!column_.repeated_at.empty()) {
+      repetition = pack_hybrid(repeated, bits_for(column_.repeated_at.size()));
+    }
     int encoding = column_.dictionary ? 8 : 0;
     if (column_.encoding >= 0) encoding = column_.encoding;
-    const int64_t count = static_cast<int64_t>(end - begin) + column_.more_in_page;
+    const int64_t count = static_cast<int64_t>(entries.size()) + column_.more_in_page;
     if (page_version_ == 2) {
       MadeStruct inner;
       inner.i32(1, count).i32(2, 0).i32(3, count).i32(4, encoding);
-      inner.i32(5, static_cast<int64_t>(definition.size()) + column_.more_level_bytes).i32(6, 0);
+      inner.i32(5, static_cast<int64_t>(definition.size()) + column_.more_level_bytes);
+      inner.i32(6, static_cast<int64_t>(repetition.size()));
       if (column_.codec == kMadePlain || !column_.packed) inner.boolean(7, false);
-      write_page(3, inner, definition, values);
+      write_page(3, inner, repetition + definition, values);
       return;
     }
     if (levels() > 0) {
@@ -211,8 +258,24 @@ class ChunkMaker {
       definition = little_endian(static_cast<uint64_t>(length), 4) + definition;
     }
     MadeStruct inner;
-    inner.i32(1, count).i32(2, encoding).i32(3, column_.level_encoding).i32(4, 3);
-    write_page(0, inner, "", definition + values);
+    inner.i32(1, count).i32(2, encoding).i32(3, column_.level_encoding);
+    inner.i32(4, column_.repetition_encoding);
+    if (!repetition.empty()) repetition = little_endian(repetition.size(), 4) + repetition;
+    write_page(0, inner, "", repetition + definition + values);
+  }
+
+  // Eight in a byte, or as runs behind their length.
+  std::string pack_booleans(const std::vector<uint64_t>& bits) const {
+    constexpr int kRuns = 3;
+    if (column_.encoding == kRuns) {
+      const std::string runs = pack_hybrid(bits, 1);
+      return little_endian(runs.size(), 4) + runs;
+    }
+    std::string bytes((bits.size() + 7) / 8, '\0');
+    for (size_t i = 0; i < bits.size(); ++i) {
+      bytes[i / 8] = static_cast<char>(bytes[i / 8] | static_cast<int>(bits[i] << (i % 8)));
+    }
+    return bytes;
   }
 
   const MadeColumn& column_;
@@ -221,9 +284,18 @@ class ChunkMaker {
   std::map<std::string, uint64_t> places_;
 };
 
+bool is_repeated(const MadeColumn& column, size_t depth) {
+  return std::count(column.repeated_at.begin(), column.repeated_at.end(), depth) > 0;
+}
+
+int repetition_of(const MadeColumn& column, size_t depth) {
+  return is_repeated(column, depth) ? 2 : column.optional ? 1 : 0;
+}
+
 MadeStruct leaf_of_schema(const MadeColumn& column) {
   MadeStruct leaf;
-  leaf.i32(1, column.type).i32(3, column.repeated ? 2 : column.optional ? 1 : 0);
+  const size_t depth = column.names.size() - 1;
+  leaf.i32(1, column.type).i32(3, column.repeated ? 2 : repetition_of(column, depth));
   leaf.text(4, column.names.back());
   if (column.converted >= 0) leaf.i32(6, column.converted);
   if (column.logical == 10) {
@@ -251,7 +323,9 @@ int64_t add_to_schema(const std::vector<MadeColumn>& columns, size_t begin, size
     const size_t place = schema.size();
     schema.emplace_back();
     const int64_t inside = add_to_schema(columns, at, next, depth + 1, schema);
-    schema[place].i32(3, columns[at].optional ? 1 : 0).text(4, name).i32(5, inside);
+    schema[place].i32(3, repetition_of(columns[at], depth)).text(4, name).i32(5, inside);
+    constexpr int kList = 3;
+    if (is_repeated(columns[at], depth + 1)) schema[place].i32(6, kList);
     at = next;
   }
   return fields;

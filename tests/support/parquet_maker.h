@@ -12,8 +12,9 @@
 namespace stoker {
 
 // The format's numbers.
-inline constexpr int kMadePlain = 0, kMadeSnappy = 1, kMadeGzip = 2, kMadeZstd = 6;   // codecs
-inline constexpr int kMadeInt32 = 1, kMadeInt64 = 2, kMadeFloat = 4, kMadeBytes = 6;  // types
+inline constexpr int kMadePlain = 0, kMadeSnappy = 1, kMadeGzip = 2, kMadeZstd = 6;     // codecs
+inline constexpr int kMadeBoolean = 0, kMadeInt32 = 1, kMadeInt64 = 2, kMadeFloat = 4;  // types
+inline constexpr int kMadeDouble = 5, kMadeBytes = 6, kMadeFixedBytes = 7;              // types
 
 // Values in PLAIN encoding.
 std::string plain_int32(int64_t value);
@@ -26,19 +27,29 @@ std::string pack_zstd(std::string_view text);
 struct MadeColumn {
   std::vector<std::string> names;  // {"image", "bytes"}: `bytes` in the struct `image`
   int type = kMadeBytes;
-  std::vector<std::optional<std::string>> values;  // PLAIN; none: null
-  int converted = -1;                              // ConvertedType
-  int logical = 0;                                 // member of LogicalType
-  bool is_unsigned = false;                        // in the logical type of an integer
-  bool optional = true;                            // so are the groups around it
+  // PLAIN; none: null. A boolean is "\0" or "\1".
+  std::vector<std::optional<std::string>> values;
+  int converted = -1;        // ConvertedType
+  int logical = 0;           // member of LogicalType
+  bool is_unsigned = false;  // in the logical type of an integer
+  bool optional = true;      // so are the groups around it
   bool repeated = false;
+  // A column of lists has these instead of `values`, for each row its elements. `repeated_at` says
+  // which of `names` are repeated ({"tags", "list", "element"}: {1}); the groups around them are
+  // lists. With two of them, each inner list has `inner` elements.
+  std::vector<std::vector<std::optional<std::string>>> lists = {};
+  std::vector<size_t> repeated_at = {};
+  size_t inner = 1;
+  size_t values_per_page = 0;  // of lists; 0: pages end where rows do
   bool dictionary = false;
   int codec = kMadePlain;
   bool packed = true;  // false: pages of version 2 are not, whatever the codec
 
   // What is wrong with it.
-  int encoding = -1;           // what the pages say
-  int level_encoding = 3;      // what pages of version 1 say
+  int encoding = -1;       // what the pages say
+  int level_encoding = 3;  // what pages of version 1 say
+  int repetition_encoding = 3;
+  int more_repetition = 0;     // added to the level of the last value
   int64_t more_in_footer = 0;  // values, more than there are
   int64_t more_in_page = 0;
   int64_t more_bytes = 0;        // of all pages, in the footer

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <stdexcept>
 
 #include "pipeline/source/record_bytes.h"
 #include "pipeline/source/sample_file.h"
@@ -39,15 +40,53 @@ bool get(RecordReader& in, std::vector<SourceNote>& notes) {
   return true;
 }
 
+void put(const std::vector<TargetColumn>& columns, RecordWriter& out) {
+  std::vector<std::string> names;
+  std::vector<uint8_t> types;
+  std::vector<int64_t> ranks, extents;
+  for (const TargetColumn& column : columns) {
+    names.push_back(column.name);
+    types.push_back(static_cast<uint8_t>(column.type));
+    ranks.push_back(std::ssize(column.shape));
+    extents.insert(extents.end(), column.shape.begin(), column.shape.end());
+  }
+  out.put(names);
+  out.put(types);
+  out.put(ranks);
+  out.put(extents);
+}
+
+bool get(RecordReader& in, std::vector<TargetColumn>& columns) {
+  std::vector<std::string> names;
+  std::vector<uint8_t> types;
+  std::vector<int64_t> ranks, extents;
+  if (!in.get(names) || !in.get(types) || !in.get(ranks) || !in.get(extents)) return false;
+  if (types.size() != names.size() || ranks.size() != names.size()) return false;
+  auto extent = extents.begin();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool is_type = types[i] <= static_cast<uint8_t>(TargetType::float32);
+    if (!is_type || ranks[i] < 0 || ranks[i] > extents.end() - extent) return false;
+    columns.push_back({names[i], static_cast<TargetType>(types[i]), {extent, extent + ranks[i]}});
+    extent += ranks[i];
+  }
+  try {
+    check_targets(columns);
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+  return extent == extents.end();
+}
+
 bool from_bytes(std::span<const char> bytes, BlobTable& table) {
   RecordReader in(bytes);
   std::vector<uint64_t> digests;
   const bool read = in.get(table.key) && in.get(table.blobs) && in.get(table.stamps) &&
                     in.get(table.segments) && in.get(table.class_names) && get(in, table.notes) &&
-                    in.get(digests) && in.at_end() && digests.size() == 2;
+                    get(in, table.targets) && in.get(digests) && in.at_end() && digests.size() == 3;
   if (!read) return false;
   table.fingerprint = digests[0];
   table.labels_digest = digests[1];
+  table.targets_digest = digests[2];
   return true;
 }
 
@@ -57,6 +96,12 @@ int64_t entry_bytes(const BlobSegment& segment) {
 
 }  // namespace
 
+int64_t BlobTable::target_bytes() const {
+  int64_t bytes = 0;
+  for (const TargetColumn& column : targets) bytes += column.bytes();
+  return bytes;
+}
+
 std::vector<char> to_bytes(const BlobTable& table) {
   RecordWriter out;
   out.put(table.key);
@@ -65,7 +110,8 @@ std::vector<char> to_bytes(const BlobTable& table) {
   out.put(table.segments);
   out.put(table.class_names);
   put(table.notes, out);
-  out.put(std::vector<uint64_t>{table.fingerprint, table.labels_digest});
+  put(table.targets, out);
+  out.put(std::vector<uint64_t>{table.fingerprint, table.labels_digest, table.targets_digest});
   return out.bytes();
 }
 
@@ -102,6 +148,7 @@ bool BlobIndex::load() {
   }
   const auto table = file_.subspan(header.table_at);
   if (blob_table_seal(header, table) != header.seal || !from_bytes(table, table_)) return false;
+  target_bytes_ = table_.target_bytes();
   if (!is_sound()) return false;
   for (const BlobSegment& segment : table_.segments) {
     first_ids_.push_back(segment.first_id);
@@ -121,7 +168,9 @@ bool BlobIndex::is_sound() const {
         segment.first_id != samples || segment.first_row < 0 || segment.first_row > kMaxSamples ||
         segment.samples < 1 || segment.samples > BlobSegment::kMaxSamples || segment.at < 0 ||
         segment.name_bytes < 0 || entry_bytes(segment) > file_bytes - segment.at ||
-        segment.name_bytes > file_bytes - segment.at - entry_bytes(segment)) {
+        segment.name_bytes > file_bytes - segment.at - entry_bytes(segment) ||
+        target_bytes_ > (file_bytes - segment.at - entry_bytes(segment) - segment.name_bytes) /
+                            segment.samples) {
       return false;
     }
     if (const auto names = names_of(segment); !names.empty() && names.back() != '\0') return false;
@@ -136,13 +185,17 @@ std::span<const char> BlobIndex::names_of(const BlobSegment& segment) const {
                        static_cast<size_t>(segment.name_bytes));
 }
 
+int64_t BlobIndex::bytes_of(const BlobSegment& segment) const {
+  return entry_bytes(segment) + segment.name_bytes + segment.samples * target_bytes_;
+}
+
 bool BlobIndex::is_sealed(size_t segment) const {
   Seal seal = seals_[segment].load(std::memory_order_relaxed);
   if (seal == Seal::unknown) {
     // Threads that come here at once do the same work.
     const BlobSegment& wanted = table_.segments[segment];
-    const auto bytes = file_.subspan(static_cast<size_t>(wanted.at),
-                                     static_cast<size_t>(entry_bytes(wanted) + wanted.name_bytes));
+    const auto bytes =
+        file_.subspan(static_cast<size_t>(wanted.at), static_cast<size_t>(bytes_of(wanted)));
     seal = XXH3_64bits(bytes.data(), bytes.size()) == wanted.seal ? Seal::holds : Seal::broken;
     seals_[segment].store(seal, std::memory_order_relaxed);
   }
@@ -154,10 +207,14 @@ BlobIndex::Found BlobIndex::find(SampleId id) const {
   const auto place = static_cast<size_t>(next - first_ids_.begin()) - 1;
   if (!is_sealed(place)) return {};
   const BlobSegment& segment = table_.segments[place];
-  Found found{&segment, {}};
-  const size_t at = static_cast<size_t>(segment.at) +
-                    static_cast<size_t>(id - segment.first_id) * sizeof(BlobEntry);
+  Found found{&segment, {}, {}};
+  const int64_t in_segment = id - segment.first_id;
+  const int64_t at = segment.at + in_segment * static_cast<int64_t>(sizeof(BlobEntry));
   std::memcpy(&found.entry, file_.data() + at, sizeof(BlobEntry));
+  const int64_t targets_at =
+      segment.at + entry_bytes(segment) + segment.name_bytes + in_segment * target_bytes_;
+  found.targets =
+      file_.subspan(static_cast<size_t>(targets_at), static_cast<size_t>(target_bytes_));
   return found;
 }
 

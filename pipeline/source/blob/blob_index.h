@@ -4,8 +4,10 @@
 //
 //   header    magic, version, byte order, place and seal of the table
 //   segments  one after another, each of at most 8,192 samples of one blob: 24 bytes per sample,
-//             then the samples' names, each ended by a NUL
-//   table     blobs, segments, class names, notes (pipeline/source/record_bytes.h)
+//             then the samples' names, each ended by a NUL, then their targets: for each sample the
+//             values of all columns, one behind the other, without padding
+//   table     blobs, segments, class names, notes, columns of targets
+//             (pipeline/source/record_bytes.h)
 //
 // Every segment has a seal (XXH3), which is compared when a sample of it is looked up first. So
 // opening takes no longer for more samples, and an index that was damaged on the disk shows. What a
@@ -46,14 +48,16 @@ static_assert(sizeof(BlobEntry) == 24);
 
 struct BlobSegment {
   static constexpr int64_t kMaxSamples = 8'192;
+  // A segment with more bytes of targets has a single sample, so that a look-up seals little.
+  static constexpr int64_t kMaxValues = 1 << 20;
 
   int64_t blob = 0;
   int64_t first_id = 0;
   int64_t first_row = 0;  // the number in its blob of the first sample
   int64_t samples = 0;
-  int64_t at = 0;          // the entries' offset in the file; the names follow them
+  int64_t at = 0;          // the entries' offset in the file; names and targets follow them
   int64_t name_bytes = 0;  // 0: the samples have no names, their numbers are used
-  uint64_t seal = 0;       // XXH3 of entries and names
+  uint64_t seal = 0;       // XXH3 of entries, names and targets
 };
 
 // The contents of the table.
@@ -66,11 +70,15 @@ struct BlobTable {
   std::vector<SourceNote> notes;
   uint64_t fingerprint = 0;
   uint64_t labels_digest = 0;
+  std::vector<TargetColumn> targets{};
+  uint64_t targets_digest = 0;
+
+  int64_t target_bytes() const;  // of one sample
 };
 
 struct BlobIndexHeader {
   char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 'b', 'i'};
-  uint32_t version = 1;
+  uint32_t version = 2;
   uint32_t byte_order = 0x01020304;
   uint64_t table_at = 0;  // the table ends the file
   uint64_t table_bytes = 0;
@@ -96,6 +104,7 @@ class BlobIndex {
     const BlobSegment* segment =
         nullptr;  // nullptr: the part of the file with this sample is damaged
     BlobEntry entry;
+    std::span<const char> targets;  // the values of all columns
   };
   Found find(SampleId id) const;
   // Returns the name inside the blob; "" if samples of this segment have none. It is ended by a
@@ -108,11 +117,13 @@ class BlobIndex {
   bool is_sound() const;
   bool is_sealed(size_t segment) const;
   std::span<const char> names_of(const BlobSegment& segment) const;
+  int64_t bytes_of(const BlobSegment& segment) const;
 
   const std::string path_;
   const std::span<const char> file_;  // the mapping
   BlobTable table_;
   int64_t size_ = 0;
+  int64_t target_bytes_ = 0;        // of one sample
   std::vector<int64_t> first_ids_;  // of each segment
   enum class Seal : uint8_t { unknown, holds, broken };
   mutable std::vector<std::atomic<Seal>> seals_;  // of each segment

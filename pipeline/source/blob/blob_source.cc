@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 
@@ -15,6 +16,7 @@
 #include "pipeline/source/blob/blob_files.h"
 #include "pipeline/source/blob/blob_index.h"
 #include "pipeline/source/blob/index_builder.h"
+#include "pipeline/source/blob/target_fields.h"
 #include "pipeline/source/format/unpack.h"
 #include "pipeline/source/sample_file.h"
 
@@ -36,11 +38,7 @@ class BlobSource final : public Source {
         files_(root, table_.blobs, table_.stamps) {}
 
   int64_t size() const override { return index_->size(); }
-  int label(SampleId id) const override {
-    const int label = index_->find(id).entry.label;
-    // read() reports what a damaged index says.
-    return label < 0 || label >= std::ssize(table_.class_names) ? 0 : label;
-  }
+  int label(SampleId id) const override { return label_of(index_->find(id)); }
   std::string name(SampleId id) const override {
     const BlobIndex::Found found = index_->find(id);
     if (found.segment == nullptr) return std::string("#").append(std::to_string(id));
@@ -90,8 +88,31 @@ class BlobSource final : public Source {
   std::vector<SourceNote> notes() const override { return table_.notes; }
   uint64_t fingerprint() const override { return table_.fingerprint; }
   uint64_t labels_digest() const override { return table_.labels_digest; }
+  std::span<const TargetColumn> targets() const override { return table_.targets; }
+  void read_targets(SampleId id, std::span<const uint8_t>, SampleTargets& out) const override {
+    const BlobIndex::Found found = index_->find(id);
+    out.label = label_of(found);
+    // read() reports a damaged index.
+    const char* from = found.segment == nullptr ? nullptr : found.targets.data();
+    for (size_t i = 0; i < out.columns.size(); ++i) {
+      const auto bytes = static_cast<size_t>(table_.targets[i].bytes());
+      if (from == nullptr) {
+        std::memset(out.columns[i], 0, bytes);
+      } else {
+        std::memcpy(out.columns[i], from, bytes);
+        from += bytes;
+      }
+    }
+  }
+  uint64_t targets_digest() const override { return table_.targets_digest; }
 
  private:
+  int label_of(const BlobIndex::Found& found) const {
+    const int label = found.entry.label;
+    // read() reports what a damaged index says.
+    return label < 0 || label >= std::ssize(table_.class_names) ? 0 : label;
+  }
+
   // How many bytes of a sample are in the blob, and how many come out of them (0: not packed).
   struct Place {
     bool ok = false;  // false: no blob can hold that
@@ -172,6 +193,13 @@ std::string key_of(const BlobIndexRequest& request) {
   std::string key = fs::canonical(request.set.root, ignored).string();
   const auto add = [&key](const std::string& word) { key += '\0' + word; };
   add(to_string(request.set.format));
+  if (const auto& targets = request.fields.targets; !targets.empty()) {
+    key += " with " + std::to_string(targets.size()) + " targets";
+    for (const TargetField& target : targets) {
+      add(target.field);
+      add(target.type ? name_of(*target.type) : "");
+    }
+  }
   add(request.fields.image);
   add(request.fields.label);
   for (const std::string& blob : request.set.blobs) add(blob);
@@ -237,7 +265,8 @@ std::unique_ptr<BlobIndex> load_or_make(const BlobIndexRequest& request,
 
 std::unique_ptr<Source> make_blob_source(const BlobSet& set, const SourceOptions& options) {
   const BlobIndexRequest request{.set = set,
-                                 .fields = {options.image_from, options.label_from},
+                                 .fields = {options.image_from, options.label_from,
+                                            target_fields(options.targets_from, set.format)},
                                  .class_names = read_class_names(set.root),
                                  .go_on = options.go_on};
   return std::make_unique<BlobSource>(set.root, load_or_make(request, options.cache_dir));

@@ -205,6 +205,10 @@ class Builder {
 
   // REQUIRES: run() has returned.
   Merged& merged() { return merged_; }
+  std::vector<TargetColumn> targets() {
+    const MutexLock lock(mutex_);
+    return targets_;
+  }
 
  private:
   void work() {
@@ -229,11 +233,16 @@ class Builder {
       if (stopped_) throw Stopped();
       if (offset > before) done_bytes_ += offset - std::exchange(before, offset);
     });
-    SampleCollector samples(reader, [&](SamplePiece& piece) {
+    const auto take = [&](SamplePiece& piece) {
       wait_for_turn(blob);
       merged_.relabel(blob, piece);
-      writer_.add(static_cast<int64_t>(blob), piece.first_row, piece.entries, piece.names);
-    });
+      writer_.add(static_cast<int64_t>(blob), piece.first_row, piece.entries, piece.names,
+                  piece.values);
+    };
+    const auto agree = [&](std::vector<TargetColumn> columns) {
+      return agree_on_targets(blob, std::move(columns));
+    };
+    SampleCollector samples(reader, take, {request_.fields.targets, agree});
     scan(request_.set.format, reader, request_.fields, samples);
     samples.finish();
     wait_for_turn(blob);
@@ -245,6 +254,19 @@ class Builder {
     const MutexLock lock(mutex_);
     ++turn_;
     changed_.notify_all();
+  }
+
+  // The first sample of all decides. A blob knows that its own is the first when those before it
+  // have ended without one.
+  std::vector<TargetColumn> agree_on_targets(size_t blob, std::vector<TargetColumn> columns) {
+    MutexLock lock(mutex_);
+    while (targets_.empty() && turn_ != blob && !stopped_) changed_.wait(lock);
+    if (stopped_) throw Stopped();
+    if (targets_.empty()) {
+      targets_ = std::move(columns);
+      changed_.notify_all();
+    }
+    return targets_;
   }
 
   void wait_for_turn(size_t blob) {
@@ -289,6 +311,7 @@ class Builder {
   FirstError error_;
   Mutex mutex_;
   CondVar changed_;
+  std::vector<TargetColumn> targets_ GUARDED_BY(mutex_);
   size_t turn_ GUARDED_BY(mutex_) = 0;
   size_t running_ GUARDED_BY(mutex_) = 0;
 };
@@ -315,6 +338,7 @@ void build_index(const BlobIndexRequest& request, const std::vector<BlobStamp>& 
   }
   const std::vector<int32_t> new_labels = builder.merged().finish();
   BlobTable& table = builder.merged().table();
+  table.targets = builder.targets();
   table.stamps = stamps;
   table.key = key;
   writer.finish(std::move(table), new_labels);

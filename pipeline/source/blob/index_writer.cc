@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "pipeline/digest.h"
 #include "pipeline/source/label_digest.h"
@@ -22,15 +23,62 @@ uint64_t fingerprint_of(const BlobTable& table) {
   }
   for (const BlobSegment& segment : table.segments) add(segment.seal);
   for (const std::string& name : table.class_names) text.append("\n").append(name);
+  for (const TargetColumn& column : table.targets) text.append("\n").append(column.describe());
   return text_digest(text);
 }
+
+// The digest of the columns of targets and their values. It is the digest that TargetSource makes
+// of the same columns in memory.
+class TargetDigest {
+ public:
+  explicit TargetDigest(const BlobTable& table) : table_(table) {
+    for (size_t i = 0; i < table.targets.size(); ++i) {
+      hashes_.emplace_back(XXH3_createState(), XXH3_freeState);
+      XXH3_64bits_reset(hashes_.back().get());
+    }
+  }
+
+  // Adds the values of so many samples.
+  void add(const char* values, int64_t samples) {
+    const int64_t stride = table_.target_bytes();
+    for (size_t i = 0; i < hashes_.size(); ++i) {
+      const int64_t bytes = table_.targets[i].bytes();
+      column_.clear();
+      for (int64_t k = 0; k < samples; ++k) {
+        column_.insert(column_.end(), values + k * stride, values + k * stride + bytes);
+      }
+      XXH3_64bits_update(hashes_[i].get(), column_.data(), column_.size());
+      values += bytes;
+    }
+  }
+
+  uint64_t value() const {
+    if (hashes_.empty()) return 0;
+    std::string text = "stoker targets; source " + hex64(0);
+    for (size_t i = 0; i < hashes_.size(); ++i) {
+      text +=
+          "; " + table_.targets[i].describe() + " " + hex64(XXH3_64bits_digest(hashes_[i].get()));
+    }
+    return text_digest(text);
+  }
+
+ private:
+  using Hash = std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)>;
+  const BlobTable& table_;
+  std::vector<Hash> hashes_;  // of each column
+  std::vector<char> column_;
+};
 
 }  // namespace
 
 void BlobIndexWriter::add(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
-                          std::string_view names) {
-  for (size_t begin = 0; begin < entries.size(); begin += BlobSegment::kMaxSamples) {
-    const size_t end = std::min(entries.size(), begin + size_t{BlobSegment::kMaxSamples});
+                          std::string_view names, std::span<const std::byte> targets) {
+  const size_t target_bytes = entries.empty() ? 0 : targets.size() / entries.size();
+  const size_t most =
+      std::clamp<size_t>(size_t{BlobSegment::kMaxValues} / std::max<size_t>(target_bytes, 1), 1,
+                         BlobSegment::kMaxSamples);
+  for (size_t begin = 0; begin < entries.size(); begin += most) {
+    const size_t end = std::min(entries.size(), begin + most);
     std::string_view part;
     if (!names.empty()) {
       const size_t from = entries[begin].first;
@@ -38,12 +86,13 @@ void BlobIndexWriter::add(int64_t blob, int64_t first_row, std::span<const BlobE
       part = names.substr(from, to - from);
     }
     add_segment(blob, first_row + static_cast<int64_t>(begin), entries.subspan(begin, end - begin),
-                part);
+                part, targets.subspan(begin * target_bytes, (end - begin) * target_bytes));
   }
 }
 
 void BlobIndexWriter::add_segment(int64_t blob, int64_t first_row,
-                                  std::span<const BlobEntry> entries, std::string_view names) {
+                                  std::span<const BlobEntry> entries, std::string_view names,
+                                  std::span<const std::byte> targets) {
   segments_.push_back({.blob = blob,
                        .first_id = samples_,
                        .first_row = first_row,
@@ -58,6 +107,7 @@ void BlobIndexWriter::add_segment(int64_t blob, int64_t first_row,
     write(&entry, sizeof entry);
   }
   write(names.data(), names.size());
+  write(targets.data(), targets.size());
 }
 
 void BlobIndexWriter::write(const void* data, size_t bytes) {
@@ -74,10 +124,13 @@ void BlobIndexWriter::flush() {
 
 void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> new_labels) {
   LabelDigest labels;
+  TargetDigest targets(table);
+  const int64_t target_bytes = table.target_bytes();
   std::vector<char> bytes;
   for (BlobSegment& segment : table.segments) {
     const size_t entry_bytes = static_cast<size_t>(segment.samples) * sizeof(BlobEntry);
-    bytes.resize(entry_bytes + static_cast<size_t>(segment.name_bytes));
+    const size_t targets_at = entry_bytes + static_cast<size_t>(segment.name_bytes);
+    bytes.resize(targets_at + static_cast<size_t>(segment.samples * target_bytes));
     file_.read_at(static_cast<uint64_t>(segment.at), bytes);
     auto* const entries = reinterpret_cast<BlobEntry*>(bytes.data());
     for (int64_t i = 0; i < segment.samples; ++i) {
@@ -85,12 +138,14 @@ void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> n
       if (!new_labels.empty()) label = new_labels[static_cast<size_t>(label)];
       labels.add(label);
     }
+    targets.add(bytes.data() + targets_at, segment.samples);
     if (!new_labels.empty()) {
       file_.write_at(static_cast<uint64_t>(segment.at), {bytes.data(), entry_bytes});
     }
     segment.seal = XXH3_64bits(bytes.data(), bytes.size());
   }
   table.labels_digest = labels.value();
+  table.targets_digest = targets.value();
 }
 
 void BlobIndexWriter::finish(BlobTable table, std::span<const int32_t> new_labels) {

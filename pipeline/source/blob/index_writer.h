@@ -3,6 +3,7 @@
 // std::runtime_error with the path; an unfinished file is removed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -19,18 +20,18 @@ class BlobIndexWriter {
   explicit BlobIndexWriter(const std::string& path) : file_(path) {}
 
   // Adds samples of one blob, the next ones in order. In an entry with a name, `first` is the
-  // name's place in `names`.
+  // name's place in `names`. `targets` has equally many bytes for each of them.
   void add(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
-           std::string_view names);
+           std::string_view names, std::span<const std::byte> targets = {});
   int64_t samples() const { return samples_; }
   // Gives the samples their final labels (new_labels[label]; empty: they are final), seals
-  // everything and puts the file into its place. `table` has blobs, stamps, class names, notes and
-  // key.
+  // everything and puts the file into its place. `table` has blobs, stamps, class names, notes,
+  // key, and the columns of targets.
   void finish(BlobTable table, std::span<const int32_t> new_labels);
 
  private:
   void add_segment(int64_t blob, int64_t first_row, std::span<const BlobEntry> entries,
-                   std::string_view names);
+                   std::string_view names, std::span<const std::byte> targets);
   void write(const void* data, size_t bytes);
   void flush();
   void seal_segments(BlobTable& table, std::span<const int32_t> new_labels);

@@ -1,8 +1,11 @@
 #include "pipeline/source/blob/sample_collector.h"
 
 #include <limits>
+#include <stdexcept>
 
 #include "pipeline/printable_name.h"
+#include "pipeline/source/blob/target_values.h"
+#include "pipeline/source/format/text_value.h"
 #include "pipeline/source/sample_file.h"
 
 namespace stoker {
@@ -85,10 +88,12 @@ void SampleCollector::add(const FoundSample& sample) {
     packed_.image_bytes += sample.length;
     packed_.unpacked_bytes += sample.skip + sample.length;
   }
+  add_targets(sample);
   piece_.entries.push_back(entry);
   ++samples_;
-  const bool is_full =
-      piece_.entries.size() >= kPieceSamples || std::ssize(piece_.names) > kMax32 / 4;
+  const bool is_full = piece_.entries.size() >= kPieceSamples ||
+                       piece_.values.size() >= kPieceValues ||
+                       std::ssize(piece_.names) > kMax32 / 4;
   if (is_full) finish();
 }
 
@@ -98,6 +103,34 @@ void SampleCollector::finish() {
   piece_.first_row = samples_;
   piece_.entries.clear();
   piece_.names.clear();
+  piece_.values.clear();
+}
+
+void SampleCollector::agree_on_columns(const FoundSample& sample) {
+  std::vector<TargetColumn> columns;
+  for (size_t i = 0; i < sample.targets.size(); ++i) {
+    columns.push_back(column_of(targets_.fields[i], sample.targets[i]));
+  }
+  try {
+    check_targets(columns);
+  } catch (const std::invalid_argument& error) {
+    blob_.fail(sample.targets[0].offset, error.what());
+  }
+  columns_ = targets_.agree(std::move(columns));
+}
+
+void SampleCollector::add_targets(const FoundSample& sample) {
+  if (sample.targets.empty()) return;
+  if (columns_.empty()) agree_on_columns(sample);
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const std::string problem = append_target(columns_[i], sample.targets[i], piece_.values);
+    if (problem.empty()) continue;
+    std::string where = sample.line > 0 ? "line " + std::to_string(sample.line)
+                                        : "sample " + std::to_string(samples_);
+    if (!sample.name.empty()) where += ", " + quoted_name(sample.name);
+    blob_.fail(sample.targets[i].offset,
+               where + ": target " + quoted_name(columns_[i].name) + " " + problem);
+  }
 }
 
 void SampleCollector::leave_out(std::string_view reason, std::string_view name) {

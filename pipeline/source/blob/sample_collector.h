@@ -35,15 +35,26 @@ struct SamplePiece {
   std::string names;
   LabelKind labels = LabelKind::unknown;
   std::vector<std::string> texts;  // of all pieces so far
+  std::vector<std::byte> values;   // of the targets: those of all columns for each entry
+};
+
+// How the scans of several blobs come to have the same columns of targets.
+struct TargetAgreement {
+  std::vector<TargetField> fields{};
+  // Takes the columns that a blob's first sample suggests, and returns those that hold for all.
+  std::function<std::vector<TargetColumn>(std::vector<TargetColumn>)> agree{};
 };
 
 class SampleCollector final : public SampleSink {
  public:
   static constexpr size_t kPieceSamples = 1'000'000;
+  // Bytes of targets' values in a piece, apart from the last sample's.
+  static constexpr size_t kPieceValues = 16 << 20;
   static constexpr int64_t kMaxLabel = (1 << 24) - 1;
 
-  SampleCollector(const BlobReader& blob, std::function<void(SamplePiece&)> take)
-      : blob_(blob), take_(std::move(take)) {}
+  SampleCollector(const BlobReader& blob, std::function<void(SamplePiece&)> take,
+                  TargetAgreement targets = {})
+      : blob_(blob), take_(std::move(take)), targets_(std::move(targets)) {}
 
   void add(const FoundSample& sample) override;
   void leave_out(std::string_view reason, std::string_view name) override;
@@ -62,9 +73,13 @@ class SampleCollector final : public SampleSink {
  private:
   int32_t label_of(const FoundSample& sample);
   void set_kind(LabelKind kind, const FoundSample& sample);
+  void agree_on_columns(const FoundSample& sample);
+  void add_targets(const FoundSample& sample);
 
   const BlobReader& blob_;
   const std::function<void(SamplePiece&)> take_;
+  const TargetAgreement targets_;
+  std::vector<TargetColumn> columns_;
   SamplePiece piece_;
   int64_t samples_ = 0;
   bool has_names_ = false;

@@ -24,6 +24,9 @@ class LineReader {
   bool next(std::string_view& line);
   // Throws BlobError at the last line: "line 5: REASON".
   [[noreturn]] void fail(const std::string& reason) const;
+  // Of the last line: where it begins in the blob, and its number, from 1.
+  int64_t offset() const { return at_; }
+  int64_t number() const { return number_; }
 
  private:
   int64_t find_line(std::string_view& text, bool& open);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pipeline/source/format/line_reader.h"
+#include "pipeline/source/format/text_numbers.h"
 #include "pipeline/source/format/text_value.h"
 
 namespace stoker {
@@ -66,10 +67,11 @@ std::optional<size_t> find_name(const ListNames& names, const std::string& name)
   return static_cast<size_t>(found - names.begin());
 }
 
-// Where the path and the label are.
+// Where the path, the label and the targets are.
 struct ListPlaces {
   size_t path = 0;
   std::optional<size_t> label;
+  std::vector<size_t> targets;
 };
 
 // Takes the fields that the user named, or the usual ones.
@@ -88,21 +90,34 @@ ListPlaces choose_places(const LineReader& lines, const ListNames& names,
     places.label =
         place(fields.label, kLabelNames, "say where the label is with --label-from NAME or none");
   }
+  for (const TargetField& target : fields.targets) {
+    places.targets.push_back(place(target.field, {}, "it is named as a target"));
+  }
   return places;
 }
 
 // Gives the samples to the sink and watches over what all lines must have in common.
 class ListSamples {
  public:
-  ListSamples(const LineReader& lines, SampleSink& out) : lines_(lines), out_(out) {}
+  ListSamples(const LineReader& lines, const FieldChoice& fields, SampleSink& out)
+      : lines_(lines), fields_(fields), out_(out), targets_(fields.targets.size()) {}
   // The label may be of another kind than the first one's.
   void add(std::string_view path, const BlobLabel& label);
   // A label of CSV or TSV: the first one says whether they are numbers.
   BlobLabel read_label(std::string_view text) const;
+  // The numbers of a target of the next sample.
+  FoundTarget& target(size_t target) { return targets_[target]; }
+  // Throws if there is a problem with them.
+  void check_target(size_t target, const std::string& problem) const {
+    if (problem.empty()) return;
+    lines_.fail("target " + quoted_name(fields_.targets[target].name) + " " + problem);
+  }
 
  private:
   const LineReader& lines_;
+  const FieldChoice& fields_;
   SampleSink& out_;
+  std::vector<FoundTarget> targets_;
   std::optional<size_t> kind_;  // of the first label, as its place in BlobLabel
 };
 
@@ -127,6 +142,9 @@ void ListSamples::add(std::string_view path, const BlobLabel& label) {
   sample.storage = BlobStorage::file;
   sample.name = path;
   sample.label = label;
+  for (FoundTarget& target : targets_) target.offset = lines_.offset();
+  sample.targets = targets_;
+  sample.line = lines_.number();
   out_.add(sample);
 }
 
@@ -193,10 +211,11 @@ bool find_columns(const LineReader& lines, const ListNames& first, const FieldCh
   ListNames names;
   for (const std::string& field : first) names.emplace_back(trimmed(field));
   const bool names_label = !fields.label.empty() && !fields.no_labels();
+  const bool names_others = !fields.image.empty() || !fields.targets.empty();
   const bool is_header = find_usual(names, kPathNames) ||
                          (!fields.image.empty() && find_name(names, fields.image)) ||
                          (names_label && find_name(names, fields.label));
-  if (is_header || names_label || !fields.image.empty()) {
+  if (is_header || names_label || names_others) {
     places = choose_places(lines, names, fields);
     return true;
   }
@@ -210,7 +229,7 @@ bool find_columns(const LineReader& lines, const ListNames& first, const FieldCh
 }
 
 void scan_columns(LineReader& lines, ListForm form, const FieldChoice& fields, SampleSink& out) {
-  ListSamples samples(lines, out);
+  ListSamples samples(lines, fields, out);
   std::vector<std::string> row;
   ListPlaces places;
   size_t columns = 0;
@@ -224,15 +243,19 @@ void scan_columns(LineReader& lines, ListForm form, const FieldChoice& fields, S
       lines.fail(std::to_string(row.size()) + " fields, and the first line has " +
                  std::to_string(columns));
     }
+    for (size_t i = 0; i < places.targets.size(); ++i) {
+      samples.check_target(i, read_text_numbers(row[places.targets[i]], samples.target(i)));
+    }
     samples.add(row[places.path],
                 places.label ? samples.read_label(row[*places.label]) : BlobLabel());
   }
 }
 
-// The names of the path and the label in each object; the first object decides.
+// The names of the path, the label and the targets in each object; the first object decides.
 struct ListKeys {
   std::string path;
   std::optional<std::string> label;
+  std::vector<std::string> targets;
 };
 
 ListNames keys_of(const nlohmann::json& object) {
@@ -262,11 +285,15 @@ void add_object(const LineReader& lines, const nlohmann::json& object, const Lis
     const std::string problem = set_json_label(value_of(lines, object, *keys.label), label);
     if (!problem.empty()) lines.fail("the label " + quoted_name(*keys.label) + " " + problem);
   }
+  for (size_t i = 0; i < keys.targets.size(); ++i) {
+    const nlohmann::json& numbers = value_of(lines, object, keys.targets[i]);
+    samples.check_target(i, read_json_numbers(numbers, samples.target(i)));
+  }
   samples.add(path.get_ref<const std::string&>(), label);
 }
 
 void scan_objects(LineReader& lines, const FieldChoice& fields, SampleSink& out) {
-  ListSamples samples(lines, out);
+  ListSamples samples(lines, fields, out);
   std::optional<ListKeys> keys;
   for (std::string_view line; lines.next(line);) {
     if (trimmed(line).empty()) continue;
@@ -278,6 +305,7 @@ void scan_objects(LineReader& lines, const FieldChoice& fields, SampleSink& out)
       keys.emplace();
       keys->path = names[places.path];
       if (places.label) keys->label = names[*places.label];
+      for (const size_t place : places.targets) keys->targets.push_back(names[place]);
     }
     add_object(lines, object, *keys, samples);
   }

@@ -14,6 +14,7 @@
 
 #include "pipeline/printable_name.h"
 #include "pipeline/source/format/little_endian.h"
+#include "pipeline/source/format/mds_target.h"
 #include "pipeline/source/format/text_value.h"
 
 namespace stoker {
@@ -57,16 +58,6 @@ bool is_image_encoding(const std::string& name) {
   return name == "jpeg" || name == "png" || name == "bytes";
 }
 
-struct MdsColumn {
-  std::string name, encoding;
-  std::optional<int64_t> size;  // bytes; none: each sample says
-};
-
-std::string describe(const MdsColumn& column) {
-  constexpr size_t kMost = 60;
-  return quoted_name(column.name) + " (" + printable_name(column.encoding.substr(0, kMost)) + ")";
-}
-
 std::string list_columns(const std::vector<MdsColumn>& columns) {
   constexpr size_t kMost = 12;
   std::string text;
@@ -88,6 +79,8 @@ struct ColumnRule {
 constexpr std::array kImageNames = {"image", "jpg", "jpeg", "png", "img", "x"};
 constexpr std::array kLabelNames = {"label", "labels", "class", "target", "y"};
 constexpr ColumnRule kImageRule = {"image", kImageNames, is_image_encoding, "jpeg, png or bytes"};
+constexpr ColumnRule kTargetRule = {
+    "target", {}, is_target_encoding, "a number's, str_int, str_float or ndarray:DTYPE:SHAPE"};
 constexpr ColumnRule kLabelRule = {"label", kLabelNames, is_label_encoding,
                                    "int, int8 to int64, uint8 to uint64, str_int or str"};
 
@@ -249,10 +242,6 @@ void read_columns(BlobReader& blob, Header& header) {
 
 // ---- Samples
 
-struct ValuePlace {
-  int64_t offset, length;  // in the blob
-};
-
 // Where the values of a shard's samples are.
 class SampleReader {
  public:
@@ -262,7 +251,7 @@ class SampleReader {
   }
 
   // Returns a place for each column, valid until the next call.
-  const std::vector<ValuePlace>& read(size_t sample) {
+  const std::vector<MdsPlace>& read(size_t sample) {
     const int64_t begin = header_.offsets[sample], end = header_.offsets[sample + 1];
     if (end - begin < head_bytes_) fail(sample, "the sizes of its values", head_bytes_);
     const Bytes head = blob_.read(begin, head_bytes_, "the sizes of values");
@@ -293,7 +282,7 @@ class SampleReader {
   BlobReader& blob_;
   const Header& header_;
   int64_t head_bytes_ = 0;
-  std::vector<ValuePlace> places_;
+  std::vector<MdsPlace> places_;
 };
 
 class LabelReader {
@@ -302,7 +291,7 @@ class LabelReader {
       : blob_(blob), column_(column), encoding_(*find_label_encoding(column.encoding)) {}
 
   // The label is valid until the blob is read again.
-  BlobLabel read(size_t sample, ValuePlace place) const {
+  BlobLabel read(size_t sample, MdsPlace place) const {
     if (encoding_.size != 0 && place.length != encoding_.size) {
       fail(sample, place, "has " + std::to_string(place.length) + " bytes");
     }
@@ -328,7 +317,7 @@ class LabelReader {
   }
 
  private:
-  [[noreturn]] void fail(size_t sample, ValuePlace place, const std::string& reason) const {
+  [[noreturn]] void fail(size_t sample, MdsPlace place, const std::string& reason) const {
     blob_.fail(place.offset, "the label of sample " + std::to_string(sample) + ", column " +
                                  describe(column_) + ", " + reason);
   }
@@ -429,13 +418,18 @@ void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out) {
   const size_t label = has_labels ? choose_column(blob, header, kLabelRule, fields.label) : 0;
   std::optional<LabelReader> labels;
   if (has_labels) labels.emplace(blob, header.columns[label]);
+  MdsTargets targets(blob, fields);
+  for (const TargetField& target : fields.targets) {
+    targets.add(header.columns, choose_column(blob, header, kTargetRule, target.field));
+  }
   SampleReader samples(blob, header);
   for (size_t i = 0; i + 1 < header.offsets.size(); ++i) {
-    const std::vector<ValuePlace>& places = samples.read(i);
+    const std::vector<MdsPlace>& places = samples.read(i);
     FoundSample found;
     found.offset = places[image].offset;
     found.length = places[image].length;
     if (labels) found.label = labels->read(i, places[label]);
+    found.targets = targets.read(i, places);
     out.add(found);
   }
 }

@@ -16,8 +16,8 @@ namespace stoker {
 // Adds every sample of `blob`, one shard, without a name. A field is a column. Unless `fields` says
 // otherwise, the image is the first of image, jpg, jpeg, png, img and x that holds the bytes of a
 // file (encodings jpeg, png, bytes), and the label the first of label, labels, class, target and y
-// that is an integer (int, int8 ... uint64, str_int) or a text that names the class (str). Throws
-// BlobError.
+// that is an integer (int, int8 ... uint64, str_int) or a text that names the class (str). Targets:
+// is_target_encoding() in mds_target.h. Throws BlobError.
 void scan_mds(BlobReader& blob, const FieldChoice& fields, SampleSink& out);
 
 // Returns the paths of the shards that `folder`/index.json lists, in its order. Throws

@@ -1,7 +1,9 @@
 #include "pipeline/source/format/parquet.h"
 
 #include <algorithm>
+#include <deque>
 #include <initializer_list>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -9,6 +11,7 @@
 #include "pipeline/source/format/parquet_footer.h"
 #include "pipeline/source/format/parquet_images.h"
 #include "pipeline/source/format/parquet_labels.h"
+#include "pipeline/source/format/parquet_numbers.h"
 
 namespace stoker {
 namespace {
@@ -123,6 +126,29 @@ const ParquetField& choose_labels(const BlobReader& blob, const ParquetFooter& f
                               field->describe() + ", and labels are integers or text");
 }
 
+// Returns the only column inside a list, or null.
+const ParquetField* column_inside(const ParquetFooter& footer, const ParquetField& list) {
+  const ParquetField* only = nullptr;
+  for (const ParquetField& field : footer.fields) {
+    const bool is_inside = field.names.size() > list.names.size() &&
+                           std::equal(list.names.begin(), list.names.end(), field.names.begin());
+    if (!is_inside || field.column < 0) continue;
+    if (only != nullptr) return nullptr;
+    only = &field;
+  }
+  return only;
+}
+
+const ParquetField& choose_target(const BlobReader& blob, const ParquetFooter& footer,
+                                  const std::string& name) {
+  const ParquetField* const field = find_field(footer, name);
+  if (field == nullptr) fail_without(blob, footer, {name, {}, "targets"});
+  const ParquetField* const column = field->is_list() ? column_inside(footer, *field) : field;
+  if (column != nullptr && number_kind(*column)) return *column;
+  blob.fail(footer.begin, "the column " + printable_name(field->path()) + " is " +
+                              field->describe() + ", and targets are numbers or lists of them");
+}
+
 // Returns the names of the label's classes that `datasets` noted; empty if it did not. What cannot
 // be understood there does no harm.
 std::vector<std::string> class_names_of(const ParquetFooter& footer, const ParquetField& label) {
@@ -149,8 +175,9 @@ std::vector<std::string> class_names_of(const ParquetFooter& footer, const Parqu
 class ChosenColumn {
  public:
   ChosenColumn(const ParquetField& field, const char* missing, int64_t largest_page)
-      : field_(field),
-        column_{printable_name(field.path()), missing, field.max_definition, largest_page} {}
+      : field_(field), column_{printable_name(field.path()), missing,
+                               field.max_definition,         largest_page,
+                               field.max_repetition,         field.type == ParquetType::boolean} {}
 
   const ParquetField& field() const { return field_; }
   const ParquetColumn& column() const { return column_; }
@@ -161,7 +188,7 @@ class ChosenColumn {
     const std::string where = "column " + column_.name + " in row group " + std::to_string(group);
     if (chunk.elsewhere) blob.fail(footer.begin, where + " is in another file");
     if (chunk.encrypted) blob.fail(footer.begin, where + " is encrypted");
-    if (chunk.values != rows.rows) {
+    if (chunk.values != rows.rows && !field_.repeated) {
       blob.fail(footer.begin, where + " has " + std::to_string(chunk.values) +
                                   " values, and the row group has " + std::to_string(rows.rows) +
                                   " rows");
@@ -188,7 +215,13 @@ class ParquetScan {
       : blob_(blob),
         out_(out),
         footer_(read_parquet_footer(blob)),
-        images_(choose_images(blob, footer_, fields.image), "image bytes", kLargestImagePage) {
+        images_(choose_images(blob, footer_, fields.image), "image bytes", kLargestImagePage),
+        numbers_left_(fields.targets.size(), blob.size() * kMostNumbersPerByte),
+        found_(fields.targets.size()) {
+    for (const TargetField& target : fields.targets) {
+      targets_.emplace_back(choose_target(blob, footer_, target.field), "target",
+                            kLargestLabelPage);
+    }
     if (fields.no_labels()) return;
     const ParquetField& label = choose_labels(blob, footer_, fields.label);
     labels_.emplace(label, "label", kLargestLabelPage);
@@ -216,9 +249,12 @@ class ParquetScan {
       labels.emplace(blob_, labels_->column(), labels_->field(),
                      labels_->chunk(blob_, footer_, index), first_row_, rows);
     }
+    const auto numbers = numbers_of(index);
     const int64_t found = images.scan(rows, [&](const FoundSample& place) {
       FoundSample sample = place;
       if (labels) sample.label = labels->next();
+      for (size_t i = 0; i < numbers.size(); ++i) numbers[i]->next(found_[i]);
+      sample.targets = found_;
       out_.add(sample);
     });
     if (found != rows) {
@@ -227,7 +263,20 @@ class ParquetScan {
                                   std::to_string(rows) + " rows");
     }
     if (labels) labels->expect_end();
+    for (const auto& target : numbers) target->expect_end();
     first_row_ += rows;
+  }
+
+  // The targets of a row group.
+  std::vector<std::unique_ptr<ParquetNumbers>> numbers_of(size_t group) {
+    std::vector<std::unique_ptr<ParquetNumbers>> numbers;
+    for (size_t i = 0; i < targets_.size(); ++i) {
+      ChosenColumn& target = targets_[i];
+      numbers.push_back(std::make_unique<ParquetNumbers>(
+          blob_, target.column(), target.field(), target.chunk(blob_, footer_, group), first_row_,
+          footer_.row_groups[group].rows, numbers_left_[i]));
+    }
+    return numbers;
   }
 
   BlobReader& blob_;
@@ -235,7 +284,10 @@ class ParquetScan {
   const ParquetFooter footer_;
   ChosenColumn images_;
   std::optional<ChosenColumn> labels_;
-  int64_t first_row_ = 0;  // of the row group
+  std::deque<ChosenColumn> targets_;
+  std::vector<int64_t> numbers_left_;  // that each target may still have
+  std::vector<FoundTarget> found_;     // of the row
+  int64_t first_row_ = 0;              // of the row group
 };
 
 }  // namespace

@@ -46,8 +46,8 @@ constexpr std::array<const char*, 16> kLogicalNames = {
     "TIMESTAMP", "",       "INT", "UNKNOWN", "JSON", "BSON",    "UUID", "FLOAT16"};
 
 // Numbers of ConvertedType and LogicalType that mean something here.
-constexpr int64_t kUtf8 = 0, kFirstUnsigned = 11, kLastUnsigned = 14, kLastInteger = 18;
-constexpr int64_t kLogicalString = 1, kLogicalInteger = 10;
+constexpr int64_t kUtf8 = 0, kList = 3, kFirstUnsigned = 11, kLastUnsigned = 14, kLastInteger = 18;
+constexpr int64_t kLogicalString = 1, kLogicalList = 3, kLogicalInteger = 10, kLogicalFloat16 = 15;
 constexpr int64_t kRequired = 0, kRepeated = 2;
 
 struct SchemaElement {
@@ -63,8 +63,13 @@ void read_logical_type(ThriftReader& thrift, ThriftType type, ParquetField& fiel
     field.logical = id;
     if (id != kLogicalInteger) return false;
     thrift.read_struct(member, [&](int64_t part, ThriftType part_type) {
-      if (part != 2) return false;
-      field.logical_unsigned = !thrift.boolean(part_type);
+      if (part == 1) {
+        field.logical_bits = thrift.integer(part_type);
+      } else if (part == 2) {
+        field.logical_unsigned = !thrift.boolean(part_type);
+      } else {
+        return false;
+      }
       return true;
     });
     return true;
@@ -131,6 +136,7 @@ class SchemaReader {
     field.names = around.names;
     field.names.push_back(std::move(element.name));
     field.repeated = around.repeated || element.repetition == kRepeated;
+    field.max_repetition = around.max_repetition + (element.repetition == kRepeated ? 1 : 0);
     field.max_definition = around.max_definition + (element.repetition != kRequired ? 1 : 0);
     if (element.has_type) field.column = columns_++;
     if (field.names.size() > kDeepestField) {
@@ -305,8 +311,8 @@ std::string ParquetField::path() const {
 std::string ParquetField::describe() const {
   if (repeated) return "a list";
   if (type == ParquetType::group) {
-    // Lists and maps are groups around a repeated field.
-    if (converted == 3 || logical == 3) return "a list";
+    if (is_list()) return "a list";
+    // Maps, as lists, are groups around a repeated field.
     return converted == 1 || converted == 2 || logical == 2 ? "a map" : "a struct";
   }
   std::string text = kTypeNames[static_cast<size_t>(type)];
@@ -331,6 +337,18 @@ bool ParquetField::is_unsigned() const {
 
 bool ParquetField::is_text() const {
   return type == ParquetType::byte_array && (converted == kUtf8 || logical == kLogicalString);
+}
+
+bool ParquetField::is_uint8() const {
+  return converted == kFirstUnsigned || (logical_unsigned && logical_bits == 8);
+}
+
+bool ParquetField::is_float16() const {
+  return type == ParquetType::fixed_len_byte_array && logical == kLogicalFloat16;
+}
+
+bool ParquetField::is_list() const {
+  return type == ParquetType::group && (converted == kList || logical == kLogicalList);
 }
 
 ParquetFooter read_parquet_footer(BlobReader& blob) {

@@ -30,8 +30,10 @@ struct ParquetField {
   int64_t converted = -1;         // ConvertedType of the format; -1: none
   int64_t logical = 0;            // which member of the union LogicalType; 0: none
   bool logical_unsigned = false;  // an integer whose logical type says that it has no sign
+  int64_t logical_bits = 0;       // of such an integer or one with a sign; 0: it does not say
   bool repeated = false;          // it or a group around it is: a list
-  int max_definition = 0;         // how many of it and the groups around it may be null
+  int max_repetition = 0;         // how many of it and the groups around it are repeated
+  int max_definition = 0;         // how many of them may be null or repeated
   int64_t column = -1;            // of what is no group: its place in `ParquetRowGroup::columns`
 
   // The names with dots between them; any bytes.
@@ -42,6 +44,9 @@ struct ParquetField {
   bool is_plain_integer() const;
   bool is_unsigned() const;
   bool is_text() const;
+  bool is_uint8() const;
+  bool is_float16() const;
+  bool is_list() const;  // a group around a repeated field
 };
 
 // The pages of one column in one row group: [begin, begin + bytes) of the file, which holds them.

@@ -88,7 +88,7 @@ bool HybridReader::next(uint32_t& value) {
 struct PageReader::Header {
   int64_t type = -1, unpacked = -1, packed = -1;
   int64_t inner_type = -1;  // of the page that the inner struct is for
-  int64_t values = 0, encoding = kPlain, level_encoding = kRle;
+  int64_t values = 0, encoding = kPlain, level_encoding = kRle, repetition_encoding = kRle;
   int64_t definition_bytes = 0, repetition_bytes = 0;  // v2 only
   bool compressed = true;
 };
@@ -127,6 +127,8 @@ PageReader::Header PageReader::read_header() {
         header.encoding = thrift.natural(field);
       } else if (id == 3 && page_type == kDataPage) {
         header.level_encoding = thrift.natural(field);
+      } else if (id == 4 && page_type == kDataPage) {
+        header.repetition_encoding = thrift.natural(field);
       } else if (id == 5 && v2) {
         header.definition_bytes = thrift.natural(field);
       } else if (id == 6 && v2) {
@@ -192,6 +194,7 @@ PageEncoding PageReader::encoding_of(const Header& header, int64_t begin) const 
   // A dictionary's own values are plain; old files call that PLAIN_DICTIONARY.
   if (dictionary && header.type == kDictionaryPage) return PageEncoding::plain;
   if (dictionary) return PageEncoding::dictionary;
+  if (header.encoding == kRle && column_.is_boolean) return PageEncoding::runs_of_booleans;
   fail(begin, "a page is encoded as " + name_of(kEncodingNames, header.encoding, "encoding") +
                   ", which is not read: write the column with PLAIN or RLE_DICTIONARY (pyarrow's "
                   "write_table() does without column_encoding)");
@@ -222,6 +225,7 @@ ParquetPage PageReader::describe(const Header& header, int64_t begin) {
     const int64_t both = header.repetition_bytes + header.definition_bytes;
     page.levels_at = at_ + header.repetition_bytes;
     page.levels = header.definition_bytes;
+    page.repetitions = header.repetition_bytes;
     page.offset += both;
     page.packed -= both;
     page.unpacked -= both;
@@ -229,6 +233,10 @@ ParquetPage PageReader::describe(const Header& header, int64_t begin) {
   } else if (column_.max_definition > 0 && header.level_encoding != kRle) {
     fail(begin, "definition levels encoded as " +
                     name_of(kEncodingNames, header.level_encoding, "encoding") +
+                    ", which is not read");
+  } else if (column_.max_repetition > 0 && header.repetition_encoding != kRle) {
+    fail(begin, "repetition levels encoded as " +
+                    name_of(kEncodingNames, header.repetition_encoding, "encoding") +
                     ", which is not read");
   }
   if (is_packed) page.storage = codec_ == kSnappy ? BlobStorage::snappy : BlobStorage::zstd;
@@ -293,6 +301,31 @@ std::span<const uint8_t> PageReader::check_levels(const ParquetPage& page,
   if (length > unpacked.size() - 4) fail(page.offset, "a page ends inside its definition levels");
   check_defined(page, unpacked.subspan(4, length), first_row, page.offset);
   return unpacked.subspan(4 + length);
+}
+
+void PageReader::split(const ParquetPage& page, std::span<const uint8_t> unpacked,
+                       PageParts& parts) {
+  const auto set = [](std::vector<uint8_t>& levels, std::span<const uint8_t> bytes) {
+    levels.assign(bytes.begin(), bytes.end());
+  };
+  parts.values = unpacked;
+  if (page.kind == PageKind::data_v2) {
+    const int64_t at = page.levels_at - page.repetitions;
+    set(parts.repetitions, blob_.read(at, page.repetitions, "repetition levels"));
+    set(parts.definitions, blob_.read(page.levels_at, page.levels, "definition levels"));
+    return;
+  }
+  for (auto* const levels : {&parts.repetitions, &parts.definitions}) {
+    levels->clear();
+    const bool is_there =
+        levels == &parts.repetitions ? column_.max_repetition > 0 : column_.max_definition > 0;
+    if (!is_there) continue;
+    if (parts.values.size() < 4) fail(page.offset, "a page ends inside its levels");
+    const size_t length = read_little_endian(parts.values.first(4));
+    if (length > parts.values.size() - 4) fail(page.offset, "a page ends inside its levels");
+    set(*levels, parts.values.subspan(4, length));
+    parts.values = parts.values.subspan(4 + length);
+  }
 }
 
 std::span<const uint8_t> PageReader::snappy_elements(const ParquetPage& page, int64_t& offset) {

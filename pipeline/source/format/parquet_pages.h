@@ -20,11 +20,13 @@ struct ParquetColumn {
   std::string missing;       // what a row has not whose value is null: "image bytes"
   int max_definition = 0;    // ParquetField's
   int64_t largest_page = 0;  // unpacked bytes
+  int max_repetition = 0;    // the same
+  bool is_boolean = false;   // which has an encoding of its own
 };
 
 enum class PageKind : uint8_t { dictionary, data_v1, data_v2 };
 // What is read of the format's encodings.
-enum class PageEncoding : uint8_t { plain, dictionary };
+enum class PageEncoding : uint8_t { plain, dictionary, runs_of_booleans };
 
 struct ParquetPage {
   PageKind kind = PageKind::data_v1;
@@ -34,6 +36,7 @@ struct ParquetPage {
   // The packed part of the page: all of it, or what comes after the levels.
   int64_t offset = 0, packed = 0, unpacked = 0;
   int64_t levels_at = 0, levels = 0;  // v2 only: the definition levels, never packed
+  int64_t repetitions = 0;            // v2 only: bytes of repetition levels before them
 };
 
 // Reads integers of a few bits each, which lie in runs of equal ones and in groups of eight
@@ -58,6 +61,12 @@ class HybridReader {
   uint64_t bit_ = 0;
 };
 
+// The parts of a data page: the levels of HybridReader's form, and the values.
+struct PageParts {
+  std::vector<uint8_t> repetitions, definitions;
+  std::span<const uint8_t> values;
+};
+
 class PageReader {
  public:
   // All of these outlive it.
@@ -73,6 +82,8 @@ class PageReader {
   // The same for `unpacked`, what load() returned. Returns the values.
   std::span<const uint8_t> check_levels(const ParquetPage& page, std::span<const uint8_t> unpacked,
                                         int64_t first_row);
+  // Sets `parts` to those of a page with data, given what load() returned for it.
+  void split(const ParquetPage& page, std::span<const uint8_t> unpacked, PageParts& parts);
   // Reads and unpacks a page. What it returns is valid until the next call.
   // `zstd_needed`: see unpack_zstd().
   std::span<const uint8_t> load(const ParquetPage& page, std::vector<int64_t>* zstd_needed);

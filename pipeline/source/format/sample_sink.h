@@ -5,10 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "pipeline/source/format/found_target.h"
 
 namespace stoker {
 
@@ -35,6 +39,17 @@ struct FoundSample {
   // Unique in the blob. Empty: the sample's place in it is its name ("#17"). It has no NUL.
   std::string_view name;
   BlobLabel label;
+  // The numbers of each of FieldChoice::targets, in that order.
+  std::span<const FoundTarget> targets{};
+  // Where a list names it, from 1; for messages. 0: in no list.
+  int64_t line = 0;
+};
+
+// A field whose numbers become a column of targets.
+struct TargetField {
+  std::string field;  // as for an image: a column, a key; in a tar shard "json:FIELD" or "npy"
+  std::string name;   // of the column
+  std::optional<TargetType> type{};  // none: FoundTarget::type of the first sample
 };
 
 // Which fields of a format to take; "" leaves the choice to the format, which takes what its users
@@ -43,6 +58,7 @@ struct FoundSample {
 struct FieldChoice {
   std::string image;
   std::string label;  // "none": the samples have no labels (each gets std::monostate)
+  std::vector<TargetField> targets{};
   bool no_labels() const { return label == "none"; }
 };
 

@@ -10,6 +10,7 @@
 
 #include "pipeline/digest.h"
 #include "pipeline/source/format/tar_reader.h"
+#include "pipeline/source/format/tar_targets.h"
 #include "pipeline/source/format/text_value.h"
 
 namespace stoker {
@@ -17,7 +18,6 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kImages = {"jpg", "jpeg", "png", "webp",
                                                      "bmp", "tif",  "tiff"};
-constexpr std::string_view kJsonPrefix = "json:";
 
 enum class TarLabel : uint8_t { by_itself, cls, txt, json, folder, none };
 
@@ -108,7 +108,8 @@ class TarScan {
         image_(lower_case(fields.image)),
         out_(out),
         label_kind_(label_kind(blob, fields)),
-        json_field_(label_kind_ == TarLabel::json ? fields.label.substr(kJsonPrefix.size()) : "") {}
+        json_field_(label_kind_ == TarLabel::json ? fields.label.substr(kJsonPrefix.size()) : ""),
+        targets_(blob, fields) {}
 
   void run() {
     TarReader reader(blob_);
@@ -152,6 +153,7 @@ class TarScan {
   SampleSink& out_;
   TarLabel label_kind_;
   const std::string json_field_;
+  TarTargets targets_;
   KeyList keys_;
   int64_t samples_ = 0;
   // Of the current key and of the first one, for messages: ".cls, .jpg".
@@ -198,6 +200,7 @@ void TarScan::begin_key(std::string_view key, int64_t header_at) {
   key_ = key;
   key_at_ = header_at;
   image_part_.found = label_part_.found = false;
+  targets_.begin_key();
   extensions_.clear();
 }
 
@@ -210,6 +213,7 @@ void TarScan::take_part(const TarMember& member, std::string_view name,
                         const std::string& extension) {
   if (samples_ == 0) note_extension(extension);
   if (is_image(extension)) set(image_part_, member, name);
+  targets_.take(member, name, extension);
   const std::string_view wanted = label_extension(label_kind_);
   if (wanted.empty() || extension != wanted) return;
   set(label_part_, member, name);
@@ -259,6 +263,7 @@ void TarScan::finish_key() {
   sample.length = image_part_.size;
   sample.name = image_part_.name;
   sample.label = label();
+  sample.targets = targets_.finish(image_part_.name, key_at_);
   out_.add(sample);
   ++samples_;
 }
@@ -313,14 +318,8 @@ std::string TarScan::set_from_content(BlobLabel& label) {
 std::string TarScan::set_from_json(BlobLabel& label) {
   json_ = nlohmann::json::parse(label_text_, nullptr, false);
   if (json_.is_discarded()) return "cannot be read: that is no JSON";
-  const nlohmann::json* value = &json_;
-  for (size_t at = 0; at <= json_field_.size();) {
-    const size_t end = std::min(json_field_.find('.', at), json_field_.size());
-    const auto next = value->find(json_field_.substr(at, end - at));
-    if (next == value->end()) return "is not there: no field " + quoted_name(json_field_);
-    value = &*next;
-    at = end + 1;
-  }
+  const nlohmann::json* const value = find_json_field(json_, json_field_);
+  if (value == nullptr) return "is not there: no field " + quoted_name(json_field_);
   return set_json_label(*value, label);
 }
 

@@ -15,6 +15,9 @@
 // and by itself "cls" if the first sample has one, else "folder" if its key is in one. White space
 // around a label is dropped.
 //
+// A target is "json:FIELD", numbers in the key's .json (text_numbers.h), or "npy" or "NAME.npy", an
+// array in the member with that extension (npy.h).
+//
 // Throws BlobError for what TarReader refuses, for names that leave the folder a tar is unpacked
 // in, for a key that occurs twice, for two images of a key, and for an image without a label. Keys
 // without an image, links, devices and names without an extension are left out. The order is the

@@ -1,5 +1,6 @@
 #include "pipeline/source/format/text_value.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -63,6 +64,18 @@ std::string set_json_label(const nlohmann::json& value, BlobLabel& label) {
   }
   label = value.get<int64_t>();
   return "";
+}
+
+const nlohmann::json* find_json_field(const nlohmann::json& object, const std::string& field) {
+  const nlohmann::json* value = &object;
+  for (size_t at = 0; at <= field.size();) {
+    const size_t end = std::min(field.find('.', at), field.size());
+    const auto next = value->find(field.substr(at, end - at));
+    if (next == value->end()) return nullptr;
+    value = &*next;
+    at = end + 1;
+  }
+  return value;
 }
 
 }  // namespace stoker

@@ -34,5 +34,7 @@ std::string set_text_label(std::string_view text, BlobLabel& label);
 // Sets `label` to an integer or a text. The label's text lies in `value`. Returns "" or what is
 // wrong ("is null, and no integer or text").
 std::string set_json_label(const nlohmann::json& value, BlobLabel& label);
+// Returns a value inside of objects, or null; a dot in `field` goes to an inner object.
+const nlohmann::json* find_json_field(const nlohmann::json& object, const std::string& field);
 
 }  // namespace stoker

@@ -13,7 +13,8 @@ namespace stoker {
 // Adds every record of `blob`, without a name. A field is a key of an Example. Unless `fields` says
 // otherwise, the image is "image/encoded", else "image_raw", else "image", and the label is
 // "image/class/label", else "label", whichever the first record has; an image is one bytes value, a
-// label one int64 value or one bytes value, which is the text that names the class.
+// label one int64 value or one bytes value, which is the text that names the class. A target is a
+// list of int64 or float values; a list of one value is a single number.
 //
 // This reads the whole file, because only that shows where the records are, and checks both
 // checksums of each. It needs memory for the largest record. Throws BlobError with the record's

@@ -1,0 +1,107 @@
+#include "pipeline/source/blob/target_values.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace stoker {
+namespace {
+
+std::string text_of(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "(" + text + ")";
+}
+
+std::string text_of(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+// Sets `out` to a number; returns false if the type cannot hold it.
+template <class T>
+bool convert(int64_t value, T& out) {
+  if (value < std::numeric_limits<T>::min() || value > std::numeric_limits<T>::max()) return false;
+  out = static_cast<T>(value);
+  return true;
+}
+
+// Integers that were written with a fraction of 0 are integers, as far as a double has all of them.
+template <class T>
+bool convert(double value, T& out) {
+  constexpr double kExact = int64_t{1} << 53;
+  const bool is_integer = std::abs(value) <= kExact && value == std::trunc(value);
+  return is_integer && convert(static_cast<int64_t>(value), out);
+}
+
+template <>
+bool convert(int64_t value, float& out) {
+  out = static_cast<float>(value);
+  return true;
+}
+
+template <>
+bool convert(double value, float& out) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  if (std::isfinite(value) && std::abs(value) > kLargest) return false;
+  out = static_cast<float>(value);
+  return true;
+}
+
+template <class T, class Number>
+std::string append(const TargetColumn& column, const std::vector<Number>& numbers,
+                   std::vector<std::byte>& out) {
+  const size_t before = out.size();
+  out.resize(before + numbers.size() * sizeof(T));
+  std::byte* to = out.data() + before;
+  for (size_t i = 0; i < numbers.size(); ++i, to += sizeof(T)) {
+    T value;
+    if (!convert(numbers[i], value)) {
+      std::string number;
+      if constexpr (std::is_same_v<Number, double>) {
+        number = text_of(numbers[i]);
+      } else {
+        number = std::to_string(numbers[i]);
+      }
+      return "has the value " + number + (numbers.size() > 1 ? " at " + std::to_string(i) : "") +
+             ", which is no " + name_of(column.type);
+    }
+    std::memcpy(to, &value, sizeof value);
+  }
+  return "";
+}
+
+template <class T>
+std::string append(const TargetColumn& column, const FoundTarget& found,
+                   std::vector<std::byte>& out) {
+  return found.reals.empty() ? append<T>(column, found.integers, out)
+                             : append<T>(column, found.reals, out);
+}
+
+}  // namespace
+
+TargetColumn column_of(const TargetField& field, const FoundTarget& found) {
+  return {field.name, field.type.value_or(found.type), found.shape};
+}
+
+std::string append_target(const TargetColumn& column, const FoundTarget& found,
+                          std::vector<std::byte>& out) {
+  if (found.shape != column.shape) {
+    return "has the shape " + text_of(found.shape) + ", and the first sample has " +
+           text_of(column.shape);
+  }
+  switch (column.type) {
+    case TargetType::uint8:
+      return append<uint8_t>(column, found, out);
+    case TargetType::int32:
+      return append<int32_t>(column, found, out);
+    case TargetType::int64:
+      return append<int64_t>(column, found, out);
+    case TargetType::float32:
+      return append<float>(column, found, out);
+  }
+  return "";
+}
+
+}  // namespace stoker

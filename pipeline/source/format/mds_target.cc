@@ -1,0 +1,109 @@
+#include "pipeline/source/format/mds_target.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "pipeline/printable_name.h"
+#include "pipeline/source/format/text_numbers.h"
+#include "pipeline/source/format/text_value.h"
+
+namespace stoker {
+namespace {
+
+// Returns the extents in "2,3"; nothing if there are none, or one is no number above 0.
+std::vector<int64_t> parse_shape(std::string_view text) {
+  std::vector<int64_t> shape;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const auto extent = parse_integer(trimmed(text.substr(at, end - at)));
+    if (!extent || *extent < 1) return {};
+    shape.push_back(*extent);
+    at = end + 1;
+  }
+  return shape;
+}
+
+std::optional<MdsLayout> parse_array(std::string_view text) {
+  const size_t colon = text.find(':');
+  const auto form = number_form(text.substr(0, colon));
+  if (!form || *form == NumberForm::boolean || colon == std::string_view::npos) return std::nullopt;
+  std::vector<int64_t> shape = parse_shape(text.substr(colon + 1));
+  if (shape.empty()) return std::nullopt;
+  return MdsLayout{*form, std::move(shape)};
+}
+
+// Returns nothing for text, and for what is no number.
+std::optional<MdsLayout> layout_of(const std::string& encoding) {
+  constexpr std::string_view kArray = "ndarray:";
+  if (encoding.starts_with(kArray)) {
+    return parse_array(std::string_view(encoding).substr(kArray.size()));
+  }
+  if (encoding == "int") return MdsLayout{NumberForm::int64, {}};
+  const auto form = number_form(encoding);
+  if (!form || *form == NumberForm::boolean) return std::nullopt;
+  return MdsLayout{*form, {}};
+}
+
+bool is_text(const std::string& encoding) {
+  return encoding == "str_int" || encoding == "str_float";
+}
+
+// Returns whether so many bytes are all numbers of an array.
+bool fills(const MdsLayout& layout, int64_t bytes) {
+  int64_t numbers = bytes / bytes_of(layout.form);
+  if (bytes % bytes_of(layout.form) != 0) return false;
+  for (const int64_t extent : layout.shape) {
+    if (numbers % extent != 0) return false;
+    numbers /= extent;
+  }
+  return numbers == 1;
+}
+
+}  // namespace
+
+std::string describe(const MdsColumn& column) {
+  constexpr size_t kMost = 60;
+  return quoted_name(column.name) + " (" + printable_name(column.encoding.substr(0, kMost)) + ")";
+}
+
+bool is_target_encoding(const std::string& encoding) {
+  return is_text(encoding) || layout_of(encoding);
+}
+
+void MdsTargets::add(const std::vector<MdsColumn>& columns, size_t column) {
+  const std::string& encoding = columns[column].encoding;
+  columns_.push_back({column, encoding, layout_of(encoding)});
+  found_.emplace_back();
+}
+
+std::string MdsTargets::read(const Column& column, const MdsPlace& place, FoundTarget& out) {
+  const auto bytes = blob_.read(place.offset, place.length, "a target");
+  if (!column.layout) {
+    std::string problem = read_text_numbers(as_text(bytes), out);
+    if (problem.empty() && !out.shape.empty()) problem = "has several numbers";
+    out.type = column.encoding == "str_int" ? TargetType::int64 : TargetType::float32;
+    return problem;
+  }
+  out.clear();
+  if (!fills(*column.layout, place.length)) {
+    return "has " + std::to_string(place.length) + " bytes, which its encoding does not make";
+  }
+  out.shape = column.layout->shape;
+  return append_numbers(column.layout->form, bytes, out);
+}
+
+std::span<const FoundTarget> MdsTargets::read(size_t sample, const std::vector<MdsPlace>& places) {
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const Column& column = columns_[i];
+    const MdsPlace& place = places[column.place];
+    found_[i].offset = place.offset;
+    const std::string problem = read(column, place, found_[i]);
+    if (problem.empty()) continue;
+    const std::string& name = fields_.targets[i].name;
+    blob_.fail(place.offset, "target " + describe({name, column.encoding, std::nullopt}) +
+                                 " of sample " + std::to_string(sample) + " " + problem);
+  }
+  return found_;
+}
+
+}  // namespace stoker

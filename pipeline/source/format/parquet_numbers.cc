@@ -1,0 +1,228 @@
+#include "pipeline/source/format/parquet_numbers.h"
+
+#include <bit>
+
+#include "pipeline/source/format/little_endian.h"
+
+namespace stoker {
+namespace {
+
+// A column of float32 has 256 MiB of one sample at most.
+constexpr size_t kMostNumbersOfRow = size_t{1} << 26;
+
+std::string rows_text(int64_t rows) { return std::to_string(rows) + " rows"; }
+
+}  // namespace
+
+std::optional<ParquetNumberKind> number_kind(const ParquetField& field) {
+  const auto kind = [](NumberForm form) { return ParquetNumberKind{form, target_type(form)}; };
+  const bool has_meaning = field.converted >= 0 || field.logical > 0;
+  switch (field.type) {
+    case ParquetType::boolean:
+      return kind(NumberForm::boolean);
+    case ParquetType::int32:
+      if (!field.is_plain_integer()) return std::nullopt;
+      if (field.is_uint8()) return ParquetNumberKind{NumberForm::uint32, TargetType::uint8};
+      return kind(field.is_unsigned() ? NumberForm::uint32 : NumberForm::int32);
+    case ParquetType::int64:
+      if (!field.is_plain_integer()) return std::nullopt;
+      return kind(field.is_unsigned() ? NumberForm::uint64 : NumberForm::int64);
+    case ParquetType::float32:
+      return has_meaning ? std::nullopt : std::optional(kind(NumberForm::float32));
+    case ParquetType::float64:
+      return has_meaning ? std::nullopt : std::optional(kind(NumberForm::float64));
+    default:
+      return field.is_float16() ? std::optional(kind(NumberForm::float16)) : std::nullopt;
+  }
+}
+
+void ListShape::begin(int levels) {
+  counts_.assign(static_cast<size_t>(levels), 1);
+  shape_.assign(static_cast<size_t>(levels), 0);
+}
+
+bool ListShape::close_from(size_t level) {
+  for (size_t i = level; i < counts_.size(); ++i) {
+    if (shape_[i] == 0) shape_[i] = counts_[i];
+    if (shape_[i] != counts_[i]) return false;
+    counts_[i] = 1;
+  }
+  return true;
+}
+
+bool ListShape::add(uint32_t repetition) {
+  if (!close_from(repetition)) return false;
+  ++counts_[repetition - 1];
+  return true;
+}
+
+bool ListShape::end(std::vector<int64_t>& shape) {
+  if (!close_from(0)) return false;
+  shape = shape_;
+  return true;
+}
+
+ParquetNumbers::ParquetNumbers(BlobReader& blob, const ParquetColumn& column,
+                               const ParquetField& field, const ParquetChunk& chunk,
+                               int64_t first_row, int64_t rows, int64_t& budget)
+    : blob_(blob),
+      column_(column),
+      pages_(blob, column, chunk),
+      kind_(*number_kind(field)),
+      first_row_(first_row),
+      rows_(rows),
+      budget_(budget) {}
+
+void ParquetNumbers::next(FoundTarget& out) {
+  out.clear();
+  if (!find_value()) {
+    pages_.fail(page_.offset, "its pages have " + rows_text(done_) + ", and the row group has " +
+                                  rows_text(rows_));
+  }
+  out.offset = page_.offset;
+  if (column_.max_repetition > 0) {
+    take_list(out);
+  } else {
+    take_value(out);
+  }
+  out.type = kind_.type;
+  ++done_;
+}
+
+void ParquetNumbers::take_list(FoundTarget& out) {
+  if (*repetition_ != 0) fail_row("begins with a value that goes on with the row before it");
+  const char* const ragged = "has lists of different lengths beside each other";
+  shape_.begin(column_.max_repetition);
+  take_value(out);
+  while (find_value() && *repetition_ > 0) {
+    if (!shape_.add(*repetition_)) fail_row(ragged);
+    if (out.size() == kMostNumbersOfRow) {
+      fail_row("has more than " + std::to_string(kMostNumbersOfRow) + " numbers");
+    }
+    take_value(out);
+  }
+  if (!shape_.end(out.shape)) fail_row(ragged);
+}
+
+void ParquetNumbers::expect_end() {
+  if (!find_value()) return;
+  pages_.fail(page_.offset,
+              "its pages have more rows than the " + std::to_string(rows_) + " of the row group");
+}
+
+// Finds the next value and how it goes on with the one before it. Returns false at the end.
+bool ParquetNumbers::find_value() {
+  if (repetition_) return true;
+  while (left_ == 0) {
+    if (!next_page()) return false;
+  }
+  --left_;
+  repetition_ = 0;
+  if (column_.max_repetition == 0) return true;
+  if (!repetitions_.next(*repetition_)) {
+    pages_.fail(page_.offset, "the repetition levels of a page end before its last value");
+  }
+  if (*repetition_ > static_cast<uint32_t>(column_.max_repetition)) {
+    pages_.fail(page_.offset, "a repetition level of " + std::to_string(*repetition_) +
+                                  ", and the schema has " + std::to_string(column_.max_repetition));
+  }
+  return true;
+}
+
+void ParquetNumbers::take_value(FoundTarget& out) {
+  repetition_.reset();
+  uint32_t definition = 0;
+  if (column_.max_definition > 0) {
+    if (!definitions_.next(definition)) {
+      pages_.fail(page_.offset, "the definition levels of a page end before its last value");
+    }
+    if (definition != static_cast<uint32_t>(column_.max_definition)) {
+      fail_row(column_.max_repetition > 0 ? "has an empty list or a null" : "has no target (null)");
+    }
+  }
+  if (indexes_) {
+    const size_t place = indexes_->next();
+    if (dictionary_.reals.empty()) {
+      out.add(dictionary_.integers[place]);
+    } else {
+      out.add(dictionary_.reals[place]);
+    }
+  } else if (kind_.form == NumberForm::boolean) {
+    add_boolean(out);
+  } else {
+    add_stored(out);
+  }
+}
+
+void ParquetNumbers::fail_row(const std::string& reason) const {
+  pages_.fail(page_.offset, "row " + std::to_string(first_row_ + done_) + " " + reason);
+}
+
+bool ParquetNumbers::next_page() {
+  if (!pages_.next(page_)) return false;
+  if (page_.kind == PageKind::dictionary) {
+    read_dictionary(page_);
+    return true;
+  }
+  if (column_.max_repetition > 0) {
+    pages_.check_count(page_, budget_);
+    budget_ -= page_.values;
+  } else {
+    pages_.check_count(page_, rows_ - done_);
+  }
+  left_ = page_.values;
+  if (left_ > 0) begin_values();
+  return true;
+}
+
+void ParquetNumbers::begin_values() {
+  pages_.split(page_, pages_.load(page_, nullptr), parts_);
+  const auto width = [](int most) { return std::bit_width(static_cast<uint32_t>(most)); };
+  repetitions_ = HybridReader(parts_.repetitions, width(column_.max_repetition));
+  definitions_ = HybridReader(parts_.definitions, width(column_.max_definition));
+  indexes_.reset();
+  runs_.reset();
+  bit_ = 0;
+  if (page_.encoding == PageEncoding::dictionary) {
+    if (!has_dictionary_) pages_.fail(page_.offset, kNoDictionary);
+    indexes_.emplace(pages_, page_, parts_.values, dictionary_.size());
+  } else if (page_.encoding == PageEncoding::runs_of_booleans) {
+    // The runs' length stands before them.
+    if (parts_.values.size() < 4) pages_.fail(page_.offset, "a page ends inside its booleans");
+    runs_.emplace(parts_.values.subspan(4), 1);
+  }
+}
+
+void ParquetNumbers::read_dictionary(const ParquetPage& page) {
+  pages_.check_count(page, blob_.size() * kMostRowsPerByte);
+  parts_.values = pages_.load(page, nullptr);
+  dictionary_.clear();
+  for (int64_t i = 0; i < page.values; ++i) add_stored(dictionary_);
+  has_dictionary_ = true;
+}
+
+void ParquetNumbers::add_stored(FoundTarget& out) {
+  const auto bytes = static_cast<size_t>(bytes_of(kind_.form));
+  if (parts_.values.size() < bytes) {
+    pages_.fail(page_.offset,
+                "a page of " + std::to_string(page_.values) + " values ends inside one of them");
+  }
+  const std::string problem = append_numbers(kind_.form, parts_.values.first(bytes), out);
+  if (!problem.empty()) fail_row(problem);
+  parts_.values = parts_.values.subspan(bytes);
+}
+
+void ParquetNumbers::add_boolean(FoundTarget& out) {
+  uint32_t value = 0;
+  if (runs_) {
+    if (!runs_->next(value)) pages_.fail(page_.offset, "the booleans of a page end too early");
+  } else {
+    if (parts_.values.empty()) pages_.fail(page_.offset, "the booleans of a page end too early");
+    value = parts_.values[0] >> bit_ & 1u;
+    bit_ = (bit_ + 1) % 8;
+    if (bit_ == 0) parts_.values = parts_.values.subspan(1);
+  }
+  out.add(int64_t{value});
+}
+
+}  // namespace stoker

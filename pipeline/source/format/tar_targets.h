@@ -1,0 +1,55 @@
+// The targets of a tar shard: fields of the .json member of each key, and its .npy members. Owner:
+// one scan. Threads: one at a time. Errors: BlobError with the member's name.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/source/format/blob_reader.h"
+#include "pipeline/source/format/sample_sink.h"
+#include "pipeline/source/format/tar_reader.h"
+
+namespace stoker {
+
+// Before the name of a field that is in a .json member.
+inline constexpr std::string_view kJsonPrefix = "json:";
+
+class TarTargets {
+ public:
+  // Throws for a field that is neither json:FIELD, nor npy or NAME.npy.
+  TarTargets(BlobReader& blob, const FieldChoice& fields);
+
+  void begin_key();
+  // Reads a member of the current key, if targets are in it; the others are left alone.
+  void take(const TarMember& member, std::string_view name, std::string_view extension);
+  // Returns the numbers of the current key, valid until the next call. The image's name and the
+  // offset of the key's first header are for messages.
+  std::span<const FoundTarget> finish(std::string_view image, int64_t key_at);
+
+ private:
+  // A member of the current key: .json, or the .npy of one target.
+  struct Part {
+    bool found = false;
+    std::string name;
+    int64_t data_at = 0;
+  };
+  void set(Part& part, const TarMember& member, std::string_view name) const;
+  void read_json(const TarMember& member);
+  void read_array(const TarMember& member, size_t target);
+  void finish_json();
+  bool is_json(size_t target) const;
+  [[noreturn]] void fail(const Part& part, size_t target, const std::string& problem) const;
+
+  BlobReader& blob_;
+  const std::vector<TargetField> fields_;  // with extensions in lower case
+  bool wants_json_ = false;
+  Part json_part_;
+  std::string json_text_;
+  std::vector<Part> array_parts_;  // of each target
+  std::vector<FoundTarget> found_;
+};
+
+}  // namespace stoker
