@@ -23,27 +23,29 @@ using namespace nb::literals;
 
 // Returns what `work(options)` opens; Ctrl-C ends it.
 template <class Work>
-SharedSource open_interruptible(Split split, const std::string& image_from,
-                                const std::string& label_from, const Work& work) {
+SharedSource open_interruptible(SourceOptions options, const Work& work) {
   return run_interruptible([&](const std::atomic<bool>& stop) {
-    SourceOptions options{.split = split, .image_from = image_from, .label_from = label_from};
     options.go_on = [&](int64_t, int64_t) { return !stop; };
     return SharedSource(work(options));
   });
 }
 
 SharedSource open_path(const std::string& path, Split split, const std::string& image_from,
-                       const std::string& label_from) {
-  return open_interruptible(split, image_from, label_from, [&](const SourceOptions& options) {
-    return open_source(path, options);
-  });
+                       const std::string& label_from,
+                       const std::vector<std::string>& targets_from) {
+  return open_interruptible({.split = split,
+                             .image_from = image_from,
+                             .label_from = label_from,
+                             .targets_from = targets_from},
+                            [&](const SourceOptions& all) { return open_source(path, all); });
 }
 
 SharedSource open_blobs(const BlobSet& blobs, const std::string& image_from,
-                        const std::string& label_from) {
-  return open_interruptible(Split::all, image_from, label_from, [&](const SourceOptions& options) {
-    return make_blob_source(blobs, options);
-  });
+                        const std::string& label_from,
+                        const std::vector<std::string>& targets_from) {
+  return open_interruptible(
+      {.image_from = image_from, .label_from = label_from, .targets_from = targets_from},
+      [&](const SourceOptions& all) { return make_blob_source(blobs, all); });
 }
 
 using PathList = nb::typed<nb::list, nb::bytes>;
@@ -107,7 +109,7 @@ void bind_blobs(nb::module_& module) {
   module.def("find_blobs", find_blobs, nb::call_guard<Unlocked>(), "path"_a, "split"_a);
   module.def("blob_set_of", blob_set_of, nb::call_guard<Unlocked>(), "paths"_a);
   module.def("has_blob_parts", has_blob_parts, nb::call_guard<Unlocked>(), "path"_a);
-  module.def("open_blobs", open_blobs, "blobs"_a, "image_from"_a, "label_from"_a);
+  module.def("open_blobs", open_blobs, "blobs"_a, "image_from"_a, "label_from"_a, "targets_from"_a);
 }
 
 void bind_lists(nb::module_& module) {
@@ -134,7 +136,8 @@ void bind_open(nb::module_& module) {
         return SharedSource(make_cifar_source(path, split));
       },
       nb::call_guard<Unlocked>(), "path"_a, "split"_a);
-  module.def("open", open_path, "path"_a, "split"_a, "image_from"_a, "label_from"_a);
+  module.def("open", open_path, "path"_a, "split"_a, "image_from"_a, "label_from"_a,
+             "targets_from"_a);
   module.def("is_cifar_folder", is_cifar_folder, "path"_a);
   module.def(
       "synthetic",

@@ -88,9 +88,10 @@ def _split(item: Any, asked: Asked) -> tuple[Any, Any, Any]:
 
 def _row(columns: list[Any], targets: Any) -> bytes:
     try:
-        return _values().packed_row(columns, targets)
+        row: bytes = _values().packed_row(columns, targets)
     except (TypeError, ValueError) as error:
         raise BadItemError(str(error)) from None
+    return row
 
 
 def _values() -> Any:

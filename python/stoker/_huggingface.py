@@ -54,6 +54,13 @@ def open_dataset(
     )
 
 
+def numbers_of(dataset: Any, name: str) -> Any:
+    """Returns a column as an array of NumPy. ValueError: there is none of this name."""
+    if name not in dataset.features:
+        raise ValueError(f"targets_from has {name!r}; {_columns(dataset)}")
+    return dataset.select_columns([name]).with_format("numpy")[:][name]
+
+
 def _check(dataset: Any) -> None:
     kinds = {kind.__name__ for kind in type(dataset).__mro__}
     if "IterableDataset" in kinds:

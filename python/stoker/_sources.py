@@ -10,7 +10,8 @@ from typing import Any
 
 from stoker import _core
 from stoker._choice import SPLITS, choose, height_and_width
-from stoker._huggingface import open_dataset
+from stoker._fields import Fields, fields_of
+from stoker._huggingface import numbers_of, open_dataset
 from stoker._labels import numbered, whole
 from stoker._paths import (
     absolute,
@@ -21,6 +22,7 @@ from stoker._paths import (
     raise_missing,
 )
 from stoker._recipe import made
+from stoker._targets import with_targets
 
 LabelFn = Callable[[str, int], int]
 Path = str | os.PathLike[str]
@@ -60,12 +62,14 @@ def open(  # noqa: A001 - stoker.open, like the C++ open_source
     *,
     image_from: str | None = None,
     label_from: str | None = None,
+    targets_from: Sequence[str] = (),
 ) -> _core.Source:
     """Opens what is at `path`: an image folder, CIFAR's binary files, tar, Parquet, TFRecord or MDS
-    shards, or a list of files; see folder(), cifar(), tar() and csv(). image_from, label_from: for
-    shards and lists only.
+    shards, or a list of files; see folder(), cifar(), tar() and csv(). image_from, label_from,
+    targets_from: for shards and lists only.
     """
-    return _opened("open", path, split, label_fn, image_from, label_from)
+    fields = fields_of(image_from, label_from, targets_from)
+    return _opened("open", path, split, label_fn, fields)
 
 
 def tar(
@@ -74,6 +78,7 @@ def tar(
     split: str | None = None,
     image_from: str | None = None,
     label_from: str | None = None,
+    targets_from: Sequence[str] = (),
     label_fn: LabelFn | None = None,
 ) -> _core.Source:
     """Tar shards as WebDataset has them: files that follow each other and whose names are equal up
@@ -89,6 +94,10 @@ def tar(
     label_from: 'cls', 'txt', 'json:FIELD', 'folder' or 'none'; default 'cls' if the first sample
         has one, else 'folder'. Texts become classes, sorted; numbers are labels, with the names in
         classes.txt beside the shards if it is there.
+    targets_from: what the samples have besides the label (batch.targets): 'json:FIELD', a number,
+        or an array of one shape in all samples, in the sample's .json; 'npy' or 'NAME.npy', an
+        array of NumPy. A target is named by its field. Its type is that of the first sample, or
+        what stands behind the field: 'json:age:float32', ':int64', ':int32' or ':uint8'.
     label_fn(name, label): see relabel().
 
     The shards are read once, and an index of their samples is kept in the cache directory until one
@@ -98,7 +107,8 @@ def tar(
     FileNotFoundError: `paths`. ValueError: they hold something else, or several parts and no split.
     RuntimeError: what is wrong with the content of a file, with path and offset.
     """
-    return _opened("tar", paths, split, label_fn, image_from, label_from)
+    fields = fields_of(image_from, label_from, targets_from)
+    return _opened("tar", paths, split, label_fn, fields)
 
 
 def parquet(
@@ -107,6 +117,7 @@ def parquet(
     split: str | None = None,
     image_from: str | None = None,
     label_from: str | None = None,
+    targets_from: Sequence[str] = (),
     label_fn: LabelFn | None = None,
 ) -> _core.Source:
     """Parquet files with an image per row, as the Hugging Face Hub has them. No package is needed
@@ -116,10 +127,12 @@ def parquet(
         png, webp, picture or pixels, else the only struct with `bytes`.
     label_from: a column of integers or text, or 'none'; default label, labels, class, fine_label or
         cls. The names of classes are those of the library `datasets`, if it wrote the file.
+    targets_from: columns of numbers, or of lists of one shape; see tar().
 
     Everything else as in tar().
     """
-    return _opened("parquet", paths, split, label_fn, image_from, label_from)
+    fields = fields_of(image_from, label_from, targets_from)
+    return _opened("parquet", paths, split, label_fn, fields)
 
 
 def tfrecord(
@@ -128,16 +141,19 @@ def tfrecord(
     split: str | None = None,
     image_from: str | None = None,
     label_from: str | None = None,
+    targets_from: Sequence[str] = (),
     label_fn: LabelFn | None = None,
 ) -> _core.Source:
     """TFRecord files of tf.train.Example messages. TensorFlow is not needed to read them.
 
     image_from: a key; default image/encoded, else image_raw, else image.
     label_from: a key of an integer or a text, or 'none'; default image/class/label, else label.
+    targets_from: keys of integers or floats, as many in every sample; see tar().
 
     Everything else as in tar().
     """
-    return _opened("tfrecord", paths, split, label_fn, image_from, label_from)
+    fields = fields_of(image_from, label_from, targets_from)
+    return _opened("tfrecord", paths, split, label_fn, fields)
 
 
 def mds(
@@ -146,16 +162,19 @@ def mds(
     split: str | None = None,
     image_from: str | None = None,
     label_from: str | None = None,
+    targets_from: Sequence[str] = (),
     label_fn: LabelFn | None = None,
 ) -> _core.Source:
     """Shards of MosaicML Streaming: a folder with index.json, or its .mds files.
 
     image_from: a column with the bytes of files; default image, jpg, jpeg, png, img or x.
     label_from: a column of integers or text, or 'none'; default label, labels, class, target or y.
+    targets_from: columns of numbers, or of arrays of fixed shape; see tar().
 
     Everything else as in tar().
     """
-    return _opened("mds", paths, split, label_fn, image_from, label_from)
+    fields = fields_of(image_from, label_from, targets_from)
+    return _opened("mds", paths, split, label_fn, fields)
 
 
 def csv(
@@ -164,6 +183,7 @@ def csv(
     split: str | None = None,
     image_from: str | None = None,
     label_from: str | None = None,
+    targets_from: Sequence[str] = (),
     label_fn: LabelFn | None = None,
 ) -> _core.Source:
     """A list of image files and labels, in the order of the list: CSV (.csv), TSV (.tsv) or JSON
@@ -173,10 +193,13 @@ def csv(
         image_path. Without a header it is the first column.
     label_from: the column of labels, integers or text, or 'none'; default label, labels, class,
         class_name, category, target or y. Without a header it is the second column.
+    targets_from: columns of numbers, of several with spaces or semicolons between them, or of
+        arrays in JSON; see tar().
 
     Everything else as in tar().
     """
-    return _opened("csv", paths, split, label_fn, image_from, label_from)
+    fields = fields_of(image_from, label_from, targets_from)
+    return _opened("csv", paths, split, label_fn, fields)
 
 
 def files(
@@ -227,7 +250,11 @@ def memory(
 
 
 def huggingface(
-    dataset: Any, *, image_from: str | None = None, label_from: str | None = None
+    dataset: Any,
+    *,
+    image_from: str | None = None,
+    label_from: str | None = None,
+    targets_from: Sequence[str] = (),
 ) -> _core.Source:
     """A datasets.Dataset with a column of type Image, in the order of the data set after shuffle(),
     select(), filter() and so on. The encoded images are read where the library `datasets` has them
@@ -238,15 +265,19 @@ def huggingface(
         jpeg, png, webp, picture and pixels.
     label_from: a column of integers (with names, if it is a ClassLabel) or of text, or 'none';
         default label, labels, class, fine_label, cls, else the only ClassLabel.
+    targets_from: columns of numbers, or of lists of one shape, for batch.targets: as with_targets()
+        takes them, so they are copied.
 
     An image that is stored as a path alone is that file. A pickle holds the pickled data set.
 
     TypeError: an IterableDataset, a DatasetDict, or something else. ValueError: there is no such
     column, an image or a label is null (with the row), or a label is negative.
     """
-    for field, value in (("image_from", image_from), ("label_from", label_from)):
-        _field(field, value)
-    return _from_dataset(dataset, image_from, label_from, os.getcwd())
+    fields = fields_of(image_from, label_from, targets_from)
+    source = _from_dataset(dataset, image_from, label_from, os.getcwd())
+    if not fields.targets:
+        return source
+    return with_targets(source, {name: numbers_of(dataset, name) for name in fields.targets})
 
 
 def synthetic(
@@ -328,28 +359,20 @@ def _listed_images(
     )
 
 
-def _found(
-    kind: str, path: str | list[str], split: str, image_from: str, label_from: str
-) -> _core.Source:
+def _found(kind: str, path: str | list[str], split: str, fields: Fields) -> _core.Source:
     """`kind`: the name of a function above."""
     there = absolute(path)
-    return made(
-        _at(kind, path, split, image_from, label_from),
-        _found,
-        lambda _: (kind, there, split, image_from, label_from),
-    )
+    return made(_at(kind, path, split, fields), _found, lambda _: (kind, there, split, fields))
 
 
-def _at(
-    kind: str, path: str | list[str], split: str, image_from: str, label_from: str
-) -> _core.Source:
+def _at(kind: str, path: str | list[str], split: str, fields: Fields) -> _core.Source:
     if isinstance(path, str) and kind == "folder":
         return _core.folder(path, SPLITS[split])
     if isinstance(path, str) and kind == "cifar":
         return _core.cifar(path, SPLITS[split])
     if isinstance(path, str) and kind == "open" and os.path.isdir(path):
-        return _core.open(path, SPLITS[split], image_from, label_from)
-    return _core.open_blobs(find_blobs(kind, path, split), image_from, label_from)
+        return _core.open(path, SPLITS[split], *fields)
+    return _core.open_blobs(find_blobs(kind, path, split), *fields)
 
 
 # What the functions at the top check before.
@@ -360,12 +383,10 @@ def _opened(
     paths: Path | Sequence[Path],
     split: str | None,
     label_fn: LabelFn | None,
-    image_from: str | None = None,
-    label_from: str | None = None,
+    fields: Fields = Fields(),
 ) -> _core.Source:
     part = "all" if split is None else split
     choose("split", part, SPLITS)
-    fields = _field("image_from", image_from), _field("label_from", label_from)
     path: str | list[str]
     if isinstance(paths, (str, bytes, os.PathLike)) or kind in ("folder", "cifar"):
         path = name = os.fsdecode(paths)  # type: ignore[arg-type]
@@ -375,16 +396,10 @@ def _opened(
     else:
         path = [os.fsdecode(each) for each in paths]
         name = check_files(path, split)
-    source = _found(kind, path, part, *fields)
+    source = _found(kind, path, part, fields)
     for note in source.notes:
         warnings.warn(f"{name}: {note}", stacklevel=3)
     return source if label_fn is None else relabel(source, label_fn)
-
-
-def _field(name: str, value: object) -> str:
-    if value is not None and not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}, must be a text or None")
-    return value or ""
 
 
 def _kept(image: Any, place: int) -> bytes | memoryview:

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -89,6 +90,43 @@ TEST_F(Dump, WritesArraysAndARowForEachOfTheirRows) {
     }
   }
   EXPECT_FALSE(std::filesystem::exists(folder("d") + "/images_00003.npy"));
+}
+
+TEST_F(Dump, TargetsAreArraysToo) {
+  std::string list = "path,label,box/a,age\n";
+  int sample = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(data_->path() + "/train")) {
+    if (!entry.is_regular_file()) continue;
+    list += entry.path().string() + ",0," + std::to_string(sample) + " 0.5," +
+            std::to_string(100 - sample) + "\n";
+    ++sample;
+  }
+  ASSERT_EQ(sample, 40);
+  std::ofstream(out_.path() + "/list.csv") << list;
+  const ProgramResult result = run_stoker(
+      {"dump", "--data", out_.path() + "/list.csv", "--out", folder("d"), "--size", "24", "--batch",
+       "16", "--steps", "1", "--target-from", "box/a:float32", "--target-from", "age"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const NpyFile boxes = array("d", "target_box_a_00000.npy");
+  EXPECT_EQ(boxes.descr, "<f4");
+  EXPECT_THAT(boxes.shape, ElementsAre(16, 2));
+  const NpyFile ages = array("d", "target_age_00000.npy");
+  EXPECT_EQ(ages.descr, "<i8");
+  EXPECT_THAT(ages.shape, ElementsAre(16));
+  std::istringstream lines(read_text(folder("d") + "/rows.jsonl"));
+  size_t row = 0;
+  for (std::string line; std::getline(lines, line); ++row) {
+    const int id = ordered_json::parse(line)["sample_id"];
+    EXPECT_EQ(boxes.values<float>()[2 * row], id);
+    EXPECT_EQ(boxes.values<float>()[2 * row + 1], 0.5F);
+    EXPECT_EQ(ages.values<int64_t>()[row], 100 - id);
+  }
+  EXPECT_EQ(row, 16u);
+  const ProgramResult refused =
+      run_stoker({"dump", "--data", data_->path(), "--out", folder("e"), "--target-from", "age"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--data: "));
 }
 
 TEST_F(Dump, PixelsAreThoseOfTheNamedFileCropAndFlip) {

@@ -32,6 +32,7 @@ struct DumpOptions {
 
 void add_options(CLI::App& app, DumpOptions& options) {
   add_data_option(app, options.data);
+  add_target_option(app, options.data);
   add_sample_options(app, options.samples);
   add_split_option(app, options.data);
   app.add_option("--out", options.out, "Folder to write to")->required();
@@ -76,11 +77,11 @@ int run_dump(int argc, char** argv) {
   auto app = make_parser(
       "dump",
       "Writes batches as the trainer gets them: images_00000.npy (rows, height, width, 3) uint8,\n"
-      "labels_00000.npy int32, weights_00000.npy float32; the number is the step, counted from "
-      "the\n"
-      "first one of --epoch. rows.jsonl has a line per row: step, row, sample_id, name\n"
-      "(relative to --data), label, weight (0: padding, or a bad sample), source_width,\n"
-      "source_height, crop, flip. `crop` is [x, y, width, height] in source pixels: the box of\n"
+      "labels_00000.npy int32, weights_00000.npy float32, target_NAME_00000.npy for each\n"
+      "--target-from; the number is the step, counted from the first one of --epoch. rows.jsonl\n"
+      "has a line per row: step, row, sample_id, name (relative to --data), label, weight\n"
+      "(0: padding, or a bad sample), source_width, source_height, crop, flip. `crop` is\n"
+      "[x, y, width, height] in source pixels: the box of\n"
       "random_resized, or else what the sample shows, which may be fractions and lie over the "
       "edge.",
       "  stoker dump --data data/imagenette --size 224 --batch 32 --steps 2 --out /tmp/dump\n"

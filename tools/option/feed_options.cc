@@ -95,6 +95,15 @@ void add_field_options(CLI::App& app, DataOptions& options) {
                  "json:FIELD or folder; none if there are no labels (default: the usual one)");
 }
 
+void add_target_option(CLI::App& app, DataOptions& options) {
+  app.add_option("--target-from", options.targets_from,
+                 "Where shards or a list have targets besides the label (numbers, or arrays of one "
+                 "shape in all samples), several times: a column or key; in tar shards json:FIELD, "
+                 "npy or NAME.npy. A suffix such as :float32 says the type")
+      ->allow_extra_args(false)
+      ->default_str("");
+}
+
 void add_split_option(CLI::App& app, DataOptions& options) {
   app.add_option("--split", options.split, "Part of the data to take")
       ->check(CLI::IsMember(&kSplits));
@@ -213,6 +222,7 @@ std::unique_ptr<Source> open_with_progress(const DataOptions& options, const std
     source = open_source(path, {.split = split,
                                 .image_from = options.image_from,
                                 .label_from = options.label_from,
+                                .targets_from = options.targets_from,
                                 .go_on = go_on});
   } catch (...) {
     error = std::current_exception();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pipeline/augment.h"
 #include "pipeline/loader_types.h"
@@ -16,7 +17,8 @@ namespace stoker {
 
 struct DataOptions {
   std::string data;
-  std::string image_from, label_from;  // as in SourceOptions
+  std::string image_from, label_from;     // as in SourceOptions
+  std::vector<std::string> targets_from;  // as there
   std::string split = "train";
   int64_t max_pixels = DecodeOptions{}.max_pixels;
   std::string exif = "ignore";
@@ -34,6 +36,7 @@ struct DataOptions {
 
 void add_data_option(CLI::App& app, DataOptions& options);    // --data --image-from --label-from
 void add_field_options(CLI::App& app, DataOptions& options);  // --image-from --label-from
+void add_target_option(CLI::App& app, DataOptions& options);  // --target-from
 void add_split_option(CLI::App& app, DataOptions& options);
 void add_decode_options(CLI::App& app, DataOptions& options);  // --exif --pixels --max-pixels
 void add_feed_options(CLI::App& app, DataOptions& options);  // --workers --io-threads --max-bad ...
