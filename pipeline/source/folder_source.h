@@ -2,12 +2,12 @@
 // sorted byte by byte; the samples are sorted by class, then by their folder's path, then by file
 // name: the same list in the same order as torchvision's.
 //
-// Files: .jpg .jpeg .png .bmp .webp .tif .tiff, in upper or lower case. Names that begin with a dot
-// are skipped (files and folders). Symbolic links are followed; a link to one of its own parent
-// folders is not entered again. Source::notes() counts and names all other files that are left out,
-// and those that a link gives a second label. A class folder without images stays a class, so that
-// labels are the same for every split. A broken link is listed, and is a bad sample when it is
-// read.
+// Files: .jpg .jpeg .png .bmp .webp .tif .tiff .ppm .pgm, in upper or lower case. Names that begin
+// with a dot are skipped (files and folders). Symbolic links are followed; a link to one of its own
+// parent folders is not entered again. Source::notes() counts and names all other files that are
+// left out, and those that a link gives a second label. A class folder without images stays a
+// class, so that labels are the same for every split. A broken link is listed, and is a bad sample
+// when it is read.
 //
 // The list is kept as one block of text and offsets (about 30 bytes a file) and cached on disk;
 // see folder_index.h. name() escapes a backslash, control characters and bytes that are not UTF-8

@@ -13,8 +13,8 @@ std::string extension_of(std::string_view name) {
 }
 
 bool is_image_extension(std::string_view extension) {
-  constexpr std::array<std::string_view, 7> kKnown = {".jpg",  ".jpeg", ".png", ".bmp",
-                                                      ".webp", ".tif",  ".tiff"};
+  constexpr std::array<std::string_view, 9> kKnown = {".jpg", ".jpeg", ".png", ".bmp", ".webp",
+                                                      ".tif", ".tiff", ".ppm", ".pgm"};
   return std::find(kKnown.begin(), kKnown.end(), extension) != kKnown.end();
 }
 

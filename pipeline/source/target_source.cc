@@ -1,11 +1,10 @@
 #include "pipeline/source/target_source.h"
 
-#include <xxhash.h>
-
 #include <cstring>
 #include <stdexcept>
 
 #include "pipeline/digest.h"
+#include "pipeline/source/target_digest.h"
 
 namespace stoker {
 namespace {
@@ -26,13 +25,14 @@ TargetSource::TargetSource(const Source& source, std::vector<TargetTable> tables
   columns_.assign(source.targets().begin(), source.targets().end());
   for (const TargetTable& table : tables_) columns_.push_back(table.column);
   check_targets(columns_);
-  std::string text = "stoker targets; source " + hex64(source.targets_digest());
-  for (const TargetTable& table : tables_) {
-    check_size(table, source.size());
-    text += "; " + table.column.describe() + " " +
-            hex64(XXH3_64bits(table.values.data(), table.values.size()));
+  std::vector<TargetColumn> own;
+  for (const TargetTable& table : tables_) own.push_back(table.column);
+  TargetDigest digest(std::move(own), source.targets_digest());
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    check_size(tables_[i], source.size());
+    digest.add(i, tables_[i].values);
   }
-  digest_ = text_digest(text);
+  digest_ = digest.value();
 }
 
 void TargetSource::read_targets(SampleId id, std::span<const uint8_t> bytes,

@@ -90,7 +90,8 @@ def tar(
     split: 'train' or 'test' take the shards in a folder of that meaning (train; test, val,
         validation), or those whose names begin with such a word; 'all' takes both. Needed only
         where `paths` holds several parts.
-    image_from: the extension of images; default jpg, jpeg, png, webp, bmp, tif, tiff.
+    image_from: the extension of images; default jpg, jpeg, png, webp, bmp, tif, tiff,
+        ppm, pgm.
     label_from: 'cls', 'txt', 'json:FIELD', 'folder' or 'none'; default 'cls' if the first sample
         has one, else 'folder'. Texts become classes, sorted; numbers are labels, with the names in
         classes.txt beside the shards if it is there.

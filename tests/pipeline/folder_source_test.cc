@@ -61,14 +61,16 @@ TEST(FolderSource, ListsClassesFoldersAndFilesInTorchvisionsOrder) {
 
 TEST(FolderSource, TakesImagesOnlyAndNothingHidden) {
   const TempFolder folder;
-  for (const char* name : {"c/a.jpg", "c/b.JPG", "c/c.Jpeg", "c/d.png", "c/e.bmp", "c/f.webp",
-                           "c/g.tif", "c/h.tiff", "c/no", "c/no.txt", "c/jpg", "c/no.jpg.txt",
-                           "c/._a.jpg", "c/.h/a.jpg", ".hidden/a.jpg", "loose.jpg"}) {
+  for (const char* name :
+       {"c/a.jpg", "c/b.JPG", "c/c.Jpeg", "c/d.png", "c/e.bmp", "c/f.webp", "c/g.tif", "c/h.tiff",
+        "c/i.ppm", "c/j.pgm", "c/no", "c/no.txt", "c/jpg", "c/no.jpg.txt", "c/._a.jpg",
+        "c/.h/a.jpg", ".hidden/a.jpg", "loose.jpg"}) {
     folder.write(name);
   }
   const auto source = open_folder(folder);
-  EXPECT_THAT(names_of(*source), ElementsAre("c/a.jpg", "c/b.JPG", "c/c.Jpeg", "c/d.png", "c/e.bmp",
-                                             "c/f.webp", "c/g.tif", "c/h.tiff"));
+  EXPECT_THAT(names_of(*source),
+              ElementsAre("c/a.jpg", "c/b.JPG", "c/c.Jpeg", "c/d.png", "c/e.bmp", "c/f.webp",
+                          "c/g.tif", "c/h.tiff", "c/i.ppm", "c/j.pgm"));
   EXPECT_THAT(source->class_names(), ElementsAre("c"));
 }
 

@@ -75,10 +75,11 @@ TEST(Tar, ADotAtTheStartIsDroppedWithItsSlashes) {
 
 TEST(Tar, EveryUsualExtensionIsAnImage) {
   std::string tar;
-  for (const char* extension : {"jpg", "jpeg", "png", "webp", "bmp", "tif", "tiff", "JPEG"}) {
+  for (const char* extension :
+       {"jpg", "jpeg", "png", "webp", "bmp", "tif", "tiff", "ppm", "pgm", "JPEG"}) {
     tar += tar_member(std::string(extension) + "." + extension, "x");
   }
-  EXPECT_EQ(scan(tar + tar_end(), {"", "none"}).samples.size(), 8u);
+  EXPECT_EQ(scan(tar + tar_end(), {"", "none"}).samples.size(), 10u);
 }
 
 TEST(Tar, LabelsOfEachKind) {

@@ -55,9 +55,17 @@ def samples() -> list[Sample]:
         ("ring/a png.jpg", "ring/a png", "PNG"),
         ("ring/scan.tif", "ring/scan", "TIFF"),
         ("ring/screen.bmp", "ring/screen", "BMP"),
+        ("ring/stack.ppm", "ring/stack", "PPM"),
         (f"{LONG}.jpg", LONG, "JPEG"),
     ]
-    extensions = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "TIFF": "tif", "BMP": "bmp"}
+    extensions = {
+        "JPEG": "jpg",
+        "PNG": "png",
+        "WEBP": "webp",
+        "TIFF": "tif",
+        "BMP": "bmp",
+        "PPM": "ppm",
+    }
     made = []
     for seed, (path, key, kind) in enumerate(listed):
         label = CLASSES.index(path.split("/")[0])
@@ -136,10 +144,10 @@ def test_webdataset(tar):
         assert got[sample.extension] == sample.content
     # As programs read them: pictures and labels, whichever the extension of a picture is.
     decoded = wds.WebDataset(str(tar), shardshuffle=False).decode("rgb8")
-    pairs = list(decoded.to_tuple("jpg;png;webp;tif;bmp", "cls"))
+    pairs = list(decoded.to_tuple("jpg;png;webp;tif;bmp;ppm", "cls"))
     assert [label for _, label in pairs] == [sample.label for sample in samples()]
     for (pixels, _), sample in zip(pairs, samples()):
-        if sample.extension in ("jpg", "png"):  # the others come as bytes
+        if sample.extension in ("jpg", "png", "ppm"):  # the others come as bytes
             wanted = np.asarray(Image.open(io.BytesIO(sample.content)))
             np.testing.assert_array_equal(pixels, wanted)
 

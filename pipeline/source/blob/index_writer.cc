@@ -7,6 +7,7 @@
 
 #include "pipeline/digest.h"
 #include "pipeline/source/label_digest.h"
+#include "pipeline/source/target_digest.h"
 
 namespace stoker {
 namespace {
@@ -27,45 +28,30 @@ uint64_t fingerprint_of(const BlobTable& table) {
   return text_digest(text);
 }
 
-// The digest of the columns of targets and their values. It is the digest that TargetSource makes
-// of the same columns in memory.
-class TargetDigest {
+// Takes the targets of one sample after the other apart into columns.
+class TargetColumns {
  public:
-  explicit TargetDigest(const BlobTable& table) : table_(table) {
-    for (size_t i = 0; i < table.targets.size(); ++i) {
-      hashes_.emplace_back(XXH3_createState(), XXH3_freeState);
-      XXH3_64bits_reset(hashes_.back().get());
-    }
-  }
+  explicit TargetColumns(const BlobTable& table)
+      : columns_(table.targets), stride_(table.target_bytes()), digest_(table.targets) {}
 
   // Adds the values of so many samples.
   void add(const char* values, int64_t samples) {
-    const int64_t stride = table_.target_bytes();
-    for (size_t i = 0; i < hashes_.size(); ++i) {
-      const int64_t bytes = table_.targets[i].bytes();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const int64_t bytes = columns_[i].bytes();
       column_.clear();
       for (int64_t k = 0; k < samples; ++k) {
-        column_.insert(column_.end(), values + k * stride, values + k * stride + bytes);
+        column_.insert(column_.end(), values + k * stride_, values + k * stride_ + bytes);
       }
-      XXH3_64bits_update(hashes_[i].get(), column_.data(), column_.size());
+      digest_.add(i, std::as_bytes(std::span(column_)));
       values += bytes;
     }
   }
-
-  uint64_t value() const {
-    if (hashes_.empty()) return 0;
-    std::string text = "stoker targets; source " + hex64(0);
-    for (size_t i = 0; i < hashes_.size(); ++i) {
-      text +=
-          "; " + table_.targets[i].describe() + " " + hex64(XXH3_64bits_digest(hashes_[i].get()));
-    }
-    return text_digest(text);
-  }
+  uint64_t digest() const { return digest_.value(); }
 
  private:
-  using Hash = std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)>;
-  const BlobTable& table_;
-  std::vector<Hash> hashes_;  // of each column
+  const std::vector<TargetColumn>& columns_;
+  const int64_t stride_;
+  TargetDigest digest_;
   std::vector<char> column_;
 };
 
@@ -124,7 +110,7 @@ void BlobIndexWriter::flush() {
 
 void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> new_labels) {
   LabelDigest labels;
-  TargetDigest targets(table);
+  TargetColumns targets(table);
   const int64_t target_bytes = table.target_bytes();
   std::vector<char> bytes;
   for (BlobSegment& segment : table.segments) {
@@ -145,7 +131,7 @@ void BlobIndexWriter::seal_segments(BlobTable& table, std::span<const int32_t> n
     segment.seal = XXH3_64bits(bytes.data(), bytes.size());
   }
   table.labels_digest = labels.value();
-  table.targets_digest = targets.value();
+  table.targets_digest = targets.digest();
 }
 
 void BlobIndexWriter::finish(BlobTable table, std::span<const int32_t> new_labels) {

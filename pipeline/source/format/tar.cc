@@ -1,7 +1,6 @@
 #include "pipeline/source/format/tar.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,12 +11,10 @@
 #include "pipeline/source/format/tar_reader.h"
 #include "pipeline/source/format/tar_targets.h"
 #include "pipeline/source/format/text_value.h"
+#include "pipeline/source/known_names.h"
 
 namespace stoker {
 namespace {
-
-constexpr std::array<std::string_view, 7> kImages = {"jpg", "jpeg", "png", "webp",
-                                                     "bmp", "tif",  "tiff"};
 
 enum class TarLabel : uint8_t { by_itself, cls, txt, json, folder, none };
 
@@ -149,7 +146,7 @@ class TarScan {
   std::string set_from_json(BlobLabel& label);
 
   BlobReader& blob_;
-  const std::string image_;  // "": any of kImages
+  const std::string image_;  // "": any that is_image_extension() knows
   SampleSink& out_;
   TarLabel label_kind_;
   const std::string json_field_;
@@ -206,7 +203,7 @@ void TarScan::begin_key(std::string_view key, int64_t header_at) {
 
 bool TarScan::is_image(std::string_view extension) const {
   if (!image_.empty()) return extension == image_;
-  return std::find(kImages.begin(), kImages.end(), extension) != kImages.end();
+  return is_image_extension(std::string(".").append(extension));
 }
 
 void TarScan::take_part(const TarMember& member, std::string_view name,

@@ -5,8 +5,8 @@
 // one sample: "n01/abc.jpg" and "n01/abc.cls". A leading "./" is dropped. Folders are passed over,
 // and so are members whose base name begins with "." or "__" (metadata, macOS's "._abc.jpg").
 //
-// FieldChoice::image is an extension; by itself it is one of jpg, jpeg, png, webp, bmp, tif and
-// tiff. FieldChoice::label is
+// FieldChoice::image is an extension; by itself it is one of jpg, jpeg, png, webp, bmp, tif,
+// tiff, ppm and pgm. FieldChoice::label is
 //   "cls"         the member's whole content is an integer, or a text that names a class
 //   "txt"         the content is a text that names a class
 //   "json:FIELD"  an integer or a text in the key's .json; a dot in FIELD goes to an inner object

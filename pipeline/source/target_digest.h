@@ -1,0 +1,32 @@
+// The digest of a data set's targets: of the columns and all values, the same for the same targets
+// in memory and in an index. Owner: one caller. Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "pipeline/source/target.h"
+
+namespace stoker {
+
+class TargetDigest {
+ public:
+  // `columns` stand beside those of another source, whose digest is `others`; 0: it has none.
+  explicit TargetDigest(std::vector<TargetColumn> columns, uint64_t others = 0);
+  ~TargetDigest();
+  TargetDigest(const TargetDigest&) = delete;
+  TargetDigest& operator=(const TargetDigest&) = delete;
+
+  // Takes the next values of a column, in the order of the samples.
+  void add(size_t column, std::span<const std::byte> values);
+  uint64_t value() const;  // `others` if there are no columns
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stoker
