@@ -70,10 +70,12 @@ std::vector<int64_t> split_sizes(int64_t samples, const std::vector<double>& sha
 }  // namespace
 
 SubsetSource::SubsetSource(const Source& source, int64_t limit)
-    : source_(source), size_(limit > 0 ? std::min(limit, source.size()) : source.size()) {}
+    : ForwardingSource(source), size_(limit > 0 ? std::min(limit, source.size()) : source.size()) {}
 
 SubsetSource::SubsetSource(const Source& source, const std::vector<SampleId>& ids)
-    : source_(source), size_(static_cast<int64_t>(ids.size())), ids_(checked(source, ids)) {}
+    : ForwardingSource(source),
+      size_(static_cast<int64_t>(ids.size())),
+      ids_(checked(source, ids)) {}
 
 uint64_t SubsetSource::fingerprint() const {
   if (ids_.size() > 0) {

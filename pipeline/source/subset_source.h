@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "pipeline/id_list.h"
-#include "pipeline/source/source.h"
+#include "pipeline/source/forwarding_source.h"
 
 namespace stoker {
 
-class SubsetSource final : public Source {
+class SubsetSource final : public ForwardingSource {
  public:
   // Spread evenly over the source, in its order. `limit` <= 0 or beyond the source's size: all
   // samples.
@@ -26,10 +26,6 @@ class SubsetSource final : public Source {
   int64_t size() const override { return size_; }
   int label(SampleId id) const override { return source_.label(original(id)); }
   std::string name(SampleId id) const override { return source_.name(original(id)); }
-  const std::string& root() const override { return source_.root(); }
-  const std::vector<std::string>& class_names() const override { return source_.class_names(); }
-  SampleEncoding encoding() const override { return source_.encoding(); }
-  Size raw_size() const override { return source_.raw_size(); }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
     return source_.read(original(id), buffer, bytes);
@@ -38,12 +34,10 @@ class SubsetSource final : public Source {
                    std::span<const uint8_t>& bytes) const override {
     return source_.read_cached(original(id), buffer, bytes);
   }
-  std::span<const TargetColumn> targets() const override { return source_.targets(); }
   void read_targets(SampleId id, std::span<const uint8_t> bytes,
                     SampleTargets& out) const override {
     source_.read_targets(original(id), bytes, out);
   }
-  std::vector<SourceNote> notes() const override { return source_.notes(); }
   uint64_t fingerprint() const override;
   uint64_t labels_digest() const override;
   uint64_t targets_digest() const override;
@@ -53,7 +47,6 @@ class SubsetSource final : public Source {
     return ids_.size() > 0 ? ids_[id] : id * source_.size() / size_;
   }
 
-  const Source& source_;
   const int64_t size_;
   const IdList ids_;  // empty: spread evenly
 };

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "pipeline/source/forwarding_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tests/pipeline/loader_support.h"
 
@@ -243,21 +244,14 @@ TEST(FeedGraph, TwoLoadersAtOnceDoNotMeet) {
 }
 
 // An exception of the environment in a worker or an I/O thread reaches next().
-class ThrowingSource final : public Source {
+class ThrowingSource final : public ForwardingSource {
  public:
-  explicit ThrowingSource(std::unique_ptr<Source> source) : source_(std::move(source)) {}
-  int64_t size() const override { return source_->size(); }
-  int label(SampleId id) const override { return source_->label(id); }
-  std::string name(SampleId id) const override { return source_->name(id); }
-  const std::string& root() const override { return source_->root(); }
-  const std::vector<std::string>& class_names() const override { return source_->class_names(); }
-  SampleEncoding encoding() const override { return source_->encoding(); }
-  Size raw_size() const override { return source_->raw_size(); }
-  uint64_t fingerprint() const override { return source_->fingerprint(); }
+  explicit ThrowingSource(std::unique_ptr<Source> source)
+      : ForwardingSource(*source), kept_(std::move(source)) {}
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
     if (id == 13) throw std::bad_alloc();
-    return source_->read(id, buffer, bytes);
+    return source_.read(id, buffer, bytes);
   }
   bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
                    std::span<const uint8_t>& bytes) const override {
@@ -268,7 +262,7 @@ class ThrowingSource final : public Source {
 
  private:
   bool cached_ = false;
-  const std::unique_ptr<Source> source_;
+  const std::unique_ptr<Source> kept_;
 };
 
 TEST(FeedGraph, ErrorsOfTheEnvironmentReachTheConsumer) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "pipeline/durable_file.h"
+#include "pipeline/source/forwarding_source.h"
 #include "staging/mutex.h"
 #include "tests/support/one_core.h"
 #include "tests/support/temp_folder.h"
@@ -166,23 +167,15 @@ TEST(Convergence, EvaluatingTheCheckpointGivesTheRunsAccuracy) {
 }
 
 // Another source's samples; it knows how many threads have read them.
-class WatchedSource final : public Source {
+class WatchedSource final : public ForwardingSource {
  public:
-  explicit WatchedSource(const Source& source) : source_(source) {}
+  explicit WatchedSource(const Source& source) : ForwardingSource(source) {}
 
   size_t readers() const {
     const MutexLock lock(mutex_);
     return readers_.size();
   }
 
-  int64_t size() const override { return source_.size(); }
-  int label(SampleId id) const override { return source_.label(id); }
-  std::string name(SampleId id) const override { return source_.name(id); }
-  const std::string& root() const override { return source_.root(); }
-  const std::vector<std::string>& class_names() const override { return source_.class_names(); }
-  SampleEncoding encoding() const override { return source_.encoding(); }
-  Size raw_size() const override { return source_.raw_size(); }
-  uint64_t fingerprint() const override { return source_.fingerprint(); }
   ReadStatus read(SampleId id, std::vector<uint8_t>& buffer,
                   std::span<const uint8_t>& bytes) const override {
     {
@@ -193,9 +186,11 @@ class WatchedSource final : public Source {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return source_.read(id, buffer, bytes);
   }
+  bool read_cached(SampleId, std::vector<uint8_t>&, std::span<const uint8_t>&) const override {
+    return false;
+  }
 
  private:
-  const Source& source_;
   mutable Mutex mutex_;
   mutable std::set<std::thread::id> readers_ GUARDED_BY(mutex_);
 };
