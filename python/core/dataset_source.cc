@@ -127,11 +127,19 @@ class DatasetSource final : public Source {
     if (!status.ok) {
       status.message = printable_name(path) + ": " + status.message;
     } else if (!values.empty()) {
-      const size_t size = bytes.size();
-      buffer.insert(buffer.begin(), values.begin(), values.end());
-      bytes = std::span(buffer).subspan(values.size(), size);
+      put_in_front(values, buffer, bytes);
     }
     return status;
+  }
+
+  // `bytes` is at the beginning of `buffer`, whose rest is left over from earlier samples.
+  static void put_in_front(std::span<const uint8_t> values, std::vector<uint8_t>& buffer,
+                           std::span<const uint8_t>& bytes) {
+    const size_t size = bytes.size();
+    if (buffer.size() < values.size() + size) buffer.resize(values.size() + size);
+    std::memmove(buffer.data() + values.size(), buffer.data(), size);
+    std::memcpy(buffer.data(), values.data(), values.size());
+    bytes = std::span(buffer).subspan(values.size(), size);
   }
 
   const std::shared_ptr<DatasetReader> reader_;

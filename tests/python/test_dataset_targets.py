@@ -63,6 +63,24 @@ def test_pixels_are_those_without(processes, tmp_path):
 
 
 @both
+def test_they_may_have_more_bytes_than_the_file(processes, tmp_path):
+    """One buffer serves many samples, of which some are larger than the next one."""
+    sizes = [1 + 9 * (i % 3) for i in range(30)]
+    for i, size in enumerate(sizes):
+        (tmp_path / f"{i}.png").write_bytes(png(pixels(i)[:size, :size]))
+    items = [(str(tmp_path / f"{i}.png"), np.full(5000, i, "float32")) for i in range(30)]
+    source = stoker.dataset(
+        Listed(items), processes=processes, targets={"wide": ("float32", (5000,))}
+    )
+    for workers in (0, 2):
+        with stoker.Loader(source, batch_size=8, size=32, seed=1, workers=workers) as loader:
+            for batch in loader:
+                expected = np.repeat(np.asarray(batch.ids)[:, None], 5000, axis=1)
+                np.testing.assert_array_equal(batch.targets["wide"], expected)
+            assert loader.stats()["bad_samples"] == 0
+
+
+@both
 def test_one_sample_a_pickle_and_a_view(processes):
     source = stoker.dataset(WithTargets(Files()), processes=processes, targets=FORMS)
     again = pickle.loads(pickle.dumps(source))
