@@ -56,8 +56,7 @@ def open_dataset(
 
 def numbers_of(dataset: Any, name: str) -> Any:
     """Returns a column as an array of NumPy. ValueError: there is none of this name."""
-    if name not in dataset.features:
-        raise ValueError(f"targets_from has {name!r}; {_columns(dataset)}")
+    _existing(dataset, "targets_from has", name)
     return dataset.select_columns([name]).with_format("numpy")[:][name]
 
 
@@ -86,9 +85,7 @@ def _rows(dataset: Any) -> list[int] | None:
 def _image_column(dataset: Any, wanted: str | None) -> str:
     features: dict[str, Any] = dataset.features
     if wanted is not None:
-        if wanted not in features:
-            raise ValueError(f"image_from is {wanted!r}; {_columns(dataset)}")
-        return wanted
+        return _existing(dataset, "image_from is", wanted)
     images = [name for name in features if type(features[name]).__name__ == "Image"]
     known = [name for name in _IMAGE_NAMES if name in images]
     if known:
@@ -104,9 +101,7 @@ def _image_column(dataset: Any, wanted: str | None) -> str:
 def _label_column(dataset: Any, wanted: str | None) -> str:
     features: dict[str, Any] = dataset.features
     if wanted is not None:
-        if wanted not in features:
-            raise ValueError(f"label_from is {wanted!r}; {_columns(dataset)}")
-        return wanted
+        return _existing(dataset, "label_from is", wanted)
     classes = [name for name in features if type(features[name]).__name__ == "ClassLabel"]
     known = [name for name in _LABEL_NAMES if name in features]
     if known:
@@ -117,6 +112,13 @@ def _label_column(dataset: Any, wanted: str | None) -> str:
         "label_from must say which column has the labels, or 'none' for no labels; "
         + _columns(dataset)
     )
+
+
+def _existing(dataset: Any, which: str, name: str) -> str:
+    """Returns the name of a column that a caller chose. ValueError: there is none."""
+    if name not in dataset.features:
+        raise ValueError(f"{which} {name!r}; {_columns(dataset)}")
+    return name
 
 
 def _columns(dataset: Any) -> str:
