@@ -8,7 +8,17 @@
 
 namespace stoker {
 
-enum class Filter : uint8_t { bilinear, bicubic };  // antialiased, as Pillow's Image.resize
+// The filters of Pillow's Image.resize. All but `nearest` are antialiased: they are stretched where
+// the image gets smaller. The numbers are in the fingerprints of stored runs.
+enum class Filter : uint8_t {
+  bilinear = 0,
+  bicubic = 1,
+  nearest = 2,
+  box = 3,
+  hamming = 4,
+  lanczos = 5
+};
+inline constexpr int kFilterCount = 6;
 
 struct CropSpec {
   Box crop;           // in source pixels; lies inside the image

@@ -153,6 +153,39 @@ void flip_horizontal(MutableImageView image) {
   }
 }
 
+void flip_vertical(MutableImageView image) {
+  uint8_t* top = image.data;
+  uint8_t* bottom = image.data + (image.height - 1) * image.stride_bytes;
+  for (; top < bottom; top += image.stride_bytes, bottom -= image.stride_bytes) {
+    std::swap_ranges(top, top + 3 * static_cast<ptrdiff_t>(image.width), bottom);
+  }
+}
+
+namespace {
+
+// Makes a row of a column of the source, whose pixels are `step` bytes apart.
+void copy_column(const uint8_t* from, ptrdiff_t step, int count, uint8_t* to) {
+  for (int i = 0; i < count; ++i, from += step, to += 3) std::memcpy(to, from, 3);
+}
+
+}  // namespace
+
+void turn(ImageView in, int quarters, MutableImageView out) {
+  for (int y = 0; y < out.height; ++y) {
+    uint8_t* const to = out.data + y * out.stride_bytes;
+    const ptrdiff_t last_row = (in.height - 1) * in.stride_bytes;
+    if (quarters == 0) {
+      std::memcpy(to, in.data + y * in.stride_bytes, 3 * static_cast<size_t>(in.width));
+    } else if (quarters == 1) {
+      copy_column(in.data + 3 * ptrdiff_t{in.width - 1 - y}, in.stride_bytes, in.height, to);
+    } else if (quarters == 2) {
+      copy_mirrored(in.data + last_row - y * in.stride_bytes, in.width, to);
+    } else {
+      copy_column(in.data + last_row + 3 * ptrdiff_t{y}, -in.stride_bytes, in.height, to);
+    }
+  }
+}
+
 void fill_box(MutableImageView image, Box box, uint8_t value) {
   const int left = std::max(box.x, 0), top = std::max(box.y, 0);
   const int right = std::min<int64_t>(int64_t{box.x} + box.width, image.width);

@@ -1,5 +1,5 @@
-// Operations on finished RGB pixels, in place or from view to view. Each is a stateless function.
-// Colour operations give the bytes of torchvision's on PIL images (PIL.ImageEnhance, HSV for hue).
+// Where finished RGB pixels go: shifts, flips and boxes, in place or from view to view. Each is a
+// stateless function. decode/pixel has the operations that change colours.
 #pragma once
 
 #include "decode/image.h"
@@ -24,15 +24,12 @@ void shift_flip_planar(const uint8_t* planes, Size size, int offset_x, int offse
                        PadMode mode, MutableImageView out, const uint8_t* next = nullptr);
 
 void flip_horizontal(MutableImageView image);
+void flip_vertical(MutableImageView image);  // upside down
+// Turns by `quarters` of a circle (0 to 3), counter-clockwise, as PIL's Image.transpose. REQUIRES:
+// out's size is in's, with its sides exchanged for 1 and 3; no overlap.
+void turn(ImageView in, int quarters, MutableImageView out);
 // Mirrors one row: out's pixel x = source's pixel width - 1 - x. REQUIRES: no overlap.
 void copy_mirrored(const uint8_t* source, int width, uint8_t* out);
 void fill_box(MutableImageView image, Box box, uint8_t value);  // clipped to the image
-
-void adjust_brightness(MutableImageView image, double factor);  // >= 0; 1 = unchanged
-void adjust_contrast(MutableImageView image, double factor);    // >= 0; 1 = unchanged
-void adjust_saturation(MutableImageView image, double factor);  // >= 0; 1 = unchanged
-// Turns the hue by `factor` of the colour circle, in [-0.5, 0.5]. As torchvision's, it converts to
-// 8-bit HSV and back, which changes pixels a little even for 0.
-void adjust_hue(MutableImageView image, double factor);
 
 }  // namespace stoker

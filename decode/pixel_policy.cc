@@ -19,6 +19,7 @@ const char* to_string(PixelPolicy policy) {
 PassOrder pass_order(PixelPolicy policy, const CropSpec& spec) {
   const int lost_width = spec.crop.width - spec.resized.width;
   const int lost_height = spec.crop.height - spec.resized.height;
+  if (spec.filter == Filter::nearest) return PassOrder::horizontal_first;
   const bool is_vertical = policy == PixelPolicy::exact && lost_width != 0 && lost_height > 0 &&
                            lost_height > 2 * lost_width;
   return is_vertical ? PassOrder::vertical_first : PassOrder::horizontal_first;

@@ -20,7 +20,8 @@ const char* to_string(PixelPolicy policy);  // "exact-pillow12", "fast", "exact"
 // Pillow rounds to bytes between the two passes of a resize, so the order shows in the pixels.
 enum class PassOrder : uint8_t { horizontal_first, vertical_first };
 
-// Returns vertical_first only where both passes change something and the height is reduced.
+// Returns vertical_first only where both passes change something and the height is reduced, and
+// never for `nearest`, whose passes round nothing.
 PassOrder pass_order(PixelPolicy policy, const CropSpec& spec);
 
 }  // namespace stoker

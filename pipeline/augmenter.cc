@@ -3,6 +3,7 @@
 #include <string>
 
 #include "decode/pillow_resize.h"
+#include "decode/pixel/colour.h"
 #include "pipeline/augment.h"
 #include "pipeline/digest.h"
 #include "staging/stage_stats.h"

@@ -44,11 +44,14 @@ using Bytes = hn::CappedTag<uint8_t, kStripRows>;
 using Pairs = hn::Repartition<int16_t, Bytes>;
 using Vector = hn::Vec<Bytes>;
 
-enum class Resampling { copy, linear, cubic };
+// Bilinear has no negative weights, and the roundings of its weights cancel out: sums need no
+// clipping. Box has no negative weights either, but they are all equal, and so are their roundings:
+// over ten thousands of pixels they add up to more than 255.
+enum class Resampling { copy, unclipped, clipped };
 
 Resampling resampling_of(const ResampleTable& table) {
-  if (table.identity) return Resampling::copy;
-  return table.key.filter == Filter::bilinear ? Resampling::linear : Resampling::cubic;
+  if (table.identity || table.key.filter == Filter::nearest) return Resampling::copy;
+  return table.key.filter == Filter::bilinear ? Resampling::unclipped : Resampling::clipped;
 }
 
 constexpr int kGroup = kStripOutputs;  // outputs: as many bytes as a 128-bit block has
@@ -90,8 +93,8 @@ HWY_INLINE void resize_columns(const uint8_t* columns, int planes, int first_col
             outputs[j] = hn::Load(d8, from);
           } else {
             const auto load = [&](int t) HWY_ATTR { return hn::Load(d8, from + t * column); };
-            outputs[j] = weighted_sum<kResampling == Resampling::cubic>(d8, load, table.taps[o],
-                                                                        table.pairs_of(o));
+            outputs[j] = weighted_sum<kResampling == Resampling::clipped>(d8, load, table.taps[o],
+                                                                          table.pairs_of(o));
           }
         }
         store_group(outputs, rows + part * row + c * stride + i, row);
@@ -105,10 +108,12 @@ void across(const uint8_t* columns, int planes, int first_column, const Resample
   switch (resampling_of(table)) {
     case Resampling::copy:
       return resize_columns<Resampling::copy>(columns, planes, first_column, table, rows, stride);
-    case Resampling::linear:
-      return resize_columns<Resampling::linear>(columns, planes, first_column, table, rows, stride);
-    case Resampling::cubic:
-      return resize_columns<Resampling::cubic>(columns, planes, first_column, table, rows, stride);
+    case Resampling::unclipped:
+      return resize_columns<Resampling::unclipped>(columns, planes, first_column, table, rows,
+                                                   stride);
+    case Resampling::clipped:
+      return resize_columns<Resampling::clipped>(columns, planes, first_column, table, rows,
+                                                 stride);
   }
 }
 
@@ -121,8 +126,8 @@ HWY_INLINE void resize_row(const uint8_t* rows, int planes, ptrdiff_t stride,
     const uint8_t* from = rows + c * stride + x;
     const auto load = [&](int t) HWY_ATTR { return hn::LoadU(d8, from + t * row); };
     if constexpr (kResampling == Resampling::copy) return load(0);
-    return weighted_sum<kResampling == Resampling::cubic>(d8, load, table.taps[y],
-                                                          table.pairs_of(y));
+    return weighted_sum<kResampling == Resampling::clipped>(d8, load, table.taps[y],
+                                                            table.pairs_of(y));
   };
   interleave_row<kGrey>(d8, channel, width, out);
 }
@@ -146,10 +151,11 @@ void down(const uint8_t* rows, int planes, ptrdiff_t stride, int first_row,
   switch (resampling_of(table)) {
     case Resampling::copy:
       return resize_rows<Resampling::copy>(rows, planes, stride, first_row, table, outputs, out);
-    case Resampling::linear:
-      return resize_rows<Resampling::linear>(rows, planes, stride, first_row, table, outputs, out);
-    case Resampling::cubic:
-      return resize_rows<Resampling::cubic>(rows, planes, stride, first_row, table, outputs, out);
+    case Resampling::unclipped:
+      return resize_rows<Resampling::unclipped>(rows, planes, stride, first_row, table, outputs,
+                                                out);
+    case Resampling::clipped:
+      return resize_rows<Resampling::clipped>(rows, planes, stride, first_row, table, outputs, out);
   }
 }
 

@@ -50,6 +50,27 @@ HWY_INLINE Int join(Int even, Int odd) {
   return hn::Or(hn::And(even, hn::Set(Ints(), 0xffff)), hn::ShiftLeft<16>(odd));
 }
 
+HWY_INLINE Double box(Double x) {
+  const auto is_inside = hn::And(hn::Gt(x, splat(-0.5)), hn::Le(x, splat(0.5)));
+  return hn::IfThenElseZero(is_inside, splat(1.0));
+}
+
+// The filters that are made here; the plain twin makes the others, which need a sine per weight or
+// none at all.
+template <Filter kFilter>
+HWY_INLINE Double kernel(Double x) {
+  if constexpr (kFilter == Filter::bilinear) return triangle(x);
+  if constexpr (kFilter == Filter::box) return box(x);
+  return cubic(x);
+}
+
+// Returns how far the kernel reaches; 0 for the filters of the plain twin.
+double reach_of(Filter filter) {
+  if (filter == Filter::bilinear) return 1.0;
+  if (filter == Filter::bicubic) return 2.0;
+  return filter == Filter::box ? 0.5 : 0.0;
+}
+
 // Computes the weights: tap t of all outputs of a vector is at weights + t * lanes. Returns the
 // sums.
 template <Filter kFilter>
@@ -62,8 +83,7 @@ HWY_INLINE Double exact_weights(const FilterSpans& spans, const ResampleTable& t
   Double sum = hn::Zero(Doubles());
   for (int t = 0; t < table.max_taps; ++t, weights += hn::Lanes(Doubles())) {
     const Double x = hn::Mul(hn::Add(hn::Sub(pixel, center), splat(0.5)), inverse);
-    const Double weight = hn::IfThenElseZero(hn::Lt(pixel, end),
-                                             kFilter == Filter::bilinear ? triangle(x) : cubic(x));
+    const Double weight = hn::IfThenElseZero(hn::Lt(pixel, end), kernel<kFilter>(x));
     hn::Store(weight, Doubles(), weights);
     sum = hn::Add(sum, weight);
     pixel = hn::Add(pixel, splat(1.0));
@@ -108,9 +128,9 @@ void fill_weights(const FilterSpans& spans, int padded, ResampleTable& table) {
 
 bool fill(ResampleTable& table) {
   const ResampleKey& key = table.key;
-  const bool is_bilinear = key.filter == Filter::bilinear;
-  const FilterSpans spans(key.source, key.resized, key.begin, key.count, key.mirrored,
-                          is_bilinear ? 1.0 : 2.0);
+  const double reach = reach_of(key.filter);
+  if (reach == 0.0) return false;
+  const FilterSpans spans(key.source, key.resized, key.begin, key.count, key.mirrored, reach);
   const int padded = (key.count + kMaxOutputs - 1) / kMaxOutputs * kMaxOutputs;
   table.first.resize(static_cast<size_t>(padded));
   table.taps.resize(static_cast<size_t>(padded));
@@ -123,8 +143,10 @@ bool fill(ResampleTable& table) {
   table.source_end = table.first[end] + table.taps[end];
   table.weights.resize(static_cast<size_t>(padded) * table.max_taps + 3);
   table.pairs.resize(static_cast<size_t>(padded) * table.pair_count() * 2 + 3);
-  if (is_bilinear) {
+  if (key.filter == Filter::bilinear) {
     fill_weights<Filter::bilinear>(spans, padded, table);
+  } else if (key.filter == Filter::box) {
+    fill_weights<Filter::box>(spans, padded, table);
   } else {
     fill_weights<Filter::bicubic>(spans, padded, table);
   }

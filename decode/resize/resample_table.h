@@ -54,7 +54,8 @@ void build_resample_table(const ResampleKey& key, ResampleTable& table);
 void build_resample_tables(const CropSpec& spec, ResampleTable& across, ResampleTable& down);
 
 // The plain twin, which makes one output pixel after the other; it rebuilds the table on every
-// call. It also makes the tables that the vector code refuses: those of very strong reductions.
+// call. It also makes the tables that the vector code refuses: those of very strong reductions, and
+// of filters that need a sine per weight (hamming, lanczos) or no weights (nearest).
 void build_resample_table_reference(const ResampleKey& key, ResampleTable& table);
 
 }  // namespace stoker

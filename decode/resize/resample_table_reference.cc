@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "decode/resize/resample_table.h"
 
@@ -11,12 +12,54 @@ double triangle(double x) {
   return x < 1.0 ? 1.0 - x : 0.0;
 }
 
+// Half open, so that a source pixel between two outputs belongs to one of them.
+double box(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
+
+// The window's constants are floats in Pillow.
+double hamming(double x) {
+  x = std::fabs(x);
+  if (x == 0.0) return 1.0;
+  if (x >= 1.0) return 0.0;
+  x *= std::numbers::pi;
+  return std::sin(x) / x * (0.54f + 0.46f * std::cos(x));
+}
+
+double sinc(double x) {
+  if (x == 0.0) return 1.0;
+  x *= std::numbers::pi;
+  return std::sin(x) / x;
+}
+
+double lanczos(double x) { return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
+
 double cubic(double x) {
   constexpr double a = -0.5;
   x = std::fabs(x);
   if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
   if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
   return 0.0;
+}
+
+struct Kernel {
+  double (*value)(double);
+  double reach;  // zero further from its center
+};
+
+Kernel kernel_of(Filter filter) {
+  switch (filter) {
+    case Filter::box:
+      return {box, 0.5};
+    case Filter::hamming:
+      return {hamming, 1.0};
+    case Filter::bicubic:
+      return {cubic, 2.0};
+    case Filter::lanczos:
+      return {lanczos, 3.0};
+    case Filter::bilinear:
+    case Filter::nearest:
+      break;
+  }
+  return {triangle, 1.0};
 }
 
 int32_t to_fixed(double weight) {
@@ -30,15 +73,16 @@ struct Axis {
       : source(key.source),
         scale(static_cast<double>(static_cast<float>(key.source)) / key.resized),
         filter_scale(std::max(scale, 1.0)),
-        support((key.filter == Filter::bilinear ? 1.0 : 2.0) * filter_scale),
-        kernel(key.filter == Filter::bilinear ? triangle : cubic) {}
+        kernel(kernel_of(key.filter)),
+        support(kernel.reach * filter_scale) {}
   double center(int i) const { return (i + 0.5) * scale; }
   int first(int i) const { return std::max(0, static_cast<int>(center(i) - support + 0.5)); }
   int end(int i) const { return std::min(source, static_cast<int>(center(i) + support + 0.5)); }
 
   int source;
-  double scale, filter_scale, support;
-  double (*kernel)(double);
+  double scale, filter_scale;
+  Kernel kernel;
+  double support;
 };
 
 // Returns the output pixel of the whole resized axis that is entry `i` of the table.
@@ -52,7 +96,7 @@ void fill_weights(const Axis& axis, int pixel, int first, int taps, double* exac
   const double inverse = 1.0 / axis.filter_scale;
   double sum = 0.0;
   for (int t = 0; t < taps; ++t) {
-    exact[t] = axis.kernel((t + first - center + 0.5) * inverse);
+    exact[t] = axis.kernel.value((t + first - center + 0.5) * inverse);
     sum += exact[t];
   }
   for (int t = 0; t < taps; ++t) weights[t] = to_fixed(sum != 0.0 ? exact[t] / sum : exact[t]);
@@ -78,6 +122,28 @@ void fill_pairs(ResampleTable& table) {
   }
 }
 
+// Each output takes one source pixel. The coordinate is a running sum, because Pillow's is: its
+// rounding shows where it falls between two pixels.
+void fill_nearest(ResampleTable& table) {
+  const ResampleKey& key = table.key;
+  const double step = static_cast<double>(static_cast<float>(key.source)) / key.resized;
+  double coordinate = step * 0.5;
+  table.first.resize(key.count);
+  for (int pixel = 0; pixel < key.begin + key.count; ++pixel, coordinate += step) {
+    if (pixel < key.begin) continue;
+    const int i = pixel - key.begin;
+    table.first[key.mirrored ? key.count - 1 - i : i] =
+        std::min(static_cast<int>(coordinate), key.source - 1);
+  }
+  const auto ends = std::minmax(table.first.front(), table.first.back());
+  table.source_begin = ends.first;
+  table.source_end = ends.second + 1;
+  table.max_taps = 1;
+  table.taps.assign(key.count, 1);
+  table.weights.assign(key.count, 1 << kWeightBits);
+  fill_pairs(table);
+}
+
 }  // namespace
 
 void build_resample_table_reference(const ResampleKey& key, ResampleTable& table) {
@@ -92,6 +158,7 @@ void build_resample_table_reference(const ResampleKey& key, ResampleTable& table
     for (int i = 0; i < key.count; ++i) table.first[i] = output_pixel(key, i);
     return;
   }
+  if (key.filter == Filter::nearest) return fill_nearest(table);
   const Axis axis(key);
   table.first.resize(key.count);
   table.taps.resize(key.count);

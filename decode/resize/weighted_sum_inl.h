@@ -83,8 +83,8 @@ HWY_INLINE void add_taps(D8 d8, V8 even, V8 odd, const int32_t* pair, PillowSums
 }
 
 // Returns a vector of bytes: the weighted sum of `taps` vectors; load(t) returns the t-th. `pairs`
-// are the output's in a ResampleTable. Without negative weights no sum can be above 255 or below 0;
-// kClips is for filters that have them.
+// are the output's in a ResampleTable. Bilinear sums cannot be above 255 or below 0; kClips is for
+// the other filters.
 template <bool kClips, class D8, class Load>
 HWY_INLINE hn::Vec<D8> weighted_sum(D8 d8, const Load& load, int taps, const int32_t* pairs) {
   const hn::Repartition<int16_t, D8> d16;

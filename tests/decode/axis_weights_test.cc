@@ -88,7 +88,7 @@ TEST_P(AxisWeights, OfPillowAreThePlainTwins) {
     key.begin = window.begin;
     key.count = window.count;
     key.mirrored = random() % 2 != 0;
-    key.filter = random() % 3 == 0 ? Filter::bicubic : Filter::bilinear;
+    key.filter = static_cast<Filter>(random() % kFilterCount);
     ResampleTable plain;
     build_resample_table_reference(key, plain);
     build_resample_table(key, table);

@@ -1,8 +1,8 @@
 // Decodes what its standard input requests, so that scripts can compare stoker with other
 // libraries. A line is
 //   crop_x crop_y crop_w crop_h resized_w resized_h win_x win_y win_w win_h flip filter exif path
-// (flip and exif 0 or 1, filter 0 bilinear or 1 bicubic). Writes one byte, the DecodeCode, and if
-// that is 0 the win_h * win_w * 3 bytes of RGB. The argument is the pixel policy. Environment:
+// (flip and exif 0 or 1, filter by its number in crop_spec.h). Writes one byte, the DecodeCode, and
+// if that is 0 the win_h * win_w * 3 bytes of RGB. The argument is the pixel policy. Environment:
 // DECODE_ROWS_REPEAT=N decodes each N times and prints the CPU time on standard error.
 #include <cstdio>
 #include <cstdlib>
@@ -36,7 +36,7 @@ bool parse(const std::string& line, Request& request) {
   in.get();
   std::getline(in, request.path);
   s.flip = flip != 0;
-  s.filter = filter != 0 ? Filter::bicubic : Filter::bilinear;
+  s.filter = static_cast<Filter>(filter);
   request.exif = exif != 0;
   return !request.path.empty();
 }

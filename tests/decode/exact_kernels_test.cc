@@ -72,7 +72,7 @@ ResampleTable random_table(bool may_flip, std::mt19937& random) {
   key.count = 1 + static_cast<int>(random() % static_cast<unsigned>(key.resized));
   key.begin = static_cast<int>(random() % static_cast<unsigned>(key.resized - key.count + 1));
   key.mirrored = may_flip && random() % 2 != 0;
-  key.filter = random() % 2 != 0 ? Filter::bicubic : Filter::bilinear;
+  key.filter = static_cast<Filter>(random() % kFilterCount);
   ResampleTable table;
   build_resample_table(key, table);
   return table;
@@ -101,6 +101,22 @@ TEST_P(ExactKernels, AcrossIsThePlainTwin) {
                 std::vector<uint8_t>(expected, expected + table.key.count))
           << "trial " << trial << " row " << r;
     }
+  }
+}
+
+// Each weight of a box is 2^22 / 20919, rounded up by nearly a half: white sums to 256.
+TEST_P(ExactKernels, ClipsTheRoundingsOfManyTaps) {
+  constexpr int kSource = 2 * 20'919;
+  ResampleTable table;
+  build_resample_table({kSource, 2, 0, 2, false, Filter::box}, table);
+  AlignedBuffer<uint8_t> columns, rows;
+  columns.grow(size_t{kSource} * kStripRows);
+  std::fill_n(columns.data(), size_t{kSource} * kStripRows, uint8_t{255});
+  rows.grow(size_t{kExactRowPadding} * kStripRows);
+  exact_across(columns.data(), 1, 0, table, rows.data(), kExactRowPadding);
+  for (int r = 0; r < kStripRows; ++r) {
+    EXPECT_EQ(rows.data()[r * kExactRowPadding], 255);
+    EXPECT_EQ(rows.data()[r * kExactRowPadding + 1], 255);
   }
 }
 

@@ -23,7 +23,7 @@ constexpr int64_t kMaxPixels = 1 << 26;
 
 CropSpec any_spec(Size image, std::mt19937& random) {
   CropSpec spec = random_spec(image, random);
-  if (random() % 3 == 0) spec.filter = Filter::bicubic;
+  spec.filter = static_cast<Filter>(random() % kFilterCount);
   return spec;
 }
 

@@ -7,7 +7,7 @@
 
 #include "decode/image_decoder.h"
 #include "decode/pillow_resize.h"
-#include "decode/pixel_ops.h"
+#include "decode/pixel/colour.h"
 #include "tests/decode/pixels.h"
 #include "tests/support/pillow_reference.h"
 
@@ -101,9 +101,10 @@ TEST(Golden, VariantsHavePillowsPixels) {
   EXPECT_EQ(refused, STOKER_HAS_CODECS ? 9 : 2);
 }
 
-TEST_P(GoldenOfPillow, ResizeIsItsOwn) {
-  PillowResize resize(GetParam().policy);
-  const int count = for_each_line("resize" + GetParam().files, [&](std::istringstream& in) {
+// Compares the resizes of a golden file; returns their number.
+int compare_resizes(const std::string& file, PixelPolicy policy) {
+  PillowResize resize(policy);
+  return for_each_line(file, [&](std::istringstream& in) {
     Size size;
     uint32_t seed = 0;
     in >> size.width >> size.height >> seed;
@@ -118,10 +119,18 @@ TEST_P(GoldenOfPillow, ResizeIsItsOwn) {
     EXPECT_EQ(fnv1a(fast.packed()), hash);
     EXPECT_TRUE(fast.gaps_intact());
     Pixels plain({spec.window.width, spec.window.height});
-    pillow_resize_reference(crop, spec, plain.view(), GetParam().policy);
+    pillow_resize_reference(crop, spec, plain.view(), policy);
     EXPECT_EQ(fnv1a(plain.packed()), hash);
   });
-  EXPECT_GE(count, 120);
+}
+
+TEST_P(GoldenOfPillow, ResizeIsItsOwn) {
+  EXPECT_GE(compare_resizes("resize" + GetParam().files, GetParam().policy), 120);
+}
+
+// See tests/golden/pixel/make_golden_geometry.py.
+TEST_P(GoldenOfPillow, FiltersAreItsOwn) {
+  EXPECT_EQ(compare_resizes("../pixel/filters" + GetParam().files, GetParam().policy), 180);
 }
 
 TEST(Golden, ColourOperationsAreTorchvisions) {

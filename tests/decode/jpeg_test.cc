@@ -113,7 +113,7 @@ TEST(ImageDecoder, CropResizeWindowAndFlipEqualTheSlowWay) {
     spec.resized = {draw(1, 90), draw(1, 90)};
     spec.window = draw_box(random, spec.resized);
     spec.flip = i % 2 == 0;
-    spec.filter = i % 3 == 0 ? Filter::bicubic : Filter::bilinear;
+    spec.filter = static_cast<Filter>(i % kFilterCount);
     Pixels fast({spec.window.width, spec.window.height}, 2);
     const DecodeStatus status = decoder.decode(file, spec, fast.view());
     ASSERT_TRUE(status.ok()) << status.message;

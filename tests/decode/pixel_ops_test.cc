@@ -91,6 +91,37 @@ INSTANTIATE_TEST_SUITE_P(Targets, ShiftOnTarget,
                          testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
+TEST(Turn, EqualsTheDefinition) {
+  for (const Size size : {Size{1, 1}, {7, 1}, {1, 6}, {5, 4}, {33, 21}}) {
+    const Pixels source = noise(size, 8, 3);
+    for (int quarters = 0; quarters < 4; ++quarters) {
+      Pixels out(quarters % 2 != 0 ? Size{size.height, size.width} : size, 2);
+      turn(source.view(), quarters, out.view());
+      EXPECT_TRUE(out.gaps_intact());
+      for (int y = 0; y < size.height; ++y) {
+        for (int x = 0; x < size.width; ++x) {
+          const int right = size.width - 1 - x, below = size.height - 1 - y;
+          const Size to[] = {{x, y}, {y, right}, {right, below}, {below, x}};
+          const uint8_t* got = out.pixel(to[quarters].width, to[quarters].height);
+          ASSERT_TRUE(std::equal(got, got + 3, source.pixel(x, y))) << quarters;
+        }
+      }
+    }
+  }
+}
+
+TEST(FlipVertical, ExchangesRows) {
+  for (const int height : {1, 2, 7}) {
+    const Pixels source = noise({9, height}, 5, 4);
+    Pixels out = source;
+    flip_vertical(out.view());
+    EXPECT_TRUE(out.gaps_intact());
+    for (int y = 0; y < height; ++y) {
+      EXPECT_TRUE(std::equal(out.pixel(0, y), out.pixel(9, y), source.pixel(0, height - 1 - y)));
+    }
+  }
+}
+
 TEST(FillBox, IsClippedToTheImage) {
   for (const Box box : {Box{2, 3, 4, 2},
                         {-5, -5, 8, 7},

@@ -89,7 +89,7 @@ CropSpec read_spec(Stream& in) {
       s.resized.height >> s.window.x >> s.window.y >> s.window.width >> s.window.height >> flip >>
       filter;
   s.flip = flip != 0;
-  s.filter = filter != 0 ? Filter::bicubic : Filter::bilinear;
+  s.filter = static_cast<Filter>(filter);
   return s;
 }
 

@@ -25,6 +25,7 @@ inline FuzzInput read_fuzz_input(const uint8_t* data, size_t size, Size image) {
   spec.crop.x = part(2, image.width - spec.crop.width + 1) - 1;
   spec.crop.y = part(3, image.height - spec.crop.height + 1) - 1;
   spec.resized = {1 + data[4] % 64, 1 + data[5] % 64};
+  spec.filter = static_cast<Filter>((data[4] / 64 * 4 + data[5] / 64) % kFilterCount);
   if (data[6] % 4 == 0) spec.resized = {spec.crop.width, spec.crop.height};
   spec.window.width = part(6, spec.resized.width);
   spec.window.height = part(7, spec.resized.height);

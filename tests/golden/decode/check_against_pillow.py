@@ -21,7 +21,15 @@ from PIL import Image, ImageOps
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from check_pass_order import is_vertical_first_before_13
 
-FILTERS = [Image.Resampling.BILINEAR, Image.Resampling.BICUBIC]
+# In the order of stoker's numbers (decode/crop_spec.h).
+FILTERS = [
+    Image.Resampling.BILINEAR,
+    Image.Resampling.BICUBIC,
+    Image.Resampling.NEAREST,
+    Image.Resampling.BOX,
+    Image.Resampling.HAMMING,
+    Image.Resampling.LANCZOS,
+]
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
 
 
@@ -86,6 +94,7 @@ def main():
     parser.add_argument("--crops", type=int, default=10, help="per image")
     parser.add_argument("--limit", type=int, default=0, help="images; 0 = all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--any-filter", action="store_true", help="all six, equally often")
     parser.add_argument("--exif", action="store_true", help="apply the EXIF orientation")
     args = parser.parse_args()
     rng = random.Random(args.seed)
@@ -104,8 +113,10 @@ def main():
             print(f"Pillow refuses {path}: {error}")
             continue
         for _ in range(args.crops):
-            spec = draw_spec(rng, *image.size)
-            crop, size, window, flip, resample = spec
+            crop, size, window, flip, resample = draw_spec(rng, *image.size)
+            if args.any_filter:
+                resample = rng.randrange(len(FILTERS))
+            spec = crop, size, window, flip, resample
             if policy == "exact-pillow12" and is_vertical_first_before_13(*crop[2:], *size):
                 left_out += 1
                 continue

@@ -1,0 +1,37 @@
+// Colours of finished pixels, in place. The bytes are those of torchvision.transforms.v2.functional
+// on PIL images (Pillow 9.4 to 13 give the same): PIL.ImageEnhance and PIL.ImageOps, and Pillow's
+// 8-bit HSV for the hue. byte_table.h has the operations that map each byte by itself, and
+// histogram.h those that need all bytes first.
+//
+// Stateless functions on (height, width, 3) u8 views with any stride. No finite number is undefined
+// behaviour; a caller checks the ranges that make sense.
+#pragma once
+
+#include "decode/image.h"
+#include "decode/pixel/byte_table.h"
+
+namespace stoker {
+
+// Factors are >= 0; 1 changes nothing.
+void adjust_brightness(MutableImageView image, double factor);
+// A blend with the mean grey of the image.
+void adjust_contrast(MutableImageView image, double factor);
+// A blend of each pixel with its grey.
+void adjust_saturation(MutableImageView image, double factor);
+// Turns the hue by `factor` of the colour circle, in [-0.5, 0.5]. As torchvision's, it converts to
+// 8-bit HSV and back, which changes pixels a little even for 0.
+void adjust_hue(MutableImageView image, double factor);
+
+// Sets every channel to the luma of ITU-R 601: convert("L").
+void grayscale(MutableImageView image);
+
+void invert(MutableImageView image);
+void posterize(MutableImageView image, int bits);         // 1..8 upper bits stay
+void solarize(MutableImageView image, double threshold);  // inverts what is not below
+void adjust_gamma(MutableImageView image, double gamma);  // >= 0
+
+// Returns the mean luma as ImageEnhance.Contrast rounds it, 0..255: the degenerate of the table
+// that adjust_contrast applies. 0 for an image without pixels.
+int mean_luma(ImageView image);
+
+}  // namespace stoker

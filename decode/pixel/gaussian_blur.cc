@@ -1,0 +1,337 @@
+// torchvision's blur. Torch convolves in two dimensions: oneDNN adds the products of a window row
+// by row, from left to right, each fused with the sum so far. That takes as many times longer as
+// half a kernel is wide, so here two passes of one dimension come first. Their sums differ from
+// torch's by rounding errors, which have a bound. Where a sum is nearer than that to the middle
+// between two bytes, which is one in hundreds, torch's sum is made as torch makes it.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+#include "decode/pixel/blur.h"
+#include "decode/pixel/gaussian_kernel.h"
+#include "decode/resize/reflect.h"
+
+// See decode/resize/resize_kernels.cc: scalable vectors are left out.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "decode/pixel/gaussian_blur.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+#ifndef STOKER_PIXEL_GAUSSIAN_COMMON
+#define STOKER_PIXEL_GAUSSIAN_COMMON
+namespace stoker {
+namespace {
+
+// Buffers are padded to a whole number of these, the values that a kernel makes at once at most.
+constexpr size_t kGaussianStep = 64;
+
+// The windows of torch's sums that are made at once.
+constexpr int kWindows = 16;
+
+// A byte of the output whose sum is near the middle between two bytes.
+struct NearTie {
+  int y;
+  int byte;  // of the row
+};
+
+struct WindowJob {
+  ImageView in;
+  // The byte in its row of a column's pixel, from the column that is half a kernel to the left of
+  // the first one.
+  const int32_t* columns;
+  int kernel_x, kernel_y;
+  const float* weights;  // (kernel_y, kernel_x)
+};
+
+// The rows of the horizontal pass that a row of the output is made from.
+struct DownRows {
+  const float* ring;
+  const int32_t* offsets;  // of the rows from `half` above to `half` below, in the ring
+};
+
+}  // namespace
+}  // namespace stoker
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace stoker {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using GaussianTag = hn::CappedTag<float, 16>;
+
+// Makes the weighted sums of four vectors from `i` on and calls out(place, sum) for each. tap(t) is
+// where the values begin that are `t` away from the middle, -half <= t <= half.
+template <class Tap, class Out>
+HWY_INLINE void sum_taps(const HalfKernel& kernel, size_t i, const Tap& tap, const Out& out) {
+  const GaussianTag d;
+  const size_t n = hn::Lanes(d);
+  const float* middle = tap(0) + i;
+  const auto first = hn::Set(d, kernel.weights[0]);
+  auto s0 = hn::Mul(first, hn::LoadU(d, middle)), s1 = hn::Mul(first, hn::LoadU(d, middle + n));
+  auto s2 = hn::Mul(first, hn::LoadU(d, middle + 2 * n));
+  auto s3 = hn::Mul(first, hn::LoadU(d, middle + 3 * n));
+  for (int t = 1; t <= kernel.half; ++t) {
+    const float *a = tap(-t) + i, *b = tap(t) + i;
+    const auto w = hn::Set(d, kernel.weights[t]);
+    const auto both = [&](size_t k) {
+      return hn::Add(hn::LoadU(d, a + k * n), hn::LoadU(d, b + k * n));
+    };
+    s0 = hn::MulAdd(w, both(0), s0);
+    s1 = hn::MulAdd(w, both(1), s1);
+    s2 = hn::MulAdd(w, both(2), s2);
+    s3 = hn::MulAdd(w, both(3), s3);
+  }
+  out(i, s0);
+  out(i + n, s1);
+  out(i + 2 * n, s2);
+  out(i + 3 * n, s3);
+}
+
+void to_floats(const uint8_t* bytes, size_t count, float* out) {
+  const GaussianTag d;
+  const hn::RebindToSigned<GaussianTag> di;
+  const hn::Rebind<uint8_t, GaussianTag> d8;
+  const size_t n = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + n <= count; i += n) {
+    hn::StoreU(hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d8, bytes + i))), d, out + i);
+  }
+  for (; i < count; ++i) out[i] = bytes[i];
+}
+
+// `row` begins `half` pixels before the first output.
+void blur_across(const HalfKernel& kernel, const float* row, size_t count, float* out) {
+  const GaussianTag d;
+  const auto tap = [&](int t) { return row + 3 * static_cast<ptrdiff_t>(t + kernel.half); };
+  const auto store = [&](size_t i, hn::Vec<GaussianTag> v) { hn::Store(v, d, out + i); };
+  for (size_t i = 0; i < count; i += 4 * hn::Lanes(d)) sum_taps(kernel, i, tap, store);
+}
+
+// Rounds to the nearest byte. Returns how many sums are within `margin` of the middle between two
+// bytes, and sets `near` to their places.
+int blur_down(const HalfKernel& kernel, const DownRows& rows, size_t count, float margin,
+              uint8_t* out, int32_t* near) {
+  const GaussianTag d;
+  const hn::Rebind<uint8_t, GaussianTag> d8;
+  const float limit = 0.5f - margin;
+  int found = 0;
+  const auto tap = [&](int t) { return rows.ring + rows.offsets[t + kernel.half]; };
+  const auto store = [&](size_t i, hn::Vec<GaussianTag> v) {
+    const auto nearest = hn::NearestInt(v);
+    hn::StoreU(hn::DemoteTo(d8, nearest), d8, out + i);
+    const auto distance = hn::Abs(hn::Sub(v, hn::ConvertTo(d, nearest)));
+    if (hn::AllFalse(d, hn::Ge(distance, hn::Set(d, limit)))) return;
+    alignas(64) float distances[16];
+    hn::Store(distance, d, distances);
+    for (size_t lane = 0; lane < hn::Lanes(d); ++lane) {
+      if (distances[lane] >= limit && i + lane < count)
+        near[found++] = static_cast<int32_t>(i + lane);
+    }
+  };
+  for (size_t i = 0; i < count; i += 4 * hn::Lanes(d)) sum_taps(kernel, i, tap, store);
+  return found;
+}
+
+// Makes torch's sums for some bytes of the output. Instruction sets that fuse do all windows at
+// once, because the compiler makes vectors of the loops over them.
+void sum_windows(const WindowJob& job, const NearTie* ties, float* sums) {
+  const uint8_t* rows[kWindows];
+  const int32_t* columns[kWindows];
+  for (int k = 0; k < kWindows; ++k) {
+    sums[k] = 0;
+    columns[k] = job.columns + ties[k].byte / 3;
+  }
+  const float* weight = job.weights;
+  for (int j = 0; j < job.kernel_y; ++j) {
+    for (int k = 0; k < kWindows; ++k) {
+      const int y = reflect(ties[k].y + j - job.kernel_y / 2, job.in.height);
+      rows[k] = job.in.data + y * job.in.stride_bytes + ties[k].byte % 3;
+    }
+    for (int i = 0; i < job.kernel_x; ++i, ++weight) {
+      int32_t values[kWindows];
+      for (int k = 0; k < kWindows; ++k) values[k] = rows[k][columns[k][i]];
+      for (int k = 0; k < kWindows; ++k) {
+        sums[k] = std::fma(static_cast<float>(values[k]), *weight, sums[k]);
+      }
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stoker
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stoker {
+
+HWY_EXPORT(to_floats);
+HWY_EXPORT(blur_across);
+HWY_EXPORT(blur_down);
+HWY_EXPORT(sum_windows);
+
+namespace {
+
+size_t padded(size_t count) { return (count + kGaussianStep - 1) / kGaussianStep * kGaussianStep; }
+
+// What the taps that the passes leave out may add up to in a sum, per direction.
+constexpr double kMostLeftOut = 0x1p-14;
+
+// Returns the kernel without its outermost taps, as long as these stay below kMostLeftOut.
+HalfKernel without_tail(HalfKernel kernel) {
+  double left_out = 0;
+  while (kernel.half > 0) {
+    left_out += 2 * 255.0 * kernel.weights[kernel.half];
+    if (left_out > kMostLeftOut) break;
+    --kernel.half;
+  }
+  return kernel;
+}
+
+// The most by which the sums of the two passes and torch's may differ. `across` and `down` are the
+// passes' kernels, `weights` the `taps` of torch's. Half the last place of a sum below 256 is
+// 2^-17. A pass of one dimension rounds once per addition, and the rest of its errors, relative to
+// the values, adds up to less than ten. In torch's sum a fused product rounds by half a last place
+// of the sum so far at most, and never by more than the product.
+float rounding_margin(const HalfKernel& across, const HalfKernel& down, const float* weights,
+                      int taps) {
+  constexpr double kHalfPlace = 0x1p-17;
+  double sum = kHalfPlace * (across.half + down.half + 10) + 2 * kMostLeftOut;
+  // The sum so far is at most `reach`, a little above the products' for its own rounding.
+  double reach = 0;
+  for (int i = 0; i < taps; ++i) {
+    const double product = 255.001 * weights[i];
+    reach += product;
+    if (product > 0) sum += std::min(std::ldexp(1.0, std::ilogb(reach) - 24), product);
+  }
+  return static_cast<float>(sum);
+}
+
+class GaussianBlur {
+ public:
+  GaussianBlur(ImageView in, int kernel_x, int kernel_y, MutableImageView out,
+               PixelScratch& scratch)
+      : in_(in),
+        out_(out),
+        kernel_x_(kernel_x),
+        kernel_y_(kernel_y),
+        bytes_(3 * static_cast<size_t>(in.width)) {
+    const size_t across = static_cast<size_t>(kernel_x), down = static_cast<size_t>(kernel_y);
+    // Everything is of four bytes but the row of bytes at the end.
+    size_t at = 0;
+    const auto place = [&](size_t count) {
+      const size_t first = at;
+      at += padded(count);
+      return first;
+    };
+    const size_t ring = place(down * padded(bytes_)), line = place(padded(bytes_) + 3 * across);
+    const size_t weights_x = place(across), weights_y = place(down);
+    const size_t weights = place(across * down), columns = place(in.width + across);
+    const size_t offsets = place(down), near = place(bytes_), row = place(bytes_);
+    float* const room = scratch.grow<float>(at);
+    auto* const numbers = reinterpret_cast<int32_t*>(room);
+    ring_ = room + ring;
+    line_ = room + line;
+    weights_x_ = room + weights_x;
+    weights_y_ = room + weights_y;
+    weights_ = room + weights;
+    columns_ = numbers + columns;
+    offsets_ = numbers + offsets;
+    near_ = numbers + near;
+    row_ = reinterpret_cast<uint8_t*>(room + row);
+    // What is behind the line is summed, too, and thrown away.
+    std::fill_n(line_, padded(bytes_) + 3 * across, 0.0f);
+  }
+
+  void run(double sigma_x, double sigma_y) {
+    across_ = make_gaussian_kernel(kernel_x_, sigma_x, weights_x_);
+    down_ = make_gaussian_kernel(kernel_y_, sigma_y, weights_y_);
+    for (int i = 0; i < kernel_x_ * kernel_y_; ++i) {
+      weights_[i] = weights_y_[std::abs(i / kernel_x_ - down_.half)] *
+                    weights_x_[std::abs(i % kernel_x_ - across_.half)];
+    }
+    for (int i = 0; i < in_.width + 2 * across_.half; ++i) {
+      columns_[i] = 3 * reflect(i - across_.half, in_.width);
+    }
+    pass_across_ = without_tail(across_);
+    pass_down_ = without_tail(down_);
+    const float margin = rounding_margin(pass_across_, pass_down_, weights_, kernel_x_ * kernel_y_);
+    for (int y = 0; y < in_.height; ++y) make_row(y, margin);
+    settle();
+  }
+
+ private:
+  float* ring_row(int y) const { return ring_ + ring_offset(y); }
+  // The ring holds as many rows as the kernel is high.
+  size_t ring_offset(int y) const { return static_cast<size_t>(y % kernel_y_) * padded(bytes_); }
+
+  void make_row(int y, float margin) {
+    for (; blurred_ <= std::min(y + down_.half, in_.height - 1); ++blurred_) blur_row(blurred_);
+    for (int t = -down_.half; t <= down_.half; ++t) {
+      offsets_[t + down_.half] = static_cast<int32_t>(ring_offset(reflect(y + t, in_.height)));
+    }
+    const int found = HWY_DYNAMIC_DISPATCH(blur_down)(
+        pass_down_, {ring_, offsets_ + down_.half - pass_down_.half}, bytes_, margin, row_, near_);
+    std::memcpy(out_.data + y * out_.stride_bytes, row_, bytes_);
+    for (int i = 0; i < found; ++i) {
+      ties_[tie_count_++] = {y, near_[i]};
+      if (tie_count_ == kWindows) settle();
+    }
+  }
+
+  // The horizontal pass of one row, with its pixels reflected at either end.
+  void blur_row(int y) {
+    const int half = across_.half;
+    float* first = line_ + 3 * static_cast<ptrdiff_t>(half);
+    HWY_DYNAMIC_DISPATCH(to_floats)(in_.data + y * in_.stride_bytes, bytes_, first);
+    for (int t = 1; t <= half; ++t) {
+      std::copy_n(first + columns_[half - t], 3, first - 3 * static_cast<ptrdiff_t>(t));
+      const ptrdiff_t right = in_.width - 1 + t;
+      std::copy_n(first + columns_[half + right], 3, first + 3 * right);
+    }
+    HWY_DYNAMIC_DISPATCH(blur_across)
+    (pass_across_, line_ + 3 * (half - pass_across_.half), bytes_, ring_row(y));
+  }
+
+  // Makes the bytes of the list as torch makes them.
+  void settle() {
+    // The windows behind the list are made, too: any place will do.
+    std::fill(ties_ + tie_count_, ties_ + kWindows, NearTie{0, 0});
+    float sums[kWindows];
+    const WindowJob job{in_, columns_, kernel_x_, kernel_y_, weights_};
+    if (tie_count_ > 0) HWY_DYNAMIC_DISPATCH(sum_windows)(job, ties_, sums);
+    for (int i = 0; i < tie_count_; ++i) {
+      uint8_t* row = out_.data + ties_[i].y * out_.stride_bytes;
+      // Halves go to the even byte.
+      row[ties_[i].byte] = static_cast<uint8_t>(std::rint(sums[i]));
+    }
+    tie_count_ = 0;
+  }
+
+  ImageView in_;
+  MutableImageView out_;
+  int kernel_x_, kernel_y_;
+  size_t bytes_;                            // of a row
+  HalfKernel across_{}, down_{};            // torch's
+  HalfKernel pass_across_{}, pass_down_{};  // those of the two passes
+  // Parts of the scratch.
+  float *ring_, *line_, *weights_x_, *weights_y_, *weights_;
+  int32_t *columns_, *offsets_, *near_;
+  uint8_t* row_;
+  int blurred_ = 0;  // rows that the horizontal pass has made
+  NearTie ties_[kWindows];
+  int tie_count_ = 0;
+};
+
+}  // namespace
+
+void gaussian_blur(ImageView in, int kernel_x, int kernel_y, double sigma_x, double sigma_y,
+                   MutableImageView out, PixelScratch& scratch) {
+  GaussianBlur(in, kernel_x, kernel_y, out, scratch).run(sigma_x, sigma_y);
+}
+
+}  // namespace stoker
+#endif
