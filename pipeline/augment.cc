@@ -1,140 +1,184 @@
 #include "pipeline/augment.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
+#include <stdexcept>
 
-#include "pipeline/invalid_field.h"
-#include "pipeline/printable_name.h"
+#include "pipeline/augment/program.h"
+#include "pipeline/augment/stage/rounding.h"
+#include "pipeline/augment/stages.h"
 
 namespace stoker {
 namespace {
-
-constexpr int kMaxSide = 1 << 15;
-
-// The shortest text that reads back as the same number.
-std::string exact(double value) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof(text), value).ptr;
-  return {text, end};
-}
-
-void require(bool holds, const std::string& field, const std::string& value,
-             const std::string& rule) {
-  if (holds) return;
-  throw InvalidField("AugmentSpec", field, " = " + value + ": " + rule);
-}
-
-std::string range(double low, double high) { return exact(low) + ".." + exact(high); }
 
 std::string text_of(Size size) {
   return std::to_string(size.width) + "x" + std::to_string(size.height);
 }
 
-const char* name_of(CropMode crop) {
-  switch (crop) {
-    case CropMode::random_resized:
-      return "random_resized";
-    case CropMode::resize_center:
-      return "resize_center";
-    case CropMode::pad_random:
-      return "pad_random";
-    case CropMode::whole:
-      return "whole";
+[[noreturn]] void refuse(const std::string& problem) {
+  throw std::invalid_argument("augment: " + problem);
+}
+
+void check_output(Size size) {
+  const auto [shorter, longer] = std::minmax(size.width, size.height);
+  if (shorter >= 1 && longer <= kMaxSide) return;
+  refuse("rows of " + text_of(size) + " pixels; sides must be 1.." + std::to_string(kMaxSide));
+}
+
+// `size`: of the source images, or none. `must_know`: refuses lists whose rows have no one size.
+void check_view(const AugmentView& view, std::optional<Size> size, bool must_know) {
+  check_output(view.output);
+  const std::optional<Size> last = view.stages.size(size, view.output);
+  const std::string text = std::string("'").append(view.stages.describe()).append("'");
+  if (!last && must_know) {
+    refuse(text + " gives images of different sizes: rows need one, as random_resized_crop, " +
+           "resize_center_crop, center_crop or resize(size=(" + std::to_string(view.output.height) +
+           ", " + std::to_string(view.output.width) + ")) give it");
   }
-  return "?";
-}
-
-const char* name_of(FlipMode flip) {
-  switch (flip) {
-    case FlipMode::none:
-      return "none";
-    case FlipMode::random:
-      return "random";
-    case FlipMode::alternating:
-      return "alternating";
+  if (last && *last != view.output) {
+    refuse("rows of " + text_of(view.output) + " pixels, but " + text + " ends with images of " +
+           text_of(*last));
   }
-  return "?";
 }
 
-// A name must fit into one line of text, between other names.
-bool is_word(const std::string& name) {
-  return !name.empty() &&
-         std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });
+// A view's seed is the Loader's, mixed with the view's number.
+constexpr uint64_t kViewSeed = 0x7669657773ull;
+
+std::string with_mix(std::string text, const MixSpec& mix) {
+  if (mix.on()) text.append(text.empty() ? "" : " | ").append(mix_text(mix));
+  return text;
 }
 
-void check_operations(const std::vector<PixelOperation>& operations) {
+// Views of the same stages and size that follow each other are counted.
+std::string views_text(const AugmentSpec& spec, std::string (StageList::*text)() const) {
+  std::vector<std::string> lists;
+  std::vector<double> counts;
+  for (int view = 0; view < spec.views(); ++view) {
+    const std::string list = (spec.view(view).stages.*text)();
+    if (!lists.empty() && lists.back() == list) {
+      ++counts.back();
+      continue;
+    }
+    lists.push_back(list);
+    counts.push_back(1);
+  }
+  std::string all;
+  for (const std::string& list : lists) all.append(all.empty() ? "" : ", ").append(list);
+  return std::string("views(").append(all).append(", counts=").append(numbers_text(counts)) + ")";
+}
+
+// Two operations of one name would draw the same numbers.
+void check_names(const StageList& stages) {
   std::set<std::string> names;
-  for (const PixelOperation& operation : operations) {
-    const std::string quoted = std::string("'").append(printable_name(operation.name)).append("'");
-    require(is_word(operation.name), "operations", quoted,
-            "a name is of printable ASCII characters without spaces");
-    require(names.insert(operation.name).second, "operations", quoted, "is there twice");
-    require(operation.apply != nullptr, "operations", quoted, "has no function");
+  for (const Stage& stage : stages.stages()) {
+    const bool own = stage.identity().starts_with("operation(");
+    if (own && !names.insert(stage.identity()).second) {
+      refuse(stage.identity() + " is there twice");
+    }
   }
 }
 
 }  // namespace
 
-int short_side(const AugmentSpec& spec) {
-  if (spec.resize_short != 0) return spec.resize_short;
-  return std::max(spec.output.width, spec.output.height) * 256 / 224;
+AugmentSpec::AugmentSpec(std::string_view text, Size size) : output(size) {
+  set_stages(text);
+  if (output == Size{}) output = stages.size({}, {}).value_or(Size{});
+  validate();
+}
+
+void AugmentSpec::set_stages(std::string_view text) {
+  std::vector<StageText> texts = parse_stages(text);
+  AugmentSpec read;
+  if (texts.size() == 1 && texts[0].name == kViews.name) {
+    read.more_views = views_of(texts[0]);
+    read.stages = read.more_views.front().stages;
+    read.more_views.erase(read.more_views.begin());
+  } else {
+    if (texts.back().name == kMix.name) {
+      read.mix = mix_of(texts.back());
+      texts.pop_back();
+    }
+    read.stages = StageList(texts);
+  }
+  read.output = output;
+  *this = std::move(read);
+}
+
+std::string AugmentSpec::stages_text() const {
+  if (!more_views.empty()) return views_text(*this, &StageList::text);
+  return with_mix(stages.text(), mix);
+}
+
+AugmentView AugmentSpec::view(int number) const {
+  if (number == 0) return {output, stages};
+  AugmentView other = more_views.at(static_cast<size_t>(number) - 1);
+  if (other.output == Size{}) other.output = output;
+  return other;
+}
+
+void AugmentSpec::add(const PixelOperation& operation) {
+  AugmentSpec with = *this;
+  with.stages.add(operation_stage(operation));
+  check_names(with.stages);
+  *this = std::move(with);
 }
 
 void AugmentSpec::validate() const {
-  const int shorter = std::min(output.width, output.height);
-  const int longer = std::max(output.width, output.height);
-  require(shorter >= 1 && longer <= kMaxSide, "output", text_of(output),
-          "sides must be 1.." + std::to_string(kMaxSide));
-  if (crop == CropMode::random_resized) {
-    require(scale_min > 0 && scale_min <= scale_max && scale_max <= 1, "scale",
-            range(scale_min, scale_max), "must satisfy 0 < min <= max <= 1");
-    require(ratio_min > 0 && ratio_min <= ratio_max && ratio_max <= 1e4, "ratio",
-            range(ratio_min, ratio_max), "must satisfy 0 < min <= max <= 10000");
-  }
-  if (crop == CropMode::resize_center) {
-    require(resize_short == 0 || (resize_short >= longer && resize_short <= kMaxSide),
-            "resize_short", std::to_string(resize_short),
-            "must be 0 or at least the output's longer side, " + std::to_string(longer));
-  }
-  if (crop == CropMode::pad_random) {
-    require(pad >= 0 && pad <= shorter - (pad_mode == PadMode::reflect ? 1 : 0), "pad",
-            std::to_string(pad),
-            "must be 0 or more, and with reflection less than the output's shorter side, " +
-                std::to_string(shorter));
-  }
-  require(cutout >= 0 && cutout <= shorter, "cutout", std::to_string(cutout),
-          "must be 0.." + std::to_string(shorter) + ", inside the output");
-  const std::pair<const char*, double> factors[] = {
-      {"brightness", brightness}, {"contrast", contrast}, {"saturation", saturation}};
-  for (const auto& [field, value] : factors) {
-    require(value >= 0 && value <= 1e3, field, exact(value), "must be 0..1000");
-  }
-  require(hue >= 0 && hue <= 0.5, "hue", exact(hue), "must be 0..0.5");
-  check_operations(operations);
+  check_output(output);
+  check_names(stages);
+  mix.validate();
+  if (mix.on() && !more_views.empty()) refuse("mix and views: rows of one view can be mixed only");
+  for (int view = 0; view < views(); ++view) check_view(this->view(view), {}, false);
+}
+
+void AugmentSpec::validate_for(std::optional<Size> source) const {
+  validate();
+  for (int view = 0; view < views(); ++view) check_view(this->view(view), source, true);
 }
 
 std::string AugmentSpec::describe() const {
-  std::string text = std::string("crop=") + name_of(crop) + " output=" + text_of(output);
-  if (crop == CropMode::random_resized) {
-    text += " scale=" + range(scale_min, scale_max) + " ratio=" + range(ratio_min, ratio_max);
+  const std::string text = more_views.empty() ? with_mix(stages.identity(), mix)
+                                              : views_text(*this, &StageList::identity);
+  return "output=" + text_of(output) + (text.empty() ? "" : " " + text);
+}
+
+void draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch,
+                       int64_t sample, Draws& draws, int view) {
+  const StageList* list = &spec.stages;
+  Size output = spec.output;
+  if (view > 0) {
+    const AugmentView& other = spec.more_views[static_cast<size_t>(view) - 1];
+    list = &other.stages;
+    if (other.output != Size{}) output = other.output;
+    seed ^= RandomKey(kViewSeed, 0, view).bits(0);
   }
-  if (crop == CropMode::resize_center) text += " short=" + std::to_string(short_side(*this));
-  if (crop == CropMode::pad_random) {
-    text += " pad=" + std::to_string(pad) + (pad_mode == PadMode::zero ? "/zero" : "/reflect");
+  draws.begin(source, output, seed, epoch, sample);
+  for (const Stage& stage : list->stages()) {
+    stage.draw(draws);
+    if (!draws.failure().empty()) return;
   }
-  text += filter == Filter::bilinear ? " filter=bilinear" : " filter=bicubic";
-  text += std::string(" flip=") + name_of(flip);
-  if (cutout > 0) {
-    text += " cutout=" + std::to_string(cutout) + "/" + std::to_string(cutout_value);
-  }
-  const double jitter[] = {brightness, contrast, saturation, hue};
-  if (*std::max_element(jitter, jitter + 4) > 0) {
-    text += " jitter=" + exact(brightness) + "," + exact(contrast) + "," + exact(saturation) + "," +
-            exact(hue);
-  }
-  for (const PixelOperation& operation : operations) text += " then=" + operation.name;
-  return text;
+}
+
+std::array<double, 4> shown_box(const Draws& draws) {
+  const DecodePlan plan = plan_decode(draws);
+  const auto& [crop, resized, window, flip, filter] = plan.crop;
+  const double scale_x = static_cast<double>(crop.width) / resized.width;
+  const double scale_y = static_cast<double>(crop.height) / resized.height;
+  // A window as wide as the resized crop is the crop, without rounding.
+  const bool whole_x = window.width == resized.width, whole_y = window.height == resized.height;
+  return {crop.x + (window.x + plan.shift_x) * scale_x,
+          crop.y + (window.y + plan.shift_y) * scale_y,
+          whole_x ? crop.width : window.width * scale_x,
+          whole_y ? crop.height : window.height * scale_y};
+}
+
+bool is_mirrored(const Draws& draws) {
+  const auto steps = draws.steps();
+  return std::count_if(
+             steps.begin(), steps.end(),
+             [](const PixelStep& step) { return step.kind->name == std::string_view("flip"); }) %
+             2 ==
+         1;
 }
 
 }  // namespace stoker

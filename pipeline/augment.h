@@ -1,94 +1,86 @@
-// Augmentation in two separate halves: draw_augmentation() decides everything from a RandomKey
-// (pure, recorded with the row); Augmenter applies a draw to pixels, in this order: crop and
-// resize, shift, flip, colour jitter, cutout, and then the user's own operations. Nothing else in
-// stoker is random about pixels.
+// Augmentation in two separate halves: drawing decides everything about a sample from its key, and
+// running applies what was drawn to pixels. Nothing else in stoker is random about pixels.
+//
+// An AugmentSpec is a list of stages, in any order (augment/README.md has them all):
+//
+//   AugmentSpec spec("random_resized_crop(224, scale=(0.35, 1)) | random_augment(2, 9) | flip");
+//
+// A list may end with mix(...), which mixes rows with each other (mix.h), or be views(...) of
+// several lists: several rows of one sample, of one reading and one decoding.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "decode/crop_spec.h"
 #include "decode/image.h"
 #include "decode/image_decoder.h"
-#include "decode/pixel_ops.h"
+#include "pipeline/augment/draws.h"
+#include "pipeline/augment/pixel_operation.h"
+#include "pipeline/augment/stage.h"
+#include "pipeline/augment/view.h"
+#include "pipeline/mix.h"
 #include "pipeline/random_key.h"
 
 namespace stoker {
 
-enum class CropMode : uint8_t {
-  random_resized,  // RandomResizedCrop as torchvision: area scale, log-uniform ratio, 10 tries,
-                   // then centre
-  resize_center,   // Resize(short side) + CenterCrop(output) as torchvision
-  pad_random,  // the whole image (resized to the output if needed), shifted by up to `pad` pixels
-  whole,       // the whole image resized to the output
-};
-enum class FlipMode : uint8_t {
-  none,
-  random,       // each (epoch, sample) with probability 1/2
-  alternating,  // random in epoch 0, then the opposite every epoch (airbench94, Jordan 2024,
-                // sec. 3.6)
-};
-
-// A user's own operation on finished rows. `apply` may change the row, (output.height,
-// output.width, 3) u8, in any way; all its randomness must come from `random`, whose draws belong
-// to this operation alone. Threads: called from all workers at once, so it keeps no state. An
-// exception from it makes the row a bad sample. open_operation() (operation_plugin.h) loads one
-// from a shared library.
-struct PixelOperation {
-  // Printable, without spaces, unique; part of the fingerprint and of the draws. It contains the
-  // parameters too ("solarize,p=0.5"): change it whenever the pixels change.
-  std::string name;
-  std::function<void(MutableImageView row, const RandomKey& random)> apply;
-};
-
+// A value. Threads: reading from any.
 struct AugmentSpec {
-  Size output = {};  // pixels of every row
-  CropMode crop = CropMode::resize_center;
-  double scale_min = 0.08, scale_max = 1.0;             // random_resized: share of the area
-  double ratio_min = 3.0 / 4.0, ratio_max = 4.0 / 3.0;  // random_resized: width / height
-  // resize_center: short side in pixels, at least the output's longer one; 0 = that * 256 / 224
-  int resize_short = 0;
-  Filter filter = Filter::bilinear;
-  int pad = 0;  // pad_random: pixels
-  PadMode pad_mode = PadMode::reflect;
-  FlipMode flip = FlipMode::none;
-  int cutout = 0;  // side of a square that lies inside the output, pixels; 0 = none
-  uint8_t cutout_value = 127;
-  double brightness = 0, contrast = 0, saturation = 0, hue = 0;  // ColorJitter's arguments; 0 = off
-  std::vector<PixelOperation> operations = {};                   // last, in this order
+  Size output = {};
+  StageList stages{};  // of the first view
+  MixSpec mix{};
+  std::vector<AugmentView> more_views{};  // after the first
 
-  // Throws std::invalid_argument naming the field and its value.
+  AugmentSpec() = default;
+  // Stages without a size of their own make images of `output`; if that is {}, rows have the size
+  // that the list ends with. Throws as StageList, and as validate().
+  explicit AugmentSpec(std::string_view stages, Size output = {});
+
+  // Replaces everything but `output`; the text as in the constructor.
+  void set_stages(std::string_view text);
+  // Reads back as the same stages, without operations that no text names.
+  std::string stages_text() const;
+  int views() const { return 1 + static_cast<int>(more_views.size()); }
+  AugmentView view(int number) const;  // with the size of its rows
+
+  // Appends an operation to the first view. Throws std::invalid_argument for a name that is no word
+  // or is there already, and for an operation without a function.
+  void add(const PixelOperation& operation);
+
+  // Throws std::invalid_argument that names the stage, the argument and its value, for what could
+  // never give rows of the output's size.
   void validate() const;
+  // The same for images of this size, or of any (none). Also throws if the list does not say which
+  // size the rows have.
+  void validate_for(std::optional<Size> source) const;
   std::string describe() const;  // one line, canonical: part of the fingerprint
 };
 
-// All random decisions about one row. Trivially copyable: it travels with the batch as the row's
-// note.
-struct AugmentDraw {
-  Box crop;         // in source pixels
-  Size resized;     // the crop is resized to this
-  Box window;       // in pixels of `resized`
-  int shift_x = 0;  // pad_random: output(x) = input(x + shift)
-  int shift_y = 0;
-  bool flip = false;
-  Box cutout;  // in output pixels; empty = none
-  bool jitter = false;
-  uint8_t jitter_order[4] = {0, 1, 2, 3};  // 0 brightness, 1 contrast, 2 saturation, 3 hue
-  float jitter_factor[4] = {1, 1, 1, 0};
-};
+// Draws what is done to one sample for one of its views. `source`: size of its image, sides >= 1.
+// `spec` has been validated, and outlives the steps. Throws nothing but std::bad_alloc. A pure
+// function: the result is the same from any thread and in any order, and view 0 is that of a spec
+// without other views.
+void draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch,
+                       int64_t sample, Draws& draws, int view = 0);
 
-// Returns the short side in pixels for resize_center, with the default filled in.
-int short_side(const AugmentSpec& spec);
+// Returns the part of the source image that the first crops and resizes show, as x, y, width,
+// height in its pixels: what people draw a frame around. It may reach out of the image where
+// padding is shown.
+std::array<double, 4> shown_box(const Draws& draws);
+// Returns whether the drawn steps mirror the image left to right.
+bool is_mirrored(const Draws& draws);
 
-// Draws the augmentation of one sample. `source` is the image's size, sides >= 1. `spec` has been
-// validated. Throws nothing. A pure function: the result is the same from any thread and in any
-// order.
-AugmentDraw draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch,
-                              int64_t sample);
+// Returns lines that say which stages the decoder does while it decodes, and which of the others
+// are joined.
+std::vector<std::string> explain_augmentation(const AugmentSpec& spec);
+
+// Views that show more of an image than this together are decoded one by one, so that memory stays
+// small.
+inline constexpr int64_t kMaxSharedPixels = int64_t{1} << 23;
 
 // One per worker, reused; keeps its scratch. Threads: one at a time.
 class Augmenter {
@@ -100,19 +92,24 @@ class Augmenter {
   Augmenter& operator=(const Augmenter&) = delete;
 
   // Reads the header, draws, decodes and applies. `out` is (output.height, output.width, 3).
-  // `seek_index`: as ImageDecoder::decode.
+  // `seek_index`: as ImageDecoder::decode. With several views this is the first; file_views() makes
+  // all of them of one decoding.
   DecodeStatus file_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
-                        int64_t sample, MutableImageView out, Size& source, AugmentDraw& draw,
+                        int64_t sample, MutableImageView out, Size& source,
                         std::span<const uint8_t> seek_index = {});
-  // The same for raw pixels: planar or (height, width, 3). `next`: the bytes of the row after this
-  // one, which are prefetched into the cache; may be empty.
+  // `outs`: one for each view, of its size.
+  DecodeStatus file_views(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
+                          int64_t sample, std::span<const MutableImageView> outs, Size& source,
+                          std::span<const uint8_t> seek_index = {});
+  // The same as file_row() for raw pixels: planar or (height, width, 3). `next`: the bytes of the
+  // row after this one, which are prefetched into the cache; may be empty.
   DecodeStatus raw_row(std::span<const uint8_t> bytes, bool planar, Size size, uint64_t seed,
-                       int64_t epoch, int64_t sample, MutableImageView out, AugmentDraw& draw,
-                       std::span<const uint8_t> next = {});
+                       int64_t epoch, int64_t sample, MutableImageView out,
+                       std::span<const uint8_t> next = {}, int view = 0);
   SeekUse seek_use() const;  // since construction
   int64_t scratch_bytes() const;
-  // For measurements: the time when the last file_row() had its pixels cropped and resized, but not
-  // yet shifted, mirrored and coloured; steady clock, and the thread's CPU time.
+  // For measurements: the time when the last file_row() had what the decoder does of its pixels;
+  // steady clock, and the thread's CPU time.
   struct Marks {
     int64_t decoded_ns = 0, decoded_cpu_ns = 0;
   };

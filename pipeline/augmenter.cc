@@ -5,7 +5,7 @@
 #include "decode/pillow_resize.h"
 #include "decode/pixel/colour.h"
 #include "pipeline/augment.h"
-#include "pipeline/digest.h"
+#include "pipeline/augment/program.h"
 #include "staging/stage_stats.h"
 #include "staging/tracer.h"
 
@@ -14,6 +14,10 @@ namespace {
 
 size_t image_bytes(Size size) {
   return size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
+}
+
+std::string text_of(Size size) {
+  return std::to_string(size.width) + " x " + std::to_string(size.height);
 }
 
 MutableImageView view_of(std::vector<uint8_t>& pixels, Size size) {
@@ -26,9 +30,10 @@ ImageView crop_of(ImageView image, Box box) {
           image.stride_bytes};
 }
 
-bool is_whole(const AugmentDraw& draw, Size source) {
-  return draw.crop == Box{0, 0, source.width, source.height} && draw.resized == source &&
-         draw.window == draw.crop;
+bool is_whole(const DecodePlan& plan, Size source) {
+  const CropSpec& crop = plan.crop;
+  return crop.crop == Box{0, 0, source.width, source.height} && crop.resized == source &&
+         crop.window == crop.crop;
 }
 
 // A shuffled epoch accesses the source's memory at random: the next sample is prefetched while one
@@ -40,82 +45,102 @@ void prefetch(std::span<const uint8_t> bytes) {
   }
 }
 
-void apply_jitter(MutableImageView image, const AugmentDraw& draw) {
-  for (const uint8_t op : draw.jitter_order) {
-    const float factor = draw.jitter_factor[op];
-    if (factor == (op == 3 ? 0.0f : 1.0f)) continue;
-    switch (op) {
-      case 0:
-        adjust_brightness(image, factor);
-        break;
-      case 1:
-        adjust_contrast(image, factor);
-        break;
-      case 2:
-        adjust_saturation(image, factor);
-        break;
-      default:
-        adjust_hue(image, factor);
-    }
-  }
-}
-
 }  // namespace
 
 struct Augmenter::Impl {
   Impl(const AugmentSpec& augment, const DecodeOptions& decode)
-      : spec(augment), decoder(decode), resize(decode.pixels) {
+      : spec(augment),
+        decoder(decode),
+        resize(decode.pixels),
+        runner(decode.pixels, decode.max_pixels) {
     spec.validate();
-    for (const PixelOperation& operation : spec.operations) {
-      operation_keys.push_back(text_digest("stoker operation " + operation.name));
-    }
-  }
-
-  bool is_shifted(const AugmentDraw& draw) const { return draw.shift_x != 0 || draw.shift_y != 0; }
-
-  CropSpec crop_spec(const AugmentDraw& draw) const {
-    // A shift comes before the flip, so the resize must not flip then.
-    return {draw.crop, draw.resized, draw.window, draw.flip && !is_shifted(draw), spec.filter};
   }
 
   void mark() {
     if (marked) marks = {steady_now_ns(), thread_cpu_ns()};
   }
 
-  // Calls `produce(view)` for the cropped, resized image, then shifts it into `out`.
-  template <typename Produce>
-  DecodeStatus shifted(const AugmentDraw& draw, MutableImageView out, Produce produce) {
-    if (!is_shifted(draw)) {
-      DecodeStatus status = produce(out);
-      mark();
-      return status;
+  // Draws the steps of a sample. Returns the problem if it cannot be augmented so.
+  DecodeStatus draw(Size source, uint64_t seed, int64_t epoch, int64_t sample, int view = 0) {
+    draw_augmentation(spec, source, seed, epoch, sample, draws, view);
+    if (!draws.failure().empty()) return {DecodeCode::unsupported, -1, draws.failure()};
+    if (draws.size() != draws.output()) {
+      return {DecodeCode::unsupported, -1,
+              "augment: the last image has " + text_of(draws.size()) + " pixels, the rows have " +
+                  text_of(draws.output())};
     }
-    const MutableImageView unshifted = view_of(unshifted_pixels, spec.output);
-    DecodeStatus status = produce(unshifted);
-    mark();
-    if (status.ok()) {
-      shift_flip(unshifted, draw.shift_x, draw.shift_y, draw.flip, spec.pad_mode, out);
+    plan = plan_decode(draws);
+    return {};
+  }
+
+  // Returns the smallest box that has all crops of the views, or the status of a view that cannot
+  // be drawn.
+  DecodeStatus draw_all(Size source, uint64_t seed, int64_t epoch, int64_t sample, Box& box) {
+    int left = source.width, top = source.height, right = 0, bottom = 0;
+    for (int view = 0; view < spec.views(); ++view) {
+      DecodeStatus status = draw(source, seed, epoch, sample, view);
+      if (!status.ok()) return status;
+      const Box& crop = plan.crop.crop;
+      left = std::min(left, crop.x);
+      top = std::min(top, crop.y);
+      right = std::max(right, crop.x + crop.width);
+      bottom = std::max(bottom, crop.y + crop.height);
+    }
+    box = {left, top, right - left, bottom - top};
+    return {};
+  }
+
+  // Decodes what the views show, once, and makes each of them of these pixels.
+  DecodeStatus all_views(std::span<const uint8_t> bytes, Size source, uint64_t seed, int64_t epoch,
+                         int64_t sample, std::span<const MutableImageView> outs,
+                         std::span<const uint8_t> seek_index) {
+    Box box;
+    DecodeStatus status = draw_all(source, seed, epoch, sample, box);
+    if (!status.ok()) return status;
+    const bool shared = int64_t{box.width} * box.height <= kMaxSharedPixels;
+    if (shared) {
+      const Size size{box.width, box.height};
+      const Box whole{0, 0, box.width, box.height};
+      decoded = view_of(rgb_pixels, size);
+      status = decoder.decode(bytes, {box, size, whole}, decoded, seek_index);
+    }
+    for (int view = 0; view < spec.views() && status.ok(); ++view) {
+      draw(source, seed, epoch, sample, view);
+      status = finish(outs[static_cast<size_t>(view)], [&](MutableImageView target) {
+        if (!shared) return decoder.decode(bytes, plan.crop, target, seek_index);
+        Box crop = plan.crop.crop;
+        crop.x -= box.x;
+        crop.y -= box.y;
+        resize.run(crop_of(decoded, crop), plan.crop, target);
+        return DecodeStatus{};
+      });
     }
     return status;
   }
 
-  void finish(const AugmentDraw& draw, MutableImageView out) const {
-    if (draw.jitter) apply_jitter(out, draw);
-    if (draw.cutout.width > 0) fill_box(out, draw.cutout, spec.cutout_value);
+  // Calls `produce(view)` for the cropped, resized image, shifts it, and runs the other steps.
+  template <typename Produce>
+  DecodeStatus finish(MutableImageView out, Produce produce) {
+    const Size size{plan.crop.window.width, plan.crop.window.height};
+    std::string problem;
+    const MutableImageView image =
+        runner.begin(draws.steps().subspan(plan.steps), size, out, problem);
+    if (!problem.empty()) return {DecodeCode::unsupported, -1, problem};
+    const MutableImageView unshifted = plan.is_shifted() ? view_of(unshifted_pixels, size) : image;
+    DecodeStatus status = produce(unshifted);
+    mark();
+    if (!status.ok()) return status;
+    if (plan.is_shifted()) {
+      shift_flip(unshifted, plan.shift_x, plan.shift_y, plan.flip, plan.padding, image);
+    }
+    return run();
   }
 
-  // Applies the user's operations. Each has its own key, so that none changes the draws of another.
-  DecodeStatus operate(uint64_t seed, int64_t epoch, int64_t sample, MutableImageView out) const {
-    for (size_t i = 0; i < spec.operations.size(); ++i) {
-      const PixelOperation& operation = spec.operations[i];
-      try {
-        operation.apply(out, RandomKey(seed ^ operation_keys[i], epoch, sample));
-      } catch (const std::exception& error) {
-        return {DecodeCode::corrupt, -1, "operation " + operation.name + ": " + error.what()};
-      } catch (...) {
-        return {DecodeCode::corrupt, -1,
-                "operation " + operation.name + " threw no std::exception"};
-      }
+  DecodeStatus run() {
+    try {
+      runner.run();
+    } catch (const std::exception& error) {
+      return {DecodeCode::corrupt, -1, error.what()};
     }
     return {};
   }
@@ -127,12 +152,15 @@ struct Augmenter::Impl {
     return rgb;
   }
 
-  AugmentSpec spec;                      // constant after construction
-  std::vector<uint64_t> operation_keys;  // constant too: the seed is mixed with these
+  AugmentSpec spec;  // constant after construction
   ImageDecoder decoder;
   PillowResize resize;
-  std::vector<uint8_t> unshifted_pixels;  // (output.height, output.width, 3) u8
-  std::vector<uint8_t> rgb_pixels;        // a planar source image, interleaved
+  StepRunner runner;
+  Draws draws;                            // of the current row
+  DecodePlan plan;                        // of the current row
+  std::vector<uint8_t> unshifted_pixels;  // what the decoder made, before it is shifted
+  std::vector<uint8_t> rgb_pixels;        // what views share, or a planar image, interleaved
+  MutableImageView decoded;               // what views share
   bool marked = false;
   Marks marks;
 };
@@ -144,48 +172,68 @@ Augmenter::~Augmenter() = default;
 
 DecodeStatus Augmenter::file_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                                  int64_t sample, MutableImageView out, Size& source,
-                                 AugmentDraw& draw, std::span<const uint8_t> seek_index) {
+                                 std::span<const uint8_t> seek_index) {
   ImageInfo info;
   DecodeStatus status = impl_->decoder.info(bytes, info);
   if (!status.ok()) return status;
   source = info.size;
-  draw = draw_augmentation(impl_->spec, source, seed, epoch, sample);
-  status = impl_->shifted(draw, out, [&](MutableImageView target) {
-    return impl_->decoder.decode(bytes, impl_->crop_spec(draw), target, seek_index);
-  });
+  status = impl_->draw(source, seed, epoch, sample);
   if (!status.ok()) return status;
-  impl_->finish(draw, out);
-  return impl_->operate(seed, epoch, sample, out);
+  return impl_->finish(out, [&](MutableImageView target) {
+    return impl_->decoder.decode(bytes, impl_->plan.crop, target, seek_index);
+  });
+}
+
+DecodeStatus Augmenter::file_views(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
+                                   int64_t sample, std::span<const MutableImageView> outs,
+                                   Size& source, std::span<const uint8_t> seek_index) {
+  ImageInfo info;
+  const DecodeStatus status = impl_->decoder.info(bytes, info);
+  if (!status.ok()) return status;
+  source = info.size;
+  return impl_->all_views(bytes, source, seed, epoch, sample, outs, seek_index);
 }
 
 DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Size size,
                                 uint64_t seed, int64_t epoch, int64_t sample, MutableImageView out,
-                                AugmentDraw& draw, std::span<const uint8_t> next) {
+                                std::span<const uint8_t> next, int view) {
   if (bytes.size() != image_bytes(size)) {
     return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()),
             std::to_string(bytes.size()) + " bytes of raw pixels, expected " +
                 std::to_string(image_bytes(size))};
   }
-  draw = draw_augmentation(impl_->spec, size, seed, epoch, sample);
-  const bool whole = is_whole(draw, size);
+  const DecodeStatus status = impl_->draw(size, seed, epoch, sample, view);
+  if (!status.ok()) return status;
+  const DecodePlan& plan = impl_->plan;
+  const bool whole = is_whole(plan, size);
   if (!whole || !planar) prefetch(next);
-  if (whole) {
-    if (planar) {
-      shift_flip_planar(bytes.data(), size, draw.shift_x, draw.shift_y, draw.flip,
-                        impl_->spec.pad_mode, out, next.data());
-    } else {
-      const ImageView image{bytes.data(), size.width, size.height, ptrdiff_t{3} * size.width};
-      shift_flip(image, draw.shift_x, draw.shift_y, draw.flip, impl_->spec.pad_mode, out);
-    }
-  } else {
+  if (!whole) {
     const ImageView image = impl_->interleaved(bytes.data(), planar, size);
-    impl_->shifted(draw, out, [&](MutableImageView target) {
-      impl_->resize.run(crop_of(image, draw.crop), impl_->crop_spec(draw), target);
+    return impl_->finish(out, [&](MutableImageView target) {
+      impl_->resize.run(crop_of(image, plan.crop.crop), plan.crop, target);
       return DecodeStatus{};
     });
   }
-  impl_->finish(draw, out);
-  return impl_->operate(seed, epoch, sample, out);
+  const auto shift_to = [&](MutableImageView image) {
+    if (planar) {
+      shift_flip_planar(bytes.data(), size, plan.shift_x, plan.shift_y, plan.flip, plan.padding,
+                        image, next.data());
+    } else {
+      const ImageView from{bytes.data(), size.width, size.height, ptrdiff_t{3} * size.width};
+      shift_flip(from, plan.shift_x, plan.shift_y, plan.flip, plan.padding, image);
+    }
+  };
+  const std::span<const PixelStep> rest = impl_->draws.steps().subspan(plan.steps);
+  // Small rows take so little time that nothing is done for them in vain.
+  if (rest.empty()) {
+    shift_to(out);
+    return {};
+  }
+  std::string problem;
+  const MutableImageView image = impl_->runner.begin(rest, size, out, problem);
+  if (!problem.empty()) return {DecodeCode::unsupported, -1, problem};
+  shift_to(image);
+  return impl_->run();
 }
 
 SeekUse Augmenter::seek_use() const { return impl_->decoder.seek_use(); }
@@ -194,6 +242,7 @@ const Augmenter::Marks& Augmenter::marks() const { return impl_->marks; }
 
 int64_t Augmenter::scratch_bytes() const {
   return impl_->decoder.scratch_bytes() + impl_->resize.scratch_bytes() +
+         impl_->runner.scratch_bytes() + impl_->draws.bytes() +
          static_cast<int64_t>(impl_->unshifted_pixels.capacity() + impl_->rgb_pixels.capacity());
 }
 

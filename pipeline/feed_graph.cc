@@ -137,7 +137,10 @@ int choose_rows_per_ticket(const RowFiller& filler, int rows, int64_t rows_under
   const int64_t by_size =
       std::clamp<int64_t>(bytes / static_cast<int64_t>(filler.row_bytes()), 1, files ? 16 : 256);
   const int64_t by_workers = std::max<int64_t>(1, rows_under_way / (2 * workers));
-  return static_cast<int>(std::min<int64_t>({by_size, by_workers, rows}));
+  // Rows that are mixed with each other share a ticket: only its thread touches them.
+  const int64_t together = filler.rows_together();
+  const int64_t chosen = std::min<int64_t>({by_size, by_workers, rows});
+  return static_cast<int>(std::max(chosen / together, int64_t{1}) * together);
 }
 
 }  // namespace
@@ -328,7 +331,7 @@ void FeedGraph::stop(std::exception_ptr error) noexcept { impl_->stop(std::move(
 void FeedGraph::limit_workers(int workers) noexcept { impl_->seats->limit(workers); }
 int64_t FeedGraph::file_bytes() const {
   const int64_t index = impl_->filler.seek_indexes().largest_index_bytes();
-  const int64_t of_workers = impl_->threads() * (int64_t{kKeptFileBytes} + index);
+  const int64_t of_workers = impl_->threads() * impl_->filler.worker_file_bytes();
   if (!impl_->read_ahead) return of_workers;
   const ReadAhead& ahead = *impl_->read_ahead;
   return of_workers + ahead.units() * (int64_t{kKeptFileBytes} + ahead.rows_per_unit() * index);

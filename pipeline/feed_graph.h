@@ -8,7 +8,7 @@
 //
 // Design decisions (oneTBB 2021.8, each measured or observed):
 // - The message is a ticket of 24 bytes, without pixels. A ticket has several rows when rows are
-//   small, because a message costs 0.1-0.8 us.
+//   small, because a message costs 0.1-0.8 us, and whole pairs of rows that are mixed.
 // - The workers are our own threads in an arena, exactly `workers` of them: TBB's own pool is
 //   shared by the process and limited to the number of cores, so two loaders would take each
 //   other's threads. A worker is in the arena only while there are tickets: an idle TBB thread

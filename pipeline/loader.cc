@@ -45,15 +45,21 @@ BatchLayout layout_of(const Source& source, const AugmentSpec& augment,
                    .width = augment.output.width,
                    .note_bytes_per_row = sizeof(RowNote)};
   if (options.format) shape.value_bytes = static_cast<int>(value_bytes(options.format->type));
-  for (const TargetColumn& column : source.targets()) shape.target_bytes.push_back(column.bytes());
+  for (const TargetColumn& column : batch_columns(source, augment, options.format)) {
+    shape.target_bytes.push_back(column.bytes());
+  }
   return BatchLayout(shape);
 }
 
 uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
-                            const LoaderOptions& options) {
+                            const LoaderOptions& options, int64_t global_batch) {
   const DecodeOptions& decode = options.feed.decode;
   const std::string targets =
       source.targets().empty() ? "" : "; targets " + hex64(source.targets_digest());
+  // Only a mix per batch depends on which samples share a batch.
+  const std::string batch = augment.mix.on() && augment.mix.per_batch
+                                ? "; global batch " + std::to_string(global_batch)
+                                : "";
   return text_digest("stoker pixels 2; labels " + hex64(source.labels_digest()) + targets +
                      "; samples " + std::to_string(source.size()) + "; augment " +
                      augment.describe() + "; seed " + std::to_string(options.seed) +
@@ -62,7 +68,7 @@ uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
                      "; last batch " + std::to_string(static_cast<int>(options.last_batch)) +
                      "; pixels " + std::to_string(static_cast<int>(decode.pixels)) + "; exif " +
                      std::to_string(static_cast<int>(decode.exif)) + "; max_pixels " +
-                     std::to_string(decode.max_pixels));
+                     std::to_string(decode.max_pixels) + batch);
 }
 
 }  // namespace
@@ -72,6 +78,7 @@ struct Loader::Impl {
   const LoaderOptions options;
   const std::vector<Device*> devices;
   const int workers, spare_workers;
+  const std::vector<TargetColumn> targets;
   const BatchLayout layout;
   const uint64_t fingerprint;
   Quarantine quarantine;
@@ -94,8 +101,9 @@ struct Loader::Impl {
         devices(std::move(devices_in)),
         workers(count_workers(options.feed.workers)),
         spare_workers(options.measure ? options.measure->spare_workers : 0),
+        targets(batch_columns(source, augment, options.format)),
         layout(layout_of(source, augment, options)),
-        fingerprint(pixels_fingerprint(source, augment, options)),
+        fingerprint(pixels_fingerprint(source, augment, options, global_batch())),
         quarantine(source, options),
         filler(source, augment, options, static_cast<int>(devices.size()), quarantine),
         steps_per_epoch(filler.sampler().steps_per_epoch()),
@@ -221,6 +229,8 @@ int Loader::max_leases(int device) const {
 
 int64_t Loader::steps_per_epoch() const { return impl_->steps_per_epoch; }
 
+const std::vector<TargetColumn>& Loader::targets() const { return impl_->targets; }
+
 Step Loader::end_step() const { return impl_->end_step; }
 
 LoaderState Loader::state() const {
@@ -238,8 +248,8 @@ Step Loader::resume_step(const LoaderState& state, const Loader& like, uint64_t 
   const Impl& loader = *like.impl_;
   LoaderOptions options = loader.options;
   options.seed = seed;
-  const uint64_t own = loader.resume_fingerprint(
-      pixels_fingerprint(loader.filler.source(), loader.filler.augment(), options));
+  const uint64_t own = loader.resume_fingerprint(pixels_fingerprint(
+      loader.filler.source(), loader.filler.augment(), options, loader.global_batch()));
   if (state.fingerprint != own) {
     throw std::invalid_argument("cannot resume at step " + std::to_string(state.next_step) +
                                 ": the state is of another configuration (fingerprint " +
@@ -262,14 +272,14 @@ MemoryPlan Loader::memory_plan() const {
       devices * impl_->options.ring_depth * static_cast<int64_t>(impl_->layout.slab_bytes());
   for (const auto& stager : impl_->stagers) plan.slot_bytes += stager->device_bytes();
   const RowFiller& filler = impl_->filler;
+  const bool mixes = filler.augment().mix.on();
+  const int64_t converted = impl_->options.format ? static_cast<int64_t>(filler.row_bytes()) : 0;
   const int64_t threads = impl_->workers == 0 ? devices : impl_->workers + impl_->spare_workers;
   plan.scratch_bytes =
       threads * (worker_scratch_bytes(filler.source(), filler.augment(), filler.decode()) +
-                 (impl_->options.format ? static_cast<int64_t>(filler.row_bytes()) : 0)) +
+                 converted * (mixes ? 2 : 1)) +
       filler.seek_indexes().table_bytes() +
-      (impl_->graph
-           ? impl_->graph->file_bytes()
-           : devices * (int64_t{kKeptFileBytes} + filler.seek_indexes().largest_index_bytes()));
+      (impl_->graph ? impl_->graph->file_bytes() : devices * filler.worker_file_bytes());
   plan.frame_bytes =
       threads * worker_frame_bytes(filler.source(), filler.augment(), filler.decode());
   return plan;

@@ -4,11 +4,12 @@
 // inline in next()), and one PinnedRing and one Stager per device. Batches of a device come in step
 // order; the ring never drains between epochs. Pixels are a pure function of (seed, epoch, sample
 // id, appearance in the epoch) for any number of workers, devices, ranks, batch size and resume
-// point. Owner: the user; source and devices outlive it. Threads: one consumer per device; with
-// workers the devices advance together, so no device can get more than ring_depth + slots steps
-// ahead of what another has given back. Errors: the constructor throws std::invalid_argument /
-// std::runtime_error with path and numbers; next() throws std::runtime_error when the budget of bad
-// samples is spent (every later call throws the same).
+// point; if rows are mixed (MixSpec), also of the sample next to it in the epoch's order. Owner:
+// the user; source and devices outlive it. Threads: one consumer per device; with workers the
+// devices advance together, so no device can get more than ring_depth + slots steps ahead of what
+// another has given back. Errors: the constructor throws std::invalid_argument / std::runtime_error
+// with path and numbers; next() throws std::runtime_error when the budget of bad samples is spent
+// (every later call throws the same).
 #pragma once
 
 #include <cstdint>
@@ -47,6 +48,10 @@ class Loader {
   // back.
   int max_leases(int device) const;
 
+  // Returns the columns of DeviceBatch::target(): those of Source::targets() and, if rows are
+  // mixed, mix_columns() behind them.
+  const std::vector<TargetColumn>& targets() const;
+
   int64_t steps_per_epoch() const;
   Step end_step() const;  // steps are [first_step, end_step)
   // Returns the state after the batches handed out so far (of the slowest device).
@@ -57,9 +62,9 @@ class Loader {
   // The same for a loader that differs from `like` only in its seed.
   static Step resume_step(const LoaderState& state, const Loader& like, uint64_t seed);
   // Returns a fingerprint of what determines the pixels and their order: labels, augmentation,
-  // seed, policies; the same for any batch size, devices, ranks and workers, and for the same
-  // samples in a folder, in shards or in a list. (LoaderState's fingerprint also covers the
-  // samples' names and the global batch.)
+  // seed, policies; the same for any batch size (unless MixSpec::per_batch is on), devices, ranks
+  // and workers, and for the same samples in a folder, in shards or in a list. (LoaderState's
+  // fingerprint also covers the samples' names and the global batch.)
   uint64_t fingerprint() const;
   MemoryPlan memory_plan() const;
   LoaderStats stats() const;

@@ -1,6 +1,7 @@
 #include "pipeline/loader_options.h"
 
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "pipeline/invalid_field.h"
@@ -49,7 +50,40 @@ void check_options(const LoaderOptions& options, int64_t devices) {
           " is " + std::to_string(options.feed.decode.max_pixels) + ", must be at least 1");
 }
 
+// Partners must be in the same batch of the same device.
+void check_mix(const Source& source, const LoaderOptions& options) {
+  require(options.batch_size % 2 == 0, "batch_size",
+          " is " + std::to_string(options.batch_size) +
+              " for each device, must be even where rows are mixed in pairs (`mix`)");
+  for (const TargetColumn& column : source.targets()) {
+    for (const TargetColumn& own : mix_columns()) {
+      if (column.name != own.name) continue;
+      throw std::invalid_argument(source.root() + ": the samples have the target " +
+                                  column.describe() + ", which is a name that mixing uses itself");
+    }
+  }
+}
+
+// The rows of another view travel as a column behind the images.
+TargetColumn view_column(int view, Size size, const std::optional<RowFormat>& format) {
+  const bool planar = format && format->order == PixelOrder::nchw;
+  const std::string name = "view_" + std::to_string(view);
+  const TargetType type = format ? TargetType::float32 : TargetType::uint8;
+  if (planar) return {name, type, {3, size.height, size.width}};
+  return {name, type, {size.height, size.width, 3}};
+}
+
 }  // namespace
+
+std::vector<TargetColumn> batch_columns(const Source& source, const AugmentSpec& augment,
+                                        const std::optional<RowFormat>& format) {
+  std::vector<TargetColumn> columns(source.targets().begin(), source.targets().end());
+  if (augment.mix.on()) columns.insert(columns.end(), mix_columns().begin(), mix_columns().end());
+  for (int view = 1; view < augment.views(); ++view) {
+    columns.push_back(view_column(view, augment.view(view).output, format));
+  }
+  return columns;
+}
 
 SamplerOptions sampler_options(const Source& source, const LoaderOptions& options, int devices) {
   return {.samples = source.size(),
@@ -70,7 +104,13 @@ void check_loader(const Source& source, const AugmentSpec& augment,
             " is for host devices, " + devices[i]->name() + " converts what it was given");
   }
   check_options(options, static_cast<int64_t>(devices.size()));
-  augment.validate();
+  const bool raw = source.encoding() != SampleEncoding::image_file;
+  augment.validate_for(raw ? std::optional(source.raw_size()) : std::nullopt);
+  if (augment.mix.on()) check_mix(source, options);
+  const bool wide = options.format && options.format->type == PixelType::fp32;
+  require(augment.views() == 1 || !options.format || wide, "format",
+          ": views are uint8 or float32 on a host device");
+  check_targets(batch_columns(source, augment, options.format));
   const Sampler refuses(sampler_options(source, options, static_cast<int>(devices.size())));
 }
 

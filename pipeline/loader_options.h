@@ -14,6 +14,11 @@ namespace stoker {
 // `devices`: the number of devices of this process.
 SamplerOptions sampler_options(const Source& source, const LoaderOptions& options, int devices);
 
+// Returns the columns of DeviceBatch::target(): the source's, and behind them those of mixing, and
+// the views after the first.
+std::vector<TargetColumn> batch_columns(const Source& source, const AugmentSpec& augment,
+                                        const std::optional<RowFormat>& format);
+
 // Implements Loader::check().
 void check_loader(const Source& source, const AugmentSpec& augment,
                   const std::vector<Device*>& devices, const LoaderOptions& options);

@@ -86,17 +86,30 @@ struct LoaderOptions {
   MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); mostly null
 };
 
-// The record of a row; DeviceBatch::notes() has one per row.
+// What became of a row by MixSpec.
+struct RowMix {
+  MixDraw draw{};
+  SampleId partner = -1;  // whose pixels and label are the rest of draw.own_share; -1: not mixed
+};
+
+// The record of a row; draw_row() draws again what was done to it. DeviceBatch::notes() has one per
+// row.
 struct RowNote {
-  AugmentDraw draw{};
+  RowMix mix{};
   Size source{};                     // pixels of the source image
-  SampleId pixels_of = -1;           // the sample that the pixels come from; != id for a substitute
+  SampleId pixels_of = -1;           // the sample of the row's own pixels; != id for a substitute
   uint64_t digest = 0;               // XXH3 of the row's pixels, 0 without LoaderOptions::digests
   uint64_t appearance = 0;           // as in OrderedSample: 0 unless the epoch repeats the sample
   DecodeCode code = DecodeCode::ok;  // of the row's own sample
   bool bad = false;                  // its own sample was bad (code, or it could not be read)
   bool counts = false;               // weight > 0
 };
+
+// Draws again what was done to the pixels of a row: `spec` and `seed` of the Loader, `epoch` of the
+// batch (BatchHeader), `note` of the row. There are no steps for a row without a picture
+// (pixels_of < 0).
+void draw_row(const AugmentSpec& spec, uint64_t seed, int64_t epoch, const RowNote& note,
+              Draws& draws);
 
 inline const RowNote* row_notes(const DeviceBatch& batch) {
   return reinterpret_cast<const RowNote*>(batch.notes());

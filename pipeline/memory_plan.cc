@@ -1,22 +1,49 @@
 // The formula of a Loader's memory (MemoryPlan): bounds for what is not allocated at construction.
 #include "pipeline/memory_plan.h"
 
+#include <algorithm>
+#include <optional>
+
 namespace stoker {
 namespace {
 
 constexpr int64_t kBytesPerColumn = 256;  // of a raw image that is resized: rows and tables
 
+// Images on the way are kept twice, and a blur needs floats of one.
+constexpr int64_t kWorkingImages = 2 + 2 * sizeof(float);
+
+int64_t image_bytes(Size size) { return int64_t{3} * size.width * size.height; }
+
+// Returns what the stages of a view need that the decoder does not do, as far as the sizes on the
+// way are the same for all images.
+int64_t working_bytes(const AugmentView& view, std::optional<Size> size) {
+  int64_t largest = 0;
+  for (const Stage& stage : view.stages.stages()) {
+    size = stage.size(size, view.output);
+    if (size) largest = std::max(largest, image_bytes(*size));
+  }
+  return kWorkingImages * largest;
+}
+
 }  // namespace
 
 int64_t worker_scratch_bytes(const Source& source, const AugmentSpec& augment,
                              const DecodeOptions& decode) {
-  const int64_t output = int64_t{3} * augment.output.width * augment.output.height;
-  if (source.encoding() != SampleEncoding::image_file) {
-    const Size size = source.raw_size();
-    const int64_t input = int64_t{3} * size.width * size.height;
-    return input + output + kBytesPerColumn * (size.width + augment.output.width);
+  const bool is_file = source.encoding() == SampleEncoding::image_file;
+  const std::optional<Size> raw = is_file ? std::nullopt : std::optional(source.raw_size());
+  const int64_t output = image_bytes(augment.output);
+  int64_t bytes = augment.mix.on() ? mix_scratch_bytes(augment.output) : 0;
+  int64_t working = 0;
+  for (int view = 0; view < augment.views(); ++view) {
+    working = std::max(working, working_bytes(augment.view(view), raw));
   }
-  return 2 * output + decode_scratch_bound(decode, augment.output).streamed;
+  bytes += working;
+  if (!is_file) {
+    return bytes + image_bytes(*raw) + output +
+           kBytesPerColumn * (raw->width + augment.output.width);
+  }
+  if (augment.views() > 1) bytes += 3 * kMaxSharedPixels;
+  return bytes + 2 * output + decode_scratch_bound(decode, augment.output).streamed;
 }
 
 int64_t worker_frame_bytes(const Source& source, const AugmentSpec& augment,

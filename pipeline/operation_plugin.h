@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "pipeline/augment.h"
+#include "pipeline/augment/pixel_operation.h"
 #include "stoker/version.h"
 
 namespace stoker {

@@ -32,12 +32,25 @@ inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
 
 class RandomKey {
  public:
-  RandomKey(uint64_t seed, int64_t epoch, int64_t sample);
+  // The counter has room for the sample (64 bits), the draw (32) and half of the epoch. The other
+  // half is zero in every realistic run; if it is not, it makes a new key, and only then do
+  // different inputs depend on a hash (of 64 bits).
+  RandomKey(uint64_t seed, int64_t epoch, int64_t sample)
+      : key_{low_half(seed), high_half(seed)},
+        counter_{low_half(static_cast<uint64_t>(sample)), high_half(static_cast<uint64_t>(sample)),
+                 low_half(static_cast<uint64_t>(epoch)), 0} {
+    const uint32_t epoch_high = high_half(static_cast<uint64_t>(epoch));
+    if (epoch_high == 0) return;
+    const auto derived = philox4x32({epoch_high, 0, 0, 0}, key_);
+    key_ = {derived[0], derived[1]};
+  }
   uint64_t bits(uint32_t draw) const {
     const auto words = block(draw);
     return (uint64_t{words[0]} << 32) | words[1];
   }
-  double uniform(uint32_t draw) const;                           // [0, 1), 53 bits
+  double uniform(uint32_t draw) const {  // [0, 1), 53 bits
+    return static_cast<double>(bits(draw) >> 11) * 0x1p-53;
+  }
   double uniform(uint32_t draw, double low, double high) const;  // [low, high)
   int64_t below(uint32_t draw, int64_t bound) const {  // [0, bound), unbiased to 2^-64 * bound
     __extension__ using uint128 = unsigned __int128;
@@ -46,6 +59,8 @@ class RandomKey {
   double normal(uint32_t draw) const;  // mean 0, deviation 1
 
  private:
+  static uint32_t low_half(uint64_t value) { return static_cast<uint32_t>(value); }
+  static uint32_t high_half(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
   std::array<uint32_t, 4> block(uint32_t draw) const {
     return philox4x32({counter_[0], counter_[1], counter_[2], draw}, key_);
   }

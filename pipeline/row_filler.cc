@@ -17,15 +17,30 @@ constexpr uint32_t kSubstituteDraw = 0x53554200;
 constexpr int kSubstituteTries = 8;
 constexpr uint8_t kMidGrey = 128;
 
-std::optional<NormaliseArgs> conversion(const AugmentSpec& augment,
-                                        const std::optional<RowFormat>& format) {
-  if (!format) return {};
-  return normalise_args({.height = augment.output.height,
-                         .width = augment.output.width,
-                         .type = format->type,
-                         .order = format->order,
-                         .mean = format->mean,
-                         .stddev = format->stddev});
+std::vector<RowView> views_of(const AugmentSpec& augment, const std::optional<RowFormat>& format) {
+  std::vector<RowView> views;
+  size_t scratch = 0;
+  for (int number = 0; number < augment.views(); ++number) {
+    const Size size = augment.view(number).output;
+    const size_t bytes = size_t{3} * static_cast<size_t>(size.width) * size.height;
+    RowView view{size, bytes, bytes, {}, scratch};
+    if (format) {
+      view.stored_bytes = bytes * value_bytes(format->type);
+      view.convert = normalise_args({.height = size.height,
+                                     .width = size.width,
+                                     .type = format->type,
+                                     .order = format->order,
+                                     .mean = format->mean,
+                                     .stddev = format->stddev});
+    }
+    scratch += bytes;
+    views.push_back(view);
+  }
+  return views;
+}
+
+size_t bytes_of(const std::vector<RowView>& views) {
+  return views.back().scratch_offset + views.back().row_bytes;
 }
 
 std::vector<size_t> bytes_of_columns(const Source& source) {
@@ -34,6 +49,11 @@ std::vector<size_t> bytes_of_columns(const Source& source) {
     bytes.push_back(static_cast<size_t>(column.bytes()));
   }
   return bytes;
+}
+
+uint64_t joined_digest(uint64_t first, uint64_t second) {
+  const uint64_t both[2] = {first, second};
+  return pixel_digest({reinterpret_cast<const uint8_t*>(both), sizeof(both)});
 }
 
 RowNote* note_of(Slab& slab, int row) { return reinterpret_cast<RowNote*>(slab.notes) + row; }
@@ -47,15 +67,15 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       decode_(options.feed.decode),
       seed_(options.seed),
       digests_(options.digests),
+      mixes_(augment.mix.on()),
       tracer_(options.tracer),
       first_replica_(options.rank * devices),
       first_epoch_offset_(options.first_epoch_offset),
       encoding_(source.encoding()),
       raw_size_(source.raw_size()),
-      row_bytes_(size_t{3} * augment.output.width * augment.output.height),
+      views_(views_of(augment, options.format)),
+      row_bytes_(bytes_of(views_)),
       target_bytes_(bytes_of_columns(source)),
-      convert_(conversion(augment, options.format)),
-      stored_row_bytes_(row_bytes_ * (convert_ ? value_bytes(convert_->type) : 1)),
       sampler_(sampler_options(source, options, devices)),
       quarantine_(quarantine),
       seek_indexes_(source, options.feed.seek_index) {}
@@ -144,11 +164,15 @@ void RowFiller::fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int
 int RowFiller::fill_cached(RowWorker& worker, Slab& slab, const BatchPlace& place, int first,
                            int count) {
   plan(slab, place, first, count);
-  SampleBytes sample;
-  for (int i = 0; i < count; ++i) {
-    worker.file.trim(kKeptFileBytes);
-    if (!read_cached(slab, place, first + i, worker.file, sample)) return i;
-    fill(worker, slab, place, first + i, {&sample, 1});
+  const int together = rows_together();
+  SampleBytes samples[2];
+  SampleBuffer* const buffers[2] = {&worker.file, &worker.next_file};
+  for (int i = 0; i < count; i += together) {
+    for (int j = 0; j < together; ++j) {
+      buffers[j]->trim(kKeptFileBytes);
+      if (!read_cached(slab, place, first + i + j, *buffers[j], samples[j])) return i;
+    }
+    fill(worker, slab, place, first + i, {samples, static_cast<size_t>(together)});
   }
   return count;
 }
@@ -160,7 +184,7 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place,
                         SpanTimer::Cpu::measure, count);
   const int64_t start = steady_now_ns();
   SampleBytes samples[2];
-  std::vector<uint8_t>* buffers[2] = {&worker.file.file, &worker.next_file};
+  std::vector<uint8_t>* buffers[2] = {&worker.file.file, &worker.next_file.file};
   const auto read_ahead = [&](int row) {
     SampleBytes& sample = samples[row % 2];
     sample.bytes = {};
@@ -179,20 +203,33 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place,
 }
 
 DecodeStatus RowFiller::augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
-                                       SampleId id, MutableImageView out, RowNote& note,
-                                       std::span<const uint8_t> next) {
+                                       SampleId id, RowNote& note, std::span<const uint8_t> next) {
   const uint64_t seed = appearance_seed(seed_, note.appearance);
+  const std::span<const MutableImageView> outs = worker.outs;
+  Augmenter& augmenter = worker.augmenter;
   if (encoding_ == SampleEncoding::image_file) {
-    const SeekUse before = worker.augmenter.seek_use();
-    const DecodeStatus status = worker.augmenter.file_row(
-        sample.bytes, seed, epoch, id, out, note.source, note.draw, sample.seek_index);
-    const SeekUse after = worker.augmenter.seek_use();
+    const SeekUse before = augmenter.seek_use();
+    const DecodeStatus status = outs.size() == 1
+                                    ? augmenter.file_row(sample.bytes, seed, epoch, id, outs[0],
+                                                         note.source, sample.seek_index)
+                                    : augmenter.file_views(sample.bytes, seed, epoch, id, outs,
+                                                           note.source, sample.seek_index);
+    const SeekUse after = augmenter.seek_use();
     seek_indexes_.note(id, {after.used - before.used, after.refused - before.refused});
     return status;
   }
   note.source = raw_size_;
-  return worker.augmenter.raw_row(sample.bytes, encoding_ == SampleEncoding::raw_planar, raw_size_,
-                                  seed, epoch, id, out, note.draw, next);
+  const bool planar = encoding_ == SampleEncoding::raw_planar;
+  if (outs.size() == 1) {
+    return augmenter.raw_row(sample.bytes, planar, raw_size_, seed, epoch, id, outs[0], next);
+  }
+  DecodeStatus status;
+  for (size_t view = 0; view < outs.size() && status.ok(); ++view) {
+    status =
+        augmenter.raw_row(sample.bytes, planar, raw_size_, seed, epoch, id, outs[view],
+                          view == 0 ? next : std::span<const uint8_t>{}, static_cast<int>(view));
+  }
+  return status;
 }
 
 void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
@@ -201,17 +238,18 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   const bool traced = tracer_ && encoding_ == SampleEncoding::image_file;
   const int64_t begin_ns = traced ? steady_now_ns() : 0;
   const int64_t begin_cpu_ns = traced ? thread_cpu_ns() : 0;
-  const int width = augment_.output.width;
-  uint8_t* const stored = slab.images + stored_row_bytes_ * row;
-  if (convert_) worker.pixels.resize(row_bytes_);
-  MutableImageView out{convert_ ? worker.pixels.data() : stored, width, augment_.output.height,
-                       ptrdiff_t{3} * width};
+  worker.outs.clear();
+  for (size_t view = 0; view < views_.size(); ++view) {
+    const Size size = views_[view].size;
+    worker.outs.push_back(
+        {pixels_of(worker, slab, row, view), size.width, size.height, ptrdiff_t{3} * size.width});
+  }
   RowNote& note = *note_of(slab, row);  // planned: it has the appearance
   note.pixels_of = id;
   read_targets(worker, slab, row, sample);
   DecodeStatus status;
   if (sample.status.ok) {
-    status = augment_sample(worker, sample, place.epoch, id, out, note, next);
+    status = augment_sample(worker, sample, place.epoch, id, note, next);
   }
   if (!sample.status.ok || !status.ok()) {
     note.bad = true;
@@ -219,12 +257,79 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
     // A padding row repeats a sample that has its own row in this epoch, where it is reported.
     if (slab.weights[row] > 0) report(place, row, id, sample, status);
     slab.weights[row] = 0;
-    substitute(worker, place.epoch, id, out, note);
+    substitute(worker, place.epoch, id, note);
   }
   note.counts = slab.weights[row] > 0;
-  if (digests_) note.digest = pixel_digest({out.data, row_bytes_});
-  if (convert_) convert(worker, stored);
+  if (!mixes_) {
+    complete(worker, slab, row);
+  } else if (row % 2 == 1) {
+    mix_pair(worker, slab, place, row - 1);
+    complete(worker, slab, row - 1);
+    complete(worker, slab, row);
+  }
   if (traced) trace_row(worker, place, id, begin_ns, begin_cpu_ns);
+}
+
+// Returns where the u8 pixels of one of the row's views are made.
+uint8_t* RowFiller::pixels_of(RowWorker& worker, Slab& slab, int row, size_t view) const {
+  if (!views_[view].convert) return reinterpret_cast<uint8_t*>(stored_row(slab, view, row));
+  const auto together = static_cast<size_t>(rows_together());
+  worker.pixels.resize(row_bytes_ * together);
+  return worker.pixels.data() + row_bytes_ * (static_cast<size_t>(row) % together) +
+         views_[view].scratch_offset;
+}
+
+// The views after the first are the last columns.
+std::byte* RowFiller::stored_row(const Slab& slab, size_t view, int row) const {
+  const size_t offset = views_[view].stored_bytes * static_cast<size_t>(row);
+  if (view == 0) return reinterpret_cast<std::byte*>(slab.images) + offset;
+  const size_t first = target_bytes_.size() + (mixes_ ? kMixColumns : 0);
+  return slab.targets[first + view - 1] + offset;
+}
+
+// A bad sample is not mixed into anything, and nothing into its substitute, whose row does not
+// count.
+void RowFiller::mix_pair(RowWorker& worker, Slab& slab, const BatchPlace& place, int first) const {
+  const bool paired = sampler_.paired(place.step_in_epoch, first_replica_ + place.device, first) &&
+                      !note_of(slab, first)->bad && !note_of(slab, first + 1)->bad;
+  MixRow rows[2];
+  for (const int i : {0, 1}) {
+    const int row = first + i, partner = first + 1 - i;
+    rows[i] = {pixels_of(worker, slab, row), paired ? mix_of(slab, place, row) : MixDraw{}};
+    const bool mixed = rows[i].draw.kind != MixKind::none;
+    note_of(slab, row)->mix = {rows[i].draw, mixed ? slab.ids[partner] : -1};
+    const size_t column = target_bytes_.size();
+    reinterpret_cast<int32_t*>(slab.targets[column])[row] = slab.labels[mixed ? partner : row];
+    reinterpret_cast<float*>(slab.targets[column + 1])[row] = rows[i].draw.own_share;
+  }
+  mix_rows(augment_.output, rows[0], rows[1], worker.mix_scratch);
+}
+
+MixDraw RowFiller::mix_of(const Slab& slab, const BatchPlace& place, int row) const {
+  if (augment_.mix.per_batch) {
+    return draw_mix(augment_.mix, augment_.output, seed_, place.epoch, place.step_in_epoch);
+  }
+  const auto* note = reinterpret_cast<const RowNote*>(slab.notes) + row;
+  return draw_mix(augment_.mix, augment_.output, appearance_seed(seed_, note->appearance),
+                  place.epoch, slab.ids[row]);
+}
+
+void RowFiller::complete(RowWorker& worker, Slab& slab, int row) const {
+  uint64_t& digest = note_of(slab, row)->digest;
+  for (size_t number = 0; number < views_.size(); ++number) {
+    const RowView& view = views_[number];
+    const uint8_t* const pixels = pixels_of(worker, slab, row, number);
+    if (digests_) {
+      const uint64_t of_view = pixel_digest({pixels, view.row_bytes});
+      digest = number == 0 ? of_view : joined_digest(digest, of_view);
+    }
+    if (!view.convert) continue;
+    NormaliseArgs args = *view.convert;
+    args.images = pixels;
+    args.out = stored_row(slab, number, row);
+    args.rows = 1;
+    normalise_on_host(args);
+  }
 }
 
 void RowFiller::read_targets(RowWorker& worker, Slab& slab, int row,
@@ -262,16 +367,7 @@ void RowFiller::trace_row(const RowWorker& worker, const BatchPlace& place, Samp
   tracer_->add(span);
 }
 
-void RowFiller::convert(const RowWorker& worker, uint8_t* row) const {
-  NormaliseArgs args = *convert_;
-  args.images = worker.pixels.data();
-  args.out = row;
-  args.rows = 1;
-  normalise_on_host(args);
-}
-
-void RowFiller::substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,
-                           RowNote& note) {
+void RowFiller::substitute(RowWorker& worker, int64_t epoch, SampleId id, RowNote& note) {
   const RandomKey key(seed_, epoch, id);
   std::vector<uint8_t> buffer;
   for (uint32_t attempt = 0; attempt < kSubstituteTries; ++attempt) {
@@ -279,14 +375,15 @@ void RowFiller::substitute(RowWorker& worker, int64_t epoch, SampleId id, Mutabl
     if (other == id) continue;
     SampleBytes sample;
     if (!source_.read(other, buffer, sample.bytes).ok) continue;
-    if (!augment_sample(worker, sample, epoch, other, out, note, {}).ok()) continue;
+    if (!augment_sample(worker, sample, epoch, other, note, {}).ok()) continue;
     note.pixels_of = other;
     return;
   }
   note.pixels_of = -1;
   note.source = {};
-  note.draw = {};
-  std::memset(out.data, kMidGrey, row_bytes_);
+  for (size_t view = 0; view < views_.size(); ++view) {
+    std::memset(worker.outs[view].data, kMidGrey, views_[view].row_bytes);
+  }
 }
 
 void RowFiller::report(const BatchPlace& place, int row, SampleId id, const SampleBytes& sample,
@@ -299,6 +396,10 @@ void RowFiller::report(const BatchPlace& place, int row, SampleId id, const Samp
        .row = row,
        .finding = {id, read ? to_string(status.code) : "unreadable", read ? status.byte_offset : -1,
                    read ? status.message : sample.status.message}});
+}
+
+int64_t RowFiller::worker_file_bytes() const {
+  return rows_together() * (int64_t{kKeptFileBytes} + seek_indexes_.largest_index_bytes());
 }
 
 void RowFiller::finish(Slab& slab, const BatchPlace& place) const {

@@ -1,8 +1,9 @@
 // Fills one row of a step, from its sample to its place in the slab: plan, read, augment, label,
-// weight, note and digest. Only this code defines what a row is; the graph, the inline mode and the
-// I/O threads call it. Owner: Loader, one. Threads: every method from any thread, each row by one
-// thread. Errors: a bad sample becomes a substitute with weight 0 and a line for the quarantine;
-// only the environment (no memory) throws.
+// weight, mix, note and digest. Only this code defines what a row is; the graph, the inline mode
+// and the I/O threads call it. Owner: Loader, one. Threads: every method from any thread, each row
+// by one thread. If rows are mixed, partners (rows 2k and 2k + 1) go together: `first` and `count`
+// are even in every call. Errors: a bad sample becomes a substitute with weight 0 and a line for
+// the quarantine; only the environment (no memory) throws.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +42,12 @@ struct SampleBuffer {
 struct RowWorker {
   RowWorker(const AugmentSpec& spec, const DecodeOptions& decode) : augmenter(spec, decode) {}
   Augmenter augmenter;
-  SampleBuffer file;               // the bytes of the current sample
-  std::vector<uint8_t> next_file;  // those of the raw sample after it
-  std::vector<uint8_t> pixels;     // of the current row, if they are converted
-  SampleTargets targets;           // of the current row
+  SampleBuffer file;                   // the bytes of the current sample
+  SampleBuffer next_file;              // those of the sample after it, if both are read at once
+  std::vector<uint8_t> pixels;         // of the current row or pair of rows, if they are converted
+  std::vector<uint8_t> mix_scratch;    // of mix_rows()
+  std::vector<MutableImageView> outs;  // the current row's views
+  SampleTargets targets;               // of the current row
 };
 
 // Identifies the batch of a slab.
@@ -62,6 +65,15 @@ struct SampleBytes {
   std::span<const uint8_t> seek_index;  // empty: none
 };
 
+// One view of the rows.
+struct RowView {
+  Size size;
+  size_t row_bytes;                      // u8 pixels
+  size_t stored_bytes;                   // in a slab
+  std::optional<NormaliseArgs> convert;  // none: rows stay u8
+  size_t scratch_offset;                 // of a row that is converted, in the worker's memory
+};
+
 class RowFiller {
  public:
   // source and quarantine must outlive the filler. Throws what Sampler and AugmentSpec throw.
@@ -76,7 +88,7 @@ class RowFiller {
   const DecodeOptions& decode() const { return decode_; }
   Tracer* tracer() const { return tracer_; }  // or null
   BatchPlace place(Step step, int device) const;
-  size_t row_bytes() const { return row_bytes_; }  // u8 pixels of one row
+  size_t row_bytes() const { return row_bytes_; }  // u8 pixels of one row, all views
 
   // Writes the id, the weight and the appearance of rows [first, first + count) into the slab.
   void plan(Slab& slab, const BatchPlace& place, int first, int count) const;
@@ -88,9 +100,11 @@ class RowFiller {
             std::span<const SampleBytes> samples);
   // Plans, reads and fills rows in one call.
   void fill(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
-  // Does the same until the first row whose sample is not in memory (Source::read_cached). Returns
-  // how many were filled.
+  // Does the same until the first row (or pair of rows, if they are mixed) whose sample is not in
+  // memory (Source::read_cached). Returns how many were filled.
   int fill_cached(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
+  int rows_together() const { return mixes_ ? 2 : 1; }  // a call's rows are a multiple of this
+  int64_t worker_file_bytes() const;  // upper bound of the buffers of a worker that reads files
   // Fills the header. Call it after the last row and before the commit.
   void finish(Slab& slab, const BatchPlace& place) const;
 
@@ -111,13 +125,17 @@ class RowFiller {
   // `next`: the bytes of the row that will be filled after this one, if they are in memory.
   void fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
                 const SampleBytes& sample, std::span<const uint8_t> next);
+  uint8_t* pixels_of(RowWorker& worker, Slab& slab, int row, size_t view = 0) const;
+  void mix_pair(RowWorker& worker, Slab& slab, const BatchPlace& place, int first) const;
+  MixDraw mix_of(const Slab& slab, const BatchPlace& place, int row) const;
+  // Takes the digest of a row whose u8 pixels are final, and converts them.
+  void complete(RowWorker& worker, Slab& slab, int row) const;
   void read_targets(RowWorker& worker, Slab& slab, int row, const SampleBytes& sample) const;
-  void convert(const RowWorker& worker, uint8_t* row) const;
-  void substitute(RowWorker& worker, int64_t epoch, SampleId id, MutableImageView out,
-                  RowNote& note);
+  // Fill worker.outs, the row's views.
+  void substitute(RowWorker& worker, int64_t epoch, SampleId id, RowNote& note);
   DecodeStatus augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
-                              SampleId id, MutableImageView out, RowNote& note,
-                              std::span<const uint8_t> next);
+                              SampleId id, RowNote& note, std::span<const uint8_t> next);
+  std::byte* stored_row(const Slab& slab, size_t view, int row) const;
   void report(const BatchPlace& place, int row, SampleId id, const SampleBytes& sample,
               const DecodeStatus& status);
 
@@ -126,15 +144,15 @@ class RowFiller {
   const DecodeOptions decode_;
   const uint64_t seed_;
   const bool digests_;
+  const bool mixes_;
   Tracer* const tracer_;
   const int first_replica_;  // replica number of this process's device 0
   const int64_t first_epoch_offset_;
   const SampleEncoding encoding_;
   const Size raw_size_;
-  const size_t row_bytes_;
-  const std::vector<size_t> target_bytes_;      // of a row, for each of the source's columns
-  const std::optional<NormaliseArgs> convert_;  // none: rows stay u8
-  const size_t stored_row_bytes_;               // in a slab
+  const std::vector<RowView> views_;
+  const size_t row_bytes_;                  // u8 pixels of all views of a row
+  const std::vector<size_t> target_bytes_;  // of a row, for each of the source's columns
   const Sampler sampler_;
   Quarantine& quarantine_;
   SeekIndexes seek_indexes_;

@@ -98,4 +98,9 @@ SampledRow Sampler::row(const EpochKey& epoch, int64_t step_in_epoch, int replic
   return {sample.id, weight, sample.appearance};
 }
 
+bool Sampler::paired(int64_t step_in_epoch, int replica, int row) const {
+  const int64_t position = step_in_epoch * global_batch_ + int64_t{replica} * options_.rows + row;
+  return (position | 1) < order_->length();
+}
+
 }  // namespace stoker

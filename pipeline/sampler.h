@@ -47,6 +47,10 @@ class Sampler {
   SampledRow row(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {
     return this->row(key(epoch), step_in_epoch, replica, row);
   }
+  // Returns whether rows `row` and `row` ^ 1 hold neighbouring positions of the order, 2k and 2k +
+  // 1: not the last position of an odd epoch, and no row that fills up the last batch. REQUIRES: an
+  // even number of rows.
+  bool paired(int64_t step_in_epoch, int replica, int row) const;
   const SamplerOptions& options() const { return options_; }
   // What the options say or, without an order, what `shuffle` says.
   const SampleOrder& order() const { return *order_; }

@@ -33,13 +33,9 @@ std::vector<std::vector<uint8_t>> pictures(int count, int width, int height) {
 
 }  // namespace
 
-ScenarioData::ScenarioData() {
-  augment_.output = {160, 160};
-  augment_.crop = CropMode::resize_center;
-  augment_.flip = FlipMode::random;
-  colours_ = augment_;
-  colours_.brightness = colours_.contrast = colours_.saturation = 0.4;
-  colours_.hue = 0.1;
+ScenarioData::ScenarioData()
+    : augment_("resize_center_crop | flip", {160, 160}),
+      colours_("resize_center_crop | flip | color_jitter(0.4, 0.4, 0.4, 0.1)", {160, 160}) {
   const auto usual = pictures(kPictures, 320, 240);
   pictures_ = std::make_unique<MixedSource>(usual, std::vector<std::vector<uint8_t>>{}, 1);
   small_ = std::make_unique<MixedSource>(pictures(kPictures, 96, 96),
@@ -60,11 +56,10 @@ double ScenarioData::cost_of(const Source& source, const AugmentSpec& augment) c
     std::span<const uint8_t> bytes;
     source.read(std::max(row, 0), buffer, bytes);
     Size size;
-    AugmentDraw draw;
     augmenter.file_row(bytes, 0, 0, row,
                        {pixels.data(), augment.output.width, augment.output.height,
                         ptrdiff_t{3} * augment.output.width},
-                       size, draw);
+                       size);
   }
   return static_cast<double>(thread_cpu_ns() - begin_ns) * 1e-9 / kTimedRows;
 }

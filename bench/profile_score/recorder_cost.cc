@@ -108,16 +108,14 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 1000));
   app.add_option("--workers", arguments.workers, "Threads that decode")->check(CLI::Range(1, 256));
   CLI11_PARSE(app, argc, argv);
+  const Size size{arguments.size, arguments.size};
   AugmentSpec augment;
-  augment.output = {arguments.size, arguments.size};
-  augment.flip = FlipMode::random;
   std::unique_ptr<Source> files, source;
   if (arguments.data.empty()) {
-    augment.crop = CropMode::pad_random;
-    augment.pad = 4;
-    source = make_synthetic_source(100000, augment.output, 10, 1);
+    augment = AugmentSpec("random_crop(padding=4, mode='reflect') | flip", size);
+    source = make_synthetic_source(100000, size, 10, 1);
   } else {
-    augment.crop = CropMode::random_resized;
+    augment = AugmentSpec("random_resized_crop | flip", size);
     files = open_source(arguments.data, Split::train);
     source = std::make_unique<MemorySource>(*files);
   }

@@ -127,7 +127,7 @@ class Steps {
     update_.nesterov = true;
   }
   void queue() {
-    engine_.forward_backward(rows_, {});
+    engine_.forward_backward(rows_);
     engine_.update(update_);
     ++queued_;
   }

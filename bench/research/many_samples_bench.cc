@@ -45,8 +45,7 @@ double first_batch(const Source& source, int batch, Step first_step) {
   options.feed.workers = 0;
   options.feed.seek_index = "off";
   const int64_t begin = steady_now_ns();
-  Loader loader(source, {.output = {32, 32}, .crop = CropMode::random_resized}, {device.get()},
-                options);
+  Loader loader(source, AugmentSpec("random_resized_crop", {32, 32}), {device.get()}, options);
   loader.next(0, *stream);
   return seconds_since(begin);
 }

@@ -50,8 +50,7 @@ double read_seconds(const Source& source) {
 double row_seconds(const Source& source, uint64_t seed) {
   const auto device = make_device("cpu:0");
   const auto stream = device->make_stream();
-  const AugmentSpec augment{
-      .output = {224, 224}, .crop = CropMode::random_resized, .flip = FlipMode::random};
+  const AugmentSpec augment("random_resized_crop | flip", {224, 224});
   LoaderOptions options{.batch_size = 50, .seed = seed};
   options.feed.workers = 0;
   options.feed.seek_index = "off";

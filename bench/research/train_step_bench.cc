@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
   const std::vector<stoker::TensorUpdate> tensors(stoker::parameter_table(engine->net()).size(),
                                                   {.learning_rate = 0.01f});
   auto step = [&] {
-    engine->forward_backward({batch.images.data(), batch.labels.data(), batch.weights.data()}, {});
+    engine->forward_backward({batch.images.data(), batch.labels.data(), batch.weights.data()});
     collective->all_reduce(0, engine->gradient_buffers(), engine->reduced_gradients());
     engine->update({.tensors = tensors, .momentum = 0.9f});
   };

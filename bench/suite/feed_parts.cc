@@ -70,14 +70,13 @@ Spent PartsAlone::read_and_decode(Step first, int64_t steps) {
     work_.source.read(id, worker.file, bytes);
     const MutableImageView out{slabs_.data() + size_t{3} * place * size.width * size.height,
                                size.width, size.height, ptrdiff_t{3} * size.width};
-    AugmentDraw draw;
     Size found;
     // A sample that cannot be decoded costs the Loader the same attempt.
     if (encoding == SampleEncoding::image_file) {
-      worker.augmenter.file_row(bytes, work_.options.seed, epoch, id, out, found, draw);
+      worker.augmenter.file_row(bytes, work_.options.seed, epoch, id, out, found);
     } else {
       worker.augmenter.raw_row(bytes, encoding == SampleEncoding::raw_planar,
-                               work_.source.raw_size(), work_.options.seed, epoch, id, out, draw);
+                               work_.source.raw_size(), work_.options.seed, epoch, id, out);
     }
   };
   return each_row(first, steps, row);

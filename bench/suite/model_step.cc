@@ -54,7 +54,7 @@ class OnHost final : public ModelStep {
   Stream& stream() override { return *stream_; }
   void queue(const DeviceBatch& batch) override {
     stream_->call([this, rows = rows_of(batch)] {
-      engine().forward_backward(rows, {});
+      engine().forward_backward(rows);
       collective_->all_reduce(0, engine().gradient_buffers(), engine().reduced_gradients());
       update();
     });
@@ -73,7 +73,7 @@ class OnDevice final : public ModelStep {
 
   Stream& stream() override { return *engine().stream(); }
   void queue(const DeviceBatch& batch) override {
-    engine().forward_backward(rows_of(batch), {});
+    engine().forward_backward(rows_of(batch));
     const float* part = engine().gradient_buffers().front();
     const std::span<float> sum = engine().reduced_gradients();
     if (sum.data() != part) {

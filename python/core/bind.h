@@ -8,6 +8,7 @@ namespace stoker::python {
 
 void bind_accelerator(nanobind::module_& module);
 void bind_array(nanobind::module_& module);
+void bind_augment(nanobind::module_& module);
 void bind_options(nanobind::module_& module);
 void bind_source(nanobind::module_& module);
 void bind_dataset(nanobind::module_& module);  // REQUIRES: bind_source

@@ -42,6 +42,12 @@ std::vector<SampleId> id_list(const Batch& batch) {
   return {ids, ids + batch.ids.size()};
 }
 
+nb::dict targets_of(const Batch& batch) {
+  nb::dict targets;
+  for (const NamedArray& each : batch.targets) targets[each.name.c_str()] = each.array;
+  return targets;
+}
+
 std::shared_ptr<Feed> make(const std::shared_ptr<Source>& source, const AugmentSpec& augment,
                            const LoaderOptions& loader, const std::string& device,
                            const ImageFormat& format, bool copy, bool poison) {
@@ -118,7 +124,9 @@ void bind_feed(nb::module_& module) {
       .def_prop_ro("labels", [](const Batch& b) { return b.labels; })
       .def_prop_ro("weights", [](const Batch& b) { return b.weights; })
       .def_prop_ro("ids", [](const Batch& b) { return b.ids; })
-      .def_prop_ro("targets", [](const Batch& b) { return b.targets; })
+      .def_prop_ro("targets", targets_of, nb::sig("def targets(self) -> dict[str, Array]"))
+      .def_prop_ro("views", [](const Batch& b) { return b.views; })
+      .def("draws", [](const Batch& b) { return b.draws->texts(); })
       .def("id_list", id_list);
   nb::class_<Feed>(module, "Feed")
       .def_static("make", make, nb::call_guard<Unlocked>(), "source"_a, "augment"_a, "options"_a,

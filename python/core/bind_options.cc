@@ -3,7 +3,6 @@
 #include <nanobind/stl/string.h>
 
 #include "pipeline/loader_types.h"
-#include "pipeline/operation_plugin.h"
 #include "python/core/bind.h"
 #include "python/core/feed.h"
 #include "python/core/order.h"
@@ -34,19 +33,11 @@ void bind_enums(nb::module_& module) {
       .value("apply", ExifPolicy::apply);
   nb::enum_<Filter>(module, "Filter")
       .value("bilinear", Filter::bilinear)
-      .value("bicubic", Filter::bicubic);
-  nb::enum_<CropMode>(module, "CropMode")
-      .value("random_resized", CropMode::random_resized)
-      .value("resize_center", CropMode::resize_center)
-      .value("pad_random", CropMode::pad_random)
-      .value("whole", CropMode::whole);
-  nb::enum_<FlipMode>(module, "FlipMode")
-      .value("none", FlipMode::none)
-      .value("random", FlipMode::random)
-      .value("alternating", FlipMode::alternating);
-  nb::enum_<PadMode>(module, "PadMode")
-      .value("zero", PadMode::zero)
-      .value("reflect", PadMode::reflect);
+      .value("bicubic", Filter::bicubic)
+      .value("nearest", Filter::nearest)
+      .value("box", Filter::box)
+      .value("hamming", Filter::hamming)
+      .value("lanczos", Filter::lanczos);
   nb::enum_<PixelType>(module, "PixelType")
       .value("bfloat16", PixelType::bf16)
       .value("float16", PixelType::fp16)
@@ -56,43 +47,12 @@ void bind_enums(nb::module_& module) {
       .value("nchw", PixelOrder::nchw);
 }
 
-// Operations stay C++ objects: Python only passes them on.
-void add_operation(AugmentSpec& spec, const PixelOperation& operation) {
-  spec.operations.push_back(operation);
-}
-
 void set_order(LoaderOptions& options, const BoundOrder& bound) { options.order = bound.order; }
-
-void set_size(AugmentSpec& spec, int height, int width) { spec.output = {width, height}; }
 
 }  // namespace
 
 void bind_options(nb::module_& module) {
   bind_enums(module);
-  nb::class_<PixelOperation>(module, "PixelOperation").def_ro("name", &PixelOperation::name);
-  module.def("open_operation", open_operation, nb::arg("path"));
-  nb::class_<AugmentSpec>(module, "AugmentSpec")
-      .def(nb::init<>())
-      .def("set_size", set_size)
-      .def("add_operation", add_operation)
-      .def_rw("crop", &AugmentSpec::crop)
-      .def_rw("scale_min", &AugmentSpec::scale_min)
-      .def_rw("scale_max", &AugmentSpec::scale_max)
-      .def_rw("ratio_min", &AugmentSpec::ratio_min)
-      .def_rw("ratio_max", &AugmentSpec::ratio_max)
-      .def_rw("resize_short", &AugmentSpec::resize_short)
-      .def_rw("filter", &AugmentSpec::filter)
-      .def_rw("pad", &AugmentSpec::pad)
-      .def_rw("pad_mode", &AugmentSpec::pad_mode)
-      .def_rw("flip", &AugmentSpec::flip)
-      .def_rw("cutout", &AugmentSpec::cutout)
-      .def_rw("cutout_value", &AugmentSpec::cutout_value)
-      .def_rw("brightness", &AugmentSpec::brightness)
-      .def_rw("contrast", &AugmentSpec::contrast)
-      .def_rw("saturation", &AugmentSpec::saturation)
-      .def_rw("hue", &AugmentSpec::hue)
-      .def("validate", &AugmentSpec::validate)
-      .def("describe", &AugmentSpec::describe);
   nb::class_<DecodeOptions>(module, "DecodeOptions")
       .def(nb::init<>())
       .def_rw("pixels", &DecodeOptions::pixels)

@@ -13,7 +13,12 @@
 namespace stoker::python {
 namespace {
 
-void check(const Feed::Options& options, const Device& device) {
+void check(const Feed::Options& options, const AugmentSpec& augment, const Device& device) {
+  if (augment.views() > 1 && options.format.type && !device.host_accessible()) {
+    throw std::invalid_argument("dtype with views() on " + device.name() +
+                                ": several views are uint8 there; leave dtype= out, and convert "
+                                "them on the device");
+  }
   if (options.copy && !device.host_accessible()) {
     throw std::invalid_argument("copy=True is for the host; on " + device.name() +
                                 " clone what you keep (it is a copy on the device)");
@@ -46,8 +51,10 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
       options_(options),
       device_(make_device(options.device)),
       desk_(std::make_shared<Desk>(process_, device_)),
+      augment_(std::make_shared<AugmentSpec>(augment)),
+      seed_(loader.seed),
       next_step_(loader.first_step) {
-  check(options, *device_);
+  check(options, augment, *device_);
   if (device_->cuda_ordinal() >= 0) {
     where_ = {static_cast<int32_t>(DlDeviceType::cuda), device_->cuda_ordinal()};
   }
@@ -81,6 +88,7 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
   end_step_ = loader_->end_step();
   steps_per_epoch_ = loader_->steps_per_epoch();
   max_leases_ = loader_->max_leases(0);
+  columns_ = loader_->targets();
   for (int i = 0; i < max_leases_; ++i) {
     ready_.push_back(device_->make_event());
     if (normaliser_) outputs_.push_back(device_->allocate(images_bytes_, MemoryKind::device));

@@ -29,6 +29,7 @@
 
 #include "pipeline/loader.h"
 #include "python/core/array.h"
+#include "python/core/batch_draws.h"
 #include "staging/device.h"
 #include "staging/mutex.h"
 #include "staging/normalise.h"
@@ -48,14 +49,21 @@ struct ImageFormat {
   std::array<float, 3> stddev{1, 1, 1};
 };
 
-// One batch. On a host only the images are lent; the rest are copies.
+struct NamedArray {
+  std::string name;
+  Array array;
+};
+
+// One batch. On a host only the images and views are lent; the rest are copies.
 struct Batch {
   BatchHeader header;
-  Array images;                  // (rows, height, width, 3) or (rows, 3, height, width)
-  Array labels;                  // (rows) int32
-  Array weights;                 // (rows) float32
-  Array ids;                     // (rows) int64, on the host
-  std::vector<Array> targets{};  // (rows, ...), one per column of Source::targets()
+  Array images;                       // (rows, height, width, 3) or (rows, 3, height, width)
+  Array labels;                       // (rows) int32
+  Array weights;                      // (rows) float32
+  Array ids;                          // (rows) int64, on the host
+  std::vector<NamedArray> targets{};  // (rows, ...), one per column that is no view
+  std::vector<Array> views{};         // after the first, which is `images`; as images
+  std::shared_ptr<const BatchDraws> draws{};
 };
 
 struct Loan;
@@ -119,6 +127,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void keep_all() noexcept REQUIRES_SHARED(running_mutex_);
   static void give(DeviceBatch& leased, Loan& loan);
   Batch lend(DeviceBatch batch) REQUIRES(stream_mutex_) REQUIRES_SHARED(running_mutex_);
+  Array as_images(const void* data, Size size, int64_t rows) const;
   Array images_of(const DeviceBatch& batch, Step step) REQUIRES(stream_mutex_)
       REQUIRES_SHARED(running_mutex_);
   Loader& running() const REQUIRES_SHARED(running_mutex_);
@@ -137,6 +146,9 @@ class Feed : public std::enable_shared_from_this<Feed> {
   int64_t steps_per_epoch_ = 0;
   int max_leases_ = 0;
   size_t images_bytes_ = 0;
+  std::vector<TargetColumn> columns_{};  // Loader::targets(): those of the views are the last
+  const std::shared_ptr<const AugmentSpec> augment_;
+  const uint64_t seed_;
 
   std::atomic<bool> closed_{false};
   // Held in shared mode by users of what follows, and exclusively by close(). Taken before all

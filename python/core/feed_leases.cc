@@ -127,10 +127,16 @@ Batch Feed::lend(DeviceBatch leased) {
               .labels = column_of(leased.labels(), kInt32, where_, rows),
               .weights = column_of(leased.weights(), kFloat32, where_, rows),
               .ids = copy_of(column_of(leased.ids(), kInt64, {}, rows))};
-  const auto columns = source_->targets();
-  for (size_t i = 0; i < columns.size(); ++i) {
-    batch.targets.push_back(target_array(columns[i], leased.target(i), where_, {rows}));
+  const auto views = static_cast<size_t>(augment_->views() - 1), targets = columns_.size() - views;
+  for (size_t i = 0; i < targets; ++i) {
+    const TargetColumn& column = columns_[i];
+    batch.targets.push_back({column.name, target_array(column, leased.target(i), where_, {rows})});
   }
+  for (size_t i = 0; i < views; ++i) {
+    const Size size = augment_->view(static_cast<int>(i) + 1).output;
+    batch.views.push_back(as_images(leased.target(targets + i), size, rows));
+  }
+  batch.draws = draws_of(augment_, seed_, leased);
   std::shared_ptr<Event> ready;
   if (!on_host()) {
     ready = ready_[slot_of(step)];
@@ -138,7 +144,7 @@ Batch Feed::lend(DeviceBatch leased) {
   } else {
     batch.labels = copy_of(std::move(batch.labels));
     batch.weights = copy_of(std::move(batch.weights));
-    for (Array& each : batch.targets) each = copy_of(std::move(each));
+    for (NamedArray& each : batch.targets) each.array = copy_of(std::move(each.array));
   }
   Loan loan;
   loan.step = step;
@@ -149,25 +155,21 @@ Batch Feed::lend(DeviceBatch leased) {
   for (Array* each : {&batch.images, &batch.labels, &batch.weights}) {
     if (!each->holder) each->holder = lease;
   }
-  for (Array& each : batch.targets) {
-    if (!each.holder) each.holder = lease;
+  for (Array& each : batch.views) each.holder = lease;
+  for (NamedArray& each : batch.targets) {
+    if (!each.array.holder) each.array.holder = lease;
   }
   return batch;
 }
 
-// Queues the normalisation, if there is one.
-Array Feed::images_of(const DeviceBatch& batch, Step step) {
-  const BatchShape& shape = batch.shape();
-  const int64_t rows = shape.rows, height = shape.height, width = shape.width, channels = 3;
+// Returns rows of images in the format of the feed.
+Array Feed::as_images(const void* data, Size size, int64_t rows) const {
+  const int64_t height = size.height, width = size.width, channels = 3;
   const ImageFormat& format = options_.format;
   Array images;
   images.type = type_of(format);
   images.device = where_;
-  images.data = const_cast<uint8_t*>(batch.images());
-  if (normaliser_) {
-    images.data = outputs_[slot_of(step)]->data();
-    normaliser_->run(*compute_, batch.images(), images.data, shape.rows);
-  }
+  images.data = const_cast<void*>(data);
   const int64_t row = height * width * channels;
   if (!format.channels_second) {
     images.shape = {rows, height, width, channels};
@@ -180,6 +182,19 @@ Array Feed::images_of(const DeviceBatch& batch, Step step) {
     images.strides = {row, 1, width * channels, channels};
   }
   return images;
+}
+
+// Queues the normalisation, if there is one.
+Array Feed::images_of(const DeviceBatch& batch, Step step) {
+  const BatchShape& shape = batch.shape();
+  const void* data = batch.images();
+  if (normaliser_) {
+    std::byte* const output = outputs_[slot_of(step)]->data();
+    normaliser_->run(*compute_, batch.images(), output, shape.rows);
+    data = output;
+  }
+  return as_images(data, {static_cast<int>(shape.width), static_cast<int>(shape.height)},
+                   shape.rows);
 }
 
 // Whichever thread uses the stream checks again when it is done, so nothing is left over.

@@ -40,6 +40,7 @@ NB_MODULE(_core, module) {
   nanobind::register_exception_translator(translate);
   stoker::python::bind_accelerator(module);
   stoker::python::bind_array(module);
+  stoker::python::bind_augment(module);
   stoker::python::bind_options(module);
   stoker::python::bind_source(module);
   stoker::python::bind_open(module);

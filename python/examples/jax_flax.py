@@ -33,7 +33,7 @@ def main():
         batch_size=32,
         size=64,
         seed=1,
-        augment=stoker.random_resized_crop((0.35, 1.0)) | stoker.flip(),
+        augment=stoker.random_resized_crop(scale=(0.35, 1.0)) | stoker.flip(),
     )
     val = Loader(stoker.folder(sys.argv[1], split="test"), batch_size=32, size=64, shuffle=False)
     net, optimizer = Net(len(source.classes)), optax.adam(1e-3)

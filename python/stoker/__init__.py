@@ -15,17 +15,7 @@ epoch. python/README.md has everything else.
 
 from importlib import metadata as _metadata
 
-from stoker._augment import (
-    Augment,
-    color_jitter,
-    cutout,
-    flip,
-    operation,
-    pad_random_crop,
-    random_resized_crop,
-    resize_center_crop,
-    resize_whole,
-)
+from stoker import augment
 from stoker._batch import Batch
 from stoker._blend import Blend, blend
 from stoker._core import Array, DecodeError, FeedError, Sample, Source
@@ -56,6 +46,15 @@ from stoker._targets import with_targets
 from stoker._views import concat, random_split, subset, with_labels
 from stoker._watch import WatchedIterator, watch
 from stoker._watched_loop import Watch
+from stoker.augment import (
+    Augment,
+    color_jitter,
+    cutout,
+    flip,
+    operation,
+    random_resized_crop,
+    resize_center_crop,
+)
 
 try:
     __version__ = _metadata.version("stoker")
@@ -81,6 +80,7 @@ __all__ = [
     "Source",
     "Watch",
     "WatchedIterator",
+    "augment",
     "blend",
     "cifar",
     "class_balanced",
@@ -104,14 +104,12 @@ __all__ = [
     "open",
     "operation",
     "parquet",
-    "pad_random_crop",
     "random_resized_crop",
     "random_split",
     "relabel",
     "repeated",
     "resize",
     "resize_center_crop",
-    "resize_whole",
     "subset",
     "synthetic",
     "tar",
@@ -122,3 +120,14 @@ __all__ = [
     "with_labels",
     "with_targets",
 ]
+
+_GONE = {
+    "pad_random_crop": "stoker.augment.random_crop(padding=4, mode='reflect')",
+    "resize_whole": "stoker.augment.resize()",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _GONE:
+        raise AttributeError(f"stoker.{name}() is {_GONE[name]} now")
+    raise AttributeError(f"module 'stoker' has no attribute {name!r}")

@@ -8,6 +8,14 @@ from typing import Any
 from stoker._loader import Loader
 
 
+def with_one_view(loader: Loader) -> Loader:
+    """Returns it. ValueError: it has several views, which an adapter does not hand on."""
+    if loader.views > 1:
+        loader.close()
+        raise ValueError("augment has views(): iterate over a stoker.Loader, or stoker.torch's")
+    return loader
+
+
 class Adapter:
     """Derived classes set `loader`."""
 

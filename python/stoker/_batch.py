@@ -48,6 +48,25 @@ class Batch:
         return self._leased().images
 
     @property
+    def views(self) -> list[_core.Array]:
+        """The rows of every view, in the order of stoker.augment.views(); the first are `images`.
+        Each is as `images` is, of its own height and width. Views are uint8, or on the host float32
+        with dtype=.
+        """
+        leased = self._leased()
+        return [leased.images, *leased.views]
+
+    @property
+    def draws(self) -> list[str]:
+        """What was drawn for the pixels of every row, with all numbers: "crop(x=3, y=5, width=111,
+        height=77) | resize(width=64, height=64, filter='bilinear') | flip". With several views a
+        line for each; at the end of a mixed row, its own share and the sample it is mixed with. It
+        is drawn again at each access. "": a row without a picture. stoker.torch.to_torchvision()
+        does the same with Pillow.
+        """
+        return self._leased().draws()
+
+    @property
     def labels(self) -> _core.Array:
         """(rows,) int32, on the Loader's device."""
         return self._leased().labels
@@ -67,10 +86,11 @@ class Batch:
     @property
     def targets(self) -> dict[str, _core.Array]:
         """The targets besides the labels, by name: (rows, ...), of the type and shape that
-        source.targets says, on the Loader's device. Empty if the source has none: see
-        stoker.with_targets().
+        source.targets says, on the Loader's device; see stoker.with_targets(). If rows are mixed
+        with each other, two more: mix_label (int32), the partner's label, and mix_weight (float32),
+        the share of the row's own label and pixels, 1 for a row that is not mixed. Else empty.
         """
-        return dict(zip(self._source.targets, self._leased().targets, strict=True))
+        return self._leased().targets
 
     @property
     def names(self) -> list[str]:

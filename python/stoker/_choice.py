@@ -15,7 +15,14 @@ def choose(field: str, value: object, names: dict[str, Any]) -> Any:
     raise ValueError(f"{field} is {value!r}, must be one of {', '.join(map(repr, names))}")
 
 
-FILTERS = {"bilinear": _core.Filter.bilinear, "bicubic": _core.Filter.bicubic}
+FILTERS = {
+    "bilinear": _core.Filter.bilinear,
+    "bicubic": _core.Filter.bicubic,
+    "nearest": _core.Filter.nearest,
+    "box": _core.Filter.box,
+    "hamming": _core.Filter.hamming,
+    "lanczos": _core.Filter.lanczos,
+}
 PIXELS = {
     "exact": _core.PixelPolicy.exact,
     "exact-pillow12": _core.PixelPolicy.exact_pillow12,
@@ -29,7 +36,6 @@ LAST_BATCH = {
     "wrap": _core.LastBatch.wrap,
 }
 ON_BAD = {"substitute": _core.OnBadSample.substitute, "fail": _core.OnBadSample.fail}
-PAD_MODES = {"zero": _core.PadMode.zero, "reflect": _core.PadMode.reflect}
 
 
 def height_and_width(field: str, size: object) -> tuple[int, int]:

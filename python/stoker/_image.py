@@ -52,7 +52,7 @@ def decode(
     crop: (x, y, width, height) in pixels of the image; only what it needs is decoded. size: the
     crop is resized to this (an int for both, or (height, width)), antialiased. flip: mirrored,
     last.
-    filter: 'bilinear' or 'bicubic'.
+    filter: 'bilinear', 'bicubic', 'nearest', 'box', 'hamming' or 'lanczos'.
     pixels: 'exact' gives the bytes of convert('RGB').crop(...).resize(...) in Pillow 13,
     'exact-pillow12' those of Pillow 9 to 12, which resize horizontally first (12.2 and 12.3 do not
     if a crop is more than 100 times as high as wide); 'fast' may differ from the latter by about

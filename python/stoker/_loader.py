@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any
 
 from stoker import _core
-from stoker._augment import Augment, make_spec
 from stoker._batch import Batch
 from stoker._blend import Blend
 from stoker._choice import MAX_PIXELS
@@ -24,6 +23,7 @@ from stoker._options import DrawnSeed, loader_options, yes_or_no
 from stoker._orders import Order, steps_per_epoch
 from stoker._recipe import readers_of
 from stoker._state import place_of, state_of
+from stoker.augment import Augment, make_spec
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
@@ -36,9 +36,10 @@ class Loader:
     The data
         source: stoker.folder(), open(), subset(), ...; or several in a stoker.blend().
         batch_size: rows of every batch, including the last one.
-        size: pixels, an int or (height, width); default: raw sources' own size, else 224.
-        augment: a crop and more, joined by `|`; default: resize and centre crop (raw sources: as
-            they are).
+        size: pixels, an int or (height, width); default: the size that `augment` ends with, else
+            raw sources' own size, else 224.
+        augment: stages of stoker.augment, joined by `|`, or their text; default: resize and centre
+            crop (raw sources: as they are).
         seed, shuffle: the order of an epoch depends only on (seed, epoch, number of samples).
             Without a seed each Loader draws one (`loader.seed`), which is part of its state_dict();
             several ranks that shuffle must get a seed, the same for all. shuffle is True unless it
@@ -92,7 +93,7 @@ class Loader:
         *,
         batch_size: int = 256,
         size: int | tuple[int, int] | None = None,
-        augment: Augment | None = None,
+        augment: Augment | str | None = None,
         device: object = "cpu",
         dtype: str = "uint8",
         layout: str = "NHWC",
@@ -163,6 +164,7 @@ class Loader:
         self._device = name
         self._is_seeded = not isinstance(seed, DrawnSeed)
         spec = make_spec(augment, size, source.raw_size)
+        self._views = spec.views
         images = image_format(dtype, layout, mean, std)
         form = (name, images, yes_or_no("copy", copy), sys.flags.dev_mode)
         self._feed = MovingFeed(
@@ -212,6 +214,11 @@ class Loader:
     def batch_size(self) -> int:
         """Rows of every batch."""
         return self._options.batch_size
+
+    @property
+    def views(self) -> int:
+        """How many rows a sample gives: 1, but for stoker.augment.views()."""
+        return self._views
 
     @property
     def seed(self) -> int:

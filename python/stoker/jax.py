@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 import stoker
-from stoker._adapter import Adapter
+from stoker._adapter import Adapter, with_one_view
 
 __all__ = ["Batch", "BatchWithTargets", "Loader"]
 
@@ -65,13 +65,15 @@ class Loader(Adapter):
             raise ValueError(f"batch_size is {batch_size}, must be a multiple of {shares} devices")
         self.sharding = sharding
         self.batch_size = batch_size
-        self.loader = stoker.Loader(
-            source,
-            batch_size=batch_size // jax.process_count(),
-            rank=jax.process_index(),
-            world=jax.process_count(),
-            copy=True,
-            **{"dtype": "float32", **options},
+        self.loader = with_one_view(
+            stoker.Loader(
+                source,
+                batch_size=batch_size // jax.process_count(),
+                rank=jax.process_index(),
+                world=jax.process_count(),
+                copy=True,
+                **{"dtype": "float32", **options},
+            )
         )
 
     def __iter__(self) -> Iterator[Batch | BatchWithTargets]:

@@ -15,6 +15,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from stoker._adapter import with_one_view
 from stoker._batch import Batch
 from stoker._blend import Blend
 from stoker._core import Source
@@ -47,7 +48,9 @@ class Dataset(keras.utils.PyDataset):
         super().__init__(workers=1)  # stoker's own threads do the work
         is_last = keras.config.image_data_format() == "channels_last"
         given = {"dtype": "float32", "layout": "NHWC" if is_last else "NCHW", **options}
-        self.loader = Loader(source, batch_size=batch_size, copy=True, **given)
+        self.loader = with_one_view(
+            Loader(source, batch_size=batch_size, copy=True, **given)
+        )
         self._target = _checked(target, self.loader.source)
         self.epoch = 0
         self._given = 0  # batches since on_epoch_begin()

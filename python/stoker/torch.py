@@ -37,10 +37,10 @@ from stoker._loader import Loader
 from stoker._options import DrawnSeed
 from stoker._orders import weighted
 from stoker._sources import folder
-from stoker._torchvision import read_transform
+from stoker._torchvision import Plan, from_torchvision
 from stoker._views import subset
 
-__all__ = ["DataLoader", "ImageFolder"]
+__all__ = ["DataLoader", "ImageFolder", "Plan", "from_torchvision", "to_torchvision"]
 
 
 class ImageFolder:
@@ -51,7 +51,12 @@ class ImageFolder:
     """
 
     def __init__(self, root: str | os.PathLike[str], transform: Any = None):
-        self.plan = read_transform(transform)
+        self.plan = from_torchvision(transform)
+        if self.plan.size is None:
+            raise ValueError(
+                f"{transform!r} does not give rows of one size: end it with a RandomResizedCrop, a "
+                "CenterCrop, a RandomCrop or Resize((height, width))"
+            )
         self.root = os.fspath(root)
         self.transform = transform
         self.source = folder(root)
@@ -84,9 +89,11 @@ class ImageFolder:
 
 class DataLoader(Adapter):
     """Yields (images, labels), or (images, labels, targets) if the source has targets besides its
-    labels: a dict of tensors by name (stoker.with_targets()). Only rows that count are included: an
-    epoch's last batch may be smaller, and a damaged file's row is left out. The tensors may be kept
-    for any time on the host; on a GPU the last `leases` (3) batches.
+    labels: a dict of tensors by name (stoker.with_targets()), with mix_label and mix_weight if rows
+    are mixed (stoker.augment.mix()). With stoker.augment.views() images is a list of tensors, one
+    for each view. Only rows that count are included: an epoch's last batch may be smaller, and a
+    damaged file's row is left out. The tensors may be kept for any time on the host; on a GPU the
+    last `leases` (3) batches.
 
     dataset: an ImageFolder of this module, or a stoker.Source or stoker.blend() (then give size=,
         augment=, mean=, ...); or a Subset of PyTorch of one of the first two, as its random_split()
@@ -233,14 +240,34 @@ class _Tensors:
         batch = next(self._batches)
         while batch.valid == 0:  # the epoch's last rows belong to another rank
             batch = next(self._batches)
-        images = torch.from_dlpack(batch.images)
+        views = [torch.from_dlpack(rows) for rows in batch.views]
         labels = torch.from_dlpack(batch.labels).long()
         targets = {name: torch.from_dlpack(values) for name, values in batch.targets.items()}
         if batch.valid < len(batch):
             counts = torch.from_dlpack(batch.weights) > 0
-            images, labels = images[counts], labels[counts]
+            views, labels = [rows[counts] for rows in views], labels[counts]
             targets = {name: values[counts] for name, values in targets.items()}
+        images = views if len(views) > 1 else views[0]
         return (images, labels, targets) if targets else (images, labels)
+
+
+def to_torchvision(drawn: str, image: Any) -> Any:
+    """Returns what torchvision's transforms make of a picture with the numbers that were drawn for
+    it: to check a row's pixels.
+
+    drawn: one line of Batch.draws or of stoker.augment.draw(). image: the sample's PIL image, RGB.
+    Every step is one call of Pillow, as torchvision makes it on PIL images; `hue` and
+    `gaussian_blur` are calls of torchvision.transforms.functional.
+
+    ValueError: a step whose pixels cannot be made of its numbers alone: noise, an operation of your
+    own, rows that are mixed with others. The size after a rotation with expand=True is not among
+    the numbers: this makes an image of the size before it.
+    """
+    from torchvision.transforms import functional
+
+    from stoker._drawn_steps import run_steps
+
+    return run_steps(drawn, image, functional)
 
 
 def _plan_and_source(dataset: Any) -> tuple[dict[str, Any], Any]:

@@ -358,6 +358,13 @@ void add_train_seeds(SeedFolder& seeds) {
   CheckpointInfo info;
   info.model.class_names = {"a", "b"};
   seeds.add("trainer_json_fuzz", checkpoint_to_json(info).dump(1));
+  for (const StageType* type : all_stages()) seeds.add("augment_fuzz", type->name);
+  const std::string stages =
+      "random_resized_crop(24, scale=(0.35, 1), filter=bicubic) | random_choice(flip | rotate(30), "
+      "color_jitter(0.4, (0.5, 1.5)), weights=(1, 2)) | random_crop(padding=(1, 2), "
+      "mode='reflect') | random_erasing(p=1, noise=True)";
+  seeds.add("augment_fuzz", stages);
+  info.model.recipe.train.stages = StageList(stages);
   info.model.recipe.name = "resnet18";
   info.model.recipe.schedule.milestones = {30, 60};
   info.model.recipe.precision = Precision::bf16;

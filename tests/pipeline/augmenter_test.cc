@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pipeline/augment.h"
-#include "tests/support/pillow_reference.h"
+#include "tests/support/plain_steps.h"
 
 namespace stoker {
 namespace {
@@ -32,9 +32,8 @@ Pixels file_row(const AugmentSpec& spec, uint64_t seed, int64_t epoch, int64_t s
   Augmenter augmenter(spec, {});
   Pixels pixels;
   Size source;
-  AugmentDraw draw;
   const DecodeStatus status =
-      augmenter.file_row(golden("photo.jpg"), seed, epoch, sample, view_of(pixels), source, draw);
+      augmenter.file_row(golden("photo.jpg"), seed, epoch, sample, view_of(pixels), source);
   EXPECT_TRUE(status.ok()) << status.message;
   EXPECT_EQ(source, (Size{131, 97}));
   return pixels;
@@ -49,31 +48,22 @@ Pixels golden_row(size_t index) {
 }
 
 TEST(Augmenter, RandomResizedRowsAreTorchvisions) {
-  const AugmentSpec spec{.output = kOutput,
-                         .crop = CropMode::random_resized,
-                         .flip = FlipMode::random,
-                         .cutout = 8,
-                         .brightness = 0.4,
-                         .contrast = 0.5,
-                         .saturation = 0.6,
-                         .hue = 0.1};
+  const AugmentSpec spec(
+      "random_resized_crop | flip | color_jitter(0.4, 0.5, 0.6, 0.1) | cutout(8)", kOutput);
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(file_row(spec, 5, 3, i), golden_row(static_cast<size_t>(i))) << i;
   }
 }
 
 TEST(Augmenter, ResizeCenterRowsAreTorchvisions) {
-  const AugmentSpec spec{.output = kOutput, .resize_short = 40, .filter = Filter::bicubic};
+  const AugmentSpec spec("resize_center_crop(40, filter=bicubic)", kOutput);
   EXPECT_EQ(file_row(spec, 0, 0, 0), golden_row(6));
 }
 
 TEST(Augmenter, PaddedRowsAreTorchvisions) {
   for (size_t i = 0; i < 8; ++i) {
-    const AugmentSpec spec{.output = kOutput,
-                           .crop = CropMode::pad_random,
-                           .pad = 4,
-                           .pad_mode = i < 4 ? PadMode::reflect : PadMode::zero,
-                           .flip = FlipMode::random};
+    const std::string mode = i < 4 ? "reflect" : "constant";
+    const AugmentSpec spec("resize | random_crop(padding=4, mode=" + mode + ") | flip", kOutput);
     EXPECT_EQ(file_row(spec, 6, 0, static_cast<int64_t>(i % 4)), golden_row(7 + i)) << i;
   }
 }
@@ -92,71 +82,67 @@ Pixels noise_image(Size size, Pixels& planar) {
   return rgb;
 }
 
-// Makes the expected raw row in the plain way: resize, then pixel by pixel.
-Pixels plain_row(const AugmentSpec& spec, const Pixels& rgb, Size size, const AugmentDraw& draw,
+// Makes the expected raw row in the plain way, step by step, whatever could be joined.
+Pixels plain_row(const AugmentSpec& spec, const Pixels& rgb, Size size, int64_t sample,
                  PixelPolicy policy = PixelPolicy::exact) {
-  const ImageView image{rgb.data(), size.width, size.height, ptrdiff_t{3} * size.width};
-  const ImageView crop{image.data + draw.crop.y * image.stride_bytes + 3 * draw.crop.x,
-                       draw.crop.width, draw.crop.height, image.stride_bytes};
-  Pixels resized, out;
-  pillow_resize_reference(crop, {draw.crop, draw.resized, draw.window, false, spec.filter},
-                          view_of(resized, spec.output), policy);
-  view_of(out, spec.output);
-  const int width = spec.output.width, height = spec.output.height;
-  const auto reflect = [](int at, int length) {
-    return at < 0 ? -at : at >= length ? 2 * length - 2 - at : at;
-  };
-  for (int y = 0; y < height; ++y) {
-    for (int x = 0; x < width; ++x) {
-      const int from_x = reflect((draw.flip ? width - 1 - x : x) + draw.shift_x, width);
-      const int from_y = reflect(y + draw.shift_y, height);
-      for (int c = 0; c < 3; ++c) {
-        out[static_cast<size_t>(3 * (y * width + x) + c)] =
-            resized[static_cast<size_t>(3 * (from_y * width + from_x) + c)];
-      }
-    }
-  }
-  for (int y = draw.cutout.y; y < draw.cutout.y + draw.cutout.height; ++y) {
-    for (int x = draw.cutout.x; x < draw.cutout.x + draw.cutout.width; ++x) {
-      for (int c = 0; c < 3; ++c) {
-        out[static_cast<size_t>(3 * (y * width + x) + c)] = spec.cutout_value;
-      }
-    }
-  }
-  return out;
+  Draws draws;
+  draw_augmentation(spec, size, 1, 2, sample, draws);
+  return plain_steps(draws, rgb, policy);
 }
 
+const char* const kLists[] = {
+    "random_resized_crop | flip | cutout(6)",
+    "resize_center_crop | flip | cutout(6)",
+    "resize | random_crop(padding=5, mode=reflect) | flip | cutout(6)",
+    "resize | flip | cutout(6)",
+    "resize | flip | random_crop(padding=(1, 2, 3, 4), fill=(9, 8, 7)) | flip | color_jitter(0.5)",
+    "resize(60) | center_crop(40) | flip | random_crop((24, 32)) | flip",
+    "random_crop((50, 60), pad_if_needed=True, mode=edge) | resize(70, max_size=71) | "
+    "resize((24, 32), filter=bicubic)",
+    "flip | resize((40, 20)) | flip | center_crop",
+    "resize | pad((3, 4, 5, 6), mode=symmetric) | pad(7, mode=reflect) | pad(2, mode=edge) | "
+    "resize",
+    "resize | aug_mix | flip",
+    "random_resized_crop((30, 40)) | pad((3, 4), fill=200) | color_jitter(0.3) | "
+    "color_jitter(0.3) | resize | random_apply(color_jitter(0.9) | flip, p=0.3)",
+};
+
 TEST(Augmenter, RawRowsAreTheSameFromPlanesAndRgbAndThePlainWay) {
-  const AugmentSpec base{.output = kOutput, .flip = FlipMode::random, .cutout = 6};
-  for (CropMode crop :
-       {CropMode::random_resized, CropMode::resize_center, CropMode::pad_random, CropMode::whole}) {
-    AugmentSpec spec = base;
-    spec.crop = crop;
-    spec.pad = crop == CropMode::pad_random ? 5 : 0;
+  for (const char* list : kLists) {
+    const AugmentSpec spec(list, kOutput);
     Augmenter augmenter(spec, {});
     for (Size size : {kOutput, Size{50, 41}, Size{7, 90}}) {
       Pixels planar;
       const Pixels rgb = noise_image(size, planar);
       for (int64_t sample = 0; sample < 30; ++sample) {
         Pixels from_rgb, from_planes;
-        AugmentDraw draw, again;
-        ASSERT_TRUE(
-            augmenter.raw_row(rgb, false, size, 1, 2, sample, view_of(from_rgb), draw).ok());
-        ASSERT_TRUE(
-            augmenter.raw_row(planar, true, size, 1, 2, sample, view_of(from_planes), again).ok());
-        ASSERT_EQ(from_rgb, from_planes) << sample;
-        ASSERT_EQ(from_rgb, plain_row(spec, rgb, size, draw)) << sample;
-        const AugmentDraw expected = draw_augmentation(spec, size, 1, 2, sample);
-        ASSERT_EQ(draw.crop, expected.crop);
-        ASSERT_EQ(draw.flip, expected.flip);
-        ASSERT_EQ(again.shift_x, expected.shift_x);
+        ASSERT_TRUE(augmenter.raw_row(rgb, false, size, 1, 2, sample, view_of(from_rgb)).ok());
+        ASSERT_TRUE(augmenter.raw_row(planar, true, size, 1, 2, sample, view_of(from_planes)).ok());
+        ASSERT_EQ(from_rgb, from_planes) << list << ", sample " << sample;
+        ASSERT_EQ(from_rgb, plain_row(spec, rgb, size, sample)) << list << ", sample " << sample;
       }
     }
   }
 }
 
+TEST(Augmenter, FileRowsAreThoseOfThePlainWayFromTheDecodedImage) {
+  const Pixels photo = golden("photo.jpg");
+  constexpr Size kPhoto{131, 97};
+  Pixels whole;
+  ImageDecoder decoder;
+  const Box all{0, 0, kPhoto.width, kPhoto.height};
+  ASSERT_TRUE(decoder.decode(photo, {all, kPhoto, all}, view_of(whole, kPhoto)).ok());
+  for (const char* list : kLists) {
+    const AugmentSpec spec(list, kOutput);
+    for (int64_t sample = 0; sample < 30; ++sample) {
+      ASSERT_EQ(file_row(spec, 1, 2, sample), plain_row(spec, whole, kPhoto, sample))
+          << list << ", sample " << sample;
+    }
+  }
+}
+
 TEST(Augmenter, RawRowsFollowThePixelPolicy) {
-  const AugmentSpec spec{.output = kOutput, .crop = CropMode::resize_center};
+  const AugmentSpec spec("resize_center_crop", kOutput);
   constexpr Size kTall{50, 400};
   Pixels planar, of_policy[3];
   const Pixels rgb = noise_image(kTall, planar);
@@ -164,20 +150,39 @@ TEST(Augmenter, RawRowsFollowThePixelPolicy) {
        {PixelPolicy::exact, PixelPolicy::exact_pillow12, PixelPolicy::fast}) {
     Augmenter augmenter(spec, {.pixels = policy});
     Pixels& row = of_policy[static_cast<size_t>(policy)];
-    AugmentDraw draw;
-    ASSERT_TRUE(augmenter.raw_row(rgb, false, kTall, 1, 2, 3, view_of(row), draw).ok());
-    EXPECT_EQ(row, plain_row(spec, rgb, kTall, draw, policy));
+    ASSERT_TRUE(augmenter.raw_row(rgb, false, kTall, 1, 2, 3, view_of(row)).ok());
+    EXPECT_EQ(row, plain_row(spec, rgb, kTall, 3, policy));
   }
   const auto of = [&](PixelPolicy policy) { return of_policy[static_cast<size_t>(policy)]; };
   EXPECT_NE(of(PixelPolicy::exact), of(PixelPolicy::exact_pillow12));
   EXPECT_EQ(of(PixelPolicy::fast), of(PixelPolicy::exact_pillow12));
 }
 
+TEST(Augmenter, ASampleThatDoesNotFitIsBadAndSaysWhy) {
+  const struct {
+    const char* list;
+    const char* problem;
+  } cases[] = {
+      {"random_crop((200, 32)) | resize", "random_crop: 32 x 200 pixels of an image of 131 x 97"},
+      {"pad(97, mode=reflect) | resize", "97 pixels of padding with mode reflect"},
+      {"cutout(98) | resize", "cutout: size is 98, must be inside the image of 131 x 97"},
+      {"center_crop((24, 32)) | pad(0) | resize(15000) | color_jitter(0.5) | resize",
+       "an image of 20000 x 15000 pixels on the way"}};
+  for (const auto& [list, problem] : cases) {
+    const AugmentSpec spec(list, kOutput);
+    Augmenter augmenter(spec, {});
+    Pixels pixels;
+    Size source;
+    const DecodeStatus status =
+        augmenter.file_row(golden("photo.jpg"), 1, 1, 1, view_of(pixels, spec.output), source);
+    EXPECT_EQ(status.code, DecodeCode::unsupported);
+    EXPECT_THAT(status.message, ::testing::HasSubstr(problem));
+  }
+}
+
 TEST(Augmenter, KeepsNothingOfTheRowBefore) {
-  const AugmentSpec spec{.output = kOutput,
-                         .crop = CropMode::random_resized,
-                         .flip = FlipMode::random,
-                         .brightness = 0.4};
+  const AugmentSpec spec("random_resized_crop | pad(3) | flip | color_jitter(0.4) | resize",
+                         kOutput);
   Augmenter used(spec, {});
   const Pixels photo = golden("photo.jpg");
   Pixels planar, other;
@@ -185,48 +190,42 @@ TEST(Augmenter, KeepsNothingOfTheRowBefore) {
   for (int64_t sample = 5; sample >= 0; --sample) {
     Pixels pixels;
     Size source;
-    AugmentDraw draw;
-    used.raw_row(planar, true, {50, 41}, 5, 3, sample, view_of(other), draw);
-    ASSERT_TRUE(used.file_row(photo, 5, 3, sample, view_of(pixels), source, draw).ok());
+    used.raw_row(planar, true, {50, 41}, 5, 3, sample, view_of(other));
+    ASSERT_TRUE(used.file_row(photo, 5, 3, sample, view_of(pixels), source).ok());
     EXPECT_EQ(pixels, file_row(spec, 5, 3, sample));
   }
   EXPECT_GT(used.scratch_bytes(), 3 * 50 * 41);
 }
 
 TEST(Augmenter, LeavesTheGapBetweenRowsAlone) {
-  const AugmentSpec spec{.output = {8, 8},
-                         .crop = CropMode::pad_random,
-                         .pad = 2,
-                         .cutout = 4,
-                         .brightness = 0.5,
-                         .hue = 0.2};
+  const AugmentSpec spec(
+      "random_crop(padding=2) | color_jitter(0.5, 0.5, 0.5, 0.2) | cutout(4) | "
+      "random_augment | pad(1) | resize | gaussian_blur(3) | random_erasing(p=1)",
+      {8, 8});
   Augmenter augmenter(spec, {});
   Pixels planar;
   noise_image({8, 8}, planar);
   Pixels padded(8 * 32, 0xEE);
-  AugmentDraw draw;
-  ASSERT_TRUE(
-      augmenter.raw_row(planar, true, {8, 8}, 1, 1, 1, {padded.data(), 8, 8, 32}, draw).ok());
+  ASSERT_TRUE(augmenter.raw_row(planar, true, {8, 8}, 1, 1, 1, {padded.data(), 8, 8, 32}).ok());
   for (size_t y = 0; y < 8; ++y) {
     for (size_t x = 24; x < 32; ++x) EXPECT_EQ(padded[y * 32 + x], 0xEE);
   }
 }
 
 TEST(Augmenter, BadBytesAreAStatus) {
-  const AugmentSpec spec{.output = kOutput, .crop = CropMode::pad_random, .pad = 2};
+  const AugmentSpec spec("resize | random_crop(padding=2)", kOutput);
   Augmenter augmenter(spec, {});
   Pixels pixels;
   Size source;
-  AugmentDraw draw;
   const Pixels photo = golden("photo.jpg");
-  EXPECT_EQ(augmenter.file_row({}, 1, 1, 1, view_of(pixels), source, draw).code, DecodeCode::empty);
+  EXPECT_EQ(augmenter.file_row({}, 1, 1, 1, view_of(pixels), source).code, DecodeCode::empty);
   const std::span<const uint8_t> half(photo.data(), photo.size() / 2);
   for (int64_t sample = 0; sample < 5; ++sample) {  // with and without a shift
-    EXPECT_EQ(augmenter.file_row(half, 1, 1, sample, view_of(pixels), source, draw).code,
+    EXPECT_EQ(augmenter.file_row(half, 1, 1, sample, view_of(pixels), source).code,
               DecodeCode::truncated);
   }
   const DecodeStatus status =
-      augmenter.raw_row({photo.data(), 100}, true, {32, 32}, 1, 1, 1, view_of(pixels), draw);
+      augmenter.raw_row({photo.data(), 100}, true, {32, 32}, 1, 1, 1, view_of(pixels));
   EXPECT_EQ(status.code, DecodeCode::truncated);
   EXPECT_THAT(status.message, ::testing::HasSubstr("100 bytes of raw pixels, expected 3072"));
   EXPECT_THROW(Augmenter(AugmentSpec{}, {}), std::invalid_argument);

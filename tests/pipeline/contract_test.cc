@@ -30,6 +30,10 @@ struct Kind {
 std::vector<Kind> kinds() {
   std::vector<Kind> all;
   all.push_back({"files", jpeg_source(37), crop_spec()});
+  const char* const policies =
+      "random_resized_crop(20) | random_augment | flip | random_choice(pillow_blur, rotate(30)) | "
+      "aug_mix | random_erasing(noise=True)";
+  all.push_back({"policies", jpeg_source(37), AugmentSpec(policies)});
   all.push_back({"raw", make_synthetic_source(101, {16, 16}, 10, 3), pad_spec()});
   return all;
 }

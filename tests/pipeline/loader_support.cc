@@ -48,21 +48,12 @@ std::unique_ptr<FakeSource> jpeg_source(int64_t samples) {
 }
 
 AugmentSpec crop_spec(int side) {
-  AugmentSpec spec;
-  spec.output = {side, side};
-  spec.crop = CropMode::random_resized;
-  spec.flip = FlipMode::random;
-  spec.brightness = 0.2;
-  return spec;
+  return AugmentSpec("random_resized_crop | flip | color_jitter(0.2)", {side, side});
 }
 
 AugmentSpec pad_spec(int side) {
-  AugmentSpec spec;
-  spec.output = {side, side};
-  spec.crop = CropMode::pad_random;
-  spec.pad = 2;
-  spec.flip = FlipMode::alternating;
-  return spec;
+  return AugmentSpec("resize | random_crop(padding=2, mode='reflect') | flip(alternating=True)",
+                     {side, side});
 }
 
 std::ostream& operator<<(std::ostream& out, const Delivered& batch) {

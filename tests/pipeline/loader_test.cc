@@ -277,7 +277,7 @@ TEST_F(LoaderTest, FingerprintIsOfPixelsAndTheirOrderOnly) {
   EXPECT_NE(of([](O o, A) { o.feed.decode.pixels = PixelPolicy::fast; }), plain);
   EXPECT_NE(of([](O o, A) { o.feed.decode.pixels = PixelPolicy::exact_pillow12; }), plain);
   EXPECT_NE(of([](O o, A) { o.feed.decode.max_pixels = 1000; }), plain);
-  EXPECT_NE(of([](O, A a) { a.pad = 1; }), plain);
+  EXPECT_NE(of([](O, A a) { a.stages = StageList("resize | flip"); }), plain);
 }
 
 TEST_F(LoaderTest, ResumeRefusesAnotherConfiguration) {

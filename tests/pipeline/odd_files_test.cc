@@ -45,9 +45,7 @@ std::ostream& operator<<(std::ostream& out, const Verdict& verdict) {
 // here.
 std::map<SampleId, Verdict> verdicts(const Source& source, PixelPolicy pixels, int workers,
                                      uint64_t seed) {
-  AugmentSpec augment;
-  augment.output = {24, 24};
-  augment.crop = CropMode::whole;
+  const AugmentSpec augment("resize", {24, 24});
   LoaderOptions options;
   options.batch_size = 16;
   options.seed = seed;

@@ -27,27 +27,27 @@ void add_noise(MutableImageView row, const RandomKey& random) {
 Pixels row_of(const AugmentSpec& spec, uint64_t seed = 1, int64_t epoch = 0, int64_t sample = 0) {
   const Pixels image(size_t{3} * 16 * 16, 200);
   Pixels out(image.size());
-  AugmentDraw draw;
   const DecodeStatus status = Augmenter(spec, {}).raw_row(image, false, {16, 16}, seed, epoch,
-                                                          sample, {out.data(), 16, 16, 48}, draw);
+                                                          sample, {out.data(), 16, 16, 48});
   EXPECT_TRUE(status.ok()) << status.message;
   return out;
 }
 
 TEST(Operation, SeesTheFinishedRowAndRunsInOrder) {
-  AugmentSpec spec{.output = {16, 16}, .crop = CropMode::whole, .cutout = 16, .cutout_value = 7};
+  AugmentSpec spec("cutout(16, value=7)", {16, 16});
   std::vector<int> seen;
   const auto add_one = [&](MutableImageView row, const RandomKey&) { seen.push_back(++*row.data); };
-  spec.operations = {{"first", add_one}, {"second", add_one}};
+  spec.add({"first", add_one});
+  spec.add({"second", add_one});
   EXPECT_EQ(row_of(spec).front(), 9);
   EXPECT_EQ(seen, (std::vector<int>{8, 9}));
 }
 
 TEST(Operation, DrawsDependOnNameSeedEpochAndSampleOnly) {
-  const AugmentSpec plain{.output = {16, 16}, .crop = CropMode::whole};
-  const auto with = [&](std::vector<PixelOperation> operations) {
+  const AugmentSpec plain("resize", {16, 16});
+  const auto with = [&](const std::vector<PixelOperation>& operations) {
     AugmentSpec spec = plain;
-    spec.operations = std::move(operations);
+    for (const PixelOperation& operation : operations) spec.add(operation);
     return spec;
   };
   const AugmentSpec noise = with({{"noise", add_noise}});
@@ -67,7 +67,7 @@ TEST(Operation, FeedIsTheSameForAnyWorkersAndHasAFingerprintOfItsOwn) {
   AugmentSpec spec = crop_spec();
   const LoaderOptions options{.batch_size = 8, .feed = {.workers = 0}, .digests = true};
   Feed without(*source, spec, options);
-  spec.operations = {{"noise", add_noise}};
+  spec.add({"noise", add_noise});
   Feed inline_feed(*source, spec, options);
   EXPECT_NE(inline_feed.loader().fingerprint(), without.loader().fingerprint());
   const std::vector<Delivered> expected = inline_feed.all();
@@ -80,9 +80,9 @@ TEST(Operation, FeedIsTheSameForAnyWorkersAndHasAFingerprintOfItsOwn) {
 TEST(Operation, WhatItThrowsMakesABadRow) {
   const auto source = jpeg_source(20);
   AugmentSpec spec = crop_spec();
-  spec.operations = {{"picky", [](MutableImageView, const RandomKey& random) {
-                        if (random.uniform(0) < 0.3) throw std::runtime_error("not that one");
-                      }}};
+  spec.add({"picky", [](MutableImageView, const RandomKey& random) {
+              if (random.uniform(0) < 0.3) throw std::runtime_error("not that one");
+            }});
   const TempFolder folder;
   LoaderOptions options{.batch_size = 10, .seed = 3, .feed = {.workers = 2, .max_bad = 100}};
   options.quarantine_file = folder.path() + "/bad.jsonl";

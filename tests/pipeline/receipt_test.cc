@@ -40,6 +40,23 @@ TEST_F(ReceiptTest, EpochsAgreeForAnyWayOfDelivering) {
   }
 }
 
+TEST_F(ReceiptTest, MixedRowsAreDigestedAsTheyAreFed) {
+  const std::vector<EpochDigest> plain = run("plain", {.batch = 8});
+  augment_.mix = {.mixup_alpha = 0.4, .cutmix_alpha = 1};
+  const std::vector<EpochDigest> mixed = run("a", {.batch = 8});
+  const auto agree = [&](const std::vector<EpochDigest>& other) {
+    ASSERT_EQ(other.size(), mixed.size());
+    for (size_t i = 0; i < mixed.size(); ++i) {
+      EXPECT_NE(mixed[i].digest, plain[i].digest);
+      EXPECT_EQ(other[i].digest, mixed[i].digest) << "epoch " << i;
+      EXPECT_EQ(other[i].rows, kSamples);
+    }
+  };
+  agree(run("b", {.batch = 2, .workers = 2}));
+  agree(run("c", {.batch = 64, .workers = 0}));
+  agree(run("d", {.batch = 4, .devices = 4, .workers = 2}));
+}
+
 TEST_F(ReceiptTest, PartsOfRanksAddUp) {
   run("one", {.batch = 8});
   for (int rank = 0; rank < 2; ++rank) {

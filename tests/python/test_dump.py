@@ -21,15 +21,24 @@ PROGRAM = os.environ.get("STOKER_PROGRAM", "")
         (["--view", "eval"], stoker.resize_center_crop()),
         ([], stoker.random_resized_crop() | stoker.flip()),
         (
-            ["--scale-min", "0.3", "--hue", "0.1", "--cutout", "8", "--filter", "bicubic"],
+            [
+                "--augment",
+                "random_resized_crop(scale=(0.3, 1), filter=bicubic) | flip | color_jitter(hue=0.1)"
+                " | cutout(8)",
+            ],
             stoker.random_resized_crop(scale=(0.3, 1), filter="bicubic")
-            | stoker.cutout(8)
+            | stoker.flip()
             | stoker.color_jitter(hue=0.1)
-            | stoker.flip(),
+            | stoker.cutout(8),
         ),
         (
-            ["--crop", "pad_random", "--pad", "3", "--flip", "alternating"],
-            stoker.flip(alternating=True) | stoker.pad_random_crop(3),
+            [
+                "--augment",
+                "resize | random_crop(padding=3, mode=reflect) | flip(alternating=True)",
+            ],
+            stoker.augment.resize()
+            | stoker.augment.random_crop(padding=3, mode="reflect")
+            | stoker.flip(alternating=True),
         ),
     ],
 )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import stoker
+from stoker import augment
 from conftest import jpeg, picture
 
 
@@ -70,8 +71,15 @@ def test_training_and_test_images_are_not_mixed_by_default(tmp_path):
         ({"ring_depth": 0}, "^ring_depth is 0"),
         ({"max_bad": "few"}, "max_bad is 'few', must be a number"),
         ({"epochs": "two"}, "epochs is 'two', must be a number"),
-        ({"augment": stoker.resize_center_crop(8), "size": 16}, "^short = 8: must be"),
-        ({"size": 40000}, "^size = 40000x40000"),
+        (
+            {"augment": stoker.resize_center_crop(8), "size": 16},
+            "resize_center_crop: short is 8, must be 0 or",
+        ),
+        (
+            {"augment": "random_resized_crop(8)", "size": 16},
+            "^augment: rows of 16x16 pixels, but 'random_resized_crop.8.' ends with images of 8x8",
+        ),
+        ({"size": 40000}, "^augment: rows of 40000x40000 pixels"),
         ({"leases": 0}, "leases is 0"),
         ({"leases": 4, "ring_depth": 3}, "leases is 4, must be 1 to 3"),
         ({"device": "gpu"}, "gpu"),
@@ -112,26 +120,33 @@ def test_arguments_out_of_range(source, options, message):
 
 def test_augmentations_out_of_range(source):
     for made, message in (
-        (lambda: stoker.random_resized_crop(scale=(0.5, 0.2)), "scale"),
-        (lambda: stoker.pad_random_crop(16), "pad = 16"),
-        (lambda: stoker.cutout(17), "cutout = 17"),
-        (lambda: stoker.color_jitter(hue=0.7), "hue = 0.7"),
-        (lambda: stoker.flip() | stoker.flip(alternating=True), "two of one kind"),
-        (lambda: stoker.random_resized_crop() | stoker.resize_whole(), "two of one kind"),
-        (lambda: stoker.random_resized_crop(filter="nearest"), "filter is 'nearest'"),
-        (lambda: stoker.cutout(4, value=300), "value is 300"),
+        (lambda: stoker.random_resized_crop(scale=(0.5, 0.2)), r"scale is \(0.5, 0.2\), must be"),
+        (lambda: stoker.random_resized_crop(filter="cubic"), "filter is 'cubic', must be one of"),
+        (lambda: augment.random_crop(padding=16, mode="reflect"), "16 pixels of padding with mode"),
+        (lambda: stoker.cutout(17), "cutout: size is 17, must be inside the image of 16 x 16"),
+        (lambda: stoker.cutout(4, value=300), "value is 300, must be 0 to 255"),
         (lambda: stoker.cutout("4"), "size is '4', must be a whole number"),
-        (lambda: stoker.pad_random_crop(1.5), "pad is 1.5, must be a whole number"),
-        (lambda: stoker.color_jitter(hue="red"), "hue is 'red', must be a number"),
-        (lambda: stoker.random_resized_crop(scale=0.5), "scale is 0.5, must be two numbers"),
+        (lambda: stoker.color_jitter(hue=0.7), "hue is 0.7, must be -0.5 to 0.5"),
+        (lambda: stoker.color_jitter(hue="red"), "hue is 'red', must be a number, or two"),
+        (lambda: stoker.color_jitter(hue=float("nan")), "hue is 'nan', must be a number"),
+        (lambda: augment.rotate((1, 2, 3)), "degrees is .1, 2, 3., must be a number, or two"),
+        (lambda: augment.mix(), "mixup is 0, must be above 0, or cutmix must be"),
+        (lambda: augment.mix(1) | stoker.flip(), "mix must be the last stage"),
+        (lambda: augment.random_apply("it's"), "random_apply: stages must be stages"),
+        (
+            lambda: augment.views(stoker.flip(), stoker.flip()) | stoker.flip(),
+            "views must stand alone",
+        ),
+        (lambda: "random_resized_crop(", "column 21 of"),
+        (lambda: "no_such_stage", "there is no stage no_such_stage; there are random_resized_crop"),
     ):
         with pytest.raises(ValueError, match=message):
             stoker.Loader(source, augment=made())
 
 
 def test_things_of_another_kind(source):
-    with pytest.raises(TypeError, match="augment is 'random_resized_crop'"):
-        stoker.Loader(source, augment="random_resized_crop")
+    with pytest.raises(TypeError, match="augment is 3, must be stages of stoker.augment"):
+        stoker.Loader(source, augment=3)
     with pytest.raises(TypeError):
         stoker.flip() | "flip"
     with pytest.raises(TypeError, match="source is '/data'"):

@@ -44,7 +44,8 @@ def queue_read(capsule, out, stream):  # the consumer's kernel
     assert runtime.cudaMemcpyAsync(out.ctypes.data, address_in(capsule), out.nbytes, 2, stream) == 0
 
 source = stoker.synthetic(200, size=16)
-options = dict(batch_size=8, seed=2, augment=stoker.pad_random_crop(2) | stoker.flip())
+crop = stoker.augment.random_crop(padding=2, mode="reflect")
+options = dict(batch_size=8, seed=2, augment=crop | stoker.flip())
 with stoker.Loader(source, copy=True, **options) as host:
     truth = {batch.step: batch for _ in range(2) for batch in host}
 assert stoker.devices() == ["cpu:0", "cuda:0", "cuda:1"], stoker.why_no_cuda()
@@ -298,5 +299,30 @@ def test_after_a_fork():
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         del capsule, batch
         assert next(loop).step == 1
+        """
+    )
+
+
+def test_views_reach_the_device():
+    run(
+        """
+        views = dict(options, augment="views(flip, random_resized_crop((8, 12)), counts=(1, 2))")
+        with stoker.Loader(source, copy=True, **views) as host:
+            truth = {batch.step: batch for batch in host}
+        with stoker.Loader(source, device="cuda:1", **views) as there:
+            for batch in there:
+                assert batch.draws == truth[batch.step].draws
+                for view, wanted in zip(batch.views, truth[batch.step].views, strict=True):
+                    assert view.__dlpack_device__() == (2, 1) and view.shape == wanted.shape
+                    out = np.zeros(view.shape, np.uint8)
+                    queue_read(view.__dlpack__(stream=1), out, 1)
+                    assert runtime.cudaStreamSynchronize(1) == 0
+                    assert (out == np.asarray(wanted)).all(), batch.step
+        try:
+            stoker.Loader(source, device="cuda:1", dtype="float32", **views)
+        except ValueError as error:
+            assert "dtype with views() on cuda:1" in str(error), error
+        else:
+            raise AssertionError("views are not converted there")
         """
     )

@@ -13,7 +13,10 @@ from PIL import Image, ImageOps
 import stoker
 from conftest import jpeg, picture
 
-FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+FILTERS = {
+    name: Image.Resampling[name.upper()]
+    for name in ("bilinear", "bicubic", "nearest", "box", "hamming", "lanczos")
+}
 # The policy that gives the bytes of the installed Pillow.
 PIXELS = "exact" if int(PIL.__version__.split(".")[0]) >= 13 else "exact-pillow12"
 
@@ -176,7 +179,10 @@ def test_arguments():
         (lambda: stoker.decode(data, crop=(-1, 0, 9, 10)), "x=-1"),
         (lambda: stoker.decode(data, size=0), "size is 0"),
         (lambda: stoker.decode(data, size=(4, 1 << 20)), "size is"),
-        (lambda: stoker.decode(data, filter="nearest"), "filter is 'nearest'"),
+        (
+            lambda: stoker.decode(data, filter="cubic"),
+            "filter is 'cubic', must be one of 'bilinear'",
+        ),
         (
             lambda: stoker.resize(pixels[..., 0], 8),
             r"\(height, width, 3\) uint8, this is \(72, 96\)",

@@ -145,7 +145,11 @@ def test_the_feed_ends_where_epochs_says(source):
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("steps", [0, 1, 3, 4, 6])
 def test_a_state_goes_on_exactly_where_it_was_taken(source, workers, steps):
-    options = {"batch_size": 25, "seed": 9, "augment": stoker.pad_random_crop(2) | stoker.flip()}
+    options = {
+        "batch_size": 25,
+        "seed": 9,
+        "augment": stoker.augment.random_crop(padding=2, mode="reflect") | stoker.flip(),
+    }
 
     def contents(batch):
         return (batch.step, batch.epoch, ids_of(batch), np.asarray(batch.images).tobytes())
@@ -215,7 +219,7 @@ def test_a_state_does_not_depend_on_workers_type_or_leases(source):
         assert one.state_dict() == other.state_dict()
 
 
-RANDOM = stoker.pad_random_crop(4) | stoker.flip()
+RANDOM = stoker.augment.random_crop(padding=4, mode="reflect") | stoker.flip()
 
 
 def contents_of(loader: stoker.Loader) -> list[bytes]:

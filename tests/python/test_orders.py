@@ -20,7 +20,7 @@ ORDERS: dict[str, Callable[[], stoker.Order]] = {
     "class_balanced": lambda: stoker.class_balanced(length=95),
     "repeated": lambda: stoker.repeated(length=107),
 }
-CROP = stoker.pad_random_crop(3) | stoker.flip()
+CROP = stoker.augment.random_crop(padding=3, mode="reflect") | stoker.flip()
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ import numpy as np
 import stoker
 
 def slow_loader():  # a second and more for its one batch
-    jitter = stoker.color_jitter(0.5, 0.5, 0.5, 0.5)
+    slow = stoker.augment.resize() | stoker.augment.aug_mix(mixture_width=6, chain_depth=4)
     return stoker.Loader(stoker.synthetic(128, size=32), batch_size=128, workers=1, ring_depth=1,
-                         leases=1, shuffle=False, size=512, augment=jitter)
+                         leases=1, shuffle=False, size=512, augment=slow)
 
 def send_soon(number):  # to this process, while it waits
     threading.Timer(0.1, os.kill, (os.getpid(), number)).start()

@@ -21,7 +21,13 @@ def values(*shape, dtype="float32"):
 
 
 def loader(source, **options):
-    return stoker.Loader(source, batch_size=4, augment=stoker.pad_random_crop(2), seed=1, **options)
+    return stoker.Loader(
+        source,
+        batch_size=4,
+        augment=stoker.augment.random_crop(padding=2, mode="reflect"),
+        seed=1,
+        **options,
+    )
 
 
 def test_every_row_has_those_of_its_sample(pictures):

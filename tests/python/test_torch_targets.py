@@ -49,3 +49,22 @@ def test_a_loss_of_soft_targets_learns():
             optimizer.step()
             losses.append(loss.item())
     assert losses[-1] < losses[0]
+
+
+def test_views_are_a_list_of_tensors_and_mixed_rows_have_targets():
+    pictures = stoker.synthetic(SAMPLES, 16, classes=3)
+    views = stoker.augment.Augment("views(flip, random_resized_crop(8), counts=(1, 2))")
+    options = {"batch_size": 8, "num_workers": 1, "seed": 1}
+    rows = 0
+    for images, labels in stoker_torch.DataLoader(pictures, augment=views, **options):
+        shapes = [tuple(view.shape) for view in images]
+        n = len(labels)
+        assert shapes == [(n, 3, 16, 16), (n, 3, 8, 8), (n, 3, 8, 8)]
+        assert all(view.dtype == torch.float32 for view in images)
+        assert not torch.equal(images[1], images[2])
+        rows += n
+    assert rows == SAMPLES
+    mixed = stoker_torch.DataLoader(pictures, augment="mix(mixup=1)", **options)
+    for images, labels, targets in mixed:
+        assert images.shape[1:] == (3, 16, 16) and list(targets) == ["mix_label", "mix_weight"]
+        assert len(labels) == len(targets["mix_label"]) == len(targets["mix_weight"])

@@ -35,7 +35,7 @@ class FakeEngine final : public Engine {
   const NetSpec& net() const override { return net_; }
   Precision precision() const override { return options_.precision; }
 
-  void forward_backward(const BatchRows& batch, const Mix&) override {
+  void forward_backward(const BatchRows& batch) override {
     const int64_t step = step_++;
     if (faults_.steps) ++*faults_.steps;
     if (step == faults_.throw_at_step) throw std::runtime_error("fake engine: told to throw");

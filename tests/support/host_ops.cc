@@ -135,10 +135,6 @@ class HostOps final : public DeviceOps {
   void copy(void* target, const void* source, int64_t bytes) override {
     queue_.push([=] { std::memcpy(target, source, static_cast<size_t>(bytes)); });
   }
-  void load_mixed(const ImageShape& s, const uint8_t* images, const DeviceMix* mix,
-                  void* out) override {
-    queue_.push([=] { host::load_mixed(s, images, *mix, out); });
-  }
   void load_view(const ImageShape& s, const uint8_t* images, const View& view, void* out) override {
     queue_.push([=] { host::load_view(s, images, view, out); });
   }
@@ -233,10 +229,9 @@ class HostOps final : public DeviceOps {
                        float* dweight, float* dbias, void* dx, void*) override {
     queue_.push([=] { host::linear_backward(s, x, weight, dlogits, dweight, dbias, dx); });
   }
-  void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
-            const DeviceMix* mix, void* dlogits, float* sample_metrics, float* totals) override {
-    queue_.push(
-        [=] { host::loss(s, logits, labels, weights, *mix, dlogits, sample_metrics, totals); });
+  void loss(const LossShape& s, const float* logits, const LossRows& rows, void* dlogits,
+            float* sample_metrics, float* totals) override {
+    queue_.push([=] { host::loss(s, logits, rows, dlogits, sample_metrics, totals); });
   }
 
   void cast_to_fp32(const TensorChunk* chunks, int count, const void* bf16, float* out) override {

@@ -65,14 +65,13 @@ void average_pool(const PoolShape& s, const void* x, void* y);
 void average_pool_backward(const PoolShape& s, const void* dy, void* dx);
 void pad_channels(const PadShape& s, const void* x, void* y);
 void pad_channels_backward(const PadShape& s, const void* dy, void* dx);
-void load_mixed(const ImageShape& s, const uint8_t* images, const DeviceMix& mix, void* out);
 void load_view(const ImageShape& s, const uint8_t* images, const View& view, void* out);
 void linear(const LinearShape& s, const void* x, const void* weight, const float* bias,
             float* logits);
 void linear_backward(const LinearShape& s, const void* x, const void* weight, const void* dlogits,
                      float* dweight, float* dbias, void* dx);
-void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
-          const DeviceMix& mix, void* dlogits, float* sample_metrics, float* totals);
+void loss(const LossShape& s, const float* logits, const LossRows& rows, void* dlogits,
+          float* sample_metrics, float* totals);
 
 }  // namespace host
 }  // namespace stoker

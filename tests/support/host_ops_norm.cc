@@ -108,25 +108,6 @@ void norm_backward(const NormShape& s, const NormBackward& a) {
   });
 }
 
-void load_mixed(const ImageShape& s, const uint8_t* images, const DeviceMix& mix, void* out) {
-  const int64_t pixels = static_cast<int64_t>(s.height) * s.width;
-  with_type(s.type, [&]<typename T>(Tag<T>) {
-    for (int row = 0; row < s.rows; ++row) {
-      for (int64_t p = 0; p < pixels; ++p) {
-        const uint8_t* own = images + (row * pixels + p) * 3;
-        const uint8_t* partner = images + ((s.rows - 1 - row) * pixels + p) * 3;
-        for (int c = 0; c < s.channels; ++c) {
-          const float value = c < 3
-                                  ? device::mixed(mix, s, c, static_cast<int>(p % s.width),
-                                                  static_cast<int>(p / s.width), own[c], partner[c])
-                                  : 0.0f;
-          store<T>(out, (row * pixels + p) * s.channels + c, value);
-        }
-      }
-    }
-  });
-}
-
 void load_view(const ImageShape& s, const uint8_t* images, const View& view, void* out) {
   with_type(s.type, [&]<typename T>(Tag<T>) {
     int64_t at = 0;
@@ -146,16 +127,16 @@ void load_view(const ImageShape& s, const uint8_t* images, const View& view, voi
   });
 }
 
-void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
-          const DeviceMix& mix, void* dlogits, float* sample_metrics, float* totals) {
+void loss(const LossShape& s, const float* logits, const LossRows& rows, void* dlogits,
+          float* sample_metrics, float* totals) {
   std::vector<double> sums(kStepMetrics, 0.0);
   for (int row = 0; row < s.rows; ++row) {
     const float* z = logits + static_cast<int64_t>(row) * s.stride;
     const int64_t out = static_cast<int64_t>(row) * s.stride;
-    const device::RowTarget target = device::row_target(mix, labels, s.rows, row);
+    const device::RowTarget target = device::row_target(rows, row);
     const bool valid = device::valid_label(target.own, s.classes) &&
                        device::valid_label(target.partner, s.classes);
-    const float weight = weights[row];
+    const float weight = rows.weights[row];
     const float highest = *std::max_element(z, z + s.classes);
     float sum = 0, loss = 0;
     for (int k = 0; k < s.classes; ++k) sum += std::exp(z[k] - highest);

@@ -20,23 +20,10 @@ double gelu_slope(double x) {
 }  // namespace
 
 void ReferenceInterpreter::load(Tensor& out) const {
-  const Box& box = input_.mix.box;
-  const double lambda = input_.mix.lambda;
   for_each(out, [&](int n, int c, int y, int x) {
-    const auto pixel = [&](int row) {
-      const size_t at =
-          ((static_cast<size_t>(row) * out.shape.height + y) * out.shape.width + x) * 3 + c;
-      return (input_.images[at] / 255.0 - input_.mean[c]) / input_.stddev[c];
-    };
-    const int partner = input_.rows - 1 - n;
-    const bool in_box = x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height;
-    double value = pixel(n);
-    if (input_.mix.kind == Mix::Kind::mixup) {
-      value = lambda * value + (1 - lambda) * pixel(partner);
-    } else if (input_.mix.kind == Mix::Kind::cutmix && in_box) {
-      value = pixel(partner);
-    }
-    out.v[out.at(n, c, y, x)] = value;
+    const size_t at =
+        ((static_cast<size_t>(n) * out.shape.height + y) * out.shape.width + x) * 3 + c;
+    out.v[out.at(n, c, y, x)] = (input_.images[at] / 255.0 - input_.mean[c]) / input_.stddev[c];
   });
 }
 
@@ -112,13 +99,13 @@ double ReferenceInterpreter::loss(Values* gradient) const {
   double total = 0;
   for (int n = 0; n < input_.rows; ++n) {
     const double* row = logits().data() + static_cast<size_t>(n) * classes;
-    const bool mixed = input_.mix.kind != Mix::Kind::none;
-    const double lambda = mixed ? input_.mix.lambda : 1.0;
-    const int partner = mixed ? input_.labels[input_.rows - 1 - n] : input_.labels[n];
+    const bool mixed = input_.mix_labels != nullptr;
+    const double share = mixed ? input_.mix_weights[n] : 1.0;
+    const int second = mixed ? input_.mix_labels[n] : input_.labels[n];
     double sum = 0;
     for (int k = 0; k < classes; ++k) sum += std::exp(row[k]);
     for (int k = 0; k < classes; ++k) {
-      const double hard = lambda * (k == input_.labels[n]) + (1 - lambda) * (k == partner);
+      const double hard = share * (k == input_.labels[n]) + (1 - share) * (k == second);
       const double wanted =
           input_.label_smoothing / classes + (1.0 - input_.label_smoothing) * hard;
       const double probability = std::exp(row[k]) / sum;

@@ -22,6 +22,7 @@ namespace {
 using nlohmann::ordered_json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Dump : public ::testing::Test {
  protected:
@@ -71,7 +72,7 @@ TEST_F(Dump, WritesArraysAndARowForEachOfTheirRows) {
     std::vector<std::string> keys;
     for (const auto& item : rows[i].items()) keys.push_back(item.key());
     EXPECT_THAT(keys, ElementsAre("step", "row", "sample_id", "name", "label", "weight",
-                                  "source_width", "source_height", "crop", "flip"));
+                                  "source_width", "source_height", "crop", "flip", "draws"));
     EXPECT_EQ(rows[i]["step"], i / 16);
     EXPECT_EQ(rows[i]["row"], i % 16);
     EXPECT_EQ(rows[i]["source_width"], 48);
@@ -90,6 +91,50 @@ TEST_F(Dump, WritesArraysAndARowForEachOfTheirRows) {
     }
   }
   EXPECT_FALSE(std::filesystem::exists(folder("d") + "/images_00003.npy"));
+}
+
+TEST_F(Dump, MixedRowsSayWhatTheyAreMadeOf) {
+  const std::vector<std::string> feed = {"--size", "24", "--batch", "16", "--epoch", "1"};
+  std::vector<std::string> mixing = feed;
+  mixing.insert(mixing.end(),
+                {"--augment", "random_resized_crop | flip | mix(mixup=0.5, cutmix=1)"});
+  const auto plain = dump("plain", feed), mixed = dump("mixed", mixing);
+  ASSERT_EQ(mixed.size(), plain.size());
+  const auto own = array("plain", "images_00000.npy").values<uint8_t>();
+  const auto made = array("mixed", "images_00000.npy").values<uint8_t>();
+  const auto labels = array("mixed", "target_mix_label_00000.npy").values<int32_t>();
+  const auto shares = array("mixed", "target_mix_weight_00000.npy").values<float>();
+  constexpr size_t kRow = size_t{24} * 24 * 3;
+  int boxes = 0;
+  for (size_t row = 0; row < 16; ++row) {
+    ASSERT_TRUE(mixed[row].contains("mix")) << row;
+    EXPECT_FALSE(plain[row].contains("mix"));
+    const ordered_json& mix = mixed[row]["mix"];
+    const size_t partner = row ^ 1;
+    EXPECT_EQ(mix["partner"], plain[partner]["sample_id"]);
+    EXPECT_EQ(labels[row], plain[partner]["label"]);
+    EXPECT_EQ(mix["own_share"], shares[row]);
+    const bool cut = mix.contains("box");
+    boxes += cut;
+    for (size_t i = 0; i < kRow; ++i) {
+      const double a = own[row * kRow + i], b = own[partner * kRow + i];
+      const int x = static_cast<int>(i / 3 % 24), y = static_cast<int>(i / 3 / 24);
+      const auto in = [&](int at, int side, int begin) {
+        return at >= mix["box"][begin] && at - mix["box"][begin].get<int>() < mix["box"][side];
+      };
+      const double expected =
+          cut ? (in(x, 2, 0) && in(y, 3, 1) ? b : a) : shares[row] * a + (1 - shares[row]) * b;
+      ASSERT_NEAR(made[row * kRow + i], expected, cut ? 0 : 0.5001) << row;
+    }
+  }
+  EXPECT_TRUE(boxes > 0 && boxes < 16);
+  const ProgramResult refused =
+      run_stoker({"dump", "--data", data_->path(), "--out", folder("e"), "--batch", "7",
+                  "--augment", "random_resized_crop | mix(mixup=0.5)"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err,
+              HasSubstr("--batch is 7 for each device, must be even where rows are mixed in "
+                        "pairs (mix)"));
 }
 
 TEST_F(Dump, TargetsAreArraysToo) {
@@ -130,7 +175,7 @@ TEST_F(Dump, TargetsAreArraysToo) {
 }
 
 TEST_F(Dump, PixelsAreThoseOfTheNamedFileCropAndFlip) {
-  const auto rows = dump("d", {"--size", "20", "--batch", "40"});
+  const auto rows = dump("d", {"--size", "20", "--batch", "40", "--epoch", "2", "--seed", "7"});
   const std::string images = array("d", "images_00000.npy").data;
   const size_t bytes = 20 * 20 * 3;
   int flips = 0;
@@ -140,6 +185,37 @@ TEST_F(Dump, PixelsAreThoseOfTheNamedFileCropAndFlip) {
   }
   EXPECT_GT(flips, 5);
   EXPECT_LT(flips, 35);
+}
+
+TEST_F(Dump, DrawsSayAllThatWasDone) {
+  const std::string stages = "random_resized_crop(24) | flip | color_jitter(0.4, 0.3) | cutout(6)";
+  const auto rows = dump("d", {"--batch", "40", "--augment", stages, "--epoch", "2"});
+  std::set<std::string> last;
+  for (const auto& row : rows) {
+    const std::string draws = row["draws"];
+    const auto& crop = row["crop"];
+    EXPECT_THAT(draws, StartsWith("crop(x=" + crop[0].dump() + ", y=" + crop[1].dump() +
+                                  ", width=" + crop[2].dump() + ", height=" + crop[3].dump() +
+                                  ") | resize(width=24, height=24, filter='bilinear') | "));
+    EXPECT_EQ(draws.find(" | flip | ") != std::string::npos, row["flip"].get<bool>()) << draws;
+    EXPECT_THAT(draws, HasSubstr("brightness(factor="));
+    EXPECT_THAT(draws, HasSubstr("contrast(factor="));
+    last.insert(draws.substr(draws.rfind(" | ")));
+  }
+  EXPECT_GT(last.size(), 35u) << "every row has a square of its own";
+}
+
+TEST_F(Dump, ExplainsAnAugmentationAndWritesNothing) {
+  const ProgramResult result =
+      run_stoker({"dump", "--data", data_->path(), "--out", folder("d"), "--size", "24",
+                  "--explain-augment", "--augment", "random_resized_crop | flip | equalize"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "samples of 24 x 24 pixels (height, width)\n"
+            "random_resized_crop: done by the decoder while it decodes\n"
+            "flip: done by the decoder while it decodes, or nothing\n"
+            "equalize: a pass of its own\n");
+  EXPECT_FALSE(std::filesystem::exists(folder("d")));
 }
 
 TEST_F(Dump, EverySampleCountsOnceOverAllRanks) {
@@ -210,8 +286,8 @@ TEST_F(Dump, ABadFileIsARowOfWeightZero) {
 TEST_F(Dump, RefusesWhatMakesNoSense) {
   const std::vector<std::pair<std::string, std::string>> options = {
       {"--batch", "0"},    {"--size", "0"},       {"--rank", "1"},
-      {"--world", "0"},    {"--epoch", "-1"},     {"--crop", "squint"},
-      {"--workers", "-2"}, {"--last-batch", "x"}, {"--scale-min", "2"}};
+      {"--world", "0"},    {"--epoch", "-1"},     {"--augment", "squint"},
+      {"--workers", "-2"}, {"--last-batch", "x"}, {"--augment", "resize(3"}};
   for (const auto& [option, value] : options) {
     const ProgramResult result =
         run_stoker({"dump", "--data", data_->path(), "--out", folder("d"), option, value});
@@ -229,23 +305,6 @@ TEST_F(Dump, AFullDiskIsOneLineWithThePath) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(count_lines(result.err), 1) << result.err;
   EXPECT_THAT(result.err, HasSubstr("d/labels_00000.npy: No space left on device"));
-}
-
-TEST(SourceCrop, MapsWindowsAndShiftsToSourcePixels) {
-  AugmentDraw draw;
-  draw.crop = {3, 5, 111, 77};
-  draw.resized = {32, 32};
-  draw.window = {0, 0, 32, 32};
-  EXPECT_THAT(source_crop(draw), ElementsAre(3, 5, 111, 77));
-  draw.crop = {0, 0, 200, 100};  // Resize(50), CenterCrop(40)
-  draw.resized = {100, 50};
-  draw.window = {30, 5, 40, 40};
-  EXPECT_THAT(source_crop(draw), ElementsAre(60, 10, 80, 80));
-  draw.crop = {0, 0, 32, 32};  // shifted by two pixels
-  draw.resized = {32, 32};
-  draw.window = {0, 0, 32, 32};
-  draw.shift_x = -2;
-  EXPECT_THAT(source_crop(draw), ElementsAre(-2, 0, 32, 32));
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ class Index : public ::testing::Test {
   std::string dump(const std::string& seek_index, std::string& err) {
     TempFolder out;
     const ProgramResult result = run_stoker(
-        {"dump", "--data", data_.path(), "--size", "32", "--crop", "random_resized", "--batch",
-         "40", "--pixels", "fast", "--out", out.path(), "--seek-index", seek_index});
+        {"dump", "--data", data_.path(), "--size", "32", "--augment", "random_resized_crop | flip",
+         "--batch", "40", "--pixels", "fast", "--out", out.path(), "--seek-index", seek_index});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     err = result.err;
     return read_text(out.path() + "/images_00000.npy") + read_text(out.path() + "/rows.jsonl");

@@ -9,8 +9,10 @@
 #include <regex>
 #include <sstream>
 
+#include "pipeline/augment.h"
 #include "tests/tools/train_runs.h"
 #include "tools/option/config_file.h"
+#include "tools/option/renamed_options.h"
 
 namespace stoker {
 namespace {
@@ -99,9 +101,17 @@ TEST_F(Options, AreNamedAsTheyWereWritten) {
   const std::vector<std::pair<Words, std::string>> cases = {
       {{"--lr", "-1"}, "--lr is -1, but must be >= 0"},
       {{"--ema", "1"}, "--ema is 1, but must be in [0, 1)"},
-      {{"--pad", "999"}, "--pad = 999: must be"},
-      {{"--crop", "random_resized", "--scale-min", "0.9", "--scale-max", "0.1"},
-       "--scale-min, --scale-max = 0.9..0.1: must satisfy"},
+      {{"--augment", "resize | random_crop(padding=999, mode=reflect)"},
+       "--augment: random_crop: 999 pixels of padding with mode reflect on an image of 32 x 32"},
+      {{"--augment", "random_resized_crop(scale=(0.9, 0.1))"},
+       "--augment: random_resized_crop: scale is (0.9, 0.1), must be (least, most)"},
+      {{"--augment", "resize(16) | flip"},
+       "--augment: 'resize(size=16) | flip' gives images of different"},
+      {{"--augment", "resize((16, 16)) | flip", "--size", "24"},
+       "--augment: rows of 24x24 pixels, but 'resize(size=(16, 16)) | flip' ends with images of "
+       "16x16"},
+      {{"--augment", "resize | squint"}, "--augment: there is no stage squint; there are "},
+      {{"--augment", "resize | flip("}, "--augment: column 15 of 'resize | flip(': expected"},
       {{"--seek-index", "/no/such"}, "--seek-index: /no/such: no such file"},
       {{"--feed", "resident", "--resident-mib", "0.001"}, "--resident-mib: a budget of 1048 bytes"},
       {{"--devices", "cpu:3"}, "--batch: the global batch of 4 does not divide over 3 devices"},
@@ -113,12 +123,6 @@ TEST_F(Options, AreNamedAsTheyWereWritten) {
 
 TEST_F(Options, ThatWouldBeIgnoredAreRefused) {
   const std::vector<std::pair<Words, std::string>> cases = {
-      {{"--scale-min", "0.3"}, "--scale-min: it needs --crop random_resized, and the crop is pad"},
-      {{"--ratio-max", "2"}, "--ratio-max: it needs --crop random_resized"},
-      {{"--resize-short", "40"}, "--resize-short: it needs --crop resize_center"},
-      {{"--crop", "whole", "--pad", "2"},
-       "--pad: it needs --crop pad_random, and the crop is whole"},
-      {{"--crop", "whole", "--pad-mode", "zero"}, "--pad-mode: it needs --crop pad_random"},
       {{"--gamma", "0.5"}, "--gamma: it needs --schedule step"},
       {{"--milestones", "1,2"}, "--milestones: it needs --schedule step"},
       {{"--comm-dtype", "bf16"}, "--comm-dtype is bf16, but that is between GPUs"},
@@ -142,7 +146,9 @@ TEST_F(Options, OfOtherSubcommandsAreCheckedBeforeAnythingIsWritten) {
       {{"--rank", "5", "--world", "2"}, "--rank is 5 of a world of 2"},
       {{"--world", "0"}, "--world is 0, must be 1 to 1048576"},
       {{"--batch", "64", "--last-batch", "drop"}, "--batch: a global batch of 64 samples is more"},
-      {{"--pad", "3"}, "--pad: it needs --crop pad_random, and the crop is random_resized"},
+      {{"--augment", "flip", "--view", "eval"}, "--view excludes --augment"},
+      {{"--augment", "resize(16) | flip"},
+       "--augment: 'resize(size=16) | flip' gives images of different"},
       {{"--seek-index", "/no/such"}, "--seek-index: /no/such: no such file"}};
   for (const auto& [words, why] : cases) {
     EXPECT_THAT(refusal(with(dump, words), made), StartsWith(why));
@@ -167,6 +173,59 @@ TEST_F(Options, ThatHaveANewNameAreRefusedWithIt) {
               StartsWith("2: rows-per-shard is now micro-batch"));
 }
 
+// The options that one list of stages has replaced.
+TEST_F(Options, OfOneStageAreRefusedWithAListThatHasIt) {
+  for (const std::string name :
+       {"crop", "flip", "filter", "scale-min", "scale-max", "ratio-min", "ratio-max",
+        "resize-short", "pad", "pad-mode", "cutout", "brightness", "contrast", "saturation", "hue",
+        "mixup", "cutmix"}) {
+    const RenamedOption* const option = find_renamed(name);
+    ASSERT_NE(option, nullptr) << name;
+    EXPECT_THAT(train_refusal({"--" + name, "1"}),
+                StartsWith("--" + name + " is now --augment \"" + option->value + "\""));
+    EXPECT_THAT(file_refusal("\n" + name + " = 1\n"),
+                StartsWith("2: " + name + " is now augment = '" + option->value + "'"));
+    EXPECT_NO_THROW(AugmentSpec(option->value, {32, 32}).validate_for(std::nullopt)) << name;
+  }
+  EXPECT_EQ(find_renamed("augment"), nullptr);
+}
+
+TEST_F(Options, OfStagesComeFromAFileToo) {
+  EXPECT_THAT(file_refusal("seed = 1\naugment = 'resize(short=3)'\n"),
+              StartsWith("2: augment: resize has no short; it has size, filter, max_size"));
+  const std::string file =
+      out_.write("a.toml", "augment = \"random_resized_crop(scale=(0.35, 1)) | flip\"\n");
+  ASSERT_EQ(run_program(with(command("x", 1), {"--config", file})).exit_code, 0);
+  EXPECT_THAT(read_text(run_folder("x") + "/config.json"),
+              HasSubstr("\"train\": \"random_resized_crop(scale=(0.35, 1)) | flip\""));
+}
+
+TEST_F(Options, ExplainTheAugmentationOfATrainingThatIsNotBegun) {
+  const ProgramResult result = run_program(with(
+      command("x", 1), {"--explain-augment", "--augment", "random_resized_crop | invert | flip"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "samples of 32 x 32 pixels (height, width)\n"
+            "random_resized_crop: done by the decoder while it decodes\n"
+            "invert: a pass of its own\n"
+            "flip: a pass of its own, or nothing\n");
+  EXPECT_FALSE(std::filesystem::exists(run_folder("x")));
+  const std::string made = out_.path() + "/profile";
+  EXPECT_THAT(refusal({STOKER_PROGRAM, "profile", "--out", made, "--", "train", "--data", data(),
+                       "--explain-augment"},
+                      made + "/profile.json"),
+              StartsWith("--explain-augment: see stoker train"));
+}
+
+// The list says how large the images are, unless --size does.
+TEST_F(Options, AListMaySayTheSizeOfAllImages) {
+  const Words words =
+      with(command("x", 1), {"--model", "resnet20", "--augment", "random_resized_crop(24) | flip"});
+  const ProgramResult result = run_program(words);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr(" at 24x24, "));
+}
+
 TEST_F(Options, ThatMeasureStandAtTheEndOfTheHelp) {
   const std::string help = run_program({STOKER_PROGRAM, "train", "--help"}).out;
   const size_t group = help.find("\nMeasuring (");
@@ -174,7 +233,7 @@ TEST_F(Options, ThatMeasureStandAtTheEndOfTheHelp) {
   for (const std::string name : {"--reduce ", "--feed ", "--resident-mib "}) {
     EXPECT_GT(help.find("\n  " + name), group) << name;
   }
-  for (const std::string name : {"--devices ", "--epochs ", "--hue "}) {
+  for (const std::string name : {"--devices ", "--epochs ", "--augment "}) {
     EXPECT_LT(help.find("\n  " + name), group) << name;
   }
 }
@@ -190,8 +249,8 @@ TEST_F(Options, OfAFileAreNamedWithFileAndLine) {
   EXPECT_THAT(file_refusal("batch = 4\nseed = -1\n"), StartsWith("2: seed: -1 is negative"));
   EXPECT_THAT(file_refusal("\nring-depth = 0\n"), StartsWith("2: ring-depth: Value 0 not in"));
   EXPECT_THAT(file_refusal("[train]\nlr = -1\n"), StartsWith("2: lr is -1, but must be"));
-  EXPECT_THAT(file_refusal("pad = 3\ncrop = \"whole\"\n"),
-              StartsWith("1: pad: it needs crop pad_random"));
+  EXPECT_THAT(file_refusal("augment = \"resize | random_crop(padding=99, mode=reflect)\"\n"),
+              StartsWith("1: augment: random_crop: 99 pixels of padding"));
   EXPECT_THAT(file_refusal("last-batch = 'drop'\nbatch = 512"),
               StartsWith("2: batch: a global batch of 512 samples is more than the 40 samples, and "
                          "last-batch drop"));

@@ -44,15 +44,54 @@ TEST(Peek, DrawsWhatTheModelSees) {
   folder.write("train.bin", records);
   const std::string sheet = folder.path() + "/sheet.png";
   const ProgramResult result = run_stoker({"peek", "--data", folder.path(), "-o", sheet, "--count",
-                                           "6", "--columns", "3", "--crop", "whole"});
+                                           "6", "--columns", "3", "--augment", "resize"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Picture picture = read_png(sheet);
   EXPECT_EQ(picture.width, 3 * 272 + 8);
-  EXPECT_EQ(picture.height, 2 * (128 + 36 + 8) + 8);
+  EXPECT_EQ(picture.height, 2 * (128 + 48 + 8) + 8);
   for (const int x : {8 + 64, 8 + 272 + 64, 8 + 128 + 4 + 64}) {
     const uint8_t* pixel = picture.at(x, 8 + 64);
     EXPECT_EQ(std::vector<uint8_t>(pixel, pixel + 3), (std::vector<uint8_t>{255, 16, 128})) << x;
   }
+}
+
+// What the frame on the source image does not show is a line of text, the third one.
+TEST(Peek, WritesWhatElseWasDrawn) {
+  TempFolder folder;
+  folder.write("train.bin", std::string(2, '\0') + std::string(3072, '\x40'));
+  const auto third_line = [&](const std::string& stages, uint8_t expected_pixel) {
+    const std::string sheet = folder.path() + "/sheet.png";
+    const ProgramResult result = run_stoker(
+        {"peek", "--data", folder.path(), "-o", sheet, "--count", "1", "--augment", stages});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const Picture picture = read_png(sheet);
+    EXPECT_EQ(*picture.at(8 + 64, 8 + 64), expected_pixel);
+    int written = 0;
+    const int top = 8 + 128 + 3 + 2 * 12;
+    for (int y = top; y < top + 12; ++y) {
+      for (int x = 0; x < picture.width; ++x) written += *picture.at(x, y) != *picture.at(0, 0);
+    }
+    return written;
+  };
+  EXPECT_EQ(third_line("resize | flip(p=1)", 0x40), 0);
+  EXPECT_GT(third_line("resize | invert", 0xbf), 50);
+}
+
+// Two records in two greys: a tile has the grey between them, also the last one of an odd number,
+// whose partner is not shown.
+TEST(Peek, MixesAnyNumberOfPictures) {
+  TempFolder folder;
+  std::string records;
+  for (const char grey : {'\0', '\xff'}) {
+    records += {static_cast<char>(0), static_cast<char>(0)};
+    records += std::string(3072, grey);
+  }
+  folder.write("train.bin", records);
+  const std::string sheet = folder.path() + "/sheet.png";
+  const ProgramResult result = run_stoker({"peek", "--data", folder.path(), "-o", sheet, "--count",
+                                           "1", "--augment", "resize | mix(mixup=1000)"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NEAR(read_png(sheet).at(8 + 64, 8 + 64)[0], 128, 30);
 }
 
 TEST(Peek, ShowsBadFilesInsteadOfFailing) {

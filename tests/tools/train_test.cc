@@ -120,7 +120,10 @@ TEST_F(TrainCommand, ReceiptsTellWhetherRunsWereFedTheSame) {
   ASSERT_EQ(run_program(command("a", 2)).exit_code, 0);
   ASSERT_EQ(run_program(with(command("b", 2), {"--devices", "cpu:2", "--workers", "0"})).exit_code,
             0);
-  ASSERT_EQ(run_program(with(command("c", 2), {"--flip", "none"})).exit_code, 0);
+  ASSERT_EQ(run_program(with(command("c", 2),
+                             {"--augment", "resize | random_crop(padding=2, mode=reflect)"}))
+                .exit_code,
+            0);
   const ProgramResult same = run_stoker({"receipt", "diff", run_folder("a"), run_folder("b")});
   EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
   EXPECT_THAT(same.out, HasSubstr("pixels         same: "));
@@ -134,7 +137,7 @@ TEST_F(TrainCommand, ReceiptsTellWhetherRunsWereFedTheSame) {
   EXPECT_EQ(json["same"], false);
   EXPECT_EQ(json["pixels"]["epoch"], 0);
   EXPECT_GE(json["pixels"]["sample"].get<int>(), 0);
-  EXPECT_EQ(json["configuration"]["deciding"][0]["name"], "recipe.train.flip");
+  EXPECT_EQ(json["configuration"]["deciding"][0]["name"], "recipe.train");
   EXPECT_EQ(json["weights"]["same"], false);
   const ProgramResult none = run_stoker({"receipt", "diff", run_folder("a"), run_folder("none")});
   EXPECT_EQ(none.exit_code, 2);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "pipeline/durable_file.h"
+#include "pipeline/measure_hooks.h"
 #include "pipeline/source/forwarding_source.h"
 #include "staging/mutex.h"
 #include "tests/support/one_core.h"
@@ -292,12 +293,39 @@ TEST(Convergence, MixupAndCutmixAreTheSameForAnyReplicas) {
   const auto source = small_source(60);
   TrainOptions options = small_options();
   const uint64_t plain = train(options, *source).hash;
-  options.recipe.mix.mixup_alpha = 0.5;
-  options.recipe.mix.cutmix_alpha = 1;
+  options.recipe.train.mix.mixup_alpha = 0.5;
+  options.recipe.train.mix.cutmix_alpha = 1;
   const Weights one = train(options, *source);
   EXPECT_NE(one.hash, plain);
   options.replicas = 4;
   EXPECT_TRUE(train(options, *source) == one);
+}
+
+// What is learned from changed and mixed images must hold for the images as they are, of which a
+// guess gets one in five right.
+TEST(Convergence, LearnsFromAugmentedAndMixedImages) {
+  const auto source = small_source(320);
+  TrainOptions options = curve_options();
+  options.recipe.train.set_stages(
+      "resize | random_crop(padding=2) | flip | random_augment | random_erasing(p=0.1) | "
+      "mix(mixup=0.2, cutmix=1)");
+  options.recipe.average = {.kind = AverageKind::ema, .every = 1, .decay = 0.9};
+  options.recipe.epochs = 10;
+  options.recipe.optimizer.learning_rate = 0.05;
+  const TrainResult result = train(options, *source, source.get()).result;
+  ASSERT_TRUE(result.eval);
+  EXPECT_GT(result.eval->top1, 0.8);
+}
+
+TEST(Convergence, ResidentBatchesKeepTheirSecondLabels) {
+  const auto source = small_source(64);
+  TrainOptions options = small_options();
+  options.recipe.epochs = 1;
+  options.recipe.train.mix.mixup_alpha = 0.5;
+  const uint64_t real = train(options, *source).hash;
+  MeasureHooks measure{.feed = FeedKind::resident};
+  options.measure = &measure;
+  EXPECT_EQ(train(options, *source).hash, real);
 }
 
 }  // namespace

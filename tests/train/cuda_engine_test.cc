@@ -43,7 +43,7 @@ TEST(CudaEngineTest, StepsAreTheCpuEnginesAndStatesMove) {
     gpu->forward(rows, {true, 1, -1}, false, b);
     EXPECT_LT(relative_distance(b, a), 1e-4) << net.name;
     train_step(*cpu, batch, {0.005f});
-    gpu->forward_backward(rows, {});
+    gpu->forward_backward(rows);
     apply(*gpu, {0.005f});
     EXPECT_NEAR(gpu->step_metrics().loss_sum, cpu->step_metrics().loss_sum,
                 1e-4 * cpu->step_metrics().loss_sum);
@@ -69,7 +69,7 @@ TEST(CudaEngineTest, Bf16LearnsAtFullSize) {
     const BatchRows batch = placed(*gpu, make_batch(net, rows, 3));
     double first = 0;
     for (int step = 0; step < 10; ++step) {
-      gpu->forward_backward(batch, {});
+      gpu->forward_backward(batch);
       apply(*gpu, {0.02f});
       if (step == 0) first = gpu->step_metrics().loss_sum;
     }
@@ -94,7 +94,7 @@ TEST(CudaEngineTest, PlansComeBackFromTheCache) {
         started_device_engine(net, engine_options(rows, rows, 1, Precision::bf16), tuning);
     const BatchRows batch = placed(*gpu, host);
     for (int step = 0; step < 3; ++step) {
-      gpu->forward_backward(batch, {});
+      gpu->forward_backward(batch);
       apply(*gpu, {0.01f});
     }
     EXPECT_THAT(gpu->implementations(), ::testing::Contains(::testing::HasSubstr(expected)));

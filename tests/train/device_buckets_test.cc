@@ -133,7 +133,7 @@ struct Replicas {
       engine.stream()->call([step, rank] {
         std::this_thread::sleep_for(std::chrono::milliseconds(step % 2 == rank ? 4 : 0));
       });
-      engine.forward_backward(batches[static_cast<size_t>(rank * kSteps + step)].rows(), {});
+      engine.forward_backward(batches[static_cast<size_t>(rank * kSteps + step)].rows());
       if (bucket_bytes > 0) {
         collective.ranges()->finish(rank);
       } else {
@@ -191,7 +191,7 @@ TEST(DeviceBuckets, ABucketsSumIsQueuedBeforeTheNextBucketsWork) {
     collective->ranges()->start(0, engine.gradient_buffers(), engine.reduced_gradients(), range);
   }));
   const auto step = [&](int number) {
-    engine.forward_backward(replicas.batches[static_cast<size_t>(number)].rows(), {});
+    engine.forward_backward(replicas.batches[static_cast<size_t>(number)].rows());
     collective->ranges()->finish(0);
     apply(engine, {});
   };
@@ -234,7 +234,7 @@ TEST(DeviceBuckets, ABucketIsSummedBesideTheRestOfThePass) {
     });
   });
   for (int number = 0; number < 2; ++number) {
-    engine.forward_backward(replicas.batches[static_cast<size_t>(number)].rows(), {});
+    engine.forward_backward(replicas.batches[static_cast<size_t>(number)].rows());
     collective->ranges()->finish(0);
     apply(engine, {});
   }

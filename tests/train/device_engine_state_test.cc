@@ -76,7 +76,7 @@ TEST(DeviceEngineStateTest, ANumberThatIsNotFiniteChangesNothing) {
   const TestBatch batch = make_batch(net, 4, 5);
   device_step(*engine, batch);
   const Trained before = state_of(*engine);
-  engine->forward_backward(batch.rows(), {});
+  engine->forward_backward(batch.rows());
   engine->stream()->synchronize();
   engine->reduced_gradients()[1000] = std::numeric_limits<float>::quiet_NaN();
   apply(*engine, {});
@@ -135,7 +135,7 @@ TEST(DeviceEngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
       const auto engine = started_device_engine(net, engine_options(4, 2, 1, precision));
       for (int step = 0; step < 4; ++step) {
         if (told && step > 1) engine->expect_frozen(tensors);
-        engine->forward_backward(batch.rows(), {});
+        engine->forward_backward(batch.rows());
         engine->stream()->synchronize();
         EXPECT_EQ(engine->reduced_gradients()[0] == 0, told && step > 1);
         engine->update(args);
@@ -146,7 +146,7 @@ TEST(DeviceEngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
       args.tensors = tensors;
       EXPECT_THROW(engine->update(args), std::logic_error);
       engine->expect_frozen(tensors);
-      engine->forward_backward(batch.rows(), {});
+      engine->forward_backward(batch.rows());
       engine->stream()->synchronize();
       EXPECT_NE(engine->reduced_gradients()[0], 0);
       tensors[0].frozen = true;
@@ -196,7 +196,7 @@ TEST(DeviceEngineStateTest, AnEvaluationEngineGivesTheSameLogitsInLessMemory) {
   evaluator->forward(batch.rows(), {true, 1, -1}, false, b);
   EXPECT_EQ(a, b);
   EXPECT_LT(evaluator->planned_bytes(), trainer->planned_bytes());
-  EXPECT_THROW(evaluator->forward_backward(batch.rows(), {}), std::logic_error);
+  EXPECT_THROW(evaluator->forward_backward(batch.rows()), std::logic_error);
 }
 
 }  // namespace

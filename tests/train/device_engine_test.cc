@@ -30,10 +30,8 @@ Trained trained(const DeviceTuning& tuning, Precision precision, int micro_batch
     sgd.learning_rate = 0.02f * static_cast<float>(1 + step);
     sgd.momentum = 0.5f + 0.1f * static_cast<float>(step);
     sgd.nesterov = step % 2 == 0;
-    Mix mix;
-    if (step == 2) mix = {Mix::Kind::mixup, 0.7f, {}};
-    if (step == 3) mix = {Mix::Kind::cutmix, 0.6f, {3, 4, 10, 12}};
-    device_step(*engine, batches[step], sgd, mix);
+    if (step == 2 || step == 3) batches[step] = with_mixed_labels(batches[step], net, 60 + step);
+    device_step(*engine, batches[step], sgd);
   }
   return state_of(*engine);
 }
@@ -85,7 +83,7 @@ TEST(DeviceEngineTest, WhatIsThawedRunsOnceBeforeItIsCaptured) {
     tensors[0].frozen = frozen;
     const int before = state.captures;
     engine->expect_frozen(tensors);
-    engine->forward_backward(batch.rows(), {});
+    engine->forward_backward(batch.rows());
     const int captures = state.captures - before;
     engine->update(args);
     return captures;
@@ -112,26 +110,43 @@ TEST(DeviceEngineTest, WhatCannotBeCapturedIsQueuedPieceByPiece) {
 }
 
 // Graphs replay what they captured, but must use the new values of each step.
-TEST(DeviceEngineTest, EveryStepHasItsOwnRatesAndMix) {
+TEST(DeviceEngineTest, EveryStepHasItsOwnRatesAndLabels) {
   const NetSpec net = small_net();
   const TestBatch batch = make_batch(net, 4, 3);
-  const auto run = [&](float last_rate, const Mix& last_mix) {
+  const auto run = [&](float last_rate, const TestBatch& last) {
     const auto engine = started_device_engine(net, engine_options(4, 4));
     for (int step = 0; step < 4; ++step) device_step(*engine, batch);
     const std::vector<float> before = read_state(*engine, StateKind::parameters);
     TestSgd sgd;
     sgd.learning_rate = last_rate;
-    device_step(*engine, batch, sgd, last_mix);
+    device_step(*engine, last, sgd);
     const std::vector<float> after = read_state(*engine, StateKind::parameters);
     return relative_distance(after, before);
   };
-  const double plain = run(0.05f, {});
+  const double plain = run(0.05f, batch);
   EXPECT_GT(plain, 0);
-  EXPECT_EQ(run(0, {}), 0);
-  EXPECT_NEAR(run(0.1f, {}), 2 * plain, 1e-3 * plain);
-  const double mixed = run(0.05f, {Mix::Kind::mixup, 0.5f, {}});
-  EXPECT_NE(mixed, plain);
-  EXPECT_NE(mixed, run(0.05f, {Mix::Kind::cutmix, 0.5f, {2, 2, 16, 20}}));
+  EXPECT_EQ(run(0, batch), 0);
+  EXPECT_NEAR(run(0.1f, batch), 2 * plain, 1e-3 * plain);
+  TestBatch mixed = with_mixed_labels(batch, net, 3);
+  EXPECT_NE(run(0.05f, mixed), plain);
+  // All of the target on the first label is the same as no second one.
+  mixed.mix_weights.assign(4, 1.0f);
+  EXPECT_EQ(run(0.05f, mixed), plain);
+}
+
+// The shares of a mixed step are still in the device's memory in the next one.
+TEST(DeviceEngineTest, AMixedStepLeavesNothingToAPlainOne) {
+  const NetSpec net = small_net();
+  EngineOptions options = engine_options(16, 16);
+  options.label_smoothing = 0.2f;
+  const TestBatch batch = make_batch(net, 16, 3);
+  const auto run = [&](const TestBatch& first) {
+    const auto engine = started_device_engine(net, options);
+    device_step(*engine, first, {0.0f, 0.0f, 0.0f, false});  // changes statistics only
+    device_step(*engine, batch, {0.05f, 0.0f, 0.0f, false});
+    return state_of(*engine);
+  };
+  EXPECT_TRUE(run(with_mixed_labels(batch, net, 3)) == run(batch));
 }
 
 TEST(DeviceEngineTest, NothingWaitsForTheDeviceUntilMetricsAreAsked) {

@@ -44,9 +44,8 @@ inline std::unique_ptr<Engine> started_device_engine(const NetSpec& net,
 
 // Runs one step of one rank, whose gradient buffer is already the sum. Queues; `batch` must outlive
 // the work.
-inline void device_step(Engine& engine, const TestBatch& batch, const TestSgd& sgd = {},
-                        const Mix& mix = {}) {
-  engine.forward_backward(placed(engine, batch), mix);
+inline void device_step(Engine& engine, const TestBatch& batch, const TestSgd& sgd = {}) {
+  engine.forward_backward(placed(engine, batch));
   apply(engine, sgd);
 }
 

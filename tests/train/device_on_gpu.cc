@@ -44,8 +44,12 @@ std::unique_ptr<Engine> make_device_engine(const NetSpec& net, const EngineOptio
 }
 
 BatchRows placed(Engine& engine, const TestBatch& batch) {
-  return {upload(engine, batch.images), upload(engine, batch.labels),
-          upload(engine, batch.weights)};
+  BatchRows rows{upload(engine, batch.images), upload(engine, batch.labels),
+                 upload(engine, batch.weights)};
+  if (batch.mix_labels.empty()) return rows;
+  rows.mix_labels = upload(engine, batch.mix_labels);
+  rows.mix_weights = upload(engine, batch.mix_weights);
+  return rows;
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, DeviceStepsTest,

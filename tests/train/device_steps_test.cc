@@ -71,16 +71,14 @@ Outcome outcome_of(Engine& engine, Place place) {
   std::vector<TestBatch> batches;
   for (int step = 0; step < 4; ++step) batches.push_back(make_batch(net, rows, 50 + step));
   batches[1].weights[2] = 0;
+  for (const int step : {1, 3}) batches[step] = with_mixed_labels(batches[step], net, 60 + step);
   batches[2].labels[0] = net.classes;  // invalid: the step changes nothing
   Outcome outcome;
   for (int step = 0; step < 4; ++step) {
     TestSgd sgd;
     sgd.learning_rate = 0.01f;
     sgd.nesterov = step % 2 == 0;
-    Mix mix;
-    if (step == 1) mix = {Mix::Kind::mixup, 0.7f, {}};
-    if (step == 3) mix = {Mix::Kind::cutmix, 0.6f, {3, 4, 6, 5}};
-    engine.forward_backward(place(engine, batches[step]), mix);
+    engine.forward_backward(place(engine, batches[step]));
     apply(engine, sgd);
     if (step == 2) engine.blend_average(0.5f, true);
     outcome.metrics.push_back(engine.step_metrics());
@@ -141,7 +139,7 @@ TEST_P(DeviceStepsTest, TheBitsDoNotDependOnWhichBlockComesLast) {
     const auto engine =
         started_device_engine(tall_net(), engine_options(6, 6, 1, GetParam()), steady());
     const BatchRows rows = placed(*engine, batch);
-    engine->forward_backward(rows, {});
+    engine->forward_backward(rows);
     apply(*engine, {});
     return state_of(*engine);
   };
@@ -171,7 +169,7 @@ TEST_P(DeviceStepsTest, ALearntBatchIsKnownByHeart) {
   const int steps = 8;
   double first = 0;
   for (int step = 0; step < steps; ++step) {
-    engine->forward_backward(rows, {});
+    engine->forward_backward(rows);
     apply(*engine, sgd);
     if (step == 0) first = engine->step_metrics().loss_sum;
   }
@@ -185,14 +183,14 @@ TEST_P(DeviceStepsTest, NothingWaitsForTheDeviceUntilMetricsAreAsked) {
   const auto engine = started_device_engine(net, engine_options(6, 6, 1, GetParam()));
   const BatchRows rows = placed(*engine, batch);
   for (int step = 0; step < 2; ++step) {  // lazy loading may wait
-    engine->forward_backward(rows, {});
+    engine->forward_backward(rows);
     apply(*engine, {});
   }
   engine->step_metrics();
   std::binary_semaphore gate(0);
   engine->stream()->call([&] { gate.acquire(); });
   for (int step = 0; step <= engine->metrics_lag(); ++step) {  // returns: nothing waits
-    engine->forward_backward(rows, {});
+    engine->forward_backward(rows);
     apply(*engine, {});
   }
   std::jthread opener([&] {

@@ -22,7 +22,15 @@ struct TestBatch {
   std::vector<uint8_t> images;
   std::vector<int32_t> labels;
   std::vector<float> weights;
-  BatchRows rows() const { return {images.data(), labels.data(), weights.data()}; }
+  std::vector<int32_t> mix_labels{};  // of mixed rows; else empty, as is mix_weights
+  std::vector<float> mix_weights{};
+  BatchRows rows() const {
+    BatchRows rows{images.data(), labels.data(), weights.data()};
+    if (mix_labels.empty()) return rows;
+    rows.mix_labels = mix_labels.data();
+    rows.mix_weights = mix_weights.data();
+    return rows;
+  }
 };
 
 inline TestBatch make_batch(const NetSpec& net, int rows, uint32_t seed) {
@@ -34,6 +42,16 @@ inline TestBatch make_batch(const NetSpec& net, int rows, uint32_t seed) {
   for (int row = 0; row < rows; ++row) {
     batch.labels.push_back(static_cast<int32_t>(noise(seed + 1, row) % net.classes));
     batch.weights.push_back(1.0f);
+  }
+  return batch;
+}
+
+// Gives every row a second label and a share of its own, from 0 to 1; the pixels stay.
+inline TestBatch with_mixed_labels(TestBatch batch, const NetSpec& net, uint32_t seed) {
+  const auto rows = static_cast<uint32_t>(batch.labels.size());
+  for (uint32_t row = 0; row < rows; ++row) {
+    batch.mix_labels.push_back(static_cast<int32_t>(noise(seed + 2, row) % net.classes));
+    batch.mix_weights.push_back(static_cast<float>(noise(seed + 3, row) % 1025) / 1024.0f);
   }
   return batch;
 }
@@ -82,9 +100,8 @@ inline void apply(Engine& engine, const TestSgd& sgd) {
   engine.update(args);
 }
 
-inline void train_step(Engine& engine, const TestBatch& batch, const TestSgd& sgd = {},
-                       const Mix& mix = {}) {
-  engine.forward_backward(batch.rows(), mix);
+inline void train_step(Engine& engine, const TestBatch& batch, const TestSgd& sgd = {}) {
+  engine.forward_backward(batch.rows());
   reduce(engine);
   apply(engine, sgd);
 }

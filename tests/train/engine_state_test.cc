@@ -32,7 +32,7 @@ TEST(EngineStateTest, ANumberThatIsNotFiniteChangesNothing) {
   train_step(*engine, batch);
   const Trained before = state_of(*engine);
 
-  engine->forward_backward(batch.rows(), {});
+  engine->forward_backward(batch.rows());
   reduce(*engine);
   engine->reduced_gradients()[1000] = std::numeric_limits<float>::quiet_NaN();
   apply(*engine, {});
@@ -74,7 +74,7 @@ TEST(EngineStateTest, FrozenTensorsStayWhatTheyAre) {
   UpdateArgs args;
   args.tensors = tensors;
   const std::vector<float> before = read_state(*engine, StateKind::parameters);
-  engine->forward_backward(make_batch(net, 8, 1).rows(), {});
+  engine->forward_backward(make_batch(net, 8, 1).rows());
   reduce(*engine);
   engine->update(args);
   const std::vector<float> after = read_state(*engine, StateKind::parameters);
@@ -100,7 +100,7 @@ TEST(EngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
     const auto engine = started_engine(net, engine_options(8, 4));
     for (int step = 0; step < 3; ++step) {
       if (told && step > 0) engine->expect_frozen(tensors);
-      engine->forward_backward(make_batch(net, 8, step).rows(), {});
+      engine->forward_backward(make_batch(net, 8, step).rows());
       reduce(*engine);
       EXPECT_EQ(engine->reduced_gradients()[0] == 0, told && step > 0);
       engine->update(args);
@@ -111,7 +111,7 @@ TEST(EngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
     args.tensors = tensors;
     EXPECT_THROW(engine->update(args), std::logic_error);
     engine->expect_frozen(tensors);
-    engine->forward_backward(make_batch(net, 8, 3).rows(), {});
+    engine->forward_backward(make_batch(net, 8, 3).rows());
     reduce(*engine);
     EXPECT_NE(engine->reduced_gradients()[0], 0);
   }

@@ -56,10 +56,9 @@ TEST(EngineTest, ReplicasWithTheSameMicroBatchesLeaveTheSameBits) {
     train_step(*whole, batch);
     std::vector<const float*> parts;
     for (int rank = 0; rank < 2; ++rank) {
-      replicas[rank]->forward_backward(
-          {batch.images.data() + rank * 8 * image, batch.labels.data() + rank * 8,
-           batch.weights.data() + rank * 8},
-          {});
+      replicas[rank]->forward_backward({batch.images.data() + rank * 8 * image,
+                                        batch.labels.data() + rank * 8,
+                                        batch.weights.data() + rank * 8});
       for (const float* part : replicas[rank]->gradient_buffers()) parts.push_back(part);
     }
     for (auto& replica : replicas) {
@@ -125,7 +124,7 @@ TEST(EngineTest, LearnsABatchByHeart) {
 TEST(EngineTest, GradientFloatsHoldAllGradientsAndTheirGaps) {
   const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
   const auto engine = started_engine(net, engine_options(8, 8));
-  engine->forward_backward(make_batch(net, 8, 1).rows(), {});
+  engine->forward_backward(make_batch(net, 8, 1).rows());
   const int64_t parameters = total_count(parameter_table(net)), end = engine->gradient_floats();
   ASSERT_LT(parameters, end);
   ASSERT_LT(end, engine->gradient_buffer_floats());
@@ -147,7 +146,7 @@ TEST(EngineTest, AnEvaluationEngineGivesTheSameLogits) {
   evaluator->forward(batch.rows(), {}, false, b);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4f);
   EXPECT_LT(evaluator->planned_bytes(), trainer->planned_bytes() / 2);
-  EXPECT_THROW(evaluator->forward_backward(batch.rows(), {}), std::logic_error);
+  EXPECT_THROW(evaluator->forward_backward(batch.rows()), std::logic_error);
 }
 
 TEST(EngineTest, BadRequestsAreRefusedWithTheirNumbers) {
@@ -159,13 +158,21 @@ TEST(EngineTest, BadRequestsAreRefusedWithTheirNumbers) {
   EXPECT_THROW(make_cpu_engine(net, few), std::invalid_argument);
   const auto engine = make_cpu_engine(net, engine_options(8, 4));
   TestBatch batch = make_batch(net, 8, 1);
+  const auto refusal = [&] {
+    try {
+      engine->forward_backward(batch.rows());
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
   batch.labels[3] = 10;
-  try {
-    engine->forward_backward(batch.rows(), {});
-    FAIL() << "label 10 of 10 classes was accepted";
-  } catch (const std::invalid_argument& error) {
-    EXPECT_THAT(error.what(), HasSubstr("row 3 has label 10"));
-  }
+  EXPECT_THAT(refusal(), HasSubstr("row 3 has label 10"));
+  batch.labels[3] = 1;
+  batch = with_mixed_labels(batch, net, 1);
+  EXPECT_EQ(refusal(), "accepted");
+  batch.mix_labels[5] = -1;
+  EXPECT_THAT(refusal(), HasSubstr("row 5 has second label -1"));
   std::vector<float> small(3);
   EXPECT_THROW(engine->read(StateKind::parameters, small), std::invalid_argument);
   EXPECT_THROW(engine->forward(batch.rows(), {}, false, small), std::invalid_argument);

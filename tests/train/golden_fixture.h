@@ -100,9 +100,11 @@ struct GoldenTolerance {
 // `make` returns an engine, `train` runs one step on it.
 template <typename Make, typename Step>
 void compare_with_pytorch(const std::string& model, const GoldenTolerance& tolerance, Make make,
-                          Step train) {
-  std::ifstream file(std::string(STOKER_GOLDEN_DIR) + "/train/" + model + ".json");
+                          Step train, bool mixed = false) {
+  std::ifstream file(std::string(STOKER_GOLDEN_DIR) + "/train/" + model +
+                     (mixed ? "_mixed.json" : ".json"));
   const nlohmann::json golden = nlohmann::json::parse(file);
+  ASSERT_EQ(golden.at("mixed"), mixed);
   const int size = golden.at("size"), rows = golden.at("rows");
   const NetSpec net = make_net(model, {size, size}, golden.at("classes"));
   EngineOptions options = engine_options(rows, rows);
@@ -111,7 +113,8 @@ void compare_with_pytorch(const std::string& model, const GoldenTolerance& toler
   const std::vector<float> start = golden_parameters(net);
   engine->write(StateKind::parameters, start);
   engine->write(StateKind::statistics, golden_statistics(net));
-  const TestBatch batch = make_batch(net, rows, golden.at("seed"));
+  TestBatch batch = make_batch(net, rows, golden.at("seed"));
+  if (mixed) batch = with_mixed_labels(batch, net, golden.at("seed"));
   expect_logits(*engine, batch, golden.at("logits_before"), tolerance.logits);
 
   const float weight_decay = golden.at("weight_decay");

@@ -23,6 +23,10 @@ inline ReferenceInput reference_input(const TestBatch& batch, const EngineOption
   input.images = batch.images.data() + micro_batch * rows * image;
   input.labels = batch.labels.data() + micro_batch * rows;
   input.weights = batch.weights.data() + micro_batch * rows;
+  if (!batch.mix_labels.empty()) {
+    input.mix_labels = batch.mix_labels.data() + micro_batch * rows;
+    input.mix_weights = batch.mix_weights.data() + micro_batch * rows;
+  }
   input.rows = rows;
   input.mean = options.mean;
   input.stddev = options.stddev;
@@ -61,9 +65,8 @@ inline std::vector<float> lively_parameters(const NetSpec& net) {
 
 // Returns the gradients as the optimiser gets them: the momentum after one step from zero with
 // momentum 0.
-inline std::vector<double> engine_gradients(Engine& engine, const TestBatch& batch,
-                                            const Mix& mix) {
-  train_step(engine, batch, {1e-6f, 0.0f, 0.0f, false}, mix);
+inline std::vector<double> engine_gradients(Engine& engine, const TestBatch& batch) {
+  train_step(engine, batch, {1e-6f, 0.0f, 0.0f, false});
   return to_double(read_state(engine, StateKind::momenta));
 }
 

@@ -24,8 +24,8 @@ double cosine(const std::vector<double>& a, const std::vector<double>& b) {
   return product / norm(a.data(), count) / norm(b.data(), count);
 }
 
-void compare(const NetSpec& net, int rows, const Mix& mix = {}, const Tolerance& tolerance = {},
-             float label_smoothing = 0.1f) {
+void compare(const NetSpec& net, int rows, const Tolerance& tolerance = {},
+             float label_smoothing = 0.1f, bool mixed = false) {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     if (!cpu_supports(precision)) continue;
     if (precision == Precision::bf16 && tolerance.bf16_cosine == kOnlyFp32) continue;
@@ -36,12 +36,12 @@ void compare(const NetSpec& net, int rows, const Mix& mix = {}, const Tolerance&
     engine->write(StateKind::parameters, parameters);
     TestBatch batch = make_batch(net, rows, 21);
     batch.weights[1] = 0.5f;
+    if (mixed) batch = with_mixed_labels(batch, net, 31);
     ReferenceInput input = reference_input(batch, options);
-    input.mix = mix;
     ReferenceStep step = reference_step(net, to_double(parameters), input);
     const double weight_sum = rows - 0.5;
     for (double& g : step.gradients) g /= weight_sum;
-    const std::vector<double> gradients = engine_gradients(*engine, batch, mix);
+    const std::vector<double> gradients = engine_gradients(*engine, batch);
     const bool fp32 = precision == Precision::fp32;
     const double least = fp32 ? tolerance.fp32_cosine : tolerance.bf16_cosine;
     if (least == 0) {
@@ -172,24 +172,23 @@ TEST(GradientTest, Bottlenecks) {
   const auto body = [&](NetBuilder& n, int x) {
     return block(n, "b", block(n, "a", x, true), false);
   };
-  compare(around("bottlenecks", body), 4, {}, whole_net(0.95));
+  compare(around("bottlenecks", body), 4, whole_net(0.95));
 }
 
 TEST(GradientTest, WholeModels) {
-  compare(make_net("airnet", {32, 32}, 10, {{8, 16, 16}}), 4, {}, whole_net(0.95));
-  compare(make_net("resnet20", {16, 16}, 10, {{8, 16, 32}}), 4, {}, whole_net(0.95));
-  compare(make_net("resnet18", {33, 33}, 7, {{8, 8, 16, 16}}), 4, {}, whole_net(0.85));
+  compare(make_net("airnet", {32, 32}, 10, {{8, 16, 16}}), 4, whole_net(0.95));
+  compare(make_net("resnet20", {16, 16}, 10, {{8, 16, 32}}), 4, whole_net(0.95));
+  compare(make_net("resnet18", {33, 33}, 7, {{8, 8, 16, 16}}), 4, whole_net(0.85));
   // Fifty layers with so few rows are chaotic in bf16: the test Bottlenecks covers its blocks.
-  compare(make_net("resnet50", {32, 32}, 7, {{4, 4, 8, 8}}), 4, {}, whole_net(kOnlyFp32));
+  compare(make_net("resnet50", {32, 32}, 7, {{4, 4, 8, 8}}), 4, whole_net(kOnlyFp32));
 }
 
 TEST(GradientTest, LossesAndMixes) {
   const NetSpec net = around("mix", [](NetBuilder& n, int x) { return n.plain(OpKind::gelu, x); });
-  compare(net, 4, {}, {}, 0.0f);
-  compare(net, 4, {}, {}, 0.4f);
-  compare(net, 4, {Mix::Kind::mixup, 0.3f, {}});
-  compare(net, 5, {Mix::Kind::mixup, 0.8f, {}});
-  compare(net, 4, {Mix::Kind::cutmix, 0.6f, {2, 3, 5, 4}});
+  compare(net, 4, {}, 0.0f);
+  compare(net, 4, {}, 0.4f);
+  compare(net, 4, {}, 0.0f, true);
+  compare(net, 5, {}, 0.3f, true);
 }
 
 TEST(ReferenceNetTest, GradientsAreFiniteDifferences) {
@@ -200,10 +199,9 @@ TEST(ReferenceNetTest, GradientsAreFiniteDifferences) {
   };
   const NetSpec net = around("everything", everything);
   const EngineOptions options = engine_options(3, 3);
-  const TestBatch batch = make_batch(net, 3, 2);
+  const TestBatch batch = with_mixed_labels(make_batch(net, 3, 2), net, 2);
   ReferenceInput input = reference_input(batch, options);
   input.label_smoothing = 0.1f;
-  input.mix = {Mix::Kind::mixup, 0.7f, {}};
   const std::vector<double> parameters = to_double(lively_parameters(net));
   const ReferenceStep step = reference_step(net, parameters, input);
   for (const TensorInfo& info : parameter_table(net)) {

@@ -51,7 +51,7 @@ inline TrainOptions small_options(int replicas = 1) {
   TrainOptions options;
   options.recipe = default_recipe("resnet20");
   options.recipe.set_input({16, 16});
-  options.recipe.train.pad = 2;
+  options.recipe.train.stages = StageList("resize | random_crop(padding=2) | flip");
   options.recipe.epochs = 3;
   options.recipe.batch = 16;
   options.recipe.micro_batch_size = 2;

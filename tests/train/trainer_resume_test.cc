@@ -122,7 +122,8 @@ TEST(TrainerResume, ResumeRefusesAnotherRun) {
   };
   refused("optimizer.momentum", [](TrainOptions& o) { o.recipe.optimizer.momentum = 0.5; });
   refused("seed", [](TrainOptions& o) { o.seed = 77; });
-  refused("train.pad", [](TrainOptions& o) { o.recipe.train.pad = 1; });
+  refused("train: \"resize | random_crop(padding=2) | flip\" -> \"resize | flip\"",
+          [](TrainOptions& o) { o.recipe.train.stages = StageList("resize | flip"); });
   refused("batch", [](TrainOptions& o) { o.recipe.batch = 8; });
   refused(
       "another configuration", [](TrainOptions&) {}, 71);

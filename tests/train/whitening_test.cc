@@ -82,9 +82,7 @@ TEST(Whitening, EigenvaluesKnownInClosedForm) {
 // The outputs of the filters over the data must be uncorrelated and have variance one.
 TEST(Whitening, OutputsOfTheFiltersAreWhite) {
   const auto source = make_synthetic_source(300, {16, 16}, 10, 3);
-  AugmentSpec spec;
-  spec.output = {16, 16};
-  spec.crop = CropMode::whole;
+  const AugmentSpec spec("resize", {16, 16});
   const PatchMoments moments = patch_moments(*source, spec, {});
   EXPECT_EQ(moments.patches(), 300 * 15 * 15);
   const auto filters = whitening_filters(moments, kMean, kStddev, 0.0);

@@ -1,5 +1,6 @@
 # What `cmake --install` gives: the libraries with their public headers, a CMake package and pkg-config files
-# (component `development`), the program and, in a shared build, the libraries (`runtime`), the plugins (`mpi`, `cuda`).
+# (component `development`), the program, its recipes and, in a shared build, the libraries (`runtime`), the plugins
+# (`mpi`, `cuda`).
 #
 # Public headers are those that a consumer needs, and what they include. In the tree they include each other as
 # "decode/image.h"; installed they lie in include/stoker/ and say "stoker/decode/image.h", so that a consumer's include
@@ -121,6 +122,8 @@ function(stoker_install_package)
   stoker_install_pkgconfig()
 
   install(TARGETS stoker RUNTIME COMPONENT runtime)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/train/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/stoker
+          COMPONENT runtime)
   if(TARGET stoker_mpi)
     install(TARGETS stoker_mpi LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT mpi)
   endif()

@@ -30,6 +30,7 @@ constexpr std::array kCommands = {
     Command{"eval", "prints top-1 and top-5 of a checkpoint; every sample counts once", run_eval},
     Command{"peek", "draws a contact sheet of what the model sees", run_peek},
     Command{"dump", "writes batches as .npy files, with where every sample came from", run_dump},
+    Command{"augment", "lists the stages of augmentations, and explains one", run_augment},
     Command{"profile", "says which stage starves the device, and what to change", run_profile},
     Command{"top", "watches a training that runs in another terminal", run_top},
     Command{"check", "decodes everything and lists the bad files", run_check},
@@ -66,6 +67,7 @@ std::vector<std::string> words_of(const std::string& name) {
 // one command line.
 struct Given {
   std::set<std::string> options;         // long names of the parser's options: "batch"
+  bool augment = false;                  // whether --augment is given
   std::string config;                    // the config file's path
   std::map<std::string, int> from_file;  // options from the config file, and their lines
 };
@@ -77,7 +79,6 @@ const std::map<std::string, std::string> kOptionsOfFields = {
     {"average.decay", "ema"},
     {"batch_size", "batch"},
     {"bucket_bytes", "bucket-mib"},
-    {"cutmix_alpha", "cutmix"},
     {"decode.max_pixels", "max-pixels"},
     {"eval_every_epochs", "eval-every"},
     {"eval_views", "views"},
@@ -85,11 +86,7 @@ const std::map<std::string, std::string> kOptionsOfFields = {
     {"keep_checkpoints", "keep"},
     {"learning_rate", "lr"},
     {"micro_batch_size", "micro-batch"},
-    {"mixup_alpha", "mixup"},
-    {"output", "size"},
-    {"ratio", "ratio-min, --ratio-max"},
     {"resident_bytes", "resident-mib"},
-    {"scale", "scale-min, --scale-max"},
 };
 
 // Returns "--batch" for batch_size, or the field itself if there is no such option.
@@ -97,8 +94,7 @@ std::string option_of(const std::string& field) {
   const auto known = kOptionsOfFields.find(field);
   std::string name = known != kOptionsOfFields.end() ? known->second : field;
   std::replace(name.begin(), name.end(), '_', '-');
-  const bool there = g_given.options.count(name.substr(0, name.find(','))) > 0;
-  return there ? "--" + name : field;
+  return g_given.options.count(name) > 0 ? "--" + name : field;
 }
 
 // Returns the error's message with option names instead of the field and of other fields that the
@@ -177,9 +173,10 @@ class SectionedConfig final : public CLI::ConfigBase {
     const CLI::Option* option = app_.get_option_no_throw("--" + entry.key);
     // A positional argument, such as RUNDIR.
     if (option == nullptr) option = app_.get_option_no_throw(entry.key);
-    const std::string now = new_option_name(entry.key);
-    if (option == nullptr && !now.empty() && app_.get_option_no_throw("--" + now) != nullptr) {
-      refuse(entry.key + " is now " + now);
+    const RenamedOption* const now = find_renamed(entry.key);
+    if (option == nullptr && now && app_.get_option_no_throw(std::string("--") + now->now)) {
+      const std::string value = *now->value ? std::string(" = '") + now->value + "'" : "";
+      refuse(entry.key + " is now " + now->now + value);
     }
     if (option == nullptr || !option->get_configurable() || entry.key[0] == '-') {
       refuse("unknown key " + entry.key);
@@ -255,9 +252,10 @@ void refuse_old_names(const CLI::App& app, int argc, char** argv) {
     if (word == "--") return;
     if (word.rfind("--", 0) != 0) continue;
     const std::string old_name = word.substr(2, word.find('=') - 2);
-    const std::string now = new_option_name(old_name);
-    if (now.empty() || app.get_option_no_throw("--" + now) == nullptr) continue;
-    throw std::invalid_argument("--" + old_name + " is now --" + now);
+    const RenamedOption* const now = find_renamed(old_name);
+    if (!now || app.get_option_no_throw(std::string("--") + now->now) == nullptr) continue;
+    const std::string value = *now->value ? std::string(" \"") + now->value + "\"" : "";
+    throw std::invalid_argument("--" + old_name + " is now --" + now->now + value);
   }
 }
 
@@ -295,6 +293,7 @@ std::optional<int> parse_options(CLI::App& app, int argc, char** argv) {
   check_numbers(app);
   try {
     app.parse(argc, argv);
+    g_given.augment = g_given.options.count("augment") > 0 && is_given(app, "--augment");
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
     std::fputs((app.help() + "\n").c_str(), stdout);
@@ -328,7 +327,8 @@ int run_command(const Command& command, const std::string& name, int argc, char*
   } catch (const InvalidField& error) {
     return refused(in_options(error));
   } catch (const std::invalid_argument& error) {
-    return refused(error.what());
+    const std::string why = error.what();
+    return refused(g_given.augment && why.starts_with("augment: ") ? "--" + why : why);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "stoker %s: %s\n", name.c_str(), error.what());
     return kExitFailed;

@@ -38,6 +38,7 @@ std::span<const Command> commands();  // all of them, in the order of the help
 // called, such as "bench feed".
 int run_command(const Command& command, const std::string& name, int argc, char** argv);
 
+int run_augment(int argc, char** argv);
 int run_train(int argc, char** argv);
 int run_eval(int argc, char** argv);
 int run_peek(int argc, char** argv);

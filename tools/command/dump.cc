@@ -27,6 +27,7 @@ struct DumpOptions {
   int rank = 0;
   int world = 1;
   bool no_shuffle = false;
+  bool explain = false;
   std::string last_batch = "pad";
 };
 
@@ -52,6 +53,7 @@ void add_options(CLI::App& app, DumpOptions& options) {
                  "samples again")
       ->check(CLI::IsMember(&last_batch_names()));
   add_augment_choice(app, options.augment);
+  add_explain_option(app, options.explain);
   add_decode_options(app, options.data);
   add_feed_options(app, options.data);
 }
@@ -80,12 +82,14 @@ int run_dump(int argc, char** argv) {
       "labels_00000.npy int32, weights_00000.npy float32, target_NAME_00000.npy for each\n"
       "--target-from; the number is the step, counted from the first one of --epoch. rows.jsonl\n"
       "has a line per row: step, row, sample_id, name (relative to --data), label, weight\n"
-      "(0: padding, or a bad sample), source_width, source_height, crop, flip. `crop` is\n"
-      "[x, y, width, height] in source pixels: the box of\n"
-      "random_resized, or else what the sample shows, which may be fractions and lie over the "
-      "edge.",
+      "(0: padding, or a bad sample), source_width, source_height, crop, flip, draws. `crop` is\n"
+      "[x, y, width, height] in source pixels: what the first crops and resizes show, which may "
+      "be\n"
+      "fractions and lie over the edge. `draws` is all that was done to the image, in order.",
       "  stoker dump --data data/imagenette --size 224 --batch 32 --steps 2 --out /tmp/dump\n"
       "  stoker dump --data data/cifar --model airnet --batch 256 --rank 1 --world 2 --out d\n"
+      "  stoker dump --data data/imagenette --augment \"random_resized_crop(160) | solarize(128)\" "
+      "--out d\n"
       "  stoker dump --data data/imagenette --view eval --no-shuffle --split test --out d\n"
       "  stoker dump --data data/imagenette --subset part=0:0.1 --weights balanced --out d\n"
       "  stoker dump --blend data/real=3 --blend data/drawn=1 --batch 64 --out d\n");
@@ -103,6 +107,10 @@ int run_dump(int argc, char** argv) {
       choose_samples(options.data, options.samples, parse_split(options.data.split));
   const Source& source = samples.source();
   const AugmentSpec augment = options.augment.spec(source);
+  if (options.explain) {
+    print_explanation(augment);
+    return kExitOk;
+  }
   const auto device = make_host_device();
   const auto stream = device->make_stream();
   LoaderOptions feed = loader_options(options);
@@ -115,8 +123,8 @@ int run_dump(int argc, char** argv) {
   for (int64_t step = 0; step < steps; ++step) {
     const DeviceBatch batch = loader.next(0, *stream);
     batch.synchronize();
-    write_batch_files(options.out, source, batch);
-    rows.append(rows_jsonl(source, batch));
+    write_batch_files(options.out, loader.targets(), batch);
+    rows.append(rows_jsonl(source, augment, options.seed, batch));
     progress.update(step + 1, fmt::format("{} of {} batches", step + 1, steps));
   }
   rows.close();

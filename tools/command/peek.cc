@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "decode/image_decoder.h"
+#include "pipeline/augment/program.h"
+#include "pipeline/loader.h"
 #include "tools/command/command.h"
 #include "tools/data/contact_sheet.h"
-#include "tools/data/dump_rows.h"
 #include "tools/option/augment_choice.h"
 #include "tools/option/feed_options.h"
 
@@ -19,7 +20,7 @@ namespace {
 constexpr int kPanelPixels = 128;  // small rows are enlarged to about this
 constexpr int kGap = 8;
 constexpr int kTextHeight = 12;
-constexpr int kTextLines = 3;
+constexpr int kTextLines = 4;
 constexpr int kMaxSheetSide = 20'000;
 constexpr SheetColor kGround{32, 32, 36}, kText{235, 235, 235}, kFaint{160, 160, 170};
 constexpr SheetColor kBox{255, 220, 0}, kAlarm{255, 90, 80};
@@ -33,6 +34,7 @@ struct PeekOptions {
   int64_t epoch = 0;
   uint64_t seed = 0;
   bool no_shuffle = false;
+  bool explain = false;
 };
 
 // Draws the whole source image into at most `side` x `side` pixels.
@@ -80,8 +82,7 @@ class SourcePainter {
   std::vector<uint8_t> file_, pixels_;
 };
 
-// The layout of the sheet. A tile has what the model sees, the source beside it, and three lines of
-// text.
+// The layout of the sheet. A tile has what the model sees, the source beside it, and lines of text.
 struct SheetPlan {
   int columns = 1, rows = 1;
   int scale = 1;  // of what the model sees
@@ -110,10 +111,10 @@ SheetPlan plan_sheet(const PeekOptions& options, Size row) {
 }
 
 // Returns the crop's frame on the source picture, which fills `shown`.
-Box frame_of(const RowNote& note, Box shown) {
-  const auto [x, y, width, height] = source_crop(note.draw);
-  const double scale_x = static_cast<double>(shown.width) / note.source.width;
-  const double scale_y = static_cast<double>(shown.height) / note.source.height;
+Box frame_of(const Draws& draws, Box shown) {
+  const auto [x, y, width, height] = shown_box(draws);
+  const double scale_x = static_cast<double>(shown.width) / draws.source().width;
+  const double scale_y = static_cast<double>(shown.height) / draws.source().height;
   return {shown.x + static_cast<int>(x * scale_x), shown.y + static_cast<int>(y * scale_y),
           std::max(1, static_cast<int>(width * scale_x)),
           std::max(1, static_cast<int>(height * scale_y))};
@@ -126,8 +127,31 @@ std::string describe_label(const Source& source, int label) {
                        : fmt::format("{} {}", label, names[static_cast<size_t>(label)]);
 }
 
+// Returns the crop of a row in source pixels, or why there is none.
+std::string describe_crop(const RowNote& note, const Draws& draws) {
+  if (note.bad) {
+    const char* why = note.code == DecodeCode::ok ? "unreadable" : to_string(note.code);
+    return fmt::format("BAD: {}", why);
+  }
+  const auto [x, y, width, height] = shown_box(draws);
+  return fmt::format("{:.0f},{:.0f} {:.0f}x{:.0f} of {}x{}", x, y, width, height, note.source.width,
+                     note.source.height);
+}
+
+// Returns the steps that the other lines do not tell.
+std::string describe_rest(const Draws& draws) {
+  return steps_text(draws.steps().subspan(plan_decode(draws).steps));
+}
+
+// Returns "  + 25% 7 dog" for a row that has a quarter of another sample's target; else "".
+std::string describe_mix(const Source& source, const RowMix& mix) {
+  if (mix.partner < 0) return "";
+  return fmt::format("  + {:.0f}% {}", 100 * (1 - mix.draw.own_share),
+                     describe_label(source, source.label(mix.partner)));
+}
+
 void draw_tile(const SheetPlan& plan, const Source& source, const DeviceBatch& batch, int row,
-               SourcePainter& painter, ContactSheet& sheet) {
+               const Draws& draws, SourcePainter& painter, ContactSheet& sheet) {
   const int x = kGap + row % plan.columns * plan.tile_width();
   const int y = kGap + row / plan.columns * plan.tile_height();
   const BatchShape& shape = batch.shape();
@@ -137,18 +161,13 @@ void draw_tile(const SheetPlan& plan, const Source& source, const DeviceBatch& b
       x, y, plan.scale);
   const RowNote& note = row_notes(batch)[row];
   const Box shown = painter.draw(batch.ids()[row], x + plan.panel + kGap / 2, y, plan.panel, sheet);
-  if (shown.width > 0 && !note.bad) sheet.draw_frame(frame_of(note, shown), kBox);
+  if (shown.width > 0 && !note.bad) sheet.draw_frame(frame_of(draws, shown), kBox);
 
-  const auto [crop_x, crop_y, crop_width, crop_height] = source_crop(note.draw);
   const std::string lines[kTextLines] = {
-      fmt::format("{}{}", describe_label(source, batch.labels()[row]),
-                  note.draw.flip ? "  flipped" : ""),
-      note.bad ? fmt::format("BAD: {}",
-                             note.code == DecodeCode::ok ? "unreadable" : to_string(note.code))
-               : fmt::format("{:.0f},{:.0f} {:.0f}x{:.0f} of {}x{}", crop_x, crop_y, crop_width,
-                             crop_height, note.source.width, note.source.height),
-      source.name(batch.ids()[row])};
-  const SheetColor colors[kTextLines] = {kText, note.bad ? kAlarm : kFaint, kFaint};
+      fmt::format("{}{}{}", describe_label(source, batch.labels()[row]),
+                  is_mirrored(draws) ? "  flipped" : "", describe_mix(source, note.mix)),
+      describe_crop(note, draws), describe_rest(draws), source.name(batch.ids()[row])};
+  const SheetColor colors[kTextLines] = {kText, note.bad ? kAlarm : kFaint, kFaint, kFaint};
   for (int line = 0; line < kTextLines; ++line) {
     sheet.draw_text(lines[line], x, y + plan.panel + 3 + line * kTextHeight,
                     plan.tile_width() - kGap, 1, colors[line]);
@@ -167,6 +186,7 @@ void add_options(CLI::App& app, PeekOptions& options) {
   app.add_option("--seed", options.seed, "Seed of the order and the augmentation");
   app.add_flag("--no-shuffle", options.no_shuffle, "Take samples in the order of their ids");
   add_augment_choice(app, options.augment);
+  add_explain_option(app, options.explain);
   add_decode_options(app, options.data);
 }
 
@@ -180,20 +200,27 @@ int run_peek(int argc, char** argv) {
       "source\n"
       "image, in which the crop is framed. Below stand the label, whether the sample is flipped, "
       "the\n"
-      "crop in source pixels, and the file.",
+      "crop in source pixels, what else was done to it, and the file.",
       "  stoker peek --data data/imagenette -o sheet.png\n"
       "  stoker peek --data data/cifar --model airnet --epoch 1 --count 60 --columns 10 -o s.png\n"
+      "  stoker peek --data data/imagenette --augment \"random_resized_crop | random_augment\" -o "
+      "a.png\n"
       "  stoker peek --data data/imagenette --view eval --split test -o eval.png\n");
   add_options(*app, options);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
   const auto source = open_data(options.data, parse_split(options.data.split));
   const AugmentSpec augment = options.augment.spec(*source);
+  if (options.explain) {
+    print_explanation(augment);
+    return kExitOk;
+  }
   const auto count = static_cast<int>(std::min<int64_t>(options.count, source->size()));
   options.count = count;
   const SheetPlan plan = plan_sheet(options, augment.output);
   LoaderOptions loader_options;
-  loader_options.batch_size = count;
+  // Rows are mixed in pairs: the last one's partner is not shown.
+  loader_options.batch_size = augment.mix.on() ? count + count % 2 : count;
   loader_options.seed = options.seed;
   loader_options.shuffle = !options.no_shuffle;
   loader_options.first_epoch_offset = options.epoch;
@@ -208,7 +235,11 @@ int run_peek(int argc, char** argv) {
 
   ContactSheet sheet(plan.size(), kGround);
   SourcePainter painter(*source, options.data.decode());
-  for (int row = 0; row < count; ++row) draw_tile(plan, *source, batch, row, painter, sheet);
+  Draws draws;
+  for (int row = 0; row < count; ++row) {
+    draw_row(augment, options.seed, batch.header().epoch, row_notes(batch)[row], draws);
+    draw_tile(plan, *source, batch, row, draws, painter, sheet);
+  }
   write_png(options.out, sheet.view());
   fmt::print("{} pictures of {} x {} on a sheet of {} x {}: {}\n", count, augment.output.width,
              augment.output.height, sheet.size().width, sheet.size().height, options.out);

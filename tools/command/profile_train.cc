@@ -120,6 +120,7 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   add_train_options(*app, arguments);
   if (parse_options(*app, argc, argv))
     throw std::invalid_argument("--help: see stoker train --help");
+  refuse_if_given(*app, {"--explain-augment"}, "see stoker train --explain-augment");
   TrainOptions options = options_of(arguments);
   check_train_options(*app, arguments, options, 1);
   const auto samples = std::make_shared<const ChosenSamples>(arguments.open_train_samples());

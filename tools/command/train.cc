@@ -13,6 +13,7 @@
 #include "tools/console/interrupt.h"
 #include "tools/console/processes.h"
 #include "tools/console/progress.h"
+#include "tools/option/augment_choice.h"
 #include "tools/option/feed_options.h"
 #include "tools/option/train_options.h"
 #include "train/checkpoint/checkpoint.h"
@@ -188,6 +189,10 @@ int run_train(int argc, char** argv) {
   TrainOptions options = arguments.options(launch);
   options.measure = &measure;
   check_train_options(*app, arguments, options, launch.world);
+  if (arguments.explain_augment) {
+    if (launch.rank == 0) print_explanation(options.recipe.train);
+    return kExitOk;
+  }
   return run_in_group(launch, options.devices, [&](ProcessGroup* processes) {
     return train(arguments, options, launch, processes, argc, argv);
   });

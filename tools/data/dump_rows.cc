@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -49,21 +50,17 @@ nlohmann::ordered_json number(double value) {
   return value;
 }
 
-}  // namespace
-
-std::array<double, 4> source_crop(const AugmentDraw& draw) {
-  const double scale_x = static_cast<double>(draw.crop.width) / draw.resized.width;
-  const double scale_y = static_cast<double>(draw.crop.height) / draw.resized.height;
-  // A window as wide as the resized crop is the crop, without rounding.
-  const bool whole_x = draw.window.width == draw.resized.width;
-  const bool whole_y = draw.window.height == draw.resized.height;
-  return {draw.crop.x + (draw.window.x + draw.shift_x) * scale_x,
-          draw.crop.y + (draw.window.y + draw.shift_y) * scale_y,
-          whole_x ? draw.crop.width : draw.window.width * scale_x,
-          whole_y ? draw.crop.height : draw.window.height * scale_y};
+nlohmann::ordered_json json_of(const RowMix& mix) {
+  nlohmann::ordered_json json = {{"partner", mix.partner}, {"own_share", mix.draw.own_share}};
+  const Box& box = mix.draw.box;
+  if (mix.draw.kind == MixKind::cutmix) json["box"] = {box.x, box.y, box.width, box.height};
+  return json;
 }
 
-void write_batch_files(const std::string& folder, const Source& source, const DeviceBatch& batch) {
+}  // namespace
+
+void write_batch_files(const std::string& folder, std::span<const TargetColumn> targets,
+                       const DeviceBatch& batch) {
   const BatchShape& shape = batch.shape();
   const std::array<int64_t, 4> images = {shape.rows, shape.height, shape.width,
                                          BatchShape::kChannels};
@@ -71,8 +68,8 @@ void write_batch_files(const std::string& folder, const Source& source, const De
   write_array(folder, "images", batch, "|u1", images, batch.images());
   write_array(folder, "labels", batch, "<i4", rows, batch.labels());
   write_array(folder, "weights", batch, "<f4", rows, batch.weights());
-  for (size_t i = 0; i < source.targets().size(); ++i) {
-    const TargetColumn& column = source.targets()[i];
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const TargetColumn& column = targets[i];
     std::vector<int64_t> extents = {shape.rows};
     extents.insert(extents.end(), column.shape.begin(), column.shape.end());
     const auto bytes = static_cast<size_t>(shape.rows) * static_cast<size_t>(column.bytes());
@@ -82,23 +79,29 @@ void write_batch_files(const std::string& folder, const Source& source, const De
   }
 }
 
-std::string rows_jsonl(const Source& source, const DeviceBatch& batch) {
+std::string rows_jsonl(const Source& source, const AugmentSpec& augment, uint64_t seed,
+                       const DeviceBatch& batch) {
   std::string text;
+  Draws draws;
   const RowNote* notes = row_notes(batch);
   for (int row = 0; row < batch.shape().rows; ++row) {
     const RowNote& note = notes[row];
-    const auto [x, y, width, height] = source_crop(note.draw);
-    const nlohmann::ordered_json line = {
-        {"step", batch.header().step},
-        {"row", row},
-        {"sample_id", batch.ids()[row]},
-        {"name", source.name(batch.ids()[row])},
-        {"label", batch.labels()[row]},
-        {"weight", batch.weights()[row]},
-        {"source_width", note.source.width},
-        {"source_height", note.source.height},
-        {"crop", {number(x), number(y), number(width), number(height)}},
-        {"flip", note.draw.flip}};
+    draw_row(augment, seed, batch.header().epoch, note, draws);
+    // A row without a picture shows nothing.
+    const auto [x, y, width, height] =
+        note.pixels_of < 0 ? std::array<double, 4>{} : shown_box(draws);
+    nlohmann::ordered_json line = {{"step", batch.header().step},
+                                   {"row", row},
+                                   {"sample_id", batch.ids()[row]},
+                                   {"name", source.name(batch.ids()[row])},
+                                   {"label", batch.labels()[row]},
+                                   {"weight", batch.weights()[row]},
+                                   {"source_width", note.source.width},
+                                   {"source_height", note.source.height},
+                                   {"crop", {number(x), number(y), number(width), number(height)}},
+                                   {"flip", is_mirrored(draws)},
+                                   {"draws", steps_text(draws.steps())}};
+    if (note.mix.partner >= 0) line["mix"] = json_of(note.mix);
     text += line.dump() + "\n";
   }
   return text;

@@ -27,34 +27,6 @@ const std::map<std::string, PixelPolicy> kPixelPolicies = {
     {"fast", PixelPolicy::fast}};
 const std::map<std::string, OnBadSample> kOnBad = {{"substitute", OnBadSample::substitute},
                                                    {"fail", OnBadSample::fail}};
-const std::map<std::string, CropMode> kCrops = {{"random_resized", CropMode::random_resized},
-                                                {"resize_center", CropMode::resize_center},
-                                                {"pad_random", CropMode::pad_random},
-                                                {"whole", CropMode::whole}};
-const std::map<std::string, FlipMode> kFlips = {
-    {"none", FlipMode::none}, {"random", FlipMode::random}, {"alternating", FlipMode::alternating}};
-const std::map<std::string, Filter> kFilters = {{"bilinear", Filter::bilinear},
-                                                {"bicubic", Filter::bicubic}};
-const std::map<std::string, PadMode> kPadModes = {{"zero", PadMode::zero},
-                                                  {"reflect", PadMode::reflect}};
-
-template <typename Value>
-void set(const std::optional<Value>& from, Value& to) {
-  if (from) to = *from;
-}
-
-template <typename Value>
-void set(const std::optional<std::string>& from, const std::map<std::string, Value>& names,
-         Value& to) {
-  if (from) to = names.at(*from);  // IsMember has refused other names
-}
-
-std::string name_of(CropMode mode) {
-  for (const auto& [name, value] : kCrops) {
-    if (value == mode) return name;
-  }
-  return "?";
-}
 
 }  // namespace
 
@@ -267,69 +239,6 @@ std::unique_ptr<Source> open_test_part(const DataOptions& options, const std::st
     problem = error.what();
     return nullptr;
   }
-}
-
-void add_augment_options(CLI::App& app, AugmentOptions& options) {
-  const auto add = [&app](const std::string& name, auto& value, const std::string& text) {
-    return app.add_option(name, value, text)->group("Augmentation (default: the model's)");
-  };
-  add("--crop", options.crop,
-      "Way to crop. random_resized and resize_center (with a centre crop) are torchvision's; "
-      "pad_random shifts by up to --pad pixels; whole resizes the whole image")
-      ->check(CLI::IsMember(&kCrops));
-  add("--flip", options.flip,
-      "Mirroring from left to right. alternating mirrors in every other epoch, as airbench does")
-      ->check(CLI::IsMember(&kFlips));
-  add("--filter", options.filter, "Filter of the resize")->check(CLI::IsMember(&kFilters));
-  add("--scale-min", options.scale_min,
-      "Smallest share of the image's area that random_resized takes, in (0, 1]");
-  add("--scale-max", options.scale_max,
-      "Largest share of the image's area that random_resized takes, in (0, 1]");
-  add("--ratio-min", options.ratio_min,
-      "Smallest ratio of width to height that random_resized takes, above 0");
-  add("--ratio-max", options.ratio_max,
-      "Largest ratio of width to height that random_resized takes, above 0");
-  add("--resize-short", options.resize_short,
-      "Short side in pixels to which resize_center resizes, 1 or more");
-  add("--pad", options.pad, "Pixels by which pad_random shifts at most, 0 or more");
-  add("--pad-mode", options.pad_mode, "What pad_random puts outside the image")
-      ->check(CLI::IsMember(&kPadModes));
-  add("--cutout", options.cutout, "Side in pixels of a square that is blanked; 0 turns it off");
-  add("--brightness", options.brightness,
-      "Brightness of torchvision's ColorJitter, 0 or more; 0 turns it off");
-  add("--contrast", options.contrast, "Contrast of ColorJitter, 0 or more; 0 turns it off");
-  add("--saturation", options.saturation, "Saturation of ColorJitter, 0 or more; 0 turns it off");
-  add("--hue", options.hue, "Hue of ColorJitter, 0 to 0.5; 0 turns it off");
-}
-
-void AugmentOptions::apply(AugmentSpec& spec) const {
-  set(crop, kCrops, spec.crop);
-  const auto refuse_unused = [&](bool given, const char* option, CropMode mode) {
-    if (!given || spec.crop == mode) return;
-    throw std::invalid_argument(std::string(option) + ": it needs --crop " + name_of(mode) +
-                                ", and the crop is " + name_of(spec.crop));
-  };
-  refuse_unused(scale_min.has_value(), "--scale-min", CropMode::random_resized);
-  refuse_unused(scale_max.has_value(), "--scale-max", CropMode::random_resized);
-  refuse_unused(ratio_min.has_value(), "--ratio-min", CropMode::random_resized);
-  refuse_unused(ratio_max.has_value(), "--ratio-max", CropMode::random_resized);
-  refuse_unused(resize_short.has_value(), "--resize-short", CropMode::resize_center);
-  refuse_unused(pad.has_value(), "--pad", CropMode::pad_random);
-  refuse_unused(pad_mode.has_value(), "--pad-mode", CropMode::pad_random);
-  set(flip, kFlips, spec.flip);
-  set(filter, kFilters, spec.filter);
-  set(pad_mode, kPadModes, spec.pad_mode);
-  set(scale_min, spec.scale_min);
-  set(scale_max, spec.scale_max);
-  set(ratio_min, spec.ratio_min);
-  set(ratio_max, spec.ratio_max);
-  set(resize_short, spec.resize_short);
-  set(pad, spec.pad);
-  set(cutout, spec.cutout);
-  set(brightness, spec.brightness);
-  set(contrast, spec.contrast);
-  set(saturation, spec.saturation);
-  set(hue, spec.hue);
 }
 
 }  // namespace stoker

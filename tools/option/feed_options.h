@@ -1,5 +1,5 @@
-// The options that subcommands share: the data, how they are decoded, and how they are augmented.
-// Values that add_*() binds to a parser; the functions below turn them into the library's types.
+// The options that subcommands share: the data and how they are decoded. Values that add_*() binds
+// to a parser; the functions below turn them into the library's types.
 // Throws std::invalid_argument with the option and the value.
 #pragma once
 
@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/augment.h"
 #include "pipeline/loader_types.h"
 #include "pipeline/source/source.h"
 
@@ -62,18 +61,5 @@ std::unique_ptr<Source> open_eval_data(const DataOptions& options, const std::st
 std::unique_ptr<Source> open_test_part(const DataOptions& options, const std::string& path,
                                        std::string& problem);
 Split parse_split(const std::string& name);
-
-// Overrides of an AugmentSpec: only options that were given change anything.
-struct AugmentOptions {
-  std::optional<std::string> crop, flip, filter, pad_mode;
-  std::optional<double> scale_min, scale_max, ratio_min, ratio_max;
-  std::optional<int> resize_short, pad, cutout;
-  std::optional<double> brightness, contrast, saturation, hue;
-
-  // Throws if an option of one crop mode was given and another mode is used.
-  void apply(AugmentSpec& spec) const;
-};
-
-void add_augment_options(CLI::App& app, AugmentOptions& options);
 
 }  // namespace stoker

@@ -1,13 +1,18 @@
-// Options that have been renamed. An old name is refused, on the command line and in a config file,
-// and the message gives the new one. Pure.
+// Options that have been renamed, or have become a part of another. An old name is refused, on the
+// command line and in a config file, and the message says what to write now. Pure.
 #pragma once
 
-#include <string>
+#include <string_view>
 
 namespace stoker {
 
-// Returns the present name of the option that was called `old_name` ("grad-wire"), or "" for any
-// other name.
-std::string new_option_name(const std::string& old_name);
+struct RenamedOption {
+  const char* old_name;
+  const char* now;         // the present name
+  const char* value = "";  // an example of what to write there, if the value is another one
+};
+
+// Returns what the option that was called `old_name` ("grad-wire") is now; null for any other name.
+const RenamedOption* find_renamed(std::string_view old_name);
 
 }  // namespace stoker

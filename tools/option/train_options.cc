@@ -33,6 +33,7 @@ const std::map<std::string, Precision> kCommTypes = {{"fp32", Precision::fp32},
                                                      {"bf16", Precision::bf16}};
 
 const std::string kAutomatic = "auto";
+const char* const kRecipeGroup = "Recipe (default: the model's, see below)";
 constexpr int kMaxBatch = 1 << 24;
 
 template <typename To, typename From>
@@ -75,6 +76,10 @@ void set_steps(const TrainArguments& arguments, Recipe& recipe) {
 
 Recipe make_recipe(const TrainArguments& arguments) {
   Recipe recipe = default_recipe(arguments.model);
+  if (arguments.augment) {
+    recipe.train.set_stages(*arguments.augment);
+    recipe.set_input(own_size(recipe.train.stages).value_or(recipe.input));
+  }
   if (arguments.size) recipe.set_input({*arguments.size, *arguments.size});
   if (arguments.epochs) recipe.set_epochs(*arguments.epochs);
   if (arguments.batch && *arguments.batch != kAutomatic)
@@ -86,8 +91,6 @@ Recipe make_recipe(const TrainArguments& arguments) {
   set(arguments.weight_decay, recipe.optimizer.weight_decay);
   set(arguments.label_smoothing, recipe.label_smoothing);
   set(arguments.warmup_epochs, recipe.schedule.warmup_epochs);
-  set(arguments.mixup, recipe.mix.mixup_alpha);
-  set(arguments.cutmix, recipe.mix.cutmix_alpha);
   set(arguments.views, recipe.eval_views);
   if (arguments.schedule) recipe.schedule.kind = kSchedules.at(*arguments.schedule);
   set_steps(arguments, recipe);
@@ -96,21 +99,23 @@ Recipe make_recipe(const TrainArguments& arguments) {
     recipe.average = {.kind = AverageKind::ema, .every = 1, .decay = *arguments.ema};
   }
   recipe.precision = kPrecisions.at(arguments.precision);
-  arguments.augment.apply(recipe.train);
   recipe.validate();
   return recipe;
 }
 
 void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
   const auto add = [&app](const std::string& name, auto& value, const std::string& text) {
-    return app.add_option(name, value, text)->group("Recipe (default: the model's, see below)");
+    return app.add_option(name, value, text)->group(kRecipeGroup);
   };
   add("--epochs", arguments.epochs,
       "Length of the run in epochs, above 0. It may end inside an epoch: 9.9");
   add("--batch", arguments.batch,
       "Samples per step of all devices together, 1 to 16777216. auto takes as many as the memory "
       "holds");
-  add("--size", arguments.size, "Width and height of the images that the model sees, in pixels")
+  add("--size", arguments.size,
+      "Width and height of the images that the model sees, in pixels (default: that of --augment, "
+      "or "
+      "the model's)")
       ->check(CLI::Range(1, 1 << 14));
   add("--lr", arguments.learning_rate,
       "Peak learning rate of SGD, 0 or more, at a batch of --lr-ref-batch samples");
@@ -133,8 +138,6 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
       "Factor of the learning rate at each of the --milestones, in (0, 1]");
   add("--warmup-epochs", arguments.warmup_epochs,
       "Epochs in which the learning rate rises linearly, step by step; 0 or more");
-  add("--mixup", arguments.mixup, "Alpha of mixup's Beta distribution; 0 turns mixup off");
-  add("--cutmix", arguments.cutmix, "Alpha of CutMix's Beta distribution; 0 turns CutMix off");
   add("--ema", arguments.ema,
       "Decay per step of the averaged weights, in [0, 1). The averaged weights are then evaluated "
       "and saved");
@@ -216,6 +219,7 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       "are none yet");
   app.add_flag("--no-receipt", arguments.no_receipt,
                "Write no receipt.json, which takes a hash of every sample");
+  add_explain_option(app, arguments.explain_augment);
   app.add_flag(
       "--watch", arguments.watch,
       "Show the feed, the ring, the process and the GPUs while the run goes on (in another "
@@ -313,7 +317,7 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_decode_options(app, arguments.data);
   add_feed_options(app, arguments.data);
   add_recipe_options(app, arguments);
-  add_augment_options(app, arguments.augment);
+  add_augment_option(app, arguments.augment, "the model's")->group(kRecipeGroup);
   add_measure_options(app, arguments);
 }
 

@@ -29,18 +29,19 @@ struct TrainArguments {
   TrainOptions run;  // fields that map one to one
   bool no_receipt = false;
   bool build_seek_index = false;
+  bool explain_augment = false;
   bool watch = false;               // show the figures of the feed and the devices
   std::optional<int> metrics_port;  // on the loopback; 0: any free port
 
   // Changes of the recipe.
   std::optional<double> epochs, learning_rate, momentum, weight_decay, label_smoothing;
-  std::optional<double> warmup_epochs, mixup, cutmix, ema;
+  std::optional<double> warmup_epochs, ema;
   std::optional<std::string> batch;  // a number, or "auto"
   std::optional<int> size, lr_ref_batch, micro_batch_size, views;
   std::optional<std::string> schedule, last_batch;
   std::vector<double> milestones;  // epochs
   std::optional<double> gamma;
-  AugmentOptions augment;
+  std::optional<std::string> augment;  // the stages of the training's augmentation
 
   // Returns the options of a process that was started as `launch` says, checked as far as possible
   // without data. Its `measure` is null.

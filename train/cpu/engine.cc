@@ -115,26 +115,33 @@ MicroBatchRun CpuEngine::run_of(bool averaged) const {
   return run;
 }
 
-void CpuEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
-  require_training(options_, "forward_backward");
+void CpuEngine::require_labels_in_range(const int32_t* labels, const char* what) const {
   for (int row = 0; row < options_.rows; ++row) {
-    if (batch.labels[row] < 0 || batch.labels[row] >= net_.classes) {
-      throw std::invalid_argument("row " + std::to_string(row) + " has label " +
-                                  std::to_string(batch.labels[row]) + "; '" + net_.name + "' has " +
-                                  std::to_string(net_.classes) + " classes");
-    }
+    if (labels[row] >= 0 && labels[row] < net_.classes) continue;
+    throw std::invalid_argument("row " + std::to_string(row) + " has " + what + " " +
+                                std::to_string(labels[row]) + "; '" + net_.name + "' has " +
+                                std::to_string(net_.classes) + " classes");
   }
+}
+
+void CpuEngine::forward_backward(const BatchRows& batch) {
+  require_training(options_, "forward_backward");
+  require_labels_in_range(batch.labels, "label");
+  if (batch.mix_labels != nullptr) require_labels_in_range(batch.mix_labels, "second label");
   states_->load_weights(false);
   const int rows = options_.micro_batch_size;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for_each_micro_batch([&](Worker& worker, int micro_batch) {
     const int64_t first = static_cast<int64_t>(micro_batch) * rows;
-    input_.load(batch.images + first * image, rows, mix, worker.training->input());
+    input_.load(batch.images + first * image, rows, worker.training->input());
     MicroBatchRun run = run_of(false);
     run.backward_weights = &states_->weights().backward();
     run.labels = batch.labels + first;
     run.weights = batch.weights + first;
-    run.mix = mix;
+    if (batch.mix_labels != nullptr) {
+      run.mix_labels = batch.mix_labels + first;
+      run.mix_weights = batch.mix_weights + first;
+    }
     run.gradients = gradients_of(micro_batch);
     worker.training->run(run);
   });

@@ -25,7 +25,7 @@ class CpuEngine final : public Engine {
   const NetSpec& net() const override { return net_; }
   Precision precision() const override { return options_.precision; }
   void expect_frozen(std::span<const TensorUpdate> tensors) override;
-  void forward_backward(const BatchRows& batch, const Mix& mix) override;
+  void forward_backward(const BatchRows& batch) override;
   int64_t gradient_buffer_floats() const override { return layout_.numbers(); }
   int64_t gradient_floats() const override { return layout_.parameter_numbers(); }
   std::span<const float* const> gradient_buffers() const override { return gradient_pointers_; }
@@ -55,6 +55,8 @@ class CpuEngine final : public Engine {
 
   void build_nets();
   void allocate_training();
+  // Throws std::invalid_argument with the first label that is no class of the net.
+  void require_labels_in_range(const int32_t* labels, const char* what) const;
   MicroBatchRun run_of(bool averaged) const;
   float* gradients_of(int micro_batch) const;
   void for_each_micro_batch(const std::function<void(Worker&, int micro_batch)>& job);

@@ -118,7 +118,8 @@ class HeadSteps final : public CpuSteps {
                      LossArgs args = loss;
                      args.labels = r.labels;
                      args.weights = r.weights;
-                     args.mix = r.mix;
+                     args.mix_labels = r.mix_labels;
+                     args.mix_weights = r.mix_weights;
                      write_metrics(softmax_loss(args, floats(out)), r.gradients + metrics);
                    });
   }

@@ -17,17 +17,6 @@ std::vector<int> view_indices(int size, int shift, bool flip) {
   return from;
 }
 
-template <typename Number>
-Number converted(float value);
-template <>
-float converted<float>(float value) {
-  return value;
-}
-template <>
-uint16_t converted<uint16_t>(float value) {
-  return to_bf16(value);
-}
-
 // Distances between the values of one image.
 struct Strides {
   int64_t pixel, channel;
@@ -38,10 +27,6 @@ void normalise(const Table& table, const uint8_t* pixels, int64_t count, Strides
   for (int64_t i = 0; i < count; ++i) {
     for (int c = 0; c < 3; ++c) out[i * s.pixel + c * s.channel] = table[c][pixels[3 * i + c]];
   }
-}
-
-bool inside(const Box& box, int x, int y) {
-  return x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height;
 }
 
 }  // namespace
@@ -68,11 +53,11 @@ MicroBatchInput::MicroBatchInput(Size size, Precision precision, ActivationLayou
   }
 }
 
-void MicroBatchInput::load(const uint8_t* images, int rows, const Mix& mix, void* out) const {
+void MicroBatchInput::load(const uint8_t* images, int rows, void* out) const {
   if (precision_ == Precision::bf16) {
-    load_rows(images, rows, mix, static_cast<uint16_t*>(out));
+    load_rows(images, rows, static_cast<uint16_t*>(out));
   } else {
-    load_rows(images, rows, mix, static_cast<float*>(out));
+    load_rows(images, rows, static_cast<float*>(out));
   }
 }
 
@@ -85,36 +70,15 @@ void MicroBatchInput::load(const uint8_t* images, int rows, const View& view, vo
 }
 
 template <typename Number>
-void MicroBatchInput::load_rows(const uint8_t* images, int rows, const Mix& mix,
-                                Number* out) const {
+void MicroBatchInput::load_rows(const uint8_t* images, int rows, Number* out) const {
   const int64_t pixels = static_cast<int64_t>(size_.width) * size_.height;
   const Strides strides{pixel_stride_, channel_stride_};
-  const auto plain = [&](const uint8_t* from, int64_t count, Number* to) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t at = row * pixels * 3;
     if constexpr (sizeof(Number) == 2) {
-      normalise(bf16_, from, count, strides, to);
+      normalise(bf16_, images + at, pixels, strides, out + at);
     } else {
-      normalise(fp32_, from, count, strides, to);
-    }
-  };
-  for (int row = 0; row < rows; ++row) {
-    const uint8_t* own = images + row * pixels * 3;
-    const uint8_t* partner = images + (rows - 1 - row) * pixels * 3;
-    Number* to = out + row * pixels * 3;
-    if (mix.kind == Mix::Kind::none) {
-      plain(own, pixels, to);
-    } else if (mix.kind == Mix::Kind::mixup) {
-      for (int64_t i = 0; i < pixels; ++i) {
-        for (int c = 0; c < 3; ++c) {
-          const float mixed = mix.lambda * fp32_[c][own[3 * i + c]] +
-                              (1.0f - mix.lambda) * fp32_[c][partner[3 * i + c]];
-          to[i * strides.pixel + c * strides.channel] = converted<Number>(mixed);
-        }
-      }
-    } else {
-      for (int64_t i = 0; i < pixels; ++i) {
-        const int x = static_cast<int>(i % size_.width), y = static_cast<int>(i / size_.width);
-        plain((inside(mix.box, x, y) ? partner : own) + 3 * i, 1, to + i * strides.pixel);
-      }
+      normalise(fp32_, images + at, pixels, strides, out + at);
     }
   }
 }

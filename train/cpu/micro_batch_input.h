@@ -1,5 +1,5 @@
-// Converts pixels to a micro-batch's first activation: u8 NHWC -> normalised fp32 or bf16, with a
-// View (evaluation) or a Mix (training) applied. Pure; any thread.
+// Converts pixels to a micro-batch's first activation: u8 NHWC -> normalised fp32 or bf16, as they
+// are (training) or through a View (evaluation). Pure; any thread.
 #pragma once
 
 #include <array>
@@ -28,15 +28,15 @@ class MicroBatchInput {
                   const std::array<float, 3>& mean, const std::array<float, 3>& stddev);
 
   // Converts images (rows, H, W, 3) u8 to out (rows, H, W, 3) or (rows, 3, H, W) in the net's
-  // precision. The partner of row i is row (rows - 1 - i).
-  void load(const uint8_t* images, int rows, const Mix& mix, void* out) const;
+  // precision.
+  void load(const uint8_t* images, int rows, void* out) const;
   // Pixel (y, x) of the view is the image's (reflected(y + shift_y), reflected(x' + shift_x)),
   // where x' = width - 1 - x if flipped: shifted first, then mirrored. REQUIRES: |shift| < size.
   void load(const uint8_t* images, int rows, const View& view, void* out) const;
 
  private:
   template <typename Number>
-  void load_rows(const uint8_t* images, int rows, const Mix& mix, Number* out) const;
+  void load_rows(const uint8_t* images, int rows, Number* out) const;
   template <typename Number>
   void load_view(const uint8_t* images, int rows, const View& view, Number* out) const;
 

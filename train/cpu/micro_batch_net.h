@@ -37,7 +37,8 @@ struct MicroBatchRun {
   const std::vector<dnnl::memory>* backward_weights = nullptr;  // training
   const int32_t* labels = nullptr;                              // training
   const float* weights = nullptr;                               // training
-  Mix mix;
+  const int32_t* mix_labels = nullptr;                          // training on mixed pixels
+  const float* mix_weights = nullptr;                           // training on mixed pixels
   float* gradients = nullptr;  // training: a gradient buffer (GradientLayout)
   float* logits = nullptr;     // evaluation: (rows, classes)
 };

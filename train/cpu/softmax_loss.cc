@@ -15,9 +15,9 @@ RowTarget target_of(const LossArgs& args, int row) {
   RowTarget target;
   target.own = args.labels[row];
   target.partner = target.own;
-  if (args.mix.kind != Mix::Kind::none) {
-    target.partner = args.labels[args.rows - 1 - row];
-    target.own_share = args.mix.lambda;
+  if (args.mix_labels != nullptr) {
+    target.partner = args.mix_labels[row];
+    target.own_share = args.mix_weights[row];
   }
   return target;
 }

@@ -14,11 +14,13 @@ struct LossArgs {
   float scale = 1;                  // of the gradients
   const int32_t* labels = nullptr;  // (rows), all in [0, classes)
   const float* weights = nullptr;   // (rows)
-  Mix mix;
+  // (rows) the second label of each row, and the share of the first; or both null.
+  const int32_t* mix_labels = nullptr;
+  const float* mix_weights = nullptr;
 };
 
 // Replaces logits (rows, classes) by d(scale * sum_i weight_i * loss_i) / d(logits). A row's target
-// is its own label and (with a Mix) its partner's; top1 and top5 use its own.
+// is its label and, with mix_labels, its second one; top1 and top5 use the first.
 StepMetrics softmax_loss(const LossArgs& args, float* logits);
 
 }  // namespace stoker

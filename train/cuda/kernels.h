@@ -18,8 +18,6 @@ void check(cudaError_t error, const char* what);
 constexpr int kMostColumns = 256;
 constexpr int kTickets = kMostColumns * (1 + kMostSplits / kGroupSplits);
 
-void load_mixed(cudaStream_t stream, const ImageShape& s, const uint8_t* images,
-                const DeviceMix* mix, void* out);
 void load_view(cudaStream_t stream, const ImageShape& s, const uint8_t* images, const View& view,
                void* out);
 
@@ -52,9 +50,8 @@ void pad_channels_backward(cudaStream_t stream, const PadShape& s, const void* d
 void add_logit_bias(cudaStream_t stream, const LinearShape& s, const float* bias, float* logits);
 void sum_logit_gradients(cudaStream_t stream, const LinearShape& s, const void* dlogits,
                          float* dbias);
-void loss(cudaStream_t stream, const LossShape& s, const float* logits, const int32_t* labels,
-          const float* weights, const DeviceMix* mix, void* dlogits, float* sample_metrics,
-          float* metrics);
+void loss(cudaStream_t stream, const LossShape& s, const float* logits, const LossRows& rows,
+          void* dlogits, float* sample_metrics, float* metrics);
 
 void cast_to_fp32(cudaStream_t stream, const TensorChunk* chunks, int count, const void* bf16,
                   float* out);

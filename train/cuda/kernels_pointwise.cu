@@ -81,27 +81,6 @@ __device__ __forceinline__ void store_pixel(const ImageShape& s, uint32_t pixel,
 
 template <typename Number>
 __global__ void __launch_bounds__(kThreads)
-    mixed_kernel(uint32_t pixels, ImageShape s, const uint8_t* images, const DeviceMix* mix,
-                 Number* out) {
-  const DeviceMix m = *mix;
-  const uint32_t per_row = static_cast<uint32_t>(s.height) * s.width;
-  for (uint32_t pixel = first_item(); pixel < pixels; pixel += item_step()) {
-    const uint32_t row = pixel / per_row, at = pixel % per_row;
-    const uint8_t* own = images + static_cast<int64_t>(pixel) * 3;
-    const uint8_t* partner = images + (static_cast<int64_t>(s.rows - 1 - row) * per_row + at) * 3;
-    const int x = static_cast<int>(at % s.width), y = static_cast<int>(at / s.width);
-    const bool alone = m.kind == static_cast<int>(Mix::Kind::none);
-    float rgb[3];
-#pragma unroll
-    for (int c = 0; c < 3; ++c) {
-      rgb[c] = device::mixed(m, s, c, x, y, own[c], alone ? own[c] : partner[c]);
-    }
-    store_pixel(s, pixel, rgb, out);
-  }
-}
-
-template <typename Number>
-__global__ void __launch_bounds__(kThreads)
     view_kernel(uint32_t pixels, ImageShape s, const uint8_t* images, View view, Number* out) {
   const uint32_t per_row = static_cast<uint32_t>(s.height) * s.width;
   for (uint32_t pixel = first_item(); pixel < pixels; pixel += item_step()) {
@@ -120,15 +99,6 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 }  // namespace
-
-void load_mixed(cudaStream_t stream, const ImageShape& s, const uint8_t* images,
-                const DeviceMix* mix, void* out) {
-  const uint32_t pixels = counted(int64_t{s.rows} * s.height * s.width, "input");
-  with_number(s.type, [&](auto number) {
-    launch(stream, mixed_kernel<decltype(number)>, blocks_for(pixels), kThreads, pixels, s, images,
-           mix, static_cast<decltype(number)*>(out));
-  });
-}
 
 void load_view(cudaStream_t stream, const ImageShape& s, const uint8_t* images, const View& view,
                void* out) {

@@ -10,16 +10,16 @@ constexpr int kFlags = static_cast<int>(kDecideScratchBytes / sizeof(int));
 // A block handles one row: its loss, its gradient and its metrics.
 template <typename Number>
 __global__ void __launch_bounds__(kLossThreads)
-    loss_kernel(LossShape s, const float* logits, const int32_t* labels, const float* weights,
-                const DeviceMix* mix, Number* dlogits, float* sample_metrics) {
+    loss_kernel(LossShape s, const float* logits, LossRows rows, Number* dlogits,
+                float* sample_metrics) {
   __shared__ float shared[32];
   const int row = blockIdx.x;
   const float* z = logits + static_cast<int64_t>(row) * s.stride;
   Number* out = dlogits + static_cast<int64_t>(row) * s.stride;
-  const device::RowTarget target = device::row_target(*mix, labels, s.rows, row);
+  const device::RowTarget target = device::row_target(rows, row);
   const bool valid =
       device::valid_label(target.own, s.classes) && device::valid_label(target.partner, s.classes);
-  const float weight = weights[row];
+  const float weight = rows.weights[row];
 
   float highest = -INFINITY;
   for (int k = threadIdx.x; k < s.classes; k += kLossThreads) highest = fmaxf(highest, z[k]);
@@ -202,14 +202,13 @@ void check(cudaError_t error, const char* what) {
                            cudaGetErrorName(error) + ")");
 }
 
-void loss(cudaStream_t stream, const LossShape& s, const float* logits, const int32_t* labels,
-          const float* weights, const DeviceMix* mix, void* dlogits, float* sample_metrics,
-          float* metrics) {
+void loss(cudaStream_t stream, const LossShape& s, const float* logits, const LossRows& rows,
+          void* dlogits, float* sample_metrics, float* metrics) {
   if (s.type == Precision::bf16) {
-    launch(stream, loss_kernel<Bf16>, s.rows, kLossThreads, s, logits, labels, weights, mix,
+    launch(stream, loss_kernel<Bf16>, s.rows, kLossThreads, s, logits, rows,
            static_cast<Bf16*>(dlogits), sample_metrics);
   } else {
-    launch(stream, loss_kernel<float>, s.rows, kLossThreads, s, logits, labels, weights, mix,
+    launch(stream, loss_kernel<float>, s.rows, kLossThreads, s, logits, rows,
            static_cast<float*>(dlogits), sample_metrics);
   }
   launch(stream, metrics_kernel, 1, kThreads, s.rows, sample_metrics, metrics);

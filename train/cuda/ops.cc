@@ -88,10 +88,6 @@ class CudaOps final : public DeviceOps {
                           here()),
           "cudaMemcpyAsync");
   }
-  void load_mixed(const ImageShape& s, const uint8_t* images, const DeviceMix* mix,
-                  void* out) override {
-    cuda::load_mixed(here(), s, images, mix, out);
-  }
   void load_view(const ImageShape& s, const uint8_t* images, const View& view, void* out) override {
     cuda::load_view(here(), s, images, view, out);
   }
@@ -161,9 +157,9 @@ class CudaOps final : public DeviceOps {
     if (dbias != nullptr) cuda::sum_logit_gradients(stream_, s, dlogits, dbias);
     if (dx != nullptr) libraries_->linear_data(s, weight, dlogits, dx, workspace);
   }
-  void loss(const LossShape& s, const float* logits, const int32_t* labels, const float* weights,
-            const DeviceMix* mix, void* dlogits, float* sample_metrics, float* metrics) override {
-    cuda::loss(here(), s, logits, labels, weights, mix, dlogits, sample_metrics, metrics);
+  void loss(const LossShape& s, const float* logits, const LossRows& rows, void* dlogits,
+            float* sample_metrics, float* metrics) override {
+    cuda::loss(here(), s, logits, rows, dlogits, sample_metrics, metrics);
   }
 
   void cast_to_fp32(const TensorChunk* chunks, int count, const void* bf16, float* out) override {

@@ -72,23 +72,6 @@ STOKER_HOST_DEVICE inline int seen_at(int i, int size, int shift, bool flip) {
   return reflected((flip ? size - 1 - i : i) + shift, size);
 }
 
-STOKER_HOST_DEVICE inline bool in_box(const DeviceMix& mix, int x, int y) {
-  return x >= mix.box_x && x < mix.box_x + mix.box_width && y >= mix.box_y &&
-         y < mix.box_y + mix.box_height;
-}
-
-// Returns a normalised pixel channel, mixed with that of the partner row.
-STOKER_HOST_DEVICE inline float mixed(const DeviceMix& mix, const ImageShape& s, int channel, int x,
-                                      int y, uint8_t own, uint8_t partner) {
-  const float mean = s.mean[channel], stddev = s.stddev[channel];
-  if (mix.kind == static_cast<int>(Mix::Kind::cutmix)) {
-    return normalised(in_box(mix, x, y) ? partner : own, mean, stddev);
-  }
-  const float value = normalised(own, mean, stddev);
-  if (mix.kind == static_cast<int>(Mix::Kind::none)) return value;
-  return mix.lambda * value + (1.0f - mix.lambda) * normalised(partner, mean, stddev);
-}
-
 // --- activations ---
 
 STOKER_HOST_DEVICE inline float normal_cdf(float t) {

@@ -12,11 +12,8 @@ struct RowTarget {
   float own_share = 1;  // of the weight that label smoothing does not use
 };
 
-STOKER_HOST_DEVICE inline RowTarget row_target(const DeviceMix& mix, const int32_t* labels,
-                                               int rows, int row) {
-  const bool alone = mix.kind == static_cast<int>(Mix::Kind::none);
-  const int own = labels[row];
-  return {own, alone ? own : labels[rows - 1 - row], alone ? 1.0f : mix.lambda};
+STOKER_HOST_DEVICE inline RowTarget row_target(const LossRows& rows, int row) {
+  return {rows.labels[row], rows.mix_labels[row], rows.mix_weights[row]};
 }
 
 STOKER_HOST_DEVICE inline bool valid_label(int label, int classes) {

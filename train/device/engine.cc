@@ -16,11 +16,6 @@ const EngineOptions& checked(const NetSpec& net, const Device& device, const Eng
   return o;
 }
 
-DeviceMix device_mix(const Mix& mix) {
-  return {
-      static_cast<int>(mix.kind), mix.lambda, mix.box.x, mix.box.y, mix.box.width, mix.box.height};
-}
-
 }  // namespace
 
 DeviceEngine::DeviceEngine(const NetSpec& net, const EngineOptions& options,
@@ -96,8 +91,6 @@ void DeviceEngine::allocate_training() {
   update_.moments = layout_.moments();
   update_.metrics = layout_.metrics();
   update_.nominal_rows = static_cast<float>(options_.nominal_rows);
-  mixes_ = std::make_unique<DeviceArgsRing>(device_, *stream_, memory_->at(DevicePiece::mix),
-                                            memory_->sizes()[DevicePiece::mix]);
   rates_ = std::make_unique<DeviceArgsRing>(device_, *stream_, memory_->at(DevicePiece::rates),
                                             memory_->sizes()[DevicePiece::rates]);
   metrics_ = std::make_unique<DeviceMetricsRing>(device_, *stream_,
@@ -161,9 +154,10 @@ DeviceRun DeviceEngine::run_of(const DeviceProgram& program, bool averaged) cons
 
 DeviceRun DeviceEngine::training_run() const {
   DeviceRun run = run_of(training_, false);
-  run.labels = memory_->at<int32_t>(DevicePiece::row_labels);
-  run.row_weights = memory_->at<float>(DevicePiece::row_weights);
-  run.mix = memory_->at<DeviceMix>(DevicePiece::mix);
+  run.rows = {memory_->at<int32_t>(DevicePiece::row_labels),
+              memory_->at<float>(DevicePiece::row_weights),
+              memory_->at<int32_t>(DevicePiece::row_mix_labels),
+              memory_->at<float>(DevicePiece::row_mix_weights)};
   run.gradients = memory_->at<float>(micro_batches_ > 1 ? DevicePiece::micro_batch_gradients
                                                         : DevicePiece::gradients);
   if (memory_->sizes()[DevicePiece::bf16_gradients] > 0) {
@@ -172,16 +166,30 @@ DeviceRun DeviceEngine::training_run() const {
   return run;
 }
 
-// Copies labels, weights and pixels to where the captured work reads them.
+// Copies the rows' targets to where the captured work reads them. Rows with one label have it
+// twice: then the shares do not matter, and a share of 0 gives the bits of a loss with one label.
+void DeviceEngine::load_targets(const BatchRows& batch, int64_t first) {
+  const int64_t labels = options_.micro_batch_size * int64_t{sizeof(int32_t)};
+  const int64_t weights = options_.micro_batch_size * kFloat;
+  const bool mixed = batch.mix_labels != nullptr;
+  ops_->copy(memory_->at(DevicePiece::row_labels), batch.labels + first, labels);
+  ops_->copy(memory_->at(DevicePiece::row_weights), batch.weights + first, weights);
+  ops_->copy(memory_->at(DevicePiece::row_mix_labels),
+             (mixed ? batch.mix_labels : batch.labels) + first, labels);
+  if (mixed) {
+    ops_->copy(memory_->at(DevicePiece::row_mix_weights), batch.mix_weights + first, weights);
+  } else {
+    ops_->zero(memory_->at(DevicePiece::row_mix_weights), weights);
+  }
+}
+
 void DeviceEngine::load_micro_batch(const BatchRows& batch, int micro_batch) {
   const int rows = options_.micro_batch_size;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   const int64_t first = static_cast<int64_t>(micro_batch) * rows;
-  ops_->copy(memory_->at(DevicePiece::row_labels), batch.labels + first,
-             rows * int64_t{sizeof(int32_t)});
-  ops_->copy(memory_->at(DevicePiece::row_weights), batch.weights + first, rows * kFloat);
-  ops_->load_mixed(image_, batch.images + first * image, memory_->at<DeviceMix>(DevicePiece::mix),
-                   run_of(training_, false).at(training_.plan.input));
+  load_targets(batch, first);
+  ops_->load_view(image_, batch.images + first * image, View{},
+                  run_of(training_, false).at(training_.plan.input));
 }
 
 void DeviceEngine::run_bucket(const DeviceBucket& bucket) {
@@ -204,11 +212,8 @@ void DeviceEngine::add_micro_batch(int micro_batch, BufferRange range) {
   }
 }
 
-void DeviceEngine::forward_backward(const BatchRows& batch, const Mix& mix) {
+void DeviceEngine::forward_backward(const BatchRows& batch) {
   require_training(options_, "forward_backward");
-  const DeviceMix wanted = device_mix(mix);
-  std::memcpy(mixes_->begin(), &wanted, sizeof wanted);
-  mixes_->upload();
   states_->load_weights(false);
   ops_->push_range("forward and backward");
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {

@@ -37,7 +37,7 @@ class DeviceEngine final : public Engine {
   Precision precision() const override { return options_.precision; }
   void expect_frozen(std::span<const TensorUpdate> tensors) override;
   Stream* stream() override { return stream_.get(); }
-  void forward_backward(const BatchRows& batch, const Mix& mix) override;
+  void forward_backward(const BatchRows& batch) override;
   bool reduce_in_buckets(int64_t bytes, std::function<void(BufferRange)> ready) override;
   int64_t gradient_buffer_floats() const override { return layout_.numbers(); }
   int64_t gradient_floats() const override { return layout_.parameter_numbers(); }
@@ -69,6 +69,7 @@ class DeviceEngine final : public Engine {
   void allocate_training();
   DeviceRun run_of(const DeviceProgram& program, bool averaged) const;
   DeviceRun training_run() const;
+  void load_targets(const BatchRows& batch, int64_t first);
   void load_micro_batch(const BatchRows& batch, int micro_batch);
   void run_bucket(const DeviceBucket& bucket);
   void add_micro_batch(int micro_batch, BufferRange range);
@@ -91,7 +92,7 @@ class DeviceEngine final : public Engine {
   std::unique_ptr<DeviceEngineMemory> memory_;
   std::unique_ptr<DeviceStateStore> states_;
   float* gradients_ = nullptr;  // of all micro-batches
-  std::unique_ptr<DeviceArgsRing> mixes_, rates_;
+  std::unique_ptr<DeviceArgsRing> rates_;
   std::unique_ptr<DeviceMetricsRing> metrics_;
   std::unique_ptr<Memory> host_logits_;  // pinned
   std::unique_ptr<Event> logits_there_;

@@ -87,8 +87,8 @@ class HeadSteps final : public DeviceSteps {
     builder.append("loss", logit_count() * (number + 3 * kFloat),
                    [loss, logits, rows, dlogits = dlogits_, ops = builder.ops(),
                     metrics = builder.layout().metrics()](const DeviceRun& run) {
-                     ops->loss(loss, run.at<float>(logits), run.labels, run.row_weights, run.mix,
-                               run.at(dlogits), run.at<float>(rows), run.gradients + metrics);
+                     ops->loss(loss, run.at<float>(logits), run.rows, run.at(dlogits),
+                               run.at<float>(rows), run.gradients + metrics);
                    });
   }
 

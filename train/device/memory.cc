@@ -57,11 +57,12 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
   }
   sizes[DevicePiece::row_labels] = options.micro_batch_size * int64_t{sizeof(int32_t)};
   sizes[DevicePiece::row_weights] = options.micro_batch_size * kFloat;
+  sizes[DevicePiece::row_mix_labels] = sizes[DevicePiece::row_labels];
+  sizes[DevicePiece::row_mix_weights] = sizes[DevicePiece::row_weights];
   sizes[DevicePiece::chunks] = bytes_of(layout.chunks(kChunkNumbers));
   sizes[DevicePiece::conv_chunks] = bytes_of(layout.chunks(kChunkNumbers, true));
   sizes[DevicePiece::statistic_channels] =
       bytes_of(layout.statistic_channels(options.micro_batch_size));
-  sizes[DevicePiece::mix] = sizeof(DeviceMix);
   sizes[DevicePiece::rates] =
       static_cast<int64_t>(sizeof(DeviceRates) + layout.tensors().size() * sizeof(DeviceRate));
   sizes[DevicePiece::verdict] = sizeof(UpdateVerdict);

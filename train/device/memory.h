@@ -23,11 +23,12 @@ enum class DevicePiece : uint8_t {
   weights,                // bf16: copies that the convolutions read
   row_labels,
   row_weights,
+  row_mix_labels,
+  row_mix_weights,
   logits,
   chunks,
   conv_chunks,
   statistic_channels,
-  mix,
   rates,
   verdict,
   decide_scratch,

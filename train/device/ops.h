@@ -82,10 +82,7 @@ class DeviceOps {
   virtual void zero(void* data, int64_t bytes) = 0;
   virtual void copy(void* target, const void* source, int64_t bytes) = 0;  // on the device
 
-  // Convert pixels to the first activation. The partner of row i is row (rows - 1 - i); `mix` is in
-  // device memory.
-  virtual void load_mixed(const ImageShape& s, const uint8_t* images, const DeviceMix* mix,
-                          void* out) = 0;
+  // Converts pixels to the first activation.
   virtual void load_view(const ImageShape& s, const uint8_t* images, const View& view,
                          void* out) = 0;
 
@@ -125,8 +122,7 @@ class DeviceOps {
 
   // Rows of weight 0 contribute nothing, even if they have a NaN. sample_metrics: (rows,
   // kStepMetrics) scratch.
-  virtual void loss(const LossShape& s, const float* logits, const int32_t* labels,
-                    const float* weights, const DeviceMix* mix, void* dlogits,
+  virtual void loss(const LossShape& s, const float* logits, const LossRows& rows, void* dlogits,
                     float* sample_metrics, float* metrics) = 0;
 
   // Flat buffers with the same layout; `chunks` is in device memory.

@@ -16,9 +16,7 @@ struct DeviceRun {
   const float* parameters = nullptr;   // flat
   const std::byte* weights = nullptr;  // flat, in the net's precision
   const float* statistics = nullptr;
-  const int32_t* labels = nullptr;  // training, like all below except logits
-  const float* row_weights = nullptr;
-  const DeviceMix* mix = nullptr;
+  LossRows rows;                        // training, like all below except logits
   float* gradients = nullptr;           // a gradient buffer
   std::byte* bf16_gradients = nullptr;  // flat, of the convolutions; null in fp32
   float* logits = nullptr;              // evaluation

@@ -122,12 +122,16 @@ struct LossShape {
   Precision type = Precision::fp32;  // of the gradient
 };
 
-// Values that change from step to step are in device memory, so that a captured graph reads them.
-struct DeviceMix {
-  int kind = 0;  // Mix::Kind
-  float lambda = 1;
-  int box_x = 0, box_y = 0, box_width = 0, box_height = 0;
+// What a model should answer, and how much each row counts: (rows) each, in device memory.
+struct LossRows {
+  const int32_t* labels = nullptr;
+  const float* weights = nullptr;
+  // The rest of a row's target is its second label; where there is none, the two are the same.
+  const int32_t* mix_labels = nullptr;
+  const float* mix_weights = nullptr;
 };
+
+// Values that change from step to step are in device memory, so that a captured graph reads them.
 struct DeviceRate {  // per tensor
   float learning_rate = 0, weight_decay = 0;
   int frozen = 0;

@@ -43,13 +43,10 @@ struct BatchRows {
   const uint8_t* images = nullptr;  // (rows, H, W, 3) u8
   const int32_t* labels = nullptr;
   const float* weights = nullptr;
-};
-
-// How rows of the same micro-batch are mixed: row i with row (micro_batch_size - 1 - i).
-struct Mix {
-  enum class Kind : uint8_t { none, mixup, cutmix } kind = Kind::none;
-  float lambda = 1.0f;  // the share of row i
-  Box box;              // cutmix: pixels taken from the partner
+  // For training on mixed pixels (pipeline/mix.h): a second label, and the share of the first one
+  // in the row's target. Both null: each row has one label.
+  const int32_t* mix_labels = nullptr;
+  const float* mix_weights = nullptr;
 };
 
 // A view of the test images: shifted by whole pixels with reflected edges, then mirrored.
@@ -61,7 +58,7 @@ struct View {
 struct StepMetrics {
   double loss_sum = 0;  // sum of weight * loss
   double weight_sum = 0;
-  double top1 = 0, top5 = 0;  // weight of the rows whose label is among the top 1 / 5
+  double top1 = 0, top5 = 0;  // weight of the rows whose (first) label is among the top 1 / 5
   bool finite = true;
 };
 
@@ -105,7 +102,7 @@ class Engine {
 
   // Runs forward and backward for one batch. Produces one gradient buffer per micro-batch, or their
   // sum. Blocks, or queues (see stream()).
-  virtual void forward_backward(const BatchRows& batch, const Mix& mix) = 0;
+  virtual void forward_backward(const BatchRows& batch) = 0;
   // Makes forward_backward() divide the gradient buffer into ranges of about `bytes`. It calls
   // `ready` for each range as soon as the work that computes it is queued, before it queues the
   // rest of the backward pass. The ranges cover the whole buffer, from the last layer to the first.

@@ -13,6 +13,9 @@
 namespace stoker {
 namespace {
 
+// The lists of stages below have no sizes, so that images become as large as set_input() says. The
+// `resize` before a random_crop is for data of another size; it changes nothing of the others.
+
 // Mean and deviation of CIFAR-10's training images, as every recipe for it uses them.
 constexpr std::array<float, 3> kCifarMean{0.4914f, 0.4822f, 0.4465f};
 constexpr std::array<float, 3> kCifarStddev{0.2470f, 0.2435f, 0.2616f};
@@ -29,11 +32,9 @@ Recipe airnet(const std::string& name) {
   recipe.last_batch = LastBatch::drop;
   recipe.mean = kCifarMean;
   recipe.stddev = kCifarStddev;
-  recipe.train.crop = CropMode::pad_random;
-  recipe.train.pad = 2;
-  recipe.train.pad_mode = PadMode::reflect;
-  recipe.train.flip = FlipMode::alternating;
-  recipe.eval.crop = CropMode::whole;
+  recipe.train.stages =
+      StageList("resize | random_crop(padding=2, mode='reflect') | flip(alternating=True)");
+  recipe.eval.stages = StageList("resize");
   recipe.set_input({32, 32});
 
   OptimizerSpec& optimizer = recipe.optimizer;
@@ -78,11 +79,8 @@ Recipe cifar_resnet(const std::string& name) {
   recipe.micro_batch_size = 32;
   recipe.mean = kCifarMean;
   recipe.stddev = kCifarStddev;
-  recipe.train.crop = CropMode::pad_random;
-  recipe.train.pad = 4;
-  recipe.train.pad_mode = PadMode::zero;
-  recipe.train.flip = FlipMode::random;
-  recipe.eval.crop = CropMode::whole;
+  recipe.train.stages = StageList("resize | random_crop(padding=4) | flip");
+  recipe.eval.stages = StageList("resize");
   recipe.set_input({32, 32});
   recipe.optimizer.learning_rate = 0.1;
   recipe.optimizer.lr_ref_batch = 128;
@@ -102,9 +100,8 @@ Recipe imagenet_resnet(const std::string& name) {
   recipe.epochs = 90;
   recipe.batch = 256;
   recipe.micro_batch_size = 32;
-  recipe.train.crop = CropMode::random_resized;
-  recipe.train.flip = FlipMode::random;
-  recipe.eval.crop = CropMode::resize_center;
+  recipe.train.stages = StageList("random_resized_crop | flip");
+  recipe.eval.stages = StageList("resize_center_crop");
   recipe.set_input({224, 224});
   recipe.optimizer.learning_rate = 0.1;
   recipe.optimizer.lr_ref_batch = 256;
@@ -161,10 +158,9 @@ void Recipe::validate() const {
   require(average.every >= 1, "average.every", average.every, ">= 1");
   require(average.decay >= 0 && average.decay < 1, "average.decay", average.decay, "in [0, 1)");
   require(average.ramp >= 0, "average.ramp", average.ramp, ">= 0");
-  require(mix.mixup_alpha >= 0, "mixup_alpha", mix.mixup_alpha, ">= 0");
-  require(mix.cutmix_alpha >= 0, "cutmix_alpha", mix.cutmix_alpha, ">= 0");
-  require(mix.probability >= 0 && mix.probability <= 1, "mix.probability", mix.probability,
-          "in [0, 1]");
+  if (eval.mix.on()) {
+    throw InvalidField("recipe", "eval.mix", " is on, but only rows for training are mixed");
+  }
   require(whiten_bias_epochs >= 0, "whiten_bias_epochs", whiten_bias_epochs, ">= 0");
   require(eval_views == 1 || eval_views == 2 || eval_views == 6, "eval_views", eval_views,
           "1, 2 or 6");
@@ -212,8 +208,6 @@ std::vector<std::string> describe(const Recipe& recipe) {
                               optimizer.decay_norms ? "" : ", none on batch norm and biases"));
   std::string extras = fmt::format("label smoothing {:g}", recipe.label_smoothing);
   if (recipe.average.kind != AverageKind::none) extras += ", " + describe_average(recipe.average);
-  if (recipe.mix.mixup_alpha > 0) extras += fmt::format(", mixup {:g}", recipe.mix.mixup_alpha);
-  if (recipe.mix.cutmix_alpha > 0) extras += fmt::format(", cutmix {:g}", recipe.mix.cutmix_alpha);
   if (recipe.zero_gamma) extras += ", zero gamma";
   if (recipe.whitening) {
     extras += fmt::format(", first convolution whitens (its bias learns for {:g} epoch{})",

@@ -48,13 +48,6 @@ struct AverageSpec {
   double ramp = 0;       // the blend is multiplied by (steps done / total steps)^ramp
 };
 
-// Mixup and CutMix: one draw per step; rows are mixed within a micro-batch.
-struct MixSpec {
-  double mixup_alpha = 0;   // 0: off; lambda ~ Beta(alpha, alpha)
-  double cutmix_alpha = 0;  // if both are on, each step takes one of them with probability 1/2
-  double probability = 1;   // of mixing at all
-};
-
 struct Recipe {
   std::string name;    // of the recipe and of the model (make_net())
   Size input;          // pixels; equal to train.output and eval.output
@@ -70,7 +63,6 @@ struct Recipe {
   ScheduleSpec schedule;
   double label_smoothing = 0;
   AverageSpec average;
-  MixSpec mix;
   bool zero_gamma = false;        // the last batch norm of a residual block starts at 0
   bool whitening = false;         // the first convolution is computed from the data and frozen
   double whiten_bias_epochs = 3;  // how long its bias is trained
@@ -105,8 +97,6 @@ void set_rates(const Recipe& recipe, const std::vector<TensorInfo>& parameters, 
 // Returns the decay of the blend after `steps_done` steps; negative if no blend is due. The decay
 // of an EMA is at most (1 + blends) / (10 + blends), so that it follows the weights at first.
 float average_decay(const AverageSpec& spec, int64_t steps_done, int64_t total_steps);
-// Returns the mix of a step: a pure function of (seed, step).
-Mix draw_mix(const MixSpec& spec, Size input, uint64_t seed, int64_t step);
 // A view of the test-time augmentation (1, 2 or 6 views) and its weight; weights sum to 1.
 struct WeightedView {
   View view;

@@ -44,23 +44,6 @@ constexpr auto kChoices<LastBatch> = std::to_array<Choice<LastBatch>>({{LastBatc
                                                                        {LastBatch::drop, "drop"},
                                                                        {LastBatch::wrap, "wrap"}});
 template <>
-constexpr auto kChoices<CropMode> =
-    std::to_array<Choice<CropMode>>({{CropMode::random_resized, "random_resized"},
-                                     {CropMode::resize_center, "resize_center"},
-                                     {CropMode::pad_random, "pad_random"},
-                                     {CropMode::whole, "whole"}});
-template <>
-constexpr auto kChoices<FlipMode> = std::to_array<Choice<FlipMode>>({{FlipMode::none, "none"},
-                                                                     {FlipMode::random, "random"},
-                                                                     {FlipMode::alternating,
-                                                                      "alternating"}});
-template <>
-constexpr auto kChoices<PadMode> = std::to_array<Choice<PadMode>>({{PadMode::zero, "zero"},
-                                                                   {PadMode::reflect, "reflect"}});
-template <>
-constexpr auto kChoices<Filter> = std::to_array<Choice<Filter>>({{Filter::bilinear, "bilinear"},
-                                                                 {Filter::bicubic, "bicubic"}});
-template <>
 constexpr auto kChoices<ScheduleKind> =
     std::to_array<Choice<ScheduleKind>>({{ScheduleKind::constant, "constant"},
                                          {ScheduleKind::step, "step"},
@@ -75,18 +58,6 @@ constexpr auto kChoices<AverageKind> =
 template <>
 constexpr auto kFields<Size> = std::tuple(field("width", &Size::width),
                                           field("height", &Size::height));
-template <>
-constexpr auto kFields<AugmentSpec> = [] {
-  using S = AugmentSpec;
-  return std::tuple(field("output", &S::output), field("crop", &S::crop),
-                    field("scale_min", &S::scale_min), field("scale_max", &S::scale_max),
-                    field("ratio_min", &S::ratio_min), field("ratio_max", &S::ratio_max),
-                    field("resize_short", &S::resize_short), field("filter", &S::filter),
-                    field("pad", &S::pad), field("pad_mode", &S::pad_mode), field("flip", &S::flip),
-                    field("cutout", &S::cutout), field("cutout_value", &S::cutout_value),
-                    field("brightness", &S::brightness), field("contrast", &S::contrast),
-                    field("saturation", &S::saturation), field("hue", &S::hue));
-}();
 template <>
 constexpr auto kFields<OptimizerSpec> = [] {
   using S = OptimizerSpec;
@@ -111,27 +82,89 @@ constexpr auto kFields<AverageSpec> = std::tuple(field("kind", &AverageSpec::kin
                                                  field("decay", &AverageSpec::decay),
                                                  field("ramp", &AverageSpec::ramp));
 template <>
-constexpr auto kFields<MixSpec> = std::tuple(field("mixup_alpha", &MixSpec::mixup_alpha),
-                                             field("cutmix_alpha", &MixSpec::cutmix_alpha),
-                                             field("probability", &MixSpec::probability));
-template <>
 constexpr auto kFields<Recipe> = [] {
   using S = Recipe;
   // Checkpoints keep the old name "rows_per_shard", so that every version can read them.
-  return std::tuple(
-      field("name", &S::name), field("input", &S::input), field("epochs", &S::epochs),
-      field("batch", &S::batch), field("rows_per_shard", &S::micro_batch_size),
-      field("last_batch", &S::last_batch), field("train", &S::train), field("eval", &S::eval),
-      field("mean", &S::mean), field("stddev", &S::stddev), field("optimizer", &S::optimizer),
-      field("schedule", &S::schedule), field("label_smoothing", &S::label_smoothing),
-      field("average", &S::average), field("mix", &S::mix), field("zero_gamma", &S::zero_gamma),
-      field("whitening", &S::whitening), field("whiten_bias_epochs", &S::whiten_bias_epochs),
-      field("eval_views", &S::eval_views), field("precision", &S::precision));
+  return std::tuple(field("name", &S::name), field("input", &S::input), field("epochs", &S::epochs),
+                    field("batch", &S::batch), field("rows_per_shard", &S::micro_batch_size),
+                    field("last_batch", &S::last_batch), field("train", &S::train),
+                    field("eval", &S::eval), field("mean", &S::mean), field("stddev", &S::stddev),
+                    field("optimizer", &S::optimizer), field("schedule", &S::schedule),
+                    field("label_smoothing", &S::label_smoothing), field("average", &S::average),
+                    field("zero_gamma", &S::zero_gamma), field("whitening", &S::whitening),
+                    field("whiten_bias_epochs", &S::whiten_bias_epochs),
+                    field("eval_views", &S::eval_views), field("precision", &S::precision));
+}();
+
+// An augmentation in checkpoints from before there were lists of stages.
+enum class OldCrop : uint8_t { random_resized, resize_center, pad_random, whole };
+enum class OldFlip : uint8_t { none, random, alternating };
+enum class OldPadding : uint8_t { zero, reflect };
+enum class OldFilter : uint8_t { bilinear, bicubic };
+struct OldAugment {
+  Size output;
+  OldCrop crop{};
+  double scale_min = 0, scale_max = 0, ratio_min = 0, ratio_max = 0;
+  int resize_short = 0;
+  OldFilter filter{};
+  int pad = 0;
+  OldPadding pad_mode{};
+  OldFlip flip{};
+  int cutout = 0;
+  uint8_t cutout_value = 0;
+  double brightness = 0, contrast = 0, saturation = 0, hue = 0;
+};
+
+template <>
+constexpr auto kChoices<OldCrop> =
+    std::to_array<Choice<OldCrop>>({{OldCrop::random_resized, "random_resized"},
+                                    {OldCrop::resize_center, "resize_center"},
+                                    {OldCrop::pad_random, "pad_random"},
+                                    {OldCrop::whole, "whole"}});
+template <>
+constexpr auto kChoices<OldFlip> = std::to_array<Choice<OldFlip>>(
+    {{OldFlip::none, "none"}, {OldFlip::random, "random"}, {OldFlip::alternating, "alternating"}});
+template <>
+constexpr auto kChoices<OldPadding> = std::to_array<Choice<OldPadding>>(
+    {{OldPadding::zero, "zero"}, {OldPadding::reflect, "reflect"}});
+template <>
+constexpr auto kChoices<OldFilter> = std::to_array<Choice<OldFilter>>(
+    {{OldFilter::bilinear, "bilinear"}, {OldFilter::bicubic, "bicubic"}});
+template <>
+constexpr auto kFields<OldAugment> = [] {
+  using S = OldAugment;
+  return std::tuple(field("output", &S::output), field("crop", &S::crop),
+                    field("scale_min", &S::scale_min), field("scale_max", &S::scale_max),
+                    field("ratio_min", &S::ratio_min), field("ratio_max", &S::ratio_max),
+                    field("resize_short", &S::resize_short), field("filter", &S::filter),
+                    field("pad", &S::pad), field("pad_mode", &S::pad_mode), field("flip", &S::flip),
+                    field("cutout", &S::cutout), field("cutout_value", &S::cutout_value),
+                    field("brightness", &S::brightness), field("contrast", &S::contrast),
+                    field("saturation", &S::saturation), field("hue", &S::hue));
 }();
 
 template <class T>
 concept Struct = !std::is_null_pointer_v<decltype(kFields<T>)>;
 constexpr const char* kNoPrecision = "auto";
+
+// The stage that loads a user's own operation from a shared library.
+constexpr const char* kOperation = "operation";
+
+StageList without_operations(const StageList& list) {
+  StageList kept;
+  for (const Stage& stage : list.stages()) {
+    if (stage.describe().find(kOperation) == std::string::npos) kept.add(stage);
+  }
+  return kept;
+}
+
+// Operations of the user's own are code. Whoever reads a checkpoint need not have it, and must not
+// run what a checkpoint names.
+std::string written_stages(AugmentSpec augment) {
+  augment.stages = without_operations(augment.stages);
+  for (AugmentView& view : augment.more_views) view.stages = without_operations(view.stages);
+  return augment.stages_text();
+}
 
 template <class S, class Visit>
 void for_each_field(const Visit& visit) {
@@ -149,6 +182,8 @@ Json write_json(const T& value) {
     }
   } else if constexpr (std::is_same_v<T, std::optional<Precision>>) {
     json = value ? write_json(*value) : Json(kNoPrecision);
+  } else if constexpr (std::is_same_v<T, AugmentSpec>) {
+    json = written_stages(value);
   } else {
     json = value;
   }
@@ -187,6 +222,64 @@ E choice_from(const Json& json, const std::string& name, const std::string& also
       fmt::format("{} is {}, which is not one of {}{}", name, json.dump(), names, also));
 }
 
+// Returns the stages that do what the old fields said, in the order in which it was done.
+std::string stages_of(const OldAugment& old) {
+  const std::string filter =
+      old.filter == OldFilter::bicubic ? "filter='bicubic'" : "filter='bilinear'";
+  std::string text;
+  switch (old.crop) {
+    case OldCrop::random_resized:
+      text = fmt::format("random_resized_crop(scale=({}, {}), ratio=({}, {}), {})", old.scale_min,
+                         old.scale_max, old.ratio_min, old.ratio_max, filter);
+      break;
+    case OldCrop::resize_center:
+      text = fmt::format("resize_center_crop(short={}, {})", old.resize_short, filter);
+      break;
+    case OldCrop::pad_random:
+      text = fmt::format("resize({}) | random_crop(padding={}, mode='{}')", filter, old.pad,
+                         old.pad_mode == OldPadding::zero ? "constant" : "reflect");
+      break;
+    case OldCrop::whole:
+      text = fmt::format("resize({})", filter);
+      break;
+  }
+  if (old.flip == OldFlip::random) text += " | flip";
+  if (old.flip == OldFlip::alternating) text += " | flip(alternating=True)";
+  if (std::max({old.brightness, old.contrast, old.saturation, old.hue}) > 0) {
+    text += fmt::format(" | color_jitter({}, {}, {}, {})", old.brightness, old.contrast,
+                        old.saturation, old.hue);
+  }
+  if (old.cutout > 0) text += fmt::format(" | cutout({}, value={})", old.cutout, old.cutout_value);
+  return text;
+}
+
+// Reads the text of the stages, or an object of an older checkpoint.
+void read_augment(const Json& json, const std::string& name, AugmentSpec& spec) {
+  std::string text;
+  if (json.is_string()) {
+    text = json.get<std::string>();
+  } else if (json.is_object()) {
+    OldAugment old;
+    from_object(json, name, old);
+    spec.output = old.output;
+    text = stages_of(old);
+  } else {
+    throw std::runtime_error(name + " is no text of stages but " + json.dump());
+  }
+  if (text.find(kOperation) != std::string::npos) {
+    throw std::runtime_error(name + ": operations are not loaded from a recipe: " + text);
+  }
+  try {
+    if (text.empty()) {
+      spec.stages = StageList();
+    } else {
+      spec.set_stages(text);
+    }
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(name + ": " + error.what());
+  }
+}
+
 template <class T>
 void read_json(const Json& json, const std::string& name, T& value) {
   if constexpr (Struct<T>) {
@@ -197,6 +290,8 @@ void read_json(const Json& json, const std::string& name, T& value) {
     value.reset();
     if (json == kNoPrecision) return;
     value = choice_from<Precision>(json, name, std::string(", ") + kNoPrecision);
+  } else if constexpr (std::is_same_v<T, AugmentSpec>) {
+    read_augment(json, name, value);
   } else {
     try {
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -210,13 +305,34 @@ void read_json(const Json& json, const std::string& name, T& value) {
   }
 }
 
+// Recipes of older checkpoints have the mix outside of the augmentation, and one draw for each
+// step. Takes it out of `json`.
+MixSpec take_old_mix(Json& json) {
+  MixSpec mix;
+  const auto old = json.find("mix"), train = json.find("train");
+  const bool is_old = train != json.end() && train->is_object();
+  if (!is_old || old == json.end() || !old->is_object()) return mix;
+  read_json(old->value("mixup_alpha", Json()), "recipe.mix.mixup_alpha", mix.mixup_alpha);
+  read_json(old->value("cutmix_alpha", Json()), "recipe.mix.cutmix_alpha", mix.cutmix_alpha);
+  read_json(old->value("probability", Json()), "recipe.mix.probability", mix.probability);
+  mix.per_batch = mix.on();
+  json.erase("mix");
+  return mix;
+}
+
 }  // namespace
 
 Json recipe_to_json(const Recipe& recipe) { return write_json(recipe); }
 
 Recipe recipe_from_json(const Json& json) {
   Recipe recipe;
-  read_json(json, "recipe", recipe);
+  Json rest = json;
+  const MixSpec old_mix = rest.is_object() ? take_old_mix(rest) : MixSpec{};
+  read_json(rest, "recipe", recipe);
+  if (old_mix.on()) recipe.train.mix = old_mix;
+  for (AugmentSpec* spec : {&recipe.train, &recipe.eval}) {
+    if (spec->output == Size{}) spec->output = recipe.input;
+  }
   return recipe;
 }
 

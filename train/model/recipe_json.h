@@ -1,4 +1,6 @@
-// Converts a recipe to JSON and back, all fields by name: checkpoints and config.json hold it.
+// Converts a recipe to JSON and back, all fields by name: checkpoints and config.json hold it. An
+// augmentation is the text of its stages, which make images of `input`; operations of the user's
+// own are left out. Checkpoints from before there were lists of stages are read too.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

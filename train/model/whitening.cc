@@ -42,14 +42,13 @@ bool load(const Source& source, SampleId id, Augmenter& augmenter, std::vector<u
           MutableImageView out) {
   std::span<const uint8_t> bytes;
   if (!source.read(id, buffer, bytes).ok) return false;
-  AugmentDraw draw;
   if (source.encoding() == SampleEncoding::image_file) {
     Size size;
-    return augmenter.file_row(bytes, 0, 0, id, out, size, draw).ok();
+    return augmenter.file_row(bytes, 0, 0, id, out, size).ok();
   }
   return augmenter
       .raw_row(bytes, source.encoding() == SampleEncoding::raw_planar, source.raw_size(), 0, 0, id,
-               out, draw)
+               out)
       .ok();
 }
 

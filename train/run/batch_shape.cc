@@ -87,7 +87,10 @@ EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& sh
 }
 
 BatchShape batch_shape(const Recipe& recipe, int rows) {
-  return {.rows = rows, .height = recipe.input.height, .width = recipe.input.width};
+  BatchShape shape{.rows = rows, .height = recipe.input.height, .width = recipe.input.width};
+  if (!recipe.train.mix.on()) return shape;
+  for (const TargetColumn& column : mix_columns()) shape.target_bytes.push_back(column.bytes());
+  return shape;
 }
 
 }  // namespace stoker

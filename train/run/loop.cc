@@ -134,10 +134,7 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
 
   set_rates(recipe, parameters_, step, setup_.total_steps, setup_.steps_per_epoch, rates);
   engine.expect_frozen(rates.tensors);
-  trace.pass(step, [&] {
-    engine.forward_backward(batch->rows,
-                            draw_mix(recipe.mix, recipe.input, setup_.options.seed, step));
-  });
+  trace.pass(step, [&] { engine.forward_backward(batch->rows); });
   feed.done();
   if (rank == 0) {
     trace_of(step).learning_rate = rates.learning_rate;

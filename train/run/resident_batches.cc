@@ -9,11 +9,27 @@
 #include "train/run/batch_size.h"
 
 namespace stoker {
+namespace {
+
+// A trainer's source has no targets besides its labels (require_labels()), so any are those of
+// mixing: mix_columns().
+bool is_mixed(const BatchShape& shape) { return shape.target_bytes.size() == kMixColumns; }
+
+}  // namespace
+
 FedBatch fed(const DeviceBatch& batch) {
-  return {{batch.images(), batch.labels(), batch.weights()},
-          batch.ids(),
-          row_notes(batch),
-          batch.header()};
+  FedBatch result;
+  result.rows.images = batch.images();
+  result.rows.labels = batch.labels();
+  result.rows.weights = batch.weights();
+  if (is_mixed(batch.shape())) {
+    result.rows.mix_labels = reinterpret_cast<const int32_t*>(batch.target(0));
+    result.rows.mix_weights = reinterpret_cast<const float*>(batch.target(1));
+  }
+  result.ids = batch.ids();
+  result.notes = row_notes(batch);
+  result.header = batch.header();
+  return result;
 }
 
 int64_t ResidentBatches::batch_bytes(const BatchShape& shape) {
@@ -61,10 +77,15 @@ void ResidentBatches::copy(const DeviceBatch& batch, int64_t index, Stream& stre
     stream.copy(to + offset, from, bytes, CopyKind::device_to_device);
     return reinterpret_cast<decltype(from)>(to + offset);
   };
+  const BatchRows leased = fed(batch).rows;
   FedBatch& kept = batches_[static_cast<size_t>(index)];
-  kept.rows.images = part(batch.images(), layout.images_offset(), rows * layout.image_bytes());
-  kept.rows.labels = part(batch.labels(), layout.labels_offset(), rows * sizeof(int32_t));
-  kept.rows.weights = part(batch.weights(), layout.weights_offset(), rows * sizeof(float));
+  kept.rows.images = part(leased.images, layout.images_offset(), rows * layout.image_bytes());
+  kept.rows.labels = part(leased.labels, layout.labels_offset(), rows * sizeof(int32_t));
+  kept.rows.weights = part(leased.weights, layout.weights_offset(), rows * sizeof(float));
+  if (leased.mix_labels != nullptr) {
+    kept.rows.mix_labels = part(leased.mix_labels, layout.target_offset(0), rows * sizeof(int32_t));
+    kept.rows.mix_weights = part(leased.mix_weights, layout.target_offset(1), rows * sizeof(float));
+  }
   kept.header = batch.header();
   SampleId* ids = ids_.data() + index * shape_.rows;
   std::copy_n(batch.ids(), rows, ids);

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "decode/image_decoder.h"
+#include "pipeline/augment/program.h"
 #include "pipeline/source/folder_source.h"
 
 namespace stoker::peers {
@@ -31,11 +32,12 @@ Size size_of(const Source& source, SampleId id, ImageDecoder& decoder) {
 }
 
 Draw draw_of(const AugmentSpec& spec, Size source, int round, SampleId id) {
-  const AugmentDraw draw = draw_augmentation(spec, source, 0, round, id);
-  return {{.crop = draw.crop, .resized = draw.resized, .window = draw.window},
-          draw.shift_x,
-          draw.shift_y,
-          draw.flip};
+  Draws draws;
+  draw_augmentation(spec, source, 0, round, id, draws);
+  const DecodePlan plan = plan_decode(draws);
+  CropSpec crop = plan.crop;
+  crop.flip = false;
+  return {crop, plan.shift_x, plan.shift_y, plan.flip};
 }
 
 // crop x, y, width, height; resized width, height; window x, y; flip; shift x, y
@@ -60,17 +62,13 @@ Draw from_json(const json& v, Size output) {
 AugmentSpec augmentation(Mode mode) {
   switch (mode) {
     case Mode::train:
-      return {.output = {224, 224}, .crop = CropMode::random_resized, .flip = FlipMode::random};
+      return AugmentSpec("random_resized_crop | flip", {224, 224});
     case Mode::eval:
-      return {.output = {224, 224}, .crop = CropMode::resize_center, .resize_short = 256};
+      return AugmentSpec("resize_center_crop(256)", {224, 224});
     case Mode::cifar:
       break;
   }
-  return {.output = {32, 32},
-          .crop = CropMode::pad_random,
-          .pad = 4,
-          .pad_mode = PadMode::zero,
-          .flip = FlipMode::random};
+  return AugmentSpec("resize | random_crop(padding=4) | flip", {32, 32});
 }
 
 Mode mode_of(const std::string& name) {

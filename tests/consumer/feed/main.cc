@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   require(argc == 2, "one argument, the folder of pictures");
   std::printf("stoker %s\n", STOKER_VERSION);
   const auto source = stoker::open_source(argv[1], stoker::Split::train);
-  const stoker::AugmentSpec augment{.output = kSize, .crop = stoker::CropMode::whole};
+  const stoker::AugmentSpec augment("resize", kSize);
   auto device = stoker::make_host_device();
   auto stream = device->make_stream();
 

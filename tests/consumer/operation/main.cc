@@ -30,9 +30,9 @@ std::vector<uint64_t> digests(const stoker::Source& source, const stoker::Augmen
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const auto source = stoker::open_source(argv[1], stoker::Split::train);
-  stoker::AugmentSpec augment{.output = {32, 32}, .crop = stoker::CropMode::random_resized};
+  stoker::AugmentSpec augment("random_resized_crop", {32, 32});
   const std::vector<uint64_t> plain = digests(*source, augment, 2);
-  augment.operations.push_back(stoker::open_operation(argv[2]));
+  augment.add(stoker::open_operation(argv[2]));
   const std::vector<uint64_t> solarized = digests(*source, augment, 2);
   size_t changed = 0;
   for (size_t i = 0; i < plain.size(); ++i) changed += plain[i] != solarized[i];

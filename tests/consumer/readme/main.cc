@@ -8,9 +8,7 @@ int main(int argc, char** argv) {
   const auto source = stoker::open_source(argv[1], stoker::Split::train);
   const auto device = stoker::make_device(argc > 2 ? argv[2] : "cpu:0");  // or "cuda:0"
   const auto stream = device->make_stream();
-  const stoker::AugmentSpec augment{.output = {224, 224},
-                                    .crop = stoker::CropMode::random_resized,
-                                    .flip = stoker::FlipMode::random};
+  const stoker::AugmentSpec augment("random_resized_crop | flip", {224, 224});
   stoker::Loader loader(*source, augment, {device.get()},
                         {.batch_size = 64, .seed = 1, .epochs = 2});
   while (const stoker::DeviceBatch batch = loader.next(0, *stream)) {

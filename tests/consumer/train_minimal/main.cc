@@ -51,10 +51,7 @@ stoker::NetSpec small_net(int classes) {
 }
 
 stoker::AugmentSpec training_augmentation() {
-  return {.output = kInput,
-          .crop = stoker::CropMode::pad_random,
-          .pad = 4,
-          .flip = stoker::FlipMode::random};
+  return stoker::AugmentSpec("resize | random_crop(padding=4, mode='reflect') | flip", kInput);
 }
 
 std::unique_ptr<stoker::Engine> make_engine(const stoker::NetSpec& net, int threads) {
@@ -114,7 +111,7 @@ void train(const std::string& data, int epochs) {
   while (const stoker::DeviceBatch batch = loader.next(0, *stream)) {
     batch.synchronize();  // this engine reads on its own threads, not on the stream
     const int64_t step = batch.header().step;
-    engine->forward_backward({batch.images(), batch.labels(), batch.weights()}, {});
+    engine->forward_backward({batch.images(), batch.labels(), batch.weights()});
     collective->all_reduce(0, engine->gradient_buffers(), engine->reduced_gradients());
     const auto updates = tensor_updates(net, step, steps, per_epoch);
     engine->update({.tensors = updates, .momentum = kMomentum, .nesterov = true});
@@ -125,7 +122,7 @@ void train(const std::string& data, int epochs) {
     weight += metrics.weight_sum;
     if ((step + 1) % per_epoch != 0) continue;
     stoker::EvalOptions plain;
-    plain.augment = {.output = kInput, .crop = stoker::CropMode::whole};
+    plain.augment = stoker::AugmentSpec("resize", kInput);
     stoker::Engine* const engines[] = {engine.get()};
     stoker::Device* const devices[] = {device.get()};
     print_epoch(batch.header().epoch + 1, loss / weight,

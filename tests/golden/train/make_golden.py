@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Writes resnet18.json and airnet.json: PyTorch's results for one training step, in float64.
+"""Writes airnet.json, airnet_mixed.json and resnet18.json: PyTorch's results for one training step,
+in float64. In airnet_mixed.json each row has two labels, with a share of its own.
 
 Weights, statistics and pictures come from a formula that golden_test.cc also has, so the files
 have only results. Run with the system's Python (python3-torch, python3-torchvision):
@@ -92,7 +93,14 @@ def summary(tensor):
     return {"norm": flat.norm().item(), "sum": flat.sum().item(), "first": flat[:KEPT].tolist()}
 
 
-def golden(model, size, label_smoothing):
+def mixed_targets(labels):
+    """Returns (ROWS, CLASSES) probabilities: each label with its share, the second with the rest."""
+    second = torch.from_numpy(noise(SEED + 2, ROWS) % CLASSES)
+    share = torch.from_numpy(noise(SEED + 3, ROWS) % 1025 / 1024.0)[:, None]
+    return share * F.one_hot(labels, CLASSES) + (1 - share) * F.one_hot(second, CLASSES)
+
+
+def golden(model, size, label_smoothing, mixed=False):
     model = model.double()
     parameters = list(model.named_parameters())
     statistics = [(n, b) for n, b in model.named_buffers() if b.dtype.is_floating_point]
@@ -112,7 +120,8 @@ def golden(model, size, label_smoothing):
     model.train()
     optimiser = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM,
                                 weight_decay=WEIGHT_DECAY, nesterov=True)
-    loss = F.cross_entropy(model(images), labels, label_smoothing=label_smoothing)
+    targets = mixed_targets(labels) if mixed else labels
+    loss = F.cross_entropy(model(images), targets, label_smoothing=label_smoothing)
     loss.backward()
     gradients = {n: summary(p.grad) for n, p in parameters}
     optimiser.step()
@@ -127,6 +136,7 @@ def golden(model, size, label_smoothing):
         "classes": CLASSES,
         "seed": SEED,
         "label_smoothing": label_smoothing,
+        "mixed": mixed,
         "learning_rate": LEARNING_RATE,
         "weight_decay": WEIGHT_DECAY,
         "momentum": MOMENTUM,
@@ -144,11 +154,12 @@ def main():
     folder = os.path.dirname(os.path.abspath(__file__))
     models = {
         "airnet": (AirNet(), 32, 0.2),
+        "airnet_mixed": (AirNet(), 32, 0.2, True),
         "resnet18": (torchvision.models.resnet18(num_classes=CLASSES), 64, 0.1),
     }
-    for name, (model, size, label_smoothing) in models.items():
+    for name, arguments in models.items():
         with open(os.path.join(folder, name + ".json"), "w") as file:
-            json.dump(golden(model, size, label_smoothing), file, indent=1)
+            json.dump(golden(*arguments), file, indent=1)
             file.write("\n")
 
 

@@ -201,10 +201,7 @@ TEST(TraceFile, ABatchIsFollowedFromFileToStepByItsNumber) {
 
 TEST(ProfileEmulated, GoesThroughAllPhasesAndDiagnoses) {
   const auto source = make_synthetic_source(1000, {16, 16}, 3, 1);
-  AugmentSpec augment;
-  augment.output = {16, 16};
-  augment.crop = CropMode::pad_random;
-  augment.pad = 2;
+  const AugmentSpec augment("random_crop(padding=2, mode='reflect')", {16, 16});
   LoaderOptions options;
   options.batch_size = 10;
   options.feed.workers = 1;

@@ -1,0 +1,54 @@
+#include "decode/mix_values.h"
+
+// See decode/resize/resize_kernels.cc: scalable vectors are left out.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "decode/mix_values.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace stoker {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The weighted mean is other + (share * (own - other) + kMixParts / 2) / kMixParts, rounded down.
+// That quotient is what the instructions for products of 15-bit fractions compute.
+void mix(int share, const uint8_t* other, size_t count, uint8_t* own) {
+  size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<int16_t> wide;
+  const hn::Rebind<uint8_t, decltype(wide)> narrow;
+  const auto weight = hn::Set(wide, static_cast<int16_t>(share));
+  const size_t lanes = hn::Lanes(wide);
+  for (; i + lanes <= count; i += lanes) {
+    const auto a = hn::PromoteTo(wide, hn::LoadU(narrow, own + i));
+    const auto b = hn::PromoteTo(wide, hn::LoadU(narrow, other + i));
+    const auto mean = hn::Add(b, hn::MulFixedPoint15(hn::Sub(a, b), weight));
+    hn::StoreU(hn::DemoteTo(narrow, mean), narrow, own + i);
+  }
+#endif
+  for (; i < count; ++i) {
+    const int difference = own[i] - other[i];
+    own[i] = static_cast<uint8_t>(other[i] + ((share * difference + kMixParts / 2) >> 15));
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stoker
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stoker {
+
+HWY_EXPORT(mix);
+
+void mix_values(int share, const uint8_t* other, size_t count, uint8_t* own) {
+  // A whole share does not fit into 16 bits.
+  if (share == kMixParts) return;
+  HWY_DYNAMIC_DISPATCH(mix)(share, other, count, own);
+}
+
+}  // namespace stoker
+#endif

@@ -1,0 +1,72 @@
+#include "pipeline/augment/colour_steps.h"
+
+#include <algorithm>
+
+#include "decode/pixel/colour.h"
+#include "decode/pixel/histogram.h"
+#include "decode/pixel/sharpness.h"
+#include "pipeline/augment/core_steps.h"
+
+namespace stoker {
+namespace {
+
+// Adapts a function of the pixels and one factor.
+template <void (*kFunction)(MutableImageView, double)>
+void with_factor(const PixelStep& step, MutableImageView image, PixelScratch&) {
+  kFunction(image, step.values[0]);
+}
+
+template <void (*kFunction)(MutableImageView)>
+void alone(const PixelStep&, MutableImageView image, PixelScratch&) {
+  kFunction(image);
+}
+
+void sharpness(const PixelStep& step, MutableImageView image, PixelScratch& scratch) {
+  adjust_sharpness(image, step.values[0], scratch);
+}
+
+void fill(const PixelStep& step, MutableImageView image, PixelScratch&) {
+  const auto [left, top, width, height] = crop_box(step);
+  for (int y = top; y < top + height; ++y) {
+    uint8_t* pixel = image.data + y * image.stride_bytes + ptrdiff_t{3} * left;
+    for (int x = 0; x < width; ++x, pixel += 3) std::copy_n(step.fill.data(), 3, pixel);
+  }
+}
+
+}  // namespace
+
+const PixelKind kBrightnessStep{.name = "brightness",
+                                .values = {"factor"},
+                                .table = [](const PixelStep& step, ByteTable& table) {
+                                  table = brightness_table(step.values[0]);
+                                }};
+const PixelKind kContrastStep{
+    .name = "contrast", .values = {"factor"}, .change = with_factor<adjust_contrast>};
+const PixelKind kSaturationStep{
+    .name = "saturation", .values = {"factor"}, .change = with_factor<adjust_saturation>};
+const PixelKind kHueStep{.name = "hue", .values = {"factor"}, .change = with_factor<adjust_hue>};
+const PixelKind kSharpnessStep{.name = "sharpness", .values = {"factor"}, .change = sharpness};
+const PixelKind kGrayscaleStep{.name = "grayscale", .change = alone<grayscale>};
+const PixelKind kInvertStep{
+    .name = "invert", .table = [](const PixelStep&, ByteTable& table) { table = invert_table(); }};
+const PixelKind kEqualizeStep{.name = "equalize", .change = alone<equalize>};
+const PixelKind kAutocontrastStep{.name = "autocontrast", .change = alone<autocontrast>};
+const PixelKind kPosterizeStep{
+    .name = "posterize", .values = {"bits"}, .table = [](const PixelStep& step, ByteTable& table) {
+      table = posterize_table(static_cast<int>(step.values[0]));
+    }};
+const PixelKind kSolarizeStep{.name = "solarize",
+                              .values = {"threshold"},
+                              .table = [](const PixelStep& step, ByteTable& table) {
+                                table = solarize_table(step.values[0]);
+                              }};
+const PixelKind kFillStep{
+    .name = "fill", .values = {"x", "y", "width", "height"}, .fill = true, .change = fill};
+
+void add_fill(Draws& draws, Box box, Colour colour) {
+  PixelStep& step =
+      draws.add(kFillStep, {double(box.x), double(box.y), double(box.width), double(box.height)});
+  step.fill = colour;
+}
+
+}  // namespace stoker

@@ -1,0 +1,40 @@
+#include "pipeline/augment/draws.h"
+
+#include "pipeline/augment/grammar.h"
+
+namespace stoker {
+
+void Draws::begin(Size source, Size output, uint64_t seed, int64_t epoch, int64_t sample) {
+  source_ = source;
+  output_ = output;
+  seed_ = seed;
+  epoch_ = epoch;
+  sample_ = sample;
+  steps_.clear();
+  failure_.clear();
+}
+
+std::string step_text(const PixelStep& step) {
+  const PixelKind& kind = *step.kind;
+  std::string arguments;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    arguments.append(arguments.empty() ? "" : ", ").append(name).append("=").append(value);
+  };
+  for (size_t i = 0; i < kind.values.size() && kind.values[i]; ++i) {
+    add(kind.values[i], number_text(step.values[i]));
+  }
+  if (kind.choice) add(kind.choice, std::string("'").append(kind.choices[step.choice]).append("'"));
+  if (kind.fill) {
+    add("fill", numbers_text({double(step.fill[0]), double(step.fill[1]), double(step.fill[2])}));
+  }
+  return arguments.empty() ? kind.name : std::string(kind.name) + "(" + arguments + ")";
+}
+
+std::string steps_text(std::span<const PixelStep> steps) {
+  std::string text;
+  for (const PixelStep& step : steps)
+    text.append(text.empty() ? "" : " | ").append(step_text(step));
+  return text;
+}
+
+}  // namespace stoker

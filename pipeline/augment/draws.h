@@ -1,0 +1,103 @@
+// What an augmentation does to one sample, with every number decided: a list of steps, each an
+// operation of Pillow's. Stages (stage.h) draw it, program.h runs it, and step_text() shows it.
+// A function of the list, the size of the source image, and (seed, epoch, sample), so that it is
+// not stored with a row but drawn again for whoever asks.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decode/image.h"
+#include "decode/pixel/colour.h"
+#include "decode/pixel/scratch.h"
+#include "pipeline/random_key.h"
+
+namespace stoker {
+
+using Colour = std::array<uint8_t, 3>;  // RGB
+
+struct PixelStep;
+
+// A kind of step: its name, the names of its numbers, and the function that runs it. There is one
+// constant of it for each operation on pixels, which the steps point to. Threads: any.
+struct PixelKind {
+  const char* name = "";
+  std::array<const char*, 8> values{};  // the names of PixelStep::values; the rest is null
+  const char* choice = nullptr;  // the name of PixelStep::choice, and the names of its values
+  std::span<const char* const> choices{};
+  bool fill = false;  // PixelStep::fill counts
+
+  // One of these is there, or none for the steps that program.h runs itself.
+  // Changes the pixels in place.
+  void (*change)(const PixelStep& step, MutableImageView image, PixelScratch& scratch) = nullptr;
+  // Makes an image of step.size from another. REQUIRES: no overlap.
+  void (*make)(const PixelStep& step, ImageView image, MutableImageView out,
+               PixelScratch& scratch) = nullptr;
+  // Gives the table by which every byte is replaced, in all channels. Neighbours are joined.
+  void (*table)(const PixelStep& step, ByteTable& table) = nullptr;
+};
+
+struct PixelStep {
+  const PixelKind* kind = nullptr;
+  Size size;  // of the image after the step
+  std::array<double, 8> values{};
+  uint8_t choice = 0;
+  Colour fill{};
+  const void* object = nullptr;  // what the kind needs beside numbers; outlives the step
+  RandomKey key = {0, 0, 0};     // for steps that draw while they run (noise)
+};
+
+// The steps of one sample while they are drawn; reused, keeps its memory. Threads: one at a time.
+class Draws {
+ public:
+  // `source` is the image's size, sides >= 1; `output` that of a finished row.
+  void begin(Size source, Size output, uint64_t seed, int64_t epoch, int64_t sample);
+
+  Size size() const { return steps_.empty() ? source_ : steps_.back().size; }  // of the image now
+  Size source() const { return source_; }
+  Size output() const { return output_; }
+  // The key of this sample whose seed is mixed with `salt`; 0: the sample's own.
+  RandomKey key(uint64_t salt) const { return {seed_ ^ salt, epoch_, sample_}; }
+  // The same in another epoch.
+  RandomKey key_of_epoch(uint64_t salt, int64_t epoch) const {
+    return {seed_ ^ salt, epoch, sample_};
+  }
+  int64_t epoch() const { return epoch_; }
+
+  // Appends a step that keeps the image's size, or makes it `size`.
+  PixelStep& add(const PixelKind& kind, std::initializer_list<double> values = {}) {
+    return add(kind, size(), values);
+  }
+  PixelStep& add(const PixelKind& kind, Size size, std::initializer_list<double> values = {}) {
+    PixelStep& step = steps_.emplace_back();
+    step.kind = &kind;
+    step.size = size;
+    std::copy(values.begin(), values.end(), step.values.begin());
+    return step;
+  }
+  // Notes that this sample cannot be augmented so, and why: it is a bad sample.
+  void fail(const std::string& why) { failure_ = why; }
+
+  std::span<const PixelStep> steps() const { return steps_; }
+  const std::string& failure() const { return failure_; }  // "": none
+  int64_t bytes() const { return static_cast<int64_t>(steps_.capacity() * sizeof(PixelStep)); }
+
+ private:
+  Size source_, output_;
+  uint64_t seed_ = 0;
+  int64_t epoch_ = 0, sample_ = 0;
+  std::vector<PixelStep> steps_;
+  std::string failure_;
+};
+
+// "solarize(threshold=128)": in the grammar of augmentations.
+std::string step_text(const PixelStep& step);
+// "crop(x=3, y=5, width=111, height=77) | resize(...) | flip"
+std::string steps_text(std::span<const PixelStep> steps);
+
+}  // namespace stoker

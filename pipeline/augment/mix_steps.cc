@@ -1,0 +1,9 @@
+#include "pipeline/augment/mix_steps.h"
+
+namespace stoker {
+
+const PixelKind kBlendBeginStep{.name = "blend_begin", .values = {"weight"}};
+const PixelKind kBlendStep{.name = "blend", .values = {"weight"}};
+const PixelKind kBlendEndStep{.name = "blend_end"};
+
+}  // namespace stoker

@@ -1,0 +1,203 @@
+#include "pipeline/augment/program.h"
+
+#include <algorithm>
+
+#include "decode/pixel/colour.h"
+#include "pipeline/augment/core_steps.h"
+#include "pipeline/augment/mix_steps.h"
+
+namespace stoker {
+namespace {
+
+size_t image_bytes(Size size) {
+  return size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
+}
+
+bool makes_image(const PixelStep& step) {
+  return step.kind->make != nullptr || step.kind == &kResizeStep;
+}
+
+// Puts steps into a plan, one after the other, until one does not fit.
+class Planner {
+ public:
+  explicit Planner(const Draws& draws) : steps_(draws.steps()) {
+    const Size source = draws.source();
+    plan_.crop.crop = plan_.crop.window = {0, 0, source.width, source.height};
+    plan_.crop.resized = source;
+  }
+
+  DecodePlan plan() {
+    while (plan_.steps < steps_.size()) {
+      const size_t taken = take(steps_[plan_.steps]);
+      if (taken == 0) break;
+      plan_.steps += taken;
+    }
+    plan_.crop.flip = plan_.flip && !shifted_;
+    return plan_;
+  }
+
+ private:
+  // Returns how many steps were taken.
+  size_t take(const PixelStep& step) {
+    if (step.kind == &kFlipStep) {
+      plan_.flip = !plan_.flip;
+      return 1;
+    }
+    if (shifted_) return 0;
+    if (step.kind == &kCropStep) return take_crop(crop_box(step));
+    if (plan_.flip) return 0;  // what is mirrored before it is resized may differ by a bit
+    if (step.kind == &kResizeStep) return take_resize(step);
+    if (step.kind == &kPadStep) return take_shift(step);
+    return 0;
+  }
+
+  size_t take_crop(Box box) {
+    Box& window = plan_.crop.window;
+    if (plan_.flip) box.x = window.width - box.x - box.width;
+    window = {window.x + box.x, window.y + box.y, box.width, box.height};
+    if (!resized_) {
+      Box& crop = plan_.crop.crop;
+      crop = {crop.x + window.x, crop.y + window.y, box.width, box.height};
+      plan_.crop.resized = {box.width, box.height};
+      window = {0, 0, box.width, box.height};
+    }
+    return 1;
+  }
+
+  size_t take_resize(const PixelStep& step) {
+    if (resized_) return 0;
+    resized_ = true;
+    plan_.crop.resized = step.size;
+    plan_.crop.window = {0, 0, step.size.width, step.size.height};
+    plan_.crop.filter = static_cast<Filter>(step.choice);
+    return 1;
+  }
+
+  // Padding and a crop to the size before are a shift.
+  size_t take_shift(const PixelStep& pad) {
+    const Box window = plan_.crop.window;
+    const auto padding = static_cast<Padding>(pad.choice);
+    const bool zero = padding == Padding::constant && pad.fill == Colour{};
+    if (!zero && padding != Padding::reflect) return 0;
+    if (plan_.steps + 1 == steps_.size()) return 0;
+    const PixelStep& next = steps_[plan_.steps + 1];
+    if (next.kind != &kCropStep || next.size != Size{window.width, window.height}) return 0;
+    const Box box = crop_box(next);
+    plan_.shift_x = box.x - static_cast<int>(pad.values[0]);
+    plan_.shift_y = box.y - static_cast<int>(pad.values[1]);
+    plan_.padding = zero ? PadMode::zero : PadMode::reflect;
+    shifted_ = plan_.is_shifted();
+    return 2;
+  }
+
+  std::span<const PixelStep> steps_;
+  DecodePlan plan_;
+  bool resized_ = false, shifted_ = false;
+};
+
+}  // namespace
+
+DecodePlan plan_decode(const Draws& draws) { return Planner(draws).plan(); }
+
+MutableImageView StepRunner::memory(size_t which, Size size) {
+  std::vector<uint8_t>& pixels = images_[which];
+  if (pixels.size() < image_bytes(size)) pixels.resize(image_bytes(size));
+  return {pixels.data(), size.width, size.height, ptrdiff_t{3} * size.width};
+}
+
+MutableImageView StepRunner::begin(std::span<const PixelStep> steps, Size size,
+                                   MutableImageView out, std::string& problem) {
+  steps_ = steps;
+  out_ = out;
+  next_ = 0;
+  last_made_ = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (makes_image(steps[i])) last_made_ = i + 1;
+  }
+  image_ = out;
+  if (last_made_ == 0) return out;
+  const auto check = [&](Size each) {
+    if (int64_t{each.width} * each.height <= max_pixels_) return;
+    problem = "augment: an image of " + std::to_string(each.width) + " x " +
+              std::to_string(each.height) + " pixels on the way; at most " +
+              std::to_string(max_pixels_) + " are made";
+  };
+  check(size);
+  for (const PixelStep& step : steps) check(step.size);
+  if (problem.empty()) image_ = memory(next_, size);
+  return image_;
+}
+
+void StepRunner::run() {
+  for (size_t i = 0; i < steps_.size();) {
+    const PixelStep& step = steps_[i];
+    if (step.kind->table) {
+      i = run_tables(i);
+      continue;
+    }
+    ++i;
+    if (blend(step)) continue;
+    if (step.kind->change) {
+      step.kind->change(step, image_, scratch_);
+    } else {
+      make(step, i == last_made_ ? out_ : memory(next_ ^= 1, step.size));
+    }
+  }
+}
+
+void StepRunner::make(const PixelStep& step, MutableImageView out) {
+  if (step.kind == &kResizeStep) {
+    const Box whole{0, 0, image_.width, image_.height};
+    const Box window{0, 0, step.size.width, step.size.height};
+    resize_.run(image_, {whole, step.size, window, false, static_cast<Filter>(step.choice)}, out);
+  } else {
+    step.kind->make(step, image_, out, scratch_);
+  }
+  image_ = out;
+}
+
+// Runs the steps of AugMix, in 32-bit floats as torchvision. Returns false for all others.
+bool StepRunner::blend(const PixelStep& step) {
+  const bool begins = step.kind == &kBlendBeginStep, ends = step.kind == &kBlendEndStep;
+  if (!begins && !ends && step.kind != &kBlendStep) return false;
+  const auto weight = static_cast<float>(step.values[0]);
+  const size_t row = size_t{3} * static_cast<size_t>(image_.width);
+  const size_t bytes = row * static_cast<size_t>(image_.height);
+  if (begins) kept_.resize(bytes), sum_.resize(bytes);
+  for (int y = 0; y < image_.height; ++y) {
+    uint8_t* line = image_.data + y * image_.stride_bytes;
+    float* sum = sum_.data() + static_cast<size_t>(y) * row;
+    uint8_t* kept = kept_.data() + static_cast<size_t>(y) * row;
+    if (begins) {
+      std::copy_n(line, row, kept);
+      for (size_t i = 0; i < row; ++i) sum[i] = weight * static_cast<float>(line[i]);
+    } else if (ends) {
+      // Rounding may take a sum of 255 a little above it.
+      for (size_t i = 0; i < row; ++i) line[i] = static_cast<uint8_t>(std::min(sum[i], 255.0f));
+    } else {
+      for (size_t i = 0; i < row; ++i) sum[i] += weight * static_cast<float>(line[i]);
+      std::copy_n(kept, row, line);
+    }
+  }
+  return true;
+}
+
+// Tables one after the other are one table. Returns the number of the step after them.
+size_t StepRunner::run_tables(size_t first) {
+  ByteTable joined, next;
+  steps_[first].kind->table(steps_[first], joined);
+  for (++first; first < steps_.size() && steps_[first].kind->table; ++first) {
+    steps_[first].kind->table(steps_[first], next);
+    for (uint8_t& value : joined) value = next[value];
+  }
+  apply_table(image_, joined);
+  return first;
+}
+
+int64_t StepRunner::scratch_bytes() const {
+  return resize_.scratch_bytes() + static_cast<int64_t>(scratch_.bytes()) +
+         static_cast<int64_t>(images_[0].capacity() + images_[1].capacity() + kept_.capacity() +
+                              sum_.capacity() * sizeof(float));
+}
+
+}  // namespace stoker

@@ -1,0 +1,112 @@
+#include <cmath>
+
+#include "pipeline/augment/mix_steps.h"
+#include "pipeline/augment/policy_ops.h"
+#include "pipeline/augment/stages.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kBins = 10;
+constexpr int kMostWidth = 16, kMostDepth = 16;
+// The numbers of a chain's draws, and of the weights'.
+constexpr uint32_t kChain = 64, kWeights = 0x10000, kGammaTries = 64;
+
+// torchvision's AugMix (Hendrycks et al. 2020): translations are up to a third, posterize keeps 4
+// bits to none.
+constexpr PolicyOp kOps[] = {PolicyOp::shear_x,     PolicyOp::shear_y,       PolicyOp::translate_x,
+                             PolicyOp::translate_y, PolicyOp::rotate,        PolicyOp::posterize,
+                             PolicyOp::solarize,    PolicyOp::auto_contrast, PolicyOp::equalize,
+                             PolicyOp::brightness,  PolicyOp::color,         PolicyOp::contrast,
+                             PolicyOp::sharpness};
+constexpr int kWithoutColours = 9;  // the first of them
+
+struct AugMix {
+  int severity, width, depth;
+  double alpha;
+  int ops;
+};
+
+// A gamma variate (Marsaglia and Tsang 2000, "A simple method for generating gamma variables"), for
+// a shape below 1 by their boost. Takes numbers from `first` on.
+double gamma(const RandomKey& key, uint32_t first, double shape) {
+  double boost = 1;
+  if (shape < 1) {
+    boost = std::pow(1 - key.uniform(first), 1 / shape);
+    shape += 1;
+  }
+  const double d = shape - 1.0 / 3.0, c = 1 / std::sqrt(9 * d);
+  for (uint32_t attempt = 0; attempt < kGammaTries; ++attempt) {
+    const double x = key.normal(first + 1 + 2 * attempt);
+    const double v = (1 + c * x) * (1 + c * x) * (1 + c * x);
+    const double u = 1 - key.uniform(first + 2 + 2 * attempt);
+    if (v > 0 && std::log(u) < 0.5 * x * x + d - d * v + d * std::log(v)) return boost * d * v;
+  }
+  return boost * d;  // never, with probability 1 - 0.05^64
+}
+
+// The shares of `count` parts: Dirichlet(alpha, ..., alpha).
+void draw_shares(const RandomKey& key, uint32_t first, double alpha, std::span<double> shares) {
+  double sum = 0;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    shares[i] = gamma(key, first + static_cast<uint32_t>(i) * 4 * kGammaTries, alpha);
+    sum += shares[i];
+  }
+  for (double& share : shares)
+    share = sum > 0 ? share / sum : 1.0 / static_cast<double>(shares.size());
+}
+
+void draw_chain(const AugMix& mix, const StageKey& stage, uint32_t first,
+                const WarpOptions& options, Draws& draws) {
+  const RandomKey& key = stage.key;
+  const int depth = mix.depth > 0 ? mix.depth : 1 + static_cast<int>(key.below(first, 3));
+  for (int i = 0; i < depth; ++i) {
+    const uint32_t draw = first + 1 + 3 * static_cast<uint32_t>(i);
+    const PolicyOp op = kOps[key.below(draw, mix.ops)];
+    const auto bin = static_cast<int>(key.below(draw + 1, mix.severity));
+    draw_policy_op(draws, key, draw + 2, kAugMixLimits, op, bin, kBins, options);
+  }
+}
+
+void draw(const AugMix& mix, const StageKey& stage, const WarpOptions& options, Draws& draws) {
+  std::array<double, 2> own;
+  std::array<double, kMostWidth> shares;
+  const auto chains = std::span(shares).first(static_cast<size_t>(mix.width));
+  draw_shares(stage.key, kWeights, mix.alpha, own);
+  draw_shares(stage.key, 2 * kWeights, mix.alpha, chains);
+  draws.add(kBlendBeginStep, {own[0]});
+  for (int i = 0; i < mix.width; ++i) {
+    draw_chain(mix, stage, kChain * static_cast<uint32_t>(i), options, draws);
+    draws.add(kBlendStep, {own[1] * chains[static_cast<size_t>(i)]});
+  }
+  draws.add(kBlendEndStep);
+}
+
+StageActions make(const Arguments& arguments) {
+  const AugMix mix{arguments.whole("severity"), arguments.whole("mixture_width"),
+                   arguments.whole("chain_depth"), arguments.real("alpha"),
+                   arguments.flag("all_ops") ? static_cast<int>(std::size(kOps)) : kWithoutColours};
+  if (!(mix.alpha > 0)) arguments.refuse("alpha", "above 0");
+  const WarpOptions options = warp_options(arguments);
+  return {[=](const StageKey& stage, Draws& draws) { draw(mix, stage, options, draws); }};
+}
+
+// torchvision's default interpolation is bilinear here.
+constexpr Parameter kInterpolationParameter{
+    "interpolation", ArgumentKind::choice, "bilinear", 0, 0, kInterpolationNames};
+
+}  // namespace
+
+const StageType kAugMix{.name = "aug_mix",
+                        .help = "AugMix: a blend of the image with chains of operations on it",
+                        .parameters = {{"severity", ArgumentKind::whole, "3", 1, 10},
+                                       {"mixture_width", ArgumentKind::whole, "3", 1, kMostWidth},
+                                       {"chain_depth", ArgumentKind::whole, "-1", -1, kMostDepth},
+                                       {"alpha", ArgumentKind::real, "1", 0, 1e3},
+                                       {"all_ops", ArgumentKind::flag, "True"},
+                                       kInterpolationParameter,
+                                       kFillParameter,
+                                       kProbability},
+                        .make = make};
+
+}  // namespace stoker

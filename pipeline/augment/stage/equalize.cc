@@ -1,0 +1,18 @@
+#include "pipeline/augment/colour_steps.h"
+#include "pipeline/augment/stages.h"
+
+namespace stoker {
+namespace {
+
+StageActions make(const Arguments&) {
+  return {[](const StageKey&, Draws& draws) { draws.add(kEqualizeStep); }};
+}
+
+}  // namespace
+
+const StageType kEqualize{.name = "equalize",
+                          .help = "The histogram of each channel made even",
+                          .parameters = {kProbability},
+                          .make = make};
+
+}  // namespace stoker

@@ -1,0 +1,18 @@
+#include "pipeline/augment/colour_steps.h"
+#include "pipeline/augment/stages.h"
+
+namespace stoker {
+namespace {
+
+StageActions make(const Arguments&) {
+  return {[](const StageKey&, Draws& draws) { draws.add(kGrayscaleStep); }};
+}
+
+}  // namespace
+
+const StageType kGrayscale{.name = "grayscale",
+                           .help = "The luma in all three channels",
+                           .parameters = {kProbability},
+                           .make = make};
+
+}  // namespace stoker

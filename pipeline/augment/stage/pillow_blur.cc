@@ -1,0 +1,30 @@
+#include "decode/pixel/blur.h"
+#include "pipeline/augment/stages.h"
+
+namespace stoker {
+namespace {
+
+void blur(const PixelStep& step, ImageView image, MutableImageView out, PixelScratch& scratch) {
+  pillow_gaussian_blur(image, step.values[0], out, scratch);
+}
+
+const PixelKind kStep{.name = "pillow_blur", .values = {"radius"}, .make = blur};
+
+StageActions make(const Arguments& arguments) {
+  // clang 14 lets no lambda capture the names of a structured binding.
+  const std::array<double, 2> range = arguments.range("radius");
+  const double least = range[0], most = range[1];
+  return {[=](const StageKey& stage, Draws& draws) {
+    draws.add(kStep, {least == most ? least : stage.key.uniform(0, least, most)});
+  }};
+}
+
+}  // namespace
+
+const StageType kPillowBlur{
+    .name = "pillow_blur",
+    .help = "Pillow's ImageFilter.GaussianBlur (SimCLR, DINO): a radius drawn from a range",
+    .parameters = {{"radius", ArgumentKind::range, "(0.1, 2)", 0, 1e3}, kProbability},
+    .make = make};
+
+}  // namespace stoker

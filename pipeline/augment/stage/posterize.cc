@@ -1,0 +1,20 @@
+#include "pipeline/augment/colour_steps.h"
+#include "pipeline/augment/stages.h"
+
+namespace stoker {
+namespace {
+
+StageActions make(const Arguments& arguments) {
+  const double bits = arguments.real("bits");
+  return {[=](const StageKey&, Draws& draws) { draws.add(kPosterizeStep, {bits}); }};
+}
+
+}  // namespace
+
+const StageType kPosterize{
+    .name = "posterize",
+    .help = "Only the highest bits of each byte",
+    .parameters = {{"bits", ArgumentKind::whole, nullptr, 0, 8}, kProbability},
+    .make = make};
+
+}  // namespace stoker

@@ -1,0 +1,31 @@
+// Python's arithmetic of sizes, which torchvision's boxes are computed with.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "decode/image.h"
+
+namespace stoker {
+
+inline constexpr int kMaxSide = 1 << 15;  // pixels of a finished row
+
+// round(): halves go to the even neighbour, as in the default rounding mode.
+inline int round_half_even(double value) { return static_cast<int>(std::lrint(value)); }
+
+// CenterCrop's place: int(round((outer - inner) / 2.0)).
+inline Box center_box(Size outer, Size inner) {
+  return {round_half_even((outer.width - inner.width) / 2.0),
+          round_half_even((outer.height - inner.height) / 2.0), inner.width, inner.height};
+}
+
+// Resize(short side): the long side is truncated to whole pixels, not rounded. (An image one pixel
+// wide and millions of pixels long is shortened; torchvision would run out of memory.)
+inline Size by_short_side(Size source, int target) {
+  constexpr int64_t kMaxResizedSide = 1 << 30;
+  const auto [shorter, longer] = std::minmax(source.width, source.height);
+  const int other = static_cast<int>(std::min(int64_t{target} * longer / shorter, kMaxResizedSide));
+  return source.width <= source.height ? Size{target, other} : Size{other, target};
+}
+
+}  // namespace stoker

@@ -1,0 +1,41 @@
+#include <stdexcept>
+
+#include "pipeline/augment/stages.h"
+
+namespace stoker {
+namespace {
+
+constexpr int kMostViews = 64;
+
+StageActions make(const Arguments&) {
+  throw std::invalid_argument("augment: views must stand alone: views(LIST, LIST, counts=(2, 8))");
+}
+
+}  // namespace
+
+const StageType kViews{
+    .name = "views",
+    .help = "Several rows of each sample, of one decoding: so many of each list. Stands alone",
+    .parameters = {{"stages", ArgumentKind::stages, nullptr},
+                   {"counts", ArgumentKind::reals, "", 1, kMostViews}},
+    .make = make};
+
+std::vector<AugmentView> views_of(const StageText& text) {
+  const Arguments arguments = read_arguments(kViews, text);
+  const std::vector<SharedStages>& lists = arguments.stages("stages");
+  std::vector<double> counts = arguments.numbers("counts");
+  if (counts.empty()) counts.assign(lists.size(), 1);
+  if (counts.size() != lists.size()) arguments.refuse("counts", "a number for each list");
+  std::vector<AugmentView> views;
+  for (size_t i = 0; i < lists.size(); ++i) {
+    if (counts[i] != static_cast<int>(counts[i])) arguments.refuse("counts", "whole numbers");
+    const Size size = lists[i]->size({}, {}).value_or(Size{});
+    views.insert(views.end(), static_cast<size_t>(counts[i]), {size, *lists[i]});
+  }
+  if (views.size() > kMostViews) {
+    arguments.refuse("counts", "at most " + std::to_string(kMostViews) + " in all");
+  }
+  return views;
+}
+
+}  // namespace stoker

@@ -1,0 +1,41 @@
+// The table of stages, in the order of the documentation. Each is a file of stage/.
+#pragma once
+
+#include "pipeline/augment/pixel_operation.h"
+#include "pipeline/augment/stage.h"
+#include "pipeline/augment/view.h"
+#include "pipeline/mix.h"
+
+namespace stoker {
+
+// Crops and sizes.
+extern const StageType kRandomResizedCrop, kResizeCenterCrop, kResize, kCenterCrop, kCornerCrop,
+    kRandomCrop, kPad;
+// Geometry.
+extern const StageType kFlip, kVerticalFlip, kRotate, kAffine, kPerspective;
+// Colours.
+extern const StageType kColorJitter, kGrayscale, kInvert, kPosterize, kSolarize, kEqualize,
+    kAutocontrast, kSharpness, kGaussianBlur, kPillowBlur;
+// Choices.
+extern const StageType kRandomApply, kRandomChoice, kRandomOrder;
+// Policies.
+extern const StageType kRandomAugment, kTrivialAugment, kAutoAugment, kAugMix;
+// Erasing.
+extern const StageType kCutout, kRandomErasing;
+// The user's own.
+extern const StageType kOperation;
+// What is no stage of a sample's list but stands around it: AugmentSpec reads these.
+extern const StageType kMix, kViews;
+
+// What mix(...) says, and the text that says it.
+MixSpec mix_of(const StageText& text);
+std::string mix_text(const MixSpec& mix);
+// The views of views(...), one after the other, with the sizes that their lists end with ({}: the
+// row's).
+std::vector<AugmentView> views_of(const StageText& text);
+
+// A stage of an operation that no text names. Throws std::invalid_argument for a name that is no
+// word, and for an operation without a function.
+Stage operation_stage(const PixelOperation& operation);
+
+}  // namespace stoker

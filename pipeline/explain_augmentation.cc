@@ -1,0 +1,72 @@
+#include "pipeline/augment.h"
+#include "pipeline/augment/core_steps.h"
+#include "pipeline/augment/program.h"
+#include "pipeline/augment/stages.h"
+
+namespace stoker {
+namespace {
+
+// Images and samples that show what the stages do: one that is wide, one that is high.
+constexpr Size kExamples[] = {{500, 375}, {375, 500}};
+constexpr int kSamples = 64;
+
+// What the steps of one stage were done by, in the rows that were looked at.
+struct Seen {
+  int decoder = 0, joined = 0, alone = 0, absent = 0;
+};
+
+std::string sentence(const Seen& seen) {
+  std::string text;
+  const auto add = [&](int count, const char* what) {
+    if (count > 0) text.append(text.empty() ? "" : ", or ").append(what);
+  };
+  add(seen.decoder, "done by the decoder while it decodes");
+  add(seen.joined, "joined with its neighbours into one table of bytes");
+  add(seen.alone, "a pass of its own");
+  add(seen.absent, "nothing");
+  return text;
+}
+
+bool is_joined(std::span<const PixelStep> steps, size_t i) {
+  const auto is_table = [&](size_t at) { return at < steps.size() && steps[at].kind->table; };
+  return is_table(i) && (is_table(i + 1) || (i > 0 && is_table(i - 1)));
+}
+
+void look_at(const AugmentSpec& spec, Size source, int64_t sample, std::vector<Seen>& seen) {
+  Draws draws;
+  draws.begin(source, spec.output, 0, 0, sample);
+  std::vector<size_t> ends;  // the number of the first step after each stage
+  for (const Stage& stage : spec.stages.stages()) {
+    if (draws.failure().empty()) stage.draw(draws);
+    ends.push_back(draws.steps().size());
+  }
+  const size_t decoded = plan_decode(draws).steps;
+  for (size_t i = 0, begin = 0; i < seen.size(); begin = ends[i++]) {
+    if (begin == ends[i]) {
+      ++seen[i].absent;
+    } else if (ends[i] <= decoded) {
+      ++seen[i].decoder;
+    } else {
+      ++(is_joined(draws.steps(), begin) ? seen[i].joined : seen[i].alone);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> explain_augmentation(const AugmentSpec& spec) {
+  std::vector<Seen> seen(spec.stages.stages().size());
+  for (const Size source : kExamples) {
+    for (int64_t sample = 0; sample < kSamples; ++sample) look_at(spec, source, sample, seen);
+  }
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    lines.push_back(spec.stages.stages()[i].describe() + ": " + sentence(seen[i]));
+  }
+  if (spec.mix.on()) {
+    lines.push_back(mix_text(spec.mix) + ": finished rows with their neighbours, in pairs");
+  }
+  return lines;
+}
+
+}  // namespace stoker

@@ -1,0 +1,86 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "pipeline/augment.h"
+#include "python/core/bind.h"
+
+namespace stoker::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using SizeTuple = std::tuple<int, int>;  // height, width
+
+SizeTuple tuple_of(Size size) { return {size.height, size.width}; }
+Size size_of(SizeTuple size) { return {std::get<1>(size), std::get<0>(size)}; }
+
+// Without a size of rows, which the list alone need not say.
+AugmentSpec list_of(const std::string& stages) {
+  AugmentSpec spec;
+  spec.set_stages(stages);
+  return spec;
+}
+
+// Returns the size of the first view that the list ends with; none: it depends on the images or on
+// the Loader.
+std::optional<SizeTuple> own_size(const std::string& stages) {
+  const std::optional<Size> size = list_of(stages).stages.size({}, {});
+  return size && *size != Size{} ? std::optional(tuple_of(*size)) : std::nullopt;
+}
+
+std::string draw(const AugmentSpec& spec, SizeTuple source, uint64_t seed, int64_t epoch,
+                 int64_t sample, int view) {
+  if (view < 0 || view >= spec.views()) {
+    throw std::invalid_argument("view is " + std::to_string(view) + " of " +
+                                std::to_string(spec.views()) + " views");
+  }
+  Draws draws;
+  draw_augmentation(spec, size_of(source), seed, epoch, sample, draws, view);
+  if (!draws.failure().empty()) throw std::invalid_argument(draws.failure());
+  return steps_text(draws.steps());
+}
+
+using ParameterTuple = std::tuple<std::string, std::optional<std::string>>;  // name, default
+using StageTuple = std::tuple<std::string, std::string, std::vector<ParameterTuple>>;
+
+std::vector<StageTuple> stage_table() {
+  std::vector<StageTuple> table;
+  for (const StageType* type : all_stages()) {
+    std::vector<ParameterTuple> parameters;
+    for (const Parameter& each : type->parameters) {
+      parameters.emplace_back(
+          each.name, each.otherwise ? std::optional<std::string>(each.otherwise) : std::nullopt);
+    }
+    table.emplace_back(type->name, type->help, std::move(parameters));
+  }
+  return table;
+}
+
+}  // namespace
+
+void bind_augment(nb::module_& module) {
+  nb::class_<AugmentSpec>(module, "AugmentSpec")
+      .def(
+          "__init__",
+          [](AugmentSpec* spec, const std::string& stages, SizeTuple size) {
+            new (spec) AugmentSpec(stages, size_of(size));
+          },
+          "stages"_a, "size"_a)
+      .def_prop_ro("size", [](const AugmentSpec& spec) { return tuple_of(spec.output); })
+      .def_prop_ro("views", &AugmentSpec::views)
+      .def("draw", draw, "source"_a, "seed"_a, "epoch"_a, "sample"_a, "view"_a)
+      .def("explain", explain_augmentation)
+      .def("describe", &AugmentSpec::describe);
+  module.def(
+      "canonical_stages", [](const std::string& text) { return list_of(text).stages_text(); },
+      "stages"_a);
+  module.def("own_size", own_size, "stages"_a);
+  module.def(
+      "view_count", [](const std::string& text) { return list_of(text).views(); }, "stages"_a);
+  // (name, help, [(parameter, default in the grammar, or None if it must be given), ...]) of each.
+  module.def("stage_table", stage_table);
+}
+
+}  // namespace stoker::python

@@ -1,0 +1,62 @@
+// Weighted means of rows: every instruction set gives the bytes of the definition.
+#include "decode/mix_values.h"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <random>
+#include <vector>
+
+namespace stoker {
+namespace {
+
+class MixValues : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+};
+
+// The plain twin: the definition itself, in integers that nothing overflows.
+uint8_t mean_of(int share, uint8_t own, uint8_t other) {
+  const int64_t sum = int64_t{share} * own + int64_t{kMixParts - share} * other;
+  return static_cast<uint8_t>((sum + kMixParts / 2) / kMixParts);
+}
+
+TEST_P(MixValues, AreTheDefinitionForAllPairsOfValues) {
+  std::vector<uint8_t> own, other;
+  for (int a = 0; a < 256; ++a) {
+    for (int b = 0; b < 256; ++b) {
+      own.push_back(static_cast<uint8_t>(a));
+      other.push_back(static_cast<uint8_t>(b));
+    }
+  }
+  std::vector<int> shares = {0, 1, 63, 64, 65, 16383, 16384, 16385, 32766, 32767, 32768};
+  std::mt19937 random(1);
+  for (int i = 0; i < 20; ++i) shares.push_back(static_cast<int>(random() % (kMixParts + 1)));
+  for (const int share : shares) {
+    std::vector<uint8_t> mixed = own, expected = own;
+    mix_values(share, other.data(), other.size(), mixed.data());
+    for (size_t i = 0; i < own.size(); ++i) expected[i] = mean_of(share, own[i], other[i]);
+    ASSERT_EQ(mixed, expected) << share;
+  }
+}
+
+TEST_P(MixValues, TouchNothingBehindTheLast) {
+  std::mt19937 random(2);
+  for (size_t count = 0; count < 200; ++count) {
+    std::vector<uint8_t> own(count + 64), other(count + 64);
+    for (uint8_t& value : own) value = static_cast<uint8_t>(random());
+    for (uint8_t& value : other) value = static_cast<uint8_t>(random());
+    std::vector<uint8_t> expected = own;
+    const int share = static_cast<int>(random() % kMixParts);
+    for (size_t i = 0; i < count; ++i) expected[i] = mean_of(share, own[i], other[i]);
+    mix_values(share, other.data(), count, own.data());
+    ASSERT_EQ(own, expected) << count << " values, share " << share;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, MixValues, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& target) { return hwy::TargetName(target.param); });
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,110 @@
+// The recipes that come as config files (train/recipes): each trains, says in config.json what it
+// trained with, and resumes exactly.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/train_runs.h"
+
+namespace stoker {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+const std::string kRecipes = STOKER_SOURCE_DIR "/train/recipes/";
+// Few, because each checkpoint of resnet18 has 180 MB.
+constexpr int kSteps = 6;
+
+class TrainRecipes : public TrainRuns {
+ protected:
+  // A run of the recipe with its own options, but for what makes it small.
+  std::vector<std::string> recipe(const std::string& file, const std::string& name) const {
+    return {STOKER_PROGRAM,  "train",
+            "--config",      kRecipes + file,
+            "--data",        data(),
+            "--size",        "32",
+            "--batch",       "4",
+            "--seed",        "7",
+            "--micro-batch", "2",
+            "--eval-every",  "0",
+            "--out",         run_folder(name),
+            "--precision",   "fp32"};
+  }
+
+  // Trains once to the end and once with a stop after half of it, expects the same weights,
+  // averages and momenta, and returns what config.json says of the recipe.
+  nlohmann::json train_and_resume(const std::string& file) const {
+    const std::string steps = std::to_string(kSteps);
+    const auto run = [&](const std::string& name, const std::vector<std::string>& more) {
+      const ProgramResult result = run_program(with(recipe(file, name), more));
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+    };
+    run("whole", {"--max-steps", steps});
+    run("parts", {"--max-steps", std::to_string(kSteps / 2)});
+    run("parts", {"--max-steps", steps, "--resume"});
+    for (const char* what : {"model", "state"}) {
+      const std::string whole = weights("whole", kSteps, what);
+      EXPECT_NE(whole, "");
+      EXPECT_TRUE(whole == weights("parts", kSteps, what)) << "the " << what << " differs";
+    }
+    return nlohmann::json::parse(read_text(run_folder("whole") + "/config.json")).at("recipe");
+  }
+};
+
+// A file that is added gets a test below.
+TEST_F(TrainRecipes, AreAllTestedHere) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(kRecipes)) {
+    files.push_back(entry.path().filename().string());
+  }
+  EXPECT_THAT(files, UnorderedElementsAre("airnet-trivial.toml", "resnet18-mixed.toml"));
+}
+
+TEST_F(TrainRecipes, AirnetWithTrivialAugment) {
+  const nlohmann::json recipe = train_and_resume("airnet-trivial.toml");
+  EXPECT_EQ(recipe.at("name"), "airnet");
+  EXPECT_EQ(recipe.at("train"),
+            "resize | random_crop(padding=2, mode='reflect') | flip(alternating=True) | "
+            "trivial_augment_wide");
+  EXPECT_EQ(recipe.at("epochs"), 24);
+  EXPECT_EQ(recipe.at("average").at("kind"), "lookahead");
+}
+
+TEST_F(TrainRecipes, Resnet18WithMixedImages) {
+  const nlohmann::json recipe = train_and_resume("resnet18-mixed.toml");
+  EXPECT_EQ(recipe.at("name"), "resnet18");
+  EXPECT_EQ(recipe.at("train"),
+            "random_resized_crop | flip | random_augment | "
+            "random_erasing(p=0.1, value=(124, 116, 104)) | mix(mixup=0.2, cutmix=1)");
+  EXPECT_EQ(recipe.at("epochs"), 300);
+  EXPECT_EQ(recipe.at("optimizer").at("learning_rate"), 0.5);
+  EXPECT_EQ(recipe.at("optimizer").at("lr_ref_batch"), 1024);
+  EXPECT_EQ(recipe.at("optimizer").at("weight_decay"), 2e-5);
+  EXPECT_EQ(recipe.at("average").at("kind"), "ema");
+  EXPECT_EQ(recipe.at("average").at("decay"), 0.9998);
+}
+
+// The model and its stages stand at the top of a file, where other subcommands read them as well.
+TEST_F(TrainRecipes, ShowTheirPixels) {
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"airnet-trivial.toml", "trivial_augment_wide: "}, {"resnet18-mixed.toml", "random_augment"}};
+  for (const auto& [file, stage] : files) {
+    const ProgramResult shown = run_stoker(
+        {"peek", "--config", kRecipes + file, "--data", data(), "-o", out_.path() + "/sheet.png"});
+    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    const ProgramResult explained =
+        run_stoker({"dump", "--config", kRecipes + file, "--data", data(), "--explain-augment",
+                    "--out", out_.path() + "/rows"});
+    EXPECT_EQ(explained.exit_code, 0) << explained.err;
+    EXPECT_THAT(explained.out, HasSubstr(stage));
+  }
+}
+
+}  // namespace
+}  // namespace stoker
