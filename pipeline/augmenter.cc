@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "decode/pillow_resize.h"
 #include "decode/pixel/colour.h"
@@ -77,9 +78,11 @@ struct Augmenter::Impl {
   // be drawn.
   DecodeStatus draw_all(Size source, uint64_t seed, int64_t epoch, int64_t sample, Box& box) {
     int left = source.width, top = source.height, right = 0, bottom = 0;
+    view_draws.resize(static_cast<size_t>(spec.views()));
     for (int view = 0; view < spec.views(); ++view) {
       DecodeStatus status = draw(source, seed, epoch, sample, view);
       if (!status.ok()) return status;
+      std::swap(draws, view_draws[static_cast<size_t>(view)]);
       const Box& crop = plan.crop.crop;
       left = std::min(left, crop.x);
       top = std::min(top, crop.y);
@@ -105,7 +108,8 @@ struct Augmenter::Impl {
       status = decoder.decode(bytes, {box, size, whole}, decoded, seek_index);
     }
     for (int view = 0; view < spec.views() && status.ok(); ++view) {
-      draw(source, seed, epoch, sample, view);
+      std::swap(draws, view_draws[static_cast<size_t>(view)]);
+      plan = plan_decode(draws);
       status = finish(outs[static_cast<size_t>(view)], [&](MutableImageView target) {
         if (!shared) return decoder.decode(bytes, plan.crop, target, seek_index);
         Box crop = plan.crop.crop;
@@ -158,6 +162,7 @@ struct Augmenter::Impl {
   StepRunner runner;
   Draws draws;                            // of the current row
   DecodePlan plan;                        // of the current row
+  std::vector<Draws> view_draws;          // of the current row's views
   std::vector<uint8_t> unshifted_pixels;  // what the decoder made, before it is shifted
   std::vector<uint8_t> rgb_pixels;        // what views share, or a planar image, interleaved
   MutableImageView decoded;               // what views share

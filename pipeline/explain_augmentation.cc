@@ -32,11 +32,11 @@ bool is_joined(std::span<const PixelStep> steps, size_t i) {
   return is_table(i) && (is_table(i + 1) || (i > 0 && is_table(i - 1)));
 }
 
-void look_at(const AugmentSpec& spec, Size source, int64_t sample, std::vector<Seen>& seen) {
+void look_at(const AugmentView& view, Size source, int64_t sample, std::vector<Seen>& seen) {
   Draws draws;
-  draws.begin(source, spec.output, 0, 0, sample);
+  draws.begin(source, view.output, 0, 0, sample);
   std::vector<size_t> ends;  // the number of the first step after each stage
-  for (const Stage& stage : spec.stages.stages()) {
+  for (const Stage& stage : view.stages.stages()) {
     if (draws.failure().empty()) stage.draw(draws);
     ends.push_back(draws.steps().size());
   }
@@ -52,16 +52,26 @@ void look_at(const AugmentSpec& spec, Size source, int64_t sample, std::vector<S
   }
 }
 
+void explain(const AugmentView& view, const std::string& indent, std::vector<std::string>& lines) {
+  std::vector<Seen> seen(view.stages.stages().size());
+  for (const Size source : kExamples) {
+    for (int64_t sample = 0; sample < kSamples; ++sample) look_at(view, source, sample, seen);
+  }
+  for (size_t i = 0; i < seen.size(); ++i) {
+    lines.push_back(indent + view.stages.stages()[i].describe() + ": " + sentence(seen[i]));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> explain_augmentation(const AugmentSpec& spec) {
-  std::vector<Seen> seen(spec.stages.stages().size());
-  for (const Size source : kExamples) {
-    for (int64_t sample = 0; sample < kSamples; ++sample) look_at(spec, source, sample, seen);
-  }
   std::vector<std::string> lines;
-  for (size_t i = 0; i < seen.size(); ++i) {
-    lines.push_back(spec.stages.stages()[i].describe() + ": " + sentence(seen[i]));
+  if (spec.views() == 1) explain(spec.view(0), "", lines);
+  for (int number = 0; spec.views() > 1 && number < spec.views(); ++number) {
+    const AugmentView view = spec.view(number);
+    lines.push_back("view " + std::to_string(number) + ", " + std::to_string(view.output.height) +
+                    " x " + std::to_string(view.output.width) + ", of the same decoding:");
+    explain(view, "  ", lines);
   }
   if (spec.mix.on()) {
     lines.push_back(mix_text(spec.mix) + ": finished rows with their neighbours, in pairs");

@@ -109,7 +109,10 @@ struct RowNote {
 // batch (BatchHeader), `note` of the row. There are no steps for a row without a picture
 // (pixels_of < 0).
 void draw_row(const AugmentSpec& spec, uint64_t seed, int64_t epoch, const RowNote& note,
-              Draws& draws);
+              Draws& draws, int view = 0);
+// Returns the text of the steps, with a line for each view.
+std::string row_steps_text(const AugmentSpec& spec, uint64_t seed, int64_t epoch,
+                           const RowNote& note);
 
 inline const RowNote* row_notes(const DeviceBatch& batch) {
   return reinterpret_cast<const RowNote*>(batch.notes());

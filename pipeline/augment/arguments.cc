@@ -217,9 +217,9 @@ std::optional<Size> Arguments::size(const char* name) const {
   return Size{static_cast<int>(values.back()), static_cast<int>(values.front())};
 }
 
-Colour Arguments::colour(const char* name) const {
+Rgb Arguments::colour(const char* name) const {
   const std::vector<double>& values = numbers(name);
-  Colour colour;
+  Rgb colour;
   for (size_t c = 0; c < 3; ++c) {
     colour[c] = static_cast<uint8_t>(values[values.size() == 3 ? c : 0]);
   }

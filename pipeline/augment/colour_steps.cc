@@ -37,6 +37,7 @@ void fill(const PixelStep& step, MutableImageView image, PixelScratch&) {
 
 const PixelKind kBrightnessStep{.name = "brightness",
                                 .values = {"factor"},
+                                .change = with_factor<adjust_brightness>,
                                 .table = [](const PixelStep& step, ByteTable& table) {
                                   table = brightness_table(step.values[0]);
                                 }};
@@ -48,22 +49,28 @@ const PixelKind kHueStep{.name = "hue", .values = {"factor"}, .change = with_fac
 const PixelKind kSharpnessStep{.name = "sharpness", .values = {"factor"}, .change = sharpness};
 const PixelKind kGrayscaleStep{.name = "grayscale", .change = alone<grayscale>};
 const PixelKind kInvertStep{
-    .name = "invert", .table = [](const PixelStep&, ByteTable& table) { table = invert_table(); }};
+    .name = "invert", .change = alone<invert>, .table = [](const PixelStep&, ByteTable& table) {
+      table = invert_table();
+    }};
 const PixelKind kEqualizeStep{.name = "equalize", .change = alone<equalize>};
 const PixelKind kAutocontrastStep{.name = "autocontrast", .change = alone<autocontrast>};
 const PixelKind kPosterizeStep{
-    .name = "posterize", .values = {"bits"}, .table = [](const PixelStep& step, ByteTable& table) {
-      table = posterize_table(static_cast<int>(step.values[0]));
-    }};
+    .name = "posterize",
+    .values = {"bits"},
+    .change = [](const PixelStep& step, MutableImageView image,
+                 PixelScratch&) { posterize(image, static_cast<int>(step.values[0])); },
+    .table = [](const PixelStep& step,
+                ByteTable& table) { table = posterize_table(static_cast<int>(step.values[0])); }};
 const PixelKind kSolarizeStep{.name = "solarize",
                               .values = {"threshold"},
+                              .change = with_factor<solarize>,
                               .table = [](const PixelStep& step, ByteTable& table) {
                                 table = solarize_table(step.values[0]);
                               }};
 const PixelKind kFillStep{
     .name = "fill", .values = {"x", "y", "width", "height"}, .fill = true, .change = fill};
 
-void add_fill(Draws& draws, Box box, Colour colour) {
+void add_fill(Draws& draws, Box box, Rgb colour) {
   PixelStep& step =
       draws.add(kFillStep, {double(box.x), double(box.y), double(box.width), double(box.height)});
   step.fill = colour;

@@ -14,6 +14,6 @@ extern const PixelKind kPosterizeStep;  // bits that are kept, 0 to 8
 extern const PixelKind kSolarizeStep;   // bytes of at least this threshold are inverted
 extern const PixelKind kFillStep;       // x, y, width, height: inside the image; fill
 
-void add_fill(Draws& draws, Box box, Colour colour);
+void add_fill(Draws& draws, Box box, Rgb colour);
 
 }  // namespace stoker

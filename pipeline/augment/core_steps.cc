@@ -81,7 +81,7 @@ void add_resize(Draws& draws, Size size, Filter filter) {
   step.choice = static_cast<uint8_t>(filter);
 }
 
-void add_pad(Draws& draws, const std::array<int, 4>& sides, Padding padding, Colour fill) {
+void add_pad(Draws& draws, const std::array<int, 4>& sides, Padding padding, Rgb fill) {
   const auto [left, top, right, bottom] = sides;
   const Size size{draws.size().width + left + right, draws.size().height + top + bottom};
   PixelStep& step =

@@ -24,7 +24,7 @@ extern const PixelKind kPadStep;     // left, top, right, bottom >= 0; choice: P
 void add_crop(Draws& draws, Box box);
 void add_resize(Draws& draws, Size size, Filter filter);
 // REQUIRES: padding <= size - 1 for reflect, <= size for symmetric.
-void add_pad(Draws& draws, const std::array<int, 4>& sides, Padding padding, Colour fill);
+void add_pad(Draws& draws, const std::array<int, 4>& sides, Padding padding, Rgb fill);
 
 Box crop_box(const PixelStep& step);
 

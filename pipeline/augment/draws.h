@@ -15,11 +15,10 @@
 #include "decode/image.h"
 #include "decode/pixel/colour.h"
 #include "decode/pixel/scratch.h"
+#include "decode/pixel/warp.h"
 #include "pipeline/random_key.h"
 
 namespace stoker {
-
-using Colour = std::array<uint8_t, 3>;  // RGB
 
 struct PixelStep;
 
@@ -32,7 +31,8 @@ struct PixelKind {
   std::span<const char* const> choices{};
   bool fill = false;  // PixelStep::fill counts
 
-  // One of these is there, or none for the steps that program.h runs itself.
+  // One of these is there, or none for the steps that program.h runs itself; a table may have a
+  // change beside it that is faster alone.
   // Changes the pixels in place.
   void (*change)(const PixelStep& step, MutableImageView image, PixelScratch& scratch) = nullptr;
   // Makes an image of step.size from another. REQUIRES: no overlap.
@@ -47,7 +47,7 @@ struct PixelStep {
   Size size;  // of the image after the step
   std::array<double, 8> values{};
   uint8_t choice = 0;
-  Colour fill{};
+  Rgb fill{};
   const void* object = nullptr;  // what the kind needs beside numbers; outlives the step
   RandomKey key = {0, 0, 0};     // for steps that draw while they run (noise)
 };

@@ -45,7 +45,8 @@ class Planner {
     }
     if (shifted_) return 0;
     if (step.kind == &kCropStep) return take_crop(crop_box(step));
-    if (plan_.flip) return 0;  // what is mirrored before it is resized may differ by a bit
+    // Nearest and box round halves to one side, which a mirror exchanges.
+    if (plan_.flip) return 0;
     if (step.kind == &kResizeStep) return take_resize(step);
     if (step.kind == &kPadStep) return take_shift(step);
     return 0;
@@ -77,7 +78,7 @@ class Planner {
   size_t take_shift(const PixelStep& pad) {
     const Box window = plan_.crop.window;
     const auto padding = static_cast<Padding>(pad.choice);
-    const bool zero = padding == Padding::constant && pad.fill == Colour{};
+    const bool zero = padding == Padding::constant && pad.fill == Rgb{};
     if (!zero && padding != Padding::reflect) return 0;
     if (plan_.steps + 1 == steps_.size()) return 0;
     const PixelStep& next = steps_[plan_.steps + 1];
@@ -131,8 +132,9 @@ MutableImageView StepRunner::begin(std::span<const PixelStep> steps, Size size,
 void StepRunner::run() {
   for (size_t i = 0; i < steps_.size();) {
     const PixelStep& step = steps_[i];
-    if (step.kind->table) {
-      i = run_tables(i);
+    const bool joined = i + 1 < steps_.size() && step.kind->table && steps_[i + 1].kind->table;
+    if (joined || (step.kind->table && !step.kind->change)) {
+      i = join_tables(i);
       continue;
     }
     ++i;
@@ -183,12 +185,12 @@ bool StepRunner::blend(const PixelStep& step) {
 }
 
 // Tables one after the other are one table. Returns the number of the step after them.
-size_t StepRunner::run_tables(size_t first) {
+size_t StepRunner::join_tables(size_t first) {
   ByteTable joined, next;
   steps_[first].kind->table(steps_[first], joined);
   for (++first; first < steps_.size() && steps_[first].kind->table; ++first) {
     steps_[first].kind->table(steps_[first], next);
-    for (uint8_t& value : joined) value = next[value];
+    joined = composed(joined, next);
   }
   apply_table(image_, joined);
   return first;

@@ -43,7 +43,7 @@ class StepRunner {
  private:
   MutableImageView memory(size_t which, Size size);
   void make(const PixelStep& step, MutableImageView out);
-  size_t run_tables(size_t first);
+  size_t join_tables(size_t first);
   bool blend(const PixelStep& step);
 
   PillowResize resize_;

@@ -63,13 +63,12 @@ class Arguments {
   // Of a `spread` around `middle`: (max(lowest, middle - s), middle + s) for one number s.
   std::array<double, 2> spread(const char* name, double middle, double lowest) const;
   std::optional<Size> size(const char* name) const;
-  Colour colour(const char* name) const;
+  Rgb colour(const char* name) const;
   const std::vector<double>& numbers(const char* name) const { return find(name).numbers; }
   uint8_t choice(const char* name) const;  // index into Parameter::choices
   bool flag(const char* name) const { return numbers(name)[0] != 0; }
   const std::string& word(const char* name) const { return find(name).word; }
   const std::vector<SharedStages>& stages(const char* name) const { return find(name).stages; }
-  bool is_given(const char* name) const { return find(name).given; }
 
   // Throws that `name` has this value, and the rule that it breaks.
   [[noreturn]] void refuse(const char* name, const std::string& rule) const;
@@ -164,7 +163,6 @@ class StageList {
   // The same text, but with what the pixels depend on.
   std::string identity() const;
   std::span<const Stage> stages() const { return stages_; }
-  bool operator==(const StageList& other) const { return describe() == other.describe(); }
 
  private:
   friend class StageMaker;

@@ -17,7 +17,7 @@ extern const PixelKind kTurnStep;         // quarters of a circle, counterclockw
 
 struct WarpOptions {
   Interpolation interpolation = Interpolation::nearest;
-  Colour fill{};
+  Rgb fill{};
 };
 
 // Append a step, or none that would change nothing. Output pixel (x, y) shows the input at the

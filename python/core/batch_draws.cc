@@ -1,7 +1,5 @@
 #include "python/core/batch_draws.h"
 
-#include "pipeline/random_key.h"
-
 namespace stoker::python {
 namespace {
 
@@ -16,16 +14,8 @@ std::string mix_text_of(const RowMix& mix) {
          ", partner=" + std::to_string(mix.partner) + ")";
 }
 
-std::string row_text(const BatchDraws& batch, const RowNote& note, Draws& draws) {
-  if (note.pixels_of < 0) return "";
-  draw_row(*batch.augment, batch.seed, batch.epoch, note, draws);
-  std::string text = steps_text(draws.steps());
-  // Other views differ from the first only in which list is drawn.
-  const uint64_t seed = appearance_seed(batch.seed, note.appearance);
-  for (int view = 1; view < batch.augment->views(); ++view) {
-    draw_augmentation(*batch.augment, note.source, seed, batch.epoch, note.pixels_of, draws, view);
-    text.append("\n").append(steps_text(draws.steps()));
-  }
+std::string row_text(const BatchDraws& batch, const RowNote& note) {
+  std::string text = row_steps_text(*batch.augment, batch.seed, batch.epoch, note);
   if (note.mix.draw.kind == MixKind::none || note.mix.partner < 0) return text;
   return text.append(text.empty() ? "" : " | ").append(mix_text_of(note.mix));
 }
@@ -34,8 +24,7 @@ std::string row_text(const BatchDraws& batch, const RowNote& note, Draws& draws)
 
 std::vector<std::string> BatchDraws::texts() const {
   std::vector<std::string> texts;
-  Draws draws;
-  for (const RowNote& note : notes) texts.push_back(row_text(*this, note, draws));
+  for (const RowNote& note : notes) texts.push_back(row_text(*this, note));
   return texts;
 }
 

@@ -210,7 +210,7 @@ TEST(AugmentDraw, RandomErasingHasItsDistributions) {
     const PixelStep* step = drawn.find("fill");
     if (!step) continue;
     const auto [x, y, width, height] = crop_box(*step);
-    EXPECT_EQ(step->fill, (Colour{1, 2, 3}));
+    EXPECT_EQ(step->fill, (Rgb{1, 2, 3}));
     areas.push_back(1.0 * width * height / 20000 / 20000);
     ratios.push_back(std::log(1.0 * height / width));
     xs.push_back(1.0 * x / (20000 - width));

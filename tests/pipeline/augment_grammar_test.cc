@@ -232,6 +232,11 @@ TEST(AugmentSpec, OperationsAreNamedOnceInOneWordAndDescribed) {
   EXPECT_THAT(refusal({{"a b", nothing}}), HasSubstr("operation 'a b'"));
   EXPECT_THAT(refusal({{"a\n", nothing}}), HasSubstr("operation 'a\\x0a'"));
   EXPECT_THAT(refusal({{"a", nothing}, {"a", nothing}}), HasSubstr("operation(a) is there twice"));
+  AugmentSpec views("views(resize, resize | flip)", {8, 8});
+  views.more_views[0].stages.add(operation_stage({"a", nothing}));
+  EXPECT_NO_THROW(views.validate());
+  views.more_views[0].stages.add(operation_stage({"a", nothing}));
+  EXPECT_THROW(views.validate(), std::invalid_argument);
   EXPECT_THAT(refusal({{"a", nullptr}}), HasSubstr("'a' has no function"));
 }
 

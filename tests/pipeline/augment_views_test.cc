@@ -155,6 +155,25 @@ TEST(AugmentViews, TravelAsColumnsTheSameForAnyWorkers) {
   }
 }
 
+TEST(AugmentViews, AreExplainedAndShownOneByOne) {
+  const AugmentSpec spec("views(random_resized_crop(8) | invert, resize((4, 6)))");
+  EXPECT_THAT(
+      explain_augmentation(spec),
+      ::testing::ElementsAre("view 0, 8 x 8, of the same decoding:",
+                             "  random_resized_crop(8): done by the decoder while it decodes",
+                             "  invert: a pass of its own", "view 1, 4 x 6, of the same decoding:",
+                             "  resize(size=(4, 6)): done by the decoder while it decodes"));
+  const RowNote note{.source = {20, 10}, .pixels_of = 3};
+  std::string lines;
+  for (int view = 0; view < 2; ++view) {
+    Draws draws;
+    draw_augmentation(spec, {20, 10}, 5, 6, 3, draws, view);
+    lines += (view > 0 ? "\n" : "") + steps_text(draws.steps());
+  }
+  EXPECT_EQ(row_steps_text(spec, 5, 6, note), lines);
+  EXPECT_EQ(row_steps_text(spec, 5, 6, {.pixels_of = -1}), "");
+}
+
 TEST(AugmentViews, AreConvertedLikeTheImages) {
   const auto source = make_synthetic_source(6, {16, 16}, 10, 3);
   const AugmentSpec spec("views(random_crop(8), counts=2)");

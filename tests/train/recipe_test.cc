@@ -61,6 +61,8 @@ TEST(Recipe, RefusesFieldsOutOfRangeByName) {
   refused("eval_views", [](Recipe& r) { r.eval_views = 3; });
   refused("input", [](Recipe& r) { r.train.output = {16, 16}; });
   refused("stddev", [](Recipe& r) { r.stddev[1] = 0; });
+  refused("train has 2 views", [](Recipe& r) { r.train.set_stages("views(resize, counts=2)"); });
+  refused("eval has 3 views", [](Recipe& r) { r.eval.set_stages("views(resize, counts=3)"); });
   refused("average.decay", [](Recipe& r) { r.average.decay = 1; });
 }
 

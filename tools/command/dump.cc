@@ -85,7 +85,8 @@ int run_dump(int argc, char** argv) {
       "(0: padding, or a bad sample), source_width, source_height, crop, flip, draws. `crop` is\n"
       "[x, y, width, height] in source pixels: what the first crops and resizes show, which may "
       "be\n"
-      "fractions and lie over the edge. `draws` is all that was done to the image, in order.",
+      "fractions and lie over the edge. `draws` is all that was done to the image, in order;\n"
+      "with views() it has a line for each view, whose rows are target_view_1_00000.npy, ...",
       "  stoker dump --data data/imagenette --size 224 --batch 32 --steps 2 --out /tmp/dump\n"
       "  stoker dump --data data/cifar --model airnet --batch 256 --rank 1 --world 2 --out d\n"
       "  stoker dump --data data/imagenette --augment \"random_resized_crop(160) | solarize(128)\" "

@@ -90,17 +90,18 @@ std::string rows_jsonl(const Source& source, const AugmentSpec& augment, uint64_
     // A row without a picture shows nothing.
     const auto [x, y, width, height] =
         note.pixels_of < 0 ? std::array<double, 4>{} : shown_box(draws);
-    nlohmann::ordered_json line = {{"step", batch.header().step},
-                                   {"row", row},
-                                   {"sample_id", batch.ids()[row]},
-                                   {"name", source.name(batch.ids()[row])},
-                                   {"label", batch.labels()[row]},
-                                   {"weight", batch.weights()[row]},
-                                   {"source_width", note.source.width},
-                                   {"source_height", note.source.height},
-                                   {"crop", {number(x), number(y), number(width), number(height)}},
-                                   {"flip", is_mirrored(draws)},
-                                   {"draws", steps_text(draws.steps())}};
+    nlohmann::ordered_json line = {
+        {"step", batch.header().step},
+        {"row", row},
+        {"sample_id", batch.ids()[row]},
+        {"name", source.name(batch.ids()[row])},
+        {"label", batch.labels()[row]},
+        {"weight", batch.weights()[row]},
+        {"source_width", note.source.width},
+        {"source_height", note.source.height},
+        {"crop", {number(x), number(y), number(width), number(height)}},
+        {"flip", is_mirrored(draws)},
+        {"draws", row_steps_text(augment, seed, batch.header().epoch, note)}};
     if (note.mix.partner >= 0) line["mix"] = json_of(note.mix);
     text += line.dump() + "\n";
   }

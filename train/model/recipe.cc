@@ -158,6 +158,12 @@ void Recipe::validate() const {
   require(average.every >= 1, "average.every", average.every, ">= 1");
   require(average.decay >= 0 && average.decay < 1, "average.decay", average.decay, "in [0, 1)");
   require(average.ramp >= 0, "average.ramp", average.ramp, ">= 0");
+  for (const auto& [field, spec] : {std::pair("train", &train), std::pair("eval", &eval)}) {
+    if (spec->views() == 1) continue;
+    throw InvalidField("recipe", field,
+                       " has " + std::to_string(spec->views()) +
+                           " views, but the trainer learns from one row of each sample");
+  }
   if (eval.mix.on()) {
     throw InvalidField("recipe", "eval.mix", " is on, but only rows for training are mixed");
   }

@@ -18,7 +18,7 @@ std::string outside(int side, Size size) {
 
 StageActions make(const Arguments& arguments) {
   const int side = arguments.whole("size");
-  const Colour colour = arguments.colour("value");
+  const Rgb colour = arguments.colour("value");
   const auto fits = [=](Size size) { return side <= std::min(size.width, size.height); };
   return {[=](const StageKey& stage, Draws& draws) {
             const Size size = draws.size();

@@ -10,7 +10,7 @@ namespace {
 StageActions make(const Arguments& arguments) {
   const std::array<int, 4> sides = padding_sides(arguments, "padding");
   const auto padding = static_cast<Padding>(arguments.choice("mode"));
-  const Colour fill = arguments.colour("fill");
+  const Rgb fill = arguments.colour("fill");
   return {[=](const StageKey&, Draws& draws) {
             const std::string problem = padding_problem(draws.size(), sides, padding);
             if (!problem.empty()) return draws.fail("pad: " + problem);

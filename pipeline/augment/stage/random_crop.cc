@@ -14,7 +14,7 @@ struct Crop {
   std::optional<Size> size;
   std::array<int, 4> sides;
   Padding padding;
-  Colour fill;
+  Rgb fill;
   bool pad_if_needed;
 };
 

@@ -96,7 +96,7 @@ std::vector<double> three(const Arguments& arguments, const char* name) {
 StageActions make(const Arguments& arguments) {
   const auto scale = arguments.range("scale"), ratio = arguments.range("ratio");
   if (!(ratio[0] > 0)) arguments.refuse("ratio", "above 0");
-  const Colour colour = arguments.colour("value");
+  const Rgb colour = arguments.colour("value");
   const bool noisy = arguments.flag("noise");
   std::shared_ptr<const Noise> noise;
   const std::vector<double> mean = three(arguments, "mean"), deviation = three(arguments, "std");
