@@ -53,13 +53,15 @@ Box box_of(const RandomKey& key, uint32_t first_draw, double lambda, Size size) 
   return {left, top, right - left, bottom - top};
 }
 
+// Exact: mixup's share is a multiple of 1 / kMixParts.
+int parts_of(const MixDraw& draw) { return static_cast<int>(draw.own_share * kMixParts); }
+
 // Lines [begin, end) of a row; `own` and `partner` begin with the first of them.
 void mix_lines(const MixDraw& draw, int width, int begin, int end, const uint8_t* partner,
                uint8_t* own) {
   const size_t line = size_t{3} * static_cast<size_t>(width);
   if (draw.kind == MixKind::mixup) {
-    const auto share = static_cast<int>(draw.own_share * kMixParts);
-    mix_values(share, partner, line * static_cast<size_t>(end - begin), own);
+    mix_values(parts_of(draw), partner, line * static_cast<size_t>(end - begin), own);
   } else if (draw.kind == MixKind::cutmix) {
     const int first = std::max(begin, draw.box.y);
     const int last = std::min(end, draw.box.y + draw.box.height);
@@ -109,9 +111,13 @@ MixDraw draw_mix(const MixSpec& spec, Size output, uint64_t seed, int64_t epoch,
 
 void mix_rows(Size size, const MixRow& first, const MixRow& second, std::vector<uint8_t>& scratch) {
   if (first.draw.kind == MixKind::none && second.draw.kind == MixKind::none) return;
+  const size_t line = size_t{3} * static_cast<size_t>(size.width);
+  if (first.draw.kind == MixKind::mixup && second.draw.kind == MixKind::mixup) {
+    return mix_each_other(parts_of(first.draw), first.pixels, parts_of(second.draw), second.pixels,
+                          line * static_cast<size_t>(size.height));
+  }
   scratch.resize(static_cast<size_t>(mix_scratch_bytes(size)));
   const int lines = lines_per_block(size);
-  const size_t line = size_t{3} * static_cast<size_t>(size.width);
   for (int begin = 0; begin < size.height; begin += lines) {
     const int end = std::min(begin + lines, size.height);
     uint8_t* const one = first.pixels + line * static_cast<size_t>(begin);

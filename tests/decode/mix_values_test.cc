@@ -55,6 +55,27 @@ TEST_P(MixValues, TouchNothingBehindTheLast) {
   }
 }
 
+TEST_P(MixValues, OfEachOtherAreThoseOfTheValuesAsTheyWere) {
+  std::mt19937 random(3);
+  for (const int first_share : {0, 1, 9000, 32767, kMixParts}) {
+    for (const int second_share : {0, 12345, 32767, kMixParts}) {
+      for (size_t count = 0; count < 140; count += 1 + count / 70) {
+        std::vector<uint8_t> first(count + 64), second(count + 64);
+        for (uint8_t& value : first) value = static_cast<uint8_t>(random());
+        for (uint8_t& value : second) value = static_cast<uint8_t>(random());
+        std::vector<uint8_t> first_expected = first, second_expected = second;
+        for (size_t i = 0; i < count; ++i) {
+          first_expected[i] = mean_of(first_share, first[i], second[i]);
+          second_expected[i] = mean_of(second_share, second[i], first[i]);
+        }
+        mix_each_other(first_share, first.data(), second_share, second.data(), count);
+        ASSERT_EQ(first, first_expected) << count << ", " << first_share << ", " << second_share;
+        ASSERT_EQ(second, second_expected) << count << ", " << first_share << ", " << second_share;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, MixValues, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });
 
