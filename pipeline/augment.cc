@@ -91,8 +91,9 @@ AugmentSpec::AugmentSpec(std::string_view text, Size size) : output(size) {
 void AugmentSpec::set_stages(std::string_view text) {
   std::vector<StageText> texts = parse_stages(text);
   AugmentSpec read;
-  if (texts.size() == 1 && texts[0].name == kViews.name) {
-    read.more_views = views_of(texts[0]);
+  const bool has_views = texts.size() == 1 && texts[0].name == kViews.name;
+  read.more_views = has_views ? views_of(texts[0]) : crops_of(texts, read.crops);
+  if (!read.more_views.empty()) {
     read.stages = read.more_views.front().stages;
     read.more_views.erase(read.more_views.begin());
   } else {
@@ -107,6 +108,7 @@ void AugmentSpec::set_stages(std::string_view text) {
 }
 
 std::string AugmentSpec::stages_text() const {
+  if (!crops.empty()) return crops;
   if (!more_views.empty()) return views_text(*this, &StageList::text);
   return with_mix(stages.text(), mix);
 }
@@ -139,7 +141,8 @@ void AugmentSpec::validate_for(std::optional<Size> source) const {
 std::string AugmentSpec::describe() const {
   const std::string text = more_views.empty() ? with_mix(stages.identity(), mix)
                                               : views_text(*this, &StageList::identity);
-  return "output=" + text_of(output) + (text.empty() ? "" : " " + text);
+  const std::string views = crops.empty() ? text : text + " of one image";
+  return "output=" + text_of(output) + (views.empty() ? "" : " " + views);
 }
 
 void draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch,
@@ -150,7 +153,7 @@ void draw_augmentation(const AugmentSpec& spec, Size source, uint64_t seed, int6
     const AugmentView& other = spec.more_views[static_cast<size_t>(view) - 1];
     list = &other.stages;
     if (other.output != Size{}) output = other.output;
-    seed ^= RandomKey(kViewSeed, 0, view).bits(0);
+    if (spec.crops.empty()) seed ^= RandomKey(kViewSeed, 0, view).bits(0);
   }
   draws.begin(source, output, seed, epoch, sample);
   for (const Stage& stage : list->stages()) {

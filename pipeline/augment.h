@@ -6,7 +6,8 @@
 //   AugmentSpec spec("random_resized_crop(224, scale=(0.35, 1)) | random_augment(2, 9) | flip");
 //
 // A list may end with mix(...), which mixes rows with each other (mix.h), or be views(...) of
-// several lists: several rows of one sample, of one reading and one decoding.
+// several lists: several rows of one sample, of one reading and one decoding. A list that ends with
+// five_crop(...) or ten_crop(...) is such views, too.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,9 @@ struct AugmentSpec {
   StageList stages{};  // of the first view
   MixSpec mix{};
   std::vector<AugmentView> more_views{};  // after the first
+  // "resize(256) | five_crop(224)": the list that the views are the crops of. They draw the numbers
+  // of the first, so that they are of one image. "": each of the views draws its own.
+  std::string crops{};
 
   AugmentSpec() = default;
   // Stages without a size of their own make images of `output`; if that is {}, rows have the size

@@ -5,5 +5,6 @@ namespace stoker {
 const PixelKind kBlendBeginStep{.name = "blend_begin", .values = {"weight"}};
 const PixelKind kBlendStep{.name = "blend", .values = {"weight"}};
 const PixelKind kBlendEndStep{.name = "blend_end"};
+const PixelKind kBlendOverStep{.name = "blend_over", .values = {"weight"}};
 
 }  // namespace stoker

@@ -10,5 +10,8 @@ namespace stoker {
 extern const PixelKind kBlendBeginStep;  // weight of the image itself
 extern const PixelKind kBlendStep;       // weight of the copy as it is now; the image comes back
 extern const PixelKind kBlendEndStep;    // the sum, cut off to bytes
+// In place of the end: the sum, cut off to bytes, is put over the image with this weight by
+// Pillow's Image.blend.
+extern const PixelKind kBlendOverStep;
 
 }  // namespace stoker

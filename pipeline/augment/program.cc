@@ -158,10 +158,11 @@ void StepRunner::make(const PixelStep& step, MutableImageView out) {
   image_ = out;
 }
 
-// Runs the steps of AugMix, in 32-bit floats as torchvision. Returns false for all others.
+// Runs the steps of AugMix, in 32-bit floats as torchvision and timm. Returns false for all others.
 bool StepRunner::blend(const PixelStep& step) {
   const bool begins = step.kind == &kBlendBeginStep, ends = step.kind == &kBlendEndStep;
-  if (!begins && !ends && step.kind != &kBlendStep) return false;
+  const bool over = step.kind == &kBlendOverStep;
+  if (!begins && !ends && !over && step.kind != &kBlendStep) return false;
   const auto weight = static_cast<float>(step.values[0]);
   const size_t row = size_t{3} * static_cast<size_t>(image_.width);
   const size_t bytes = row * static_cast<size_t>(image_.height);
@@ -176,6 +177,12 @@ bool StepRunner::blend(const PixelStep& step) {
     } else if (ends) {
       // Rounding may take a sum of 255 a little above it.
       for (size_t i = 0; i < row; ++i) line[i] = static_cast<uint8_t>(std::min(sum[i], 255.0f));
+    } else if (over) {
+      for (size_t i = 0; i < row; ++i) {
+        const int own = kept[i], other = static_cast<uint8_t>(std::min(sum[i], 255.0f));
+        const float blended = static_cast<float>(own) + weight * static_cast<float>(other - own);
+        line[i] = static_cast<uint8_t>(blended);
+      }
     } else {
       for (size_t i = 0; i < row; ++i) sum[i] += weight * static_cast<float>(line[i]);
       std::copy_n(kept, row, line);

@@ -8,9 +8,11 @@ std::span<const StageType* const> all_stages() {
   static constexpr const StageType* kAll[] = {&kRandomResizedCrop,
                                               &kResizeCenterCrop,
                                               &kResize,
+                                              &kResizeKeepRatio,
                                               &kCenterCrop,
                                               &kCornerCrop,
                                               &kRandomCrop,
+                                              &kTrimBorder,
                                               &kPad,
                                               &kFlip,
                                               &kVerticalFlip,
@@ -34,11 +36,14 @@ std::span<const StageType* const> all_stages() {
                                               &kTrivialAugment,
                                               &kAutoAugment,
                                               &kAugMix,
+                                              &kTimmAutoAugment,
                                               &kCutout,
                                               &kRandomErasing,
                                               &kOperation,
                                               &kMix,
-                                              &kViews};
+                                              &kViews,
+                                              &kFiveCrop,
+                                              &kTenCrop};
   return kAll;
 }
 

@@ -9,8 +9,8 @@
 namespace stoker {
 
 // Crops and sizes.
-extern const StageType kRandomResizedCrop, kResizeCenterCrop, kResize, kCenterCrop, kCornerCrop,
-    kRandomCrop, kPad;
+extern const StageType kRandomResizedCrop, kResizeCenterCrop, kResize, kResizeKeepRatio,
+    kCenterCrop, kCornerCrop, kRandomCrop, kTrimBorder, kPad;
 // Geometry.
 extern const StageType kFlip, kVerticalFlip, kRotate, kAffine, kPerspective;
 // Colours.
@@ -19,13 +19,13 @@ extern const StageType kColorJitter, kGrayscale, kInvert, kPosterize, kSolarize,
 // Choices.
 extern const StageType kRandomApply, kRandomChoice, kRandomOrder;
 // Policies.
-extern const StageType kRandomAugment, kTrivialAugment, kAutoAugment, kAugMix;
+extern const StageType kRandomAugment, kTrivialAugment, kAutoAugment, kAugMix, kTimmAutoAugment;
 // Erasing.
 extern const StageType kCutout, kRandomErasing;
 // The user's own.
 extern const StageType kOperation;
 // What is no stage of a sample's list but stands around it: AugmentSpec reads these.
-extern const StageType kMix, kViews;
+extern const StageType kMix, kViews, kFiveCrop, kTenCrop;
 
 // What mix(...) says, and the text that says it.
 MixSpec mix_of(const StageText& text);
@@ -33,6 +33,9 @@ std::string mix_text(const MixSpec& mix);
 // The views of views(...), one after the other, with the sizes that their lists end with ({}: the
 // row's).
 std::vector<AugmentView> views_of(const StageText& text);
+// The views of a list that ends with five_crop or ten_crop, and in `text` the list itself; none for
+// any other list. The stages before draw the same numbers for each view that has the same seed.
+std::vector<AugmentView> crops_of(std::vector<StageText> texts, std::string& text);
 
 // A stage of an operation that no text names. Throws std::invalid_argument for a name that is no
 // word, and for an operation without a function.

@@ -63,14 +63,17 @@ def _steps(drawn: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 class _Mixture:
-    """AugMix: the weighted sum of an image and of copies, in 32-bit floats."""
+    """AugMix: the weighted sum of an image and of copies, in 32-bit floats. timm's is put over the
+    image again.
+    """
 
     _image: Image.Image
     _sum: np.ndarray
 
     def run(self, name: str, image: Image.Image, weight: float = 0.0) -> Image.Image:
-        if name == "blend_end":
-            return Image.fromarray(np.minimum(self._sum, 255).astype(np.uint8))
+        if name in ("blend_end", "blend_over"):
+            mixed = Image.fromarray(np.minimum(self._sum, 255).astype(np.uint8))
+            return mixed if name == "blend_end" else Image.blend(self._image, mixed, weight)
         part = np.float32(weight) * np.asarray(image, dtype=np.float32)
         if name == "blend_begin":
             self._image, self._sum = image, part
@@ -136,11 +139,14 @@ _RUN: dict[str, Callable[..., Image.Image]] = {
     "sharpness": _enhanced(ImageEnhance.Sharpness),
     "grayscale": _grayscale,
     "invert": ImageOps.invert,
-    # Pillow refuses 0 bits, which torchvision's AugMix on tensors may draw.
+    # Pillow 13 refuses 0 bits, which AugMix and timm's policies draw.
     "posterize": lambda image, bits: (
         ImageOps.posterize(image, bits) if bits else Image.new("RGB", image.size)
     ),
     "solarize": lambda image, threshold: ImageOps.solarize(image, threshold),
+    "solarize_add": lambda image, add: image.point(
+        [min(i + add, 255) if i < 128 else i for i in range(256)] * 3
+    ),
     "equalize": ImageOps.equalize,
     "autocontrast": ImageOps.autocontrast,
     "fill": _fill,

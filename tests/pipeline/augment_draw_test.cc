@@ -144,6 +144,42 @@ TEST(AugmentDraw, SizesAreTorchvisions) {
                                     "fill=(0, 0, 0)) | crop("));
 }
 
+TEST(AugmentDraw, SizesAreTimms) {
+  const auto drawn = [](const std::string& list, Size source, Size output) {
+    return text_of(AugmentSpec(list, output), source, 0);
+  };
+  const std::string last = " | resize(width=8, height=8, filter='bilinear')";
+  // Covers 40 x 30, lies inside it, and is halfway between the two ratios.
+  EXPECT_EQ(drawn("resize_keep_ratio((30, 40)) | resize", {100, 60}, {8, 8}),
+            "resize(width=50, height=30, filter='bilinear')" + last);
+  EXPECT_EQ(drawn("resize_keep_ratio((30, 40), 1, 'box') | resize", {100, 60}, {8, 8}),
+            "resize(width=40, height=24, filter='box')" + last);
+  EXPECT_EQ(drawn("resize_keep_ratio((30, 40), 0.5) | resize", {100, 60}, {8, 8}),
+            "resize(width=44, height=27, filter='bilinear')" + last);
+  // A scale of 0.25 of the area is twice the side, and an aspect of 4 twice the width.
+  EXPECT_EQ(drawn("resize_keep_ratio(30, scale_p=1, scale=0.5) | resize", {60, 60}, {8, 8}),
+            "resize(width=15, height=15, filter='bilinear')" + last);
+  EXPECT_EQ(drawn("resize_keep_ratio(30, scale_p=1, scale=0.25, scale_area=True) | resize",
+                  {50, 50}, {8, 8}),
+            "resize(width=60, height=60, filter='bilinear')" + last);
+  EXPECT_EQ(drawn("resize_keep_ratio(30, aspect_p=1, aspect=4) | resize", {50, 50}, {8, 8}),
+            "resize(width=60, height=15, filter='bilinear')" + last);
+  EXPECT_EQ(drawn("resize_keep_ratio(1, longest=1) | resize", {5000, 1}, {8, 8}),
+            "resize(width=1, height=1, filter='bilinear')" + last);
+  EXPECT_EQ(drawn("trim_border(7) | resize", {100, 60}, {8, 8}),
+            "crop(x=7, y=7, width=86, height=46)" + last);
+  EXPECT_EQ(drawn("center_crop(20, mode='reflect')", {19, 40}, {20, 20}),
+            "pad(left=0, top=0, right=1, bottom=0, mode='reflect', fill=(0, 0, 0)) | "
+            "crop(x=0, y=10, width=20, height=20)");
+  Draws draws;
+  draw_augmentation(AugmentSpec("trim_border(30) | resize", {8, 8}), {100, 60}, 0, 0, 0, draws);
+  EXPECT_EQ(draws.failure(), "trim_border: a border of 30 pixels is all of an image of 100 x 60");
+  draw_augmentation(AugmentSpec("center_crop(20, mode='reflect')"), {5, 60}, 0, 0, 0, draws);
+  EXPECT_THAT(draws.failure(), ::testing::StartsWith("center_crop: 8 pixels of padding"));
+  EXPECT_THROW(AugmentSpec("trim_border(30) | resize", {8, 8}).validate_for(Size{100, 60}),
+               std::invalid_argument);
+}
+
 // With the centre they are torchvision's FiveCrop.
 TEST(AugmentDraw, CornersAreThoseOfTheImage) {
   const auto corner = [](const std::string& name) {
@@ -198,6 +234,25 @@ TEST(AugmentDraw, RandomResizedCropHasItsDistributions) {
   expect_uniform(ratios, std::log(0.5), std::log(2.0));
   expect_uniform(xs, 0, 1);
   expect_uniform(ys, 0, 1);
+}
+
+TEST(AugmentDraw, KeptRatiosHaveTheirDistributions) {
+  const AugmentSpec spec(
+      "resize_keep_ratio(10000, scale_p=0.5, scale=(0.5, 2), aspect_p=0.25, aspect=(0.25, 4)) | "
+      "resize(size=(8, 8))");
+  std::vector<double> scales, aspects;
+  for (int64_t sample = 0; sample < 40000; ++sample) {
+    const auto drawn = draw(spec, {30000, 30000}, sample);
+    const PixelStep* step = drawn.find("resize");
+    const double scale = std::sqrt(step->values[0] * step->values[1]) / 10000;
+    const double aspect = std::log(step->values[0] / step->values[1]);
+    if (std::abs(scale - 1) > 1e-3) scales.push_back(scale);
+    if (std::abs(aspect) > 1e-3) aspects.push_back(aspect);
+  }
+  EXPECT_NEAR(static_cast<double>(scales.size()), 20000, 5 * 100 + 30);
+  EXPECT_NEAR(static_cast<double>(aspects.size()), 10000, 5 * 87 + 10);
+  expect_uniform(scales, 0.5, 2);
+  expect_uniform(aspects, -std::log(4.0), std::log(4.0));
 }
 
 // The same for what random_erasing fills; its ratio is height / width.

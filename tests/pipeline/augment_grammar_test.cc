@@ -62,12 +62,14 @@ TEST(AugmentGrammar, EveryStageReadsBackAndHasHelp) {
   for (const StageType* type : all_stages()) {
     // An operation needs a library (operation_test.cc), and the others are no stages of a list.
     if (type == &kOperation || type == &kMix || type == &kViews) continue;
+    if (type == &kFiveCrop || type == &kTenCrop) continue;
     std::string arguments;
     for (const Parameter& parameter : type->parameters) {
       if (parameter.otherwise) continue;
       arguments += std::string(arguments.empty() ? "" : ", ") +
                    (parameter.kind == ArgumentKind::stages   ? "flip | invert"
                     : parameter.kind == ArgumentKind::choice ? "'top_left'"
+                    : parameter.kind == ArgumentKind::text   ? "'rand-m9'"
                                                              : "1");
     }
     const std::string text =
@@ -99,7 +101,15 @@ TEST(AugmentGrammar, RefusesArgumentsNamingStageArgumentAndValue) {
   EXPECT_THAT(refusal_of("jiggle(3)"),
               AllOf(HasSubstr("there is no stage jiggle; there are random_resized_crop, "),
                     HasSubstr("random_erasing")));
-  EXPECT_EQ(refusal_of("posterize(9)"), "augment: posterize: bits is 9, must be 0 to 8");
+  EXPECT_EQ(refusal_of("posterize(9)"), "augment: posterize: bits is 9, must be 1 to 8");
+  // Pillow refuses 0, too.
+  EXPECT_EQ(refusal_of("posterize(0)"), "augment: posterize: bits is 0, must be 1 to 8");
+  EXPECT_EQ(refusal_of("trim_border(-1)"),
+            "augment: trim_border: border is -1, must be 0 to 16384");
+  EXPECT_THAT(refusal_of("resize_keep_ratio(8, longest=2)"), HasSubstr("longest is 2, must be 0"));
+  EXPECT_THAT(refusal_of("resize_keep_ratio(8, scale=(0, 1))"), HasSubstr("must be above 0"));
+  EXPECT_THAT(refusal_of("resize_keep_ratio(8, aspect=(0, 1))"), HasSubstr("must be above 0"));
+  EXPECT_THAT(refusal_of("center_crop(8, mode=near)"), HasSubstr("mode is 'near', must be one of"));
   EXPECT_EQ(refusal_of("posterize(2.5)"),
             "augment: posterize: bits is 2.5, must be a whole number");
   EXPECT_EQ(refusal_of("posterize"), "augment: posterize needs bits: a whole number");
@@ -213,6 +223,30 @@ TEST(AugmentSpec, ReadsViewsWithTheirSizes) {
   AugmentSpec mixed("views(resize, counts=2)", {8, 8});
   mixed.mix.mixup_alpha = 1;
   EXPECT_THROW(mixed.validate(), std::invalid_argument);
+}
+
+TEST(AugmentSpec, ReadsCropsOfOneImageAsViews) {
+  const AugmentSpec five("resize(16) | flip | five_crop((6, 8))");
+  EXPECT_EQ(five.views(), 5);
+  EXPECT_EQ(five.output, (Size{8, 6}));
+  EXPECT_EQ(five.stages_text(), "resize(size=16) | flip | five_crop((6, 8))");
+  EXPECT_EQ(five.view(3).stages.describe(),
+            "resize(size=16) | flip | corner_crop('bottom_right', (6, 8))");
+  EXPECT_EQ(five.view(4).stages.describe(), "resize(size=16) | flip | center_crop((6, 8))");
+  const AugmentSpec ten("ten_crop(vertical_flip=True)", {8, 6});
+  EXPECT_EQ(ten.views(), 10);
+  EXPECT_EQ(ten.stages_text(), "ten_crop(vertical_flip=True)");
+  EXPECT_EQ(ten.view(9).stages.describe(), "vertical_flip(p=1) | center_crop");
+  EXPECT_EQ(ten.view(9).output, (Size{8, 6}));
+  // The same lists with draws of their own are another augmentation.
+  AugmentSpec apart = five;
+  apart.crops.clear();
+  EXPECT_NE(apart.describe(), five.describe());
+  for (const char* list : {"five_crop(4) | flip", "random_apply(ten_crop(4))", "views(five_crop)",
+                           "five_crop(4) | mix(1)"}) {
+    EXPECT_THAT(refusal_of(list), HasSubstr("_crop must be the last stage, outside of other"));
+  }
+  EXPECT_THAT(refusal_of("five_crop(0)"), HasSubstr("five_crop: size is 0, must be 1 to 32768"));
 }
 
 TEST(AugmentSpec, OperationsAreNamedOnceInOneWordAndDescribed) {

@@ -60,6 +60,39 @@ TEST(AugmentViews, AreTheStepsOfTheWholeImageInThePlainWay) {
   EXPECT_EQ(drawn.size(), 200u);
 }
 
+// What comes before is drawn once: the crops are of one image.
+TEST(AugmentViews, CropsAreOfOneImage) {
+  const std::string before = "resize(40) | rotate(30) | color_jitter(0.4)";
+  const AugmentSpec spec(before + " | ten_crop((24, 30))"), whole(before, {54, 40});
+  Augmenter augmenter(spec, {});
+  constexpr Size kSize{131, 97};
+  const Pixels file = jpeg_file(kSize.width, kSize.height, 3);
+  Pixels pixels;
+  const Box all{0, 0, kSize.width, kSize.height};
+  ASSERT_TRUE(ImageDecoder().decode(file, {all, kSize, all}, view_of(pixels, kSize)).ok());
+  const int corners[5][2] = {{0, 0}, {24, 0}, {0, 16}, {24, 16}, {12, 8}};
+  for (int64_t sample = 0; sample < 20; ++sample) {
+    Draws draws;
+    draw_augmentation(whole, kSize, 1, 2, sample, draws);
+    const Pixels image = plain_steps(draws, pixels, PixelPolicy::exact);
+    const std::vector<Pixels> rows = views_of(augmenter, spec, file, sample);
+    ASSERT_EQ(rows.size(), 10u);
+    for (size_t view = 0; view < 10; ++view) {
+      const auto [left, top] = corners[view % 5];
+      Pixels crop;
+      for (int y = 0; y < 24; ++y) {
+        for (int x = 0; x < 30; ++x) {
+          // The second five are of the mirrored image.
+          const int from = view < 5 ? left + x : 53 - left - x;
+          const uint8_t* pixel = image.data() + 3 * ((top + y) * 54 + from);
+          crop.insert(crop.end(), pixel, pixel + 3);
+        }
+      }
+      ASSERT_EQ(rows[view], crop) << "sample " << sample << ", view " << view;
+    }
+  }
+}
+
 TEST(AugmentViews, TheFirstIsTheRowWithoutOthers) {
   const AugmentSpec spec(kViews), alone("random_resized_crop((24, 32)) | flip | color_jitter(0.4)");
   Augmenter augmenter(spec, {}), single(alone, {});

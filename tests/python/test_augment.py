@@ -114,6 +114,13 @@ LISTS = (
     "random_choice(equalize, autocontrast, pillow_blur(3)) | random_erasing(1, value=5) | "
     "random_resized_crop(40, filter='nearest')",
     "aug_mix(8, alpha=0.4, chain_depth=2) | trivial_augment_wide | resize((32, 40), 'bicubic')",
+    "timm_auto_augment('rand-m8-mstd3-n3-p0.8') | resize_keep_ratio(40, 1, 'box') | "
+    "center_crop(40, (1, 2, 3))",
+    "timm_auto_augment('v0-mstd1') | timm_auto_augment('augmix-m8-a0.5') | "
+    "resize_keep_ratio((30, 50), 0, 'bicubic', 0.5, (0.8, 1), True, 0.5) | "
+    "center_crop((30, 50), mode='reflect')",
+    "trim_border(9) | timm_auto_augment('3a') | timm_auto_augment('rand-m9-mstd101-inc1', "
+    "'nearest', (5, 6, 7)) | random_crop((60, 90), mode='reflect', pad_if_needed=True)",
     "pad((3, 5, 7, 9), mode='symmetric') | random_crop(30, 4, 'reflect', pad_if_needed=True)",
 )
 
@@ -235,6 +242,35 @@ def test_views_are_rows_of_one_sample(pictures, dtype, layout):
     del batch, views, rows, view
     for lent, copied in zip(*kept, strict=True):  # all of the batch's memory is kept
         np.testing.assert_array_equal(lent, copied)
+
+
+@pytest.mark.parametrize(
+    ("name", "mirror"),
+    [
+        ("five_crop((20, 28))", None),
+        ("ten_crop((20, 28))", Image.Transpose.FLIP_LEFT_RIGHT),
+        ("ten_crop((20, 28), vertical_flip=True)", Image.Transpose.FLIP_TOP_BOTTOM),
+    ],
+)
+def test_crops_are_views_of_one_image(pictures, name, mirror):
+    stages = augment.resize(36, "bicubic") | augment.rotate(20) | augment.Augment(name)
+    assert repr(stages) == f"resize(size=36, filter='bicubic') | rotate(20) | {name}"
+    assert stages.size == (20, 28) and stages.views == (10 if mirror is not None else 5)
+    assert pickle.loads(pickle.dumps(stages)) == stages
+    loader = stoker.Loader(stoker.folder(pictures), batch_size=8, augment=stages, pixels=PIXELS)
+    batch = next(iter(loader))
+    boxes = [(0, 0), (20, 0), (0, 16), (20, 16), (10, 8)]
+    assert len(batch.views) == stages.views
+    for number, (path, drawn) in enumerate(zip(batch.names, batch.draws, strict=True)):
+        image = Image.open(pictures / path).convert("RGB")
+        before = run_steps(drawn.split("\n")[0].rpartition(" | ")[0], image)
+        assert before.size == (48, 36)
+        for view, rows in enumerate(batch.views):
+            if view == 5 and mirror is not None:
+                before = before.transpose(mirror)
+            left, top = boxes[view % 5]
+            crop = before.crop((left, top, left + 28, top + 20))
+            np.testing.assert_array_equal(np.asarray(rows)[number], np.asarray(crop))
 
 
 def test_views_that_cannot_be_made(source):

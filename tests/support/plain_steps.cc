@@ -104,6 +104,12 @@ std::vector<uint8_t> plain_steps(const Draws& draws, const std::vector<uint8_t>&
       for (size_t i = 0; i < sum.size(); ++i) {
         picture.bytes[i] = static_cast<uint8_t>(std::min(sum[i], 255.0f));
       }
+    } else if (name == "blend_over") {
+      for (size_t i = 0; i < sum.size(); ++i) {
+        const int own = kept[i], other = static_cast<uint8_t>(std::min(sum[i], 255.0f));
+        picture.bytes[i] = static_cast<uint8_t>(static_cast<float>(own) +
+                                                weight * static_cast<float>(other - own));
+      }
     } else {
       run(step, policy, scratch, picture);
     }

@@ -1,7 +1,6 @@
-#include <cmath>
-
 #include "pipeline/augment/mix_steps.h"
 #include "pipeline/augment/policy_ops.h"
+#include "pipeline/augment/stage/shares.h"
 #include "pipeline/augment/stages.h"
 
 namespace stoker {
@@ -10,7 +9,7 @@ namespace {
 constexpr int kBins = 10;
 constexpr int kMostWidth = 16, kMostDepth = 16;
 // The numbers of a chain's draws, and of the weights'.
-constexpr uint32_t kChain = 64, kWeights = 0x10000, kGammaTries = 64;
+constexpr uint32_t kChain = 64, kWeights = 0x10000;
 
 // torchvision's AugMix (Hendrycks et al. 2020): translations are up to a third, posterize keeps 4
 // bits to none.
@@ -26,35 +25,6 @@ struct AugMix {
   double alpha;
   int ops;
 };
-
-// A gamma variate (Marsaglia and Tsang 2000, "A simple method for generating gamma variables"), for
-// a shape below 1 by their boost. Takes numbers from `first` on.
-double gamma(const RandomKey& key, uint32_t first, double shape) {
-  double boost = 1;
-  if (shape < 1) {
-    boost = std::pow(1 - key.uniform(first), 1 / shape);
-    shape += 1;
-  }
-  const double d = shape - 1.0 / 3.0, c = 1 / std::sqrt(9 * d);
-  for (uint32_t attempt = 0; attempt < kGammaTries; ++attempt) {
-    const double x = key.normal(first + 1 + 2 * attempt);
-    const double v = (1 + c * x) * (1 + c * x) * (1 + c * x);
-    const double u = 1 - key.uniform(first + 2 + 2 * attempt);
-    if (v > 0 && std::log(u) < 0.5 * x * x + d - d * v + d * std::log(v)) return boost * d * v;
-  }
-  return boost * d;  // never, with probability 1 - 0.05^64
-}
-
-// The shares of `count` parts: Dirichlet(alpha, ..., alpha).
-void draw_shares(const RandomKey& key, uint32_t first, double alpha, std::span<double> shares) {
-  double sum = 0;
-  for (size_t i = 0; i < shares.size(); ++i) {
-    shares[i] = gamma(key, first + static_cast<uint32_t>(i) * 4 * kGammaTries, alpha);
-    sum += shares[i];
-  }
-  for (double& share : shares)
-    share = sum > 0 ? share / sum : 1.0 / static_cast<double>(shares.size());
-}
 
 void draw_chain(const AugMix& mix, const StageKey& stage, uint32_t first,
                 const WarpOptions& options, Draws& draws) {

@@ -1,3 +1,5 @@
+#include "pipeline/augment/stage/pillow_blur.h"
+
 #include "decode/pixel/blur.h"
 #include "pipeline/augment/stages.h"
 
@@ -8,18 +10,18 @@ void blur(const PixelStep& step, ImageView image, MutableImageView out, PixelScr
   pillow_gaussian_blur(image, step.values[0], out, scratch);
 }
 
-const PixelKind kStep{.name = "pillow_blur", .values = {"radius"}, .make = blur};
-
 StageActions make(const Arguments& arguments) {
   // clang 14 lets no lambda capture the names of a structured binding.
   const std::array<double, 2> range = arguments.range("radius");
   const double least = range[0], most = range[1];
   return {[=](const StageKey& stage, Draws& draws) {
-    draws.add(kStep, {least == most ? least : stage.key.uniform(0, least, most)});
+    draws.add(kPillowBlurStep, {least == most ? least : stage.key.uniform(0, least, most)});
   }};
 }
 
 }  // namespace
+
+const PixelKind kPillowBlurStep{.name = "pillow_blur", .values = {"radius"}, .make = blur};
 
 const StageType kPillowBlur{
     .name = "pillow_blur",

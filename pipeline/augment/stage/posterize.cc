@@ -14,7 +14,7 @@ StageActions make(const Arguments& arguments) {
 const StageType kPosterize{
     .name = "posterize",
     .help = "Only the highest bits of each byte",
-    .parameters = {{"bits", ArgumentKind::whole, nullptr, 0, 8}, kProbability},
+    .parameters = {{"bits", ArgumentKind::whole, nullptr, 1, 8}, kProbability},
     .make = make};
 
 }  // namespace stoker

@@ -60,7 +60,7 @@ class Lists:
             lambda: f"color_jitter({self.number(0, 1)}, {self.two(0, 3)}, {self.number(0, 2)}, {self.number(0, 0.5)}{self.p()})",
             lambda: f"grayscale(p={self.number(0, 1)})",
             lambda: f"invert(p={self.number(0, 1)})",
-            lambda: f"posterize({self.random.randrange(9)}{self.p()})",
+            lambda: f"posterize({1 + self.random.randrange(8)}{self.p()})",
             lambda: f"solarize({self.number(0, 256)}{self.p()})",
             lambda: f"equalize(p={self.number(0, 1)})",
             lambda: f"autocontrast(p={self.number(0, 1)})",

@@ -1,0 +1,129 @@
+#include <cmath>
+#include <numeric>
+
+#include "pipeline/augment/mix_steps.h"
+#include "pipeline/augment/stage/shares.h"
+#include "pipeline/augment/stages.h"
+#include "pipeline/augment/timm_config.h"
+#include "pipeline/augment/timm_policies.h"
+
+namespace stoker {
+namespace {
+
+// What the key's numbers are for: the first of each operation, those of a chain of AugMix, and
+// those of its shares.
+enum Draw : uint32_t { kChoice, kApplied, kOperation, kSlot = kOperation + kTimmDraws };
+constexpr uint32_t kChain = 0x1000, kShares = 0x100000;
+constexpr double kMixTranslate = 0.3;  // what create_transform() sets for AugMix
+
+constexpr const char* kInterpolations[] = {"nearest", "bilinear", "bicubic", "random"};
+
+struct TimmStage {
+  TimmConfig config;
+  TimmOptions options;
+};
+
+uint32_t slot_of(int number) { return static_cast<uint32_t>(number) * kSlot; }
+
+// Several operations of the set: with weights none twice, each by its weight among the others that
+// are left; without weights any again.
+void draw_random(const TimmStage& stage, const TimmSet& set, const RandomKey& key, Draws& draws) {
+  std::vector<double> weights(set.weights.begin(), set.weights.end());
+  for (int layer = 0; layer < stage.config.layers; ++layer) {
+    const uint32_t slot = slot_of(layer);
+    size_t chosen = 0;
+    if (weights.empty()) {
+      chosen = static_cast<size_t>(
+          key.below(slot + kChoice, static_cast<int64_t>(set.operations.size())));
+    } else {
+      double left =
+          key.uniform(slot + kChoice) * std::accumulate(weights.begin(), weights.end(), 0.0);
+      while (chosen + 1 < weights.size() && left >= weights[chosen]) left -= weights[chosen++];
+      while (weights[chosen] == 0) --chosen;
+      weights[chosen] = 0;
+    }
+    if (key.uniform(slot + kApplied) >= stage.config.probability) continue;
+    draw_timm_op(draws, key, slot + kOperation, set.operations[chosen], stage.config.magnitude,
+                 stage.options);
+  }
+}
+
+// One pair of a learned policy, each operation with its own probability and magnitude.
+void draw_pair(const TimmStage& stage, const std::vector<TimmPair>& policy, const RandomKey& key,
+               Draws& draws) {
+  const auto chosen = static_cast<size_t>(key.below(kChoice, static_cast<int64_t>(policy.size())));
+  int number = 1;
+  for (const TimmChoice& choice : policy[chosen]) {
+    const uint32_t slot = slot_of(number++);
+    if (key.uniform(slot + kApplied) >= choice.probability) continue;
+    TimmMagnitude magnitude = stage.config.magnitude;
+    magnitude.mean = choice.magnitude;
+    draw_timm_op(draws, key, slot + kOperation, choice.op, magnitude, stage.options);
+  }
+}
+
+// Chains of operations are added up by their shares, and their sum is put over the image with
+// another share. Both are 32-bit floats.
+void draw_mix(const TimmStage& stage, const RandomKey& key, Draws& draws) {
+  const TimmConfig& config = stage.config;
+  const std::span<const TimmOp> operations = timm_mix_operations();
+  std::array<double, 2> over;
+  std::array<double, 16> shares;
+  const auto chains = std::span(shares).first(static_cast<size_t>(config.width));
+  draw_shares(key, kShares, config.alpha, over);
+  draw_shares(key, 2 * kShares, config.alpha, chains);
+  draws.add(kBlendBeginStep, {0});
+  uint32_t first = kChain;
+  for (const double share : chains) {
+    const int depth = config.depth ? *config.depth : 1 + static_cast<int>(key.below(first, 3));
+    for (int i = 1; i <= depth; ++i) {
+      const uint32_t slot = first + slot_of(i);
+      const auto chosen =
+          static_cast<size_t>(key.below(slot + kChoice, static_cast<int64_t>(operations.size())));
+      draw_timm_op(draws, key, slot + kOperation, operations[chosen], config.magnitude,
+                   stage.options);
+    }
+    draws.add(kBlendStep, {static_cast<float>(share)});
+    first += kChain;
+  }
+  draws.add(kBlendOverStep, {static_cast<float>(over[0])});
+}
+
+StageActions make(const Arguments& arguments) {
+  TimmStage stage{timm_config(arguments, "config"), {}};
+  const uint8_t interpolation = arguments.choice("interpolation");
+  stage.options.either = interpolation == std::size(kInterpolations) - 1;
+  stage.options.warp.fill = arguments.colour("fill");
+  if (!stage.options.either) {
+    stage.options.warp.interpolation = static_cast<Interpolation>(interpolation);
+  }
+  if (stage.config.scheme == "augmix") {
+    stage.options.translate = kMixTranslate;
+    return {[=](const StageKey& key, Draws& draws) { draw_mix(stage, key.key, draws); }};
+  }
+  if (stage.config.scheme != "rand") {
+    const std::vector<TimmPair> policy = timm_policy(stage.config.scheme);
+    return {[=](const StageKey& key, Draws& draws) { draw_pair(stage, policy, key.key, draws); }};
+  }
+  const TimmSet set = timm_set(stage.config.set, stage.config.increasing);
+  const auto most = static_cast<int>(set.weights.size());
+  if (most > 0 && stage.config.layers > most) {
+    arguments.refuse("config", "with at most " + std::to_string(most) + " behind n: a set with " +
+                                   "weights gives no operation twice");
+  }
+  return {[=](const StageKey& key, Draws& draws) { draw_random(stage, set, key.key, draws); }};
+}
+
+}  // namespace
+
+const StageType kTimmAutoAugment{
+    .name = "timm_auto_augment",
+    .help =
+        "timm's auto_augment by its text: 'rand-m9-mstd0.5-inc1', 'original', '3a', 'augmix-m3'",
+    .parameters = {{"config", ArgumentKind::text, nullptr},
+                   {"interpolation", ArgumentKind::choice, "random", 0, 0, kInterpolations},
+                   {"fill", ArgumentKind::colour, "128", 0, 255},
+                   kProbability},
+    .make = make};
+
+}  // namespace stoker
