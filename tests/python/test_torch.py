@@ -72,7 +72,10 @@ def test_transforms_are_read_with_their_numbers(pictures):
 @pytest.mark.parametrize(
     ("steps", "complaint"),
     [
-        ([transforms.FiveCrop(8)], "does not do torchvision.*FiveCrop"),
+        ([transforms.FiveCrop(8)], "ends in PIL images"),
+        ([transforms.FiveCrop(8), transforms.Lambda(torch.stack)], r"ToTensor\(\) and Normalize"),
+        ([transforms.FiveCrop(8), transforms.Grayscale(3)], "Grayscale.* behind FiveCrop"),
+        ([transforms.TenCrop(8), transforms.RandomErasing()], "RandomErasing.* behind TenCrop"),
         ([transforms.Lambda(abs)], "does not do torchvision.*Lambda"),
         ([transforms.Resize(32), transforms.ToTensor()], "rows of one size"),
         ([transforms.ToTensor()], "rows of one size"),
@@ -212,6 +215,21 @@ def test_every_transform_is_read_in_any_place(t, made, text):
     ):
         plan = stoker_torch.from_torchvision(transform)
         assert repr(plan.augment) == f"invert | {text} | solarize(7)"
+
+
+@pytest.mark.parametrize("t", namespaces())
+@pytest.mark.parametrize("crops", ["FiveCrop", "TenCrop"])
+def test_crops_of_one_image_are_views(pictures, t, crops):
+    before = [t.Resize(40), getattr(t, crops)((20, 28))]
+    last = transforms.Compose([transforms.ToTensor(), NORMALIZE])
+    stacked = [*before, transforms.Lambda(lambda images: torch.stack(list(map(last, images))))]
+    theirs = torch.utils.data.DataLoader(
+        torchvision.datasets.ImageFolder(pictures, t.Compose(stacked)), batch_size=10
+    )
+    ours = loader(pictures, t.Compose([*before, *last.transforms]), batch_size=10)
+    for (views, labels), (expected, expected_labels) in zip(ours, theirs, strict=True):
+        assert torch.equal(torch.stack(views, 1), expected)
+        assert torch.equal(labels, expected_labels)
 
 
 def test_erasing_takes_the_byte_that_is_nearest():

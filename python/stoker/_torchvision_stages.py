@@ -1,0 +1,177 @@
+"""Reads torchvision's transforms of pixels as stages of stoker.augment, one by one.
+
+Classes are known by their names, so that both versions of torchvision's transforms work, and it
+need not be imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker import augment as stages
+from stoker._transform_values import (
+    INTERPOLATIONS,
+    Reader,
+    colour_of,
+    filter_of,
+    only,
+    size_of,
+    span_of,
+)
+from stoker.augment import Augment
+
+
+def _resize(step: Any) -> Augment:
+    if step.size is None:
+        raise ValueError(f"{step!r}: size is None; give the short side, or height and width")
+    alone = isinstance(step.size, int) or len(step.size) == 1
+    if alone:
+        most = getattr(step, "max_size", None) or 0
+        return stages.resize(size_of(step.size), filter_of(step), max_size=most)
+    height, width = step.size  # the same number twice is no short side
+    return stages.resize((int(height), int(width)), filter_of(step))
+
+
+def _random_resized_crop(step: Any) -> Augment:
+    limits = tuple(step.scale), tuple(step.ratio)
+    return stages.random_resized_crop(size_of(step.size), *limits, filter_of(step))
+
+
+def _padding(step: Any) -> Any:
+    """Returns the padding as torchvision's arguments have it."""
+    padding = step.padding
+    if padding is None or isinstance(padding, int):
+        return padding or 0
+    is_parsed = type(step).__name__ == "RandomCrop" and ".v2" in type(step).__module__
+    if is_parsed:  # (left, right, top, bottom)
+        left, right, top, bottom = padding
+        padding = (left, top, right, bottom)
+    if len(set(padding)) == 1:
+        return padding[0]
+    return tuple(padding[:2] if tuple(padding[:2]) == tuple(padding[2:]) else padding)
+
+
+def _random_crop(step: Any) -> Augment:
+    return stages.random_crop(
+        size_of(step.size), _padding(step), step.padding_mode, colour_of(step), step.pad_if_needed
+    )
+
+
+def _rotate(step: Any) -> Augment:
+    return stages.rotate(
+        span_of(step.degrees),
+        filter_of(step, INTERPOLATIONS),
+        bool(step.expand),
+        None if step.center is None else tuple(step.center),
+        colour_of(step),
+    )
+
+
+def _affine(step: Any) -> Augment:
+    shear: Any = 0 if step.shear is None else tuple(step.shear)
+    return stages.affine(
+        span_of(step.degrees),
+        (0, 0) if step.translate is None else tuple(step.translate),
+        (1, 1) if step.scale is None else tuple(step.scale),
+        span_of(shear) if shear != 0 and len(shear) == 2 else shear,
+        filter_of(step, INTERPOLATIONS),
+        colour_of(step),
+        None if step.center is None else tuple(step.center),
+    )
+
+
+def _perspective(step: Any) -> Augment:
+    return stages.perspective(
+        step.distortion_scale, filter_of(step, INTERPOLATIONS), colour_of(step), step.p
+    )
+
+
+def _jitter(step: Any) -> Augment:
+    spans = {}
+    for name in ("brightness", "contrast", "saturation", "hue"):
+        span = getattr(step, name)
+        if span is not None:
+            is_hue = name == "hue"
+            spans[name] = span_of(span, 0 if is_hue else 1, -0.5 if is_hue else 0)
+    return stages.color_jitter(**spans)
+
+
+def _grayscale(step: Any) -> Augment:
+    if step.num_output_channels != 3:
+        raise ValueError(f"{step!r}: images have 3 channels; give num_output_channels=3")
+    return stages.grayscale()
+
+
+def _blur(step: Any) -> Augment:
+    across, down = step.kernel_size  # torchvision's order
+    return stages.gaussian_blur((int(down), int(across)), _span_of_range(step.sigma))
+
+
+def _span_of_range(values: Any) -> Any:
+    return values if isinstance(values, (int, float)) else (float(values[0]), float(values[-1]))
+
+
+def _policy_options(step: Any) -> dict[str, Any]:
+    return {"interpolation": filter_of(step, INTERPOLATIONS), "fill": colour_of(step)}
+
+
+def _auto_augment(step: Any) -> Augment:
+    return stages.auto_augment(str(step.policy.value), **_policy_options(step))
+
+
+def _random_augment(step: Any) -> Augment:
+    numbers = (step.num_ops, step.magnitude, step.num_magnitude_bins)
+    return stages.random_augment(*numbers, **_policy_options(step))
+
+
+def _trivial_augment(step: Any) -> Augment:
+    return stages.trivial_augment_wide(step.num_magnitude_bins, **_policy_options(step))
+
+
+def _aug_mix(step: Any) -> Augment:
+    return stages.aug_mix(
+        step.severity,
+        step.mixture_width,
+        step.chain_depth,
+        step.alpha,
+        bool(step.all_ops),
+        **_policy_options(step),
+    )
+
+
+# What is done to pixels.
+PIXELS: dict[str, Reader] = {
+    "RandomResizedCrop": only(_random_resized_crop),
+    "Resize": only(_resize),
+    "CenterCrop": only(lambda step: stages.center_crop(size_of(step.size))),
+    "RandomCrop": only(_random_crop),
+    "Pad": only(lambda step: stages.pad(_padding(step), colour_of(step), step.padding_mode)),
+    "RandomHorizontalFlip": only(lambda step: stages.flip(p=step.p)),
+    "RandomVerticalFlip": only(lambda step: stages.vertical_flip(step.p)),
+    "RandomRotation": only(_rotate),
+    "RandomAffine": only(_affine),
+    "RandomPerspective": only(_perspective),
+    "ColorJitter": only(_jitter),
+    "Grayscale": only(_grayscale),
+    "RandomGrayscale": only(lambda step: stages.grayscale(step.p)),
+    "RandomInvert": only(lambda step: stages.invert(step.p)),
+    "RandomPosterize": only(lambda step: stages.posterize(step.bits, step.p)),
+    "RandomSolarize": only(lambda step: stages.solarize(step.threshold, step.p)),
+    "RandomAdjustSharpness": only(lambda step: stages.sharpness(step.sharpness_factor, step.p)),
+    "RandomAutocontrast": only(lambda step: stages.autocontrast(step.p)),
+    "RandomEqualize": only(lambda step: stages.equalize(step.p)),
+    "GaussianBlur": only(_blur),
+    "AutoAugment": only(_auto_augment),
+    "RandAugment": only(_random_augment),
+    "TrivialAugmentWide": only(_trivial_augment),
+    "AugMix": only(_aug_mix),
+    "Identity": lambda step: [],
+    "RGB": lambda step: [],  # a Loader's images have three channels anyway
+}
+# What makes several rows of one image.
+CROPS: dict[str, Reader] = {
+    "FiveCrop": only(lambda step: stages.five_crop(size_of(step.size))),
+    "TenCrop": only(
+        lambda step: stages.ten_crop(size_of(step.size), vertical_flip=bool(step.vertical_flip))
+    ),
+}
