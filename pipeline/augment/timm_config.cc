@@ -25,10 +25,14 @@ struct Key {
   double low, high;
   bool whole;
 };
-constexpr Key kKeys[] = {{"m", "rm", 0, 100, true},   {"n", "r", 1, 16, true},
-                         {"p", "r", 0, 1, false},     {"mstd", "rma", 0, kAnyDeviation, false},
-                         {"mmax", "r", 1, 100, true}, {"inc", "r", 0, 1, true},
-                         {"w", "m", 1, 16, true},     {"d", "m", 1, 16, true},
+constexpr Key kKeys[] = {{"m", "rm", 0, 100, true},
+                         {"n", "r", 1, 16, true},
+                         {"p", "r", 0, 1, false},
+                         {"mstd", "rma", 0, kAnyDeviation, false},
+                         {"mmax", "r", 1, 100, true},
+                         {"inc", "r", 0, 1, true},
+                         {"w", "m", 1, kMostTimmChains, true},
+                         {"d", "m", 1, 16, true},
                          {"a", "m", 0, 1000, false}};
 
 class ConfigReader {

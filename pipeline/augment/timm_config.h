@@ -25,6 +25,8 @@
 
 namespace stoker {
 
+inline constexpr int kMostTimmChains = 16;
+
 struct TimmConfig {
   std::string scheme;  // "rand", "augmix", or the name of AutoAugment's policy
   TimmMagnitude magnitude{};

@@ -10,6 +10,8 @@
 
 namespace stoker {
 
+inline constexpr size_t kMostTimmOperations = 15;  // of a set
+
 // Operations, with a weight for each, or none: equal chances.
 struct TimmSet {
   std::span<const TimmOp> operations{};

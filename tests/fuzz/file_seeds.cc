@@ -362,7 +362,8 @@ void add_train_seeds(SeedFolder& seeds) {
   const std::string stages =
       "random_resized_crop(24, scale=(0.35, 1), filter=bicubic) | random_choice(flip | rotate(30), "
       "color_jitter(0.4, (0.5, 1.5)), weights=(1, 2)) | random_crop(padding=(1, 2), "
-      "mode='reflect') | random_erasing(p=1, noise=True)";
+      "mode='reflect') | random_erasing(p=1, noise=True) | "
+      "timm_auto_augment('rand-m9-mstd0.5-n3-t3aw')";
   seeds.add("augment_fuzz", stages);
   info.model.recipe.train.stages = StageList(stages);
   info.model.recipe.name = "resnet18";

@@ -101,6 +101,22 @@ TEST(AugmentTimm, MagnitudesOfRandAugmentAreTimms) {
   }
 }
 
+TEST(AugmentTimm, SolarizeAddMakesDarkBytesLighter) {
+  for (const auto& steps : of_config("rand-m5-n1-p1", 200)) {
+    const PixelStep& step = steps.at(0);
+    if (step.kind->name != std::string("solarize_add")) continue;
+    ByteTable table;
+    step.kind->table(step, table);
+    EXPECT_EQ(step.values[0], 55);
+    EXPECT_EQ(table[0], 55);
+    EXPECT_EQ(table[127], 182);
+    EXPECT_EQ(table[128], 128);
+    EXPECT_EQ(table[255], 255);
+    return;
+  }
+  FAIL() << "it was never drawn";
+}
+
 TEST(AugmentTimm, MagnitudesEndAtTheirMost) {
   EXPECT_EQ(values_of(numbers_of(of_config("rand-m30-n1-p1", 3000))["rotate"]), (Values{-30, 30}));
   auto numbers = numbers_of(of_config("rand-m20-mmax20-n1-p1-inc1", 6000));

@@ -103,6 +103,7 @@ const char* const kLists[] = {
     "resize | pad((3, 4, 5, 6), mode=symmetric) | pad(7, mode=reflect) | pad(2, mode=edge) | "
     "resize",
     "resize | aug_mix | flip",
+    "resize | timm_auto_augment('rand-m9-mstd3-n4-p1') | timm_auto_augment('augmix-m9') | flip",
     "flip | resize(filter=box)",
     "flip | resize(filter=nearest) | invert | posterize(3) | solarize(99) | grayscale | invert",
     "random_resized_crop((30, 40)) | pad((3, 4), fill=200) | color_jitter(0.3) | "

@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 #include <numeric>
 
 #include "pipeline/augment/mix_steps.h"
@@ -25,23 +25,27 @@ struct TimmStage {
 
 uint32_t slot_of(int number) { return static_cast<uint32_t>(number) * kSlot; }
 
-// Several operations of the set: with weights none twice, each by its weight among the others that
-// are left; without weights any again.
+// Returns the place of one of them by its weight, which becomes 0.
+size_t take_by_weight(double uniform, std::span<double> weights) {
+  double left = uniform * std::accumulate(weights.begin(), weights.end(), 0.0);
+  size_t chosen = 0;
+  while (chosen + 1 < weights.size() && left >= weights[chosen]) left -= weights[chosen++];
+  // Rounding may end behind the last one that is left.
+  while (weights[chosen] == 0) --chosen;
+  weights[chosen] = 0;
+  return chosen;
+}
+
+// Several operations of the set: with weights none twice, without weights any again.
 void draw_random(const TimmStage& stage, const TimmSet& set, const RandomKey& key, Draws& draws) {
-  std::vector<double> weights(set.weights.begin(), set.weights.end());
+  std::array<double, kMostTimmOperations> all;
+  std::copy(set.weights.begin(), set.weights.end(), all.begin());
+  const auto weights = std::span(all).first(set.weights.size());
+  const auto count = static_cast<int64_t>(set.operations.size());
   for (int layer = 0; layer < stage.config.layers; ++layer) {
     const uint32_t slot = slot_of(layer);
-    size_t chosen = 0;
-    if (weights.empty()) {
-      chosen = static_cast<size_t>(
-          key.below(slot + kChoice, static_cast<int64_t>(set.operations.size())));
-    } else {
-      double left =
-          key.uniform(slot + kChoice) * std::accumulate(weights.begin(), weights.end(), 0.0);
-      while (chosen + 1 < weights.size() && left >= weights[chosen]) left -= weights[chosen++];
-      while (weights[chosen] == 0) --chosen;
-      weights[chosen] = 0;
-    }
+    const size_t chosen = weights.empty() ? static_cast<size_t>(key.below(slot + kChoice, count))
+                                          : take_by_weight(key.uniform(slot + kChoice), weights);
     if (key.uniform(slot + kApplied) >= stage.config.probability) continue;
     draw_timm_op(draws, key, slot + kOperation, set.operations[chosen], stage.config.magnitude,
                  stage.options);
@@ -68,7 +72,7 @@ void draw_mix(const TimmStage& stage, const RandomKey& key, Draws& draws) {
   const TimmConfig& config = stage.config;
   const std::span<const TimmOp> operations = timm_mix_operations();
   std::array<double, 2> over;
-  std::array<double, 16> shares;
+  std::array<double, kMostTimmChains> shares;
   const auto chains = std::span(shares).first(static_cast<size_t>(config.width));
   draw_shares(key, kShares, config.alpha, over);
   draw_shares(key, 2 * kShares, config.alpha, chains);
