@@ -233,6 +233,7 @@ TEST(AugmentSpec, ReadsCropsOfOneImageAsViews) {
   EXPECT_EQ(five.view(3).stages.describe(),
             "resize(size=16) | flip | corner_crop('bottom_right', (6, 8))");
   EXPECT_EQ(five.view(4).stages.describe(), "resize(size=16) | flip | center_crop((6, 8))");
+  EXPECT_EQ(AugmentSpec("five_crop(7)").view(1).stages.describe(), "corner_crop('top_right', 7)");
   const AugmentSpec ten("ten_crop(vertical_flip=True)", {8, 6});
   EXPECT_EQ(ten.views(), 10);
   EXPECT_EQ(ten.stages_text(), "ten_crop(vertical_flip=True)");

@@ -134,6 +134,9 @@ def test_values_are_those_of_the_recipe():
         assert plan.mean == (None if prefetches else stoker.IMAGENET_MEAN)
     made = timm_data.create_transform(224, normalize=False)
     assert stoker_torch.from_torchvision(made).dtype == "uint8"
+    # What timm's prefetcher took before MaybePILToTensor.
+    older = transforms.Compose([timm_transforms.ToNumpy()])
+    assert stoker_torch.from_torchvision(older).dtype == "uint8"
 
 
 def test_several_boxes_share_the_area():

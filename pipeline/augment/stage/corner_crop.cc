@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kCorners[] = {"top_left", "top_right", "bottom_left", "bottom_right"};
 
-// The corners of torchvision's FiveCrop.
+// A corner of torchvision's FiveCrop (five_crop.cc).
 StageActions make(const Arguments& arguments) {
   const std::optional<Size> given = arguments.size("size");
   const bool right = arguments.choice("corner") % 2 != 0, bottom = arguments.choice("corner") >= 2;
@@ -30,7 +30,7 @@ StageActions make(const Arguments& arguments) {
 
 const StageType kCornerCrop{
     .name = "corner_crop",
-    .help = "One corner of the image; views of all four and center_crop are torchvision's FiveCrop",
+    .help = "One corner of the image; five_crop has all four",
     .parameters = {{"corner", ArgumentKind::choice, nullptr, 0, 0, kCorners},
                    {"size", ArgumentKind::size, "", 1, kMaxSide}},
     .make = make};

@@ -28,8 +28,12 @@ ArgumentText word_text(const char* name, const std::string& word) {
 ArgumentText size_text(Size size) {
   ArgumentText text;
   text.name = "size";
-  text.kind = ArgumentText::Kind::tuple;
-  text.numbers = {double(size.height), double(size.width)};
+  if (size.width == size.height) {
+    text.number = size.width;
+  } else {
+    text.kind = ArgumentText::Kind::tuple;
+    text.numbers = {double(size.height), double(size.width)};
+  }
   return text;
 }
 
