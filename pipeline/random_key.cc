@@ -18,7 +18,7 @@ double RandomKey::uniform(uint32_t draw, double low, double high) const {
 }
 
 double RandomKey::normal(uint32_t draw) const {
-  const auto words = block(draw);
+  const auto words = draws_.block(draw);
   const double radius_uniform = 1.0 - unit_interval(join(words[0], words[1]));  // (0, 1]
   const double angle = 2.0 * std::numbers::pi * unit_interval(join(words[2], words[3]));
   return std::sqrt(-2.0 * std::log(radius_uniform)) * std::cos(angle);  // Box-Muller
