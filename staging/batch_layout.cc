@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "staging/row_edits.h"
+
 namespace stoker {
 namespace {
 
@@ -39,7 +41,7 @@ void check(const BatchShape& shape) {
       multiply(multiply(static_cast<size_t>(shape.height), static_cast<size_t>(shape.width)),
                static_cast<size_t>(BatchShape::kChannels * shape.value_bytes)) +
       static_cast<size_t>(shape.note_bytes_per_row) + sizeof(SampleId) + sizeof(int32_t) +
-      sizeof(float) + target_bytes;
+      sizeof(float) + target_bytes + (shape.edits ? sizeof(RowEdit) : 0);
   if (multiply(row_bytes, static_cast<size_t>(shape.rows)) > kMaxSlabBytes) {
     throw std::invalid_argument("BatchLayout: a batch would need more than 1 TiB: " + numbers);
   }
@@ -71,7 +73,12 @@ size_t BatchLayout::target_offset(size_t column) const {
   return offset;
 }
 
-size_t BatchLayout::device_bytes() const { return target_offset(shape_.target_bytes.size()); }
+size_t BatchLayout::edits_offset() const { return target_offset(shape_.target_bytes.size()); }
+
+size_t BatchLayout::device_bytes() const {
+  const size_t bytes = shape_.edits ? static_cast<size_t>(shape_.rows) * sizeof(RowEdit) : 0;
+  return align(edits_offset() + bytes);
+}
 
 size_t BatchLayout::ids_offset() const { return device_bytes(); }
 

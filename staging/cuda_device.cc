@@ -12,6 +12,7 @@
 #include "staging/cuda_memory.h"
 #include "staging/cuda_normalise.h"
 #include "staging/cuda_plugin.h"
+#include "staging/cuda_row_edits.h"
 
 namespace stoker {
 namespace {
@@ -253,18 +254,27 @@ std::unique_ptr<Device> make(int ordinal, int numa_node) {
   return std::make_unique<CudaDevice>(ordinal, numa_node);
 }
 
-void normalise(Stream& stream, const NormaliseArgs& args) {
+// Queues a kernel by `launch`, a function of a stream and the kernel's arguments.
+template <typename Launch, typename Args>
+void queue_kernel(Stream& stream, const char* name, Launch launch, const Args& args) {
   auto* cuda = dynamic_cast<CudaStream*>(&stream);
-  if (cuda == nullptr) throw std::runtime_error("normalise: a stream of another device");
+  if (cuda == nullptr) throw std::runtime_error(std::string(name) + ": a stream of another device");
   const CudaContext& context = cuda->context();
   context.throw_if_failed();
   CudaContext::Current current(context);
-  cuda->check(launch_normalise(static_cast<cudaStream_t>(cuda->native_handle()), args),
-              "normalise");
+  cuda->check(launch(static_cast<cudaStream_t>(cuda->native_handle()), args), name);
+}
+
+void normalise(Stream& stream, const NormaliseArgs& args) {
+  queue_kernel(stream, "normalise", launch_normalise, args);
+}
+
+void edit_rows(Stream& stream, const RowEditArgs& args) {
+  queue_kernel(stream, "edit_rows", launch_row_edits, args);
 }
 
 constexpr CudaPlugin kPlugin = {kCudaPluginVersion, STOKER_BUILD_STAMP, CUDART_VERSION, make,
-                                normalise};
+                                normalise,          edit_rows};
 
 }  // namespace
 }  // namespace stoker

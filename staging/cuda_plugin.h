@@ -8,12 +8,13 @@
 
 #include "staging/device.h"
 #include "staging/normalise.h"
+#include "staging/row_edits.h"
 
 namespace stoker {
 
 inline constexpr char kCudaPluginFile[] = "libstoker_cuda.so";
 inline constexpr char kCudaPluginEntry[] = "stoker_cuda_plugin";
-inline constexpr int kCudaPluginVersion = 1;  // of this table
+inline constexpr int kCudaPluginVersion = 2;  // of this table
 
 struct CudaPlugin {
   int version = 0;              // kCudaPluginVersion; first in every version of the table
@@ -21,8 +22,9 @@ struct CudaPlugin {
   int runtime_version = 0;      // CUDA runtime of the plugin: 13000 is 13.0
   // Throws std::runtime_error. REQUIRES: the ordinal exists (query_cuda() has listed it).
   std::unique_ptr<Device> (*make_device)(int ordinal, int numa_node) = nullptr;
-  // Queues the kernel on a stream of a device from make_device.
+  // Each queues its kernel on a stream of a device from make_device.
   void (*normalise)(Stream& stream, const NormaliseArgs& args) = nullptr;
+  void (*edit_rows)(Stream& stream, const RowEditArgs& args) = nullptr;
 };
 
 using CudaPluginEntry = const CudaPlugin* (*)();

@@ -40,6 +40,9 @@ Slab make_slab(std::shared_ptr<Memory> memory, size_t offset, const BatchLayout&
   for (size_t column = 0; column < layout.shape().target_bytes.size(); ++column) {
     slab.targets.push_back(base + layout.target_offset(column));
   }
+  if (layout.shape().edits) {
+    slab.edits = reinterpret_cast<RowEdit*>(base + layout.edits_offset());
+  }
   slab.ids = reinterpret_cast<SampleId*>(base + layout.ids_offset());
   slab.notes = base + layout.notes_offset();
   slab.header = new (base + layout.header_offset()) BatchHeader;

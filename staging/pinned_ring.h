@@ -14,6 +14,7 @@
 
 #include "staging/batch_layout.h"
 #include "staging/device.h"
+#include "staging/row_edits.h"
 #include "staging/stage_stats.h"
 
 namespace stoker {
@@ -28,6 +29,7 @@ struct Slab {
   float* weights = nullptr;   // (rows)
   // One per target column: (rows, target_bytes).
   std::vector<std::byte*> targets{};
+  RowEdit* edits = nullptr;    // (rows); null if the layout has none
   SampleId* ids = nullptr;     // (rows)
   std::byte* notes = nullptr;  // (rows, note_bytes_per_row)
   BatchHeader* header = nullptr;

@@ -15,7 +15,7 @@
 namespace stoker {
 
 Stager::Impl::Impl(Device& on, PinnedRing& from, int slot_count, Step first_step, Step end_step,
-                   int in_place, Tracer* tracer_in, int traced_as_in)
+                   int in_place, Tracer* tracer_in, int traced_as_in, const RowEditor* editor_in)
     : device(on),
       ring(from),
       layout(from.layout()),
@@ -25,6 +25,7 @@ Stager::Impl::Impl(Device& on, PinnedRing& from, int slot_count, Step first_step
       zero_copy(!threaded && device.host_accessible()),
       tracer(tracer_in),
       traced_as(traced_as_in),
+      editor(editor_in),
       slots(static_cast<size_t>(zero_copy ? in_place : std::max(slot_count, 1))),
       taken(first_step),
       out(static_cast<size_t>(from.capacity())),
@@ -115,6 +116,10 @@ void Stager::Impl::enqueue(Stream& stream, Slot& slot, Step step, const Slab& sl
   stream.wait(*slot.consumed);
   if (tracer) stream.call([this] { copy_began_ns = steady_now_ns(); });
   stream.copy(slot.memory->data(), slab.base, layout.device_bytes(), CopyKind::host_to_device);
+  if (editor) {
+    const std::span edits(slab.edits, static_cast<size_t>(layout.shape().rows));
+    editor->run(stream, layout, edits, slot.memory->data());
+  }
   stream.record(*slot.copied);
   tracer ? return_copied(stream, step) : return_slab(stream, step);
 }
@@ -314,7 +319,7 @@ void Stager::Impl::give_back(Slot& slot) noexcept {
 }
 
 Stager::Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Step end_step,
-               int in_place, Tracer* tracer, int traced_as) {
+               int in_place, Tracer* tracer, int traced_as, const RowEditor* editor) {
   if (slots < 0 || slots > kMaxSlots || first_step < 0 || end_step < first_step) {
     throw std::invalid_argument("Stager: " + std::to_string(slots) + " slots (0 to " +
                                 std::to_string(kMaxSlots) + "), steps " +
@@ -325,8 +330,13 @@ Stager::Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Ste
                                 " leases in place, must be 1 to the ring's " +
                                 std::to_string(ring.capacity()) + " slabs");
   }
+  const bool edits = ring.layout().shape().edits;
+  if (edits != (editor != nullptr) || (edits && slots == 0 && device.host_accessible())) {
+    throw std::invalid_argument("Stager: " + device.name() + " with " + std::to_string(slots) +
+                                " slots: rows with edits need an editor, and memory of their own");
+  }
   impl_ = std::make_unique<Impl>(device, ring, slots, first_step, end_step, in_place, tracer,
-                                 traced_as);
+                                 traced_as, editor);
 }
 
 Stager::~Stager() = default;

@@ -19,6 +19,7 @@
 #include "staging/device.h"
 #include "staging/device_batch.h"
 #include "staging/pinned_ring.h"
+#include "staging/row_edits.h"
 #include "staging/stage_stats.h"
 #include "staging/tracer.h"
 
@@ -29,9 +30,13 @@ class Stager {
   static constexpr int kMaxSlots = 3;
   // Throws std::invalid_argument for slots outside 0..3 and in_place outside 1..capacity. `device`
   // and `ring` must outlive the stager. Serves steps [first_step, end_step). Spans go to `tracer`,
-  // if it is not null, with the device number `traced_as`; it must outlive the stager.
+  // if it is not null, with the device number `traced_as`; it must outlive the stager. So must
+  // `editor`, which is there if the ring's layout has edits: it edits a slot's rows behind their
+  // copy, in the same stream, and the copy's span includes it. Throws std::invalid_argument for
+  // edits of slabs that are leased in place.
   Stager(Device& device, PinnedRing& ring, int slots, Step first_step, Step end_step,
-         int in_place = 1, Tracer* tracer = nullptr, int traced_as = 0);
+         int in_place = 1, Tracer* tracer = nullptr, int traced_as = 0,
+         const RowEditor* editor = nullptr);
   // Stops the ring if it still runs; waits for running copies and for the slots' last readers.
   ~Stager();
   Stager(const Stager&) = delete;

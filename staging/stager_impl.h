@@ -33,7 +33,7 @@ struct Stager::Impl {
   using Slot = DeviceBatch::StagingSlot;
 
   Impl(Device& on, PinnedRing& from, int slot_count, Step first_step, Step end_step, int in_place,
-       Tracer* tracer, int traced_as);
+       Tracer* tracer, int traced_as, const RowEditor* editor);
   ~Impl();
 
   size_t index_of(Step step) const { return static_cast<size_t>(step - first) % slots.size(); }
@@ -68,6 +68,7 @@ struct Stager::Impl {
   const bool zero_copy;  // and leases it as it is, instead of a copy
   Tracer* const tracer;  // or null
   const int traced_as;
+  const RowEditor* const editor;  // or null
   std::vector<Slot> slots;
   std::unique_ptr<Stream> copy_stream;  // null without a thread
 

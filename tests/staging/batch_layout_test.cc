@@ -46,6 +46,17 @@ TEST(BatchLayout, TargetsAreColumnsOfTheDevicePart) {
   EXPECT_NE(layout.shape(), without.shape());
 }
 
+TEST(BatchLayout, EditsComeBehindTheTargets) {
+  const BatchShape shape{.rows = 5, .height = 5, .width = 9, .target_bytes = {8}};
+  BatchShape edited = shape;
+  edited.edits = true;
+  const BatchLayout layout(edited), without(shape);
+  EXPECT_EQ(layout.edits_offset(), without.device_bytes());
+  EXPECT_EQ(layout.device_bytes(), layout.edits_offset() + 512);  // 5 * 64, aligned
+  EXPECT_EQ(layout.ids_offset(), layout.device_bytes());
+  EXPECT_NE(layout.shape(), without.shape());
+}
+
 void expect_rejected(const BatchShape& shape, const char* number) {
   try {
     BatchLayout layout(shape);

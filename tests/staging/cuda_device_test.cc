@@ -12,6 +12,7 @@
 #include "staging/normalise.h"
 #include "staging/stager.h"
 #include "tests/staging/cuda_fixture.h"
+#include "tests/staging/edited_rows.h"
 #include "tests/staging/feed.h"
 
 namespace stoker::testing {
@@ -279,6 +280,31 @@ TEST_F(CudaDeviceTest, NormalisesAsTheHostDoes) {
               << static_cast<int>(type) << ", order " << static_cast<int>(order);
         }
       }
+    }
+  }
+}
+
+// The kernel gives the same bytes as the loops on the host.
+TEST_F(CudaDeviceTest, EditsRowsAsTheHostDoes) {
+  auto stream = device_->make_stream();
+  EditMaker maker(5);
+  for (const auto& [height, width] : {std::pair{32, 32}, std::pair{5, 7}, std::pair{224, 224}}) {
+    for (const int rows : {1, 2, 7, 64}) {
+      const EditedRows batch = maker.make(rows, height, width);
+      const BatchLayout layout({.rows = rows, .height = height, .width = width, .edits = true});
+      auto slab = device_->allocate(layout.device_bytes(), MemoryKind::pinned);
+      auto there = device_->allocate(layout.device_bytes(), MemoryKind::device);
+      std::memcpy(slab->data(), batch.images.data(), batch.images.size());
+      std::copy(batch.edits.begin(), batch.edits.end(),
+                reinterpret_cast<RowEdit*>(slab->data() + layout.edits_offset()));
+      const RowEditor editor(*device_, &batch.noise);
+      stream->copy(there->data(), slab->data(), layout.device_bytes(), CopyKind::host_to_device);
+      editor.run(*stream, layout, batch.edits, there->data());
+      stream->copy(slab->data(), there->data(), layout.device_bytes(), CopyKind::device_to_host);
+      stream->synchronize();
+      const std::vector<uint8_t> expected = edited_plainly(batch);
+      EXPECT_EQ(std::memcmp(slab->data(), expected.data(), expected.size()), 0)
+          << rows << " rows of " << height << " x " << width;
     }
   }
 }

@@ -30,9 +30,6 @@ namespace stoker::testing {
 std::string prepare_cuda() {
   setenv("STOKER_PLUGIN_DIR", STOKER_FAKE_CUDA_DIR, 1);
   reset_fake_cuda();
-  fake_cuda_kernel("normalise_kernel", {sizeof(NormaliseArgs)}, [](void** arguments) {
-    normalise_on_host(*static_cast<const NormaliseArgs*>(arguments[0]));
-  });
   return query_cuda().problem;
 }
 
@@ -167,6 +164,43 @@ TEST_F(CudaFakeTest, SteadyStateNeverSynchronises) {
     EXPECT_EQ(fake_cuda_count("pageable copy"), 0);
     EXPECT_EQ(fake_cuda_count("in a host function"), 0);
     EXPECT_EQ(fake_cuda_count("no context"), 0);
+  }
+}
+
+// One launch for each batch with edits, between its copy and its event.
+TEST_F(CudaFakeTest, EditsAreOneKernelPerBatch) {
+  constexpr Step kSteps = 12;
+  BatchShape shape = small_shape();
+  shape.edits = true;
+  const BatchLayout layout(shape);
+  for (int slots = 0; slots <= Stager::kMaxSlots; ++slots) {
+    for (const bool edited : {false, true}) {
+      reset_fake_cuda();
+      auto device = make_device("cuda:0");
+      auto compute = device->make_stream();
+      PinnedRing ring(*device, layout, kSteps);
+      for (Step step = 0; step < kSteps; ++step) {
+        Slab& slab = ring.begin(step);
+        std::fill_n(slab.edits, shape.rows, RowEdit{});
+        if (edited && step % 2 == 0) slab.edits[1].erasing = RowErasing::colour;
+        ring.commit(step);
+      }
+      const NoiseBytes noise{};
+      const RowEditor editor(*device, &noise);
+      const int64_t synchronised = fake_cuda_count("cudaStreamSynchronize");
+      const int64_t freed = fake_cuda_count("cudaFreeHost");
+      Stager stager(*device, ring, slots, 0, kSteps, 1, nullptr, 0, &editor);
+      for (Step step = 0; step < kSteps; ++step) ASSERT_TRUE(stager.next(*compute));
+      EXPECT_EQ(fake_cuda_count("cudaLaunchKernelExC"), edited ? kSteps / 2 : 0) << slots;
+      EXPECT_EQ(fake_cuda_count("cudaMemcpyAsync"), 1 + kSteps) << "noise, and each batch";
+      EXPECT_EQ(fake_cuda_count("cudaStreamSynchronize"), synchronised) << slots;
+      EXPECT_EQ(fake_cuda_count("cudaFreeHost"), freed) << slots;
+      for (const char* call : {"cudaDeviceSynchronize", "cudaEventSynchronize", "cudaFree"}) {
+        EXPECT_EQ(fake_cuda_count(call), 0) << call << " with " << slots << " slots";
+      }
+      EXPECT_EQ(fake_cuda_count("pageable copy"), 0);
+      EXPECT_EQ(fake_cuda_count("no context"), 0);
+    }
   }
 }
 

@@ -31,7 +31,8 @@ FakeDevice& fake_cuda_device();
 int64_t fake_cuda_count(const std::string& what);
 
 // Replaces all kernels whose mangled name contains `part_of_name` by `work`, which gets the
-// addresses of copies of its arguments, whose sizes are `bytes`. Kept over resets.
+// addresses of copies of its arguments, whose sizes are `bytes`. Kept over resets. The kernels of
+// staging/ are replaced by their twins without it.
 void fake_cuda_kernel(const std::string& part_of_name, std::vector<size_t> bytes,
                       std::function<void(void** arguments)> work);
 

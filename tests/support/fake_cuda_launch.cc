@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "staging/normalise.h"
+#include "staging/row_edits.h"
 #include "tests/support/fake_cuda.h"
 #include "tests/support/fake_cuda_runtime.h"
 
@@ -19,10 +21,23 @@ struct FakeKernel {
   std::function<void(void**)> work;
 };
 
+// The kernels of staging/, by their twins on the host.
+std::deque<FakeKernel> staging_kernels() {
+  using stoker::NormaliseArgs, stoker::RowEditArgs;
+  return {{"normalise_kernel",
+           {sizeof(NormaliseArgs)},
+           [](void** arguments) {
+             stoker::normalise_on_host(*static_cast<const NormaliseArgs*>(arguments[0]));
+           }},
+          {"row_edits_kernel", {sizeof(RowEditArgs)}, [](void** arguments) {
+             stoker::edit_rows_on_host(*static_cast<const RowEditArgs*>(arguments[0]));
+           }}};
+}
+
 struct Kernels {
   std::mutex mutex;
   std::map<const void*, std::string> names;  // host function -> mangled name; guarded by mutex
-  std::deque<FakeKernel> fakes;              // never shrinks; guarded by mutex
+  std::deque<FakeKernel> fakes = staging_kernels();  // never shrinks; guarded by mutex
 };
 
 Kernels& kernels() {
