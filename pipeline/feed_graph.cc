@@ -20,7 +20,7 @@ namespace flow = oneapi::tbb::flow;
 // arena's tasks, and leaves the arena when it is released.
 struct Seat {
   Seat(const RowFiller& filler, size_t of_worker)
-      : worker(filler.augment(), filler.decode()), number(of_worker) {
+      : worker(filler.worker_augment(), filler.decode()), number(of_worker) {
     worker.augmenter.keep_marks(filler.tracer() != nullptr);
   }
   RowWorker worker;

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "pipeline/augment/erasing.h"
+#include "pipeline/device_edits.h"
 #include "pipeline/digest.h"
 #include "pipeline/feed_graph.h"
 #include "pipeline/inline_feed.h"
@@ -39,11 +41,12 @@ Step end_of(double epochs, int64_t steps_per_epoch) {
 }
 
 BatchLayout layout_of(const Source& source, const AugmentSpec& augment,
-                      const LoaderOptions& options) {
+                      const LoaderOptions& options, const DeviceEdits& edits) {
   BatchShape shape{.rows = options.batch_size,
                    .height = augment.output.height,
                    .width = augment.output.width,
-                   .note_bytes_per_row = sizeof(RowNote)};
+                   .note_bytes_per_row = sizeof(RowNote),
+                   .edits = edits.any()};
   if (options.format) shape.value_bytes = static_cast<int>(value_bytes(options.format->type));
   for (const TargetColumn& column : batch_columns(source, augment, options.format)) {
     shape.target_bytes.push_back(column.bytes());
@@ -79,6 +82,7 @@ struct Loader::Impl {
   const std::vector<Device*> devices;
   const int workers, spare_workers;
   const std::vector<TargetColumn> targets;
+  const DeviceEdits edits;
   const BatchLayout layout;
   const uint64_t fingerprint;
   Quarantine quarantine;
@@ -86,6 +90,7 @@ struct Loader::Impl {
   const int64_t steps_per_epoch;
   const Step end_step;
   std::vector<std::unique_ptr<PinnedRing>> rings;
+  std::vector<std::unique_ptr<RowEditor>> editors;  // one per device, or none
   std::vector<std::unique_ptr<Stager>> stagers;
   std::optional<InlineFeed> inline_feed;
   std::unique_ptr<FeedGraph> graph;  // last: it fills slabs until it is destroyed
@@ -102,10 +107,11 @@ struct Loader::Impl {
         workers(count_workers(options.feed.workers)),
         spare_workers(options.measure ? options.measure->spare_workers : 0),
         targets(batch_columns(source, augment, options.format)),
-        layout(layout_of(source, augment, options)),
+        edits(device_edits(augment, devices, options)),
+        layout(layout_of(source, augment, options, edits)),
         fingerprint(pixels_fingerprint(source, augment, options, global_batch())),
         quarantine(source, options),
-        filler(source, augment, options, static_cast<int>(devices.size()), quarantine),
+        filler(source, augment, options, static_cast<int>(devices.size()), quarantine, edits),
         steps_per_epoch(filler.sampler().steps_per_epoch()),
         end_step(end_of(options.epochs, steps_per_epoch)),
         next_step(devices.size()) {
@@ -115,13 +121,15 @@ struct Loader::Impl {
                              std::to_string(end_step) + ", the feed's end");
     }
     for (auto& step : next_step) step = options.first_step;
+    make_editors(augment);
     std::vector<PinnedRing*> each_ring;
     for (Device* device : devices) {
       rings.push_back(
           std::make_unique<PinnedRing>(*device, layout, options.ring_depth, options.first_step));
       stagers.push_back(std::make_unique<Stager>(
           *device, *rings.back(), count_slots(options.slots, *device), options.first_step, end_step,
-          options.leases, options.tracer, static_cast<int>(stagers.size())));
+          options.leases, options.tracer, static_cast<int>(stagers.size()),
+          edits.any() ? editors[stagers.size()].get() : nullptr));
       each_ring.push_back(rings.back().get());
     }
     if (workers == 0) {
@@ -139,6 +147,15 @@ struct Loader::Impl {
   }
 
   ~Impl() { stop(nullptr); }
+
+  void make_editors(const AugmentSpec& augment) {
+    if (!edits.any()) return;
+    std::shared_ptr<const ErasingNoise> noise;
+    if (edits.erases) noise = erasing_noise(*last_erasing(augment.stages));
+    for (Device* device : devices) {
+      editors.push_back(std::make_unique<RowEditor>(*device, noise.get()));
+    }
+  }
 
   void stop(std::exception_ptr reason) noexcept {
     {
@@ -271,12 +288,13 @@ MemoryPlan Loader::memory_plan() const {
   plan.ring_bytes =
       devices * impl_->options.ring_depth * static_cast<int64_t>(impl_->layout.slab_bytes());
   for (const auto& stager : impl_->stagers) plan.slot_bytes += stager->device_bytes();
+  for (const auto& editor : impl_->editors) plan.slot_bytes += editor->device_bytes();
   const RowFiller& filler = impl_->filler;
   const bool mixes = filler.augment().mix.on();
   const int64_t converted = impl_->options.format ? static_cast<int64_t>(filler.row_bytes()) : 0;
   const int64_t threads = impl_->workers == 0 ? devices : impl_->workers + impl_->spare_workers;
   plan.scratch_bytes =
-      threads * (worker_scratch_bytes(filler.source(), filler.augment(), filler.decode()) +
+      threads * (worker_scratch_bytes(filler.source(), filler.worker_augment(), filler.decode()) +
                  converted * (mixes ? 2 : 1)) +
       filler.seek_indexes().table_bytes() +
       (impl_->graph ? impl_->graph->file_bytes() : devices * filler.worker_file_bytes());

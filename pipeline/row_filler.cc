@@ -61,9 +61,11 @@ RowNote* note_of(Slab& slab, int row) { return reinterpret_cast<RowNote*>(slab.n
 }  // namespace
 
 RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
-                     int devices, Quarantine& quarantine)
+                     int devices, Quarantine& quarantine, const DeviceEdits& edits)
     : source_(source),
       augment_(augment),
+      edits_(edits),
+      worker_augment_(without(augment, edits)),
       decode_(options.feed.decode),
       seed_(options.seed),
       digests_(options.digests),
@@ -260,6 +262,7 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
     substitute(worker, place.epoch, id, note);
   }
   note.counts = slab.weights[row] > 0;
+  if (edits_.any()) slab.edits[row] = erasing_of(worker, place.epoch, note);
   if (!mixes_) {
     complete(worker, slab, row);
   } else if (row % 2 == 1) {
@@ -287,6 +290,17 @@ std::byte* RowFiller::stored_row(const Slab& slab, size_t view, int row) const {
   return slab.targets[first + view - 1] + offset;
 }
 
+// The same draws as those of the row's steps.
+RowEdit RowFiller::erasing_of(RowWorker& worker, int64_t epoch, const RowNote& note) const {
+  RowEdit edit;
+  if (!edits_.erases || note.pixels_of < 0) return edit;
+  const uint64_t seed = appearance_seed(seed_, note.appearance);
+  const auto erasing = draw_erasing(*last_erasing(augment_.stages), augment_.output, seed, epoch,
+                                    note.pixels_of, worker.erasing);
+  if (erasing) set_erasing(*erasing, edit);
+  return edit;
+}
+
 // A bad sample is not mixed into anything, and nothing into its substitute, whose row does not
 // count.
 void RowFiller::mix_pair(RowWorker& worker, Slab& slab, const BatchPlace& place, int first) const {
@@ -302,7 +316,11 @@ void RowFiller::mix_pair(RowWorker& worker, Slab& slab, const BatchPlace& place,
     reinterpret_cast<int32_t*>(slab.targets[column])[row] = slab.labels[mixed ? partner : row];
     reinterpret_cast<float*>(slab.targets[column + 1])[row] = rows[i].draw.own_share;
   }
-  mix_rows(augment_.output, rows[0], rows[1], worker.mix_scratch);
+  if (edits_.mixes) {
+    for (const int i : {0, 1}) set_mixing(rows[i].draw, slab.edits[first + i]);
+  } else {
+    mix_rows(augment_.output, rows[0], rows[1], worker.mix_scratch);
+  }
 }
 
 MixDraw RowFiller::mix_of(const Slab& slab, const BatchPlace& place, int row) const {

@@ -1,9 +1,10 @@
 // Fills one row of a step, from its sample to its place in the slab: plan, read, augment, label,
-// weight, mix, note and digest. Only this code defines what a row is; the graph, the inline mode
-// and the I/O threads call it. Owner: Loader, one. Threads: every method from any thread, each row
-// by one thread. If rows are mixed, partners (rows 2k and 2k + 1) go together: `first` and `count`
-// are even in every call. Errors: a bad sample becomes a substitute with weight 0 and a line for
-// the quarantine; only the environment (no memory) throws.
+// weight, mix, note and digest. What a device does to finished rows is only noted (DeviceEdits).
+// Only this code defines what a row is; the graph, the inline mode and the I/O threads call it.
+// Owner: Loader, one. Threads: every method from any thread, each row by one thread. If rows are
+// mixed, partners (rows 2k and 2k + 1) go together: `first` and `count` are even in every call.
+// Errors: a bad sample becomes a substitute with weight 0 and a line for the quarantine; only the
+// environment (no memory) throws.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "pipeline/augment.h"
+#include "pipeline/device_edits.h"
 #include "pipeline/loader_types.h"
 #include "pipeline/quarantine.h"
 #include "pipeline/sampler.h"
@@ -46,6 +48,7 @@ struct RowWorker {
   SampleBuffer next_file;              // those of the sample after it, if both are read at once
   std::vector<uint8_t> pixels;         // of the current row or pair of rows, if they are converted
   std::vector<uint8_t> mix_scratch;    // of mix_rows()
+  Draws erasing;                       // of draw_erasing()
   std::vector<MutableImageView> outs;  // the current row's views
   SampleTargets targets;               // of the current row
 };
@@ -76,15 +79,17 @@ struct RowView {
 
 class RowFiller {
  public:
-  // source and quarantine must outlive the filler. Throws what Sampler and AugmentSpec throw.
+  // source and quarantine must outlive the filler. `edits`: what the devices do; if there are any,
+  // slabs have a place for them. Throws what Sampler and AugmentSpec throw.
   RowFiller(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
-            int devices, Quarantine& quarantine);
+            int devices, Quarantine& quarantine, const DeviceEdits& edits = {});
   RowFiller(const RowFiller&) = delete;
   RowFiller& operator=(const RowFiller&) = delete;
 
   const Sampler& sampler() const { return sampler_; }
   const Source& source() const { return source_; }
   const AugmentSpec& augment() const { return augment_; }
+  const AugmentSpec& worker_augment() const { return worker_augment_; }  // what RowWorkers do of it
   const DecodeOptions& decode() const { return decode_; }
   Tracer* tracer() const { return tracer_; }  // or null
   BatchPlace place(Step step, int device) const;
@@ -128,6 +133,7 @@ class RowFiller {
   uint8_t* pixels_of(RowWorker& worker, Slab& slab, int row, size_t view = 0) const;
   void mix_pair(RowWorker& worker, Slab& slab, const BatchPlace& place, int first) const;
   MixDraw mix_of(const Slab& slab, const BatchPlace& place, int row) const;
+  RowEdit erasing_of(RowWorker& worker, int64_t epoch, const RowNote& note) const;
   // Takes the digest of a row whose u8 pixels are final, and converts them.
   void complete(RowWorker& worker, Slab& slab, int row) const;
   void read_targets(RowWorker& worker, Slab& slab, int row, const SampleBytes& sample) const;
@@ -141,6 +147,8 @@ class RowFiller {
 
   const Source& source_;
   const AugmentSpec augment_;
+  const DeviceEdits edits_;
+  const AugmentSpec worker_augment_;
   const DecodeOptions decode_;
   const uint64_t seed_;
   const bool digests_;

@@ -74,7 +74,7 @@ Feed::Feed(const Source& source, const AugmentSpec& augment, const LoaderOptions
     } else {
       FakeDeviceOptions nasty;
       nasty.seed = static_cast<uint64_t>(i) + 7;
-      nasty.host_accessible = i % 2 == 0;
+      nasty.host_accessible = kind == DeviceKind::nasty && i % 2 == 0;
       devices_.push_back(std::make_unique<FakeDevice>(nasty));
     }
     streams_.push_back(devices_.back()->make_stream());

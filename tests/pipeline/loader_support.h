@@ -54,7 +54,8 @@ inline constexpr bool kSanitizer = false;
 #endif
 
 // nasty: late copies, poisoned memory; the host cannot access the memory of every other device
-enum class DeviceKind { host, nasty };
+// far: the same, but the host can access the memory of no device
+enum class DeviceKind { host, nasty, far };
 
 class Feed {
  public:

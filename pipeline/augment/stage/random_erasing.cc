@@ -3,6 +3,7 @@
 
 #include "pipeline/augment/colour_steps.h"
 #include "pipeline/augment/core_steps.h"
+#include "pipeline/augment/erasing.h"
 #include "pipeline/augment/stage/rounding.h"
 #include "pipeline/augment/stages.h"
 
@@ -11,12 +12,8 @@ namespace {
 
 constexpr int kTries = 10;  // each takes four numbers, from draw 0 on
 
-// Bytes that are distributed as normal numbers around a mean: entry i is the value below which a
-// share (i + 1/2) / kQuantiles lies.
 constexpr int kQuantileBits = 12, kQuantiles = 1 << kQuantileBits;
-struct Noise {
-  std::array<std::array<uint8_t, kQuantiles>, 3> bytes;
-};
+static_assert(std::tuple_size_v<ErasingNoise::value_type> == kQuantiles);
 
 // The number below which a normal number lies with this probability; by bisection.
 double normal_quantile(double probability) {
@@ -28,14 +25,14 @@ double normal_quantile(double probability) {
   return low;
 }
 
-std::shared_ptr<const Noise> make_noise(const std::vector<double>& mean,
-                                        const std::vector<double>& deviation) {
-  auto noise = std::make_shared<Noise>();
+std::shared_ptr<const ErasingNoise> make_noise(const std::vector<double>& mean,
+                                               const std::vector<double>& deviation) {
+  auto noise = std::make_shared<ErasingNoise>();
   for (int i = 0; i < kQuantiles; ++i) {
     const double normal = normal_quantile((i + 0.5) / kQuantiles);
     for (size_t c = 0; c < 3; ++c) {
       const double byte = 255 * (mean[c] + deviation[c] * normal);
-      noise->bytes[c][static_cast<size_t>(i)] =
+      (*noise)[c][static_cast<size_t>(i)] =
           static_cast<uint8_t>(std::lrint(std::clamp(byte, 0.0, 255.0)));
     }
   }
@@ -44,7 +41,7 @@ std::shared_ptr<const Noise> make_noise(const std::vector<double>& mean,
 
 // Fills the box with noise. A draw gives five bytes.
 void fill_noise(const PixelStep& step, MutableImageView image, PixelScratch&) {
-  const auto& noise = *static_cast<const Noise*>(step.object);
+  const auto& noise = *static_cast<const ErasingNoise*>(step.object);
   const auto [left, top, width, height] = crop_box(step);
   uint32_t draw = 0;
   uint64_t bits = 0;
@@ -56,7 +53,7 @@ void fill_noise(const PixelStep& step, MutableImageView image, PixelScratch&) {
         bits = step.key.bits(draw++);
         left_in_bits = 64 / kQuantileBits;
       }
-      byte[i] = noise.bytes[static_cast<size_t>(i % 3)][bits % kQuantiles];
+      byte[i] = noise[static_cast<size_t>(i % 3)][bits % kQuantiles];
       bits >>= kQuantileBits;
       --left_in_bits;
     }
@@ -93,14 +90,18 @@ std::vector<double> three(const Arguments& arguments, const char* name) {
   return numbers;
 }
 
+// Null: the box has a colour.
+std::shared_ptr<const ErasingNoise> noise_of(const Arguments& arguments) {
+  const std::vector<double> mean = three(arguments, "mean"), deviation = three(arguments, "std");
+  if (!arguments.flag("noise")) return nullptr;
+  return make_noise(mean, deviation);
+}
+
 StageActions make(const Arguments& arguments) {
   const auto scale = arguments.range("scale"), ratio = arguments.range("ratio");
   if (!(ratio[0] > 0)) arguments.refuse("ratio", "above 0");
   const Rgb colour = arguments.colour("value");
-  const bool noisy = arguments.flag("noise");
-  std::shared_ptr<const Noise> noise;
-  const std::vector<double> mean = three(arguments, "mean"), deviation = three(arguments, "std");
-  if (noisy) noise = make_noise(mean, deviation);
+  const std::shared_ptr<const ErasingNoise> noise = noise_of(arguments);
   return {[=](const StageKey& stage, Draws& draws) {
     const Box box = random_box(scale, ratio, draws.size(), stage.key);
     if (box.width < 1 || box.height < 1) return;
@@ -126,5 +127,26 @@ const StageType kRandomErasing{
                    {"mean", ArgumentKind::reals, "(0.485, 0.456, 0.406)", 0, 1},
                    {"std", ArgumentKind::reals, "(0.229, 0.224, 0.225)", 0, 1}},
     .make = make};
+
+const Stage* last_erasing(const StageList& stages) {
+  if (stages.stages().empty()) return nullptr;
+  const Stage& last = stages.stages().back();
+  return last.type() == &kRandomErasing ? &last : nullptr;
+}
+
+std::optional<Erasing> draw_erasing(const Stage& stage, Size row, uint64_t seed, int64_t epoch,
+                                    int64_t sample, Draws& draws) {
+  draws.begin(row, row, seed, epoch, sample);
+  stage.draw(draws);
+  if (draws.steps().empty()) return {};
+  const PixelStep& step = draws.steps().front();
+  Erasing erasing{.box = crop_box(step), .colour = step.fill};
+  if (step.kind == &kNoiseStep) erasing.noise = step.key;
+  return erasing;
+}
+
+std::shared_ptr<const ErasingNoise> erasing_noise(const Stage& stage) {
+  return noise_of(read_arguments(kRandomErasing, parse_stages(stage.describe())[0]));
+}
 
 }  // namespace stoker
