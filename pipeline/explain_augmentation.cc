@@ -1,5 +1,6 @@
 #include "pipeline/augment.h"
 #include "pipeline/augment/core_steps.h"
+#include "pipeline/augment/erasing.h"
 #include "pipeline/augment/program.h"
 #include "pipeline/augment/stages.h"
 
@@ -52,6 +53,9 @@ void look_at(const AugmentView& view, Size source, int64_t sample, std::vector<S
   }
 }
 
+// A device that makes the last changes itself makes them in slots of its own (device_edits.h).
+constexpr const char* kOnGpu = "; on a GPU by the GPU, behind the copy";
+
 void explain(const AugmentView& view, const std::string& indent, std::vector<std::string>& lines) {
   std::vector<Seen> seen(view.stages.stages().size());
   for (const Size source : kExamples) {
@@ -66,7 +70,10 @@ void explain(const AugmentView& view, const std::string& indent, std::vector<std
 
 std::vector<std::string> explain_augmentation(const AugmentSpec& spec) {
   std::vector<std::string> lines;
-  if (spec.views() == 1) explain(spec.view(0), "", lines);
+  if (spec.views() == 1) {
+    explain(spec.view(0), "", lines);
+    if (last_erasing(spec.stages)) lines.back() += kOnGpu;
+  }
   for (int number = 0; spec.views() > 1 && number < spec.views(); ++number) {
     const AugmentView view = spec.view(number);
     lines.push_back("view " + std::to_string(number) + ", " + std::to_string(view.output.height) +
@@ -74,7 +81,8 @@ std::vector<std::string> explain_augmentation(const AugmentSpec& spec) {
     explain(view, "  ", lines);
   }
   if (spec.mix.on()) {
-    lines.push_back(mix_text(spec.mix) + ": finished rows with their neighbours, in pairs");
+    lines.push_back(mix_text(spec.mix) + ": finished rows with their neighbours, in pairs" +
+                    kOnGpu);
   }
   return lines;
 }

@@ -80,8 +80,10 @@ struct LoaderOptions {
   // For host devices only: the worker that fills a row converts it. (A GPU converts after the copy
   // over the bus.)
   std::optional<RowFormat> format{};
-  std::string quarantine_file{};    // a JSONL file to which bad samples are appended; "": none
-  bool digests = false;             // hash every row's u8 pixels (RowNote::digest)
+  std::string quarantine_file{};  // a JSONL file to which bad samples are appended; "": none
+  // Hash every row's u8 pixels (RowNote::digest). The workers then also do what a GPU would do
+  // behind the copy (device_edits.h).
+  bool digests = false;
   Tracer* tracer = nullptr;         // takes spans and outlives the Loader; null: no tracing
   MeasureHooks* measure = nullptr;  // internal (pipeline/measure_hooks.h); mostly null
 };

@@ -85,6 +85,17 @@ TEST(DeviceEdits, TheNoiseIsThatOfTheStage) {
   EXPECT_NE(*grey, *noise("random_erasing(noise=True)"));
 }
 
+TEST(DeviceEdits, AreExplained) {
+  using ::testing::ElementsAre, ::testing::EndsWith, ::testing::Not;
+  const auto on_gpu = EndsWith("; on a GPU by the GPU, behind the copy");
+  EXPECT_THAT(explain_augmentation(spec_of(joined(kNoise, kMixes))),
+              ElementsAre(Not(on_gpu), Not(on_gpu), on_gpu, on_gpu));
+  EXPECT_THAT(explain_augmentation(spec_of(std::string(kNoise) + " | flip")),
+              ElementsAre(Not(on_gpu), Not(on_gpu)));
+  EXPECT_THAT(explain_augmentation(AugmentSpec("views(random_erasing, flip)", {24, 24})),
+              ::testing::Each(Not(on_gpu)));
+}
+
 // What a consumer sees of one row.
 struct SeenRow {
   SampleId id = 0, pixels_of = 0, partner = 0;
