@@ -13,12 +13,7 @@
 namespace stoker::python {
 namespace {
 
-void check(const Feed::Options& options, const AugmentSpec& augment, const Device& device) {
-  if (augment.views() > 1 && options.format.type && !device.host_accessible()) {
-    throw std::invalid_argument("dtype with views() on " + device.name() +
-                                ": several views are uint8 there; leave dtype= out, and convert "
-                                "them on the device");
-  }
+void check(const Feed::Options& options, const Device& device) {
   if (options.copy && !device.host_accessible()) {
     throw std::invalid_argument("copy=True is for the host; on " + device.name() +
                                 " clone what you keep (it is a copy on the device)");
@@ -54,7 +49,7 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
       augment_(std::make_shared<AugmentSpec>(augment)),
       seed_(loader.seed),
       next_step_(loader.first_step) {
-  check(options, augment, *device_);
+  check(options, *device_);
   if (device_->cuda_ordinal() >= 0) {
     where_ = {static_cast<int32_t>(DlDeviceType::cuda), device_->cuda_ordinal()};
   }
@@ -68,13 +63,7 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
   if (format.type && on_host()) {
     loader.format = RowFormat{*format.type, format.order, format.mean, format.stddev};
   } else if (format.type) {
-    normaliser_ =
-        std::make_unique<Normaliser>(*device_, NormaliseOptions{.height = augment.output.height,
-                                                                .width = augment.output.width,
-                                                                .type = *format.type,
-                                                                .order = format.order,
-                                                                .mean = format.mean,
-                                                                .stddev = format.stddev});
+    make_normalisers(loader.batch_size);
   }
   try {
     loader_ = std::make_unique<Loader>(*source_, augment, std::vector{device_.get()}, loader);
@@ -91,11 +80,30 @@ Feed::Feed(std::shared_ptr<const Source> source, const AugmentSpec& augment, Loa
   columns_ = loader_->targets();
   for (int i = 0; i < max_leases_; ++i) {
     ready_.push_back(device_->make_event());
-    if (normaliser_) outputs_.push_back(device_->allocate(images_bytes_, MemoryKind::device));
+    if (normalisers_.empty()) continue;
+    outputs_.push_back(device_->allocate(output_offsets_.back(), MemoryKind::device));
   }
   if (!options_.poison) return;
   poison_ = device_->allocate(images_bytes_, MemoryKind::pinned);
   std::memset(poison_->data(), kPoison, poison_->size_bytes());
+}
+
+void Feed::make_normalisers(int rows) {
+  const ImageFormat& format = options_.format;
+  output_offsets_ = {0};
+  for (int number = 0; number < augment_->views(); ++number) {
+    const Size size = augment_->view(number).output;
+    normalisers_.emplace_back(*device_, NormaliseOptions{.height = size.height,
+                                                         .width = size.width,
+                                                         .type = *format.type,
+                                                         .order = format.order,
+                                                         .mean = format.mean,
+                                                         .stddev = format.stddev});
+    const size_t bytes = normalisers_.back().row_bytes() * static_cast<size_t>(rows);
+    const size_t aligned =
+        (bytes + BatchLayout::kAlignment - 1) / BatchLayout::kAlignment * BatchLayout::kAlignment;
+    output_offsets_.push_back(output_offsets_.back() + aligned);
+  }
 }
 
 Feed::~Feed() {

@@ -128,8 +128,9 @@ class Feed : public std::enable_shared_from_this<Feed> {
   static void give(DeviceBatch& leased, Loan& loan);
   Batch lend(DeviceBatch batch) REQUIRES(stream_mutex_) REQUIRES_SHARED(running_mutex_);
   Array as_images(const void* data, Size size, int64_t rows) const;
-  Array images_of(const DeviceBatch& batch, Step step) REQUIRES(stream_mutex_)
-      REQUIRES_SHARED(running_mutex_);
+  void make_normalisers(int rows);
+  const void* normalised(size_t view, const void* pixels, const DeviceBatch& batch)
+      REQUIRES(stream_mutex_) REQUIRES_SHARED(running_mutex_);
   Loader& running() const REQUIRES_SHARED(running_mutex_);
   bool on_host() const { return where_ == DlDevice{}; }
   size_t slot_of(Step step) const { return static_cast<size_t>(step) % ready_.size(); }
@@ -159,8 +160,10 @@ class Feed : public std::enable_shared_from_this<Feed> {
   // As large as the images; null without Options::poison.
   std::unique_ptr<Memory> poison_ GUARDED_BY(running_mutex_);
   std::unique_ptr<Stream> compute_ GUARDED_BY(stream_mutex_);
-  std::unique_ptr<Normaliser> normaliser_;  // on a GPU, if images are not uint8
-  // Output of normaliser_, one per lease.
+  // On a GPU, if images are not uint8: one for each view, or none.
+  std::vector<Normaliser> normalisers_;
+  std::vector<size_t> output_offsets_;  // of the views in an output; behind them its size
+  // Output of normalisers_, one per lease: the views one after the other.
   std::vector<std::shared_ptr<Memory>> outputs_ GUARDED_BY(running_mutex_);
   std::vector<std::shared_ptr<Event>> ready_;  // one per lease: its bytes have arrived
   std::unique_ptr<Loader> loader_ GUARDED_BY(running_mutex_);  // null after close()

@@ -104,7 +104,7 @@ void Feed::keep_all() noexcept {
   for (const auto& [step, lease] : desk_->held) {
     if (lease == nullptr || !lease->loan(*desk_).batch) continue;
     Loan& loan = lease->loan(*desk_);
-    if (normaliser_) loan.memory.push_back(outputs_[slot_of(step)]);
+    if (!normalisers_.empty()) loan.memory.push_back(outputs_[slot_of(step)]);
     loan.memory.push_back(loan.batch.keep());
   }
 }
@@ -123,7 +123,7 @@ Batch Feed::lend(DeviceBatch leased) {
   const int64_t rows = leased.shape().rows;
   next_step_ = step + 1;
   Batch batch{.header = leased.header(),
-              .images = images_of(leased, step),
+              .images = as_images(normalised(0, leased.images(), leased), augment_->output, rows),
               .labels = column_of(leased.labels(), kInt32, where_, rows),
               .weights = column_of(leased.weights(), kFloat32, where_, rows),
               .ids = copy_of(column_of(leased.ids(), kInt64, {}, rows))};
@@ -134,7 +134,8 @@ Batch Feed::lend(DeviceBatch leased) {
   }
   for (size_t i = 0; i < views; ++i) {
     const Size size = augment_->view(static_cast<int>(i) + 1).output;
-    batch.views.push_back(as_images(leased.target(targets + i), size, rows));
+    const void* const pixels = leased.target(targets + i);
+    batch.views.push_back(as_images(normalised(i + 1, pixels, leased), size, rows));
   }
   batch.draws = draws_of(augment_, seed_, leased);
   std::shared_ptr<Event> ready;
@@ -184,17 +185,13 @@ Array Feed::as_images(const void* data, Size size, int64_t rows) const {
   return images;
 }
 
-// Queues the normalisation, if there is one.
-Array Feed::images_of(const DeviceBatch& batch, Step step) {
-  const BatchShape& shape = batch.shape();
-  const void* data = batch.images();
-  if (normaliser_) {
-    std::byte* const output = outputs_[slot_of(step)]->data();
-    normaliser_->run(*compute_, batch.images(), output, shape.rows);
-    data = output;
-  }
-  return as_images(data, {static_cast<int>(shape.width), static_cast<int>(shape.height)},
-                   shape.rows);
+// Queues the normalisation of a view, if there is one, and returns where the view is then.
+const void* Feed::normalised(size_t view, const void* pixels, const DeviceBatch& batch) {
+  if (normalisers_.empty()) return pixels;
+  std::byte* const output = outputs_[slot_of(batch.header().step)]->data() + output_offsets_[view];
+  normalisers_[view].run(*compute_, static_cast<const uint8_t*>(pixels), output,
+                         batch.shape().rows);
+  return output;
 }
 
 // Whichever thread uses the stream checks again when it is done, so nothing is left over.
@@ -242,8 +239,9 @@ void Feed::drain() noexcept {
 
 // Code that still reads the memory, through its own address, sees it immediately.
 void Feed::poison(const Loan& returned) noexcept {
-  void* images = normaliser_ ? static_cast<void*>(outputs_[slot_of(returned.step)]->data())
-                             : const_cast<uint8_t*>(returned.batch.images());
+  void* images = !normalisers_.empty()
+                     ? static_cast<void*>(outputs_[slot_of(returned.step)]->data())
+                     : const_cast<uint8_t*>(returned.batch.images());
   try {
     compute_->copy(images, poison_->data(), poison_->size_bytes(), CopyKind::host_to_device);
   } catch (const std::exception&) {

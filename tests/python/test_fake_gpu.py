@@ -303,6 +303,30 @@ def test_after_a_fork():
     )
 
 
+def test_rows_are_erased_and_mixed_on_the_device():
+    run(
+        """
+        augment = (
+            "flip | random_erasing(p=0.7, noise=True) | mix(mixup=0.5, cutmix=1, switch_p=0.5)"
+        )
+        mixed = dict(options, augment=augment)
+        with stoker.Loader(source, copy=True, **mixed) as host:
+            truth = {batch.step: batch for batch in host}
+        with stoker.Loader(source, device="cuda:1", **mixed) as there:
+            for batch in there:
+                assert batch.draws == truth[batch.step].draws
+                out = np.zeros(batch.images.shape, np.uint8)
+                weights = np.zeros(8, np.float32)
+                queue_read(batch.images.__dlpack__(stream=1), out, 1)
+                queue_read(batch.targets["mix_weight"].__dlpack__(stream=1), weights, 1)
+                assert runtime.cudaStreamSynchronize(1) == 0
+                wanted = truth[batch.step]
+                assert (out == np.asarray(wanted.images)).all(), batch.step
+                assert (weights == np.asarray(wanted.targets["mix_weight"])).all(), batch.step
+        """
+    )
+
+
 def test_views_reach_the_device():
     run(
         """
@@ -318,11 +342,16 @@ def test_views_reach_the_device():
                     queue_read(view.__dlpack__(stream=1), out, 1)
                     assert runtime.cudaStreamSynchronize(1) == 0
                     assert (out == np.asarray(wanted)).all(), batch.step
-        try:
-            stoker.Loader(source, device="cuda:1", dtype="float32", **views)
-        except ValueError as error:
-            assert "dtype with views() on cuda:1" in str(error), error
-        else:
-            raise AssertionError("views are not converted there")
+        floats = dict(views, dtype="float32", layout="NCHW", mean=(0.5, 0.4, 0.3), std=0.25)
+        with stoker.Loader(source, copy=True, **floats) as host:
+            truth = {batch.step: batch for batch in host}
+        with stoker.Loader(source, device="cuda:1", **floats) as there:
+            for batch in there:
+                for view, wanted in zip(batch.views, truth[batch.step].views, strict=True):
+                    assert view.shape == wanted.shape and view.dtype == wanted.dtype
+                    out = np.zeros(view.shape, np.float32)
+                    queue_read(view.__dlpack__(stream=1), out, 1)
+                    assert runtime.cudaStreamSynchronize(1) == 0
+                    assert (out == np.asarray(wanted)).all(), batch.step
         """
     )
