@@ -246,6 +246,15 @@ TEST(DeviceEdits, TheFingerprintIsTheSame) {
   EXPECT_EQ(Loader::resume_step(host.loader().state(), far.loader()), 0);
 }
 
+TEST(DeviceEdits, TheMemoryPlanHasTheNoise) {
+  const auto source = files();
+  const auto slots = [&](const char* erasing) {
+    Feed feed(*source, spec_of(kCrop + std::string(erasing)), options_of(6, 0), 2, DeviceKind::far);
+    return feed.loader().memory_plan().slot_bytes;
+  };
+  EXPECT_EQ(slots(kNoise) - slots(kColour), 2 * 3 * 4096);
+}
+
 TEST(DeviceEdits, TheWorkersNeedNoMemoryForThem) {
   const auto source = files();
   const auto scratch = [&](DeviceKind kind) {
