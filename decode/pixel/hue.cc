@@ -1,14 +1,19 @@
-// adjust_hue: Pillow's RGB -> 8-bit HSV -> RGB (Convert.c) without its doubles.
+// adjust_hue: Pillow's RGB -> 8-bit HSV -> RGB (Convert.c) in integers, with as many pixels to a
+// vector as it has bytes.
 //
-// To HSV. Pillow's hue and saturation are truncated sums of floats, and where the exact value is an
-// integer their last bit decides. So the same floats are made here, and the products with 255 are
-// truncated exactly, in integers. The doubles between them round to the same floats.
+// To HSV. With V the greatest byte of a pixel, R the distance from it to the least one and D that
+// to the middle one, Pillow's saturation is 255 R / V and its hue 42.5 (k + D / R) or
+// 42.5 (k - D / R), where k is 1, 3 or 5. Both are truncated products of floats. An exact value
+// that is no integer is further from one than the floats' errors reach, so any arithmetic gives
+// Pillow's byte. An exact value that is an integer S becomes S - 1 where the floats rounded it
+// down. The float of S / 255 never is: its bits repeat those of S, so that the first bit cut off is
+// a one. The float of the hue is for some integers, which a table has.
 //
 // To RGB. Hue h is sector i = floor(6 h / 255) and a fraction f = m / 85 with m = 2 h - 85 i;
 // Pillow rounds v (1 - s), v (1 - s f) and v (1 - s (1 - f)) with v = V, s = S / 255. These are
 // whole multiples of 1 / 255 and of 1 / 21675, odd numbers, so no exact value is in the middle
 // between two bytes: the nearest is 1 / 43350 away from it, further than Pillow's rounding errors
-// reach. Any arithmetic with small enough errors therefore gives Pillow's byte.
+// reach. So the exact values are rounded here.
 //
 // The tests compare every colour there is with Pillow's arithmetic.
 #include <algorithm>
@@ -26,120 +31,216 @@
 
 #include "decode/pixel/planes_inl.h"
 
+#ifndef STOKER_PIXEL_HUE_COMMON
+#define STOKER_PIXEL_HUE_COMMON
+namespace stoker {
+namespace {
+
+// A bit for each hue: whether Pillow's floats take an exact value that is this integer for the hue
+// before it. Hue h is |2 h - 85 k| / 85 sixths of the circle away from its nearest odd multiple k.
+struct LowHues {
+  constexpr LowHues() {
+    for (int h = 0; h < 255; ++h) {
+      const int k = (2 * h / 85) | 1, away = 2 * h - 85 * k;
+      const float c = static_cast<float>(away < 0 ? -away : away) / 85.0f;
+      // Pillow counts the last sixth from -1 on.
+      const auto middle = static_cast<float>(k == 5 && away > 0 ? -1 : k);
+      const float turn = (away < 0 ? middle - c : middle + c) / 6.0f;
+      const float hue = turn < 0 ? turn + 1.0f : turn;
+      const bool is_low = static_cast<int>(static_cast<double>(hue) * 255.0) < h;
+      if (is_low) bits[h / 8] = static_cast<uint8_t>(bits[h / 8] | 1 << h % 8);
+    }
+  }
+  alignas(16) uint8_t bits[32] = {};
+};
+constexpr LowHues kLowHues;
+alignas(16) constexpr uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128};
+
+// What is known of the pixels of a piece besides their colours.
+struct HuePlanes {
+  static constexpr size_t kPixels = 1024;
+  alignas(64) uint8_t most[kPixels];      // V
+  alignas(64) uint8_t range[kPixels];     // R, then S
+  alignas(64) uint8_t away[kPixels];      // D, then 85 D / R without its fraction
+  alignas(64) uint8_t rest[kPixels];      // not 0 where 85 D / R has a fraction
+  alignas(64) uint8_t minus[kPixels];     // 255 where D / R is taken from k, else 0
+  alignas(64) uint8_t start[kPixels];     // 85 (k - 1) / 2
+  alignas(64) uint8_t sector[kPixels];    // 0..6; 6 is the same as 0, because f is 0 there
+  alignas(64) uint8_t fraction[kPixels];  // 85 f in odd sectors, else 85 (1 - f)
+  alignas(64) uint8_t between[kPixels];   // v (1 - s f), or v (1 - s (1 - f))
+  alignas(64) uint8_t low[kPixels];       // v (1 - s)
+};
+
+}  // namespace
+}  // namespace stoker
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace stoker {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+using ByteVec = hn::Vec<PixelTag>;
 using HueTag = hn::CappedTag<int32_t, 16>;
-using HueFloatTag = hn::RebindToFloat<HueTag>;
-using HueVec = hn::Vec<HueTag>;
+using ShadeTag = hn::CappedTag<uint16_t, 32>;
 
-struct HsvVectors {
-  HueVec h, s, v;
-};
+static_assert(HuePlanes::kPixels == PixelPlanes::kPixels);
 
-HWY_INLINE HueVec times_255(HueVec v) { return hn::Sub(hn::ShiftLeft<8>(v), v); }
-
-// Returns 255 x without its fraction, 0 <= x < 1. The floats from 1/256 on are whole multiples of
-// 2^-31, and those below it give 0.
-HWY_INLINE HueVec times_255_truncated(hn::Vec<HueFloatTag> x) {
-  const HueTag d;
-  const HueFloatTag df;
-  const auto fixed = hn::ConvertTo(d, hn::Mul(x, hn::Set(df, 0x1p31f)));
-  const auto upper = hn::ShiftRight<8>(fixed), lower = hn::And(fixed, hn::Set(d, 0xff));
-  return hn::ShiftRight<23>(hn::Add(times_255(upper), hn::ShiftRight<8>(times_255(lower))));
+HWY_INLINE ByteVec byte_value(int value) {
+  return hn::Set(PixelTag(), static_cast<uint8_t>(value));
 }
 
-// Pillow's hue is k + c or k - c sixths, where c is the float of (most - middle) / range and k is
-// a small number that depends on which channel is the most and which is the least.
-HWY_INLINE HsvVectors to_hsv(HueVec r, HueVec g, HueVec b) {
-  const HueTag d;
-  const HueFloatTag df;
-  const auto one = hn::Set(d, 1);
-  const auto most = hn::Max(r, hn::Max(g, b)), least = hn::Min(r, hn::Min(g, b));
-  const auto middle = hn::Sub(hn::Add(r, hn::Add(g, b)), hn::Add(most, least));
-  const auto range = hn::Sub(most, least);
-  const auto some_range = hn::ConvertTo(df, hn::Max(range, one));
-  const auto c = hn::Div(hn::ConvertTo(df, hn::Sub(most, middle)), some_range);
-
-  const auto r_most = hn::Eq(r, most), g_most = hn::Eq(g, most);
-  const auto r_least = hn::Eq(r, least), b_least = hn::Eq(b, least);
-  const auto pick = [&](auto first, float yes, float no) {
-    return hn::IfThenElse(hn::RebindMask(df, first), hn::Set(df, yes), hn::Set(df, no));
-  };
-  const auto when = [&](auto mask, auto yes, auto no) {
-    return hn::IfThenElse(hn::RebindMask(df, mask), yes, no);
-  };
-  // 1 - c, c - 1; 1 + c, 3 - c; 3 + c, 5 - c
-  const auto k =
-      when(r_most, pick(b_least, 1, -1), when(g_most, pick(b_least, 1, 3), pick(r_least, 3, 5)));
-  const auto minus = hn::Neg(c);
-  const auto signed_c = when(r_most, when(b_least, minus, c),
-                             when(g_most, when(b_least, c, minus), when(r_least, c, minus)));
-  const auto turn = hn::Div(hn::Add(k, signed_c), hn::Set(df, 6));
-  const auto positive =
-      hn::IfThenElse(hn::Lt(turn, hn::Zero(df)), hn::Add(turn, hn::Set(df, 1)), turn);
-  const auto h = hn::IfThenElseZero(hn::Gt(range, hn::Zero(d)), times_255_truncated(positive));
-
-  // The saturation of 1 has no place in 31 fractional bits.
-  const auto full = hn::Eq(range, hn::Max(most, one));
-  const auto some_most = hn::ConvertTo(df, hn::Max(most, one));
-  const auto ratio = hn::Div(hn::ConvertTo(df, range), some_most);
-  const auto below = hn::IfThenZeroElse(hn::RebindMask(df, full), ratio);
-  return {h, hn::IfThenElse(full, hn::Set(d, 255), times_255_truncated(below)), most};
+// Sets V, R, D, and on which side of which sixth of the circle the hue is.
+void order_channels(const PixelPlanes& planes, size_t count, HuePlanes& hues) {
+  const PixelTag d;
+  const auto zero = hn::Zero(d), all = byte_value(255);
+  const auto when = [](auto mask, auto yes, auto no) { return hn::IfThenElse(mask, yes, no); };
+  for (size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const auto r = hn::Load(d, planes.red + i), g = hn::Load(d, planes.green + i);
+    const auto b = hn::Load(d, planes.blue + i);
+    const auto upper = hn::Max(r, g), lower = hn::Min(r, g);
+    const auto most = hn::Max(upper, b), least = hn::Min(lower, b);
+    const auto middle = hn::Max(lower, hn::Min(upper, b));
+    hn::Store(most, d, hues.most + i);
+    hn::Store(hn::Sub(most, least), d, hues.range + i);
+    hn::Store(hn::Sub(most, middle), d, hues.away + i);
+    // k - c: 1 - c, 3 - c, 5 - c; k + c: 1 + c, 3 + c, and 5 + c, which Pillow writes c - 1.
+    const auto r_most = hn::Eq(r, most), g_most = hn::Eq(g, most);
+    const auto r_least = hn::Eq(r, least), b_least = hn::Eq(b, least);
+    const auto minus = when(r_most, when(b_least, all, zero),
+                            when(g_most, when(b_least, zero, all), when(r_least, zero, all)));
+    const auto one = byte_value(0), three = byte_value(85), five = byte_value(170);
+    const auto start = when(r_most, when(b_least, one, five),
+                            when(g_most, when(b_least, one, three), when(r_least, three, five)));
+    hn::Store(minus, d, hues.minus + i);
+    hn::Store(start, d, hues.start + i);
+  }
 }
 
-struct RgbVectors {
-  HueVec r, g, b;
-};
-
-HWY_INLINE RgbVectors from_hsv(HsvVectors hsv) {
+// Divides: sets S, and 85 D / R with its rest. A quotient that is no integer is at least 1 / 255
+// away from one, so floats are exact enough, and 8 fractional bits are not all zero.
+void divide(size_t count, HuePlanes& hues) {
   const HueTag d;
-  const HueFloatTag df;
-  const HueVec h = hsv.h, s = hsv.s, v = hsv.v;
-  const auto set = [&](int32_t value) { return hn::Set(d, value); };
-  // The sector is 2 h / 85, 0..6; 6 is the same as 0, because the fraction is 0 there.
-  const auto twice = hn::Add(h, h);
-  const auto sector = hn::ShiftRight<16>(hn::Mul(twice, set(772)));
-  const auto m = hn::Sub(twice, hn::Mul(sector, set(85)));
-  const auto odd = hn::Eq(hn::And(sector, set(1)), set(1));
-  const auto fraction = hn::IfThenElse(odd, m, hn::Sub(set(85), m));
-  // v s / 255, rounded.
-  const auto product = hn::Add(hn::Mul(v, s), set(128));
-  const auto low = hn::Sub(v, hn::ShiftRight<8>(hn::Add(product, hn::ShiftRight<8>(product))));
-  // v s fraction / (255 * 85), rounded.
-  const auto loss = hn::ConvertTo(df, hn::Mul(v, hn::Mul(s, fraction)));
-  const auto share = hn::Add(hn::Mul(loss, hn::Set(df, 1.0f / 21675)), hn::Set(df, 0.5f));
-  const auto between = hn::Sub(v, hn::ConvertTo(d, share));
-
-  const auto is = [&](int32_t i) { return hn::Eq(sector, set(i)); };
-  const auto zero = hn::Or(is(0), is(6));
-  const auto one = is(1), two = is(2), three = is(3), four = is(4), five = is(5);
-  const auto choose = [&](auto full, auto partly) {
-    return hn::IfThenElse(full, v, hn::IfThenElse(partly, between, low));
+  const hn::RebindToFloat<HueTag> df;
+  const hn::Rebind<uint8_t, HueTag> d8;
+  const auto load = [&](const uint8_t* plane) {
+    return hn::ConvertTo(df, hn::PromoteTo(d, hn::Load(d8, plane)));
   };
-  return {choose(hn::Or(zero, five), hn::Or(one, four)),
-          choose(hn::Or(one, two), hn::Or(zero, three)),
-          choose(hn::Or(three, four), hn::Or(two, five))};
+  const auto store = [&](hn::Vec<HueTag> v, uint8_t* plane) {
+    hn::Store(hn::DemoteTo(d8, v), d8, plane);
+  };
+  const auto one = hn::Set(df, 1);
+  for (size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const auto range = load(hues.range + i);
+    const auto away = hn::Mul(load(hues.away + i), hn::Set(df, 85 * 256));
+    const auto fixed = hn::ConvertTo(d, hn::Div(away, hn::Max(range, one)));
+    store(hn::ShiftRight<8>(fixed), hues.away + i);
+    store(hn::And(fixed, hn::Set(d, 255)), hues.rest + i);
+    const auto most = hn::Max(load(hues.most + i), one);
+    store(hn::ConvertTo(d, hn::Div(hn::Mul(range, hn::Set(df, 255)), most)), hues.range + i);
+  }
+}
+
+// Returns all bits of the lanes whose hue is in kLowHues.
+HWY_INLINE ByteVec is_low(ByteVec hue) {
+#if HWY_TARGET == HWY_SCALAR
+  const uint8_t h = hn::GetLane(hue);
+  return byte_value((kLowHues.bits[h / 8] >> h % 8 & 1) != 0 ? 255 : 0);
+#else
+  const PixelTag d;
+  const auto row = hn::ShiftRight<3>(hue);
+  const auto place = hn::And(row, byte_value(15));
+  const auto lower = hn::TableLookupBytes(hn::LoadDup128(d, kLowHues.bits), place);
+  const auto upper = hn::TableLookupBytes(hn::LoadDup128(d, kLowHues.bits + 16), place);
+  const auto bits = hn::IfThenElse(hn::Lt(row, byte_value(16)), lower, upper);
+  const auto bit = hn::TableLookupBytes(hn::LoadDup128(d, kBits), hn::And(hue, byte_value(7)));
+  return hn::VecFromMask(d, hn::Eq(hn::And(bits, bit), bit));
+#endif
+}
+
+// Makes the hues, turns them, and sets the sectors and fractions.
+void turn_hues(size_t count, uint8_t shift, HuePlanes& hues) {
+  const PixelTag d;
+  const auto zero = hn::Zero(d), one = byte_value(1), sixth = byte_value(85);
+  for (size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const auto away = hn::Load(d, hues.away + i);
+    const auto is_whole = hn::VecFromMask(d, hn::Eq(hn::Load(d, hues.rest + i), zero));
+    // 85 (1 + D / R) or 85 (1 - D / R), without its fraction.
+    const auto less = hn::Sub(hn::Sub(sixth, away), hn::AndNot(is_whole, one));
+    const auto is_minus = hn::Ne(hn::Load(d, hues.minus + i), zero);
+    const auto twice = hn::IfThenElse(is_minus, less, hn::Add(sixth, away));
+    const auto exact = hn::Add(hn::Load(d, hues.start + i), hn::ShiftRight<1>(twice));
+    const auto is_odd = hn::VecFromMask(d, hn::Ne(hn::And(twice, one), zero));
+    // The lanes of a vector of a mask are 0 or -1.
+    const auto low = hn::AndNot(is_odd, hn::And(is_whole, is_low(exact)));
+    const auto h = hn::Add(hn::Add(exact, low), byte_value(shift));
+    // Sector i begins behind the last hue with 2 h < 85 i.
+    auto sector = zero;
+    for (const int last : {42, 84, 127, 169, 212, 254}) {
+      sector = hn::Sub(sector, hn::VecFromMask(d, hn::Gt(h, byte_value(last))));
+    }
+    hn::Store(sector, d, hues.sector + i);
+    // m = 2 h - 85 i is below 85, so it may be computed in bytes that wrap around. 85 is 0b1010101.
+    const auto times_5 = hn::Add(sector, hn::ShiftLeft<2>(sector));
+    const auto m = hn::Sub(hn::Add(h, h), hn::Add(times_5, hn::ShiftLeft<4>(times_5)));
+    const auto odd_sector = hn::Ne(hn::And(sector, one), zero);
+    hn::Store(hn::IfThenElse(odd_sector, m, hn::Sub(sixth, m)), d, hues.fraction + i);
+  }
+}
+
+// Sets v (1 - s), and v (1 - s f) or v (1 - s (1 - f)), rounded.
+void make_shades(size_t count, HuePlanes& hues) {
+  const ShadeTag d;
+  const hn::Rebind<uint8_t, ShadeTag> d8;
+  const auto load = [&](const uint8_t* plane) { return hn::PromoteTo(d, hn::Load(d8, plane)); };
+  const auto store = [&](hn::Vec<ShadeTag> value, uint8_t* plane) {
+    const hn::RebindToSigned<ShadeTag> di;
+    hn::Store(hn::DemoteTo(d8, hn::BitCast(di, value)), d8, plane);
+  };
+  for (size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const auto v = load(hues.most + i), s = load(hues.range + i);
+    // v s / 255, rounded.
+    const auto product = hn::Add(hn::Mul(v, s), hn::Set(d, 128));
+    const auto loss = hn::ShiftRight<8>(hn::Add(product, hn::ShiftRight<8>(product)));
+    store(hn::Sub(v, loss), hues.low + i);
+    // v part / 21675, rounded. 65536 / 21675 is a little more than 3 * 129 / 128, so the guess is
+    // at most 1.02 too small; what is left over is below 2^15.
+    const auto part = hn::Mul(s, load(hues.fraction + i));
+    const auto thrice = hn::Add(part, hn::Add(part, part));
+    const auto guess = hn::MulHigh(v, hn::Add(thrice, hn::ShiftRight<7>(thrice)));
+    const auto left = hn::Sub(hn::Mul(v, part), hn::Mul(guess, hn::Set(d, 21675)));
+    const auto up = hn::VecFromMask(d, hn::Gt(left, hn::Set(d, 21675 / 2)));
+    store(hn::Add(hn::Sub(v, guess), up), hues.between + i);
+  }
+}
+
+// Gives each sector's channels their shades.
+void choose_shades(size_t count, const HuePlanes& hues, PixelPlanes& planes) {
+  const PixelTag d;
+  for (size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const auto sector = hn::Load(d, hues.sector + i), v = hn::Load(d, hues.most + i);
+    const auto between = hn::Load(d, hues.between + i), low = hn::Load(d, hues.low + i);
+    const auto is = [&](int number) { return hn::Eq(sector, byte_value(number)); };
+    const auto zero = hn::Or(is(0), is(6)), one = is(1), two = is(2);
+    const auto three = is(3), four = is(4), five = is(5);
+    const auto store = [&](auto full, auto partly, uint8_t* plane) {
+      hn::Store(hn::IfThenElse(full, v, hn::IfThenElse(partly, between, low)), d, plane + i);
+    };
+    store(hn::Or(zero, five), hn::Or(one, four), planes.red);
+    store(hn::Or(one, two), hn::Or(zero, three), planes.green);
+    store(hn::Or(three, four), hn::Or(two, five), planes.blue);
+  }
 }
 
 void turn_hue_run(uint8_t* bytes, size_t byte_count, uint8_t shift) {
-  const HueTag d;
-  const hn::Rebind<uint8_t, HueTag> d8;
-  const auto load = [&](const uint8_t* plane) { return hn::PromoteTo(d, hn::Load(d8, plane)); };
-  const auto store = [&](HueVec v, uint8_t* plane) { hn::Store(hn::DemoteTo(d8, v), d8, plane); };
+  HuePlanes hues;
   for_each_piece(bytes, byte_count, [&](uint8_t* pixels, size_t count, PixelPlanes& planes) {
-    for (size_t i = 0; i < count; i += hn::Lanes(d)) {
-      uint8_t *r = planes.red + i, *g = planes.green + i, *b = planes.blue + i;
-      HsvVectors hsv = to_hsv(load(r), load(g), load(b));
-      hsv.h = hn::And(hn::Add(hsv.h, hn::Set(d, shift)), hn::Set(d, 0xff));
-      const RgbVectors rgb = from_hsv(hsv);
-      store(rgb.r, r);
-      store(rgb.g, g);
-      store(rgb.b, b);
-    }
+    order_channels(planes, count, hues);
+    divide(count, hues);
+    turn_hues(count, shift, hues);
+    make_shades(count, hues);
+    choose_shades(count, hues, planes);
     join_pixels(planes.red, planes.green, planes.blue, count, pixels);
   });
 }
