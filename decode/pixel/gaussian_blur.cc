@@ -4,6 +4,7 @@
 // torch's by rounding errors, which have a bound. Where a sum is nearer than that to the middle
 // between two bytes, which is one in hundreds, torch's sum is made as torch makes it.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -43,6 +44,12 @@ struct WindowJob {
   const int32_t* columns;
   int kernel_x, kernel_y;
   const float* weights;  // (kernel_y, kernel_x)
+};
+
+// How far the sums of the two passes and torch's may be apart: `least`, and `growth` for each unit
+// of the power of two that is not above the sum.
+struct SumMargin {
+  float least, growth;
 };
 
 // The rows of the horizontal pass that a row of the output is made from.
@@ -111,19 +118,25 @@ void blur_across(const HalfKernel& kernel, const float* row, size_t count, float
   for (size_t i = 0; i < count; i += 4 * hn::Lanes(d)) sum_taps(kernel, i, tap, store);
 }
 
-// Rounds to the nearest byte. Returns how many sums are within `margin` of the middle between two
-// bytes, and sets `near` to their places.
-int blur_down(const HalfKernel& kernel, const DownRows& rows, size_t count, float margin,
+// Rounds to the nearest byte. Returns how many sums are within their margin of the middle between
+// two bytes, and sets `near` to their places.
+int blur_down(const HalfKernel& kernel, const DownRows& rows, size_t count, SumMargin margin,
               uint8_t* out, int32_t* near) {
   const GaussianTag d;
+  const hn::RebindToUnsigned<GaussianTag> du;
   const hn::Rebind<uint8_t, GaussianTag> d8;
-  const float limit = 0.5f - margin;
+  const float limit = 0.5f - margin.least;
+  const auto growth = hn::Set(d, margin.growth);
+  // The exponent of a float.
+  const auto power_bits = hn::Set(du, 0x7f800000u);
   int found = 0;
   const auto tap = [&](int t) { return rows.ring + rows.offsets[t + kernel.half]; };
   const auto store = [&](size_t i, hn::Vec<GaussianTag> v) {
     const auto nearest = hn::NearestInt(v);
     hn::StoreU(hn::DemoteTo(d8, nearest), d8, out + i);
-    const auto distance = hn::Abs(hn::Sub(v, hn::ConvertTo(d, nearest)));
+    const auto power = hn::BitCast(d, hn::And(hn::BitCast(du, v), power_bits));
+    const auto exact = hn::Abs(hn::Sub(v, hn::ConvertTo(d, nearest)));
+    const auto distance = hn::MulAdd(growth, power, exact);
     if (hn::AllFalse(d, hn::Ge(distance, hn::Set(d, limit)))) return;
     alignas(64) float distances[16];
     hn::Store(distance, d, distances);
@@ -136,29 +149,51 @@ int blur_down(const HalfKernel& kernel, const DownRows& rows, size_t count, floa
   return found;
 }
 
-// Makes torch's sums for some bytes of the output. Instruction sets that fuse do all windows at
-// once, because the compiler makes vectors of the loops over them.
-void sum_windows(const WindowJob& job, const NearTie* ties, float* sums) {
-  const uint8_t* rows[kWindows];
-  const int32_t* columns[kWindows];
-  for (int k = 0; k < kWindows; ++k) {
-    sums[k] = 0;
-    columns[k] = job.columns + ties[k].byte / 3;
+// Adds the products of some taps to torch's sums, each fused with the sum so far. `values` has the
+// bytes of all windows for one tap after the other.
+void add_taps(const uint8_t* values, const float* weights, int taps, float* sums) {
+#if HWY_NATIVE_FMA
+  const GaussianTag d;
+  const hn::RebindToSigned<GaussianTag> di;
+  const hn::Rebind<uint8_t, GaussianTag> d8;
+  for (size_t k = 0; k < kWindows; k += hn::Lanes(d)) {
+    auto sum = hn::Load(d, sums + k);
+    for (int i = 0; i < taps; ++i) {
+      const auto bytes = hn::Load(d8, values + k + size_t{kWindows} * static_cast<size_t>(i));
+      const auto value = hn::ConvertTo(d, hn::PromoteTo(di, bytes));
+      sum = hn::MulAdd(value, hn::Set(d, weights[i]), sum);
+    }
+    hn::Store(sum, d, sums + k);
   }
-  const float* weight = job.weights;
-  for (int j = 0; j < job.kernel_y; ++j) {
+#else
+  for (int i = 0; i < taps; ++i) {
     for (int k = 0; k < kWindows; ++k) {
-      const int y = reflect(ties[k].y + j - job.kernel_y / 2, job.in.height);
-      rows[k] = job.in.data + y * job.in.stride_bytes + ties[k].byte % 3;
-    }
-    for (int i = 0; i < job.kernel_x; ++i, ++weight) {
-      int32_t values[kWindows];
-      for (int k = 0; k < kWindows; ++k) values[k] = rows[k][columns[k][i]];
-      for (int k = 0; k < kWindows; ++k) {
-        sums[k] = std::fma(static_cast<float>(values[k]), *weight, sums[k]);
-      }
+      sums[k] = std::fma(static_cast<float>(values[kWindows * i + k]), weights[i], sums[k]);
     }
   }
+#endif
+}
+
+// Makes torch's sums for some bytes of the output, all at once: a sum must wait for each addition.
+void sum_windows(const WindowJob& job, const NearTie* ties, float* sums) {
+  constexpr int kTaps = 32;  // that are gathered before they are added
+  alignas(64) uint8_t values[kTaps * kWindows];
+  alignas(64) float so_far[kWindows] = {};
+  const float* weights = job.weights;
+  for (int j = 0; j < job.kernel_y; ++j) {
+    for (int first = 0; first < job.kernel_x; first += kTaps) {
+      const int taps = std::min(kTaps, job.kernel_x - first);
+      for (int k = 0; k < kWindows; ++k) {
+        const int y = reflect(ties[k].y + j - job.kernel_y / 2, job.in.height);
+        const uint8_t* row = job.in.data + y * job.in.stride_bytes + ties[k].byte % 3;
+        const int32_t* columns = job.columns + ties[k].byte / 3 + first;
+        for (int i = 0; i < taps; ++i) values[kWindows * i + k] = row[columns[i]];
+      }
+      add_taps(values, weights + first, taps, so_far);
+    }
+    weights += job.kernel_x;
+  }
+  std::copy_n(so_far, kWindows, sums);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -191,23 +226,58 @@ HalfKernel without_tail(HalfKernel kernel) {
   return kernel;
 }
 
-// The most by which the sums of the two passes and torch's may differ. `across` and `down` are the
-// passes' kernels, `weights` the `taps` of torch's. Half the last place of a sum below 256 is
-// 2^-17. A pass of one dimension rounds once per addition, and the rest of its errors, relative to
-// the values, adds up to less than ten. In torch's sum a fused product rounds by half a last place
-// of the sum so far at most, and never by more than the product.
-float rounding_margin(const HalfKernel& across, const HalfKernel& down, const float* weights,
-                      int taps) {
-  constexpr double kHalfPlace = 0x1p-17;
-  double sum = kHalfPlace * (across.half + down.half + 10) + 2 * kMostLeftOut;
-  // The sum so far is at most `reach`, a little above the products' for its own rounding.
-  double reach = 0;
-  for (int i = 0; i < taps; ++i) {
-    const double product = 255.001 * weights[i];
-    reach += product;
-    if (product > 0) sum += std::min(std::ldexp(1.0, std::ilogb(reach) - 24), product);
+// The roundings of torch's sum for a window of the brightest pixels. A fused product rounds by half
+// a last place of the sum so far at most, 2 ** (power - 24), and never by more than the product.
+class TorchRoundings {
+ public:
+  TorchRoundings(const float* weights, int taps) {
+    // The sum so far is at most `reach`, a little above the products' for its own rounding.
+    double reach = 0;
+    for (int i = 0; i < taps; ++i) {
+      const double product = 255.001 * weights[i];
+      reach += product;
+      if (product < 0x1p-17) {
+        small_ += product;
+      } else {
+        ++counts_[std::clamp(power_of(static_cast<float>(reach)), 0, kMostPower)];
+      }
+    }
   }
-  return static_cast<float>(sum);
+
+  // Returns how far a sum below 2 ** (power + 1) may be from the exact one.
+  double error(int power) const {
+    double error = small_;
+    for (int p = 0; p <= kMostPower; ++p) {
+      error += std::ldexp(counts_[p], std::min(p, power) - 24);
+    }
+    return error;
+  }
+
+  static constexpr int kMostPower = 7;  // of the sums, which are below 256
+
+ private:
+  static int power_of(float v) { return static_cast<int>(std::bit_cast<uint32_t>(v) >> 23) - 127; }
+
+  int counts_[kMostPower + 1] = {};  // of products that are large enough, by the sum's power
+  double small_ = 0;                 // the sum of the other products
+};
+
+// Returns the most by which the sums of the two passes and torch's may differ. `across` and `down`
+// are the passes' kernels, `weights` the `taps` of torch's. A pass of one dimension rounds once per
+// addition, and the rest of its errors, relative to the values, adds up to less than ten. Only sums
+// near the middle between two bytes count, so both sums are on one side of any whole power of two.
+SumMargin sum_margin(const HalfKernel& across, const HalfKernel& down, const float* weights,
+                     int taps) {
+  const TorchRoundings torch(weights, taps);
+  const double least = torch.error(0), passes = std::ldexp(across.half + down.half + 10, -24);
+  double growth = 0;
+  for (int power = 1; power <= TorchRoundings::kMostPower; ++power) {
+    growth = std::max(growth, std::ldexp(torch.error(power) - least, -power));
+  }
+  // The passes' errors are relative to a sum, which is below twice its power of two. A sum below 1
+  // has a smaller power than the error may have.
+  return {static_cast<float>(least + 2 * kMostLeftOut + 2 * passes),
+          static_cast<float>(growth + 2 * passes)};
 }
 
 class GaussianBlur {
@@ -249,32 +319,38 @@ class GaussianBlur {
   void run(double sigma_x, double sigma_y) {
     across_ = make_gaussian_kernel(kernel_x_, sigma_x, weights_x_);
     down_ = make_gaussian_kernel(kernel_y_, sigma_y, weights_y_);
-    for (int i = 0; i < kernel_x_ * kernel_y_; ++i) {
-      weights_[i] = weights_y_[std::abs(i / kernel_x_ - down_.half)] *
-                    weights_x_[std::abs(i % kernel_x_ - across_.half)];
+    float* weight = weights_;
+    for (int y = -down_.half; y <= down_.half; ++y) {
+      for (int x = -across_.half; x <= across_.half; ++x) {
+        *weight++ = weights_y_[std::abs(y)] * weights_x_[std::abs(x)];
+      }
     }
     for (int i = 0; i < in_.width + 2 * across_.half; ++i) {
       columns_[i] = 3 * reflect(i - across_.half, in_.width);
     }
     pass_across_ = without_tail(across_);
     pass_down_ = without_tail(down_);
-    const float margin = rounding_margin(pass_across_, pass_down_, weights_, kernel_x_ * kernel_y_);
+    const SumMargin margin = sum_margin(pass_across_, pass_down_, weights_, kernel_x_ * kernel_y_);
     for (int y = 0; y < in_.height; ++y) make_row(y, margin);
     settle();
   }
 
  private:
   float* ring_row(int y) const { return ring_ + ring_offset(y); }
-  // The ring holds as many rows as the kernel is high.
-  size_t ring_offset(int y) const { return static_cast<size_t>(y % kernel_y_) * padded(bytes_); }
+  // The ring holds as many rows as the pass's kernel is high, so that they fit into the first
+  // cache.
+  size_t ring_offset(int y) const {
+    return static_cast<size_t>(y % (2 * pass_down_.half + 1)) * padded(bytes_);
+  }
 
-  void make_row(int y, float margin) {
-    for (; blurred_ <= std::min(y + down_.half, in_.height - 1); ++blurred_) blur_row(blurred_);
-    for (int t = -down_.half; t <= down_.half; ++t) {
-      offsets_[t + down_.half] = static_cast<int32_t>(ring_offset(reflect(y + t, in_.height)));
+  void make_row(int y, SumMargin margin) {
+    const int half = pass_down_.half;
+    for (; blurred_ <= std::min(y + half, in_.height - 1); ++blurred_) blur_row(blurred_);
+    for (int t = -half; t <= half; ++t) {
+      offsets_[t + half] = static_cast<int32_t>(ring_offset(reflect(y + t, in_.height)));
     }
-    const int found = HWY_DYNAMIC_DISPATCH(blur_down)(
-        pass_down_, {ring_, offsets_ + down_.half - pass_down_.half}, bytes_, margin, row_, near_);
+    const int found =
+        HWY_DYNAMIC_DISPATCH(blur_down)(pass_down_, {ring_, offsets_}, bytes_, margin, row_, near_);
     std::memcpy(out_.data + y * out_.stride_bytes, row_, bytes_);
     for (int i = 0; i < found; ++i) {
       ties_[tie_count_++] = {y, near_[i]};

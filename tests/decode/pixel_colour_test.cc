@@ -188,7 +188,7 @@ TEST_P(PixelColours, TorchvisionsBlurIsThePlainTwin) {
   for (int trial = 0; trial < 150; ++trial) {
     const Pixels image = any_image(trial, random_);
     const auto draw_kernel = [&](int size) {
-      return 2 * static_cast<int>(random_() % static_cast<unsigned>(std::min(size, 16))) + 1;
+      return 2 * static_cast<int>(random_() % static_cast<unsigned>(std::min(size, 24))) + 1;
     };
     const int kernel_x = draw_kernel(image.size().width);
     const int kernel_y = draw_kernel(image.size().height);
