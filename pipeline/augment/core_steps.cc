@@ -71,8 +71,12 @@ const PixelKind kPadStep{.name = "pad",
                          .make = pad};
 
 void add_crop(Draws& draws, Box box) {
-  const auto [x, y, width, height] = box;
-  draws.add(kCropStep, {width, height}, {double(x), double(y), double(width), double(height)});
+  // One after the other: a list of them would be written as two words and read back as a vector.
+  PixelStep& step = draws.add(kCropStep, Size{box.width, box.height});
+  step.values[0] = box.x;
+  step.values[1] = box.y;
+  step.values[2] = box.width;
+  step.values[3] = box.height;
 }
 
 void add_resize(Draws& draws, Size size, Filter filter) {

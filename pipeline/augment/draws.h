@@ -74,9 +74,7 @@ class Draws {
     return add(kind, size(), values);
   }
   PixelStep& add(const PixelKind& kind, Size size, std::initializer_list<double> values = {}) {
-    PixelStep& step = steps_.emplace_back();
-    step.kind = &kind;
-    step.size = size;
+    PixelStep& step = steps_.emplace_back(PixelStep{.kind = &kind, .size = size});
     std::copy(values.begin(), values.end(), step.values.begin());
     return step;
   }
