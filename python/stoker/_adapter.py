@@ -1,10 +1,12 @@
-"""What the adapters of torch and JAX share: a Loader inside, and its position in the data."""
+"""What the adapters share: a Loader inside, its position in the data, and the form of its batches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from stoker._batch import Batch
 from stoker._loader import Loader
 
 
@@ -14,6 +16,34 @@ def with_one_view(loader: Loader) -> Loader:
         loader.close()
         raise ValueError("augment has views(): iterate over a stoker.Loader, or stoker.torch's")
     return loader
+
+
+class Form:
+    """Makes of a Loader's batch what the adapter yields: `convert` of it, and `on_batch` of that.
+
+    With on_batch the Loader's thread calls this, so that the conversion is done ahead, too. Keeps no
+    Loader, which keeps this.
+    """
+
+    def __init__(self, convert: Callable[[Batch], Any], on_batch: Callable[[Any], Any] | None):
+        if on_batch is not None and not callable(on_batch):
+            raise TypeError(f"on_batch is {on_batch!r}, must be a function of a batch")
+        self._convert = convert
+        self._on_batch = on_batch
+
+    def __call__(self, batch: Batch) -> Any:
+        made = self._convert(batch)
+        return made if self._on_batch is None else self._on_batch(made)
+
+    @property
+    def for_loader(self) -> Form | None:
+        """The argument on_batch of the Loader."""
+        return None if self._on_batch is None else self
+
+    def epoch(self, loader: Loader) -> Iterator[Any]:
+        """Begins an epoch of what this makes. REQUIRES: `loader` was made with for_loader."""
+        batches = iter(loader)
+        return map(self, batches) if self._on_batch is None else batches
 
 
 class Adapter:

@@ -19,8 +19,9 @@ from stoker._devices import device_name
 from stoker._epoch import Epoch
 from stoker._image_format import image_format
 from stoker._moving_feed import MovingFeed
-from stoker._options import DrawnSeed, loader_options, yes_or_no
+from stoker._options import DrawnSeed, leases_for, loader_options, yes_or_no
 from stoker._orders import Order, steps_per_epoch
+from stoker._prepared_feed import PreparedFeed
 from stoker._recipe import readers_of
 from stoker._state import place_of, state_of
 from stoker.augment import Augment, make_spec
@@ -58,6 +59,18 @@ class Loader:
             read.
         metadata: a function of (name, label) for Batch.metadata; it does not slow down the pixels.
 
+    A function of your own
+        on_batch: is called with every Batch; the loop gets what it returns. One Python thread calls
+            it, in order, once for each batch, while the loop works on earlier ones: it gains where
+            it waits or releases Python's lock (NumPy, PyTorch, files), and shares the lock
+            otherwise. The thread begins with each loop and ends with it. An exception of the
+            function is raised by next() in place of its batch, with a note of the step (Python
+            3.11); if the loop goes on, it goes on with the batch after it. state_dict() counts what
+            was handed over: a resumed run calls the function again for what was ahead. Random
+            numbers of the function should depend on batch.step alone, or resuming changes them.
+            close() waits for a call that has begun.
+        on_batch_ahead: how many batches it works on before they are asked for.
+
     The output
         device: 'cpu', 'cuda:N' (see stoker.devices()), 'cuda' (PyTorch's current one, else the
             first), or a torch.device.
@@ -66,9 +79,10 @@ class Loader:
             width) on NHWC bytes, like torch's memory format of that name.
         mean, std: a number, or three, RGB, of pixels / 255; default 0 and 1.
         leases: how many of the last batches are lent from the memory of the Loader; the usual loop
-            needs 2. On the host a batch that is held longer keeps its memory, and the Loader
+            needs 2, and on_batch those ahead. Default: 3, or 2 + on_batch_ahead. On the host a batch that is held longer keeps its memory, and the Loader
             allocates other memory, of the size of a batch. On a GPU (1 to 3) it is the number of
-            slots there, and next() raises an error if it needs one that is held.
+            slots there, and next() raises an error if it needs one that is held; the loop may hold
+            those that are not for the batches ahead.
         copy: every batch keeps its memory permanently (host only).
 
     Resources
@@ -109,7 +123,7 @@ class Loader:
         workers: int | None = None,
         io_threads: int | None = None,
         ring_depth: int | None = None,
-        leases: int = 3,
+        leases: int | None = None,
         copy: bool = False,
         pixels: str = "exact",
         exif: str = "ignore",
@@ -119,6 +133,8 @@ class Loader:
         max_bad: float = 0.05,
         quarantine: str | os.PathLike[str] | None = None,
         metadata: Callable[[str, int], Any] | None = None,
+        on_batch: Callable[[Batch], Any] | None = None,
+        on_batch_ahead: int = 1,
     ):
         source, order = _source_and_order(source, order, shuffle)
         name = device_name(device)
@@ -138,7 +154,7 @@ class Loader:
             workers=workers,
             io_threads=max(2, readers.at_once) if io_threads is None else io_threads,
             ring_depth=ring_depth,
-            leases=leases,
+            leases=leases_for(leases, name, on_batch, on_batch_ahead),
             pixels=pixels,
             exif=exif,
             max_pixels=max_pixels,
@@ -159,7 +175,6 @@ class Loader:
                 'last_batch="drop" leaves nothing; give a smaller batch_size or last_batch="pad"'
             )
         self._source = source
-        self._metadata = metadata
         self._options = options
         self._device = name
         self._is_seeded = not isinstance(seed, DrawnSeed)
@@ -167,8 +182,13 @@ class Loader:
         self._views = spec.views
         images = image_format(dtype, layout, mean, std)
         form = (name, images, yes_or_no("copy", copy), sys.flags.dev_mode)
-        self._feed = MovingFeed(
-            lambda options: _core.Feed.make(source, spec, options, *form), options
+        # None of these functions keeps the Loader: dropping it ends the feed.
+        self._feed = _feed_of(
+            lambda options: _core.Feed.make(source, spec, options, *form),
+            options,
+            lambda taken: Batch(taken, source, metadata),
+            on_batch,
+            on_batch_ahead,
         )
         self._resumed = False
         self._uses = [reader.use() for reader in readers.readers]
@@ -179,9 +199,9 @@ class Loader:
         """Returns the number of batches of an epoch on this rank; it is the same on every rank."""
         return self._feed.get().steps_per_epoch
 
-    def __iter__(self) -> Iterator[Batch]:
-        """Begins an epoch: the next one, or after load_state_dict() the rest of the epoch of the
-        state.
+    def __iter__(self) -> Iterator[Any]:
+        """Begins an epoch, of Batches or of what on_batch makes of them: the next one, or after
+        load_state_dict() the rest of the epoch of the state.
 
         If the last loop was left early, its epoch is over: this begins the one after it. An
         iterator that was made before is ended by this one (RuntimeError).
@@ -197,13 +217,14 @@ class Loader:
                 f"the feed ended at step {feed.end_step}, as epochs={self._options.epochs} says; "
                 "set_epoch() goes back"
             )
-        if left_early:
+        if not self._feed.stands_at(position, self._feed.seed):
             self._feed.move(position, self._feed.seed)
             feed = self._feed.get()
         self._resumed = False
         self._pass += 1
         end = min((position // steps + 1) * steps, feed.end_step)
-        return Epoch(feed, end, partial(self._next, self._pass))
+        take, leave = partial(self._next, self._pass), partial(self._leave, self._pass)
+        return Epoch(feed, end, end - position, take, leave)
 
     @property
     def source(self) -> _core.Source:
@@ -327,22 +348,33 @@ class Loader:
 
     def _move(self, step: int, seed: int) -> None:
         self._pass += 1
-        if step != self._feed.position()[0] or seed != self._feed.seed:
+        if not self._feed.stands_at(step, seed):
             self._feed.move(step, seed)
 
-    def _next(self, number: int, feed: _core.Feed, end: int) -> Batch:
+    def _next(self, number: int, feed: _core.Feed, end: int) -> Any:
         if number != self._pass or not self._feed.is_now(feed):
             self._feed.get()
             raise RuntimeError(
                 "this loop over the Loader was ended by a newer one (or by set_epoch() or "
                 "load_state_dict()): a Loader has one position"
             )
-        batch = self._feed.next(feed, end)
-        if batch is not None:
-            return Batch(batch, self._source, self._metadata)
-        if feed.closed:
-            raise RuntimeError("the Loader was closed")
-        raise StopIteration
+        return self._feed.next(feed, end)
+
+    def _leave(self, number: int) -> None:
+        if number == self._pass:
+            self._feed.rest()
+
+
+def _feed_of(
+    make: Callable[[_core.LoaderOptions], _core.Feed],
+    options: _core.LoaderOptions,
+    batch_of: Callable[[_core.Batch], Batch],
+    on_batch: Callable[[Batch], Any] | None,
+    ahead: int,
+) -> MovingFeed:
+    if on_batch is None:
+        return MovingFeed(make, options, batch_of)
+    return PreparedFeed(make, options, lambda taken: on_batch(batch_of(taken)), ahead)
 
 
 def _source_and_order(

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from stoker import _core
 
 
 class MovingFeed:
-    """An interrupt loses no batch: if one comes between the old feed and the new one, the next call
+    """Its batches are what `wrap` makes of them. An interrupt loses no batch: if one comes between the old feed and the new one, the next call
     makes the new one (only close() closes); if one comes while a batch is taken, the next call
     returns that batch.
     """
 
     def __init__(
-        self, make: Callable[[_core.LoaderOptions], _core.Feed], options: _core.LoaderOptions
+        self,
+        make: Callable[[_core.LoaderOptions], _core.Feed],
+        options: _core.LoaderOptions,
+        wrap: Callable[[_core.Batch], Any],
     ):
         self._make = make
         self._options = options  # first_step and seed are changed by move()
+        self._wrap = wrap
         self._closed = False
         self._kept: deque[_core.Batch] = deque()  # taken when an interrupt came
         self._feed: _core.Feed | None = make(options)
@@ -32,18 +37,22 @@ class MovingFeed:
         self._feed.check_process()
         return self._feed
 
-    def next(self, feed: _core.Feed, end: int) -> _core.Batch | None:
-        """Returns the next batch before step `end`; None: there is no other, or `feed` was
-        closed."""
+    def next(self, feed: _core.Feed, end: int) -> Any:
+        """Returns the next batch before step `end`. StopIteration: there is no other. RuntimeError:
+        `feed` was closed."""
         if self._kept:
-            return self._kept.popleft()
+            return self._wrap(self._kept.popleft())
         taken: list[_core.Batch] = []
         try:
             feed.next(end, taken)
         except BaseException:  # an interrupt, or what a signal handler raises
             self._kept.extend(taken)
             raise
-        return taken.pop() if taken else None
+        if taken:
+            return self._wrap(taken.pop())
+        if feed.closed:
+            raise RuntimeError("the Loader was closed")
+        raise StopIteration
 
     @property
     def seed(self) -> int:
@@ -59,6 +68,13 @@ class MovingFeed:
             batch = self._kept[0]
             return batch.step, batch.epoch, batch.step_in_epoch
         return feed.state()[:3]
+
+    def stands_at(self, step: int, seed: int) -> bool:
+        """Returns whether the next batch is that of `step`, so that there is no need to move."""
+        return step == self.position()[0] and seed == self.seed
+
+    def rest(self) -> None:
+        """The loop was left: nothing is worked on ahead until the next one."""
 
     def move(self, step: int, seed: int) -> None:
         """Ends the current feed and makes one that begins with `step`."""

@@ -66,6 +66,34 @@ def loader_options(
     return options
 
 
+# The slots of a GPU.
+_MAX_GPU_LEASES = 3
+
+
+def leases_for(leases: int | None, device: str, on_batch: object, ahead: int) -> int:
+    """Returns how many batches are lent. TypeError, ValueError: arguments of on_batch."""
+    if on_batch is not None and not callable(on_batch):
+        raise TypeError(f"on_batch is {on_batch!r}, must be a function of a batch")
+    if not isinstance(ahead, int) or isinstance(ahead, bool) or ahead < 1:
+        raise ValueError(f"on_batch_ahead is {ahead!r}, must be a whole number from 1 on")
+    if on_batch is None and ahead != 1:
+        raise ValueError(f"on_batch_ahead is {ahead}, but there is no on_batch=")
+    if leases is None and not device.startswith("cpu") and 2 + ahead > _MAX_GPU_LEASES:
+        raise ValueError(
+            f"on_batch_ahead is {ahead} on {device}: with the 2 batches of the usual loop "
+            f"{ahead + 2} are held, and a GPU lends {_MAX_GPU_LEASES}; give on_batch_ahead=1, or "
+            f"leases={_MAX_GPU_LEASES} for a loop that holds fewer"
+        )
+    if leases is None:
+        return 2 + ahead
+    if on_batch is not None and isinstance(leases, int) and leases <= ahead:
+        raise ValueError(
+            f"leases is {leases}, but on_batch_ahead={ahead} batches are held ahead, and the loop "
+            f"holds another: give leases={ahead + 2} or leave it out"
+        )
+    return leases
+
+
 def yes_or_no(field: str, value: object) -> bool:
     """TypeError for anything but True and False: "no" would be true."""
     if value is True or value is False:

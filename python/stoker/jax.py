@@ -8,14 +8,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 import stoker
-from stoker._adapter import Adapter, with_one_view
+from stoker._adapter import Adapter, Form, with_one_view
 
 __all__ = ["Batch", "BatchWithTargets", "Loader"]
 
@@ -43,6 +44,7 @@ class Loader(Adapter):
 
     batch_size: rows of all devices and processes together; must be a multiple of the devices.
     sharding: of an array's first axis; default: jax.sharding.NamedSharding over all devices.
+    on_batch: as in stoker.Loader, a function of such a Batch, whose result this yields.
     options: those of stoker.Loader except device, copy, rank and world; rank and world are JAX's
         process index and count. By default float32 from 0 to 1, NHWC.
 
@@ -55,6 +57,7 @@ class Loader(Adapter):
         *,
         batch_size: int,
         sharding: jax.sharding.Sharding | None = None,
+        on_batch: Callable[[Any], Any] | None = None,
         **options: Any,
     ):
         if sharding is None:
@@ -65,6 +68,7 @@ class Loader(Adapter):
             raise ValueError(f"batch_size is {batch_size}, must be a multiple of {shares} devices")
         self.sharding = sharding
         self.batch_size = batch_size
+        self._form = Form(partial(_spread, sharding), on_batch)
         self.loader = with_one_view(
             stoker.Loader(
                 source,
@@ -72,22 +76,23 @@ class Loader(Adapter):
                 rank=jax.process_index(),
                 world=jax.process_count(),
                 copy=True,
+                on_batch=self._form.for_loader,
                 **{"dtype": "float32", **options},
             )
         )
 
-    def __iter__(self) -> Iterator[Batch | BatchWithTargets]:
+    def __iter__(self) -> Iterator[Any]:
         # The epoch begins here and not at the first next(), so that the loop begins where it is
         # written.
-        return map(self._spread, iter(self.loader))
+        return self._form.epoch(self.loader)
 
-    def _spread(self, batch: stoker.Batch) -> Batch | BatchWithTargets:
-        images, labels = self._shared(batch.images), self._shared(batch.labels)
-        weights = self._shared(batch.weights)
-        if not batch.targets:
-            return Batch(images, labels, weights)
-        targets = {name: self._shared(values) for name, values in batch.targets.items()}
-        return BatchWithTargets(images, labels, weights, targets)
 
-    def _shared(self, part: stoker.Array) -> jax.Array:
-        return jax.make_array_from_process_local_data(self.sharding, np.asarray(part))
+def _spread(sharding: jax.sharding.Sharding, batch: stoker.Batch) -> Batch | BatchWithTargets:
+    def shared(part: stoker.Array) -> jax.Array:
+        return jax.make_array_from_process_local_data(sharding, np.asarray(part))
+
+    images, labels, weights = shared(batch.images), shared(batch.labels), shared(batch.weights)
+    if not batch.targets:
+        return Batch(images, labels, weights)
+    targets = {name: shared(values) for name, values in batch.targets.items()}
+    return BatchWithTargets(images, labels, weights, targets)

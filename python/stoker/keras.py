@@ -9,13 +9,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import keras
 import numpy as np
 
-from stoker._adapter import with_one_view
+from stoker._adapter import Form, with_one_view
 from stoker._batch import Batch
 from stoker._blend import Blend
 from stoker._core import Source
@@ -32,6 +33,9 @@ class Dataset(keras.utils.PyDataset):
     target: what to learn in place of the labels: the name of one of the source's targets
         (stoker.with_targets()), or a sequence of names for a model with several outputs, which gets
         a dict.
+    augment: with stoker.augment.mix() the labels are a dict of label, mix_label and mix_weight, of
+        which on_batch can make soft labels.
+    on_batch: as in stoker.Loader, a function of such a tuple, whose result Keras gets.
     options: those of stoker.Loader except device and copy. By default float32 from 0 to 1 in the
     layout of keras.config.image_data_format(). `epoch` is the next epoch: set it to fit's
     initial_epoch to continue an earlier run. Use a Dataset in only one fit() at a time.
@@ -43,31 +47,41 @@ class Dataset(keras.utils.PyDataset):
         *,
         batch_size: int = 32,
         target: str | Sequence[str] | None = None,
+        on_batch: Callable[[Any], Any] | None = None,
         **options: Any,
     ):
         super().__init__(workers=1)  # stoker's own threads do the work
         is_last = keras.config.image_data_format() == "channels_last"
         given = {"dtype": "float32", "layout": "NHWC" if is_last else "NCHW", **options}
+        wanted = target if target is None or isinstance(target, str) else tuple(target)
+        self._form = Form(partial(_arrays, wanted), on_batch)
         self.loader = with_one_view(
-            Loader(source, batch_size=batch_size, copy=True, **given)
+            Loader(
+                source,
+                batch_size=batch_size,
+                copy=True,
+                on_batch=self._form.for_loader,
+                **given,
+            )
         )
-        self._target = _checked(target, self.loader.source)
+        _check_target(wanted, self.loader.source)
         self.epoch = 0
         self._given = 0  # batches since on_epoch_begin()
-        self._batches: Iterator[Batch] | None = None
+        self._batches: Iterator[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.loader)
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray, Any]:
+    def __getitem__(self, index: int) -> Any:
         """Returns the next batch, whatever the index: Keras asks for each of them once per
         epoch."""
-        batch = next(self._batches or self._begin(), None)
-        if batch is None:
-            raise IndexError(f"batch {index}: the epoch's {len(self)} batches were given")
+        try:
+            batch = next(self._batches or self._begin())
+        except StopIteration:
+            given = f"the epoch's {len(self)} batches were given"
+            raise IndexError(f"batch {index}: {given}") from None
         self._given += 1
-        counts = slice(None) if batch.valid == len(batch) else np.asarray(batch.weights) > 0
-        return np.asarray(batch.images)[counts], self._wanted(batch, counts)
+        return batch
 
     def on_epoch_begin(self) -> None:
         """Begins `epoch`, even if Keras has already looked at its first batches."""
@@ -83,28 +97,32 @@ class Dataset(keras.utils.PyDataset):
         """Ends the threads."""
         self.loader.close()
 
-    def _wanted(self, batch: Batch, counts: Any) -> Any:
-        if self._target is None:
-            return np.asarray(batch.labels)[counts]
-        targets = batch.targets
-        if isinstance(self._target, str):
-            return np.asarray(targets[self._target])[counts]
-        return {name: np.asarray(targets[name])[counts] for name in self._target}
-
-    def _begin(self) -> Iterator[Batch]:
+    def _begin(self) -> Iterator[Any]:
         self.loader.set_epoch(self.epoch)
-        self._batches = iter(self.loader)
+        self._batches = self._form.epoch(self.loader)
         self._given = 0
         return self._batches
 
 
-def _checked(target: Any, source: Source) -> str | tuple[str, ...] | None:
+def _arrays(target: str | tuple[str, ...] | None, batch: Batch) -> tuple[np.ndarray, Any]:
+    counts = slice(None) if batch.valid == len(batch) else np.asarray(batch.weights) > 0
+    arrays = {name: np.asarray(values)[counts] for name, values in batch.targets.items()}
+    images, labels = np.asarray(batch.images)[counts], np.asarray(batch.labels)[counts]
+    if isinstance(target, str):
+        return images, arrays[target]
+    if target is not None:
+        return images, {name: arrays[name] for name in target}
+    if "mix_label" in arrays:
+        return images, {"label": labels, **{name: arrays[name] for name in _OF_MIXING}}
+    return images, labels
+
+
+_OF_MIXING = ("mix_label", "mix_weight")
+
+
+def _check_target(target: str | tuple[str, ...] | None, source: Source) -> None:
     """ValueError: a name that is no target of the source."""
-    if target is None:
-        return None
-    names = (target,) if isinstance(target, str) else tuple(target)
-    for name in names:
+    for name in (target,) if isinstance(target, str) else target or ():
         if name not in source.targets:
             there = ", ".join(map(repr, source.targets)) or "none"
             raise ValueError(f"target is {name!r}; the targets of the source are {there}")
-    return target if isinstance(target, str) else names

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ from torch.utils.data import (
     default_collate,
 )
 
-from stoker._adapter import Adapter
+from stoker._adapter import Adapter, Form
 from stoker._batch import Batch
 from stoker._blend import Blend
 from stoker._core import Source
@@ -117,6 +118,10 @@ class DataLoader(Adapter):
     seed: of order and augmentation; default: the DistributedSampler's, else drawn from PyTorch's
         generator, as PyTorch's DataLoader draws one: torch.manual_seed() fixes it.
     device: 'cpu', 'cuda', 'cuda:1', a torch.device: the device of the tensors.
+    on_batch: as in stoker.Loader, a function of what this yields without it, whose result this
+        yields: (images, labels) -> ..., in a thread of its own. On a GPU its work is queued on the
+        stream that is current where the loop begins, as the loop's own, so tensors need no
+        record_stream(). The modes of a thread (no_grad, autocast) are the function's to set.
     options: others of stoker.Loader: pixels='fast', layout='channels_last', leases=, ...; order=
         in place of shuffle and sampler.
     Refused: batch_sampler, any other collate_fn; worker_init_fn and multiprocessing_context,
@@ -153,6 +158,7 @@ class DataLoader(Adapter):
         in_order: bool = True,
         device: str | torch.device = "cpu",
         seed: int | None = None,
+        on_batch: Callable[[Any], Any] | None = None,
         **options: Any,
     ):
         _refuse(batch_sampler, collate_fn, timeout, worker_init_fn, multiprocessing_context)
@@ -194,21 +200,28 @@ class DataLoader(Adapter):
             given["seed"] = _of_this_rank(given["seed"], sampler)
         if type(sampler) is SubsetRandomSampler:
             source = subset(source, sampler.indices)
+        self._form = _Form(_tensors, on_batch)
+        self._device = _name(device)
         self.loader = Loader(
-            source, batch_size=batch_size, workers=num_workers, device=_name(device), **given
+            source,
+            batch_size=batch_size,
+            workers=num_workers,
+            device=self._device,
+            on_batch=self._form.for_loader,
+            **given,
         )
         self._sampler_epoch = getattr(sampler, "epoch", None)
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+    def __iter__(self) -> Iterator[Any]:
         if self._listed is not None:
             self._listed.begin(self.loader)
-            return _Tensors(iter(self.loader))
+            return self._epoch()
         epoch = getattr(self.sampler, "epoch", None)
         if epoch != self._sampler_epoch:  # the loop that set_epoch() was called for
             self._sampler_epoch = epoch
             if epoch is not None and epoch != self.loader.epoch:
                 self.loader.set_epoch(epoch)
-        return _Tensors(iter(self.loader))
+        return self._epoch()
 
     def set_epoch(self, epoch: int) -> None:
         if self._listed is None:
@@ -226,29 +239,54 @@ class DataLoader(Adapter):
         else:
             self._listed.load_state_dict(state)
 
+    def _epoch(self) -> Iterator[Any]:
+        self._form.stream = _stream_of_thread(self._device)
+        return _Epoch(self._form.epoch(self.loader))
 
-class _Tensors:
-    """One epoch."""
 
-    def __init__(self, batches: Iterator[Batch]):
-        self._batches = batches
+class _Form(Form):
+    """Makes (what is yielded,), or None of a batch without rows that count."""
 
-    def __iter__(self) -> _Tensors:
+    stream: Any = None  # None: there are none on this device
+
+    def __call__(self, batch: Batch) -> tuple[Any] | None:
+        if batch.valid == 0:  # the epoch's last rows belong to another rank
+            return None
+        with nullcontext() if self.stream is None else torch.cuda.stream(self.stream):
+            return (super().__call__(batch),)
+
+
+class _Epoch:
+    """What was made of the batches with rows that count."""
+
+    def __init__(self, made: Iterator[tuple[Any] | None]):
+        self._made = made
+
+    def __iter__(self) -> _Epoch:
         return self
 
-    def __next__(self) -> tuple[Any, ...]:
-        batch = next(self._batches)
-        while batch.valid == 0:  # the epoch's last rows belong to another rank
-            batch = next(self._batches)
-        views = [torch.from_dlpack(rows) for rows in batch.views]
-        labels = torch.from_dlpack(batch.labels).long()
-        targets = {name: torch.from_dlpack(values) for name, values in batch.targets.items()}
-        if batch.valid < len(batch):
-            counts = torch.from_dlpack(batch.weights) > 0
-            views, labels = [rows[counts] for rows in views], labels[counts]
-            targets = {name: values[counts] for name, values in targets.items()}
-        images = views if len(views) > 1 else views[0]
-        return (images, labels, targets) if targets else (images, labels)
+    def __next__(self) -> Any:
+        made = next(self._made)
+        while made is None:
+            made = next(self._made)
+        return made[0]
+
+
+def _tensors(batch: Batch) -> tuple[Any, ...]:
+    views = [torch.from_dlpack(rows) for rows in batch.views]
+    labels = torch.from_dlpack(batch.labels).long()
+    targets = {name: torch.from_dlpack(values) for name, values in batch.targets.items()}
+    if batch.valid < len(batch):
+        counts = torch.from_dlpack(batch.weights) > 0
+        views, labels = [rows[counts] for rows in views], labels[counts]
+        targets = {name: values[counts] for name, values in targets.items()}
+    images = views if len(views) > 1 else views[0]
+    return (images, labels, targets) if targets else (images, labels)
+
+
+def _stream_of_thread(device: str) -> Any:
+    """Returns the stream on which this thread queues its work for `device`; None on a host."""
+    return torch.cuda.current_stream(device) if device.startswith("cuda") else None
 
 
 def to_torchvision(drawn: str, image: Any) -> Any:
@@ -298,7 +336,7 @@ def _refuse(
     if collate_fn not in (None, default_collate):
         raise TypeError(
             f"collate_fn is {collate_fn!r}: batches are made in C++, as default_collate makes "
-            "them; do the rest to what the loader yields"
+            "them; do the rest to what the loader yields, or ahead in on_batch="
         )
     for name, value in (
         ("worker_init_fn", worker_init_fn),

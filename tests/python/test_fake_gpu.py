@@ -355,3 +355,74 @@ def test_views_reach_the_device():
                     assert (out == np.asarray(wanted)).all(), batch.step
         """
     )
+
+
+def test_on_batch_reads_on_a_stream_of_its_own():
+    """The function's thread takes and reads tensors, the loop reads and drops them: slots are
+    filled behind both. The usual loop holds two batches beside the one ahead."""
+    run(
+        """
+        mine, its = make_stream(), make_stream()
+        read = {}
+
+        def prepare(batch):
+            images = read[batch.step] = np.zeros((8, 16, 16, 3), np.uint8)
+            queue_read(batch.images.__dlpack__(stream=its), images, its)
+            return batch.step, batch.images, np.asarray(batch.ids).copy()
+
+        gpu.close()
+        loader = stoker.Loader(source, device="cuda:1", on_batch=prepare, **options)
+        results = {}
+        for _ in range(2):
+            for step, tensor, ids in loader:
+                images = np.zeros((8, 16, 16, 3), np.uint8)
+                queue_read(tensor.__dlpack__(stream=mine), images, mine)
+                results[step] = images, ids
+        assert list(results) == list(read) == list(range(50))
+        for stream in (mine, its):
+            assert runtime.cudaStreamSynchronize(stream) == 0
+        for step, (images, ids) in results.items():
+            assert (ids == np.asarray(truth[step].ids)).all()
+            assert (images == np.asarray(truth[step].images)).all(), f"step {step}"
+            assert (read[step] == images).all(), f"step {step}"
+        """
+    )
+
+
+def test_on_batch_and_slots_that_are_held():
+    """An error of the slots is raised by next(), and the loop goes on when they are free."""
+    run(
+        """
+        gpu.close()
+        try:
+            stoker.Loader(source, device="cuda:1", on_batch=id, on_batch_ahead=2, **options)
+        except ValueError as error:
+            assert "on_batch_ahead is 2 on cuda:1: with the 2 batches" in str(error), error
+        else:
+            raise SystemExit("no error")
+        loader = stoker.Loader(source, device="cuda:1", on_batch=lambda batch: batch, **options)
+        loop = iter(loader)
+        held = [next(loop), next(loop), next(loop)]
+        for _ in range(2):
+            try:
+                next(loop)
+            except RuntimeError as error:
+                assert "step 3 needs the memory of step 0" in str(error), error
+            else:
+                raise SystemExit("no error")
+            assert loader.state_dict()["next_step"] == 3
+        del held[0]
+        held.append(next(loop))
+        assert [batch.step for batch in held] == [1, 2, 3], "as many as without on_batch"
+        del held[0]
+        held.append(next(loop))
+        assert held[-1].step == 4
+        for step in (2, 3, 4):
+            batch = held.pop(0)
+            assert batch.step == step
+            assert (np.asarray(batch.images.cpu()) == np.asarray(truth[step].images)).all()
+        del batch
+        rest = [batch.step for batch in loop]
+        assert rest == list(range(5, 25)), rest
+        """
+    )

@@ -47,6 +47,11 @@ PROGRAM = """
         rows = np.asarray(targets["numbers"]).astype(int)
         assert [source.label(i) for i in rows] == np.asarray(labels).tolist()
 
+    ahead = Loader(source, on_batch=lambda batch: (batch.images.mean((1, 2, 3)), batch), **options)
+    for (means, batch), expected in zip(ahead, kept, strict=True):
+        np.testing.assert_array_equal(np.asarray(batch.images), np.asarray(expected.images))
+        assert len(means.sharding.device_set) == 4 and means.shape == (40,)
+
     try:
         Loader(source, batch_size=6)
     except ValueError as error:

@@ -83,3 +83,34 @@ def test_a_target_in_place_of_the_labels(source):
         Dataset(with_targets, target="bit")
     with pytest.raises(ValueError, match="the targets of the source are none"):
         Dataset(source, target="bits")
+
+
+def test_mixed_rows_as_soft_labels_made_ahead(source):
+    names = []
+
+    def soft(batch):
+        images, mixed = batch
+        names.append(list(mixed))
+        share = mixed["mix_weight"][:, None]
+        classes = np.eye(10, dtype="float32")
+        labels = share * classes[mixed["label"]] + (1 - share) * classes[mixed["mix_label"]]
+        return images, labels
+
+    options = dict(batch_size=40, seed=3, workers=1, augment="flip | mix(mixup=1)")
+    data = Dataset(source, on_batch=soft, on_batch_ahead=2, **options)
+    data.on_epoch_begin()
+    given = [data[i] for i in range(len(data))]
+    plain = Dataset(source, **options)
+    plain.on_epoch_begin()
+    for i, (images, labels) in enumerate(given):
+        expected = soft(plain[i])
+        np.testing.assert_array_equal(images, expected[0])
+        np.testing.assert_array_equal(labels, expected[1])
+    assert names == [["label", "mix_label", "mix_weight"]] * 6
+    assert [len(labels) for _, labels in given] == [40, 40, 20]
+    with pytest.raises(IndexError, match="batch 3: the epoch's 3 batches were given"):
+        data[3]
+    made = model()
+    made.compile("adam", loss=keras.losses.CategoricalCrossentropy(from_logits=True))
+    assert np.isfinite(made.fit(data, epochs=2, verbose=0).history["loss"]).all()
+    assert data.epoch == 2
