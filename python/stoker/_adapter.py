@@ -1,5 +1,4 @@
-"""What the adapters share: a Loader inside, its position in the data, and the form of its batches.
-"""
+"""What the adapters share: a Loader inside, its position in the data, the form of its batches."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ def with_one_view(loader: Loader) -> Loader:
 class Form:
     """Makes of a Loader's batch what the adapter yields: `convert` of it, and `on_batch` of that.
 
-    With on_batch the Loader's thread calls this, so that the conversion is done ahead, too. Keeps no
-    Loader, which keeps this.
+    With on_batch the Loader's thread calls this, so that the conversion is done ahead, too. Keeps
+    no Loader, which keeps this.
     """
 
     def __init__(self, convert: Callable[[Batch], Any], on_batch: Callable[[Any], Any] | None):

@@ -23,8 +23,8 @@ class Ahead:
     """Calls `prepare` with the batches of `feed` from `step` to before `end`, in order, each once.
     Works on at most `ahead` of them before they are asked for.
 
-    `thread`, which the caller starts, begins when another one, `previous`, has ended. It ends behind
-    the last batch, behind an error of the feed's, and with stop().
+    `thread`, which the caller starts, begins when another one, `previous`, has ended. It ends
+    behind the last batch, behind an error of the feed's, and with stop().
 
     stop() may be called from any thread, and from destructors and signal handlers: the queues are
     the only thing that threads share, and putting into them takes no lock of Python's.

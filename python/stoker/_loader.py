@@ -79,10 +79,10 @@ class Loader:
             width) on NHWC bytes, like torch's memory format of that name.
         mean, std: a number, or three, RGB, of pixels / 255; default 0 and 1.
         leases: how many of the last batches are lent from the memory of the Loader; the usual loop
-            needs 2, and on_batch those ahead. Default: 3, or 2 + on_batch_ahead. On the host a batch that is held longer keeps its memory, and the Loader
-            allocates other memory, of the size of a batch. On a GPU (1 to 3) it is the number of
-            slots there, and next() raises an error if it needs one that is held; the loop may hold
-            those that are not for the batches ahead.
+            needs 2, and on_batch those ahead. Default: 3, or 2 + on_batch_ahead. On the host a
+            batch that is held longer keeps its memory, and the Loader allocates other memory, of
+            the size of a batch. On a GPU (1 to 3) it is the number of slots there, and next()
+            raises an error if it needs one that is held.
         copy: every batch keeps its memory permanently (host only).
 
     Resources

@@ -10,7 +10,9 @@ from stoker import _core
 
 
 class MovingFeed:
-    """Its batches are what `wrap` makes of them. An interrupt loses no batch: if one comes between the old feed and the new one, the next call
+    """Its batches are what `wrap` makes of them.
+
+    An interrupt loses no batch: if one comes between the old feed and the new one, the next call
     makes the new one (only close() closes); if one comes while a batch is taken, the next call
     returns that batch.
     """

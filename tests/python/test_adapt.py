@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import child_environment
+
 ADAPT = Path(__file__).parents[2] / "python" / "examples" / "adapt"
 REFERENCE = """\
 import torch
@@ -144,3 +146,87 @@ def test_no_clone(tmp_path):
     command = [sys.executable, str(ADAPT)]
     usage = subprocess.run(command, capture_output=True, text=True, check=False)
     assert usage.returncode == 2 and "CLONE" in usage.stderr
+
+
+# Makes the data sets and loaders as torchvision's reference training does with its options.
+TRAINING = """\
+import sys
+import torch
+import torch.utils.data
+import torchvision
+from torchvision.transforms import autoaugment, transforms
+
+
+def preset(policy, erase):
+    steps = [transforms.RandomResizedCrop(24), transforms.RandomHorizontalFlip(0.5)]
+    if policy == "ra":
+        steps.append(autoaugment.RandAugment(magnitude=9))
+    elif policy == "ta_wide":
+        steps.append(autoaugment.TrivialAugmentWide())
+    elif policy == "augmix":
+        steps.append(autoaugment.AugMix(severity=3))
+    elif policy:
+        steps.append(autoaugment.AutoAugment(autoaugment.AutoAugmentPolicy(policy)))
+    steps += [transforms.PILToTensor(), transforms.ConvertImageDtype(torch.float)]
+    steps.append(transforms.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+    if erase:
+        steps.append(transforms.RandomErasing(p=erase))
+    return transforms.Compose(steps)
+
+
+def main(traindir, policy, erase, collate, device):
+    valdir = traindir
+    dataset = torchvision.datasets.ImageFolder(traindir, preset(policy, erase))
+    dataset_test = torchvision.datasets.ImageFolder(valdir, preset("", 0))
+    collate_fn = (lambda batch: batch) if collate else None
+    loader = torch.utils.data.DataLoader(
+        dataset, batch_size=8, sampler=torch.utils.data.RandomSampler(dataset), num_workers=1,
+        pin_memory=True, collate_fn=collate_fn,
+    )
+    loader_test = torch.utils.data.DataLoader(
+        dataset_test, batch_size=8, num_workers=1, pin_memory=True
+    )
+    for batches in (loader, loader_test):
+        rows = [tuple(images.shape[1:]) for images, labels in batches for _ in labels]
+        assert rows == [(3, 24, 24)] * 37, rows
+    print(dataset.plan.augment)
+
+
+main(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4], torch.device("cpu"))
+"""
+
+
+def run_training(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess:
+    pytest.importorskip("torchvision", minversion="0.13")
+    script = write(tmp_path, "references/classification/train.py", TRAINING)
+    assert adapt(tmp_path).returncode == 0
+    return subprocess.run(
+        [sys.executable, str(script), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=child_environment(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "erase", "stage"),
+    [
+        ("ra", 0, "random_augment"),
+        ("ta_wide", 0.1, "trivial_augment_wide"),
+        ("imagenet", 0, "auto_augment"),
+        ("cifar10", 0, "auto_augment"),
+        ("augmix", 0.25, "aug_mix"),
+    ],
+)
+def test_policies_and_erasing_of_the_reference_training(pictures, tmp_path, policy, erase, stage):
+    done = run_training(tmp_path, pictures, policy, erase, "")
+    assert done.returncode == 0, done.stderr
+    assert stage in done.stdout and ("random_erasing" in done.stdout) == (erase > 0), done.stdout
+
+
+def test_mixup_of_the_reference_training_is_refused(pictures, tmp_path):
+    done = run_training(tmp_path, pictures, "", 0, "mixup")
+    assert done.returncode == 1
+    assert "TypeError: collate_fn is <function" in done.stderr and "on_batch=" in done.stderr
