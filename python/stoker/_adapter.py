@@ -34,6 +34,10 @@ class Form:
         made = self._convert(batch)
         return made if self._on_batch is None else self._on_batch(made)
 
+    def __reduce__(self) -> Any:
+        # Said here, because a pickle of the adapter reaches on_batch before the Loader.
+        raise TypeError("a Loader cannot be pickled: make one in the process that uses it")
+
     @property
     def for_loader(self) -> Form | None:
         """The argument on_batch of the Loader."""

@@ -85,6 +85,10 @@ class PreparedFeed(MovingFeed):
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
+    def __repr__(self) -> str:
+        ahead = self._now()
+        return super().__repr__() if ahead is None else f"next step {ahead.step}"
+
     def __del__(self) -> None:
         # The thread keeps the feed. It is not waited for: whoever drops the last reference may
         # hold a lock that the function needs.

@@ -105,6 +105,7 @@ def test_a_state_counts_what_was_handed_over(source, truth, ahead):
             assert [next(loop) for _ in range(at)] == truth[:at]
             state = loader.state_dict()
             assert state["next_step"] == at
+            assert f"next step {at}>" in repr(loader)
             assert (state["epoch"], state["step_in_epoch"]) == divmod(at, STEPS)
         for function in (plain, None):
             with make(source, on_batch=function) as resumed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from contextlib import contextmanager
 
 import pytest
@@ -86,6 +87,12 @@ def test_a_sampler_of_the_programs_own(source):
     for _ in loader:
         break
     assert sum(loader, []) == source.labels()[::-1]
+
+
+def test_it_is_not_pickled(source):
+    loader = DataLoader(source, 8, size=16, on_batch=lambda batch: batch)
+    with pytest.raises(TypeError, match="cannot be pickled: make one in the process that uses it"):
+        pickle.dumps(loader)
 
 
 def test_it_is_no_function(source):
