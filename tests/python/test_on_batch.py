@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -192,7 +193,7 @@ def test_an_exception_is_raised_in_place_of_its_batch(source, truth):
                 with pytest.raises(Broken) as raised:
                     next(loop)
                 assert raised.value is error and error.args == ("it is broken",)
-                if hasattr(error, "__notes__"):
+                if sys.version_info >= (3, 11):
                     assert error.__notes__[-1] == f"raised by on_batch for the batch of step {step}"
                 assert loader.state_dict()["next_step"] == step, "it was not handed over"
             else:
