@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "decode/philox_draws.h"
+
 namespace stoker {
 namespace {
 
@@ -11,6 +13,10 @@ uint64_t join(uint32_t high, uint32_t low) { return (static_cast<uint64_t>(high)
 double unit_interval(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
 }  // namespace
+
+void RandomKey::bits(uint32_t first, std::span<uint64_t> draws) const {
+  fill_philox_draws(draws_.key, draws_.counter, first, draws);
+}
 
 double RandomKey::uniform(uint32_t draw, double low, double high) const {
   const double value = low + (high - low) * uniform(draw);

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "staging/philox.h"
 
@@ -29,6 +30,8 @@ class RandomKey {
     draws_.key = {derived[0], derived[1]};
   }
   uint64_t bits(uint32_t draw) const { return draws_.bits(draw); }
+  // Sets draws[i] to bits(first + i), by vectors.
+  void bits(uint32_t first, std::span<uint64_t> draws) const;
   double uniform(uint32_t draw) const {  // [0, 1), 53 bits
     return static_cast<double>(bits(draw) >> 11) * 0x1p-53;
   }

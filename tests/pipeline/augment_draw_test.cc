@@ -16,6 +16,7 @@
 
 #include "pipeline/augment.h"
 #include "pipeline/augment/core_steps.h"
+#include "pipeline/augment/erasing.h"
 #include "pipeline/augment/program.h"
 
 namespace stoker {
@@ -325,6 +326,41 @@ TEST(AugmentDraw, NoiseIsNormalAndOfEachByteItsOwn) {
   EXPECT_NEAR(sum / count, 0, 5 * 25.5 / std::sqrt(count));
   EXPECT_NEAR(std::sqrt(squares / count), 25.5, 1);
   EXPECT_NEAR(products / squares, 0, 5 / std::sqrt(count));
+}
+
+// The plain twin: value i of the box has bits of draw i / 5 (pipeline/augment/erasing.h).
+void fill_plainly(const PixelStep& step, MutableImageView image) {
+  const auto& noise = *static_cast<const ErasingNoise*>(step.object);
+  const Box box = crop_box(step);
+  for (int i = 0; i < 3 * box.width * box.height; ++i) {
+    const int y = box.y + i / 3 / box.width, x = box.x + i / 3 % box.width;
+    const uint64_t bits = step.key.bits(static_cast<uint32_t>(i / 5)) >> (i % 5 * 12);
+    image.data[y * image.stride_bytes + 3 * x + i % 3] =
+        noise[static_cast<size_t>(i % 3)][bits % 4096];
+  }
+}
+
+TEST(AugmentDraw, NoiseOfEveryBoxIsThatOfThePlainWay) {
+  constexpr Size kRow{101, 67};
+  constexpr ptrdiff_t kStride = 3 * kRow.width + 7;
+  const AugmentSpec spec("random_erasing(p=1, noise=True)", kRow);
+  Draws draws;
+  PixelScratch scratch;
+  int64_t sample = 0;
+  // Less than a draw's bytes, odd and even lines, lines that begin within a draw, many draws.
+  for (const int width : {1, 2, 3, 5, 16, 31, 64, 99, 100}) {
+    for (const int height : {1, 2, 3, 7, 10, 33, 66}) {
+      draw_augmentation(spec, kRow, 1, 0, ++sample, draws);
+      ASSERT_EQ(draws.steps().size(), 1u);
+      PixelStep step = draws.steps()[0];
+      step.values = {double(kRow.width - width), double(kRow.height - height), double(width),
+                     double(height)};
+      std::vector<uint8_t> row(kStride * kRow.height, 1), expected = row;
+      step.kind->change(step, {row.data(), kRow.width, kRow.height, kStride}, scratch);
+      fill_plainly(step, {expected.data(), kRow.width, kRow.height, kStride});
+      ASSERT_EQ(row, expected) << width << " x " << height;
+    }
+  }
 }
 
 TEST(AugmentDraw, EveryCropLiesInsideTheImage) {

@@ -73,6 +73,16 @@ TEST(RandomKey, NeighbouringSeedsAreUncorrelated) {
   EXPECT_LT(std::abs(correlation), 5 / std::sqrt(kCount));
 }
 
+TEST(RandomKey, ManyDrawsAreThoseOfOneByOne) {
+  for (const int64_t epoch : {int64_t{3}, int64_t{5} << 40}) {
+    const RandomKey key(uint64_t{7} << 33 | 1, epoch, int64_t{9} << 34 | 2);
+    std::vector<uint64_t> draws(77), expected(77);
+    for (uint32_t i = 0; i < 77; ++i) expected[i] = key.bits(13 + i);
+    key.bits(13, draws);
+    EXPECT_EQ(draws, expected) << epoch;
+  }
+}
+
 TEST(RandomKey, UniformIsUniform) {
   constexpr int kCount = 200000, kBins = 100;
   std::vector<int> bins(kBins);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <span>
 
 #include "pipeline/augment/colour_steps.h"
 #include "pipeline/augment/core_steps.h"
@@ -39,24 +40,63 @@ std::shared_ptr<const ErasingNoise> make_noise(const std::vector<double>& mean,
   return noise;
 }
 
-// Fills the box with noise. A draw gives five bytes.
-void fill_noise(const PixelStep& step, MutableImageView image, PixelScratch&) {
-  const auto& noise = *static_cast<const ErasingNoise*>(step.object);
-  const auto [left, top, width, height] = crop_box(step);
-  uint32_t draw = 0;
-  uint64_t bits = 0;
-  int left_in_bits = 0;
-  for (int y = top; y < top + height; ++y) {
-    uint8_t* byte = image.data + y * image.stride_bytes + ptrdiff_t{3} * left;
-    for (int i = 0; i < 3 * width; ++i) {
-      if (left_in_bits == 0) {
-        bits = step.key.bits(draw++);
-        left_in_bits = 64 / kQuantileBits;
+// A draw has the bits of this many bytes. Three draws have those of five pixels.
+constexpr size_t kDrawBytes = 64 / kQuantileBits;
+
+// Makes the bytes of whole pixels. There are 3 n draws, and as many bytes as they have.
+void choose_bytes(const ErasingNoise& noise, std::span<const uint64_t> draws, uint8_t* bytes) {
+  for (size_t first = 0; first < draws.size(); first += 3) {
+    // The compiler unrolls both loops, so that no channel is computed.
+    for (size_t i = 0; i < 3; ++i) {
+      const uint64_t bits = draws[first + i];
+      for (size_t k = 0; k < kDrawBytes; ++k, ++bytes) {
+        *bytes = noise[(i * kDrawBytes + k) % 3][(bits >> (k * kQuantileBits)) % kQuantiles];
       }
-      byte[i] = noise[static_cast<size_t>(i % 3)][bits % kQuantiles];
-      bits >>= kQuantileBits;
-      --left_in_bits;
     }
+  }
+}
+
+// Writes bytes into a box line by line, from its upper left corner on.
+class BoxWriter {
+ public:
+  BoxWriter(MutableImageView image, const Box& box) : image_(image), box_(box) {}
+
+  void write(std::span<const uint8_t> bytes) {
+    const size_t line_bytes = 3 * static_cast<size_t>(box_.width);
+    while (!bytes.empty()) {
+      const size_t count = std::min(bytes.size(), line_bytes - written_);
+      uint8_t* line = image_.data + (box_.y + line_) * image_.stride_bytes + ptrdiff_t{3} * box_.x;
+      std::copy_n(bytes.data(), count, line + written_);
+      bytes = bytes.subspan(count);
+      written_ += count;
+      if (written_ < line_bytes) return;
+      ++line_;
+      written_ = 0;
+    }
+  }
+
+ private:
+  const MutableImageView image_;
+  const Box box_;
+  int line_ = 0;        // of the box
+  size_t written_ = 0;  // bytes of this line
+};
+
+// Fills the box with noise, from so many draws at once that vectors make them.
+void fill_noise(const PixelStep& step, MutableImageView image, PixelScratch&) {
+  std::array<uint64_t, 192> draws;
+  std::array<uint8_t, draws.size() * kDrawBytes> bytes;
+  const Box box = crop_box(step);
+  BoxWriter writer(image, box);
+  size_t left = 3 * static_cast<size_t>(box.width) * static_cast<size_t>(box.height);
+  for (uint32_t first = 0; left > 0; first += static_cast<uint32_t>(draws.size())) {
+    const size_t count = std::min(left, bytes.size());
+    const size_t triples = (count + 3 * kDrawBytes - 1) / (3 * kDrawBytes);
+    const auto needed = std::span(draws).first(3 * triples);
+    step.key.bits(first, needed);
+    choose_bytes(*static_cast<const ErasingNoise*>(step.object), needed, bytes.data());
+    writer.write(std::span(bytes).first(count));
+    left -= count;
   }
 }
 
