@@ -1,6 +1,7 @@
 #include "pipeline/augment/colour_steps.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "decode/pixel/colour.h"
 #include "decode/pixel/histogram.h"
@@ -27,9 +28,13 @@ void sharpness(const PixelStep& step, MutableImageView image, PixelScratch& scra
 
 void fill(const PixelStep& step, MutableImageView image, PixelScratch&) {
   const auto [left, top, width, height] = crop_box(step);
-  for (int y = top; y < top + height; ++y) {
-    uint8_t* pixel = image.data + y * image.stride_bytes + ptrdiff_t{3} * left;
-    for (int x = 0; x < width; ++x, pixel += 3) std::copy_n(step.fill.data(), 3, pixel);
+  uint8_t* const first = image.data + top * image.stride_bytes + ptrdiff_t{3} * left;
+  for (int y = 0; y < height; ++y) {
+    if (y > 0) {  // a line is copied faster than its pixels are written
+      std::memcpy(first + y * image.stride_bytes, first, 3 * static_cast<size_t>(width));
+      continue;
+    }
+    for (int x = 0; x < width; ++x) std::copy_n(step.fill.data(), 3, first + ptrdiff_t{3} * x);
   }
 }
 
