@@ -59,16 +59,16 @@ alignas(16) constexpr uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128};
 // What is known of the pixels of a piece besides their colours.
 struct HuePlanes {
   static constexpr size_t kPixels = 1024;
-  alignas(64) uint8_t most[kPixels];      // V
-  alignas(64) uint8_t range[kPixels];     // R, then S
-  alignas(64) uint8_t away[kPixels];      // D, then 85 D / R without its fraction
-  alignas(64) uint8_t rest[kPixels];      // not 0 where 85 D / R has a fraction
-  alignas(64) uint8_t minus[kPixels];     // 255 where D / R is taken from k, else 0
-  alignas(64) uint8_t start[kPixels];     // 85 (k - 1) / 2
-  alignas(64) uint8_t sector[kPixels];    // 0..6; 6 is the same as 0, because f is 0 there
-  alignas(64) uint8_t fraction[kPixels];  // 85 f in odd sectors, else 85 (1 - f)
-  alignas(64) uint8_t between[kPixels];   // v (1 - s f), or v (1 - s (1 - f))
-  alignas(64) uint8_t low[kPixels];       // v (1 - s)
+  alignas(64) uint8_t most[kPixels];       // V
+  alignas(64) uint8_t range[kPixels];      // R, then S
+  alignas(64) uint8_t away[kPixels];       // D, then 85 D / R without its fraction
+  alignas(64) uint8_t rest[kPixels];       // not 0 where 85 D / R has a fraction
+  alignas(64) uint8_t subtracts[kPixels];  // all bits where the hue is k less D / R, or none
+  alignas(64) uint8_t start[kPixels];      // 85 (k - 1) / 2
+  alignas(64) uint8_t sector[kPixels];     // 0..6; 6 is the same as 0, because f is 0 there
+  alignas(64) uint8_t fraction[kPixels];   // 85 f in odd sectors, else 85 (1 - f)
+  alignas(64) uint8_t between[kPixels];    // v (1 - s f), or v (1 - s (1 - f))
+  alignas(64) uint8_t low[kPixels];        // v (1 - s)
 };
 
 }  // namespace
@@ -113,7 +113,7 @@ void order_channels(const PixelPlanes& planes, size_t count, HuePlanes& hues) {
     const auto one = byte_value(0), three = byte_value(85), five = byte_value(170);
     const auto start = when(r_most, when(b_least, one, five),
                             when(g_most, when(b_least, one, three), when(r_least, three, five)));
-    hn::Store(minus, d, hues.minus + i);
+    hn::Store(minus, d, hues.subtracts + i);
     hn::Store(start, d, hues.start + i);
   }
 }
@@ -168,7 +168,7 @@ void turn_hues(size_t count, uint8_t shift, HuePlanes& hues) {
     const auto is_whole = hn::VecFromMask(d, hn::Eq(hn::Load(d, hues.rest + i), zero));
     // 85 (1 + D / R) or 85 (1 - D / R), without its fraction.
     const auto less = hn::Sub(hn::Sub(sixth, away), hn::AndNot(is_whole, one));
-    const auto is_minus = hn::Ne(hn::Load(d, hues.minus + i), zero);
+    const auto is_minus = hn::Ne(hn::Load(d, hues.subtracts + i), zero);
     const auto twice = hn::IfThenElse(is_minus, less, hn::Add(sixth, away));
     const auto exact = hn::Add(hn::Load(d, hues.start + i), hn::ShiftRight<1>(twice));
     const auto is_odd = hn::VecFromMask(d, hn::Ne(hn::And(twice, one), zero));
