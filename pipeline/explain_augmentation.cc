@@ -53,8 +53,8 @@ void look_at(const AugmentView& view, Size source, int64_t sample, std::vector<S
   }
 }
 
-// A device that makes the last changes itself makes them in slots of its own (device_edits.h).
-constexpr const char* kOnGpu = "; on a GPU by the GPU, behind the copy";
+// A GPU makes the last changes itself (device_edits.h); a receipt has the final pixels' digests.
+constexpr const char* kOnGpu = "; by a GPU behind the copy, unless a receipt is written";
 
 void explain(const AugmentView& view, const std::string& indent, std::vector<std::string>& lines) {
   std::vector<Seen> seen(view.stages.stages().size());

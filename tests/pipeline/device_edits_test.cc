@@ -87,7 +87,7 @@ TEST(DeviceEdits, TheNoiseIsThatOfTheStage) {
 
 TEST(DeviceEdits, AreExplained) {
   using ::testing::ElementsAre, ::testing::EndsWith, ::testing::Not;
-  const auto on_gpu = EndsWith("; on a GPU by the GPU, behind the copy");
+  const auto on_gpu = EndsWith("; by a GPU behind the copy, unless a receipt is written");
   EXPECT_THAT(explain_augmentation(spec_of(joined(kNoise, kMixes))),
               ElementsAre(Not(on_gpu), Not(on_gpu), on_gpu, on_gpu));
   EXPECT_THAT(explain_augmentation(spec_of(std::string(kNoise) + " | flip")),
