@@ -1,5 +1,8 @@
 #include "decode/crop_decoder.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "decode/jpeg/exact_pixels.h"
 #include "decode/jpeg/fast_pixels.h"
 #include "decode/jpeg/seek_index.h"
@@ -8,12 +11,15 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kAxesAndTables = int64_t{15} << 20;
+// Places of 8,192 rows, twice as many bytes while a vector grows, and their index.
+constexpr int64_t kRecording = 2 * 8192 * int64_t{sizeof(ScanPoint)} + 2 * kMaxRowIndexBytes;
+constexpr int64_t kAxesAndTables = (int64_t{15} << 20) - kRecording;
 // The scratch that the unused one of FastPixels and ExactPixels may keep for its next crop.
 constexpr int64_t kMaxIdleScratch = int64_t{2} << 20;
 static_assert(kMaxPlaneScratch + kMaxIdleScratch + int64_t{kMaxScanBytes} +
-                  int64_t{4 * kMaxScanSegments} + kAxesAndTables <=
+                  int64_t{4 * kMaxScanSegments} + kAxesAndTables + kRecording <=
               kMaxCropScratch);
+constexpr int kFewRows = 8;  // an eighth of an image
 
 }  // namespace
 
@@ -22,9 +28,12 @@ struct CropDecoder::Impl {
   bool accepts(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
   CropPixels& pixels_of(const CropSpec& spec);
   bool finish(int row);
-  bool read(MutableImageView out);
-  bool read(const SeekIndex& index, MutableImageView out);
-  bool is_worth_an_index() const;
+  bool read(std::span<const uint8_t> bytes, MutableImageView out);
+  bool read(const SeekIndex& index, std::span<const uint8_t> bytes, MutableImageView out);
+  bool read_row(const SeekIndex& index, int y);
+  bool read_rows(int first);
+  void begin_recording(std::span<const uint8_t> bytes, const SeekIndex* index);
+  bool is_worth_an_index(int known_rows) const;
   bool is_read_with(std::span<const uint8_t> bytes, std::span<const uint8_t> seek_index,
                     MutableImageView out);
 
@@ -39,6 +48,11 @@ struct CropDecoder::Impl {
   // What CropPixels::finish_row returned so far.
   bool is_of_picture = true;
   SeekUse seek_use;
+  size_t least_recorded = ~size_t{0};  // bytes of a scan
+  bool records_this = false;           // the rows that are read now
+  int known_rows = 0;                  // of MCUs that the given index has
+  SeekRecorder recorder;
+  std::vector<uint8_t> recorded;
 };
 
 bool CropDecoder::Impl::accepts(std::span<const uint8_t> bytes, const CropSpec& spec,
@@ -63,12 +77,19 @@ bool CropDecoder::Impl::finish(int row) {
 }
 
 // Decodes all MCUs from the first to the last that libjpeg would read for this crop.
-bool CropDecoder::Impl::read(MutableImageView out) {
+bool CropDecoder::Impl::read(std::span<const uint8_t> bytes, MutableImageView out) {
+  begin_recording(bytes, nullptr);
   pixels->begin(out);
+  return reader.begin() && read_rows(0);
+}
+
+// The reader is at the first MCU of row `first`.
+bool CropDecoder::Impl::read_rows(int first) {
   const Box& mcus = pixels->mcus();
   const int right = jpeg.mcus_across - mcus.x - mcus.width;
-  if (!reader.begin()) return false;
-  for (int row = 0; row < pixels->checked_rows(); ++row) {
+  const int end = pixels->checked_rows();
+  for (int row = first; row < end; ++row) {
+    if (records_this && row >= recorder.places()) recorder.add(reader.here());
     const int row_in_crop = row - mcus.y;
     if (row_in_crop < 0 || row_in_crop >= mcus.height) {
       if (!reader.skip(jpeg.mcus_across)) return false;
@@ -78,39 +99,62 @@ bool CropDecoder::Impl::read(MutableImageView out) {
     if (!reader.skip(mcus.x) || !reader.store(0, mcus.width) || !reader.skip(right)) return false;
     if (!finish(row_in_crop)) return false;
   }
+  if (!records_this) return true;
+  if (end < jpeg.mcus_down) recorder.add(reader.here());
+  recorder.finish(end, recorded);
   return true;
 }
 
-// Decodes only the crop's MCUs.
-bool CropDecoder::Impl::read(const SeekIndex& index, MutableImageView out) {
+// Decodes only the crop's MCUs of the rows that the index has, and every MCU of those behind them.
+bool CropDecoder::Impl::read(const SeekIndex& index, std::span<const uint8_t> bytes,
+                             MutableImageView out) {
   pixels->begin(out);
+  const Box& mcus = pixels->mcus();
+  const int known = std::min(mcus.y + mcus.height, index.rows());
+  for (int y = mcus.y; y < known; ++y) {
+    if (!read_row(index, y)) return false;
+  }
+  if (pixels->checked_rows() <= index.rows()) return true;
+  ScanPoint from;
+  begin_recording(bytes, &index);
+  return index.find(index.rows(), 0, from) &&
+         reader.enter(from, index.rows() * jpeg.mcus_across, kMaxScanBytes) &&
+         read_rows(index.rows());
+}
+
+bool CropDecoder::Impl::read_row(const SeekIndex& index, int y) {
   const Box& mcus = pixels->mcus();
   const int first = mcus.x / index.step();
   const int behind = (mcus.x + mcus.width + index.step() - 1) / index.step();
   const int begin = first * index.step();
-  for (int row = 0; row < mcus.height; ++row) {
-    const int y = mcus.y + row;
-    ScanPoint from, to;
-    if (!index.find(y, first, from)) return false;
-    const bool is_last = y + 1 == jpeg.mcus_down && behind == index.groups();
-    if (!is_last && !index.find(y, behind, to)) return false;
-    const size_t end = is_last ? kMaxScanBytes : to.byte;
-    pixels->begin_row(reader);
-    if (!reader.enter(from, y * jpeg.mcus_across + begin, end) || !reader.skip(mcus.x - begin) ||
-        !reader.store(0, mcus.width)) {
-      return false;
-    }
-    if (!finish(row)) return false;
-  }
-  return true;
+  ScanPoint from, to;
+  if (!index.find(y, first, from)) return false;
+  const bool is_last = y + 1 == jpeg.mcus_down && behind == index.groups();
+  if (!is_last && !index.find(y, behind, to)) return false;
+  const size_t end = is_last ? kMaxScanBytes : to.byte;
+  pixels->begin_row(reader);
+  return reader.enter(from, y * jpeg.mcus_across + begin, end) && reader.skip(mcus.x - begin) &&
+         reader.store(0, mcus.width) && finish(y - mcus.y);
+}
+
+// An index is not made anew for a few more rows. `index`: has the first rows, and the reader enters
+// at its last place; or null.
+void CropDecoder::Impl::begin_recording(std::span<const uint8_t> bytes, const SeekIndex* index) {
+  const int rows = pixels->checked_rows();
+  const bool is_more =
+      rows == jpeg.mcus_down ? rows > known_rows : rows - known_rows > jpeg.mcus_down / kFewRows;
+  records_this =
+      is_more && bytes.size() - jpeg.scan_begin >= least_recorded &&
+      (index ? recorder.begin(bytes, jpeg, *index) : recorder.begin(bytes, jpeg, SeekStep::row));
 }
 
 // Checking the seal costs about 2 % of reading the scan.
-bool CropDecoder::Impl::is_worth_an_index() const {
+bool CropDecoder::Impl::is_worth_an_index(int rows) const {
   const Box& mcus = pixels->mcus();
   const int64_t all = int64_t{jpeg.mcus_across} * jpeg.mcus_down;
-  const int64_t unread =
-      int64_t{jpeg.mcus_across} * mcus.y + int64_t{jpeg.mcus_across - mcus.width} * mcus.height;
+  const int64_t above = std::min(mcus.y, rows);
+  const int64_t within = std::clamp(rows - mcus.y, 0, mcus.height);
+  const int64_t unread = jpeg.mcus_across * above + (jpeg.mcus_across - mcus.width) * within;
   return 16 * unread >= all;
 }
 
@@ -118,10 +162,12 @@ bool CropDecoder::Impl::is_worth_an_index() const {
 // are those of no picture. The scan is then read from its start.
 bool CropDecoder::Impl::is_read_with(std::span<const uint8_t> bytes,
                                      std::span<const uint8_t> seek_index, MutableImageView out) {
-  if (seek_index.empty() || !is_worth_an_index()) return false;
+  known_rows = claimed_seek_rows(seek_index);
+  if (seek_index.empty() || !is_worth_an_index(known_rows)) return false;
   SeekIndex index;
-  const bool is_of_file = index.open(seek_index, bytes, jpeg) && read(index, out);
+  const bool is_of_file = index.open(seek_index, bytes, jpeg) && read(index, bytes, out);
   if (is_of_picture) ++(is_of_file ? seek_use.used : seek_use.refused);
+  if (!is_of_file) known_rows = 0;
   return is_of_file;
 }
 
@@ -132,18 +178,24 @@ CropDecoder::~CropDecoder() = default;
 bool CropDecoder::decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                          std::span<const uint8_t> seek_index) {
   Impl& d = *impl_;
+  d.recorded.clear();
   if (!d.accepts(bytes, spec, out)) return false;
   d.pixels = &d.pixels_of(spec);
   if (!d.pixels->plan(d.jpeg, spec) || !d.reader.open(bytes, d.jpeg, d.tables)) return false;
   d.is_of_picture = true;
-  return d.is_read_with(bytes, seek_index, out) || d.read(out);
+  return d.is_read_with(bytes, seek_index, out) || d.read(bytes, out);
 }
+
+void CropDecoder::record_places(size_t scan_bytes) { impl_->least_recorded = scan_bytes; }
+
+std::span<const uint8_t> CropDecoder::recorded_index() const { return impl_->recorded; }
 
 SeekUse CropDecoder::seek_use() const { return impl_->seek_use; }
 
 int64_t CropDecoder::scratch_bytes() const {
   return impl_->fast.scratch_bytes() + impl_->exact.scratch_bytes() +
-         impl_->reader.scratch_bytes() + impl_->tables.scratch_bytes();
+         impl_->reader.scratch_bytes() + impl_->tables.scratch_bytes() +
+         impl_->recorder.scratch_bytes() + static_cast<int64_t>(impl_->recorded.capacity());
 }
 
 }  // namespace stoker

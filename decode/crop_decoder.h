@@ -12,6 +12,7 @@
 // at a time. Memory: grows to the largest crop and file met, at most kMaxCropScratch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -25,6 +26,9 @@ namespace stoker {
 // The most memory that one decoder holds. CropDecoder refuses crops and files that would need more;
 // JpegDecoder streams them by scan lines.
 inline constexpr int64_t kMaxCropScratch = int64_t{72} << 20;
+
+// Of a smaller scan a place saves less time than noting it takes.
+inline constexpr size_t kMinRecordedScan = size_t{8} << 10;
 
 // Counts what happened to the indexes that a decoder was given. An index is ignored where a crop
 // shows nearly all of an image.
@@ -45,6 +49,13 @@ class CropDecoder {
   // neither the pixels nor the return value depend on it.
   bool decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
               std::span<const uint8_t> seek_index = {});
+
+  // From now on, notes where rows of MCUs begin while it reads a scan of at least `scan_bytes`, if
+  // that could help the file's next crops. Off at first.
+  void record_places(size_t scan_bytes = kMinRecordedScan);
+  // Returns a new index of the file of the last decode(), which has more rows than the one that was
+  // given; empty if there is none. Valid until the next decode().
+  std::span<const uint8_t> recorded_index() const;
 
   SeekUse seek_use() const;  // since construction
   int64_t scratch_bytes() const;

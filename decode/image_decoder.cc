@@ -72,6 +72,7 @@ struct ImageDecoder::Impl {
                         std::span<const uint8_t> seek_index);
 
   const DecodeOptions options;
+  bool is_crop = false;  // CropDecoder finished the last one
   CropDecoder crop;
   JpegDecoder jpeg;
   CodecDecoder codec;
@@ -136,7 +137,8 @@ DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec
                  out.height, spec.window.width, spec.window.height);
     std::abort();
   }
-  if (impl_->is_finished_crop(bytes, spec, out, seek_index)) return {};
+  impl_->is_crop = impl_->is_finished_crop(bytes, spec, out, seek_index);
+  if (impl_->is_crop) return {};
   CodecHeader header;
   DecodeStatus status = impl_->open(bytes, header, true);
   if (!status.ok()) return status;
@@ -160,6 +162,12 @@ DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec
   }
   impl_->orienting.end();
   return status;
+}
+
+void ImageDecoder::record_places() { impl_->crop.record_places(); }
+
+std::span<const uint8_t> ImageDecoder::recorded_index() const {
+  return impl_->is_crop ? impl_->crop.recorded_index() : std::span<const uint8_t>{};
 }
 
 SeekUse ImageDecoder::seek_use() const { return impl_->crop.seek_use(); }

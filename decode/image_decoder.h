@@ -70,6 +70,10 @@ class ImageDecoder {
   DecodeStatus decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                       std::span<const uint8_t> seek_index = {});
 
+  // As CropDecoder's: notes places in the files that it reads, for an index of the last one.
+  void record_places();
+  std::span<const uint8_t> recorded_index() const;
+
   SeekUse seek_use() const;  // since construction
   // Returns the bytes of scratch held now.
   int64_t scratch_bytes() const;

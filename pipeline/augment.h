@@ -110,6 +110,10 @@ class Augmenter {
   DecodeStatus raw_row(std::span<const uint8_t> bytes, bool planar, Size size, uint64_t seed,
                        int64_t epoch, int64_t sample, MutableImageView out,
                        std::span<const uint8_t> next = {}, int view = 0);
+  // As ImageDecoder's: notes places in the files that it reads. The index is of the last row's
+  // file.
+  void record_places();
+  std::span<const uint8_t> recorded_index() const;
   SeekUse seek_use() const;  // since construction
   int64_t scratch_bytes() const;
   // For measurements: the time when the last file_row() had what the decoder does of its pixels;

@@ -241,6 +241,10 @@ DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Siz
   return impl_->run();
 }
 
+void Augmenter::record_places() { impl_->decoder.record_places(); }
+std::span<const uint8_t> Augmenter::recorded_index() const {
+  return impl_->decoder.recorded_index();
+}
 SeekUse Augmenter::seek_use() const { return impl_->decoder.seek_use(); }
 void Augmenter::keep_marks(bool keep) { impl_->marked = keep; }
 const Augmenter::Marks& Augmenter::marks() const { return impl_->marks; }

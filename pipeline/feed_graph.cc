@@ -19,10 +19,7 @@ namespace flow = oneapi::tbb::flow;
 // A worker's place in the arena. `gate` is an empty graph: a thread waits for it to execute the
 // arena's tasks, and leaves the arena when it is released.
 struct Seat {
-  Seat(const RowFiller& filler, size_t of_worker)
-      : worker(filler.worker_augment(), filler.decode()), number(of_worker) {
-    worker.augmenter.keep_marks(filler.tracer() != nullptr);
-  }
+  Seat(const RowFiller& filler, size_t of_worker) : worker(filler), number(of_worker) {}
   RowWorker worker;
   const size_t number;
   std::unique_ptr<flow::graph> gate;

@@ -5,8 +5,7 @@ namespace stoker {
 InlineFeed::InlineFeed(RowFiller& filler, std::vector<PinnedRing*> rings)
     : filler_(filler), rings_(std::move(rings)), filled_(rings_.size(), -1) {
   for (size_t i = 0; i < rings_.size(); ++i) {
-    workers_.push_back(std::make_unique<RowWorker>(filler.worker_augment(), filler.decode()));
-    workers_.back()->augmenter.keep_marks(filler.tracer() != nullptr);
+    workers_.push_back(std::make_unique<RowWorker>(filler));
   }
 }
 

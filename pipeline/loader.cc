@@ -312,6 +312,7 @@ LoaderStats Loader::stats() const {
   for (const auto& stager : impl_->stagers) stats.staging.push_back(stager->stats().snapshot());
   stats.bad_samples = impl_->quarantine.bad_samples();
   stats.seek_index = impl_->filler.seek_indexes().use();
+  stats.seek_recorded = impl_->filler.seek_indexes().recorded();
   return stats;
 }
 

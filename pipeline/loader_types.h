@@ -44,9 +44,11 @@ struct FeedOptions {
   // read a file that is in the page cache, because that takes less time than a hand-over.
   int io_threads = 2;
   DecodeOptions decode{};
-  // Where to find the images' seek indexes (made by `stoker index`), with which less of a JPEG file
-  // has to be read: auto: beside the data (seek-index.bin, as `stoker pack` makes it) or in the
-  // cache directory, if there is one; off; or a path. The pixels do not depend on it.
+  // Where to find the images' seek indexes, with which less of a JPEG file has to be read: auto:
+  // beside the data (seek-index.bin, as `stoker pack` makes it), else in the cache directory; off;
+  // or a path. With auto and more than one epoch, what the cache directory lacks is made on the way
+  // through the first crops of the images, used from the next epoch on, and kept for the next run.
+  // The pixels do not depend on it.
   std::string seek_index = "auto";
   OnBadSample on_bad_sample = OnBadSample::substitute;
   double max_bad = 0.05;  // >= 1: a count; < 1: a share of the source; per epoch and process
@@ -151,7 +153,8 @@ struct LoaderStats {
   std::vector<StageSnapshot> rings;    // per device; see PinnedRing::stats
   std::vector<StageSnapshot> staging;  // per device; see Stager::stats
   int64_t bad_samples = 0;
-  SeekUse seek_index;  // rows decoded with their image's index; indexes that did not fit
+  SeekUse seek_index;         // rows decoded with their image's index; indexes that did not fit
+  int64_t seek_recorded = 0;  // samples whose index was made or made longer on the way
 };
 
 }  // namespace stoker

@@ -60,6 +60,12 @@ RowNote* note_of(Slab& slab, int row) { return reinterpret_cast<RowNote*>(slab.n
 
 }  // namespace
 
+RowWorker::RowWorker(const RowFiller& filler)
+    : augmenter(filler.worker_augment(), filler.decode()) {
+  augmenter.keep_marks(filler.tracer() != nullptr);
+  if (filler.seek_indexes().records()) augmenter.record_places();
+}
+
 RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const LoaderOptions& options,
                      int devices, Quarantine& quarantine, const DeviceEdits& edits)
     : source_(source),
@@ -80,7 +86,7 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       target_bytes_(bytes_of_columns(source)),
       sampler_(sampler_options(source, options, devices)),
       quarantine_(quarantine),
-      seek_indexes_(source, options.feed.seek_index) {}
+      seek_indexes_(source, options.feed.seek_index, options.epochs < 0 || options.epochs > 1) {}
 
 BatchPlace RowFiller::place(Step step, int device) const {
   const int64_t steps = sampler_.steps_per_epoch();
@@ -218,6 +224,7 @@ DecodeStatus RowFiller::augment_sample(RowWorker& worker, const SampleBytes& sam
                                                            note.source, sample.seek_index);
     const SeekUse after = augmenter.seek_use();
     seek_indexes_.note(id, {after.used - before.used, after.refused - before.refused});
+    if (seek_indexes_.records()) seek_indexes_.record(id, augmenter.recorded_index());
     return status;
   }
   note.source = raw_size_;

@@ -40,9 +40,11 @@ struct SampleBuffer {
   }
 };
 
+class RowFiller;
+
 // The state of one thread that fills rows; reused, keeps its scratch. Threads: one at a time.
 struct RowWorker {
-  RowWorker(const AugmentSpec& spec, const DecodeOptions& decode) : augmenter(spec, decode) {}
+  explicit RowWorker(const RowFiller& filler);
   Augmenter augmenter;
   SampleBuffer file;                   // the bytes of the current sample
   SampleBuffer next_file;              // those of the sample after it, if both are read at once

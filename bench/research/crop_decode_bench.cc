@@ -1,5 +1,6 @@
-// Compares the crop-aware decoder under all pixel policies, with and without seek indexes, with
-// stock libjpeg-turbo. Decodes random-resized crops to 224 of real files; the variants take turns.
+// Compares the crop-aware decoder under all pixel policies, with and without seek indexes, while it
+// notes places for one, and with those that one crop before left, with stock libjpeg-turbo. Decodes
+// random-resized crops to 224 of real files; the variants take turns.
 // Prints the CPU time per image and the difference from the pixels of libjpeg and Pillow 13.
 //
 //   crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole]
@@ -11,7 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -100,6 +103,21 @@ void measure(const std::vector<JpegSample>& samples, const std::string& mode, in
   }
 }
 
+// Returns the index that a crop of another round leaves of each sample.
+std::map<const JpegSample*, std::vector<uint8_t>> noted_places(
+    const std::vector<JpegSample>& samples, const std::string& mode, int rounds) {
+  std::map<const JpegSample*, std::vector<uint8_t>> noted;
+  CropDecoder decoder(kMaxPixels, PixelPolicy::fast);
+  decoder.record_places();
+  std::vector<uint8_t> pixels;
+  for (const CropWork& w : plan_crops(samples, mode, rounds)) {
+    decoder.decode(w.sample->bytes, w.spec, output_of(w.spec, pixels));
+    const std::span<const uint8_t> index = decoder.recorded_index();
+    noted[w.sample].assign(index.begin(), index.end());
+  }
+  return noted;
+}
+
 void print_index_sizes(const std::vector<JpegSample>& samples) {
   size_t bytes = 0, rows = 0, fine = 0;
   for (const JpegSample& s : samples) {
@@ -140,7 +158,8 @@ int run(int argc, char** argv) {
   std::vector<Variant> variants;
   variants.push_back({"libjpeg-turbo, Pillow's resize", libjpeg(resizer)});
   variants.push_back({"libjpeg-turbo, no resize", libjpeg(nothing)});
-  std::vector<std::unique_ptr<CropDecoder>> decoders;
+  std::vector<std::unique_ptr<CropDecoder>> decoders, noting;
+  const auto noted = noted_places(samples, mode, rounds);
   for (const PixelPolicy policy :
        {PixelPolicy::exact, PixelPolicy::exact_pillow12, PixelPolicy::fast}) {
     decoders.push_back(std::make_unique<CropDecoder>(kMaxPixels, policy));
@@ -157,10 +176,20 @@ int run(int argc, char** argv) {
         {name + ", index per 8 MCUs", [decoder](const CropWork& w, MutableImageView out) {
            return decoder->decode(w.sample->bytes, w.spec, out, w.sample->fine_index);
          }});
+    noting.push_back(std::make_unique<CropDecoder>(kMaxPixels, policy));
+    noting.back()->record_places();
+    variants.push_back({name + ", noting places",
+                        [decoder = noting.back().get()](const CropWork& w, MutableImageView out) {
+                          return decoder->decode(w.sample->bytes, w.spec, out);
+                        }});
+    variants.push_back({name + ", places of a crop before",
+                        [&noted, decoder](const CropWork& w, MutableImageView out) {
+                          return decoder->decode(w.sample->bytes, w.spec, out, noted.at(w.sample));
+                        }});
   }
   std::printf("%zu images, %s\n", samples.size(), mode.c_str());
   print_index_sizes(samples);
-  for (const size_t v : {size_t{2}, size_t{5}, size_t{8}}) {
+  for (const size_t v : {size_t{2}, size_t{7}, size_t{12}}) {
     compare(plan_crops(samples, mode, 0), variants[v], variants[0]);
   }
   measure(samples, mode, rounds, variants);

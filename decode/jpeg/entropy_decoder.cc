@@ -268,6 +268,18 @@ const uint8_t* unstuffed(const uint8_t* from, const uint8_t* end, uint8_t*& to) 
   return end;
 }
 
+uint32_t count_of_ff(const uint8_t* bytes, size_t count) {
+  const hn::ScalableTag<uint8_t> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto ff = hn::Set(d, 0xFF);
+  size_t found = 0, i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    found += hn::CountTrue(d, hn::Eq(hn::LoadU(d, bytes + i), ff));
+  }
+  for (; i < count; ++i) found += bytes[i] == 0xFF;
+  return static_cast<uint32_t>(found);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace stoker
 HWY_AFTER_NAMESPACE();
@@ -278,6 +290,7 @@ namespace stoker {
 HWY_EXPORT(skip);
 HWY_EXPORT(store);
 HWY_EXPORT(unstuffed);
+HWY_EXPORT(count_of_ff);
 
 bool skip_mcus(const McuLayout& layout, int count, const uint8_t* limit, EntropyState& state) {
   return HWY_DYNAMIC_DISPATCH(skip)(layout, count, limit, state);
@@ -290,6 +303,10 @@ bool store_mcus(const McuLayout& layout, int first, int count, const uint8_t* li
 
 const uint8_t* copy_unstuffed(const uint8_t* from, const uint8_t* end, uint8_t*& to) {
   return HWY_DYNAMIC_DISPATCH(unstuffed)(from, end, to);
+}
+
+uint32_t count_ff(const uint8_t* bytes, size_t count) {
+  return HWY_DYNAMIC_DISPATCH(count_of_ff)(bytes, count);
 }
 
 }  // namespace stoker

@@ -63,4 +63,7 @@ bool store_mcus(const McuLayout& layout, int first, int count, const uint8_t* li
 // kEntropyPadding bytes more. REQUIRES: room for end - from + kEntropyPadding bytes.
 const uint8_t* copy_unstuffed(const uint8_t* from, const uint8_t* end, uint8_t*& to);
 
+// Returns how many of the bytes are FF: how many bytes of stuffing were removed from them.
+uint32_t count_ff(const uint8_t* bytes, size_t count);
+
 }  // namespace stoker

@@ -55,6 +55,9 @@ bool ScanReader::enter(const ScanPoint& point, int mcu, size_t end) {
   const int interval = restart_interval_ > 0 ? restart_interval_ : std::numeric_limits<int>::max();
   if (!split(scan_.subspan(point.byte, end - point.byte), mcu / interval)) return false;
   segment_ = 0;
+  entered_ = point.byte;
+  counted_ = 0;
+  stuffing_ = 0;
   left_ = interval - mcu % interval;
   state_ = {};
   std::copy_n(point.dc, 3, state_.dc);
@@ -86,10 +89,20 @@ bool ScanReader::split(std::span<const uint8_t> scan, int first_segment) {
 
 int64_t ScanReader::bits_used() const { return (state_.next - bytes_.data()) * 8 - state_.count; }
 
-ScanPoint ScanReader::here() const {
-  if (left_ == 0) return {ends_[segment_], 0, {}};
-  const auto bits = static_cast<uint32_t>(bits_used());
-  return {bits / 8, bits % 8, {state_.dc[0], state_.dc[1], state_.dc[2]}};
+// In the file, a byte of stuffing follows each FF, and two bytes of a marker each segment.
+ScanPoint ScanReader::here() {
+  const bool is_at_marker = left_ == 0;
+  const auto bits = static_cast<size_t>(bits_used());
+  const size_t byte = is_at_marker ? ends_[segment_] : bits / 8;
+  stuffing_ += count_ff(bytes_.data() + counted_, byte - counted_);
+  counted_ = byte;
+  const size_t markers = segment_ + (is_at_marker ? 1 : 0);
+  ScanPoint point;
+  point.byte = entered_ + static_cast<uint32_t>(byte + stuffing_ + 2 * markers);
+  if (is_at_marker) return point;
+  point.bit = bits % 8;
+  std::copy_n(state_.dc, 3, point.dc);
+  return point;
 }
 
 void ScanReader::set_coefficients(int component, int row, int16_t* coefficients) {

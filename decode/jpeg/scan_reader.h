@@ -42,8 +42,9 @@ class ScanReader {
   // data up to the byte `end`, where a later MCU begins, can be read. REQUIRES: open().
   bool enter(const ScanPoint& point, int mcu, size_t end);
 
-  // Returns where the next MCU begins, in the data without stuffing and markers. REQUIRES: begin().
-  ScanPoint here() const;
+  // Returns where the next MCU begins: a place for enter(). Counts the stuffing since the last
+  // call. REQUIRES: begin() or enter().
+  ScanPoint here();
 
   // Sets the memory for the coefficients of row `row` of the component's block rows in the current
   // MCU row.
@@ -68,6 +69,9 @@ class ScanReader {
   int restart_interval_ = 0;      // MCUs; 0 = none
   int left_ = 0;                  // MCUs until the next restart marker
   size_t segment_ = 0;            // the index of the current one in ends_
+  uint32_t entered_ = 0;          // where bytes_ begins in the scan
+  size_t counted_ = 0;            // bytes of bytes_ whose stuffing has been counted
+  uint32_t stuffing_ = 0;         // bytes of stuffing in front of these
   AlignedBuffer<uint8_t> bytes_;  // the data without stuffing, then kEntropyPadding arbitrary bytes
   std::vector<uint32_t> ends_;    // of the segments between restart markers, in bytes_
 };

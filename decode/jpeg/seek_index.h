@@ -6,17 +6,22 @@
 //   u8 step      MCUs between two places of a row; 0 = only where rows begin
 //   u8 x 5       number of bits of the values below: bits from the scan's start, bits from the
 //                row's start, the DC predictors of the three components
-//   bits         per row of MCUs: its place (bits from the scan's start, predictors), then those of
-//                its other groups (bits from the row's start, predictors); from the lowest bit up
+//   u16 rows     rows of MCUs that were read without damage, from the first one on
+//   bits         per row of MCUs, and for the row behind these if there is one: its place (bits
+//   from
+//                the scan's start, predictors), then those of its other groups (bits from the row's
+//                start, predictors); from the lowest bit up
 //   u64 seal     XXH3 of everything above, seeded with XXH3 of the whole JPEG file
 //
 // Distances count bits of the file, stuffing and markers included, so that nothing before a place
 // has to be read. Predictors are two's complement. All little-endian.
 //
-// An index is made only of a file that decodes cleanly from its first MCU to its last, and its seal
-// holds only for exactly those bytes. So where the seal holds, the whole file is known to be good,
-// and rows that are not read cannot hide damage. The seal finds accidents, not forgery; but
-// whatever an index contains, no memory outside the file is read.
+// A whole index (its rows are all of the file's) is made only of a file that decodes cleanly from
+// its first MCU to its last. An index of fewer rows is what a decoder passed on its way to the last
+// row of a crop: a crop that reaches further down is read from its last place on, as far as without
+// an index. The seal holds only for exactly the bytes of the file. So where it holds, the rows of
+// the index are known to be good, and rows that are not read cannot hide damage. The seal finds
+// accidents, not forgery; but whatever an index contains, no memory outside the file is read.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +37,15 @@ namespace stoker {
 // Larger images get no index: it would not be small. With this limit it has at most 1.5 MiB.
 inline constexpr int kMaxSeekPlaces = 1 << 17;
 
+// The most bytes of an index with a place per row: a JPEG has at most 65,535 rows of samples.
+inline constexpr int kMaxRowIndexBytes = (8192 * (28 + 3 * 22) + 7) / 8 + 16;
+
 // MCUs between two places of a row.
 enum class SeekStep : uint8_t { row = 0, eight = 8 };
+
+// Returns the rows of MCUs that `encoded` says it has, before anything is checked; 0 if it is no
+// index.
+int claimed_seek_rows(std::span<const uint8_t> encoded);
 
 // Reads places from an index: a view of its bytes. Threads: const calls from any.
 class SeekIndex {
@@ -46,20 +58,52 @@ class SeekIndex {
   // MCUs between the places of a row; mcus_across if there is only one.
   int step() const { return step_; }
   int groups() const { return groups_; }  // places per row
-  // Finds where the group's first MCU begins; `group` == groups() is the next row's first one.
-  // Returns false if there is none (after the last row), or if the index is damaged.
+  int rows() const { return rows_; }      // of MCUs that were read without damage
+  // Finds where the group's first MCU begins; `group` == groups() is the next row's first one. The
+  // row behind rows() has a place, too, if the file has such a row. Returns false if there is none,
+  // or if the index is damaged.
   bool find(int row, int group, ScanPoint& point) const;
 
  private:
   uint32_t take(size_t& bit, int count) const;
 
   std::span<const uint8_t> encoded_;
-  int rows_ = 0, step_ = 0, groups_ = 0;
+  int rows_ = 0, places_down_ = 0, step_ = 0, groups_ = 0;
   int scan_bits_ = 0, row_bits_ = 0, dc_bits_[3] = {};
   size_t scan_bytes_ = 0;
 };
 
-// Makes indexes. Owner: one per thread, reused; keeps its scratch. Threads: one at a time.
+// Notes the places that a reader passes, and makes an index of them. Owner: one per thread, reused;
+// keeps its scratch. Threads: one at a time.
+class SeekRecorder {
+ public:
+  // Starts a file of which nothing is known: the first place is that of its first MCU. Returns
+  // false if there would be more than kMaxSeekPlaces. Both must live as long as places are added.
+  bool begin(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg, SeekStep step);
+  // Starts with the places of `index`, which has one per row: the reader was made to enter at its
+  // last one.
+  bool begin(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg, const SeekIndex& index);
+  // Adds the place where a reader is. REQUIRES: places come in order.
+  void add(const ScanPoint& place) { points_.push_back(place); }
+  // Replaces `encoded` by the index of these places. `rows`: how many rows were read without
+  // damage. REQUIRES: all places of these rows and of the row behind them were added.
+  void finish(int rows, std::vector<uint8_t>& encoded);
+
+  int places() const { return static_cast<int>(points_.size()); }
+  int64_t scratch_bytes() const {
+    return static_cast<int64_t>(points_.capacity() * sizeof(points_[0]));
+  }
+
+ private:
+  const BaselineJpeg* jpeg_ = nullptr;
+  std::span<const uint8_t> bytes_;
+  SeekStep step_ = SeekStep::row;
+  int groups_ = 1;
+  std::vector<ScanPoint> points_;
+};
+
+// Makes indexes of whole files. Owner: one per thread, reused; keeps its scratch. Threads: one at a
+// time.
 class SeekIndexBuilder {
  public:
   // Reads the whole scan. Returns false if CropDecoder does not take the file, or if it is too
@@ -67,13 +111,10 @@ class SeekIndexBuilder {
   bool build(std::span<const uint8_t> bytes, SeekStep step, std::vector<uint8_t>& encoded);
 
  private:
-  bool walk(std::span<const uint8_t> bytes, int step);
-  void write(SeekStep step, std::vector<uint8_t>& encoded) const;
-
   BaselineJpeg jpeg_;
   HuffmanCache tables_;
   ScanReader reader_;
-  std::vector<ScanPoint> points_;
+  SeekRecorder recorder_;
 };
 
 }  // namespace stoker

@@ -37,6 +37,13 @@ bool read_at(int descriptor, uint64_t offset, void* to, size_t bytes) {
 
 }  // namespace
 
+void read_seek_index(int file, const SeekFileEntry& entry, std::vector<uint8_t>& buffer,
+                     std::span<const uint8_t>& index) {
+  if (buffer.size() < entry.bytes()) buffer.resize(entry.bytes());
+  if (!read_at(file, entry.offset(), buffer.data(), entry.bytes())) buffer[0] ^= 1;
+  index = {buffer.data(), entry.bytes()};
+}
+
 uint64_t seek_file_checksum(const SeekFileHeader& header, const std::vector<SeekFileEntry>& table) {
   return XXH3_64bits_withSeed(table.data(), table.size() * sizeof(SeekFileEntry),
                               XXH3_64bits(&header, offsetof(SeekFileHeader, checksum)));
@@ -70,11 +77,20 @@ std::unique_ptr<SeekIndexFile> SeekIndexFile::open(const std::string& path, std:
   }
   std::unique_ptr<SeekIndexFile> file(new SeekIndexFile(descriptor));
   if (file->load()) return file;
-  problem = "it is damaged, or no file of seek indexes";
+  problem = file->is_older() ? "it is of an older version of stoker"
+                             : "it is damaged, or no file of seek indexes";
   return nullptr;
 }
 
 SeekIndexFile::~SeekIndexFile() { close(descriptor_); }
+
+bool SeekIndexFile::is_older() const {
+  SeekFileHeader header;
+  const SeekFileHeader expected;
+  return read_at(descriptor_, 0, &header, sizeof header) &&
+         std::memcmp(header.magic, expected.magic, sizeof header.magic) == 0 &&
+         header.version < expected.version;
+}
 
 bool SeekIndexFile::load() {
   struct stat status;
@@ -110,10 +126,17 @@ void SeekIndexFile::read(std::string_view name, std::vector<uint8_t>& buffer,
       std::lower_bound(table_.begin(), table_.end(), wanted,
                        [](const SeekFileEntry& a, uint64_t digest) { return a.name < digest; });
   if (entry == table_.end() || entry->name != wanted) return;
-  if (buffer.size() < entry->bytes()) buffer.resize(entry->bytes());
-  // An unreadable index must not look like "no index": with a changed byte, its seal will not hold.
-  if (!read_at(descriptor_, entry->offset(), buffer.data(), entry->bytes())) buffer[0] ^= 1;
-  index = {buffer.data(), entry->bytes()};
+  read_seek_index(descriptor_, *entry, buffer, index);
+}
+
+void SeekIndexFile::for_each(
+    const std::function<void(uint64_t name, std::span<const uint8_t> index)>& take) const {
+  std::vector<uint8_t> buffer;
+  std::span<const uint8_t> index;
+  for (const SeekFileEntry& entry : table_) {
+    read_seek_index(descriptor_, entry, buffer, index);
+    take(entry.name, index);
+  }
 }
 
 }  // namespace stoker

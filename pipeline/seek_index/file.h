@@ -16,7 +16,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +29,7 @@ namespace stoker {
 
 struct SeekFileHeader {
   char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 's', 'k'};
-  uint32_t version = 1;
+  uint32_t version = 2;  // 1 had no number of rows in its indexes
   uint32_t byte_order = 0x01020304;
   uint64_t count = 0;     // of indexes
   uint64_t table_at = 0;  // the table's offset; it ends the file
@@ -42,6 +44,11 @@ struct SeekFileEntry {
   uint64_t offset() const { return place >> kSizeBits; }
   size_t bytes() const { return place & ((1u << kSizeBits) - 1); }
 };
+
+// Sets `index` to the entry's index, inside `buffer`. One that cannot be read gets a changed byte,
+// so that its seal does not hold.
+void read_seek_index(int file, const SeekFileEntry& entry, std::vector<uint8_t>& buffer,
+                     std::span<const uint8_t>& index);
 
 uint64_t seek_file_checksum(const SeekFileHeader& header, const std::vector<SeekFileEntry>& table);
 
@@ -67,6 +74,10 @@ class SeekIndexFile {
   void read(std::string_view name, std::vector<uint8_t>& buffer,
             std::span<const uint8_t>& index) const;
 
+  // Calls take(XXH3 of the name, index) for every index, in the order of these numbers.
+  void for_each(
+      const std::function<void(uint64_t name, std::span<const uint8_t> index)>& take) const;
+
   int64_t count() const { return static_cast<int64_t>(table_.size()); }
   int64_t table_bytes() const { return count() * static_cast<int64_t>(sizeof(SeekFileEntry)); }
   int64_t largest_index_bytes() const { return largest_bytes_; }
@@ -74,6 +85,7 @@ class SeekIndexFile {
  private:
   explicit SeekIndexFile(int descriptor) : descriptor_(descriptor) {}
   bool load();
+  bool is_older() const;
 
   const int descriptor_;
   std::vector<SeekFileEntry> table_;

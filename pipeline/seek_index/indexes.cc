@@ -1,15 +1,50 @@
 #include "pipeline/seek_index/indexes.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
 #include <stdexcept>
 
-namespace stoker {
+#include "decode/jpeg/seek_index.h"
 
-SeekIndexes::SeekIndexes(const Source& source, const std::string& choice) : source_(source) {
+namespace stoker {
+namespace {
+
+std::string parent_folder(const std::string& path) {
+  return std::filesystem::path(path).parent_path().string();
+}
+
+}  // namespace
+
+SeekIndexes::SeekIndexes(const Source& source, const std::string& choice, bool comes_again)
+    : source_(source) {
   if (choice == "off" || source.encoding() != SampleEncoding::image_file) return;
   const bool is_named = choice != "auto";
   path_ = is_named ? choice : auto_seek_index_path(source);
   if (path_.empty()) return;
+  open_file(is_named);
+  // A file that lies beside the data, or that the user chose, is left as it is.
+  if (!comes_again || is_named || path_ != default_seek_index_path(source)) return;
+  try {
+    recorded_ = std::make_unique<RecordedIndexes>(parent_folder(path_), source.size());
+  } catch (const std::runtime_error&) {
+    // Indexes save time and nothing else, so a cache that cannot be written is no problem.
+  }
+}
+
+SeekIndexes::~SeekIndexes() {
+  if (recorded() == 0) return;
+  try {
+    recorded_->save(source_, path_);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "stoker: the seek indexes of this run are lost: %s\n", error.what());
+  }
+}
+
+void SeekIndexes::open_file(bool is_named) {
   std::string problem;
   file_ = SeekIndexFile::open(path_, problem);
   if (file_) return;
@@ -25,12 +60,31 @@ SeekIndexes::SeekIndexes(const Source& source, const std::string& choice) : sour
 void SeekIndexes::read(SampleId id, std::vector<uint8_t>& buffer,
                        std::span<const uint8_t>& index) const {
   index = {};
+  if (recorded_ && recorded_->read(id, buffer, index)) return;
   if (file_) file_->read(source_.name(id), buffer, index);
+}
+
+void SeekIndexes::record(SampleId id, std::span<const uint8_t> index) {
+  if (index.empty() || is_full_ || recorded_->add(id, index)) return;
+  const std::string reason = std::strerror(errno);
+  if (is_full_.exchange(true)) return;
+  std::fprintf(stderr, "stoker: no more seek indexes are recorded: cannot write in %s: %s\n",
+               parent_folder(path_).c_str(), reason.c_str());
+}
+
+int64_t SeekIndexes::table_bytes() const {
+  return (file_ ? file_->table_bytes() : 0) + (recorded_ ? recorded_->table_bytes() : 0);
+}
+
+int64_t SeekIndexes::largest_index_bytes() const {
+  return std::max(file_ ? file_->largest_index_bytes() : 0,
+                  recorded_ ? int64_t{kMaxRowIndexBytes} : 0);
 }
 
 void SeekIndexes::note(SampleId id, const SeekUse& use) {
   if (use.used > 0) used_.fetch_add(use.used, std::memory_order_relaxed);
   if (use.refused == 0 || refused_.fetch_add(use.refused, std::memory_order_relaxed) > 0) return;
+  if (records()) return;  // the sample gets a new one
   std::fprintf(stderr,
                "stoker: the seek index %s does not fit %s (and maybe others), which changed since "
                "or whose entry is damaged; such files are read without it, `stoker index` makes it "

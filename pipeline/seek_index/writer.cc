@@ -39,7 +39,12 @@ void SeekIndexWriter::add(std::string_view name, std::span<const uint8_t> index)
     throw std::runtime_error("a seek index of " + std::to_string(index.size()) + " bytes for " +
                              std::string(name));
   }
-  table_.push_back({text_digest(name), offset_ << SeekFileEntry::kSizeBits | index.size()});
+  add(text_digest(name), index);
+}
+
+// REQUIRES: the size fits into an entry.
+void SeekIndexWriter::add(uint64_t name, std::span<const uint8_t> index) {
+  table_.push_back({name, offset_ << SeekFileEntry::kSizeBits | index.size()});
   write(index.data(), index.size());
 }
 

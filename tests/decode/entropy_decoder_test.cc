@@ -288,6 +288,19 @@ TEST_P(EntropyDecoder, AcceptsWhatThePlainTwinAccepts) {
   EXPECT_GT(sound_blocks, 400u);
 }
 
+TEST_P(EntropyDecoder, CountsStuffing) {
+  std::mt19937 random(8);
+  std::vector<uint8_t> bytes(700);
+  for (uint8_t& byte : bytes) byte = random() % 3 == 0 ? 0xFF : static_cast<uint8_t>(random());
+  for (size_t at = 0; at < 80; ++at) {
+    for (size_t count = 0; at + count <= bytes.size(); count += count < 140 ? 1 : 37) {
+      const auto begin = bytes.begin() + static_cast<ptrdiff_t>(at);
+      EXPECT_EQ(count_ff(bytes.data() + at, count),
+                std::count(begin, begin + static_cast<ptrdiff_t>(count), 0xFF));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(AllTargets, EntropyDecoder,
                          testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& target) { return hwy::TargetName(target.param); });

@@ -41,6 +41,16 @@ class SeekIndexTest : public testing::Test {
     return index;
   }
 
+  // Returns what one crop leaves of a file that has no index yet.
+  Bytes recorded_index(const Bytes& file, const CropSpec& spec) {
+    CropDecoder recording(kMaxPixels, PixelPolicy::fast);
+    recording.record_places();
+    EXPECT_TRUE(recording.decode(file, spec, indexed_.view()));
+    const std::span<const uint8_t> index = recording.recorded_index();
+    EXPECT_FALSE(index.empty());
+    return {index.begin(), index.end()};
+  }
+
   // Decodes with and without `index`. Returns true if the index was used.
   bool expect_same(const Bytes& file, const Bytes& index, const CropSpec& spec) {
     const bool plain = decoder_.decode(file, spec, plain_.view());
@@ -193,11 +203,16 @@ TEST_F(SeekIndexTest, DamageAboveTheCropIsSeen) {
 // Even with a valid seal, an index can cause reads only inside the file.
 TEST_F(SeekIndexTest, AForgedIndexReadsNothingOutside) {
   std::mt19937 random(5);
-  const Size size{100, 80};
-  const Bytes files[] = {make_jpeg(size, {}, 1), recode_jpeg(make_jpeg(size, {}, 1), {5, false})};
+  const Size size{180, 160};
+  JpegKind kind;
+  kind.quality = 97;
+  const Bytes files[] = {make_jpeg(size, kind, 1),
+                         recode_jpeg(make_jpeg(size, kind, 1), {5, false})};
+  const CropSpec upper{{0, 0, 180, 100}, {24, 24}, {0, 0, 24, 24}};
   for (int trial = 0; trial < 2000; ++trial) {
     const Bytes& file = files[trial % 2];
-    Bytes index = index_of(file, kSteps[trial / 2 % 2]);
+    Bytes index =
+        trial % 3 == 0 ? recorded_index(file, upper) : index_of(file, kSteps[trial / 2 % 2]);
     const size_t sealed = index.size() - 8;
     for (int i = 0; i < 3; ++i) {
       // Not always in the header: such an index is soon refused.
@@ -211,6 +226,89 @@ TEST_F(SeekIndexTest, AForgedIndexReadsNothingOutside) {
   }
   EXPECT_GT(decoder_.seek_use().used, 0);
   EXPECT_GT(decoder_.seek_use().refused, 0);
+}
+
+// The crops of one file, each with the index that the crops before it left.
+TEST_F(SeekIndexTest, WhatOneCropPassesHelpsTheNext) {
+  std::mt19937 random(7);
+  int used = 0, whole = 0, longer = 0;
+  for (int i = 0; i < 60; ++i) {
+    JpegKind kind;
+    kind.sampling_x = 1 + i % 2;
+    kind.sampling_y = 1 + i / 2 % 2;
+    kind.quality = 96;
+    if (i % 5 == 0) kind.colours = JpegColours::gray;
+    const Size size{230 + i, 220 - i};
+    const int intervals[] = {0, 0, 1, 7, 40};
+    const Bytes file =
+        recode_jpeg(make_jpeg(size, kind, static_cast<uint32_t>(i) + 1), {intervals[i % 5], true});
+    const Bytes built = index_of(file, SeekStep::row);
+    SCOPED_TRACE(describe(kind) + " restart " + std::to_string(intervals[i % 5]));
+    CropDecoder recording{kMaxPixels, PixelPolicy::fast};
+    recording.record_places();
+    Bytes index;
+    for (int trial = 0; trial < 12; ++trial) {
+      const CropSpec spec = random_spec(size, random);
+      used += expect_same(file, index, spec);
+      ASSERT_TRUE(recording.decode(file, spec, indexed_.view(), Bytes(index)));
+      ASSERT_TRUE(decoder_.decode(file, spec, plain_.view()));
+      EXPECT_EQ(indexed_.packed(), plain_.packed());
+      const std::span<const uint8_t> recorded = recording.recorded_index();
+      if (recorded.empty()) continue;
+      EXPECT_GT(claimed_seek_rows(recorded), claimed_seek_rows(index));
+      longer += !index.empty();
+      index.assign(recorded.begin(), recorded.end());
+      if (claimed_seek_rows(index) < claimed_seek_rows(built)) continue;
+      ++whole;
+      EXPECT_EQ(index, built);
+    }
+    EXPECT_EQ(recording.seek_use().refused, 0);
+  }
+  EXPECT_GT(used, 350);   // of 720
+  EXPECT_GT(whole, 30);   // of 60
+  EXPECT_GT(longer, 30);  // indexes that a later crop made longer
+}
+
+// What was recorded above damage does not hide it, and damage is never recorded.
+TEST_F(SeekIndexTest, DamageBelowTheRecordedRowsIsSeen) {
+  const Size size{200, 200};
+  JpegKind kind;
+  kind.quality = 96;
+  kind.restart_rows = 1;
+  Bytes file = make_jpeg(size, kind);
+  size_t marker = file.size() - 3;
+  while (file[marker] != 0xFF || file[marker + 1] < 0xD0 || file[marker + 1] > 0xD7) --marker;
+  file.erase(file.begin() + static_cast<ptrdiff_t>(marker) - 40,
+             file.begin() + static_cast<ptrdiff_t>(marker));
+  const CropSpec high{{0, 0, 200, 100}, {24, 24}, {0, 0, 24, 24}};
+  const CropSpec low{{80, 100, 100, 100}, {24, 24}, {0, 0, 24, 24}};
+  const CropSpec below{{80, 130, 50, 20}, {24, 24}, {0, 0, 24, 24}};
+  const Bytes index = recorded_index(file, high);
+  decoder_.record_places();
+  EXPECT_TRUE(decoder_.decode(file, below, plain_.view(), index));  // reads on behind the index
+  EXPECT_GT(decoder_.recorded_index().size(), index.size());
+  EXPECT_FALSE(decoder_.decode(file, low, plain_.view(), index));
+  EXPECT_TRUE(decoder_.recorded_index().empty());
+  EXPECT_FALSE(decoder_.decode(file, low, plain_.view()));
+}
+
+TEST_F(SeekIndexTest, NothingIsRecordedInVain) {
+  const CropSpec spec{{0, 0, 90, 50}, {24, 24}, {0, 0, 24, 24}};
+  JpegKind kind;
+  kind.quality = 96;
+  const Bytes file = make_jpeg({200, 200}, kind);
+  EXPECT_TRUE(decoder_.decode(file, spec, plain_.view()));
+  EXPECT_TRUE(decoder_.recorded_index().empty());  // it is off
+  decoder_.record_places();
+  const Bytes index = recorded_index(file, spec);
+  CropSpec lower = spec;
+  lower.crop.y = 8;
+  EXPECT_TRUE(decoder_.decode(file, lower, plain_.view(), index));
+  EXPECT_TRUE(decoder_.recorded_index().empty());  // a row more
+  EXPECT_TRUE(decoder_.decode(file, spec, plain_.view(), index_of(file, SeekStep::eight)));
+  EXPECT_TRUE(decoder_.recorded_index().empty());  // it has all rows
+  EXPECT_TRUE(decoder_.decode(make_jpeg({90, 60}, {}), spec, plain_.view()));
+  EXPECT_TRUE(decoder_.recorded_index().empty());  // the file is small
 }
 
 // An index guarantees that libjpeg-turbo accepts the whole file.

@@ -1,5 +1,6 @@
-// The seek index: a file's own index gives the same pixels as none; a changed index with a valid
-// seal causes no read outside; bytes that are no index are refused.
+// The seek index: a file's own index, of all its rows or of those that another crop passed, gives
+// the same pixels as none; a changed index with a valid seal causes no read outside; bytes that are
+// no index are refused.
 //
 // Input: eight bytes for the crop, one for the kind of index, sixteen for the changes to it, then
 // the file.
@@ -49,6 +50,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CropDecoder& decoder = *decoders[data[kFuzzHeader] / 2 % 4];
   std::vector<uint8_t> plain(static_cast<size_t>(window.width) * window.height * 3);
   std::vector<uint8_t> indexed(plain.size());
+  // A crop of the upper half leaves an index of its rows.
+  static CropDecoder recording(kMaxPixels, PixelPolicy::exact);
+  recording.record_places(0);
+  CropSpec upper = spec;
+  upper.crop = {0, 0, jpeg.size.width, (jpeg.size.height + 1) / 2};
   const auto decode = [&](std::vector<uint8_t>& to, std::span<const uint8_t> index) {
     return decoder.decode(file, spec, {to.data(), window.width, window.height, 3 * window.width},
                           index);
@@ -56,6 +62,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool is_good = decode(plain, {});
   if (decode(indexed, {data, kHeader}) != is_good) std::abort();
   std::vector<uint8_t> index;
+  if (recording.decode(file, upper,
+                       {indexed.data(), window.width, window.height, 3 * window.width})) {
+    const std::span<const uint8_t> recorded = recording.recorded_index();
+    index.assign(recorded.begin(), recorded.end());
+    if (decode(indexed, index) != is_good || (is_good && indexed != plain)) std::abort();
+    if (!index.empty()) tamper(index, file, data + kFuzzHeader + 1);
+    if (is_good && !decode(indexed, index)) std::abort();
+  }
   if (!builder.build(file, data[kFuzzHeader] % 2 == 0 ? SeekStep::row : SeekStep::eight, index)) {
     return 0;
   }

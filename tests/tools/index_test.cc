@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "pipeline/seek_index/file.h"
+#include "pipeline/source/source.h"
 #include "tests/tools/cli_harness.h"
 #include "tools/data/jpeg_writer.h"
 
@@ -88,45 +90,43 @@ TEST_F(Index, ListsBadFilesAndLeavesOtherKindsOut) {
   EXPECT_THAT(result.err, HasSubstr("63 images, 60 indexed, 3 bad, 0 of other kinds"));
 }
 
-TEST_F(Index, TrainingMakesItBeforeTheFirstStepIfThereIsNone) {
-  const auto train = [&](const std::string& pixels, const std::vector<std::string>& more = {}) {
-    TempFolder out;
-    std::vector<std::string> words = {"train",
-                                      "--data",
-                                      data_.path(),
-                                      "--model",
-                                      "airnet-narrow",
-                                      "--batch",
-                                      "8",
-                                      "--max-steps",
-                                      "1",
-                                      "--out",
-                                      out.path() + "/a",
-                                      "--pixels",
-                                      pixels,
-                                      "--build-seek-index"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_stoker(words);
-  };
-  const std::string made = "seek index   60 of 60 images, 0 bad";
-  ProgramResult result = train("exact");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr(made));
-  EXPECT_THAT(train("fast").out, ::testing::Not(HasSubstr("seek index")));
-  // A damaged file is made again; with --seek-index a file is made at that path.
-  std::filesystem::path found;
-  for (const auto& entry : std::filesystem::directory_iterator(cache_.path() + "/home/stoker")) {
-    if (entry.path().filename().string().starts_with("seek-")) found = entry.path();
+// Pictures whose files are large enough.
+void add_noise(const TempFolder& data, int count) {
+  constexpr int kSide = 96;
+  std::mt19937 random(1);
+  std::vector<uint8_t> pixels(size_t{3} * kSide * kSide);
+  for (int i = 0; i < count; ++i) {
+    for (uint8_t& value : pixels) value = static_cast<uint8_t>(random());
+    const std::vector<uint8_t> jpeg = encode_jpeg({pixels.data(), kSide, kSide, 3 * kSide}, 95);
+    data.write("train/star/noise" + std::to_string(i) + ".jpg",
+               {reinterpret_cast<const char*>(jpeg.data()), jpeg.size()});
   }
-  const std::string whole = read_text(found);
-  std::filesystem::resize_file(found, 100);
-  EXPECT_THAT(train("fast").out, HasSubstr(made));
-  EXPECT_EQ(read_text(found), whole);
-  EXPECT_THAT(train("fast", {"--seek-index", cache_.path() + "/mine.bin"}).out, HasSubstr(made));
-  EXPECT_EQ(read_text(cache_.path() + "/mine.bin"), whole);
-  result = train("fast", {"--seek-index", "off"});
+}
+
+TEST_F(Index, TrainingLeavesOneOnItsWay) {
+  constexpr int kNoisy = 12;
+  add_noise(data_, kNoisy);
+  const auto indexes = [&] {
+    std::string problem;
+    const auto source = open_source(data_.path(), Split::train);
+    const auto file = SeekIndexFile::open(default_seek_index_path(*source), problem);
+    return file ? file->count() : 0;
+  };
+  const auto train = [&](const std::string& epochs) {
+    TempFolder out;
+    return run_stoker({"train", "--data", data_.path(), "--model", "airnet-narrow", "--batch", "8",
+                       "--epochs", epochs, "--augment", "random_resized_crop | flip", "--out",
+                       out.path() + "/a"});
+  };
+  ProgramResult result = train("1");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(indexes(), 0);
+  result = train("2");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(indexes(), kNoisy);
+  result = run_stoker({"train", "--data", data_.path(), "--build-seek-index"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("--build-seek-index: --seek-index is off"));
+  EXPECT_THAT(result.err, HasSubstr("--seek-index"));
 }
 
 // Makes a noisy picture under so many names that no command finishes.
@@ -153,14 +153,6 @@ TEST_F(Index, InterruptedLeavesEverythingAsItWas) {
     program.send(SIGINT);
     return program.wait();
   };
-  const std::string run = cache_.path() + "/run";
-  const ProgramResult train =
-      interrupt({STOKER_PROGRAM, "train", "--data", data.path(), "--model", "airnet-narrow",
-                 "--pixels", "fast", "--out", run, "--build-seek-index", "--seek-index", indexes});
-  EXPECT_EQ(train.exit_code, 128 + SIGINT) << train.err;
-  EXPECT_THAT(train.out, HasSubstr("interrupted before the first step"));
-  EXPECT_THAT(train.err, HasSubstr("stopping; once more to stop at once"));
-  EXPECT_FALSE(std::filesystem::exists(run));
   const ProgramResult index =
       interrupt({STOKER_PROGRAM, "index", "--data", data.path(), "--out", indexes});
   EXPECT_EQ(index.exit_code, 128 + SIGINT) << index.err;

@@ -383,8 +383,6 @@ TEST_F(SampleOptions, TrainRefusesWhatItWouldIgnore) {
        "of them"},
       {with(blend(), {"--limit-train", "8"}),
        "--limit-train: --blend says how often each of all samples comes"},
-      {with(blend(), {"--build-seek-index"}),
-       "--build-seek-index: it indexes one data set; see stoker index"},
       {with(blend(), {"--eval-subset", "part=0:1"}),
        "--eval-subset: it is of one data set: name it with --eval-data"}};
   for (const auto& [words, why] : cases) {

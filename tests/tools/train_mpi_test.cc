@@ -88,12 +88,10 @@ TEST_F(TrainMpi, TwoProcessesTrainAsTwoReplicas) {
   one.insert(one.end(), {"--devices", "cpu:4"});
   ASSERT_EQ(run_program(one).exit_code, 0);
   auto two = train("two", 2);
-  const std::string indexes = folder("two.seek");  // one process makes them for both
-  two.insert(two.end(), {"--devices", "cpu:2", "--build-seek-index", "--seek-index", indexes});
+  two.insert(two.end(), {"--devices", "cpu:2"});
   const ProgramResult result = run_program(under_mpirun(two));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("2 processes x 2 x 1 sample,"));
-  EXPECT_TRUE(fs::exists(indexes));
   EXPECT_EQ(result.out.find("\ntrained "), result.out.rfind("\ntrained ")) << "printed twice";
   ASSERT_NE(weights("one", 20), "");
   EXPECT_TRUE(weights("one", 20) == weights("two", 20)) << "the weights differ";

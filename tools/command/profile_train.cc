@@ -12,7 +12,6 @@
 #include "staging/allowed_cores.h"
 #include "staging/stage_stats.h"
 #include "tools/command/command.h"
-#include "tools/command/seek_index_maker.h"
 #include "tools/option/train_options.h"
 #include "tools/profile/session.h"
 #include "train/run/replica.h"
@@ -131,10 +130,6 @@ ProfileOutcome profile_train(int argc, char** argv, double seconds, const std::s
   std::vector<std::string> ignored;  // `train` says why it evaluates nothing
   const ChosenSamples test = arguments.open_eval_samples(ignored);
   arguments.set_samples(*samples, options);
-  if (arguments.build_seek_index &&
-      make_missing_seek_indexes(arguments.data, options.feed.seek_index, true) != 0) {
-    throw std::runtime_error("interrupted while the seek indexes were made");
-  }
   const StorageRates storage =
       probe_storage(source, {.threads = std::max(1, options.feed.io_threads)});
   Tracer tracer;

@@ -8,7 +8,6 @@
 
 #include "tools/command/command.h"
 #include "tools/command/run_samples.h"
-#include "tools/command/seek_index_maker.h"
 #include "tools/command/train_display.h"
 #include "tools/console/interrupt.h"
 #include "tools/console/processes.h"
@@ -107,29 +106,12 @@ void print_summary(const TrainResult& result, const TrainOptions& options) {
   if (!result.receipt.empty()) fmt::print("{:<12} {}\n", "receipt", result.receipt);
 }
 
-// One process of each machine makes the indexes while the others wait for it. Returns the signal
-// that stopped any of them, or 0.
-int prepare_seek_index(const TrainArguments& arguments, const TrainOptions& options,
-                       const Launch& launch, ProcessGroup* processes) {
-  int signal = 0;
-  if (launch.local_rank == 0) {
-    signal = make_missing_seek_indexes(arguments.data, options.feed.seek_index, launch.rank == 0);
-  }
-  if (processes != nullptr) signal = static_cast<int>(all_reduce_max(*processes, signal));
-  if (signal != 0 && launch.rank == 0) fmt::print("interrupted before the first step\n");
-  return signal;
-}
-
 // Runs in each process of the training; only the first one prints.
 int train(const TrainArguments& arguments, TrainOptions options, const Launch& launch,
           ProcessGroup* processes, int argc, char** argv) {
   const bool first = launch.rank == 0;
   options.processes = processes;
   if (first) refuse_to_mix_runs(options);
-  if (arguments.build_seek_index) {
-    const int signal = prepare_seek_index(arguments, options, launch, processes);
-    if (signal != 0) return kExitSignal + signal;
-  }
   const ChosenSamples train_data = arguments.open_train_samples();
   const ChosenSamples eval_data = open_eval(arguments, first);
   arguments.set_samples(train_data, options);

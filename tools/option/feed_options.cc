@@ -112,9 +112,10 @@ void add_feed_options(CLI::App& app, DataOptions& options) {
       ->check(CLI::NonNegativeNumber);
   app.add_option(
       "--seek-index", options.seek_index,
-      "File of seek indexes that stoker index made, with which less of each JPEG is read. auto "
-      "takes the one beside the data (stoker pack makes it) or in the cache directory, if it is "
-      "there; off takes none");
+      "File of seek indexes, with which less of each JPEG is read. auto takes the one beside the "
+      "data (stoker pack makes it) or in the cache directory (stoker index makes it; a run of "
+      "several epochs adds what is not there yet, about 0.3 % of the images' bytes); off takes "
+      "none");
   app.add_option(
          "--on-bad", options.on_bad,
          "What happens to a bad sample. substitute gives its place to another image with weight 0 "

@@ -6,6 +6,7 @@ namespace {
 constexpr RenamedOption kRenamed[] = {
     {"grad-wire", "comm-dtype"},
     {"rows", "batch"},
+    {"build-seek-index", "seek-index", "auto"},
     {"rows-per-shard", "micro-batch"},
     {"crop", "augment", "random_resized_crop | flip"},
     {"flip", "augment", "random_resized_crop | flip(alternating=True)"},

@@ -213,10 +213,6 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
                  "Batches that are staged on each device. -1 takes 2 on GPUs and none on host "
                  "devices")
       ->check(CLI::Range(-1, 3));
-  app.add_flag(
-      "--build-seek-index", arguments.build_seek_index,
-      "First make the seek indexes that --seek-index finds, as stoker index does, if there "
-      "are none yet");
   app.add_flag("--no-receipt", arguments.no_receipt,
                "Write no receipt.json, which takes a hash of every sample");
   add_explain_option(app, arguments.explain_augment);
@@ -325,13 +321,12 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
                          const TrainOptions& options, int world) {
   check_sample_options(app, arguments.samples, "--limit-train");
   if (!arguments.samples.blend.empty()) {
-    refuse_if_given(app, {"--build-seek-index"}, "it indexes one data set; see stoker index");
     if (arguments.eval_data.empty()) {
       refuse_if_given(app, {"--eval-subset"}, "it is of one data set: name it with --eval-data");
     }
   }
   check_feed_options(app, arguments.data);
-  if (!arguments.build_seek_index) check_seek_index(arguments.data);
+  check_seek_index(arguments.data);
   const Recipe& recipe = options.recipe;
   const int rows = recipe.batch / static_cast<int>(options.devices.size()) / world;
   const bool fewer = recipe.micro_batch_size < rows;

@@ -28,7 +28,6 @@ struct TrainArguments {
   double bucket_mib = 25, resident_mib = 0;
   TrainOptions run;  // fields that map one to one
   bool no_receipt = false;
-  bool build_seek_index = false;
   bool explain_augment = false;
   bool watch = false;               // show the figures of the feed and the devices
   std::optional<int> metrics_port;  // on the loopback; 0: any free port

@@ -26,6 +26,7 @@ class LoaderParticipant final : public Participant {
         device_(make_host_device()),
         stream_(device_->make_stream()) {
     options_.epochs = -1;
+    options_.feed.seek_index = "off";  // the rows of the plain JPEGs
     options_.batch_size = mode == Mode::cifar ? 512 : 50;
     options_.shuffle = false;  // sample = position, so that round and image determine the draw
     options_.feed.workers = workers;
