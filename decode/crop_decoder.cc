@@ -32,6 +32,7 @@ struct CropDecoder::Impl {
   bool read(const SeekIndex& index, std::span<const uint8_t> bytes, MutableImageView out);
   bool read_row(const SeekIndex& index, int y);
   bool read_rows(int first);
+  bool note_place();
   void begin_recording(std::span<const uint8_t> bytes, const SeekIndex* index);
   bool is_worth_an_index(int known_rows) const;
   bool is_read_with(std::span<const uint8_t> bytes, std::span<const uint8_t> seek_index,
@@ -89,7 +90,7 @@ bool CropDecoder::Impl::read_rows(int first) {
   const int right = jpeg.mcus_across - mcus.x - mcus.width;
   const int end = pixels->checked_rows();
   for (int row = first; row < end; ++row) {
-    if (records_this && row >= recorder.places()) recorder.add(reader.here());
+    if (records_this && row >= recorder.places() && !note_place()) return false;
     const int row_in_crop = row - mcus.y;
     if (row_in_crop < 0 || row_in_crop >= mcus.height) {
       if (!reader.skip(jpeg.mcus_across)) return false;
@@ -99,9 +100,16 @@ bool CropDecoder::Impl::read_rows(int first) {
     if (!reader.skip(mcus.x) || !reader.store(0, mcus.width) || !reader.skip(right)) return false;
     if (!finish(row_in_crop)) return false;
   }
-  if (!records_this) return true;
-  if (end < jpeg.mcus_down) recorder.add(reader.here());
-  recorder.finish(end, recorded);
+  // Damage right behind the last row does not count for this crop, but would for the next.
+  const bool is_recorded = records_this && (end == jpeg.mcus_down || note_place());
+  if (is_recorded) recorder.finish(end, recorded);
+  return true;
+}
+
+bool CropDecoder::Impl::note_place() {
+  ScanPoint place;
+  if (!reader.here(place)) return false;
+  recorder.add(place);
   return true;
 }
 

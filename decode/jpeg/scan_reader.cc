@@ -90,19 +90,15 @@ bool ScanReader::split(std::span<const uint8_t> scan, int first_segment) {
 int64_t ScanReader::bits_used() const { return (state_.next - bytes_.data()) * 8 - state_.count; }
 
 // In the file, a byte of stuffing follows each FF, and two bytes of a marker each segment.
-ScanPoint ScanReader::here() {
-  const bool is_at_marker = left_ == 0;
+bool ScanReader::here(ScanPoint& place) {
+  if (left_ == 0 && !next_segment()) return false;
   const auto bits = static_cast<size_t>(bits_used());
-  const size_t byte = is_at_marker ? ends_[segment_] : bits / 8;
-  stuffing_ += count_ff(bytes_.data() + counted_, byte - counted_);
-  counted_ = byte;
-  const size_t markers = segment_ + (is_at_marker ? 1 : 0);
-  ScanPoint point;
-  point.byte = entered_ + static_cast<uint32_t>(byte + stuffing_ + 2 * markers);
-  if (is_at_marker) return point;
-  point.bit = bits % 8;
-  std::copy_n(state_.dc, 3, point.dc);
-  return point;
+  stuffing_ += count_ff(bytes_.data() + counted_, bits / 8 - counted_);
+  counted_ = bits / 8;
+  place.byte = entered_ + static_cast<uint32_t>(counted_ + stuffing_ + 2 * segment_);
+  place.bit = bits % 8;
+  std::copy_n(state_.dc, 3, place.dc);
+  return true;
 }
 
 void ScanReader::set_coefficients(int component, int row, int16_t* coefficients) {

@@ -42,9 +42,9 @@ class ScanReader {
   // data up to the byte `end`, where a later MCU begins, can be read. REQUIRES: open().
   bool enter(const ScanPoint& point, int mcu, size_t end);
 
-  // Returns where the next MCU begins: a place for enter(). Counts the stuffing since the last
-  // call. REQUIRES: begin() or enter().
-  ScanPoint here();
+  // Finds where the next MCU begins: a place for enter(). Goes over a restart marker that comes
+  // first. Counts the stuffing since the last call. REQUIRES: begin() or enter().
+  bool here(ScanPoint& place);
 
   // Sets the memory for the coefficients of row `row` of the component's block rows in the current
   // MCU row.

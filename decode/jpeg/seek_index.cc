@@ -201,7 +201,9 @@ bool SeekIndexBuilder::build(std::span<const uint8_t> bytes, SeekStep step,
   const int most = step == SeekStep::row ? across : static_cast<int>(step);
   for (int row = 0; row < jpeg_.mcus_down; ++row) {
     for (int x = 0; x < across; x += most) {
-      recorder_.add(reader_.here());
+      ScanPoint place;
+      if (!reader_.here(place)) return false;
+      recorder_.add(place);
       if (!reader_.skip(std::min(most, across - x))) return false;
     }
   }

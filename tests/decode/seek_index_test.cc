@@ -137,10 +137,12 @@ TEST_F(SeekIndexTest, EveryPlaceLeadsToTheNext) {
       ASSERT_TRUE(index.find(row, group, from));
       if (!index.find(row, group + 1, to)) continue;  // the last
       ASSERT_TRUE(reader.enter(from, mcu, to.byte) && reader.skip(count)) << row << "," << group;
-      if ((mcu + count) % 11 != 0) {
-        EXPECT_EQ(reader.here().bit, to.bit);
-        EXPECT_TRUE(std::equal(to.dc, to.dc + 3, reader.here().dc)) << row << "," << group;
-      }
+      if ((mcu + count) % 11 == 0) continue;  // the next segment was not entered
+      ScanPoint here;
+      ASSERT_TRUE(reader.here(here));
+      EXPECT_EQ(here.byte, to.byte) << row << "," << group;
+      EXPECT_EQ(here.bit, to.bit);
+      EXPECT_TRUE(std::equal(to.dc, to.dc + 3, here.dc)) << row << "," << group;
     }
   }
   ScanPoint none;
@@ -290,6 +292,38 @@ TEST_F(SeekIndexTest, DamageBelowTheRecordedRowsIsSeen) {
   EXPECT_FALSE(decoder_.decode(file, low, plain_.view(), index));
   EXPECT_TRUE(decoder_.recorded_index().empty());
   EXPECT_FALSE(decoder_.decode(file, low, plain_.view()));
+}
+
+// A byte too many before a restart marker is damage to whoever reads on behind it.
+TEST_F(SeekIndexTest, DamageRightBehindTheRecordedRowsIsSeen) {
+  JpegKind kind;
+  kind.quality = 96;
+  kind.restart_rows = 1;
+  Bytes file = make_jpeg({200, 200}, kind);
+  size_t marker = file.size() / 2;
+  while (file[marker] != 0xFF || file[marker + 1] < 0xD0 || file[marker + 1] > 0xD7) ++marker;
+  file.insert(file.begin() + static_cast<ptrdiff_t>(marker), 0x55);
+  int intact = 0, damaged = 0;
+  for (int bottom = 16; bottom <= 200; bottom += 4) {
+    const CropSpec upper{{0, 0, 200, bottom}, {24, 24}, {0, 0, 24, 24}};
+    const CropSpec lower{{90, bottom - 8, 60, 8}, {24, 24}, {0, 0, 24, 24}};
+    CropDecoder recording(kMaxPixels, PixelPolicy::fast);
+    recording.record_places();
+    if (!recording.decode(file, upper, plain_.view())) {
+      ++damaged;
+      EXPECT_TRUE(recording.recorded_index().empty());
+      continue;
+    }
+    ++intact;
+    const Bytes index(recording.recorded_index().begin(), recording.recorded_index().end());
+    for (int y = bottom - 8; y + 8 <= 200; y += 8) {
+      CropSpec spec = lower;
+      spec.crop.y = y;
+      expect_same(file, index, spec);
+    }
+  }
+  EXPECT_GT(intact, 10);
+  EXPECT_GT(damaged, 10);
 }
 
 TEST_F(SeekIndexTest, NothingIsRecordedInVain) {
