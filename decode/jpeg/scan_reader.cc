@@ -42,6 +42,7 @@ bool ScanReader::open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg,
                                                nullptr};
     }
   }
+  plan_skips(layout_);
   restart_interval_ = jpeg.restart_interval;
   return true;
 }

@@ -194,10 +194,16 @@ TEST_P(EntropyDecoder, TakesStuffingOutUpToTheMarker) {
   }
 }
 
+struct PlainBlock {
+  std::vector<int16_t> coefficients;
+  size_t end = 0;  // in bits of the data without stuffing
+  int32_t dc = 0;
+};
+
 // The plain twin: grey files, code by code and bit by bit. Stops at the first invalid block;
 // `blocks` has the blocks before it.
 void decode_plainly(const std::vector<uint8_t>& file, const BaselineJpeg& jpeg,
-                    std::vector<std::vector<int16_t>>& blocks) {
+                    std::vector<PlainBlock>& blocks) {
   const std::span<const uint8_t> scan = std::span(file).subspan(jpeg.scan_begin);
   std::vector<uint8_t> bytes(scan.size() + kEntropyPadding);
   uint8_t* end = bytes.data();
@@ -240,7 +246,25 @@ void decode_plainly(const std::vector<uint8_t>& file, const BaselineJpeg& jpeg,
       block[kZigzag[k]] = static_cast<int16_t>(value(ac & 15));
     }
     if (at > bits) return;
-    blocks.push_back(std::move(block));
+    blocks.push_back({std::move(block), at, dc});
+  }
+}
+
+// Skips the blocks of a grey file in parts of random sizes.
+void expect_same_skips(const std::vector<uint8_t>& file, const BaselineJpeg& jpeg,
+                       const std::vector<PlainBlock>& expected, std::mt19937& random) {
+  HuffmanCache tables;
+  ScanReader reader;
+  ASSERT_TRUE(reader.open(file, jpeg, tables) && reader.begin());
+  const size_t all = static_cast<size_t>(jpeg.mcus_across * jpeg.mcus_down);
+  for (size_t done = 0; done < all;) {
+    const size_t part = std::min(all - done, size_t{1} + random() % (2 * kSkipChunk + 9));
+    done += part;
+    ASSERT_EQ(reader.skip(static_cast<int>(part)), done <= expected.size()) << done << " " << part;
+    if (done > expected.size()) return;
+    const ScanPoint here = reader.here();
+    ASSERT_EQ(8 * here.byte + here.bit, expected[done - 1].end) << done;
+    ASSERT_EQ(here.dc[0], expected[done - 1].dc) << done;
   }
 }
 
@@ -250,42 +274,90 @@ TEST_P(EntropyDecoder, AcceptsWhatThePlainTwinAccepts) {
   std::mt19937 random(9);
   JpegKind kind;
   kind.colours = JpegColours::gray;
-  const std::vector<uint8_t> original = make_jpeg({64, 64}, kind);
+  const std::vector<uint8_t> original = make_jpeg({120, 120}, kind);
   size_t sound_blocks = 0;
   for (int trial = 0; trial < 400; ++trial) {
     std::vector<uint8_t> file = original;
     BaselineJpeg jpeg;
     ASSERT_TRUE(parse_baseline(file, jpeg));
     const HuffmanSpec& spec = jpeg.ac[jpeg.components[0].ac];
+    // With runs past the end rarely, so that many blocks are sound.
+    const bool is_gentle = trial % 2 != 0;
     for (int i = 0; i < spec.value_count; ++i) {
       constexpr uint8_t kChoices[] = {0x00, 0xF0, 0xF1, 0x81, 0x31, 0x01, 0x02, 0x0A};
+      constexpr uint8_t kGentle[] = {0x00, 0x01, 0x02, 0x11, 0x00, 0x01, 0x0A, 0x0F};
       file[static_cast<size_t>(spec.values - file.data() + i)] =
-          random() % 4 != 0 ? kChoices[random() % 8] : static_cast<uint8_t>(random());
+          is_gentle           ? kGentle[random() % 8]
+          : random() % 4 != 0 ? kChoices[random() % 8]
+                              : static_cast<uint8_t>(random());
     }
     for (size_t i = jpeg.scan_begin; i + 2 < file.size(); ++i) {
       file[i] = static_cast<uint8_t>(random() % 255);
     }
-    std::vector<std::vector<int16_t>> expected;
+    std::vector<PlainBlock> expected;
     decode_plainly(file, jpeg, expected);
     sound_blocks += expected.size();
+    SCOPED_TRACE(trial);
+    expect_same_skips(file, jpeg, expected, random);
+    if (HasFatalFailure()) return;
     for (const bool skip : {false, true}) {
       HuffmanCache tables;
       ScanReader reader;
       ASSERT_TRUE(reader.open(file, jpeg, tables) && reader.begin());
       RowBuffer buffer(jpeg, 1);
-      for (size_t b = 0; b < 64; ++b) {
+      for (size_t b = 0; b < 225; ++b) {
         buffer.attach(reader);
         const bool sound = skip ? reader.skip(1) : reader.store(0, 1);
         ASSERT_EQ(sound, b < expected.size()) << "trial " << trial << " block " << b;
         if (!sound) break;
         for (int i = 0; !skip && i < kBlockSize; ++i) {
-          ASSERT_EQ(buffer.row(0, 0)[i / 8 * 8 * kBlockGroup + i % 8], expected[b][i])
+          ASSERT_EQ(buffer.row(0, 0)[i / 8 * 8 * kBlockGroup + i % 8], expected[b].coefficients[i])
               << "trial " << trial << " block " << b;
         }
       }
     }
   }
-  EXPECT_GT(sound_blocks, 400u);
+  EXPECT_GT(sound_blocks, 4000u);
+}
+
+// Blocks of the most bytes, and data that end before the first of them does. What is behind the
+// data comes from a file before it, so the decoder goes on as far as it ever does.
+TEST_P(EntropyDecoder, StopsWithinItsPadding) {
+  JpegKind kind;
+  kind.colours = JpegColours::gray;
+  std::vector<uint8_t> file = make_jpeg({512, 512}, kind);
+  BaselineJpeg jpeg;
+  ASSERT_TRUE(parse_baseline(file, jpeg));
+  // All codes have 16 bits, the first one is 0, and all values have 15.
+  const auto lengthen = [&](const HuffmanSpec& spec) {
+    uint8_t* const counts = file.data() + (spec.counts - file.data());
+    std::fill_n(counts, 15, uint8_t{0});
+    counts[15] = static_cast<uint8_t>(spec.value_count);
+    std::fill_n(file.data() + (spec.values - file.data()), spec.value_count, uint8_t{0x0F});
+  };
+  lengthen(jpeg.dc[jpeg.components[0].dc]);
+  lengthen(jpeg.ac[jpeg.components[0].ac]);
+  const auto file_of = [&](size_t bytes) {
+    std::vector<uint8_t> result(file.begin(),
+                                file.begin() + static_cast<ptrdiff_t>(jpeg.scan_begin));
+    result.resize(result.size() + bytes, 0);
+    result.insert(result.end(), {0xFF, 0xD9});
+    return result;
+  };
+  constexpr size_t kShort = 600;
+  const std::vector<uint8_t> full = file_of(kShort + kEntropyPadding), cut = file_of(kShort);
+  for (const bool skip : {false, true}) {
+    HuffmanCache tables;
+    ScanReader reader;
+    BaselineJpeg of_file;
+    ASSERT_TRUE(parse_baseline(full, of_file) && reader.open(full, of_file, tables));
+    ASSERT_TRUE(reader.begin());
+    ASSERT_TRUE(parse_baseline(cut, of_file) && reader.open(cut, of_file, tables));
+    ASSERT_TRUE(reader.begin());
+    RowBuffer buffer(of_file, of_file.mcus_across);
+    buffer.attach(reader);
+    EXPECT_FALSE(skip ? reader.skip(of_file.mcus_across) : reader.store(0, of_file.mcus_across));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(AllTargets, EntropyDecoder,
@@ -377,6 +449,12 @@ TEST(HuffmanTables, DcLookupsAreWhatTheirSymbolsAre) {
       const int raw = static_cast<int>((i << 24 << symbol.length) >> 16 >> (16 - size));
       const int value = size > 0 && raw >> (size - 1) == 0 ? raw - (1 << size) + 1 : raw;
       EXPECT_EQ(static_cast<int16_t>(table.lookup[i] >> 32), static_cast<int16_t>(value)) << i;
+    }
+    for (uint32_t i = 0; i < 1u << kSkipBits; ++i) {
+      const HuffmanSymbol symbol = table.code.find(i << (16 - kSkipBits), 1);
+      const bool fits = symbol.length > 0 && symbol.length <= kSkipBits;
+      const int entry = fits ? kEndOfBlock << 8 | (symbol.length + symbol.value) : kNoSymbol << 8;
+      EXPECT_EQ(table.skip[i], entry) << i;
     }
   }
 }
