@@ -291,19 +291,19 @@ TEST_P(EntropyDecoder, AcceptsWhatThePlainTwinAccepts) {
           : random() % 4 != 0 ? kChoices[random() % 8]
                               : static_cast<uint8_t>(random());
     }
-    // DC codes of 1 to 12 bits, and data of mostly ones: long codes.
+    // DC codes of up to 16 bits with values of 15, and data of mostly ones: long codes.
     const bool has_long_codes = trial % 4 == 3;
     if (has_long_codes) {
       const HuffmanSpec& dc = jpeg.dc[jpeg.components[0].dc];
-      for (int i = 0; i < dc.value_count; ++i) {
-        file[static_cast<size_t>(dc.counts - file.data() + i)] = 1;
-        file[static_cast<size_t>(dc.values - file.data() + i)] =
-            static_cast<uint8_t>(random() % 12);
-      }
+      uint8_t* const counts = file.data() + (dc.counts - file.data());
+      std::fill_n(counts, 16, uint8_t{0});
+      for (int i = 0; i < dc.value_count; ++i) counts[i < 8 ? i : i + 4] = 1;
+      std::fill_n(file.data() + (dc.values - file.data()) + 8, dc.value_count - 8, uint8_t{15});
     }
     for (size_t i = jpeg.scan_begin; i + 2 < file.size(); ++i) {
       const bool is_ones = has_long_codes && random() % 4 != 0;
-      file[i] = is_ones ? uint8_t{0xFE} : static_cast<uint8_t>(random() % 255);
+      const uint8_t ones = random() % 2 == 0 ? 0xFE : 0x7F;
+      file[i] = is_ones ? ones : static_cast<uint8_t>(random() % 255);
     }
     std::vector<PlainBlock> expected;
     decode_plainly(file, jpeg, expected);
