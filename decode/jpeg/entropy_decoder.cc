@@ -54,73 +54,98 @@ HWY_INLINE bool decode_dc(Bits& in, const DcTable& table, int32_t& dc) {
 // alone or after a symbol that is not the block's last.
 HWY_INLINE bool ends_block(size_t k) { return k - kEndOfBlock < kBlockEnd; }
 
-// Stores the AC coefficients of a block. Entries without a symbol also lead past the block's end,
-// so one branch per lookup is enough. The position is kept as a pointer into kOrder, and fields are
-// extracted with rotations: each saves an instruction.
-HWY_INLINE bool store_ac(Bits& in, const AcTable& ac, int16_t* out) {
-  const uint8_t* const order = kOrder.data();
-  const uint8_t* place = order;
-  uint64_t entry, before;
-  // Takes at most kMaxPairBits. Returns true if that leads past the block's end.
-  const auto lookup = [&](bool refills) HWY_ATTR {
-    entry = ac.pair[in.bits >> (64 - kAcBits)];
-    if (refills) in.refill();
-    before = in.bits;
-    in.drop(entry);
-    out[place[entry >> 8 & 0xff]] = static_cast<int16_t>(std::rotr(entry, 16));
-    place += entry >> 56;
-    const uint64_t behind = behind_window<kAcBits>(before, entry);
-    out[*place] = static_cast<int16_t>(std::rotr(entry, 32) + behind);
-    return place >= order + kBlockEnd;
-  };
-  bool is_past = lookup(false) || lookup(false);
+// A block whose AC coefficients are decoded. `place` is the position in it as a pointer into kOrder.
+struct BlockReader {
+  Bits in;
+  const uint8_t* place;
+  int16_t* out;
+  const AcTable* ac;
+  uint64_t entry, before;  // the last lookup, and the bits that it saw
+};
+
+// Entries without a symbol also lead past the block's end, so one branch per lookup is enough.
+// Fields are extracted with rotations, which saves instructions. Takes at most kMaxPairBits.
+// Returns true if that leads to the block's end or past it.
+HWY_INLINE bool store_pair(BlockReader& s, bool refills) {
+  const uint64_t entry = s.ac->pair[s.in.bits >> (64 - kAcBits)];
+  if (refills) s.in.refill();
+  const uint64_t before = s.in.bits;
+  s.in.drop(entry);
+  s.out[s.place[entry >> 8 & 0xff]] = static_cast<int16_t>(std::rotr(entry, 16));
+  s.place += entry >> 56;
+  const uint64_t behind = behind_window<kAcBits>(before, entry);
+  s.out[*s.place] = static_cast<int16_t>(std::rotr(entry, 32) + behind);
+  s.entry = entry;
+  s.before = before;
+  return s.place >= kOrder.data() + kBlockEnd;
+}
+
+enum class Rest { damaged, in_block, ended };
+
+// Goes on after a lookup that led to a block's end or past it.
+HWY_INLINE Rest end_block(BlockReader& s) {
+  size_t k = static_cast<size_t>(s.place - kOrder.data());
+  if (HWY_LIKELY(ends_block(k))) return Rest::ended;
+  const AcTable& ac = *s.ac;
+  if ((s.entry & 0xff) != 0) {
+    const size_t k1 = k - (s.entry >> 56) + (s.entry >> 8 & 0xff);
+    if (k1 != kBlockEnd) return k1 < kBlockEnd && is_end(k) ? Rest::ended : Rest::damaged;
+    if (k == k1) return Rest::ended;
+    // What follows the first symbol belongs to the next block.
+    const int first = single_symbol(ac, s.before).length;
+    s.in.bits = s.before << first;
+    s.in.count += (s.entry & 0xff) - static_cast<uint64_t>(first);
+    return Rest::ended;
+  }
+  k -= kNoSymbol;
+  s.in.refill();
+  const Symbol symbol = single_symbol(ac, s.in.bits);
+  if (symbol.length == 0) return Rest::damaged;
+  s.in.drop(static_cast<uint64_t>(symbol.length));
+  k += static_cast<size_t>(symbol.advance);
+  s.out[kOrder[k]] = static_cast<int16_t>(symbol.value);
+  s.place = kOrder.data() + k;
+  if (k < kBlockEnd) return Rest::in_block;
+  return is_end(k) ? Rest::ended : Rest::damaged;
+}
+
+// Begins block `b` of MCU `mcu`. Returns false if the data are damaged.
+HWY_INLINE bool begin_block(const McuBlock& block, int mcu, int32_t* dc, BlockReader& s) {
+  if (!decode_dc(s.in, *block.dc, dc[block.component])) return false;
+  s.out = block.coefficients +
+          coefficient_offset(static_cast<uint32_t>(mcu) * block.across + block.column);
+  s.ac = block.ac;
+  s.place = kOrder.data();
+  return true;
+}
+
+HWY_INLINE Rest store_block(BlockReader& s) {
+  bool is_past = store_pair(s, false) || store_pair(s, false);
   for (;;) {
-    while (!is_past) is_past = lookup(true) || lookup(false) || lookup(false);
-    size_t k = static_cast<size_t>(place - order);
-    if (HWY_LIKELY(ends_block(k))) return true;
-    if ((entry & 0xff) != 0) {
-      const size_t k1 = k - (entry >> 56) + (entry >> 8 & 0xff);
-      if (k1 != kBlockEnd) return k1 < kBlockEnd && is_end(k);
-      if (k == k1) return true;
-      // What follows the first symbol belongs to the next block.
-      const int first = single_symbol(ac, before).length;
-      in.bits = before << first;
-      in.count += (entry & 0xff) - static_cast<uint64_t>(first);
-      return true;
-    }
-    k -= kNoSymbol;
-    in.refill();
-    const Symbol symbol = single_symbol(ac, in.bits);
-    if (symbol.length == 0) return false;
-    in.drop(static_cast<uint64_t>(symbol.length));
-    k += static_cast<size_t>(symbol.advance);
-    out[order[k]] = static_cast<int16_t>(symbol.value);
-    if (k >= kBlockEnd) return is_end(k);
-    place = order + k;
+    while (!is_past) is_past = store_pair(s, true) || store_pair(s, false) || store_pair(s, false);
+    const Rest rest = end_block(s);
+    if (rest != Rest::in_block) return rest;
     is_past = false;
   }
 }
 
 bool store(const McuLayout& layout, int first, int count, const uint8_t* limit,
            EntropyState& state) {
-  Bits in{state.next, state.bits, static_cast<uint64_t>(state.count)};
+  BlockReader s;
+  s.in = {state.next, state.bits, static_cast<uint64_t>(state.count)};
   // `state` may hold only a few bits.
-  in.refill();
+  s.in.refill();
   for (int m = first; m < first + count; ++m) {
     for (int b = 0; b < layout.block_count; ++b) {
       const McuBlock& block = layout.blocks[b];
-      int32_t& dc = state.dc[block.component];
-      if (!decode_dc(in, *block.dc, dc)) return false;
-      int16_t* out = block.coefficients +
-                     coefficient_offset(static_cast<uint32_t>(m) * block.across + block.column);
-      if (!store_ac(in, *block.ac, out)) return false;
-      out[0] = static_cast<int16_t>(dc);
+      if (!begin_block(block, m, state.dc, s) || store_block(s) == Rest::damaged) return false;
+      s.out[0] = static_cast<int16_t>(state.dc[block.component]);
     }
-    if (HWY_UNLIKELY(in.next > limit)) return false;
+    if (HWY_UNLIKELY(s.in.next > limit)) return false;
   }
-  state.next = in.next;
-  state.bits = in.bits;
-  state.count = static_cast<int>(in.count & 63);
+  state.next = s.in.next;
+  state.bits = s.in.bits;
+  state.count = static_cast<int>(s.in.count & 63);
   return true;
 }
 
