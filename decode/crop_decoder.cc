@@ -8,22 +8,39 @@
 namespace stoker {
 namespace {
 
-constexpr int64_t kAxesAndTables = int64_t{15} << 20;
+constexpr int64_t kAxesAndTables = int64_t{12} << 20;
+// The most bytes of a row of MCUs that is read together with the one before it; and a bound of what
+// that takes: a copy, the ends of segments of two bytes each, coefficients.
+constexpr size_t kMaxSecondPiece = size_t{256} << 10;
+constexpr int64_t kSecondReader = int64_t{3} << 20;
+static_assert(int64_t{kMaxSecondPiece + kEntropyPadding} + int64_t{4 * kMaxSecondPiece} +
+                  kMaxSecondRow <=
+              kSecondReader);
 // The scratch that the unused one of FastPixels and ExactPixels may keep for its next crop.
 constexpr int64_t kMaxIdleScratch = int64_t{2} << 20;
 static_assert(kMaxPlaneScratch + kMaxIdleScratch + int64_t{kMaxScanBytes} +
-                  int64_t{4 * kMaxScanSegments} + kAxesAndTables <=
+                  int64_t{4 * kMaxScanSegments} + kSecondReader + kAxesAndTables <=
               kMaxCropScratch);
 
 }  // namespace
+
+// The part of the data that holds the crop's MCUs of one row.
+struct RowPiece {
+  ScanPoint from;
+  int mcu = 0;     // at `from`
+  int before = 0;  // MCUs before the crop's first
+  size_t end = 0;
+};
 
 struct CropDecoder::Impl {
   Impl(int64_t most, PixelPolicy p) : max_pixels(most), policy(p), exact(p) {}
   bool accepts(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
   CropPixels& pixels_of(const CropSpec& spec);
-  bool finish(int row);
+  bool finish(int row, RowSlot slot);
   bool read(MutableImageView out);
   bool read(const SeekIndex& index, MutableImageView out);
+  bool find(const SeekIndex& index, int row, RowPiece& piece) const;
+  bool enter(ScanReader& from, const RowPiece& piece, RowSlot slot);
   bool is_worth_an_index() const;
   bool is_read_with(std::span<const uint8_t> bytes, std::span<const uint8_t> seek_index,
                     MutableImageView out);
@@ -33,6 +50,7 @@ struct CropDecoder::Impl {
   BaselineJpeg jpeg;
   HuffmanCache tables;
   ScanReader reader;
+  ScanReader second;  // reads the next row of MCUs at the same time, where there is an index
   FastPixels fast;
   ExactPixels exact;
   CropPixels* pixels = nullptr;  // the one of the two that this crop uses
@@ -56,8 +74,8 @@ CropPixels& CropDecoder::Impl::pixels_of(const CropSpec& spec) {
   return is_fast ? static_cast<CropPixels&>(fast) : exact;
 }
 
-bool CropDecoder::Impl::finish(int row) {
-  is_of_picture = pixels->finish_row(row);
+bool CropDecoder::Impl::finish(int row, RowSlot slot) {
+  is_of_picture = pixels->finish_row(row, slot);
   if (is_of_picture) pixels->resize(row);
   return is_of_picture;
 }
@@ -74,33 +92,53 @@ bool CropDecoder::Impl::read(MutableImageView out) {
       if (!reader.skip(jpeg.mcus_across)) return false;
       continue;
     }
-    pixels->begin_row(reader);
+    pixels->begin_row(reader, RowSlot::first);
     if (!reader.skip(mcus.x) || !reader.store(0, mcus.width) || !reader.skip(right)) return false;
-    if (!finish(row_in_crop)) return false;
+    if (!finish(row_in_crop, RowSlot::first)) return false;
   }
   return true;
 }
 
-// Decodes only the crop's MCUs.
-bool CropDecoder::Impl::read(const SeekIndex& index, MutableImageView out) {
-  pixels->begin(out);
+bool CropDecoder::Impl::find(const SeekIndex& index, int row, RowPiece& piece) const {
   const Box& mcus = pixels->mcus();
+  const int y = mcus.y + row;
   const int first = mcus.x / index.step();
   const int behind = (mcus.x + mcus.width + index.step() - 1) / index.step();
-  const int begin = first * index.step();
-  for (int row = 0; row < mcus.height; ++row) {
-    const int y = mcus.y + row;
-    ScanPoint from, to;
-    if (!index.find(y, first, from)) return false;
-    const bool is_last = y + 1 == jpeg.mcus_down && behind == index.groups();
-    if (!is_last && !index.find(y, behind, to)) return false;
-    const size_t end = is_last ? kMaxScanBytes : to.byte;
-    pixels->begin_row(reader);
-    if (!reader.enter(from, y * jpeg.mcus_across + begin, end) || !reader.skip(mcus.x - begin) ||
-        !reader.store(0, mcus.width)) {
+  ScanPoint to;
+  if (!index.find(y, first, piece.from)) return false;
+  const bool is_last = y + 1 == jpeg.mcus_down && behind == index.groups();
+  if (!is_last && !index.find(y, behind, to)) return false;
+  piece.end = is_last ? kMaxScanBytes : to.byte;
+  piece.mcu = y * jpeg.mcus_across + first * index.step();
+  piece.before = mcus.x - first * index.step();
+  return true;
+}
+
+bool CropDecoder::Impl::enter(ScanReader& from, const RowPiece& piece, RowSlot slot) {
+  pixels->begin_row(from, slot);
+  return from.enter(piece.from, piece.mcu, piece.end) && from.skip(piece.before);
+}
+
+// Decodes only the crop's MCUs, two rows at once where that takes little memory.
+bool CropDecoder::Impl::read(const SeekIndex& index, MutableImageView out) {
+  pixels->begin(out);
+  const int height = pixels->mcus().height, width = pixels->mcus().width;
+  const bool has_second = pixels->reserve_second_row();
+  second.open(reader);
+  for (int row = 0; row < height; ++row) {
+    RowPiece piece, next;
+    if (!find(index, row, piece) || !enter(reader, piece, RowSlot::first)) return false;
+    const bool takes_two = has_second && row + 1 < height && find(index, row + 1, next) &&
+                           next.end - next.from.byte <= kMaxSecondPiece;
+    if (!takes_two) {
+      if (!reader.store(0, width) || !finish(row, RowSlot::first)) return false;
+      continue;
+    }
+    if (!enter(second, next, RowSlot::second) ||
+        !ScanReader::store_both(reader, second, 0, width) || !finish(row, RowSlot::first) ||
+        !finish(++row, RowSlot::second)) {
       return false;
     }
-    if (!finish(row)) return false;
   }
   return true;
 }
@@ -143,7 +181,8 @@ SeekUse CropDecoder::seek_use() const { return impl_->seek_use; }
 
 int64_t CropDecoder::scratch_bytes() const {
   return impl_->fast.scratch_bytes() + impl_->exact.scratch_bytes() +
-         impl_->reader.scratch_bytes() + impl_->tables.scratch_bytes();
+         impl_->reader.scratch_bytes() + impl_->second.scratch_bytes() +
+         impl_->tables.scratch_bytes();
 }
 
 }  // namespace stoker

@@ -75,6 +75,16 @@ bool skip_mcus(McuLayout& layout, int count, const uint8_t* limit, EntropyState&
 bool store_mcus(const McuLayout& layout, int first, int count, const uint8_t* limit,
                 EntropyState& state);
 
+// MCUs in a row, of which store_two_runs reads two at once.
+struct McuRun {
+  const McuLayout* layout = nullptr;
+  const uint8_t* limit = nullptr;
+  EntropyState* state = nullptr;
+};
+
+// The same as store_mcus for `a` and for `b`, in less time than both after each other take.
+bool store_two_runs(const McuRun& a, const McuRun& b, int first, int count);
+
 // Copies [from, end) to `to` without the zero bytes that follow FF, up to the first marker. Returns
 // where the marker begins (or `end`) and moves `to` past the last byte. May write up to
 // kEntropyPadding bytes more. REQUIRES: room for end - from + kEntropyPadding bytes.

@@ -99,6 +99,33 @@ void expect_same_coefficients(const std::vector<uint8_t>& file, uint32_t seed) {
   }
 }
 
+// The same, two rows of MCUs at once, as if there was a seek index.
+void expect_same_pairs_of_rows(const std::vector<uint8_t>& file, uint32_t seed) {
+  const Coefficients expected = read_coefficients(file);
+  BaselineJpeg jpeg;
+  ASSERT_TRUE(parse_baseline(file, jpeg));
+  std::mt19937 random(seed);
+  const int left = static_cast<int>(random() % jpeg.mcus_across);
+  const int width = 1 + static_cast<int>(random() % (jpeg.mcus_across - left));
+  const int right = jpeg.mcus_across - left - width;
+  HuffmanCache tables;
+  ScanReader upper, lower;
+  ASSERT_TRUE(upper.open(file, jpeg, tables) && upper.begin());
+  lower.open(upper);
+  ASSERT_TRUE(lower.begin() && lower.skip(jpeg.mcus_across));
+  RowBuffer of_upper(jpeg, width), of_lower(jpeg, width);
+  for (int row = 0; row + 1 < jpeg.mcus_down; row += 2) {
+    of_upper.attach(upper);
+    of_lower.attach(lower);
+    ASSERT_TRUE(upper.skip(left) && lower.skip(left)) << row;
+    ASSERT_TRUE(ScanReader::store_both(upper, lower, 0, width)) << row;
+    expect_row(jpeg, of_upper, expected, row, left, width);
+    expect_row(jpeg, of_lower, expected, row + 1, left, width);
+    if (testing::Test::HasFatalFailure() || row + 3 >= jpeg.mcus_down) return;
+    ASSERT_TRUE(upper.skip(right + jpeg.mcus_across) && lower.skip(right + jpeg.mcus_across));
+  }
+}
+
 class EntropyDecoder : public testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
@@ -118,7 +145,9 @@ TEST_P(EntropyDecoder, GivesLibjpegsCoefficients) {
       const std::vector<uint8_t> file = make_jpeg(size, kind, ++seed);
       for (const int interval : {0, 1, 3, 100}) {
         SCOPED_TRACE(describe(kind) + " restart " + std::to_string(interval));
-        expect_same_coefficients(recode_jpeg(file, {interval, seed % 2 == 0}), seed);
+        const std::vector<uint8_t> recoded = recode_jpeg(file, {interval, seed % 2 == 0});
+        expect_same_coefficients(recoded, seed);
+        expect_same_pairs_of_rows(recoded, seed);
         if (HasFatalFailure()) return;
       }
     }
@@ -151,6 +180,7 @@ TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfNoise) {
   ASSERT_GT(full, 20);
   expect_same_coefficients(file, 5);
   expect_same_coefficients(recode_jpeg(file, {7, true}), 6);
+  for (uint32_t seed = 0; seed < 20; ++seed) expect_same_pairs_of_rows(file, seed);
 }
 
 TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfRealFiles) {
@@ -164,6 +194,7 @@ TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfRealFiles) {
     if (!parse_baseline(file, jpeg)) continue;
     SCOPED_TRACE(entry.path());
     expect_same_coefficients(file, static_cast<uint32_t>(++files));
+    expect_same_pairs_of_rows(file, static_cast<uint32_t>(files));
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(files, 0) << data << " holds no baseline JPEG";
@@ -268,8 +299,40 @@ void expect_same_skips(const std::vector<uint8_t>& file, const BaselineJpeg& jpe
   }
 }
 
-// Random data with unusual tables: runs past the end of a block (libjpeg accepts them, so it has to
-// decide), codes that do not exist, data that end early, values of any length.
+// Makes random data with unusual tables of a grey file: runs past the end of a block (libjpeg
+// accepts them, so it has to decide), codes that do not exist, data that end early, values of any
+// length. `kind` chooses among four kinds of tables and data.
+std::vector<uint8_t> make_unusual(std::vector<uint8_t> file, int kind, std::mt19937& random) {
+  BaselineJpeg jpeg;
+  if (!parse_baseline(file, jpeg)) return {};
+  const HuffmanSpec& spec = jpeg.ac[jpeg.components[0].ac];
+  // With runs past the end rarely, so that many blocks are sound.
+  const bool is_gentle = kind % 2 != 0;
+  for (int i = 0; i < spec.value_count; ++i) {
+    constexpr uint8_t kChoices[] = {0x00, 0xF0, 0xF1, 0x81, 0x31, 0x01, 0x02, 0x0A};
+    constexpr uint8_t kGentle[] = {0x00, 0x01, 0x02, 0x11, 0x00, 0x01, 0x0A, 0x0F};
+    file[static_cast<size_t>(spec.values - file.data() + i)] = is_gentle ? kGentle[random() % 8]
+                                                               : random() % 4 != 0
+                                                                   ? kChoices[random() % 8]
+                                                                   : static_cast<uint8_t>(random());
+  }
+  // DC codes of up to 16 bits with values of 15, and data of mostly ones: long codes.
+  const bool has_long_codes = kind % 4 == 3;
+  if (has_long_codes) {
+    const HuffmanSpec& dc = jpeg.dc[jpeg.components[0].dc];
+    uint8_t* const counts = file.data() + (dc.counts - file.data());
+    std::fill_n(counts, 16, uint8_t{0});
+    for (int i = 0; i < dc.value_count; ++i) counts[i < 8 ? i : i + 4] = 1;
+    std::fill_n(file.data() + (dc.values - file.data()) + 8, dc.value_count - 8, uint8_t{15});
+  }
+  for (size_t i = jpeg.scan_begin; i + 2 < file.size(); ++i) {
+    const bool is_ones = has_long_codes && random() % 4 != 0;
+    const uint8_t ones = random() % 2 == 0 ? 0xFE : 0x7F;
+    file[i] = is_ones ? ones : static_cast<uint8_t>(random() % 255);
+  }
+  return file;
+}
+
 TEST_P(EntropyDecoder, AcceptsWhatThePlainTwinAccepts) {
   std::mt19937 random(9);
   JpegKind kind;
@@ -277,34 +340,9 @@ TEST_P(EntropyDecoder, AcceptsWhatThePlainTwinAccepts) {
   const std::vector<uint8_t> original = make_jpeg({120, 120}, kind);
   size_t sound_blocks = 0;
   for (int trial = 0; trial < 400; ++trial) {
-    std::vector<uint8_t> file = original;
+    const std::vector<uint8_t> file = make_unusual(original, trial, random);
     BaselineJpeg jpeg;
     ASSERT_TRUE(parse_baseline(file, jpeg));
-    const HuffmanSpec& spec = jpeg.ac[jpeg.components[0].ac];
-    // With runs past the end rarely, so that many blocks are sound.
-    const bool is_gentle = trial % 2 != 0;
-    for (int i = 0; i < spec.value_count; ++i) {
-      constexpr uint8_t kChoices[] = {0x00, 0xF0, 0xF1, 0x81, 0x31, 0x01, 0x02, 0x0A};
-      constexpr uint8_t kGentle[] = {0x00, 0x01, 0x02, 0x11, 0x00, 0x01, 0x0A, 0x0F};
-      file[static_cast<size_t>(spec.values - file.data() + i)] =
-          is_gentle           ? kGentle[random() % 8]
-          : random() % 4 != 0 ? kChoices[random() % 8]
-                              : static_cast<uint8_t>(random());
-    }
-    // DC codes of up to 16 bits with values of 15, and data of mostly ones: long codes.
-    const bool has_long_codes = trial % 4 == 3;
-    if (has_long_codes) {
-      const HuffmanSpec& dc = jpeg.dc[jpeg.components[0].dc];
-      uint8_t* const counts = file.data() + (dc.counts - file.data());
-      std::fill_n(counts, 16, uint8_t{0});
-      for (int i = 0; i < dc.value_count; ++i) counts[i < 8 ? i : i + 4] = 1;
-      std::fill_n(file.data() + (dc.values - file.data()) + 8, dc.value_count - 8, uint8_t{15});
-    }
-    for (size_t i = jpeg.scan_begin; i + 2 < file.size(); ++i) {
-      const bool is_ones = has_long_codes && random() % 4 != 0;
-      const uint8_t ones = random() % 2 == 0 ? 0xFE : 0x7F;
-      file[i] = is_ones ? ones : static_cast<uint8_t>(random() % 255);
-    }
     std::vector<PlainBlock> expected;
     decode_plainly(file, jpeg, expected);
     sound_blocks += expected.size();
@@ -329,6 +367,54 @@ TEST_P(EntropyDecoder, AcceptsWhatThePlainTwinAccepts) {
     }
   }
   EXPECT_GT(sound_blocks, 4000u);
+}
+
+// Two streams at once: sound together only if both are.
+TEST_P(EntropyDecoder, StoresTwoStreamsAsEachAlone) {
+  std::mt19937 random(11);
+  JpegKind kind;
+  kind.colours = JpegColours::gray;
+  const std::vector<uint8_t> original = make_jpeg({120, 120}, kind);
+  int sound = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    SCOPED_TRACE(trial);
+    std::vector<uint8_t> files[2];
+    BaselineJpeg jpegs[2];
+    std::vector<PlainBlock> expected[2];
+    for (int f : {0, 1}) {
+      files[f] = make_unusual(original, 1 + static_cast<int>(random() % 4), random);
+      ASSERT_TRUE(parse_baseline(files[f], jpegs[f]));
+      decode_plainly(files[f], jpegs[f], expected[f]);
+    }
+    const size_t both = std::min(expected[0].size(), expected[1].size());
+    const size_t count = std::min<size_t>(1 + random() % (both + 3), 225);
+    HuffmanCache tables;
+    ScanReader readers[2];
+    RowBuffer buffers[2] = {{jpegs[0], static_cast<int>(count)},
+                            {jpegs[1], static_cast<int>(count)}};
+    for (int f : {0, 1}) {
+      ASSERT_TRUE(readers[f].open(files[f], jpegs[f], tables) && readers[f].begin());
+      buffers[f].attach(readers[f]);
+    }
+    ASSERT_EQ(ScanReader::store_both(readers[0], readers[1], 0, static_cast<int>(count)),
+              count <= both)
+        << count << " of " << both;
+    if (count > both) continue;
+    ++sound;
+    for (int f : {0, 1}) {
+      for (size_t b = 0; b < count; ++b) {
+        const int16_t* block = buffers[f].row(0, 0) + coefficient_offset(b);
+        for (int i = 0; i < kBlockSize; ++i) {
+          ASSERT_EQ(block[i / 8 * 8 * kBlockGroup + i % 8], expected[f][b].coefficients[i])
+              << "stream " << f << " block " << b;
+        }
+      }
+      const ScanPoint here = readers[f].here();
+      EXPECT_EQ(8 * here.byte + here.bit, expected[f][count - 1].end);
+      EXPECT_EQ(here.dc[0], expected[f][count - 1].dc);
+    }
+  }
+  EXPECT_GT(sound, 100);
 }
 
 // Blocks of the most bytes, and data that end before the first of them does. What is behind the
