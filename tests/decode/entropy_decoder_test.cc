@@ -330,6 +330,10 @@ std::vector<uint8_t> make_unusual(std::vector<uint8_t> file, int kind, std::mt19
     const uint8_t ones = random() % 2 == 0 ? 0xFE : 0x7F;
     file[i] = is_ones ? ones : static_cast<uint8_t>(random() % 255);
   }
+  if (random() % 2 == 0) {
+    const size_t bytes = file.size() - jpeg.scan_begin;
+    file.erase(file.end() - 2 - static_cast<ptrdiff_t>(random() % (bytes - 40)), file.end() - 2);
+  }
   return file;
 }
 
