@@ -9,10 +9,13 @@
 #define STOKER_DECODE_ENTROPY_BITS_INL_H
 #endif
 
+#include <hwy/cache_control.h>
+
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
+#include "decode/jpeg/entropy_decoder.h"
 #include "decode/jpeg/huffman_tables.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -78,6 +81,27 @@ HWY_INLINE bool is_end(size_t k) { return k == kBlockEnd || k >= kEndOfBlock; }
 template <int kWindow>
 HWY_INLINE uint64_t behind_window(uint64_t bits, uint64_t entry) {
   return (bits & ~uint64_t{0} >> kWindow) >> (std::rotr(entry, 48) & 63);
+}
+
+// Brings a table into the first cache. Between two rows of MCUs, samples and pixels push the tables
+// out of it; without this, the chain of lookups would wait for one line after the other.
+template <class T, size_t kCount>
+HWY_INLINE void prefetch(const T (&table)[kCount]) {
+  constexpr size_t kLine = 64 / sizeof(T);
+  for (size_t i = 0; i < kCount; i += kLine) hwy::Prefetch(table + i);
+}
+
+// Calls prefetch_block(block) for blocks with tables of their own, if enough blocks are decoded.
+template <class PrefetchBlock>
+HWY_INLINE void prefetch_tables(const McuLayout& layout, int mcus,
+                                const PrefetchBlock& prefetch_block) {
+  constexpr int kFewBlocks = 16;
+  if (mcus * layout.block_count < kFewBlocks) return;
+  const AcTable* last = nullptr;
+  for (int b = 0; b < layout.block_count; ++b) {
+    if (layout.blocks[b].ac != last) prefetch_block(layout.blocks[b]);
+    last = layout.blocks[b].ac;
+  }
 }
 
 // Returns the difference that a DC symbol at the top of `bits` stands for. REQUIRES: its code is

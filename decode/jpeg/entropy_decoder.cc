@@ -30,6 +30,10 @@ bool store(const McuLayout& layout, int first, int count, const uint8_t* limit,
   s.in = {state.next, state.bits, static_cast<uint64_t>(state.count)};
   // `state` may hold only a few bits.
   s.in.refill();
+  prefetch_tables(layout, count, [](const McuBlock& block) HWY_ATTR {
+    prefetch(block.dc->lookup);
+    prefetch(block.ac->pair);
+  });
   for (int m = first; m < first + count; ++m) {
     for (int b = 0; b < layout.block_count; ++b) {
       const McuBlock& block = layout.blocks[b];

@@ -165,6 +165,10 @@ bool skip(McuLayout& layout, int count, const uint8_t* limit, EntropyState& stat
   Bits in{state.next, state.bits, static_cast<uint64_t>(state.count)};
   // `state` may hold only a few bits.
   in.refill();
+  prefetch_tables(layout, count, [](const McuBlock& block) HWY_ATTR {
+    prefetch(block.dc->skip);
+    prefetch(block.ac->skip);
+  });
   while (count > 0) {
     const int mcus = std::min(count, kSkipChunk / layout.block_count);
     SkipStep& end = layout.steps[2 * mcus * layout.block_count];

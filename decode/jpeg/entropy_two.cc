@@ -64,6 +64,10 @@ HWY_INLINE bool finish_stream(const McuRun& run, int end, Stream& s, Progress pr
 bool store_two(const McuRun& run_a, const McuRun& run_b, int first, int count) {
   const int end = first + count;
   Stream a, b;
+  prefetch_tables(*run_a.layout, count, [](const McuBlock& block) HWY_ATTR {
+    prefetch(block.dc->lookup);
+    prefetch(block.ac->pair);
+  });
   Progress at_a = begin_stream(run_a, first, a), at_b = begin_stream(run_b, first, b);
   while (at_a == Progress::goes_on && at_b == Progress::goes_on) {
     bool a_ends = false, b_ends = false;
