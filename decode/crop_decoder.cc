@@ -1,5 +1,7 @@
 #include "decode/crop_decoder.h"
 
+#include <utility>
+
 #include "decode/jpeg/exact_pixels.h"
 #include "decode/jpeg/fast_pixels.h"
 #include "decode/jpeg/seek_index.h"
@@ -84,19 +86,21 @@ bool CropDecoder::Impl::finish(int row, RowSlot slot) {
 bool CropDecoder::Impl::read(MutableImageView out) {
   pixels->begin(out);
   const Box& mcus = pixels->mcus();
-  const int right = jpeg.mcus_across - mcus.x - mcus.width;
   if (!reader.begin()) return false;
+  // What is right of the crop is skipped together with what is left of it in the next row.
+  int unread = 0;
   for (int row = 0; row < pixels->checked_rows(); ++row) {
     const int row_in_crop = row - mcus.y;
     if (row_in_crop < 0 || row_in_crop >= mcus.height) {
-      if (!reader.skip(jpeg.mcus_across)) return false;
+      if (!reader.skip(std::exchange(unread, 0)) || !reader.skip(jpeg.mcus_across)) return false;
       continue;
     }
     pixels->begin_row(reader, RowSlot::first);
-    if (!reader.skip(mcus.x) || !reader.store(0, mcus.width) || !reader.skip(right)) return false;
+    if (!reader.skip(unread + mcus.x) || !reader.store(0, mcus.width)) return false;
     if (!finish(row_in_crop, RowSlot::first)) return false;
+    unread = jpeg.mcus_across - mcus.x - mcus.width;
   }
-  return true;
+  return reader.skip(unread);
 }
 
 bool CropDecoder::Impl::find(const SeekIndex& index, int row, RowPiece& piece) const {
