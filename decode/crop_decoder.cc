@@ -1,6 +1,7 @@
 #include "decode/crop_decoder.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "decode/jpeg/exact_pixels.h"
@@ -13,28 +14,45 @@ namespace {
 
 // Places of 8,192 rows, twice as many bytes while a vector grows, and their index.
 constexpr int64_t kRecording = 2 * 8192 * int64_t{sizeof(ScanPoint)} + 2 * kMaxRowIndexBytes;
-constexpr int64_t kAxesAndTables = (int64_t{15} << 20) - kRecording;
+constexpr int64_t kAxesAndTables = (int64_t{12} << 20) - kRecording;
+// The most bytes of a row of MCUs that is read together with the one before it; and a bound of what
+// that takes: a copy, the ends of segments of two bytes each, coefficients.
+constexpr size_t kMaxSecondPiece = size_t{256} << 10;
+constexpr int64_t kSecondReader = int64_t{3} << 20;
+static_assert(int64_t{kMaxSecondPiece + kEntropyPadding} + int64_t{4 * kMaxSecondPiece} +
+                  kMaxSecondRow <=
+              kSecondReader);
 // The scratch that the unused one of FastPixels and ExactPixels may keep for its next crop.
 constexpr int64_t kMaxIdleScratch = int64_t{2} << 20;
 static_assert(kMaxPlaneScratch + kMaxIdleScratch + int64_t{kMaxScanBytes} +
-                  int64_t{4 * kMaxScanSegments} + kAxesAndTables + kRecording <=
+                  int64_t{4 * kMaxScanSegments} + kSecondReader + kAxesAndTables + kRecording <=
               kMaxCropScratch);
 constexpr int kFewRows = 8;  // an eighth of an image
 
 }  // namespace
 
+// The part of the data that holds the crop's MCUs of one row.
+struct RowPiece {
+  ScanPoint from;
+  int mcu = 0;     // at `from`
+  int before = 0;  // MCUs before the crop's first
+  size_t end = 0;
+};
+
 struct CropDecoder::Impl {
   Impl(int64_t most, PixelPolicy p) : max_pixels(most), policy(p), exact(p) {}
   bool accepts(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
   CropPixels& pixels_of(const CropSpec& spec);
-  bool finish(int row);
+  bool finish(int row, RowSlot slot);
   bool read(std::span<const uint8_t> bytes, MutableImageView out);
   bool read(const SeekIndex& index, std::span<const uint8_t> bytes, MutableImageView out);
-  bool read_row(const SeekIndex& index, int y);
   bool read_rows(int first);
-  bool note_place();
+  bool read_known_rows(const SeekIndex& index, int rows);
   void begin_recording(std::span<const uint8_t> bytes, const SeekIndex* index);
-  bool is_worth_an_index(int known_rows) const;
+  bool note_place();
+  bool find(const SeekIndex& index, int row, RowPiece& piece) const;
+  bool enter(ScanReader& from, const RowPiece& piece, RowSlot slot);
+  bool is_worth_an_index(int rows) const;
   bool is_read_with(std::span<const uint8_t> bytes, std::span<const uint8_t> seek_index,
                     MutableImageView out);
 
@@ -43,6 +61,7 @@ struct CropDecoder::Impl {
   BaselineJpeg jpeg;
   HuffmanCache tables;
   ScanReader reader;
+  ScanReader second;  // reads the next row of MCUs at the same time, where there is an index
   FastPixels fast;
   ExactPixels exact;
   CropPixels* pixels = nullptr;  // the one of the two that this crop uses
@@ -71,8 +90,8 @@ CropPixels& CropDecoder::Impl::pixels_of(const CropSpec& spec) {
   return is_fast ? static_cast<CropPixels&>(fast) : exact;
 }
 
-bool CropDecoder::Impl::finish(int row) {
-  is_of_picture = pixels->finish_row(row);
+bool CropDecoder::Impl::finish(int row, RowSlot slot) {
+  is_of_picture = pixels->finish_row(row, slot);
   if (is_of_picture) pixels->resize(row);
   return is_of_picture;
 }
@@ -87,19 +106,26 @@ bool CropDecoder::Impl::read(std::span<const uint8_t> bytes, MutableImageView ou
 // The reader is at the first MCU of row `first`.
 bool CropDecoder::Impl::read_rows(int first) {
   const Box& mcus = pixels->mcus();
-  const int right = jpeg.mcus_across - mcus.x - mcus.width;
   const int end = pixels->checked_rows();
+  // What is right of the crop is skipped together with what is left of it in the next row, unless
+  // the place between them is noted.
+  int unread = 0;
   for (int row = first; row < end; ++row) {
-    if (records_this && row >= recorder.places() && !note_place()) return false;
+    if (records_this && row >= recorder.places() &&
+        !(reader.skip(std::exchange(unread, 0)) && note_place())) {
+      return false;
+    }
     const int row_in_crop = row - mcus.y;
     if (row_in_crop < 0 || row_in_crop >= mcus.height) {
-      if (!reader.skip(jpeg.mcus_across)) return false;
+      if (!reader.skip(std::exchange(unread, 0)) || !reader.skip(jpeg.mcus_across)) return false;
       continue;
     }
-    pixels->begin_row(reader);
-    if (!reader.skip(mcus.x) || !reader.store(0, mcus.width) || !reader.skip(right)) return false;
-    if (!finish(row_in_crop)) return false;
+    pixels->begin_row(reader, RowSlot::first);
+    if (!reader.skip(unread + mcus.x) || !reader.store(0, mcus.width)) return false;
+    if (!finish(row_in_crop, RowSlot::first)) return false;
+    unread = jpeg.mcus_across - mcus.x - mcus.width;
   }
+  if (!reader.skip(unread)) return false;
   // Damage right behind the last row does not count for this crop, but would for the next.
   const bool is_recorded = records_this && (end == jpeg.mcus_down || note_place());
   if (is_recorded) recorder.finish(end, recorded);
@@ -113,15 +139,34 @@ bool CropDecoder::Impl::note_place() {
   return true;
 }
 
-// Decodes only the crop's MCUs of the rows that the index has, and every MCU of those behind them.
+bool CropDecoder::Impl::find(const SeekIndex& index, int row, RowPiece& piece) const {
+  const Box& mcus = pixels->mcus();
+  const int y = mcus.y + row;
+  const int first = mcus.x / index.step();
+  const int behind = (mcus.x + mcus.width + index.step() - 1) / index.step();
+  ScanPoint to;
+  if (!index.find(y, first, piece.from)) return false;
+  const bool is_last = y + 1 == jpeg.mcus_down && behind == index.groups();
+  if (!is_last && !index.find(y, behind, to)) return false;
+  piece.end = is_last ? kMaxScanBytes : to.byte;
+  piece.mcu = y * jpeg.mcus_across + first * index.step();
+  piece.before = mcus.x - first * index.step();
+  return true;
+}
+
+bool CropDecoder::Impl::enter(ScanReader& from, const RowPiece& piece, RowSlot slot) {
+  pixels->begin_row(from, slot);
+  return from.enter(piece.from, piece.mcu, piece.end) && from.skip(piece.before);
+}
+
+// Decodes only the crop's MCUs of the rows that the index has, and every MCU of those behind
+// them.
 bool CropDecoder::Impl::read(const SeekIndex& index, std::span<const uint8_t> bytes,
                              MutableImageView out) {
   pixels->begin(out);
   const Box& mcus = pixels->mcus();
-  const int known = std::min(mcus.y + mcus.height, index.rows());
-  for (int y = mcus.y; y < known; ++y) {
-    if (!read_row(index, y)) return false;
-  }
+  const int known = std::clamp(index.rows() - mcus.y, 0, mcus.height);
+  if (!read_known_rows(index, known)) return false;
   if (pixels->checked_rows() <= index.rows()) return true;
   ScanPoint from;
   begin_recording(bytes, &index);
@@ -130,23 +175,31 @@ bool CropDecoder::Impl::read(const SeekIndex& index, std::span<const uint8_t> by
          read_rows(index.rows());
 }
 
-bool CropDecoder::Impl::read_row(const SeekIndex& index, int y) {
-  const Box& mcus = pixels->mcus();
-  const int first = mcus.x / index.step();
-  const int behind = (mcus.x + mcus.width + index.step() - 1) / index.step();
-  const int begin = first * index.step();
-  ScanPoint from, to;
-  if (!index.find(y, first, from)) return false;
-  const bool is_last = y + 1 == jpeg.mcus_down && behind == index.groups();
-  if (!is_last && !index.find(y, behind, to)) return false;
-  const size_t end = is_last ? kMaxScanBytes : to.byte;
-  pixels->begin_row(reader);
-  return reader.enter(from, y * jpeg.mcus_across + begin, end) && reader.skip(mcus.x - begin) &&
-         reader.store(0, mcus.width) && finish(y - mcus.y);
+// Two rows at once where that takes little memory.
+bool CropDecoder::Impl::read_known_rows(const SeekIndex& index, int rows) {
+  const int width = pixels->mcus().width;
+  const bool has_second = pixels->reserve_second_row();
+  second.open(reader);
+  for (int row = 0; row < rows; ++row) {
+    RowPiece piece, next;
+    if (!find(index, row, piece) || !enter(reader, piece, RowSlot::first)) return false;
+    const bool takes_two = has_second && row + 1 < rows && find(index, row + 1, next) &&
+                           next.end - next.from.byte <= kMaxSecondPiece;
+    if (!takes_two) {
+      if (!reader.store(0, width) || !finish(row, RowSlot::first)) return false;
+      continue;
+    }
+    if (!enter(second, next, RowSlot::second) ||
+        !ScanReader::store_both(reader, second, 0, width) || !finish(row, RowSlot::first) ||
+        !finish(++row, RowSlot::second)) {
+      return false;
+    }
+  }
+  return true;
 }
 
-// An index is not made anew for a few more rows. `index`: has the first rows, and the reader enters
-// at its last place; or null.
+// An index is not made anew for a few more rows. `index`: has the first rows, and the reader
+// enters at its last place; or null.
 void CropDecoder::Impl::begin_recording(std::span<const uint8_t> bytes, const SeekIndex* index) {
   const int rows = pixels->checked_rows();
   const bool is_more =
@@ -166,8 +219,8 @@ bool CropDecoder::Impl::is_worth_an_index(int rows) const {
   return 16 * unread >= all;
 }
 
-// Returns false if there is no index, if it does not belong to these bytes, or if the coefficients
-// are those of no picture. The scan is then read from its start.
+// Returns false if there is no index, if it does not belong to these bytes, or if the
+// coefficients are those of no picture. The scan is then read from its start.
 bool CropDecoder::Impl::is_read_with(std::span<const uint8_t> bytes,
                                      std::span<const uint8_t> seek_index, MutableImageView out) {
   known_rows = claimed_seek_rows(seek_index);
@@ -202,8 +255,9 @@ SeekUse CropDecoder::seek_use() const { return impl_->seek_use; }
 
 int64_t CropDecoder::scratch_bytes() const {
   return impl_->fast.scratch_bytes() + impl_->exact.scratch_bytes() +
-         impl_->reader.scratch_bytes() + impl_->tables.scratch_bytes() +
-         impl_->recorder.scratch_bytes() + static_cast<int64_t>(impl_->recorded.capacity());
+         impl_->reader.scratch_bytes() + impl_->second.scratch_bytes() +
+         impl_->tables.scratch_bytes() + impl_->recorder.scratch_bytes() +
+         static_cast<int64_t>(impl_->recorded.capacity());
 }
 
 }  // namespace stoker

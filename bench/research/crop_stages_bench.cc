@@ -74,7 +74,7 @@ class Stages {
       ended(outside);
       return is_good;
     }
-    pixels_->begin_row(reader_);
+    pixels_->begin_row(reader_, RowSlot::first);
     ended(inverse);
     if (!reader_.skip(mcus.x)) return false;
     ended(outside);
@@ -82,7 +82,7 @@ class Stages {
     ended(crop);
     if (!reader_.skip(jpeg_.mcus_across - mcus.x - mcus.width)) return false;
     ended(outside);
-    if (!pixels_->finish_row(row)) return false;
+    if (!pixels_->finish_row(row, RowSlot::first)) return false;
     ended(inverse);
     pixels_->resize(row);
     ended(resize);

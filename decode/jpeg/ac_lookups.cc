@@ -236,6 +236,11 @@ void fill_dc_lookup(const HuffmanSpec& spec, DcTable& table) {
     const int known = std::min<int>(size, kDcBits - code_bits);
     fill_values(pair_bits(bits), Values(known, size), kOneInBoth, span >> known, table.lookup + at);
   });
+  uint16_t* skip = table.skip;
+  for_each_code(spec, kSkipBits, [&](uint32_t, uint32_t span, int code_bits, uint8_t size) {
+    skip = std::fill_n(skip, span, static_cast<uint16_t>(kEndOfBlock << 8 | (code_bits + size)));
+  });
+  std::fill(skip, table.skip + kSkips, uint16_t{kNoSymbol << 8});
 }
 
 void fill_ac_lookups(const HuffmanSpec& spec, AcTable& table) {

@@ -34,11 +34,13 @@ class CropPixels {
 
   // Starts with the first row. REQUIRES: plan().
   virtual void begin(MutableImageView out) = 0;
+  // Allocates what a second row of MCUs at once needs. Returns false if that would be too much.
+  bool reserve_second_row() { return samples_.reserve_second_row(); }
   // Gives the reader cleared memory for the coefficients of a row of MCUs.
-  void begin_row(ScanReader& reader) { samples_.begin_row(reader); }
+  void begin_row(ScanReader& reader, RowSlot slot) { samples_.begin_row(reader, slot); }
   // Turns the coefficients into samples of the planes. `row` counts from mcus().y; rows come in
   // order. Returns false if CropDecoder cannot take this file after all.
-  virtual bool finish_row(int row) = 0;
+  virtual bool finish_row(int row, RowSlot slot) = 0;
   // Resizes the rows that this row of MCUs completed, and finishes the output rows that need no
   // more; so all data between the stages are still in a cache. The last row finishes the output.
   virtual void resize(int row) = 0;

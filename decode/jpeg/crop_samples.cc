@@ -55,11 +55,11 @@ void CropSamples::add_plane(int spare_columns, int strips_kept) {
   sample_count_ += static_cast<size_t>(strips_kept) * plane.columns * kStripRows;
 }
 
-void CropSamples::begin_row(ScanReader& reader) {
-  std::memset(coefficients_.data(), 0, coefficient_count_ * sizeof(int16_t));
+void CropSamples::begin_row(ScanReader& reader, RowSlot slot) {
+  std::memset(coefficients(slot), 0, coefficient_count_ * sizeof(int16_t));
   for (int c = 0; c < count_; ++c) {
     const SamplePlane& plane = planes_[c];
-    int16_t* to = coefficients_.data() + plane.coefficients;
+    int16_t* to = coefficients(slot) + plane.coefficients;
     for (int r = 0; r < plane.down; ++r) {
       reader.set_coefficients(c, r, to);
       to += plane.groups * kBlockGroup * kBlockSize;
@@ -67,11 +67,11 @@ void CropSamples::begin_row(ScanReader& reader) {
   }
 }
 
-bool CropSamples::finish_row(int row) {
+bool CropSamples::finish_row(int row, RowSlot slot) {
   bool is_of_picture = true;
   for (int c = 0; c < count_; ++c) {
     const SamplePlane& plane = planes_[c];
-    const int16_t* from = coefficients_.data() + plane.coefficients;
+    const int16_t* from = coefficients(slot) + plane.coefficients;
     for (int y = row * plane.down; y < (row + 1) * plane.down; ++y) {
       is_of_picture &= inverse_dct(from, plane.groups, jpeg_->quant[plane.quant],
                                    strip(c, y / kStripBlocks) + y % kStripBlocks * 8);

@@ -42,6 +42,10 @@ struct SamplePlane {
   int64_t coefficients = 0;
 };
 
+// Which of two rows of MCUs that are decoded at once.
+enum class RowSlot { first, second };
+inline constexpr int64_t kMaxSecondRow = int64_t{1} << 20;  // bytes
+
 class CropSamples {
  public:
   // Starts the layout for these MCUs. Then call add_plane once per component, then reserve.
@@ -60,12 +64,18 @@ class CropSamples {
   const Box& mcus() const { return mcus_; }
   const SamplePlane& plane(int c) const { return planes_[c]; }
 
+  // Allocates memory for a second row of coefficients. Returns false if that would be more than
+  // kMaxSecondRow bytes.
+  bool reserve_second_row() {
+    return grow_within(kMaxSecondRow, BufferNeed{&second_row_, coefficient_count_});
+  }
+
   // Gives the reader cleared memory for the coefficients of a row of MCUs.
-  void begin_row(ScanReader& reader);
+  void begin_row(ScanReader& reader, RowSlot slot);
   // Turns the coefficients into samples. `row` counts from mcus().y; rows come in order. Returns
   // false if these coefficients belong to no picture, and libjpeg's sums may overflow
   // (idct_kernels.h); the samples are written anyway.
-  bool finish_row(int row);
+  bool finish_row(int row, RowSlot slot);
 
   // Returns the first column of a strip that is still kept.
   uint8_t* strip(int c, int strip) {
@@ -76,17 +86,25 @@ class CropSamples {
 
   void release() {
     coefficients_.release();
+    second_row_.release();
     samples_.release();
   }
-  int64_t scratch_bytes() const { return coefficients_.bytes() + samples_.bytes(); }
+  int64_t scratch_bytes() const {
+    return coefficients_.bytes() + second_row_.bytes() + samples_.bytes();
+  }
 
  private:
+  int16_t* coefficients(RowSlot slot) {
+    return slot == RowSlot::first ? coefficients_.data() : second_row_.data();
+  }
+
   const BaselineJpeg* jpeg_ = nullptr;
   Box mcus_;
   int count_ = 0;
   SamplePlane planes_[3];
   size_t coefficient_count_ = 0, sample_count_ = 0;
   AlignedBuffer<int16_t> coefficients_;  // of one row of MCUs
+  AlignedBuffer<int16_t> second_row_;    // of another one
   AlignedBuffer<uint8_t> samples_;       // strips of every plane
 };
 

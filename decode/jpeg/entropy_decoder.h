@@ -41,22 +41,49 @@ struct McuBlock {
   int16_t* coefficients = nullptr;  // the row of blocks that this block belongs to
 };
 
+// The blocks that are skipped between two checks of the position.
+inline constexpr int kSkipChunk = 64;
+static_assert(kSkipChunk >= kMaxMcuBlocks);
+
+// A step of skip_mcus: the DC coefficient or the AC coefficients of a block.
+struct SkipStep {
+  const uint16_t* table = nullptr;
+  uint64_t bits = 0;  // from the last lookup of this step on
+};
+
 struct McuLayout {
   int block_count = 0;
   McuBlock blocks[kMaxMcuBlocks];
+  SkipStep steps[2 * kSkipChunk + 1];  // of plan_skips
 };
 
-// The bytes that a decoder may read after `limit`: it checks its position once per MCU.
-inline constexpr size_t kEntropyPadding = 4096;
+// The most bytes of a block: 64 codes of 16 bits with values of 15.
+inline constexpr size_t kMaxBlockBytes = 64 * (16 + 15) / 8;
+// The bytes that a decoder may read after `limit`: it checks its position once per MCU, or once per
+// kSkipChunk blocks.
+inline constexpr size_t kEntropyPadding = kSkipChunk * kMaxBlockBytes + 64;
+
+// Prepares the layout for skip_mcus. REQUIRES: its blocks are complete.
+void plan_skips(McuLayout& layout);
 
 // Decodes `count` MCUs and keeps only the DC predictors. Returns false if the data are damaged or
-// end too early. REQUIRES: kEntropyPadding readable bytes after `limit`.
-bool skip_mcus(const McuLayout& layout, int count, const uint8_t* limit, EntropyState& state);
+// end too early. REQUIRES: plan_skips(); kEntropyPadding readable bytes after `limit`.
+bool skip_mcus(McuLayout& layout, int count, const uint8_t* limit, EntropyState& state);
 
 // Decodes MCUs [first, first + count) of the layout's rows. REQUIRES, in addition: the coefficients
 // there are zero.
 bool store_mcus(const McuLayout& layout, int first, int count, const uint8_t* limit,
                 EntropyState& state);
+
+// MCUs in a row, of which store_two_runs reads two at once.
+struct McuRun {
+  const McuLayout* layout = nullptr;
+  const uint8_t* limit = nullptr;
+  EntropyState* state = nullptr;
+};
+
+// The same as store_mcus for `a` and for `b`, in less time than both after each other take.
+bool store_two_runs(const McuRun& a, const McuRun& b, int first, int count);
 
 // Copies [from, end) to `to` without the zero bytes that follow FF, up to the first marker. Returns
 // where the marker begins (or `end`) and moves `to` past the last byte. May write up to

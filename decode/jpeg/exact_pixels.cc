@@ -79,7 +79,7 @@ void ExactPixels::begin(MutableImageView out) {
   passes_.begin(samples_.plane(0).first.height - crop_.height, out);
 }
 
-bool ExactPixels::finish_row(int row) { return samples_.finish_row(row); }
+bool ExactPixels::finish_row(int row, RowSlot slot) { return samples_.finish_row(row, slot); }
 
 // Returns how many rows of pixels can be made after this row of MCUs, counted from the first
 // strip's.

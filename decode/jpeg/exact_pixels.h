@@ -16,7 +16,7 @@ class ExactPixels final : public CropPixels {
   explicit ExactPixels(PixelPolicy policy) : passes_(policy) {}
   bool plan(const BaselineJpeg& jpeg, const CropSpec& spec) override;
   void begin(MutableImageView out) override;
-  bool finish_row(int row) override;
+  bool finish_row(int row, RowSlot slot) override;
   void resize(int row) override;
   void release() override;
   int64_t scratch_bytes() const override;

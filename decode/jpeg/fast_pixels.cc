@@ -99,8 +99,8 @@ bool FastPixels::plan(const BaselineJpeg& jpeg, const CropSpec& spec) {
 }
 
 // The sums of a picture's coefficients always fit; the pixels of other files are unspecified.
-bool FastPixels::finish_row(int row) {
-  samples_.finish_row(row);
+bool FastPixels::finish_row(int row, RowSlot slot) {
+  samples_.finish_row(row, slot);
   return true;
 }
 

@@ -50,6 +50,7 @@ struct CanonicalCode {
 
 struct DcTable {
   uint64_t lookup[1 << kDcBits];  // as AcTable::pair, with one symbol and no advances; 0 = longer
+  uint16_t skip[1 << kSkipBits];  // as AcTable::skip; advances by kEndOfBlock
   CanonicalCode code;
 };
 

@@ -42,8 +42,15 @@ bool ScanReader::open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg,
                                                nullptr};
     }
   }
+  plan_skips(layout_);
   restart_interval_ = jpeg.restart_interval;
   return true;
+}
+
+void ScanReader::open(const ScanReader& other) {
+  scan_ = other.scan_;
+  layout_ = other.layout_;
+  restart_interval_ = other.restart_interval_;
 }
 
 bool ScanReader::begin() { return enter({}, 0, scan_.size()); }
@@ -125,17 +132,24 @@ bool ScanReader::next_segment() {
   return true;
 }
 
+// The decoder reads up to 8 bytes ahead; is_inside() looks at the exact bit.
+const uint8_t* ScanReader::limit() const {
+  return bytes_.data() + ends_[segment_] + sizeof state_.bits;
+}
+
 template <class Decode>
 bool ScanReader::run(int mcus, const Decode& decode) {
   for (int done = 0; done < mcus;) {
     if (left_ == 0 && !next_segment()) return false;
     const int count = std::min(left_, mcus - done);
-    // The decoder reads up to 8 bytes ahead; is_inside() looks at the exact bit.
-    const uint8_t* limit = bytes_.data() + ends_[segment_] + sizeof state_.bits;
-    if (!decode(done, count, limit) || !is_inside()) return false;
+    if (!decode(done, count, limit()) || !is_inside()) return false;
     if (restart_interval_ > 0) left_ -= count;
     done += count;
   }
+  return has_sane_predictors();
+}
+
+bool ScanReader::has_sane_predictors() const {
   return std::all_of(state_.dc, state_.dc + 3,
                      [](int32_t dc) { return dc >= -kMaxDc && dc <= kMaxDc; });
 }
@@ -150,6 +164,19 @@ bool ScanReader::store(int first, int mcus) {
   return run(mcus, [&](int done, int count, const uint8_t* limit) {
     return store_mcus(layout_, first + done, count, limit, state_);
   });
+}
+
+bool ScanReader::store_both(ScanReader& a, ScanReader& b, int first, int mcus) {
+  if (a.left_ < mcus || b.left_ < mcus) return a.store(first, mcus) && b.store(first, mcus);
+  if (!store_two_runs({&a.layout_, a.limit(), &a.state_}, {&b.layout_, b.limit(), &b.state_}, first,
+                      mcus)) {
+    return false;
+  }
+  for (ScanReader* reader : {&a, &b}) {
+    if (!reader->is_inside() || !reader->has_sane_predictors()) return false;
+    if (reader->restart_interval_ > 0) reader->left_ -= mcus;
+  }
+  return true;
 }
 
 int64_t ScanReader::scratch_bytes() const {

@@ -36,6 +36,8 @@ class ScanReader {
   // Prepares for `jpeg`, whose data are the rest of `bytes`. Both must live as long as the scan is
   // read.
   bool open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg, HuffmanCache& tables);
+  // Prepares for the scan of `other`, too, so that two places of it can be read at once.
+  void open(const ScanReader& other);
   // Starts at the first MCU. REQUIRES: open().
   bool begin();
   // Starts at MCU number `mcu`, which is at `point`; its byte counts stuffing and markers. Only
@@ -53,11 +55,16 @@ class ScanReader {
   bool skip(int mcus);              // decodes the next `mcus`, in file order
   bool store(int first, int mcus);  // stores them as MCUs [first, first + mcus) of the block rows
 
+  // Does a.store() and b.store(), at once if it can.
+  static bool store_both(ScanReader& a, ScanReader& b, int first, int mcus);
+
   int64_t scratch_bytes() const;
 
  private:
   template <class Decode>
   bool run(int mcus, const Decode& decode);
+  const uint8_t* limit() const;
+  bool has_sane_predictors() const;
   bool next_segment();
   bool is_inside() const;  // every bit that was used lies before the end of the segment
   bool split(std::span<const uint8_t> scan, int first_segment);

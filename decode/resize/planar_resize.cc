@@ -63,46 +63,62 @@ using V16 = hn::Vec<D16>;
 // Repeats two lanes over the vector.
 HWY_INLINE V16 pairs(int32_t two) { return hn::BitCast(D16(), hn::Set(D32(), two)); }
 
-// Samples of a column of a strip, or of a row. `first` has the first half of every 128-bit block.
+// Samples of a column of a strip, or of a row, and running sums of them with 16 bits. Where a
+// vector has room for all of them as 16-bit numbers, there is one part in order. Otherwise the
+// first part has the first half of every 128-bit block, which is cheaper than half as many samples
+// in order.
 using Bytes = hn::CappedTag<uint8_t, kStripRows>;
+#if HWY_MAX_BYTES >= 64
+using U16 = hn::Rebind<uint16_t, Bytes>;
+constexpr int kParts = 1;
+#else
 using U16 = hn::Repartition<uint16_t, Bytes>;
-using Outputs = hn::Vec<hn::Repartition<int16_t, Bytes> >;
+constexpr int kParts = 2;
+#endif
+using Outputs = hn::Vec<hn::RebindToSigned<U16> >;
 struct Sums {
-  hn::Vec<U16> first, second;
+  hn::Vec<U16> parts[kParts];
 };
 
 // Loads samples times 256; the high half of their product with a weight has kFractionBits.
 HWY_INLINE Sums load_samples(const uint8_t* from) {
   const Bytes d;
   const auto bytes = hn::LoadU(d, from);
+#if HWY_MAX_BYTES >= 64
+  return {{hn::ShiftLeft<8>(hn::PromoteTo(U16(), bytes))}};
+#else
   const auto zero = hn::Zero(d);
-  return {hn::BitCast(U16(), hn::InterleaveLower(d, zero, bytes)),
-          hn::BitCast(U16(), hn::InterleaveUpper(d, zero, bytes))};
+  return {{hn::BitCast(U16(), hn::InterleaveLower(d, zero, bytes)),
+           hn::BitCast(U16(), hn::InterleaveUpper(d, zero, bytes))}};
+#endif
 }
 
 HWY_INLINE Sums unweighted(const uint8_t* from) {
-  const Sums samples = load_samples(from);
-  return {hn::ShiftRight<8 - kFractionBits>(samples.first),
-          hn::ShiftRight<8 - kFractionBits>(samples.second)};
+  Sums samples = load_samples(from);
+  for (auto& part : samples.parts) part = hn::ShiftRight<8 - kFractionBits>(part);
+  return samples;
 }
 
 HWY_INLINE Sums weighted(const uint8_t* from, const int32_t* doubled) {
-  const Sums samples = load_samples(from);
-  const auto w = hn::BitCast(U16(), hn::Set(hn::Repartition<int32_t, Bytes>(), *doubled));
-  return {hn::MulHigh(samples.first, w), hn::MulHigh(samples.second, w)};
+  Sums samples = load_samples(from);
+  const auto w =
+      hn::BitCast(U16(), hn::Set(hn::RepartitionToWide<hn::RebindToSigned<U16> >(), *doubled));
+  for (auto& part : samples.parts) part = hn::MulHigh(part, w);
+  return samples;
 }
 
 HWY_INLINE void add_weighted(const uint8_t* from, const int32_t* doubled, Sums& sums) {
   const Sums products = weighted(from, doubled);
-  sums.first = hn::Add(sums.first, products.first);
-  sums.second = hn::Add(sums.second, products.second);
+  for (int p = 0; p < kParts; ++p) sums.parts[p] = hn::Add(sums.parts[p], products.parts[p]);
 }
 
 // Stores eight outputs of eight rows in every block as rows.
 HWY_INLINE void store_outputs(Outputs* outputs, int16_t* rows, ptrdiff_t stride) {
-  const hn::Repartition<int16_t, Bytes> d;
+  const hn::RebindToSigned<U16> d;
   transpose_8x8(d, outputs);
-  for (int r = 0; r < 8; ++r) store_blocks(d, outputs[r], rows + r * stride, 16 * stride);
+  for (int r = 0; r < 8; ++r) {
+    store_blocks(d, outputs[r], rows + r * stride, 8 * kParts * stride);
+  }
 }
 
 void strip(const uint8_t* columns, int first_column, const PlanarAxis& axis, int16_t* rows,
@@ -111,18 +127,20 @@ void strip(const uint8_t* columns, int first_column, const PlanarAxis& axis, int
   for (int i = 0; i < axis.padded_count; i += kAxisGroup) {
     const int taps = axis.group_taps[i / kAxisGroup];
     for (int part = 0; part < kStripRows; part += lanes) {
-      Outputs first[kAxisGroup], second[kAxisGroup];
+      Outputs outputs[kParts][kAxisGroup];
       for (int j = 0; j < kAxisGroup; ++j) {
         const uint8_t* from =
             columns + ptrdiff_t{axis.first[i + j] - first_column} * kStripRows + part;
         const int32_t* weights = axis.weights_of(i + j);
         Sums sums = taps > 1 ? weighted(from, weights) : unweighted(from);
         for (int t = 1; t < taps; ++t) add_weighted(from += kStripRows, weights + t, sums);
-        first[j] = hn::BitCast(hn::Repartition<int16_t, Bytes>(), sums.first);
-        second[j] = hn::BitCast(hn::Repartition<int16_t, Bytes>(), sums.second);
+        for (int p = 0; p < kParts; ++p) {
+          outputs[p][j] = hn::BitCast(hn::RebindToSigned<U16>(), sums.parts[p]);
+        }
       }
-      store_outputs(first, rows + part * stride + i, stride);
-      store_outputs(second, rows + (part + 8) * stride + i, stride);
+      for (int p = 0; p < kParts; ++p) {
+        store_outputs(outputs[p], rows + (part + 8 * p) * stride + i, stride);
+      }
     }
   }
 }
@@ -204,15 +222,18 @@ HWY_INLINE hn::Vec<Bytes> resized(const uint8_t* from, ptrdiff_t stride, const i
                                   int taps) {
   Sums sums = weighted(from, weights);
   for (int t = 1; t < taps; ++t) add_weighted(from += stride, weights + t, sums);
-  // The bytes of a block are in the order 0 8 1 9 ...; the lookup restores their order.
   const auto half = hn::Set(U16(), 1 << (kFractionBits - 1));
-  const auto first = hn::ShiftRight<kFractionBits>(hn::Add(sums.first, half));
-  const auto second = hn::ShiftRight<kFractionBits>(hn::Add(sums.second, half));
+  for (auto& part : sums.parts) part = hn::ShiftRight<kFractionBits>(hn::Add(part, half));
+  const Bytes d;
+#if HWY_MAX_BYTES >= 64
+  return hn::DemoteTo(d, hn::BitCast(hn::RebindToSigned<U16>(), sums.parts[0]));
+#else
+  // The bytes of a block are in the order 0 8 1 9 ...; the lookup restores their order.
   alignas(16) static constexpr uint8_t kOrder[16] = {0, 2, 4, 6, 8, 10, 12, 14,
                                                      1, 3, 5, 7, 9, 11, 13, 15};
-  const Bytes d;
-  return hn::TableLookupBytes(hn::BitCast(d, hn::Or(first, hn::ShiftLeft<8>(second))),
-                              hn::LoadDup128(d, kOrder));
+  const auto mixed = hn::Or(sums.parts[0], hn::ShiftLeft<8>(sums.parts[1]));
+  return hn::TableLookupBytes(hn::BitCast(d, mixed), hn::LoadDup128(d, kOrder));
+#endif
 }
 
 template <bool kGrey>

@@ -82,18 +82,52 @@ HWY_INLINE void add_taps(D8 d8, V8 even, V8 odd, const int32_t* pair, PillowSums
   sums[3].add(hn::BitCast(d16, hn::InterleaveUpper(d8, upper, zero)), high, low);
 }
 
+// Whether a vector has room for all the bytes of a D8 as 16-bit numbers.
+template <class D8>
+constexpr bool kHasWider = 2 * hn::MaxLanes(D8()) <= HWY_MAX_BYTES&& HWY_MAX_BYTES >= 64;
+
+// The same for four samples per block of twice as many blocks; `even` and `odd` have half the
+// blocks.
+template <class D8, class V8>
+HWY_INLINE void add_wide_taps(D8 d8, V8 even, V8 odd, const int32_t* pair,
+                              PillowSums<hn::Twice<D8>>* sums) {
+  const hn::Rebind<uint16_t, D8> d16;
+  const hn::RebindToSigned<decltype(d16)> signed16;
+  const hn::RepartitionToWide<decltype(signed16)> d32;
+  const auto high = hn::BitCast(signed16, hn::Set(d32, pair[0]));
+  const auto low = hn::BitCast(signed16, hn::Set(d32, pair[1]));
+  const auto add = [&](V8 bytes, PillowSums<hn::Twice<D8>>& sum) HWY_ATTR {
+    sum.add(hn::BitCast(signed16, hn::PromoteTo(d16, bytes)), high, low);
+  };
+  add(hn::InterleaveLower(d8, even, odd), sums[0]);
+  add(hn::InterleaveUpper(d8, even, odd), sums[1]);
+}
+
 // Returns a vector of bytes: the weighted sum of `taps` vectors; load(t) returns the t-th. `pairs`
 // are the output's in a ResampleTable. Bilinear sums cannot be above 255 or below 0; kClips is for
 // the other filters.
 template <bool kClips, class D8, class Load>
 HWY_INLINE hn::Vec<D8> weighted_sum(D8 d8, const Load& load, int taps, const int32_t* pairs) {
-  const hn::Repartition<int16_t, D8> d16;
-  PillowSums<D8> sums[4];
   int t = 0;
-  for (; t + 1 < taps; t += 2, pairs += 2) add_taps(d8, load(t), load(t + 1), pairs, sums);
-  if (t < taps) add_taps(d8, load(t), hn::Zero(d8), pairs, sums);
-  return pack_bytes<kClips>(d8, hn::ReorderDemote2To(d16, sums[0].value(), sums[1].value()),
-                            hn::ReorderDemote2To(d16, sums[2].value(), sums[3].value()));
+  if constexpr (kHasWider<D8>) {
+    PillowSums<hn::Twice<D8>> sums[2];
+    for (; t + 1 < taps; t += 2, pairs += 2) add_wide_taps(d8, load(t), load(t + 1), pairs, sums);
+    if (t < taps) add_wide_taps(d8, load(t), hn::Zero(d8), pairs, sums);
+    // The lower sums of a block of bytes are 0 to 7, the upper ones 8 to 15, four in a block.
+    const hn::Rebind<int16_t, D8> d16;
+    const auto packed =
+        hn::DemoteTo(d8, hn::ReorderDemote2To(d16, sums[0].value(), sums[1].value()));
+    alignas(16) static constexpr uint8_t kUnmix[16] = {0, 1, 2, 3, 8,  9,  10, 11,
+                                                       4, 5, 6, 7, 12, 13, 14, 15};
+    return hn::TableLookupBytes(packed, hn::LoadDup128(d8, kUnmix));
+  } else {
+    const hn::Repartition<int16_t, D8> d16;
+    PillowSums<D8> sums[4];
+    for (; t + 1 < taps; t += 2, pairs += 2) add_taps(d8, load(t), load(t + 1), pairs, sums);
+    if (t < taps) add_taps(d8, load(t), hn::Zero(d8), pairs, sums);
+    return pack_bytes<kClips>(d8, hn::ReorderDemote2To(d16, sums[0].value(), sums[1].value()),
+                              hn::ReorderDemote2To(d16, sums[2].value(), sums[3].value()));
+  }
 }
 
 #endif

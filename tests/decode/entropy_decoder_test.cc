@@ -99,6 +99,33 @@ void expect_same_coefficients(const std::vector<uint8_t>& file, uint32_t seed) {
   }
 }
 
+// The same, two rows of MCUs at once, as if there was a seek index.
+void expect_same_pairs_of_rows(const std::vector<uint8_t>& file, uint32_t seed) {
+  const Coefficients expected = read_coefficients(file);
+  BaselineJpeg jpeg;
+  ASSERT_TRUE(parse_baseline(file, jpeg));
+  std::mt19937 random(seed);
+  const int left = static_cast<int>(random() % jpeg.mcus_across);
+  const int width = 1 + static_cast<int>(random() % (jpeg.mcus_across - left));
+  const int right = jpeg.mcus_across - left - width;
+  HuffmanCache tables;
+  ScanReader upper, lower;
+  ASSERT_TRUE(upper.open(file, jpeg, tables) && upper.begin());
+  lower.open(upper);
+  ASSERT_TRUE(lower.begin() && lower.skip(jpeg.mcus_across));
+  RowBuffer of_upper(jpeg, width), of_lower(jpeg, width);
+  for (int row = 0; row + 1 < jpeg.mcus_down; row += 2) {
+    of_upper.attach(upper);
+    of_lower.attach(lower);
+    ASSERT_TRUE(upper.skip(left) && lower.skip(left)) << row;
+    ASSERT_TRUE(ScanReader::store_both(upper, lower, 0, width)) << row;
+    expect_row(jpeg, of_upper, expected, row, left, width);
+    expect_row(jpeg, of_lower, expected, row + 1, left, width);
+    if (testing::Test::HasFatalFailure() || row + 3 >= jpeg.mcus_down) return;
+    ASSERT_TRUE(upper.skip(right + jpeg.mcus_across) && lower.skip(right + jpeg.mcus_across));
+  }
+}
+
 class EntropyDecoder : public testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
@@ -118,7 +145,9 @@ TEST_P(EntropyDecoder, GivesLibjpegsCoefficients) {
       const std::vector<uint8_t> file = make_jpeg(size, kind, ++seed);
       for (const int interval : {0, 1, 3, 100}) {
         SCOPED_TRACE(describe(kind) + " restart " + std::to_string(interval));
-        expect_same_coefficients(recode_jpeg(file, {interval, seed % 2 == 0}), seed);
+        const std::vector<uint8_t> recoded = recode_jpeg(file, {interval, seed % 2 == 0});
+        expect_same_coefficients(recoded, seed);
+        expect_same_pairs_of_rows(recoded, seed);
         if (HasFatalFailure()) return;
       }
     }
@@ -151,6 +180,7 @@ TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfNoise) {
   ASSERT_GT(full, 20);
   expect_same_coefficients(file, 5);
   expect_same_coefficients(recode_jpeg(file, {7, true}), 6);
+  for (uint32_t seed = 0; seed < 20; ++seed) expect_same_pairs_of_rows(file, seed);
 }
 
 TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfRealFiles) {
@@ -164,6 +194,7 @@ TEST_P(EntropyDecoder, GivesLibjpegsCoefficientsOfRealFiles) {
     if (!parse_baseline(file, jpeg)) continue;
     SCOPED_TRACE(entry.path());
     expect_same_coefficients(file, static_cast<uint32_t>(++files));
+    expect_same_pairs_of_rows(file, static_cast<uint32_t>(files));
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(files, 0) << data << " holds no baseline JPEG";
@@ -194,10 +225,16 @@ TEST_P(EntropyDecoder, TakesStuffingOutUpToTheMarker) {
   }
 }
 
+struct PlainBlock {
+  std::vector<int16_t> coefficients;
+  size_t end = 0;  // in bits of the data without stuffing
+  int32_t dc = 0;
+};
+
 // The plain twin: grey files, code by code and bit by bit. Stops at the first invalid block;
 // `blocks` has the blocks before it.
 void decode_plainly(const std::vector<uint8_t>& file, const BaselineJpeg& jpeg,
-                    std::vector<std::vector<int16_t>>& blocks) {
+                    std::vector<PlainBlock>& blocks) {
   const std::span<const uint8_t> scan = std::span(file).subspan(jpeg.scan_begin);
   std::vector<uint8_t> bytes(scan.size() + kEntropyPadding);
   uint8_t* end = bytes.data();
@@ -240,52 +277,210 @@ void decode_plainly(const std::vector<uint8_t>& file, const BaselineJpeg& jpeg,
       block[kZigzag[k]] = static_cast<int16_t>(value(ac & 15));
     }
     if (at > bits) return;
-    blocks.push_back(std::move(block));
+    blocks.push_back({std::move(block), at, dc});
   }
 }
 
-// Random data with unusual tables: runs past the end of a block (libjpeg accepts them, so it has to
-// decide), codes that do not exist, data that end early, values of any length.
+// Returns where the next MCU begins, in bits of the data without stuffing, as PlainBlock counts.
+size_t plain_place(const std::vector<uint8_t>& file, const BaselineJpeg& jpeg, ScanReader& reader,
+                   int32_t& dc) {
+  ScanPoint place;
+  EXPECT_TRUE(reader.here(place));
+  size_t stuffing = 0;
+  for (size_t i = 1; i < place.byte; ++i) {
+    stuffing += file[jpeg.scan_begin + i - 1] == 0xFF && file[jpeg.scan_begin + i] == 0;
+  }
+  dc = place.dc[0];
+  return 8 * (place.byte - stuffing) + place.bit;
+}
+
+// Skips the blocks of a grey file in parts of random sizes.
+void expect_same_skips(const std::vector<uint8_t>& file, const BaselineJpeg& jpeg,
+                       const std::vector<PlainBlock>& expected, std::mt19937& random) {
+  HuffmanCache tables;
+  ScanReader reader;
+  ASSERT_TRUE(reader.open(file, jpeg, tables) && reader.begin());
+  const size_t all = static_cast<size_t>(jpeg.mcus_across * jpeg.mcus_down);
+  for (size_t done = 0; done < all;) {
+    const size_t part = std::min(all - done, size_t{1} + random() % (2 * kSkipChunk + 9));
+    done += part;
+    ASSERT_EQ(reader.skip(static_cast<int>(part)), done <= expected.size()) << done << " " << part;
+    if (done > expected.size()) return;
+    int32_t dc = 0;
+    ASSERT_EQ(plain_place(file, jpeg, reader, dc), expected[done - 1].end) << done;
+    ASSERT_EQ(dc, expected[done - 1].dc) << done;
+  }
+}
+
+// Makes random data with unusual tables of a grey file: runs past the end of a block (libjpeg
+// accepts them, so it has to decide), codes that do not exist, data that end early, values of any
+// length. `kind` chooses among four kinds of tables and data.
+std::vector<uint8_t> make_unusual(std::vector<uint8_t> file, int kind, std::mt19937& random) {
+  BaselineJpeg jpeg;
+  if (!parse_baseline(file, jpeg)) return {};
+  const HuffmanSpec& spec = jpeg.ac[jpeg.components[0].ac];
+  // With runs past the end rarely, so that many blocks are sound.
+  const bool is_gentle = kind % 2 != 0;
+  for (int i = 0; i < spec.value_count; ++i) {
+    constexpr uint8_t kChoices[] = {0x00, 0xF0, 0xF1, 0x81, 0x31, 0x01, 0x02, 0x0A};
+    constexpr uint8_t kGentle[] = {0x00, 0x01, 0x02, 0x11, 0x00, 0x01, 0x0A, 0x0F};
+    file[static_cast<size_t>(spec.values - file.data() + i)] = is_gentle ? kGentle[random() % 8]
+                                                               : random() % 4 != 0
+                                                                   ? kChoices[random() % 8]
+                                                                   : static_cast<uint8_t>(random());
+  }
+  // DC codes of up to 16 bits with values of 15, and data of mostly ones: long codes.
+  const bool has_long_codes = kind % 4 == 3;
+  if (has_long_codes) {
+    const HuffmanSpec& dc = jpeg.dc[jpeg.components[0].dc];
+    uint8_t* const counts = file.data() + (dc.counts - file.data());
+    std::fill_n(counts, 16, uint8_t{0});
+    for (int i = 0; i < dc.value_count; ++i) counts[i < 8 ? i : i + 4] = 1;
+    std::fill_n(file.data() + (dc.values - file.data()) + 8, dc.value_count - 8, uint8_t{15});
+  }
+  for (size_t i = jpeg.scan_begin; i + 2 < file.size(); ++i) {
+    const bool is_ones = has_long_codes && random() % 4 != 0;
+    const uint8_t ones = random() % 2 == 0 ? 0xFE : 0x7F;
+    file[i] = is_ones ? ones : static_cast<uint8_t>(random() % 255);
+  }
+  if (random() % 2 == 0) {
+    const size_t bytes = file.size() - jpeg.scan_begin;
+    file.erase(file.end() - 2 - static_cast<ptrdiff_t>(random() % (bytes - 40)), file.end() - 2);
+  }
+  return file;
+}
+
 TEST_P(EntropyDecoder, AcceptsWhatThePlainTwinAccepts) {
   std::mt19937 random(9);
   JpegKind kind;
   kind.colours = JpegColours::gray;
-  const std::vector<uint8_t> original = make_jpeg({64, 64}, kind);
+  const std::vector<uint8_t> original = make_jpeg({120, 120}, kind);
   size_t sound_blocks = 0;
   for (int trial = 0; trial < 400; ++trial) {
-    std::vector<uint8_t> file = original;
+    const std::vector<uint8_t> file = make_unusual(original, trial, random);
     BaselineJpeg jpeg;
     ASSERT_TRUE(parse_baseline(file, jpeg));
-    const HuffmanSpec& spec = jpeg.ac[jpeg.components[0].ac];
-    for (int i = 0; i < spec.value_count; ++i) {
-      constexpr uint8_t kChoices[] = {0x00, 0xF0, 0xF1, 0x81, 0x31, 0x01, 0x02, 0x0A};
-      file[static_cast<size_t>(spec.values - file.data() + i)] =
-          random() % 4 != 0 ? kChoices[random() % 8] : static_cast<uint8_t>(random());
-    }
-    for (size_t i = jpeg.scan_begin; i + 2 < file.size(); ++i) {
-      file[i] = static_cast<uint8_t>(random() % 255);
-    }
-    std::vector<std::vector<int16_t>> expected;
+    std::vector<PlainBlock> expected;
     decode_plainly(file, jpeg, expected);
     sound_blocks += expected.size();
+    SCOPED_TRACE(trial);
+    expect_same_skips(file, jpeg, expected, random);
+    if (HasFatalFailure()) return;
     for (const bool skip : {false, true}) {
       HuffmanCache tables;
       ScanReader reader;
       ASSERT_TRUE(reader.open(file, jpeg, tables) && reader.begin());
       RowBuffer buffer(jpeg, 1);
-      for (size_t b = 0; b < 64; ++b) {
+      for (size_t b = 0; b < 225; ++b) {
         buffer.attach(reader);
         const bool sound = skip ? reader.skip(1) : reader.store(0, 1);
         ASSERT_EQ(sound, b < expected.size()) << "trial " << trial << " block " << b;
         if (!sound) break;
         for (int i = 0; !skip && i < kBlockSize; ++i) {
-          ASSERT_EQ(buffer.row(0, 0)[i / 8 * 8 * kBlockGroup + i % 8], expected[b][i])
+          ASSERT_EQ(buffer.row(0, 0)[i / 8 * 8 * kBlockGroup + i % 8], expected[b].coefficients[i])
               << "trial " << trial << " block " << b;
         }
       }
     }
   }
-  EXPECT_GT(sound_blocks, 400u);
+  EXPECT_GT(sound_blocks, 4000u);
+}
+
+// Two streams at once: sound together only if both are.
+TEST_P(EntropyDecoder, StoresTwoStreamsAsEachAlone) {
+  std::mt19937 random(11);
+  JpegKind kind;
+  kind.colours = JpegColours::gray;
+  const std::vector<uint8_t> original = make_jpeg({120, 120}, kind);
+  int sound = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    SCOPED_TRACE(trial);
+    std::vector<uint8_t> files[2];
+    BaselineJpeg jpegs[2];
+    std::vector<PlainBlock> expected[2];
+    for (int f : {0, 1}) {
+      files[f] = make_unusual(original, 1 + static_cast<int>(random() % 4), random);
+      ASSERT_TRUE(parse_baseline(files[f], jpegs[f]));
+      decode_plainly(files[f], jpegs[f], expected[f]);
+      if (expected[f].size() < 60) continue;
+      // Now the data end within the last byte of a block.
+      const size_t bytes = expected[f][expected[f].size() - random() % 20 - 1].end / 8;
+      files[f].erase(files[f].begin() + static_cast<ptrdiff_t>(jpegs[f].scan_begin + bytes),
+                     files[f].end() - 2);
+      expected[f].clear();
+      ASSERT_TRUE(parse_baseline(files[f], jpegs[f]));
+      decode_plainly(files[f], jpegs[f], expected[f]);
+    }
+    const size_t both = std::min(expected[0].size(), expected[1].size());
+    const size_t count =
+        std::min<size_t>(random() % 3 == 0 ? both + 1 : 1 + random() % (both + 1), 225);
+    HuffmanCache tables;
+    ScanReader readers[2];
+    RowBuffer buffers[2] = {{jpegs[0], static_cast<int>(count)},
+                            {jpegs[1], static_cast<int>(count)}};
+    for (int f : {0, 1}) {
+      ASSERT_TRUE(readers[f].open(files[f], jpegs[f], tables) && readers[f].begin());
+      buffers[f].attach(readers[f]);
+    }
+    ASSERT_EQ(ScanReader::store_both(readers[0], readers[1], 0, static_cast<int>(count)),
+              count <= both)
+        << count << " of " << both;
+    if (count > both) continue;
+    ++sound;
+    for (int f : {0, 1}) {
+      for (size_t b = 0; b < count; ++b) {
+        const int16_t* block = buffers[f].row(0, 0) + coefficient_offset(b);
+        for (int i = 0; i < kBlockSize; ++i) {
+          ASSERT_EQ(block[i / 8 * 8 * kBlockGroup + i % 8], expected[f][b].coefficients[i])
+              << "stream " << f << " block " << b;
+        }
+      }
+      int32_t dc = 0;
+      EXPECT_EQ(plain_place(files[f], jpegs[f], readers[f], dc), expected[f][count - 1].end);
+      EXPECT_EQ(dc, expected[f][count - 1].dc);
+    }
+  }
+  EXPECT_GT(sound, 100);
+}
+
+// Blocks of the most bytes, and data that end before the first of them does. What is behind the
+// data comes from a file before it, so the decoder goes on as far as it ever does.
+TEST_P(EntropyDecoder, StopsWithinItsPadding) {
+  JpegKind kind;
+  kind.colours = JpegColours::gray;
+  std::vector<uint8_t> file = make_jpeg({512, 512}, kind);
+  BaselineJpeg jpeg;
+  ASSERT_TRUE(parse_baseline(file, jpeg));
+  // All codes have 16 bits, the first one is 0, and all values have 15.
+  const auto lengthen = [&](const HuffmanSpec& spec) {
+    uint8_t* const counts = file.data() + (spec.counts - file.data());
+    std::fill_n(counts, 15, uint8_t{0});
+    counts[15] = static_cast<uint8_t>(spec.value_count);
+    std::fill_n(file.data() + (spec.values - file.data()), spec.value_count, uint8_t{0x0F});
+  };
+  lengthen(jpeg.dc[jpeg.components[0].dc]);
+  lengthen(jpeg.ac[jpeg.components[0].ac]);
+  const auto file_of = [&](size_t bytes) {
+    std::vector<uint8_t> result(file.begin(),
+                                file.begin() + static_cast<ptrdiff_t>(jpeg.scan_begin));
+    result.resize(result.size() + bytes, 0);
+    result.insert(result.end(), {0xFF, 0xD9});
+    return result;
+  };
+  constexpr size_t kShort = 600;
+  const std::vector<uint8_t> full = file_of(kShort + kEntropyPadding), cut = file_of(kShort);
+  for (const bool skip : {false, true}) {
+    HuffmanCache tables;
+    ScanReader reader;
+    BaselineJpeg of_file;
+    ASSERT_TRUE(parse_baseline(full, of_file) && reader.open(full, of_file, tables));
+    ASSERT_TRUE(reader.begin());
+    ASSERT_TRUE(parse_baseline(cut, of_file) && reader.open(cut, of_file, tables));
+    ASSERT_TRUE(reader.begin());
+    RowBuffer buffer(of_file, of_file.mcus_across);
+    buffer.attach(reader);
+    EXPECT_FALSE(skip ? reader.skip(of_file.mcus_across) : reader.store(0, of_file.mcus_across));
+  }
 }
 
 TEST_P(EntropyDecoder, CountsStuffing) {
@@ -390,6 +585,12 @@ TEST(HuffmanTables, DcLookupsAreWhatTheirSymbolsAre) {
       const int raw = static_cast<int>((i << 24 << symbol.length) >> 16 >> (16 - size));
       const int value = size > 0 && raw >> (size - 1) == 0 ? raw - (1 << size) + 1 : raw;
       EXPECT_EQ(static_cast<int16_t>(table.lookup[i] >> 32), static_cast<int16_t>(value)) << i;
+    }
+    for (uint32_t i = 0; i < 1u << kSkipBits; ++i) {
+      const HuffmanSymbol symbol = table.code.find(i << (16 - kSkipBits), 1);
+      const bool fits = symbol.length > 0 && symbol.length <= kSkipBits;
+      const int entry = fits ? kEndOfBlock << 8 | (symbol.length + symbol.value) : kNoSymbol << 8;
+      EXPECT_EQ(table.skip[i], entry) << i;
     }
   }
 }
