@@ -25,7 +25,7 @@ class CropPixels {
   // Plans the resize and finds the MCUs that the output depends on. Returns false if the crop is
   // too large, the reduction too strong or the file too unusual. REQUIRES: spec is sane, its crop
   // lies inside the image.
-  virtual bool plan(const BaselineJpeg& jpeg, const CropSpec& spec) = 0;
+  virtual bool plan(const JpegFrame& jpeg, const CropSpec& spec) = 0;
 
   // Returns, in MCUs, the part of the image for which finish_row is called row by row.
   const Box& mcus() const { return samples_.mcus(); }

@@ -22,12 +22,12 @@ struct NeededSamples {
 };
 
 // Returns the MCUs that hold these samples.
-Box mcus_of(const BaselineJpeg& jpeg, const NeededSamples& needed);
+Box mcus_of(const JpegFrame& jpeg, const NeededSamples& needed);
 
 // Returns one past the last MCU row that libjpeg-turbo reads if the last row of pixels is
 // `last_pixel` and the last row of `mcus` is needed, too: its upsampling may use the next row of
 // samples, and it reads some files several MCU rows at once.
-int checked_mcu_rows(const BaselineJpeg& jpeg, int last_pixel, const Box& mcus);
+int checked_mcu_rows(const JpegFrame& jpeg, int last_pixel, const Box& mcus);
 
 // Part of a colour plane. Strip s holds its rows [s * kStripRows, (s + 1) * kStripRows).
 struct SamplePlane {
@@ -45,7 +45,7 @@ struct SamplePlane {
 class CropSamples {
  public:
   // Starts the layout for these MCUs. Then call add_plane once per component, then reserve.
-  void plan(const BaselineJpeg& jpeg, const Box& mcus);
+  void plan(const JpegFrame& jpeg, const Box& mcus);
   // Adds the next component: `spare_columns` more columns are readable after its last, and
   // `strips_kept` strips are kept.
   void add_plane(int spare_columns, int strips_kept);
@@ -81,7 +81,7 @@ class CropSamples {
   int64_t scratch_bytes() const { return coefficients_.bytes() + samples_.bytes(); }
 
  private:
-  const BaselineJpeg* jpeg_ = nullptr;
+  const JpegFrame* jpeg_ = nullptr;
   Box mcus_;
   int count_ = 0;
   SamplePlane planes_[3];
