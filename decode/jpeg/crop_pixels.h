@@ -36,6 +36,8 @@ class CropPixels {
   virtual void begin(MutableImageView out) = 0;
   // Gives the reader cleared memory for the coefficients of a row of MCUs.
   void begin_row(ScanReader& reader) { samples_.begin_row(reader); }
+  // Takes coefficients that are complete instead.
+  void begin_row(CropCoefficients& complete, int row) { samples_.begin_row(complete, row); }
   // Turns the coefficients into samples of the planes. `row` counts from mcus().y; rows come in
   // order. Returns false if CropDecoder cannot take this file after all.
   virtual bool finish_row(int row) = 0;

@@ -60,6 +60,7 @@ void CropSamples::begin_row(ScanReader& reader) {
   for (int c = 0; c < count_; ++c) {
     const SamplePlane& plane = planes_[c];
     int16_t* to = coefficients_.data() + plane.coefficients;
+    row_[c] = to;
     for (int r = 0; r < plane.down; ++r) {
       reader.set_coefficients(c, r, to);
       to += plane.groups * kBlockGroup * kBlockSize;
@@ -67,11 +68,15 @@ void CropSamples::begin_row(ScanReader& reader) {
   }
 }
 
+void CropSamples::begin_row(CropCoefficients& complete, int row) {
+  for (int c = 0; c < count_; ++c) row_[c] = complete.row(c, row * planes_[c].down);
+}
+
 bool CropSamples::finish_row(int row) {
   bool is_of_picture = true;
   for (int c = 0; c < count_; ++c) {
     const SamplePlane& plane = planes_[c];
-    const int16_t* from = coefficients_.data() + plane.coefficients;
+    const int16_t* from = row_[c];
     for (int y = row * plane.down; y < (row + 1) * plane.down; ++y) {
       is_of_picture &= inverse_dct(from, plane.groups, jpeg_->quant[plane.quant],
                                    strip(c, y / kStripBlocks) + y % kStripBlocks * 8);

@@ -8,6 +8,7 @@
 
 #include "decode/aligned_buffer.h"
 #include "decode/image.h"
+#include "decode/jpeg/crop_coefficients.h"
 #include "decode/jpeg/headers.h"
 #include "decode/jpeg/idct_kernels.h"
 #include "decode/jpeg/row_upsampling.h"
@@ -62,6 +63,8 @@ class CropSamples {
 
   // Gives the reader cleared memory for the coefficients of a row of MCUs.
   void begin_row(ScanReader& reader);
+  // Takes coefficients that are complete instead. `row` counts from mcus().y.
+  void begin_row(CropCoefficients& complete, int row);
   // Turns the coefficients into samples. `row` counts from mcus().y; rows come in order. Returns
   // false if these coefficients belong to no picture, and libjpeg's sums may overflow
   // (idct_kernels.h); the samples are written anyway.
@@ -86,6 +89,7 @@ class CropSamples {
   int count_ = 0;
   SamplePlane planes_[3];
   size_t coefficient_count_ = 0, sample_count_ = 0;
+  const int16_t* row_[3] = {};           // the coefficients of the current row
   AlignedBuffer<int16_t> coefficients_;  // of one row of MCUs
   AlignedBuffer<uint8_t> samples_;       // strips of every plane
 };
