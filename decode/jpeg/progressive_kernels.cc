@@ -196,9 +196,9 @@ HWY_INLINE void correct(uint64_t which, int16_t one, int16_t* out) {
   }
 }
 
-// Takes the bits of correction of these coefficients.
+// Takes the bits of correction of these coefficients, and nothing else of their block.
 template <bool kStore>
-HWY_INLINE void take_corrections(BitSource& in, uint64_t which, int16_t one, int16_t* out) {
+HWY_INLINE void correct_block(BitSource& in, uint64_t which, int16_t one, int16_t* out) {
   const uint64_t bits = in.take_refilled(std::popcount(which));
   if (kStore) correct(deposit(bits, which), one, out);
 }
@@ -207,15 +207,20 @@ HWY_INLINE void take_corrections(BitSource& in, uint64_t which, int16_t one, int
 template <bool kStore>
 HWY_INLINE bool refine_block(BitSource& in, const AcScan& scan, uint64_t band, uint64_t& nonzero,
                              int16_t* out, uint32_t& ended) {
+  // What a symbol and its bits of correction may take, so that the next lookup is filled.
+  constexpr uint64_t kMostBits = kRefilled - 16;
   const int16_t one = static_cast<int16_t>(1 << scan.low);
   const uint64_t end = mask_bit(scan.last);
+  const uint64_t corrected = band & nonzero;
   const uint64_t zeros = band & ~nonzero;
-  uint64_t ahead = band & nonzero;  // coefficients that are not corrected yet
+  uint64_t ahead = corrected;  // coefficients whose bits of correction come later
+  uint64_t corrections = 0;    // the bits of the others, the last one lowest
   int zeros_left = std::popcount(zeros);
   uint64_t target;
+  in.refill();
   do {
-    in.refill();
     uint32_t entry = lookup(*scan.table, in.bits);
+    in.refill();
     if (HWY_UNLIKELY(advance_of(entry) == kNoSymbol)) {
       entry = find_scan_symbol(*scan.table, in.bits);
     }
@@ -223,13 +228,14 @@ HWY_INLINE bool refine_block(BitSource& in, const AcScan& scan, uint64_t band, u
       ended = take_end(in, entry);
       if (ended == 0) return false;
       --ended;
-      take_corrections<kStore>(in, ahead, one, out);
-      return true;
+      const int count = std::popcount(ahead);
+      corrections = corrections << count | in.take_refilled(count);
+      break;
     }
     zeros_left -= static_cast<int>(advance_of(entry));
     if (zeros_left < 0) return false;
     target = deposit(uint64_t{1} << zeros_left, zeros);
-    const uint64_t passed = ahead & (0 - target);
+    const int count = std::popcount(ahead & (0 - target));
     ahead &= target - 1;
     if (HWY_LIKELY(is_coefficient(entry))) {
       nonzero |= target;
@@ -238,8 +244,14 @@ HWY_INLINE bool refine_block(BitSource& in, const AcScan& scan, uint64_t band, u
       }
     }
     in.drop(bits_of(entry));
-    take_corrections<kStore>(in, passed, one, out);
+    if (HWY_UNLIKELY(bits_of(entry) + static_cast<uint64_t>(count) > kMostBits)) {
+      corrections = corrections << count | in.take_refilled(count);
+      in.refill();
+    } else {
+      corrections = corrections << count | in.take(count);
+    }
   } while (target != end);
+  if (kStore) correct(deposit(corrections, corrected), one, out);
   return true;
 }
 
@@ -275,7 +287,7 @@ HWY_INLINE bool refine_blocks(const AcScan& scan, const AcBlocks& blocks, const 
     }
     if (kStore && ended > 0) {
       --ended;
-      take_corrections<kStore>(in, blocks.nonzero[b] & band, one, out);
+      correct_block<kStore>(in, blocks.nonzero[b] & band, one, out);
     } else if (!refine_block<kStore>(in, scan, band, blocks.nonzero[b], out, ended)) {
       return false;
     }
