@@ -7,9 +7,9 @@
 #include <iterator>
 #include <random>
 
+#include "bench/research/progressive_copy.h"
 #include "decode/image_decoder.h"
 #include "decode/jpeg/seek_index.h"
-#include "tests/decode/jpeg_recoder.h"
 
 namespace stoker {
 namespace {
@@ -73,7 +73,7 @@ std::vector<JpegSample> load_jpegs(const char* folder, size_t limit) {
 
 void make_progressive(std::vector<JpegSample>& samples) {
   for (JpegSample& sample : samples) {
-    sample.bytes = to_progressive(sample.bytes);
+    sample.bytes = progressive_copy(sample.bytes);
     sample.row_index.clear();
     sample.fine_index.clear();
   }

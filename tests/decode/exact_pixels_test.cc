@@ -141,7 +141,9 @@ TEST_P(ExactPixels, AreLibjpegsAndPillowsForRealFiles) {
     ++files;
     const CropSpec spec = any_spec(jpeg.size, random);
     taken += takes(file, spec);
-    if (files % 4 == 0) taken += takes(to_progressive(file), spec) - 1;
+    if (files % 4 != 0) continue;
+    const Recoding progressive{0, true, libjpegs_scans(jpeg.component_count)};
+    EXPECT_TRUE(takes(recode_jpeg(file, progressive), spec));
   }
   EXPECT_GT(taken, 0);
   EXPECT_EQ(taken, files);

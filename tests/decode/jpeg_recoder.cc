@@ -44,9 +44,9 @@ std::vector<jpeg_scan_info> script_of(const std::vector<ScanOfBits>& scans) {
   return script;
 }
 
-// `prepare` sets how the coefficients are written.
-template <class Prepare>
-std::vector<uint8_t> recode(std::span<const uint8_t> jpeg, const Prepare& prepare) {
+}  // namespace
+
+std::vector<uint8_t> recode_jpeg(std::span<const uint8_t> jpeg, const Recoding& recoding) {
   Reader reader(jpeg);
   jvirt_barray_ptr* arrays = jpeg_read_coefficients(&reader.cinfo);
   jpeg_compress_struct out;
@@ -57,30 +57,19 @@ std::vector<uint8_t> recode(std::span<const uint8_t> jpeg, const Prepare& prepar
   unsigned long size = 0;
   jpeg_mem_dest(&out, &memory, &size);
   jpeg_copy_critical_parameters(&reader.cinfo, &out);
-  prepare(out);
+  out.restart_interval = static_cast<unsigned>(recoding.restart_interval);
+  out.optimize_coding = recoding.own_tables ? TRUE : FALSE;
+  const std::vector<jpeg_scan_info> script = script_of(recoding.scans);
+  if (!script.empty()) {
+    out.scan_info = script.data();
+    out.num_scans = static_cast<int>(script.size());
+  }
   jpeg_write_coefficients(&out, arrays);
   jpeg_finish_compress(&out);
   jpeg_destroy_compress(&out);
   std::vector<uint8_t> bytes(memory, memory + size);
   std::free(memory);
   return bytes;
-}
-
-}  // namespace
-
-std::vector<uint8_t> recode_jpeg(std::span<const uint8_t> jpeg, const Recoding& recoding) {
-  const std::vector<jpeg_scan_info> script = script_of(recoding.scans);
-  return recode(jpeg, [&](jpeg_compress_struct& out) {
-    out.restart_interval = static_cast<unsigned>(recoding.restart_interval);
-    out.optimize_coding = recoding.own_tables ? TRUE : FALSE;
-    if (script.empty()) return;
-    out.scan_info = script.data();
-    out.num_scans = static_cast<int>(script.size());
-  });
-}
-
-std::vector<uint8_t> to_progressive(std::span<const uint8_t> jpeg) {
-  return recode(jpeg, [](jpeg_compress_struct& out) { jpeg_simple_progression(&out); });
 }
 
 Coefficients read_coefficients(std::span<const uint8_t> jpeg) {

@@ -26,9 +26,6 @@ struct Recoding {
 
 std::vector<uint8_t> recode_jpeg(std::span<const uint8_t> jpeg, const Recoding& recoding);
 
-// Recodes as a progressive file with the scans that libjpeg writes by default, which are Pillow's.
-std::vector<uint8_t> to_progressive(std::span<const uint8_t> jpeg);
-
 // libjpeg's coefficients: [component][block row][block][row * 8 + column], blocks padded to MCUs.
 using Coefficients = std::vector<std::vector<std::vector<std::vector<int16_t>>>>;
 Coefficients read_coefficients(std::span<const uint8_t> jpeg);

@@ -74,10 +74,24 @@ Scans optimised(int components) {
 
 }  // namespace
 
+std::vector<ScanOfBits> libjpegs_scans(int components) {
+  Scans scans = {{all(components), 0, 0, 0, 1}, {{0}, 1, 5, 0, 2}};
+  for (int c = components - 1; c > 0; --c) scans.push_back({{c}, 1, 63, 0, 1});
+  scans.push_back({{0}, 6, 63, 0, 2});
+  scans.push_back({{0}, 1, 63, 2, 1});
+  scans.push_back({all(components), 0, 0, 1, 0});
+  for (int c = components - 1; c >= 0; --c) scans.push_back({{c}, 1, 63, 1, 0});
+  return scans;
+}
+
 std::vector<ScanScript> usual_scripts(int components) {
-  return {{"bands", bands(components)},           {"apart", apart(components)},
-          {"bit_by_bit", bit_by_bit(components)}, {"many", many(components)},
-          {"pairs", pairs(components)},           {"optimised", optimised(components)}};
+  return {{"libjpegs", libjpegs_scans(components)},
+          {"bands", bands(components)},
+          {"apart", apart(components)},
+          {"bit_by_bit", bit_by_bit(components)},
+          {"many", many(components)},
+          {"pairs", pairs(components)},
+          {"optimised", optimised(components)}};
 }
 
 ScanScript random_script(int components, std::mt19937& random) {

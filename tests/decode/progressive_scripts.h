@@ -15,7 +15,10 @@ struct ScanScript {
   std::vector<ScanOfBits> scans;
 };
 
-// Returns scripts for 1 or 3 components.
+// Returns the scans that libjpeg writes by default, and so Pillow, for 1 or 3 components.
+std::vector<ScanOfBits> libjpegs_scans(int components);
+
+// Returns these and others.
 std::vector<ScanScript> usual_scripts(int components);
 ScanScript random_script(int components, std::mt19937& random);
 

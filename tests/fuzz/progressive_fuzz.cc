@@ -1,6 +1,6 @@
 // ProgressiveReader against jpeg_read_coefficients: libjpeg must read every file that ours reads
-// without an error or a warning, and give the same coefficients. The first four bytes select the
-// MCUs that are kept.
+// without an error or a warning that counts, and give the same coefficients. The first four bytes
+// select the MCUs that are kept.
 #include <cstdlib>
 
 #include "decode/jpeg/progressive_reader.h"
