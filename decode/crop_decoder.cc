@@ -13,7 +13,7 @@ constexpr int64_t kAxesAndTables = int64_t{13} << 20;
 // The scratch that the unused one of FastPixels and ExactPixels, and of the two readers, may keep
 // for its next crop.
 constexpr int64_t kMaxIdleScratch = int64_t{1} << 20;
-constexpr int64_t kMaxKeptCoefficients = int64_t{4} << 20;
+constexpr int64_t kMaxKeptCoefficients = int64_t{2} << 20;
 static_assert(kMaxPlaneScratch + 2 * kMaxIdleScratch + int64_t{kMaxScanBytes} +
                   int64_t{4 * kMaxScanSegments} + kMaxKeptCoefficients + kAxesAndTables <=
               kMaxCropScratch);

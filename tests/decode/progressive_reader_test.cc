@@ -164,6 +164,19 @@ class ProgressiveFiles : public testing::Test {
   Bytes recoded(const std::vector<ScanOfBits>& scans) {
     return recode_jpeg(plain_, {0, true, scans});
   }
+  // Returns the file with `bytes` before the tables of the second scan, or before its header.
+  Bytes with_bytes_between_scans(const Bytes& bytes, int restart_interval = 0,
+                                 uint8_t before = kTables) {
+    Bytes file = recode_jpeg(plain_, {restart_interval, true, libjpegs_scans(3)});
+    const auto find = [&](Bytes::iterator from, uint8_t code) {
+      const uint8_t marker[] = {0xFF, code};
+      return std::search(from, file.end(), std::begin(marker), std::end(marker));
+    };
+    file.insert(find(find(file.begin(), kScan) + 1, before), bytes.begin(), bytes.end());
+    return file;
+  }
+
+  static constexpr uint8_t kTables = 0xC4, kScan = 0xDA;
 
   const Bytes plain_ = make_jpeg({61, 47}, {.sampling_x = 2, .sampling_y = 2});
   ProgressiveReader reader_;
@@ -232,6 +245,83 @@ TEST_F(ProgressiveFiles, MoreScansThanTheLimitAreLeftToLibjpeg) {
   ASSERT_EQ(ProgressiveHeaders::kMaxScans, 128);
   EXPECT_TRUE(takes_with(0));
   EXPECT_FALSE(takes_with(1));
+}
+
+TEST_F(ProgressiveFiles, WhatComesBetweenScans) {
+  EXPECT_TRUE(takes(with_bytes_between_scans({})));
+  EXPECT_TRUE(takes(with_bytes_between_scans({0xFF})));                   // fill
+  EXPECT_TRUE(takes(with_bytes_between_scans({0xFF, 0xFE, 0, 3, 'a'})));  // a comment
+  EXPECT_FALSE(takes(with_bytes_between_scans({0})));                     // left over
+  EXPECT_FALSE(takes(with_bytes_between_scans({0xFF, 0, 0xFF})));
+  EXPECT_FALSE(takes(with_bytes_between_scans({0xFF, 0xD0})));  // a restart marker
+  EXPECT_TRUE(takes(with_bytes_between_scans({0xFF, 0xFF}, 0, kScan)));
+  EXPECT_FALSE(takes(with_bytes_between_scans({0}, 0, kScan)));
+  // The first restart marker of a scan that is too short for one, with data behind it.
+  constexpr int kLongInterval = 1000;
+  EXPECT_TRUE(takes(with_bytes_between_scans({}, kLongInterval)));
+  EXPECT_FALSE(takes(with_bytes_between_scans({0xFF, 0xD0, 0x55}, kLongInterval)));
+  EXPECT_FALSE(takes(with_bytes_between_scans({0xFF, 0xDC, 0, 4, 0, 47})));
+  EXPECT_FALSE(takes(with_bytes_between_scans({0xFF, 0xD9})));
+  Bytes steps = {0xFF, 0xDB, 0, 67, 0};
+  steps.resize(steps.size() + 64, 1);
+  EXPECT_FALSE(takes(with_bytes_between_scans(steps)));
+}
+
+// A value that does not fit into 16 bits: libjpeg loses its upper bits, and may take it for zero. A
+// value of two bits where a coefficient gets one: libjpeg warns.
+TEST_F(ProgressiveFiles, SymbolsThatLibjpegMayReadOtherwiseAreLeftToIt) {
+  const Bytes grey = make_jpeg({8, 8}, {.colours = JpegColours::gray, .quality = 5});
+  const Bytes file = recode_jpeg(
+      grey,
+      {0, true, {{{0}, 0, 0, 0, 0}, {{0}, 1, 62, 0, 0}, {{0}, 63, 63, 0, 1}, {{0}, 63, 63, 1, 0}}});
+  ASSERT_TRUE(takes(file));
+  // The last two scans have one symbol each, the end of a block, with the code 0.
+  std::vector<size_t> symbols, data;
+  for (size_t at = 0; at + 1 < file.size(); ++at) {
+    if (file[at] != 0xFF) continue;
+    if (file[at + 1] == kTables) symbols.push_back(at + 21);
+    if (file[at + 1] == kScan) data.push_back(at + 10);
+  }
+  ASSERT_EQ(symbols.size(), 4u);
+  for (const size_t scan : {2, 3}) {
+    ASSERT_EQ(file[symbols[scan]], 0x00);
+    ASSERT_EQ(file[data[scan]], 0x7F);
+  }
+  const auto with = [&](size_t scan, uint8_t symbol, const Bytes& bits) {
+    Bytes changed = file;
+    changed[symbols[scan]] = symbol;
+    const auto at = changed.erase(changed.begin() + static_cast<ptrdiff_t>(data[scan]));
+    changed.insert(at, bits.begin(), bits.end());
+    return changed;
+  };
+  EXPECT_TRUE(takes(with(2, 0x0E, {0x40, 0x01})));   // 8192 * 2
+  EXPECT_FALSE(takes(with(2, 0x0F, {0x40, 0x00})));  // 16384 * 2
+  EXPECT_TRUE(takes(with(3, 0x01, {0x7F})));
+  EXPECT_FALSE(takes(with(3, 0x02, {0x7F})));
+}
+
+// An end-of-blocks code that promises more blocks than come before the next restart marker: libjpeg
+// forgets the rest.
+TEST_F(ProgressiveFiles, EndsOfBlocksStopAtRestartMarkers) {
+  const Bytes grey = make_jpeg({32, 8}, {.colours = JpegColours::gray, .quality = 5});
+  const std::vector<ScanOfBits> scans = {
+      {{0}, 0, 0, 0, 0}, {{0}, 1, 62, 0, 0}, {{0}, 63, 63, 0, 0}};
+  Bytes file = recode_jpeg(grey, {1, true, scans});
+  ASSERT_TRUE(takes(file));
+  // The only symbol of the last scan ends one block; now it ends eight and more.
+  constexpr uint8_t kMarker[] = {0xFF, kTables};
+  uint8_t& symbol =
+      *(std::find_end(file.begin(), file.end(), std::begin(kMarker), std::end(kMarker)) + 21);
+  ASSERT_EQ(symbol, 0x00);
+  symbol = 0x30;
+  EXPECT_TRUE(takes(file));
+  expect_coefficients(reader_, read_coefficients(file));
+}
+
+TEST_F(ProgressiveFiles, PromisesThatTheFileCannotHoldAreRefused) {
+  const Bytes file = make_jpeg({64, 48}, {.progressive = true});
+  EXPECT_TRUE(reader_.open(file));
+  EXPECT_FALSE(reader_.open(with_size(file, {13'000, 13'000})));
 }
 
 TEST_F(ProgressiveFiles, NeedNoMoreThanTheirLimit) {
