@@ -6,6 +6,7 @@
 
 #include "decode/jpeg/exact_pixels.h"
 #include "decode/jpeg/fast_pixels.h"
+#include "decode/jpeg/progressive_reader.h"
 #include "decode/jpeg/seek_index.h"
 #include "decode/resize/row_resizer.h"
 
@@ -22,10 +23,13 @@ constexpr int64_t kSecondReader = int64_t{3} << 20;
 static_assert(int64_t{kMaxSecondPiece + kEntropyPadding} + int64_t{4 * kMaxSecondPiece} +
                   kMaxSecondRow <=
               kSecondReader);
-// The scratch that the unused one of FastPixels and ExactPixels may keep for its next crop.
-constexpr int64_t kMaxIdleScratch = int64_t{2} << 20;
-static_assert(kMaxPlaneScratch + kMaxIdleScratch + int64_t{kMaxScanBytes} +
-                  int64_t{4 * kMaxScanSegments} + kSecondReader + kAxesAndTables + kRecording <=
+// The scratch that the unused one of FastPixels and ExactPixels, and of the two readers, may keep
+// for its next crop.
+constexpr int64_t kMaxIdleScratch = int64_t{1} << 20;
+constexpr int64_t kMaxKeptCoefficients = int64_t{2} << 20;
+static_assert(kMaxPlaneScratch + 2 * kMaxIdleScratch + int64_t{kMaxScanBytes} +
+                  int64_t{4 * kMaxScanSegments} + kMaxKeptCoefficients + kSecondReader +
+                  kAxesAndTables + kRecording <=
               kMaxCropScratch);
 constexpr int kFewRows = 8;  // an eighth of an image
 
@@ -41,7 +45,10 @@ struct RowPiece {
 
 struct CropDecoder::Impl {
   Impl(int64_t most, PixelPolicy p) : max_pixels(most), policy(p), exact(p) {}
-  bool accepts(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out);
+  bool plan(const JpegFrame& frame, const CropSpec& spec);
+  bool decode_baseline(std::span<const uint8_t> bytes, std::span<const uint8_t> seek_index,
+                       MutableImageView out);
+  bool decode_progressive(MutableImageView out);
   CropPixels& pixels_of(const CropSpec& spec);
   bool finish(int row, RowSlot slot);
   bool read(std::span<const uint8_t> bytes, MutableImageView out);
@@ -62,6 +69,7 @@ struct CropDecoder::Impl {
   HuffmanCache tables;
   ScanReader reader;
   ScanReader second;  // reads the next row of MCUs at the same time, where there is an index
+  ProgressiveReader progressive;
   FastPixels fast;
   ExactPixels exact;
   CropPixels* pixels = nullptr;  // the one of the two that this crop uses
@@ -75,19 +83,23 @@ struct CropDecoder::Impl {
   std::vector<uint8_t> recorded;
 };
 
-bool CropDecoder::Impl::accepts(std::span<const uint8_t> bytes, const CropSpec& spec,
-                                MutableImageView out) {
-  return is_sane(spec) && out.width == spec.window.width && out.height == spec.window.height &&
-         parse_baseline(bytes, jpeg) && lies_inside(spec.crop, jpeg.size) &&
-         int64_t{jpeg.size.width} * jpeg.size.height <= max_pixels;
-}
-
 // FastPixels has only the bilinear filter.
 CropPixels& CropDecoder::Impl::pixels_of(const CropSpec& spec) {
   const bool is_fast = policy == PixelPolicy::fast && spec.filter == Filter::bilinear;
   CropPixels& other = is_fast ? static_cast<CropPixels&>(exact) : fast;
   if (other.scratch_bytes() > kMaxIdleScratch) other.release();
   return is_fast ? static_cast<CropPixels&>(fast) : exact;
+}
+
+// REQUIRES: spec is sane.
+bool CropDecoder::Impl::plan(const JpegFrame& frame, const CropSpec& spec) {
+  if (!lies_inside(spec.crop, frame.size) ||
+      int64_t{frame.size.width} * frame.size.height > max_pixels) {
+    return false;
+  }
+  pixels = &pixels_of(spec);
+  is_of_picture = true;
+  return pixels->plan(frame, spec);
 }
 
 bool CropDecoder::Impl::finish(int row, RowSlot slot) {
@@ -232,6 +244,29 @@ bool CropDecoder::Impl::is_read_with(std::span<const uint8_t> bytes,
   return is_of_file;
 }
 
+bool CropDecoder::Impl::decode_baseline(std::span<const uint8_t> bytes,
+                                        std::span<const uint8_t> seek_index, MutableImageView out) {
+  if (progressive.scan_bytes() > kMaxIdleScratch) progressive.release_scan();
+  return reader.open(bytes, jpeg, tables) &&
+         (is_read_with(bytes, seek_index, out) || read(bytes, out));
+}
+
+bool CropDecoder::Impl::decode_progressive(MutableImageView out) {
+  if (reader.scratch_bytes() > kMaxIdleScratch) reader.release();
+  const Box& mcus = pixels->mcus();
+  bool is_sound =
+      progressive.read(mcus, kMaxKeptCoefficients + kProgressiveBytesPerPixel * max_pixels);
+  if (is_sound) pixels->begin(out);
+  for (int row = 0; is_sound && row < mcus.height; ++row) {
+    pixels->begin_row(progressive.coefficients(), row);
+    is_sound = finish(row, RowSlot::first);
+  }
+  if (progressive.coefficients().scratch_bytes() > kMaxKeptCoefficients) {
+    progressive.release_coefficients();
+  }
+  return is_sound;
+}
+
 CropDecoder::CropDecoder(int64_t max_pixels, PixelPolicy policy)
     : impl_(std::make_unique<Impl>(max_pixels, policy)) {}
 CropDecoder::~CropDecoder() = default;
@@ -240,11 +275,14 @@ bool CropDecoder::decode(std::span<const uint8_t> bytes, const CropSpec& spec, M
                          std::span<const uint8_t> seek_index) {
   Impl& d = *impl_;
   d.recorded.clear();
-  if (!d.accepts(bytes, spec, out)) return false;
-  d.pixels = &d.pixels_of(spec);
-  if (!d.pixels->plan(d.jpeg, spec) || !d.reader.open(bytes, d.jpeg, d.tables)) return false;
-  d.is_of_picture = true;
-  return d.is_read_with(bytes, seek_index, out) || d.read(bytes, out);
+  if (!is_sane(spec) || out.width != spec.window.width || out.height != spec.window.height) {
+    return false;
+  }
+  if (parse_baseline(bytes, d.jpeg)) {
+    return d.plan(d.jpeg, spec) && d.decode_baseline(bytes, seek_index, out);
+  }
+  return d.progressive.open(bytes) && d.plan(d.progressive.jpeg(), spec) &&
+         d.decode_progressive(out);
 }
 
 void CropDecoder::record_places(size_t scan_bytes) { impl_->least_recorded = scan_bytes; }
@@ -256,8 +294,8 @@ SeekUse CropDecoder::seek_use() const { return impl_->seek_use; }
 int64_t CropDecoder::scratch_bytes() const {
   return impl_->fast.scratch_bytes() + impl_->exact.scratch_bytes() +
          impl_->reader.scratch_bytes() + impl_->second.scratch_bytes() +
-         impl_->tables.scratch_bytes() + impl_->recorder.scratch_bytes() +
-         static_cast<int64_t>(impl_->recorded.capacity());
+         impl_->progressive.scratch_bytes() + impl_->tables.scratch_bytes() +
+         impl_->recorder.scratch_bytes() + static_cast<int64_t>(impl_->recorded.capacity());
 }
 
 }  // namespace stoker

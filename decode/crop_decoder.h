@@ -1,15 +1,16 @@
 // The crop-aware JPEG decoder makes a finished output from bytes and a CropSpec, without decoding
 // what the crop does not show. decode/README.md explains how it works.
 //
-// It takes baseline Huffman JPEGs of 8 bits with 1 or 3 components (grey, YCbCr), any sampling
-// (exact: the usual ones), with or without restart markers. It refuses everything else, and every
-// file in which it meets anything odd; then JpegDecoder (libjpeg-turbo) decodes the file or reports
-// what is wrong. So the two cannot disagree about which files are bad: a file that this one accepts
-// has been checked at least as far as libjpeg-turbo reads for the same crop, or, with a seek index,
-// as a whole when the index was made.
+// It takes baseline and progressive Huffman JPEGs of 8 bits with 1 or 3 components (grey, YCbCr),
+// any sampling (exact: the usual ones), with or without restart markers. It refuses everything
+// else, and every file in which it meets anything odd; then JpegDecoder (libjpeg-turbo) decodes the
+// file or reports what is wrong. So the two cannot disagree about which files are bad: a file that
+// this one accepts has been checked at least as far as libjpeg-turbo reads for the same crop: a
+// progressive file as a whole, and so with a seek index, when the index was made.
 //
 // Pixels: the same bytes on every CPU. Owner: one per worker, reused for every image. Threads: one
-// at a time. Memory: grows to the largest crop and file met, at most kMaxCropScratch.
+// at a time. Memory: grows to the largest crop and file met, at most kMaxCropScratch; while a
+// progressive file is decoded, its coefficients come on top.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,10 @@ namespace stoker {
 // The most memory that one decoder holds. CropDecoder refuses crops and files that would need more;
 // JpegDecoder streams them by scan lines.
 inline constexpr int64_t kMaxCropScratch = int64_t{72} << 20;
+
+// The most memory beyond that, in bytes per pixel of max_pixels, while a progressive file is
+// decoded: 2 bytes for each of three samples, and 8 for each of their blocks of 64, rounded up.
+inline constexpr int64_t kProgressiveBytesPerPixel = 8;
 
 // Of a smaller scan a place saves less time than noting it takes.
 inline constexpr size_t kMinRecordedScan = size_t{8} << 10;

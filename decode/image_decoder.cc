@@ -201,6 +201,7 @@ ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
   // 16-bit coefficients of four components, or a frame of four 8-bit channels beside a strip or
   // tile of four 16-bit ones; a turned image also has its 8-bit pixels.
   const int64_t per_pixel = 3 * kComponents + (options.exif == ExifPolicy::apply ? 3 : 0);
+  static_assert(kProgressiveBytesPerPixel <= 3 * kComponents);
   constexpr int64_t kSpareTile = int64_t{16} << 20;  // a tile may be larger than its image
   return {streamed, streamed + per_pixel * options.max_pixels + kSpareTile};
 }

@@ -3,10 +3,11 @@
 // random-resized crops to 224 of real files; the variants take turns.
 // Prints the CPU time per image and the difference from the pixels of libjpeg and Pillow 13.
 //
-//   crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole]
+//   crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole] [progressive]
 //
 // FOLDER is searched for JPEG files. `eval` is Resize(256) + CenterCrop(224); `whole` is the
-// unchanged image (CIFAR as JPEG).
+// unchanged image (CIFAR as JPEG). `progressive` decodes copies of the files: the same coefficients
+// in libjpeg's usual scans, with their own Huffman tables; they have no indexes.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/report/program.h"
@@ -136,13 +138,17 @@ void print_index_sizes(const std::vector<JpegSample>& samples) {
 
 int run(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole]\n");
+    std::fprintf(stderr,
+                 "usage: crop_decode_bench FOLDER [rounds] [limit] [train|eval|whole] "
+                 "[progressive]\n");
     return 2;
   }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   const size_t limit = argc > 3 ? static_cast<size_t>(std::atoi(argv[3])) : 300;
   const std::string mode = argc > 4 ? argv[4] : "train";
-  const std::vector<JpegSample> samples = load_jpegs(argv[1], limit);
+  const bool is_progressive = argc > 5 && std::string_view(argv[5]) == "progressive";
+  std::vector<JpegSample> samples = load_jpegs(argv[1], limit);
+  if (is_progressive) make_progressive(samples);
   JpegDecoder stock(kMaxPixels);
   RowResizer resizer(PixelPolicy::exact);
   NoSink nothing;
@@ -168,6 +174,7 @@ int run(int argc, char** argv) {
     variants.push_back({name, [decoder](const CropWork& w, MutableImageView out) {
                           return decoder->decode(w.sample->bytes, w.spec, out);
                         }});
+    if (is_progressive) continue;
     variants.push_back(
         {name + ", index per row of MCUs", [decoder](const CropWork& w, MutableImageView out) {
            return decoder->decode(w.sample->bytes, w.spec, out, w.sample->row_index);
@@ -187,9 +194,10 @@ int run(int argc, char** argv) {
                           return decoder->decode(w.sample->bytes, w.spec, out, noted.at(w.sample));
                         }});
   }
-  std::printf("%zu images, %s\n", samples.size(), mode.c_str());
-  print_index_sizes(samples);
-  for (const size_t v : {size_t{2}, size_t{7}, size_t{12}}) {
+  std::printf("%zu images, %s%s\n", samples.size(), mode.c_str(),
+              is_progressive ? ", progressive copies" : "");
+  if (!is_progressive) print_index_sizes(samples);
+  for (size_t v = 2; v < variants.size(); v += is_progressive ? 1 : 5) {
     compare(plan_crops(samples, mode, 0), variants[v], variants[0]);
   }
   measure(samples, mode, rounds, variants);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <random>
 
+#include "bench/research/progressive_copy.h"
 #include "decode/image_decoder.h"
 #include "decode/jpeg/seek_index.h"
 
@@ -68,6 +69,14 @@ std::vector<JpegSample> load_jpegs(const char* folder, size_t limit) {
     samples.push_back(std::move(sample));
   }
   return samples;
+}
+
+void make_progressive(std::vector<JpegSample>& samples) {
+  for (JpegSample& sample : samples) {
+    sample.bytes = progressive_copy(sample.bytes);
+    sample.row_index.clear();
+    sample.fine_index.clear();
+  }
 }
 
 std::vector<CropWork> plan_crops(const std::vector<JpegSample>& samples, const std::string& mode,

@@ -21,6 +21,9 @@ struct JpegSample {
 // Reads up to `limit` JPEG files of the folder, evenly spaced in the order of their paths.
 std::vector<JpegSample> load_jpegs(const char* folder, size_t limit);
 
+// Replaces the files by progressive copies (progressive_copy.h), which have no indexes.
+void make_progressive(std::vector<JpegSample>& samples);
+
 struct CropWork {
   const JpegSample* sample;
   CropSpec spec;

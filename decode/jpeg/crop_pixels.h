@@ -25,7 +25,7 @@ class CropPixels {
   // Plans the resize and finds the MCUs that the output depends on. Returns false if the crop is
   // too large, the reduction too strong or the file too unusual. REQUIRES: spec is sane, its crop
   // lies inside the image.
-  virtual bool plan(const BaselineJpeg& jpeg, const CropSpec& spec) = 0;
+  virtual bool plan(const JpegFrame& jpeg, const CropSpec& spec) = 0;
 
   // Returns, in MCUs, the part of the image for which finish_row is called row by row.
   const Box& mcus() const { return samples_.mcus(); }
@@ -38,6 +38,8 @@ class CropPixels {
   bool reserve_second_row() { return samples_.reserve_second_row(); }
   // Gives the reader cleared memory for the coefficients of a row of MCUs.
   void begin_row(ScanReader& reader, RowSlot slot) { samples_.begin_row(reader, slot); }
+  // Takes coefficients that are complete instead, as the first of two rows.
+  void begin_row(CropCoefficients& complete, int row) { samples_.begin_row(complete, row); }
   // Turns the coefficients into samples of the planes. `row` counts from mcus().y; rows come in
   // order. Returns false if CropDecoder cannot take this file after all.
   virtual bool finish_row(int row, RowSlot slot) = 0;

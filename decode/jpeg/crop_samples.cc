@@ -12,7 +12,7 @@ int round_up(int value, int unit) { return (value + unit - 1) / unit; }
 
 }  // namespace
 
-Box mcus_of(const BaselineJpeg& jpeg, const NeededSamples& needed) {
+Box mcus_of(const JpegFrame& jpeg, const NeededSamples& needed) {
   int left = jpeg.mcus_across, right = 0, top = jpeg.mcus_down, bottom = 0;
   for (int c = 0; c < jpeg.component_count; ++c) {
     const JpegComponent& component = jpeg.components[c];
@@ -24,14 +24,14 @@ Box mcus_of(const BaselineJpeg& jpeg, const NeededSamples& needed) {
   return {left, top, right - left, bottom - top};
 }
 
-int checked_mcu_rows(const BaselineJpeg& jpeg, int last_pixel, const Box& mcus) {
+int checked_mcu_rows(const JpegFrame& jpeg, int last_pixel, const Box& mcus) {
   const int context =
       jpeg.max_down > 1 ? (last_pixel / jpeg.max_down + 1) * jpeg.max_down : last_pixel;
   const int read = std::max(context / jpeg.mcu_height() + 1, mcus.y + mcus.height);
   return std::min(round_up(read, jpeg.rows_together) * jpeg.rows_together, jpeg.mcus_down);
 }
 
-void CropSamples::plan(const BaselineJpeg& jpeg, const Box& mcus) {
+void CropSamples::plan(const JpegFrame& jpeg, const Box& mcus) {
   jpeg_ = &jpeg;
   mcus_ = mcus;
   count_ = 0;
@@ -60,6 +60,7 @@ void CropSamples::begin_row(ScanReader& reader, RowSlot slot) {
   for (int c = 0; c < count_; ++c) {
     const SamplePlane& plane = planes_[c];
     int16_t* to = coefficients(slot) + plane.coefficients;
+    rows_[static_cast<int>(slot)][c] = to;
     for (int r = 0; r < plane.down; ++r) {
       reader.set_coefficients(c, r, to);
       to += plane.groups * kBlockGroup * kBlockSize;
@@ -67,11 +68,17 @@ void CropSamples::begin_row(ScanReader& reader, RowSlot slot) {
   }
 }
 
+void CropSamples::begin_row(CropCoefficients& complete, int row) {
+  for (int c = 0; c < count_; ++c) {
+    rows_[static_cast<int>(RowSlot::first)][c] = complete.row(c, row * planes_[c].down);
+  }
+}
+
 bool CropSamples::finish_row(int row, RowSlot slot) {
   bool is_of_picture = true;
   for (int c = 0; c < count_; ++c) {
     const SamplePlane& plane = planes_[c];
-    const int16_t* from = coefficients(slot) + plane.coefficients;
+    const int16_t* from = rows_[static_cast<int>(slot)][c];
     for (int y = row * plane.down; y < (row + 1) * plane.down; ++y) {
       is_of_picture &= inverse_dct(from, plane.groups, jpeg_->quant[plane.quant],
                                    strip(c, y / kStripBlocks) + y % kStripBlocks * 8);

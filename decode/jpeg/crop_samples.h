@@ -8,6 +8,7 @@
 
 #include "decode/aligned_buffer.h"
 #include "decode/image.h"
+#include "decode/jpeg/crop_coefficients.h"
 #include "decode/jpeg/headers.h"
 #include "decode/jpeg/idct_kernels.h"
 #include "decode/jpeg/row_upsampling.h"
@@ -22,12 +23,12 @@ struct NeededSamples {
 };
 
 // Returns the MCUs that hold these samples.
-Box mcus_of(const BaselineJpeg& jpeg, const NeededSamples& needed);
+Box mcus_of(const JpegFrame& jpeg, const NeededSamples& needed);
 
 // Returns one past the last MCU row that libjpeg-turbo reads if the last row of pixels is
 // `last_pixel` and the last row of `mcus` is needed, too: its upsampling may use the next row of
 // samples, and it reads some files several MCU rows at once.
-int checked_mcu_rows(const BaselineJpeg& jpeg, int last_pixel, const Box& mcus);
+int checked_mcu_rows(const JpegFrame& jpeg, int last_pixel, const Box& mcus);
 
 // Part of a colour plane. Strip s holds its rows [s * kStripRows, (s + 1) * kStripRows).
 struct SamplePlane {
@@ -49,7 +50,7 @@ inline constexpr int64_t kMaxSecondRow = int64_t{1} << 20;  // bytes
 class CropSamples {
  public:
   // Starts the layout for these MCUs. Then call add_plane once per component, then reserve.
-  void plan(const BaselineJpeg& jpeg, const Box& mcus);
+  void plan(const JpegFrame& jpeg, const Box& mcus);
   // Adds the next component: `spare_columns` more columns are readable after its last, and
   // `strips_kept` strips are kept.
   void add_plane(int spare_columns, int strips_kept);
@@ -72,6 +73,9 @@ class CropSamples {
 
   // Gives the reader cleared memory for the coefficients of a row of MCUs.
   void begin_row(ScanReader& reader, RowSlot slot);
+  // Takes coefficients that are complete instead, as the first of two rows. `row` counts from
+  // mcus().y.
+  void begin_row(CropCoefficients& complete, int row);
   // Turns the coefficients into samples. `row` counts from mcus().y; rows come in order. Returns
   // false if these coefficients belong to no picture, and libjpeg's sums may overflow
   // (idct_kernels.h); the samples are written anyway.
@@ -98,11 +102,12 @@ class CropSamples {
     return slot == RowSlot::first ? coefficients_.data() : second_row_.data();
   }
 
-  const BaselineJpeg* jpeg_ = nullptr;
+  const JpegFrame* jpeg_ = nullptr;
   Box mcus_;
   int count_ = 0;
   SamplePlane planes_[3];
   size_t coefficient_count_ = 0, sample_count_ = 0;
+  const int16_t* rows_[2][3] = {};       // the coefficients of the current row of each slot
   AlignedBuffer<int16_t> coefficients_;  // of one row of MCUs
   AlignedBuffer<int16_t> second_row_;    // of another one
   AlignedBuffer<uint8_t> samples_;       // strips of every plane

@@ -19,7 +19,7 @@ Upsampling upsampling_by(bool halves) {
 
 // Returns false if the sampling is not one of the usual ones, or if there are too few columns for
 // fancy upsampling.
-bool ExactPixels::plan_chroma(const BaselineJpeg& jpeg) {
+bool ExactPixels::plan_chroma(const JpegFrame& jpeg) {
   planes_ = jpeg.component_count;
   halves_across_ = halves_down_ = false;
   if (planes_ == 1) return true;
@@ -39,7 +39,7 @@ bool ExactPixels::plan_chroma(const BaselineJpeg& jpeg) {
          upsampling.down == upsampling_by(halves_down_);
 }
 
-void ExactPixels::find_mcus(const BaselineJpeg& jpeg) {
+void ExactPixels::find_mcus(const JpegFrame& jpeg) {
   NeededSamples needed;
   needed.across[0] = columns_;
   needed.down[0] = rows_down_;
@@ -64,7 +64,7 @@ bool ExactPixels::reserve() {
                           needs[0], needs[1], needs[2]);
 }
 
-bool ExactPixels::plan(const BaselineJpeg& jpeg, const CropSpec& spec) {
+bool ExactPixels::plan(const JpegFrame& jpeg, const CropSpec& spec) {
   if (!plan_chroma(jpeg)) return false;
   passes_.plan(spec);
   crop_ = {spec.crop.x, spec.crop.y};

@@ -14,7 +14,7 @@ namespace stoker {
 class ExactPixels final : public CropPixels {
  public:
   explicit ExactPixels(PixelPolicy policy) : passes_(policy) {}
-  bool plan(const BaselineJpeg& jpeg, const CropSpec& spec) override;
+  bool plan(const JpegFrame& jpeg, const CropSpec& spec) override;
   void begin(MutableImageView out) override;
   bool finish_row(int row, RowSlot slot) override;
   void resize(int row) override;
@@ -22,8 +22,8 @@ class ExactPixels final : public CropPixels {
   int64_t scratch_bytes() const override;
 
  private:
-  bool plan_chroma(const BaselineJpeg& jpeg);
-  void find_mcus(const BaselineJpeg& jpeg);
+  bool plan_chroma(const JpegFrame& jpeg);
+  void find_mcus(const JpegFrame& jpeg);
   bool reserve();
   int whole_rows(int row) const;
   void repeat_edge_rows(int strip);

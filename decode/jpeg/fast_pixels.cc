@@ -13,7 +13,7 @@ int strips_kept(int blocks_down) { return kStripBlocks % blocks_down == 0 ? 1 : 
 
 }  // namespace
 
-bool FastPixels::plan_axis(const BaselineJpeg& jpeg, const CropSpec& spec, int c) {
+bool FastPixels::plan_axis(const JpegFrame& jpeg, const CropSpec& spec, int c) {
   const JpegComponent& component = jpeg.components[c];
   const ComponentUpsampling upsampling = planes_[c].upsampling;
   for (int other = 0; other < c; ++other) {
@@ -36,7 +36,7 @@ bool FastPixels::plan_axis(const BaselineJpeg& jpeg, const CropSpec& spec, int c
   return build_planar_axis(across, across_[c]);
 }
 
-bool FastPixels::plan_rows(const BaselineJpeg& jpeg, const CropSpec& spec) {
+bool FastPixels::plan_rows(const JpegFrame& jpeg, const CropSpec& spec) {
   const PlanarAxisKey down{spec.crop.y,
                            spec.crop.height,
                            spec.resized.height,
@@ -56,7 +56,7 @@ bool FastPixels::plan_rows(const BaselineJpeg& jpeg, const CropSpec& spec) {
   return build_planar_axis(down, down_);
 }
 
-void FastPixels::find_mcus(const BaselineJpeg& jpeg) {
+void FastPixels::find_mcus(const JpegFrame& jpeg) {
   NeededSamples needed;
   for (int c = 0; c < count_; ++c) {
     const PlanarAxis& across = across_[planes_[c].axis];
@@ -69,7 +69,7 @@ void FastPixels::find_mcus(const BaselineJpeg& jpeg) {
   checked_rows_ = checked_mcu_rows(jpeg, down_.last_pixel_end - 1, mcus());
 }
 
-bool FastPixels::reserve(const BaselineJpeg& jpeg) {
+bool FastPixels::reserve(const JpegFrame& jpeg) {
   row_stride_ = padded_row(across_[0].padded_count);
   int64_t rows = 0;
   for (int c = 0; c < count_; ++c) {
@@ -82,7 +82,7 @@ bool FastPixels::reserve(const BaselineJpeg& jpeg) {
                           BufferNeed{&pixels_, static_cast<size_t>(pixels)});
 }
 
-bool FastPixels::plan(const BaselineJpeg& jpeg, const CropSpec& spec) {
+bool FastPixels::plan(const JpegFrame& jpeg, const CropSpec& spec) {
   count_ = jpeg.component_count;
   for (int c = 0; c < count_; ++c) {
     const JpegComponent& component = jpeg.components[c];

@@ -11,7 +11,7 @@ namespace stoker {
 
 class FastPixels final : public CropPixels {
  public:
-  bool plan(const BaselineJpeg& jpeg, const CropSpec& spec) override;
+  bool plan(const JpegFrame& jpeg, const CropSpec& spec) override;
   void begin(MutableImageView out) override;
   bool finish_row(int row, RowSlot slot) override;
   void resize(int row) override;
@@ -25,10 +25,10 @@ class FastPixels final : public CropPixels {
     int64_t rows = 0;  // offset into rows_
   };
 
-  bool plan_axis(const BaselineJpeg& jpeg, const CropSpec& spec, int c);
-  bool plan_rows(const BaselineJpeg& jpeg, const CropSpec& spec);
-  void find_mcus(const BaselineJpeg& jpeg);
-  bool reserve(const BaselineJpeg& jpeg);
+  bool plan_axis(const JpegFrame& jpeg, const CropSpec& spec, int c);
+  bool plan_rows(const JpegFrame& jpeg, const CropSpec& spec);
+  void find_mcus(const JpegFrame& jpeg);
+  bool reserve(const JpegFrame& jpeg);
   int resize_strips(int c, int row);
 
   int count_ = 0;

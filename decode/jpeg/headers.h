@@ -1,8 +1,9 @@
 // Reads the headers of a baseline JPEG without libjpeg: everything before the entropy-coded data.
 //
-// The parser is strict on purpose. It refuses whatever is unusual (progressive, arithmetic, 12 bit,
-// CMYK, RGB, more scans, wrong lengths, bad Huffman tables), and libjpeg-turbo decides about such a
-// file. So nothing that libjpeg would call an error or a warning is accepted.
+// The parser is strict on purpose. It refuses whatever is unusual (arithmetic, 12 bit, CMYK, RGB, a
+// scan without all components, wrong lengths, bad Huffman tables), and libjpeg-turbo decides about
+// such a file. So nothing that libjpeg would call an error or a warning is accepted.
+// progressive_headers.h reads the headers of progressive files.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +27,14 @@ struct JpegComponent {
   uint8_t id = 0;
   int across = 1;  // blocks of an MCU, horizontally
   int down = 1;    // and vertically
-  int quant = 0;   // indices into the tables of BaselineJpeg
-  int dc = 0;
+  int quant = 0;   // the index of its quantisation table
+  int dc = 0;      // and of its Huffman tables
   int ac = 0;
   Size size;  // samples
 };
 
-struct BaselineJpeg {
+// What samples a file has, and how its blocks become samples.
+struct JpegFrame {
   Size size;
   int component_count = 0;  // 1 or 3 (then YCbCr)
   JpegComponent components[3];
@@ -40,17 +42,24 @@ struct BaselineJpeg {
   int max_down = 1;
   int mcus_across = 0;
   int mcus_down = 0;
-  int rows_together = 1;     // MCU rows that libjpeg reads at once; damage counts in all of them
-  int restart_interval = 0;  // MCUs; 0 = none
-  size_t scan_begin = 0;     // the offset of the entropy-coded data
-  HuffmanSpec dc[4];
-  HuffmanSpec ac[4];
-  bool has_quant[4] = {};
+  int rows_together = 1;  // MCU rows that libjpeg reads at once; damage counts in all of them
   // Row-major, in the form of 16-bit multipliers: products are taken modulo 2^16, as libjpeg's are.
   alignas(16) int16_t quant[4][kBlockSize];
 
   int mcu_width() const { return 8 * max_across; }
   int mcu_height() const { return 8 * max_down; }
+};
+
+// The other definitions that the segments of a file have made so far.
+struct JpegTables {
+  bool has_quant[4] = {};
+  HuffmanSpec dc[4];
+  HuffmanSpec ac[4];
+  int restart_interval = 0;  // MCUs; 0 = none
+};
+
+struct BaselineJpeg : JpegFrame, JpegTables {
+  size_t scan_begin = 0;  // the offset of the entropy-coded data
 };
 
 // The place (row * 8 + column) of the k-th coefficient of a file.

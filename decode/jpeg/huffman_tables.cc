@@ -6,9 +6,8 @@
 #include "decode/jpeg/ac_lookups.h"
 
 namespace stoker {
-namespace {
 
-// Assigns the codes. As in libjpeg, no code may be all ones.
+// As in libjpeg, no code may be all ones.
 bool build_code(const HuffmanSpec& spec, CanonicalCode& code) {
   uint32_t next = 0;
   int used = 0;
@@ -23,8 +22,6 @@ bool build_code(const HuffmanSpec& spec, CanonicalCode& code) {
   std::memcpy(code.values, spec.values, static_cast<size_t>(spec.value_count));
   return true;
 }
-
-}  // namespace
 
 bool build_dc_table(const HuffmanSpec& spec, DcTable& table) {
   if (!build_code(spec, table.code)) return false;

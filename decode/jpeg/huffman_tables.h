@@ -75,7 +75,10 @@ inline int ac_advance(uint8_t symbol) {
   return (symbol & 15) != 0 || symbol == 0xF0 ? (symbol >> 4) + 1 : kEndOfBlock;
 }
 
-// Returns false if libjpeg would not accept the Huffman code.
+// Assigns the codes. Returns false if libjpeg would not accept them.
+bool build_code(const HuffmanSpec& spec, CanonicalCode& code);
+
+// Return false if libjpeg would not accept the Huffman code.
 bool build_dc_table(const HuffmanSpec& spec, DcTable& table);
 bool build_ac_table(const HuffmanSpec& spec, AcTable& table);
 

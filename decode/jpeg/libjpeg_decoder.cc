@@ -10,6 +10,7 @@
 #include "decode/cmyk.h"
 #include "decode/jpeg/headers.h"
 #include "decode/jpeg/libjpeg_session.h"
+#include "decode/jpeg/progressive_headers.h"
 #include "decode/resize/resize_kernels.h"
 
 namespace stoker {
@@ -207,6 +208,11 @@ DecodeStatus JpegDecoder::info(std::span<const uint8_t> bytes, Size& size) {
   if (parse_baseline(bytes, jpeg)) {
     size = jpeg.size;
     return impl_->check_size(size, jpeg.scan_begin);
+  }
+  ProgressiveHeaders progressive;
+  if (progressive.open(bytes)) {
+    size = progressive.jpeg().size;
+    return impl_->check_size(size, progressive.scan().begin);
   }
   const DecodeStatus status = open(bytes, size);
   if (status.ok()) close();

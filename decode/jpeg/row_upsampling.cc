@@ -4,7 +4,7 @@
 
 namespace stoker {
 
-ComponentUpsampling upsampling_of(const BaselineJpeg& jpeg, const JpegComponent& component) {
+ComponentUpsampling upsampling_of(const JpegFrame& jpeg, const JpegComponent& component) {
   const int across = jpeg.max_across / component.across;
   const int down = jpeg.max_down / component.down;
   const bool is_wide = component.size.width > 2;

@@ -15,7 +15,7 @@ struct ComponentUpsampling {
   Upsampling across = Upsampling::replicate;
   Upsampling down = Upsampling::replicate;
 };
-ComponentUpsampling upsampling_of(const BaselineJpeg& jpeg, const JpegComponent& component);
+ComponentUpsampling upsampling_of(const JpegFrame& jpeg, const JpegComponent& component);
 
 // Columns or rows, of samples or of pixels: [begin, end).
 struct IndexRange {

@@ -60,7 +60,10 @@ bool ScanReader::enter(const ScanPoint& point, int mcu, size_t end) {
   end = std::min(scan_.size(), end + 2);
   if (point.byte >= end || point.bit > 7) return false;
   const int interval = restart_interval_ > 0 ? restart_interval_ : std::numeric_limits<int>::max();
-  if (!split(scan_.subspan(point.byte, end - point.byte), mcu / interval)) return false;
+  if (!segments_.read(scan_.subspan(point.byte, end - point.byte), restart_interval_ > 0,
+                      mcu / interval)) {
+    return false;
+  }
   segment_ = 0;
   entered_ = point.byte;
   counted_ = 0;
@@ -68,7 +71,7 @@ bool ScanReader::enter(const ScanPoint& point, int mcu, size_t end) {
   left_ = interval - mcu % interval;
   state_ = {};
   std::copy_n(point.dc, 3, state_.dc);
-  state_.next = bytes_.data();
+  state_.next = segments_.data();
   if (point.bit > 0) {
     state_.bits = uint64_t{*state_.next++} << (56 + point.bit);
     state_.count = 8 - static_cast<int>(point.bit);
@@ -76,31 +79,15 @@ bool ScanReader::enter(const ScanPoint& point, int mcu, size_t end) {
   return true;
 }
 
-// Restart markers must come in order; the data end at anything else.
-bool ScanReader::split(std::span<const uint8_t> scan, int first_segment) {
-  bytes_.grow(scan.size() + kEntropyPadding);
-  ends_.clear();
-  const uint8_t* from = scan.data();
-  const uint8_t* const end = from + scan.size();
-  uint8_t* to = bytes_.data();
-  for (size_t segment = static_cast<size_t>(first_segment);; ++segment) {
-    from = copy_unstuffed(from, end, to);
-    if (ends_.size() == kMaxScanSegments) return false;
-    ends_.push_back(static_cast<uint32_t>(to - bytes_.data()));
-    const uint8_t restart = static_cast<uint8_t>(0xD0 + segment % 8);
-    if (restart_interval_ == 0 || end - from < 2 || from[1] != restart) break;
-    from += 2;
-  }
-  return true;
+int64_t ScanReader::bits_used() const {
+  return (state_.next - segments_.data()) * 8 - state_.count;
 }
-
-int64_t ScanReader::bits_used() const { return (state_.next - bytes_.data()) * 8 - state_.count; }
 
 // In the file, a byte of stuffing follows each FF, and two bytes of a marker each segment.
 bool ScanReader::here(ScanPoint& place) {
   if (left_ == 0 && !next_segment()) return false;
   const auto bits = static_cast<size_t>(bits_used());
-  stuffing_ += count_ff(bytes_.data() + counted_, bits / 8 - counted_);
+  stuffing_ += count_ff(segments_.data() + counted_, bits / 8 - counted_);
   counted_ = bits / 8;
   place.byte = entered_ + static_cast<uint32_t>(counted_ + stuffing_ + 2 * segment_);
   place.bit = bits % 8;
@@ -119,22 +106,23 @@ void ScanReader::set_coefficients(int component, int row, int16_t* coefficients)
 }
 
 bool ScanReader::is_inside() const {
-  return bits_used() <= 8 * static_cast<int64_t>(ends_[segment_]);
+  return bits_used() <= 8 * static_cast<int64_t>(segments_.end(segment_));
 }
 
 // All whole bytes of a segment must have been used, as libjpeg requires.
 bool ScanReader::next_segment() {
-  const size_t end = ends_[segment_];
-  if (bits_used() + 8 <= 8 * static_cast<int64_t>(end) || ++segment_ >= ends_.size()) return false;
+  const size_t end = segments_.end(segment_);
+  if (bits_used() + 8 <= 8 * static_cast<int64_t>(end) || ++segment_ >= segments_.count())
+    return false;
   state_ = {};
-  state_.next = bytes_.data() + end;
+  state_.next = segments_.data() + end;
   left_ = restart_interval_;
   return true;
 }
 
 // The decoder reads up to 8 bytes ahead; is_inside() looks at the exact bit.
 const uint8_t* ScanReader::limit() const {
-  return bytes_.data() + ends_[segment_] + sizeof state_.bits;
+  return segments_.data() + segments_.end(segment_) + sizeof state_.bits;
 }
 
 template <class Decode>
@@ -177,10 +165,6 @@ bool ScanReader::store_both(ScanReader& a, ScanReader& b, int first, int mcus) {
     if (reader->restart_interval_ > 0) reader->left_ -= mcus;
   }
   return true;
-}
-
-int64_t ScanReader::scratch_bytes() const {
-  return bytes_.bytes() + static_cast<int64_t>(ends_.capacity() * sizeof(ends_[0]));
 }
 
 }  // namespace stoker

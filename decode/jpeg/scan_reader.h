@@ -9,17 +9,12 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
-#include "decode/aligned_buffer.h"
 #include "decode/jpeg/entropy_decoder.h"
 #include "decode/jpeg/headers.h"
+#include "decode/jpeg/scan_segments.h"
 
 namespace stoker {
-
-// This reader keeps a copy of the scan, so it refuses longer ones.
-inline constexpr size_t kMaxScanBytes = size_t{15} << 20;
-inline constexpr size_t kMaxScanSegments = size_t{1} << 20;  // between restart markers
 
 // A place between two MCUs from which a scan can be read.
 struct ScanPoint {
@@ -58,7 +53,8 @@ class ScanReader {
   // Does a.store() and b.store(), at once if it can.
   static bool store_both(ScanReader& a, ScanReader& b, int first, int mcus);
 
-  int64_t scratch_bytes() const;
+  void release() { segments_.release(); }
+  int64_t scratch_bytes() const { return segments_.scratch_bytes(); }
 
  private:
   template <class Decode>
@@ -67,20 +63,18 @@ class ScanReader {
   bool has_sane_predictors() const;
   bool next_segment();
   bool is_inside() const;  // every bit that was used lies before the end of the segment
-  bool split(std::span<const uint8_t> scan, int first_segment);
   int64_t bits_used() const;
 
   std::span<const uint8_t> scan_;  // as in the file
   McuLayout layout_;
   EntropyState state_;
-  int restart_interval_ = 0;      // MCUs; 0 = none
-  int left_ = 0;                  // MCUs until the next restart marker
-  size_t segment_ = 0;            // the index of the current one in ends_
-  uint32_t entered_ = 0;          // where bytes_ begins in the scan
-  size_t counted_ = 0;            // bytes of bytes_ whose stuffing has been counted
-  uint32_t stuffing_ = 0;         // bytes of stuffing in front of these
-  AlignedBuffer<uint8_t> bytes_;  // the data without stuffing, then kEntropyPadding arbitrary bytes
-  std::vector<uint32_t> ends_;    // of the segments between restart markers, in bytes_
+  int restart_interval_ = 0;  // MCUs; 0 = none
+  int left_ = 0;              // MCUs until the next restart marker
+  ScanSegments segments_;
+  size_t segment_ = 0;     // the current one
+  uint32_t entered_ = 0;   // where the segments begin in the scan
+  size_t counted_ = 0;     // bytes of the segments whose stuffing has been counted
+  uint32_t stuffing_ = 0;  // bytes of stuffing in front of these
 };
 
 }  // namespace stoker

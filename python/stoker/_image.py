@@ -56,7 +56,7 @@ def decode(
     pixels: 'exact' gives the bytes of convert('RGB').crop(...).resize(...) in Pillow 13,
     'exact-pillow12' those of Pillow 9 to 12, which resize horizontally first (12.2 and 12.3 do not
     if a crop is more than 100 times as high as wide); 'fast' may differ from the latter by about
-    0.2 of 255 grey levels on average for baseline JPEGs, and is faster.
+    0.2 of 255 grey levels on average for most JPEGs, and is faster.
     exif: 'ignore' the orientation, as Pillow does, or 'apply' it, as exif_transpose.
 
     DecodeError (a ValueError): the file is damaged, no image, not supported, or has more than

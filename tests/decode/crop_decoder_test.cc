@@ -149,7 +149,7 @@ TEST(CropDecoder, DecodesIdentityCropsNearlyExactlyWithSubsampling) {
   }
 }
 
-TEST(CropDecoder, LeavesToLibjpegWhatIsNotBaseline) {
+TEST(CropDecoder, LeavesOtherKindsToLibjpeg) {
   CropDecoder crop(kMaxPixels, PixelPolicy::fast);
   Pixels out({16, 16});
   const auto decodes = [&](const JpegKind& kind, Filter filter = Filter::bilinear) {
@@ -159,19 +159,14 @@ TEST(CropDecoder, LeavesToLibjpegWhatIsNotBaseline) {
   };
   EXPECT_TRUE(decodes({}));
   EXPECT_TRUE(decodes({}, Filter::bicubic));  // as under the exact policies
-  JpegKind kind;
-  kind.progressive = true;
-  EXPECT_FALSE(decodes(kind));
-  kind = {};
-  kind.arithmetic = true;
-  EXPECT_FALSE(decodes(kind));
-  kind = {};
-  kind.interleaved = false;
-  EXPECT_FALSE(decodes(kind));
-  for (const JpegColours colours : {JpegColours::rgb, JpegColours::cmyk, JpegColours::ycck}) {
-    kind = {};
-    kind.colours = colours;
-    EXPECT_FALSE(decodes(kind));
+  EXPECT_TRUE(decodes({.progressive = true}));
+  EXPECT_FALSE(decodes({.progressive = true, .scans_kept = 9}));  // libjpeg smooths those
+  EXPECT_FALSE(decodes({.interleaved = false}));
+  for (const bool progressive : {false, true}) {
+    EXPECT_FALSE(decodes({.progressive = progressive, .arithmetic = true}));
+    for (const JpegColours colours : {JpegColours::rgb, JpegColours::cmyk, JpegColours::ycck}) {
+      EXPECT_FALSE(decodes({.colours = colours, .progressive = progressive}));
+    }
   }
 }
 
@@ -257,10 +252,13 @@ TEST(FastPolicy, TakesCropDecoderWhereItCanAndTheExactPathElsewhere) {
     EXPECT_TRUE(exact.decode(file, spec, b.view()).ok());
     return crop.decode(file, spec, c.view());
   };
-  ASSERT_TRUE(decode());
-  EXPECT_EQ(a.packed(), c.packed());
-  EXPECT_NE(a.packed(), b.packed());
-  kind.progressive = true;
+  for (const bool progressive : {false, true}) {
+    kind.progressive = progressive;
+    ASSERT_TRUE(decode());
+    EXPECT_EQ(a.packed(), c.packed());
+    EXPECT_NE(a.packed(), b.packed());
+  }
+  kind.arithmetic = true;
   ASSERT_FALSE(decode());
   EXPECT_EQ(a.packed(), b.packed());
 }

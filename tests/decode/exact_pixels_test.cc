@@ -14,6 +14,7 @@
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 #include "tests/decode/libjpeg_path.h"
+#include "tests/decode/progressive_scripts.h"
 #include "tests/decode/random_spec.h"
 
 namespace stoker {
@@ -69,6 +70,28 @@ TEST_P(ExactPixels, AreLibjpegsAndPillowsForEverySampling) {
   }
 }
 
+TEST_P(ExactPixels, AreLibjpegsAndPillowsForProgressiveFiles) {
+  std::mt19937 random(7);
+  int taken = 0;
+  for (int trial = 0; trial < 300 && !HasFailure(); ++trial) {
+    JpegKind kind;
+    const bool is_grey = trial % 7 == 0;
+    if (is_grey) kind.colours = JpegColours::gray;
+    kind.sampling_x = 1 + trial % 2;
+    kind.sampling_y = 1 + trial / 2 % 2;
+    kind.quality = 40 + trial % 61;
+    // Often tiny: then the last MCUs have blocks without samples.
+    const unsigned most = trial % 3 == 0 ? 20 : 200;
+    const Size size{5 + static_cast<int>(random() % most), 3 + static_cast<int>(random() % most)};
+    SCOPED_TRACE(describe(kind) + " trial " + std::to_string(trial));
+    Recoding recoding{trial % 4 == 0 ? 1 + trial % 9 : 0, true};
+    recoding.scans = random_script(is_grey ? 1 : 3, random).scans;
+    const auto file = recode_jpeg(make_jpeg(size, kind, static_cast<uint32_t>(trial)), recoding);
+    for (int crop = 0; crop < 3; ++crop) taken += takes(file, any_spec(size, random));
+  }
+  EXPECT_EQ(taken, 900);
+}
+
 TEST_P(ExactPixels, AreLibjpegsAndPillowsForGreyAndTinyImages) {
   std::mt19937 random(2);
   int taken = 0;
@@ -116,7 +139,11 @@ TEST_P(ExactPixels, AreLibjpegsAndPillowsForRealFiles) {
     BaselineJpeg jpeg;
     if (!parse_baseline(file, jpeg)) continue;
     ++files;
-    taken += takes(file, any_spec(jpeg.size, random));
+    const CropSpec spec = any_spec(jpeg.size, random);
+    taken += takes(file, spec);
+    if (files % 4 != 0) continue;
+    const Recoding progressive{0, true, libjpegs_scans(jpeg.component_count)};
+    EXPECT_TRUE(takes(recode_jpeg(file, progressive), spec));
   }
   EXPECT_GT(taken, 0);
   EXPECT_EQ(taken, files);
@@ -192,10 +219,11 @@ TEST(ExactPolicy, FallsBackToLibjpegWhereItMust) {
   ImageDecoder decoder;
   LibjpegPath oracle(kMaxPixels);
   const CropSpec spec{{3, 4, 50, 40}, {31, 29}, {0, 0, 31, 29}, true};
-  std::vector<JpegKind> kinds(4);
-  kinds[1].progressive = true;
-  kinds[2].colours = JpegColours::cmyk;
-  kinds[3].sampling_x = 4;
+  const std::vector<JpegKind> kinds = {{},
+                                       {.progressive = true, .scans_kept = 5},
+                                       {.progressive = true, .arithmetic = true},
+                                       {.colours = JpegColours::cmyk},
+                                       {.sampling_x = 4}};
   for (const JpegKind& kind : kinds) {
     const std::vector<uint8_t> file = make_jpeg({64, 48}, kind);
     Pixels got({31, 29}), expected({31, 29});

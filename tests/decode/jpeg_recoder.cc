@@ -1,5 +1,6 @@
 #include "tests/decode/jpeg_recoder.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -32,6 +33,17 @@ JBLOCKARRAY block_row(Reader& reader, jvirt_barray_ptr* arrays, int c, JDIMENSIO
   return reader.cinfo.mem->access_virt_barray(common, arrays[c], row, 1, FALSE);
 }
 
+std::vector<jpeg_scan_info> script_of(const std::vector<ScanOfBits>& scans) {
+  std::vector<jpeg_scan_info> script;
+  for (const ScanOfBits& scan : scans) {
+    jpeg_scan_info& info = script.emplace_back();
+    info = {
+        static_cast<int>(scan.components.size()), {}, scan.first, scan.last, scan.high, scan.low};
+    std::copy(scan.components.begin(), scan.components.end(), info.component_index);
+  }
+  return script;
+}
+
 }  // namespace
 
 std::vector<uint8_t> recode_jpeg(std::span<const uint8_t> jpeg, const Recoding& recoding) {
@@ -47,6 +59,11 @@ std::vector<uint8_t> recode_jpeg(std::span<const uint8_t> jpeg, const Recoding& 
   jpeg_copy_critical_parameters(&reader.cinfo, &out);
   out.restart_interval = static_cast<unsigned>(recoding.restart_interval);
   out.optimize_coding = recoding.own_tables ? TRUE : FALSE;
+  const std::vector<jpeg_scan_info> script = script_of(recoding.scans);
+  if (!script.empty()) {
+    out.scan_info = script.data();
+    out.num_scans = static_cast<int>(script.size());
+  }
   jpeg_write_coefficients(&out, arrays);
   jpeg_finish_compress(&out);
   jpeg_destroy_compress(&out);

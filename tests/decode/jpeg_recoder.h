@@ -1,5 +1,6 @@
 // Recodes the same picture for the tests of CropDecoder: libjpeg reads the coefficients and writes
-// them again, with another restart interval or with the file's own Huffman tables.
+// them again, with another restart interval, with the file's own Huffman tables, or in the scans of
+// a progressive file.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,19 @@
 
 namespace stoker {
 
+// A scan of a progressive file: bits of the coefficients [first, last], in the order of the file.
+struct ScanOfBits {
+  std::vector<int> components;
+  int first = 0;
+  int last = 0;
+  int high = 0;  // the lowest bit that is known; 0: none is
+  int low = 0;   // the lowest bit that is known after this scan
+};
+
 struct Recoding {
-  int restart_interval = 0;  // MCUs; 0 = none
-  bool own_tables = false;   // false: the standard's example tables
+  int restart_interval = 0;            // MCUs; 0 = none
+  bool own_tables = false;             // false: the standard's example tables
+  std::vector<ScanOfBits> scans = {};  // empty: one scan with everything; otherwise progressive
 };
 
 std::vector<uint8_t> recode_jpeg(std::span<const uint8_t> jpeg, const Recoding& recoding);

@@ -144,5 +144,36 @@ TEST(DecodeMemory, FramesAreBoundedAndGivenBack) {
   EXPECT_LE(decoder.scratch_bytes(), bound.streamed);
 }
 
+// CropDecoder holds the coefficients of a progressive file's crop while it decodes, and keeps a few
+// megabytes.
+TEST(DecodeMemory, CoefficientsAreBoundedAndGivenBack) {
+  constexpr Size kSize = {2000, 1500};
+  const std::vector<uint8_t> file = make_jpeg(kSize, {.quality = 50, .progressive = true});
+  const DecodeOptions options = {.max_pixels = int64_t{kSize.width} * kSize.height};
+  ImageDecoder decoder(options);
+  const ScratchBound bound = decode_scratch_bound(options, {224, 224});
+  EXPECT_LE(growth_while_decoding(decoder, file), bound.whole_frame);
+  EXPECT_LE(decoder.scratch_bytes(), bound.streamed);
+
+  CropDecoder crop(options.max_pixels, PixelPolicy::exact);
+  Pixels out({224, 224});
+  for (const int side : {1500, 300}) {
+    const CropSpec spec{{100, 0, side, side}, {224, 224}, {0, 0, 224, 224}};
+    ASSERT_TRUE(crop.decode(file, spec, out.view()));
+    EXPECT_LE(crop.scratch_bytes(), kMaxCropScratch);
+  }
+  EXPECT_LE(crop.scratch_bytes(), 8 << 20);
+}
+
+// Blocks are stored in groups of four, so a crop of one column takes more than its pixels.
+TEST(DecodeMemory, CoefficientsThatNeedMoreThanTheirBoundAreLibjpegs) {
+  constexpr Size kSize = {1, 65'000};
+  const std::vector<uint8_t> file = make_jpeg(kSize, {.progressive = true});
+  Pixels out({1, 8000});
+  const CropSpec spec{{0, 0, 1, kSize.height}, {1, 8000}, {0, 0, 1, 8000}};
+  EXPECT_FALSE(CropDecoder(kSize.height, PixelPolicy::fast).decode(file, spec, out.view()));
+  EXPECT_TRUE(CropDecoder(1 << 24, PixelPolicy::fast).decode(file, spec, out.view()));
+}
+
 }  // namespace
 }  // namespace stoker

@@ -5,8 +5,23 @@
 
 #include "decode/crop_decoder.h"
 #include "decode/jpeg/headers.h"
+#include "decode/jpeg/progressive_headers.h"
 #include "tests/decode/libjpeg_path.h"
 #include "tests/fuzz/fuzz_input.h"
+
+namespace stoker {
+namespace {
+
+// Returns the size of a file that CropDecoder may take.
+Size size_of(std::span<const uint8_t> file) {
+  static ProgressiveHeaders progressive;
+  BaselineJpeg jpeg;
+  if (parse_baseline(file, jpeg)) return jpeg.size;
+  return progressive.open(file) ? progressive.jpeg().size : Size{};
+}
+
+}  // namespace
+}  // namespace stoker
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stoker;
@@ -17,10 +32,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static LibjpegPath oracle(kMaxPixels, PixelPolicy::exact);
   static LibjpegPath oracle12(kMaxPixels, PixelPolicy::exact_pillow12);
   if (size < kFuzzHeader) return 0;
-  BaselineJpeg jpeg;
-  if (!parse_baseline({data + kFuzzHeader, size - kFuzzHeader}, jpeg)) return 0;
-  if (int64_t{jpeg.size.width} * jpeg.size.height > kMaxPixels) return 0;
-  const FuzzInput input = read_fuzz_input(data, size, jpeg.size);
+  const Size image = size_of({data + kFuzzHeader, size - kFuzzHeader});
+  const int64_t pixels_of_image = int64_t{image.width} * image.height;
+  if (pixels_of_image == 0 || pixels_of_image > kMaxPixels) return 0;
+  const FuzzInput input = read_fuzz_input(data, size, image);
   const Box& window = input.spec.window;
   std::vector<uint8_t> pixels(static_cast<size_t>(window.width) * window.height * 3);
   std::vector<uint8_t> expected(pixels.size());

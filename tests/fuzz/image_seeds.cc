@@ -1,9 +1,11 @@
 // Seeds for the decoders: small JPEG files of every kind, and the golden files of all formats.
+#include <random>
 #include <string_view>
 
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 #include "tests/decode/odd_files.h"
+#include "tests/decode/progressive_scripts.h"
 #include "tests/fuzz/seed_folder.h"
 
 namespace stoker {
@@ -34,6 +36,32 @@ void add_jpeg_seeds(SeedFolder& seeds) {
     file.insert(file.begin() + 8, {kind_of_index, 9, 1, 17, 4, 33, 16, 65, 64});
     file.insert(file.begin() + 17, 8, 0);
     seeds.add("seek_index_fuzz", file);
+  }
+}
+
+// Adds progressive files with scans of every kind.
+void add_progressive_seeds(SeedFolder& seeds) {
+  std::mt19937 random(1);
+  for (int kind = 0; kind < 48; ++kind) {
+    JpegKind jpeg;
+    jpeg.sampling_x = 1 + kind % 2;
+    jpeg.sampling_y = 1 + kind / 2 % 2;
+    jpeg.quality = 30 + kind;
+    const bool is_grey = kind % 5 == 0;
+    if (is_grey) jpeg.colours = JpegColours::gray;
+    const int components = is_grey ? 1 : 3;
+    const std::vector<ScanScript> usual = usual_scripts(components);
+    Recoding recoding{kind % 3 == 0 ? 2 : 0, true};
+    recoding.scans = kind % 2 == 0 ? usual[static_cast<size_t>(kind / 2) % usual.size()].scans
+                                   : random_script(components, random).scans;
+    std::vector<uint8_t> file = recode_jpeg(
+        make_jpeg({9 + kind, 40 - kind / 2}, jpeg, static_cast<uint32_t>(kind)), recoding);
+    seeds.add("jpeg_headers_fuzz", file);
+    const auto some = [&](int factor) { return static_cast<uint8_t>(kind * factor); };
+    file.insert(file.begin(), {some(3), some(5), some(7), some(11)});
+    seeds.add("progressive_fuzz", file);
+    file.insert(file.begin(), {200, 180, 100, 30});
+    seeds.add("crop_decoder_fuzz", file);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "decode/jpeg/headers.h"
 #include "decode/jpeg/libjpeg_decoder.h"
 #include "decode/jpeg/libjpeg_session.h"
+#include "decode/jpeg/progressive_headers.h"
 #include "decode/orientation.h"
 
 namespace stoker {
@@ -23,12 +24,11 @@ void require_same_table(const HuffmanSpec& ours, const JHUFF_TBL* theirs) {
   require(std::memcmp(ours.values, theirs->huffval, static_cast<size_t>(ours.value_count)) == 0);
 }
 
-void require_same(const BaselineJpeg& ours, const jpeg_decompress_struct& theirs) {
+void require_same_frame(const JpegFrame& ours, const jpeg_decompress_struct& theirs) {
   require(theirs.image_width == static_cast<JDIMENSION>(ours.size.width));
   require(theirs.image_height == static_cast<JDIMENSION>(ours.size.height));
   require(theirs.num_components == ours.component_count && theirs.data_precision == 8);
-  require(!theirs.progressive_mode && !theirs.arith_code);
-  require(theirs.restart_interval == static_cast<unsigned>(ours.restart_interval));
+  require(!theirs.arith_code);
   require(theirs.jpeg_color_space == (ours.component_count == 1 ? JCS_GRAYSCALE : JCS_YCbCr));
   for (int c = 0; c < ours.component_count; ++c) {
     const JpegComponent& component = ours.components[c];
@@ -42,8 +42,33 @@ void require_same(const BaselineJpeg& ours, const jpeg_decompress_struct& theirs
     for (int i = 0; i < kBlockSize; ++i) {
       require(static_cast<int16_t>(quant->quantval[i]) == ours.quant[component.quant][i]);
     }
+  }
+}
+
+void require_same(const BaselineJpeg& ours, const jpeg_decompress_struct& theirs) {
+  require_same_frame(ours, theirs);
+  require(!theirs.progressive_mode);
+  require(theirs.restart_interval == static_cast<unsigned>(ours.restart_interval));
+  for (int c = 0; c < ours.component_count; ++c) {
+    const JpegComponent& component = ours.components[c];
+    const jpeg_component_info& info = theirs.comp_info[c];
     require_same_table(ours.dc[component.dc], theirs.dc_huff_tbl_ptrs[info.dc_tbl_no]);
     require_same_table(ours.ac[component.ac], theirs.ac_huff_tbl_ptrs[info.ac_tbl_no]);
+  }
+}
+
+// Only the tables of the first scan are defined.
+void require_same(const ProgressiveHeaders& ours, const jpeg_decompress_struct& theirs) {
+  const ProgressiveJpeg& jpeg = ours.jpeg();
+  const ScanHeader& scan = ours.scan();
+  require_same_frame(jpeg, theirs);
+  require(theirs.progressive_mode);
+  require(theirs.restart_interval == static_cast<unsigned>(jpeg.restart_interval));
+  require(theirs.comps_in_scan == scan.count && theirs.Ss == scan.first && theirs.Se == scan.last);
+  require(theirs.Ah == scan.high && theirs.Al == scan.low);
+  for (int i = 0; i < scan.count; ++i) {
+    require(theirs.cur_comp_info[i] == &theirs.comp_info[scan.components[i]]);
+    require_same_table(jpeg.dc[scan.dc[i]], theirs.dc_huff_tbl_ptrs[scan.dc[i]]);
   }
 }
 
@@ -62,6 +87,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     JpegSession session(file);
     require(session.read_header() && session.bytes_read() == jpeg.scan_begin);
     require_same(jpeg, session.cinfo());
+  }
+
+  static ProgressiveHeaders progressive;
+  if (progressive.open(file)) {
+    JpegSession session(file);
+    require(session.read_header() && session.bytes_read() == progressive.scan().begin);
+    require_same(progressive, session.cinfo());
   }
 
   Size stored;

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -147,18 +148,18 @@ TEST(Augmenter, FileRowsAreThoseOfThePlainWayFromTheDecodedImage) {
 TEST(Augmenter, RawRowsFollowThePixelPolicy) {
   const AugmentSpec spec("resize_center_crop", kOutput);
   constexpr Size kTall{50, 400};
-  Pixels planar, of_policy[3];
+  Pixels planar;
+  std::map<PixelPolicy, Pixels> of_policy;
   const Pixels rgb = noise_image(kTall, planar);
   for (const PixelPolicy policy :
        {PixelPolicy::exact, PixelPolicy::exact_pillow12, PixelPolicy::fast}) {
     Augmenter augmenter(spec, {.pixels = policy});
-    Pixels& row = of_policy[static_cast<size_t>(policy)];
+    Pixels& row = of_policy[policy];
     ASSERT_TRUE(augmenter.raw_row(rgb, false, kTall, 1, 2, 3, view_of(row)).ok());
     EXPECT_EQ(row, plain_row(spec, rgb, kTall, 3, policy));
   }
-  const auto of = [&](PixelPolicy policy) { return of_policy[static_cast<size_t>(policy)]; };
-  EXPECT_NE(of(PixelPolicy::exact), of(PixelPolicy::exact_pillow12));
-  EXPECT_EQ(of(PixelPolicy::fast), of(PixelPolicy::exact_pillow12));
+  EXPECT_NE(of_policy[PixelPolicy::exact], of_policy[PixelPolicy::exact_pillow12]);
+  EXPECT_EQ(of_policy[PixelPolicy::fast], of_policy[PixelPolicy::exact_pillow12]);
 }
 
 TEST(Augmenter, ASampleThatDoesNotFitIsBadAndSaysWhy) {
