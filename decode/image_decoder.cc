@@ -16,6 +16,8 @@
 namespace stoker {
 namespace {
 
+constexpr int kMostSide = 65535;  // of a picture, in pixels; JPEG, WebP and GIF have no larger ones
+
 bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size, size_t at = 0) {
   return bytes.size() >= at + size && std::memcmp(bytes.data() + at, text, size) == 0;
 }
@@ -102,6 +104,10 @@ DecodeStatus ImageDecoder::Impl::open(std::span<const uint8_t> bytes, CodecHeade
     return status;
   }
   const DecodeStatus status = read_codec_header(bytes, header);
+  if (status.ok() && std::max(header.size.width, header.size.height) > kMostSide) {
+    return {DecodeCode::too_large, -1,
+            text(header.size) + " pixels; a side may have " + std::to_string(kMostSide)};
+  }
   if (status.ok() && int64_t{header.size.width} * header.size.height > options.max_pixels) {
     return {DecodeCode::too_large, -1,
             text(header.size) + " pixels; the limit is " + std::to_string(options.max_pixels)};
@@ -171,25 +177,28 @@ int64_t ImageDecoder::scratch_bytes() const {
 }
 
 ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
-  constexpr int64_t kSide = 65500;       // libjpeg's limit
   constexpr int64_t kComponents = 4;     // CMYK
   constexpr int64_t kSampling = 4;       // the largest sampling factor
   constexpr int64_t kCubicReach = 4;     // source pixels per output pixel, times the scale
   constexpr int64_t kOpenRows = 5;       // output rows that a source row belongs to, reduced cubic
   constexpr int64_t kBlockRows = 8 + 2;  // a row of blocks and its context
-  const int64_t width = std::min(kSide, options.max_pixels);
+  constexpr int64_t kCodecRows = 160;    // bytes per column: PNG's rows, filtered, undone, as RGB
+  constexpr int64_t kWindow = 1 << 17;   // what deflated data may refer back to, and some more
+  const int64_t width = std::min<int64_t>(kMostSide, options.max_pixels);
   const int64_t batch = kMaxRowGroup * width * kComponents;
+  const int64_t codec = kCodecRows * width + kWindow;
+  // One of the two is at work; what the codecs keep fits into the last MiB.
   const int64_t libjpeg = width * kComponents * kSampling * (kBlockRows + 1) + (int64_t{1} << 20);
-  const auto taps = [](int out) { return kCubicReach * (kSide / std::max(out, 1) + 1) + 2; };
+  const auto taps = [](int out) { return kCubicReach * (kMostSide / std::max(out, 1) + 1) + 2; };
   const auto table = [&](int out) { return out * (taps(out) * 8 + 16); };
   const int64_t columns = static_cast<int64_t>(
       resize_scratch_bytes(static_cast<int>(width), output.width) + kMaxVectorBytes);
-  const int64_t ring = std::min(kSide, taps(output.height) + kMaxRowGroup) *
+  const int64_t ring = std::min<int64_t>(kMostSide, taps(output.height) + kMaxRowGroup) *
                        (int64_t{3} * output.width + kMaxVectorBytes + 8);
   // If the vertical pass comes first: the sums of open rows, and complete rows.
   const int64_t wide = 3 * width * (kOpenRows * int64_t{sizeof(int32_t)} + kMaxRowGroup);
-  const int64_t streamed = batch + libjpeg + table(output.width) + table(output.height) + columns +
-                           ring + wide + kMaxCropScratch;
+  const int64_t streamed = batch + std::max(libjpeg, codec) + table(output.width) +
+                           table(output.height) + columns + ring + wide + kMaxCropScratch;
   // 16-bit coefficients of four components, or a frame of four 8-bit channels beside a strip or
   // tile of four 16-bit ones; a turned image also has its 8-bit pixels.
   const int64_t per_pixel = 3 * kComponents + (options.exif == ExifPolicy::apply ? 3 : 0);

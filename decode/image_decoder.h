@@ -47,9 +47,10 @@ struct DecodeOptions {
 // max_pixels. Plan with `streamed` per worker; a single malicious or unusual file can take
 // `whole_frame` while it is decoded.
 struct ScratchBound {
-  int64_t streamed;     // bytes for a JPEG with one scan of any size, which is read by rows
-  int64_t whole_frame;  // bytes for a multi-scan (progressive) JPEG (its coefficients), for another
-                        // format (its frame), or a turned image (its crop)
+  int64_t streamed;     // bytes for what is read by rows, of any size: a JPEG with one scan, a PNG
+                        // that is not interlaced
+  int64_t whole_frame;  // bytes for a multi-scan (progressive) JPEG (its coefficients), for what
+                        // has to be decoded as a whole (its frame), or a turned image (its crop)
 };
 ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output);
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "decode/codec/frame.h"
+#include "decode/codec/png_reader.h"
 #include "decode/codec/pnm_file.h"
 #include "decode/codec/readers.h"
 
@@ -16,14 +17,13 @@ constexpr int kBatchRows = 16;
 
 struct CodecDecoder::Impl {
   CodecFrame frame;
+  PngReader png;
   std::vector<uint8_t> rows;  // (kBatchRows, region width, 3) u8
 
   DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header) {
     switch (header.format) {
       case ImageFormat::bmp:
         return read_bmp_pixels(bytes, frame);
-      case ImageFormat::png:
-        return read_png_pixels(bytes, header, frame);
       case ImageFormat::tiff:
         return read_tiff_pixels(bytes, header, frame);
       case ImageFormat::webp:
@@ -47,6 +47,7 @@ struct CodecDecoder::Impl {
   DecodeStatus give(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                     RowSink& sink) {
     if (header.format == ImageFormat::pnm) return give_pnm(bytes, region, sink);
+    if (header.format == ImageFormat::png) return png.read(bytes, region, sink);
     const DecodeStatus status = read(bytes, header);
     if (!status.ok()) return status;
     give_rows(region, sink, [&](int y, uint8_t* to) { frame.rgb(y, region.x, region.width, to); });
@@ -75,11 +76,14 @@ DecodeStatus CodecDecoder::decode(std::span<const uint8_t> bytes, const CodecHea
                                   Box region, RowSink& sink) {
   const DecodeStatus status = impl_->give(bytes, header, region, sink);
   impl_->frame.end();
+  impl_->png.end();
+  if (std::ssize(impl_->rows) > kKeptCodecBytes) std::vector<uint8_t>().swap(impl_->rows);
   return status;
 }
 
 int64_t CodecDecoder::scratch_bytes() const {
-  return impl_->frame.scratch_bytes() + static_cast<int64_t>(impl_->rows.capacity());
+  return impl_->frame.scratch_bytes() + impl_->png.scratch_bytes() +
+         static_cast<int64_t>(impl_->rows.capacity());
 }
 
 }  // namespace stoker

@@ -1,7 +1,7 @@
-// Decodes every format except JPEG: PNG, WebP and TIFF through the libraries of their authors
-// (libpng, libwebp, libtiff), BMP, PGM and PPM with our own readers. CMake compiles the readers
-// that need a library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers
-// are parsed here, so info() works and max_pixels holds either way.
+// Decodes every format except JPEG: PNG, BMP, PGM and PPM with our own readers, WebP and TIFF
+// through the libraries of their authors (libwebp, libtiff). CMake compiles the readers that need a
+// library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers are parsed
+// here, so info() works and max_pixels holds either way.
 //
 // We do not use OpenCV's imgcodecs, which wraps these libraries: it gives other bytes than Pillow
 // for TIFF with alpha, CMYK or planes and for BMP with bit fields, does not report what it leaves
@@ -30,8 +30,8 @@
 //        strips, tiles, planes   in all compressions that libtiff has, but the JPEG of TIFF 6.0
 //
 // A file that is shorter than its structure says is truncated; PNG checksums are verified.
-// Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame, but of PGM
-// and PPM only some rows.
+// Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame, but of PNG,
+// PGM and PPM only some rows (of an interlaced PNG, the region).
 // Errors: a status, never an exception; nothing is printed.
 #pragma once
 

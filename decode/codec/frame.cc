@@ -4,11 +4,10 @@
 #include <cstring>
 
 #include "decode/cmyk.h"
+#include "decode/codec/readers.h"
 
 namespace stoker {
 namespace {
-
-constexpr size_t kKeptBytes = size_t{32} << 20;
 
 // Divides colours that were multiplied by alpha by it. As in Pillow, a fully transparent pixel is
 // black.
@@ -28,7 +27,7 @@ void CodecFrame::begin(Size size, FrameColours colours) {
 }
 
 void CodecFrame::end() {
-  if (bytes_.capacity() > kKeptBytes) std::vector<uint8_t>().swap(bytes_);
+  if (scratch_bytes() > kKeptCodecBytes) std::vector<uint8_t>().swap(bytes_);
 }
 
 int CodecFrame::channels() const {

@@ -1,10 +1,10 @@
-#include <array>
 #include <cstring>
 #include <string>
 
 #include "decode/byte_reader.h"
 #include "decode/codec/bmp_file.h"
 #include "decode/codec/decoder.h"
+#include "decode/codec/png_file.h"
 #include "decode/codec/pnm_file.h"
 #include "decode/codec/tiff_header.h"
 #include "decode/orientation.h"
@@ -32,70 +32,14 @@ bool set_size(uint32_t width, uint32_t height, Size& size) {
   return true;
 }
 
-// ---- PNG: signature, then chunks {length, tag, data, checksum}
-
-constexpr size_t kPngFirstChunk = 8;
-constexpr size_t kChunkFrame = 12;  // length, tag and checksum
-
-using Crc = std::array<std::array<uint32_t, 256>, 4>;  // four bytes at a time
-
-constexpr Crc make_crc() {
-  Crc table{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t value = i;
-    for (int bit = 0; bit < 8; ++bit) value = value & 1 ? 0xEDB88320u ^ value >> 1 : value >> 1;
-    table[0][i] = value;
-  }
-  for (int k = 1; k < 4; ++k) {
-    for (uint32_t i = 0; i < 256; ++i) {
-      table[k][i] = table[0][table[k - 1][i] & 0xff] ^ table[k - 1][i] >> 8;
-    }
-  }
-  return table;
-}
-
-uint32_t crc32(std::span<const uint8_t> bytes) {
-  static constexpr Crc kTable = make_crc();
-  uint32_t crc = 0xffffffffu;
-  size_t i = 0;
-  for (; i + 4 <= bytes.size(); i += 4) {
-    crc ^= bytes[i] | bytes[i + 1] << 8 | bytes[i + 2] << 16 | uint32_t{bytes[i + 3]} << 24;
-    crc = kTable[3][crc & 0xff] ^ kTable[2][crc >> 8 & 0xff] ^ kTable[1][crc >> 16 & 0xff] ^
-          kTable[0][crc >> 24];
-  }
-  for (; i < bytes.size(); ++i) crc = kTable[0][(crc ^ bytes[i]) & 0xff] ^ crc >> 8;
-  return ~crc;
-}
+// ---- PNG
 
 DecodeStatus read_png(std::span<const uint8_t> bytes, CodecHeader& header) {
-  ByteReader reader(bytes, true);
-  if (bytes.size() < kPngFirstChunk + kChunkFrame + 13) return cut_short(bytes.size());
-  if (reader.u32(kPngFirstChunk) != 13 || !is_tag(bytes, kPngFirstChunk + 4, "IHDR") ||
-      !set_size(reader.u32(16), reader.u32(20), header.size)) {
-    return corrupt(kPngFirstChunk, "a bad PNG header");
-  }
-  for (size_t at = kPngFirstChunk; at + kChunkFrame <= bytes.size();) {
-    if (is_tag(bytes, at + 4, "eXIf")) {
-      header.orientation = exif_orientation(reader.part(at + 8, reader.u32(at)));
-      break;
-    }
-    at += kChunkFrame + reader.u32(at);
-  }
-  return {};
-}
-
-DecodeStatus check_png(std::span<const uint8_t> bytes) {
-  ByteReader reader(bytes, true);
-  for (size_t at = kPngFirstChunk;;) {
-    if (at + kChunkFrame > bytes.size()) return cut_short(bytes.size());
-    const size_t length = reader.u32(at);
-    if (length > bytes.size() - at - kChunkFrame) return cut_short(bytes.size());
-    if (crc32(reader.part(at + 4, length + 4)) != reader.u32(at + 8 + length)) {
-      return corrupt(at, "a PNG chunk's checksum is wrong");
-    }
-    if (is_tag(bytes, at + 4, "IEND")) return {};
-    at += kChunkFrame + length;
-  }
+  PngHeader png;
+  const DecodeStatus status = read_png_header(bytes, png);
+  header.size = png.size;
+  header.orientation = png.orientation;
+  return status;
 }
 
 // ---- BMP
@@ -203,7 +147,7 @@ DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& head
 DecodeStatus check_codec_body(std::span<const uint8_t> bytes, const CodecHeader& header) {
   switch (header.format) {
     case ImageFormat::png:
-      return check_png(bytes);
+      return check_png_chunks(bytes);
     case ImageFormat::bmp:
       return check_bmp(bytes);
     case ImageFormat::webp:

@@ -29,7 +29,7 @@ int for_each_line(const std::string& file, const Check& check) {
 }
 
 bool is_decoded(const std::string& name) {
-  return STOKER_HAS_CODECS || name.ends_with(".jpg") || name.ends_with(".bmp");
+  return STOKER_HAS_CODECS || !(name.ends_with(".webp") || name.ends_with(".tif"));
 }
 
 // The pixels of one version of Pillow, and the policy that promises them.
