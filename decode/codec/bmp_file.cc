@@ -136,7 +136,7 @@ DecodeStatus read_bmp_pixels(std::span<const uint8_t> bytes, CodecFrame& frame) 
   BmpLayout layout;
   const DecodeStatus status = read_bmp_layout(bytes, layout);
   if (!status.ok()) return status;
-  frame.begin(layout.size, FrameColours::rgb);
+  frame.begin({0, 0, layout.size.width, layout.size.height}, FrameColours::rgb);
   const int pixel_bytes = layout.bits / 8;
   for (int y = 0; y < layout.size.height; ++y) {
     const uint8_t* from = bytes.data() + layout.pixels_at + y * layout.row_bytes;

@@ -13,6 +13,12 @@ namespace {
 
 constexpr int kBatchRows = 16;
 
+bool contains(Box outer, Box inner) {
+  return inner.x >= outer.x && inner.y >= outer.y &&
+         inner.x + inner.width <= outer.x + outer.width &&
+         inner.y + inner.height <= outer.y + outer.height;
+}
+
 }  // namespace
 
 struct CodecDecoder::Impl {
@@ -20,14 +26,14 @@ struct CodecDecoder::Impl {
   PngReader png;
   std::vector<uint8_t> rows;  // (kBatchRows, region width, 3) u8
 
-  DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header) {
+  DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header, Box region) {
     switch (header.format) {
       case ImageFormat::bmp:
         return read_bmp_pixels(bytes, frame);
       case ImageFormat::tiff:
         return read_tiff_pixels(bytes, header, frame);
       case ImageFormat::webp:
-        return read_webp_pixels(bytes, header, frame);
+        return read_webp_pixels(bytes, header, region, frame);
       default:
         return {DecodeCode::not_an_image, 0, "no known signature"};
     }
@@ -48,8 +54,14 @@ struct CodecDecoder::Impl {
                     RowSink& sink) {
     if (header.format == ImageFormat::pnm) return give_pnm(bytes, region, sink);
     if (header.format == ImageFormat::png) return png.read(bytes, region, sink);
-    const DecodeStatus status = read(bytes, header);
+    const DecodeStatus status = read(bytes, header, region);
     if (!status.ok()) return status;
+    const Box& box = frame.box();
+    if (frame.colours() == FrameColours::rgb && contains(box, region)) {
+      sink.rows(frame.row(region.y - box.y) + 3 * static_cast<size_t>(region.x - box.x),
+                static_cast<ptrdiff_t>(frame.stride()), region.height);
+      return {};
+    }
     give_rows(region, sink, [&](int y, uint8_t* to) { frame.rgb(y, region.x, region.width, to); });
     return {};
   }

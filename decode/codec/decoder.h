@@ -21,6 +21,7 @@
 //  PGM   8 bits                copied to R, G, B (P5, values to 255)
 //  PPM   8 bits                as they are (P6, values to 255)
 //  WebP  lossy, lossless         alpha is dropped
+//        animated                the first frame, on black
 //  TIFF  gray 1, 2, 4, 8 bits    scaled to 0..255 (white-is-zero is inverted)
 //        gray 16 bits            clipped to 255
 //        RGB 8, 16 bits          as they are; the high byte

@@ -14,7 +14,7 @@ DecodeStatus refused(const char* format, const char* library) {
 DecodeStatus read_tiff_pixels(std::span<const uint8_t>, const CodecHeader&, CodecFrame&) {
   return refused("TIFF", "libtiff");
 }
-DecodeStatus read_webp_pixels(std::span<const uint8_t>, const CodecHeader&, CodecFrame&) {
+DecodeStatus read_webp_pixels(std::span<const uint8_t>, const CodecHeader&, Box, CodecFrame&) {
   return refused("WebP", "libwebp");
 }
 

@@ -142,7 +142,7 @@ class TiffReader {
         layout_.is_ycc && layout_.compression == COMPRESSION_JPEG && !layout_.is_separate;
     if (layout_.is_ycc && !is_jpeg_of_ycc) return read_converted();
     if (is_jpeg_of_ycc) TIFFSetField(tiff_, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
-    frame_.begin(layout_.size, layout_.colours);
+    frame_.begin({0, 0, layout_.size.width, layout_.size.height}, layout_.colours);
     const int planes = layout_.is_separate ? frame_.channels() : 1;
     for (int plane = 0; plane < planes; ++plane) {
       if (!(TIFFIsTiled(tiff_) != 0 ? read_tiles(plane) : read_strips(plane))) return false;
@@ -224,7 +224,7 @@ class TiffReader {
 
   // Reads YCbCr that is not compressed as JPEG; libtiff converts it.
   bool read_converted() {
-    frame_.begin(layout_.size, FrameColours::rgb);
+    frame_.begin({0, 0, layout_.size.width, layout_.size.height}, FrameColours::rgb);
     std::vector<uint32_t> pixels(static_cast<size_t>(layout_.size.width) * layout_.size.height);
     constexpr int kStopAtErrors = 1;
     if (TIFFReadRGBAImageOriented(tiff_, static_cast<uint32_t>(layout_.size.width),

@@ -4,6 +4,7 @@
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 #include "tests/decode/odd_files.h"
+#include "tests/decode/png_maker.h"
 #include "tests/fuzz/seed_folder.h"
 
 namespace stoker {
@@ -58,6 +59,28 @@ void add_pair_seeds(SeedFolder& seeds) {
     input.insert(input.end(), before.begin(), before.end());
     input.insert(input.end(), files[i].bytes.begin(), files[i].bytes.end());
     seeds.add("decoder_pair_fuzz", input);
+  }
+}
+
+// Small PNGs of every kind, and their streams. The first byte is the fuzz target's.
+void add_png_seeds(SeedFolder& seeds) {
+  constexpr int kKinds[][2] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
+                               {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
+  uint32_t seed = 0;
+  for (const auto& [colours, bits] : kKinds) {
+    for (int way = 0; way < 6; ++way) {
+      PngKind kind{.size = {3 + way * 2, 12 - way}, .colours = colours, .bits = bits};
+      kind.is_interlaced = way % 2 == 1;
+      kind.level = way * 2 % 10;
+      kind.strategy = way % 5;
+      kind.piece = way % 3 == 0 ? 0 : 30;
+      std::vector<uint8_t> file = make_png(kind, ++seed);
+      file.insert(file.begin(), static_cast<uint8_t>(37 * seed));
+      seeds.add("png_fuzz", file);
+      std::vector<uint8_t> stream = deflate(make_png_rows(kind, seed), kind.level, kind.strategy);
+      stream.insert(stream.begin(), static_cast<uint8_t>(5 * seed));
+      seeds.add("inflate_fuzz", stream);
+    }
   }
 }
 

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
     stoker::add_jpeg_seeds(seeds);
     stoker::add_pair_seeds(seeds);
     stoker::add_codec_seeds(seeds);
+    stoker::add_png_seeds(seeds);
     stoker::add_cifar_seeds(seeds);
     stoker::add_tfrecord_seeds(seeds);
     stoker::add_mds_seeds(seeds);

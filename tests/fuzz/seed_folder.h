@@ -36,6 +36,7 @@ class SeedFolder {
 void add_jpeg_seeds(SeedFolder& seeds);
 void add_pair_seeds(SeedFolder& seeds);
 void add_codec_seeds(SeedFolder& seeds);
+void add_png_seeds(SeedFolder& seeds);
 void add_cifar_seeds(SeedFolder& seeds);
 void add_tfrecord_seeds(SeedFolder& seeds);
 void add_mds_seeds(SeedFolder& seeds);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes tests/golden/decode/variants: rarer kinds of BMP, TIFF and JPEG, most of which Pillow cannot write.
+"""Makes tests/golden/decode/variants: rarer kinds of BMP, TIFF, JPEG and WebP, most of which Pillow cannot write.
 
 variants.txt has a line for each file: its name, and the hash (64-bit FNV-1a) of the RGB bytes that Pillow gives, or
 `unsupported` for files that stoker refuses and Pillow may read or misread. Run with Debian 12's python3; needs no data.
@@ -246,6 +246,29 @@ def jpegs():
     yield "no_huffman_tables.jpg", data
 
 
+def animations():
+    """WebP whose first frame is all of the canvas, or a part of it."""
+    frames = [Image.fromarray(texture(WIDTH, HEIGHT, 4, seed), "RGBA") for seed in (12, 13)]
+    for name, options in (("lossy", dict(quality=70)), ("lossless", dict(lossless=True, exact=True))):
+        for alpha, images in (("rgba", frames), ("rgb", [frame.convert("RGB") for frame in frames])):
+            buffer = io.BytesIO()
+            images[0].save(buffer, "WEBP", save_all=True, append_images=images[1:], **options)
+            yield f"animated_{alpha}_{name}.webp", buffer.getvalue()
+            buffer = io.BytesIO()
+            first, *more = (image.crop((0, 0, 9, 7)) for image in images)
+            first.save(buffer, "WEBP", save_all=True, append_images=more, **options)
+            yield f"animated_{alpha}_{name}_part.webp", with_canvas(buffer.getvalue(), 4, 6)
+
+
+def with_canvas(webp, x, y):
+    """Gives an animation the usual canvas, and puts its first frame there."""
+    webp = bytearray(webp)
+    webp[24:30] = (WIDTH - 1).to_bytes(3, "little") + (HEIGHT - 1).to_bytes(3, "little")
+    at = webp.index(b"ANMF") + 8
+    webp[at : at + 6] = (x // 2).to_bytes(3, "little") + (y // 2).to_bytes(3, "little")
+    return bytes(webp)
+
+
 # Pillow reads uncompressed planes of 16 bits as if they had 8, and an unnamed fourth plane of a compressed file as alpha by
 # which the colours were multiplied.
 MISREAD = {
@@ -292,7 +315,7 @@ def main():
     os.makedirs(os.path.join(HERE, "variants"), exist_ok=True)
     no = {name for name, _ in refused()} | MISREAD
     with open(os.path.join(HERE, "variants.txt"), "w") as lines:
-        for name, data in [*tiffs(), *tiffs_of_pillow(), *bmps(), *jpegs(), *refused()]:
+        for name, data in [*tiffs(), *tiffs_of_pillow(), *bmps(), *jpegs(), *animations(), *refused()]:
             found = "unsupported" if name in no else pillow(data)
             if found.startswith("refused"):
                 print(f"left out: {name}: Pillow {found}")
