@@ -30,6 +30,8 @@ struct CodecDecoder::Impl {
     switch (header.format) {
       case ImageFormat::bmp:
         return read_bmp_pixels(bytes, frame);
+      case ImageFormat::gif:
+        return read_gif_pixels(bytes, region, frame);
       case ImageFormat::tiff:
         return read_tiff_pixels(bytes, header, frame);
       case ImageFormat::webp:

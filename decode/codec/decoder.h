@@ -1,4 +1,4 @@
-// Decodes every format except JPEG: PNG, BMP, PGM and PPM with our own readers, WebP and TIFF
+// Decodes every format except JPEG: PNG, GIF, BMP, PGM and PPM with our own readers, WebP and TIFF
 // through the libraries of their authors (libwebp, libtiff). CMake compiles the readers that need a
 // library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers are parsed
 // here, so info() works and max_pixels holds either way.
@@ -22,6 +22,8 @@
 //  PPM   8 bits                as they are (P6, values to 255)
 //  WebP  lossy, lossless         alpha is dropped
 //        animated                the first frame, on black
+//  GIF   the first frame         as it is, on its canvas, which has the transparent colour or the
+//                                first one; a palette of shades of gray is the identity
 //  TIFF  gray 1, 2, 4, 8 bits    scaled to 0..255 (white-is-zero is inverted)
 //        gray 16 bits            clipped to 255
 //        RGB 8, 16 bits          as they are; the high byte

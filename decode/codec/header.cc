@@ -3,6 +3,7 @@
 #include "decode/byte_reader.h"
 #include "decode/codec/bmp_file.h"
 #include "decode/codec/decoder.h"
+#include "decode/codec/gif_file.h"
 #include "decode/codec/png_file.h"
 #include "decode/codec/pnm_file.h"
 #include "decode/codec/tiff_header.h"
@@ -14,7 +15,6 @@ namespace {
 DecodeStatus cut_short(size_t bytes) {
   return {DecodeCode::truncated, static_cast<int64_t>(bytes), "the file ends too early"};
 }
-DecodeStatus unsupported(const std::string& what) { return {DecodeCode::unsupported, 0, what}; }
 
 // ---- PNG
 
@@ -42,6 +42,21 @@ DecodeStatus check_bmp(std::span<const uint8_t> bytes) {
   const int64_t room = static_cast<int64_t>(bytes.size()) - layout.pixels_at;
   if (room / layout.row_bytes < layout.size.height) return cut_short(bytes.size());
   return {};
+}
+
+// ---- GIF
+
+DecodeStatus read_gif(std::span<const uint8_t> bytes, CodecHeader& header) {
+  GifLayout layout;
+  const DecodeStatus status = read_gif_layout(bytes, layout);
+  header.size = layout.size;
+  return status;
+}
+
+DecodeStatus check_gif(std::span<const uint8_t> bytes) {
+  GifLayout layout;
+  const DecodeStatus status = read_gif_layout(bytes, layout);
+  return status.ok() ? check_gif_blocks(bytes, layout) : status;
 }
 
 // ---- PGM and PPM
@@ -102,7 +117,7 @@ DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& head
     case ImageFormat::pnm:
       return read_pnm(bytes, header);
     case ImageFormat::gif:
-      return unsupported("GIF");
+      return read_gif(bytes, header);
     default:
       return {DecodeCode::not_an_image, 0, "no known signature"};
   }
@@ -116,6 +131,8 @@ DecodeStatus check_codec_body(std::span<const uint8_t> bytes, const CodecHeader&
       return check_bmp(bytes);
     case ImageFormat::webp:
       return check_webp(bytes);
+    case ImageFormat::gif:
+      return check_gif(bytes);
     case ImageFormat::tiff:
       return check_tiff_body(bytes);
     case ImageFormat::pnm:

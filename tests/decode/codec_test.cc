@@ -93,6 +93,37 @@ TEST(Codec, PngChecksumsAreVerified) {
   EXPECT_NE(status.message.find("checksum"), std::string::npos) << status.message;
 }
 
+// A huge canvas in a few bytes, a frame that does not fit, and one without its pixels.
+TEST(Codec, GifsThatPromiseTooMuch) {
+  const auto gif = [](int width, int height, int frame_width, int frame_height) {
+    Bytes file = {'G', 'I', 'F', '8', '9', 'a'};
+    const auto add = [&](int value) {
+      file.push_back(static_cast<uint8_t>(value));
+      file.push_back(static_cast<uint8_t>(value >> 8));
+    };
+    add(width);
+    add(height);
+    file.insert(file.end(), {0, 0, 0, ','});
+    add(0);
+    add(0);
+    add(frame_width);
+    add(frame_height);
+    file.insert(file.end(), {0, 2, 2, 0x4c, 0x01, 0, ';'});  // clear, a pixel, the end
+    return file;
+  };
+  ImageDecoder decoder;
+  EXPECT_TRUE(decode(decoder, gif(1, 1, 1, 1)).ok());
+  EXPECT_TRUE(decode(decoder, gif(3000, 3000, 1, 1)).ok());
+  EXPECT_EQ(decode(decoder, gif(1, 1, 2, 2)).code, DecodeCode::corrupt);
+  EXPECT_EQ(decode(decoder, gif(65535, 65535, 1, 1)).code, DecodeCode::too_large);
+  EXPECT_EQ(decode(decoder, gif(1, 1, 65535, 65535)).code, DecodeCode::too_large);
+  EXPECT_EQ(decode(decoder, gif(1, 1, 0, 1)).code, DecodeCode::corrupt);
+  ImageDecoder any({.max_pixels = int64_t{1} << 40});
+  Bytes file = gif(1, 1, 9, 9);
+  file.resize(file.size() - 3);
+  EXPECT_EQ(decode(any, file).code, DecodeCode::truncated);
+}
+
 TEST(Codec, FlippedBitsNeverCrash) {
   if (!STOKER_HAS_CODECS) GTEST_SKIP() << "built without libwebp";
   std::mt19937 random(6);

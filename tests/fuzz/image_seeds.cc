@@ -84,12 +84,26 @@ void add_png_seeds(SeedFolder& seeds) {
   }
 }
 
-void add_codec_seeds(SeedFolder& seeds) {
-  const std::filesystem::path golden = std::filesystem::path(STOKER_GOLDEN_DIR) / "decode/images";
-  for (const auto& entry : std::filesystem::directory_iterator(golden)) {
-    const std::vector<uint8_t> file = read_file(entry.path());
-    if (file.size() < 8000) seeds.add("codec_headers_fuzz", file);
+// The golden files of all formats; the first byte of a format's own target is that of its part.
+void add_golden_seeds(SeedFolder& seeds) {
+  const std::filesystem::path golden = std::filesystem::path(STOKER_GOLDEN_DIR) / "decode";
+  uint8_t part = 0;
+  for (const char* folder : {"images", "variants"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(golden / folder)) {
+      std::vector<uint8_t> file = read_file(entry.path());
+      if (file.size() >= 8000) continue;
+      seeds.add("codec_headers_fuzz", file);
+      const std::string format =
+          entry.path().extension() == ".tif" ? "tiff" : entry.path().extension().string().substr(1);
+      if (format == "jpg" || format == "png") continue;
+      file.insert(file.begin(), part += 37);
+      seeds.add(format + "_fuzz", file);
+    }
   }
+}
+
+void add_codec_seeds(SeedFolder& seeds) {
+  add_golden_seeds(seeds);
   for (const std::string_view text :
        {"P6\n2 1\n255\nabcdef", "P5 # gray\n1 2 255\nab", "P2 1 1 9 3"}) {
     seeds.add("codec_headers_fuzz", std::vector<uint8_t>(text.begin(), text.end()));

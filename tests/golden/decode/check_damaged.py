@@ -77,7 +77,9 @@ def seeds():
     for options in (dict(quality=80), dict(lossless=True), dict(quality=20)):
         yield "webp", saved(rgb, "WEBP", **options)
         yield "webp", saved(rgba, "WEBP", **options)
-    for name, data in [*make_variants.bmps(), *make_variants.tiffs(), *make_variants.tiffs_of_pillow()]:
+    variants = make_variants
+    made = [*variants.bmps(), *variants.tiffs(), *variants.tiffs_of_pillow(), *variants.gifs(), *variants.animated_gifs()]
+    for name, data in [*made, *variants.animations()]:
         yield name.split(".")[-1], data
 
 
@@ -132,7 +134,7 @@ def pillow(data):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            image = Image.open(io.BytesIO(data), formats=["JPEG", "PNG", "BMP", "WEBP", "TIFF"])
+            image = Image.open(io.BytesIO(data), formats=["JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF"])
             if image.size[0] * image.size[1] > 4_000_000:
                 return None
             doubtful = is_doubtful(image)
@@ -159,7 +161,7 @@ def main():
     null = os.open(os.devnull, os.O_WRONLY)
     with tempfile.TemporaryDirectory() as folder:
         for number in range(args.files):
-            kind = rng.choice(("jpg", "jpg", "png", "bmp", "webp", "tif", "tif"))
+            kind = rng.choice(("jpg", "jpg", "png", "bmp", "webp", "tif", "tif", "gif"))
             data = rng.choice(by_format[kind])
             other = rng.choice(by_format[rng.choice((kind, rng.choice(list(by_format))))])
             if rng.randrange(20) != 0:  # some stay intact
@@ -199,7 +201,7 @@ def main():
                 break
     print(f"Pillow {PIL.__version__}; {args.files} files of seed {args.seed}; faults: {dict(faults) or 'none'}")
     print(f"{'':6}{'both accept':>13}{'both refuse':>13}{'stoker alone':>14}{'Pillow alone':>14}")
-    for kind in ("jpg", "png", "bmp", "webp", "tif"):
+    for kind in ("jpg", "png", "bmp", "webp", "tif", "gif"):
         columns = [counts[kind, *key] for key in ((True, True), (False, False), (True, False), (False, True))]
         print(f"{kind:6}{columns[0]:13}{columns[1]:13}{columns[2]:14}{columns[3]:14}")
     print("why stoker refuses what Pillow reads:")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes tests/golden/decode/variants: rarer kinds of BMP, TIFF, JPEG and WebP, most of which Pillow cannot write.
+"""Makes tests/golden/decode/variants: rarer kinds of BMP, TIFF, JPEG, WebP and GIF, most of which Pillow cannot write.
 
 variants.txt has a line for each file: its name, and the hash (64-bit FNV-1a) of the RGB bytes that Pillow gives, or
 `unsupported` for files that stoker refuses and Pillow may read or misread. Run with Debian 12's python3; needs no data.
@@ -260,6 +260,102 @@ def animations():
             yield f"animated_{alpha}_{name}_part.webp", with_canvas(buffer.getvalue(), 4, 6)
 
 
+def lzw(indexes, bits, clears):
+    """Returns GIF's codes for these indexes. Without `clears`, a table that is full stays as it is."""
+    clear = 1 << bits
+    value = filled = 0
+    out = bytearray()
+
+    def put(code, size):
+        nonlocal value, filled
+        value |= code << filled
+        filled += size
+        while filled >= 8:
+            out.append(value & 255)
+            value >>= 8
+            filled -= 8
+
+    def fresh():
+        return {bytes([i]): i for i in range(clear)}, clear + 2, bits + 1
+
+    table, following, size = fresh()
+    put(clear, size)
+    string = b""
+    for index in indexes:
+        longer = string + bytes([index])
+        if longer in table:
+            string = longer
+            continue
+        put(table[string], size)
+        if following < 4096:
+            table[longer] = following
+            size += following == 1 << size and size < 12
+            following += 1
+        elif clears:
+            put(clear, size)
+            table, following, size = fresh()
+        string = bytes([index])
+    put(table[string], size)
+    size += following == 1 << size and size < 12
+    put(clear + 1, size)
+    return bytes(out + bytes([value & 255]))
+
+
+def gif_blocks(data, length=255):
+    parts = [data[at : at + length] for at in range(0, len(data), length)]
+    return b"".join(bytes([len(part)]) + part for part in parts) + b"\0"
+
+
+def gif(indexes, bits, box=(0, 0, WIDTH, HEIGHT), canvas=None, own=None, interlaced=False, before=b"", clears=True):
+    """`canvas` and `own` are palettes: bytes of 3 times a power of two."""
+    def flags(palette):
+        return 0 if palette is None else 128 | (len(palette) // 3).bit_length() - 2
+
+    data = b"GIF89a" + struct.pack("<HHBBB", WIDTH, HEIGHT, flags(canvas), 2, 0) + (canvas or b"") + before
+    data += b"," + struct.pack("<HHHHB", *box, (64 if interlaced else 0) | flags(own)) + (own or b"")
+    return data + bytes([bits]) + gif_blocks(lzw(indexes, bits, clears), 100) + b";"
+
+
+def gifs():
+    rng = numpy.random.default_rng(14)
+
+    def some(count, most):
+        runs = numpy.repeat(rng.integers(0, most, count), rng.integers(1, 9, count))
+        return runs[:count].astype("u1").tobytes()
+
+    def palette(colours):
+        return rng.integers(0, 256, 3 * colours).astype("u1").tobytes()
+
+    whole, part = WIDTH * HEIGHT, (5, 3, 11, 9)
+    gray = bytes(numpy.repeat(numpy.arange(256, dtype="u1"), 3))
+    control = b"!\xf9\x04" + bytes([1 | 2 << 2, 5, 0, 3]) + b"\0"
+    for bits in range(2, 9):
+        yield f"palette_{bits}.gif", gif(some(whole, 1 << bits), bits, canvas=palette(1 << bits))
+    for name, box in (("whole", (0, 0, WIDTH, HEIGHT)), ("part", part)):
+        count = box[2] * box[3]
+        for interlaced in (False, True):
+            kind = f"{name}{'_interlaced' if interlaced else ''}"
+            options = dict(box=box, interlaced=interlaced)
+            yield f"{kind}.gif", gif(some(count, 16), 4, canvas=palette(16), **options)
+            yield f"{kind}_transparent.gif", gif(some(count, 16), 4, canvas=palette(16), before=control, **options)
+            yield f"{kind}_own.gif", gif(some(count, 8), 3, canvas=palette(4), own=palette(8), **options)
+            yield f"{kind}_no_palette.gif", gif(some(count, 256), 8, **options)
+            yield f"{kind}_own_gray.gif", gif(some(count, 256), 8, canvas=palette(256), own=gray, **options)
+            yield f"{kind}_gray.gif", gif(some(count, 256), 8, canvas=gray, **options)
+    yield "one_index.gif", gif(bytes(whole), 2, canvas=palette(4))
+    comment = b"!\xfe" + gif_blocks(bytes(300)) + b"!\xff\x0bNETSCAPE2.0\x03\1\0\0\0" + b"!\x01" + gif_blocks(b"text")
+    yield "extensions.gif", gif(some(whole, 16), 4, canvas=palette(16), before=comment)
+
+
+def animated_gifs():
+    """GIFs that Pillow writes."""
+    frames = [Image.fromarray(texture(WIDTH, HEIGHT, 3, seed)) for seed in (15, 16)]
+    for name, images in (("palette", frames), ("gray", [frame.convert("L") for frame in frames])):
+        buffer = io.BytesIO()
+        images[0].save(buffer, "GIF", save_all=True, append_images=images[1:], loop=0)
+        yield f"animated_{name}.gif", buffer.getvalue()
+
+
 def with_canvas(webp, x, y):
     """Gives an animation the usual canvas, and puts its first frame there."""
     webp = bytearray(webp)
@@ -315,7 +411,7 @@ def main():
     os.makedirs(os.path.join(HERE, "variants"), exist_ok=True)
     no = {name for name, _ in refused()} | MISREAD
     with open(os.path.join(HERE, "variants.txt"), "w") as lines:
-        for name, data in [*tiffs(), *tiffs_of_pillow(), *bmps(), *jpegs(), *animations(), *refused()]:
+        for name, data in [*tiffs(), *tiffs_of_pillow(), *bmps(), *jpegs(), *animations(), *gifs(), *animated_gifs(), *refused()]:
             found = "unsupported" if name in no else pillow(data)
             if found.startswith("refused"):
                 print(f"left out: {name}: Pillow {found}")
