@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "decode/codec/decoder.h"
+#include "decode/codec/jpeg2000_file.h"
+#include "decode/codec/opencv_plugin.h"
 #include "decode/jpeg/libjpeg_decoder.h"
 #include "decode/orientation.h"
 #include "decode/resize/resize_kernels.h"
@@ -17,6 +19,8 @@ namespace stoker {
 namespace {
 
 constexpr int kMostSide = 65535;  // of a picture, in pixels; JPEG, WebP and GIF have no larger ones
+// OpenCV takes 48 bytes for each pixel of a JPEG 2000, at most, where the plan has 12.
+constexpr int64_t kJpeg2000Share = 4;
 
 bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size, size_t at = 0) {
   return bytes.size() >= at + size && std::memcmp(bytes.data() + at, text, size) == 0;
@@ -36,6 +40,7 @@ ImageFormat sniff(std::span<const uint8_t> bytes) {
   if (begins_with(bytes, "RIFF", 4) && begins_with(bytes, "WEBP", 4, 8)) return ImageFormat::webp;
   if (begins_with(bytes, "II*\0", 4) || begins_with(bytes, "MM\0*", 4)) return ImageFormat::tiff;
   if ((begins_with(bytes, "GIF87a", 6) || begins_with(bytes, "GIF89a", 6))) return ImageFormat::gif;
+  if (is_jpeg2000(bytes)) return ImageFormat::jpeg2000;
   if (is_pnm(bytes)) return ImageFormat::pnm;
   return ImageFormat::unknown;
 }
@@ -108,9 +113,11 @@ DecodeStatus ImageDecoder::Impl::open(std::span<const uint8_t> bytes, CodecHeade
     return {DecodeCode::too_large, -1,
             text(header.size) + " pixels; a side may have " + std::to_string(kMostSide)};
   }
-  if (status.ok() && int64_t{header.size.width} * header.size.height > options.max_pixels) {
+  const int64_t limit = header.format == ImageFormat::jpeg2000 ? options.max_pixels / kJpeg2000Share
+                                                               : options.max_pixels;
+  if (status.ok() && int64_t{header.size.width} * header.size.height > limit) {
     return {DecodeCode::too_large, -1,
-            text(header.size) + " pixels; the limit is " + std::to_string(options.max_pixels)};
+            text(header.size) + " pixels; the limit is " + std::to_string(limit)};
   }
   return status;
 }
@@ -174,6 +181,13 @@ int64_t ImageDecoder::scratch_bytes() const {
   return impl_->jpeg.scratch_bytes() + impl_->codec.scratch_bytes() +
          impl_->resizer.scratch_bytes() + impl_->orienting.scratch_bytes() +
          impl_->crop.scratch_bytes();
+}
+
+OpencvStatus query_opencv() {
+  OpencvStatus status;
+  if (const OpencvPlugin* plugin = open_opencv_plugin(status.problem))
+    status.version = plugin->opencv;
+  return status;
 }
 
 ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {

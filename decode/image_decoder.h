@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "decode/crop_decoder.h"
 #include "decode/crop_spec.h"
@@ -26,7 +27,7 @@
 
 namespace stoker {
 
-enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif, pnm };
+enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif, pnm, jpeg2000 };
 
 struct ImageInfo {
   ImageFormat format = ImageFormat::unknown;
@@ -53,6 +54,13 @@ struct ScratchBound {
                         // has to be decoded as a whole (its frame), or a turned image (its crop)
 };
 ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output);
+
+// OpenCV, which is opened as a plugin for what no reader of this library has (JPEG 2000).
+struct OpencvStatus {
+  std::string version;  // "4.6.0"; empty if it cannot be used
+  std::string problem;  // why, in one line
+};
+OpencvStatus query_opencv();
 
 class ImageDecoder {
  public:

@@ -32,6 +32,8 @@ struct CodecDecoder::Impl {
         return read_bmp_pixels(bytes, frame);
       case ImageFormat::gif:
         return read_gif_pixels(bytes, region, frame);
+      case ImageFormat::jpeg2000:
+        return read_opencv_pixels(bytes, header, frame);
       case ImageFormat::tiff:
         return read_tiff_pixels(bytes, header, frame);
       case ImageFormat::webp:

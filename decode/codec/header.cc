@@ -4,6 +4,7 @@
 #include "decode/codec/bmp_file.h"
 #include "decode/codec/decoder.h"
 #include "decode/codec/gif_file.h"
+#include "decode/codec/jpeg2000_file.h"
 #include "decode/codec/png_file.h"
 #include "decode/codec/pnm_file.h"
 #include "decode/codec/tiff_header.h"
@@ -118,6 +119,8 @@ DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& head
       return read_pnm(bytes, header);
     case ImageFormat::gif:
       return read_gif(bytes, header);
+    case ImageFormat::jpeg2000:
+      return read_jpeg2000_header(bytes, header.size);
     default:
       return {DecodeCode::not_an_image, 0, "no known signature"};
   }
@@ -133,6 +136,8 @@ DecodeStatus check_codec_body(std::span<const uint8_t> bytes, const CodecHeader&
       return check_webp(bytes);
     case ImageFormat::gif:
       return check_gif(bytes);
+    case ImageFormat::jpeg2000:
+      return check_jpeg2000_body(bytes);
     case ImageFormat::tiff:
       return check_tiff_body(bytes);
     case ImageFormat::pnm:

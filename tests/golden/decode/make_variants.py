@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes tests/golden/decode/variants: rarer kinds of BMP, TIFF, JPEG, WebP and GIF, most of which Pillow cannot write.
+"""Makes tests/golden/decode/variants: rarer kinds of BMP, TIFF, JPEG, JPEG 2000, WebP and GIF, most of which Pillow cannot write.
 
 variants.txt has a line for each file: its name, and the hash (64-bit FNV-1a) of the RGB bytes that Pillow gives, or
 `unsupported` for files that stoker refuses and Pillow may read or misread. Run with Debian 12's python3; needs no data.
@@ -356,6 +356,20 @@ def animated_gifs():
         yield f"animated_{name}.gif", buffer.getvalue()
 
 
+def jpeg2000s():
+    image = Image.fromarray(texture(WIDTH, HEIGHT, 4, 17), "RGBA")
+    kinds = {"reversible": {}, "irreversible": dict(irreversible=True, quality_mode="rates", quality_layers=[8]),
+             "tiles": dict(tile_size=(16, 16))}
+    for mode in ("RGB", "L", "RGBA", "LA"):
+        for kind, options in kinds.items():
+            buffer = io.BytesIO()
+            image.convert(mode).save(buffer, "JPEG2000", **options)
+            yield f"{mode.lower()}_{kind}.jp2", buffer.getvalue()
+    buffer = io.BytesIO()
+    image.convert("RGB").save(buffer, "JPEG2000", no_jp2=True)
+    yield "rgb_bare.jp2", buffer.getvalue()
+
+
 def with_canvas(webp, x, y):
     """Gives an animation the usual canvas, and puts its first frame there."""
     webp = bytearray(webp)
@@ -384,6 +398,9 @@ def refused():
     tags = {258: [8] * 3, 259: 1, 262: 8, 277: 3, 278: HEIGHT}
     yield "lab.tif", tiff(tags, list(strips_of(eight[:, :, :3], 8, "II", 1, HEIGHT, False)))
     yield "rgb555.bmp", bmp(16, packed_rows(samples_of(1, 16, 1), 16, "II"))
+    buffer = io.BytesIO()
+    Image.fromarray(samples_of(1, 16, 1)[:, :, 0].astype("u2")).save(buffer, "JPEG2000")
+    yield "gray_16.jp2", buffer.getvalue()
     yield "rle8.bmp", bmp(8, [b"\0\1"], bytes(1024), compression=1)
 
 
@@ -411,7 +428,7 @@ def main():
     os.makedirs(os.path.join(HERE, "variants"), exist_ok=True)
     no = {name for name, _ in refused()} | MISREAD
     with open(os.path.join(HERE, "variants.txt"), "w") as lines:
-        for name, data in [*tiffs(), *tiffs_of_pillow(), *bmps(), *jpegs(), *animations(), *gifs(), *animated_gifs(), *refused()]:
+        for name, data in [*tiffs(), *tiffs_of_pillow(), *bmps(), *jpegs(), *animations(), *gifs(), *animated_gifs(), *jpeg2000s(), *refused()]:
             found = "unsupported" if name in no else pillow(data)
             if found.startswith("refused"):
                 print(f"left out: {name}: Pillow {found}")
