@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "decode/codec/decoder.h"
+#include "decode/codec/frame.h"
 #include "decode/codec/jpeg2000_file.h"
 #include "decode/codec/opencv_plugin.h"
 #include "decode/jpeg/libjpeg_decoder.h"
@@ -78,6 +79,12 @@ struct ImageDecoder::Impl {
   bool is_finished_crop(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                         std::span<const uint8_t> seek_index);
 
+  // The orientation by which the pixels are turned; 1 if they are not.
+  int turn(const CodecHeader& header) const {
+    const bool turns = header.is_always_turned || options.exif == ExifPolicy::apply;
+    return turns ? header.orientation : 1;
+  }
+
   const DecodeOptions options;
   CropDecoder crop;
   JpegDecoder jpeg;
@@ -136,9 +143,7 @@ DecodeStatus ImageDecoder::info(std::span<const uint8_t> bytes, ImageInfo& info)
   CodecHeader header;
   const DecodeStatus status = impl_->open(bytes, header, false);
   if (!status.ok()) return status;
-  const bool turn = impl_->options.exif == ExifPolicy::apply;
-  info = {header.format, oriented_size(header.size, turn ? header.orientation : 1),
-          header.orientation};
+  info = {header.format, oriented_size(header.size, impl_->turn(header)), header.orientation};
   return status;
 }
 
@@ -153,7 +158,7 @@ DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec
   CodecHeader header;
   DecodeStatus status = impl_->open(bytes, header, true);
   if (!status.ok()) return status;
-  const int orientation = impl_->options.exif == ExifPolicy::apply ? header.orientation : 1;
+  const int orientation = impl_->turn(header);
   status = check_spec(spec, oriented_size(header.size, orientation));
   if (!status.ok()) {
     impl_->jpeg.close();
@@ -197,11 +202,12 @@ ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
   constexpr int64_t kOpenRows = 5;       // output rows that a source row belongs to, reduced cubic
   constexpr int64_t kBlockRows = 8 + 2;  // a row of blocks and its context
   constexpr int64_t kCodecRows = 160;    // bytes per column: PNG's rows, filtered, undone, as RGB
+  constexpr int64_t kCodecParts = 3;     // that keep scratch: PNG's reader, the frame, the rows
   constexpr int64_t kWindow = 1 << 17;   // what deflated data may refer back to, and some more
   const int64_t width = std::min<int64_t>(kMostSide, options.max_pixels);
   const int64_t batch = kMaxRowGroup * width * kComponents;
   const int64_t codec = kCodecRows * width + kWindow;
-  // One of the two is at work; what the codecs keep fits into the last MiB.
+  // One of the two is at work.
   const int64_t libjpeg = width * kComponents * kSampling * (kBlockRows + 1) + (int64_t{1} << 20);
   const auto taps = [](int out) { return kCubicReach * (kMostSide / std::max(out, 1) + 1) + 2; };
   const auto table = [&](int out) { return out * (taps(out) * 8 + 16); };
@@ -212,10 +218,11 @@ ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
   // If the vertical pass comes first: the sums of open rows, and complete rows.
   const int64_t wide = 3 * width * (kOpenRows * int64_t{sizeof(int32_t)} + kMaxRowGroup);
   const int64_t streamed = batch + std::max(libjpeg, codec) + table(output.width) +
-                           table(output.height) + columns + ring + wide + kMaxCropScratch;
+                           table(output.height) + columns + ring + wide + kMaxCropScratch +
+                           kCodecParts * kKeptCodecBytes;
   // 16-bit coefficients of four components, or a frame of four 8-bit channels beside a strip or
   // tile of four 16-bit ones; a turned image also has its 8-bit pixels.
-  const int64_t per_pixel = 3 * kComponents + (options.exif == ExifPolicy::apply ? 3 : 0);
+  const int64_t per_pixel = 3 * kComponents + 3;
   constexpr int64_t kSpareTile = int64_t{16} << 20;  // a tile may be larger than its image
   return {streamed, streamed + per_pixel * options.max_pixels + kSpareTile};
 }

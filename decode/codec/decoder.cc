@@ -29,7 +29,7 @@ struct CodecDecoder::Impl {
   DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header, Box region) {
     switch (header.format) {
       case ImageFormat::bmp:
-        return read_bmp_pixels(bytes, frame);
+        return read_bmp_pixels(bytes, region, frame);
       case ImageFormat::gif:
         return read_gif_pixels(bytes, region, frame);
       case ImageFormat::jpeg2000:

@@ -18,6 +18,8 @@
 //        gray or RGB with alpha  alpha is dropped, not blended
 //        animated                the default image
 //  BMP   1, 4, 8, 24, 32 bits    as they are, bit fields of whole bytes, too; alpha is dropped
+//        16 bits                 5 or 6 bits of a colour are scaled to 0..255
+//        runs of 4, 8 bits       as they are; what is left out has the first colour
 //  PGM   8 bits                copied to R, G, B (P5, values to 255)
 //  PPM   8 bits                as they are (P6, values to 255)
 //  WebP  lossy, lossless         alpha is dropped
@@ -31,6 +33,8 @@
 //        alpha                   dropped; divided out where colours were multiplied by it
 //        CMYK 8 bits             as Pillow's
 //        YCbCr, compressed       as libtiff converts it
+//        palette 1, 2, 4, 8 bits as they are, the high byte of each colour
+//        orientation             turned, under any ExifPolicy, as Pillow does
 //        strips, tiles, planes   in all compressions that libtiff has, but the JPEG of TIFF 6.0
 //
 // A file that is shorter than its structure says is truncated; PNG checksums are verified.
@@ -54,6 +58,7 @@ struct CodecHeader {
   ImageFormat format = ImageFormat::unknown;
   Size size;  // as stored
   int orientation = 1;
+  bool is_always_turned = false;  // as Pillow turns TIFF, whatever ExifPolicy says
 };
 
 // Reads the header of a file in header.format; refuses the variants that the table lacks.

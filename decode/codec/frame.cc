@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "decode/cmyk.h"
-#include "decode/codec/readers.h"
 
 namespace stoker {
 namespace {

@@ -41,6 +41,8 @@ DecodeStatus check_bmp(std::span<const uint8_t> bytes) {
   const DecodeStatus status = read_bmp_layout(bytes, layout);
   if (!status.ok()) return status;
   const int64_t room = static_cast<int64_t>(bytes.size()) - layout.pixels_at;
+  if (room < 0) return cut_short(bytes.size());
+  if (layout.is_packed) return {};  // how many bytes there must be is seen where they are read
   if (room / layout.row_bytes < layout.size.height) return cut_short(bytes.size());
   return {};
 }
@@ -84,6 +86,8 @@ DecodeStatus read_tiff(std::span<const uint8_t> bytes, CodecHeader& header) {
   TiffLayout layout;
   const DecodeStatus status = read_tiff_layout(bytes, layout);
   header.size = layout.size;
+  header.orientation = layout.orientation;
+  header.is_always_turned = true;
   return status;
 }
 

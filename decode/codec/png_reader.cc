@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "decode/codec/frame.h"
 #include "decode/codec/png_filters.h"
-#include "decode/codec/readers.h"
 
 namespace stoker {
 namespace {

@@ -16,10 +16,7 @@
 
 namespace stoker {
 
-// The scratch that a reader keeps for the next file, at most.
-inline constexpr int64_t kKeptCodecBytes = int64_t{256} << 10;
-
-DecodeStatus read_bmp_pixels(std::span<const uint8_t> bytes, CodecFrame& frame);
+DecodeStatus read_bmp_pixels(std::span<const uint8_t> bytes, Box region, CodecFrame& frame);
 DecodeStatus read_gif_pixels(std::span<const uint8_t> bytes, Box region, CodecFrame& frame);
 DecodeStatus read_opencv_pixels(std::span<const uint8_t> bytes, const CodecHeader& header,
                                 CodecFrame& frame);

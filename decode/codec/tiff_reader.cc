@@ -241,18 +241,21 @@ class TiffReader {
     return true;
   }
 
+  // A sample of up to 8 bits as it is.
+  int index(const uint8_t* from, int64_t i) const {
+    const auto bits = static_cast<int>(layout_.bits);
+    const int64_t at = i * bits;
+    return from[at / 8] >> (8 - bits - at % 8) & ((1 << bits) - 1);
+  }
+
   uint8_t sample(const uint8_t* from, int64_t i) const {
-    const auto part = [&](int bits) {
-      const int64_t at = i * bits;
-      return from[at / 8] >> (8 - bits - at % 8) & ((1 << bits) - 1);
-    };
     switch (layout_.bits) {
       case 1:
-        return static_cast<uint8_t>(part(1) * 255);
+        return static_cast<uint8_t>(index(from, i) * 255);
       case 2:
-        return static_cast<uint8_t>(part(2) * 85);
+        return static_cast<uint8_t>(index(from, i) * 85);
       case 4:
-        return static_cast<uint8_t>(part(4) * 17);
+        return static_cast<uint8_t>(index(from, i) * 17);
       case 16: {
         uint16_t value;
         std::memcpy(&value, from + 2 * i, sizeof value);
@@ -273,6 +276,10 @@ class TiffReader {
     const uint8_t inverted = layout_.photometric == PHOTOMETRIC_MINISWHITE ? 255 : 0;
     if (layout_.bits == 8 && given == channels && inverted == 0) {
       std::memcpy(to, from, static_cast<size_t>(pixels) * channels);
+      return;
+    }
+    if (layout_.has_palette) {
+      for (int i = 0; i < pixels; ++i) std::copy_n(layout_.palette[index(from, i)], 3, to + 3 * i);
       return;
     }
     for (int i = 0; i < pixels; ++i) {

@@ -124,6 +124,17 @@ TEST(Codec, GifsThatPromiseTooMuch) {
   EXPECT_EQ(decode(any, file).code, DecodeCode::truncated);
 }
 
+TEST(Codec, RunsOfABmpMayEndTooEarly) {
+  ImageDecoder decoder;
+  Bytes file = read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/variants/rle8_runs.bmp");
+  ASSERT_TRUE(decode(decoder, file).ok());
+  EXPECT_EQ(decode(decoder, {file.begin(), file.end() - 20}).code, DecodeCode::truncated);
+  // The first command becomes the end of the picture.
+  file[14 + 40 + 1024] = 0;
+  file[14 + 40 + 1025] = 1;
+  EXPECT_EQ(decode(decoder, file).code, DecodeCode::corrupt);
+}
+
 TEST(Codec, FlippedBitsNeverCrash) {
   if (!STOKER_HAS_CODECS) GTEST_SKIP() << "built without libwebp";
   std::mt19937 random(6);

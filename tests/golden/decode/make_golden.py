@@ -148,7 +148,6 @@ def refused():
     """Files that are `unsupported` for stoker; the hash column says so."""
     pixels = texture(20, 15, 4)
     rgba = Image.fromarray(pixels)
-    yield "refused_palette.tif", rgba.convert("RGB").quantize(9), {}
     yield "refused_float.tif", Image.fromarray(pixels[:, :, 0].astype("f4")), {}
 
 

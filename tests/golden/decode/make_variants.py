@@ -46,7 +46,7 @@ def tiff(tags, strips, order="II", offsets_tag=273, sizes_tag=279):
             places[tag] = at
             at += 4 * len(values)
     tags[offsets_tag] = [at + sum(map(len, strips[:i])) for i in range(len(strips))]
-    shorts = (258, 338, 339)
+    shorts = (258, 320, 338, 339)
     out = order.encode() + struct.pack(e + "HIH", 42, 8, len(tags))
     tail = b""
     for tag, values in sorted(tags.items()):
@@ -154,6 +154,26 @@ def tiffs():
             yield f"{name}_{kind}_{order.lower()}_{compression}.tif", data
 
 
+def tiffs_with_palettes():
+    rng = numpy.random.default_rng(18)
+    for bits in (1, 2, 4, 8):
+        indexes = rng.integers(0, 1 << bits, (HEIGHT, WIDTH, 1))
+        colours = [int(value) for value in rng.integers(0, 65536, 3 << bits)]
+        for compression in (1, 8):
+            tags = {258: bits, 259: compression, 262: 3, 277: 1, 278: 5, 320: colours}
+            data = tiff(tags, list(strips_of(indexes, bits, "II", compression, 5, False)))
+            yield f"palette_{bits}_{compression}.tif", data
+
+
+def turned_tiffs():
+    """Pictures that are stored turned; all have 23 columns and 17 rows when they are turned back."""
+    for orientation in range(1, 9):
+        width, height = (WIDTH, HEIGHT) if orientation < 5 else (HEIGHT, WIDTH)
+        pixels = texture(width, height, 3, 19).astype(int)
+        tags = {256: width, 257: height, 258: [8] * 3, 259: 1, 262: 2, 274: orientation, 277: 3, 278: 5}
+        yield f"turned_{orientation}.tif", tiff(tags, list(strips_of(pixels, 8, "II", 1, 5, False)))
+
+
 def tiffs_of_pillow():
     rgb = Image.fromarray(texture(WIDTH, HEIGHT, 3, 7))
     cmyk = Image.fromarray(texture(WIDTH, HEIGHT, 4, 8), "CMYK")
@@ -225,7 +245,39 @@ def bmps():
             given = four_masks[:3] if header == 40 else four_masks
             data = bmp(32, rows4, header=header, compression=3, masks=given)
             yield f"fields_{name}_{header}.bmp", data
+    for name, fields in (("565", (0xF800, 0x7E0, 0x1F)), ("555", (0x7C00, 0x3E0, 0x1F))):
+        rows = packed_rows(rng.integers(0, 65536, (HEIGHT, WIDTH)), 16, "II")
+        yield f"fields_16_{name}.bmp", bmp(16, rows, compression=3, masks=fields)
+        yield f"fields_16_{name}_108.bmp", bmp(16, rows, header=108, compression=3, masks=fields)
+    yield "rgb555.bmp", bmp(16, rows)
+    for bits in (4, 8):
+        palette = rng.integers(0, 256, 4 << bits).astype("u1").tobytes()
+        for name in ("runs", "literal", "deltas"):
+            data = bmp_runs(rng, bits, name)
+            yield f"rle{bits}_{name}.bmp", bmp(bits, [data], palette, compression=1 if bits == 8 else 2)
     yield "fields_24.bmp", bmp(24, rows3, compression=3, masks=masks["bgrx"][:3])
+
+
+def bmp_runs(rng, bits, name):
+    """Returns commands of run-length coding for a whole picture, which begin at an even place."""
+    data = b""
+    for row in range(HEIGHT):
+        x = 0
+        if name == "deltas" and row == 3:
+            data += bytes([5, 0x21, 0, 2, 4, 2])  # five pixels, then four to the right and two up
+            x = 9
+        if name == "deltas" and row in (4, 5):
+            continue
+        while x < WIDTH and not (name == "deltas" and row % 4 == 1 and x > 10):
+            count = int(min(rng.integers(3, 9), WIDTH - x))
+            if name == "literal" and count >= 3:
+                literals = rng.integers(0, 256, count if bits == 8 else (count + 1) // 2).astype("u1").tobytes()
+                data += bytes([0, count]) + literals + bytes(len(literals) % 2)
+            else:
+                data += bytes([count, int(rng.integers(0, 256))])
+            x += count
+        data += b"\0\0"
+    return data + b"\0\1"
 
 
 def jpegs():
@@ -397,11 +449,17 @@ def refused():
     yield "ycc_raw.tif", tiff(tags, list(strips_of(eight[:, :, :3], 8, "II", 1, HEIGHT, False)))
     tags = {258: [8] * 3, 259: 1, 262: 8, 277: 3, 278: HEIGHT}
     yield "lab.tif", tiff(tags, list(strips_of(eight[:, :, :3], 8, "II", 1, HEIGHT, False)))
-    yield "rgb555.bmp", bmp(16, packed_rows(samples_of(1, 16, 1), 16, "II"))
     buffer = io.BytesIO()
     Image.fromarray(samples_of(1, 16, 1)[:, :, 0].astype("u2")).save(buffer, "JPEG2000")
     yield "gray_16.jp2", buffer.getvalue()
-    yield "rle8.bmp", bmp(8, [b"\0\1"], bytes(1024), compression=1)
+
+
+# Pillow 9.4 reads these in another way; the values are Pillow 13's.
+OF_PILLOW_13 = {
+    "rle4_literal.bmp": "7d3720bdfbdbae74",
+    "rle4_deltas.bmp": "c4d8efbb5a67c969",
+    "rle8_deltas.bmp": "d382a11ad4182b3e",
+}
 
 
 def pillow(data):
@@ -428,8 +486,8 @@ def main():
     os.makedirs(os.path.join(HERE, "variants"), exist_ok=True)
     no = {name for name, _ in refused()} | MISREAD
     with open(os.path.join(HERE, "variants.txt"), "w") as lines:
-        for name, data in [*tiffs(), *tiffs_of_pillow(), *bmps(), *jpegs(), *animations(), *gifs(), *animated_gifs(), *jpeg2000s(), *refused()]:
-            found = "unsupported" if name in no else pillow(data)
+        for name, data in [*tiffs(), *tiffs_of_pillow(), *tiffs_with_palettes(), *turned_tiffs(), *bmps(), *jpegs(), *animations(), *gifs(), *animated_gifs(), *jpeg2000s(), *refused()]:
+            found = "unsupported" if name in no else OF_PILLOW_13.get(name) or pillow(data)
             if found.startswith("refused"):
                 print(f"left out: {name}: Pillow {found}")
                 continue
