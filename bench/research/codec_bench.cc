@@ -1,10 +1,10 @@
 // The CPU time that decoding pictures of any format takes: whole, and as random-resized crops to
-// 224 pixels with exact pixels. bench/peers/codecs.py compares it with Pillow and OpenCV.
+// 224 pixels with exact pixels. bench/research/codec_peers.py compares it with Pillow and OpenCV.
 //
 //   codec_bench FOLDER [ROUNDS]
 //
 // Reads all files of FOLDER into memory. Prints a line, "files whole crop": their number, and the
-// medians of ROUNDS (default 5) in microseconds per picture. The crops are those of codecs.py.
+// medians of ROUNDS (default 5) in microseconds per picture. The crops are those of codec_peers.py.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kSide = 224;
 
-// Numbers in [0, 1), the same in codecs.py.
+// Numbers in [0, 1), the same in codec_peers.py.
 class Draws {
  public:
   double next() {

@@ -11,6 +11,7 @@
 #include "decode/pillow_resize.h"
 #include "decode/pixel/colour.h"
 #include "tests/decode/pixels.h"
+#include "tests/decode/random_spec.h"
 #include "tests/support/pillow_reference.h"
 
 namespace stoker {
@@ -108,7 +109,6 @@ TEST(Golden, VariantsHavePillowsPixels) {
 TEST(Golden, PartsOfVariantsAreThoseOfTheWhole) {
   ImageDecoder decoder;
   std::mt19937 random(1);
-  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   int compared = 0;
   for_each_line("variants.txt", [&](std::istringstream& in) {
     std::string name, hash;
@@ -118,9 +118,7 @@ TEST(Golden, PartsOfVariantsAreThoseOfTheWhole) {
     Pixels whole({23, 17});
     ASSERT_TRUE(decoder.decode(file, plain_crop({0, 0, 23, 17}), whole.view()).ok());
     for (int i = 0; i < 20; ++i) {
-      Box crop{0, 0, 1 + below(23), 1 + below(17)};
-      crop.x = below(24 - crop.width);
-      crop.y = below(18 - crop.height);
+      const Box crop = random_box({23, 17}, random);
       Pixels part({crop.width, crop.height}, 7);
       ASSERT_TRUE(decoder.decode(file, plain_crop(crop), part.view()).ok());
       for (int y = 0; y < crop.height; ++y) {

@@ -2,6 +2,7 @@
 #include "decode/codec/inflate.h"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -121,7 +122,18 @@ TEST(Inflate, DamagedStreams) {
   EXPECT_GT(intact, 5);
 }
 
-TEST(Checksums, AreZlibs) {
+// Runs a test with every instruction set that this machine has.
+class CodecKernels : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Targets, CodecKernels,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& target) { return hwy::TargetName(target.param); });
+
+TEST_P(CodecKernels, ChecksumsAreZlibs) {
   std::mt19937 random(5);
   Bytes bytes(20'000);
   for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random() % 3 == 0 ? random() : 255);
@@ -143,7 +155,7 @@ uint8_t predict(int filter, int left, int above, int corner) {
   return static_cast<uint8_t>(all[filter]);
 }
 
-TEST(PngFilters, ArePlainLoops) {
+TEST_P(CodecKernels, PngFiltersArePlainLoops) {
   std::mt19937 random(6);
   for (int round = 0; round < 5'000; ++round) {
     constexpr size_t kPixels[] = {1, 2, 3, 4, 6, 8};

@@ -126,6 +126,20 @@ TEST(DecodeMemory, HugePngsAreStreamedToo) {
   EXPECT_LE(decoder.scratch_bytes(), bound);
 }
 
+// Frames of codecs keep to the plan, whose limit of pixels is that of these files.
+TEST(DecodeMemory, FramesOfCodecsAreBounded) {
+  const Size size{3'000, 2'000};
+  const DecodeOptions options{.max_pixels = int64_t{size.width} * size.height};
+  const ScratchBound bound = decode_scratch_bound(options, {224, 224});
+  for (const auto& [colours, bits] : {std::pair(6, 16), {2, 8}, {3, 1}}) {
+    const PngKind kind{
+        .size = size, .colours = colours, .bits = bits, .is_interlaced = true, .level = 1};
+    ImageDecoder decoder(options);
+    EXPECT_LE(growth_while_decoding(decoder, make_png(kind, 1)), bound.whole_frame) << colours;
+    EXPECT_LE(decoder.scratch_bytes(), bound.streamed) << colours;
+  }
+}
+
 // A side that no table of the plan is made for is refused, however few its pixels are.
 TEST(DecodeMemory, SidesAreBounded) {
   ImageDecoder decoder;

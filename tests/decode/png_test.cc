@@ -7,6 +7,7 @@
 
 #include "decode/image_decoder.h"
 #include "tests/decode/pixels.h"
+#include "tests/decode/random_spec.h"
 #include "tests/decode/png_maker.h"
 #include "tests/decode/png_reference.h"
 
@@ -36,14 +37,6 @@ Bytes part_of(const Bytes& pixels, Size size, Box crop) {
     part.insert(part.end(), row, row + 3 * static_cast<size_t>(crop.width));
   }
   return part;
-}
-
-Box random_box(Size size, std::mt19937& random) {
-  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  Box box{0, 0, 1 + below(size.width), 1 + below(size.height)};
-  box.x = below(size.width - box.width + 1);
-  box.y = below(size.height - box.height + 1);
-  return box;
 }
 
 PngKind random_kind(std::mt19937& random) {

@@ -10,6 +10,7 @@
 
 #include "decode/image_decoder.h"
 #include "tests/decode/pixels.h"
+#include "tests/decode/random_spec.h"
 
 namespace stoker {
 namespace {
@@ -87,14 +88,6 @@ DecodeStatus decode(const Bytes& file, Box crop, Bytes& pixels) {
   EXPECT_TRUE(out.gaps_intact());
   pixels = out.packed();
   return status;
-}
-
-Box random_box(Size size, std::mt19937& random) {
-  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  Box box{0, 0, 1 + below(size.width), 1 + below(size.height)};
-  box.x = below(size.width - box.width + 1);
-  box.y = below(size.height - box.height + 1);
-  return box;
 }
 
 // The crop's pixels; black where they are not in `inner`, which has `pixels`.

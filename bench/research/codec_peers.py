@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares stoker's decoders of PNG, WebP and GIF with Pillow and OpenCV: CPU time per picture, from memory, on one thread.
 
-  PEERS/bin/python bench/peers/codecs.py --bench build/bench/codec_bench --data imagenet-samples [--pictures 100] [--rounds 7]
+  PEERS/bin/python bench/research/codec_peers.py --bench build/bench/codec_bench --data imagenet-samples [--pictures 100] [--rounds 7]
 
 The pictures are photographs of --data, written by the Pillow that runs this: PNG with its default compression and with
 `optimize`, as RGB, palette and gray; WebP of quality 80; GIF. "whole" is a picture to RGB in memory; "crop" is a random-resized
