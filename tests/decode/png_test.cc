@@ -7,9 +7,9 @@
 
 #include "decode/image_decoder.h"
 #include "tests/decode/pixels.h"
-#include "tests/decode/random_spec.h"
 #include "tests/decode/png_maker.h"
 #include "tests/decode/png_reference.h"
+#include "tests/decode/random_spec.h"
 
 namespace stoker {
 namespace {
