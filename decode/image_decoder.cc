@@ -8,6 +8,9 @@
 #include <string_view>
 
 #include "decode/codec/decoder.h"
+#include "decode/codec/frame.h"
+#include "decode/codec/jpeg2000_file.h"
+#include "decode/codec/opencv_plugin.h"
 #include "decode/jpeg/libjpeg_decoder.h"
 #include "decode/orientation.h"
 #include "decode/resize/resize_kernels.h"
@@ -15,6 +18,10 @@
 
 namespace stoker {
 namespace {
+
+constexpr int kMostSide = 65535;  // of a picture, in pixels; JPEG, WebP and GIF have no larger ones
+// OpenCV takes 48 bytes for each pixel of a JPEG 2000, at most, where the plan has 12.
+constexpr int64_t kJpeg2000Share = 4;
 
 bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size, size_t at = 0) {
   return bytes.size() >= at + size && std::memcmp(bytes.data() + at, text, size) == 0;
@@ -33,7 +40,8 @@ ImageFormat sniff(std::span<const uint8_t> bytes) {
   if (begins_with(bytes, "BM", 2)) return ImageFormat::bmp;
   if (begins_with(bytes, "RIFF", 4) && begins_with(bytes, "WEBP", 4, 8)) return ImageFormat::webp;
   if (begins_with(bytes, "II*\0", 4) || begins_with(bytes, "MM\0*", 4)) return ImageFormat::tiff;
-  if (begins_with(bytes, "GIF8", 4)) return ImageFormat::gif;
+  if (begins_with(bytes, "GIF87a", 6) || begins_with(bytes, "GIF89a", 6)) return ImageFormat::gif;
+  if (is_jpeg2000(bytes)) return ImageFormat::jpeg2000;
   if (is_pnm(bytes)) return ImageFormat::pnm;
   return ImageFormat::unknown;
 }
@@ -71,6 +79,12 @@ struct ImageDecoder::Impl {
   bool is_finished_crop(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                         std::span<const uint8_t> seek_index);
 
+  // The orientation by which the pixels are turned; 1 if they are not.
+  int turn(const CodecHeader& header) const {
+    const bool turns = header.is_always_turned || options.exif == ExifPolicy::apply;
+    return turns ? header.orientation : 1;
+  }
+
   const DecodeOptions options;
   bool is_crop = false;  // CropDecoder finished the last one
   CropDecoder crop;
@@ -103,9 +117,15 @@ DecodeStatus ImageDecoder::Impl::open(std::span<const uint8_t> bytes, CodecHeade
     return status;
   }
   const DecodeStatus status = read_codec_header(bytes, header);
-  if (status.ok() && int64_t{header.size.width} * header.size.height > options.max_pixels) {
+  if (status.ok() && std::max(header.size.width, header.size.height) > kMostSide) {
     return {DecodeCode::too_large, -1,
-            text(header.size) + " pixels; the limit is " + std::to_string(options.max_pixels)};
+            text(header.size) + " pixels; a side may have " + std::to_string(kMostSide)};
+  }
+  const int64_t limit = header.format == ImageFormat::jpeg2000 ? options.max_pixels / kJpeg2000Share
+                                                               : options.max_pixels;
+  if (status.ok() && int64_t{header.size.width} * header.size.height > limit) {
+    return {DecodeCode::too_large, -1,
+            text(header.size) + " pixels; the limit is " + std::to_string(limit)};
   }
   return status;
 }
@@ -124,9 +144,7 @@ DecodeStatus ImageDecoder::info(std::span<const uint8_t> bytes, ImageInfo& info)
   CodecHeader header;
   const DecodeStatus status = impl_->open(bytes, header, false);
   if (!status.ok()) return status;
-  const bool turn = impl_->options.exif == ExifPolicy::apply;
-  info = {header.format, oriented_size(header.size, turn ? header.orientation : 1),
-          header.orientation};
+  info = {header.format, oriented_size(header.size, impl_->turn(header)), header.orientation};
   return status;
 }
 
@@ -142,7 +160,7 @@ DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec
   CodecHeader header;
   DecodeStatus status = impl_->open(bytes, header, true);
   if (!status.ok()) return status;
-  const int orientation = impl_->options.exif == ExifPolicy::apply ? header.orientation : 1;
+  const int orientation = impl_->turn(header);
   status = check_spec(spec, oriented_size(header.size, orientation));
   if (!status.ok()) {
     impl_->jpeg.close();
@@ -178,29 +196,41 @@ int64_t ImageDecoder::scratch_bytes() const {
          impl_->crop.scratch_bytes();
 }
 
+OpencvStatus query_opencv() {
+  OpencvStatus status;
+  if (const OpencvPlugin* plugin = open_opencv_plugin(status.problem))
+    status.version = plugin->opencv;
+  return status;
+}
+
 ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {
-  constexpr int64_t kSide = 65500;       // libjpeg's limit
   constexpr int64_t kComponents = 4;     // CMYK
   constexpr int64_t kSampling = 4;       // the largest sampling factor
   constexpr int64_t kCubicReach = 4;     // source pixels per output pixel, times the scale
   constexpr int64_t kOpenRows = 5;       // output rows that a source row belongs to, reduced cubic
   constexpr int64_t kBlockRows = 8 + 2;  // a row of blocks and its context
-  const int64_t width = std::min(kSide, options.max_pixels);
+  constexpr int64_t kCodecRows = 160;    // bytes per column: PNG's rows, filtered, undone, as RGB
+  constexpr int64_t kCodecParts = 3;     // that keep scratch: PNG's reader, the frame, the rows
+  constexpr int64_t kWindow = 1 << 17;   // what deflated data may refer back to, and some more
+  const int64_t width = std::min<int64_t>(kMostSide, options.max_pixels);
   const int64_t batch = kMaxRowGroup * width * kComponents;
+  const int64_t codec = kCodecRows * width + kWindow;
+  // One of the two is at work.
   const int64_t libjpeg = width * kComponents * kSampling * (kBlockRows + 1) + (int64_t{1} << 20);
-  const auto taps = [](int out) { return kCubicReach * (kSide / std::max(out, 1) + 1) + 2; };
+  const auto taps = [](int out) { return kCubicReach * (kMostSide / std::max(out, 1) + 1) + 2; };
   const auto table = [&](int out) { return out * (taps(out) * 8 + 16); };
   const int64_t columns = static_cast<int64_t>(
       resize_scratch_bytes(static_cast<int>(width), output.width) + kMaxVectorBytes);
-  const int64_t ring = std::min(kSide, taps(output.height) + kMaxRowGroup) *
+  const int64_t ring = std::min<int64_t>(kMostSide, taps(output.height) + kMaxRowGroup) *
                        (int64_t{3} * output.width + kMaxVectorBytes + 8);
   // If the vertical pass comes first: the sums of open rows, and complete rows.
   const int64_t wide = 3 * width * (kOpenRows * int64_t{sizeof(int32_t)} + kMaxRowGroup);
-  const int64_t streamed = batch + libjpeg + table(output.width) + table(output.height) + columns +
-                           ring + wide + kMaxCropScratch;
+  const int64_t streamed = batch + std::max(libjpeg, codec) + table(output.width) +
+                           table(output.height) + columns + ring + wide + kMaxCropScratch +
+                           kCodecParts * kKeptCodecBytes;
   // 16-bit coefficients of four components, or a frame of four 8-bit channels beside a strip or
   // tile of four 16-bit ones; a turned image also has its 8-bit pixels.
-  const int64_t per_pixel = 3 * kComponents + (options.exif == ExifPolicy::apply ? 3 : 0);
+  const int64_t per_pixel = 3 * kComponents + 3;
   static_assert(kProgressiveBytesPerPixel <= 3 * kComponents);
   constexpr int64_t kSpareTile = int64_t{16} << 20;  // a tile may be larger than its image
   return {streamed, streamed + per_pixel * options.max_pixels + kSpareTile};

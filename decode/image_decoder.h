@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "decode/crop_decoder.h"
 #include "decode/crop_spec.h"
@@ -26,7 +27,7 @@
 
 namespace stoker {
 
-enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif, pnm };
+enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif, pnm, jpeg2000 };
 
 struct ImageInfo {
   ImageFormat format = ImageFormat::unknown;
@@ -47,11 +48,19 @@ struct DecodeOptions {
 // max_pixels. Plan with `streamed` per worker; a single malicious or unusual file can take
 // `whole_frame` while it is decoded.
 struct ScratchBound {
-  int64_t streamed;     // bytes for a JPEG with one scan of any size, which is read by rows
-  int64_t whole_frame;  // bytes for a multi-scan (progressive) JPEG (its coefficients), for another
-                        // format (its frame), or a turned image (its crop)
+  int64_t streamed;     // bytes for what is read by rows, of any size: a JPEG with one scan, a PNG
+                        // that is not interlaced
+  int64_t whole_frame;  // bytes for a multi-scan (progressive) JPEG (its coefficients), for what
+                        // has to be decoded as a whole (its frame), or a turned image (its crop)
 };
 ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output);
+
+// OpenCV, which is opened as a plugin for what no reader of this library has (JPEG 2000).
+struct OpencvStatus {
+  std::string version;  // "4.6.0"; empty if it cannot be used
+  std::string problem;  // why, in one line
+};
+OpencvStatus query_opencv();
 
 class ImageDecoder {
  public:

@@ -1,7 +1,9 @@
 #include "decode/codec/bmp_file.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "decode/byte_reader.h"
 #include "decode/codec/readers.h"
@@ -9,7 +11,7 @@
 namespace stoker {
 namespace {
 
-constexpr uint32_t kRaw = 0, kBitFields = 3;
+constexpr uint32_t kRaw = 0, kRuns8 = 1, kRuns4 = 2, kBitFields = 3;
 constexpr uint32_t kFileHeader = 14, kOldHeader = 12;
 
 DecodeStatus unsupported(const BmpLayout& layout, uint32_t compression) {
@@ -34,6 +36,11 @@ int byte_of(uint32_t mask) {
 // Reads the masks, which follow the header of 40 bytes or continue a longer one.
 bool read_bit_fields(ByteReader& reader, BmpLayout& layout) {
   const uint32_t masks[] = {reader.u32(54), reader.u32(58), reader.u32(62)};
+  if (layout.bits == 16) {
+    layout.green_bits = masks[1] == 0x7e0 ? 6 : 5;
+    return masks[2] == 0x1f &&
+           (layout.green_bits == 6 ? masks[0] == 0xf800 : masks[0] == 0x7c00 && masks[1] == 0x3e0);
+  }
   if (layout.bits == 32 && masks[0] == 0 && masks[1] == 0 && masks[2] == 0) return true;
   layout.red = byte_of(masks[0]);
   layout.green = byte_of(masks[1]);
@@ -84,6 +91,86 @@ DecodeStatus find_palette(ByteReader& reader, uint32_t header_bytes, BmpLayout& 
               " shades of gray"};
 }
 
+// The palette's indexes of a picture with run-length coding, row by row as the file has them. The
+// commands are read as Pillow reads them.
+class BmpRuns {
+ public:
+  BmpRuns(std::span<const uint8_t> bytes, const BmpLayout& layout)
+      : bytes_(bytes),
+        at_(static_cast<size_t>(layout.pixels_at)),
+        width_(static_cast<size_t>(layout.size.width)),
+        bits_(layout.bits),
+        indexes_(width_ * static_cast<size_t>(layout.size.height)) {}
+
+  // Returns false if the commands end before the picture does.
+  bool read() {
+    while (out_ < indexes_.size() && at_ + 2 <= bytes_.size()) {
+      const uint8_t count = bytes_[at_], value = bytes_[at_ + 1];
+      at_ += 2;
+      if (count > 0) {
+        repeat(count, value);
+      } else if (value == 0) {
+        out_ = std::min((out_ + width_ - 1) / width_ * width_, indexes_.size());
+        x_ = 0;
+      } else if (value == 1 || !(value == 2 ? skip() : copy(value))) {
+        break;
+      }
+    }
+    return out_ == indexes_.size();
+  }
+  bool reached_the_end() const { return at_ + 2 > bytes_.size(); }
+  const uint8_t* row(int y) const { return indexes_.data() + static_cast<size_t>(y) * width_; }
+
+ private:
+  // The indexes of a byte: one of 8 bits, or two of 4.
+  uint8_t index(uint8_t byte, size_t i) const {
+    if (bits_ == 8) return byte;
+    return static_cast<uint8_t>(i % 2 == 0 ? byte >> 4 : byte & 15);
+  }
+  void repeat(size_t count, uint8_t byte) {
+    count = std::min({count, width_ - std::min(x_, width_), indexes_.size() - out_});
+    for (size_t i = 0; i < count; ++i) indexes_[out_++] = index(byte, i);
+    x_ += count;
+  }
+  bool skip() {
+    if (at_ + 2 > bytes_.size()) return false;
+    const size_t pixels = bytes_[at_] + bytes_[at_ + 1] * width_;
+    at_ += 2;
+    out_ += std::min(pixels, indexes_.size() - out_);
+    x_ = out_ % width_;
+    return true;
+  }
+  // Indexes as they are, up to an even place in the file.
+  bool copy(size_t count) {
+    const size_t pixels = std::min(count, indexes_.size() - out_);
+    const size_t in_a_byte = bits_ == 8 ? 1 : 2;
+    const size_t needed = (pixels + in_a_byte - 1) / in_a_byte;
+    if (needed > bytes_.size() - at_) return false;
+    for (size_t i = 0; i < pixels; ++i) indexes_[out_++] = index(bytes_[at_ + i / in_a_byte], i);
+    at_ += needed;
+    at_ += at_ % 2;
+    x_ += count;
+    return at_ <= bytes_.size();
+  }
+
+  const std::span<const uint8_t> bytes_;
+  size_t at_;
+  const size_t width_;
+  const int bits_;
+  std::vector<uint8_t> indexes_;
+  size_t out_ = 0;  // indexes so far
+  size_t x_ = 0;    // in the row, as the commands count
+};
+
+// A pixel of 16 bits, from the highest down: red, green and blue.
+void unpack_16(const uint8_t* from, int green_bits, uint8_t* to) {
+  const int value = from[0] | from[1] << 8;
+  const int green_most = (1 << green_bits) - 1;
+  to[0] = static_cast<uint8_t>((value >> (5 + green_bits) & 31) * 255 / 31);
+  to[1] = static_cast<uint8_t>((value >> 5 & green_most) * 255 / green_most);
+  to[2] = static_cast<uint8_t>((value & 31) * 255 / 31);
+}
+
 // Returns the pixel's index into the palette; pixels fill a byte from its highest bits down.
 int index_of(const uint8_t* row, int x, int bits) {
   const int64_t at = int64_t{x} * bits;
@@ -115,9 +202,11 @@ DecodeStatus read_bmp_layout(std::span<const uint8_t> bytes, BmpLayout& layout) 
   }
   layout.size = {static_cast<int>(width), static_cast<int>(height)};
   const bool has_palette = layout.bits == 1 || layout.bits == 4 || layout.bits == 8;
-  if (has_palette ? compression != kRaw : layout.bits != 24 && layout.bits != 32) {
-    return unsupported(layout, compression);
-  }
+  layout.is_packed =
+      (compression == kRuns8 && layout.bits == 8) || (compression == kRuns4 && layout.bits == 4);
+  const bool is_read = has_palette ? compression == kRaw || layout.is_packed
+                                   : layout.bits == 16 || layout.bits == 24 || layout.bits == 32;
+  if (!is_read) return unsupported(layout, compression);
   if (has_palette) {
     const DecodeStatus status = find_palette(reader, header_bytes, layout);
     if (!status.ok() && !reader.went_outside()) return status;
@@ -132,21 +221,34 @@ DecodeStatus read_bmp_layout(std::span<const uint8_t> bytes, BmpLayout& layout) 
   return {};
 }
 
-DecodeStatus read_bmp_pixels(std::span<const uint8_t> bytes, CodecFrame& frame) {
+DecodeStatus read_bmp_pixels(std::span<const uint8_t> bytes, Box region, CodecFrame& frame) {
   BmpLayout layout;
   const DecodeStatus status = read_bmp_layout(bytes, layout);
   if (!status.ok()) return status;
-  frame.begin(layout.size, FrameColours::rgb);
+  std::optional<BmpRuns> runs;
+  if (layout.is_packed && !runs.emplace(bytes, layout).read()) {
+    return {runs->reached_the_end() ? DecodeCode::truncated : DecodeCode::corrupt, -1,
+            "a BMP whose runs end before its pixels"};
+  }
+  frame.begin(region, FrameColours::rgb);
   const int pixel_bytes = layout.bits / 8;
-  for (int y = 0; y < layout.size.height; ++y) {
-    const uint8_t* from = bytes.data() + layout.pixels_at + y * layout.row_bytes;
-    uint8_t* to = frame.row(layout.from_top ? y : layout.size.height - 1 - y);
-    for (int x = 0; x < layout.size.width; ++x, to += 3) {
+  for (int row = 0; row < region.height; ++row) {
+    const int y = region.y + row;
+    const int stored = layout.from_top ? y : layout.size.height - 1 - y;
+    const uint8_t* from =
+        runs ? runs->row(stored) : bytes.data() + layout.pixels_at + stored * layout.row_bytes;
+    uint8_t* to = frame.row(row);
+    for (int x = region.x; x < region.x + region.width; ++x, to += 3) {
       if (layout.bits <= 8) {
-        std::copy_n(layout.palette[index_of(from, x, layout.bits)], 3, to);
+        const int index = runs ? from[x] : index_of(from, x, layout.bits);
+        std::copy_n(layout.palette[index], 3, to);
         continue;
       }
       const uint8_t* pixel = from + int64_t{x} * pixel_bytes;
+      if (layout.bits == 16) {
+        unpack_16(pixel, layout.green_bits, to);
+        continue;
+      }
       to[0] = pixel[layout.red];
       to[1] = pixel[layout.green];
       to[2] = pixel[layout.blue];

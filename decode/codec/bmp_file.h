@@ -13,7 +13,9 @@ namespace stoker {
 struct BmpLayout {
   Size size;
   bool from_top = false;         // rows start at the top; else at the bottom, as usual
-  int bits = 0;                  // per pixel: 1, 4, 8 (palette), 24, 32
+  int bits = 0;                  // per pixel: 1, 4, 8 (palette), 16, 24, 32
+  bool is_packed = false;        // run-length coding of 4 or 8 bits
+  int green_bits = 5;            // of a pixel of 16 bits; red and blue have 5
   uint8_t palette[256][3] = {};  // RGB; black where the file has fewer colours
   int64_t pixels_at = 0;
   int64_t row_bytes = 0;

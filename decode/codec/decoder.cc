@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "decode/codec/frame.h"
+#include "decode/codec/png_reader.h"
 #include "decode/codec/pnm_file.h"
 #include "decode/codec/readers.h"
 
@@ -12,22 +13,31 @@ namespace {
 
 constexpr int kBatchRows = 16;
 
+bool contains(Box outer, Box inner) {
+  return inner.x >= outer.x && inner.y >= outer.y &&
+         inner.x + inner.width <= outer.x + outer.width &&
+         inner.y + inner.height <= outer.y + outer.height;
+}
+
 }  // namespace
 
 struct CodecDecoder::Impl {
   CodecFrame frame;
+  PngReader png;
   std::vector<uint8_t> rows;  // (kBatchRows, region width, 3) u8
 
-  DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header) {
+  DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header, Box region) {
     switch (header.format) {
       case ImageFormat::bmp:
-        return read_bmp_pixels(bytes, frame);
-      case ImageFormat::png:
-        return read_png_pixels(bytes, header, frame);
+        return read_bmp_pixels(bytes, region, frame);
+      case ImageFormat::gif:
+        return read_gif_pixels(bytes, region, frame);
+      case ImageFormat::jpeg2000:
+        return read_opencv_pixels(bytes, header, frame);
       case ImageFormat::tiff:
         return read_tiff_pixels(bytes, header, frame);
       case ImageFormat::webp:
-        return read_webp_pixels(bytes, header, frame);
+        return read_webp_pixels(bytes, header, region, frame);
       default:
         return {DecodeCode::not_an_image, 0, "no known signature"};
     }
@@ -47,8 +57,15 @@ struct CodecDecoder::Impl {
   DecodeStatus give(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                     RowSink& sink) {
     if (header.format == ImageFormat::pnm) return give_pnm(bytes, region, sink);
-    const DecodeStatus status = read(bytes, header);
+    if (header.format == ImageFormat::png) return png.read(bytes, region, sink);
+    const DecodeStatus status = read(bytes, header, region);
     if (!status.ok()) return status;
+    const Box& box = frame.box();
+    if (frame.colours() == FrameColours::rgb && contains(box, region)) {
+      sink.rows(frame.row(region.y - box.y) + 3 * static_cast<size_t>(region.x - box.x),
+                static_cast<ptrdiff_t>(frame.stride()), region.height);
+      return {};
+    }
     give_rows(region, sink, [&](int y, uint8_t* to) { frame.rgb(y, region.x, region.width, to); });
     return {};
   }
@@ -75,11 +92,14 @@ DecodeStatus CodecDecoder::decode(std::span<const uint8_t> bytes, const CodecHea
                                   Box region, RowSink& sink) {
   const DecodeStatus status = impl_->give(bytes, header, region, sink);
   impl_->frame.end();
+  impl_->png.end();
+  if (std::ssize(impl_->rows) > kKeptCodecBytes) std::vector<uint8_t>().swap(impl_->rows);
   return status;
 }
 
 int64_t CodecDecoder::scratch_bytes() const {
-  return impl_->frame.scratch_bytes() + static_cast<int64_t>(impl_->rows.capacity());
+  return impl_->frame.scratch_bytes() + impl_->png.scratch_bytes() +
+         static_cast<int64_t>(impl_->rows.capacity());
 }
 
 }  // namespace stoker

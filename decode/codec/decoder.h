@@ -1,11 +1,11 @@
-// Decodes every format except JPEG: PNG, WebP and TIFF through the libraries of their authors
-// (libpng, libwebp, libtiff), BMP, PGM and PPM with our own readers. CMake compiles the readers
-// that need a library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers
-// are parsed here, so info() works and max_pixels holds either way.
+// Decodes every format except JPEG: PNG, GIF, BMP, PGM and PPM with our own readers, WebP and TIFF
+// through the libraries of their authors (libwebp, libtiff). CMake compiles the readers that need a
+// library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers are parsed
+// here, so info() works and max_pixels holds either way.
 //
-// We do not use OpenCV's imgcodecs, which wraps these libraries: it gives other bytes than Pillow
-// for TIFF with alpha, CMYK or planes and for BMP with bit fields, does not report what it leaves
-// out, and brings 140 more libraries.
+// OpenCV's imgcodecs, which wraps these libraries, is used for JPEG 2000 alone, and as a plugin:
+// for TIFF with alpha, CMYK or planes and for BMP with bit fields it gives other bytes than Pillow,
+// does not report what it leaves out, and it brings 140 more libraries.
 //
 // The table shows how each variant becomes RGB (tested against Pillow's convert("RGB")). A variant
 // whose pixels would differ from Pillow's is refused as unsupported, not approximated
@@ -18,20 +18,28 @@
 //        gray or RGB with alpha  alpha is dropped, not blended
 //        animated                the default image
 //  BMP   1, 4, 8, 24, 32 bits    as they are, bit fields of whole bytes, too; alpha is dropped
+//        16 bits                 5 or 6 bits of a colour are scaled to 0..255
+//        runs of 4, 8 bits       as they are; what is left out has the first colour
 //  PGM   8 bits                copied to R, G, B (P5, values to 255)
 //  PPM   8 bits                as they are (P6, values to 255)
 //  WebP  lossy, lossless         alpha is dropped
+//        animated                the first frame, on black
+//  GIF   the first frame         as it is, on its canvas, which has the transparent colour or the
+//                                first one; a palette of shades of gray is the identity
+//  JPEG 2000  gray, RGB, 8 bits  as OpenCV decodes them, which is as Pillow does; alpha is dropped
 //  TIFF  gray 1, 2, 4, 8 bits    scaled to 0..255 (white-is-zero is inverted)
 //        gray 16 bits            clipped to 255
 //        RGB 8, 16 bits          as they are; the high byte
 //        alpha                   dropped; divided out where colours were multiplied by it
 //        CMYK 8 bits             as Pillow's
 //        YCbCr, compressed       as libtiff converts it
+//        palette 1, 2, 4, 8 bits as they are, the high byte of each colour
+//        orientation             turned, under any ExifPolicy, as Pillow does
 //        strips, tiles, planes   in all compressions that libtiff has, but the JPEG of TIFF 6.0
 //
 // A file that is shorter than its structure says is truncated; PNG checksums are verified.
-// Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame, but of PGM
-// and PPM only some rows.
+// Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame, but of PNG,
+// PGM and PPM only some rows (of an interlaced PNG, the region).
 // Errors: a status, never an exception; nothing is printed.
 #pragma once
 
@@ -50,6 +58,7 @@ struct CodecHeader {
   ImageFormat format = ImageFormat::unknown;
   Size size;  // as stored
   int orientation = 1;
+  bool is_always_turned = false;  // as Pillow turns TIFF, whatever ExifPolicy says
 };
 
 // Reads the header of a file in header.format; refuses the variants that the table lacks.

@@ -8,8 +8,6 @@
 namespace stoker {
 namespace {
 
-constexpr size_t kKeptBytes = size_t{32} << 20;
-
 // Divides colours that were multiplied by alpha by it. As in Pillow, a fully transparent pixel is
 // black.
 void divide_by_alpha(const uint8_t* from, uint8_t* to) {
@@ -21,14 +19,14 @@ void divide_by_alpha(const uint8_t* from, uint8_t* to) {
 
 }  // namespace
 
-void CodecFrame::begin(Size size, FrameColours colours) {
-  size_ = size;
+void CodecFrame::begin(Box box, FrameColours colours) {
+  box_ = box;
   colours_ = colours;
-  bytes_.assign(stride() * static_cast<size_t>(size.height), 0);
+  bytes_.assign(stride() * static_cast<size_t>(box.height), 0);
 }
 
 void CodecFrame::end() {
-  if (bytes_.capacity() > kKeptBytes) std::vector<uint8_t>().swap(bytes_);
+  if (scratch_bytes() > kKeptCodecBytes) std::vector<uint8_t>().swap(bytes_);
 }
 
 int CodecFrame::channels() const {
@@ -45,7 +43,15 @@ int CodecFrame::channels() const {
 }
 
 void CodecFrame::rgb(int y, int x, int width, uint8_t* to) const {
-  const uint8_t* from = row(y) + static_cast<size_t>(x) * channels();
+  const int begin = std::max(x, box_.x), end = std::min(x + width, box_.x + box_.width);
+  const bool is_inside = y >= box_.y && y < box_.y + box_.height && begin < end;
+  if (!is_inside || end - begin < width) std::memset(to, 0, size_t{3} * width);
+  if (!is_inside) return;
+  rgb_inside(row(y - box_.y) + static_cast<size_t>(begin - box_.x) * channels(), end - begin,
+             to + 3 * static_cast<size_t>(begin - x));
+}
+
+void CodecFrame::rgb_inside(const uint8_t* from, int width, uint8_t* to) const {
   switch (colours_) {
     case FrameColours::gray:
       for (int i = 0; i < width; ++i) to[3 * i] = to[3 * i + 1] = to[3 * i + 2] = from[i];

@@ -1,13 +1,14 @@
-#include <array>
-#include <cstring>
 #include <string>
 
 #include "decode/byte_reader.h"
 #include "decode/codec/bmp_file.h"
 #include "decode/codec/decoder.h"
+#include "decode/codec/gif_file.h"
+#include "decode/codec/jpeg2000_file.h"
+#include "decode/codec/png_file.h"
 #include "decode/codec/pnm_file.h"
 #include "decode/codec/tiff_header.h"
-#include "decode/orientation.h"
+#include "decode/codec/webp_file.h"
 
 namespace stoker {
 namespace {
@@ -15,87 +16,15 @@ namespace {
 DecodeStatus cut_short(size_t bytes) {
   return {DecodeCode::truncated, static_cast<int64_t>(bytes), "the file ends too early"};
 }
-DecodeStatus corrupt(size_t at, const char* what) {
-  return {DecodeCode::corrupt, static_cast<int64_t>(at), what};
-}
-DecodeStatus unsupported(const std::string& what) { return {DecodeCode::unsupported, 0, what}; }
 
-bool is_tag(std::span<const uint8_t> bytes, size_t at, const char* tag) {
-  return bytes.size() >= at + 4 && std::memcmp(bytes.data() + at, tag, 4) == 0;
-}
-
-// Sets a size from a header. Returns false if an int cannot hold it or if it is 0.
-bool set_size(uint32_t width, uint32_t height, Size& size) {
-  constexpr uint32_t kMost = 0x7fffffff;
-  if (width == 0 || height == 0 || width > kMost || height > kMost) return false;
-  size = {static_cast<int>(width), static_cast<int>(height)};
-  return true;
-}
-
-// ---- PNG: signature, then chunks {length, tag, data, checksum}
-
-constexpr size_t kPngFirstChunk = 8;
-constexpr size_t kChunkFrame = 12;  // length, tag and checksum
-
-using Crc = std::array<std::array<uint32_t, 256>, 4>;  // four bytes at a time
-
-constexpr Crc make_crc() {
-  Crc table{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t value = i;
-    for (int bit = 0; bit < 8; ++bit) value = value & 1 ? 0xEDB88320u ^ value >> 1 : value >> 1;
-    table[0][i] = value;
-  }
-  for (int k = 1; k < 4; ++k) {
-    for (uint32_t i = 0; i < 256; ++i) {
-      table[k][i] = table[0][table[k - 1][i] & 0xff] ^ table[k - 1][i] >> 8;
-    }
-  }
-  return table;
-}
-
-uint32_t crc32(std::span<const uint8_t> bytes) {
-  static constexpr Crc kTable = make_crc();
-  uint32_t crc = 0xffffffffu;
-  size_t i = 0;
-  for (; i + 4 <= bytes.size(); i += 4) {
-    crc ^= bytes[i] | bytes[i + 1] << 8 | bytes[i + 2] << 16 | uint32_t{bytes[i + 3]} << 24;
-    crc = kTable[3][crc & 0xff] ^ kTable[2][crc >> 8 & 0xff] ^ kTable[1][crc >> 16 & 0xff] ^
-          kTable[0][crc >> 24];
-  }
-  for (; i < bytes.size(); ++i) crc = kTable[0][(crc ^ bytes[i]) & 0xff] ^ crc >> 8;
-  return ~crc;
-}
+// ---- PNG
 
 DecodeStatus read_png(std::span<const uint8_t> bytes, CodecHeader& header) {
-  ByteReader reader(bytes, true);
-  if (bytes.size() < kPngFirstChunk + kChunkFrame + 13) return cut_short(bytes.size());
-  if (reader.u32(kPngFirstChunk) != 13 || !is_tag(bytes, kPngFirstChunk + 4, "IHDR") ||
-      !set_size(reader.u32(16), reader.u32(20), header.size)) {
-    return corrupt(kPngFirstChunk, "a bad PNG header");
-  }
-  for (size_t at = kPngFirstChunk; at + kChunkFrame <= bytes.size();) {
-    if (is_tag(bytes, at + 4, "eXIf")) {
-      header.orientation = exif_orientation(reader.part(at + 8, reader.u32(at)));
-      break;
-    }
-    at += kChunkFrame + reader.u32(at);
-  }
-  return {};
-}
-
-DecodeStatus check_png(std::span<const uint8_t> bytes) {
-  ByteReader reader(bytes, true);
-  for (size_t at = kPngFirstChunk;;) {
-    if (at + kChunkFrame > bytes.size()) return cut_short(bytes.size());
-    const size_t length = reader.u32(at);
-    if (length > bytes.size() - at - kChunkFrame) return cut_short(bytes.size());
-    if (crc32(reader.part(at + 4, length + 4)) != reader.u32(at + 8 + length)) {
-      return corrupt(at, "a PNG chunk's checksum is wrong");
-    }
-    if (is_tag(bytes, at + 4, "IEND")) return {};
-    at += kChunkFrame + length;
-  }
+  PngHeader png;
+  const DecodeStatus status = read_png_header(bytes, png);
+  header.size = png.size;
+  header.orientation = png.orientation;
+  return status;
 }
 
 // ---- BMP
@@ -112,8 +41,25 @@ DecodeStatus check_bmp(std::span<const uint8_t> bytes) {
   const DecodeStatus status = read_bmp_layout(bytes, layout);
   if (!status.ok()) return status;
   const int64_t room = static_cast<int64_t>(bytes.size()) - layout.pixels_at;
+  if (room < 0) return cut_short(bytes.size());
+  if (layout.is_packed) return {};  // how many bytes there must be is seen where they are read
   if (room / layout.row_bytes < layout.size.height) return cut_short(bytes.size());
   return {};
+}
+
+// ---- GIF
+
+DecodeStatus read_gif(std::span<const uint8_t> bytes, CodecHeader& header) {
+  GifLayout layout;
+  const DecodeStatus status = read_gif_layout(bytes, layout);
+  header.size = layout.size;
+  return status;
+}
+
+DecodeStatus check_gif(std::span<const uint8_t> bytes) {
+  GifLayout layout;
+  const DecodeStatus status = read_gif_layout(bytes, layout);
+  return status.ok() ? check_gif_blocks(bytes, layout) : status;
 }
 
 // ---- PGM and PPM
@@ -140,37 +86,19 @@ DecodeStatus read_tiff(std::span<const uint8_t> bytes, CodecHeader& header) {
   TiffLayout layout;
   const DecodeStatus status = read_tiff_layout(bytes, layout);
   header.size = layout.size;
+  header.orientation = layout.orientation;
+  header.is_always_turned = true;
   return status;
 }
 
-// ---- WebP: RIFF, then chunks {tag, length, data, padding to even}
+// ---- WebP
 
 DecodeStatus read_webp(std::span<const uint8_t> bytes, CodecHeader& header) {
-  ByteReader reader(bytes, false);
-  constexpr uint8_t kAnimated = 0x02;
-  bool known = false;
-  if (is_tag(bytes, 12, "VP8 ")) {
-    known = reader.u24(23) == 0x2a019d &&
-            set_size(reader.u16(26) & 0x3fff, reader.u16(28) & 0x3fff, header.size);
-  } else if (is_tag(bytes, 12, "VP8L")) {
-    const uint32_t sizes = reader.u32(21);
-    known = reader.u8(20) == 0x2f &&
-            set_size((sizes & 0x3fff) + 1, (sizes >> 14 & 0x3fff) + 1, header.size);
-  } else if (is_tag(bytes, 12, "VP8X")) {
-    if (reader.u8(20) & kAnimated) return unsupported("an animated WebP");
-    known = set_size(reader.u24(24) + 1, reader.u24(27) + 1, header.size);
-  }
-  if (reader.went_outside()) return cut_short(bytes.size());
-  if (!known) return corrupt(12, "a bad WebP header");
-  for (size_t at = 12; at + 8 <= bytes.size();) {
-    const size_t length = reader.u32(at + 4);
-    if (is_tag(bytes, at, "EXIF")) {
-      header.orientation = exif_orientation(reader.part(at + 8, length));
-      break;
-    }
-    at += 8 + length + length % 2;
-  }
-  return {};
+  WebpHeader webp;
+  const DecodeStatus status = read_webp_header(bytes, webp);
+  header.size = webp.size;
+  header.orientation = webp.orientation;
+  return status;
 }
 
 DecodeStatus check_webp(std::span<const uint8_t> bytes) {
@@ -194,7 +122,9 @@ DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& head
     case ImageFormat::pnm:
       return read_pnm(bytes, header);
     case ImageFormat::gif:
-      return unsupported("GIF");
+      return read_gif(bytes, header);
+    case ImageFormat::jpeg2000:
+      return read_jpeg2000_header(bytes, header.size);
     default:
       return {DecodeCode::not_an_image, 0, "no known signature"};
   }
@@ -203,11 +133,15 @@ DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& head
 DecodeStatus check_codec_body(std::span<const uint8_t> bytes, const CodecHeader& header) {
   switch (header.format) {
     case ImageFormat::png:
-      return check_png(bytes);
+      return check_png_chunks(bytes);
     case ImageFormat::bmp:
       return check_bmp(bytes);
     case ImageFormat::webp:
       return check_webp(bytes);
+    case ImageFormat::gif:
+      return check_gif(bytes);
+    case ImageFormat::jpeg2000:
+      return check_jpeg2000_body(bytes);
     case ImageFormat::tiff:
       return check_tiff_body(bytes);
     case ImageFormat::pnm:

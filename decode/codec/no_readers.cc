@@ -1,4 +1,4 @@
-// Replaces the readers in a build without libpng, libtiff and libwebp.
+// Replaces the readers in a build without libtiff and libwebp.
 #include "decode/codec/readers.h"
 
 namespace stoker {
@@ -11,13 +11,10 @@ DecodeStatus refused(const char* format, const char* library) {
 
 }  // namespace
 
-DecodeStatus read_png_pixels(std::span<const uint8_t>, const CodecHeader&, CodecFrame&) {
-  return refused("PNG", "libpng");
-}
 DecodeStatus read_tiff_pixels(std::span<const uint8_t>, const CodecHeader&, CodecFrame&) {
   return refused("TIFF", "libtiff");
 }
-DecodeStatus read_webp_pixels(std::span<const uint8_t>, const CodecHeader&, CodecFrame&) {
+DecodeStatus read_webp_pixels(std::span<const uint8_t>, const CodecHeader&, Box, CodecFrame&) {
   return refused("WebP", "libwebp");
 }
 

@@ -1,113 +1,178 @@
-// The only file of this folder that uses libpng.
-#include <png.h>
+#include "decode/codec/png_reader.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
-#include <vector>
 
-#include "decode/codec/readers.h"
+#include "decode/codec/frame.h"
+#include "decode/codec/png_filters.h"
 
 namespace stoker {
 namespace {
 
-// One PNG in libpng. libpng reports errors through a callback that must not return; ours jumps back
-// to read(), which owns nothing that needs destruction.
-class PngFile {
- public:
-  explicit PngFile(std::span<const uint8_t> bytes) : left_(bytes) {
-    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
-    if (png_ == nullptr) throw std::bad_alloc();
-    info_ = png_create_info_struct(png_);
-  }
-  ~PngFile() { png_destroy_read_struct(&png_, &info_, nullptr); }
-  PngFile(const PngFile&) = delete;
-  PngFile& operator=(const PngFile&) = delete;
-
-  const char* message() const { return message_; }
-
-  // Reads rows of 8 bits per channel, as CodecFrame has them. Returns false on an error; message()
-  // says why.
-  bool read(uint8_t** rows, size_t stride) {
-    if (info_ == nullptr) return say("out of memory");
-    if (setjmp(png_jmpbuf(png_)) != 0) return false;
-    // Only the pixels are read: an error in any other chunk does not make the picture bad.
-    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
-    png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-    png_set_read_fn(png_, this, on_read);
-    png_read_info(png_, info_);
-    set_transforms();
-    png_set_interlace_handling(png_);
-    png_read_update_info(png_, info_);
-    if (png_get_rowbytes(png_, info_) != stride)
-      return say("the pixels are not what the header says");
-    png_read_image(png_, rows);
-    return true;
-  }
-
- private:
-  void set_transforms() {
-    const int colours = png_get_color_type(png_, info_);
-    const int depth = png_get_bit_depth(png_, info_);
-    if (colours == PNG_COLOR_TYPE_PALETTE) {
-      png_set_palette_to_rgb(png_);  // and to RGB with alpha, where the palette has transparency
-      if (png_get_valid(png_, info_, PNG_INFO_tRNS) != 0) png_set_strip_alpha(png_);
-      return;
-    }
-    if ((colours & PNG_COLOR_MASK_ALPHA) != 0) png_set_strip_alpha(png_);
-    if (depth < 8) png_set_expand_gray_1_2_4_to_8(png_);
-    if (depth == 16 && colours == PNG_COLOR_TYPE_GRAY) {
-      png_set_read_user_transform_fn(png_, clip_16_bits);
-      png_set_user_transform_info(png_, nullptr, 8, 1);
-    } else if (depth == 16) {
-      png_set_strip_16(png_);
-    }
-  }
-
-  // Pillow's mode "I" to "RGB": everything above 255 is white.
-  static void clip_16_bits(png_structp, png_row_infop row, png_bytep data) {
-    for (png_uint_32 i = 0; i < row->width; ++i) {
-      data[i] = data[2 * i] != 0 ? uint8_t{255} : data[2 * i + 1];
-    }
-    row->bit_depth = 8;
-    row->pixel_depth = 8;
-    row->rowbytes = row->width;
-  }
-
-  bool say(const char* text) {
-    std::snprintf(message_, sizeof message_, "%s", text);
-    return false;
-  }
-  static void on_error(png_structp png, png_const_charp text) {
-    static_cast<PngFile*>(png_get_error_ptr(png))->say(text);
-    png_longjmp(png, 1);
-  }
-  static void on_warning(png_structp, png_const_charp) {}
-  static void on_read(png_structp png, png_bytep to, size_t count) {
-    auto& left = static_cast<PngFile*>(png_get_io_ptr(png))->left_;
-    if (count > left.size()) png_error(png, "the file ends too early");
-    std::memcpy(to, left.data(), count);
-    left = left.subspan(count);
-  }
-
-  png_structp png_ = nullptr;
-  png_infop info_ = nullptr;
-  std::span<const uint8_t> left_;
-  char message_[160] = "";
-};
+// How many of `length` columns or rows a pass has.
+int pass_length(int length, int first, int step) {
+  return length <= first ? 0 : (length - first + step - 1) / step;
+}
 
 }  // namespace
 
-DecodeStatus read_png_pixels(std::span<const uint8_t> bytes, const CodecHeader& header,
-                             CodecFrame& frame) {
-  constexpr size_t kColourType = 25;
-  const bool is_gray = (bytes[kColourType] & PNG_COLOR_MASK_COLOR) == 0;
-  frame.begin(header.size, is_gray ? FrameColours::gray : FrameColours::rgb);
-  std::vector<uint8_t*> rows(static_cast<size_t>(header.size.height));
-  for (int y = 0; y < header.size.height; ++y) rows[static_cast<size_t>(y)] = frame.row(y);
-  PngFile png(bytes);
-  if (png.read(rows.data(), frame.stride())) return {};
-  return {DecodeCode::corrupt, -1, std::string("libpng: ") + png.message()};
+// Every `step`th pixel from the first on. A picture that is not interlaced is one pass.
+struct PngReader::Pass {
+  int x = 0, y = 0, step_x = 1, step_y = 1;
+  Size size;        // in pixels of the pass
+  int rows = 0;     // that are decoded
+  int columns = 0;  // that are undone
+  bool is_empty() const { return size.width == 0 || size.height == 0; }
+};
+
+DecodeStatus PngReader::read(std::span<const uint8_t> bytes, Box region, RowSink& sink) {
+  size_t pixels_at = 0;
+  DecodeStatus status = read_png_header(bytes, header_);
+  palette_ = {};
+  if (status.ok()) status = find_png_pixels(bytes, header_, palette_, pixels_at);
+  if (!status.ok()) return status;
+  pixels_.begin(header_, palette_);
+  region_ = region;
+  sink_ = &sink;
+  PngPixelData data(bytes, pixels_at);
+  return header_.is_interlaced ? read_interlaced(data) : read_plain(data);
+}
+
+DecodeStatus PngReader::read_plain(InflateInput& data) {
+  Pass pass;
+  pass.size = header_.size;
+  pass.rows = region_.y + region_.height;
+  pass.columns = region_.x + region_.width;
+  const bool is_whole = pass.rows == pass.size.height;
+  begin(data, {&pass, 1}, is_whole);
+  rgb_.grow(kPngRowsAtOnce * rgb_stride() + kRgbSpare);
+  const DecodeStatus status =
+      read_rows(pass, [&](const uint8_t* rows, size_t stride, int y, int count) {
+        const int above = std::max(region_.y - y, 0);
+        if (above < count) {
+          give_rows(rows + static_cast<size_t>(above) * stride, stride, count - above);
+        }
+      });
+  return status.ok() && is_whole ? check_end() : status;
+}
+
+DecodeStatus PngReader::read_interlaced(InflateInput& data) {
+  constexpr int kFirst[7][2] = {{0, 0}, {4, 0}, {0, 4}, {2, 0}, {0, 2}, {1, 0}, {0, 1}};
+  constexpr int kSteps[7][2] = {{8, 8}, {8, 8}, {4, 8}, {4, 4}, {2, 4}, {2, 2}, {1, 2}};
+  Pass passes[7];
+  for (int i = 0; i < 7; ++i) {
+    Pass& pass = passes[i];
+    pass = {kFirst[i][0], kFirst[i][1], kSteps[i][0], kSteps[i][1], {}, 0, 0};
+    pass.size = {pass_length(header_.size.width, pass.x, pass.step_x),
+                 pass_length(header_.size.height, pass.y, pass.step_y)};
+    pass.rows = pass.size.height;
+    pass.columns = pass.size.width;
+  }
+  begin(data, passes, true);
+  rgb_.grow(rgb_stride() + kRgbSpare);
+  frame_.grow(rgb_stride() * static_cast<size_t>(region_.height));
+  for (const Pass& pass : passes) {
+    if (pass.is_empty()) continue;
+    const DecodeStatus status =
+        read_rows(pass, [&](const uint8_t* rows, size_t stride, int y, int count) {
+          for (int r = 0; r < count; ++r) {
+            scatter_row(rows + static_cast<size_t>(r) * stride, pass, y + r);
+          }
+        });
+    if (!status.ok()) return status;
+  }
+  const DecodeStatus status = check_end();
+  if (!status.ok()) return status;
+  sink_->rows(frame_.data(), static_cast<ptrdiff_t>(rgb_stride()), region_.height);
+  return {};
+}
+
+// Plans how much of the compressed data is needed.
+void PngReader::begin(InflateInput& data, std::span<const Pass> passes, bool is_whole) {
+  uint64_t total = 0;
+  size_t widest = 0;
+  for (const Pass& pass : passes) {
+    if (pass.is_empty()) continue;
+    const size_t line = 1 + header_.row_bytes(pass.size.width);
+    total += uint64_t{line} * static_cast<uint64_t>(pass.rows);
+    widest = std::max(widest, line);
+  }
+  data_.begin(data, {kPngRowsAtOnce * widest, total, is_whole});
+  rows_.grow((1 + kPngRowsAtOnce) * (widest + 2 * kPngRowMargin));
+}
+
+// Decodes the rows of a pass, and passes them on as take(rows, stride, y, count).
+template <class Take>
+DecodeStatus PngReader::read_rows(const Pass& pass, const Take& take) {
+  const size_t line = 1 + header_.row_bytes(pass.size.width);
+  const size_t bytes = header_.row_bytes(pass.columns);
+  const size_t stride = bytes + 2 * kPngRowMargin;
+  uint8_t* const above = rows_.data() + kPngRowMargin;
+  uint8_t* const rows = above + stride;
+  std::memset(rows_.data(), 0, stride);
+  for (int y = 0; y < pass.rows;) {
+    const int count = std::min(kPngRowsAtOnce, pass.rows - y);
+    const uint8_t* filtered = data_.read(static_cast<size_t>(count) * line);
+    if (filtered == nullptr) return failure();
+    const size_t pixel_bytes = static_cast<size_t>(std::max(header_.pixel_bits() / 8, 1));
+    if (!undo_png_filters({filtered, line, rows, stride, bytes, pixel_bytes, count})) {
+      return {DecodeCode::corrupt, -1, "a PNG row with a filter that is not known"};
+    }
+    take(rows, stride, y, count);
+    std::memcpy(above, rows + static_cast<size_t>(count - 1) * stride, bytes);
+    y += count;
+  }
+  return {};
+}
+
+void PngReader::give_rows(const uint8_t* rows, size_t stride, int count) {
+  if (pixels_.are_rgb()) {
+    sink_->rows(rows + 3 * static_cast<size_t>(region_.x), static_cast<ptrdiff_t>(stride), count);
+    return;
+  }
+  for (int r = 0; r < count; ++r) {
+    pixels_.rgb(rows + static_cast<size_t>(r) * stride, region_.x, region_.width,
+                rgb_.data() + static_cast<size_t>(r) * rgb_stride());
+  }
+  sink_->rows(rgb_.data(), static_cast<ptrdiff_t>(rgb_stride()), count);
+}
+
+// Puts the pixels of a pass's row that lie in the region into the frame.
+void PngReader::scatter_row(const uint8_t* row, const Pass& pass, int y) {
+  const int to_y = pass.y + y * pass.step_y - region_.y;
+  if (to_y < 0 || to_y >= region_.height) return;
+  const int first = pass_length(region_.x, pass.x, pass.step_x);
+  const int end = pass_length(region_.x + region_.width, pass.x, pass.step_x);
+  if (first >= end) return;
+  pixels_.rgb(row, first, end - first, rgb_.data());
+  uint8_t* to = frame_.data() + static_cast<size_t>(to_y) * rgb_stride();
+  for (int i = first; i < end; ++i) {
+    const auto x = static_cast<size_t>(pass.x + i * pass.step_x - region_.x);
+    std::memcpy(to + 3 * x, rgb_.data() + 3 * static_cast<size_t>(i - first), 3);
+  }
+}
+
+DecodeStatus PngReader::check_end() {
+  if (data_.ends_well()) return {};
+  return {DecodeCode::corrupt, -1, "a PNG whose data end badly or have a wrong checksum"};
+}
+
+DecodeStatus PngReader::failure() const {
+  const bool is_short = data_.fault() != InflateFault::broken;
+  return {DecodeCode::corrupt, -1,
+          is_short ? "a PNG with too little data" : "a PNG whose deflated data are broken"};
+}
+
+int64_t PngReader::scratch_bytes() const {
+  return data_.scratch_bytes() + rows_.bytes() + rgb_.bytes() + frame_.bytes();
+}
+
+void PngReader::end() {
+  if (scratch_bytes() <= kKeptCodecBytes) return;
+  data_.release();
+  rows_.release();
+  rgb_.release();
+  frame_.release();
 }
 
 }  // namespace stoker

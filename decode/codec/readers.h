@@ -1,9 +1,10 @@
 // Reads the pixels of each format except JPEG. Internal to CodecDecoder.
 //
-// Each function fills a frame from a file whose header read_codec_header() accepted and whose
-// structure check_codec_body() found complete. Everything that it makes is destroyed when it
-// returns. Errors: a status. CMake compiles the readers that need a library (png_reader.cc,
-// tiff_reader.cc, webp_reader.cc), or without those libraries no_readers.cc, which refuses.
+// Each function fills a frame, with the whole picture or with the region at least, from a file
+// whose header read_codec_header() accepted and whose structure check_codec_body() found complete.
+// Everything that it makes is destroyed when it returns. Errors: a status. CMake compiles the
+// readers that need a library (tiff_reader.cc, webp_reader.cc), or without those libraries
+// no_readers.cc, which refuses.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,13 @@
 
 namespace stoker {
 
-DecodeStatus read_bmp_pixels(std::span<const uint8_t> bytes, CodecFrame& frame);
-DecodeStatus read_png_pixels(std::span<const uint8_t> bytes, const CodecHeader& header,
-                             CodecFrame& frame);
+DecodeStatus read_bmp_pixels(std::span<const uint8_t> bytes, Box region, CodecFrame& frame);
+DecodeStatus read_gif_pixels(std::span<const uint8_t> bytes, Box region, CodecFrame& frame);
+DecodeStatus read_opencv_pixels(std::span<const uint8_t> bytes, const CodecHeader& header,
+                                CodecFrame& frame);
 DecodeStatus read_tiff_pixels(std::span<const uint8_t> bytes, const CodecHeader& header,
                               CodecFrame& frame);
-DecodeStatus read_webp_pixels(std::span<const uint8_t> bytes, const CodecHeader& header,
+DecodeStatus read_webp_pixels(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                               CodecFrame& frame);
 
 }  // namespace stoker

@@ -21,6 +21,7 @@ enum Tag : uint16_t {
   kRowsPerStrip = 278,
   kStripBytes = 279,
   kPlanarConfiguration = 284,
+  kColourMap = 320,
   kTileWidth = 322,
   kTileHeight = 323,
   kTileOffsets = 324,
@@ -99,7 +100,7 @@ class TiffDirectory {
   int entries_ = 0;
 };
 
-constexpr uint32_t kWhiteIsZero = 0, kBlackIsZero = 1, kRgb = 2, kCmyk = 5, kYcc = 6;
+constexpr uint32_t kWhiteIsZero = 0, kBlackIsZero = 1, kRgb = 2, kPalette = 3, kCmyk = 5, kYcc = 6;
 constexpr uint32_t kUncompressed = 1;
 // The meaning of an extra sample; kNone: there is none.
 constexpr uint32_t kUnknown = 0, kTimesAlpha = 1, kAlpha = 2, kAlphaOfCorel = 999;
@@ -124,6 +125,21 @@ bool choose_gray(uint32_t extra, TiffLayout& layout) {
          (is_small || (bits == 16 && layout.photometric == kBlackIsZero));
 }
 
+// Reads the colours: all reds, all greens, all blues, of 16 bits, whose high bytes Pillow takes.
+bool read_palette(TiffDirectory& tiff, TiffLayout& layout) {
+  const uint32_t bits = layout.bits;
+  if (bits != 1 && bits != 2 && bits != 4 && bits != 8) return false;
+  const Field colours = tiff.find(kColourMap);
+  const uint32_t count = 1u << bits;
+  if (colours.bytes_each != 2 || colours.count != 3 * count) return false;
+  for (uint32_t i = 0; i < 3 * count; ++i) {
+    layout.palette[i % count][i / count] = static_cast<uint8_t>(tiff.value(colours, i) >> 8);
+  }
+  layout.has_palette = true;
+  layout.colours = FrameColours::rgb;
+  return true;
+}
+
 bool choose_rgb(uint32_t extra, TiffLayout& layout) {
   layout.colours = extra == kTimesAlpha ? FrameColours::rgb_times_alpha : FrameColours::rgb;
   if (layout.bits != 8 && layout.bits != 16) return false;
@@ -145,9 +161,11 @@ bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
   }
   if (extras.count != 0 && of_colour + extras.count != layout.samples) return false;
   if (!tiff.all_equal(kBitsPerSample, layout.bits) || !tiff.all_equal(kSampleFormat, 1) ||
-      tiff.first(kOrientation, 1) != 1 || !is_known(layout.compression)) {
+      !is_known(layout.compression)) {
     return false;
   }
+  const uint32_t orientation = tiff.first(kOrientation, 1);
+  layout.orientation = orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1;
   const uint32_t fill_order = tiff.first(kFillOrder, 1);
   if (fill_order != 1 && (fill_order != 2 || extra != kNone || layout.bits == 16)) return false;
   // Pillow reads planes of 16 bits without compression as if they had 8.
@@ -161,6 +179,8 @@ bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
       return choose_gray(extra, layout);
     case kRgb:
       return choose_rgb(extra, layout);
+    case kPalette:
+      return layout.samples == 1 && extra == kNone && read_palette(tiff, layout);
     case kCmyk:
       layout.colours = FrameColours::cmyk;
       return layout.bits == 8 && layout.samples >= 4 && layout.samples <= 6 &&

@@ -20,6 +20,9 @@ struct TiffLayout {
   uint32_t bits = 1;         // per sample: 1, 2, 4, 8, 16
   bool is_separate = false;  // a plane for each sample
   bool is_ycc = false;
+  bool has_palette = false;
+  uint8_t palette[256][3] = {};  // RGB
+  int orientation = 1;           // as in EXIF; Pillow always turns a TIFF by it
 };
 
 DecodeStatus read_tiff_layout(std::span<const uint8_t> bytes, TiffLayout& layout);

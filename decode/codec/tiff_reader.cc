@@ -1,6 +1,5 @@
-// The only file that uses libtiff, and zlib, which checks what libtiff does not.
+// The only file that uses libtiff.
 #include <tiffio.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -8,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "decode/codec/inflate.h"
 #include "decode/codec/readers.h"
 #include "decode/codec/tiff_header.h"
 
@@ -100,23 +100,32 @@ bool is_same(TIFF* tiff, const TiffLayout& layout) {
              layout.is_separate;
 }
 
+// All bytes of a strip or tile.
+class StripInput final : public InflateInput {
+ public:
+  explicit StripInput(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+  bool next(std::span<const uint8_t>& piece) override {
+    const bool has_piece = !is_given_;
+    if (has_piece) piece = bytes_;
+    is_given_ = true;
+    return has_piece;
+  }
+
+ private:
+  const std::span<const uint8_t> bytes_;
+  bool is_given_ = false;
+};
+
 // Returns true if these bytes are a zlib stream of `size` bytes with the right checksum. libtiff
 // accepts broken streams, and with longer ones it may leave the last bytes of its output unwritten.
-bool is_deflated(std::span<const uint8_t> bytes, int64_t size) {
-  z_stream stream{};
-  if (bytes.size() > UINT32_MAX || inflateInit(&stream) != Z_OK) return false;
-  stream.next_in = const_cast<uint8_t*>(bytes.data());  // inflate only reads
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  uint8_t out[8192];
-  int result = Z_OK;
-  while (result == Z_OK && static_cast<int64_t>(stream.total_out) <= size) {
-    stream.next_out = out;
-    stream.avail_out = sizeof out;
-    result = inflate(&stream, Z_NO_FLUSH);
+bool is_deflated(std::span<const uint8_t> bytes, int64_t size, Inflater& inflater) {
+  constexpr int64_t kPiece = 8192;
+  StripInput input(bytes);
+  inflater.begin(input, {kPiece, static_cast<uint64_t>(size), true});
+  for (int64_t at = 0; at < size; at += kPiece) {
+    if (inflater.read(static_cast<size_t>(std::min(kPiece, size - at))) == nullptr) return false;
   }
-  const bool is_whole = result == Z_STREAM_END && static_cast<int64_t>(stream.total_out) == size;
-  inflateEnd(&stream);
-  return is_whole;
+  return inflater.ends_well() && !inflater.had_more();
 }
 
 class TiffReader {
@@ -133,7 +142,7 @@ class TiffReader {
         layout_.is_ycc && layout_.compression == COMPRESSION_JPEG && !layout_.is_separate;
     if (layout_.is_ycc && !is_jpeg_of_ycc) return read_converted();
     if (is_jpeg_of_ycc) TIFFSetField(tiff_, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
-    frame_.begin(layout_.size, layout_.colours);
+    frame_.begin({0, 0, layout_.size.width, layout_.size.height}, layout_.colours);
     const int planes = layout_.is_separate ? frame_.channels() : 1;
     for (int plane = 0; plane < planes; ++plane) {
       if (!(TIFFIsTiled(tiff_) != 0 ? read_tiles(plane) : read_strips(plane))) return false;
@@ -156,7 +165,7 @@ class TiffReader {
     const uint64_t at = TIFFGetStrileOffset(tiff_, number);
     const uint64_t count = TIFFGetStrileByteCount(tiff_, number);
     const bool is_whole = at <= bytes_.size() && count <= bytes_.size() - at &&
-                          is_deflated(bytes_.subspan(at, count), size);
+                          is_deflated(bytes_.subspan(at, count), size, inflater_);
     if (!is_whole) failure_ = "a strip or tile is no whole zlib stream of its size";
     return is_whole;
   }
@@ -215,7 +224,7 @@ class TiffReader {
 
   // Reads YCbCr that is not compressed as JPEG; libtiff converts it.
   bool read_converted() {
-    frame_.begin(layout_.size, FrameColours::rgb);
+    frame_.begin({0, 0, layout_.size.width, layout_.size.height}, FrameColours::rgb);
     std::vector<uint32_t> pixels(static_cast<size_t>(layout_.size.width) * layout_.size.height);
     constexpr int kStopAtErrors = 1;
     if (TIFFReadRGBAImageOriented(tiff_, static_cast<uint32_t>(layout_.size.width),
@@ -232,18 +241,21 @@ class TiffReader {
     return true;
   }
 
+  // A sample of up to 8 bits as it is.
+  int index(const uint8_t* from, int64_t i) const {
+    const auto bits = static_cast<int>(layout_.bits);
+    const int64_t at = i * bits;
+    return from[at / 8] >> (8 - bits - at % 8) & ((1 << bits) - 1);
+  }
+
   uint8_t sample(const uint8_t* from, int64_t i) const {
-    const auto part = [&](int bits) {
-      const int64_t at = i * bits;
-      return from[at / 8] >> (8 - bits - at % 8) & ((1 << bits) - 1);
-    };
     switch (layout_.bits) {
       case 1:
-        return static_cast<uint8_t>(part(1) * 255);
+        return static_cast<uint8_t>(index(from, i) * 255);
       case 2:
-        return static_cast<uint8_t>(part(2) * 85);
+        return static_cast<uint8_t>(index(from, i) * 85);
       case 4:
-        return static_cast<uint8_t>(part(4) * 17);
+        return static_cast<uint8_t>(index(from, i) * 17);
       case 16: {
         uint16_t value;
         std::memcpy(&value, from + 2 * i, sizeof value);
@@ -266,6 +278,10 @@ class TiffReader {
       std::memcpy(to, from, static_cast<size_t>(pixels) * channels);
       return;
     }
+    if (layout_.has_palette) {
+      for (int i = 0; i < pixels; ++i) std::copy_n(layout_.palette[index(from, i)], 3, to + 3 * i);
+      return;
+    }
     for (int i = 0; i < pixels; ++i) {
       for (int c = 0; c < wanted; ++c) {
         to[i * channels + plane + c] = sample(from, int64_t{i} * given + c) ^ inverted;
@@ -277,6 +293,7 @@ class TiffReader {
   const std::span<const uint8_t> bytes_;
   const TiffLayout& layout_;
   CodecFrame& frame_;
+  Inflater inflater_;
   const char* failure_ = "the pixels are not what the header says";
 };
 

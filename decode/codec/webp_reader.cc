@@ -1,44 +1,65 @@
 // The only file that uses libwebp.
 #include <webp/decode.h>
 
+#include <algorithm>
 #include <cstring>
 
-#include "decode/byte_reader.h"
 #include "decode/codec/readers.h"
+#include "decode/codec/webp_file.h"
 
 namespace stoker {
 namespace {
 
-// Returns the data of the first chunk that holds pixels. libwebp would read on after its end.
-std::span<const uint8_t> pixel_chunk(std::span<const uint8_t> bytes) {
-  ByteReader reader(bytes, false);
-  for (size_t at = 12; at + 8 <= bytes.size();) {
-    const size_t length = reader.u32(at + 4);
-    const std::span<const uint8_t> data = reader.part(at + 8, length);
-    if (std::memcmp(&bytes[at], "VP8 ", 4) == 0 || std::memcmp(&bytes[at], "VP8L", 4) == 0) {
-      return data.size() == length ? data : std::span<const uint8_t>{};
-    }
-    at += 8 + length + length % 2;
-  }
-  return {};
+// Colours are interpolated between pixels, so libwebp gives other ones at the border of a crop. Two
+// pixels more on each side, and even places, as its crops have them, make up for that.
+Box with_margin(Box box, Size size) {
+  constexpr int kMargin = 2;
+  const int x = std::max((box.x & ~1) - kMargin, 0), y = std::max((box.y & ~1) - kMargin, 0);
+  const int end_x = std::min(box.x + box.width + kMargin, size.width);
+  const int end_y = std::min(box.y + box.height + kMargin, size.height);
+  return {x, y, end_x - x, end_y - y};
+}
+
+// Decodes a part of a frame as RGB. libwebp stops below it.
+bool decode_part(std::span<const uint8_t> data, Box part, CodecFrame& frame) {
+  WebPDecoderConfig config;
+  if (WebPInitDecoderConfig(&config) == 0) return false;
+  config.options.use_cropping = 1;
+  config.options.crop_left = part.x;
+  config.options.crop_top = part.y;
+  config.options.crop_width = part.width;
+  config.options.crop_height = part.height;
+  config.output.colorspace = MODE_RGB;
+  config.output.is_external_memory = 1;
+  config.output.u.RGBA.rgba = frame.row(0);
+  config.output.u.RGBA.stride = static_cast<int>(frame.stride());
+  config.output.u.RGBA.size = frame.stride() * static_cast<size_t>(part.height);
+  return WebPDecode(data.data(), data.size(), &config) == VP8_STATUS_OK;
 }
 
 }  // namespace
 
-DecodeStatus read_webp_pixels(std::span<const uint8_t> bytes, const CodecHeader& header,
+DecodeStatus read_webp_pixels(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                               CodecFrame& frame) {
+  WebpFrame picture;
+  const DecodeStatus status = find_webp_frame(bytes, header.size, picture);
+  if (!status.ok()) return status;
   int width = 0, height = 0;
-  const std::span<const uint8_t> data = pixel_chunk(bytes);
-  if (WebPGetInfo(data.data(), data.size(), &width, &height) == 0) {
+  if (WebPGetInfo(picture.data.data(), picture.data.size(), &width, &height) == 0) {
     return {DecodeCode::corrupt, -1, "libwebp cannot read the header"};
   }
-  if (Size{width, height} != header.size) {
+  const Box& box = picture.box;
+  if (width != box.width || height != box.height) {
     return {DecodeCode::corrupt, -1, "the pixels are not what the header says"};
   }
-  frame.begin(header.size, FrameColours::rgb);
-  const size_t room = frame.stride() * static_cast<size_t>(height);
-  if (WebPDecodeRGBInto(data.data(), data.size(), frame.row(0), room,
-                        static_cast<int>(frame.stride())) == nullptr) {
+  // The first frame of an animation may have no pixels in the region; one of them is decoded.
+  Box wanted{std::clamp(region.x, box.x, box.x + width - 1) - box.x,
+             std::clamp(region.y, box.y, box.y + height - 1) - box.y, 1, 1};
+  wanted.width = std::clamp(region.x + region.width - box.x - wanted.x, 1, width - wanted.x);
+  wanted.height = std::clamp(region.y + region.height - box.y - wanted.y, 1, height - wanted.y);
+  const Box part = with_margin(wanted, {width, height});
+  frame.begin({box.x + part.x, box.y + part.y, part.width, part.height}, FrameColours::rgb);
+  if (!decode_part(picture.data, part, frame)) {
     return {DecodeCode::corrupt, -1, "libwebp cannot read the pixels"};
   }
   return {};

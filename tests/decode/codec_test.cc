@@ -47,9 +47,9 @@ TEST(Codec, InfoNeedsNoCodecs) {
 TEST(Codec, WithoutCodecsTheirFormatsAreUnsupported) {
   if (STOKER_HAS_CODECS) GTEST_SKIP() << "built with them";
   ImageDecoder decoder;
-  const DecodeStatus status = decode(decoder, golden_file("rgb.png"));
+  const DecodeStatus status = decode(decoder, golden_file("lossy.webp"));
   EXPECT_EQ(status.code, DecodeCode::unsupported);
-  EXPECT_NE(status.message.find("libpng"), std::string::npos);
+  EXPECT_NE(status.message.find("libwebp"), std::string::npos);
 }
 
 TEST(Codec, EveryTruncationIsSeen) {
@@ -77,10 +77,10 @@ TEST(Codec, MaxPixelsHolds) {
 TEST(Codec, HugeHeadersAreRefused) {
   ImageDecoder decoder({.max_pixels = int64_t{1} << 40});
   Bytes bmp = golden_file("rgb.bmp");
-  bmp[20] = 0x7f;  // the width's third byte
+  bmp[19] = 0x7f;  // the width's second byte
   EXPECT_EQ(decode(decoder, bmp).code, DecodeCode::truncated);
   Bytes png = golden_file("rgb.png");
-  png[17] = 0x7f;
+  png[18] = 0x7f;
   EXPECT_EQ(decode(decoder, png).code, DecodeCode::corrupt);  // its checksum is wrong now
 }
 
@@ -93,8 +93,50 @@ TEST(Codec, PngChecksumsAreVerified) {
   EXPECT_NE(status.message.find("checksum"), std::string::npos) << status.message;
 }
 
+// A huge canvas in a few bytes, a frame that does not fit, and one without its pixels.
+TEST(Codec, GifsThatPromiseTooMuch) {
+  const auto gif = [](int width, int height, int frame_width, int frame_height) {
+    Bytes file = {'G', 'I', 'F', '8', '9', 'a'};
+    const auto add = [&](int value) {
+      file.push_back(static_cast<uint8_t>(value));
+      file.push_back(static_cast<uint8_t>(value >> 8));
+    };
+    add(width);
+    add(height);
+    file.insert(file.end(), {0, 0, 0, ','});
+    add(0);
+    add(0);
+    add(frame_width);
+    add(frame_height);
+    file.insert(file.end(), {0, 2, 2, 0x4c, 0x01, 0, ';'});  // clear, a pixel, the end
+    return file;
+  };
+  ImageDecoder decoder;
+  EXPECT_TRUE(decode(decoder, gif(1, 1, 1, 1)).ok());
+  EXPECT_TRUE(decode(decoder, gif(3000, 3000, 1, 1)).ok());
+  EXPECT_EQ(decode(decoder, gif(1, 1, 2, 2)).code, DecodeCode::corrupt);
+  EXPECT_EQ(decode(decoder, gif(65535, 65535, 1, 1)).code, DecodeCode::too_large);
+  EXPECT_EQ(decode(decoder, gif(1, 1, 65535, 65535)).code, DecodeCode::too_large);
+  EXPECT_EQ(decode(decoder, gif(1, 1, 0, 1)).code, DecodeCode::corrupt);
+  ImageDecoder any({.max_pixels = int64_t{1} << 40});
+  Bytes file = gif(1, 1, 9, 9);
+  file.erase(file.end() - 3, file.end());
+  EXPECT_EQ(decode(any, file).code, DecodeCode::truncated);
+}
+
+TEST(Codec, RunsOfABmpMayEndTooEarly) {
+  ImageDecoder decoder;
+  Bytes file = read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/variants/rle8_runs.bmp");
+  ASSERT_TRUE(decode(decoder, file).ok());
+  EXPECT_EQ(decode(decoder, {file.begin(), file.end() - 20}).code, DecodeCode::truncated);
+  // The first command becomes the end of the picture.
+  file[14 + 40 + 1024] = 0;
+  file[14 + 40 + 1025] = 1;
+  EXPECT_EQ(decode(decoder, file).code, DecodeCode::corrupt);
+}
+
 TEST(Codec, FlippedBitsNeverCrash) {
-  if (!STOKER_HAS_CODECS) GTEST_SKIP() << "built without libpng";
+  if (!STOKER_HAS_CODECS) GTEST_SKIP() << "built without libwebp";
   std::mt19937 random(6);
   ImageDecoder decoder({.exif = ExifPolicy::apply, .max_pixels = 1'000'000});
   testing::internal::CaptureStderr();

@@ -10,6 +10,7 @@
 
 #include "decode/image_decoder.h"
 #include "tests/decode/jpeg_maker.h"
+#include "tests/decode/png_maker.h"
 
 namespace {
 std::atomic<int64_t> allocations{0};
@@ -111,9 +112,44 @@ TEST(DecodeMemory, HugeImagesAreStreamed) {
   const std::vector<uint8_t> file = tall_jpeg(12'000, 500);  // 96 megapixels, 288 MB as RGB
   ImageDecoder decoder;
   const int64_t bound = decode_scratch_bound({}, {224, 224}).streamed;
-  EXPECT_LT(bound, 104 << 20);
+  EXPECT_LT(bound, 107 << 20);
   EXPECT_LE(growth_while_decoding(decoder, file), bound);
   EXPECT_LE(decoder.scratch_bytes(), bound);
+}
+
+TEST(DecodeMemory, HugePngsAreStreamedToo) {
+  const PngKind kind = {.size = {30'000, 5'000}, .colours = 0, .bits = 1};  // 450 MB as RGB
+  const std::vector<uint8_t> file = make_png(kind, 1);
+  ImageDecoder decoder;
+  const int64_t bound = decode_scratch_bound({}, {224, 224}).streamed;
+  EXPECT_LE(growth_while_decoding(decoder, file), bound);
+  EXPECT_LE(decoder.scratch_bytes(), bound);
+}
+
+// Frames of codecs keep to the plan, whose limit of pixels is that of these files.
+TEST(DecodeMemory, FramesOfCodecsAreBounded) {
+  const Size size{3'000, 2'000};
+  const DecodeOptions options{.max_pixels = int64_t{size.width} * size.height};
+  const ScratchBound bound = decode_scratch_bound(options, {224, 224});
+  for (const auto& [colours, bits] : {std::pair(6, 16), {2, 8}, {3, 1}}) {
+    const PngKind kind{
+        .size = size, .colours = colours, .bits = bits, .is_interlaced = true, .level = 1};
+    ImageDecoder decoder(options);
+    EXPECT_LE(growth_while_decoding(decoder, make_png(kind, 1)), bound.whole_frame) << colours;
+    EXPECT_LE(decoder.scratch_bytes(), bound.streamed) << colours;
+  }
+}
+
+// A side that no table of the plan is made for is refused, however few its pixels are.
+TEST(DecodeMemory, SidesAreBounded) {
+  ImageDecoder decoder;
+  ImageInfo info;
+  for (const Size size : {Size{65'536, 1}, {1, 65'536}, {70'000'000, 2}}) {
+    const std::string text =
+        "P5 " + std::to_string(size.width) + " " + std::to_string(size.height) + " 255 ";
+    const std::vector<uint8_t> file(text.begin(), text.end());
+    EXPECT_EQ(decoder.info(file, info).code, DecodeCode::too_large) << text;
+  }
 }
 
 // With the vertical pass first, whole rows wait for sixteen outputs. If those are far apart, the

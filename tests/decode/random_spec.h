@@ -1,4 +1,4 @@
-// Returns any crop of an image, resized and cut to any window; sometimes without a resize.
+// Random parts of an image, for tests.
 #pragma once
 
 #include <random>
@@ -7,6 +7,15 @@
 
 namespace stoker {
 
+inline Box random_box(Size size, std::mt19937& random) {
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  Box box{0, 0, 1 + below(size.width), 1 + below(size.height)};
+  box.x = below(size.width - box.width + 1);
+  box.y = below(size.height - box.height + 1);
+  return box;
+}
+
+// Returns any crop of an image, resized and cut to any window; sometimes without a resize.
 inline CropSpec random_spec(Size image, std::mt19937& random) {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   CropSpec spec;

@@ -1,5 +1,5 @@
-// Our own parsers of PNG, BMP, PGM and PPM, WebP and TIFF (headers and structure; libraries read
-// the pixels), and of EXIF: no access outside the bytes, and no impossible values.
+// Our own parsers of PNG, BMP, GIF, PGM and PPM, WebP and TIFF (headers and structure; libraries
+// read the pixels), and of EXIF: no access outside the bytes, and no impossible values.
 #include <cstdlib>
 
 #include "decode/codec/decoder.h"
@@ -12,8 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!is_orientation(exif_orientation(file)) || !is_orientation(jpeg_orientation(file))) {
     std::abort();
   }
-  for (const ImageFormat format : {ImageFormat::png, ImageFormat::bmp, ImageFormat::pnm,
-                                   ImageFormat::webp, ImageFormat::tiff}) {
+  for (const ImageFormat format :
+       {ImageFormat::png, ImageFormat::bmp, ImageFormat::pnm, ImageFormat::webp, ImageFormat::tiff,
+        ImageFormat::gif, ImageFormat::jpeg2000}) {
     CodecHeader header;
     header.format = format;
     if (!read_codec_header(file, header).ok()) continue;

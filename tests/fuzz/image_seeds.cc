@@ -5,6 +5,7 @@
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/jpeg_recoder.h"
 #include "tests/decode/odd_files.h"
+#include "tests/decode/png_maker.h"
 #include "tests/decode/progressive_scripts.h"
 #include "tests/fuzz/seed_folder.h"
 
@@ -89,12 +90,48 @@ void add_pair_seeds(SeedFolder& seeds) {
   }
 }
 
-void add_codec_seeds(SeedFolder& seeds) {
-  const std::filesystem::path golden = std::filesystem::path(STOKER_GOLDEN_DIR) / "decode/images";
-  for (const auto& entry : std::filesystem::directory_iterator(golden)) {
-    const std::vector<uint8_t> file = read_file(entry.path());
-    if (file.size() < 8000) seeds.add("codec_headers_fuzz", file);
+// Small PNGs of every kind, and their streams. The first byte is the fuzz target's.
+void add_png_seeds(SeedFolder& seeds) {
+  constexpr int kKinds[][2] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
+                               {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
+  uint32_t seed = 0;
+  for (const auto& [colours, bits] : kKinds) {
+    for (int way = 0; way < 6; ++way) {
+      PngKind kind{.size = {3 + way * 2, 12 - way}, .colours = colours, .bits = bits};
+      kind.is_interlaced = way % 2 == 1;
+      kind.level = way * 2 % 10;
+      kind.strategy = way % 5;
+      kind.piece = way % 3 == 0 ? 0 : 30;
+      std::vector<uint8_t> file = make_png(kind, ++seed);
+      file.insert(file.begin(), static_cast<uint8_t>(37 * seed));
+      seeds.add("png_fuzz", file);
+      std::vector<uint8_t> stream = deflate(make_png_rows(kind, seed), kind.level, kind.strategy);
+      stream.insert(stream.begin(), static_cast<uint8_t>(5 * seed));
+      seeds.add("inflate_fuzz", stream);
+    }
   }
+}
+
+// The golden files of all formats; the first byte of a format's own target is that of its part.
+void add_golden_seeds(SeedFolder& seeds) {
+  const std::filesystem::path golden = std::filesystem::path(STOKER_GOLDEN_DIR) / "decode";
+  uint8_t part = 0;
+  for (const char* folder : {"images", "variants"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(golden / folder)) {
+      std::vector<uint8_t> file = read_file(entry.path());
+      if (file.size() >= 8000) continue;
+      seeds.add("codec_headers_fuzz", file);
+      const std::string format =
+          entry.path().extension() == ".tif" ? "tiff" : entry.path().extension().string().substr(1);
+      if (format == "jpg" || format == "png") continue;
+      file.insert(file.begin(), part += 37);
+      seeds.add(format + "_fuzz", file);
+    }
+  }
+}
+
+void add_codec_seeds(SeedFolder& seeds) {
+  add_golden_seeds(seeds);
   for (const std::string_view text :
        {"P6\n2 1\n255\nabcdef", "P5 # gray\n1 2 255\nab", "P2 1 1 9 3"}) {
     seeds.add("codec_headers_fuzz", std::vector<uint8_t>(text.begin(), text.end()));

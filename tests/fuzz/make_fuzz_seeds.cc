@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
     stoker::add_progressive_seeds(seeds);
     stoker::add_pair_seeds(seeds);
     stoker::add_codec_seeds(seeds);
+    stoker::add_png_seeds(seeds);
     stoker::add_cifar_seeds(seeds);
     stoker::add_tfrecord_seeds(seeds);
     stoker::add_mds_seeds(seeds);

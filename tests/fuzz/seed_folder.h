@@ -37,6 +37,7 @@ void add_jpeg_seeds(SeedFolder& seeds);
 void add_progressive_seeds(SeedFolder& seeds);
 void add_pair_seeds(SeedFolder& seeds);
 void add_codec_seeds(SeedFolder& seeds);
+void add_png_seeds(SeedFolder& seeds);
 void add_cifar_seeds(SeedFolder& seeds);
 void add_tfrecord_seeds(SeedFolder& seeds);
 void add_mds_seeds(SeedFolder& seeds);

@@ -61,6 +61,7 @@ TEST(Cli, InfoPrintsJson) {
   EXPECT_GT(info["memory_bytes"].get<int64_t>(), int64_t{1} << 26);
   EXPECT_EQ(info["devices"][0]["name"], "cpu");
   EXPECT_TRUE(info["libraries"].contains("oneDNN"));
+  EXPECT_NE(info["opencv"]["version"] == "", info["opencv"]["problem"] == "");
 }
 
 TEST(Cli, OptionsComeFromAConfigFileAndTheCommandLineWins) {

@@ -1,6 +1,6 @@
 # What `cmake --install` gives: the libraries with their public headers, a CMake package and pkg-config files
 # (component `development`), the program, its recipes and, in a shared build, the libraries (`runtime`), the plugins
-# (`mpi`, `cuda`).
+# (`mpi`, `cuda`, `opencv`).
 #
 # Public headers are those that a consumer needs, and what they include. In the tree they include each other as
 # "decode/image.h"; installed they lie in include/stoker/ and say "stoker/decode/image.h", so that a consumer's include
@@ -71,7 +71,7 @@ endfunction()
 function(stoker_install_pkgconfig)
   set(codecs "")
   if(STOKER_HAS_CODECS)
-    set(codecs " libpng libtiff-4 libwebp zlib")
+    set(codecs " libtiff-4 libwebp")
   endif()
   set(zstd "")
   if(STOKER_HAS_ZSTD)
@@ -81,7 +81,7 @@ function(stoker_install_pkgconfig)
   if(STOKER_HAS_ONEDNN)
     set(onednn "-ldnnl")
   endif()
-  stoker_pc(decode REQUIRES_PRIVATE "libjpeg libhwy${codecs}")
+  stoker_pc(decode REQUIRES_PRIVATE "libjpeg libhwy${codecs}" LIBS_PRIVATE "-ldl")
   stoker_pc(staging LIBS_PRIVATE "-ldl -lpthread")
   stoker_pc(pipeline REQUIRES "stoker-decode stoker-staging" REQUIRES_PRIVATE "tbb libxxhash${zstd}" LIBS_PRIVATE "-ldl")
   stoker_pc(train REQUIRES "stoker-pipeline" REQUIRES_PRIVATE "fmt" LIBS_PRIVATE "${onednn} -ldl")
@@ -126,6 +126,9 @@ function(stoker_install_package)
           COMPONENT runtime)
   if(TARGET stoker_mpi)
     install(TARGETS stoker_mpi LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT mpi)
+  endif()
+  if(TARGET stoker_opencv)
+    install(TARGETS stoker_opencv LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT opencv)
   endif()
   foreach(plugin stoker_cuda stoker_cuda_train)
     if(TARGET ${plugin})

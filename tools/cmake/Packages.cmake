@@ -40,7 +40,7 @@ else()
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
       "pkg-config, libjpeg-dev, libhwy-dev, libtbb-dev, libxxhash-dev, libfmt-dev")
   if(STOKER_HAS_CODECS)
-    string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libpng-dev, libtiff-dev, libwebp-dev, zlib1g-dev")
+    string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libtiff-dev, libwebp-dev")
   endif()
   if(STOKER_HAS_ZSTD)
     string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libzstd-dev")

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "decode/image_decoder.h"
 #include "staging/device_list.h"
 #include "tools/command/command.h"
 #include "tools/machine/build_info.h"
@@ -62,6 +63,7 @@ nlohmann::ordered_json to_json(const HostInfo& host, const GpuInfo& gpus) {
     devices.push_back(
         to_json(gpus.cuda.devices[i], gpus.links.links[i], gpus.cuda.problem.empty()));
   }
+  const OpencvStatus opencv = query_opencv();
   return {{"version", kBuildVersion},
           {"build", kBuildType},
           {"compiler", kBuildCompiler},
@@ -77,6 +79,7 @@ nlohmann::ordered_json to_json(const HostInfo& host, const GpuInfo& gpus) {
            {{"driver", gpus.links.driver},
             {"driver_cuda", cuda_version(gpus.cuda.driver_version)},
             {"problem", gpus.cuda.problem}}},
+          {"opencv", {{"version", opencv.version}, {"problem", opencv.problem}}},
           {"libraries", libraries}};
 }
 
@@ -113,6 +116,10 @@ void print_text(const HostInfo& host, const GpuInfo& gpus) {
     fmt::print("{:<10} {} {}\n", &library == kBuildLibraries ? "libraries" : "", library.name,
                *library.version ? library.version : "left out of this build");
   }
+  const OpencvStatus opencv = query_opencv();
+  fmt::print("           OpenCV {}\n", opencv.version.empty()
+                                           ? "missing, so no JPEG 2000: " + opencv.problem
+                                           : opencv.version + " (JPEG 2000)");
 }
 
 }  // namespace

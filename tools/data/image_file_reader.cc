@@ -18,11 +18,14 @@ const char* extension_of(ImageFormat format) {
       return "bmp";
     case ImageFormat::webp:
       return "webp";
+    case ImageFormat::gif:
+      return "gif";
+    case ImageFormat::jpeg2000:
+      return "jp2";
     case ImageFormat::tiff:
       return "tif";
     case ImageFormat::pnm:
       return "ppm";
-    case ImageFormat::gif:
     case ImageFormat::unknown:
       break;
   }

@@ -77,7 +77,9 @@ def seeds():
     for options in (dict(quality=80), dict(lossless=True), dict(quality=20)):
         yield "webp", saved(rgb, "WEBP", **options)
         yield "webp", saved(rgba, "WEBP", **options)
-    for name, data in [*make_variants.bmps(), *make_variants.tiffs(), *make_variants.tiffs_of_pillow()]:
+    variants = make_variants
+    made = [*variants.bmps(), *variants.tiffs(), *variants.tiffs_with_palettes(), *variants.turned_tiffs(), *variants.tiffs_of_pillow(), *variants.gifs(), *variants.animated_gifs(), *variants.jpeg2000s()]
+    for name, data in [*made, *variants.animations()]:
         yield name.split(".")[-1], data
 
 
@@ -122,7 +124,9 @@ def with_whole_checksums(png):
 
 def is_doubtful(image):
     """Pillow before 10 fills palettes up with shades of gray, and its result for a damaged fax depends on uninitialised
-    memory."""
+    memory. JPEG 2000 has no checksums, and versions of its library decode damaged data in different ways."""
+    if image.format == "JPEG2000":
+        return True
     is_fax = image.info.get("compression") in ("group3", "group4", "tiff_ccitt")
     return int(PIL.__version__.split(".")[0]) < 10 and (image.mode == "P" or is_fax)
 
@@ -132,7 +136,7 @@ def pillow(data):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            image = Image.open(io.BytesIO(data), formats=["JPEG", "PNG", "BMP", "WEBP", "TIFF"])
+            image = Image.open(io.BytesIO(data), formats=["JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF", "JPEG2000"])
             if image.size[0] * image.size[1] > 4_000_000:
                 return None
             doubtful = is_doubtful(image)
@@ -159,7 +163,7 @@ def main():
     null = os.open(os.devnull, os.O_WRONLY)
     with tempfile.TemporaryDirectory() as folder:
         for number in range(args.files):
-            kind = rng.choice(("jpg", "jpg", "png", "bmp", "webp", "tif", "tif"))
+            kind = rng.choice(("jpg", "jpg", "png", "bmp", "webp", "tif", "tif", "gif", "jp2"))
             data = rng.choice(by_format[kind])
             other = rng.choice(by_format[rng.choice((kind, rng.choice(list(by_format))))])
             if rng.randrange(20) != 0:  # some stay intact
@@ -199,7 +203,7 @@ def main():
                 break
     print(f"Pillow {PIL.__version__}; {args.files} files of seed {args.seed}; faults: {dict(faults) or 'none'}")
     print(f"{'':6}{'both accept':>13}{'both refuse':>13}{'stoker alone':>14}{'Pillow alone':>14}")
-    for kind in ("jpg", "png", "bmp", "webp", "tif"):
+    for kind in ("jpg", "png", "bmp", "webp", "tif", "gif", "jp2"):
         columns = [counts[kind, *key] for key in ((True, True), (False, False), (True, False), (False, True))]
         print(f"{kind:6}{columns[0]:13}{columns[1]:13}{columns[2]:14}{columns[3]:14}")
     print("why stoker refuses what Pillow reads:")

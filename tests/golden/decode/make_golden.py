@@ -148,11 +148,7 @@ def refused():
     """Files that are `unsupported` for stoker; the hash column says so."""
     pixels = texture(20, 15, 4)
     rgba = Image.fromarray(pixels)
-    yield "refused_palette.tif", rgba.convert("RGB").quantize(9), {}
     yield "refused_float.tif", Image.fromarray(pixels[:, :, 0].astype("f4")), {}
-    frames = dict(save_all=True, append_images=[rgba.transpose(Image.Transpose.ROTATE_180)])
-    yield "refused_animated.webp", rgba, frames
-    yield "refused.gif", rgba.convert("P"), {}
 
 
 def write_images():

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes tests/golden/decode/variants: rarer kinds of BMP, TIFF and JPEG, most of which Pillow cannot write.
+"""Makes tests/golden/decode/variants: rarer kinds of BMP, TIFF, JPEG, JPEG 2000, WebP and GIF, most of which Pillow cannot write.
 
 variants.txt has a line for each file: its name, and the hash (64-bit FNV-1a) of the RGB bytes that Pillow gives, or
 `unsupported` for files that stoker refuses and Pillow may read or misread. Run with Debian 12's python3; needs no data.
@@ -46,7 +46,7 @@ def tiff(tags, strips, order="II", offsets_tag=273, sizes_tag=279):
             places[tag] = at
             at += 4 * len(values)
     tags[offsets_tag] = [at + sum(map(len, strips[:i])) for i in range(len(strips))]
-    shorts = (258, 338, 339)
+    shorts = (258, 320, 338, 339)
     out = order.encode() + struct.pack(e + "HIH", 42, 8, len(tags))
     tail = b""
     for tag, values in sorted(tags.items()):
@@ -154,6 +154,26 @@ def tiffs():
             yield f"{name}_{kind}_{order.lower()}_{compression}.tif", data
 
 
+def tiffs_with_palettes():
+    rng = numpy.random.default_rng(18)
+    for bits in (1, 2, 4, 8):
+        indexes = rng.integers(0, 1 << bits, (HEIGHT, WIDTH, 1))
+        colours = [int(value) for value in rng.integers(0, 65536, 3 << bits)]
+        for compression in (1, 8):
+            tags = {258: bits, 259: compression, 262: 3, 277: 1, 278: 5, 320: colours}
+            data = tiff(tags, list(strips_of(indexes, bits, "II", compression, 5, False)))
+            yield f"palette_{bits}_{compression}.tif", data
+
+
+def turned_tiffs():
+    """Pictures that are stored turned; all have 23 columns and 17 rows when they are turned back."""
+    for orientation in range(1, 9):
+        width, height = (WIDTH, HEIGHT) if orientation < 5 else (HEIGHT, WIDTH)
+        pixels = texture(width, height, 3, 19).astype(int)
+        tags = {256: width, 257: height, 258: [8] * 3, 259: 1, 262: 2, 274: orientation, 277: 3, 278: 5}
+        yield f"turned_{orientation}.tif", tiff(tags, list(strips_of(pixels, 8, "II", 1, 5, False)))
+
+
 def tiffs_of_pillow():
     rgb = Image.fromarray(texture(WIDTH, HEIGHT, 3, 7))
     cmyk = Image.fromarray(texture(WIDTH, HEIGHT, 4, 8), "CMYK")
@@ -225,7 +245,39 @@ def bmps():
             given = four_masks[:3] if header == 40 else four_masks
             data = bmp(32, rows4, header=header, compression=3, masks=given)
             yield f"fields_{name}_{header}.bmp", data
+    for name, fields in (("565", (0xF800, 0x7E0, 0x1F)), ("555", (0x7C00, 0x3E0, 0x1F))):
+        rows = packed_rows(rng.integers(0, 65536, (HEIGHT, WIDTH)), 16, "II")
+        yield f"fields_16_{name}.bmp", bmp(16, rows, compression=3, masks=fields)
+        yield f"fields_16_{name}_108.bmp", bmp(16, rows, header=108, compression=3, masks=fields)
+    yield "rgb555.bmp", bmp(16, rows)
+    for bits in (4, 8):
+        palette = rng.integers(0, 256, 4 << bits).astype("u1").tobytes()
+        for name in ("runs", "literal", "deltas"):
+            data = bmp_runs(rng, bits, name)
+            yield f"rle{bits}_{name}.bmp", bmp(bits, [data], palette, compression=1 if bits == 8 else 2)
     yield "fields_24.bmp", bmp(24, rows3, compression=3, masks=masks["bgrx"][:3])
+
+
+def bmp_runs(rng, bits, name):
+    """Returns commands of run-length coding for a whole picture, which begin at an even place."""
+    data = b""
+    for row in range(HEIGHT):
+        x = 0
+        if name == "deltas" and row == 3:
+            data += bytes([5, 0x21, 0, 2, 4, 2])  # five pixels, then four to the right and two up
+            x = 9
+        if name == "deltas" and row in (4, 5):
+            continue
+        while x < WIDTH and not (name == "deltas" and row % 4 == 1 and x > 10):
+            count = int(min(rng.integers(3, 9), WIDTH - x))
+            if name == "literal" and count >= 3:
+                literals = rng.integers(0, 256, count if bits == 8 else (count + 1) // 2).astype("u1").tobytes()
+                data += bytes([0, count]) + literals + bytes(len(literals) % 2)
+            else:
+                data += bytes([count, int(rng.integers(0, 256))])
+            x += count
+        data += b"\0\0"
+    return data + b"\0\1"
 
 
 def jpegs():
@@ -246,6 +298,139 @@ def jpegs():
     yield "no_huffman_tables.jpg", data
 
 
+def animations():
+    """WebP whose first frame is all of the canvas, or a part of it."""
+    frames = [Image.fromarray(texture(WIDTH, HEIGHT, 4, seed), "RGBA") for seed in (12, 13)]
+    for name, options in (("lossy", dict(quality=70)), ("lossless", dict(lossless=True, exact=True))):
+        for alpha, images in (("rgba", frames), ("rgb", [frame.convert("RGB") for frame in frames])):
+            buffer = io.BytesIO()
+            images[0].save(buffer, "WEBP", save_all=True, append_images=images[1:], **options)
+            yield f"animated_{alpha}_{name}.webp", buffer.getvalue()
+            buffer = io.BytesIO()
+            first, *more = (image.crop((0, 0, 9, 7)) for image in images)
+            first.save(buffer, "WEBP", save_all=True, append_images=more, **options)
+            yield f"animated_{alpha}_{name}_part.webp", with_canvas(buffer.getvalue(), 4, 6)
+
+
+def lzw(indexes, bits, clears):
+    """Returns GIF's codes for these indexes. Without `clears`, a table that is full stays as it is."""
+    clear = 1 << bits
+    value = filled = 0
+    out = bytearray()
+
+    def put(code, size):
+        nonlocal value, filled
+        value |= code << filled
+        filled += size
+        while filled >= 8:
+            out.append(value & 255)
+            value >>= 8
+            filled -= 8
+
+    def fresh():
+        return {bytes([i]): i for i in range(clear)}, clear + 2, bits + 1
+
+    table, following, size = fresh()
+    put(clear, size)
+    string = b""
+    for index in indexes:
+        longer = string + bytes([index])
+        if longer in table:
+            string = longer
+            continue
+        put(table[string], size)
+        if following < 4096:
+            table[longer] = following
+            size += following == 1 << size and size < 12
+            following += 1
+        elif clears:
+            put(clear, size)
+            table, following, size = fresh()
+        string = bytes([index])
+    put(table[string], size)
+    size += following == 1 << size and size < 12
+    put(clear + 1, size)
+    return bytes(out + bytes([value & 255]))
+
+
+def gif_blocks(data, length=255):
+    parts = [data[at : at + length] for at in range(0, len(data), length)]
+    return b"".join(bytes([len(part)]) + part for part in parts) + b"\0"
+
+
+def gif(indexes, bits, box=(0, 0, WIDTH, HEIGHT), canvas=None, own=None, interlaced=False, before=b"", clears=True):
+    """`canvas` and `own` are palettes: bytes of 3 times a power of two."""
+    def flags(palette):
+        return 0 if palette is None else 128 | (len(palette) // 3).bit_length() - 2
+
+    data = b"GIF89a" + struct.pack("<HHBBB", WIDTH, HEIGHT, flags(canvas), 2, 0) + (canvas or b"") + before
+    data += b"," + struct.pack("<HHHHB", *box, (64 if interlaced else 0) | flags(own)) + (own or b"")
+    return data + bytes([bits]) + gif_blocks(lzw(indexes, bits, clears), 100) + b";"
+
+
+def gifs():
+    rng = numpy.random.default_rng(14)
+
+    def some(count, most):
+        runs = numpy.repeat(rng.integers(0, most, count), rng.integers(1, 9, count))
+        return runs[:count].astype("u1").tobytes()
+
+    def palette(colours):
+        return rng.integers(0, 256, 3 * colours).astype("u1").tobytes()
+
+    whole, part = WIDTH * HEIGHT, (5, 3, 11, 9)
+    gray = bytes(numpy.repeat(numpy.arange(256, dtype="u1"), 3))
+    control = b"!\xf9\x04" + bytes([1 | 2 << 2, 5, 0, 3]) + b"\0"
+    for bits in range(2, 9):
+        yield f"palette_{bits}.gif", gif(some(whole, 1 << bits), bits, canvas=palette(1 << bits))
+    for name, box in (("whole", (0, 0, WIDTH, HEIGHT)), ("part", part)):
+        count = box[2] * box[3]
+        for interlaced in (False, True):
+            kind = f"{name}{'_interlaced' if interlaced else ''}"
+            options = dict(box=box, interlaced=interlaced)
+            yield f"{kind}.gif", gif(some(count, 16), 4, canvas=palette(16), **options)
+            yield f"{kind}_transparent.gif", gif(some(count, 16), 4, canvas=palette(16), before=control, **options)
+            yield f"{kind}_own.gif", gif(some(count, 8), 3, canvas=palette(4), own=palette(8), **options)
+            yield f"{kind}_no_palette.gif", gif(some(count, 256), 8, **options)
+            yield f"{kind}_own_gray.gif", gif(some(count, 256), 8, canvas=palette(256), own=gray, **options)
+            yield f"{kind}_gray.gif", gif(some(count, 256), 8, canvas=gray, **options)
+    yield "one_index.gif", gif(bytes(whole), 2, canvas=palette(4))
+    comment = b"!\xfe" + gif_blocks(bytes(300)) + b"!\xff\x0bNETSCAPE2.0\x03\1\0\0\0" + b"!\x01" + gif_blocks(b"text")
+    yield "extensions.gif", gif(some(whole, 16), 4, canvas=palette(16), before=comment)
+
+
+def animated_gifs():
+    """GIFs that Pillow writes."""
+    frames = [Image.fromarray(texture(WIDTH, HEIGHT, 3, seed)) for seed in (15, 16)]
+    for name, images in (("palette", frames), ("gray", [frame.convert("L") for frame in frames])):
+        buffer = io.BytesIO()
+        images[0].save(buffer, "GIF", save_all=True, append_images=images[1:], loop=0)
+        yield f"animated_{name}.gif", buffer.getvalue()
+
+
+def jpeg2000s():
+    image = Image.fromarray(texture(WIDTH, HEIGHT, 4, 17), "RGBA")
+    kinds = {"reversible": {}, "irreversible": dict(irreversible=True, quality_mode="rates", quality_layers=[8]),
+             "tiles": dict(tile_size=(16, 16))}
+    for mode in ("RGB", "L", "RGBA", "LA"):
+        for kind, options in kinds.items():
+            buffer = io.BytesIO()
+            image.convert(mode).save(buffer, "JPEG2000", **options)
+            yield f"{mode.lower()}_{kind}.jp2", buffer.getvalue()
+    buffer = io.BytesIO()
+    image.convert("RGB").save(buffer, "JPEG2000", no_jp2=True)
+    yield "rgb_bare.jp2", buffer.getvalue()
+
+
+def with_canvas(webp, x, y):
+    """Gives an animation the usual canvas, and puts its first frame there."""
+    webp = bytearray(webp)
+    webp[24:30] = (WIDTH - 1).to_bytes(3, "little") + (HEIGHT - 1).to_bytes(3, "little")
+    at = webp.index(b"ANMF") + 8
+    webp[at : at + 6] = (x // 2).to_bytes(3, "little") + (y // 2).to_bytes(3, "little")
+    return bytes(webp)
+
+
 # Pillow reads uncompressed planes of 16 bits as if they had 8, and an unnamed fourth plane of a compressed file as alpha by
 # which the colours were multiplied.
 MISREAD = {
@@ -264,8 +449,17 @@ def refused():
     yield "ycc_raw.tif", tiff(tags, list(strips_of(eight[:, :, :3], 8, "II", 1, HEIGHT, False)))
     tags = {258: [8] * 3, 259: 1, 262: 8, 277: 3, 278: HEIGHT}
     yield "lab.tif", tiff(tags, list(strips_of(eight[:, :, :3], 8, "II", 1, HEIGHT, False)))
-    yield "rgb555.bmp", bmp(16, packed_rows(samples_of(1, 16, 1), 16, "II"))
-    yield "rle8.bmp", bmp(8, [b"\0\1"], bytes(1024), compression=1)
+    buffer = io.BytesIO()
+    Image.fromarray(samples_of(1, 16, 1)[:, :, 0].astype("u2")).save(buffer, "JPEG2000")
+    yield "gray_16.jp2", buffer.getvalue()
+
+
+# Pillow 9.4 reads these in another way; the values are Pillow 13's.
+OF_PILLOW_13 = {
+    "rle4_literal.bmp": "7d3720bdfbdbae74",
+    "rle4_deltas.bmp": "c4d8efbb5a67c969",
+    "rle8_deltas.bmp": "d382a11ad4182b3e",
+}
 
 
 def pillow(data):
@@ -292,8 +486,8 @@ def main():
     os.makedirs(os.path.join(HERE, "variants"), exist_ok=True)
     no = {name for name, _ in refused()} | MISREAD
     with open(os.path.join(HERE, "variants.txt"), "w") as lines:
-        for name, data in [*tiffs(), *tiffs_of_pillow(), *bmps(), *jpegs(), *refused()]:
-            found = "unsupported" if name in no else pillow(data)
+        for name, data in [*tiffs(), *tiffs_of_pillow(), *tiffs_with_palettes(), *turned_tiffs(), *bmps(), *jpegs(), *animations(), *gifs(), *animated_gifs(), *jpeg2000s(), *refused()]:
+            found = "unsupported" if name in no else OF_PILLOW_13.get(name) or pillow(data)
             if found.startswith("refused"):
                 print(f"left out: {name}: Pillow {found}")
                 continue

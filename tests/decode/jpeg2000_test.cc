@@ -1,0 +1,107 @@
+// JPEG 2000: what is read and refused before OpenCV sees a file, with OpenCV's plugin and without.
+// (golden_test.cc has Pillow's pixels.)
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "decode/codec/jpeg2000_file.h"
+#include "decode/image_decoder.h"
+#include "tests/decode/pixels.h"
+
+namespace stoker {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+// All tests of this program find the plugin; those without one run in a process of their own.
+const bool kPluginsAreFound = setenv("STOKER_PLUGIN_DIR", STOKER_PLUGINS, 0) == 0;
+
+Bytes variant(const std::string& name) {
+  return read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/variants/" + name);
+}
+
+DecodeStatus decode(const Bytes& file, int64_t max_pixels = 1'000'000) {
+  ImageDecoder decoder({.max_pixels = max_pixels});
+  Pixels out({23, 17});
+  return decoder.decode(file, plain_crop({0, 0, 23, 17}), out.view());
+}
+
+size_t find(const Bytes& file, std::initializer_list<uint8_t> marker) {
+  const auto at = std::search(file.begin(), file.end(), marker.begin(), marker.end());
+  return static_cast<size_t>(at - file.begin());
+}
+
+TEST(Jpeg2000, InfoNeedsNoOpencv) {
+  ASSERT_TRUE(kPluginsAreFound);
+  ImageInfo info;
+  for (const char* name : {"rgb_reversible.jp2", "la_tiles.jp2", "rgb_bare.jp2"}) {
+    ASSERT_TRUE(ImageDecoder().info(variant(name), info).ok()) << name;
+    EXPECT_EQ(info.format, ImageFormat::jpeg2000);
+    EXPECT_EQ(info.size, (Size{23, 17}));
+  }
+}
+
+TEST(Jpeg2000, OpencvSaysWhatItIs) {
+  const OpencvStatus status = query_opencv();
+  EXPECT_EQ(status.version.empty(), !STOKER_HAS_OPENCV) << status.problem;
+  EXPECT_EQ(status.problem.empty(), STOKER_HAS_OPENCV) << status.problem;
+}
+
+TEST(Jpeg2000DeathTest, WithoutThePluginItIsUnsupported) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process, which has opened nothing
+  const auto report = [] {
+    setenv("STOKER_PLUGIN_DIR", "/nowhere", 1);
+    const DecodeStatus status = decode(variant("rgb_reversible.jp2"));
+    std::fprintf(stderr, "%s: %s\n", to_string(status.code), status.message.c_str());
+    std::_Exit(7);
+  };
+  EXPECT_EXIT(report(), testing::ExitedWithCode(7),
+              "unsupported: JPEG 2000 needs OpenCV: libstoker_opencv.so is not in /nowhere");
+}
+
+TEST(Jpeg2000, EveryTruncationIsSeen) {
+  for (const char* name : {"rgb_reversible.jp2", "rgb_tiles.jp2", "rgb_bare.jp2"}) {
+    const Bytes file = variant(name);
+    for (size_t size = 12; size < file.size(); ++size) {
+      const DecodeStatus status =
+          decode({file.begin(), file.begin() + static_cast<ptrdiff_t>(size)});
+      ASSERT_FALSE(status.ok()) << name << " " << size;
+      ASSERT_EQ(status.code, DecodeCode::truncated) << name << " " << size << status.message;
+    }
+  }
+}
+
+// A few bytes that promise many pixels, tiles, precincts or layers.
+TEST(Jpeg2000, Bombs) {
+  const Bytes good = variant("rgb_bare.jp2");
+  const size_t size = find(good, {0xff, 0x51}), coding = find(good, {0xff, 0x52});
+  Size found;
+  ASSERT_TRUE(read_jpeg2000_header(good, found).ok());
+  const auto changed = [&](size_t at, std::initializer_list<uint8_t> bytes) {
+    Bytes file = good;
+    std::copy(bytes.begin(), bytes.end(), file.begin() + static_cast<ptrdiff_t>(at));
+    return file;
+  };
+  Bytes wide = good;
+  for (const size_t at : {size + 6, size + 10, size + 22, size + 26}) wide[at + 2] = 0xff;
+  EXPECT_EQ(decode(wide).code, DecodeCode::too_large);
+  // A quarter of the limit, because OpenCV takes four times the memory.
+  EXPECT_EQ(decode(good, 4 * 23 * 17 - 1).code, DecodeCode::too_large);
+  for (const Bytes& file : {
+           changed(size + 22, {0, 0, 0, 1, 0, 0, 0, 1}),  // tiles of one pixel
+           changed(coding + 6, {0xff, 0xff}),             // layers
+           changed(coding + 10, {0, 0}),                  // code blocks of four by four
+           changed(size + 14, {0, 0, 0, 1}),              // an offset
+           changed(size + 38, {0, 5}),                    // channels
+           changed(size + 40, {15}),                      // bits
+           changed(size + 41, {2}),                       // fewer pixels of one channel
+       }) {
+    EXPECT_EQ(decode(file).code, DecodeCode::unsupported);
+  }
+}
+
+}  // namespace
+}  // namespace stoker
