@@ -196,13 +196,6 @@ HWY_INLINE void correct(uint64_t which, int16_t one, int16_t* out) {
   }
 }
 
-// Takes the bits of correction of these coefficients, and nothing else of their block.
-template <bool kStore>
-HWY_INLINE void correct_block(BitSource& in, uint64_t which, int16_t one, int16_t* out) {
-  const uint64_t bits = in.take_refilled(std::popcount(which));
-  if (kStore) correct(deposit(bits, which), one, out);
-}
-
 // Refines a block up to its end. Returns false as refine_ac does.
 template <bool kStore>
 HWY_INLINE bool refine_block(BitSource& in, const AcScan& scan, uint64_t band, uint64_t& nonzero,
@@ -255,7 +248,12 @@ HWY_INLINE bool refine_block(BitSource& in, const AcScan& scan, uint64_t band, u
   return true;
 }
 
-// Takes the bits of correction of blocks that have nothing else.
+// Takes the bits of correction of a block that has nothing else.
+HWY_INLINE void correct_block(BitSource& in, uint64_t which, int16_t one, int16_t* out) {
+  correct(deposit(in.take_refilled(std::popcount(which)), which), one, out);
+}
+
+// Reads past those of several such blocks.
 HWY_INLINE bool skip_corrections(BitSource& in, uint64_t band, const uint64_t* nonzero,
                                  uint32_t count, const uint8_t* limit) {
   uint64_t bits = 0;
@@ -287,7 +285,7 @@ HWY_INLINE bool refine_blocks(const AcScan& scan, const AcBlocks& blocks, const 
     }
     if (kStore && ended > 0) {
       --ended;
-      correct_block<kStore>(in, blocks.nonzero[b] & band, one, out);
+      correct_block(in, blocks.nonzero[b] & band, one, out);
     } else if (!refine_block<kStore>(in, scan, band, blocks.nonzero[b], out, ended)) {
       return false;
     }

@@ -182,8 +182,9 @@ int64_t process_bytes(const std::string& key) {
   std::exit(::testing::Test::HasFailure() || grown < least || grown > most ? 1 : 0);
 }
 
-// A progressive JPEG is held as a whole, in coefficients. It has its own process, because freed
-// memory of other tests would hide what this one takes.
+// All coefficients of a progressive JPEG's crop are held at once, or of the whole picture if
+// libjpeg decodes it (CMYK). It has its own process, because freed memory of other tests would hide
+// what this one takes.
 TEST(SteadyStateDeathTest, ProgressiveImagesStayWithinThePlan) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   constexpr Size kSize = {3000, 2000};
