@@ -115,7 +115,7 @@ HWY_INLINE Rest end_block(BlockReader& s) {
   return is_end(k) ? Rest::ended : Rest::damaged;
 }
 
-// Begins block `b` of MCU `mcu`. Returns false if the data are damaged.
+// Begins `block` of MCU `mcu`. Returns false if the data are damaged.
 HWY_INLINE bool begin_block(const McuBlock& block, int mcu, int32_t* dc, BlockReader& s) {
   if (!decode_dc(s.in, *block.dc, dc[block.component])) return false;
   s.out = block.coefficients +

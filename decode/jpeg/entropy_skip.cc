@@ -56,7 +56,7 @@ HWY_INLINE void end_step(uint32_t entry, SkipStep*& step, const uint16_t*& table
       "cmovs %[next_table], %[table]\n\t"
       "cmovs %[first], %[k]\n\t"
       "cmovs %[next], %[step]"
-      : [table] "+r"(table), [k] "+r"(k), [step] "+r"(step)
+      : [table] "+&r"(table), [k] "+&r"(k), [step] "+r"(step)
       : [entry] "r"(entry), [next_table] "m"(next->table), [first] "r"(kFirst), [next] "r"(next)
       : "cc");
 #else

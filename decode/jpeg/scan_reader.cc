@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace stoker {
 namespace {
@@ -42,7 +43,7 @@ bool ScanReader::open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg,
                                                nullptr};
     }
   }
-  plan_skips(layout_);
+  has_skip_plan_ = false;
   restart_interval_ = jpeg.restart_interval;
   return true;
 }
@@ -50,6 +51,7 @@ bool ScanReader::open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg,
 void ScanReader::open(const ScanReader& other) {
   scan_ = other.scan_;
   layout_ = other.layout_;
+  has_skip_plan_ = other.has_skip_plan_;
   restart_interval_ = other.restart_interval_;
 }
 
@@ -143,6 +145,8 @@ bool ScanReader::has_sane_predictors() const {
 }
 
 bool ScanReader::skip(int mcus) {
+  // Small images are stored as a whole.
+  if (mcus > 0 && !std::exchange(has_skip_plan_, true)) plan_skips(layout_);
   return run(mcus, [&](int, int count, const uint8_t* limit) {
     return skip_mcus(layout_, count, limit, state_);
   });

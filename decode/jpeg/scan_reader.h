@@ -67,6 +67,7 @@ class ScanReader {
 
   std::span<const uint8_t> scan_;  // as in the file
   McuLayout layout_;
+  bool has_skip_plan_ = false;  // in layout_
   EntropyState state_;
   int restart_interval_ = 0;  // MCUs; 0 = none
   int left_ = 0;              // MCUs until the next restart marker
