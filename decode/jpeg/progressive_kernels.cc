@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decode/jpeg/progressive_kernels.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
+
+#include "decode/jpeg/entropy_bits_inl.h"
 
 #ifndef STOKER_PROGRESSIVE_KERNELS_ONCE
 #define STOKER_PROGRESSIVE_KERNELS_ONCE
@@ -28,13 +29,6 @@ inline constexpr int kRefilled = 56;
 
 inline uint64_t mask_bit(int k) { return uint64_t{1} << (kBlockSize - 1 - k); }
 inline int coefficient_of(uint64_t bit) { return std::countl_zero(bit); }
-
-inline uint64_t big_endian_word(const uint8_t* p) {
-  uint64_t value;
-  std::memcpy(&value, p, sizeof value);
-  if constexpr (std::endian::native == std::endian::little) value = __builtin_bswap64(value);
-  return value;
-}
 
 }  // namespace stoker
 #endif
@@ -60,7 +54,7 @@ struct BitSource {
   // Afterwards at least kRefilled bits are counted. The bits below `count` may have been loaded
   // before: they are the same ones.
   HWY_INLINE void refill() {
-    bits |= big_endian_word(next) >> count;
+    bits |= load_big_endian(next) >> count;
     next += (63 - count) >> 3;
     count |= kRefilled;
   }
@@ -97,13 +91,6 @@ struct BitSource {
   }
 };
 
-// Returns the value of `size` bits at the top of `bits`, in JPEG's coding of signed values.
-HWY_INLINE int signed_value(uint64_t bits, uint32_t size) {
-  const int64_t sign = static_cast<int64_t>(bits) >> 63;
-  const int value = static_cast<int>(bits >> 1 >> (63 - size));
-  return value + static_cast<int>(~sign & (1 - (int64_t{1} << size)));
-}
-
 // Puts the lowest bits of `bits` at the places of the ones of `mask`, from the lowest up.
 HWY_INLINE uint64_t deposit(uint64_t bits, uint64_t mask) {
 #if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX2
@@ -125,7 +112,8 @@ HWY_INLINE uint32_t code_bits_of(uint32_t entry) { return entry >> 8 & 0xff; }
 HWY_INLINE uint32_t bits_of(uint32_t entry) { return entry & 0xff; }
 HWY_INLINE uint64_t is_coefficient(uint32_t entry) { return entry >> 16 & 1; }
 HWY_INLINE int value_of(uint32_t entry, uint64_t bits) {
-  return signed_value(bits << code_bits_of(entry), bits_of(entry) - code_bits_of(entry));
+  return extend(bits << code_bits_of(entry),
+                static_cast<int>(bits_of(entry) - code_bits_of(entry)));
 }
 
 // Takes an end-of-blocks code. Returns the number of blocks that end, or 0 if the entry is another.
