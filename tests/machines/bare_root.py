@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 
+LEFT_OUT = 77
 # Python with what its venv needs is all that a user of a wheel has.
 PACKAGES = "python3,python3-venv,ca-certificates"
 # A namespace of its own: whatever is mounted is gone when the program ends, however it ends.
@@ -42,6 +43,20 @@ def kept_root(suite, folder):
             raise NotHere(f"debootstrap {suite}: {file.read().strip().splitlines()[-1]}")
     os.rename(part, root)
     return root
+
+
+def conclude(check, *arguments):
+    """Calls a test's check and says how it ended; returns the exit code of the test."""
+    try:
+        check(*arguments)
+    except NotHere as reason:
+        print(f"left out: {reason}")
+        return LEFT_OUT
+    except AssertionError as error:
+        print(f"FAILED: {error}")
+        return 1
+    print("passed")
+    return 0
 
 
 class BareRoot:

@@ -14,9 +14,8 @@ import re
 import shutil
 import sys
 
-from bare_root import BareRoot, NotHere
+from bare_root import BareRoot, conclude
 
-LEFT_OUT = 77
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RECIPE = os.path.join(CHECKOUT, "tools", "container", "Containerfile")
 KNOWN = {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "ENV", "ENTRYPOINT"}
@@ -99,25 +98,21 @@ def use(stage):
     assert stage.run(f'python3 -c "{code}"').strip() == "60"
 
 
+def check(folder):
+    stages = {}
+    try:
+        carry_out(RECIPE, folder, stages)
+        use(list(stages.values())[-1])
+    finally:
+        for stage in stages.values():
+            stage.root.remove()
+
+
 def main():
     if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
         return 2
-    stages = {}
-    try:
-        carry_out(RECIPE, os.path.abspath(sys.argv[1]), stages)
-        use(list(stages.values())[-1])
-    except NotHere as reason:
-        print(f"left out: {reason}")
-        return LEFT_OUT
-    except AssertionError as error:
-        print(f"FAILED: {error}")
-        return 1
-    finally:
-        for stage in stages.values():
-            stage.root.remove()
-    print("passed")
-    return 0
+    return conclude(check, os.path.abspath(sys.argv[1]))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,8 @@ import glob
 import os
 import sys
 
-from bare_root import BareRoot, NotHere
+from bare_root import BareRoot, NotHere, conclude
 
-LEFT_OUT = 77
 APT = ("apt-get", "-q", "-y", "--no-install-recommends")
 
 
@@ -66,16 +65,7 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     folder, roots, suite = sys.argv[1:]
-    try:
-        check(os.path.abspath(folder), os.path.abspath(roots), suite)
-    except NotHere as reason:
-        print(f"left out: {reason}")
-        return LEFT_OUT
-    except AssertionError as error:
-        print(f"FAILED: {error}")
-        return 1
-    print("passed")
-    return 0
+    return conclude(check, os.path.abspath(folder), os.path.abspath(roots), suite)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,10 @@ import os
 import re
 import sys
 
-from bare_root import BareRoot, NotHere
+from bare_root import BareRoot, NotHere, conclude
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "..", "golden", "decode")
-LEFT_OUT = 77
 
 
 def versions(root):
@@ -32,12 +31,12 @@ def fits(wheel, version):
 
 
 def check(suite, wheels, roots):
-    """Returns why nothing could be checked, or None."""
+    """Raises NotHere if nothing can be checked."""
     with BareRoot(suite, roots) as root:
         version = versions(root)
         chosen = [wheel for wheel in os.listdir(wheels) if wheel.startswith("stoker-") and wheel.endswith(".whl") and fits(wheel, version)]
         if not chosen:
-            return f"{suite}: no wheel for Python {version[0]}.{version[1]}"
+            raise NotHere(f"{suite}: no wheel for Python {version[0]}.{version[1]}")
         root.add(wheels, "/wheels")
         root.add(GOLDEN, "/golden")
         root.add(os.path.join(HERE, "wheel_in_root.py"), "/check.py")
@@ -47,7 +46,18 @@ def check(suite, wheels, roots):
             root.run_well("/env/bin/pip", "install", "--no-index", "--find-links", "/wheels", package)
             print(f"=== {suite}: {package}")
             print(root.run_well("/env/bin/python", "/check.py", "/golden"), flush=True)
-    return None
+
+
+def check_all(suites, wheels, roots):
+    """Checks in each root that can be had, and then raises NotHere if there was one that cannot."""
+    reasons = []
+    for suite in suites:
+        try:
+            check(suite, wheels, roots)
+        except NotHere as reason:
+            reasons.append(str(reason))
+    if reasons:
+        raise NotHere("; ".join(reasons))
 
 
 def main():
@@ -55,21 +65,7 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     wheels, roots, *suites = sys.argv[1:]
-    left = []
-    try:
-        for suite in suites:
-            left.append(check(suite, os.path.abspath(wheels), os.path.abspath(roots)))
-    except NotHere as reason:
-        left.append(str(reason))
-    except AssertionError as error:
-        print(f"FAILED: {error}")
-        return 1
-    reasons = [each for each in left if each]
-    if reasons:
-        print("left out:", "; ".join(reasons))
-        return LEFT_OUT
-    print("passed")
-    return 0
+    return conclude(check_all, suites, os.path.abspath(wheels), os.path.abspath(roots))
 
 
 if __name__ == "__main__":
