@@ -9,11 +9,9 @@ const CudaPlugin* open_cuda_plugin(std::string& problem) {
   problem = plugin.problem;
   if (plugin.entry == nullptr) return nullptr;
   const CudaPlugin* table = reinterpret_cast<CudaPluginEntry>(plugin.entry)();
-  if (table->version != kCudaPluginVersion || std::string(table->build) != STOKER_BUILD_STAMP) {
-    problem = std::string(kCudaPluginFile) + " comes from another build of stoker";
-    return nullptr;
-  }
-  return table;
+  problem = other_build(kCudaPluginFile, {table->version, table->build},
+                        {kCudaPluginVersion, STOKER_BUILD_STAMP});
+  return problem.empty() ? table : nullptr;
 }
 
 }  // namespace stoker

@@ -22,6 +22,8 @@
 // Errors: only the standard library's std::system_error.
 #pragma once
 
+#include <pthread.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -132,7 +134,11 @@ class CondVar {
   void notify_one() noexcept { changed_.notify_one(); }
   void notify_all() noexcept { changed_.notify_all(); }
 
-  void wait(MutexLock& lock) { changed_.wait(lock.lock_); }
+  // This is what std::condition_variable::wait() does. A call of that function alone would need the
+  // libstdc++ of GCC 12, and a Python wheel would need a newer system.
+  void wait(MutexLock& lock) {
+    pthread_cond_wait(changed_.native_handle(), lock.lock_.mutex()->native_handle());
+  }
   // Returns false when `until` has passed.
   template <typename Clock, typename Duration>
   bool wait_until(MutexLock& lock, const std::chrono::time_point<Clock, Duration>& until) {

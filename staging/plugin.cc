@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -31,10 +32,15 @@ std::vector<fs::path> search_folders() {
   const char* named = std::getenv("STOKER_PLUGIN_DIR");
   if (named != nullptr && *named != '\0') return {named};
   const fs::path own = own_folder();
-  // Beside this code; from an installed shared library of stoker; from an installed program; and
-  // the install folder of this build, for a foreign program that links the static library.
-  return {own, own / "stoker", (own / STOKER_PLUGINS_FROM_PROGRAM).lexically_normal(),
-          STOKER_PLUGIN_FOLDER};
+  // Beside this code; from an installed shared library of stoker; from an installed program, or
+  // from the Python package.
+  std::vector<fs::path> folders = {own, own / "stoker",
+                                   (own / STOKER_PLUGINS_FROM_PROGRAM).lexically_normal()};
+  // The install folder of this build, for a foreign program that links the static library. A
+  // Python package has none.
+  const std::string_view installed = STOKER_PLUGIN_FOLDER;
+  if (!installed.empty()) folders.emplace_back(installed);
+  return folders;
 }
 
 std::string text_of(const std::vector<fs::path>& folders) {
@@ -58,6 +64,13 @@ Plugin open_plugin(const std::string& file_name, const char* entry_name) {
     return {entry, ""};
   }
   return {nullptr, file_name + " is not in " + text_of(folders)};
+}
+
+std::string other_build(const std::string& file_name, PluginStamp plugin, PluginStamp wanted) {
+  if (plugin.version == wanted.version && std::string_view(plugin.build) == wanted.build) return "";
+  return file_name + " is from another build of stoker (" + plugin.build + ", table " +
+         std::to_string(plugin.version) + ") than what opens it (" + wanted.build + ", table " +
+         std::to_string(wanted.version) + "): install stoker and stoker-cuda in the same version";
 }
 
 }  // namespace stoker

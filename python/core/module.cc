@@ -5,6 +5,7 @@
 
 #include "python/core/bind.h"
 #include "python/core/source_sample.h"
+#include "stoker/version.h"
 
 namespace {
 
@@ -35,6 +36,7 @@ void translate(const std::exception_ptr& error, void*) {
 
 NB_MODULE(_core, module) {
   module.doc() = "stoker's C++ library, as the Python package uses it.";
+  module.attr("VERSION") = STOKER_VERSION;
   // Objects that are alive when the interpreter ends are no leaks: a loop's variables, for example.
   nanobind::set_leak_warnings(false);
   nanobind::register_exception_translator(translate);

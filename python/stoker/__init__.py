@@ -13,11 +13,10 @@ one of an epoch is padded with rows of weight 0; `state_dict()` resumes exactly,
 epoch. python/README.md has everything else.
 """
 
-from importlib import metadata as _metadata
-
 from stoker import augment
 from stoker._batch import Batch
 from stoker._blend import Blend, blend
+from stoker._core import VERSION as _VERSION
 from stoker._core import Array, DecodeError, FeedError, Sample, Source
 from stoker._dataset import dataset
 from stoker._devices import devices, why_no_cuda
@@ -56,10 +55,7 @@ from stoker.augment import (
     resize_center_crop,
 )
 
-try:
-    __version__ = _metadata.version("stoker")
-except _metadata.PackageNotFoundError:  # in a build tree
-    __version__ = "0"
+__version__ = _VERSION
 
 __all__ = [
     "IMAGENET_MEAN",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 
 from stoker import _core
 from stoker._choice import LAST_BATCH, ON_BAD, choose, decode_options
@@ -15,7 +14,7 @@ class DrawnSeed(int):
 
     @classmethod
     def draw(cls) -> DrawnSeed:
-        return cls(secrets.randbits(63))
+        return cls(int.from_bytes(os.urandom(8), "little") >> 1)
 
 
 def loader_options(

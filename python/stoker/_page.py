@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any
 
+_TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "profile_page.html")
 _PLACE = "__STOKER_PROFILE_JSON__"  # once in the template
 
 
@@ -16,7 +17,8 @@ def profile_page(profile: Mapping[str, Any]) -> str:
 
     ValueError: a number that JSON cannot express (nan, inf).
     """
-    template = resources.files("stoker").joinpath("profile_page.html").read_text("utf-8")
+    with open(_TEMPLATE, encoding="utf-8") as file:
+        template = file.read()
     # '<' occurs only in strings. Written as \u003c, no name can end the <script> element.
     data = json.dumps(profile, allow_nan=False).replace("<", "\\u003c")
     return template.replace(_PLACE, data)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from importlib import metadata
 from typing import Any
 
+from stoker._core import VERSION
 from stoker._steps import Steps, latency
 from stoker._diagnosis import Verdict, jitter
 from stoker._watched_run import WatchedRun, evidence, unknown
@@ -18,7 +18,7 @@ def as_json(run: WatchedRun) -> dict[str, Any]:
     result: dict[str, Any] = {
         "format": "stoker watch 2",
         "command": " ".join(sys.argv),
-        "version": _version(),
+        "version": VERSION,
         "loader": run.loader,
         "unit": run.unit,
         "verdict": _verdict_json(run, verdict),
@@ -112,10 +112,3 @@ def _split_lines(run: WatchedRun, steps: Steps) -> list[str]:
         mean = sum(values) / len(steps)
         lines.append(f"  {name:<20} {f'{1e3 * mean:.2f} ms':>10}  {100 * mean / step:>5.1f}%")
     return lines
-
-
-def _version() -> str:
-    try:
-        return metadata.version("stoker")
-    except metadata.PackageNotFoundError:  # in a build tree
-        return "0"

@@ -13,7 +13,9 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include "staging/device_list.h"
 #include "staging/normalise.h"
 #include "staging/stager.h"
+#include "stoker/version.h"
 #include "tests/staging/cuda_fixture.h"
 #include "tests/staging/feed.h"
 #include "tests/support/fake_cuda.h"
@@ -35,7 +38,10 @@ std::string prepare_cuda() {
 
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // Sets an environment variable while it lives.
 class Variable {
@@ -140,6 +146,28 @@ TEST_F(CudaFakeTest, APluginThatIsMissingOrBroken) {
               HasSubstr("cuda:0: libstoker_cuda.so cannot be opened: "));
   EXPECT_THAT(message_of([] { make_device("cuda:0"); }), HasSubstr("invalid ELF header"));
   EXPECT_EQ(query_cuda().devices.size(), 2U);
+}
+
+// The plugin of an older version beside this one, as after `pip install --upgrade stoker`: the same
+// file, but for the version in it.
+TEST_F(CudaFakeTest, APluginOfAnotherVersion) {
+  std::ifstream file(STOKER_FAKE_CUDA_DIR "/libstoker_cuda.so", std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(file), {});
+  const std::string version = "stoker " STOKER_VERSION;
+  std::string other = version;
+  other.back() = other.back() == '9' ? '8' : '9';
+  const size_t at = bytes.find(version);
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, version.size(), other);
+  const std::string folder = ::testing::TempDir() + "/older_plugin";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/libstoker_cuda.so", std::ios::binary) << bytes;
+  setenv("STOKER_PLUGIN_DIR", folder.c_str(), 1);
+  EXPECT_THAT(
+      message_of([] { make_device("cuda:0"); }),
+      AllOf(StartsWith("cuda:0: libstoker_cuda.so is from another build of stoker (" + other + " "),
+            HasSubstr("than what opens it (" + version + " "),
+            EndsWith("install stoker and stoker-cuda in the same version")));
 }
 
 // The steady state has no synchronisation: streams are ordered by events only.

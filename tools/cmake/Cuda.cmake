@@ -6,10 +6,12 @@
 #   libstoker_cuda_train.so  train: cuDNN, cuBLASLt, NCCL. Only who trains on a GPU opens it.
 #
 # Sets STOKER_CUDA_FOUND (nvcc: the first plugin) and STOKER_CUDA_TRAIN_FOUND (cuDNN and cuBLASLt too: the
-# second); NCCL_FOUND says whether several GPUs can be reduced over. Adds its lines to STOKER_SUMMARY.
+# second); NCCL_FOUND says whether several GPUs can be reduced over. STOKER_OPENS_CUDA and STOKER_OPENS_CUDA_TRAIN say
+# which plugins are opened: in a Python wheel also those of another wheel, stoker-cuda. Adds its lines to STOKER_SUMMARY.
 # Nothing links the driver library (-lcuda): a program that did would not start without a driver.
 set(STOKER_CUDA AUTO CACHE STRING "Build the CUDA plugins: AUTO (where nvcc is found), ON, OFF")
 set_property(CACHE STOKER_CUDA PROPERTY STRINGS AUTO ON OFF)
+option(STOKER_CUDA_PLUGINS "Open the CUDA plugins that another build has made, where this one makes none" OFF)
 set(STOKER_CUDA_FOUND OFF)
 set(STOKER_CUDA_TRAIN_FOUND OFF)
 # Machine code for these, and PTX of the last one for what comes after it.
@@ -74,6 +76,13 @@ if(STOKER_CUDA)
   endif()
 endif()
 
+set(STOKER_OPENS_CUDA ${STOKER_CUDA_FOUND})
+set(STOKER_OPENS_CUDA_TRAIN ${STOKER_CUDA_TRAIN_FOUND})
+if(STOKER_CUDA_PLUGINS)
+  set(STOKER_OPENS_CUDA ON)
+  set(STOKER_OPENS_CUDA_TRAIN ON)
+endif()
+
 # For the summary and `stoker info`: LABEL, its version or nothing, and what is missing without it.
 macro(stoker_note_cuda label version what)
   set(STOKER_LIBRARY_ROWS "${STOKER_LIBRARY_ROWS}    {\"${label}\", \"${version}\"},\n")
@@ -97,7 +106,7 @@ stoker_note_cuda(NCCL "${NCCL_VERSION}" "no training on several GPUs at once")
 
 # stoker_cuda_plugin(TARGET SOURCES... [LIBRARIES ...] [RUNTIME TARGET]): builds lib<TARGET>.so next to the
 # program. Exports what is marked so (its C entry) and nothing of what it links statically. Finds its libraries
-# beside itself, where NVIDIA's Python wheels put them (it in site-packages/stoker), and where they were at
+# beside itself, where NVIDIA's Python wheels put them (it in site-packages/stoker or stoker_cuda), and where they were at
 # build time. The CUDA runtime is linked statically, but for tests that name another to put in its place. Plugin
 # and program know by STOKER_BUILD_STAMP that they come from one build.
 set(STOKER_BUILD_STAMP "stoker ${PROJECT_VERSION} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")

@@ -14,6 +14,11 @@ set(STOKER_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR}/stoker)
 # Where plugins are looked for (staging/plugin.cc), besides beside the program.
 set(STOKER_PLUGIN_FOLDER ${CMAKE_INSTALL_FULL_LIBDIR}/stoker)
 file(RELATIVE_PATH STOKER_PLUGINS_FROM_PROGRAM ${CMAKE_INSTALL_FULL_BINDIR} ${STOKER_PLUGIN_FOLDER})
+if(SKBUILD)  # a Python wheel: the package stoker opens those of the package stoker_cuda, wherever the environment lies
+  set(STOKER_PLUGIN_DIR stoker_cuda)
+  set(STOKER_PLUGIN_FOLDER "")
+  set(STOKER_PLUGINS_FROM_PROGRAM ../stoker_cuda)
+endif()
 set_property(GLOBAL PROPERTY STOKER_COMPONENTS "")
 
 configure_file(${PROJECT_SOURCE_DIR}/tools/cmake/version.h.in ${STOKER_HEADER_DIR}/stoker/version.h @ONLY)
@@ -84,7 +89,9 @@ function(stoker_install_pkgconfig)
   stoker_pc(decode REQUIRES_PRIVATE "libjpeg libhwy${codecs}" LIBS_PRIVATE "-ldl")
   stoker_pc(staging LIBS_PRIVATE "-ldl -lpthread")
   stoker_pc(pipeline REQUIRES "stoker-decode stoker-staging" REQUIRES_PRIVATE "tbb libxxhash${zstd}" LIBS_PRIVATE "-ldl")
-  stoker_pc(train REQUIRES "stoker-pipeline" REQUIRES_PRIVATE "fmt" LIBS_PRIVATE "${onednn} -ldl")
+  if(TARGET stoker_train)
+    stoker_pc(train REQUIRES "stoker-pipeline" REQUIRES_PRIVATE "fmt" LIBS_PRIVATE "${onednn} -ldl")
+  endif()
 endfunction()
 
 # A public header includes public headers only: who adds an include hears of it here.
@@ -102,9 +109,18 @@ function(stoker_check_headers)
   endforeach()
 endfunction()
 
+function(stoker_install_cuda_plugins)  # [EXCLUDE_FROM_ALL]
+  foreach(plugin stoker_cuda stoker_cuda_train)
+    if(TARGET ${plugin})
+      install(TARGETS ${plugin} LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT cuda ${ARGN})
+    endif()
+  endforeach()
+endfunction()
+
 # Everything but the libraries, after all folders.
 function(stoker_install_package)
   if(SKBUILD)
+    stoker_install_cuda_plugins(EXCLUDE_FROM_ALL)  # python/cuda asks for them by name
     return()
   endif()
   stoker_check_headers()
@@ -121,18 +137,16 @@ function(stoker_install_package)
           ${PROJECT_SOURCE_DIR}/tools/cmake/FindOneDnn.cmake DESTINATION ${STOKER_PACKAGE_DIR} COMPONENT development)
   stoker_install_pkgconfig()
 
-  install(TARGETS stoker RUNTIME COMPONENT runtime)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/train/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/stoker
-          COMPONENT runtime)
+  if(TARGET stoker)
+    install(TARGETS stoker RUNTIME COMPONENT runtime)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/train/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/stoker
+            COMPONENT runtime)
+  endif()
   if(TARGET stoker_mpi)
     install(TARGETS stoker_mpi LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT mpi)
   endif()
   if(TARGET stoker_opencv)
     install(TARGETS stoker_opencv LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT opencv)
   endif()
-  foreach(plugin stoker_cuda stoker_cuda_train)
-    if(TARGET ${plugin})
-      install(TARGETS ${plugin} LIBRARY DESTINATION ${STOKER_PLUGIN_DIR} COMPONENT cuda)
-    endif()
-  endforeach()
+  stoker_install_cuda_plugins()
 endfunction()

@@ -118,18 +118,21 @@ std::array<Point, 10> star_corners() {
   return corners;
 }
 
+// Not std::hypot(), which g++ takes from glibc 2.35: wheels of stoker run with 2.34 as well.
+double distance_from_origin(double x, double y) { return std::sqrt(x * x + y * y); }
+
 // Returns whether `p` is inside the shape, in the shape's own coordinates (it fills the circle of
 // radius 1). The classes are in the order of shape_names().
 bool in_shape(int label, Point p) {
   static const std::array<Point, 10> star = star_corners();
-  const double radius = std::hypot(p.x, p.y);
+  const double radius = distance_from_origin(p.x, p.y);
   switch (label) {
     case 0:
       return in_polygon(kArrow, p);
     case 1:
       return in_polygon(kBowtie, p);
     case 2:
-      return radius < 0.95 && std::hypot(p.x - 0.45, p.y) > 0.75;
+      return radius < 0.95 && distance_from_origin(p.x - 0.45, p.y) > 0.75;
     case 3:
       return in_polygon(kCross, p);
     case 4:

@@ -14,12 +14,9 @@ const CudaTrainPlugin* open_cuda_train(std::string& problem) {
   problem = plugin.problem;
   if (plugin.entry == nullptr) return nullptr;
   const CudaTrainPlugin* table = reinterpret_cast<CudaTrainPluginEntry>(plugin.entry)();
-  if (table->version != kCudaTrainPluginVersion ||
-      std::string(table->build) != STOKER_BUILD_STAMP) {
-    problem = std::string(kCudaTrainPluginFile) + " comes from another build of stoker";
-    return nullptr;
-  }
-  return table;
+  problem = other_build(kCudaTrainPluginFile, {table->version, table->build},
+                        {kCudaTrainPluginVersion, STOKER_BUILD_STAMP});
+  return problem.empty() ? table : nullptr;
 }
 
 // Returns the plugin or throws; `what` names the attempted operation for the error.

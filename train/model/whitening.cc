@@ -12,13 +12,16 @@ constexpr int64_t kImagePixels = 5000 * 32 * 32;
 constexpr int64_t kMinImages = 256;
 constexpr int kMaxSweeps = 64;
 
+// Not std::hypot(), which g++ takes from glibc 2.35: wheels of stoker run with 2.34 as well.
+double hypotenuse(double x, double y) { return std::sqrt(x * x + y * y); }
+
 // Rotates rows and columns p and q of the symmetric `a` so that a[p][q] becomes 0, and applies the
 // same rotation to the rows of `v`.
 void rotate(std::vector<double>& a, std::vector<double>& v, int n, int p, int q) {
   if (a[p * n + q] == 0) return;
   const double theta = (a[q * n + q] - a[p * n + p]) / (2 * a[p * n + q]);
-  const double t = std::copysign(1.0, theta) / (std::fabs(theta) + std::hypot(theta, 1.0));
-  const double c = 1 / std::hypot(t, 1.0), s = t * c;
+  const double t = std::copysign(1.0, theta) / (std::fabs(theta) + hypotenuse(theta, 1.0));
+  const double c = 1 / hypotenuse(t, 1.0), s = t * c;
   const auto turn = [c, s](double& x, double& y) {
     const double old = x;
     x = c * old - s * y;

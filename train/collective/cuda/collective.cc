@@ -20,11 +20,9 @@ const CudaCollectivePlugin& open_cuda_collective() {
     throw std::runtime_error("cannot sum over GPUs: " + plugin.problem);
   }
   const auto* table = reinterpret_cast<CudaCollectivePluginEntry>(plugin.entry)();
-  if (table->version != kCudaCollectivePluginVersion ||
-      std::string(table->build) != STOKER_BUILD_STAMP) {
-    throw std::runtime_error(std::string(kCudaCollectivePluginFile) +
-                             " comes from another build of stoker");
-  }
+  const std::string problem = other_build(kCudaCollectivePluginFile, {table->version, table->build},
+                                          {kCudaCollectivePluginVersion, STOKER_BUILD_STAMP});
+  if (!problem.empty()) throw std::runtime_error("cannot sum over GPUs: " + problem);
   return *table;
 }
 

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""The wheels of tools/wheel in roots that have Python and nothing else: import, decode, feed, the program.
+
+    wheel_test.py WHEELS ROOTS SUITE...
+
+    WHEELS   what `tools/wheel --out` made
+    ROOTS    a folder in which roots are kept (bare_root.py)
+    SUITE    a release of Debian: bookworm, trixie
+
+Exit codes: 0 passed, 1 failed, 2 usage, 77 no wheel fits or no root can be had, with the reason.
+"""
+import os
+import re
+import sys
+
+from bare_root import BareRoot, NotHere, conclude
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GOLDEN = os.path.join(HERE, "..", "golden", "decode")
+
+
+def versions(root):
+    text = root.run_well("python3", "-c", "import sys; print(*sys.version_info[:2])")
+    return tuple(map(int, text.split()))
+
+
+def fits(wheel, version):
+    tag = re.search(r"-cp(3)(\d+)-(cp|abi)", wheel)
+    wanted = (int(tag[1]), int(tag[2]))
+    return version >= wanted if tag[3] == "abi" else version == wanted
+
+
+def check(suite, wheels, roots):
+    """Raises NotHere if nothing can be checked."""
+    with BareRoot(suite, roots) as root:
+        version = versions(root)
+        chosen = [wheel for wheel in os.listdir(wheels) if wheel.startswith("stoker-") and wheel.endswith(".whl") and fits(wheel, version)]
+        if not chosen:
+            raise NotHere(f"{suite}: no wheel for Python {version[0]}.{version[1]}")
+        root.add(wheels, "/wheels")
+        root.add(GOLDEN, "/golden")
+        root.add(os.path.join(HERE, "wheel_in_root.py"), "/check.py")
+        root.run_well("python3", "-m", "venv", "/env")
+        packages = ["stoker"] + ["stoker-cuda"] * any(name.startswith("stoker_cuda-") for name in os.listdir(wheels))
+        for package in packages:
+            root.run_well("/env/bin/pip", "install", "--no-index", "--find-links", "/wheels", package)
+            print(f"=== {suite}: {package}")
+            print(root.run_well("/env/bin/python", "/check.py", "/golden"), flush=True)
+
+
+def check_all(suites, wheels, roots):
+    """Checks in each root that can be had, and then raises NotHere if there was one that cannot."""
+    reasons = []
+    for suite in suites:
+        try:
+            check(suite, wheels, roots)
+        except NotHere as reason:
+            reasons.append(str(reason))
+    if reasons:
+        raise NotHere("; ".join(reasons))
+
+
+def main():
+    if len(sys.argv) < 4:
+        print(__doc__, file=sys.stderr)
+        return 2
+    wheels, roots, *suites = sys.argv[1:]
+    return conclude(check_all, suites, os.path.abspath(wheels), os.path.abspath(roots))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

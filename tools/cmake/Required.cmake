@@ -1,0 +1,75 @@
+# What this build cannot do without. All of it is looked for before anything else, so that whoever lacks something is
+# told of everything at once, by the names of Debian's packages (tools/install-deps installs the same). The folders
+# that use a library find it again, with its targets.
+set(STOKER_MISSING "")
+set(STOKER_MISSING_PACKAGES "")
+set(STOKER_MISSING_OPTIONS "")
+
+# stoker_require(FOUND LABEL DEBIAN_PACKAGES [WHAT]): notes LABEL as missing unless FOUND. With WHAT the build can do
+# without, and only WHAT is lost.
+function(stoker_require found label packages)
+  if(found)
+    return()
+  endif()
+  string(LENGTH "${label}" length)
+  math(EXPR padding "16 - ${length}")
+  string(REPEAT " " ${padding} spaces)
+  if(ARGC GREATER 3)
+    set(STOKER_MISSING_OPTIONS "${STOKER_MISSING_OPTIONS}\n  ${label}${spaces}${packages} (${ARGV3})" PARENT_SCOPE)
+  else()
+    set(STOKER_MISSING "${STOKER_MISSING}\n  ${label}${spaces}${packages}" PARENT_SCOPE)
+    set(STOKER_MISSING_PACKAGES "${STOKER_MISSING_PACKAGES} ${packages}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# stoker_require_package(PACKAGE LABEL DEBIAN_PACKAGES [WHAT]): the same for what find_package() finds.
+macro(stoker_require_package package label packages)
+  find_package(${package} QUIET)
+  stoker_require("${${package}_FOUND}" "${label}" "${packages}" ${ARGN})
+endmacro()
+
+# stoker_require_header(HEADER LABEL DEBIAN_PACKAGES [WHAT]): the same for what has no package file of CMake's.
+macro(stoker_require_header header label packages)
+  string(MAKE_C_IDENTIFIER "STOKER_HEADER_${header}" folder)
+  find_path(${folder} ${header})
+  mark_as_advanced(${folder})
+  stoker_require("${${folder}}" "${label}" "${packages}" ${ARGN})
+endmacro()
+
+stoker_require_package(PkgConfig pkg-config pkg-config)
+stoker_require_package(JPEG libjpeg-turbo libjpeg-dev)
+stoker_require_package(TBB oneTBB libtbb-dev)
+stoker_require_package(nlohmann_json "JSON for C++" nlohmann-json3-dev)
+stoker_require_header(hwy/highway.h Highway libhwy-dev)
+stoker_require_header(xxhash.h xxHash libxxhash-dev)
+if(SKBUILD AND STOKER_PYTHON)
+  find_package(Python 3.10 QUIET COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS Development.SABIModule)
+  stoker_require("${Python_FOUND}" "Python's headers" python3-dev)
+endif()
+if(STOKER_PROGRAM)
+  stoker_require_package(CLI11 CLI11 libcli11-dev)
+  stoker_require_package(fmt fmt libfmt-dev)
+  stoker_require_package(PNG libpng libpng-dev)
+endif()
+if(STOKER_TESTS)
+  stoker_require_package(GTest GoogleTest "libgtest-dev libgmock-dev")
+  stoker_require_package(ZLIB zlib zlib1g-dev)
+endif()
+if(STOKER_CODECS)
+  set(no_codecs "without it TIFF and WebP cannot be read")
+  stoker_require_header(tiffio.h libtiff libtiff-dev "${no_codecs}")
+  stoker_require_header(webp/decode.h libwebp libwebp-dev "${no_codecs}")
+endif()
+if(STOKER_ZSTD)
+  stoker_require_header(zstd.h libzstd libzstd-dev "without it Parquet files packed with ZSTD cannot be read")
+endif()
+
+if(STOKER_MISSING)
+  set(optional "")
+  if(STOKER_MISSING_OPTIONS)
+    set(optional "\nThese are optional, and missing, too:${STOKER_MISSING_OPTIONS}\n")
+  endif()
+  message(FATAL_ERROR "stoker: what the build needs is not on this machine:${STOKER_MISSING}\n"
+                      "On Debian and Ubuntu one command installs all of it:\n"
+                      "  apt-get install${STOKER_MISSING_PACKAGES}${optional}")
+endif()
