@@ -12,7 +12,7 @@ NOTHING = ["-DCMAKE_FIND_ROOT_PATH=/nonexistent", "-DCMAKE_DISABLE_FIND_PACKAGE_
            *(f"-DCMAKE_FIND_ROOT_PATH_MODE_{kind}=ONLY" for kind in ("INCLUDE", "LIBRARY", "PACKAGE"))]
 LIBRARY = {"pkg-config", "libjpeg-dev", "libtbb-dev", "nlohmann-json3-dev", "libhwy-dev", "libxxhash-dev"}
 PROGRAM = {"libcli11-dev", "libfmt-dev", "libpng-dev"}
-TESTS = {"libgtest-dev", "libgmock-dev"}
+TESTS = {"libgtest-dev", "libgmock-dev", "zlib1g-dev"}
 OPTIONAL = {"libtiff-dev", "libwebp-dev", "libzstd-dev"}
 
 
