@@ -47,7 +47,8 @@ struct FeedOptions {
   // Where to find the images' seek indexes, with which less of a JPEG file has to be read: auto:
   // beside the data (seek-index.bin, as `stoker pack` makes it), else in the cache directory; off;
   // or a path. With auto and more than one epoch, what the cache directory lacks is made on the way
-  // through the first crops of the images, used from the next epoch on, and kept for the next run.
+  // through the first crops of the images, used from the next epoch on, and kept for the next run
+  // (of at most 2^24 samples).
   // The pixels do not depend on it.
   std::string seek_index = "auto";
   OnBadSample on_bad_sample = OnBadSample::substitute;

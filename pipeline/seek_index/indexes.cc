@@ -26,6 +26,7 @@ SeekIndexes::SeekIndexes(const Source& source, const std::string& choice, bool c
   path_ = is_named ? choice : auto_seek_index_path(source);
   if (path_.empty()) return;
   open_file(is_named);
+  if (source.size() > kMaxRecordedSamples) return;
   // A file that lies beside the data, or that the user chose, is left as it is.
   if (!comes_again || is_named || path_ != default_seek_index_path(source)) return;
   try {

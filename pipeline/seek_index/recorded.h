@@ -3,9 +3,9 @@
 // (file.h) of the data set, for the next run.
 //
 // Owner: SeekIndexes. Threads: add(), read() and count() from any. Errors: the constructor and
-// save() throw std::runtime_error with path and reason. Memory: table_bytes(); on the disk, the
-// indexes (about 0.3 % of photographs' bytes, twice while they are saved). A killed process leaves
-// no file behind, and no indexes.
+// save() throw std::runtime_error with path and reason. Memory: table_bytes(), and up to 40 bytes
+// per sample while they are saved; on the disk, the indexes (about 0.3 % of photographs' bytes,
+// twice while they are saved). A killed process leaves no file behind, and no indexes.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,10 @@
 #include "pipeline/source/source.h"
 
 namespace stoker {
+
+// Of larger sources nothing is recorded: the tables of places would take too much memory, now and
+// in every later run.
+inline constexpr int64_t kMaxRecordedSamples = int64_t{1} << 24;
 
 class RecordedIndexes {
  public:

@@ -11,8 +11,10 @@
 
 #include "decode/jpeg/seek_index.h"
 #include "pipeline/seek_index/file.h"
+#include "pipeline/seek_index/indexes.h"
 #include "pipeline/seek_index/recorded.h"
 #include "pipeline/seek_index/writer.h"
+#include "pipeline/source/forwarding_source.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/pipeline/loader_support.h"
 #include "tests/support/temp_folder.h"
@@ -128,6 +130,22 @@ TEST_F(SeekRecordingTest, NothingIsRecordedWithoutASecondEpochOrForAChosenFile) 
   rows(options(3));
   EXPECT_EQ(stats_.seek_recorded, 0);
   EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+class SizedSource final : public ForwardingSource {
+ public:
+  SizedSource(const Source& source, int64_t size) : ForwardingSource(source), size_(size) {}
+  int64_t size() const override { return size_; }
+
+ private:
+  const int64_t size_;
+};
+
+// The table of a source of any size would take too much memory.
+TEST_F(SeekRecordingTest, NothingIsRecordedOfTooManySamples) {
+  const auto source = open();
+  EXPECT_TRUE(SeekIndexes(SizedSource(*source, kMaxRecordedSamples), "auto", true).records());
+  EXPECT_FALSE(SeekIndexes(SizedSource(*source, kMaxRecordedSamples + 1), "auto", true).records());
 }
 
 // Files that changed since get new indexes, and the others keep theirs.
