@@ -46,13 +46,13 @@ struct RowPiece {
 struct CropDecoder::Impl {
   Impl(int64_t most, PixelPolicy p) : max_pixels(most), policy(p), exact(p) {}
   bool plan(const JpegFrame& frame, const CropSpec& spec);
-  bool decode_baseline(std::span<const uint8_t> bytes, std::span<const uint8_t> seek_index,
+  bool decode_baseline(const FilePieces& file, std::span<const uint8_t> seek_index,
                        MutableImageView out);
   bool decode_progressive(MutableImageView out);
   CropPixels& pixels_of(const CropSpec& spec);
   bool finish(int row, RowSlot slot);
   bool read(std::span<const uint8_t> bytes, MutableImageView out);
-  bool read(const SeekIndex& index, std::span<const uint8_t> bytes, MutableImageView out);
+  bool read(const SeekIndex& index, const FilePieces& file, MutableImageView out);
   bool read_rows(int first);
   bool read_known_rows(const SeekIndex& index, int rows);
   void begin_recording(std::span<const uint8_t> bytes, const SeekIndex* index);
@@ -60,7 +60,7 @@ struct CropDecoder::Impl {
   bool find(const SeekIndex& index, int row, RowPiece& piece) const;
   bool enter(ScanReader& from, const RowPiece& piece, RowSlot slot);
   bool is_worth_an_index(int rows) const;
-  bool is_read_with(std::span<const uint8_t> bytes, std::span<const uint8_t> seek_index,
+  bool is_read_with(const FilePieces& file, std::span<const uint8_t> seek_index,
                     MutableImageView out);
 
   const int64_t max_pixels;
@@ -173,15 +173,15 @@ bool CropDecoder::Impl::enter(ScanReader& from, const RowPiece& piece, RowSlot s
 
 // Decodes only the crop's MCUs of the rows that the index has, and every MCU of those behind
 // them.
-bool CropDecoder::Impl::read(const SeekIndex& index, std::span<const uint8_t> bytes,
-                             MutableImageView out) {
+bool CropDecoder::Impl::read(const SeekIndex& index, const FilePieces& file, MutableImageView out) {
+  if (!file.is_whole() && pixels->checked_rows() > index.rows()) return false;
   pixels->begin(out);
   const Box& mcus = pixels->mcus();
   const int known = std::clamp(index.rows() - mcus.y, 0, mcus.height);
   if (!read_known_rows(index, known)) return false;
   if (pixels->checked_rows() <= index.rows()) return true;
   ScanPoint from;
-  begin_recording(bytes, &index);
+  begin_recording(file.head, &index);
   return index.find(index.rows(), 0, from) &&
          reader.enter(from, index.rows() * jpeg.mcus_across, kMaxScanBytes) &&
          read_rows(index.rows());
@@ -231,24 +231,30 @@ bool CropDecoder::Impl::is_worth_an_index(int rows) const {
   return 16 * unread >= all;
 }
 
-// Returns false if there is no index, if it does not belong to these bytes, or if the
-// coefficients are those of no picture. The scan is then read from its start.
-bool CropDecoder::Impl::is_read_with(std::span<const uint8_t> bytes,
-                                     std::span<const uint8_t> seek_index, MutableImageView out) {
+// Returns false if there is no index, if it does not belong to this file, or if the coefficients
+// are those of no picture. The scan is then read from its start.
+bool CropDecoder::Impl::is_read_with(const FilePieces& file, std::span<const uint8_t> seek_index,
+                                     MutableImageView out) {
   known_rows = claimed_seek_rows(seek_index);
-  if (seek_index.empty() || !is_worth_an_index(known_rows)) return false;
+  if (seek_index.empty() || (file.is_whole() && !is_worth_an_index(known_rows))) return false;
   SeekIndex index;
-  const bool is_of_file = index.open(seek_index, bytes, jpeg) && read(index, bytes, out);
-  if (is_of_picture) ++(is_of_file ? seek_use.used : seek_use.refused);
+  const bool is_of_file =
+      index.open(seek_index) && index.is_of(file, jpeg) && read(index, file, out);
+  if (is_of_file) {
+    ++seek_use.used;
+    seek_use.unread_bytes += static_cast<int64_t>(file.file_bytes - file.read_bytes());
+  } else if (is_of_picture && file.is_whole()) {
+    ++seek_use.refused;
+  }
   if (!is_of_file) known_rows = 0;
   return is_of_file;
 }
 
-bool CropDecoder::Impl::decode_baseline(std::span<const uint8_t> bytes,
-                                        std::span<const uint8_t> seek_index, MutableImageView out) {
+bool CropDecoder::Impl::decode_baseline(const FilePieces& file, std::span<const uint8_t> seek_index,
+                                        MutableImageView out) {
   if (progressive.scan_bytes() > kMaxIdleScratch) progressive.release_scan();
-  return reader.open(bytes, jpeg, tables) &&
-         (is_read_with(bytes, seek_index, out) || read(bytes, out));
+  return reader.open(file, jpeg, tables) &&
+         (is_read_with(file, seek_index, out) || (file.is_whole() && read(file.head, out)));
 }
 
 bool CropDecoder::Impl::decode_progressive(MutableImageView out) {
@@ -273,15 +279,20 @@ CropDecoder::~CropDecoder() = default;
 
 bool CropDecoder::decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                          std::span<const uint8_t> seek_index) {
+  return decode_pieces(FilePieces(bytes), spec, out, seek_index);
+}
+
+bool CropDecoder::decode_pieces(const FilePieces& file, const CropSpec& spec, MutableImageView out,
+                                std::span<const uint8_t> seek_index) {
   Impl& d = *impl_;
   d.recorded.clear();
   if (!is_sane(spec) || out.width != spec.window.width || out.height != spec.window.height) {
     return false;
   }
-  if (parse_baseline(bytes, d.jpeg)) {
-    return d.plan(d.jpeg, spec) && d.decode_baseline(bytes, seek_index, out);
+  if (parse_baseline(file.head, d.jpeg)) {
+    return d.plan(d.jpeg, spec) && d.decode_baseline(file, seek_index, out);
   }
-  return d.progressive.open(bytes) && d.plan(d.progressive.jpeg(), spec) &&
+  return file.is_whole() && d.progressive.open(file.head) && d.plan(d.progressive.jpeg(), spec) &&
          d.decode_progressive(out);
 }
 

@@ -19,6 +19,7 @@
 #include <span>
 
 #include "decode/crop_spec.h"
+#include "decode/file_pieces.h"
 #include "decode/image.h"
 #include "decode/pixel_policy.h"
 
@@ -39,7 +40,12 @@ inline constexpr size_t kMinRecordedScan = size_t{8} << 10;
 // shows nearly all of an image.
 struct SeekUse {
   int64_t used = 0;
-  int64_t refused = 0;  // not of the file's bytes, or damaged
+  int64_t refused = 0;       // not of the file's bytes, or damaged
+  int64_t unread_bytes = 0;  // of files that were used in pieces: what was not there
+
+  SeekUse operator-(const SeekUse& other) const {
+    return {used - other.used, refused - other.refused, unread_bytes - other.unread_bytes};
+  }
 };
 
 class CropDecoder {
@@ -54,6 +60,11 @@ class CropDecoder {
   // neither the pixels nor the return value depend on it.
   bool decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
               std::span<const uint8_t> seek_index = {});
+  // Does the same with those bytes of a baseline JPEG that the crop needs, by its index
+  // (decode/jpeg/crop_bytes.h). The pixels are those of the whole file; but false says nothing
+  // about the file, only that the pieces do not do.
+  bool decode_pieces(const FilePieces& file, const CropSpec& spec, MutableImageView out,
+                     std::span<const uint8_t> seek_index);
 
   // From now on, notes where rows of MCUs begin while it reads a scan of at least `scan_bytes`, if
   // that could help the file's next crops. Off at first.

@@ -28,4 +28,8 @@ struct CropSpec {
   Filter filter = Filter::bilinear;
 };
 
+// Returns a part of the source image that has all pixels that the output is made from: the crop, or
+// less of it if the window is a part of what the crop is resized to. REQUIRES: spec is sane.
+Box source_box(const CropSpec& spec);
+
 }  // namespace stoker

@@ -67,6 +67,13 @@ DecodeStatus check_spec(const CropSpec& spec, Size image) {
   return {};
 }
 
+void check_output(const CropSpec& spec, MutableImageView out) {
+  if (out.width == spec.window.width && out.height == spec.window.height) return;
+  std::fprintf(stderr, "stoker: decode: an output of %dx%d for a window of %dx%d\n", out.width,
+               out.height, spec.window.width, spec.window.height);
+  std::abort();
+}
+
 }  // namespace
 
 struct ImageDecoder::Impl {
@@ -76,7 +83,7 @@ struct ImageDecoder::Impl {
   DecodeStatus read(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                     RowSink& sink);
 
-  bool is_finished_crop(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
+  bool is_finished_crop(const FilePieces& file, const CropSpec& spec, MutableImageView out,
                         std::span<const uint8_t> seek_index);
 
   // The orientation by which the pixels are turned; 1 if they are not.
@@ -96,12 +103,13 @@ struct ImageDecoder::Impl {
 
 // Returns true if CropDecoder took the file and finished the crop. All other files, and all damaged
 // ones, go through open() and read(), which report what is wrong with them.
-bool ImageDecoder::Impl::is_finished_crop(std::span<const uint8_t> bytes, const CropSpec& spec,
+bool ImageDecoder::Impl::is_finished_crop(const FilePieces& file, const CropSpec& spec,
                                           MutableImageView out,
                                           std::span<const uint8_t> seek_index) {
-  if (sniff(bytes) != ImageFormat::jpeg) return false;
-  if (options.exif == ExifPolicy::apply && jpeg_orientation(bytes) != 1) return false;
-  return crop.decode(bytes, spec, out, seek_index);
+  is_crop = sniff(file.head) == ImageFormat::jpeg &&
+            (options.exif != ExifPolicy::apply || jpeg_orientation(file.head) == 1) &&
+            crop.decode_pieces(file, spec, out, seek_index);
+  return is_crop;
 }
 
 // Reads the header. With `to_read` a JPEG file stays open for read().
@@ -148,15 +156,16 @@ DecodeStatus ImageDecoder::info(std::span<const uint8_t> bytes, ImageInfo& info)
   return status;
 }
 
+bool ImageDecoder::decode_pieces(const FilePieces& file, const CropSpec& spec, MutableImageView out,
+                                 std::span<const uint8_t> seek_index) {
+  check_output(spec, out);
+  return impl_->is_finished_crop(file, spec, out, seek_index);
+}
+
 DecodeStatus ImageDecoder::decode(std::span<const uint8_t> bytes, const CropSpec& spec,
                                   MutableImageView out, std::span<const uint8_t> seek_index) {
-  if (out.width != spec.window.width || out.height != spec.window.height) {
-    std::fprintf(stderr, "stoker: decode: an output of %dx%d for a window of %dx%d\n", out.width,
-                 out.height, spec.window.width, spec.window.height);
-    std::abort();
-  }
-  impl_->is_crop = impl_->is_finished_crop(bytes, spec, out, seek_index);
-  if (impl_->is_crop) return {};
+  check_output(spec, out);
+  if (impl_->is_finished_crop(FilePieces(bytes), spec, out, seek_index)) return {};
   CodecHeader header;
   DecodeStatus status = impl_->open(bytes, header, true);
   if (!status.ok()) return status;

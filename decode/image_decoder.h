@@ -79,6 +79,11 @@ class ImageDecoder {
   DecodeStatus decode(std::span<const uint8_t> bytes, const CropSpec& spec, MutableImageView out,
                       std::span<const uint8_t> seek_index = {});
 
+  // As CropDecoder::decode_pieces(). After false, decode() of the whole file says what there is to
+  // say about it.
+  bool decode_pieces(const FilePieces& file, const CropSpec& spec, MutableImageView out,
+                     std::span<const uint8_t> seek_index);
+
   // As CropDecoder's: notes places in the files that it reads, for an index of the last one.
   void record_places();
   std::span<const uint8_t> recorded_index() const;

@@ -78,6 +78,11 @@ std::array<double, 4> shown_box(const Draws& draws);
 // Returns whether the drawn steps mirror the image left to right.
 bool is_mirrored(const Draws& draws);
 
+// Returns a part of the source image that has all pixels that the views of one sample are made
+// from; the whole image if it cannot be augmented so. Draws as the views do, into `draws`.
+Box needed_box(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch, int64_t sample,
+               Draws& draws);
+
 // Returns lines that say which stages the decoder does while it decodes, and which of the others
 // are joined.
 std::vector<std::string> explain_augmentation(const AugmentSpec& spec);
@@ -105,6 +110,11 @@ class Augmenter {
   DecodeStatus file_views(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                           int64_t sample, std::span<const MutableImageView> outs, Size& source,
                           std::span<const uint8_t> seek_index = {});
+  // Does the same with those bytes of the file that its views show, by its seek index. Returns
+  // false if the pieces do not do; then file_row() or file_views() of the whole file says the rest.
+  bool file_pieces(const FilePieces& file, uint64_t seed, int64_t epoch, int64_t sample,
+                   std::span<const MutableImageView> outs, Size& source,
+                   std::span<const uint8_t> seek_index);
   // The same as file_row() for raw pixels: planar or (height, width, 3). `next`: the bytes of the
   // row after this one, which are prefetched into the cache; may be empty.
   DecodeStatus raw_row(std::span<const uint8_t> bytes, bool planar, Size size, uint64_t seed,

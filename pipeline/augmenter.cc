@@ -31,6 +31,13 @@ ImageView crop_of(ImageView image, Box box) {
           image.stride_bytes};
 }
 
+// Returns the smallest box that has both.
+Box joined(const Box& a, const Box& b) {
+  const int left = std::min(a.x, b.x), top = std::min(a.y, b.y);
+  return {left, top, std::max(a.x + a.width, b.x + b.width) - left,
+          std::max(a.y + a.height, b.y + b.height) - top};
+}
+
 bool is_whole(const DecodePlan& plan, Size source) {
   const CropSpec& crop = plan.crop;
   return crop.crop == Box{0, 0, source.width, source.height} && crop.resized == source &&
@@ -77,26 +84,30 @@ struct Augmenter::Impl {
   // Returns the smallest box that has all crops of the views, or the status of a view that cannot
   // be drawn.
   DecodeStatus draw_all(Size source, uint64_t seed, int64_t epoch, int64_t sample, Box& box) {
-    int left = source.width, top = source.height, right = 0, bottom = 0;
     view_draws.resize(static_cast<size_t>(spec.views()));
     for (int view = 0; view < spec.views(); ++view) {
       DecodeStatus status = draw(source, seed, epoch, sample, view);
       if (!status.ok()) return status;
       std::swap(draws, view_draws[static_cast<size_t>(view)]);
-      const Box& crop = plan.crop.crop;
-      left = std::min(left, crop.x);
-      top = std::min(top, crop.y);
-      right = std::max(right, crop.x + crop.width);
-      bottom = std::max(bottom, crop.y + crop.height);
+      box = view == 0 ? plan.crop.crop : joined(box, plan.crop.crop);
     }
-    box = {left, top, right - left, bottom - top};
     return {};
   }
 
-  // Decodes what the views show, once, and makes each of them of these pixels.
-  DecodeStatus all_views(std::span<const uint8_t> bytes, Size source, uint64_t seed, int64_t epoch,
-                         int64_t sample, std::span<const MutableImageView> outs,
-                         std::span<const uint8_t> seek_index) {
+  // Calls `decode(crop, out)` for the one view, or once for what all of them show, and makes the
+  // views of these pixels.
+  template <typename Decode>
+  DecodeStatus views(Size source, uint64_t seed, int64_t epoch, int64_t sample,
+                     std::span<const MutableImageView> outs, Decode decode) {
+    if (outs.size() > 1) return all_views(source, seed, epoch, sample, outs, decode);
+    const DecodeStatus status = draw(source, seed, epoch, sample);
+    if (!status.ok()) return status;
+    return finish(outs[0], [&](MutableImageView target) { return decode(plan.crop, target); });
+  }
+
+  template <typename Decode>
+  DecodeStatus all_views(Size source, uint64_t seed, int64_t epoch, int64_t sample,
+                         std::span<const MutableImageView> outs, Decode decode) {
     Box box;
     DecodeStatus status = draw_all(source, seed, epoch, sample, box);
     if (!status.ok()) return status;
@@ -105,13 +116,13 @@ struct Augmenter::Impl {
       const Size size{box.width, box.height};
       const Box whole{0, 0, box.width, box.height};
       decoded = view_of(rgb_pixels, size);
-      status = decoder.decode(bytes, {box, size, whole}, decoded, seek_index);
+      status = decode(CropSpec{box, size, whole}, decoded);
     }
     for (int view = 0; view < spec.views() && status.ok(); ++view) {
       std::swap(draws, view_draws[static_cast<size_t>(view)]);
       plan = plan_decode(draws);
       status = finish(outs[static_cast<size_t>(view)], [&](MutableImageView target) {
-        if (!shared) return decoder.decode(bytes, plan.crop, target, seek_index);
+        if (!shared) return decode(plan.crop, target);
         Box crop = plan.crop.crop;
         crop.x -= box.x;
         crop.y -= box.y;
@@ -120,6 +131,17 @@ struct Augmenter::Impl {
       });
     }
     return status;
+  }
+
+  // Reads the header, and makes the views with `decode`.
+  template <typename Decode>
+  DecodeStatus file(std::span<const uint8_t> header, uint64_t seed, int64_t epoch, int64_t sample,
+                    std::span<const MutableImageView> outs, Size& source, Decode decode) {
+    ImageInfo info;
+    const DecodeStatus status = decoder.info(header, info);
+    if (!status.ok()) return status;
+    source = info.size;
+    return views(source, seed, epoch, sample, outs, decode);
   }
 
   // Calls `produce(view)` for the cropped, resized image, shifts it, and runs the other steps.
@@ -170,6 +192,20 @@ struct Augmenter::Impl {
   Marks marks;
 };
 
+Box needed_box(const AugmentSpec& spec, Size source, uint64_t seed, int64_t epoch, int64_t sample,
+               Draws& draws) {
+  Box needed;
+  for (int view = 0; view < spec.views(); ++view) {
+    draw_augmentation(spec, source, seed, epoch, sample, draws, view);
+    if (!draws.failure().empty()) return {0, 0, source.width, source.height};
+    const CropSpec crop = plan_decode(draws).crop;
+    // Several views may be made of the pixels of all their crops.
+    const Box box = spec.views() > 1 ? crop.crop : source_box(crop);
+    needed = view == 0 ? box : joined(needed, box);
+  }
+  return needed;
+}
+
 Augmenter::Augmenter(const AugmentSpec& spec, const DecodeOptions& decode)
     : impl_(std::make_unique<Impl>(spec, decode)) {}
 
@@ -178,25 +214,29 @@ Augmenter::~Augmenter() = default;
 DecodeStatus Augmenter::file_row(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                                  int64_t sample, MutableImageView out, Size& source,
                                  std::span<const uint8_t> seek_index) {
-  ImageInfo info;
-  DecodeStatus status = impl_->decoder.info(bytes, info);
-  if (!status.ok()) return status;
-  source = info.size;
-  status = impl_->draw(source, seed, epoch, sample);
-  if (!status.ok()) return status;
-  return impl_->finish(out, [&](MutableImageView target) {
-    return impl_->decoder.decode(bytes, impl_->plan.crop, target, seek_index);
-  });
+  return file_views(bytes, seed, epoch, sample, {&out, 1}, source, seek_index);
 }
 
 DecodeStatus Augmenter::file_views(std::span<const uint8_t> bytes, uint64_t seed, int64_t epoch,
                                    int64_t sample, std::span<const MutableImageView> outs,
                                    Size& source, std::span<const uint8_t> seek_index) {
-  ImageInfo info;
-  const DecodeStatus status = impl_->decoder.info(bytes, info);
-  if (!status.ok()) return status;
-  source = info.size;
-  return impl_->all_views(bytes, source, seed, epoch, sample, outs, seek_index);
+  return impl_->file(bytes, seed, epoch, sample, outs, source,
+                     [&](const CropSpec& crop, MutableImageView target) {
+                       return impl_->decoder.decode(bytes, crop, target, seek_index);
+                     });
+}
+
+bool Augmenter::file_pieces(const FilePieces& file, uint64_t seed, int64_t epoch, int64_t sample,
+                            std::span<const MutableImageView> outs, Size& source,
+                            std::span<const uint8_t> seek_index) {
+  const DecodeStatus missing{DecodeCode::truncated, -1, "not all bytes are there"};
+  return impl_
+      ->file(file.head, seed, epoch, sample, outs, source,
+             [&](const CropSpec& crop, MutableImageView target) {
+               const bool is_made = impl_->decoder.decode_pieces(file, crop, target, seek_index);
+               return is_made ? DecodeStatus{} : missing;
+             })
+      .ok();
 }
 
 DecodeStatus Augmenter::raw_row(std::span<const uint8_t> bytes, bool planar, Size size,

@@ -154,7 +154,9 @@ struct LoaderStats {
   std::vector<StageSnapshot> rings;    // per device; see PinnedRing::stats
   std::vector<StageSnapshot> staging;  // per device; see Stager::stats
   int64_t bad_samples = 0;
-  SeekUse seek_index;         // rows decoded with their image's index; indexes that did not fit
+  // Rows decoded with their image's index, indexes that did not fit, and bytes that were not read
+  // because no row showed them.
+  SeekUse seek_index;
   int64_t seek_recorded = 0;  // samples whose index was made or made longer on the way
 };
 

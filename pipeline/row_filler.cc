@@ -7,6 +7,7 @@
 #include "pipeline/digest.h"
 #include "pipeline/loader_options.h"
 #include "pipeline/random_key.h"
+#include "pipeline/seek_index/sample_pieces.h"
 
 namespace stoker {
 namespace {
@@ -57,6 +58,9 @@ uint64_t joined_digest(uint64_t first, uint64_t second) {
 }
 
 RowNote* note_of(Slab& slab, int row) { return reinterpret_cast<RowNote*>(slab.notes) + row; }
+const RowNote* note_of(const Slab& slab, int row) {
+  return reinterpret_cast<const RowNote*>(slab.notes) + row;
+}
 
 }  // namespace
 
@@ -107,9 +111,10 @@ void RowFiller::plan(Slab& slab, const BatchPlace& place, int first, int count) 
 void RowFiller::read(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,
                      SampleBytes& out) {
   Span span = begin_read(slab, place, row);
-  out.bytes = {};
-  out.status = source_.read(span.sample, buffer.file, out.bytes);
-  seek_indexes_.read(span.sample, buffer.seek_index, out.seek_index);
+  out = {};
+  if (!read_pieces(slab, place, row, MayWait::yes, buffer, out)) {
+    out.status = source_.read(span.sample, buffer.file, out.bytes);
+  }
   end_read(span, SpanKind::read, out, read_stats_);
 }
 
@@ -117,11 +122,29 @@ bool RowFiller::read_cached(const Slab& slab, const BatchPlace& place, int row,
                             SampleBuffer& buffer, SampleBytes& out) {
   Span span = begin_read(slab, place, row);
   out = {};
-  if (!source_.read_cached(span.sample, buffer.file, out.bytes)) return false;
   // If a file is in memory, its index nearly always is, too; it is a hundredth as large.
-  seek_indexes_.read(span.sample, buffer.seek_index, out.seek_index);
+  if (!read_pieces(slab, place, row, MayWait::no, buffer, out) &&
+      !source_.read_cached(span.sample, buffer.file, out.bytes)) {
+    return false;
+  }
   end_read(span, SpanKind::cached_read, out, cached_read_stats_);
   return true;
+}
+
+bool RowFiller::read_pieces(const Slab& slab, const BatchPlace& place, int row, MayWait may_wait,
+                            SampleBuffer& buffer, SampleBytes& out) {
+  const SampleId id = slab.ids[row];
+  const StoredIndex stored = seek_indexes_.read(id, buffer.seek_index);
+  out.seek_index = stored.index;
+  SamplePieces pieces;
+  if (!pieces.open(stored, decode_.exif)) return false;
+  const uint64_t seed = appearance_seed(seed_, note_of(slab, row)->appearance);
+  const Box needed =
+      needed_box(worker_augment_, pieces.image_size(), seed, place.epoch, id, buffer.draws);
+  if (!pieces.find(needed)) return false;
+  const bool is_read = pieces.read(source_, id, may_wait, buffer.file, out.pieces);
+  out.stamp_is_old = !is_read && may_wait == MayWait::yes;
+  return is_read;
 }
 
 Span RowFiller::begin_read(const Slab& slab, const BatchPlace& place, int row) const {
@@ -141,7 +164,7 @@ void RowFiller::end_read(Span& span, SpanKind kind, const SampleBytes& sample, S
   if (!tracer_) return;
   span.cpu_ns = thread_cpu_ns() - span.cpu_ns;
   span.kind = kind;
-  span.bytes = static_cast<int64_t>(sample.bytes.size());
+  span.bytes = static_cast<int64_t>(sample.bytes.size() + sample.pieces.read_bytes());
   tracer_->add(span);
 }
 
@@ -212,21 +235,12 @@ void RowFiller::fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place,
 
 DecodeStatus RowFiller::augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                                        SampleId id, RowNote& note, std::span<const uint8_t> next) {
+  if (encoding_ == SampleEncoding::image_file) {
+    return augment_file(worker, sample, epoch, id, note);
+  }
   const uint64_t seed = appearance_seed(seed_, note.appearance);
   const std::span<const MutableImageView> outs = worker.outs;
   Augmenter& augmenter = worker.augmenter;
-  if (encoding_ == SampleEncoding::image_file) {
-    const SeekUse before = augmenter.seek_use();
-    const DecodeStatus status = outs.size() == 1
-                                    ? augmenter.file_row(sample.bytes, seed, epoch, id, outs[0],
-                                                         note.source, sample.seek_index)
-                                    : augmenter.file_views(sample.bytes, seed, epoch, id, outs,
-                                                           note.source, sample.seek_index);
-    const SeekUse after = augmenter.seek_use();
-    seek_indexes_.note(id, {after.used - before.used, after.refused - before.refused});
-    if (seek_indexes_.records()) seek_indexes_.record(id, augmenter.recorded_index());
-    return status;
-  }
   note.source = raw_size_;
   const bool planar = encoding_ == SampleEncoding::raw_planar;
   if (outs.size() == 1) {
@@ -241,8 +255,39 @@ DecodeStatus RowFiller::augment_sample(RowWorker& worker, const SampleBytes& sam
   return status;
 }
 
+DecodeStatus RowFiller::augment_file(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                                     SampleId id, RowNote& note) {
+  const uint64_t seed = appearance_seed(seed_, note.appearance);
+  Augmenter& augmenter = worker.augmenter;
+  const SeekUse before = augmenter.seek_use();
+  const DecodeStatus status = augmenter.file_views(sample.bytes, seed, epoch, id, worker.outs,
+                                                   note.source, sample.seek_index);
+  const SeekUse use = augmenter.seek_use() - before;
+  seek_indexes_.note(id, use);
+  if (!seek_indexes_.records()) return status;
+  const std::span<const uint8_t> longer = augmenter.recorded_index();
+  if (!longer.empty()) {
+    seek_indexes_.record(id, longer);
+  } else if (sample.stamp_is_old && use.used > 0) {
+    // The file was touched or copied, and its bytes are the same.
+    seek_indexes_.record(id, sample.seek_index);
+  }
+  return status;
+}
+
+bool RowFiller::augment_pieces(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                               SampleId id, RowNote& note) {
+  const uint64_t seed = appearance_seed(seed_, note.appearance);
+  Augmenter& augmenter = worker.augmenter;
+  const SeekUse before = augmenter.seek_use();
+  const bool is_made = augmenter.file_pieces(sample.pieces, seed, epoch, id, worker.outs,
+                                             note.source, sample.seek_index);
+  seek_indexes_.note(id, augmenter.seek_use() - before);
+  return is_made;
+}
+
 void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
-                         const SampleBytes& sample, std::span<const uint8_t> next) {
+                         const SampleBytes& given, std::span<const uint8_t> next) {
   const SampleId id = slab.ids[row];
   const bool traced = tracer_ && encoding_ == SampleEncoding::image_file;
   const int64_t begin_ns = traced ? steady_now_ns() : 0;
@@ -255,9 +300,14 @@ void RowFiller::fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place,
   }
   RowNote& note = *note_of(slab, row);  // planned: it has the appearance
   note.pixels_of = id;
-  read_targets(worker, slab, row, sample);
+  SampleBytes sample = given;
+  std::vector<uint8_t> whole;
   DecodeStatus status;
-  if (sample.status.ok) {
+  const bool is_made =
+      sample.is_in_pieces() && augment_pieces(worker, sample, place.epoch, id, note);
+  if (sample.is_in_pieces() && !is_made) sample.status = source_.read(id, whole, sample.bytes);
+  read_targets(worker, slab, row, sample);
+  if (sample.status.ok && !is_made) {
     status = augment_sample(worker, sample, place.epoch, id, note, next);
   }
   if (!sample.status.ok || !status.ok()) {
@@ -334,9 +384,8 @@ MixDraw RowFiller::mix_of(const Slab& slab, const BatchPlace& place, int row) co
   if (augment_.mix.per_batch) {
     return draw_mix(augment_.mix, augment_.output, seed_, place.epoch, place.step_in_epoch);
   }
-  const auto* note = reinterpret_cast<const RowNote*>(slab.notes) + row;
-  return draw_mix(augment_.mix, augment_.output, appearance_seed(seed_, note->appearance),
-                  place.epoch, slab.ids[row]);
+  const uint64_t seed = appearance_seed(seed_, note_of(slab, row)->appearance);
+  return draw_mix(augment_.mix, augment_.output, seed, place.epoch, slab.ids[row]);
 }
 
 void RowFiller::complete(RowWorker& worker, Slab& slab, int row) const {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "decode/file_pieces.h"
 #include "pipeline/augment.h"
 #include "pipeline/device_edits.h"
 #include "pipeline/loader_types.h"
@@ -33,6 +34,7 @@ inline constexpr size_t kKeptFileBytes = size_t{1} << 20;
 // The buffers for the bytes of one sample; kept for the next one.
 struct SampleBuffer {
   std::vector<uint8_t> file, seek_index;
+  Draws draws;  // of needed_box()
 
   // Frees the buffer if the last file was larger than `kept_bytes`.
   void trim(size_t kept_bytes) {
@@ -63,11 +65,14 @@ struct BatchPlace {
   int device = 0;  // index into the Loader's devices
 };
 
-// The bytes of a sample, and the result of reading it.
+// The bytes of a sample, or those that its row shows, and the result of reading them.
 struct SampleBytes {
   ReadStatus status;
   std::span<const uint8_t> bytes;
+  FilePieces pieces;                    // file_bytes is 0 unless the sample was read in pieces
   std::span<const uint8_t> seek_index;  // empty: none
+  bool stamp_is_old = false;            // of the index; the file may have changed
+  bool is_in_pieces() const { return pieces.file_bytes > 0; }
 };
 
 // One view of the rows.
@@ -124,6 +129,9 @@ class RowFiller {
   // Returns false if the sample is not in memory; nothing was read then.
   bool read_cached(const Slab& slab, const BatchPlace& place, int row, SampleBuffer& buffer,
                    SampleBytes& out);
+  // Reads what the row shows, by the sample's index; false: the whole sample is to be read.
+  bool read_pieces(const Slab& slab, const BatchPlace& place, int row, MayWait may_wait,
+                   SampleBuffer& buffer, SampleBytes& out);
   Span begin_read(const Slab& slab, const BatchPlace& place, int row) const;
   void end_read(Span& span, SpanKind kind, const SampleBytes& sample, StageStats& stats);
   void fill_raw(RowWorker& worker, Slab& slab, const BatchPlace& place, int first, int count);
@@ -131,7 +139,7 @@ class RowFiller {
                  int64_t begin_cpu_ns);
   // `next`: the bytes of the row that will be filled after this one, if they are in memory.
   void fill_row(RowWorker& worker, Slab& slab, const BatchPlace& place, int row,
-                const SampleBytes& sample, std::span<const uint8_t> next);
+                const SampleBytes& given, std::span<const uint8_t> next);
   uint8_t* pixels_of(RowWorker& worker, Slab& slab, int row, size_t view = 0) const;
   void mix_pair(RowWorker& worker, Slab& slab, const BatchPlace& place, int first) const;
   MixDraw mix_of(const Slab& slab, const BatchPlace& place, int row) const;
@@ -143,6 +151,10 @@ class RowFiller {
   void substitute(RowWorker& worker, int64_t epoch, SampleId id, RowNote& note);
   DecodeStatus augment_sample(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
                               SampleId id, RowNote& note, std::span<const uint8_t> next);
+  bool augment_pieces(RowWorker& worker, const SampleBytes& sample, int64_t epoch, SampleId id,
+                      RowNote& note);
+  DecodeStatus augment_file(RowWorker& worker, const SampleBytes& sample, int64_t epoch,
+                            SampleId id, RowNote& note);
   std::byte* stored_row(const Slab& slab, size_t view, int row) const;
   void report(const BatchPlace& place, int row, SampleId id, const SampleBytes& sample,
               const DecodeStatus& status);

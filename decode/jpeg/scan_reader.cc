@@ -19,13 +19,19 @@ bool ends_with_end_marker(std::span<const uint8_t> scan) {
 
 }  // namespace
 
-bool ScanReader::open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg,
-                      HuffmanCache& tables) {
-  scan_ = bytes.subspan(jpeg.scan_begin);
-  if (scan_.size() > kMaxScanBytes || !ends_with_end_marker(scan_)) return false;
+// Nothing has to be known about the end of a file that is not there: an index is made of files that
+// were read.
+bool ScanReader::open(const FilePieces& file, const BaselineJpeg& jpeg, HuffmanCache& tables) {
+  scan_bytes_ = file.file_bytes - jpeg.scan_begin;
+  const size_t headers = jpeg.scan_begin - std::min(jpeg.scan_begin, file.body_at);
+  data_at_ = file.body_at + headers - jpeg.scan_begin;
+  data_ = file.body.subspan(std::min(headers, file.body.size()));
+  if (scan_bytes_ > kMaxScanBytes || (file.is_whole() && !ends_with_end_marker(data_))) {
+    return false;
+  }
   // Every MCU takes at least one bit; a header that promises more than the file can hold is
   // refused.
-  if (int64_t{jpeg.mcus_across} * jpeg.mcus_down > 8 * static_cast<int64_t>(scan_.size())) {
+  if (int64_t{jpeg.mcus_across} * jpeg.mcus_down > 8 * static_cast<int64_t>(scan_bytes_)) {
     return false;
   }
   layout_.block_count = 0;
@@ -49,20 +55,23 @@ bool ScanReader::open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg,
 }
 
 void ScanReader::open(const ScanReader& other) {
-  scan_ = other.scan_;
+  scan_bytes_ = other.scan_bytes_;
+  data_at_ = other.data_at_;
+  data_ = other.data_;
   layout_ = other.layout_;
   has_skip_plan_ = other.has_skip_plan_;
   restart_interval_ = other.restart_interval_;
 }
 
-bool ScanReader::begin() { return enter({}, 0, scan_.size()); }
+bool ScanReader::begin() { return enter({}, 0, scan_bytes_); }
 
 bool ScanReader::enter(const ScanPoint& point, int mcu, size_t end) {
   // The byte at `end` may hold this part's last bits, and a stuffing byte may follow it.
-  end = std::min(scan_.size(), end + 2);
+  end = std::min(scan_bytes_, end + 2);
   if (point.byte >= end || point.bit > 7) return false;
+  if (point.byte < data_at_ || end > data_at_ + data_.size()) return false;
   const int interval = restart_interval_ > 0 ? restart_interval_ : std::numeric_limits<int>::max();
-  if (!segments_.read(scan_.subspan(point.byte, end - point.byte), restart_interval_ > 0,
+  if (!segments_.read(data_.subspan(point.byte - data_at_, end - point.byte), restart_interval_ > 0,
                       mcu / interval)) {
     return false;
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "decode/file_pieces.h"
 #include "decode/jpeg/entropy_decoder.h"
 #include "decode/jpeg/headers.h"
 #include "decode/jpeg/scan_segments.h"
@@ -28,15 +29,19 @@ inline constexpr int32_t kMaxDc = 1 << 20;
 
 class ScanReader {
  public:
-  // Prepares for `jpeg`, whose data are the rest of `bytes`. Both must live as long as the scan is
-  // read.
-  bool open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg, HuffmanCache& tables);
+  // Prepares for `jpeg`, whose data are the rest of `file`. Both must live as long as the scan is
+  // read. Of a file in pieces, the data are those of its body.
+  bool open(const FilePieces& file, const BaselineJpeg& jpeg, HuffmanCache& tables);
+  bool open(std::span<const uint8_t> bytes, const BaselineJpeg& jpeg, HuffmanCache& tables) {
+    return open(FilePieces(bytes), jpeg, tables);
+  }
   // Prepares for the scan of `other`, too, so that two places of it can be read at once.
   void open(const ScanReader& other);
-  // Starts at the first MCU. REQUIRES: open().
+  // Starts at the first MCU. REQUIRES: open() with a whole file.
   bool begin();
   // Starts at MCU number `mcu`, which is at `point`; its byte counts stuffing and markers. Only
-  // data up to the byte `end`, where a later MCU begins, can be read. REQUIRES: open().
+  // data up to the byte `end`, where a later MCU begins, can be read. Returns false if not all of
+  // them are there. REQUIRES: open().
   bool enter(const ScanPoint& point, int mcu, size_t end);
 
   // Finds where the next MCU begins: a place for enter(). Goes over a restart marker that comes
@@ -65,7 +70,9 @@ class ScanReader {
   bool is_inside() const;  // every bit that was used lies before the end of the segment
   int64_t bits_used() const;
 
-  std::span<const uint8_t> scan_;  // as in the file
+  size_t scan_bytes_ = 0;
+  size_t data_at_ = 0;             // where the data begin in the scan
+  std::span<const uint8_t> data_;  // as in the file
   McuLayout layout_;
   bool has_skip_plan_ = false;  // in layout_
   EntropyState state_;

@@ -7,6 +7,7 @@
 
 #include "pipeline/parallel.h"
 #include "pipeline/seek_index/writer.h"
+#include "pipeline/source/file_stamp.h"
 #include "staging/mutex.h"
 
 namespace stoker {
@@ -15,6 +16,7 @@ namespace {
 // The result of one sample. An empty index: there is none, because the sample is bad or of another
 // kind.
 struct Indexed {
+  FileStamp stamp;
   std::vector<uint8_t> index;
   int64_t jpeg_bytes = 0;
   bool bad = false;
@@ -24,11 +26,13 @@ struct Indexed {
 // Makes the index of one sample after the other. One per thread.
 class Indexer {
  public:
-  Indexer(const Source& source, SeekStep step) : step_(step), checker_(source, {}) {}
+  Indexer(const Source& source, SeekStep step)
+      : source_(source), step_(step), checker_(source, {}) {}
 
   Indexed run(SampleId id) {
     Indexed result;
     std::span<const uint8_t> bytes;
+    result.stamp = settled_stamp(source_.stamp(id), system_now_ns());
     result.bad = checker_.is_unreadable(id, bytes, result.finding);
     if (result.bad) return result;
     if (builder_.build(bytes, step_, result.index)) {
@@ -41,6 +45,7 @@ class Indexer {
   }
 
  private:
+  const Source& source_;
   const SeekStep step_;
   SeekIndexBuilder builder_;
   SampleChecker checker_;
@@ -76,7 +81,7 @@ class OrderedResults {
     ++totals_.indexed;
     totals_.jpeg_bytes += indexed.jpeg_bytes;
     totals_.index_bytes += static_cast<int64_t>(indexed.index.size());
-    writer_.add(source_.name(id), indexed.index);
+    writer_.add(source_.name(id), {indexed.stamp, indexed.index});
   }
 
   const Source& source_;

@@ -37,11 +37,14 @@ bool read_at(int descriptor, uint64_t offset, void* to, size_t bytes) {
 
 }  // namespace
 
-void read_seek_index(int file, const SeekFileEntry& entry, std::vector<uint8_t>& buffer,
-                     std::span<const uint8_t>& index) {
+StoredIndex read_seek_index(int file, const SeekFileEntry& entry, std::vector<uint8_t>& buffer) {
+  if (entry.bytes() <= kStampBytes) return {};
   if (buffer.size() < entry.bytes()) buffer.resize(entry.bytes());
-  if (!read_at(file, entry.offset(), buffer.data(), entry.bytes())) buffer[0] ^= 1;
-  index = {buffer.data(), entry.bytes()};
+  StoredIndex stored;
+  if (!read_at(file, entry.offset(), buffer.data(), entry.bytes())) buffer[kStampBytes] ^= 1;
+  std::memcpy(&stored.stamp, buffer.data(), kStampBytes);
+  stored.index = {buffer.data() + kStampBytes, entry.bytes() - kStampBytes};
+  return stored;
 }
 
 uint64_t seek_file_checksum(const SeekFileHeader& header, const std::vector<SeekFileEntry>& table) {
@@ -118,24 +121,20 @@ bool SeekIndexFile::load() {
   return true;
 }
 
-void SeekIndexFile::read(std::string_view name, std::vector<uint8_t>& buffer,
-                         std::span<const uint8_t>& index) const {
-  index = {};
+StoredIndex SeekIndexFile::read(std::string_view name, std::vector<uint8_t>& buffer) const {
   const uint64_t wanted = text_digest(name);
   const auto entry =
       std::lower_bound(table_.begin(), table_.end(), wanted,
                        [](const SeekFileEntry& a, uint64_t digest) { return a.name < digest; });
-  if (entry == table_.end() || entry->name != wanted) return;
-  read_seek_index(descriptor_, *entry, buffer, index);
+  if (entry == table_.end() || entry->name != wanted) return {};
+  return read_seek_index(descriptor_, *entry, buffer);
 }
 
 void SeekIndexFile::for_each(
-    const std::function<void(uint64_t name, std::span<const uint8_t> index)>& take) const {
+    const std::function<void(uint64_t name, const StoredIndex& stored)>& take) const {
   std::vector<uint8_t> buffer;
-  std::span<const uint8_t> index;
   for (const SeekFileEntry& entry : table_) {
-    read_seek_index(descriptor_, entry, buffer, index);
-    take(entry.name, index);
+    take(entry.name, read_seek_index(descriptor_, entry, buffer));
   }
 }
 

@@ -3,12 +3,14 @@
 // root; it may be anywhere.
 //
 //   header   32 bytes and the checksum of header and table
-//   indexes  one after another
+//   indexes  one after another: the stamp of the sample's file (i64 bytes, i64 time of its last
+//            change in ns), then the index
 //   table    (count) {u64 XXH3 of the sample's name, u64 offset << 24 | bytes}, sorted
 //
 // A sample is found by its name, so a file made for a whole data set also serves its parts, and
-// samples that were added later have no index. The seal of an index shows whether it fits the
-// image's bytes.
+// samples that were added later have no index. The sums of an index show whether it fits the
+// image's bytes. The stamp shows whether these are still there, for a feed that reads only some of
+// them; it is unknown where the sample is in no file, or where that changed a moment before.
 //
 // Owner: Loader. Threads: const calls from any. Errors: open() returns the reason; if the file
 // changes while it is read, the seals of its indexes do not hold. Memory: the table, 16 bytes per
@@ -29,7 +31,7 @@ namespace stoker {
 
 struct SeekFileHeader {
   char magic[8] = {'s', 't', 'o', 'k', 'e', 'r', 's', 'k'};
-  uint32_t version = 2;  // 1 had no number of rows in its indexes
+  uint32_t version = 3;  // 1 had no number of rows in its indexes, 2 no sums and no stamps
   uint32_t byte_order = 0x01020304;
   uint64_t count = 0;     // of indexes
   uint64_t table_at = 0;  // the table's offset; it ends the file
@@ -45,10 +47,17 @@ struct SeekFileEntry {
   size_t bytes() const { return place & ((1u << kSizeBits) - 1); }
 };
 
-// Sets `index` to the entry's index, inside `buffer`. One that cannot be read gets a changed byte,
-// so that its seal does not hold.
-void read_seek_index(int file, const SeekFileEntry& entry, std::vector<uint8_t>& buffer,
-                     std::span<const uint8_t>& index);
+// The index of a sample, and the stamp of the file that it was made of. A view.
+struct StoredIndex {
+  FileStamp stamp;
+  std::span<const uint8_t> index;  // empty: none
+};
+inline constexpr size_t kStampBytes = sizeof(FileStamp);  // stored as it is in memory
+static_assert(kStampBytes == 16);
+
+// Returns the entry's index, inside `buffer`. One that cannot be read gets a changed byte, so that
+// its seal does not hold.
+StoredIndex read_seek_index(int file, const SeekFileEntry& entry, std::vector<uint8_t>& buffer);
 
 uint64_t seek_file_checksum(const SeekFileHeader& header, const std::vector<SeekFileEntry>& table);
 
@@ -70,17 +79,15 @@ class SeekIndexFile {
   SeekIndexFile(const SeekIndexFile&) = delete;
   SeekIndexFile& operator=(const SeekIndexFile&) = delete;
 
-  // Sets `index` to the sample's index, inside `buffer`; it is empty if there is none.
-  void read(std::string_view name, std::vector<uint8_t>& buffer,
-            std::span<const uint8_t>& index) const;
+  // Returns the sample's index, inside `buffer`; an empty one if there is none.
+  StoredIndex read(std::string_view name, std::vector<uint8_t>& buffer) const;
 
   // Calls take(XXH3 of the name, index) for every index, in the order of these numbers.
-  void for_each(
-      const std::function<void(uint64_t name, std::span<const uint8_t> index)>& take) const;
+  void for_each(const std::function<void(uint64_t name, const StoredIndex& stored)>& take) const;
 
   int64_t count() const { return static_cast<int64_t>(table_.size()); }
   int64_t table_bytes() const { return count() * static_cast<int64_t>(sizeof(SeekFileEntry)); }
-  int64_t largest_index_bytes() const { return largest_bytes_; }
+  int64_t largest_index_bytes() const { return largest_bytes_; }  // with its stamp
 
  private:
   explicit SeekIndexFile(int descriptor) : descriptor_(descriptor) {}

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "decode/jpeg/seek_index.h"
+#include "pipeline/source/file_stamp.h"
 
 namespace stoker {
 namespace {
@@ -58,15 +59,14 @@ void SeekIndexes::open_file(bool is_named) {
   }
 }
 
-void SeekIndexes::read(SampleId id, std::vector<uint8_t>& buffer,
-                       std::span<const uint8_t>& index) const {
-  index = {};
-  if (recorded_ && recorded_->read(id, buffer, index)) return;
-  if (file_) file_->read(source_.name(id), buffer, index);
+StoredIndex SeekIndexes::read(SampleId id, std::vector<uint8_t>& buffer) const {
+  StoredIndex stored;
+  if (recorded_) stored = recorded_->read(id, buffer);
+  return stored.index.empty() && file_ ? file_->read(source_.name(id), buffer) : stored;
 }
 
 void SeekIndexes::record(SampleId id, std::span<const uint8_t> index) {
-  if (index.empty() || is_full_ || recorded_->add(id, index)) return;
+  if (is_full_ || recorded_->add(id, {settled_stamp(source_.stamp(id), begun_ns_), index})) return;
   const std::string reason = std::strerror(errno);
   if (is_full_.exchange(true)) return;
   std::fprintf(stderr, "stoker: no more seek indexes are recorded: cannot write in %s: %s\n",
@@ -79,11 +79,14 @@ int64_t SeekIndexes::table_bytes() const {
 
 int64_t SeekIndexes::largest_index_bytes() const {
   return std::max(file_ ? file_->largest_index_bytes() : 0,
-                  recorded_ ? int64_t{kMaxRowIndexBytes} : 0);
+                  recorded_ ? int64_t{kMaxRowIndexBytes + kStampBytes} : 0);
 }
 
 void SeekIndexes::note(SampleId id, const SeekUse& use) {
   if (use.used > 0) used_.fetch_add(use.used, std::memory_order_relaxed);
+  if (use.unread_bytes > 0) {
+    unread_bytes_.fetch_add(use.unread_bytes, std::memory_order_relaxed);
+  }
   if (use.refused == 0 || refused_.fetch_add(use.refused, std::memory_order_relaxed) > 0) return;
   if (records()) return;  // the sample gets a new one
   std::fprintf(stderr,

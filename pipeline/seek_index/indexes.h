@@ -14,6 +14,7 @@
 #include "decode/image_decoder.h"
 #include "pipeline/seek_index/file.h"
 #include "pipeline/seek_index/recorded.h"
+#include "pipeline/source/file_time.h"
 #include "pipeline/source/source.h"
 
 namespace stoker {
@@ -28,17 +29,18 @@ class SeekIndexes {
   SeekIndexes(const SeekIndexes&) = delete;
   SeekIndexes& operator=(const SeekIndexes&) = delete;
 
-  // Sets `index` to the sample's index, inside `buffer`; it is empty if there is none.
-  void read(SampleId id, std::vector<uint8_t>& buffer, std::span<const uint8_t>& index) const;
+  // Returns the sample's index, inside `buffer`; an empty one if there is none.
+  StoredIndex read(SampleId id, std::vector<uint8_t>& buffer) const;
   // Records what the decoder did with the sample's index.
   void note(SampleId id, const SeekUse& use);
 
   // Whether decoders shall note places for record().
   bool records() const { return recorded_ != nullptr; }
-  // Keeps a new index of the sample; an empty one is none.
+  // Keeps a new index of the sample, with the stamp that its file has now. The file must have been
+  // read since this was made, so that its stamp is that of the bytes read.
   void record(SampleId id, std::span<const uint8_t> index);
 
-  SeekUse use() const { return {used_, refused_}; }
+  SeekUse use() const { return {used_, refused_, unread_bytes_}; }
   int64_t recorded() const { return recorded_ ? recorded_->count() : 0; }  // samples
   int64_t table_bytes() const;
   int64_t largest_index_bytes() const;
@@ -50,8 +52,9 @@ class SeekIndexes {
   std::string path_;
   std::unique_ptr<SeekIndexFile> file_;
   std::unique_ptr<RecordedIndexes> recorded_;
+  const int64_t begun_ns_ = system_now_ns();
   std::atomic<bool> is_full_{false};  // recording has ended
-  std::atomic<int64_t> used_{0}, refused_{0};
+  std::atomic<int64_t> used_{0}, refused_{0}, unread_bytes_{0};
 };
 
 }  // namespace stoker

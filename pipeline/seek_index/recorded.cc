@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,28 +61,30 @@ RecordedIndexes::RecordedIndexes(const std::string& folder, int64_t samples)
 
 RecordedIndexes::~RecordedIndexes() { ::close(file_); }
 
-bool RecordedIndexes::add(SampleId id, std::span<const uint8_t> index) noexcept {
-  const uint64_t offset = end_.fetch_add(index.size(), std::memory_order_relaxed);
-  for (size_t done = 0; done < index.size();) {
-    const ssize_t count = ::pwrite(file_, index.data() + done, index.size() - done,
-                                   static_cast<off_t>(offset + done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    done += static_cast<size_t>(count);
-  }
-  const uint64_t place = offset << SeekFileEntry::kSizeBits | index.size();
+bool RecordedIndexes::add(SampleId id, const StoredIndex& stored) noexcept {
+  FileStamp stamp = stored.stamp;
+  // writev() takes no constant bytes, and does not change them.
+  const iovec parts[] = {{&stamp, kStampBytes},
+                         {const_cast<uint8_t*>(stored.index.data()), stored.index.size()}};
+  const size_t bytes = kStampBytes + stored.index.size();
+  const uint64_t offset = end_.fetch_add(bytes, std::memory_order_relaxed);
+  ssize_t count = -1;
+  do {
+    count = ::pwritev(file_, parts, 2, static_cast<off_t>(offset));
+  } while (count < 0 && errno == EINTR);
+  // A write is cut short where the space ends.
+  if (count >= 0 && static_cast<size_t>(count) < bytes) errno = ENOSPC;
+  if (count != static_cast<ssize_t>(bytes)) return false;
+  const uint64_t place = offset << SeekFileEntry::kSizeBits | bytes;
   const uint64_t before =
       places_[static_cast<size_t>(id)].exchange(place, std::memory_order_release);
   if (before == 0) count_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
-bool RecordedIndexes::read(SampleId id, std::vector<uint8_t>& buffer,
-                           std::span<const uint8_t>& index) const {
+StoredIndex RecordedIndexes::read(SampleId id, std::vector<uint8_t>& buffer) const {
   const SeekFileEntry entry{0, places_[static_cast<size_t>(id)].load(std::memory_order_acquire)};
-  if (entry.place == 0) return false;
-  read_seek_index(file_, entry, buffer, index);
-  return true;
+  return read_seek_index(file_, entry, buffer);
 }
 
 void RecordedIndexes::save(const Source& source, const std::string& path) const {
@@ -95,14 +98,14 @@ void RecordedIndexes::save(const Source& source, const std::string& path) const 
   SeekIndexWriter writer(path);
   std::string problem;
   if (const auto old = SeekIndexFile::open(path, problem)) {
-    old->for_each([&](uint64_t name, std::span<const uint8_t> index) {
-      if (!std::binary_search(names.begin(), names.end(), name)) writer.add(name, index);
+    old->for_each([&](uint64_t name, const StoredIndex& stored) {
+      if (!std::binary_search(names.begin(), names.end(), name)) writer.add(name, stored);
     });
   }
   std::vector<uint8_t> buffer;
-  std::span<const uint8_t> index;
   for (SampleId id = 0; id < source.size(); ++id) {
-    if (read(id, buffer, index)) writer.add(text_digest(source.name(id)), index);
+    const StoredIndex stored = read(id, buffer);
+    if (!stored.index.empty()) writer.add(text_digest(source.name(id)), stored);
   }
   writer.finish();
 }

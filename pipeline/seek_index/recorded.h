@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/seek_index/file.h"
 #include "pipeline/source/source.h"
 
 namespace stoker {
@@ -32,9 +33,9 @@ class RecordedIndexes {
 
   // Replaces the sample's index. Returns false if it could not be written (errno); the sample then
   // keeps the index that it had.
-  bool add(SampleId id, std::span<const uint8_t> index) noexcept;
-  // Sets `index` to the sample's index, inside `buffer`. Returns false if it has none here.
-  bool read(SampleId id, std::vector<uint8_t>& buffer, std::span<const uint8_t>& index) const;
+  bool add(SampleId id, const StoredIndex& stored) noexcept;
+  // Returns the sample's index, inside `buffer`; an empty one if it has none here.
+  StoredIndex read(SampleId id, std::vector<uint8_t>& buffer) const;
   int64_t count() const { return count_.load(std::memory_order_relaxed); }  // samples with an index
   int64_t table_bytes() const { return static_cast<int64_t>(places_.size() * sizeof(places_[0])); }
 

@@ -34,18 +34,20 @@ void SeekIndexWriter::write(const void* data, size_t bytes) {
   if (pending_.size() >= kPendingBytes) flush();
 }
 
-void SeekIndexWriter::add(std::string_view name, std::span<const uint8_t> index) {
-  if (index.size() >> SeekFileEntry::kSizeBits != 0) {
-    throw std::runtime_error("a seek index of " + std::to_string(index.size()) + " bytes for " +
-                             std::string(name));
+void SeekIndexWriter::add(std::string_view name, const StoredIndex& stored) {
+  if ((kStampBytes + stored.index.size()) >> SeekFileEntry::kSizeBits != 0) {
+    throw std::runtime_error("a seek index of " + std::to_string(stored.index.size()) +
+                             " bytes for " + std::string(name));
   }
-  add(text_digest(name), index);
+  add(text_digest(name), stored);
 }
 
 // REQUIRES: the size fits into an entry.
-void SeekIndexWriter::add(uint64_t name, std::span<const uint8_t> index) {
-  table_.push_back({name, offset_ << SeekFileEntry::kSizeBits | index.size()});
-  write(index.data(), index.size());
+void SeekIndexWriter::add(uint64_t name, const StoredIndex& stored) {
+  const size_t bytes = kStampBytes + stored.index.size();
+  table_.push_back({name, offset_ << SeekFileEntry::kSizeBits | bytes});
+  write(&stored.stamp, kStampBytes);
+  write(stored.index.data(), stored.index.size());
 }
 
 void SeekIndexWriter::finish() {

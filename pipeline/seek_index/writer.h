@@ -20,8 +20,8 @@ class SeekIndexWriter {
   SeekIndexWriter(const SeekIndexWriter&) = delete;
   SeekIndexWriter& operator=(const SeekIndexWriter&) = delete;
 
-  void add(std::string_view name, std::span<const uint8_t> index);
-  void add(uint64_t name, std::span<const uint8_t> index);  // by XXH3 of the name
+  void add(std::string_view name, const StoredIndex& stored);
+  void add(uint64_t name, const StoredIndex& stored);  // by XXH3 of the name
   void finish();  // when this returns, the file is complete and in its place
   int64_t bytes() const { return static_cast<int64_t>(offset_); }  // written so far
 

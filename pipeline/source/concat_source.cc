@@ -157,6 +157,17 @@ bool ConcatSource::read_cached(SampleId id, std::vector<uint8_t>& buffer,
   return sources_[source]->read_cached(id - begins_[source], buffer, bytes);
 }
 
+FileStamp ConcatSource::stamp(SampleId id) const {
+  const size_t source = source_of(id);
+  return sources_[source]->stamp(id - begins_[source]);
+}
+
+bool ConcatSource::read_pieces(SampleId id, const FileStamp& stamp,
+                               std::span<const BytePiece> pieces, MayWait may_wait) const {
+  const size_t source = source_of(id);
+  return sources_[source]->read_pieces(id - begins_[source], stamp, pieces, may_wait);
+}
+
 void ConcatSource::read_targets(SampleId id, std::span<const uint8_t> bytes,
                                 SampleTargets& out) const {
   const size_t source = source_of(id);

@@ -37,6 +37,9 @@ class ConcatSource final : public Source {
                   std::span<const uint8_t>& bytes) const override;
   bool read_cached(SampleId id, std::vector<uint8_t>& buffer,
                    std::span<const uint8_t>& bytes) const override;
+  FileStamp stamp(SampleId id) const override;
+  bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
+                   MayWait may_wait) const override;
   std::span<const TargetColumn> targets() const override { return sources_[0]->targets(); }
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
   std::vector<SourceNote> notes() const override;

@@ -1,6 +1,7 @@
 // Times of files, by which cached lists see that something changed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <ctime>
 
@@ -8,6 +9,11 @@ namespace stoker {
 
 inline int64_t nanoseconds_of(const timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+inline int64_t system_now_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
 // What changed within this time before it was listed may change again with the same time stamps:

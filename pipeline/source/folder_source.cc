@@ -99,6 +99,16 @@ class FolderSource final : public Source {
     const Descriptor file(open_sample_file_cached(root_descriptor_.get(), path));
     return file.get() >= 0 && read_sample_file_cached(file.get(), buffer, bytes);
   }
+  FileStamp stamp(SampleId id) const override {
+    Path path;
+    return path_of(id, path) ? sample_file_stamp(root_descriptor_.get(), path) : FileStamp{};
+  }
+  bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
+                   MayWait may_wait) const override {
+    Path path;
+    return path_of(id, path) &&
+           read_file_pieces(root_descriptor_.get(), path, stamp, pieces, may_wait);
+  }
   std::vector<SourceNote> notes() const override { return notes_of(index_); }
   uint64_t fingerprint() const override { return fingerprint_; }
   uint64_t labels_digest() const override { return labels_digest_; }

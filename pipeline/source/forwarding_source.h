@@ -1,4 +1,6 @@
 // A source that shows another one as it is: views derive from it and override what they change.
+// It does not read pieces, because a view may change the bytes or take targets from them; one that
+// does neither forwards stamp() and read_pieces() itself.
 // Owner: the user; the other source outlives it. Threads: as every Source.
 #pragma once
 

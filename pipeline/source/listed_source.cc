@@ -51,6 +51,15 @@ class ListedSource final : public Source {
     const Descriptor file(open_sample_file_cached(folder_.get(), path_of(id)->c_str()));
     return file.get() >= 0 && read_sample_file_cached(file.get(), buffer, bytes);
   }
+  FileStamp stamp(SampleId id) const override {
+    if (bytes_of(id).data() != nullptr) return {};
+    return sample_file_stamp(folder_.get(), path_of(id)->c_str());
+  }
+  bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
+                   MayWait may_wait) const override {
+    return bytes_of(id).data() == nullptr &&
+           read_file_pieces(folder_.get(), path_of(id)->c_str(), stamp, pieces, may_wait);
+  }
   uint64_t fingerprint() const override { return fingerprint_; }
   uint64_t labels_digest() const override { return labels_digest_; }
 

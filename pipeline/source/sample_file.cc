@@ -6,8 +6,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "pipeline/source/file_stamp.h"
 
 #if __has_include(<linux/openat2.h>)
 #include <linux/openat2.h>
@@ -72,6 +75,30 @@ bool read_sample_file_cached(int descriptor, std::vector<uint8_t>& buffer,
   if (!read_piece_cached(descriptor, 0, {buffer.data(), size})) return false;
   bytes = {buffer.data(), size};
   return true;
+}
+
+FileStamp sample_file_stamp(int folder, const char* path) {
+  struct stat status;
+  if (fstatat(folder, path, &status, 0) != 0 || !S_ISREG(status.st_mode)) return {};
+  return file_stamp_of(status);
+}
+
+bool read_file_pieces(int folder, const char* path, const FileStamp& stamp,
+                      std::span<const BytePiece> pieces, MayWait may_wait) {
+  const bool waits = may_wait == MayWait::yes;
+  const Descriptor file(waits ? open_sample_file(folder, path)
+                              : open_sample_file_cached(folder, path));
+  struct stat status;
+  if (file.get() < 0 || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      file_stamp_of(status) != stamp) {
+    return false;
+  }
+  // Else it would read ahead, and so all of a file of usual size. Advice may fail without harm.
+  if (waits) posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM);
+  return std::all_of(pieces.begin(), pieces.end(), [&](const BytePiece& piece) {
+    return waits ? read_piece(file.get(), piece.offset, piece.out) == std::ssize(piece.out)
+                 : read_piece_cached(file.get(), piece.offset, piece.out);
+  });
 }
 
 int64_t read_piece(int descriptor, int64_t offset, std::span<uint8_t> out) {

@@ -42,6 +42,13 @@ ReadStatus read_sample_file(int descriptor, std::vector<uint8_t>& buffer,
 bool read_sample_file_cached(int descriptor, std::vector<uint8_t>& buffer,
                              std::span<const uint8_t>& bytes);
 
+// Returns the stamp of the file at a path as for open_sample_file(); an unknown one if that is no
+// file with bytes.
+FileStamp sample_file_stamp(int folder, const char* path);
+// As Source::read_pieces(). The kernel is told to read nothing but the pieces.
+bool read_file_pieces(int folder, const char* path, const FileStamp& stamp,
+                      std::span<const BytePiece> pieces, MayWait may_wait);
+
 // Fills `out` from `offset` on. Returns how many bytes there were, -1 with errno on failure.
 int64_t read_piece(int descriptor, int64_t offset, std::span<uint8_t> out);
 // Returns true if all of `out` was filled from memory.

@@ -28,6 +28,21 @@ struct ReadStatus {
   std::string message;  // errno text and numbers if not ok
 };
 
+// Tells whether a file changed: its size, and the time of its last change.
+struct FileStamp {
+  int64_t bytes = -1;  // < 0: unknown
+  int64_t modified_ns = 0;
+  bool is_known() const { return bytes >= 0; }
+  bool operator==(const FileStamp&) const = default;
+};
+
+// A piece of a sample's bytes, and the memory for it.
+struct BytePiece {
+  int64_t offset = 0;
+  std::span<uint8_t> out;
+};
+enum class MayWait : bool { no, yes };  // for storage
+
 // A note about something in a source that its user may not expect.
 struct SourceNote {
   // "left_out": files that are no samples; "two_labels": files with two; "slow": samples that take
@@ -59,6 +74,18 @@ class Source {
   virtual bool read_cached([[maybe_unused]] SampleId id,
                            [[maybe_unused]] std::vector<uint8_t>& buffer,
                            [[maybe_unused]] std::span<const uint8_t>& bytes) const {
+    return false;
+  }
+  // Returns the stamp of the file that holds the sample, as it is now; an unknown one if the sample
+  // is in no file, or is not stored in it as read() gives it.
+  virtual FileStamp stamp([[maybe_unused]] SampleId id) const { return {}; }
+  // Fills the pieces, as read() would give these bytes, if the sample's file still has this stamp.
+  // Returns false if it has not, if the source cannot do that, if MayWait::no and they are not in
+  // memory, or if anything is wrong, which read() will report. A source that can does not take its
+  // targets from the bytes: read_targets() gets none.
+  virtual bool read_pieces([[maybe_unused]] SampleId id, [[maybe_unused]] const FileStamp& stamp,
+                           [[maybe_unused]] std::span<const BytePiece> pieces,
+                           [[maybe_unused]] MayWait may_wait) const {
     return false;
   }
   // The columns of every sample's targets besides its label; mostly none. The same for the life of

@@ -34,6 +34,11 @@ class SubsetSource final : public ForwardingSource {
                    std::span<const uint8_t>& bytes) const override {
     return source_.read_cached(original(id), buffer, bytes);
   }
+  FileStamp stamp(SampleId id) const override { return source_.stamp(original(id)); }
+  bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
+                   MayWait may_wait) const override {
+    return source_.read_pieces(original(id), stamp, pieces, may_wait);
+  }
   void read_targets(SampleId id, std::span<const uint8_t> bytes,
                     SampleTargets& out) const override {
     source_.read_targets(original(id), bytes, out);

@@ -26,6 +26,11 @@ class TargetSource final : public ForwardingSource {
   // digest.
   TargetSource(const Source& source, std::vector<TargetTable> tables);
 
+  FileStamp stamp(SampleId id) const override { return source_.stamp(id); }
+  bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
+                   MayWait may_wait) const override {
+    return source_.read_pieces(id, stamp, pieces, may_wait);
+  }
   std::span<const TargetColumn> targets() const override { return columns_; }
   void read_targets(SampleId id, std::span<const uint8_t> bytes, SampleTargets& out) const override;
   uint64_t fingerprint() const override;

@@ -87,6 +87,7 @@ nb::dict stats_of(const Feed& feed) {
   dict["bad_samples"] = stats.bad_samples;
   dict["seek_index_used"] = stats.seek_index.used;
   dict["seek_index_refused"] = stats.seek_index.refused;
+  dict["seek_index_unread_bytes"] = stats.seek_index.unread_bytes;
   dict["seek_index_recorded"] = stats.seek_recorded;
   dict["held"] = feed.held();
   return dict;

@@ -29,6 +29,11 @@ class RelabelledSource final : public ForwardingSource {
     source_.read_targets(id, bytes, out);
     out.label = label(id);
   }
+  FileStamp stamp(SampleId id) const override { return source_.stamp(id); }
+  bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
+                   MayWait may_wait) const override {
+    return source_.read_pieces(id, stamp, pieces, may_wait);
+  }
   uint64_t fingerprint() const override { return fingerprint_; }
   uint64_t labels_digest() const override { return Source::labels_digest(); }
 

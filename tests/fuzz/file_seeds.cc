@@ -261,7 +261,8 @@ void add_seek_file_seeds(SeedFolder& seeds) {
   for (size_t count = 0; count <= 4; ++count) {
     SeekIndexWriter writer(path);
     for (size_t i = 0; i < count; ++i) {
-      writer.add(std::to_string(i), std::vector<uint8_t>(10 * i + 1, static_cast<uint8_t>(i)));
+      const std::vector<uint8_t> index(10 * i + 1, static_cast<uint8_t>(i));
+      writer.add(std::to_string(i), {{1000, 1}, index});
     }
     writer.finish();
     seeds.add("seek_file_fuzz", read_file(path));

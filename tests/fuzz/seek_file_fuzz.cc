@@ -34,10 +34,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if ((file == nullptr) == problem.empty()) std::abort();
   if (file == nullptr) return 0;
   std::vector<uint8_t> buffer;
-  std::span<const uint8_t> index;
   unsigned sum = 0;
   for (const char* name : {"0", "1", "2", "3"}) {  // the names of the seeds
-    file->read(name, buffer, index);
+    const std::span<const uint8_t> index = file->read(name, buffer).index;
     if (static_cast<int64_t>(index.size()) > file->largest_index_bytes()) std::abort();
     for (const uint8_t byte : index) sum += byte;
   }

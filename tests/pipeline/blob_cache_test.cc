@@ -184,7 +184,7 @@ TEST_F(BlobCacheTest, AnIndexOfOtherDataIsMadeAgain) {
   const std::string path = cached()[0];
   // With the stamps of the list that is opened, so that only its key tells it apart.
   const std::string other = folder_.write("other/list.csv", "path,label\nx,1\n");
-  const std::vector<BlobStamp> stamps = stamps_of(blob_set_of({path_}));
+  const std::vector<FileStamp> stamps = stamps_of(blob_set_of({path_}));
   fs::copy_file(path_, other, fs::copy_options::overwrite_existing);
   fs::last_write_time(other, fs::last_write_time(path_));
   build_index({blob_set_of({other}), {"", "none"}, {}, {}}, stamps, "key", path);
@@ -220,7 +220,7 @@ TEST_F(BlobCacheTest, AForgedIndexGivesNoWrongLabelsAndReadsNothingOutside) {
 
 TEST_F(BlobCacheTest, ABlobThatChangesMeanwhileIsAnError) {
   const BlobIndexRequest request{blob_set_of({path_}), {}, {}, {}};
-  std::vector<BlobStamp> stamps = stamps_of(request.set);
+  std::vector<FileStamp> stamps = stamps_of(request.set);
   const std::string index = cache_.path() + "/index";
   build_index(request, stamps, "key", index);
   ASSERT_NE(BlobIndex::open(index), nullptr);

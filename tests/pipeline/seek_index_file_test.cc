@@ -41,7 +41,7 @@ void write_indexes(const Source& source, const std::string& path) {
     std::span<const uint8_t> bytes;
     ASSERT_TRUE(source.read(id, buffer, bytes).ok);
     ASSERT_TRUE(builder.build(bytes, id % 2 == 0 ? SeekStep::row : SeekStep::eight, index));
-    writer.add(source.name(id), index);
+    writer.add(source.name(id), {source.stamp(id), index});
   }
   writer.finish();
 }
@@ -87,7 +87,8 @@ TEST_F(SeekIndexFileTest, GivesBackWhatWasWritten) {
   {
     SeekIndexWriter writer(path_);
     for (int i = 0; i < 100; ++i) {
-      writer.add("name" + std::to_string(i), Bytes(static_cast<size_t>(i), uint8_t(i)));
+      const Bytes index(static_cast<size_t>(i), uint8_t(i));
+      writer.add("name" + std::to_string(i), {{1000 + i, -i}, index});
     }
     EXPECT_FALSE(std::filesystem::exists(path_));
     writer.finish();
@@ -97,15 +98,17 @@ TEST_F(SeekIndexFileTest, GivesBackWhatWasWritten) {
   ASSERT_NE(file, nullptr) << problem;
   EXPECT_EQ(file->count(), 100);
   EXPECT_EQ(file->table_bytes(), 1600);
-  EXPECT_EQ(file->largest_index_bytes(), 99);
+  EXPECT_EQ(file->largest_index_bytes(), 99 + 16);
   Bytes buffer;
-  std::span<const uint8_t> index;
   for (int i = 99; i >= 0; --i) {
-    file->read("name" + std::to_string(i), buffer, index);
-    EXPECT_EQ(Bytes(index.begin(), index.end()), Bytes(static_cast<size_t>(i), uint8_t(i)));
+    const StoredIndex stored = file->read("name" + std::to_string(i), buffer);
+    EXPECT_EQ(Bytes(stored.index.begin(), stored.index.end()),
+              Bytes(static_cast<size_t>(i), uint8_t(i)));
+    if (i > 0) {
+      EXPECT_EQ(stored.stamp, (FileStamp{1000 + i, -i}));
+    }
   }
-  file->read("name100", buffer, index);
-  EXPECT_TRUE(index.empty());
+  EXPECT_TRUE(file->read("name100", buffer).index.empty());
 }
 
 TEST_F(SeekIndexFileTest, IsLeftAloneWhenDamaged) {
@@ -113,7 +116,6 @@ TEST_F(SeekIndexFileTest, IsLeftAloneWhenDamaged) {
   const Bytes good = read_bytes(path_);
   std::string problem;
   Bytes buffer;
-  std::span<const uint8_t> index;
   for (size_t at = 0; at < good.size(); at += at % 5 + 1) {
     Bytes bad = good;
     bad[at] ^= static_cast<uint8_t>(1u << at % 8);
@@ -122,7 +124,7 @@ TEST_F(SeekIndexFileTest, IsLeftAloneWhenDamaged) {
     const bool is_index = at >= sizeof(SeekFileHeader) && at < good.size() - 16 * (kSamples - 1);
     ASSERT_EQ(file != nullptr, is_index) << at;
     if (!file) continue;
-    for (SampleId id = 0; id < kSamples; ++id) file->read(source_->name(id), buffer, index);
+    for (SampleId id = 0; id < kSamples; ++id) file->read(source_->name(id), buffer);
   }
   for (size_t length = 0; length < good.size(); length += 1 + length / 50) {
     write_bytes(path_, Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(length)));
@@ -208,7 +210,7 @@ TEST_F(SeekIndexFileTest, AFullDiskIsOneErrorAndLeavesTheOldFile) {
   std::string message;
   try {
     SeekIndexWriter writer(path_);
-    for (int i = 0; i < 3000; ++i) writer.add(std::to_string(i), Bytes(1000));
+    for (int i = 0; i < 3000; ++i) writer.add(std::to_string(i), {{}, Bytes(1000)});
     writer.finish();
   } catch (const std::runtime_error& error) {
     message = error.what();

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -17,6 +16,7 @@
 #include "pipeline/source/forwarding_source.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/pipeline/loader_support.h"
+#include "tests/support/cache_folder.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker::testing {
@@ -39,15 +39,7 @@ std::string text(const Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
 class SeekRecordingTest : public ::testing::Test {
  protected:
   SeekRecordingTest() {
-    setenv("XDG_CACHE_HOME", (folder_.path() + "/cache").c_str(), 1);
     for (int i = 0; i < kSamples; ++i) write(i, static_cast<uint32_t>(i) + 1);
-  }
-  ~SeekRecordingTest() override {
-    if (cache_before_) {
-      setenv("XDG_CACHE_HOME", cache_before_->c_str(), 1);
-    } else {
-      unsetenv("XDG_CACHE_HOME");
-    }
   }
 
   void write(int i, uint32_t seed) {
@@ -83,11 +75,8 @@ class SeekRecordingTest : public ::testing::Test {
     return rows(options);
   }
 
-  const std::optional<std::string> cache_before_ = [] {
-    const char* value = std::getenv("XDG_CACHE_HOME");
-    return value ? std::optional<std::string>(value) : std::nullopt;
-  }();
   TempFolder folder_;
+  const CacheFolder cache_{folder_.path() + "/cache"};
   std::vector<Delivered> delivered_;
   LoaderStats stats_;
   std::string warnings_;
@@ -230,9 +219,8 @@ std::vector<int> samples_with_index(const Source& source, const std::string& pat
   const auto file = SeekIndexFile::open(path, problem);
   std::vector<int> found;
   Bytes buffer;
-  std::span<const uint8_t> index;
   for (SampleId id = 0; file && id < source.size(); ++id) {
-    file->read(source.name(id), buffer, index);
+    const std::span<const uint8_t> index = file->read(source.name(id), buffer).index;
     if (index.empty()) continue;
     EXPECT_EQ(Bytes(index.begin(), index.end()), index_number(static_cast<int>(id)));
     found.push_back(static_cast<int>(id));
@@ -249,8 +237,8 @@ TEST_F(SeekRecordingTest, WhatSeveralSaveAtOnceIsJoined) {
     savers.emplace_back([&, s] {
       RecordedIndexes recorded(folder_.path() + "/cache/stoker", source->size());
       for (int id = s; id < kSamples; id += kSavers) {
-        EXPECT_TRUE(recorded.add(id, Bytes(3, uint8_t(255))));
-        EXPECT_TRUE(recorded.add(id, index_number(id)));  // a longer one replaces it
+        EXPECT_TRUE(recorded.add(id, {{}, Bytes(3, uint8_t(255))}));
+        EXPECT_TRUE(recorded.add(id, {{}, index_number(id)}));  // a longer one replaces it
       }
       EXPECT_EQ(recorded.count(), kSamples / kSavers);
       recorded.save(*source, path());

@@ -53,4 +53,11 @@ ReadStatus ColdSource::read(SampleId id, std::vector<uint8_t>& buffer,
   return source_.read(id, buffer, bytes);
 }
 
+bool ColdSource::read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
+                             MayWait may_wait) const {
+  if (may_wait == MayWait::no) return false;
+  evict_from_cache(source_, id);
+  return source_.read_pieces(id, stamp, pieces, may_wait);
+}
+
 }  // namespace stoker

@@ -59,7 +59,7 @@ class BlobFiles::Opened {
 };
 
 BlobFiles::BlobFiles(const std::string& root, const std::vector<std::string>& paths,
-                     const std::vector<BlobStamp>& stamps)
+                     const std::vector<FileStamp>& stamps)
     : paths_(paths),
       stamps_(stamps),
       root_(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
@@ -80,8 +80,8 @@ ReadStatus BlobFiles::check(int descriptor, int64_t blob) const {
   struct stat status;
   if (fstat(descriptor, &status) != 0) return system_failure("stat");
   if (!S_ISREG(status.st_mode)) return {false, "not a regular file"};
-  const BlobStamp& listed = stamps_[static_cast<size_t>(blob)];
-  if (blob_stamp_of(status) == listed) return {};
+  const FileStamp& listed = stamps_[static_cast<size_t>(blob)];
+  if (file_stamp_of(status) == listed) return {};
   const std::string changed = "the file was changed after its samples were listed";
   if (status.st_size == listed.bytes)
     return {false, changed + ", at another time and to the same size"};

@@ -16,7 +16,7 @@ class BlobFiles {
  public:
   // `paths` are relative to the root.
   BlobFiles(const std::string& root, const std::vector<std::string>& paths,
-            const std::vector<BlobStamp>& stamps);
+            const std::vector<FileStamp>& stamps);
   ~BlobFiles();
   BlobFiles(const BlobFiles&) = delete;
   BlobFiles& operator=(const BlobFiles&) = delete;
@@ -32,7 +32,7 @@ class BlobFiles {
   ReadStatus check(int descriptor, int64_t blob) const;
 
   const std::vector<std::string>& paths_;
-  const std::vector<BlobStamp>& stamps_;
+  const std::vector<FileStamp>& stamps_;
   const int root_;
   const int64_t most_open_;
   mutable std::atomic<int64_t> open_{0};

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/source/blob/blob_stamp.h"
+#include "pipeline/source/file_stamp.h"
 #include "pipeline/source/format/sample_sink.h"
 #include "pipeline/source/source.h"
 
@@ -64,7 +64,7 @@ struct BlobSegment {
 struct BlobTable {
   std::string key;                 // what was asked for: paths, format and fields
   std::vector<std::string> blobs;  // relative to the root
-  std::vector<BlobStamp> stamps;   // of each blob
+  std::vector<FileStamp> stamps;   // of each blob
   std::vector<BlobSegment> segments;
   std::vector<std::string> class_names;
   std::vector<SourceNote> notes;

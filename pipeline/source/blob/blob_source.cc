@@ -4,8 +4,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
@@ -84,6 +84,36 @@ class BlobSource final : public Source {
     const std::span stored(buffer.data(), place.stored);
     return files_.read_cached(found.segment->blob, found.entry.offset(), stored) &&
            finish(found.entry, place, buffer, bytes).ok;
+  }
+  // Samples in a shard have the shard's stamp.
+  FileStamp stamp(SampleId id) const override {
+    const BlobIndex::Found found = index_->find(id);
+    if (found.segment == nullptr) return {};
+    if (found.entry.storage() == BlobStorage::file) {
+      return sample_file_stamp(files_.root(), index_->name(found).data());
+    }
+    const bool is_stored = found.entry.storage() == BlobStorage::bytes;
+    return is_stored ? table_.stamps[static_cast<size_t>(found.segment->blob)] : FileStamp{};
+  }
+  bool read_pieces(SampleId id, const FileStamp& stamp, std::span<const BytePiece> pieces,
+                   MayWait may_wait) const override {
+    const BlobIndex::Found found = index_->find(id);
+    if (found.segment == nullptr) return false;
+    if (found.entry.storage() == BlobStorage::file) {
+      return read_file_pieces(files_.root(), index_->name(found).data(), stamp, pieces, may_wait);
+    }
+    const Place place = place_of(found);
+    const int64_t blob = found.segment->blob;
+    if (!place.ok || found.entry.is_packed() || table_.stamps[static_cast<size_t>(blob)] != stamp) {
+      return false;
+    }
+    return std::all_of(pieces.begin(), pieces.end(), [&](const BytePiece& piece) {
+      const int64_t behind = static_cast<int64_t>(place.stored) - piece.offset;
+      const int64_t offset = found.entry.offset() + piece.offset;
+      if (std::ssize(piece.out) > behind) return false;
+      return may_wait == MayWait::yes ? files_.read(blob, offset, piece.out).ok
+                                      : files_.read_cached(blob, offset, piece.out);
+    });
   }
   std::vector<SourceNote> notes() const override { return table_.notes; }
   uint64_t fingerprint() const override { return table_.fingerprint; }
@@ -209,7 +239,7 @@ std::string key_of(const BlobIndexRequest& request) {
 }
 
 std::unique_ptr<BlobIndex> load(const std::string& path, const std::string& key,
-                                const std::vector<BlobStamp>& stamps) {
+                                const std::vector<FileStamp>& stamps) {
   std::unique_ptr<BlobIndex> index = BlobIndex::open(path);
   if (index == nullptr || index->table().key != key || index->table().stamps != stamps) {
     return nullptr;
@@ -226,7 +256,7 @@ std::string temporary_path() {
 }
 
 std::unique_ptr<BlobIndex> make(const BlobIndexRequest& request,
-                                const std::vector<BlobStamp>& stamps, const std::string& key,
+                                const std::vector<FileStamp>& stamps, const std::string& key,
                                 const std::string& path, bool may_keep) {
   build_index(request, stamps, key, path);
   std::unique_ptr<BlobIndex> index = BlobIndex::open(path);
@@ -236,15 +266,10 @@ std::unique_ptr<BlobIndex> make(const BlobIndexRequest& request,
   return index;
 }
 
-int64_t system_now_ns() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
-
 std::unique_ptr<BlobIndex> load_or_make(const BlobIndexRequest& request,
                                         const std::string& cache_dir) {
   const int64_t now_ns = system_now_ns();
-  const std::vector<BlobStamp> stamps = stamps_of(request.set);
+  const std::vector<FileStamp> stamps = stamps_of(request.set);
   const std::string key = key_of(request);
   const std::string path = cache_dir + "/blobs-" + hex64(text_digest(key)) + ".bin";
   if (auto index = load(path, key, stamps)) return index;
@@ -255,7 +280,7 @@ std::unique_ptr<BlobIndex> load_or_make(const BlobIndexRequest& request,
   }
   const IndexLock lock(path + ".lock");
   if (auto index = load(path, key, stamps)) return index;
-  const bool settled = std::all_of(stamps.begin(), stamps.end(), [&](const BlobStamp& stamp) {
+  const bool settled = std::all_of(stamps.begin(), stamps.end(), [&](const FileStamp& stamp) {
     return stamp.modified_ns <= now_ns - kSettleNs;
   });
   return make(request, stamps, key, path, settled);

@@ -45,13 +45,13 @@ void scan(BlobFormat format, BlobReader& blob, const FieldChoice& fields, Sample
   }
 }
 
-BlobStamp stamp_of_file(const std::string& path) {
+FileStamp stamp_of_file(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) {
     throw std::runtime_error(path + ": " + std::strerror(errno));
   }
   if (!S_ISREG(status.st_mode)) throw std::runtime_error(path + ": not a regular file");
-  return blob_stamp_of(status);
+  return file_stamp_of(status);
 }
 
 struct Stopped : std::runtime_error {
@@ -183,10 +183,10 @@ class Merged {
 // Scans the blobs on several threads; each hands on its samples when all blobs before its own have.
 class Builder {
  public:
-  Builder(const BlobIndexRequest& request, const std::vector<BlobStamp>& stamps,
+  Builder(const BlobIndexRequest& request, const std::vector<FileStamp>& stamps,
           BlobIndexWriter& writer)
       : request_(request), stamps_(stamps), merged_(request), writer_(writer) {
-    for (const BlobStamp& stamp : stamps) total_bytes_ += stamp.bytes;
+    for (const FileStamp& stamp : stamps) total_bytes_ += stamp.bytes;
   }
 
   void run() {
@@ -301,7 +301,7 @@ class Builder {
   }
 
   const BlobIndexRequest& request_;
-  const std::vector<BlobStamp>& stamps_;
+  const std::vector<FileStamp>& stamps_;
   Merged merged_;            // of the thread whose turn it is
   BlobIndexWriter& writer_;  // the same
   int64_t total_bytes_ = 0;
@@ -318,13 +318,13 @@ class Builder {
 
 }  // namespace
 
-std::vector<BlobStamp> stamps_of(const BlobSet& set) {
-  std::vector<BlobStamp> stamps;
+std::vector<FileStamp> stamps_of(const BlobSet& set) {
+  std::vector<FileStamp> stamps;
   for (const std::string& blob : set.blobs) stamps.push_back(stamp_of_file(set.root + "/" + blob));
   return stamps;
 }
 
-void build_index(const BlobIndexRequest& request, const std::vector<BlobStamp>& stamps,
+void build_index(const BlobIndexRequest& request, const std::vector<FileStamp>& stamps,
                  const std::string& key, const std::string& path) {
   BlobIndexWriter writer(path);
   Builder builder(request, stamps, writer);

@@ -22,14 +22,14 @@ struct BlobIndexRequest {
 };
 
 // Returns the state of a set's blobs. Throws std::runtime_error if one is not there.
-std::vector<BlobStamp> stamps_of(const BlobSet& set);
+std::vector<FileStamp> stamps_of(const BlobSet& set);
 
 // Writes the index to `path`. Labels that are text become classes in the order of the texts (byte
 // by byte). `stamps` were taken before; `key` goes into the table. Throws std::runtime_error (a
 // BlobError for content) with path and offset: a label that is negative or has no class name, texts
 // beside numbers, a target of another shape than the first sample's, a blob that changes meanwhile,
 // no samples at all; or if go_on() returned false.
-void build_index(const BlobIndexRequest& request, const std::vector<BlobStamp>& stamps,
+void build_index(const BlobIndexRequest& request, const std::vector<FileStamp>& stamps,
                  const std::string& key, const std::string& path);
 
 }  // namespace stoker
