@@ -134,12 +134,13 @@ struct LoaderState {
 struct MemoryPlan {
   int64_t ring_bytes = 0;  // pinned, all devices
   int64_t slot_bytes = 0;  // on the devices
-  // Workers and files read ahead: an upper bound for baseline JPEGs of any size and raw samples.
+  // Workers and files read ahead: an upper bound for baseline JPEGs and PNGs that are not
+  // interlaced, of any size, and raw samples.
   // Files of more than 1 MiB add their size while they are under way.
   int64_t scratch_bytes = 0;
   // Not in the total: what all workers together need in addition while each decodes a progressive
-  // JPEG, PNG, ... of max_pixels. Lower max_pixels if the data may hold such images and memory is
-  // short.
+  // JPEG, an interlaced PNG, ... of max_pixels. Lower max_pixels if the data may hold such images
+  // and memory is short.
   int64_t frame_bytes = 0;
   int64_t total_bytes() const { return ring_bytes + slot_bytes + scratch_bytes; }
 };

@@ -298,16 +298,17 @@ class Loader:
         workers found in memory; 'read' has the others), 'decode' (rows), 'ring' and 'staging'
         (batches): the items, the seconds of waiting for input and for room, the seconds of work
         over all threads, and how many items were ready on average. 'bad_samples'; 'seek_index_used'
-        and 'seek_index_refused' rows (refused: the file has changed), 'seek_index_recorded' samples
-        (their index was made on the way); 'held': batches held now.
+        and 'seek_index_refused' rows (refused: the file has changed), 'seek_index_unread_bytes'
+        (not read, because no row showed them), 'seek_index_recorded' samples (their index was made
+        on the way); 'held': batches held now.
         staging's input_wait_s is how long next() waited for the feed.
         """
         return self._feed.get().stats()
 
     def memory_plan(self) -> dict[str, int]:
         """Returns bytes: ring (pinned, or on the host), slots (on the device: slots and normalised
-        images), scratch (an upper bound for the workers), total, and frame, which a progressive or
-        PNG image of max_pixels may need in addition.
+        images), scratch (an upper bound for the workers), total, and frame, which a progressive
+        JPEG, an interlaced PNG, ... of max_pixels may need in addition.
         """
         return self._feed.get().memory_plan()
 

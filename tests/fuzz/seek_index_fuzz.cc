@@ -7,6 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -74,6 +75,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   // An index guarantees that the whole file is good, but the plan of a crop may be too large.
   if (decode(indexed, index) != is_good || (is_good && indexed != plain)) std::abort();
+  // Some of its blocks give the same picture, or none.
+  FilePieces pieces(file);
+  const size_t blocks = (file.size() + kSeekBlock - 1) / kSeekBlock;
+  pieces.head = file.first(std::min(file.size(), (1 + data[0] % blocks) * kSeekBlock));
+  pieces.body_at = data[1] % blocks * kSeekBlock;
+  pieces.body = file.subspan(pieces.body_at);
+  pieces.body =
+      pieces.body.first(std::min(pieces.body.size(), (1 + data[2] % blocks) * kSeekBlock));
+  const bool is_of_pieces = decoder.decode_pieces(
+      pieces, spec, {indexed.data(), window.width, window.height, 3 * window.width}, index);
+  if (is_of_pieces && (!is_good || indexed != plain)) std::abort();
   tamper(index, data + kFuzzHeader + 1);
   // A forged index can choose coefficients; exact pixels refuse a file whose coefficients belong to
   // no picture. The fast policy has pixels of its own for the bilinear filter alone.
