@@ -38,6 +38,27 @@ std::vector<Pixels> views_of(Augmenter& augmenter, const AugmentSpec& spec, cons
   return rows;
 }
 
+TEST(AugmentViews, TheNeededBoxHasWhatEachOfThemShows) {
+  const AugmentSpec spec(kViews), resized("resize(40) | center_crop(24)");
+  constexpr Size kSize{131, 97};
+  Draws draws;
+  for (int64_t sample = 0; sample < 40; ++sample) {
+    const Box needed = needed_box(spec, kSize, 1, 2, sample, draws);
+    EXPECT_TRUE(lies_inside(needed, kSize));
+    for (int view = 0; view < spec.views(); ++view) {
+      draw_augmentation(spec, kSize, 1, 2, sample, draws, view);
+      const auto [x, y, width, height] = shown_box(draws);
+      EXPECT_TRUE(needed.x <= x && needed.x + needed.width >= x + width);
+      EXPECT_TRUE(needed.y <= y && needed.y + needed.height >= y + height);
+    }
+  }
+  // Of a window, what its pixels are made from; nothing above that.
+  const Box window = needed_box(resized, {400, 900}, 1, 2, 3, draws);
+  EXPECT_GT(window.y,
+            280);  // half of the rows that a window of 24 of 90 leaves out, less the filter
+  EXPECT_LT(window.y, 330);
+}
+
 TEST(AugmentViews, AreTheStepsOfTheWholeImageInThePlainWay) {
   const AugmentSpec spec(kViews);
   Augmenter augmenter(spec, {});
