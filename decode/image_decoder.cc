@@ -40,6 +40,7 @@ ImageFormat sniff(std::span<const uint8_t> bytes) {
   if (begins_with(bytes, "BM", 2)) return ImageFormat::bmp;
   if (begins_with(bytes, "RIFF", 4) && begins_with(bytes, "WEBP", 4, 8)) return ImageFormat::webp;
   if (begins_with(bytes, "II*\0", 4) || begins_with(bytes, "MM\0*", 4)) return ImageFormat::tiff;
+  if (begins_with(bytes, "II+\0", 4) || begins_with(bytes, "MM\0+", 4)) return ImageFormat::tiff;
   if (begins_with(bytes, "GIF87a", 6) || begins_with(bytes, "GIF89a", 6)) return ImageFormat::gif;
   if (is_jpeg2000(bytes)) return ImageFormat::jpeg2000;
   if (is_pnm(bytes)) return ImageFormat::pnm;

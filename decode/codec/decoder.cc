@@ -34,8 +34,6 @@ struct CodecDecoder::Impl {
         return read_gif_pixels(bytes, region, frame);
       case ImageFormat::jpeg2000:
         return read_opencv_pixels(bytes, header, frame);
-      case ImageFormat::tiff:
-        return read_tiff_pixels(bytes, header, frame);
       case ImageFormat::webp:
         return read_webp_pixels(bytes, header, region, frame);
       default:
@@ -58,16 +56,24 @@ struct CodecDecoder::Impl {
                     RowSink& sink) {
     if (header.format == ImageFormat::pnm) return give_pnm(bytes, region, sink);
     if (header.format == ImageFormat::png) return png.read(bytes, region, sink);
+    if (header.format == ImageFormat::tiff) {
+      return read_tiff_pixels(bytes, region, frame, [&](int begin, int end) {
+        give_frame({region.x, begin, region.width, end - begin}, sink);
+      });
+    }
     const DecodeStatus status = read(bytes, header, region);
-    if (!status.ok()) return status;
+    if (status.ok()) give_frame(region, sink);
+    return status;
+  }
+
+  void give_frame(Box region, RowSink& sink) {
     const Box& box = frame.box();
     if (frame.colours() == FrameColours::rgb && contains(box, region)) {
       sink.rows(frame.row(region.y - box.y) + 3 * static_cast<size_t>(region.x - box.x),
                 static_cast<ptrdiff_t>(frame.stride()), region.height);
-      return {};
+      return;
     }
     give_rows(region, sink, [&](int y, uint8_t* to) { frame.rgb(y, region.x, region.width, to); });
-    return {};
   }
 
   template <class ReadRow>

@@ -36,10 +36,12 @@
 //        palette 1, 2, 4, 8 bits as they are, the high byte of each colour
 //        orientation             turned, under any ExifPolicy, as Pillow does
 //        strips, tiles, planes   in all compressions that libtiff has, but the JPEG of TIFF 6.0
+//        BigTIFF                 the same
 //
 // A file that is shorter than its structure says is truncated; PNG checksums are verified.
 // Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame, but of PNG,
-// PGM and PPM only some rows (of an interlaced PNG, the region).
+// PGM and PPM only some rows (of an interlaced PNG, the region); of TIFF some rows of a strip, the
+// region of a row of tiles, or of a strip of each plane, with what libtiff holds of a part.
 // Errors: a status, never an exception; nothing is printed.
 #pragma once
 

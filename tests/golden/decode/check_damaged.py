@@ -78,7 +78,7 @@ def seeds():
         yield "webp", saved(rgb, "WEBP", **options)
         yield "webp", saved(rgba, "WEBP", **options)
     variants = make_variants
-    made = [*variants.bmps(), *variants.tiffs(), *variants.tiffs_with_palettes(), *variants.turned_tiffs(), *variants.tiffs_of_pillow(), *variants.gifs(), *variants.animated_gifs(), *variants.jpeg2000s()]
+    made = [*variants.bmps(), *variants.tiffs(), *variants.tiffs_with_palettes(), *variants.turned_tiffs(), *[(name, data) for name, data, _ in variants.big_tiffs()], *variants.tiffs_of_pillow(), *variants.gifs(), *variants.animated_gifs(), *variants.jpeg2000s()]
     for name, data in [*made, *variants.animations()]:
         yield name.split(".")[-1], data
 
