@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <string_view>
 
 #include "decode/codec/decoder.h"
 #include "decode/codec/frame.h"
 #include "decode/codec/jpeg2000_file.h"
 #include "decode/codec/opencv_plugin.h"
+#include "decode/codec/pnm_file.h"
 #include "decode/jpeg/libjpeg_decoder.h"
 #include "decode/orientation.h"
 #include "decode/resize/resize_kernels.h"
@@ -25,13 +25,6 @@ constexpr int64_t kJpeg2000Share = 4;
 
 bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size, size_t at = 0) {
   return bytes.size() >= at + size && std::memcmp(bytes.data() + at, text, size) == 0;
-}
-
-// "P6" and its relatives from P1 on, before a blank or a comment.
-bool is_pnm(std::span<const uint8_t> bytes) {
-  constexpr std::string_view kAfter = "\t\n\v\f\r #";
-  return bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
-         kAfter.find(static_cast<char>(bytes[2])) != std::string_view::npos;
 }
 
 ImageFormat sniff(std::span<const uint8_t> bytes) {

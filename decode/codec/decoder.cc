@@ -46,10 +46,10 @@ struct CodecDecoder::Impl {
     PnmLayout layout;
     const DecodeStatus status = read_pnm_layout(bytes, layout);
     if (!status.ok()) return status;
-    give_rows(region, sink, [&](int y, uint8_t* to) {
-      read_pnm_row(bytes, layout, y, region.x, region.width, to);
-    });
-    return {};
+    PnmRows pnm(bytes, layout);
+    give_rows(region, sink,
+              [&](int y, uint8_t* to) { return pnm.read(y, region.x, region.width, to); });
+    return pnm.status();
   }
 
   DecodeStatus give(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
@@ -73,9 +73,13 @@ struct CodecDecoder::Impl {
                 static_cast<ptrdiff_t>(frame.stride()), region.height);
       return;
     }
-    give_rows(region, sink, [&](int y, uint8_t* to) { frame.rgb(y, region.x, region.width, to); });
+    give_rows(region, sink, [&](int y, uint8_t* to) {
+      frame.rgb(y, region.x, region.width, to);
+      return true;
+    });
   }
 
+  // Ends early where read_row() returns false.
   template <class ReadRow>
   void give_rows(Box region, RowSink& sink, const ReadRow& read_row) {
     const size_t stride = 3 * static_cast<size_t>(region.width);
@@ -83,7 +87,7 @@ struct CodecDecoder::Impl {
     for (int done = 0; done < region.height;) {
       const int batch = std::min(kBatchRows, region.height - done);
       for (int r = 0; r < batch; ++r) {
-        read_row(region.y + done + r, rows.data() + r * stride);
+        if (!read_row(region.y + done + r, rows.data() + r * stride)) return;
       }
       sink.rows(rows.data(), static_cast<ptrdiff_t>(stride), batch);
       done += batch;

@@ -456,6 +456,24 @@ def jpeg2000s():
     yield "rgb_bare.jp2", buffer.getvalue()
 
 
+def pnms():
+    """Netpbm files in text and in binary, with values up to the usual largest ones and to others."""
+    rng = numpy.random.default_rng(21)
+    bits = rng.integers(0, 2, (HEIGHT, WIDTH))
+    lines = "\n".join("".join(map(str, row)) for row in bits)
+    yield "text.pbm", f"P1 {WIDTH} {HEIGHT}\n{lines}".encode()
+    yield "binary.pbm", f"P4\n{WIDTH} {HEIGHT}\n".encode() + b"".join(packed_rows(bits, 1, "MM"))
+    for letter, name, channels in (("2", "pgm", 1), ("3", "ppm", 3)):
+        for most in (255, 1, 10, 100, 256, 1023, 65534, 65535):
+            values = rng.integers(0, most + 1, (HEIGHT, WIDTH * channels))
+            values[0, :11] = numpy.minimum(range(11), most)  # halves are rounded to even
+            lines = "\n".join(" ".join(map(str, row)) + (" # 1 2 3" if y % 5 == 0 else "") for y, row in enumerate(values))
+            head = f"{WIDTH}\n{HEIGHT} {most}\n"
+            yield f"text_{most}.{name}", f"P{letter} # {most}\n{head}{lines}\n".encode()
+            binary = values.astype("u1" if most < 256 else ">u2").tobytes()
+            yield f"binary_{most}.{name}", f"P{int(letter) + 3}\n{head}".encode() + binary
+
+
 def with_canvas(webp, x, y):
     """Gives an animation the usual canvas, and puts its first frame there."""
     webp = bytearray(webp)
@@ -529,7 +547,7 @@ def main():
     twins = {name: twin for name, _, twin in big_tiffs()}
     big = [(name, data) for name, data, _ in big_tiffs()]
     tiff_files = [*tiffs(), *big, *tiffs_of_pillow(), *tiffs_with_palettes(), *turned_tiffs(), *turned_ycc_tiffs()]
-    others = [*bmps(), *jpegs(), *animations(), *gifs(), *animated_gifs(), *jpeg2000s()]
+    others = [*bmps(), *jpegs(), *animations(), *gifs(), *animated_gifs(), *jpeg2000s(), *pnms()]
     with open(os.path.join(HERE, "variants.txt"), "w") as lines:
         for name, data in [*tiff_files, *others, *refused()]:
             found = "unsupported" if name in no else OF_PILLOW_13.get(name) or pillow(twins.get(name, data))
