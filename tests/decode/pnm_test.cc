@@ -86,6 +86,7 @@ TEST(Pnm, BitsAreBlackWhereTheyAreSet) {
   const std::vector<uint8_t> nine = grays({0, 255, 255, 255, 255, 255, 255, 255, 0});
   EXPECT_EQ(decode(binary, status, {0, 0, 9, 1}), nine);
   EXPECT_EQ(decode(binary, status, {6, 1, 3, 1}), grays({255, 0, 255}));
+  EXPECT_EQ(decode("P4 8 2\n\xff\x7f", status, {0, 1, 2, 1}), grays({255, 0}));
   // Between the digits of a text nothing must stand, and anything blank may.
   EXPECT_EQ(decode("P1 3 2\n10 0#0 0\n\n\t1 1 0", status), grays({0, 255, 255, 0, 0, 255}));
   EXPECT_TRUE(status.ok()) << status.message;

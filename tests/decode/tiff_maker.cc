@@ -81,6 +81,7 @@ void set_fields(TIFF* tiff, const TiffKind& kind) {
   TIFFSetField(tiff, TIFFTAG_PLANARCONFIG,
                kind.is_separate ? PLANARCONFIG_SEPARATE : PLANARCONFIG_CONTIG);
   if (kind.has_differences) TIFFSetField(tiff, TIFFTAG_PREDICTOR, PREDICTOR_HORIZONTAL);
+  if (kind.is_bit_reversed) TIFFSetField(tiff, TIFFTAG_FILLORDER, FILLORDER_LSB2MSB);
   if (kind.samples == 4) {
     const uint16_t alpha = EXTRASAMPLE_UNASSALPHA;
     TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, &alpha);

@@ -19,6 +19,7 @@ struct TiffKind {
   int rows_per_strip = 0;    // 0: one strip
   bool is_big = false;       // BigTIFF
   bool is_big_endian = false;
+  bool is_bit_reversed = false;  // FillOrder 2
 };
 
 // Whether this libtiff can write the compression.

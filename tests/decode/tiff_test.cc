@@ -10,6 +10,7 @@
 
 #include "decode/image_decoder.h"
 #include "tests/decode/pixels.h"
+#include "tests/decode/png_maker.h"
 #include "tests/decode/process_memory.h"
 #include "tests/decode/random_spec.h"
 #include "tests/decode/tiff_maker.h"
@@ -99,9 +100,13 @@ TEST(Tiff, BilevelLines) {
   for (const int compression : {COMPRESSION_NONE, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_CCITTFAX3,
                                 COMPRESSION_CCITTFAX4, COMPRESSION_LZW}) {
     for (const int strip : {0, 1, 9}) {
-      TiffKind kind{.size = {45, 38}, .samples = 1, .bits = 1, .compression = compression};
-      kind.rows_per_strip = strip;
-      expect_pixels(kind, random);
+      for (const bool is_reversed : {false, true}) {
+        if (is_reversed && compression == COMPRESSION_ADOBE_DEFLATE) continue;  // refused
+        TiffKind kind{.size = {45, 38}, .samples = 1, .bits = 1, .compression = compression};
+        kind.rows_per_strip = strip;
+        kind.is_bit_reversed = is_reversed;
+        expect_pixels(kind, random);
+      }
     }
   }
 }
@@ -175,6 +180,20 @@ TEST(Tiff, OnlyThePartsOfACropAreDecoded) {
       EXPECT_TRUE(decode(damaged(0), bottom, pixels).ok());
       EXPECT_EQ(pixels, rgb_of(kind, samples, bottom));
     }
+  }
+}
+
+// libtiff warns of damaged fax lines, and gives some pixels.
+TEST(Tiff, WarningsAboutPixelsAreDamage) {
+  std::vector<uint16_t> samples;
+  for (const int compression : {COMPRESSION_CCITTFAX3, COMPRESSION_CCITTFAX4}) {
+    const TiffKind kind{.size = {64, 64}, .samples = 1, .bits = 1, .compression = compression};
+    Bytes file = make_tiff(kind, 10, samples), pixels;
+    const Place place = place_of(file, 0, false);
+    std::fill_n(file.begin() + static_cast<ptrdiff_t>(place.at + place.size / 2), 9, uint8_t{0x55});
+    const DecodeStatus status = decode(file, {0, 0, 64, 64}, pixels);
+    EXPECT_EQ(status.code, DecodeCode::corrupt) << compression;
+    EXPECT_TRUE(status.message.starts_with("libtiff: ")) << status.message;
   }
 }
 
@@ -257,6 +276,7 @@ struct Promise {
   uint32_t offset = 0;  // of each part; 0: where the bytes lie
   uint32_t size = 64;
   uint32_t more_tags = 0;  // unknown ones, each of which claims the whole file
+  Bytes pixels = Bytes(64, 0x55);
 };
 
 Bytes small_file(const Promise& promise) {
@@ -269,7 +289,7 @@ Bytes small_file(const Promise& promise) {
   std::sort(tags.begin(), tags.end());
   const auto arrays = static_cast<uint32_t>(8 + 2 + 12 * tags.size() + 4);
   const uint32_t pixels = arrays + 8 * promise.parts;
-  const uint32_t end = pixels + 64;
+  const auto end = static_cast<uint32_t>(pixels + promise.pixels.size());
   Bytes file{'I', 'I', 42, 0, 8, 0, 0, 0};
   const auto add = [&](uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) file.push_back(static_cast<uint8_t>(value >> 8 * i));
@@ -288,12 +308,33 @@ Bytes small_file(const Promise& promise) {
   add(0, 4);
   for (uint32_t i = 0; i < promise.parts; ++i) add(at, 4);
   for (uint32_t i = 0; i < promise.parts; ++i) add(promise.size, 4);
-  file.resize(end, 0x55);
+  file.insert(file.end(), promise.pixels.begin(), promise.pixels.end());
   return file;
 }
 
 std::vector<std::pair<uint16_t, uint32_t>> rgb_tags(Size size, uint32_t compression) {
   return {{256, size.width}, {257, size.height}, {258, 8}, {259, compression}, {262, 2}, {277, 3}};
+}
+
+// A stream that goes on after the pixels, or whose checksum is wrong, is damage.
+TEST(Tiff, DeflatedPartsEndWithTheirPixels) {
+  const Size size{8, 4};
+  const auto status_of = [&](const Bytes& stream) {
+    Promise promise{.tags = rgb_tags(size, COMPRESSION_ADOBE_DEFLATE)};
+    promise.pixels = stream;
+    promise.size = static_cast<uint32_t>(stream.size());
+    Bytes pixels;
+    return decode(small_file(promise), {0, 0, size.width, size.height}, pixels).code;
+  };
+  const Bytes rows(size_t{3} * size.width * size.height, 7);
+  EXPECT_EQ(status_of(deflate(rows, 6, 0)), DecodeCode::ok);
+  Bytes more = rows;
+  more.push_back(7);
+  EXPECT_EQ(status_of(deflate(more, 6, 0)), DecodeCode::corrupt);
+  EXPECT_EQ(status_of(deflate({rows.begin(), rows.end() - 1}, 6, 0)), DecodeCode::corrupt);
+  Bytes wrong = deflate(rows, 6, 0);
+  wrong.back() ^= 1;
+  EXPECT_EQ(status_of(wrong), DecodeCode::corrupt);
 }
 
 TEST(Tiff, BombsTakeNoMemory) {
