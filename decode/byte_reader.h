@@ -15,9 +15,11 @@ class ByteReader {
 
   uint8_t u8(size_t at) { return has(at, 1) ? bytes_[at] : 0; }
   uint16_t u16(size_t at) { return static_cast<uint16_t>(number(at, 2)); }
-  uint32_t u32(size_t at) { return number(at, 4); }
-  uint32_t u24(size_t at) { return number(at, 3); }
+  uint32_t u32(size_t at) { return static_cast<uint32_t>(number(at, 4)); }
+  uint32_t u24(size_t at) { return static_cast<uint32_t>(number(at, 3)); }
+  uint64_t u64(size_t at) { return number(at, 8); }
   size_t size() const { return bytes_.size(); }
+  bool is_big_endian() const { return big_endian_; }
   bool went_outside() const { return went_outside_; }
 
   // Returns the bytes [at, at + count), cut at the end of the data.
@@ -32,9 +34,9 @@ class ByteReader {
     went_outside_ |= !inside;
     return inside;
   }
-  uint32_t number(size_t at, size_t count) {
+  uint64_t number(size_t at, size_t count) {
     if (!has(at, count)) return 0;
-    uint32_t value = 0;
+    uint64_t value = 0;
     for (size_t i = 0; i < count; ++i) {
       value = value << 8 | bytes_[at + (big_endian_ ? i : count - 1 - i)];
     }

@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <string_view>
 
 #include "decode/codec/decoder.h"
 #include "decode/codec/frame.h"
 #include "decode/codec/jpeg2000_file.h"
 #include "decode/codec/opencv_plugin.h"
+#include "decode/codec/pnm_file.h"
 #include "decode/jpeg/libjpeg_decoder.h"
 #include "decode/orientation.h"
 #include "decode/resize/resize_kernels.h"
@@ -27,19 +27,13 @@ bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size, 
   return bytes.size() >= at + size && std::memcmp(bytes.data() + at, text, size) == 0;
 }
 
-// "P6" and its relatives from P1 on, before a blank or a comment.
-bool is_pnm(std::span<const uint8_t> bytes) {
-  constexpr std::string_view kAfter = "\t\n\v\f\r #";
-  return bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
-         kAfter.find(static_cast<char>(bytes[2])) != std::string_view::npos;
-}
-
 ImageFormat sniff(std::span<const uint8_t> bytes) {
   if (begins_with(bytes, "\xFF\xD8\xFF", 3)) return ImageFormat::jpeg;
   if (begins_with(bytes, "\x89PNG\r\n\x1A\n", 8)) return ImageFormat::png;
   if (begins_with(bytes, "BM", 2)) return ImageFormat::bmp;
   if (begins_with(bytes, "RIFF", 4) && begins_with(bytes, "WEBP", 4, 8)) return ImageFormat::webp;
   if (begins_with(bytes, "II*\0", 4) || begins_with(bytes, "MM\0*", 4)) return ImageFormat::tiff;
+  if (begins_with(bytes, "II+\0", 4) || begins_with(bytes, "MM\0+", 4)) return ImageFormat::tiff;
   if (begins_with(bytes, "GIF87a", 6) || begins_with(bytes, "GIF89a", 6)) return ImageFormat::gif;
   if (is_jpeg2000(bytes)) return ImageFormat::jpeg2000;
   if (is_pnm(bytes)) return ImageFormat::pnm;

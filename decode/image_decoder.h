@@ -49,7 +49,7 @@ struct DecodeOptions {
 // `whole_frame` while it is decoded.
 struct ScratchBound {
   int64_t streamed;     // bytes for what is read by rows, of any size: a JPEG with one scan, a PNG
-                        // that is not interlaced
+                        // that is not interlaced, a TIFF in strips (and a copy of a strip's bytes)
   int64_t whole_frame;  // bytes for a multi-scan (progressive) JPEG (its coefficients), for what
                         // has to be decoded as a whole (its frame), or a turned image (its crop)
 };

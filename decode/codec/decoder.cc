@@ -34,8 +34,6 @@ struct CodecDecoder::Impl {
         return read_gif_pixels(bytes, region, frame);
       case ImageFormat::jpeg2000:
         return read_opencv_pixels(bytes, header, frame);
-      case ImageFormat::tiff:
-        return read_tiff_pixels(bytes, header, frame);
       case ImageFormat::webp:
         return read_webp_pixels(bytes, header, region, frame);
       default:
@@ -48,28 +46,40 @@ struct CodecDecoder::Impl {
     PnmLayout layout;
     const DecodeStatus status = read_pnm_layout(bytes, layout);
     if (!status.ok()) return status;
-    give_rows(region, sink, [&](int y, uint8_t* to) {
-      read_pnm_row(bytes, layout, y, region.x, region.width, to);
-    });
-    return {};
+    PnmRows pnm(bytes, layout);
+    give_rows(region, sink,
+              [&](int y, uint8_t* to) { return pnm.read(y, region.x, region.width, to); });
+    return pnm.status();
   }
 
   DecodeStatus give(std::span<const uint8_t> bytes, const CodecHeader& header, Box region,
                     RowSink& sink) {
     if (header.format == ImageFormat::pnm) return give_pnm(bytes, region, sink);
     if (header.format == ImageFormat::png) return png.read(bytes, region, sink);
+    if (header.format == ImageFormat::tiff) {
+      return read_tiff_pixels(bytes, region, frame, [&](int begin, int end) {
+        give_frame({region.x, begin, region.width, end - begin}, sink);
+      });
+    }
     const DecodeStatus status = read(bytes, header, region);
-    if (!status.ok()) return status;
+    if (status.ok()) give_frame(region, sink);
+    return status;
+  }
+
+  void give_frame(Box region, RowSink& sink) {
     const Box& box = frame.box();
     if (frame.colours() == FrameColours::rgb && contains(box, region)) {
       sink.rows(frame.row(region.y - box.y) + 3 * static_cast<size_t>(region.x - box.x),
                 static_cast<ptrdiff_t>(frame.stride()), region.height);
-      return {};
+      return;
     }
-    give_rows(region, sink, [&](int y, uint8_t* to) { frame.rgb(y, region.x, region.width, to); });
-    return {};
+    give_rows(region, sink, [&](int y, uint8_t* to) {
+      frame.rgb(y, region.x, region.width, to);
+      return true;
+    });
   }
 
+  // Ends early where read_row() returns false.
   template <class ReadRow>
   void give_rows(Box region, RowSink& sink, const ReadRow& read_row) {
     const size_t stride = 3 * static_cast<size_t>(region.width);
@@ -77,7 +87,7 @@ struct CodecDecoder::Impl {
     for (int done = 0; done < region.height;) {
       const int batch = std::min(kBatchRows, region.height - done);
       for (int r = 0; r < batch; ++r) {
-        read_row(region.y + done + r, rows.data() + r * stride);
+        if (!read_row(region.y + done + r, rows.data() + r * stride)) return;
       }
       sink.rows(rows.data(), static_cast<ptrdiff_t>(stride), batch);
       done += batch;

@@ -1,4 +1,4 @@
-// Decodes every format except JPEG: PNG, GIF, BMP, PGM and PPM with our own readers, WebP and TIFF
+// Decodes every format except JPEG: PNG, GIF, BMP and Netpbm with our own readers, WebP and TIFF
 // through the libraries of their authors (libwebp, libtiff). CMake compiles the readers that need a
 // library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers are parsed
 // here, so info() works and max_pixels holds either way.
@@ -20,8 +20,10 @@
 //  BMP   1, 4, 8, 24, 32 bits    as they are, bit fields of whole bytes, too; alpha is dropped
 //        16 bits                 5 or 6 bits of a colour are scaled to 0..255
 //        runs of 4, 8 bits       as they are; what is left out has the first colour
-//  PGM   8 bits                copied to R, G, B (P5, values to 255)
-//  PPM   8 bits                as they are (P6, values to 255)
+//  PBM   text, binary          black and white (P1, P4)
+//  PGM   text, binary          scaled to 255, copied to R, G, B (P2, P5); values above 255 are
+//                              scaled to 65535 and clipped to 255 (Pillow's mode "I")
+//  PPM   text, binary          scaled to 255 (P3, P6)
 //  WebP  lossy, lossless         alpha is dropped
 //        animated                the first frame, on black
 //  GIF   the first frame         as it is, on its canvas, which has the transparent colour or the
@@ -36,10 +38,12 @@
 //        palette 1, 2, 4, 8 bits as they are, the high byte of each colour
 //        orientation             turned, under any ExifPolicy, as Pillow does
 //        strips, tiles, planes   in all compressions that libtiff has, but the JPEG of TIFF 6.0
+//        BigTIFF                 the same
 //
 // A file that is shorter than its structure says is truncated; PNG checksums are verified.
-// Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame, but of PNG,
-// PGM and PPM only some rows (of an interlaced PNG, the region).
+// Owner: one per worker. Threads: one at a time; starts none. Memory: the whole frame, but of PNG
+// and Netpbm only some rows (of an interlaced PNG, the region); of TIFF some rows of a strip, the
+// region of a row of tiles, or of a strip of each plane, with what libtiff holds of a part.
 // Errors: a status, never an exception; nothing is printed.
 #pragma once
 

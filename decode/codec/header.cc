@@ -62,7 +62,7 @@ DecodeStatus check_gif(std::span<const uint8_t> bytes) {
   return status.ok() ? check_gif_blocks(bytes, layout) : status;
 }
 
-// ---- PGM and PPM
+// ---- PBM, PGM and PPM
 
 DecodeStatus read_pnm(std::span<const uint8_t> bytes, CodecHeader& header) {
   PnmLayout layout;
@@ -74,10 +74,7 @@ DecodeStatus read_pnm(std::span<const uint8_t> bytes, CodecHeader& header) {
 DecodeStatus check_pnm(std::span<const uint8_t> bytes) {
   PnmLayout layout;
   const DecodeStatus status = read_pnm_layout(bytes, layout);
-  if (!status.ok()) return status;
-  const int64_t room = static_cast<int64_t>(bytes.size()) - layout.pixels_at;
-  if (room / layout.row_bytes() < layout.size.height) return cut_short(bytes.size());
-  return {};
+  return status.ok() ? check_pnm_body(bytes, layout) : status;
 }
 
 // ---- TIFF

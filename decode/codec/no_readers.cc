@@ -11,7 +11,7 @@ DecodeStatus refused(const char* format, const char* library) {
 
 }  // namespace
 
-DecodeStatus read_tiff_pixels(std::span<const uint8_t>, const CodecHeader&, CodecFrame&) {
+DecodeStatus read_tiff_pixels(std::span<const uint8_t>, Box, CodecFrame&, const TakeFrame&) {
   return refused("TIFF", "libtiff");
 }
 DecodeStatus read_webp_pixels(std::span<const uint8_t>, const CodecHeader&, Box, CodecFrame&) {

@@ -21,6 +21,9 @@ enum Tag : uint16_t {
   kRowsPerStrip = 278,
   kStripBytes = 279,
   kPlanarConfiguration = 284,
+  kFax3Options = 292,
+  kFax4Options = 293,
+  kPredictor = 317,
   kColourMap = 320,
   kTileWidth = 322,
   kTileHeight = 323,
@@ -28,25 +31,31 @@ enum Tag : uint16_t {
   kTileBytes = 325,
   kExtraSamples = 338,
   kSampleFormat = 339,
+  kJpegTables = 347,
+  kYccCoefficients = 529,
+  kYccSubsampling = 530,
+  kYccPositioning = 531,
+  kReferenceBlackWhite = 532,
 };
 
-// A directory entry that holds integers.
-struct Field {
-  uint32_t count = 0;
-  uint32_t bytes_each = 0;
-  size_t at = 0;  // offset of the first value
-};
-
+// BigTIFF has offsets and counts of 64 bits.
 class TiffDirectory {
  public:
   explicit TiffDirectory(std::span<const uint8_t> bytes)
-      : reader_(bytes, !bytes.empty() && bytes[0] == 'M'), begin_(reader_.u32(4)) {
-    entries_ = reader_.u16(begin_);
+      : reader_(bytes, !bytes.empty() && bytes[0] == 'M'), is_big_(reader_.u16(2) == kBigVersion) {
+    const uint64_t begin = is_big_ ? reader_.u64(8) : reader_.u32(4);
+    // Behind the end, where reads are refused and sums do not wrap around.
+    begin_ = static_cast<size_t>(std::min<uint64_t>(begin, reader_.size()));
+    const uint64_t entries = is_big_ ? reader_.u64(begin_) : reader_.u16(begin_);
+    entries_ = static_cast<int>(std::min<uint64_t>(entries, kMostEntries + 1));
   }
 
   // Returns false if a tag occurs twice (readers disagree about which one counts) or is out of
-  // order, or if the table is cut.
+  // order, if the table is cut, or if a BigTIFF has offsets of another size.
   bool is_sound() {
+    constexpr uint32_t kOffsetBytes = 8;
+    if (is_big_ && (reader_.u16(4) != kOffsetBytes || reader_.u16(6) != 0)) return false;
+    if (entries_ > kMostEntries) return false;
     for (int i = 1; i < entries_; ++i) {
       if (reader_.u16(entry(i)) <= reader_.u16(entry(i - 1))) return false;
     }
@@ -54,54 +63,124 @@ class TiffDirectory {
     return entries_ > 0 && !reader_.went_outside();
   }
 
-  Field find(Tag tag) {
-    constexpr uint16_t kByte = 1, kShort = 3, kLong = 4;
-    for (int i = 0; i < entries_; ++i) {
+  TiffField find(Tag tag) {
+    for (int i = 0; i < entries_ && !reader_.went_outside(); ++i) {
       const size_t at = entry(i);
       if (reader_.u16(at) != tag) continue;
-      const uint16_t type = reader_.u16(at + 2);
-      const uint32_t each = type == kByte ? 1 : type == kShort ? 2 : type == kLong ? 4 : 0;
-      const uint64_t size = uint64_t{each} * reader_.u32(at + 4);
-      if (each == 0 || size > reader_.size()) return {};
-      return {reader_.u32(at + 4), each, size <= 4 ? at + 8 : reader_.u32(at + 8)};
+      const uint32_t each = bytes_of_type(reader_.u16(at + 2));
+      const uint64_t count = is_big_ ? reader_.u64(at + 4) : reader_.u32(at + 4);
+      if (each == 0 || count > reader_.size() / each) return {};
+      const size_t value_at = at + (is_big_ ? 12 : 8);
+      const uint64_t here = is_big_ ? 8 : 4;  // so many bytes lie in the entry itself
+      if (each * count <= here) return {count, each, value_at};
+      return {count, each, is_big_ ? reader_.u64(value_at) : reader_.u32(value_at)};
     }
     return {};
   }
 
-  uint32_t value(const Field& field, uint32_t index) {
-    const size_t at = field.at + size_t{index} * field.bytes_each;
-    return field.bytes_each == 1   ? reader_.u8(at)
-           : field.bytes_each == 2 ? reader_.u16(at)
-                                   : reader_.u32(at);
+  uint64_t value(const TiffField& field, uint64_t index) {
+    const uint64_t end = reader_.size();
+    const auto at = static_cast<size_t>(std::min(field.at, end) + index * field.bytes_each);
+    switch (field.bytes_each) {
+      case 1:
+        return reader_.u8(at);
+      case 2:
+        return reader_.u16(at);
+      case 4:
+        return reader_.u32(at);
+      default:
+        return reader_.u64(at);
+    }
   }
 
+  // Values of more than 32 bits are as good as none.
   uint32_t first(Tag tag, uint32_t otherwise) {
-    const Field field = find(tag);
-    return field.count == 0 ? otherwise : value(field, 0);
+    const TiffField field = find(tag);
+    if (field.count == 0) return otherwise;
+    return static_cast<uint32_t>(std::min<uint64_t>(value(field, 0), ~0u));
   }
 
   // Returns true if the field is missing or all of its values are `expected`. Looks at the first 8.
   bool all_equal(Tag tag, uint32_t expected) {
-    const Field field = find(tag);
-    for (uint32_t i = 0; i < std::min(field.count, 8u); ++i) {
+    const TiffField field = find(tag);
+    for (uint64_t i = 0; i < std::min<uint64_t>(field.count, 8); ++i) {
       if (value(field, i) != expected) return false;
     }
     return true;
   }
 
+  // REQUIRES: is_sound().
+  TiffPatch patch() {
+    const size_t entry_bytes = is_big_ ? 20 : 12;
+    TiffPatch result{begin_, std::vector<uint8_t>(entry(0) - begin_)};
+    uint64_t count = 0;
+    for (int i = 0; i < entries_; ++i) {
+      if (!is_needed(reader_.u16(entry(i)))) continue;
+      const std::span<const uint8_t> kept = reader_.part(entry(i), entry_bytes);
+      result.bytes.insert(result.bytes.end(), kept.begin(), kept.end());
+      ++count;
+    }
+    const size_t count_bytes = entry(0) - begin_;
+    for (size_t i = 0; i < count_bytes; ++i, count >>= 8) {
+      result.bytes[reader_.is_big_endian() ? count_bytes - 1 - i : i] = static_cast<uint8_t>(count);
+    }
+    result.bytes.insert(result.bytes.end(), is_big_ ? 8 : 4, 0);  // no next directory
+    return result;
+  }
+
   bool went_outside() const { return reader_.went_outside(); }
-  size_t size() const { return reader_.size(); }
 
  private:
-  size_t entry(int i) const { return begin_ + 2 + 12 * static_cast<size_t>(i); }
+  static bool is_needed(uint16_t tag) {
+    constexpr Tag kNeeded[] = {kWidth,
+                               kHeight,
+                               kBitsPerSample,
+                               kCompression,
+                               kPhotometric,
+                               kFillOrder,
+                               kStripOffsets,
+                               kSamplesPerPixel,
+                               kRowsPerStrip,
+                               kStripBytes,
+                               kPlanarConfiguration,
+                               kFax3Options,
+                               kFax4Options,
+                               kPredictor,
+                               kColourMap,
+                               kTileWidth,
+                               kTileHeight,
+                               kTileOffsets,
+                               kTileBytes,
+                               kExtraSamples,
+                               kSampleFormat,
+                               kJpegTables,
+                               kYccCoefficients,
+                               kYccSubsampling,
+                               kYccPositioning,
+                               kReferenceBlackWhite};
+    return std::find(std::begin(kNeeded), std::end(kNeeded), tag) != std::end(kNeeded);
+  }
+
+  static constexpr uint16_t kBigVersion = 43;
+  static constexpr int kMostEntries = 0xffff;  // as many as a directory of a small TIFF can have
+
+  uint32_t bytes_of_type(uint16_t type) const {
+    constexpr uint16_t kByte = 1, kShort = 3, kLong = 4, kLong8 = 16;
+    if (type == kLong8) return is_big_ ? 8 : 0;
+    return type == kByte ? 1 : type == kShort ? 2 : type == kLong ? 4 : 0;
+  }
+  size_t entry(int i) const {
+    return begin_ + (is_big_ ? 8 + 20 * static_cast<size_t>(i) : 2 + 12 * static_cast<size_t>(i));
+  }
 
   ByteReader reader_;
-  size_t begin_;
+  const bool is_big_;
+  size_t begin_ = 0;
   int entries_ = 0;
 };
 
 constexpr uint32_t kWhiteIsZero = 0, kBlackIsZero = 1, kRgb = 2, kPalette = 3, kCmyk = 5, kYcc = 6;
-constexpr uint32_t kUncompressed = 1;
+constexpr uint32_t kUncompressed = 1, kDeflate = 8, kOldDeflate = 32946;
 // The meaning of an extra sample; kNone: there is none.
 constexpr uint32_t kUnknown = 0, kTimesAlpha = 1, kAlpha = 2, kAlphaOfCorel = 999;
 constexpr uint32_t kNone = ~0u;
@@ -129,7 +208,7 @@ bool choose_gray(uint32_t extra, TiffLayout& layout) {
 bool read_palette(TiffDirectory& tiff, TiffLayout& layout) {
   const uint32_t bits = layout.bits;
   if (bits != 1 && bits != 2 && bits != 4 && bits != 8) return false;
-  const Field colours = tiff.find(kColourMap);
+  const TiffField colours = tiff.find(kColourMap);
   const uint32_t count = 1u << bits;
   if (colours.bytes_each != 2 || colours.count != 3 * count) return false;
   for (uint32_t i = 0; i < 3 * count; ++i) {
@@ -153,10 +232,10 @@ bool choose_rgb(uint32_t extra, TiffLayout& layout) {
 
 // Returns false for a variant that Pillow refuses or misreads, or that this reader does not have.
 bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
-  const Field extras = tiff.find(kExtraSamples);
-  const uint32_t extra = extras.count == 0 ? kNone : tiff.value(extras, 0);
+  const TiffField extras = tiff.find(kExtraSamples);
+  const uint32_t extra = tiff.first(kExtraSamples, kNone);
   const uint32_t of_colour = layout.photometric == kCmyk ? 4 : layout.photometric <= 1 ? 1 : 3;
-  for (uint32_t i = 1; i < std::min(extras.count, 8u); ++i) {
+  for (uint64_t i = 1; i < std::min<uint64_t>(extras.count, 8); ++i) {
     if (tiff.value(extras, i) != kUnknown) return false;
   }
   if (extras.count != 0 && of_colour + extras.count != layout.samples) return false;
@@ -167,7 +246,11 @@ bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
   const uint32_t orientation = tiff.first(kOrientation, 1);
   layout.orientation = orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1;
   const uint32_t fill_order = tiff.first(kFillOrder, 1);
-  if (fill_order != 1 && (fill_order != 2 || extra != kNone || layout.bits == 16)) return false;
+  const bool is_deflated = layout.compression == kDeflate || layout.compression == kOldDeflate;
+  layout.is_bit_reversed = fill_order == 2;
+  if (fill_order != 1 && (fill_order != 2 || extra != kNone || layout.bits == 16 || is_deflated)) {
+    return false;
+  }
   // Pillow reads planes of 16 bits without compression as if they had 8.
   if (layout.is_separate && (layout.samples == 1 || layout.bits < 8 ||
                              (layout.bits == 16 && layout.compression == kUncompressed))) {
@@ -195,30 +278,51 @@ bool choose_colours(TiffDirectory& tiff, TiffLayout& layout) {
   }
 }
 
-// The strips or tiles of an image.
-struct Parts {
-  int64_t count = 0;
-  int64_t last = 0;        // strips or tiles of one plane
-  int64_t bytes_each = 0;  // without compression
-  int64_t bytes_last = 0;  // of a plane's last strip, which may have fewer rows
-};
+void read_parts(TiffDirectory& tiff, TiffLayout& layout) {
+  layout.is_tiled = tiff.find(kTileOffsets).count != 0;
+  layout.offsets = tiff.find(layout.is_tiled ? kTileOffsets : kStripOffsets);
+  layout.sizes = tiff.find(layout.is_tiled ? kTileBytes : kStripBytes);
+  constexpr uint32_t kMost = 0x7fffffff;
+  const auto height = static_cast<uint32_t>(layout.size.height);
+  const uint32_t across =
+      layout.is_tiled ? tiff.first(kTileWidth, 0) : static_cast<uint32_t>(layout.size.width);
+  const uint32_t down = layout.is_tiled ? tiff.first(kTileHeight, 0)
+                                        : std::min(tiff.first(kRowsPerStrip, ~0u), height);
+  if (across > 0 && across <= kMost && down > 0 && down <= kMost)
+    layout.part = {static_cast<int>(across), static_cast<int>(down)};
+}
 
-Parts parts_of(TiffDirectory& tiff, bool tiled) {
-  const bool is_separate = tiff.first(kPlanarConfiguration, 1) == 2;
-  const int64_t samples = tiff.first(kSamplesPerPixel, 1);
-  const int64_t width = tiff.first(kWidth, 0), height = tiff.first(kHeight, 0);
-  const int64_t across = tiled ? tiff.first(kTileWidth, 0) : width;
-  const int64_t down = tiled ? tiff.first(kTileHeight, 0)
-                             : std::min<int64_t>(tiff.first(kRowsPerStrip, ~0u), height);
-  if (across == 0 || down == 0) return {};
-  const int64_t bits = int64_t{tiff.first(kBitsPerSample, 1)} * (is_separate ? 1 : samples);
-  const int64_t line = (across * bits + 7) / 8;
-  const int64_t each = (width + across - 1) / across * ((height + down - 1) / down);
-  const int64_t rows_last = tiled || height % down == 0 ? down : height % down;
-  return {each * (is_separate ? samples : 1), each, line * down, line * rows_last};
+// libtiff takes 16 bytes for each part. Strips are one for each row of each plane, at most.
+bool are_tiny(int64_t parts, Size size) {
+  constexpr int64_t kParts = int64_t{1} << 19, kPixelsOfAPart = 32;
+  return parts > kParts + int64_t{size.width} * size.height / kPixelsOfAPart;
+}
+
+// A tile may be larger than the picture, as the plan of memory says.
+bool is_huge(const TiffLayout& layout) {
+  constexpr int64_t kMaxSpareTile = int64_t{16} << 20;
+  const int64_t samples = layout.is_separate ? 1 : layout.samples;
+  const int64_t line = (layout.size.width * samples * layout.bits + 7) / 8;
+  // In floating point, which does not overflow: sizes are still what the file says.
+  return static_cast<double>(layout.line_bytes()) * layout.part.height >
+         static_cast<double>(line) * layout.size.height + kMaxSpareTile;
 }
 
 }  // namespace
+
+bool TiffLayout::is_converted() const {
+  constexpr uint32_t kJpeg = 7;
+  return is_ycc && (compression != kJpeg || is_separate);
+}
+
+int TiffLayout::lines_of_part(int64_t top) const {
+  return static_cast<int>(is_tiled ? part.height
+                                   : std::min<int64_t>(part.height, size.height - top));
+}
+
+int64_t TiffLayout::line_bytes() const {
+  return (int64_t{part.width} * bits * (is_separate ? 1 : samples) + 7) / 8;
+}
 
 DecodeStatus read_tiff_layout(std::span<const uint8_t> bytes, TiffLayout& layout) {
   TiffDirectory tiff(bytes);
@@ -230,6 +334,8 @@ DecodeStatus read_tiff_layout(std::span<const uint8_t> bytes, TiffLayout& layout
   layout.compression = tiff.first(kCompression, kUncompressed);
   layout.samples = tiff.first(kSamplesPerPixel, 1);
   layout.bits = tiff.first(kBitsPerSample, 1);
+  layout.predictor = tiff.first(kPredictor, 1);
+  layout.is_big_endian = !bytes.empty() && bytes[0] == 'M';
   const uint32_t planes = tiff.first(kPlanarConfiguration, 1);
   layout.is_separate = planes == 2;
   const bool is_read = (planes == 1 || planes == 2) && choose_colours(tiff, layout);
@@ -241,6 +347,7 @@ DecodeStatus read_tiff_layout(std::span<const uint8_t> bytes, TiffLayout& layout
     return {DecodeCode::corrupt, 0, "a bad TIFF directory"};
   }
   layout.size = {static_cast<int>(width), static_cast<int>(height)};
+  read_parts(tiff, layout);
   if (is_read) return {};
   return {DecodeCode::unsupported, 0,
           "a TIFF of photometric " + std::to_string(layout.photometric) + ", compression " +
@@ -250,28 +357,49 @@ DecodeStatus read_tiff_layout(std::span<const uint8_t> bytes, TiffLayout& layout
 }
 
 DecodeStatus check_tiff_body(std::span<const uint8_t> bytes) {
-  TiffDirectory tiff(bytes);
-  const bool tiled = tiff.find(kTileOffsets).count != 0;
-  const Field offsets = tiff.find(tiled ? kTileOffsets : kStripOffsets);
-  const Field sizes = tiff.find(tiled ? kTileBytes : kStripBytes);
+  TiffLayout layout;
+  const DecodeStatus status = read_tiff_layout(bytes, layout);
+  if (!status.ok()) return status;
+  const TiffField &offsets = layout.offsets, &sizes = layout.sizes;
   if (offsets.count == 0 || offsets.count != sizes.count) {
     return {DecodeCode::corrupt, 0, "a TIFF without a place for its pixels"};
   }
-  const Parts parts = parts_of(tiff, tiled);
-  if (offsets.count != parts.count) {
+  const auto count = static_cast<int64_t>(offsets.count);
+  const int64_t planes = layout.is_separate ? layout.samples : 1;
+  if (layout.part.width == 0 || count % planes != 0 ||
+      count / planes != layout.parts_of_a_plane()) {
     return {DecodeCode::corrupt, 0, "a TIFF with another number of strips or tiles than it needs"};
   }
-  const bool is_raw = tiff.first(kCompression, kUncompressed) == kUncompressed;
-  for (uint32_t i = 0; i < offsets.count; ++i) {
-    const int64_t size = tiff.value(sizes, i);
-    const int64_t end = tiff.value(offsets, i) + size;
-    const bool is_last = (i + 1) % parts.last == 0;
-    const bool is_short = is_raw && size < (is_last ? parts.bytes_last : parts.bytes_each);
-    if (end > std::ssize(bytes) || is_short || tiff.went_outside()) {
+  if (is_huge(layout)) {
+    return {DecodeCode::corrupt, 0, "a TIFF with tiles that are larger than the picture"};
+  }
+  if (are_tiny(count, layout.size)) {
+    return {DecodeCode::unsupported, 0, "a TIFF of " + std::to_string(count) + " tiny tiles"};
+  }
+  TiffDirectory tiff(bytes);
+  const bool is_raw = layout.compression == kUncompressed;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t at = tiff.value(offsets, static_cast<uint64_t>(i));
+    const uint64_t size = tiff.value(sizes, static_cast<uint64_t>(i));
+    const int64_t top = i % layout.parts_of_a_plane() / layout.parts_across() * layout.part.height;
+    const bool is_outside = at > bytes.size() || size > bytes.size() - at || tiff.went_outside();
+    if (is_outside ||
+        (is_raw && static_cast<int64_t>(size) / layout.line_bytes() < layout.lines_of_part(top))) {
       return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()), "the file ends too early"};
     }
   }
   return {};
+}
+
+TiffPatch needed_tiff_directory(std::span<const uint8_t> bytes) {
+  return TiffDirectory(bytes).patch();
+}
+
+std::span<const uint8_t> tiff_part(std::span<const uint8_t> bytes, const TiffLayout& layout,
+                                   int64_t number) {
+  TiffDirectory tiff(bytes);
+  return bytes.subspan(tiff.value(layout.offsets, static_cast<uint64_t>(number)),
+                       tiff.value(layout.sizes, static_cast<uint64_t>(number)));
 }
 
 }  // namespace stoker

@@ -1,244 +1,110 @@
-// The only file that uses libtiff.
-#include <tiffio.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <vector>
 
-#include "decode/codec/inflate.h"
+#include "decode/codec/libtiff_reader.h"
 #include "decode/codec/readers.h"
-#include "decode/codec/tiff_header.h"
+#include "decode/codec/tiff_lines.h"
 
 namespace stoker {
 namespace {
 
-// The bytes by which a tile may be larger than the image.
-constexpr int64_t kMaxSpareTile = int64_t{16} << 20;
-
-// The file in memory, and the first message of libtiff: an error, or a warning while pixels are
-// read. Such warnings mean damage; earlier ones are mostly about tags that nobody needs.
-struct Source {
-  std::span<const uint8_t> bytes;
-  uint64_t at = 0;
-  bool is_at_pixels = false;
-  char message[200] = "";
-
-  void note(const char* format, va_list values) {
-    if (message[0] != 0) return;
-    std::vsnprintf(message, sizeof message, format, values);
-    for (char& c : message) c = c == '\n' ? ' ' : c;
-  }
-};
-
-tmsize_t read_bytes(thandle_t handle, void* to, tmsize_t count) {
-  auto& source = *static_cast<Source*>(handle);
-  const uint64_t left = source.at < source.bytes.size() ? source.bytes.size() - source.at : 0;
-  const auto given = static_cast<size_t>(std::min(left, static_cast<uint64_t>(count)));
-  if (given > 0) std::memcpy(to, source.bytes.data() + source.at, given);
-  source.at += given;
-  return static_cast<tmsize_t>(given);
-}
-tmsize_t write_nothing(thandle_t, void*, tmsize_t) { return 0; }
-toff_t seek_to(thandle_t handle, toff_t offset, int whence) {
-  auto& source = *static_cast<Source*>(handle);
-  const uint64_t from = whence == SEEK_SET   ? 0
-                        : whence == SEEK_CUR ? source.at
-                                             : source.bytes.size();
-  return source.at = from + offset;
-}
-int close_nothing(thandle_t) { return 0; }
-toff_t size_of(thandle_t handle) { return static_cast<Source*>(handle)->bytes.size(); }
-
-int on_error(TIFF*, void* user, const char*, const char* format, va_list values) {
-  static_cast<Source*>(user)->note(format, values);
-  return 1;
-}
-int on_warning(TIFF*, void* user, const char*, const char* format, va_list values) {
-  auto& source = *static_cast<Source*>(user);
-  if (source.is_at_pixels) source.note(format, values);
-  return 1;
-}
-
-struct Closer {
-  void operator()(TIFF* tiff) const { TIFFClose(tiff); }
-  void operator()(TIFFOpenOptions* options) const { TIFFOpenOptionsFree(options); }
-};
-
-// Opens the file with "m" (not mapped), so that libtiff reads through read_bytes, which checks the
-// end.
-std::unique_ptr<TIFF, Closer> open(Source& source, Size size) {
-  const std::unique_ptr<TIFFOpenOptions, Closer> options(TIFFOpenOptionsAlloc());
-  if (options == nullptr) throw std::bad_alloc();
-  const int64_t most = int64_t{8} * size.width * size.height + kMaxSpareTile +
-                       static_cast<int64_t>(source.bytes.size());
-  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), most);
-  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_error, &source);
-  TIFFOpenOptionsSetWarningHandlerExtR(options.get(), on_warning, &source);
-  return std::unique_ptr<TIFF, Closer>(TIFFClientOpenExt("", "rm", &source, read_bytes,
-                                                         write_nothing, seek_to, close_nothing,
-                                                         size_of, nullptr, nullptr, options.get()));
-}
-
-template <class T>
-T field(TIFF* tiff, uint32_t tag) {
-  T value = 0;
-  TIFFGetFieldDefaulted(tiff, tag, &value);
-  return value;
-}
-
-// Returns true if libtiff read the same values from the header.
-bool is_same(TIFF* tiff, const TiffLayout& layout) {
-  return field<uint32_t>(tiff, TIFFTAG_IMAGEWIDTH) == static_cast<uint32_t>(layout.size.width) &&
-         field<uint32_t>(tiff, TIFFTAG_IMAGELENGTH) == static_cast<uint32_t>(layout.size.height) &&
-         field<uint16_t>(tiff, TIFFTAG_SAMPLESPERPIXEL) == layout.samples &&
-         field<uint16_t>(tiff, TIFFTAG_BITSPERSAMPLE) == layout.bits &&
-         field<uint16_t>(tiff, TIFFTAG_COMPRESSION) == layout.compression &&
-         field<uint16_t>(tiff, TIFFTAG_PHOTOMETRIC) == layout.photometric &&
-         (field<uint16_t>(tiff, TIFFTAG_PLANARCONFIG) == PLANARCONFIG_SEPARATE) ==
-             layout.is_separate;
-}
-
-// All bytes of a strip or tile.
-class StripInput final : public InflateInput {
- public:
-  explicit StripInput(std::span<const uint8_t> bytes) : bytes_(bytes) {}
-  bool next(std::span<const uint8_t>& piece) override {
-    const bool has_piece = !is_given_;
-    if (has_piece) piece = bytes_;
-    is_given_ = true;
-    return has_piece;
-  }
-
- private:
-  const std::span<const uint8_t> bytes_;
-  bool is_given_ = false;
-};
-
-// Returns true if these bytes are a zlib stream of `size` bytes with the right checksum. libtiff
-// accepts broken streams, and with longer ones it may leave the last bytes of its output unwritten.
-bool is_deflated(std::span<const uint8_t> bytes, int64_t size, Inflater& inflater) {
-  constexpr int64_t kPiece = 8192;
-  StripInput input(bytes);
-  inflater.begin(input, {kPiece, static_cast<uint64_t>(size), true});
-  for (int64_t at = 0; at < size; at += kPiece) {
-    if (inflater.read(static_cast<size_t>(std::min(kPiece, size - at))) == nullptr) return false;
-  }
-  return inflater.ends_well() && !inflater.had_more();
-}
+constexpr int kRowsAtOnce = 16;
+constexpr uint32_t kWhiteIsZero = 0;
 
 class TiffReader {
  public:
-  TiffReader(TIFF* tiff, std::span<const uint8_t> bytes, const TiffLayout& layout,
-             CodecFrame& frame)
-      : tiff_(tiff), bytes_(bytes), layout_(layout), frame_(frame) {}
+  TiffReader(const TiffLayout& layout, Box region, CodecFrame& frame, const TakeFrame& take)
+      : layout_(layout),
+        region_(region),
+        end_(region.y + region.height),
+        frame_(frame),
+        take_(take),
+        line_(static_cast<size_t>(layout.line_bytes())) {}
 
-  // The reason for a failure that libtiff does not report.
-  const char* failure() const { return failure_; }
+  // Reads the rows of the region; strips and tiles that have none of them are left out.
+  bool read(TiffLines& lines) {
+    const bool is_by_line = !layout_.is_tiled && !layout_.is_separate;
+    return for_each_row_of_parts([&](int top, int begin, int end) {
+      return is_by_line ? read_strip(lines, top, begin, end) : read_band(lines, top, begin, end);
+    });
+  }
 
-  bool read() {
-    const bool is_jpeg_of_ycc =
-        layout_.is_ycc && layout_.compression == COMPRESSION_JPEG && !layout_.is_separate;
-    if (layout_.is_ycc && !is_jpeg_of_ycc) return read_converted();
-    if (is_jpeg_of_ycc) TIFFSetField(tiff_, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
-    frame_.begin({0, 0, layout_.size.width, layout_.size.height}, layout_.colours);
-    const int planes = layout_.is_separate ? frame_.channels() : 1;
-    for (int plane = 0; plane < planes; ++plane) {
-      if (!(TIFFIsTiled(tiff_) != 0 ? read_tiles(plane) : read_strips(plane))) return false;
-    }
-    return true;
+  bool convert(LibtiffReader& library) {
+    return for_each_row_of_parts([&](int top, int begin, int end) {
+      frame_.begin({region_.x, top, region_.width, end - top}, FrameColours::rgb);
+      if (!library.convert(top, end - top, region_.x, region_.width, frame_.row(0))) return false;
+      take_(begin, end);
+      return true;
+    });
   }
 
  private:
-  // Returns the bytes of so many pixels, of one plane or of all.
-  int64_t bytes_of(int pixels) const {
-    return (int64_t{pixels} * layout_.bits * (layout_.is_separate ? 1 : layout_.samples) + 7) / 8;
-  }
-
-  // Checks strip or tile number `number`, whose pixels take `size` bytes.
-  bool is_sound(uint32_t number, int64_t size) {
-    if (layout_.compression != COMPRESSION_ADOBE_DEFLATE &&
-        layout_.compression != COMPRESSION_DEFLATE) {
-      return true;
-    }
-    const uint64_t at = TIFFGetStrileOffset(tiff_, number);
-    const uint64_t count = TIFFGetStrileByteCount(tiff_, number);
-    const bool is_whole = at <= bytes_.size() && count <= bytes_.size() - at &&
-                          is_deflated(bytes_.subspan(at, count), size, inflater_);
-    if (!is_whole) failure_ = "a strip or tile is no whole zlib stream of its size";
-    return is_whole;
-  }
-
-  bool read_strips(int plane) {
-    const int64_t line = bytes_of(layout_.size.width);
-    const int64_t height = std::min(int64_t{field<uint32_t>(tiff_, TIFFTAG_ROWSPERSTRIP)},
-                                    int64_t{layout_.size.height});
-    if (height <= 0 || TIFFScanlineSize64(tiff_) != static_cast<uint64_t>(line)) return false;
-    std::vector<uint8_t> strip(static_cast<size_t>(line * height));
-    for (int64_t y = 0; y < layout_.size.height; y += height) {
-      const int64_t rows = std::min(height, layout_.size.height - y);
-      const auto number =
-          TIFFComputeStrip(tiff_, static_cast<uint32_t>(y), static_cast<uint16_t>(plane));
-      const tmsize_t wanted = line * rows;
-      if (!is_sound(number, wanted) ||
-          TIFFReadEncodedStrip(tiff_, number, strip.data(), wanted) != wanted) {
-        return false;
-      }
-      for (int64_t r = 0; r < rows; ++r) {
-        unpack(strip.data() + r * line, layout_.size.width, plane,
-               frame_.row(static_cast<int>(y + r)));
-      }
+  // Calls read(top, begin, end) for each row of parts: the row of the picture where it begins, and
+  // those that it has of the region.
+  template <class Read>
+  bool for_each_row_of_parts(const Read& read) {
+    const int height = layout_.part.height;
+    for (int64_t top = region_.y - region_.y % height; top < end_; top += height) {
+      const auto begin = std::max(static_cast<int>(top), region_.y);
+      const auto end = static_cast<int>(std::min<int64_t>(top + height, end_));
+      if (!read(static_cast<int>(top), begin, end)) return false;
     }
     return true;
   }
 
-  bool read_tiles(int plane) {
-    const auto width = static_cast<int64_t>(field<uint32_t>(tiff_, TIFFTAG_TILEWIDTH));
-    const auto height = static_cast<int64_t>(field<uint32_t>(tiff_, TIFFTAG_TILELENGTH));
-    const int64_t image = bytes_of(layout_.size.width) * layout_.size.height;
-    if (width <= 0 || height <= 0 || width > INT32_MAX || height > INT32_MAX) return false;
-    const int64_t line = bytes_of(static_cast<int>(width));
-    if (line > (image + kMaxSpareTile) / height) return false;
-    if (TIFFTileSize64(tiff_) != static_cast<uint64_t>(line * height)) return false;
-    std::vector<uint8_t> tile(static_cast<size_t>(line * height));
-    for (int64_t y = 0; y < layout_.size.height; y += height) {
-      for (int64_t x = 0; x < layout_.size.width; x += width) {
-        const uint32_t number =
-            TIFFComputeTile(tiff_, static_cast<uint32_t>(x), static_cast<uint32_t>(y), 0,
-                            static_cast<uint16_t>(plane));
-        if (!is_sound(number, line * height) ||
-            TIFFReadEncodedTile(tiff_, number, tile.data(), line * height) != line * height) {
-          return false;
-        }
-        const auto columns = static_cast<int>(std::min(width, layout_.size.width - x));
-        const int64_t rows = std::min(height, layout_.size.height - y);
-        for (int64_t r = 0; r < rows; ++r) {
-          unpack(tile.data() + r * line, columns, plane,
-                 frame_.row(static_cast<int>(y + r)) + x * frame_.channels());
+  bool begin_part(TiffLines& lines, int plane, int across, int top, int end) {
+    const int64_t number = plane * layout_.parts_of_a_plane() +
+                           int64_t{top / layout_.part.height} * layout_.parts_across() + across;
+    return lines.begin({number, top, layout_.lines_of_part(top), end - top});
+  }
+
+  // Only some rows of a strip are held.
+  bool read_strip(TiffLines& lines, int top, int begin, int end) {
+    if (!begin_part(lines, 0, 0, top, end)) return false;
+    for (int y = top; y < begin; ++y) {
+      if (!lines.next(line_.data())) return false;
+    }
+    for (int y = begin; y < end; y += kRowsAtOnce) {
+      const int rows = std::min(kRowsAtOnce, end - y);
+      frame_.begin({region_.x, y, region_.width, rows}, layout_.colours);
+      for (int r = 0; r < rows; ++r) {
+        if (!lines.next(line_.data())) return false;
+        unpack(region_.x, region_.width, 0, frame_.row(r));
+      }
+      take_(y, y + rows);
+    }
+    return true;
+  }
+
+  // Tiles beside each other, or the strips of all planes.
+  bool read_band(TiffLines& lines, int top, int begin, int end) {
+    frame_.begin({region_.x, begin, region_.width, end - begin}, layout_.colours);
+    const int planes = layout_.is_separate ? frame_.channels() : 1;
+    const int first = region_.x / layout_.part.width;
+    const int last = (region_.x + region_.width - 1) / layout_.part.width;
+    for (int plane = 0; plane < planes; ++plane) {
+      for (int across = first; across <= last; ++across) {
+        if (!begin_part(lines, plane, across, top, end)) return false;
+        for (int y = top; y < end; ++y) {
+          if (!lines.next(line_.data())) return false;
+          if (y >= begin) unpack_part(across, plane, frame_.row(y - begin));
         }
       }
     }
+    take_(begin, end);
     return true;
   }
 
-  // Reads YCbCr that is not compressed as JPEG; libtiff converts it.
-  bool read_converted() {
-    frame_.begin({0, 0, layout_.size.width, layout_.size.height}, FrameColours::rgb);
-    std::vector<uint32_t> pixels(static_cast<size_t>(layout_.size.width) * layout_.size.height);
-    constexpr int kStopAtErrors = 1;
-    if (TIFFReadRGBAImageOriented(tiff_, static_cast<uint32_t>(layout_.size.width),
-                                  static_cast<uint32_t>(layout_.size.height), pixels.data(),
-                                  ORIENTATION_TOPLEFT, kStopAtErrors) != 1) {
-      return false;
-    }
-    uint8_t* to = frame_.row(0);
-    for (const uint32_t pixel : pixels) {
-      *to++ = static_cast<uint8_t>(TIFFGetR(pixel));
-      *to++ = static_cast<uint8_t>(TIFFGetG(pixel));
-      *to++ = static_cast<uint8_t>(TIFFGetB(pixel));
-    }
-    return true;
+  // Copies what a part's line has of the region to the frame's row.
+  void unpack_part(int across, int plane, uint8_t* row) const {
+    const int64_t left = int64_t{across} * layout_.part.width;
+    const auto begin = static_cast<int>(std::max<int64_t>(left, region_.x));
+    const auto end =
+        static_cast<int>(std::min<int64_t>(left + layout_.part.width, region_.x + region_.width));
+    unpack(static_cast<int>(begin - left), end - begin, plane,
+           row + int64_t{begin - region_.x} * frame_.channels());
   }
 
   // A sample of up to 8 bits as it is.
@@ -268,60 +134,54 @@ class TiffReader {
     }
   }
 
-  // Copies a row's samples, of one plane or of all, to the frame's channels.
-  void unpack(const uint8_t* from, int pixels, int plane, uint8_t* to) const {
+  // Copies samples of the line, of one plane or of all, to the frame's channels.
+  void unpack(int first, int pixels, int plane, uint8_t* to) const {
+    const uint8_t* from = line_.data();
     const int channels = frame_.channels();
     const int given = layout_.is_separate ? 1 : static_cast<int>(layout_.samples);
     const int wanted = layout_.is_separate ? 1 : channels;
-    const uint8_t inverted = layout_.photometric == PHOTOMETRIC_MINISWHITE ? 255 : 0;
+    const uint8_t inverted = layout_.photometric == kWhiteIsZero ? 255 : 0;
     if (layout_.bits == 8 && given == channels && inverted == 0) {
-      std::memcpy(to, from, static_cast<size_t>(pixels) * channels);
+      std::memcpy(to, from + int64_t{first} * channels, static_cast<size_t>(pixels) * channels);
       return;
     }
     if (layout_.has_palette) {
-      for (int i = 0; i < pixels; ++i) std::copy_n(layout_.palette[index(from, i)], 3, to + 3 * i);
+      for (int i = 0; i < pixels; ++i)
+        std::copy_n(layout_.palette[index(from, int64_t{first} + i)], 3, to + 3 * i);
       return;
     }
     for (int i = 0; i < pixels; ++i) {
       for (int c = 0; c < wanted; ++c) {
-        to[i * channels + plane + c] = sample(from, int64_t{i} * given + c) ^ inverted;
+        to[i * channels + plane + c] = sample(from, (int64_t{first} + i) * given + c) ^ inverted;
       }
     }
   }
 
-  TIFF* const tiff_;
-  const std::span<const uint8_t> bytes_;
   const TiffLayout& layout_;
+  const Box region_;
+  const int end_;  // of the region's rows
   CodecFrame& frame_;
-  Inflater inflater_;
-  const char* failure_ = "the pixels are not what the header says";
+  const TakeFrame& take_;
+  std::vector<uint8_t> line_;
 };
 
 }  // namespace
 
-DecodeStatus read_tiff_pixels(std::span<const uint8_t> bytes, const CodecHeader&,
-                              CodecFrame& frame) {
+DecodeStatus read_tiff_pixels(std::span<const uint8_t> bytes, Box region, CodecFrame& frame,
+                              const TakeFrame& take) {
   TiffLayout layout;
   DecodeStatus status = read_tiff_layout(bytes, layout);
   if (!status.ok()) return status;
-  Source source{bytes};
-  const std::unique_ptr<TIFF, Closer> tiff = open(source, layout.size);
-  if (tiff != nullptr && !is_same(tiff.get(), layout)) {
-    return {DecodeCode::corrupt, -1, "the pixels are not what the header says"};
+  TiffReader reader(layout, region, frame, take);
+  if (StoredTiffLines::has(layout) && !layout.is_converted()) {
+    StoredTiffLines lines(bytes, layout);
+    return reader.read(lines) ? status : DecodeStatus{DecodeCode::corrupt, -1, lines.problem()};
   }
-  if (tiff != nullptr && TIFFIsCODECConfigured(static_cast<uint16_t>(layout.compression)) == 0) {
-    return {DecodeCode::unsupported, -1,
-            "libtiff was built without compression " + std::to_string(layout.compression)};
-  }
-  std::string reason = "libtiff cannot read the file";
-  if (tiff != nullptr) {
-    TiffReader reader(tiff.get(), bytes, layout, frame);
-    source.is_at_pixels = true;
-    if (reader.read() && source.message[0] == 0) return {};
-    reason = reader.failure();
-  }
-  return {DecodeCode::corrupt, -1,
-          source.message[0] != 0 ? std::string("libtiff: ") + source.message : reason};
+  LibtiffReader library(bytes, layout);
+  status = library.open();
+  if (!status.ok()) return status;
+  const bool is_read = layout.is_converted() ? reader.convert(library) : reader.read(library);
+  return is_read ? status : DecodeStatus{DecodeCode::corrupt, -1, library.problem()};
 }
 
 }  // namespace stoker

@@ -4,13 +4,13 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <fstream>
 #include <new>
 #include <string>
 
 #include "decode/image_decoder.h"
 #include "tests/decode/jpeg_maker.h"
 #include "tests/decode/png_maker.h"
+#include "tests/decode/process_memory.h"
 
 namespace {
 std::atomic<int64_t> allocations{0};
@@ -63,15 +63,6 @@ TEST(DecodeMemory, SteadyStateAllocatesNothing) {
   EXPECT_EQ(plain.scratch_bytes() + turning.scratch_bytes(), scratch);
 }
 
-// Returns a value of /proc/self/status in bytes; -1 if there is none.
-int64_t process_bytes(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(key + ":")) return std::stoll(line.substr(key.size() + 1)) * 1024;
-  }
-  return -1;
-}
-
 // Makes a JPEG that repeats the same MCU row `mcu_rows` times, between restart markers: huge, and
 // made quickly.
 std::vector<uint8_t> tall_jpeg(int width, int mcu_rows) {
@@ -98,14 +89,12 @@ int64_t growth_while_decoding(ImageDecoder& decoder, const std::vector<uint8_t>&
   ImageInfo info;
   EXPECT_TRUE(decoder.info(file, info).ok());
   Pixels out({side, side});
-  std::ofstream("/proc/self/clear_refs") << "5";  // reset the peak
-  const int64_t before = process_bytes("VmRSS");
   const CropSpec spec = {
       {0, 0, info.size.width, info.size.height}, {side, side}, {0, 0, side, side}};
-  const DecodeStatus status = decoder.decode(file, spec, out.view());
-  EXPECT_TRUE(status.ok()) << status.message;
-  const int64_t peak = process_bytes("VmHWM");
-  return before < 0 || peak < 0 ? -1 : peak - before;
+  return growth_during([&] {
+    const DecodeStatus status = decoder.decode(file, spec, out.view());
+    EXPECT_TRUE(status.ok()) << status.message;
+  });
 }
 
 TEST(DecodeMemory, HugeImagesAreStreamed) {

@@ -122,8 +122,9 @@ void add_golden_seeds(SeedFolder& seeds) {
       std::vector<uint8_t> file = read_file(entry.path());
       if (file.size() >= 8000) continue;
       seeds.add("codec_headers_fuzz", file);
-      const std::string format =
-          entry.path().extension() == ".tif" ? "tiff" : entry.path().extension().string().substr(1);
+      const std::string extension = entry.path().extension().string().substr(1);
+      const bool is_pnm = extension == "pbm" || extension == "pgm" || extension == "ppm";
+      const std::string format = is_pnm ? "pnm" : extension == "tif" ? "tiff" : extension;
       if (format == "jpg" || format == "png" || format == "jp2") continue;
       file.insert(file.begin(), part += 37);
       seeds.add(format + "_fuzz", file);

@@ -136,6 +136,43 @@ def test_pgm_and_ppm():
         assert_pillow(stoker.decode(commented), pillow(commented))
 
 
+@pytest.mark.parametrize("most", [1, 10, 255, 256, 1023, 65535])
+@pytest.mark.parametrize("kind", [2, 3, 5, 6])
+def test_netpbm_with_any_largest_value(kind, most):
+    random = np.random.default_rng(kind)
+    values = random.integers(0, most + 1, (13, 17 * (3 if kind in (3, 6) else 1)))
+    if kind < 5:
+        body = b"# a\n".join(b" ".join(b"%d" % v for v in row) + b"\n" for row in values)
+    else:
+        body = values.astype("u1" if most < 256 else ">u2").tobytes()
+    data = b"P%d\n17 13 %d\n" % (kind, most) + body
+    assert_pillow(stoker.decode(data), pillow(data))
+
+
+@pytest.mark.parametrize("kind", [1, 4])
+def test_netpbm_of_one_bit(kind):
+    bits = np.random.default_rng(kind).integers(0, 2, (13, 17))
+    rows = [np.packbits(row).tobytes() if kind == 4 else b"%d " * 17 % tuple(row) for row in bits]
+    data = b"P%d\n17 13\n" % kind + b"".join(rows)
+    assert_pillow(stoker.decode(data), pillow(data))
+
+
+@pytest.mark.parametrize("compression", [None, "tiff_lzw", "tiff_adobe_deflate", "packbits"])
+def test_tiff_and_big_tiff(compression):
+    for mode in ("RGB", "L", "RGBA", "1", "CMYK"):
+        image = picture(11, 70, 90).convert(mode)
+        for big in (False, True):
+            out = io.BytesIO()
+            # Some strips, and some rows in each.
+            image.save(out, "TIFF", compression=compression, strip_size=2000, big_tiff=big)
+            data = out.getvalue()
+            assert data[2] == (43 if big else 42)
+            assert_pillow(stoker.decode(data), image.convert("RGB"))
+            wanted = image.convert("RGB").crop((5, 31, 45, 61)).resize((20, 18), FILTERS["bilinear"])
+            found = stoker.decode(data, crop=(5, 31, 40, 30), size=(18, 20), pixels=PIXELS)
+            assert_pillow(found, wanted)
+
+
 def test_exif():
     image = picture(7, 80, 50)
     exif = Image.Exif()

@@ -34,32 +34,36 @@ def texture(width, height, channels, seed=0):
     return numpy.clip(pixels, 0, 255).astype(numpy.uint8)
 
 
-def tiff(tags, strips, order="II", offsets_tag=273, sizes_tag=279):
-    """Returns a TIFF with these tags (a number or a list each) and strips, or tiles."""
+def tiff(tags, strips, order="II", offsets_tag=273, sizes_tag=279, big=False):
+    """Returns a TIFF or BigTIFF with these tags (a number or a list each) and strips, or tiles."""
     e = "<" if order == "II" else ">"
+    head, count, entry, number, inline = (16, "Q", 20, "Q", 8) if big else (8, "H", 12, "I", 4)
     tags = {256: WIDTH, 257: HEIGHT, **tags, offsets_tag: [0] * len(strips), sizes_tag: [len(s) for s in strips]}
     tags = {tag: value if isinstance(value, list) else [value] for tag, value in tags.items() if value is not None}
-    at = 8 + 2 + 12 * len(tags) + 4
+    behind = head + struct.calcsize(e + count) + entry * len(tags) + inline  # the directory
+    at = behind
     places = {}
     for tag, values in sorted(tags.items()):
         if len(values) > 1:
             places[tag] = at
-            at += 4 * len(values)
+            at += (8 if big else 4) * len(values)
     tags[offsets_tag] = [at + sum(map(len, strips[:i])) for i in range(len(strips))]
     shorts = (258, 320, 338, 339)
-    out = order.encode() + struct.pack(e + "HIH", 42, 8, len(tags))
+    longs = (offsets_tag, sizes_tag) if big else ()
+    out = order.encode() + (struct.pack(e + "HHHQ", 43, 8, 0, head) if big else struct.pack(e + "HI", 42, head))
+    out += struct.pack(e + count, len(tags))
     tail = b""
     for tag, values in sorted(tags.items()):
-        code, size = ("H", 3) if tag in shorts else ("I", 4)
+        code, size = ("H", 3) if tag in shorts else ("Q", 16) if tag in longs else ("I", 4)
         packed = struct.pack(e + code * len(values), *values)
-        if len(packed) <= 4:
-            packed = packed.ljust(4, b"\0")
+        if len(packed) <= inline:
+            packed = packed.ljust(inline, b"\0")
         else:
             tail_at = places[tag]
-            tail = tail.ljust(tail_at - (8 + 2 + 12 * len(tags) + 4), b"\0") + packed
-            packed = struct.pack(e + "I", tail_at)
-        out += struct.pack(e + "HHI", tag, size, len(values)) + packed
-    out += struct.pack(e + "I", 0) + tail
+            tail = tail.ljust(tail_at - behind, b"\0") + packed
+            packed = struct.pack(e + number, tail_at)
+        out += struct.pack(e + "HH" + number, tag, size, len(values)) + packed
+    out += struct.pack(e + number, 0) + tail
     return out.ljust(at, b"\0") + b"".join(strips)
 
 
@@ -154,6 +158,26 @@ def tiffs():
             yield f"{name}_{kind}_{order.lower()}_{compression}.tif", data
 
 
+def big_tiffs():
+    """Yields the name, the BigTIFF, and a file with the same pixels that Pillow reads: it takes no big-endian BigTIFF."""
+    for seed, (name, (photometric, count, bits, extras)) in enumerate(LAYOUTS.items()):
+        pixels = samples_of(count, bits, seed + 50)
+        for order, compression, kind in (("II", 1, "strips"), ("MM", 8, "strips"), ("II", 8, "tiles"), ("MM", 8, "planes")):
+            separate = kind == "planes"
+            if separate and (count == 1 or name == "rgb_unnamed"):
+                continue
+            tags = {258: [bits] * count, 259: compression, 262: photometric, 277: count, 338: extras}
+            tags[284] = 2 if separate else 1
+            if kind == "tiles":
+                tags.update({322: 16, 323: 16})
+                parts, places = list(tiles_of(pixels, bits, order, compression, 16, separate)), (324, 325)
+            else:
+                tags[278] = 5
+                parts, places = list(strips_of(pixels, bits, order, compression, 5, separate)), (273, 279)
+            data, twin = (tiff(tags, parts, order, *places, big=big) for big in (True, False))
+            yield f"big_{name}_{kind}_{order.lower()}_{compression}.tif", data, data if order == "II" else twin
+
+
 def tiffs_with_palettes():
     rng = numpy.random.default_rng(18)
     for bits in (1, 2, 4, 8):
@@ -172,6 +196,16 @@ def turned_tiffs():
         pixels = texture(width, height, 3, 19).astype(int)
         tags = {256: width, 257: height, 258: [8] * 3, 259: 1, 262: 2, 274: orientation, 277: 3, 278: 5}
         yield f"turned_{orientation}.tif", tiff(tags, list(strips_of(pixels, 8, "II", 1, 5, False)))
+
+
+def turned_ycc_tiffs():
+    """The same with colours that libtiff converts, in two strips."""
+    for orientation in range(1, 9):
+        width, height = (WIDTH, HEIGHT) if orientation < 5 else (HEIGHT, WIDTH)
+        image = Image.fromarray(texture(width, height, 3, 20)).convert("YCbCr")
+        buffer = io.BytesIO()
+        image.save(buffer, "TIFF", compression="tiff_lzw", strip_size=3 * width * 9, tiffinfo={274: orientation})
+        yield f"turned_ycc_{orientation}.tif", buffer.getvalue()
 
 
 def tiffs_of_pillow():
@@ -422,6 +456,24 @@ def jpeg2000s():
     yield "rgb_bare.jp2", buffer.getvalue()
 
 
+def pnms():
+    """Netpbm files in text and in binary, with values up to the usual largest ones and to others."""
+    rng = numpy.random.default_rng(21)
+    bits = rng.integers(0, 2, (HEIGHT, WIDTH))
+    lines = "\n".join("".join(map(str, row)) for row in bits)
+    yield "text.pbm", f"P1 {WIDTH} {HEIGHT}\n{lines}".encode()
+    yield "binary.pbm", f"P4\n{WIDTH} {HEIGHT}\n".encode() + b"".join(packed_rows(bits, 1, "MM"))
+    for letter, name, channels in (("2", "pgm", 1), ("3", "ppm", 3)):
+        for most in (255, 1, 10, 100, 256, 1023, 65534, 65535):
+            values = rng.integers(0, most + 1, (HEIGHT, WIDTH * channels))
+            values[0, :11] = numpy.minimum(range(11), most)  # halves are rounded to even
+            lines = "\n".join(" ".join(map(str, row)) + (" # 1 2 3" if y % 5 == 0 else "") for y, row in enumerate(values))
+            head = f"{WIDTH}\n{HEIGHT} {most}\n"
+            yield f"text_{most}.{name}", f"P{letter} # {most}\n{head}{lines}\n".encode()
+            binary = values.astype("u1" if most < 256 else ">u2").tobytes()
+            yield f"binary_{most}.{name}", f"P{int(letter) + 3}\n{head}".encode() + binary
+
+
 def with_canvas(webp, x, y):
     """Gives an animation the usual canvas, and puts its first frame there."""
     webp = bytearray(webp)
@@ -459,6 +511,12 @@ OF_PILLOW_13 = {
     "rle4_literal.bmp": "7d3720bdfbdbae74",
     "rle4_deltas.bmp": "c4d8efbb5a67c969",
     "rle8_deltas.bmp": "d382a11ad4182b3e",
+    "turned_ycc_2.tif": "2bf642b6f5b9bf43",
+    "turned_ycc_3.tif": "2d9df3969d030053",
+    "turned_ycc_4.tif": "65c0fd69fadeace3",
+    "turned_ycc_6.tif": "933c0786ef306276",
+    "turned_ycc_7.tif": "1e1b469854640292",
+    "turned_ycc_8.tif": "efde53d7554f32f6",
 }
 
 
@@ -471,9 +529,10 @@ def pillow(data):
 
 def check():
     bad = 0
+    twins = {name: twin for name, _, twin in big_tiffs()}
     for line in open(os.path.join(HERE, "variants.txt")):
         name, expected = line.split()
-        found = pillow(open(os.path.join(HERE, "variants", name), "rb").read())
+        found = pillow(twins.get(name) or open(os.path.join(HERE, "variants", name), "rb").read())
         bad += found != expected and expected != "unsupported"
         if found != expected:
             print(name, expected, found)
@@ -485,9 +544,13 @@ def main():
         check()
     os.makedirs(os.path.join(HERE, "variants"), exist_ok=True)
     no = {name for name, _ in refused()} | MISREAD
+    twins = {name: twin for name, _, twin in big_tiffs()}
+    big = [(name, data) for name, data, _ in big_tiffs()]
+    tiff_files = [*tiffs(), *big, *tiffs_of_pillow(), *tiffs_with_palettes(), *turned_tiffs(), *turned_ycc_tiffs()]
+    others = [*bmps(), *jpegs(), *animations(), *gifs(), *animated_gifs(), *jpeg2000s(), *pnms()]
     with open(os.path.join(HERE, "variants.txt"), "w") as lines:
-        for name, data in [*tiffs(), *tiffs_of_pillow(), *tiffs_with_palettes(), *turned_tiffs(), *bmps(), *jpegs(), *animations(), *gifs(), *animated_gifs(), *jpeg2000s(), *refused()]:
-            found = "unsupported" if name in no else OF_PILLOW_13.get(name) or pillow(data)
+        for name, data in [*tiff_files, *others, *refused()]:
+            found = "unsupported" if name in no else OF_PILLOW_13.get(name) or pillow(twins.get(name, data))
             if found.startswith("refused"):
                 print(f"left out: {name}: Pillow {found}")
                 continue

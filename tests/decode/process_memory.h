@@ -1,0 +1,34 @@
+// How much a process grows while something is done, as the system counts it: libraries' memory,
+// too.
+#pragma once
+
+#include <malloc.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+namespace stoker {
+
+// Returns a value of /proc/self/status in bytes; -1 if there is none.
+inline int64_t process_bytes(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key + ":")) return std::stoll(line.substr(key.size() + 1)) * 1024;
+  }
+  return -1;
+}
+
+// Calls `work` and returns how much the process grew at its peak; -1 if the system does not report
+// it. Memory that earlier work freed is given back before, so that it is counted when it is taken.
+template <class Work>
+int64_t growth_during(const Work& work) {
+  malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << "5";  // reset the peak
+  const int64_t before = process_bytes("VmRSS");
+  work();
+  const int64_t peak = process_bytes("VmHWM");
+  return before < 0 || peak < 0 ? -1 : peak - before;
+}
+
+}  // namespace stoker
