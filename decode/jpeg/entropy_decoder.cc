@@ -11,8 +11,6 @@ HWY_BEFORE_NAMESPACE();
 namespace stoker {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 // Returns Rest::ended or Rest::damaged.
 HWY_INLINE Rest store_block(BlockReader& s) {
   bool is_past = store_pair(s, false) || store_pair(s, false);
@@ -48,52 +46,6 @@ bool store(const McuLayout& layout, int first, int count, const uint8_t* limit,
   return true;
 }
 
-const uint8_t* unstuffed(const uint8_t* from, const uint8_t* end, uint8_t*& to) {
-  const hn::ScalableTag<uint8_t> d;
-  const size_t lanes = hn::Lanes(d);
-  const auto ff = hn::Set(d, 0xFF);
-  // Handles a vector at a time, and looks at the byte after it, to see what follows an FF.
-  while (static_cast<size_t>(end - from) > lanes) {
-    const auto bytes = hn::LoadU(d, from);
-    hn::StoreU(bytes, d, to);
-    const intptr_t at = hn::FindFirstTrue(d, hn::Eq(bytes, ff));
-    if (at < 0) {
-      from += lanes;
-      to += lanes;
-      continue;
-    }
-    if (from[at + 1] != 0) {
-      to += at;
-      return from + at;
-    }
-    to += at + 1;
-    from += at + 2;
-  }
-  while (from < end) {
-    if (*from == 0xFF) {
-      if (end - from < 2 || from[1] != 0) return from;
-      ++from;
-      *to++ = 0xFF;
-    } else {
-      *to++ = *from;
-    }
-    ++from;
-  }
-  return end;
-}
-
-uint32_t count_of_ff(const uint8_t* bytes, size_t count) {
-  const hn::ScalableTag<uint8_t> d;
-  const size_t lanes = hn::Lanes(d);
-  const auto ff = hn::Set(d, 0xFF);
-  size_t found = 0, i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    found += hn::CountTrue(d, hn::Eq(hn::LoadU(d, bytes + i), ff));
-  }
-  for (; i < count; ++i) found += bytes[i] == 0xFF;
-  return static_cast<uint32_t>(found);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace stoker
 HWY_AFTER_NAMESPACE();
@@ -102,20 +54,10 @@ HWY_AFTER_NAMESPACE();
 namespace stoker {
 
 HWY_EXPORT(store);
-HWY_EXPORT(unstuffed);
-HWY_EXPORT(count_of_ff);
 
 bool store_mcus(const McuLayout& layout, int first, int count, const uint8_t* limit,
                 EntropyState& state) {
   return HWY_DYNAMIC_DISPATCH(store)(layout, first, count, limit, state);
-}
-
-const uint8_t* copy_unstuffed(const uint8_t* from, const uint8_t* end, uint8_t*& to) {
-  return HWY_DYNAMIC_DISPATCH(unstuffed)(from, end, to);
-}
-
-uint32_t count_ff(const uint8_t* bytes, size_t count) {
-  return HWY_DYNAMIC_DISPATCH(count_of_ff)(bytes, count);
 }
 
 }  // namespace stoker

@@ -1,5 +1,4 @@
-// The inner loops of the entropy decoder: remove stuffing bytes, then decode MCUs to coefficients,
-// or skip them.
+// The inner loops of the entropy decoder: decode MCUs to coefficients, or skip them.
 //
 // It is plain C++, but compiled once per instruction set (BMI2's shifts are worth 10 % here) and
 // chosen at run time like the other kernels.
@@ -84,13 +83,5 @@ struct McuRun {
 
 // The same as store_mcus for `a` and for `b`, in less time than both after each other take.
 bool store_two_runs(const McuRun& a, const McuRun& b, int first, int count);
-
-// Copies [from, end) to `to` without the zero bytes that follow FF, up to the first marker. Returns
-// where the marker begins (or `end`) and moves `to` past the last byte. May write up to
-// kEntropyPadding bytes more. REQUIRES: room for end - from + kEntropyPadding bytes.
-const uint8_t* copy_unstuffed(const uint8_t* from, const uint8_t* end, uint8_t*& to);
-
-// Returns how many of the bytes are FF: how many bytes of stuffing were removed from them.
-uint32_t count_ff(const uint8_t* bytes, size_t count);
 
 }  // namespace stoker

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "decode/jpeg/stuffing.h"
+
 namespace stoker {
 namespace {
 

@@ -1,8 +1,11 @@
 #include "decode/jpeg/scan_segments.h"
 
 #include "decode/jpeg/entropy_decoder.h"
+#include "decode/jpeg/stuffing.h"
 
 namespace stoker {
+
+static_assert(kUnstuffedPadding <= kEntropyPadding);
 
 bool ScanSegments::read(std::span<const uint8_t> scan, bool has_restarts, int first) {
   bytes_.grow(scan.size() + kEntropyPadding);

@@ -1,3 +1,7 @@
+// dot_product_inl.h has an instruction of the set that Highway calls AVX3_DL and leaves out unless
+// it is asked for.
+#define HWY_WANT_AVX3_DL
+
 #include "decode/resize/exact_resize.h"
 
 #include <algorithm>

@@ -9,6 +9,7 @@
 #define STOKER_DECODE_WEIGHTED_SUM_INL_H
 #endif
 
+#include "decode/resize/dot_product_inl.h"
 #include "decode/resize/resample_table.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,8 +37,8 @@ class PillowSums {
         low_(hn::Zero(D32())),
         low_odd_(hn::Zero(D32())) {}
   HWY_INLINE void add(V16 samples, V16 high_weights, V16 low_weights) {
-    high_ = hn::ReorderWidenMulAccumulate(D32(), samples, high_weights, high_, high_odd_);
-    low_ = hn::ReorderWidenMulAccumulate(D32(), samples, low_weights, low_, low_odd_);
+    high_ = add_products(D32(), samples, high_weights, high_, high_odd_);
+    low_ = add_products(D32(), samples, low_weights, low_, low_odd_);
   }
   HWY_INLINE V32 value() const {
     const V32 high = hn::RearrangeToOddPlusEven(high_, high_odd_);

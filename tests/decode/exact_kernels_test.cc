@@ -1,5 +1,9 @@
 // The SIMD kernels of the policy `exact`: every instruction set gives the bytes of the plain twins,
 // for any samples.
+
+// So that the list of instruction sets has the one with AVX-512 VNNI, which exact_resize.cc uses.
+#define HWY_WANT_AVX3_DL
+
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
