@@ -4,7 +4,8 @@
     container_test.py ROOTS        builds all of stoker, so it takes long
 
 The images of Debian are stood for by roots of the same release (bare_root.py), which have Python, as the images have not.
-At the end the program and the Python package must work in the last stage's root. The CUDA images cannot be stood for.
+At the end the program and the Python package must work in the last stage's root, and tools/quickstart in that of the build,
+which has the sources. The CUDA images cannot be stood for.
 Exit codes: 0 passed, 1 failed, 2 usage, 77 no root can be had, with the reason.
 """
 import glob
@@ -87,6 +88,13 @@ def carry_out(path, folder, stages):
             stage.carry_out(word, rest, stages)
 
 
+def use_build(stage):
+    """What a user does with the sources, where all that they need is installed and built."""
+    stage.run("build/stoker make-shapes --out /tmp/shapes --count 600 --test-count 100 --size 64")
+    said = stage.run("tools/quickstart --no-install --data /tmp/shapes")
+    assert "evaluated" in said and "results are in runs/quickstart-" in said, said
+
+
 def use(stage):
     """What a user does with the image."""
     entry = " ".join(stage.entry)
@@ -102,6 +110,7 @@ def check(folder):
     stages = {}
     try:
         carry_out(RECIPE, folder, stages)
+        use_build(stages["build"])
         use(list(stages.values())[-1])
     finally:
         for stage in stages.values():

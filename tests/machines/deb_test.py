@@ -13,9 +13,7 @@ import glob
 import os
 import sys
 
-from bare_root import BareRoot, NotHere, conclude
-
-APT = ("apt-get", "-q", "-y", "--no-install-recommends")
+from bare_root import APT, BareRoot, conclude
 
 
 def packages(folder, *names):
@@ -38,7 +36,7 @@ def train(root):
 def plugins(root, folder):
     """A plugin of its own package lies where the program looks, and the program says that there is no driver."""
     if packages(folder, "stoker-cuda"):
-        root.run_well(*APT, "install", *packages(folder, "stoker-cuda"))
+        root.install(*packages(folder, "stoker-cuda"))
         assert root.run_well("find", "/usr/lib", "-name", "libstoker_cuda.so", "-path", "*/stoker/*"), "no plugin"
         assert "no NVIDIA driver" in root.run_well("stoker", "info")
 
@@ -46,11 +44,9 @@ def plugins(root, folder):
 def check(folder, roots, suite):
     with BareRoot(suite, roots) as root:
         root.add(folder, "/packages")
-        update = root.run(*APT, "update")
-        if update.returncode != 0:
-            raise NotHere(f"apt-get update: {update.stderr.strip().splitlines()[-1]}")
+        root.update_lists()
         assert root.run("stoker", "info").returncode != 0, "the program is there before it is installed"
-        root.run_well(*APT, "install", *packages(folder, "stoker"), DEBIAN_FRONTEND="noninteractive")
+        root.install(*packages(folder, "stoker"))
         train(root)
         plugins(root, folder)
         # What a consumer compiles with is large: whether all of it is there is enough.

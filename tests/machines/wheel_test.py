@@ -5,7 +5,7 @@
 
     WHEELS   what `tools/wheel --out` made
     ROOTS    a folder in which roots are kept (bare_root.py)
-    SUITE    a release of Debian: bookworm, trixie
+    SUITE    a release of Debian or Ubuntu: bookworm, trixie, jammy, noble
 
 Exit codes: 0 passed, 1 failed, 2 usage, 77 no wheel fits or no root can be had, with the reason.
 """
@@ -39,13 +39,14 @@ def check(suite, wheels, roots):
             raise NotHere(f"{suite}: no wheel for Python {version[0]}.{version[1]}")
         root.add(wheels, "/wheels")
         root.add(GOLDEN, "/golden")
-        root.add(os.path.join(HERE, "wheel_in_root.py"), "/check.py")
+        for name in ("wheel_in_root.py", "package_in_root.py"):
+            root.add(os.path.join(HERE, name), f"/check/{name}")
         root.run_well("python3", "-m", "venv", "/env")
         packages = ["stoker"] + ["stoker-cuda"] * any(name.startswith("stoker_cuda-") for name in os.listdir(wheels))
         for package in packages:
             root.run_well("/env/bin/pip", "install", "--no-index", "--find-links", "/wheels", package)
             print(f"=== {suite}: {package}")
-            print(root.run_well("/env/bin/python", "/check.py", "/golden"), flush=True)
+            print(root.run_well("/env/bin/python", "/check/wheel_in_root.py", "/golden"), flush=True)
 
 
 def check_all(suites, wheels, roots):
