@@ -168,7 +168,8 @@ def test_tiff_and_big_tiff(compression):
             data = out.getvalue()
             assert data[2] == (43 if big else 42)
             assert_pillow(stoker.decode(data), image.convert("RGB"))
-            wanted = image.convert("RGB").crop((5, 31, 45, 61)).resize((20, 18), FILTERS["bilinear"])
+            crop = image.convert("RGB").crop((5, 31, 45, 61))
+            wanted = crop.resize((20, 18), FILTERS["bilinear"])
             found = stoker.decode(data, crop=(5, 31, 40, 30), size=(18, 20), pixels=PIXELS)
             assert_pillow(found, wanted)
 
