@@ -20,7 +20,7 @@ Box = tuple[int, int, int, int]
 
 class ImageInfo(NamedTuple):
     """The contents of a file's header: pixels after the EXIF policy, 'jpeg', 'png', 'bmp',
-    'webp', 'tiff' or 'pnm' (PGM and PPM), and the EXIF orientation (1 to 8; 1 if there is none).
+    'webp', 'tiff' or 'pnm' (Netpbm), and the EXIF orientation (1 to 8; 1 if there is none).
     """
 
     height: int
