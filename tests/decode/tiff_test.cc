@@ -237,7 +237,7 @@ int64_t growth_while_decoding(const Bytes& file, Size size, DecodeCode expected)
 
 // However few strips a file has, only some rows are held, and libtiff's copy of what is compressed.
 TEST(Tiff, StripsAreStreamed) {
-  constexpr int64_t kRows = int64_t{16} << 20;
+  constexpr int64_t kRows = (int64_t{16} << 20) + kLittleGrowth;
   const Size size{20'000, 2'500};  // 150 MB as RGB, 50 MB as gray
   const std::vector<uint16_t> samples(static_cast<size_t>(size.width) * size.height);
   for (const int compression :
@@ -248,7 +248,7 @@ TEST(Tiff, StripsAreStreamed) {
       const Bytes file = make_tiff(kind, samples);
       const int64_t growth = growth_while_decoding(file, size, DecodeCode::ok);
       EXPECT_LE(growth, kRows) << compression;
-      EXPECT_LE(growth, decode_scratch_bound({}, {224, 224}).streamed);
+      EXPECT_LE(growth, decode_scratch_bound({}, {224, 224}).streamed + kLittleGrowth);
     }
   }
 }
@@ -263,7 +263,8 @@ TEST(Tiff, TilesAndPlanesAreHeldInParts) {
     if (is_tiled) kind.tile = {256, 256};
     const Bytes file =
         make_tiff(kind, std::vector<uint16_t>(static_cast<size_t>(size.width) * size.height * 3));
-    EXPECT_LE(growth_while_decoding(file, size, DecodeCode::ok), frame / 3) << is_tiled;
+    EXPECT_LE(growth_while_decoding(file, size, DecodeCode::ok), frame / 3 + kLittleGrowth)
+        << is_tiled;
   }
 }
 
