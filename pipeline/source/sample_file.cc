@@ -93,8 +93,9 @@ bool read_file_pieces(int folder, const char* path, const FileStamp& stamp,
       file_stamp_of(status) != stamp) {
     return false;
   }
-  // Else it would read ahead, and so all of a file of usual size. Advice may fail without harm.
-  if (waits) posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM);
+  // Else the kernel would read ahead, and so all of a file of usual size, even for a read that does
+  // not wait. Advice may fail without harm.
+  posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM);
   return std::all_of(pieces.begin(), pieces.end(), [&](const BytePiece& piece) {
     return waits ? read_piece(file.get(), piece.offset, piece.out) == std::ssize(piece.out)
                  : read_piece_cached(file.get(), piece.offset, piece.out);
