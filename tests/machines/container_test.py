@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Carries out tools/container/Containerfile where no container engine runs: each stage in a bare root, line by line.
 
-    container_test.py ROOTS        builds all of stoker, so it takes long
+    container_test.py ROOTS [IMAGE]        builds all of stoker: 15 CPU minutes
 
-The images of Debian are stood for by roots of the same release (bare_root.py), which have Python, as the images have not.
+IMAGE, such as ubuntu:24.04, is what the recipe builds and runs on in place of its own. The images of Debian and Ubuntu are stood
+for by roots of the same release (bare_root.py), which have Python, as the images have not.
 At the end the program and the Python package must work in the last stage's root, and tools/quickstart in that of the build,
 which has the sources. The CUDA images cannot be stood for.
 Exit codes: 0 passed, 1 failed, 2 usage, 77 no root can be had, with the reason.
@@ -19,6 +20,7 @@ from bare_root import BareRoot, conclude
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RECIPE = os.path.join(CHECKOUT, "tools", "container", "Containerfile")
+UBUNTU = {"ubuntu:24.04": "noble"}
 KNOWN = {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "ENV", "ENTRYPOINT"}
 
 
@@ -37,9 +39,10 @@ class Stage:
     """One stage of the recipe, in its root."""
 
     def __init__(self, image, name, folder):
-        suite = re.fullmatch(r"debian:(\w+)(-slim)?", image)
+        debian = re.fullmatch(r"debian:(\w+)(-slim)?", image)
+        suite = debian[1] if debian else UBUNTU.get(image)
         assert suite, f"{image} cannot be stood for by a root"
-        self.root = BareRoot(suite[1], folder, name)
+        self.root = BareRoot(suite, folder, name)
         self.folder, self.variables, self.entry = "/", {}, []
 
     def copy(self, words, stages):
@@ -73,13 +76,13 @@ class Stage:
             self.entry = json.loads(rest)
 
 
-def carry_out(path, folder, stages):
-    """Fills {name: Stage}, in the order of the recipe."""
+def carry_out(path, folder, given, stages):
+    """Fills {name: Stage}, in the order of the recipe. `given` are arguments from outside, which replace its own."""
     arguments, stage = {}, None
     for word, rest in instructions(path):
         print(word, rest, flush=True)
         if word == "ARG":
-            arguments.update([rest.split("=", 1)])
+            arguments = {**arguments, **dict([rest.split("=", 1)]), **given}
         elif word == "FROM":
             image, _, name = re.sub(r"\$\{(\w+)\}", lambda m: arguments[m[1]], rest).partition(" AS ")
             name = name or "last"
@@ -106,10 +109,10 @@ def use(stage):
     assert stage.run(f'python3 -c "{code}"').strip() == "60"
 
 
-def check(folder):
+def check(folder, images):
     stages = {}
     try:
-        carry_out(RECIPE, folder, stages)
+        carry_out(RECIPE, folder, {name: image for image in images for name in ("BUILD_ON", "RUN_ON")}, stages)
         use_build(stages["build"])
         use(list(stages.values())[-1])
     finally:
@@ -118,10 +121,10 @@ def check(folder):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 2
-    return conclude(check, os.path.abspath(sys.argv[1]))
+    return conclude(check, os.path.abspath(sys.argv[1]), sys.argv[2:])
 
 
 if __name__ == "__main__":
