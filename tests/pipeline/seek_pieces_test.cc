@@ -61,7 +61,9 @@ class SeekPiecesTest : public ::testing::Test {
     LoaderOptions options;
     options.batch_size = 4;
     options.epochs = epochs;
-    options.feed.workers = 2;
+    // Workers read ahead, so that it would depend on time which rows find an index that a row
+    // before them left.
+    options.feed.workers = 0;
     options.digests = true;
     options.feed.max_bad = kSamples;
     return options;
@@ -100,6 +102,7 @@ TEST_F(SeekPiecesTest, GiveTheSameRows) {
       with.feed.workers = workers;
       with.feed.decode.pixels = policy;
       expect_same_rows(*source, with);
+      if (workers > 0) continue;  // see options()
       // In three epochs, most rows show less than a half of their image.
       EXPECT_GT(stats_.seek_index.unread_bytes, 2 * kSamples * 32 << 10);
     }
@@ -178,7 +181,6 @@ TEST_F(SeekPiecesTest, ATouchedFileIsReadAsAWholeOnce) {
   rows(*open(), options());
   for (int i = 0; i < kSamples; ++i) make_old(path(i), 3);
   LoaderOptions once = options(2);
-  once.feed.workers = 0;  // others first look for pieces in memory, where a stamp does not matter
   expect_same_rows(*open(), once);
   EXPECT_GT(stats_.seek_recorded, 0);  // with the new stamps
   once.epochs = 1;
