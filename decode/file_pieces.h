@@ -20,9 +20,9 @@ struct FilePieces {
       : file_bytes(whole.size()), head(whole), body(whole) {}
 
   bool is_whole() const { return head.size() == file_bytes; }
-  size_t read_bytes() const {  // if the runs do not overlap, or are one
-    return head.size() + (body.data() == head.data() ? 0 : body.size());
-  }
+  bool is_one_run() const { return body.data() == head.data(); }
+  // How many bytes there are. REQUIRES: one run, or two that do not overlap.
+  size_t read_bytes() const { return head.size() + (is_one_run() ? 0 : body.size()); }
 };
 
 }  // namespace stoker

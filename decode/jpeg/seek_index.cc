@@ -146,8 +146,7 @@ bool SeekIndex::is_of(const FilePieces& file, const BaselineJpeg& jpeg) const {
       jpeg.size != file_.size || Size{jpeg.mcu_width(), jpeg.mcu_height()} != file_.mcu) {
     return false;
   }
-  const bool is_one_run = file.body.data() == file.head.data();
-  return has_sums_of(file.body, file.body_at) && (is_one_run || has_sums_of(file.head, 0));
+  return has_sums_of(file.body, file.body_at) && (file.is_one_run() || has_sums_of(file.head, 0));
 }
 
 // A part of a block has not the sum of the block.

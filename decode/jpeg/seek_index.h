@@ -70,7 +70,6 @@ struct IndexedFile {
   int orientation = 1;    // by EXIF
   int mcus_across() const { return (size.width + mcu.width - 1) / mcu.width; }
   int mcus_down() const { return (size.height + mcu.height - 1) / mcu.height; }
-  bool operator==(const IndexedFile&) const = default;
 };
 
 // Reads places from an index: a view of its bytes. Threads: const calls from any.

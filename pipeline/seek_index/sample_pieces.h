@@ -26,7 +26,6 @@ class SamplePieces {
   // Finds which bytes show `needed`, a box of the image. Returns false if these are nearly all, or
   // more than the index knows of. REQUIRES: open().
   bool find(Box needed) { return find_crop_bytes(index_, needed, bytes_); }
-  int64_t unread_bytes() const { return static_cast<int64_t>(index_.file().bytes - bytes_.size()); }
   // Reads them into `buffer`, which grows and never shrinks. REQUIRES: find().
   bool read(const Source& source, SampleId id, MayWait may_wait, std::vector<uint8_t>& buffer,
             FilePieces& pieces) const;

