@@ -119,8 +119,8 @@ bool CropDecoder::Impl::read(std::span<const uint8_t> bytes, MutableImageView ou
 bool CropDecoder::Impl::read_rows(int first) {
   const Box& mcus = pixels->mcus();
   const int end = pixels->checked_rows();
-  // What is right of the crop is skipped together with what is left of it in the next row, unless
-  // the place between them is noted.
+  // What is above the crop is skipped at once, and what is right of it together with what is left
+  // of it in the next row, unless the places between them are noted.
   int unread = 0;
   for (int row = first; row < end; ++row) {
     if (records_this && row >= recorder.places() &&
@@ -129,7 +129,7 @@ bool CropDecoder::Impl::read_rows(int first) {
     }
     const int row_in_crop = row - mcus.y;
     if (row_in_crop < 0 || row_in_crop >= mcus.height) {
-      if (!reader.skip(std::exchange(unread, 0)) || !reader.skip(jpeg.mcus_across)) return false;
+      unread += jpeg.mcus_across;
       continue;
     }
     pixels->begin_row(reader, RowSlot::first);

@@ -6,8 +6,8 @@
 namespace stoker {
 namespace {
 
-constexpr int kWindowBits = std::max(kAcBits, kSkipBits);
-constexpr uint32_t kPairs = 1u << kAcBits, kSkips = 1u << kSkipBits;
+constexpr int kWindowBits = std::max(kMaxAcBits, kSkipBits);
+constexpr uint32_t kMostPairs = 1u << kMaxAcBits, kSkips = 1u << kSkipBits;
 constexpr uint64_t kBothAdvances = 1u << 8 | uint64_t{1} << 56;
 constexpr uint64_t kFirstValue = uint64_t{0xFFFF} << 16, kSecondValue = uint64_t{0xFFFF} << 32;
 constexpr uint64_t kOneInFirst = uint64_t{1} << 16, kOneInSecond = uint64_t{1} << 32;
@@ -53,6 +53,11 @@ struct Values {
 // Returns an entry of AcTable::pair without the advances and values.
 uint64_t pair_bits(uint32_t bits) { return bits | uint64_t{(64 - bits) % 64} << 48; }
 
+// Returns an entry for windows whose code has at least `shortest` bits and does not fit.
+uint64_t no_symbol(uint32_t shortest) {
+  return kNoSymbol * kBothAdvances | uint64_t{shortest} << 16;
+}
+
 // Writes `count` entries for each of `values`, which are added to `entry` in units of `unit`.
 void fill_values(uint64_t entry, const Values& values, uint64_t unit, uint32_t count,
                  uint64_t* to) {
@@ -77,7 +82,8 @@ void fill_values(uint64_t entry, const Values& values, uint64_t unit, uint32_t c
 // written past the end of one symbol's entries are overwritten by the next one's.
 class LookupBuilder {
  public:
-  explicit LookupBuilder(const HuffmanSpec& spec) {
+  LookupBuilder(const HuffmanSpec& spec, int pair_bits)
+      : pair_bits_(static_cast<uint32_t>(pair_bits)) {
     const uint8_t* value = spec.values;
     Symbol* symbol = symbols_;
     for (int n = 1; n <= kWindowBits; ++n) {
@@ -92,17 +98,17 @@ class LookupBuilder {
   }
 
   void fill_pairs(uint64_t* to) {
-    uint64_t* const end = to + kPairs;
-    for (const Symbol* first = symbols_; first < upto_[kAcBits]; ++first) {
-      const uint32_t span = 1u << (kAcBits - first->code_bits);
-      if (first->sign_end() <= kAcBits && first->bits() <= kMaxPairBits) {
+    uint64_t* const end = to + (1u << pair_bits_);
+    for (const Symbol* first = symbols_; first < upto_[pair_bits_]; ++first) {
+      const uint32_t span = 1u << (pair_bits_ - first->code_bits);
+      if (first->sign_end() <= pair_bits_ && first->bits() <= kMaxPairBits) {
         fill_pairs_of(*first, to, span);
       } else {
-        std::fill_n(to, span, kNoSymbol * kBothAdvances);
+        std::fill_n(to, span, no_symbol(first->code_bits));
       }
       to += span;
     }
-    std::fill(to, end, kNoSymbol * kBothAdvances);
+    std::fill(to, end, no_symbol(pair_bits_ + 1));
   }
 
   void fill_skips(uint16_t* to) {
@@ -138,7 +144,7 @@ class LookupBuilder {
       std::fill_n(to, span, alone);
       return;
     }
-    const int known = std::min<int>(first.size, kAcBits - first.code_bits);
+    const int known = std::min<int>(first.size, static_cast<int>(pair_bits_) - first.code_bits);
     const Values values(known, first.size);
     const uint32_t run = span >> known;
     if (run == 1) {
@@ -165,7 +171,7 @@ class LookupBuilder {
 
   // Finds what can follow a first symbol of `bits` bits: another symbol, or none that fits.
   void find_pairs(uint32_t bits) {
-    const uint32_t left = kAcBits - bits, run = 1u << left;
+    const uint32_t left = pair_bits_ - bits, run = 1u << left;
     has_pairs_[bits] = true;
     uint64_t* to = next_pairs_ + run;
     uint64_t* mask = first_values_ + run;
@@ -220,10 +226,11 @@ class LookupBuilder {
 
   Symbol symbols_[256];
   const Symbol* upto_[kWindowBits + 1];
-  uint64_t next_pairs_[kPairs];
-  uint64_t first_values_[kPairs];  // masks: which values belong to the first symbol
+  uint64_t next_pairs_[kMostPairs];
+  uint64_t first_values_[kMostPairs];  // masks: which values belong to the first symbol
   uint16_t skips_[2 * kSkips + 3 * kChunk];
-  bool has_pairs_[kAcBits] = {};
+  bool has_pairs_[kMaxAcBits] = {};
+  const uint32_t pair_bits_;
 };
 
 }  // namespace
@@ -244,7 +251,7 @@ void fill_dc_lookup(const HuffmanSpec& spec, DcTable& table) {
 }
 
 void fill_ac_lookups(const HuffmanSpec& spec, AcTable& table) {
-  LookupBuilder builder(spec);
+  LookupBuilder builder(spec, table.pair_bits);
   builder.fill_pairs(table.pair);
   builder.fill_skips(table.skip);
 }

@@ -10,7 +10,8 @@
 
 namespace stoker {
 
-// Fills table.pair and table.skip. REQUIRES: `spec` is a code that build_ac_table accepts.
+// Fills table.pair, by windows of table.pair_bits, and table.skip. REQUIRES: `spec` is a code that
+// build_ac_table accepts.
 void fill_ac_lookups(const HuffmanSpec& spec, AcTable& table);
 
 // Fills table.lookup. REQUIRES: no value of more than 15 bits.

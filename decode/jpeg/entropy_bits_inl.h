@@ -61,15 +61,15 @@ HWY_INLINE int32_t extend(uint64_t bits, int size) {
   return value + static_cast<int32_t>(~sign & (1 - (int64_t{1} << size)));
 }
 
-// A single AC symbol. length 0: there is no such code.
+// A single AC symbol, whose code has at least `shortest` bits. length 0: there is no such code.
 struct Symbol {
   int length;
   int advance;
   int value;
 };
 
-HWY_NOINLINE inline Symbol single_symbol(const AcTable& ac, uint64_t bits) {
-  const HuffmanSymbol symbol = ac.code.find(static_cast<uint32_t>(bits >> 48), 1);
+HWY_NOINLINE inline Symbol single_symbol(const AcTable& ac, uint64_t bits, int shortest) {
+  const HuffmanSymbol symbol = ac.code.find(static_cast<uint32_t>(bits >> 48), shortest);
   if (symbol.length == 0) return {0, 0, 0};
   const int size = symbol.value & 15;
   return {symbol.length + size, ac_advance(symbol.value), extend(bits << symbol.length, size)};
@@ -83,10 +83,11 @@ HWY_INLINE uint64_t behind_window(uint64_t bits, uint64_t entry) {
   return (bits & ~uint64_t{0} >> kWindow) >> (std::rotr(entry, 48) & 63);
 }
 
-// Brings a table into the first cache. Between two rows of MCUs, samples and pixels push the tables
-// out of it; without this, the chain of lookups would wait for one line after the other.
-template <class T, size_t kCount>
-HWY_INLINE void prefetch(const T (&table)[kCount]) {
+// Brings the first entries of a table into the first cache. Between two rows of MCUs, samples and
+// pixels push the tables out of it; without this, the chain of lookups would wait for one line
+// after the other.
+template <size_t kCount, class T>
+HWY_INLINE void prefetch(const T* table) {
   constexpr size_t kLine = 64 / sizeof(T);
   for (size_t i = 0; i < kCount; i += kLine) hwy::Prefetch(table + i);
 }

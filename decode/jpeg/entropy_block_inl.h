@@ -72,14 +72,15 @@ struct BlockReader {
 // Entries without a symbol also lead past the block's end, so one branch per lookup is enough.
 // Fields are extracted with rotations, which saves instructions. Takes at most kMaxPairBits.
 // Returns true if that leads to the block's end or past it.
+template <int kWindow>
 HWY_INLINE bool store_pair(BlockReader& s, bool refills) {
-  const uint64_t entry = s.ac->pair[s.in.bits >> (64 - kAcBits)];
+  const uint64_t entry = s.ac->pair[s.in.bits >> (64 - kWindow)];
   if (refills) s.in.refill();
   const uint64_t before = s.in.bits;
   s.in.drop(entry);
   s.out[s.place[entry >> 8 & 0xff]] = static_cast<int16_t>(std::rotr(entry, 16));
   s.place += entry >> 56;
-  const uint64_t behind = behind_window<kAcBits>(before, entry);
+  const uint64_t behind = behind_window<kWindow>(before, entry);
   s.out[*s.place] = static_cast<int16_t>(std::rotr(entry, 32) + behind);
   s.entry = entry;
   s.before = before;
@@ -98,14 +99,15 @@ HWY_INLINE Rest end_block(BlockReader& s) {
     if (k1 != kBlockEnd) return k1 < kBlockEnd && is_end(k) ? Rest::ended : Rest::damaged;
     if (k == k1) return Rest::ended;
     // What follows the first symbol belongs to the next block.
-    const int first = single_symbol(ac, s.before).length;
+    const int first = single_symbol(ac, s.before, 1).length;
     s.in.bits = s.before << first;
     s.in.count += (s.entry & 0xff) - static_cast<uint64_t>(first);
     return Rest::ended;
   }
   k -= kNoSymbol;
   s.in.refill();
-  const Symbol symbol = single_symbol(ac, s.in.bits);
+  const int shortest = static_cast<int>(s.entry >> 16 & 0xff);
+  const Symbol symbol = single_symbol(ac, s.in.bits, shortest);
   if (symbol.length == 0) return Rest::damaged;
   s.in.drop(static_cast<uint64_t>(symbol.length));
   k += static_cast<size_t>(symbol.advance);

@@ -12,30 +12,35 @@ namespace stoker {
 namespace HWY_NAMESPACE {
 
 // Returns Rest::ended or Rest::damaged.
+template <int kWindow>
 HWY_INLINE Rest store_block(BlockReader& s) {
-  bool is_past = store_pair(s, false) || store_pair(s, false);
+  bool is_past = store_pair<kWindow>(s, false) || store_pair<kWindow>(s, false);
   for (;;) {
-    while (!is_past) is_past = store_pair(s, true) || store_pair(s, false) || store_pair(s, false);
+    while (!is_past)
+      is_past = store_pair<kWindow>(s, true) || store_pair<kWindow>(s, false) ||
+                store_pair<kWindow>(s, false);
     const Rest rest = end_block(s);
     if (rest != Rest::in_block) return rest;
     is_past = false;
   }
 }
 
-bool store(const McuLayout& layout, int first, int count, const uint8_t* limit,
-           EntropyState& state) {
+template <int kWindow>
+HWY_NOINLINE bool store_by(const McuLayout& layout, int first, int count, const uint8_t* limit,
+                           EntropyState& state) {
   BlockReader s;
   s.in = {state.next, state.bits, static_cast<uint64_t>(state.count)};
   // `state` may hold only a few bits.
   s.in.refill();
   prefetch_tables(layout, count, [](const McuBlock& block) HWY_ATTR {
-    prefetch(block.dc->lookup);
-    prefetch(block.ac->pair);
+    prefetch<1 << kDcBits>(block.dc->lookup);
+    prefetch<1 << kWindow>(block.ac->pair);
   });
   for (int m = first; m < first + count; ++m) {
     for (int b = 0; b < layout.block_count; ++b) {
       const McuBlock& block = layout.blocks[b];
-      if (!begin_block(block, m, state.dc, s) || store_block(s) == Rest::damaged) return false;
+      if (!begin_block(block, m, state.dc, s) || store_block<kWindow>(s) == Rest::damaged)
+        return false;
       s.out[0] = static_cast<int16_t>(state.dc[block.component]);
     }
     if (HWY_UNLIKELY(s.in.next > limit)) return false;
@@ -44,6 +49,12 @@ bool store(const McuLayout& layout, int first, int count, const uint8_t* limit,
   state.bits = s.in.bits;
   state.count = static_cast<int>(s.in.count & 63);
   return true;
+}
+
+bool store(const McuLayout& layout, int first, int count, const uint8_t* limit,
+           EntropyState& state) {
+  return pair_bits(layout) == kAcBits ? store_by<kAcBits>(layout, first, count, limit, state)
+                                      : store_by<kMaxAcBits>(layout, first, count, limit, state);
 }
 
 }  // namespace HWY_NAMESPACE

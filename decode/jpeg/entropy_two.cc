@@ -47,10 +47,11 @@ HWY_INLINE Progress pass_end(const McuRun& run, int end, Stream& s) {
                                                                              : Progress::damaged;
 }
 
+template <int kWindow>
 HWY_INLINE bool finish_stream(const McuRun& run, int end, Stream& s, Progress progress) {
   while (progress == Progress::goes_on) {
-    while (!store_pair(s.reader, true) && !store_pair(s.reader, false) &&
-           !store_pair(s.reader, false)) {
+    while (!store_pair<kWindow>(s.reader, true) && !store_pair<kWindow>(s.reader, false) &&
+           !store_pair<kWindow>(s.reader, false)) {
     }
     progress = pass_end(run, end, s);
   }
@@ -61,20 +62,24 @@ HWY_INLINE bool finish_stream(const McuRun& run, int end, Stream& s, Progress pr
 }
 
 // The lookups of the two streams take turns, so that neither waits for its own last one alone.
-bool store_two(const McuRun& run_a, const McuRun& run_b, int first, int count) {
+template <int kWindow>
+HWY_NOINLINE bool store_two_by(const McuRun& run_a, const McuRun& run_b, int first, int count) {
   const int end = first + count;
   Stream a, b;
   prefetch_tables(*run_a.layout, count, [](const McuBlock& block) HWY_ATTR {
-    prefetch(block.dc->lookup);
-    prefetch(block.ac->pair);
+    prefetch<1 << kDcBits>(block.dc->lookup);
+    prefetch<1 << kWindow>(block.ac->pair);
   });
   Progress at_a = begin_stream(run_a, first, a), at_b = begin_stream(run_b, first, b);
   while (at_a == Progress::goes_on && at_b == Progress::goes_on) {
     bool a_ends = false, b_ends = false;
     do {
-      (a_ends = store_pair(a.reader, true)) || (b_ends = store_pair(b.reader, true)) ||
-          (a_ends = store_pair(a.reader, false)) || (b_ends = store_pair(b.reader, false)) ||
-          (a_ends = store_pair(a.reader, false)) || (b_ends = store_pair(b.reader, false));
+      (a_ends = store_pair<kWindow>(a.reader, true)) ||
+          (b_ends = store_pair<kWindow>(b.reader, true)) ||
+          (a_ends = store_pair<kWindow>(a.reader, false)) ||
+          (b_ends = store_pair<kWindow>(b.reader, false)) ||
+          (a_ends = store_pair<kWindow>(a.reader, false)) ||
+          (b_ends = store_pair<kWindow>(b.reader, false));
     } while (!a_ends && !b_ends);
     if (a_ends) {
       at_a = pass_end(run_a, end, a);
@@ -82,7 +87,12 @@ bool store_two(const McuRun& run_a, const McuRun& run_b, int first, int count) {
       at_b = pass_end(run_b, end, b);
     }
   }
-  return finish_stream(run_a, end, a, at_a) && finish_stream(run_b, end, b, at_b);
+  return finish_stream<kWindow>(run_a, end, a, at_a) && finish_stream<kWindow>(run_b, end, b, at_b);
+}
+
+bool store_two(const McuRun& a, const McuRun& b, int first, int count) {
+  return pair_bits(*a.layout) == kAcBits ? store_two_by<kAcBits>(a, b, first, count)
+                                         : store_two_by<kMaxAcBits>(a, b, first, count);
 }
 
 }  // namespace HWY_NAMESPACE

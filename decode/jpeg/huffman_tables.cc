@@ -1,11 +1,23 @@
 #include "decode/jpeg/huffman_tables.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "decode/jpeg/ac_lookups.h"
 
 namespace stoker {
+
+int best_ac_bits() {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+  constexpr long kRoomyCache = 48 << 10;
+  static const bool is_roomy = sysconf(_SC_LEVEL1_DCACHE_SIZE) >= kRoomyCache;
+  return is_roomy ? kMaxAcBits : kAcBits;
+#else
+  return kAcBits;
+#endif
+}
 
 // As in libjpeg, no code may be all ones.
 bool build_code(const HuffmanSpec& spec, CanonicalCode& code) {
@@ -58,8 +70,10 @@ struct HuffmanCache::Slots {
   int64_t clock = 0;
 };
 
-HuffmanCache::HuffmanCache()
-    : dc_(std::make_unique<Slots<DcTable>>()), ac_(std::make_unique<Slots<AcTable>>()) {}
+HuffmanCache::HuffmanCache(int ac_bits)
+    : ac_bits_(ac_bits),
+      dc_(std::make_unique<Slots<DcTable>>()),
+      ac_(std::make_unique<Slots<AcTable>>()) {}
 HuffmanCache::~HuffmanCache() = default;
 
 template <class Table, class Build>
@@ -88,7 +102,10 @@ const DcTable* HuffmanCache::dc(const HuffmanSpec& spec) {
 }
 
 const AcTable* HuffmanCache::ac(const HuffmanSpec& spec) {
-  return find(*ac_, spec, build_ac_table);
+  return find(*ac_, spec, [this](const HuffmanSpec& code, AcTable& table) {
+    table.pair_bits = ac_bits_;
+    return build_ac_table(code, table);
+  });
 }
 
 int64_t HuffmanCache::scratch_bytes() const {

@@ -1,9 +1,10 @@
 // Huffman tables in the form that the entropy decoder uses, and a small cache of them.
 //
-// One lookup of 8 bits finds a DC difference. One lookup of 10 bits finds up to two AC symbols: how
-// many bits both take, their positions in the block, and their values, without the last bits of a
-// long one. Where blocks are only skipped, another table has only bits and positions, for as many
-// symbols as fit. Codes that do not fit are found bit by bit (CanonicalCode).
+// One lookup of 8 bits finds a DC difference. One lookup of 10 or 11 bits finds up to two AC
+// symbols: how many bits both take, their positions in the block, and their values, without the
+// last bits of a long one. Where blocks are only skipped, another table has only bits and
+// positions, for as many symbols as fit. Codes that do not fit are found bit by bit
+// (CanonicalCode).
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,11 @@
 
 namespace stoker {
 
-inline constexpr int kAcBits = 10;  // 9 was slower; so is 11 with an L1 cache of 32 KiB
+inline constexpr int kAcBits = 10, kMaxAcBits = 11;  // 9 and 12 are slower
 inline constexpr int kDcBits = 8;
 inline constexpr int kSkipBits = 11;
-inline constexpr int kMaxPairBits = 18;  // so that three lookups take 54 of 64 bits at most
-static_assert(64 - 3 * kMaxPairBits >= kAcBits && 64 - 3 * kMaxPairBits >= kDcBits);
+inline constexpr int kMaxPairBits = 17;  // so that three lookups take 51 of 64 bits at most
+static_assert(64 - 3 * kMaxPairBits >= kMaxAcBits && 64 - 3 * kMaxPairBits >= kDcBits);
 static_assert(64 - 2 * (kSkipBits + 15) >= kSkipBits);  // 15: the most bits of a value
 
 // How far an end-of-block code moves the position in the block: past every place that a run can
@@ -62,13 +63,18 @@ struct DcTable {
 //   i16 value2   without its bits after the window, which are added
 //   u8 shift     64 - bits: moves those to the bottom
 //   u8 advance2  to the second's position
-// With one symbol only, the second's fields repeat the first's. With none, `bits` is 0 and both
-// advances are kNoSymbol.
+// With one symbol only, the second's fields repeat the first's. With none, `bits` is 0, both
+// advances are kNoSymbol, and value1 is the least length that the code can have.
 struct AcTable {
-  uint64_t pair[1 << kAcBits];    // as above
-  uint16_t skip[1 << kSkipBits];  // advance << 8 | bits; kNoSymbol << 8 = not even one code fits
+  int pair_bits = kAcBits;         // of a window: kAcBits or kMaxAcBits
+  uint64_t pair[1 << kMaxAcBits];  // as above; the first 2^pair_bits
+  uint16_t skip[1 << kSkipBits];   // advance << 8 | bits; kNoSymbol << 8 = not even one code fits
   CanonicalCode code;
 };
+
+// Returns the window of AcTable::pair that is fastest on this machine: the tables of an image with
+// 11 bits fill an L1 cache of 32 KiB, where they are slower.
+int best_ac_bits();
 
 // Returns by how much a symbol (zero run << 4 | bits of the value) moves the position.
 inline int ac_advance(uint8_t symbol) {
@@ -78,7 +84,8 @@ inline int ac_advance(uint8_t symbol) {
 // Assigns the codes. Returns false if libjpeg would not accept them.
 bool build_code(const HuffmanSpec& spec, CanonicalCode& code);
 
-// Return false if libjpeg would not accept the Huffman code.
+// Return false if libjpeg would not accept the Huffman code. build_ac_table fills the window that
+// `table` says.
 bool build_dc_table(const HuffmanSpec& spec, DcTable& table);
 bool build_ac_table(const HuffmanSpec& spec, AcTable& table);
 
@@ -87,7 +94,7 @@ bool build_ac_table(const HuffmanSpec& spec, AcTable& table);
 // until as many others are requested as there are slots (kSlots in the .cc file).
 class HuffmanCache {
  public:
-  HuffmanCache();
+  explicit HuffmanCache(int ac_bits = best_ac_bits());
   ~HuffmanCache();
   HuffmanCache(const HuffmanCache&) = delete;
   HuffmanCache& operator=(const HuffmanCache&) = delete;
@@ -103,6 +110,7 @@ class HuffmanCache {
   template <class Table, class Build>
   const Table* find(Slots<Table>& slots, const HuffmanSpec& spec, const Build& build);
 
+  const int ac_bits_;
   std::unique_ptr<Slots<DcTable>> dc_;
   std::unique_ptr<Slots<AcTable>> ac_;
   int64_t builds_ = 0;

@@ -9,9 +9,11 @@
 namespace stoker {
 namespace {
 
-// Between two checks of the predictors (skip() and store() get at most a row of MCUs) a predictor
-// may grow by 4 * 8192 blocks of 2^15.
-static_assert(int64_t{kMaxDc} + (int64_t{4} * 8192 << 15) < std::numeric_limits<int32_t>::max());
+// The most MCUs of a row, and between two checks of the predictors. A predictor may grow by 4
+// blocks of 2^15 in each.
+constexpr int kMostUnchecked = 8192;
+static_assert(int64_t{kMaxDc} + (int64_t{4} * kMostUnchecked << 15) <
+              std::numeric_limits<int32_t>::max());
 
 // JpegDecoder also looks further back; files that end otherwise are left to it.
 bool ends_with_end_marker(std::span<const uint8_t> scan) {
@@ -158,9 +160,15 @@ bool ScanReader::has_sane_predictors() const {
 bool ScanReader::skip(int mcus) {
   // Small images are stored as a whole.
   if (mcus > 0 && !std::exchange(has_skip_plan_, true)) plan_skips(layout_);
-  return run(mcus, [&](int, int count, const uint8_t* limit) {
-    return skip_mcus(layout_, count, limit, state_);
-  });
+  while (mcus > 0) {
+    const int part = std::min(mcus, kMostUnchecked);
+    const bool is_good = run(part, [&](int, int count, const uint8_t* limit) {
+      return skip_far(layout_, count, limit, state_, met_);
+    });
+    if (!is_good) return false;
+    mcus -= part;
+  }
+  return true;
 }
 
 bool ScanReader::store(int first, int mcus) {

@@ -58,6 +58,9 @@ class ScanReader {
   // Does a.store() and b.store(), at once if it can.
   static bool store_both(ScanReader& a, ScanReader& b, int first, int mcus);
 
+  // Returns how often a long skip was done in two places at once, since the object was made.
+  int places_met() const { return met_; }
+
   void release() { segments_.release(); }
   int64_t scratch_bytes() const { return segments_.scratch_bytes(); }
 
@@ -83,6 +86,7 @@ class ScanReader {
   uint32_t entered_ = 0;   // where the segments begin in the scan
   size_t counted_ = 0;     // bytes of the segments whose stuffing has been counted
   uint32_t stuffing_ = 0;  // bytes of stuffing in front of these
+  int met_ = 0;            // see places_met()
 };
 
 }  // namespace stoker

@@ -127,7 +127,7 @@ void for_each_unusual(const UnusualCheck& check) {
   EXPECT_GT(sound_blocks, 4000u);
 }
 
-std::vector<uint8_t> make_longest() {
+std::vector<uint8_t> make_longest(int blocks) {
   JpegKind kind;
   kind.colours = JpegColours::gray;
   std::vector<uint8_t> file = make_jpeg({8 * 4 * kSkipChunk, 16}, kind);
@@ -143,7 +143,7 @@ std::vector<uint8_t> make_longest() {
   lengthen(jpeg.dc[jpeg.components[0].dc]);
   lengthen(jpeg.ac[jpeg.components[0].ac]);
   file.resize(jpeg.scan_begin);
-  file.resize(file.size() + kSkipChunk * kMaxBlockBytes, 0);
+  file.resize(file.size() + static_cast<size_t>(blocks) * kMaxBlockBytes, 0);
   file.insert(file.end(), {0xFF, 0xD9});
   return file;
 }

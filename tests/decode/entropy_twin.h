@@ -40,9 +40,9 @@ using UnusualCheck =
 // fails. Fails the test if the files have few sound blocks.
 void for_each_unusual(const UnusualCheck& check);
 
-// Makes a grey file with blocks of the most bytes, and data that end where the decoder looks at its
-// position and may still go on. The memory behind them is new, so it has zeros, too: the decoder
-// goes on as far as it ever does.
-std::vector<uint8_t> make_longest();
+// Makes a grey file with this many blocks of the most bytes, and data that end where the decoder
+// looks at its position and may still go on. The memory behind them is new, so it has zeros, too:
+// the decoder goes on as far as it ever does.
+std::vector<uint8_t> make_longest(int blocks = kSkipChunk);
 
 }  // namespace stoker
