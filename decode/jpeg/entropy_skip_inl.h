@@ -123,9 +123,8 @@ HWY_INLINE bool skip_symbols(const AcTable& ac, uint32_t entry, SkipPlace& at) {
   return true;
 }
 
-// Does what the lookup of `entry`, which led to `at`, could not. Returns false if that is damage,
-// and stays at its step.
-// REQUIRES: `at` is not behind the last step.
+// Does what the lookup of `entry`, which led to `at`, could not. Returns false if that is damage;
+// the step is then the same. REQUIRES: `at` is not behind the last step.
 HWY_NOINLINE inline bool skip_unusual(const McuLayout& layout, uint32_t entry, SkipPlace& at) {
   if (at.k == kFirst + kBlockEnd) {
     next_step(at);
