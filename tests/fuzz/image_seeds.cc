@@ -40,6 +40,19 @@ void add_jpeg_seeds(SeedFolder& seeds) {
   }
 }
 
+// Adds files with enough blocks for skipping in two places at once.
+void add_long_scan_seeds(SeedFolder& seeds) {
+  for (int kind = 0; kind < 12; ++kind) {
+    JpegKind jpeg;
+    jpeg.sampling_x = jpeg.sampling_y = 1 + kind % 2;
+    jpeg.quality = 5 + 6 * kind;
+    if (kind % 4 == 0) jpeg.colours = JpegColours::gray;
+    const std::vector<uint8_t> file =
+        make_jpeg({248 - 4 * kind, 200}, jpeg, static_cast<uint32_t>(kind));
+    seeds.add("coefficients_fuzz", kind % 3 == 0 ? recode_jpeg(file, {0, true}) : file);
+  }
+}
+
 // Adds progressive files with scans of every kind.
 void add_progressive_seeds(SeedFolder& seeds) {
   std::mt19937 random(1);

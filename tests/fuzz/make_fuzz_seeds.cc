@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   try {
     stoker::SeedFolder seeds(argv[1]);
     stoker::add_jpeg_seeds(seeds);
+    stoker::add_long_scan_seeds(seeds);
     stoker::add_progressive_seeds(seeds);
     stoker::add_pair_seeds(seeds);
     stoker::add_codec_seeds(seeds);

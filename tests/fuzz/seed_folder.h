@@ -34,6 +34,7 @@ class SeedFolder {
 };
 
 void add_jpeg_seeds(SeedFolder& seeds);
+void add_long_scan_seeds(SeedFolder& seeds);
 void add_progressive_seeds(SeedFolder& seeds);
 void add_pair_seeds(SeedFolder& seeds);
 void add_codec_seeds(SeedFolder& seeds);
