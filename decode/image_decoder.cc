@@ -6,10 +6,10 @@
 #include <cstring>
 #include <string>
 
+#include "decode/codec/codec_plugin.h"
 #include "decode/codec/decoder.h"
 #include "decode/codec/frame.h"
 #include "decode/codec/jpeg2000_file.h"
-#include "decode/codec/opencv_plugin.h"
 #include "decode/codec/pnm_file.h"
 #include "decode/jpeg/libjpeg_decoder.h"
 #include "decode/orientation.h"
@@ -199,11 +199,16 @@ int64_t ImageDecoder::scratch_bytes() const {
          impl_->crop.scratch_bytes();
 }
 
-OpencvStatus query_opencv() {
-  OpencvStatus status;
-  if (const OpencvPlugin* plugin = open_opencv_plugin(status.problem))
-    status.version = plugin->opencv;
-  return status;
+std::vector<CodecPluginStatus> query_codec_plugins() {
+  std::vector<CodecPluginStatus> all;
+  for (const ImageFormat format : {ImageFormat::jpeg2000}) {
+    const CodecPluginName& name = codec_plugin_name(format);
+    CodecPluginStatus status{name.format, name.library, "", ""};
+    if (const CodecPlugin* plugin = open_codec_plugin(format, status.problem))
+      status.version = plugin->library;
+    all.push_back(status);
+  }
+  return all;
 }
 
 ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {

@@ -45,7 +45,9 @@ TEST(Jpeg2000, InfoNeedsNoOpencv) {
 }
 
 TEST(Jpeg2000, OpencvSaysWhatItIs) {
-  const OpencvStatus status = query_opencv();
+  const CodecPluginStatus status = query_codec_plugins()[0];
+  EXPECT_EQ(status.format, "JPEG 2000");
+  EXPECT_EQ(status.library, "OpenCV");
   EXPECT_EQ(status.version.empty(), !STOKER_HAS_OPENCV) << status.problem;
   EXPECT_EQ(status.problem.empty(), STOKER_HAS_OPENCV) << status.problem;
 }
