@@ -28,7 +28,7 @@
 
 namespace stoker {
 
-enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif, pnm, jpeg2000 };
+enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif, pnm, jpeg2000, avif };
 
 struct ImageInfo {
   ImageFormat format = ImageFormat::unknown;

@@ -8,6 +8,7 @@ namespace {
 
 constexpr CodecPluginName kOpencv{"JPEG 2000", "OpenCV", "libopencv-imgcodecs-dev",
                                   "libstoker_opencv.so"};
+constexpr CodecPluginName kAvif{"AVIF", "libavif", "libavif-dev", "libstoker_avif.so"};
 
 struct Opened {
   explicit Opened(const CodecPluginName& name) {
@@ -24,14 +25,20 @@ struct Opened {
   std::string problem;
 };
 
-const Opened& opened(ImageFormat) {
+const Opened& opened(ImageFormat format) {
+  if (format == ImageFormat::avif) {
+    static const Opened avif(kAvif);
+    return avif;
+  }
   static const Opened opencv(kOpencv);
   return opencv;
 }
 
 }  // namespace
 
-const CodecPluginName& codec_plugin_name(ImageFormat) { return kOpencv; }
+const CodecPluginName& codec_plugin_name(ImageFormat format) {
+  return format == ImageFormat::avif ? kAvif : kOpencv;
+}
 
 const CodecPlugin* open_codec_plugin(ImageFormat format, std::string& problem) {
   const Opened& plugin = opened(format);

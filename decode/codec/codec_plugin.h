@@ -1,5 +1,6 @@
 // The interface of the plugins that decode what no reader of ours has: libstoker_opencv.so (JPEG
-// 2000 with OpenCV). One C entry, stoker_codec_plugin(), returns this table. A plugin is opened
+// 2000 with OpenCV) and libstoker_avif.so (AVIF with libavif). One C entry, stoker_codec_plugin(),
+// returns this table. A plugin is opened
 // when the first file of its format comes, so that only who has such files pays for its libraries.
 // A program without it, or on a machine without them, lacks only that format.
 //

@@ -32,6 +32,7 @@ struct CodecDecoder::Impl {
         return read_bmp_pixels(bytes, region, frame);
       case ImageFormat::gif:
         return read_gif_pixels(bytes, region, frame);
+      case ImageFormat::avif:
       case ImageFormat::jpeg2000:
         return read_plugin_pixels(bytes, header, frame);
       case ImageFormat::webp:

@@ -63,6 +63,9 @@ struct CodecHeader {
   Size size;  // as stored
   int orientation = 1;
   bool is_always_turned = false;  // as Pillow turns TIFF, whatever ExifPolicy says
+  // What max_pixels counts where a library takes more memory for a pixel than the plan has (15
+  // bytes, decode_scratch_bound()); 0: the pixels.
+  int64_t planned_pixels = 0;
 };
 
 // Reads the header of a file in header.format; refuses the variants that the table lacks.
