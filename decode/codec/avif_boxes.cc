@@ -14,7 +14,7 @@ DecodeStatus corrupt(const char* box) {
 // How an item's place is written: sizes of numbers, and how many items there are.
 struct PlaceLayout {
   uint8_t version = 0;
-  size_t offset_bytes = 0, length_bytes = 0, base_bytes = 0, index_bytes = 0;
+  size_t offset_bytes = 0, length_bytes = 0, base_bytes = 0;
   uint32_t count = 0;
   size_t items_at = 0;
 };
@@ -28,14 +28,14 @@ bool read_layout(std::span<const uint8_t> box, PlaceLayout& layout) {
   layout.offset_bytes = sizes >> 12;
   layout.length_bytes = sizes >> 8 & 15;
   layout.base_bytes = sizes >> 4 & 15;
-  layout.index_bytes = layout.version > 0 ? sizes & 15 : 0;
+  const bool has_indexes = layout.version > 0 && (sizes & 15) != 0;  // libavif takes none
   const size_t count_bytes = layout.version < 2 ? 2 : 4;
   layout.count = count_bytes == 2 ? reader.u16(6) : reader.u32(6);
   layout.items_at = 6 + count_bytes;
   // Lengths of no bytes would let a file list extents without end.
-  return !reader.went_outside() && layout.version <= 2 && layout.length_bytes != 0 &&
-         is_number(layout.offset_bytes) && is_number(layout.length_bytes) &&
-         is_number(layout.base_bytes) && is_number(layout.index_bytes);
+  return !reader.went_outside() && layout.version <= 2 && !has_indexes &&
+         layout.length_bytes != 0 && is_number(layout.offset_bytes) &&
+         is_number(layout.length_bytes) && is_number(layout.base_bytes);
 }
 
 uint64_t number(ByteReader& reader, size_t& at, size_t bytes) {
@@ -101,7 +101,6 @@ bool AvifItems::each_place(const Take& take) const {
     place.extents = reader.u16(at);
     at += 2;
     for (uint32_t extent = 0; extent < place.extents && !reader.went_outside(); ++extent) {
-      at += layout.index_bytes;
       const uint64_t offset = number(reader, at, layout.offset_bytes);
       const uint64_t length = number(reader, at, layout.length_bytes);
       if (extent > 0) continue;

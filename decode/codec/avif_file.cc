@@ -205,8 +205,8 @@ DecodeStatus open_items(std::span<const uint8_t> bytes, AvifItems& items, bool& 
     if (box.is_cut) return cut_short(bytes);
     meta = box;
   }
-  if (at != bytes.size()) is_complete = false;
-  if (meta.type == 0) return is_complete ? corrupt("no box `meta`") : cut_short(bytes);
+  is_complete &= at == bytes.size();
+  if (meta.type == 0) return cut_short(bytes);
   return items.open(bytes, meta.content);
 }
 

@@ -40,43 +40,70 @@ bool is_fast(const avifImage& image) {
   }
 }
 
-// Whether newer versions reduce the frame to 8 bits.
+// Whether newer versions reduce a frame of more than 8 bits to 8.
 bool is_reduced(const avifImage& image, bool has_alpha) {
-  if (image.depth == 8 || !is_fast(image)) return false;
   const bool is_gray = image.yuvFormat == AVIF_PIXEL_FORMAT_YUV400;
   if (!has_alpha) return !is_gray;
   return is_gray || (image.depth == 12 && image.yuvFormat != AVIF_PIXEL_FORMAT_YUV420);
 }
 
-// Writes the 8 bits of each value over its 16 bits.
-template <class Reduce>
-void reduce_plane(uint8_t* plane, uint32_t row_bytes, uint32_t width, uint32_t height,
-                  const Reduce& reduce) {
+// Calls change(from, to, width) for each row of a plane, whose values have 16 bits.
+template <class Change>
+void each_row(uint8_t* plane, uint32_t row_bytes, uint32_t width, uint32_t height,
+              const Change& change) {
   for (uint32_t y = 0; y < height && plane != nullptr; ++y) {
-    uint8_t* to = plane + size_t{y} * row_bytes;
-    const uint16_t* from = reinterpret_cast<const uint16_t*>(to);
-    for (uint32_t x = 0; x < width; ++x) to[x] = static_cast<uint8_t>(reduce(from[x]));
+    uint8_t* row = plane + size_t{y} * row_bytes;
+    change(reinterpret_cast<uint16_t*>(row), row, width);
   }
 }
 
+// Puts 8 bits of each value over its 16 bits. Beside gray, alpha is rounded.
 void reduce_to_8_bits(avifImage& image) {
   const uint32_t shift = image.depth - 8, most = (1u << image.depth) - 1;
   const bool is_gray = image.yuvFormat == AVIF_PIXEL_FORMAT_YUV400;
   avifPixelFormatInfo format;
   avifGetPixelFormatInfo(image.yuvFormat, &format);
-  const auto cut = [&](uint32_t value) { return value >> shift; };
-  // Beside gray, alpha is rounded.
-  const auto alpha = [&](uint32_t value) {
-    return is_gray ? (value * 255 + most / 2) / most : value >> shift;
+  const auto cut = [&](const uint16_t* from, uint8_t* to, uint32_t width) {
+    for (uint32_t x = 0; x < width; ++x) to[x] = static_cast<uint8_t>(from[x] >> shift);
+  };
+  const auto rounded = [&](const uint16_t* from, uint8_t* to, uint32_t width) {
+    for (uint32_t x = 0; x < width; ++x) {
+      to[x] = static_cast<uint8_t>((from[x] * 255u + most / 2) / most);
+    }
   };
   for (int plane = 0; plane < 3; ++plane) {
     const uint32_t shift_x = plane == 0 ? 0 : static_cast<uint32_t>(format.chromaShiftX);
     const uint32_t shift_y = plane == 0 ? 0 : static_cast<uint32_t>(format.chromaShiftY);
-    reduce_plane(image.yuvPlanes[plane], image.yuvRowBytes[plane],
-                 (image.width + shift_x) >> shift_x, (image.height + shift_y) >> shift_y, cut);
+    each_row(image.yuvPlanes[plane], image.yuvRowBytes[plane], (image.width + shift_x) >> shift_x,
+             (image.height + shift_y) >> shift_y, cut);
   }
-  reduce_plane(image.alphaPlane, image.alphaRowBytes, image.width, image.height, alpha);
+  if (is_gray) {
+    each_row(image.alphaPlane, image.alphaRowBytes, image.width, image.height, rounded);
+  } else {
+    each_row(image.alphaPlane, image.alphaRowBytes, image.width, image.height, cut);
+  }
   image.depth = 8;
+}
+
+// Newer versions convert 10 bits as they are, but take the upper 8 bits of alpha, where this one
+// rounds to 8. So alpha gets the values that are rounded to those.
+void cut_alpha(avifImage& image) {
+  each_row(image.alphaPlane, image.alphaRowBytes, image.width, image.height,
+           [](uint16_t* values, uint8_t*, uint32_t width) {
+             for (uint32_t x = 0; x < width; ++x) {
+               values[x] = static_cast<uint16_t>(((values[x] >> 2) * 1023 + 127) / 255);
+             }
+           });
+}
+
+// Does what newer versions do with more than 8 bits before, or while, they make RGB of them.
+void prepare(avifImage& image, bool has_alpha) {
+  if (image.depth == 8 || !is_fast(image)) return;
+  if (is_reduced(image, has_alpha)) {
+    reduce_to_8_bits(image);
+  } else if (image.depth == 10 && has_alpha) {
+    cut_alpha(image);
+  }
 }
 
 #endif
@@ -88,7 +115,7 @@ avifResult convert(avifImage& image, bool has_alpha, uint8_t* rgb) {
     image.matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_BT601;  // gray is gray
   }
 #if AVIF_VERSION_MAJOR < 1
-  if (is_reduced(image, has_alpha)) reduce_to_8_bits(image);
+  prepare(image, has_alpha);
 #endif
   avifRGBImage to;
   avifRGBImageSetDefaults(&to, &image);

@@ -8,7 +8,8 @@ namespace {
 
 constexpr CodecPluginName kOpencv{"JPEG 2000", "OpenCV", "libopencv-imgcodecs-dev",
                                   "libstoker_opencv.so"};
-constexpr CodecPluginName kAvif{"AVIF", "libavif", "libavif-dev", "libstoker_avif.so"};
+constexpr CodecPluginName kAvif{"AVIF", "libavif", "libavif-dev and libdav1d-dev",
+                                "libstoker_avif.so"};
 
 struct Opened {
   explicit Opened(const CodecPluginName& name) {
@@ -55,7 +56,7 @@ DecodeStatus read_plugin_pixels(std::span<const uint8_t> bytes, const CodecHeade
   if (plugin == nullptr) {
     return {DecodeCode::unsupported, 0,
             std::string(name.format) + " needs " + name.library + ": " + problem +
-                " (it is built where " + name.package + " is installed)"};
+                " (it is built with " + name.package + ")"};
   }
   if (bytes.size() > kMostBytes) {
     return {DecodeCode::too_large, -1, std::string("more bytes than ") + name.library + " reads"};

@@ -37,7 +37,7 @@ using CodecPluginEntry = const CodecPlugin* (*)();
 struct CodecPluginName {
   const char* format;   // "JPEG 2000"
   const char* library;  // "OpenCV"
-  const char* package;  // of Debian, with which the plugin is built
+  const char* package;  // of Debian, for building the plugin
   const char* file;     // "libstoker_opencv.so"
 };
 
