@@ -75,9 +75,8 @@ TEST(Tar, ADotAtTheStartIsDroppedWithItsSlashes) {
 
 TEST(Tar, EveryUsualExtensionIsAnImage) {
   std::string tar;
-  for (const char* extension :
-       {"jpg", "jpeg", "png", "webp", "bmp", "tif", "tiff", "ppm", "pgm", "avif", "gif", "jp2",
-        "pbm", "JPEG"}) {
+  for (const char* extension : {"jpg", "jpeg", "png", "webp", "bmp", "tif", "tiff", "ppm", "pgm",
+                                "avif", "gif", "jp2", "pbm", "JPEG"}) {
     tar += tar_member(std::string(extension) + "." + extension, "x");
   }
   EXPECT_EQ(scan(tar + tar_end(), {"", "none"}).samples.size(), 14u);
