@@ -88,8 +88,8 @@ bool AvifItems::each_property(uint32_t item, const Take& take) const {
       at += has_long_indexes ? 2 : 1;
       const uint32_t essential = has_long_indexes ? 0x8000 : 0x80;
       const uint32_t index = value & (essential - 1);
-      if (owner != item || index == 0) continue;  // 0: no property
-      AvifBox box;
+      if (owner != item) continue;
+      AvifBox box;  // of index 0: none, without a type
       if (!property(index, box)) return false;
       take(box.type, box.content, (value & essential) != 0);
     }
