@@ -1,10 +1,8 @@
-// AVIF: what is read, accepted and refused before libavif sees a file, with libavif's plugin and
-// without. (golden_test.cc has Pillow's pixels.)
+// AVIF: what is read, accepted and refused before libavif sees a file.
+// (codec_plugin_test.cc has the plugin, golden_test.cc Pillow's pixels.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "decode/codec/avif_file.h"
@@ -19,9 +17,6 @@ namespace {
 using Bytes = AvifBytes;
 
 constexpr Size kSize{23, 17};
-
-// All tests of this program find the plugin; those without one run in a process of their own.
-const bool kPluginsAreFound = setenv("STOKER_PLUGIN_DIR", STOKER_PLUGINS, 0) == 0;
 
 Bytes golden(const std::string& name) {
   return read_file(std::string(STOKER_GOLDEN_DIR) + "/decode/avifs/" + name);
@@ -61,7 +56,6 @@ Bytes repeated(const Bytes& bytes, int count) {
 }
 
 TEST(Avif, InfoNeedsNoLibavif) {
-  ASSERT_TRUE(kPluginsAreFound);
   ImageInfo info;
   ASSERT_TRUE(ImageDecoder().info(golden("turned_1_rgb.avif"), info).ok());
   EXPECT_EQ(info.format, ImageFormat::avif);
@@ -70,27 +64,6 @@ TEST(Avif, InfoNeedsNoLibavif) {
   ASSERT_TRUE(
       ImageDecoder({.exif = ExifPolicy::apply}).info(golden("turned_1_rgb.avif"), info).ok());
   EXPECT_EQ(info.size, (Size{17, 23}));
-}
-
-TEST(Avif, LibavifSaysWhatItIs) {
-  const CodecPluginStatus status = query_codec_plugins()[1];
-  EXPECT_EQ(status.format, "AVIF");
-  EXPECT_EQ(status.library, "libavif");
-  EXPECT_EQ(status.version.empty(), !STOKER_HAS_AVIF) << status.problem;
-  EXPECT_EQ(status.problem.empty(), STOKER_HAS_AVIF) << status.problem;
-}
-
-TEST(AvifDeathTest, WithoutThePluginItIsUnsupported) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process, which has opened nothing
-  const auto report = [] {
-    setenv("STOKER_PLUGIN_DIR", "/nowhere", 1);
-    const DecodeStatus status = decode(golden("420_full.avif"));
-    std::fprintf(stderr, "%s: %s\n", to_string(status.code), status.message.c_str());
-    std::_Exit(7);
-  };
-  EXPECT_EXIT(report(), testing::ExitedWithCode(7),
-              "unsupported: AVIF needs libavif: libstoker_avif.so is not in /nowhere .it is built "
-              "with libavif-dev and libdav1d-dev");
 }
 
 // The turned picture is what exif_transpose() makes of it.
@@ -283,6 +256,8 @@ TEST(Avif, Bombs) {
   bomb("a second primary item", corrupt).more_meta = avif_full_box("pitm", 0, be16(1));
   bomb("a box of four bytes", corrupt).more_meta = be32(4) + avif_text("free");
   bomb("a box that reaches out of its own", corrupt).more_meta = be32(99) + avif_text("free");
+  AvifParts& cut = bomb("a property that reaches out of its box", corrupt, "ipco");
+  cut.properties = cut.properties + be32(99) + avif_text("free");
   bomb("a film", unsupported).before_meta = avif_box("moov", {});
   bomb("another `meta`", corrupt).before_meta = avif_full_box("meta", 0, {});
   for (const char* type : {"irot", "imir"}) {
