@@ -179,8 +179,11 @@ bool read_obu(std::span<const uint8_t> bytes, size_t& at, Obu& obu) {
 DecodeStatus read_av1_header(std::span<const uint8_t> data, Size& size) {
   Sequence sequence;
   bool has_sequence = false, has_frame = false;
+  constexpr int kMostUnits = 1024;  // a picture has about three
+  int units = 0;
   for (size_t at = 0; at < data.size();) {
     const size_t begin = at;
+    if (++units > kMostUnits) return unsupported(begin, "more than 1024 units");
     Obu obu;
     if (!read_obu(data, at, obu)) return corrupt(begin);
     if (obu.has_layer) return unsupported(begin, "layers");

@@ -77,7 +77,6 @@ bool next_box(std::span<const uint8_t> bytes, size_t& at, AvifBox& box) {
   if (size == kToTheEnd) size = left;
   box.is_cut = reader.went_outside() || size > left;
   if (reader.went_outside() || size < head) return false;
-  box.at = at;
   box.content = bytes.subspan(at + head, static_cast<size_t>(size < left ? size : left) - head);
   at += static_cast<size_t>(size < left ? size : left);
   return true;
@@ -134,7 +133,7 @@ DecodeStatus AvifItems::open(std::span<const uint8_t> file, std::span<const uint
     }
     return at == bytes.size();
   };
-  Bytes shared;
+  Bytes shared, properties;
   if (!find(meta, kVersionAndFlags,
             {{box_type("hdlr"), &handler},
              {box_type("pitm"), &main},
@@ -145,15 +144,27 @@ DecodeStatus AvifItems::open(std::span<const uint8_t> file, std::span<const uint
              {box_type("idat"), &data_}})) {
     return corrupt("meta");
   }
-  if (!find(shared, 0, {{box_type("ipco"), &properties_}, {box_type("ipma"), &uses_}})) {
+  if (!find(shared, 0, {{box_type("ipco"), &properties}, {box_type("ipma"), &uses_}})) {
     return corrupt("iprp");
   }
+  if (!read_properties(properties)) return corrupt("ipco");
   ByteReader reader(main, true);
   primary_ = reader.u8(0) == 0 ? reader.u16(kVersionAndFlags) : reader.u32(kVersionAndFlags);
   if (reader.went_outside()) return corrupt("pitm");
   ByteReader kind(handler, true);
   if (kind.u32(8) != box_type("pict")) return corrupt("hdlr");
   return check_counts();
+}
+
+// Takes one property more than are allowed, at most. Returns false if one is bad.
+bool AvifItems::read_properties(Bytes box) {
+  AvifBox property;
+  size_t at = 0;
+  while (properties_.size() <= kMost && next_box(box, at, property)) {
+    if (property.is_cut) return false;
+    properties_.push_back(property);
+  }
+  return properties_.size() > kMost || at == box.size();
 }
 
 // libavif keeps something for each of these, so they are counted before it sees the file.
@@ -163,18 +174,19 @@ DecodeStatus AvifItems::check_counts() const {
         DecodeCode::unsupported, -1,
         "an AVIF with more than " + std::to_string(kMost) + " " + std::string(what)};
   };
-  uint32_t items = 0, properties = 0, references = 0;
+  uint32_t items = 0, references = 0;
   if (names_.empty() || !count_boxes(names_, names_at(), items)) return corrupt("iinf");
-  if (!count_boxes(properties_, 0, properties)) return corrupt("ipco");
   if (!references_.empty() && !count_boxes(references_, kVersionAndFlags, references)) {
     return corrupt("iref");
   }
   if (items > kMost) return too_many("items");
-  if (properties > kMost) return too_many("properties");
+  if (properties_.size() > kMost) return too_many("properties");
   if (references > kMost) return too_many("boxes of references");
   ByteReader uses(uses_, true);
   if (uses.u32(kVersionAndFlags) > kMost) return too_many("items with properties");
-  uint32_t extents = 0, targets = 0, places = 0;
+  uint32_t used = 0, extents = 0, targets = 0, places = 0;
+  if (!each_use([&](uint32_t, uint32_t, bool) { ++used; })) return corrupt("ipma");
+  if (used > kMostUses) return too_many("items with 8 properties each");
   if (!each_place([&](const Place& place) {
         extents += place.extents;
         return ++places <= kMost && extents <= kMost;
@@ -222,14 +234,6 @@ DecodeStatus AvifItems::data(uint32_t item, std::span<const uint8_t>& found) con
   }
   found = bytes.subspan(static_cast<size_t>(place.offset), static_cast<size_t>(place.length));
   return {};
-}
-
-bool AvifItems::property(uint32_t index, AvifBox& found) const {
-  size_t at = 0;
-  for (uint32_t i = 0; i < index; ++i) {
-    if (!next_box(properties_, at, found)) return false;
-  }
-  return true;
 }
 
 }  // namespace stoker

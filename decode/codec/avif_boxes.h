@@ -5,11 +5,12 @@
 // AvifItems borrows the bytes and keeps no copy: it walks through the boxes for each question,
 // whose number open() limits. So the time that a file takes does not grow with what it claims.
 //
-// Threads: any. Errors: a status. Memory: none.
+// Threads: any. Errors: a status. Memory: a table of the properties.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "decode/byte_reader.h"
 #include "decode/decode_status.h"
@@ -24,7 +25,6 @@ constexpr uint32_t box_type(const char (&name)[5]) {
 
 struct AvifBox {
   uint32_t type = 0;
-  size_t at = 0;  // in the bytes that were searched
   std::span<const uint8_t> content;
   bool is_cut = false;  // its end lies behind the bytes
 };
@@ -38,6 +38,7 @@ class AvifItems {
   // At most as many of each: items, properties, boxes of references, extents. Phones make grids of
   // some hundred items.
   static constexpr uint32_t kMost = 1024;
+  static constexpr uint32_t kMostUses = 8 * kMost;  // of properties, by all items
 
   // Finds the boxes inside the content of a `meta` box, and counts what they have.
   DecodeStatus open(std::span<const uint8_t> file, std::span<const uint8_t> meta);
@@ -60,41 +61,55 @@ class AvifItems {
  private:
   using Bytes = std::span<const uint8_t>;
 
+  bool read_properties(Bytes box);
   DecodeStatus check_counts() const;
   size_t names_at() const;
-  bool property(uint32_t index, AvifBox& found) const;
-  // Calls take(item, place) for each item that has a place.
+  // Calls take(item, index, is_essential) for each use of a property by an item; the first property
+  // has index 1.
+  template <class Take>
+  bool each_use(const Take& take) const;
+  // Calls take(place) for each item that has one, until it returns false. Returns false for a bad
+  // box.
   template <class Take>
   bool each_place(const Take& take) const;
 
   Bytes file_;
-  Bytes names_, places_, references_, properties_, data_;  // iinf, iloc, iref, ipco, idat
-  Bytes uses_;                                             // ipma
+  Bytes names_, places_, references_, uses_, data_;  // iinf, iloc, iref, ipma, idat
+  std::vector<AvifBox> properties_;                  // of ipco
   uint32_t primary_ = 0;
 };
 
 template <class Take>
-bool AvifItems::each_property(uint32_t item, const Take& take) const {
+bool AvifItems::each_use(const Take& take) const {
   ByteReader reader(uses_, true);
   const bool has_long_items = reader.u8(0) > 0, has_long_indexes = (reader.u8(3) & 1) != 0;
+  const uint32_t essential = has_long_indexes ? 0x8000 : 0x80;
   const uint32_t count = reader.u32(4);
   size_t at = 8;
   for (uint32_t i = 0; i < count && !reader.went_outside(); ++i) {
-    const uint32_t owner = has_long_items ? reader.u32(at) : reader.u16(at);
+    const uint32_t item = has_long_items ? reader.u32(at) : reader.u16(at);
     at += has_long_items ? 4 : 2;
     const uint32_t uses = reader.u8(at++);
-    for (uint32_t use = 0; use < uses; ++use) {
+    for (uint32_t use = 0; use < uses && !reader.went_outside(); ++use) {
       const uint32_t value = has_long_indexes ? reader.u16(at) : reader.u8(at);
       at += has_long_indexes ? 2 : 1;
-      const uint32_t essential = has_long_indexes ? 0x8000 : 0x80;
-      const uint32_t index = value & (essential - 1);
-      if (owner != item) continue;
-      AvifBox box;  // of index 0: none, without a type
-      if (!property(index, box)) return false;
-      take(box.type, box.content, (value & essential) != 0);
+      take(item, value & (essential - 1), (value & essential) != 0);
     }
   }
   return !reader.went_outside();
+}
+
+template <class Take>
+bool AvifItems::each_property(uint32_t item, const Take& take) const {
+  bool are_there = true;
+  const bool is_good = each_use([&](uint32_t owner, uint32_t index, bool is_essential) {
+    if (owner != item || index == 0) return;  // 0: no property
+    are_there &= index <= properties_.size();
+    if (!are_there) return;
+    const AvifBox& box = properties_[index - 1];
+    take(box.type, box.content, is_essential);
+  });
+  return is_good && are_there;
 }
 
 template <class Take>

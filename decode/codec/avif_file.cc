@@ -24,7 +24,7 @@ DecodeStatus cut_short(std::span<const uint8_t> bytes) {
   return {DecodeCode::truncated, static_cast<int64_t>(bytes.size()), "the file ends too early"};
 }
 
-// ---- The brands, of which the first one says which program made the file for what
+// ---- The brands: what readers of a file have to know; the first one is what its writer meant
 
 bool has_brand(std::span<const uint8_t> content, uint32_t brand) {
   ByteReader reader(content, true);

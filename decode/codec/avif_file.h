@@ -6,7 +6,7 @@
 // pixels libavif gives as Pillow does, and whose parts are not so many or so small that decoding
 // them takes more memory than the plan has for them.
 //
-// Threads: any. Errors: a status. Memory: none.
+// Threads: any. Errors: a status. Memory: a table of the file's properties, while a call lasts.
 #pragma once
 
 #include <cstdint>

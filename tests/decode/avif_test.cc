@@ -219,7 +219,11 @@ TEST(Avif, Bombs) {
   AvifParts& properties = bomb("properties", unsupported, "1024 properties");
   properties.properties = properties.properties + repeated(avif_box("free", {}), 2000);
   bomb("uses", unsupported, "1024 items with").use_count = 0xffffffff;
-  bomb("uses that are not there", corrupt).use_count = 1000;
+  bomb("uses that are not there", corrupt, "ipma").use_count = 1000;
+  AvifParts& used = bomb("uses of properties", unsupported, "8 properties each");
+  used.use_count = 34;
+  used.uses = used.uses + repeated(be16(2) + Bytes{255} + Bytes(255, 1), 32) + be16(3) + Bytes{33} +
+              Bytes(33, 1);
   AvifParts& boxes = bomb("references", unsupported, "1024 boxes of references");
   boxes.references = repeated(avif_box("cdsc", be16(2) + be16(1) + be16(1)), 2000);
   AvifParts& targets = bomb("targets", unsupported, "1024 references");
@@ -314,6 +318,8 @@ TEST(Avif, ACodedPictureIsOneFrame) {
   EXPECT_EQ(code_of(coded), DecodeCode::ok);
   EXPECT_EQ(code_of(good), DecodeCode::ok);
   EXPECT_EQ(code_of(good + Bytes{15 << 3 | 2, 1, 0}), DecodeCode::ok);  // padding
+  EXPECT_EQ(code_of(good + repeated({15 << 3 | 2, 0}, 1022)), DecodeCode::ok);
+  EXPECT_EQ(code_of(good + repeated({15 << 3 | 2, 0}, 1023)), DecodeCode::unsupported);
   EXPECT_EQ(code_of(good + *frame), DecodeCode::unsupported);
   for (const int type : {3, 7}) {  // headers of frames
     Bytes other = *frame;
