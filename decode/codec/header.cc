@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "decode/byte_reader.h"
@@ -99,6 +100,12 @@ DecodeStatus read_webp(std::span<const uint8_t> bytes, CodecHeader& header) {
   return status;
 }
 
+DecodeStatus check_webp(std::span<const uint8_t> bytes) {
+  ByteReader reader(bytes, false);
+  if (size_t{reader.u32(4)} + 8 > bytes.size()) return cut_short(bytes.size());
+  return {};
+}
+
 // ---- AVIF
 
 DecodeStatus read_avif(std::span<const uint8_t> bytes, CodecHeader& header) {
@@ -113,16 +120,12 @@ DecodeStatus read_avif(std::span<const uint8_t> bytes, CodecHeader& header) {
 // ---- JPEG 2000
 
 DecodeStatus read_jpeg2000(std::span<const uint8_t> bytes, CodecHeader& header) {
-  constexpr int64_t kShare = 4;  // OpenCV takes up to 48 bytes for a pixel
+  constexpr int64_t kShare = 4;       // OpenCV takes up to 48 bytes for a pixel
+  constexpr int kMostSide = 1 << 20;  // as much as is refused by itself
   const DecodeStatus status = read_jpeg2000_header(bytes, header.size);
-  header.planned_pixels = kShare * header.size.width * header.size.height;
+  const auto [width, height] = header.size;
+  header.planned_pixels = kShare * std::min(width, kMostSide) * std::min(height, kMostSide);
   return status;
-}
-
-DecodeStatus check_webp(std::span<const uint8_t> bytes) {
-  ByteReader reader(bytes, false);
-  if (size_t{reader.u32(4)} + 8 > bytes.size()) return cut_short(bytes.size());
-  return {};
 }
 
 }  // namespace

@@ -64,6 +64,8 @@ TEST(Jpeg2000, Bombs) {
   Bytes wide = good;
   for (const size_t at : {size + 6, size + 10, size + 22, size + 26}) wide[at + 2] = 0xff;
   EXPECT_EQ(decode(wide).code, DecodeCode::too_large);
+  for (const size_t at : {size + 6, size + 10, size + 22, size + 26}) wide[at] = 0x7f;
+  EXPECT_EQ(decode(wide, INT64_MAX).code, DecodeCode::too_large);  // nothing overflows
   // A quarter of the limit, because OpenCV takes four times the memory.
   EXPECT_EQ(decode(good, 4 * 23 * 17 - 1).code, DecodeCode::too_large);
   for (const Bytes& file : {
