@@ -249,7 +249,9 @@ TEST(Avif, Bombs) {
       "iloc", 1,
       be16(0x4400) + be16(1) + be16(1) + be16(2) + be16(0) + be16(1) + be32(0) + be32(20));
   bomb("no place", corrupt).places = avif_full_box("iloc", 0, be16(0x4400) + be16(0));
-  bomb("no such property", corrupt).uses = be16(1) + Bytes{2, 1, 0x83};
+  bomb("no such property", corrupt, "properties").uses = be16(1) + Bytes{3, 1, 0x82, 3};
+  AvifParts& cut_name = bomb("a name that reaches out of its box", corrupt, "iinf");
+  cut_name.names = cut_name.names + be32(99) + avif_text("free");
   bomb("no size", corrupt).uses = be16(1) + Bytes{1, 0x82};
   bomb("two sizes", corrupt).uses = be16(1) + Bytes{3, 1, 1, 0x82};
   bomb("no coding", corrupt).uses = be16(1) + Bytes{1, 1};
