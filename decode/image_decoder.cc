@@ -6,10 +6,11 @@
 #include <cstring>
 #include <string>
 
+#include "decode/codec/avif_file.h"
+#include "decode/codec/codec_plugin.h"
 #include "decode/codec/decoder.h"
 #include "decode/codec/frame.h"
 #include "decode/codec/jpeg2000_file.h"
-#include "decode/codec/opencv_plugin.h"
 #include "decode/codec/pnm_file.h"
 #include "decode/jpeg/libjpeg_decoder.h"
 #include "decode/orientation.h"
@@ -20,8 +21,6 @@ namespace stoker {
 namespace {
 
 constexpr int kMostSide = 65535;  // of a picture, in pixels; JPEG, WebP and GIF have no larger ones
-// OpenCV takes 48 bytes for each pixel of a JPEG 2000, at most, where the plan has 12.
-constexpr int64_t kJpeg2000Share = 4;
 
 bool begins_with(std::span<const uint8_t> bytes, const char* text, size_t size, size_t at = 0) {
   return bytes.size() >= at + size && std::memcmp(bytes.data() + at, text, size) == 0;
@@ -35,6 +34,7 @@ ImageFormat sniff(std::span<const uint8_t> bytes) {
   if (begins_with(bytes, "II*\0", 4) || begins_with(bytes, "MM\0*", 4)) return ImageFormat::tiff;
   if (begins_with(bytes, "II+\0", 4) || begins_with(bytes, "MM\0+", 4)) return ImageFormat::tiff;
   if (begins_with(bytes, "GIF87a", 6) || begins_with(bytes, "GIF89a", 6)) return ImageFormat::gif;
+  if (is_avif(bytes)) return ImageFormat::avif;
   if (is_jpeg2000(bytes)) return ImageFormat::jpeg2000;
   if (is_pnm(bytes)) return ImageFormat::pnm;
   return ImageFormat::unknown;
@@ -123,11 +123,13 @@ DecodeStatus ImageDecoder::Impl::open(std::span<const uint8_t> bytes, CodecHeade
     return {DecodeCode::too_large, -1,
             text(header.size) + " pixels; a side may have " + std::to_string(kMostSide)};
   }
-  const int64_t limit = header.format == ImageFormat::jpeg2000 ? options.max_pixels / kJpeg2000Share
-                                                               : options.max_pixels;
-  if (status.ok() && int64_t{header.size.width} * header.size.height > limit) {
+  const int64_t pixels = int64_t{header.size.width} * header.size.height;
+  const int64_t planned = std::max(pixels, header.planned_pixels);
+  if (status.ok() && planned > options.max_pixels) {
     return {DecodeCode::too_large, -1,
-            text(header.size) + " pixels; the limit is " + std::to_string(limit)};
+            text(header.size) + " pixels" +
+                (planned > pixels ? ", which count as " + std::to_string(planned) : "") +
+                "; the limit is " + std::to_string(options.max_pixels)};
   }
   return status;
 }
@@ -199,11 +201,16 @@ int64_t ImageDecoder::scratch_bytes() const {
          impl_->crop.scratch_bytes();
 }
 
-OpencvStatus query_opencv() {
-  OpencvStatus status;
-  if (const OpencvPlugin* plugin = open_opencv_plugin(status.problem))
-    status.version = plugin->opencv;
-  return status;
+std::vector<CodecPluginStatus> query_codec_plugins() {
+  std::vector<CodecPluginStatus> all;
+  for (const ImageFormat format : {ImageFormat::jpeg2000, ImageFormat::avif}) {
+    const CodecPluginName& name = codec_plugin_name(format);
+    CodecPluginStatus status{name.format, name.library, "", ""};
+    if (const CodecPlugin* plugin = open_codec_plugin(format, status.problem))
+      status.version = plugin->library;
+    all.push_back(status);
+  }
+  return all;
 }
 
 ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output) {

@@ -19,6 +19,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "decode/crop_decoder.h"
 #include "decode/crop_spec.h"
@@ -27,7 +28,7 @@
 
 namespace stoker {
 
-enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif, pnm, jpeg2000 };
+enum class ImageFormat : uint8_t { unknown, jpeg, png, bmp, webp, tiff, gif, pnm, jpeg2000, avif };
 
 struct ImageInfo {
   ImageFormat format = ImageFormat::unknown;
@@ -55,12 +56,14 @@ struct ScratchBound {
 };
 ScratchBound decode_scratch_bound(const DecodeOptions& options, Size output);
 
-// OpenCV, which is opened as a plugin for what no reader of this library has (JPEG 2000).
-struct OpencvStatus {
+// A library that is opened as a plugin for a format that no reader of ours has.
+struct CodecPluginStatus {
+  std::string format;   // "JPEG 2000"
+  std::string library;  // "OpenCV"
   std::string version;  // "4.6.0"; empty if it cannot be used
   std::string problem;  // why, in one line
 };
-OpencvStatus query_opencv();
+std::vector<CodecPluginStatus> query_codec_plugins();
 
 class ImageDecoder {
  public:

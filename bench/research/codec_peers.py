@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Compares stoker's decoders of PNG, WebP and GIF with Pillow and OpenCV: CPU time per picture, from memory, on one thread.
+"""Compares stoker's decoders of PNG, WebP, GIF and AVIF with Pillow and OpenCV: CPU time per picture, from memory, on one thread.
 
   PEERS/bin/python bench/research/codec_peers.py --bench build/bench/codec_bench --data imagenet-samples [--pictures 100] [--rounds 7]
 
 The pictures are photographs of --data, written by the Pillow that runs this: PNG with its default compression and with
-`optimize`, as RGB, palette and gray; WebP of quality 80; GIF. "whole" is a picture to RGB in memory; "crop" is a random-resized
-crop to 224 pixels, bilinear: Pillow's resize() of a box, and OpenCV's INTER_LINEAR (which does not smooth, so it has less to do).
-The three take turns in each round; the table has medians. PEERS needs Pillow, NumPy and opencv-python-headless.
+`optimize`, as RGB, palette and gray; WebP of quality 80; AVIF of quality 60; GIF. "whole" is a picture to RGB in memory; "crop"
+is a random-resized crop to 224 pixels, bilinear: Pillow's resize() of a box, and OpenCV's INTER_LINEAR (which does not smooth, so
+it has less to do). The three take turns in each round; the table has medians. PEERS needs Pillow, NumPy and
+opencv-python-headless; AVIF needs its plugin: STOKER_PLUGIN_DIR=build.
 """
 import argparse
 import io
@@ -20,7 +21,7 @@ import time
 import cv2
 import numpy
 import PIL
-from PIL import Image
+from PIL import AvifImagePlugin, Image
 
 SIDE = 224
 
@@ -40,6 +41,8 @@ KINDS = {
     "PNG, gray": ("png", lambda image: image.convert("L"), {}),
     "WebP, quality 80": ("webp", lambda image: image, dict(quality=80)),
     "WebP, lossless": ("webp", lambda image: image, dict(lossless=True)),
+    "AVIF, quality 60": ("avif", lambda image: image, dict(quality=60)),
+    "AVIF, quality 60, 4:4:4": ("avif", lambda image: image, dict(quality=60, subsampling="4:4:4")),
     "GIF": ("gif", lambda image: image.convert("P", palette=Image.Palette.ADAPTIVE), {}),
 }
 
@@ -85,10 +88,10 @@ def opencv_crop(data, draws):
 
 def microseconds(files, run):
     draws = Draws()
-    begin = time.thread_time()
+    begin = time.process_time()
     for data in files:
         run(data, draws)
-    return 1e6 * (time.thread_time() - begin) / len(files)
+    return 1e6 * (time.process_time() - begin) / len(files)
 
 
 def measure(bench, folder, rounds):
@@ -115,6 +118,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     args = parser.parse_args()
     cv2.setNumThreads(1)
+    AvifImagePlugin.DEFAULT_MAX_THREADS = 1
     images = list(pictures(args.data, args.pictures))
     load = os.getloadavg()
     print(f"Pillow {PIL.__version__}, OpenCV {cv2.__version__}; {len(images)} pictures; load {load[0]:.1f}\n")

@@ -32,8 +32,9 @@ struct CodecDecoder::Impl {
         return read_bmp_pixels(bytes, region, frame);
       case ImageFormat::gif:
         return read_gif_pixels(bytes, region, frame);
+      case ImageFormat::avif:
       case ImageFormat::jpeg2000:
-        return read_opencv_pixels(bytes, header, frame);
+        return read_plugin_pixels(bytes, header, frame);
       case ImageFormat::webp:
         return read_webp_pixels(bytes, header, region, frame);
       default:

@@ -3,9 +3,10 @@
 // library or, where one is missing (STOKER_CODECS=OFF), functions that refuse. Headers are parsed
 // here, so info() works and max_pixels holds either way.
 //
-// OpenCV's imgcodecs, which wraps these libraries, is used for JPEG 2000 alone, and as a plugin:
-// for TIFF with alpha, CMYK or planes and for BMP with bit fields it gives other bytes than Pillow,
-// does not report what it leaves out, and it brings 140 more libraries.
+// OpenCV's imgcodecs, which wraps these libraries, is used for JPEG 2000 alone, and libavif for
+// AVIF, both as plugins (codec_plugin.h). For TIFF with alpha, CMYK or planes and for BMP with bit
+// fields OpenCV gives other bytes than Pillow, does not report what it leaves out, and it brings
+// 140 more libraries.
 //
 // The table shows how each variant becomes RGB (tested against Pillow's convert("RGB")). A variant
 // whose pixels would differ from Pillow's is refused as unsupported, not approximated
@@ -29,6 +30,11 @@
 //  GIF   the first frame         as it is, on its canvas, which has the transparent colour or the
 //                                first one; a palette of shades of gray is the identity
 //  JPEG 2000  gray, RGB, 8 bits  as OpenCV decodes them, which is as Pillow does; alpha is dropped
+//  AVIF  8, 10, 12 bits          as libavif converts them to 8 bits, gray or colours; a clean
+//                                aperture is ignored
+//        alpha                   dropped; divided out where colours were multiplied by it
+//        grids                   the same
+//        orientation             that of the file's rotation and mirror image, not EXIF's
 //  TIFF  gray 1, 2, 4, 8 bits    scaled to 0..255 (white-is-zero is inverted)
 //        gray 16 bits            clipped to 255
 //        RGB 8, 16 bits          as they are; the high byte
@@ -63,6 +69,9 @@ struct CodecHeader {
   Size size;  // as stored
   int orientation = 1;
   bool is_always_turned = false;  // as Pillow turns TIFF, whatever ExifPolicy says
+  // What max_pixels counts where a library takes more memory for a pixel than the plan has (15
+  // bytes, decode_scratch_bound()); 0: the pixels.
+  int64_t planned_pixels = 0;
 };
 
 // Reads the header of a file in header.format; refuses the variants that the table lacks.

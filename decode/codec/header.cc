@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <string>
 
 #include "decode/byte_reader.h"
+#include "decode/codec/avif_file.h"
 #include "decode/codec/bmp_file.h"
 #include "decode/codec/decoder.h"
 #include "decode/codec/gif_file.h"
@@ -104,6 +106,28 @@ DecodeStatus check_webp(std::span<const uint8_t> bytes) {
   return {};
 }
 
+// ---- AVIF
+
+DecodeStatus read_avif(std::span<const uint8_t> bytes, CodecHeader& header) {
+  AvifHeader avif;
+  const DecodeStatus status = read_avif_header(bytes, avif);
+  header.size = avif.size;
+  header.orientation = avif.orientation;
+  header.planned_pixels = avif.planned_pixels;
+  return status;
+}
+
+// ---- JPEG 2000
+
+DecodeStatus read_jpeg2000(std::span<const uint8_t> bytes, CodecHeader& header) {
+  constexpr int64_t kShare = 4;       // OpenCV takes up to 48 bytes for a pixel
+  constexpr int kMostSide = 1 << 20;  // as much as is refused by itself
+  const DecodeStatus status = read_jpeg2000_header(bytes, header.size);
+  const auto [width, height] = header.size;
+  header.planned_pixels = kShare * std::min(width, kMostSide) * std::min(height, kMostSide);
+  return status;
+}
+
 }  // namespace
 
 DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& header) {
@@ -121,7 +145,9 @@ DecodeStatus read_codec_header(std::span<const uint8_t> bytes, CodecHeader& head
     case ImageFormat::gif:
       return read_gif(bytes, header);
     case ImageFormat::jpeg2000:
-      return read_jpeg2000_header(bytes, header.size);
+      return read_jpeg2000(bytes, header);
+    case ImageFormat::avif:
+      return read_avif(bytes, header);
     default:
       return {DecodeCode::not_an_image, 0, "no known signature"};
   }
@@ -139,6 +165,8 @@ DecodeStatus check_codec_body(std::span<const uint8_t> bytes, const CodecHeader&
       return check_gif(bytes);
     case ImageFormat::jpeg2000:
       return check_jpeg2000_body(bytes);
+    case ImageFormat::avif:
+      return check_avif_body(bytes);
     case ImageFormat::tiff:
       return check_tiff_body(bytes);
     case ImageFormat::pnm:

@@ -1,9 +1,9 @@
-// The plugin's side of opencv_plugin.h, and the only file of this folder that uses OpenCV.
+// libstoker_opencv.so (codec_plugin.h), and the only file of this folder that uses OpenCV.
 #include <opencv2/core/utils/logger.hpp>
 #include <opencv2/imgcodecs.hpp>
 #include <utility>
 
-#include "decode/codec/opencv_plugin.h"
+#include "decode/codec/codec_plugin.h"
 
 namespace stoker {
 namespace {
@@ -31,10 +31,9 @@ bool decode(std::span<const uint8_t> bytes, Size size, uint8_t* rgb, std::string
 }  // namespace
 }  // namespace stoker
 
-extern "C" __attribute__((visibility("default"))) const stoker::OpencvPlugin*
-stoker_opencv_plugin() {
+extern "C" __attribute__((visibility("default"))) const stoker::CodecPlugin* stoker_codec_plugin() {
   using namespace stoker;
-  static const OpencvPlugin plugin{kOpencvPluginVersion, STOKER_BUILD_STAMP, CV_VERSION, decode};
+  static const CodecPlugin plugin{kCodecPluginVersion, STOKER_BUILD_STAMP, CV_VERSION, decode};
   cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
   cv::setNumThreads(1);
   return &plugin;

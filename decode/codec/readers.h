@@ -23,7 +23,7 @@ using TakeFrame = std::function<void(int begin, int end)>;
 
 DecodeStatus read_bmp_pixels(std::span<const uint8_t> bytes, Box region, CodecFrame& frame);
 DecodeStatus read_gif_pixels(std::span<const uint8_t> bytes, Box region, CodecFrame& frame);
-DecodeStatus read_opencv_pixels(std::span<const uint8_t> bytes, const CodecHeader& header,
+DecodeStatus read_plugin_pixels(std::span<const uint8_t> bytes, const CodecHeader& header,
                                 CodecFrame& frame);
 DecodeStatus read_tiff_pixels(std::span<const uint8_t> bytes, Box region, CodecFrame& frame,
                               const TakeFrame& take);

@@ -18,4 +18,10 @@ bool is_image_extension(std::string_view extension) {
   return std::find(kKnown.begin(), kKnown.end(), extension) != kKnown.end();
 }
 
+bool is_shard_image_extension(std::string_view extension) {
+  constexpr std::array<std::string_view, 4> kMore = {".avif", ".gif", ".jp2", ".pbm"};
+  return is_image_extension(extension) ||
+         std::find(kMore.begin(), kMore.end(), extension) != kMore.end();
+}
+
 }  // namespace stoker

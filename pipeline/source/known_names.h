@@ -14,6 +14,9 @@ inline constexpr std::array<std::string_view, 3> kTestNames = {"test", "val", "v
 
 // Returns the extension in lower case, with its dot; "" if there is none.
 std::string extension_of(std::string_view name);
+// Those of an image folder, which are torchvision's.
 bool is_image_extension(std::string_view extension);
+// Those of a tar shard: also the other formats that are decoded, as `stoker pack` names them.
+bool is_shard_image_extension(std::string_view extension);
 
 }  // namespace stoker

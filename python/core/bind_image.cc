@@ -71,8 +71,8 @@ ImageView view_of(const nb::ndarray<nb::ro>& image) {
 }
 
 nb::tuple info(nb::handle data, const DecodeOptions& options) {
-  static constexpr const char* kFormats[] = {"unknown", "jpeg", "png", "bmp",     "webp",
-                                             "tiff",    "gif",  "pnm", "jpeg2000"};
+  static constexpr const char* kFormats[] = {"unknown", "jpeg", "png", "bmp",      "webp",
+                                             "tiff",    "gif",  "pnm", "jpeg2000", "avif"};
   const Bytes bytes(data);
   const ImageInfo found = image_info(bytes.span(), options);
   return nb::make_tuple(found.size.height, found.size.width,

@@ -20,7 +20,8 @@ Box = tuple[int, int, int, int]
 
 class ImageInfo(NamedTuple):
     """The contents of a file's header: pixels after the EXIF policy, 'jpeg', 'png', 'bmp',
-    'webp', 'tiff' or 'pnm' (Netpbm), and the EXIF orientation (1 to 8; 1 if there is none).
+    'webp', 'tiff', 'gif', 'pnm' (Netpbm), 'jpeg2000' or 'avif', and the EXIF orientation (1 to 8;
+    1 if there is none).
     """
 
     height: int

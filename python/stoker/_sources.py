@@ -91,7 +91,7 @@ def tar(
         validation), or those whose names begin with such a word; 'all' takes both. Needed only
         where `paths` holds several parts.
     image_from: the extension of images; default jpg, jpeg, png, webp, bmp, tif, tiff,
-        ppm, pgm.
+        ppm, pgm, avif, gif, jp2, pbm.
     label_from: 'cls', 'txt', 'json:FIELD', 'folder' or 'none'; default 'cls' if the first sample
         has one, else 'folder'. Texts become classes, sorted; numbers are labels, with the names in
         classes.txt beside the shards if it is there.

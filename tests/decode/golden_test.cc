@@ -133,6 +133,49 @@ TEST(Golden, PartsOfVariantsAreThoseOfTheWhole) {
   EXPECT_GE(compared, STOKER_HAS_CODECS ? 4000 : 1800);
 }
 
+// AVIF files of every kind: see tests/golden/decode/make_avifs.py.
+TEST(Golden, AvifsHavePillowsPixels) {
+  if (!STOKER_HAS_AVIF) GTEST_SKIP() << "this build has no libavif";
+  ImageDecoder decoder;
+  std::mt19937 random(1);
+  int compared = 0, refused = 0;
+  for_each_line("avifs.txt", [&](std::istringstream& in) {
+    std::string name, hash;
+    Size size;
+    int orientation = 0;
+    in >> name >> size.width >> size.height >> orientation >> hash;
+    const std::vector<uint8_t> file = read_file(kFolder + "avifs/" + name);
+    if (hash == "unsupported") {
+      Pixels out({23, 17});
+      EXPECT_EQ(decoder.decode(file, plain_crop({0, 0, 23, 17}), out.view()).code,
+                DecodeCode::unsupported);
+      ++refused;
+      return;
+    }
+    ImageInfo info;
+    DecodeStatus status = decoder.info(file, info);
+    ASSERT_TRUE(status.ok()) << to_string(status.code) << ": " << status.message;
+    EXPECT_EQ(info.format, ImageFormat::avif);
+    ASSERT_EQ(info.size, size);
+    EXPECT_EQ(info.orientation, orientation);
+    Pixels out(size, 7);
+    status = decoder.decode(file, plain_crop({0, 0, size.width, size.height}), out.view());
+    ASSERT_TRUE(status.ok()) << to_string(status.code) << ": " << status.message;
+    EXPECT_EQ(fnv1a(out.packed()), hash);
+    EXPECT_TRUE(out.gaps_intact());
+    const Box crop = random_box(size, random);
+    Pixels part({crop.width, crop.height}, 7);
+    ASSERT_TRUE(decoder.decode(file, plain_crop(crop), part.view()).ok());
+    for (int y = 0; y < crop.height; ++y) {
+      const uint8_t* expected = out.pixel(crop.x, crop.y + y);
+      ASSERT_TRUE(std::equal(expected, expected + 3 * crop.width, part.pixel(0, y))) << y;
+    }
+    ++compared;
+  });
+  EXPECT_EQ(compared, 143);
+  EXPECT_EQ(refused, 5);
+}
+
 // Compares the resizes of a golden file; returns their number.
 int compare_resizes(const std::string& file, PixelPolicy policy) {
   PillowResize resize(policy);

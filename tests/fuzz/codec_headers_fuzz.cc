@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   for (const ImageFormat format :
        {ImageFormat::png, ImageFormat::bmp, ImageFormat::pnm, ImageFormat::webp, ImageFormat::tiff,
-        ImageFormat::gif, ImageFormat::jpeg2000}) {
+        ImageFormat::gif, ImageFormat::jpeg2000, ImageFormat::avif}) {
     CodecHeader header;
     header.format = format;
     if (!read_codec_header(file, header).ok()) continue;

@@ -125,12 +125,13 @@ void add_png_seeds(SeedFolder& seeds) {
   }
 }
 
-// The golden files of all formats; the first byte of a format's own target is that of its part. The
-// pixels of JPEG 2000 are OpenCV's, and the header is codec_headers_fuzz's.
+// The golden files of all formats; the first byte of a format's own target is that of its part, but
+// for AVIF's, which decodes all of a picture. The pixels of JPEG 2000 are OpenCV's, and the header
+// is codec_headers_fuzz's.
 void add_golden_seeds(SeedFolder& seeds) {
   const std::filesystem::path golden = std::filesystem::path(STOKER_GOLDEN_DIR) / "decode";
   uint8_t part = 0;
-  for (const char* folder : {"images", "variants"}) {
+  for (const char* folder : {"images", "variants", "avifs"}) {
     for (const auto& entry : std::filesystem::directory_iterator(golden / folder)) {
       std::vector<uint8_t> file = read_file(entry.path());
       if (file.size() >= 8000) continue;
@@ -139,7 +140,7 @@ void add_golden_seeds(SeedFolder& seeds) {
       const bool is_pnm = extension == "pbm" || extension == "pgm" || extension == "ppm";
       const std::string format = is_pnm ? "pnm" : extension == "tif" ? "tiff" : extension;
       if (format == "jpg" || format == "png" || format == "jp2") continue;
-      file.insert(file.begin(), part += 37);
+      if (format != "avif") file.insert(file.begin(), part += 37);
       seeds.add(format + "_fuzz", file);
     }
   }

@@ -75,11 +75,11 @@ TEST(Tar, ADotAtTheStartIsDroppedWithItsSlashes) {
 
 TEST(Tar, EveryUsualExtensionIsAnImage) {
   std::string tar;
-  for (const char* extension :
-       {"jpg", "jpeg", "png", "webp", "bmp", "tif", "tiff", "ppm", "pgm", "JPEG"}) {
+  for (const char* extension : {"jpg", "jpeg", "png", "webp", "bmp", "tif", "tiff", "ppm", "pgm",
+                                "avif", "gif", "jp2", "pbm", "JPEG"}) {
     tar += tar_member(std::string(extension) + "." + extension, "x");
   }
-  EXPECT_EQ(scan(tar + tar_end(), {"", "none"}).samples.size(), 10u);
+  EXPECT_EQ(scan(tar + tar_end(), {"", "none"}).samples.size(), 14u);
 }
 
 TEST(Tar, LabelsOfEachKind) {

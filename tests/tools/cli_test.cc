@@ -61,7 +61,10 @@ TEST(Cli, InfoPrintsJson) {
   EXPECT_GT(info["memory_bytes"].get<int64_t>(), int64_t{1} << 26);
   EXPECT_EQ(info["devices"][0]["name"], "cpu");
   EXPECT_TRUE(info["libraries"].contains("oneDNN"));
-  EXPECT_NE(info["opencv"]["version"] == "", info["opencv"]["problem"] == "");
+  for (const char* library : {"OpenCV", "libavif"}) {
+    const auto& codec = info["codecs"][library];
+    EXPECT_NE(codec["version"] == "", codec["problem"] == "") << library;
+  }
 }
 
 TEST(Cli, OptionsComeFromAConfigFileAndTheCommandLineWins) {

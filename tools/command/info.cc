@@ -63,7 +63,11 @@ nlohmann::ordered_json to_json(const HostInfo& host, const GpuInfo& gpus) {
     devices.push_back(
         to_json(gpus.cuda.devices[i], gpus.links.links[i], gpus.cuda.problem.empty()));
   }
-  const OpencvStatus opencv = query_opencv();
+  nlohmann::ordered_json codecs = nlohmann::ordered_json::object();
+  for (const CodecPluginStatus& codec : query_codec_plugins()) {
+    codecs[codec.library] = {
+        {"format", codec.format}, {"version", codec.version}, {"problem", codec.problem}};
+  }
   return {{"version", kBuildVersion},
           {"build", kBuildType},
           {"compiler", kBuildCompiler},
@@ -79,7 +83,7 @@ nlohmann::ordered_json to_json(const HostInfo& host, const GpuInfo& gpus) {
            {{"driver", gpus.links.driver},
             {"driver_cuda", cuda_version(gpus.cuda.driver_version)},
             {"problem", gpus.cuda.problem}}},
-          {"opencv", {{"version", opencv.version}, {"problem", opencv.problem}}},
+          {"codecs", codecs},
           {"libraries", libraries}};
 }
 
@@ -116,10 +120,11 @@ void print_text(const HostInfo& host, const GpuInfo& gpus) {
     fmt::print("{:<10} {} {}\n", &library == kBuildLibraries ? "libraries" : "", library.name,
                *library.version ? library.version : "left out of this build");
   }
-  const OpencvStatus opencv = query_opencv();
-  fmt::print("           OpenCV {}\n", opencv.version.empty()
-                                           ? "missing, so no JPEG 2000: " + opencv.problem
-                                           : opencv.version + " (JPEG 2000)");
+  for (const CodecPluginStatus& codec : query_codec_plugins()) {
+    fmt::print("           {} {}\n", codec.library,
+               codec.version.empty() ? "missing, so no " + codec.format + ": " + codec.problem
+                                     : codec.version + " (" + codec.format + ")");
+  }
 }
 
 }  // namespace

@@ -22,6 +22,8 @@ const char* extension_of(ImageFormat format) {
       return "gif";
     case ImageFormat::jpeg2000:
       return "jp2";
+    case ImageFormat::avif:
+      return "avif";
     case ImageFormat::tiff:
       return "tif";
     case ImageFormat::pnm:

@@ -146,7 +146,7 @@ class TarScan {
   std::string set_from_json(BlobLabel& label);
 
   BlobReader& blob_;
-  const std::string image_;  // "": any that is_image_extension() knows
+  const std::string image_;  // "": any that is_shard_image_extension() knows
   SampleSink& out_;
   TarLabel label_kind_;
   const std::string json_field_;
@@ -203,7 +203,7 @@ void TarScan::begin_key(std::string_view key, int64_t header_at) {
 
 bool TarScan::is_image(std::string_view extension) const {
   if (!image_.empty()) return extension == image_;
-  return is_image_extension(std::string(".").append(extension));
+  return is_shard_image_extension(std::string(".").append(extension));
 }
 
 void TarScan::take_part(const TarMember& member, std::string_view name,

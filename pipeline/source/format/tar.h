@@ -6,7 +6,7 @@
 // and so are members whose base name begins with "." or "__" (metadata, macOS's "._abc.jpg").
 //
 // FieldChoice::image is an extension; by itself it is one of jpg, jpeg, png, webp, bmp, tif,
-// tiff, ppm and pgm. FieldChoice::label is
+// tiff, ppm, pgm, avif, gif, jp2 and pbm. FieldChoice::label is
 //   "cls"         the member's whole content is an integer, or a text that names a class
 //   "txt"         the content is a text that names a class
 //   "json:FIELD"  an integer or a text in the key's .json; a dot in FIELD goes to an inner object

@@ -17,6 +17,7 @@ accepts, and how many only Pillow: stoker refuses broken files that Pillow reads
 """
 import argparse
 import collections
+import glob
 import io
 import os
 import random
@@ -83,6 +84,10 @@ def seeds():
         yield name.split(".")[-1], data
     for _, data in variants.pnms():
         yield "pnm", data
+    if int(PIL.__version__.split(".")[0]) >= 13:  # those before have no AVIF, or other pixels of it
+        for path in sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "avifs", "*.avif"))):
+            with open(path, "rb") as file:
+                yield "avif", file.read()
 
 
 def damage(data, other, rng):
@@ -138,7 +143,7 @@ def pillow(data):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            image = Image.open(io.BytesIO(data), formats=["JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF", "JPEG2000", "PPM"])
+            image = Image.open(io.BytesIO(data), formats=["JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF", "JPEG2000", "PPM", "AVIF"])
             if image.size[0] * image.size[1] > 4_000_000:
                 return None
             doubtful = is_doubtful(image)
@@ -159,13 +164,15 @@ def main():
     by_format = collections.defaultdict(list)
     for kind, data in seeds():
         by_format[kind].append(data)
+    kinds = ["jpg", "jpg", "png", "bmp", "webp", "tif", "tif", "gif", "jp2", "pnm"]
+    kinds += ["avif"] if "avif" in by_format else []
     decoders = DecoderProcess(args.decoder, "used", 0x55), DecoderProcess(args.decoder, "fresh", 0xA3)
     counts, faults, reasons = collections.Counter(), collections.Counter(), collections.Counter()
     saved_stderr = os.dup(2)
     null = os.open(os.devnull, os.O_WRONLY)
     with tempfile.TemporaryDirectory() as folder:
         for number in range(args.files):
-            kind = rng.choice(("jpg", "jpg", "png", "bmp", "webp", "tif", "tif", "gif", "jp2", "pnm"))
+            kind = rng.choice(kinds)
             data = rng.choice(by_format[kind])
             other = rng.choice(by_format[rng.choice((kind, rng.choice(list(by_format))))])
             if rng.randrange(20) != 0:  # some stay intact
@@ -205,7 +212,7 @@ def main():
                 break
     print(f"Pillow {PIL.__version__}; {args.files} files of seed {args.seed}; faults: {dict(faults) or 'none'}")
     print(f"{'':6}{'both accept':>13}{'both refuse':>13}{'stoker alone':>14}{'Pillow alone':>14}")
-    for kind in ("jpg", "png", "bmp", "webp", "tif", "gif", "jp2", "pnm"):
+    for kind in dict.fromkeys(kinds):
         columns = [counts[kind, *key] for key in ((True, True), (False, False), (True, False), (False, True))]
         print(f"{kind:6}{columns[0]:13}{columns[1]:13}{columns[2]:14}{columns[3]:14}")
     print("why stoker refuses what Pillow reads:")
