@@ -49,6 +49,8 @@ struct TiffLayout {
   // Lines of the part whose first line is row `top`: all of a tile's, those in the picture of a
   // strip's.
   int lines_of_part(int64_t top) const;
+  // Of PackBits libtiff must be asked for whole parts: it does not read on within a run.
+  bool has_packed_bits() const { return compression == 32773; }
   // Bytes of one line of a part, of one plane or of all, without compression.
   int64_t line_bytes() const;
 };

@@ -10,12 +10,6 @@ constexpr uint32_t kUncompressed = 1, kDeflate = 8, kOldDeflate = 32946;
 constexpr uint32_t kNoPredictor = 1, kDifferences = 2;
 constexpr int64_t kPiece = 8192;  // bytes that are inflated at once
 
-uint8_t reversed(uint8_t bits) {
-  uint8_t result = 0;
-  for (int i = 0; i < 8; ++i) result = static_cast<uint8_t>(result << 1 | (bits >> i & 1));
-  return result;
-}
-
 // Adds to each sample the one of the pixel at its left.
 template <class Sample>
 void sum_up(uint8_t* line, int64_t samples, int64_t per_pixel) {
@@ -31,7 +25,7 @@ void sum_up(uint8_t* line, int64_t samples, int64_t per_pixel) {
 }  // namespace
 
 bool StoredTiffLines::has(const TiffLayout& layout) {
-  if (layout.compression == kUncompressed) return true;
+  if (layout.compression == kUncompressed || layout.has_packed_bits()) return true;
   const bool is_undone =
       layout.predictor == kNoPredictor || (layout.predictor == kDifferences && layout.bits >= 8);
   return is_undone && (layout.compression == kDeflate || layout.compression == kOldDeflate);
@@ -49,6 +43,10 @@ bool StoredTiffLines::begin(const TiffPart& part) {
   read_ = 0;
   stored_ = tiff_part(bytes_, layout_, part.number);
   if (layout_.compression == kUncompressed) return true;
+  if (layout_.has_packed_bits()) {
+    packed_.begin(stored_, layout_.is_bit_reversed);
+    return true;
+  }
   input_.emplace(stored_);
   const auto total = static_cast<uint64_t>(layout_.line_bytes() * part.needed);
   inflater_.begin(*input_, {kPiece, total, part.needed == part.lines});
@@ -59,8 +57,8 @@ bool StoredTiffLines::next(uint8_t* line) {
   const int64_t size = layout_.line_bytes();
   if (layout_.compression == kUncompressed) {
     std::memcpy(line, stored_.data() + read_ * size, static_cast<size_t>(size));
-    if (layout_.is_bit_reversed) std::transform(line, line + size, line, reversed);
-  } else if (!inflate(line)) {
+    if (layout_.is_bit_reversed) std::transform(line, line + size, line, reversed_bits);
+  } else if (!(layout_.has_packed_bits() ? unpack(line) : inflate(line))) {
     return false;
   }
   ++read_;
@@ -69,8 +67,14 @@ bool StoredTiffLines::next(uint8_t* line) {
   if (layout_.bits == 16 && layout_.is_big_endian != is_machine_big) {
     for (int64_t i = 0; i + 1 < size; i += 2) std::swap(line[i], line[i + 1]);
   }
-  if (layout_.compression != kUncompressed) undo_predictor(line);
+  undo_predictor(line);
   return true;
+}
+
+// A last run that goes on behind the part is damage, as libtiff warns of it.
+bool StoredTiffLines::unpack(uint8_t* line) {
+  if (!packed_.read(line, layout_.line_bytes())) return false;
+  return read_ + 1 < part_.lines || !packed_.had_more();
 }
 
 // A stream must be whole, have the right checksum, and have no more bytes than the part, as far as
@@ -87,8 +91,9 @@ bool StoredTiffLines::inflate(uint8_t* line) {
   return !is_last || (inflater_.ends_well() && !inflater_.had_more());
 }
 
+// Only deflated lines have one.
 void StoredTiffLines::undo_predictor(uint8_t* line) const {
-  if (layout_.predictor != kDifferences) return;
+  if (layout_.predictor != kDifferences || !input_) return;
   const int64_t per_pixel = layout_.is_separate ? 1 : layout_.samples;
   const int64_t samples = layout_.part.width * per_pixel;
   if (layout_.bits == 8) sum_up<uint8_t>(line, samples, per_pixel);
@@ -96,7 +101,8 @@ void StoredTiffLines::undo_predictor(uint8_t* line) const {
 }
 
 std::string StoredTiffLines::problem() const {
-  return "a strip or tile is no whole zlib stream of its size";
+  return std::string("a strip or tile is no whole ") +
+         (layout_.has_packed_bits() ? "run of PackBits" : "zlib stream") + " of its size";
 }
 
 }  // namespace stoker

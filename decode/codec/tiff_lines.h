@@ -1,7 +1,8 @@
 // The lines of a TIFF's strips and tiles, one after another: without compression and predictors,
 // 16-bit samples in the machine's order. Internal to the codecs.
 //
-// StoredTiffLines takes them from where they lie in the file, inflated if they are deflated.
+// StoredTiffLines takes them from where they lie in the file, inflated or unpacked if they are
+// deflated or PackBits.
 // Everything else is libtiff's (libtiff_reader.h).
 // Owner: one TiffReader, for one file. Threads: one at a time. Errors: false, and problem().
 #pragma once
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "decode/codec/inflate.h"
+#include "decode/codec/packbits.h"
 #include "decode/codec/tiff_header.h"
 
 namespace stoker {
@@ -58,6 +60,7 @@ class StoredTiffLines final : public TiffLines {
   };
 
   bool inflate(uint8_t* line);
+  bool unpack(uint8_t* line);
   void undo_predictor(uint8_t* line) const;
 
   const std::span<const uint8_t> bytes_;
@@ -67,6 +70,7 @@ class StoredTiffLines final : public TiffLines {
   std::span<const uint8_t> stored_;  // of the part
   std::optional<Input> input_;
   Inflater inflater_;
+  PackBits packed_;
 };
 
 }  // namespace stoker

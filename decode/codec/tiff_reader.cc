@@ -33,8 +33,9 @@ class TiffReader {
 
   bool convert(LibtiffReader& library) {
     return for_each_row_of_parts([&](int top, int begin, int end) {
-      frame_.begin({region_.x, top, region_.width, end - top}, FrameColours::rgb);
-      if (!library.convert(top, end - top, region_.x, region_.width, frame_.row(0))) return false;
+      const int rows = layout_.has_packed_bits() ? layout_.lines_of_part(top) : end - top;
+      frame_.begin({region_.x, top, region_.width, rows}, FrameColours::rgb);
+      if (!library.convert(top, rows, region_.x, region_.width, frame_.row(0))) return false;
       take_(begin, end);
       return true;
     });

@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "decode/codec/packbits.h"
 #include "decode/image_decoder.h"
 #include "tests/decode/pixels.h"
 #include "tests/decode/png_maker.h"
@@ -98,7 +99,7 @@ TEST(Tiff, EveryLayoutHasThePixelsThatWereWritten) {
 TEST(Tiff, BilevelLines) {
   std::mt19937 random(2);
   for (const int compression : {COMPRESSION_NONE, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_CCITTFAX3,
-                                COMPRESSION_CCITTFAX4, COMPRESSION_LZW}) {
+                                COMPRESSION_CCITTFAX4, COMPRESSION_LZW, COMPRESSION_PACKBITS}) {
     for (const int strip : {0, 1, 9}) {
       for (const bool is_reversed : {false, true}) {
         if (is_reversed && compression == COMPRESSION_ADOBE_DEFLATE) continue;  // refused
@@ -181,6 +182,175 @@ TEST(Tiff, OnlyThePartsOfACropAreDecoded) {
       EXPECT_EQ(pixels, rgb_of(kind, samples, bottom));
     }
   }
+}
+
+// The directory's entry for a tag. REQUIRES: it is there, and the file is make_tiff's.
+Bytes::iterator entry_of(Bytes& file, uint16_t tag) {
+  size_t at = file[4] + (size_t{file[5]} << 8) + 2;
+  while ((file[at] | file[at + 1] << 8) != tag) at += 12;
+  return file.begin() + static_cast<ptrdiff_t>(at);
+}
+
+// Packs the bytes in runs of `run`, one as it is and one repeated, whatever the lines are. Only the
+// first byte of a repeated run is used.
+Bytes packed(const Bytes& bytes, size_t run) {
+  Bytes all;
+  bool is_repeated = false;
+  for (size_t at = 0; at < bytes.size(); at += run, is_repeated = !is_repeated) {
+    const size_t count = std::min(run, bytes.size() - at);
+    all.push_back(0x80);  // nothing
+    all.push_back(static_cast<uint8_t>(is_repeated && count > 1 ? 257 - count : count - 1));
+    const size_t given = is_repeated && count > 1 ? 1 : count;
+    all.insert(all.end(), bytes.begin() + static_cast<ptrdiff_t>(at),
+               bytes.begin() + static_cast<ptrdiff_t>(at + given));
+  }
+  return all;
+}
+
+// A TIFF with PackBits whose strip has these bytes in the place of libtiff's.
+Bytes with_packed(Bytes file, const Bytes& strip) {
+  const Place place = place_of(file, 0, false);
+  if (strip.size() > place.size) return {};
+  std::copy(strip.begin(), strip.end(), file.begin() + static_cast<ptrdiff_t>(place.at));
+  return file;
+}
+
+// Not all writers end the runs with each line, as the standard demands; Pillow reads them.
+TEST(Tiff, RunsOfPackBitsGoOnInTheNextLine) {
+  std::mt19937 random(12);
+  for (const bool is_reversed : {false, true}) {
+    TiffKind kind{.size = {61, 50}, .samples = 1, .compression = COMPRESSION_PACKBITS};
+    kind.is_bit_reversed = is_reversed;
+    for (const size_t run : {37, 128}) {
+      std::vector<uint16_t> samples(61 * 50);
+      for (size_t at = 0; at < samples.size(); ++at) {
+        const bool is_repeated = at / run % 2 == 1 && at % run > 0;
+        samples[at] = is_repeated ? samples[at - 1] : static_cast<uint16_t>(random() % 256);
+      }
+      Bytes strip = packed(Bytes(samples.begin(), samples.end()), run);
+      if (is_reversed) std::transform(strip.begin(), strip.end(), strip.begin(), reversed_bits);
+      // libtiff gets samples that do not compress, so that there is room.
+      const std::vector<uint16_t> noise = [&] {
+        std::vector<uint16_t> all(samples.size());
+        for (uint16_t& sample : all) sample = static_cast<uint16_t>(random() % 256);
+        return all;
+      }();
+      const Bytes file = with_packed(make_tiff(kind, noise), strip);
+      ASSERT_FALSE(file.empty());
+      Bytes pixels;
+      for (int i = 0; i < 10; ++i) {
+        const Box box = i == 0 ? Box{0, 0, 61, 50} : random_box(kind.size, random);
+        const DecodeStatus status = decode(file, box, pixels);
+        ASSERT_TRUE(status.ok()) << status.message;
+        ASSERT_EQ(pixels, rgb_of(kind, samples, box)) << run << " reversed " << is_reversed;
+      }
+    }
+  }
+}
+
+// libtiff, which makes RGB of YCbCr, does not read on within a run.
+TEST(Tiff, RunsOfPackBitsGoOnInTheNextLineOfYcc) {
+  std::mt19937 random(13);
+  const TiffKind kind{.size = {40, 33}, .compression = COMPRESSION_PACKBITS};
+  std::vector<uint16_t> samples(40 * 33 * 3);
+  for (uint16_t& sample : samples) sample = static_cast<uint16_t>(random() % 256);
+  Bytes file = make_tiff(kind, samples);
+  Bytes strip;
+  for (size_t at = 0; at < samples.size(); at += 128) {
+    const size_t count = std::min<size_t>(128, samples.size() - at);
+    strip.push_back(static_cast<uint8_t>(count - 1));
+    strip.insert(strip.end(), samples.begin() + static_cast<ptrdiff_t>(at),
+                 samples.begin() + static_cast<ptrdiff_t>(at + count));
+  }
+  file = with_packed(std::move(file), strip);
+  ASSERT_FALSE(file.empty());
+  constexpr uint8_t kYcc = 6;
+  *(entry_of(file, TIFFTAG_PHOTOMETRIC) + 8) = kYcc;
+  // The last entry says that pixels have all samples, as they do by default.
+  const uint8_t full_size[] = {TIFFTAG_YCBCRSUBSAMPLING & 255,
+                               TIFFTAG_YCBCRSUBSAMPLING >> 8,
+                               TIFF_SHORT,
+                               0,
+                               2,
+                               0,
+                               0,
+                               0,
+                               1,
+                               0,
+                               1,
+                               0};
+  std::copy(std::begin(full_size), std::end(full_size), entry_of(file, TIFFTAG_PLANARCONFIG));
+  Bytes whole, part;
+  ASSERT_TRUE(decode(file, {0, 0, 40, 33}, whole).ok());
+  for (int i = 0; i < 10; ++i) {
+    const Box box = random_box(kind.size, random);
+    const DecodeStatus status = decode(file, box, part);
+    ASSERT_TRUE(status.ok()) << status.message;
+    for (int y = 0; y < box.height; ++y) {
+      const auto from = whole.begin() + 3 * ((box.y + y) * 40 + box.x);
+      ASSERT_TRUE(std::equal(from, from + 3 * box.width, part.begin() + 3 * y * box.width));
+    }
+  }
+}
+
+// libtiff knows no predictor beside PackBits, and so neither does Pillow.
+TEST(Tiff, PackBitsHaveNoDifferences) {
+  std::vector<uint16_t> samples;
+  const TiffKind kind{.size = {64, 64}, .compression = COMPRESSION_PACKBITS};
+  Bytes file = make_tiff(kind, 15, samples), pixels;
+  const uint8_t differences[] = {TIFFTAG_PREDICTOR & 255,
+                                 TIFFTAG_PREDICTOR >> 8,
+                                 TIFF_SHORT,
+                                 0,
+                                 1,
+                                 0,
+                                 0,
+                                 0,
+                                 PREDICTOR_HORIZONTAL,
+                                 0,
+                                 0,
+                                 0};
+  std::copy(std::begin(differences), std::end(differences), entry_of(file, TIFFTAG_PLANARCONFIG));
+  EXPECT_TRUE(decode(file, {0, 0, 64, 64}, pixels).ok());
+  EXPECT_EQ(pixels, rgb_of(kind, samples, {0, 0, 64, 64}));
+}
+
+TEST(Tiff, PackBitsThatDoNotFitAreDamage) {
+  std::vector<uint16_t> samples;
+  const TiffKind kind{.size = {64, 64}, .samples = 1, .compression = COMPRESSION_PACKBITS};
+  const Bytes good = make_tiff(kind, 14, samples);
+  Bytes pixels;
+  const Box all{0, 0, 64, 64}, top{0, 0, 64, 63};
+  constexpr uint8_t kRepeat128 = 0x81;
+  const auto repeats = [](size_t runs) {
+    Bytes strip;
+    for (size_t i = 0; i < runs; ++i) strip.insert(strip.end(), {kRepeat128, 7});
+    return strip;
+  };
+  EXPECT_TRUE(decode(with_packed(good, repeats(32)), all, pixels).ok());
+  EXPECT_EQ(pixels, Bytes(3 * 64 * 64, 7));
+  // One byte more than there are: those rows that do not need the last run are read.
+  Bytes longer = repeats(32);
+  longer.insert(longer.begin(), {0, 7});
+  const DecodeStatus status = decode(with_packed(good, longer), all, pixels);
+  EXPECT_EQ(status.code, DecodeCode::corrupt);
+  EXPECT_EQ(status.message, "a strip or tile is no whole run of PackBits of its size");
+  EXPECT_TRUE(decode(with_packed(good, longer), top, pixels).ok());
+  // A strip that ends in a run, and between a code and its byte.
+  const auto with_size = [&](Bytes file, size_t size) {
+    const auto entry = entry_of(file, TIFFTAG_STRIPBYTECOUNTS);
+    entry[8] = static_cast<uint8_t>(size);
+    entry[9] = static_cast<uint8_t>(size >> 8);
+    return file;
+  };
+  for (const size_t size : {63u, 62u, 1u, 0u}) {
+    const Bytes file = with_size(with_packed(good, repeats(32)), size);
+    EXPECT_EQ(decode(file, all, pixels).code, DecodeCode::corrupt) << size;
+  }
+  Bytes literal = repeats(31);
+  literal.insert(literal.end(), {127, 1, 2, 3});
+  EXPECT_EQ(decode(with_size(with_packed(good, literal), literal.size()), all, pixels).code,
+            DecodeCode::corrupt);
 }
 
 // libtiff warns of damaged fax lines, and gives some pixels.
