@@ -122,6 +122,10 @@ bool CropDecoder::Impl::read_rows(int first) {
   // What is above the crop is skipped at once, and what is right of it together with what is left
   // of it in the next row, unless the places between them are noted.
   int unread = 0;
+  // Two rows are stored before they become samples and pixels, which push the Huffman tables out of
+  // the first cache.
+  const bool takes_two = pixels->reserve_second_row();
+  bool has_first = false;  // is stored, and waits for the second
   for (int row = first; row < end; ++row) {
     if (records_this && row >= recorder.places() &&
         !(reader.skip(std::exchange(unread, 0)) && note_place())) {
@@ -132,9 +136,12 @@ bool CropDecoder::Impl::read_rows(int first) {
       unread += jpeg.mcus_across;
       continue;
     }
-    pixels->begin_row(reader, RowSlot::first);
+    const RowSlot slot = has_first ? RowSlot::second : RowSlot::first;
+    pixels->begin_row(reader, slot);
     if (!reader.skip(unread + mcus.x) || !reader.store(0, mcus.width)) return false;
-    if (!finish(row_in_crop, RowSlot::first)) return false;
+    if (has_first && !finish(row_in_crop - 1, RowSlot::first)) return false;
+    has_first = takes_two && !has_first && row_in_crop + 1 < mcus.height;
+    if (!has_first && !finish(row_in_crop, slot)) return false;
     unread = jpeg.mcus_across - mcus.x - mcus.width;
   }
   if (!reader.skip(unread)) return false;
