@@ -36,7 +36,10 @@ std::vector<SourceNote> notes_of(const FolderIndex& index) {
   for (const FolderRemark& remark : index.left_out) {
     add("left_out", remark,
         files_of(remark) + is_or_are(remark) + " left out (not read" +
-            (remark.extension == ".gif" ? ": GIF" : "") + "), as " + printable_name(remark.first));
+            (is_shard_image_extension(remark.extension)
+                 ? " from image folders, but from lists and shards"
+                 : "") +
+            "), as " + printable_name(remark.first));
   }
   for (const FolderRemark& remark : index.beside) {
     add("left_out", remark,

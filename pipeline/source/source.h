@@ -50,7 +50,7 @@ struct SourceNote {
   std::string reason;
   int64_t files = 0;    // how many
   std::string name;     // the first of them, in the form of Source::name()
-  std::string message;  // a sentence: "106 .gif files are left out (not read: GIF), as cat/1.gif"
+  std::string message;  // a sentence: "106 .txt files are left out (not read), as cat/1.txt"
 };
 
 class Source {

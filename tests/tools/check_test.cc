@@ -81,8 +81,10 @@ TEST(Check, CountsAndNamesWhatIsLeftOut) {
   }
   EXPECT_EQ(files, (std::map<std::string, int>{
                        {"train/star/a.GIF", 2}, {"train/disc/notes", 1}, {"train/beside.jpg", 1}}));
-  EXPECT_THAT(result.err,
-              HasSubstr("2 .gif files are left out (not read: GIF), as train/star/a.GIF\n"));
+  EXPECT_THAT(
+      result.err,
+      HasSubstr("2 .gif files are left out (not read from image folders, but from lists and "
+                "shards), as train/star/a.GIF\n"));
   EXPECT_THAT(result.err, HasSubstr("1 .jpg file is left out (in no class folder)"));
 }
 
