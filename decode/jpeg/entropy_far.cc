@@ -1,12 +1,11 @@
 // Skips a long run of MCUs in two places at once, although the second place is only a guess.
 //
 // Two chains of lookups wait less than one (entropy_two.cc has them where an index knows the
-// places). Huffman codes synchronise themselves: a decoder
-// that starts anywhere soon finds the same ends of blocks as one that started at the beginning (T.
-// J. Ferguson and J. H. Rabinowitz, "Self-synchronizing Huffman codes", IEEE Transactions on
-// Information Theory 30, 1984; S. T. Klein and Y. Wiseman, "Parallel Huffman decoding with
-// applications to JPEG files", The Computer Journal 46, 2003). In photographs it takes 3 blocks in
-// the median, and 25 in one case of twenty.
+// places). Huffman codes synchronise themselves: a decoder that starts anywhere soon finds the same
+// ends of blocks as one that started at the beginning (T. J. Ferguson and J. H. Rabinowitz,
+// "Self-synchronizing Huffman codes", IEEE Transactions on Information Theory 30, 1984; S. T. Klein
+// and Y. Wiseman, "Parallel Huffman decoding with applications to JPEG files", The Computer Journal
+// 46, 2003). In photographs it takes a few blocks.
 //
 // So a second stream starts at a guess of the run's middle, and marks where some of its MCUs end.
 // Where the first stream ends an MCU at a mark, all that the second has decoded behind it is what
