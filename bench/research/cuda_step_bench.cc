@@ -219,7 +219,7 @@ int run(const Arguments& a) {
   const auto device = make_cuda_device(0);
   const NetSpec net = make_net(a.model, {a.size, a.size}, a.classes);
   const auto engine = make_cuda_engine(net, options_of(a), *device, tuning_of(a));
-  engine->write(StateKind::parameters, initial_parameters(net, default_init(net, 1)));
+  engine->write(StateKind::parameters, initial_parameters(net, {1}));
   const Resident resident(*device, *engine->stream(), a);
   Steps steps(*engine, resident.rows());
   steps.queue();

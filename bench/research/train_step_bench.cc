@@ -97,8 +97,7 @@ std::unique_ptr<stoker::Engine> build_engine(const Arguments& arguments) {
   options.mean = {0.485f, 0.456f, 0.406f};
   options.stddev = {0.229f, 0.224f, 0.225f};
   auto engine = stoker::make_cpu_engine(net, options);
-  engine->write(stoker::StateKind::parameters,
-                stoker::initial_parameters(net, stoker::default_init(net, 1)));
+  engine->write(stoker::StateKind::parameters, stoker::initial_parameters(net, {1}));
   engine->write(stoker::StateKind::statistics, stoker::initial_statistics(net));
   return engine;
 }

@@ -26,7 +26,7 @@ class ModelStep : public StepWork {
  public:
   explicit ModelStep(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {
     const NetSpec& net = engine_->net();
-    engine_->write(StateKind::parameters, initial_parameters(net, default_init(net, 1)));
+    engine_->write(StateKind::parameters, initial_parameters(net, {1}));
     engine_->write(StateKind::statistics, initial_statistics(net));
     tensors_.assign(parameter_table(net).size(), {.learning_rate = 1e-3f});
   }

@@ -37,10 +37,10 @@ void for_each(const Tensor& t, Visit visit) {
 
 template <typename Visit>  // visit(ky, kx, y, x) for the taps inside the picture
 void for_each_tap(const NetNode& node, const NodeShape& in, int out_y, int out_x, Visit visit) {
-  for (int ky = 0; ky < node.kernel; ++ky) {
-    for (int kx = 0; kx < node.kernel; ++kx) {
-      const int y = out_y * node.stride + ky - node.padding;
-      const int x = out_x * node.stride + kx - node.padding;
+  for (int ky = 0; ky < node.kernel.height; ++ky) {
+    for (int kx = 0; kx < node.kernel.width; ++kx) {
+      const int y = out_y * node.stride + ky - node.padding.height;
+      const int x = out_x * node.stride + kx - node.padding.width;
       if (y >= 0 && y < in.height && x >= 0 && x < in.width) visit(ky, kx, y, x);
     }
   }
@@ -73,12 +73,11 @@ class ReferenceInterpreter {
     }
   }
 
-  double loss(Values* gradient) const;
-  void backward(const Values& logit_gradient) {
-    for (size_t i = 0; i < net_.nodes.size(); ++i) gradients_[i] = Tensor(input_.rows, shapes_[i]);
-    gradients_.back().v = logit_gradient;
-    for (int i = static_cast<int>(net_.nodes.size()) - 1; i > 0; --i) backward_node(i);
-  }
+  // Returns the loss of a head, without its weight.
+  double loss(int head, Values* gradient) const;
+  double last_loss() const { return loss(static_cast<int>(net_.nodes.size()) - 1, nullptr); }
+  double weighted_loss() const;  // of all heads
+  void backward();
 
   const Values& logits() const { return values_.back().v; }
   const Values& parameter_gradients() const { return parameter_gradients_; }
@@ -99,7 +98,8 @@ class ReferenceInterpreter {
   }
   int64_t weight_at(int64_t base, const NetNode& node, int channels, int o, int c, int ky,
                     int kx) const {
-    return base + ((static_cast<int64_t>(o) * channels + c) * node.kernel + ky) * node.kernel + kx;
+    const int64_t filter = static_cast<int64_t>(o) * channels + c;
+    return base + (filter * node.kernel.height + ky) * node.kernel.width + kx;
   }
 
   void load(Tensor& out) const;
@@ -110,7 +110,10 @@ class ReferenceInterpreter {
   void norm_forward(int i);
   void norm_backward(int i);
   void max_pool(int i, bool back);
-  void average(int i, bool back);
+  void average_window(int i, bool back);
+  void average_adaptive(int i, bool back);
+  void concat(int i, bool back);
+  void dropout(int i, bool back);
   void pad_channels(int i, bool back);
   void linear_forward(int i);
   void linear_backward(int i);

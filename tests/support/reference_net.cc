@@ -12,6 +12,8 @@ namespace {
 
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
 double gelu_slope(double x) {
   const double density = std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
   return normal_cdf(x) + x * density;
@@ -44,14 +46,24 @@ void ReferenceInterpreter::forward_node(int i) {
       return each([](double x) { return std::max(x, 0.0); });
     case OpKind::gelu:
       return each([](double x) { return x * normal_cdf(x); });
+    case OpKind::tanh:
+      return each([](double x) { return std::tanh(x); });
+    case OpKind::sigmoid:
+      return each(sigmoid);
     case OpKind::max_pool:
       return max_pool(i, false);
-    case OpKind::global_avg_pool:
-      return average(i, false);
+    case OpKind::avg_pool:
+      return average_window(i, false);
+    case OpKind::adaptive_avg_pool:
+      return average_adaptive(i, false);
     case OpKind::add:
       out.v = values_[node.input].v;
-      for (size_t k = 0; k < out.v.size(); ++k) out.v[k] += values_[node.input2].v[k];
+      for (size_t k = 0; k < out.v.size(); ++k) out.v[k] += values_[node.more_inputs[0]].v[k];
       return;
+    case OpKind::concat:
+      return concat(i, false);
+    case OpKind::dropout:
+      return dropout(i, false);
     case OpKind::pad_channels:
       return pad_channels(i, false);
     case OpKind::linear:
@@ -78,14 +90,25 @@ void ReferenceInterpreter::backward_node(int i) {
       return each([](double x) { return x > 0 ? 1.0 : 0.0; });
     case OpKind::gelu:
       return each(gelu_slope);
+    case OpKind::tanh:
+      return each([](double x) { return 1 - std::tanh(x) * std::tanh(x); });
+    case OpKind::sigmoid:
+      return each([](double x) { return sigmoid(x) * (1 - sigmoid(x)); });
     case OpKind::max_pool:
       return max_pool(i, true);
-    case OpKind::global_avg_pool:
-      return average(i, true);
+    case OpKind::avg_pool:
+      return average_window(i, true);
+    case OpKind::adaptive_avg_pool:
+      return average_adaptive(i, true);
     case OpKind::add:
-      for (size_t k = 0; k < g.size(); ++k) gradients_[node.input].v[k] += g[k];
-      for (size_t k = 0; k < g.size(); ++k) gradients_[node.input2].v[k] += g[k];
+      for (const int input : inputs_of(node)) {
+        for (size_t k = 0; k < g.size(); ++k) gradients_[input].v[k] += g[k];
+      }
       return;
+    case OpKind::concat:
+      return concat(i, true);
+    case OpKind::dropout:
+      return dropout(i, true);
     case OpKind::pad_channels:
       return pad_channels(i, true);
     case OpKind::linear:
@@ -93,30 +116,56 @@ void ReferenceInterpreter::backward_node(int i) {
   }
 }
 
-double ReferenceInterpreter::loss(Values* gradient) const {
+double ReferenceInterpreter::loss(int head, Values* gradient) const {
   const int classes = net_.classes;
-  if (gradient != nullptr) gradient->assign(logits().size(), 0.0);
+  const bool binary = net_.loss == LossKind::binary;
+  const double smooth = binary ? input_.label_smoothing / 2 : input_.label_smoothing / classes;
+  const double share_of_output = binary ? 1.0 / classes : 1.0;
+  const Values& all = values_[head].v;
+  if (gradient != nullptr) gradient->assign(all.size(), 0.0);
   double total = 0;
   for (int n = 0; n < input_.rows; ++n) {
-    const double* row = logits().data() + static_cast<size_t>(n) * classes;
+    const double* row = all.data() + static_cast<size_t>(n) * classes;
     const bool mixed = input_.mix_labels != nullptr;
     const double share = mixed ? input_.mix_weights[n] : 1.0;
     const int second = mixed ? input_.mix_labels[n] : input_.labels[n];
     double sum = 0;
     for (int k = 0; k < classes; ++k) sum += std::exp(row[k]);
     for (int k = 0; k < classes; ++k) {
-      const double hard = share * (k == input_.labels[n]) + (1 - share) * (k == second);
-      const double wanted =
-          input_.label_smoothing / classes + (1.0 - input_.label_smoothing) * hard;
-      const double probability = std::exp(row[k]) / sum;
-      total -= input_.weights[n] * wanted * std::log(probability);
+      const int own = binary && classes == 1 ? 1 : k;
+      const double hard = share * (own == input_.labels[n]) + (1 - share) * (own == second);
+      const double wanted = smooth + (1.0 - input_.label_smoothing) * hard;
+      const double probability = binary ? sigmoid(row[k]) : std::exp(row[k]) / sum;
+      double loss = wanted * std::log(probability);
+      if (binary) loss += (1 - wanted) * std::log(1 - probability);
+      total -= input_.weights[n] * share_of_output * loss;
       if (gradient != nullptr) {
         (*gradient)[static_cast<size_t>(n) * classes + k] =
-            input_.weights[n] * (probability - wanted);
+            input_.weights[n] * share_of_output * (probability - wanted);
       }
     }
   }
   return total;
+}
+
+double ReferenceInterpreter::weighted_loss() const {
+  double total = 0;
+  for (size_t i = 0; i < net_.nodes.size(); ++i) {
+    if (net_.nodes[i].kind != OpKind::linear) continue;
+    total += net_.nodes[i].loss_weight * loss(static_cast<int>(i), nullptr);
+  }
+  return total;
+}
+
+void ReferenceInterpreter::backward() {
+  for (size_t i = 0; i < net_.nodes.size(); ++i) gradients_[i] = Tensor(input_.rows, shapes_[i]);
+  for (int i = static_cast<int>(net_.nodes.size()) - 1; i > 0; --i) {
+    if (net_.nodes[i].kind == OpKind::linear) {
+      loss(i, &gradients_[i].v);
+      for (double& g : gradients_[i].v) g *= net_.nodes[i].loss_weight;
+    }
+    backward_node(i);
+  }
 }
 
 Values ReferenceInterpreter::batch_statistics() const {
@@ -138,9 +187,8 @@ ReferenceStep reference_step(const NetSpec& net, const std::vector<double>& para
   ReferenceInterpreter interpreter(net, parameters, input, nullptr);
   interpreter.forward();
   ReferenceStep step;
-  Values gradient;
-  step.loss_sum = interpreter.loss(&gradient);
-  interpreter.backward(gradient);
+  step.loss_sum = interpreter.last_loss();
+  interpreter.backward();
   step.logits = interpreter.logits();
   step.gradients = interpreter.parameter_gradients();
   step.statistics = interpreter.batch_statistics();
@@ -151,7 +199,7 @@ double reference_loss(const NetSpec& net, const std::vector<double>& parameters,
                       const ReferenceInput& input) {
   ReferenceInterpreter interpreter(net, parameters, input, nullptr);
   interpreter.forward();
-  return interpreter.loss(nullptr);
+  return interpreter.weighted_loss();
 }
 
 std::vector<double> reference_logits(const NetSpec& net, const std::vector<double>& parameters,

@@ -17,19 +17,21 @@ struct ReferenceInput {
   int rows = 0;  // one micro-batch
   std::array<float, 3> mean{}, stddev{};
   float label_smoothing = 0;
+  uint64_t seed = 0;  // of dropout
+  int64_t position = 0;
 };
 
 struct ReferenceStep {
   std::vector<double> logits;      // (rows, classes)
-  double loss_sum = 0;             // sum of weight * loss
-  std::vector<double> gradients;   // of loss_sum, parameter_table order
+  double loss_sum = 0;             // sum of weight * loss, of the last head
+  std::vector<double> gradients;   // of the losses of all heads, parameter_table order
   std::vector<double> statistics;  // statistics_table order: batch means, biased batch variances
 };
 
 // Runs forward and backward of one micro-batch in training mode.
 ReferenceStep reference_step(const NetSpec& net, const std::vector<double>& parameters,
                              const ReferenceInput& input);
-// Returns only the loss, for finite differences.
+// Returns only the loss of all heads, for finite differences.
 double reference_loss(const NetSpec& net, const std::vector<double>& parameters,
                       const ReferenceInput& input);
 // Returns logits in evaluation mode, with running statistics.

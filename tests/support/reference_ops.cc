@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/support/reference_interpreter.h"
+#include "train/engine/dropout.h"
 
 namespace stoker::reference {
 
@@ -120,16 +121,84 @@ void ReferenceInterpreter::max_pool(int i, bool back) {
   });
 }
 
-void ReferenceInterpreter::average(int i, bool back) {
-  const Tensor& in = values_[net_.nodes[i].input];
-  for_each(in, [&](int n, int c, int y, int x) {
-    const size_t at = in.at(n, c, y, x), out = values_[i].at(n, c, 0, 0);
-    if (back) {
-      gradients_[net_.nodes[i].input].v[at] += gradients_[i].v[out] / in.pixels();
-    } else {
-      values_[i].v[out] += in.v[at] / in.pixels();
+void ReferenceInterpreter::average_window(int i, bool back) {
+  const NetNode& node = net_.nodes[i];
+  const Tensor& in = values_[node.input];
+  const double count = static_cast<double>(node.kernel.width) * node.kernel.height;
+  for_each(values_[i], [&](int n, int c, int y, int x) {
+    const size_t out = values_[i].at(n, c, y, x);
+    for_each_tap(node, in.shape, y, x, [&](int, int, int in_y, int in_x) {
+      const size_t at = in.at(n, c, in_y, in_x);
+      if (back) {
+        gradients_[node.input].v[at] += gradients_[i].v[out] / count;
+      } else {
+        values_[i].v[out] += in.v[at] / count;
+      }
+    });
+  });
+}
+
+// Output y averages the pixels from floor(y * in / out) to ceil((y + 1) * in / out).
+void ReferenceInterpreter::average_adaptive(int i, bool back) {
+  const int input = net_.nodes[i].input;
+  const Tensor& in = values_[input];
+  const NodeShape& out = values_[i].shape;
+  const auto begin = [](int at, int in_size, int out_size) { return at * in_size / out_size; };
+  const auto end = [](int at, int in_size, int out_size) {
+    return static_cast<int>(std::ceil((at + 1) * static_cast<double>(in_size) / out_size));
+  };
+  for_each(values_[i], [&](int n, int c, int y, int x) {
+    const int top = begin(y, in.shape.height, out.height);
+    const int bottom = end(y, in.shape.height, out.height);
+    const int left = begin(x, in.shape.width, out.width);
+    const int right = end(x, in.shape.width, out.width);
+    const double count = static_cast<double>(bottom - top) * (right - left);
+    const size_t to = values_[i].at(n, c, y, x);
+    for (int in_y = top; in_y < bottom; ++in_y) {
+      for (int in_x = left; in_x < right; ++in_x) {
+        const size_t at = in.at(n, c, in_y, in_x);
+        if (back) {
+          gradients_[input].v[at] += gradients_[i].v[to] / count;
+        } else {
+          values_[i].v[to] += in.v[at] / count;
+        }
+      }
     }
   });
+}
+
+void ReferenceInterpreter::concat(int i, bool back) {
+  int first = 0;
+  for (const int input : inputs_of(net_.nodes[i])) {
+    for_each(values_[input], [&](int n, int c, int y, int x) {
+      const size_t part = values_[input].at(n, c, y, x);
+      const size_t whole = values_[i].at(n, first + c, y, x);
+      if (back) {
+        gradients_[input].v[part] += gradients_[i].v[whole];
+      } else {
+        values_[i].v[whole] = values_[input].v[part];
+      }
+    });
+    first += values_[input].shape.channels;
+  }
+}
+
+void ReferenceInterpreter::dropout(int i, bool back) {
+  const NetNode& node = net_.nodes[i];
+  const auto row_values = static_cast<int64_t>(values_[i].v.size()) / input_.rows;
+  for (size_t k = 0; k < values_[i].v.size(); ++k) {
+    const auto row = static_cast<int64_t>(k) / row_values;
+    const uint64_t key = dropout_row_key(dropout_key(input_.seed, i), input_.position + row);
+    const double factor =
+        running_ != nullptr
+            ? 1.0
+            : dropout_factor(key, static_cast<int64_t>(k) - row * row_values, node.rate);
+    if (back) {
+      gradients_[node.input].v[k] += factor * gradients_[i].v[k];
+    } else {
+      values_[i].v[k] = factor * values_[node.input].v[k];
+    }
+  }
 }
 
 void ReferenceInterpreter::pad_channels(int i, bool back) {

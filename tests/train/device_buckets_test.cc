@@ -92,7 +92,7 @@ struct Replicas {
     for (int rank = 0; rank < kReplicas; ++rank) {
       engines.push_back(std::make_unique<DeviceEngine>(
           net, options, DeviceTuning{}, on, host_ops_factory(states ? states + rank : nullptr)));
-      engines.back()->write(StateKind::parameters, initial_parameters(net, default_init(net, 1)));
+      engines.back()->write(StateKind::parameters, initial_parameters(net, {1}));
       replicas.push_back({&on, engines.back()->stream()});
       for (int step = 0; step < kSteps; ++step) {
         batches.push_back(make_batch(net, 4, static_cast<uint32_t>(10 * step + rank)));

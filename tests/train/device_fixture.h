@@ -38,7 +38,7 @@ inline std::unique_ptr<Engine> started_device_engine(const NetSpec& net,
                                                      const DeviceTuning& tuning = {},
                                                      HostOpsState* state = nullptr) {
   auto engine = make_device_engine(net, options, tuning, state);
-  engine->write(StateKind::parameters, initial_parameters(net, default_init(net, 1)));
+  engine->write(StateKind::parameters, initial_parameters(net, {1}));
   return engine;
 }
 

@@ -25,7 +25,7 @@ NetSpec odd_net() {
   const int second = net.batch_norm("n2", net.conv("c2", x, 20, 3, 1, 1), 1e-5f, 0.1f);
   x = net.add(net.plain(OpKind::relu, second), x);
   x = net.plain(OpKind::relu, net.conv("c3", x, 24, 1, 1, 0));
-  net.linear("fc", net.plain(OpKind::global_avg_pool, x), true, 0.5f);
+  net.linear("fc", net.adaptive_avg_pool(x, {1, 1}), true, 0.5f);
   return net.finish();
 }
 
@@ -36,7 +36,7 @@ NetSpec wide_net() {
   x = net.plain(OpKind::relu, net.batch_norm("n0", x, 1e-5f, 0.1f));
   x = net.max_pool(net.conv("c1", x, 264, 1, 4, 0), 2, 2, 0);
   x = net.plain(OpKind::gelu, net.batch_norm("n1", x, 1e-5f, 0.1f));
-  net.linear("fc", net.plain(OpKind::global_avg_pool, x), true, 1.0f);
+  net.linear("fc", net.adaptive_avg_pool(x, {1, 1}), true, 1.0f);
   return net.finish();
 }
 
@@ -50,7 +50,7 @@ NetSpec tall_net() {
   x = net.plain(OpKind::relu, net.add(branch, x));
   const int second = net.batch_norm("n2", net.conv("c2", x, 16, 1, 1, 0), 1e-5f, 0.1f);
   x = net.plain(OpKind::gelu, net.batch_norm("n3", net.add(second, x), 1e-5f, 0.1f));
-  net.linear("fc", net.plain(OpKind::global_avg_pool, x), true, 1.0f);
+  net.linear("fc", net.adaptive_avg_pool(x, {1, 1}), true, 1.0f);
   return net.finish();
 }
 

@@ -5,7 +5,7 @@
 
 #include "tests/train/engine_fixture.h"
 #include "train/device/traffic.h"
-#include "train/model/models.h"
+#include "train/model/net_builder.h"
 
 namespace stoker {
 namespace {
@@ -23,7 +23,7 @@ NetSpec block_net() {
   const int left = net.plain(OpKind::relu, net.batch_norm("n0", stem, 1e-5f, 0.1f));
   const int right = net.batch_norm("n1", net.conv("c1", left, 16, 3, 1, 1), 1e-5f, 0.1f);
   const int sum = net.plain(OpKind::relu, net.add(right, left));
-  net.linear("fc", net.plain(OpKind::global_avg_pool, sum), true, 1.0f);
+  net.linear("fc", net.adaptive_avg_pool(sum, {1, 1}), true, 1.0f);
   return net.finish();
 }
 

@@ -71,7 +71,7 @@ inline EngineOptions engine_options(int rows, int micro_batch_size, int workers 
 
 inline std::unique_ptr<Engine> started_engine(const NetSpec& net, const EngineOptions& options) {
   std::unique_ptr<Engine> engine = make_cpu_engine(net, options);
-  engine->write(StateKind::parameters, initial_parameters(net, default_init(net, 1)));
+  engine->write(StateKind::parameters, initial_parameters(net, {1}));
   return engine;
 }
 

@@ -11,7 +11,7 @@
 
 #include "tests/support/reference_net.h"
 #include "tests/train/engine_fixture.h"
-#include "train/model/models.h"
+#include "train/model/net_builder.h"
 
 namespace stoker {
 
@@ -52,7 +52,12 @@ inline double norm(const double* a, int64_t count) {
 
 // Returns parameters that hide no error: batch norms without neutral values, no zeros.
 inline std::vector<float> lively_parameters(const NetSpec& net) {
-  std::vector<float> values = initial_parameters(net, {3, ConvInit::uniform, false});
+  NetSpec uniform = net;
+  for (NetNode& node : uniform.nodes) {
+    node.init = WeightInit::uniform;
+    node.zero_bias = false;
+  }
+  std::vector<float> values = initial_parameters(uniform, {3});
   for (const TensorInfo& info : parameter_table(net)) {
     for (int64_t i = 0; i < info.count; ++i) {
       const float wobble = static_cast<float>(noise(99, info.offset + i) % 1000) / 1000.0f - 0.5f;
@@ -91,7 +96,7 @@ inline NetSpec around(const std::string& name, const Body& body, int stem_channe
   NetBuilder net(name, {size, size + 1}, 5);
   int x = net.conv("stem", 0, stem_channels, 3, 1, 1, true);
   x = body(net, x);
-  net.linear("fc", net.plain(OpKind::global_avg_pool, x), true, 0.7f);
+  net.linear("fc", net.adaptive_avg_pool(x, {1, 1}), true, 0.7f);
   return net.finish();
 }
 

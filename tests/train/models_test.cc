@@ -76,7 +76,7 @@ Moments moments(const std::vector<float>& values, const TensorInfo& info) {
 
 TEST(InitialiseTest, KaimingFanOutHasItsDeviation) {
   const NetSpec net = make_net("resnet18", {64, 64}, 10);
-  const std::vector<float> values = initial_parameters(net, default_init(net, 7));
+  const std::vector<float> values = initial_parameters(net, {7});
   const TensorInfo info = parameter_table(net)[3];  // layer1.0.conv1.weight (64, 64, 3, 3)
   const Moments m = moments(values, info);
   EXPECT_NEAR(m.mean, 0, 1e-3);
@@ -85,7 +85,7 @@ TEST(InitialiseTest, KaimingFanOutHasItsDeviation) {
 
 TEST(InitialiseTest, DiracPassesTheFirstChannelsThrough) {
   const NetSpec net = make_net("airnet", {32, 32}, 10);
-  const std::vector<float> values = initial_parameters(net, default_init(net, 7));
+  const std::vector<float> values = initial_parameters(net, {7});
   const TensorInfo info = parameter_table(net)[2];  // (64, 24, 3, 3)
   for (int o = 0; o < 24; ++o) {
     for (int i = 0; i < 24 * 9; ++i) {
@@ -97,14 +97,14 @@ TEST(InitialiseTest, DiracPassesTheFirstChannelsThrough) {
 
 TEST(InitialiseTest, SeedsDifferAndRepeat) {
   const NetSpec net = make_net("resnet20", {32, 32}, 10);
-  const std::vector<float> first = initial_parameters(net, default_init(net, 1));
-  EXPECT_EQ(first, initial_parameters(net, default_init(net, 1)));
-  EXPECT_NE(first, initial_parameters(net, default_init(net, 2)));
+  const std::vector<float> first = initial_parameters(net, {1});
+  EXPECT_EQ(first, initial_parameters(net, {1}));
+  EXPECT_NE(first, initial_parameters(net, {2}));
 }
 
 TEST(InitialiseTest, ZeroGammaSilencesEveryBranchEnd) {
   const NetSpec net = make_net("resnet50", {64, 64}, 10);
-  InitOptions options = default_init(net, 1);
+  InitOptions options = {1};
   options.zero_gamma = true;
   const std::vector<float> values = initial_parameters(net, options);
   for (const TensorInfo& info : parameter_table(net)) {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "train/model/models.h"
+#include "train/model/net_builder.h"
 
 namespace stoker {
 namespace {
@@ -17,7 +17,7 @@ NetSpec small_net() {
   NetBuilder net("small", {8, 6}, 3);
   int x = net.conv("stem", 0, 4, 3, 2, 1, true);
   x = net.batch_norm("norm", x, 1e-5f, 0.1f);
-  x = net.plain(OpKind::global_avg_pool, net.plain(OpKind::relu, x));
+  x = net.adaptive_avg_pool(net.plain(OpKind::relu, x), {1, 1});
   net.linear("fc", x, true, 1.0f);
   return net.finish();
 }
@@ -63,14 +63,17 @@ std::string error_of(const std::function<void(NetSpec&)>& spoil) {
 }
 
 TEST(NetSpecTest, ErrorsNameTheNode) {
-  EXPECT_THAT(error_of([](NetSpec& n) { n.nodes[1].kernel = 20; }), HasSubstr("node 1 'stem'"));
+  EXPECT_THAT(error_of([](NetSpec& n) {
+                n.nodes[1].kernel = {20, 20};
+              }),
+              HasSubstr("node 1 'stem'"));
   EXPECT_THAT(error_of([](NetSpec& n) { n.nodes[2].input = 2; }), HasSubstr("not an earlier node"));
   EXPECT_THAT(error_of([](NetSpec& n) { n.nodes[5].out_channels = 4; }), HasSubstr("3 outputs"));
   EXPECT_THAT(error_of([](NetSpec& n) { n.nodes[5].input = 3; }), HasSubstr("1x1 input"));
   EXPECT_THAT(error_of([](NetSpec& n) { n.classes = 0; }), HasSubstr("must be positive"));
   EXPECT_THAT(error_of([](NetSpec& n) {
                 n.nodes[3].kind = OpKind::add;
-                n.nodes[3].input2 = 0;
+                n.nodes[3].more_inputs = {0};
               }),
               HasSubstr("cannot add 4x3x4 and 3x6x8"));
 }

@@ -10,6 +10,7 @@
 
 #include "train/graph/execution_plan.h"
 #include "train/model/models.h"
+#include "train/model/net_builder.h"
 
 namespace stoker {
 
@@ -88,7 +89,7 @@ inline NetSpec many_readers() {
   const int doubled = net.add(norm, norm);
   const int left = net.conv("left", norm, 16, 1, 1, 0);
   const int sum = net.plain(OpKind::relu, net.add(net.add(left, norm), doubled));
-  net.linear("fc", net.plain(OpKind::global_avg_pool, sum), true, 1.0f);
+  net.linear("fc", net.adaptive_avg_pool(sum, {1, 1}), true, 1.0f);
   return net.finish();
 }
 

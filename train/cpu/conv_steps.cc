@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "train/cpu/plan_builder.h"
 
 namespace stoker {
@@ -14,7 +16,7 @@ using onednn::Dims;
 bool winograd_pays(const NetNode& node, int in_channels, const NodeShape& out) {
   constexpr int kTile = 4, kFewestChannels = 24;
   const auto tiled = [](int size) { return (size + kTile - 1) / kTile * kTile; };
-  return node.kernel == 3 && node.stride == 1 && in_channels >= kFewestChannels &&
+  return node.kernel == Size{3, 3} && node.stride == 1 && in_channels >= kFewestChannels &&
          node.out_channels >= kFewestChannels &&
          5 * out.height * out.width >= 3 * tiled(out.height) * tiled(out.width);
 }
@@ -30,110 +32,217 @@ auto make_either(bool winograd, const Make& make) {
   return make(dnnl::algorithm::convolution_direct);
 }
 
-// The layouts of activations are fixed; oneDNN chooses those of the weights. With `any` for
-// activations the three-channel first convolution would fall back to a reference kernel.
-class ConvSteps final : public CpuSteps {
+dnnl::primitive_attr with_activation(Activation activation) {
+  dnnl::primitive_attr attr = onednn::caller_scratchpad();
+  if (activation == Activation::none) return attr;
+  attr.set_post_ops(onednn::eltwise_post_op(forward_algorithm(activation)));
+  return attr;
+}
+
+// The descriptors of one layer. Layouts of activations are fixed; oneDNN chooses those of the
+// weights. With `any` for activations the three-channel first convolution would fall back to a
+// reference kernel.
+struct LayerDescs {
+  LayerDescs(CpuPlanBuilder& builder, int index) {
+    const NetNode& spec = builder.spec(index);
+    const FusedNode& node = builder.node(index);
+    const int in_channels = builder.node(node.input).shape.channels;
+    const Dims weight_dims{spec.out_channels, in_channels, spec.kernel.height, spec.kernel.width};
+    in = builder.activation(node.input);
+    out = builder.activation(index);
+    canonical = Desc(weight_dims, memory::data_type::f32, memory::format_tag::oihw);
+    any_weights = Desc(weight_dims, builder.activation_type(), memory::format_tag::any);
+    any_gradient =
+        Desc(weight_dims, data_type(builder.held().convolution_gradients), memory::format_tag::any);
+    if (spec.bias) bias = Desc({spec.out_channels}, memory::data_type::f32, memory::format_tag::x);
+  }
+  Desc in, out, canonical, any_weights, any_gradient, bias;
+};
+
+class Convolution {
  public:
-  explicit ConvSteps(int index) : index_(index) {}
+  using Forward = dnnl::convolution_forward;
+  using BackwardData = dnnl::convolution_backward_data;
+  using BackwardWeights = dnnl::convolution_backward_weights;
+
+  Convolution(CpuPlanBuilder& builder, int index)
+      : descs(builder, index), engine_(builder.engine()) {
+    const NetNode& spec = builder.spec(index);
+    const FusedNode& node = builder.node(index);
+    strides_ = {spec.stride, spec.stride};
+    padding_ = {spec.padding.height, spec.padding.width};
+    winograd_ = builder.activation_layout() == ActivationLayout::blocked &&
+                winograd_pays(spec, builder.node(node.input).shape.channels, node.shape);
+  }
+
+  Forward::primitive_desc forward(dnnl::prop_kind kind, const dnnl::primitive_attr& attr) const {
+    return make_either(winograd_, [&](dnnl::algorithm algorithm) {
+      return onednn::make_forward<Forward>(engine_, attr, kind, algorithm, descs.in,
+                                           descs.any_weights, descs.bias, descs.out, strides_,
+                                           padding_, padding_);
+    });
+  }
+  BackwardWeights::primitive_desc backward_weights(const Forward::primitive_desc& hint) const {
+    return make_either(winograd_, [&](dnnl::algorithm algorithm) {
+      return onednn::make_backward<BackwardWeights>(engine_, hint, algorithm, descs.in,
+                                                    descs.any_gradient, descs.bias, descs.out,
+                                                    strides_, padding_, padding_);
+    });
+  }
+  BackwardData::primitive_desc backward_data(const Forward::primitive_desc& hint) const {
+    return make_either(winograd_, [&](dnnl::algorithm algorithm) {
+      return onednn::make_backward<BackwardData>(engine_, hint, algorithm, descs.in,
+                                                 descs.any_weights, descs.out, strides_, padding_,
+                                                 padding_);
+    });
+  }
+
+  const LayerDescs descs;
+
+ private:
+  const dnnl::engine engine_;
+  bool winograd_ = false;
+  Dims strides_, padding_;
+};
+
+// A fully connected layer: a matrix product, whose kernel covers the whole input.
+class InnerProduct {
+ public:
+  using Forward = dnnl::inner_product_forward;
+  using BackwardData = dnnl::inner_product_backward_data;
+  using BackwardWeights = dnnl::inner_product_backward_weights;
+
+  InnerProduct(CpuPlanBuilder& builder, int index)
+      : descs(builder, index),
+        engine_(builder.engine()),
+        out_({builder.options().rows, builder.node(index).shape.channels},
+             builder.activation_type(), memory::format_tag::ab) {}
+
+  Forward::primitive_desc forward(dnnl::prop_kind kind, const dnnl::primitive_attr& attr) const {
+    return onednn::make_forward<Forward>(engine_, attr, kind, descs.in, descs.any_weights,
+                                         descs.bias, out_);
+  }
+  BackwardWeights::primitive_desc backward_weights(const Forward::primitive_desc& hint) const {
+    return onednn::make_backward<BackwardWeights>(engine_, hint, descs.in, descs.any_gradient,
+                                                  descs.bias, out_);
+  }
+  BackwardData::primitive_desc backward_data(const Forward::primitive_desc& hint) const {
+    return onednn::make_backward<BackwardData>(engine_, hint, descs.in, descs.any_weights, out_);
+  }
+
+  const LayerDescs descs;
+
+ private:
+  const dnnl::engine engine_;
+  const Desc out_;
+};
+
+// The steps of a layer with weights; `Layer` makes the primitives.
+template <typename Layer>
+class WeightSteps final : public CpuSteps {
+ public:
+  explicit WeightSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
-    const NetNode& spec = builder.spec(index_);
+    layer_.emplace(builder, index_);
     const FusedNode& node = builder.node(index_);
-    const int in_channels = builder.node(node.input).shape.channels;
-    const Dims weight_dims{spec.out_channels, in_channels, spec.kernel, spec.kernel};
-    canonical_ = Desc(weight_dims, memory::data_type::f32, memory::format_tag::oihw);
-    any_weights_ = Desc(weight_dims, builder.activation_type(), memory::format_tag::any);
-    any_gradient_ =
-        Desc(weight_dims, data_type(builder.held().convolution_gradients), memory::format_tag::any);
-    if (spec.bias) {
-      bias_ = Desc({spec.out_channels}, memory::data_type::f32, memory::format_tag::x);
+    const LayerDescs& descs = layer_->descs;
+    // oneDNN fuses activations for inference only; the backward pass takes a plain one as its hint.
+    const auto desc =
+        layer_->forward(dnnl::prop_kind::forward_inference, with_activation(node.activation));
+    if (builder.options().training) {
+      hint_ = layer_->forward(dnnl::prop_kind::forward_training, onednn::caller_scratchpad());
     }
-    strides_ = {spec.stride, spec.stride};
-    padding_ = {spec.padding, spec.padding};
-    winograd_ = builder.activation_layout() == ActivationLayout::blocked &&
-                winograd_pays(spec, in_channels, node.shape);
-    forward_ = make_either(winograd_, [&](dnnl::algorithm algorithm) {
-      return onednn::make_forward<dnnl::convolution_forward>(
-          builder.engine(), onednn::caller_scratchpad(), dnnl::prop_kind::forward_training,
-          algorithm, builder.activation(node.input), any_weights_, bias_,
-          builder.activation(index_), strides_, padding_, padding_);
-    });
     layout_.node = node.node;
-    layout_.canonical = layout_.master = canonical_;
-    layout_.forward = forward_.weights_desc();
+    layout_.canonical = layout_.master = descs.canonical;
+    layout_.forward = desc.weights_desc();
     if (!builder.options().training) builder.add_conv_layout(layout_);
 
     onednn::Args args{{DNNL_ARG_SRC, builder.value_view(node.input)},
                       {DNNL_ARG_WEIGHTS, builder.forward_weights(layout_.forward, index_)},
-                      {DNNL_ARG_DST, builder.new_value(index_)}};
-    if (spec.bias) {
-      args[DNNL_ARG_BIAS] = builder.parameter(bias_, index_, ParameterKind::conv_bias);
+                      {DNNL_ARG_DST, builder.new_value(index_, desc.dst_desc())}};
+    if (has_bias()) {
+      args[DNNL_ARG_BIAS] = builder.parameter(descs.bias, index_, ParameterKind::conv_bias);
     }
-    builder.execute<dnnl::convolution_forward>("conv", forward_, std::move(args));
+    builder.execute<typename Layer::Forward>("conv", desc, std::move(args));
   }
 
   void build_backward(CpuPlanBuilder& builder) override {
+    const FusedNode& node = builder.node(index_);
     const int dy = builder.take_gradient(index_, 1)[0];
+    const int before =
+        reads_output(node.activation) ? append_activation_back(builder, index_, dy) : dy;
     builder.begin(index_, StepUse::parameters);
-    build_backward_weights(builder, dy);
+    build_backward_weights(builder, before);
     builder.begin(index_, StepUse::inputs);
-    if (builder.wants_gradient(builder.node(index_).input)) build_backward_data(builder, dy);
+    if (builder.wants_gradient(node.input)) build_backward_data(builder, before);
     builder.add_conv_layout(layout_);
     builder.release(dy);
   }
 
  private:
+  bool has_bias() const { return layer_->descs.bias.get_size() > 0; }
+
   void build_backward_weights(CpuPlanBuilder& builder, int dy) {
-    const FusedNode& node = builder.node(index_);
-    const auto desc = make_either(winograd_, [&](dnnl::algorithm algorithm) {
-      return onednn::make_backward<dnnl::convolution_backward_weights>(
-          builder.engine(), forward_, algorithm, builder.activation(node.input), any_gradient_,
-          bias_, builder.activation(index_), strides_, padding_, padding_);
-    });
+    const LayerDescs& descs = layer_->descs;
+    const auto desc = layer_->backward_weights(hint_);
     const Desc produced = desc.diff_weights_desc();
-    const bool dense = produced.get_size() == canonical_.get_size();
+    const bool dense = produced.get_size() == descs.canonical.get_size();
     if (dense) layout_.master = produced;
 
     const memory target =
         builder.parameter_gradient(layout_.master, index_, ParameterKind::conv_weight);
     const int padded = dense ? -1 : builder.new_buffer(static_cast<int64_t>(produced.get_size()));
-    onednn::Args args{{DNNL_ARG_SRC, builder.value_view(node.input)},
-                      {DNNL_ARG_DIFF_DST, builder.gradient_view(index_, builder.read(dy))},
+    onednn::Args args{{DNNL_ARG_SRC, builder.value_view(builder.node(index_).input)},
+                      {DNNL_ARG_DIFF_DST, builder.view(desc.diff_dst_desc(), builder.read(dy))},
                       {DNNL_ARG_DIFF_WEIGHTS, dense ? target : builder.view(produced, padded)}};
-    if (bias_.get_size() > 0) {
+    if (has_bias()) {
       args[DNNL_ARG_DIFF_BIAS] =
-          builder.parameter_gradient(bias_, index_, ParameterKind::conv_bias);
+          builder.parameter_gradient(descs.bias, index_, ParameterKind::conv_bias);
     }
-    builder.execute<dnnl::convolution_backward_weights>("conv_weights", desc, std::move(args));
+    builder.execute<typename Layer::BackwardWeights>("conv_weights", desc, std::move(args));
     if (!dense) builder.copy(builder.read_view(produced, padded), target);
   }
 
   void build_backward_data(CpuPlanBuilder& builder, int dy) {
-    const FusedNode& node = builder.node(index_);
-    const auto desc = make_either(winograd_, [&](dnnl::algorithm algorithm) {
-      return onednn::make_backward<dnnl::convolution_backward_data>(
-          builder.engine(), forward_, algorithm, builder.activation(node.input), any_weights_,
-          builder.activation(index_), strides_, padding_, padding_);
-    });
+    const int input = builder.node(index_).input;
+    const auto desc = layer_->backward_data(hint_);
     layout_.backward = desc.weights_desc();
-    const int dx = builder.new_gradient(node.input);
-    builder.execute<dnnl::convolution_backward_data>(
+    const int dx = builder.new_gradient(input);
+    builder.execute<typename Layer::BackwardData>(
         "conv_data", desc,
         {{DNNL_ARG_WEIGHTS, builder.backward_weights(layout_.backward, index_)},
-         {DNNL_ARG_DIFF_DST, builder.gradient_view(index_, builder.read(dy))},
-         {DNNL_ARG_DIFF_SRC, builder.gradient_view(node.input, dx)}});
+         {DNNL_ARG_DIFF_DST, builder.view(desc.diff_dst_desc(), builder.read(dy))},
+         {DNNL_ARG_DIFF_SRC, builder.gradient_view(input, dx)}});
   }
 
   const int index_;
-  bool winograd_ = false;
-  Desc canonical_, any_weights_, any_gradient_, bias_;
-  Dims strides_, padding_;
-  dnnl::convolution_forward::primitive_desc forward_;
+  std::optional<Layer> layer_;
+  typename Layer::Forward::primitive_desc hint_;
   ConvLayout layout_;
+};
+
+class LayerSteps final : public CpuSteps {
+ public:
+  explicit LayerSteps(int index) : index_(index) {}
+
+  void build_forward(CpuPlanBuilder& builder) override {
+    if (builder.spec(index_).flat) {
+      steps_ = std::make_unique<WeightSteps<InnerProduct>>(index_);
+    } else {
+      steps_ = std::make_unique<WeightSteps<Convolution>>(index_);
+    }
+    steps_->build_forward(builder);
+  }
+  void build_backward(CpuPlanBuilder& builder) override { steps_->build_backward(builder); }
+
+ private:
+  const int index_;
+  std::unique_ptr<CpuSteps> steps_;
 };
 
 }  // namespace
 
-std::unique_ptr<CpuSteps> make_cpu_conv(int index) { return std::make_unique<ConvSteps>(index); }
+std::unique_ptr<CpuSteps> make_cpu_conv(int index) { return std::make_unique<LayerSteps>(index); }
 
 }  // namespace stoker

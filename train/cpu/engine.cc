@@ -40,7 +40,7 @@ CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
       parameter_table_(parameter_table(net)),
       layout_(net, kCpuFusion),
       micro_batches_(options.rows / options.micro_batch_size),
-      input_(net.input, options.precision, activation_layout(options.precision), options.mean,
+      input_(net.input, options.precision, activation_layout(net, options.precision), options.mean,
              options.stddev),
       engine_(dnnl::engine::kind::cpu, 0),
       workers_(std::min(options.workers, micro_batches_)),
@@ -117,10 +117,10 @@ MicroBatchRun CpuEngine::run_of(bool averaged) const {
 
 void CpuEngine::require_labels_in_range(const int32_t* labels, const char* what) const {
   for (int row = 0; row < options_.rows; ++row) {
-    if (labels[row] >= 0 && labels[row] < net_.classes) continue;
+    if (labels[row] >= 0 && labels[row] < label_count(net_)) continue;
     throw std::invalid_argument("row " + std::to_string(row) + " has " + what + " " +
                                 std::to_string(labels[row]) + "; '" + net_.name + "' has " +
-                                std::to_string(net_.classes) + " classes");
+                                std::to_string(label_count(net_)) + " classes");
   }
 }
 
@@ -138,6 +138,7 @@ void CpuEngine::forward_backward(const BatchRows& batch) {
     run.backward_weights = &states_->weights().backward();
     run.labels = batch.labels + first;
     run.weights = batch.weights + first;
+    run.position = batch.position + first;
     if (batch.mix_labels != nullptr) {
       run.mix_labels = batch.mix_labels + first;
       run.mix_weights = batch.mix_weights + first;

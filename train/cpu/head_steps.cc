@@ -1,5 +1,5 @@
+#include "train/cpu/loss.h"
 #include "train/cpu/plan_builder.h"
-#include "train/cpu/softmax_loss.h"
 
 namespace stoker {
 namespace {
@@ -54,7 +54,7 @@ void write_metrics(const StepMetrics& metrics, float* out) {
   slot(StepMetric::micro_batches) = 1.0f;
 }
 
-// The linear layer and the loss. The input is cast to the head's precision.
+// A linear layer and its loss. The input is cast to the head's precision.
 static_assert(!kCpuPrecision.head_takes_bf16, "the loops below are fp32");
 class HeadSteps final : public CpuSteps {
  public:
@@ -109,19 +109,24 @@ class HeadSteps final : public CpuSteps {
     loss.rows = shape_.rows;
     loss.classes = shape_.classes;
     loss.label_smoothing = builder.options().label_smoothing;
-    loss.scale = builder.options().loss_scale;
-    builder.append("loss", 0,
-                   [shape = shape_, loss, metrics = builder.layout().metrics(),
-                    in = builder.read_view(features_desc_, features_),
-                    out = builder.view(logits_desc_, logits_)](const MicroBatchRun& r) {
-                     forward_linear(shape, r.parameters, floats(in), floats(out));
-                     LossArgs args = loss;
-                     args.labels = r.labels;
-                     args.weights = r.weights;
-                     args.mix_labels = r.mix_labels;
-                     args.mix_weights = r.mix_weights;
-                     write_metrics(softmax_loss(args, floats(out)), r.gradients + metrics);
-                   });
+    loss.scale = builder.options().loss_scale * builder.spec(index_).loss_weight;
+    // The metrics are those of the last head. What is not finite in another one shows in its
+    // gradients.
+    const bool last = index_ + 1 == static_cast<int>(builder.nodes().size());
+    builder.append(
+        "loss", 0,
+        [shape = shape_, loss, last, kind = builder.net().loss,
+         metrics = builder.layout().metrics(), in = builder.read_view(features_desc_, features_),
+         out = builder.view(logits_desc_, logits_)](const MicroBatchRun& r) {
+          forward_linear(shape, r.parameters, floats(in), floats(out));
+          LossArgs args = loss;
+          args.labels = r.labels;
+          args.weights = r.weights;
+          args.mix_labels = r.mix_labels;
+          args.mix_weights = r.mix_weights;
+          const StepMetrics made = compute_loss(kind, args, floats(out));
+          if (last) write_metrics(made, r.gradients + metrics);
+        });
   }
 
   const int index_;

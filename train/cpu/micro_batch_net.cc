@@ -1,13 +1,15 @@
 #include "train/cpu/micro_batch_net.h"
 
+#include <algorithm>
+
 #include "train/cpu/plan_builder.h"
 
 namespace stoker {
 namespace {
 
-constexpr NodeKinds<CpuPlanBuilder> kKinds{make_cpu_conv, make_cpu_norm, make_cpu_activation,
-                                           make_cpu_add,  make_cpu_pool, make_cpu_pad,
-                                           make_cpu_head};
+constexpr NodeKinds<CpuPlanBuilder> kKinds{make_cpu_conv, make_cpu_norm,    make_cpu_activation,
+                                           make_cpu_add,  make_cpu_concat,  make_cpu_pool,
+                                           make_cpu_pad,  make_cpu_dropout, make_cpu_head};
 
 // Sets a handle only if it changes, because that has a cost (version 2 also writes the padding of a
 // padded layout).
@@ -25,11 +27,23 @@ void point_all(const std::vector<Binding>& bindings, const std::vector<dnnl::mem
   }
 }
 
+// Returns whether every part of a concatenation but the last ends with a full block.
+bool concatenates_blocks(const NetSpec& net) {
+  const std::vector<NodeShape> shapes = node_shapes(net);
+  return std::ranges::all_of(net.nodes, [&](const NetNode& node) {
+    if (node.kind != OpKind::concat) return true;
+    std::vector<int> inputs = inputs_of(node);
+    inputs.pop_back();
+    return std::ranges::all_of(
+        inputs, [&](int input) { return shapes[input].channels % kBlockChannels == 0; });
+  });
+}
+
 }  // namespace
 
-ActivationLayout activation_layout(Precision precision) {
-  const bool blocked = precision == Precision::fp32 && onednn::cpu_has(dnnl::cpu_isa::avx512_core);
-  return blocked ? ActivationLayout::blocked : ActivationLayout::nhwc;
+ActivationLayout activation_layout(const NetSpec& net, Precision precision) {
+  const bool fast = precision == Precision::fp32 && onednn::cpu_has(dnnl::cpu_isa::avx512_core);
+  return fast && concatenates_blocks(net) ? ActivationLayout::blocked : ActivationLayout::nhwc;
 }
 
 MicroBatchNet::MicroBatchNet(const NetSpec& net, const PlanOptions& options,

@@ -18,8 +18,8 @@
 namespace stoker {
 
 // Returns `blocked` for fp32 on AVX-512: Winograd convolutions require it and all others are fast
-// with it.
-ActivationLayout activation_layout(Precision precision);
+// with it. Not for nets that concatenate parts of blocks, as DenseNets with a growth of 12 do.
+ActivationLayout activation_layout(const NetSpec& net, Precision precision);
 
 // The layouts of one convolution's weights: of the fp32 masters (and gradients, momenta, averages),
 // and those that its primitives read. The masters have the gradients' layout if that has no
@@ -39,6 +39,7 @@ struct MicroBatchRun {
   const float* weights = nullptr;                               // training
   const int32_t* mix_labels = nullptr;                          // training on mixed pixels
   const float* mix_weights = nullptr;                           // training on mixed pixels
+  int64_t position = 0;                                         // training; as in BatchRows
   float* gradients = nullptr;  // training: a gradient buffer (GradientLayout)
   float* logits = nullptr;     // evaluation: (rows, classes)
 };

@@ -149,17 +149,21 @@ inline dnnl::pooling_backward::primitive_desc pool_backward(
 #endif
 }
 
+inline dnnl::post_ops eltwise_post_op(dnnl::algorithm algorithm) {
+  dnnl::post_ops post_ops;
+#if DNNL_VERSION_MAJOR >= 3
+  post_ops.append_eltwise(algorithm, 0.f, 0.f);
+#else
+  post_ops.append_eltwise(1.f, algorithm, 0.f, 0.f);
+#endif
+  return post_ops;
+}
+
 // Describes a + b, followed by a ReLU if `relu`.
 inline dnnl::binary::primitive_desc binary_add(const dnnl::engine& engine, const Desc& data,
                                                bool relu) {
   dnnl::primitive_attr attr = caller_scratchpad();
-  dnnl::post_ops post_ops;
-#if DNNL_VERSION_MAJOR >= 3
-  if (relu) post_ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0.f, 0.f);
-#else
-  if (relu) post_ops.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f);
-#endif
-  attr.set_post_ops(post_ops);
+  if (relu) attr.set_post_ops(eltwise_post_op(dnnl::algorithm::eltwise_relu));
   return make_forward<dnnl::binary>(engine, attr, dnnl::algorithm::binary_add, data, data, data);
 }
 

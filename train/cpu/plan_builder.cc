@@ -13,7 +13,7 @@ CpuPlanBuilder::CpuPlanBuilder(const NetSpec& net, const PlanOptions& options,
       engine_(engine),
       stream_(engine),
       held_(tensor_precisions(options.precision, kCpuPrecision)),
-      activation_layout_(stoker::activation_layout(options.precision)),
+      activation_layout_(stoker::activation_layout(net, options.precision)),
       program_(program) {}
 
 onednn::Desc CpuPlanBuilder::activation(int index) const {
@@ -22,20 +22,33 @@ onednn::Desc CpuPlanBuilder::activation(int index) const {
   const Tag blocked = node(index).kind == OpKind::input ? Tag::nchw : Tag::nChw16c;
   return {{options().rows, shape.channels, shape.height, shape.width},
           activation_type(),
-          activation_layout_ == ActivationLayout::blocked ? blocked : Tag::nhwc};
+          in_blocks(index) ? blocked : Tag::nhwc};
+}
+
+bool CpuPlanBuilder::in_blocks(int index) const {
+  return activation_layout_ == ActivationLayout::blocked && !is_vector(index);
+}
+
+bool CpuPlanBuilder::is_vector(int index) const {
+  const FusedNode& self = node(index);
+  if (self.kind == OpKind::conv) return spec(index).flat;
+  const bool pointwise = self.kind == OpKind::dropout || self.kind == OpKind::relu ||
+                         self.kind == OpKind::gelu || self.kind == OpKind::tanh ||
+                         self.kind == OpKind::sigmoid;
+  return pointwise && is_vector(self.input);
 }
 
 bool CpuPlanBuilder::is_padded(int index) const {
-  return activation_layout_ == ActivationLayout::blocked &&
-         node(index).shape.channels % kBlockChannels != 0;
+  return in_blocks(index) && node(index).shape.channels % kBlockChannels != 0;
 }
 
-// Convolution, batch norm, GELU and the head read their inputs again; ReLU reads its output.
+// Convolution, batch norm, GELU and the head read their inputs again; the other activations read
+// their output.
 bool CpuPlanBuilder::value_needed_backward(int index) const {
   if (!options().training) return false;
   const FusedNode& self = node(index);
-  const bool own = self.kind == OpKind::relu || self.kind == OpKind::add;
-  if (own && self.activation == Activation::relu) return true;
+  const bool kept_by_norm = self.kind == OpKind::batch_norm;  // its workspace has what it needs
+  if (!kept_by_norm && reads_output(self.activation)) return true;
   return std::ranges::any_of(nodes(), [&](const FusedNode& reader) {
     const bool rereads = reader.kind == OpKind::conv || reader.kind == OpKind::batch_norm ||
                          reader.kind == OpKind::gelu || reader.kind == OpKind::linear;

@@ -43,6 +43,7 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
   dnnl::memory::data_type activation_type() const { return data_type(held_.activations); }
   ActivationLayout activation_layout() const { return activation_layout_; }
   onednn::Desc activation(int index) const;  // (rows, C, H, W)
+  bool in_blocks(int index) const;           // its channels lie in blocks of kBlockChannels
   bool is_padded(int index) const;           // its last block of channels is not full
   int64_t value_bytes(int index) const override {
     return static_cast<int64_t>(activation(index).get_size());
@@ -56,7 +57,10 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
     return view(desc, new_buffer(static_cast<int64_t>(desc.get_size())));
   }
   dnnl::memory read_view(const onednn::Desc& desc, int buffer) { return view(desc, read(buffer)); }
-  dnnl::memory new_value(int index) { return view(activation(index), define_value(index)); }
+  dnnl::memory new_value(int index) { return new_value(index, activation(index)); }
+  dnnl::memory new_value(int index, const onednn::Desc& desc) {  // another view of the same bytes
+    return view(desc, define_value(index));
+  }
   dnnl::memory value_view(int index) { return view(activation(index), value(index)); }
   dnnl::memory gradient_view(int index, int buffer) { return view(activation(index), buffer); }
 
@@ -80,6 +84,7 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
   void copy(const dnnl::memory& from, const dnnl::memory& to);  // reorder
 
  private:
+  bool is_vector(int index) const;  // the output of a fully connected layer: (rows, C)
   dnnl::memory bind(std::vector<Binding>& list, const onednn::Desc& desc, int64_t where);
   void append_sum(int index, int a, int b, int sum) override;
 
@@ -91,12 +96,24 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
 };
 
 using CpuSteps = NodeSteps<CpuPlanBuilder>;
-std::unique_ptr<CpuSteps> make_cpu_conv(int index);
+std::unique_ptr<CpuSteps> make_cpu_conv(int index);  // also fully connected layers
 std::unique_ptr<CpuSteps> make_cpu_norm(int index);
-std::unique_ptr<CpuSteps> make_cpu_activation(int index);  // relu, gelu
+std::unique_ptr<CpuSteps> make_cpu_activation(int index);  // relu, gelu, tanh, sigmoid
 std::unique_ptr<CpuSteps> make_cpu_add(int index);
-std::unique_ptr<CpuSteps> make_cpu_pool(int index);  // max, global average
+std::unique_ptr<CpuSteps> make_cpu_concat(int index);
+std::unique_ptr<CpuSteps> make_cpu_pool(int index);  // max, average, adaptive average
 std::unique_ptr<CpuSteps> make_cpu_pad(int index);
+std::unique_ptr<CpuSteps> make_cpu_dropout(int index);
 std::unique_ptr<CpuSteps> make_cpu_head(int index);  // linear, loss
+
+// oneDNN's algorithms of an activation. The backward one reads what reads_output() says.
+dnnl::algorithm forward_algorithm(Activation activation);
+dnnl::algorithm backward_algorithm(Activation activation);
+constexpr bool reads_output(Activation activation) {  // GELU's slope needs its input
+  return activation != Activation::none && activation != Activation::gelu;
+}
+// Appends the backward step of the activation that a node includes, and returns the buffer with the
+// gradient before it: `dy` if that may be overwritten. REQUIRES: reads_output().
+int append_activation_back(CpuPlanBuilder& builder, int index, int dy);
 
 }  // namespace stoker

@@ -3,18 +3,15 @@
 namespace stoker {
 namespace {
 
-// In the backward pass GELU reads its input again, and ReLU its output.
 class ActivationSteps final : public CpuSteps {
  public:
   explicit ActivationSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
-    const bool relu = node.kind == OpKind::relu;
-    algorithm_ = relu ? dnnl::algorithm::eltwise_relu : dnnl::algorithm::eltwise_gelu_erf;
-    const auto desc =
-        onednn::eltwise_forward(builder.engine(), algorithm_, builder.activation(index_));
-    builder.execute<dnnl::eltwise_forward>(relu ? "relu" : "gelu", desc,
+    const auto desc = onednn::eltwise_forward(builder.engine(), forward_algorithm(node.activation),
+                                              builder.activation(index_));
+    builder.execute<dnnl::eltwise_forward>("activation", desc,
                                            {{DNNL_ARG_SRC, builder.value_view(node.input)},
                                             {DNNL_ARG_DST, builder.new_value(index_)}});
   }
@@ -23,23 +20,21 @@ class ActivationSteps final : public CpuSteps {
     const FusedNode& node = builder.node(index_);
     const int dy = builder.take_gradient(index_, 1)[0];
     if (!builder.wants_gradient(node.input)) return builder.release(dy);
-    const bool relu = node.kind == OpKind::relu;
     const onednn::Desc data = builder.activation(index_);
-    const auto algorithm = relu ? dnnl::algorithm::eltwise_relu_use_dst_for_bwd : algorithm_;
+    const auto algorithm = backward_algorithm(node.activation);
     const auto forward = onednn::eltwise_forward(builder.engine(), algorithm, data);
     const auto desc = onednn::eltwise_backward(builder.engine(), forward, algorithm, data);
     const int dx = builder.gradient_over(node.input, dy);
     onednn::Args args{{DNNL_ARG_DIFF_DST, builder.gradient_view(index_, builder.read(dy))},
                       {DNNL_ARG_DIFF_SRC, builder.gradient_view(node.input, dx)}};
-    args[relu ? DNNL_ARG_DST : DNNL_ARG_SRC] = builder.value_view(relu ? index_ : node.input);
-    builder.execute<dnnl::eltwise_backward>(relu ? "relu_back" : "gelu_back", desc,
-                                            std::move(args));
+    const bool output = reads_output(node.activation);
+    args[output ? DNNL_ARG_DST : DNNL_ARG_SRC] = builder.value_view(output ? index_ : node.input);
+    builder.execute<dnnl::eltwise_backward>("activation_back", desc, std::move(args));
     builder.release(dy);
   }
 
  private:
   const int index_;
-  dnnl::algorithm algorithm_ = dnnl::algorithm::undef;
 };
 
 // The sum overwrites the last value of a branch if nothing else needs that value.
@@ -53,9 +48,10 @@ class AddSteps final : public CpuSteps {
       return builder.node(input).readers == 1 && input != 0 &&
              !builder.value_needed_backward(input);
     };
-    const bool swapped = !free_after(node.input) && free_after(node.input2);
-    const int first = swapped ? node.input2 : node.input;
-    const int second = swapped ? node.input : node.input2;
+    const int other = node.more_inputs[0];
+    const bool swapped = !free_after(node.input) && free_after(other);
+    const int first = swapped ? other : node.input;
+    const int second = swapped ? node.input : other;
     const int sum = free_after(first) && first != second
                         ? builder.define_value_over(index_, builder.value_buffer(first))
                         : builder.define_value(index_);
@@ -74,8 +70,9 @@ class AddSteps final : public CpuSteps {
   void build_backward(CpuPlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
     const int dy = builder.take_gradient(index_, 1)[0];
-    const int passed = node.activation == Activation::relu ? build_mask(builder, dy) : dy;
-    for (const int input : {node.input, node.input2}) {
+    const int passed =
+        node.activation == Activation::relu ? append_activation_back(builder, index_, dy) : dy;
+    for (const int input : inputs_of(node)) {
       if (builder.wants_gradient(input)) builder.pass_gradient(input, passed);
     }
     builder.release(dy);
@@ -91,25 +88,51 @@ class AddSteps final : public CpuSteps {
          {DNNL_ARG_DST, builder.view(data, builder.write(builder.value_buffer(index_)))}});
   }
 
-  int build_mask(CpuPlanBuilder& builder, int dy) {
-    const onednn::Desc data = builder.activation(index_);
-    constexpr auto algorithm = dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
-    const auto forward = onednn::eltwise_forward(builder.engine(), algorithm, data);
-    const auto desc = onednn::eltwise_backward(builder.engine(), forward, algorithm, data);
-    const int masked =
-        builder.owned(dy) ? builder.write(dy) : builder.new_buffer(builder.value_bytes(index_));
-    builder.execute<dnnl::eltwise_backward>(
-        "relu_back", desc,
-        {{DNNL_ARG_DST, builder.value_view(index_)},
-         {DNNL_ARG_DIFF_DST, builder.gradient_view(index_, builder.read(dy))},
-         {DNNL_ARG_DIFF_SRC, builder.gradient_view(index_, masked)}});
-    return masked;
-  }
-
   const int index_;
 };
 
 }  // namespace
+
+dnnl::algorithm forward_algorithm(Activation activation) {
+  switch (activation) {
+    case Activation::gelu:
+      return dnnl::algorithm::eltwise_gelu_erf;
+    case Activation::tanh:
+      return dnnl::algorithm::eltwise_tanh;
+    case Activation::sigmoid:
+      return dnnl::algorithm::eltwise_logistic;
+    default:
+      return dnnl::algorithm::eltwise_relu;
+  }
+}
+
+dnnl::algorithm backward_algorithm(Activation activation) {
+  switch (activation) {
+    case Activation::gelu:
+      return dnnl::algorithm::eltwise_gelu_erf;
+    case Activation::tanh:
+      return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
+    case Activation::sigmoid:
+      return dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
+    default:
+      return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
+  }
+}
+
+int append_activation_back(CpuPlanBuilder& builder, int index, int dy) {
+  const onednn::Desc data = builder.activation(index);
+  const auto algorithm = backward_algorithm(builder.node(index).activation);
+  const auto forward = onednn::eltwise_forward(builder.engine(), algorithm, data);
+  const auto desc = onednn::eltwise_backward(builder.engine(), forward, algorithm, data);
+  const int before =
+      builder.owned(dy) ? builder.write(dy) : builder.new_buffer(builder.value_bytes(index));
+  builder.execute<dnnl::eltwise_backward>(
+      "activation_back", desc,
+      {{DNNL_ARG_DST, builder.value_view(index)},
+       {DNNL_ARG_DIFF_DST, builder.gradient_view(index, builder.read(dy))},
+       {DNNL_ARG_DIFF_SRC, builder.gradient_view(index, before)}});
+  return before;
+}
 
 std::unique_ptr<CpuSteps> make_cpu_activation(int index) {
   return std::make_unique<ActivationSteps>(index);

@@ -1,39 +1,50 @@
 #include <algorithm>
 #include <cstring>
 
-#include "train/cpu/plan_builder.h"
+#include "train/cpu/activation_order.h"
 
 namespace stoker {
 namespace {
 
 using onednn::Desc;
 
-onednn::PoolWindow window_of(const NetNode& node, const NodeShape& in, const NodeShape& out) {
+// Returns the window of an adaptive pool that divides its input evenly.
+onednn::PoolWindow even_window(const NodeShape& in, const NodeShape& out) {
   onednn::PoolWindow w;
-  if (node.kind == OpKind::global_avg_pool) {
-    w.stride = w.kernel = {in.height, in.width};
-    w.padding_before = w.padding_after = {0, 0};
-    return w;
-  }
-  w.stride = {node.stride, node.stride};
-  w.kernel = {node.kernel, node.kernel};
-  w.padding_before = {node.padding, node.padding};
-  // How far the last window reaches beyond the image; pixels that no window covers need no padding.
-  const auto after = [&](int in_size, int out_size) {
-    return std::max(0, (out_size - 1) * node.stride + node.kernel - in_size - node.padding);
-  };
-  w.padding_after = {after(in.height, out.height), after(in.width, out.width)};
+  w.stride = w.kernel = {in.height / out.height, in.width / out.width};
+  w.padding_before = w.padding_after = {0, 0};
   return w;
 }
 
-class PoolSteps final : public CpuSteps {
+onednn::PoolWindow window_of(const NetNode& node, const NodeShape& in, const NodeShape& out) {
+  if (node.kind == OpKind::adaptive_avg_pool) return even_window(in, out);
+  onednn::PoolWindow w;
+  w.stride = {node.stride, node.stride};
+  w.kernel = {node.kernel.height, node.kernel.width};
+  w.padding_before = {node.padding.height, node.padding.width};
+  // How far the last window reaches beyond the image; pixels that no window covers need no padding.
+  const auto after = [&](int in_size, int out_size, int kernel, int padding) {
+    return std::max(0, (out_size - 1) * node.stride + kernel - in_size - padding);
+  };
+  w.padding_after = {after(in.height, out.height, node.kernel.height, node.padding.height),
+                     after(in.width, out.width, node.kernel.width, node.padding.width)};
+  return w;
+}
+
+dnnl::algorithm algorithm_of(OpKind kind) {
+  return kind == OpKind::max_pool ? dnnl::algorithm::pooling_max
+                                  : dnnl::algorithm::pooling_avg_include_padding;
+}
+
+// Pools by oneDNN: windows of one size at equal distances.
+class WindowPoolSteps final : public CpuSteps {
  public:
-  explicit PoolSteps(int index) : index_(index) {}
+  explicit WindowPoolSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
     const bool max = node.kind == OpKind::max_pool;
-    algorithm_ = max ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_exclude_padding;
+    algorithm_ = algorithm_of(node.kind);
     window_ = window_of(builder.spec(index_), builder.node(node.input).shape, node.shape);
     forward_ = onednn::pool_forward(builder.engine(), algorithm_, builder.activation(node.input),
                                     builder.activation(index_), window_);
@@ -72,6 +83,124 @@ class PoolSteps final : public CpuSteps {
   onednn::PoolWindow window_;
   dnnl::pooling_forward::primitive_desc forward_;
   int workspace_ = -1;  // buffer
+};
+
+// The pixels of the input that an adaptive pool averages for one output, as in PyTorch.
+struct AdaptiveWindow {
+  int begin, end;
+
+  AdaptiveWindow(int in_size, int out_size, int at)
+      : begin(at * in_size / out_size), end(((at + 1) * in_size + out_size - 1) / out_size) {}
+  int size() const { return end - begin; }
+  bool has(int pixel) const { return begin <= pixel && pixel < end; }
+};
+
+struct AdaptiveArgs {
+  ActivationOrder in, out;
+  Precision precision;
+};
+
+template <typename Visit>  // visit(row, channel, y, x) of every value, with those of padding
+void for_each_value(const ActivationOrder& o, const Visit& visit) {
+  for (int row = 0; row < o.rows; ++row) {
+    for (int c = 0; c < o.stored_channels(); ++c) {
+      for (int y = 0; y < o.height; ++y) {
+        for (int x = 0; x < o.width; ++x) visit(row, c, y, x);
+      }
+    }
+  }
+}
+
+template <typename Number>
+void adaptive_forward(const AdaptiveArgs& a, const Number* in, Number* out) {
+  for_each_value(a.out, [&](int row, int c, int y, int x) {
+    const AdaptiveWindow down(a.in.height, a.out.height, y), across(a.in.width, a.out.width, x);
+    float sum = 0;
+    for (int in_y = down.begin; in_y < down.end; ++in_y) {
+      for (int in_x = across.begin; in_x < across.end; ++in_x) {
+        sum += number_at(in, a.in.at(row, c, in_y, in_x));
+      }
+    }
+    set_number(out, a.out.at(row, c, y, x), sum / static_cast<float>(down.size() * across.size()));
+  });
+}
+
+template <typename Number>
+void adaptive_backward(const AdaptiveArgs& a, const Number* dy, Number* dx) {
+  for_each_value(a.in, [&](int row, int c, int y, int x) {
+    float sum = 0;
+    for (int out_y = 0; out_y < a.out.height; ++out_y) {
+      const AdaptiveWindow down(a.in.height, a.out.height, out_y);
+      if (!down.has(y)) continue;
+      for (int out_x = 0; out_x < a.out.width; ++out_x) {
+        const AdaptiveWindow across(a.in.width, a.out.width, out_x);
+        if (!across.has(x)) continue;
+        const auto count = static_cast<float>(down.size() * across.size());
+        sum += number_at(dy, a.out.at(row, c, out_y, out_x)) / count;
+      }
+    }
+    set_number(dx, a.in.at(row, c, y, x), sum);
+  });
+}
+
+// An adaptive pool whose windows overlap or differ in size.
+class UnevenPoolSteps final : public CpuSteps {
+ public:
+  explicit UnevenPoolSteps(int index) : index_(index) {}
+
+  void build_forward(CpuPlanBuilder& builder) override {
+    const int input = builder.node(index_).input;
+    builder.append("adaptive_pool", 0,
+                   [args = args(builder), from = builder.value_view(input),
+                    to = builder.new_value(index_)](const MicroBatchRun&) {
+                     with_numbers(args.precision, from, to, [&](const auto* in, auto* out) {
+                       adaptive_forward(args, in, out);
+                     });
+                   });
+  }
+
+  void build_backward(CpuPlanBuilder& builder) override {
+    const int input = builder.node(index_).input;
+    const int dy = builder.take_gradient(index_, 1)[0];
+    if (!builder.wants_gradient(input)) return builder.release(dy);
+    const dnnl::memory from = builder.gradient_view(index_, builder.read(dy));
+    const dnnl::memory to = builder.gradient_view(input, builder.new_gradient(input));
+    builder.append("adaptive_pool_back", 0, [args = args(builder), from, to](const MicroBatchRun&) {
+      with_numbers(args.precision, from, to,
+                   [&](const auto* in, auto* out) { adaptive_backward(args, in, out); });
+    });
+    builder.release(dy);
+  }
+
+ private:
+  AdaptiveArgs args(const CpuPlanBuilder& builder) const {
+    return {ActivationOrder(builder, builder.node(index_).input), ActivationOrder(builder, index_),
+            builder.held().activations};
+  }
+
+  const int index_;
+};
+
+class PoolSteps final : public CpuSteps {
+ public:
+  explicit PoolSteps(int index) : index_(index) {}
+
+  void build_forward(CpuPlanBuilder& builder) override {
+    const FusedNode& node = builder.node(index_);
+    const NodeShape& in = builder.node(node.input).shape;
+    const bool even = in.height % node.shape.height == 0 && in.width % node.shape.width == 0;
+    if (node.kind == OpKind::adaptive_avg_pool && !even) {
+      steps_ = std::make_unique<UnevenPoolSteps>(index_);
+    } else {
+      steps_ = std::make_unique<WindowPoolSteps>(index_);
+    }
+    steps_->build_forward(builder);
+  }
+  void build_backward(CpuPlanBuilder& builder) override { steps_->build_backward(builder); }
+
+ private:
+  const int index_;
+  std::unique_ptr<CpuSteps> steps_;
 };
 
 // Input and output as (row, block of channels, y, x, channel of the block). In NHWC a pixel is one

@@ -20,9 +20,9 @@ std::vector<ConvShape> conv_shapes(const NetSpec& net, const FusionRules& rules,
     shape.out_channels = node.shape.channels;
     shape.out_height = node.shape.height;
     shape.out_width = node.shape.width;
-    shape.kernel = spec.kernel;
+    shape.kernel = spec.kernel.width;
     shape.stride = spec.stride;
-    shape.padding = spec.padding;
+    shape.padding = spec.padding.width;
     shape.type = precision;
     if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(shape);
   }

@@ -69,10 +69,17 @@ class ConvSteps final : public DeviceSteps {
     const FusedNode& node = builder.node(index_);
     const NodeShape& in = builder.node(node.input).shape;
     const NetNode& spec = builder.spec(index_);
-    shape_ = {
-        builder.options().rows,    in.channels,      in.height,   in.width,    node.shape.channels,
-        node.shape.height,         node.shape.width, spec.kernel, spec.stride, spec.padding,
-        builder.held().activations};
+    shape_ = {builder.options().rows,
+              in.channels,
+              in.height,
+              in.width,
+              node.shape.channels,
+              node.shape.height,
+              node.shape.width,
+              spec.kernel.width,
+              spec.stride,
+              spec.padding.width,
+              builder.held().activations};
     const GradientLayout& layout = builder.layout();
     weight_tensor_ = layout.tensor_of(node.node, ParameterKind::conv_weight);
     weight_ = layout.tensors()[weight_tensor_].offset;

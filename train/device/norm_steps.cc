@@ -12,7 +12,7 @@ class NormSteps final : public DeviceSteps {
     const FusedNode& node = builder.node(index_);
     const bool training = builder.options().training;
     const int x = builder.value(node.input);
-    const int residual = node.input2 >= 0 ? builder.value(node.input2) : -1;
+    const int residual = node.more_inputs.empty() ? -1 : builder.value(node.more_inputs[0]);
     int scratch = -1;
     if (training) {
       constexpr auto kPlanes = static_cast<int64_t>(NormPlane::count);
@@ -49,7 +49,7 @@ class NormSteps final : public DeviceSteps {
 
   void build_backward(DevicePlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
-    const bool residual = node.input2 >= 0;
+    const bool residual = !node.more_inputs.empty();
     const bool cut = mask_ >= 0;
     std::vector<int> incoming = builder.take_gradient(index_, 2);
     if (!builder.owned(incoming.front())) std::swap(incoming.front(), incoming.back());
@@ -61,12 +61,12 @@ class NormSteps final : public DeviceSteps {
     const int scratch = builder.new_buffer(channel_scratch_bytes(shape_.channels));
     const bool changes = cut || dy2 >= 0;  // the residual's gradient differs from dy
     int dresidual = -1;
-    if (residual && builder.wants_gradient(node.input2)) {
+    if (residual && builder.wants_gradient(node.more_inputs[0])) {
       if (changes) {
         dresidual =
             builder.owned(dy) ? builder.write(dy) : builder.new_buffer(builder.value_bytes(index_));
       }
-      builder.pass_gradient(node.input2, changes ? dresidual : dy);
+      builder.pass_gradient(node.more_inputs[0], changes ? dresidual : dy);
     }
     int dx = -1;
     if (builder.wants_gradient(node.input)) {

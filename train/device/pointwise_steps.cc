@@ -47,7 +47,7 @@ class AddSteps final : public DeviceSteps {
 
   void build_forward(DevicePlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
-    const int a = builder.value(node.input), b = builder.value(node.input2);
+    const int a = builder.value(node.input), b = builder.value(node.more_inputs[0]);
     const int y = builder.define_value(index_);
     builder.append(
         "add", 3 * builder.value_bytes(index_),
@@ -73,7 +73,7 @@ class AddSteps final : public DeviceSteps {
                                               run.at(passed));
                      });
     }
-    for (const int input : {node.input, node.input2}) {
+    for (const int input : inputs_of(node)) {
       if (builder.wants_gradient(input)) builder.pass_gradient(input, passed);
     }
     builder.release(dy);
@@ -92,9 +92,16 @@ class PoolSteps final : public DeviceSteps {
     const NetNode& spec = builder.spec(index_);
     const NodeShape& in = builder.node(node.input).shape;
     max_ = node.kind == OpKind::max_pool;
-    shape_ = {
-        builder.options().rows, in.channels, in.height,   in.width,     node.shape.height,
-        node.shape.width,       spec.kernel, spec.stride, spec.padding, builder.held().activations};
+    shape_ = {builder.options().rows,
+              in.channels,
+              in.height,
+              in.width,
+              node.shape.height,
+              node.shape.width,
+              spec.kernel.width,
+              spec.stride,
+              spec.padding.width,
+              builder.held().activations};
     const int x = builder.value(node.input);
     if (max_) taps_ = builder.new_buffer(builder.count(index_));
     const int y = builder.define_value(index_);

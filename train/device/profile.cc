@@ -8,9 +8,9 @@ double flops_of(const NetSpec& net, const ExecutionPlan& plan, const PlanStep& s
   const FusedNode& node = plan.nodes[step.node];
   const std::string name = step.name;
   if (name != "conv" && name != "conv_data" && name != "conv_weights") return 0;
-  const int kernel = net.nodes[node.node].kernel;
-  return 2.0 * rows * node.shape.height * node.shape.width * node.shape.channels * kernel * kernel *
-         plan.nodes[node.input].shape.channels;
+  const Size& kernel = net.nodes[node.node].kernel;
+  return 2.0 * rows * node.shape.height * node.shape.width * node.shape.channels * kernel.height *
+         kernel.width * plan.nodes[node.input].shape.channels;
 }
 
 }  // namespace

@@ -5,9 +5,15 @@
 namespace stoker {
 namespace {
 
-constexpr NodeKinds<DevicePlanBuilder> kKinds{
-    make_device_conv, make_device_norm, make_device_activation, make_device_add,
-    make_device_pool, make_device_pad,  make_device_head};
+constexpr NodeKinds<DevicePlanBuilder> kKinds{.conv = make_device_conv,
+                                              .norm = make_device_norm,
+                                              .activation = make_device_activation,
+                                              .add = make_device_add,
+                                              .concat = nullptr,
+                                              .pool = make_device_pool,
+                                              .pad = make_device_pad,
+                                              .dropout = nullptr,
+                                              .head = make_device_head};
 
 }  // namespace
 

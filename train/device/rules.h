@@ -10,7 +10,7 @@ namespace stoker {
 // The batch norm's kernels include whatever follows it. Each fusion saves a pass over memory, which
 // is what limits their speed.
 inline FusionRules device_fusion(const DeviceTuning& tuning) {
-  return {true, true, tuning.input_channels};
+  return {.gelu_in_norm = true, .residual_in_norm = true, .input_channels = tuning.input_channels};
 }
 
 // cuDNN writes gradients in the type of the convolution. A GPU's matrix units need bf16, also in

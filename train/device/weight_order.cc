@@ -14,7 +14,8 @@ void for_each_number(const GradientLayout& layout, std::span<const TensorInfo> t
       for (int64_t i = 0; i < info.count; ++i) visit(info.offset + i, tensor.offset + i);
       continue;
     }
-    const int64_t outs = info.shape[0], ins = info.shape[1], taps = info.shape[2] * info.shape[3];
+    const ConvExtents extents = conv_extents(layout.net(), info);
+    const int64_t outs = extents.out, ins = extents.in, taps = extents.height * extents.width;
     const int64_t padded_ins = tensor.count / outs / taps;
     for (int64_t o = 0; o < outs; ++o) {
       for (int64_t i = 0; i < ins; ++i) {

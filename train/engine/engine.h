@@ -35,6 +35,7 @@ struct EngineOptions {
   std::array<float, 3> mean{};  // of pixels / 255, RGB
   std::array<float, 3> stddev{};
   float label_smoothing = 0;
+  uint64_t seed = 0;     // of dropout
   bool training = true;  // false: no backward pass, gradients or momenta are allocated
 };
 
@@ -47,6 +48,9 @@ struct BatchRows {
   // in the row's target. Both null: each row has one label.
   const int32_t* mix_labels = nullptr;
   const float* mix_weights = nullptr;
+  // Place of the first row in the run, over all epochs and replicas: what dropout draws depends on
+  // it (train/engine/dropout.h).
+  int64_t position = 0;
 };
 
 // A view of the test images: shifted by whole pixels with reflected edges, then mirrored.

@@ -13,8 +13,7 @@ void ExecutionPlan::leave_out(const std::vector<bool>& tensors, const GradientLa
   }
   std::vector<bool> at_or_before = own, before(nodes.size(), false);
   for (size_t i = 1; i < nodes.size(); ++i) {
-    before[i] =
-        at_or_before[nodes[i].input] || (nodes[i].input2 >= 0 && at_or_before[nodes[i].input2]);
+    for (const int from : inputs_of(nodes[i])) before[i] = before[i] || at_or_before[from];
     at_or_before[i] = own[i] || before[i];
   }
   for (PlanStep& step : steps) {

@@ -25,7 +25,9 @@ GradientLayout::GradientLayout(const NetSpec& net, const FusionRules& rules)
     LayoutTensor tensor{moments_, info.count, info.kind, info.node};
     const bool of_input =
         info.kind == ParameterKind::conv_weight && net.nodes[info.node].input == 0;
-    if (of_input) tensor.count = info.count / info.shape[1] * input_channels;
+    if (of_input) {
+      tensor.count = info.count / conv_extents(net, info).in * input_channels;
+    }
     tensors_.push_back(tensor);
     moments_ = aligned(tensor.offset + tensor.count);
   }

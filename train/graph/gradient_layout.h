@@ -50,6 +50,7 @@ class GradientLayout {
 
   GradientLayout(const NetSpec& net, const FusionRules& rules);
 
+  const NetSpec& net() const { return net_; }
   const std::vector<LayoutTensor>& tensors() const { return tensors_; }  // parameter_table order
   int tensor_of(int node, ParameterKind kind) const;                     // -1: none
   int64_t offset_of(int node, ParameterKind kind) const;                 // -1: none

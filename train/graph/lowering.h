@@ -1,5 +1,6 @@
 // Lowers a NetSpec to the list of fused nodes that an engine runs. A ReLU becomes part of the batch
-// norm or the addition whose only reader it is; FusionRules say what else is fused. Pure; values.
+// norm or the addition whose only reader it is; FusionRules say what else is fused. An adaptive
+// pool that changes nothing is left out. Pure; values.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +10,31 @@
 
 namespace stoker {
 
-enum class Activation : uint8_t { none, relu, gelu };
+enum class Activation : uint8_t { none, relu, gelu, tanh, sigmoid };
 
 // What an engine's kernels can fuse. Every engine's batch norm and addition can include a ReLU.
 struct FusionRules {
   bool gelu_in_norm = false;      // a batch norm includes a GELU that is its only reader
   bool residual_in_norm = false;  // a batch norm includes an addition that is its only reader
-  int input_channels = 3;         // the input is padded to these if only convolutions read it
+  // A convolution includes a ReLU, tanh or sigmoid that is its only reader.
+  bool activation_in_conv = false;
+  int input_channels = 3;  // the input is padded to these if only convolutions read it
 };
 
 struct FusedNode {
   OpKind kind = OpKind::input;
   int node = 0;                              // of the NetSpec: has the parameters and attributes
   int input = -1;                            // indices of fused nodes
-  int input2 = -1;                           // add; batch_norm: the residual, or -1
-  Activation activation = Activation::none;  // also of relu and gelu nodes
+  std::vector<int> more_inputs;              // add, concat; batch_norm: the residual, if any
+  Activation activation = Activation::none;  // also of the nodes of activations
   int readers = 0;                           // how often its output is read
   NodeShape shape;                           // of the output, one row
 };
 
-// Node 0 is the input, the last node is the linear layer. Throws as node_shapes() does.
-std::vector<FusedNode> lower(const NetSpec& net, const FusionRules& rules);
+std::vector<int> inputs_of(const FusedNode& node);  // in order
+
+// Node 0 is the input, the last node is the linear layer. For evaluation (not `training`) dropout
+// and what only auxiliary heads read are left out. Throws as node_shapes() does.
+std::vector<FusedNode> lower(const NetSpec& net, const FusionRules& rules, bool training = true);
 
 }  // namespace stoker

@@ -24,13 +24,14 @@ PlanOptions plan_options(const EngineOptions& options, const FusionRules& fusion
           training,
           fusion,
           options.label_smoothing,
-          1.0f / static_cast<float>(options.nominal_rows)};
+          1.0f / static_cast<float>(options.nominal_rows),
+          options.seed};
 }
 
 PlanBuilder::PlanBuilder(const NetSpec& net, const PlanOptions& options,
                          const GradientLayout& layout, ExecutionPlan& plan)
     : net_(net), options_(options), layout_(layout), plan_(plan) {
-  plan_.nodes = lower(net, options.fusion);
+  plan_.nodes = lower(net, options.fusion, options.training);
   values_.assign(plan_.nodes.size(), -1);
   contributions_.resize(plan_.nodes.size());
 }

@@ -24,6 +24,7 @@ struct PlanOptions {
   FusionRules fusion;
   float label_smoothing = 0;
   float loss_scale = 1;  // 1 / nominal rows of the global batch
+  uint64_t seed = 0;     // of dropout
 };
 PlanOptions plan_options(const EngineOptions& options, const FusionRules& fusion, bool training);
 
@@ -36,6 +37,7 @@ class PlanBuilder {
   PlanBuilder(const PlanBuilder&) = delete;
   PlanBuilder& operator=(const PlanBuilder&) = delete;
 
+  const NetSpec& net() const { return net_; }
   const PlanOptions& options() const { return options_; }
   const GradientLayout& layout() const { return layout_; }
   const std::vector<FusedNode>& nodes() const { return plan_.nodes; }
@@ -125,7 +127,7 @@ class NodeSteps {
 template <typename Builder>
 struct NodeKinds {
   using Make = std::unique_ptr<NodeSteps<Builder>> (*)(int index);
-  Make conv, norm, activation, add, pool, pad, head;
+  Make conv, norm, activation, add, concat, pool, pad, dropout, head;
 
   Make of(OpKind kind) const {
     switch (kind) {
@@ -135,11 +137,18 @@ struct NodeKinds {
         return norm;
       case OpKind::relu:
       case OpKind::gelu:
+      case OpKind::tanh:
+      case OpKind::sigmoid:
         return activation;
       case OpKind::add:
         return add;
+      case OpKind::concat:
+        return concat;
+      case OpKind::dropout:
+        return dropout;
       case OpKind::max_pool:
-      case OpKind::global_avg_pool:
+      case OpKind::avg_pool:
+      case OpKind::adaptive_avg_pool:
         return pool;
       case OpKind::pad_channels:
         return pad;

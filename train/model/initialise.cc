@@ -65,25 +65,38 @@ std::vector<bool> ends_of_branches(const NetSpec& net) {
 
 int64_t fan_in(const TensorInfo& weight) { return weight.count / weight.shape[0]; }
 
-void fill_conv(const NetSpec& net, const InitOptions& options, const TensorInfo& info,
-               const TensorDraws& draws, float* values) {
-  if (options.conv == ConvInit::kaiming_normal) {
-    const auto fan_out = static_cast<double>(info.shape[0] * info.shape[2] * info.shape[3]);
-    fill_normal(draws, std::sqrt(2.0 / fan_out), values, info.count);
-    return;
-  }
-  fill_uniform(draws, 1.0 / std::sqrt(static_cast<double>(fan_in(info))), values, info.count);
-  if (options.conv == ConvInit::dirac && net.nodes[info.node].padding > 0) {
-    pass_through(info, values);
+int64_t fan_out(const NetSpec& net, const TensorInfo& weight) {
+  if (weight.kind != ParameterKind::conv_weight) return weight.shape[0];
+  const Size& kernel = net.nodes[weight.node].kernel;
+  const int64_t taps = int64_t{kernel.width} * kernel.height;
+  return net.nodes[weight.node].flat ? weight.shape[0] : weight.shape[0] * taps;
+}
+
+void fill_weight(const NetSpec& net, const TensorInfo& info, const TensorDraws& draws,
+                 float* values) {
+  const NetNode& node = net.nodes[info.node];
+  const auto in = static_cast<double>(fan_in(info)), out = static_cast<double>(fan_out(net, info));
+  const auto normal = [&](double deviation) { fill_normal(draws, deviation, values, info.count); };
+  const auto uniform = [&](double bound) { fill_uniform(draws, bound, values, info.count); };
+  switch (node.init) {
+    case WeightInit::uniform:
+      return uniform(1.0 / std::sqrt(in));
+    case WeightInit::kaiming_out:
+      return normal(std::sqrt(2.0 / out));
+    case WeightInit::kaiming_in:
+      return normal(std::sqrt(2.0 / in));
+    case WeightInit::normal:
+      return normal(node.init_deviation);
+    case WeightInit::glorot_uniform:
+      return uniform(std::sqrt(6.0 / (in + out)));
+    case WeightInit::dirac:
+      uniform(1.0 / std::sqrt(in));
+      if (node.padding.width > 0) pass_through(info, values);
+      return;
   }
 }
 
 }  // namespace
-
-InitOptions default_init(const NetSpec& net, uint64_t seed) {
-  const bool airnet = net.name.rfind("airnet", 0) == 0;
-  return {seed, airnet ? ConvInit::dirac : ConvInit::kaiming_normal, false};
-}
 
 std::vector<float> initial_parameters(const NetSpec& net, const InitOptions& options) {
   const std::vector<TensorInfo> table = parameter_table(net);
@@ -97,19 +110,13 @@ std::vector<float> initial_parameters(const NetSpec& net, const InitOptions& opt
     const double bias_bound = 1.0 / std::sqrt(static_cast<double>(weight_fan_in));
     switch (info.kind) {
       case ParameterKind::conv_weight:
-        fill_conv(net, options, info, draws, values);
-        weight_fan_in = fan_in(info);
-        break;
       case ParameterKind::linear_weight:
+        fill_weight(net, info, draws, values);
         weight_fan_in = fan_in(info);
-        fill_uniform(draws, 1.0 / std::sqrt(static_cast<double>(weight_fan_in)), values,
-                     info.count);
         break;
       case ParameterKind::conv_bias:
-        if (options.conv != ConvInit::dirac) fill_uniform(draws, bias_bound, values, info.count);
-        break;
       case ParameterKind::linear_bias:
-        fill_uniform(draws, bias_bound, values, info.count);
+        if (!net.nodes[info.node].zero_bias) fill_uniform(draws, bias_bound, values, info.count);
         break;
       case ParameterKind::norm_weight: {
         const bool zero = options.zero_gamma && branch_end[info.node];

@@ -18,44 +18,91 @@ void check_inputs(const NetSpec& net, size_t index) {
     return;
   }
   if (index == 0) reject(net, index, "node 0 must be the input");
-  if (node.input < 0 || node.input >= limit) {
-    reject(net, index, "input " + std::to_string(node.input) + " is not an earlier node");
+  for (const int input : inputs_of(node)) {
+    if (input >= 0 && input < limit) continue;
+    reject(net, index, "input " + std::to_string(input) + " is not an earlier node");
   }
-  if (node.kind == OpKind::add && (node.input2 < 0 || node.input2 >= limit)) {
-    reject(net, index, "input2 " + std::to_string(node.input2) + " is not an earlier node");
-  }
+  const size_t more = node.more_inputs.size();
+  const bool fits = node.kind == OpKind::concat || more == (node.kind == OpKind::add ? 1 : 0);
+  if (!fits) reject(net, index, std::to_string(more + 1) + " inputs are not what it takes");
 }
 
-// Returns the number of positions of the node's window over `size` pixels.
-int windows(const NetSpec& net, size_t index, int size) {
-  const NetNode& node = net.nodes[index];
-  if (node.kernel < 1 || node.stride < 1 || node.padding < 0 || node.padding >= node.kernel) {
+// One direction of a window.
+struct Window {
+  int kernel, stride, padding;
+  bool ceil;
+};
+
+// Returns the number of positions of the window over `size` pixels.
+int windows(const NetSpec& net, size_t index, const Window& w, int size) {
+  if (w.kernel < 1 || w.stride < 1 || w.padding < 0 || w.padding >= w.kernel) {
     reject(net, index,
-           "kernel " + std::to_string(node.kernel) + ", stride " + std::to_string(node.stride) +
-               ", padding " + std::to_string(node.padding) + " do not fit together");
+           "kernel " + std::to_string(w.kernel) + ", stride " + std::to_string(w.stride) +
+               ", padding " + std::to_string(w.padding) + " do not fit together");
   }
-  const int span = size + 2 * node.padding - node.kernel;
+  const int span = size + 2 * w.padding - w.kernel;
   if (span < 0) {
     reject(net, index,
-           "kernel " + std::to_string(node.kernel) + " does not fit into " + std::to_string(size) +
-               " pixels with padding " + std::to_string(node.padding));
+           "kernel " + std::to_string(w.kernel) + " does not fit into " + std::to_string(size) +
+               " pixels with padding " + std::to_string(w.padding));
   }
-  return span / node.stride + 1;
+  const int whole = span / w.stride + 1;
+  // As in PyTorch, the last window begins inside the image or the padding before it.
+  const bool one_more = w.ceil && span % w.stride != 0 && whole * w.stride < size + w.padding;
+  return one_more ? whole + 1 : whole;
 }
 
 NodeShape windowed(const NetSpec& net, size_t index, const NodeShape& in, int channels) {
-  return {channels, windows(net, index, in.height), windows(net, index, in.width)};
+  const NetNode& n = net.nodes[index];
+  return {channels,
+          windows(net, index, {n.kernel.height, n.stride, n.padding.height, n.ceil}, in.height),
+          windows(net, index, {n.kernel.width, n.stride, n.padding.width, n.ceil}, in.width)};
+}
+
+std::string text_of(const NodeShape& s) {
+  return std::to_string(s.channels) + "x" + std::to_string(s.height) + "x" +
+         std::to_string(s.width);
 }
 
 NodeShape added(const NetSpec& net, size_t index, const NodeShape& a, const NodeShape& b) {
   if (a.channels != b.channels || a.height != b.height || a.width != b.width) {
-    const auto text = [](const NodeShape& s) {
-      return std::to_string(s.channels) + "x" + std::to_string(s.height) + "x" +
-             std::to_string(s.width);
-    };
-    reject(net, index, "cannot add " + text(a) + " and " + text(b));
+    reject(net, index, "cannot add " + text_of(a) + " and " + text_of(b));
   }
   return a;
+}
+
+NodeShape concatenated(const NetSpec& net, size_t index, const std::vector<NodeShape>& shapes) {
+  NodeShape out = shapes[net.nodes[index].input];
+  for (const int input : net.nodes[index].more_inputs) {
+    const NodeShape& more = shapes[input];
+    if (more.height != out.height || more.width != out.width) {
+      reject(net, index, "cannot concatenate " + text_of(out) + " and " + text_of(more));
+    }
+    out.channels += more.channels;
+  }
+  return out;
+}
+
+NodeShape convolved(const NetSpec& net, size_t index, const NodeShape& in) {
+  const NetNode& node = net.nodes[index];
+  if (node.flat && (node.kernel.height != in.height || node.kernel.width != in.width)) {
+    reject(net, index,
+           "a fully connected layer over " + std::to_string(node.kernel.width) + "x" +
+               std::to_string(node.kernel.height) + " pixels gets " + text_of(in));
+  }
+  return windowed(net, index, in, node.out_channels);
+}
+
+NodeShape adapted(const NetSpec& net, size_t index, const NodeShape& in) {
+  const Size& out = net.nodes[index].output;
+  if (out.width < 1 || out.height < 1) reject(net, index, "an average pool has no output");
+  return {in.channels, out.height, out.width};
+}
+
+void check_rate(const NetSpec& net, size_t index) {
+  const float rate = net.nodes[index].rate;
+  if (rate >= 0 && rate < 1) return;
+  reject(net, index, "dropout rate " + std::to_string(rate) + " is not in [0, 1)");
 }
 
 NodeShape padded(const NetSpec& net, size_t index, const NodeShape& in) {
@@ -76,13 +123,19 @@ NodeShape shape_of(const NetSpec& net, size_t index, const std::vector<NodeShape
   if (makes_channels && node.out_channels < 1) reject(net, index, "out_channels must be positive");
   switch (node.kind) {
     case OpKind::conv:
-      return windowed(net, index, in, node.out_channels);
+      return convolved(net, index, in);
     case OpKind::max_pool:
+    case OpKind::avg_pool:
       return windowed(net, index, in, in.channels);
-    case OpKind::global_avg_pool:
-      return {in.channels, 1, 1};
+    case OpKind::adaptive_avg_pool:
+      return adapted(net, index, in);
     case OpKind::add:
-      return added(net, index, in, shapes[node.input2]);
+      return added(net, index, in, shapes[node.more_inputs[0]]);
+    case OpKind::concat:
+      return concatenated(net, index, shapes);
+    case OpKind::dropout:
+      check_rate(net, index);
+      return in;
     case OpKind::pad_channels:
       return padded(net, index, in);
     case OpKind::linear:
@@ -96,11 +149,11 @@ NodeShape shape_of(const NetSpec& net, size_t index, const std::vector<NodeShape
 void check_readers(const NetSpec& net) {
   std::vector<bool> read(net.nodes.size(), false);
   for (const NetNode& node : net.nodes) {
-    if (node.input >= 0) read[node.input] = true;
-    if (node.kind == OpKind::add) read[node.input2] = true;
+    for (const int input : inputs_of(node)) read[input] = true;
   }
   for (size_t i = 0; i + 1 < net.nodes.size(); ++i) {
-    if (!read[i]) reject(net, i, "no later node reads it");
+    if (!read[i] && net.nodes[i].kind != OpKind::linear) reject(net, i, "no later node reads it");
+    if (read[i] && net.nodes[i].kind == OpKind::linear) reject(net, i, "a later node reads a head");
   }
 }
 
@@ -123,13 +176,34 @@ struct TableBuilder {
 
 }  // namespace
 
+std::vector<int> inputs_of(const NetNode& node) {
+  std::vector<int> inputs;
+  if (node.kind != OpKind::input) inputs.push_back(node.input);
+  inputs.insert(inputs.end(), node.more_inputs.begin(), node.more_inputs.end());
+  return inputs;
+}
+
+int label_count(const NetSpec& net) {
+  return net.loss == LossKind::binary && net.classes == 1 ? 2 : net.classes;
+}
+
 std::vector<int> readers_of_nodes(const NetSpec& net) {
   std::vector<int> readers(net.nodes.size(), 0);
   for (const NetNode& node : net.nodes) {
-    if (node.input >= 0) ++readers[node.input];
-    if (node.kind == OpKind::add) ++readers[node.input2];
+    for (const int input : inputs_of(node)) ++readers[input];
   }
   return readers;
+}
+
+NodeShape node_shape(const NetSpec& net, size_t index, const std::vector<NodeShape>& earlier) {
+  check_inputs(net, index);
+  return shape_of(net, index, earlier);
+}
+
+ConvExtents conv_extents(const NetSpec& net, const TensorInfo& weight) {
+  const Size& kernel = net.nodes[weight.node].kernel;
+  const int64_t out = weight.shape[0];
+  return {out, weight.count / out / kernel.height / kernel.width, kernel.height, kernel.width};
 }
 
 std::vector<NodeShape> node_shapes(const NetSpec& net) {
@@ -141,15 +215,16 @@ std::vector<NodeShape> node_shapes(const NetSpec& net) {
   }
   std::vector<NodeShape> shapes;
   for (size_t i = 0; i < net.nodes.size(); ++i) {
-    check_inputs(net, i);
-    shapes.push_back(shape_of(net, i, shapes));
+    shapes.push_back(node_shape(net, i, shapes));
+    const bool head = net.nodes[i].kind == OpKind::linear;
+    if (!head && i + 1 == net.nodes.size()) reject(net, i, "the last node must be linear");
+    if (head && shapes[i].channels != net.classes) {
+      reject(net, i,
+             "a head must have " + std::to_string(net.classes) + " outputs, not " +
+                 std::to_string(shapes[i].channels));
+    }
   }
   check_readers(net);
-  const NodeShape& last = shapes.back();
-  if (net.nodes.back().kind != OpKind::linear || last.channels != net.classes) {
-    reject(net, net.nodes.size() - 1,
-           "the last node must be linear with " + std::to_string(net.classes) + " outputs");
-  }
   return shapes;
 }
 
@@ -159,9 +234,12 @@ std::vector<TensorInfo> parameter_table(const NetSpec& net) {
   for (size_t i = 0; i < net.nodes.size(); ++i) {
     const NetNode& node = net.nodes[i];
     if (node.kind == OpKind::conv) {
-      out.append(node.name, "weight",
-                 {node.out_channels, shapes[node.input].channels, node.kernel, node.kernel},
-                 ParameterKind::conv_weight, i);
+      const NodeShape& in = shapes[node.input];
+      const int64_t inputs = int64_t{in.channels} * node.kernel.height * node.kernel.width;
+      std::vector<int64_t> shape{node.out_channels, in.channels, node.kernel.height,
+                                 node.kernel.width};
+      if (node.flat) shape = {node.out_channels, inputs};
+      out.append(node.name, "weight", std::move(shape), ParameterKind::conv_weight, i);
       if (node.bias) {
         out.append(node.name, "bias", {node.out_channels}, ParameterKind::conv_bias, i);
       }
@@ -202,7 +280,7 @@ double forward_flops(const NetSpec& net) {
     const NetNode& node = net.nodes[i];
     if (node.kind != OpKind::conv && node.kind != OpKind::linear) continue;
     const double taps =
-        static_cast<double>(shapes[node.input].channels) * node.kernel * node.kernel;
+        static_cast<double>(shapes[node.input].channels) * node.kernel.height * node.kernel.width;
     flops += 2.0 * taps * shapes[i].channels * shapes[i].height * shapes[i].width;
   }
   return flops;

@@ -53,8 +53,7 @@ void resume(const TrainOptions& options, const ModelInfo& model, const std::stri
 
 TrainState initial_state(const TrainOptions& options, const NetSpec& net, const Source& train) {
   const Recipe& recipe = options.recipe;
-  InitOptions init = default_init(net, options.seed);
-  init.zero_gamma = recipe.zero_gamma;
+  const InitOptions init{options.seed, recipe.zero_gamma};
   TrainState state;
   state.parameters = initial_parameters(net, init);
   state.statistics = initial_statistics(net);

@@ -16,7 +16,7 @@
 #include "stoker/train/engine/engine.h"
 #include "stoker/train/evaluate.h"
 #include "stoker/train/model/initialise.h"
-#include "stoker/train/model/models.h"
+#include "stoker/train/model/net_builder.h"
 #include "stoker/train/model/schedule.h"
 
 namespace {
@@ -30,6 +30,7 @@ constexpr uint64_t kSeed = 1;
 // Returns a net of three stages of two convolutions, with a residual around the second one.
 stoker::NetSpec small_net(int classes) {
   stoker::NetBuilder net("small", kInput, classes);
+  net.init(stoker::WeightInit::kaiming_out);
   int x = 0;  // the input
   int stage = 0;
   const auto conv_block = [&](const std::string& name, int channels) {
@@ -45,7 +46,8 @@ stoker::NetSpec small_net(int classes) {
     conv_block(name + ".second", channels);
     x = net.add(x, around);
   }
-  x = net.plain(stoker::OpKind::global_avg_pool, x);
+  x = net.adaptive_avg_pool(x, {1, 1});
+  net.init(stoker::WeightInit::uniform);
   net.linear("head", x, true, 1.0f);
   return net.finish();
 }
@@ -63,8 +65,7 @@ std::unique_ptr<stoker::Engine> make_engine(const stoker::NetSpec& net, int thre
   options.mean = {0.4914f, 0.4822f, 0.4465f};  // of CIFAR-10's pixels
   options.stddev = {0.2470f, 0.2435f, 0.2616f};
   auto engine = stoker::make_cpu_engine(net, options);
-  const stoker::InitOptions first{
-      .seed = kSeed, .conv = stoker::ConvInit::kaiming_normal, .zero_gamma = true};
+  const stoker::InitOptions first{.seed = kSeed, .zero_gamma = true};
   engine->write(stoker::StateKind::parameters, stoker::initial_parameters(net, first));
   engine->write(stoker::StateKind::statistics, stoker::initial_statistics(net));
   return engine;

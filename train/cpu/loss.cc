@@ -1,4 +1,4 @@
-#include "train/cpu/softmax_loss.h"
+#include "train/cpu/loss.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,15 +31,20 @@ int rank_of(const float* logits, int classes, int label) {
   return before;
 }
 
-// Replaces the logits by their gradient; returns the loss of the row.
-double row_loss(const LossArgs& args, const RowTarget& target, float weight, float* logits) {
+struct RowResult {
+  double loss = 0;
+  double top1 = 0, top5 = 0;  // of a weight of 1
+};
+
+// Replaces the logits by their gradient, which is multiplied by `factor`.
+RowResult softmax_row(const LossArgs& args, const RowTarget& target, float factor, float* logits) {
+  const int rank = rank_of(logits, args.classes, target.own);
   const float highest = *std::max_element(logits, logits + args.classes);
   double sum = 0;
   for (int k = 0; k < args.classes; ++k) sum += std::exp(logits[k] - highest);
   const auto log_sum = static_cast<float>(highest + std::log(sum));
   const float smooth = args.label_smoothing / static_cast<float>(args.classes);
   const float hard = 1.0f - args.label_smoothing;
-  const float factor = weight * args.scale;
   double loss = 0;
   for (int k = 0; k < args.classes; ++k) {
     float wanted = smooth;
@@ -49,28 +54,46 @@ double row_loss(const LossArgs& args, const RowTarget& target, float weight, flo
     loss -= static_cast<double>(wanted) * log_probability;
     logits[k] = factor * (std::exp(log_probability) - wanted);
   }
-  return loss;
+  return {loss, rank < 1 ? 1.0 : 0.0, rank < 5 ? 1.0 : 0.0};
+}
+
+RowResult binary_row(const LossArgs& args, const RowTarget& target, float factor, float* logits) {
+  const float outputs = static_cast<float>(args.classes);
+  const auto is_on = [&](int label, int k) { return args.classes == 1 ? label == 1 : label == k; };
+  double loss = 0;
+  int right = 0;
+  for (int k = 0; k < args.classes; ++k) {
+    const float hard = (is_on(target.own, k) ? target.own_share : 0.0f) +
+                       (is_on(target.partner, k) ? 1.0f - target.own_share : 0.0f);
+    const float wanted = (1.0f - args.label_smoothing) * hard + args.label_smoothing / 2;
+    const float z = logits[k];
+    // log(1 + e^z) - wanted * z, without overflow
+    loss += std::max(z, 0.0f) - static_cast<double>(wanted) * z + std::log1p(std::exp(-std::abs(z)));
+    right += (z > 0) == is_on(target.own, k);
+    logits[k] = factor / outputs * (1.0f / (1.0f + std::exp(-z)) - wanted);
+  }
+  return {loss / outputs, right / static_cast<double>(outputs), right == args.classes ? 1.0 : 0.0};
 }
 
 }  // namespace
 
-StepMetrics softmax_loss(const LossArgs& args, float* logits) {
+StepMetrics compute_loss(LossKind kind, const LossArgs& args, float* logits) {
+  const auto row_of = kind == LossKind::binary ? binary_row : softmax_row;
   StepMetrics metrics;
   for (int row = 0; row < args.rows; ++row) {
     float* row_logits = logits + static_cast<int64_t>(row) * args.classes;
-    const RowTarget target = target_of(args, row);
     const float weight = args.weights[row];
     if (weight == 0) {  // ignores the row, even if it has a NaN
       std::fill_n(row_logits, args.classes, 0.0f);
       continue;
     }
-    const int rank = rank_of(row_logits, args.classes, target.own);
-    const double loss = row_loss(args, target, weight, row_logits);
-    metrics.finite = metrics.finite && std::isfinite(loss);
-    metrics.loss_sum += weight * loss;
+    const RowResult result =
+        row_of(args, target_of(args, row), weight * args.scale, row_logits);
+    metrics.finite = metrics.finite && std::isfinite(result.loss);
+    metrics.loss_sum += weight * result.loss;
     metrics.weight_sum += weight;
-    metrics.top1 += rank < 1 ? weight : 0;
-    metrics.top5 += rank < 5 ? weight : 0;
+    metrics.top1 += weight * result.top1;
+    metrics.top5 += weight * result.top5;
   }
   return metrics;
 }
