@@ -57,8 +57,26 @@ Score over_processes(const Score& own, ProcessGroup* processes) {
   return total;
 }
 
-// Adds one sample to the score, given its logits (classes).
-void score_row(std::span<const float> logits, int label, Score& score) {
+// Adds one sample to the score, given the logits of a binary loss: see compute_loss() for what the
+// scores mean.
+void score_binary(std::span<const float> logits, int label, Score& score) {
+  size_t right = 0;
+  double loss = 0;
+  for (size_t k = 0; k < logits.size(); ++k) {
+    const bool on = logits.size() == 1 ? label == 1 : label == static_cast<int>(k);
+    const double z = logits[k];
+    loss += std::max(z, 0.0) - (on ? z : 0.0) + std::log1p(std::exp(-std::abs(z)));
+    right += on ? z > 0 : z <= 0;
+  }
+  const auto outputs = static_cast<double>(logits.size());
+  score.loss += loss / outputs;
+  score.top1 += static_cast<double>(right) / outputs;
+  score.top5 += right == logits.size();
+  ++score.samples;
+}
+
+// Adds one sample to the score, given its logits (classes) of a softmax.
+void score_softmax(std::span<const float> logits, int label, Score& score) {
   const float own = logits[label];
   int ahead = 0;  // a NaN counts as larger, so that it is never correct by accident
   float largest = own;
@@ -128,7 +146,9 @@ class EvalReplica {
     }
     for (size_t row = 0; row < host_.labels.size(); ++row) {
       if (host_.weights[row] <= 0) continue;
-      score_row(std::span(sum_).subspan(row * classes_, classes_), host_.labels[row], score);
+      const std::span<const float> logits = std::span(sum_).subspan(row * classes_, classes_);
+      const bool binary = engine_.net().loss == LossKind::binary;
+      (binary ? score_binary : score_softmax)(logits, host_.labels[row], score);
     }
   }
 
@@ -207,10 +227,10 @@ void require_labels(const Source& source, const NetSpec& net) {
   }
   for (SampleId id = 0; id < source.size(); ++id) {
     const int label = source.label(id);
-    if (label >= 0 && label < net.classes) continue;
+    if (label >= 0 && label < label_count(net)) continue;
     throw std::invalid_argument(fmt::format("{}: sample {} '{}' has label {}; '{}' has {} classes",
                                             source.root(), id, source.name(id), label, net.name,
-                                            net.classes));
+                                            label_count(net)));
   }
 }
 

@@ -24,8 +24,11 @@ struct TestBatch {
   std::vector<float> weights;
   std::vector<int32_t> mix_labels{};  // of mixed rows; else empty, as is mix_weights
   std::vector<float> mix_weights{};
+  int64_t position = 0;  // in the run
+
   BatchRows rows() const {
     BatchRows rows{images.data(), labels.data(), weights.data()};
+    rows.position = position;
     if (mix_labels.empty()) return rows;
     rows.mix_labels = mix_labels.data();
     rows.mix_weights = mix_weights.data();
@@ -40,7 +43,7 @@ inline TestBatch make_batch(const NetSpec& net, int rows, uint32_t seed) {
     batch.images.push_back(static_cast<uint8_t>(noise(seed, static_cast<uint32_t>(i))));
   }
   for (int row = 0; row < rows; ++row) {
-    batch.labels.push_back(static_cast<int32_t>(noise(seed + 1, row) % net.classes));
+    batch.labels.push_back(static_cast<int32_t>(noise(seed + 1, row) % label_count(net)));
     batch.weights.push_back(1.0f);
   }
   return batch;

@@ -31,6 +31,8 @@ inline ReferenceInput reference_input(const TestBatch& batch, const EngineOption
   input.mean = options.mean;
   input.stddev = options.stddev;
   input.label_smoothing = options.label_smoothing;
+  input.seed = options.seed;
+  input.position = batch.position + micro_batch * rows;
   return input;
 }
 

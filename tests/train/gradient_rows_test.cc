@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/gradient_fixture.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

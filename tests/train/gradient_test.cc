@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/train/gradient_fixture.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {
@@ -16,6 +17,7 @@ struct Tolerance {
   double fp32_cosine = 0.0, bf16_cosine = 0.0;  // if not 0, instead
 };
 constexpr double kOnlyFp32 = 2;  // as bf16_cosine: bf16 is not tested
+Tolerance whole_net(double bf16_cosine) { return {0, 0, 0.9999, bf16_cosine}; }
 
 double cosine(const std::vector<double>& a, const std::vector<double>& b) {
   const auto count = static_cast<int64_t>(a.size());
@@ -31,10 +33,12 @@ void compare(const NetSpec& net, int rows, const Tolerance& tolerance = {},
     if (precision == Precision::bf16 && tolerance.bf16_cosine == kOnlyFp32) continue;
     EngineOptions options = engine_options(rows, rows, 1, precision);
     options.label_smoothing = label_smoothing;
+    options.seed = 7;
     const auto engine = make_cpu_engine(net, options);
     const std::vector<float> parameters = lively_parameters(net);
     engine->write(StateKind::parameters, parameters);
     TestBatch batch = make_batch(net, rows, 21);
+    batch.position = 12345;
     batch.weights[1] = 0.5f;
     if (mixed) batch = with_mixed_labels(batch, net, 31);
     ReferenceInput input = reference_input(batch, options);
@@ -104,6 +108,66 @@ TEST(GradientTest, Pools) {
   compare(around("pool3", [](NetBuilder& n, int x) { return n.max_pool(x, 3, 2, 1); }), 4);
 }
 
+TEST(GradientTest, RectangularConvolutions) {
+  const auto wide = [](NetBuilder& n, int x) { return n.conv("c", x, 12, {7, 1}, 1, {3, 0}); };
+  const auto high = [](NetBuilder& n, int x) { return n.conv("c", x, 16, {1, 3}, 2, {0, 1}); };
+  const auto valid = [](NetBuilder& n, int x) { return n.conv("c", x, 16, {2, 5}, 1, {1, 2}); };
+  compare(around("wide", wide), 4);
+  compare(around("high", high), 4);
+  compare(around("valid", valid, 16), 4);
+}
+
+TEST(GradientTest, FullyConnectedLayers) {
+  const auto hidden = [](OpKind activation) {
+    return [=](NetBuilder& n, int x) {
+      x = n.plain(activation, n.fully_connected("f", n.max_pool(x, 3, 3, 0), 24));
+      return n.plain(activation, n.fully_connected("g", x, 13));
+    };
+  };
+  compare(around("relu layers", hidden(OpKind::relu), 16), 4);
+  compare(around("tanh layers", hidden(OpKind::tanh), 16), 4);
+  compare(around("gelu layers", hidden(OpKind::gelu), 8), 4);
+}
+
+TEST(GradientTest, ActivationsBehindAConvolution) {
+  for (const OpKind kind : {OpKind::relu, OpKind::tanh, OpKind::sigmoid}) {
+    const auto one = [=](NetBuilder& n, int x) {
+      return n.plain(kind, n.conv("c", x, 12, 3, 1, 1, true));
+    };
+    // The convolution has a second reader, so that the activation stays a node of its own.
+    const auto two = [=](NetBuilder& n, int x) {
+      const int c = n.conv("c", x, 12, 3, 1, 1, true);
+      return n.add(n.plain(kind, c), c);
+    };
+    const auto two_readers = [=](NetBuilder& n, int x) {
+      const int a = n.plain(kind, n.conv("c", x, 8, 3, 1, 1, true));
+      return n.add(n.conv("d", a, 8, 1, 1, 0), a);
+    };
+    compare(around("one", one), 4);
+    compare(around("two", two), 4);
+    compare(around("two readers", two_readers), 4);
+  }
+}
+
+TEST(GradientTest, AveragePools) {
+  const auto window = [](NetBuilder& n, int x) { return n.avg_pool(x, 3, 1, 1); };
+  const auto half = [](NetBuilder& n, int x) { return n.avg_pool(x, 2, 2, 0); };
+  const auto even = [](NetBuilder& n, int x) { return n.adaptive_avg_pool(x, {5, 3}); };
+  const auto uneven = [](NetBuilder& n, int x) { return n.adaptive_avg_pool(x, {4, 4}); };
+  const auto larger = [](NetBuilder& n, int x) {
+    return n.conv("c", n.adaptive_avg_pool(x, {12, 14}), 8, 3, 2, 1);
+  };
+  for (const int channels : {8, 16, 20}) {
+    compare(around("window", window, channels), 4);
+    compare(around("half", half, channels), 4);
+    compare(around("even", even, channels), 4);
+    compare(around("uneven", uneven, channels), 4);
+    compare(around("larger", larger, channels), 4);
+  }
+  compare(around("ceil", [](NetBuilder& n, int x) { return n.max_pool(x, 2, 2, 0, true); }), 4);
+  compare(around("ceil 3", [](NetBuilder& n, int x) { return n.max_pool(x, 3, 2, 0, true); }), 4);
+}
+
 int norm_relu(NetBuilder& net, const std::string& name, int x) {
   return net.plain(OpKind::relu, net.batch_norm(name, x, 1e-5f, 0.1f));
 }
@@ -148,8 +212,6 @@ TEST(GradientTest, AValueWithFourReaders) {
   compare(around("four readers", body), 4);
 }
 
-Tolerance whole_net(double bf16_cosine) { return {0, 0, 0.9999, bf16_cosine}; }
-
 TEST(GradientTest, PaddedChannels) {
   const auto body = [](NetBuilder& n, int x) {
     const int branch = n.batch_norm("b", n.conv("c", x, 16, 3, 2, 1), 1e-5f, 0.1f);
@@ -183,6 +245,74 @@ TEST(GradientTest, WholeModels) {
   compare(make_net("resnet50", {32, 32}, 7, {{4, 4, 8, 8}}), 4, whole_net(kOnlyFp32));
 }
 
+TEST(GradientTest, Concatenations) {
+  for (const int channels : {16, 12}) {  // whole blocks, and parts of blocks
+    const auto parts = [=](NetBuilder& n, int x) {
+      const int a = n.conv("a", x, channels, 1, 1, 0);
+      const int b = n.conv("b", x, 2 * channels, 3, 1, 1);
+      const int c = n.conv("c", x, 7, 1, 1, 0);
+      return n.conv("d", n.concat({a, b, c}), 8, 3, 1, 1);
+    };
+    const auto growing = [=](NetBuilder& n, int x) {
+      for (const char* name : {"1", "2", "3"}) {
+        const int made = n.conv(name, norm_relu(n, std::string("n") + name, x), channels, 3, 1, 1);
+        x = n.concat({x, made});
+      }
+      return x;
+    };
+    compare(around("parts", parts, 16), 4);
+    compare(around("growing", growing, 16), 4, whole_net(0.95));
+  }
+  // One input twice.
+  compare(around("twice", [](NetBuilder& n, int x) { return n.concat({x, x}); }, 16), 4);
+}
+
+TEST(GradientTest, Dropout) {
+  const auto pixels = [](NetBuilder& n, int x) {
+    return n.conv("c", n.dropout(x, 0.4f), 8, 3, 1, 1);
+  };
+  const auto layers = [](NetBuilder& n, int x) {
+    x = n.fully_connected("f", n.dropout(n.max_pool(x, 3, 3, 0), 0.5f), 40);
+    return n.dropout(n.plain(OpKind::relu, x), 0.25f);
+  };
+  for (const int channels : {16, 12}) {
+    compare(around("pixels", pixels, channels), 4);
+    compare(around("layers", layers, channels), 4);
+  }
+}
+
+TEST(GradientTest, AuxiliaryHeads) {
+  const auto body = [](NetBuilder& n, int x) {
+    const int aux = n.conv("aux", n.adaptive_avg_pool(x, {2, 2}), 8, 1, 1, 0);
+    n.linear("aux.fc", n.adaptive_avg_pool(aux, {1, 1}), true, 1.0f, 0.3f);
+    return n.conv("c", x, 8, 3, 1, 1);
+  };
+  compare(around("auxiliary", body), 4);
+  compare(around("auxiliary mixed", body), 4, {}, 0.1f, true);
+}
+
+TEST(GradientTest, BinaryLoss) {
+  for (const int outputs : {1, 5}) {
+    NetBuilder builder("binary", {9, 10}, outputs);
+    builder.loss(LossKind::binary);
+    const int x = builder.plain(OpKind::sigmoid, builder.conv("c", 0, 8, 3, 1, 1, true));
+    builder.linear("fc", builder.adaptive_avg_pool(x, {1, 1}), true, 1.0f);
+    const NetSpec net = builder.finish();
+    compare(net, 4, {}, 0.0f);
+    compare(net, 4, {}, 0.2f, true);
+  }
+}
+
+TEST(GradientTest, NewModels) {
+  const auto small = [](const char* name, int size, const std::vector<int>& widths) {
+    return make_net(name, {size, size}, 7, {widths});
+  };
+  compare(small("alexnet", 64, {16, 24, 16, 16, 16, 32}), 4, whole_net(0.9));
+  compare(small("vgg16", 32, {8, 16, 16, 16, 16, 32}), 4, whole_net(kOnlyFp32));
+  compare(small("densenet40", 16, {16, 4}), 4, whole_net(kOnlyFp32));
+  compare(make_net("mlp41m", {100, 80}, 2, {{40, 30, 20, 10}}), 4);
+}
+
 TEST(GradientTest, LossesAndMixes) {
   const NetSpec net = around("mix", [](NetBuilder& n, int x) { return n.plain(OpKind::gelu, x); });
   compare(net, 4, {}, 0.0f);
@@ -195,7 +325,11 @@ TEST(ReferenceNetTest, GradientsAreFiniteDifferences) {
   const auto everything = [](NetBuilder& n, int x) {
     x = n.plain(OpKind::gelu, n.max_pool(n.conv("c", x, 6, 3, 1, 1, true), 2, 2, 0));
     const int branch = n.batch_norm("b", n.conv("d", x, 8, 3, 2, 1), 1e-5f, 0.1f);
-    return n.plain(OpKind::relu, n.add(branch, n.pad_channels(x, 8, 2)));
+    x = n.plain(OpKind::relu, n.add(branch, n.pad_channels(x, 8, 2)));
+    x = n.concat({x, n.plain(OpKind::tanh, n.conv("e", x, 3, {3, 1}, 1, {1, 0}))});
+    n.linear("aux", n.adaptive_avg_pool(x, {1, 1}), true, 1.0f, 0.3f);
+    x = n.dropout(n.avg_pool(n.adaptive_avg_pool(x, {4, 5}), 2, 1, 1), 0.3f);
+    return n.plain(OpKind::sigmoid, n.fully_connected("f", x, 6));
   };
   const NetSpec net = around("everything", everything);
   const EngineOptions options = engine_options(3, 3);

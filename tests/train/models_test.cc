@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "train/model/initialise.h"
+#include "train/model/recipe.h"
 
 namespace stoker {
 namespace {
@@ -24,12 +25,27 @@ TEST(ModelsTest, ParameterCountsAreThePublishedOnes) {
   EXPECT_EQ(parameters("resnet56", 32, 10), 853018);
   EXPECT_EQ(parameters("resnet110", 32, 10), 1727962);
   EXPECT_EQ(parameters("airnet", 32, 10), 1972792);
+  EXPECT_EQ(parameters("alexnet", 224, 1000), 61100840);  // torchvision, as what follows
+  EXPECT_EQ(parameters("googlenet", 224, 1000), 13004888);
+  EXPECT_EQ(parameters("inception_v3", 299, 1000), 27161264);
+  EXPECT_EQ(parameters("resnet101", 224, 1000), 44549160);
+  EXPECT_EQ(parameters("resnet152", 224, 1000), 60192808);
+  EXPECT_EQ(parameters("vgg16", 224, 1000), 138357544);
+  EXPECT_EQ(parameters("vgg16_bn", 224, 1000), 138365992);
+  EXPECT_EQ(parameters("vgg19", 224, 1000), 143667240);
+  EXPECT_EQ(parameters("vgg19_bn", 224, 1000), 143678248);
+  const NetSpec mlp = make_net("mlp41m", {100, 80}, 2);
+  EXPECT_EQ(total_count(parameter_table(mlp)), 41157101);
+  EXPECT_EQ(parameters("densenet40", 32, 10), 1019722);  // Huang et al.: 1.0 M and 7.0 M
+  EXPECT_NEAR(static_cast<double>(parameters("densenet100", 32, 10)), 7.0e6, 0.06e6);
 }
 
 TEST(ModelsTest, FlopsAreThePublishedOnes) {
   EXPECT_NEAR(forward_flops(make_net("resnet18", {224, 224}, 1000)), 2 * 1.814e9, 1e7);
   EXPECT_NEAR(forward_flops(make_net("resnet50", {224, 224}, 1000)), 2 * 4.089e9, 1e7);
   EXPECT_NEAR(forward_flops(make_net("airnet", {32, 32}, 10)), 236e6, 3e6);
+  EXPECT_NEAR(forward_flops(make_net("vgg16", {224, 224}, 1000)), 2 * 15.47e9, 1e8);
+  EXPECT_NEAR(forward_flops(make_net("alexnet", {224, 224}, 1000)), 2 * 0.714e9, 1e7);
 }
 
 TEST(ModelsTest, NamesAreTorchvisions) {
@@ -49,7 +65,10 @@ TEST(ModelsTest, NamesAreTorchvisions) {
 
 TEST(ModelsTest, EveryListedModelCanBeMade) {
   for (const std::string& name : list_models()) {
-    EXPECT_NO_THROW(make_net(name, {32, 32}, 10)) << name;
+    const Recipe recipe = default_recipe(name);
+    EXPECT_NO_THROW(make_net(name, recipe.input, name == "mlp41m" ? 2 : 10)) << name;
+    EXPECT_NO_THROW(recipe.validate()) << name;
+    EXPECT_EQ(recipe.name, name);
   }
 }
 
@@ -58,6 +77,14 @@ TEST(ModelsTest, BadRequestsAreRefusedWithTheirNumbers) {
   EXPECT_THROW(make_net("airnet", {64, 64}, 10), std::invalid_argument);
   EXPECT_THROW(make_net("airnet", {32, 32}, 10, {{1, 2}}), std::invalid_argument);
   EXPECT_THROW(make_net("resnet18", {224, 224}, 0), std::invalid_argument);
+  EXPECT_THROW(make_net("mlp41m", {100, 80}, 10), std::invalid_argument);
+  EXPECT_THROW(make_net("mlp41m", {32, 32}, 2), std::invalid_argument);
+  try {
+    make_net("inception_v3", {32, 32}, 10);
+    FAIL() << "Inception has no place for 32 pixels";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("inception_v3' does not fit 32x32"));
+  }
 }
 
 struct Moments {
@@ -93,6 +120,28 @@ TEST(InitialiseTest, DiracPassesTheFirstChannelsThrough) {
     }
   }
   EXPECT_NE(values[info.offset + 24 * 24 * 9], 0.0f);
+}
+
+TEST(InitialiseTest, VggAndGooglenetStartAsTorchvisions) {
+  const NetSpec vgg = make_net("vgg16", {32, 32}, 10, {{8, 8, 8, 8, 8, 64}});
+  const std::vector<float> values = initial_parameters(vgg, {7});
+  for (const TensorInfo& info : parameter_table(vgg)) {
+    const Moments m = moments(values, info);
+    if (info.kind == ParameterKind::conv_bias || info.kind == ParameterKind::linear_bias) {
+      EXPECT_EQ(m.deviation, 0) << info.name;
+    } else if (info.name == "classifier.0.weight") {
+      EXPECT_NEAR(m.deviation, 0.01, 1e-4);
+    }
+  }
+  const NetSpec inception = make_net("inception_v3", {299, 299}, 10);
+  const std::vector<float> more = initial_parameters(inception, {7});
+  for (const TensorInfo& info : parameter_table(inception)) {
+    const double wanted = info.name == "AuxLogits.fc.weight" ? 0.001 : 0.1;
+    const bool weight = info.kind == ParameterKind::conv_weight ||
+                        info.kind == ParameterKind::linear_weight;
+    if (!weight) continue;
+    EXPECT_NEAR(moments(more, info).deviation, wanted, 0.05 * wanted) << info.name;
+  }
 }
 
 TEST(InitialiseTest, SeedsDifferAndRepeat) {

@@ -17,15 +17,18 @@ std::vector<int> view_indices(int size, int shift, bool flip) {
   return from;
 }
 
-// Distances between the values of one image.
-struct Strides {
+// The values of one image, and the distances between them.
+struct Values {
+  int channels;
   int64_t pixel, channel;
 };
 
 template <typename Table, typename Number>
-void normalise(const Table& table, const uint8_t* pixels, int64_t count, Strides s, Number* out) {
+void normalise(const Table& table, const uint8_t* pixels, int64_t count, const Values& v, Number* out) {
   for (int64_t i = 0; i < count; ++i) {
-    for (int c = 0; c < 3; ++c) out[i * s.pixel + c * s.channel] = table[c][pixels[3 * i + c]];
+    for (int c = 0; c < v.channels; ++c) {
+      out[i * v.pixel + c * v.channel] = table[c][pixels[3 * i + c]];
+    }
   }
 }
 
@@ -37,12 +40,14 @@ uint16_t to_bf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-MicroBatchInput::MicroBatchInput(Size size, Precision precision, ActivationLayout layout,
+MicroBatchInput::MicroBatchInput(Size size, int channels, Precision precision,
+                                 ActivationLayout layout,
                                  const std::array<float, 3>& mean,
                                  const std::array<float, 3>& stddev)
     : size_(size),
+      channels_(channels),
       precision_(precision),
-      pixel_stride_(layout == ActivationLayout::nhwc ? 3 : 1),
+      pixel_stride_(layout == ActivationLayout::nhwc ? channels : 1),
       channel_stride_(
           layout == ActivationLayout::nhwc ? 1 : static_cast<int64_t>(size.width) * size.height) {
   for (int c = 0; c < 3; ++c) {
@@ -72,13 +77,14 @@ void MicroBatchInput::load(const uint8_t* images, int rows, const View& view, vo
 template <typename Number>
 void MicroBatchInput::load_rows(const uint8_t* images, int rows, Number* out) const {
   const int64_t pixels = static_cast<int64_t>(size_.width) * size_.height;
-  const Strides strides{pixel_stride_, channel_stride_};
+  const Values values{channels_, pixel_stride_, channel_stride_};
   for (int64_t row = 0; row < rows; ++row) {
-    const int64_t at = row * pixels * 3;
+    const uint8_t* image = images + row * pixels * 3;
+    Number* to = out + row * pixels * channels_;
     if constexpr (sizeof(Number) == 2) {
-      normalise(bf16_, images + at, pixels, strides, out + at);
+      normalise(bf16_, image, pixels, values, to);
     } else {
-      normalise(fp32_, images + at, pixels, strides, out + at);
+      normalise(fp32_, image, pixels, values, to);
     }
   }
 }
@@ -91,11 +97,11 @@ void MicroBatchInput::load_view(const uint8_t* images, int rows, const View& vie
   const std::vector<int> lines = view_indices(size_.height, view.shift_y, false);
   for (int row = 0; row < rows; ++row) {
     const uint8_t* image = images + row * pixels * 3;
-    Number* to = out + row * pixels * 3;
+    Number* to = out + row * pixels * channels_;
     for (const int line : lines) {
       for (const int column : columns) {
         const uint8_t* pixel = image + 3 * (static_cast<int64_t>(line) * size_.width + column);
-        for (int c = 0; c < 3; ++c) {
+        for (int c = 0; c < channels_; ++c) {
           if constexpr (sizeof(Number) == 2) {
             to[c * channel_stride_] = bf16_[c][pixel[c]];
           } else {

@@ -24,11 +24,11 @@ uint16_t to_bf16(float value);
 class MicroBatchInput {
  public:
   // REQUIRES: deviations are positive.
-  MicroBatchInput(Size size, Precision precision, ActivationLayout layout,
+  MicroBatchInput(Size size, int channels, Precision precision, ActivationLayout layout,
                   const std::array<float, 3>& mean, const std::array<float, 3>& stddev);
 
-  // Converts images (rows, H, W, 3) u8 to out (rows, H, W, 3) or (rows, 3, H, W) in the net's
-  // precision.
+  // Converts images (rows, H, W, 3) u8 to out (rows, H, W, C) or (rows, C, H, W) in the net's
+  // precision. C is `channels`: the first of the three, or all.
   void load(const uint8_t* images, int rows, void* out) const;
   // Pixel (y, x) of the view is the image's (reflected(y + shift_y), reflected(x' + shift_x)),
   // where x' = width - 1 - x if flipped: shifted first, then mirrored. REQUIRES: |shift| < size.
@@ -41,6 +41,7 @@ class MicroBatchInput {
   void load_view(const uint8_t* images, int rows, const View& view, Number* out) const;
 
   Size size_;
+  int channels_;
   Precision precision_;
   int64_t pixel_stride_, channel_stride_;  // of `out`, in values
   std::array<std::array<float, 256>, 3> fp32_;

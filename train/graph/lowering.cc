@@ -154,7 +154,9 @@ std::vector<FusedNode> lower(const NetSpec& net, const FusionRules& rules, bool 
     const bool reads_input = std::ranges::find(inputs, 0) != inputs.end();
     return !reads_input || (node.kind == OpKind::conv && !net.nodes[node.node].flat);
   });
-  if (padded) nodes[0].shape.channels = std::max(3, rules.input_channels);
+  if (padded) {
+    nodes[0].shape.channels = std::max(net.input_channels, rules.input_channels);
+  }
   return nodes;
 }
 

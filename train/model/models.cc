@@ -16,7 +16,7 @@ const std::map<std::string, Model>& models() {
     std::map<std::string, Model> result;
     for (const auto& family :
          {airnet_models, alexnet_models, cifar_resnet_models, densenet_models, googlenet_models,
-          imagenet_resnet_models, inception_models, vgg_models}) {
+          imagenet_resnet_models, inception_models, mlp_models, vgg_models}) {
       for (Model& model : family()) result[model.name] = model;
     }
     return result;

@@ -15,6 +15,11 @@ void NetBuilder::init(WeightInit init, float deviation, bool zero_bias) {
   zero_bias_ = zero_bias;
 }
 
+void NetBuilder::gray_input() {
+  net_.input_channels = 1;
+  shapes_[0] = node_shape(net_, 0, {});
+}
+
 int NetBuilder::append(NetNode node) {
   net_.nodes.push_back(std::move(node));
   shapes_.push_back(node_shape(net_, net_.nodes.size() - 1, shapes_));

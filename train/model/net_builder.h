@@ -17,6 +17,7 @@ class NetBuilder {
   // How the weights of the nodes that follow are drawn; at first as WeightInit::uniform.
   void init(WeightInit init, float deviation = 0, bool zero_bias = false);
   void loss(LossKind loss) { net_.loss = loss; }
+  void gray_input();  // see NetSpec::input_channels; before the first node
 
   int conv(const std::string& name, int input, int out_channels, int kernel, int stride,
            int padding, bool bias = false);

@@ -117,7 +117,9 @@ NodeShape padded(const NetSpec& net, size_t index, const NodeShape& in) {
 
 NodeShape shape_of(const NetSpec& net, size_t index, const std::vector<NodeShape>& shapes) {
   const NetNode& node = net.nodes[index];
-  if (node.kind == OpKind::input) return {3, net.input.height, net.input.width};
+  if (node.kind == OpKind::input) {
+    return {net.input_channels, net.input.height, net.input.width};
+  }
   const NodeShape& in = shapes[node.input];
   const bool makes_channels = node.kind == OpKind::conv || node.kind == OpKind::linear;
   if (makes_channels && node.out_channels < 1) reject(net, index, "out_channels must be positive");
@@ -212,6 +214,10 @@ std::vector<NodeShape> node_shapes(const NetSpec& net) {
     throw std::invalid_argument("net '" + net.name + "': input " + std::to_string(net.input.width) +
                                 "x" + std::to_string(net.input.height) + " and " +
                                 std::to_string(net.classes) + " classes must be positive");
+  }
+  if (net.input_channels != 1 && net.input_channels != 3) {
+    throw std::invalid_argument("net '" + net.name + "': " + std::to_string(net.input_channels) +
+                                " input channels; there must be 1 or 3");
   }
   std::vector<NodeShape> shapes;
   for (size_t i = 0; i < net.nodes.size(); ++i) {

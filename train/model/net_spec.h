@@ -12,7 +12,7 @@
 namespace stoker {
 
 enum class OpKind : uint8_t {
-  input,       // (N, 3, H, W), normalised
+  input,       // (N, 3 or 1, H, W), normalised
   conv,        // 2-D: kernel, stride, padding; bias optional
   batch_norm,  // per channel, training statistics per micro-batch
   relu,
@@ -78,6 +78,7 @@ struct NetNode {
 struct NetSpec {
   std::string name;
   Size input;
+  int input_channels = 3;  // 1: of a pixel's three values the net sees the first; for gray images
   int classes = 0;
   LossKind loss = LossKind::softmax;
   std::vector<NetNode> nodes;  // nodes.back() gives the logits

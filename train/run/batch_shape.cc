@@ -83,6 +83,7 @@ EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& sh
   engine.mean = recipe.mean;
   engine.stddev = recipe.stddev;
   engine.label_smoothing = static_cast<float>(recipe.label_smoothing);
+  engine.seed = options.seed;
   return engine;
 }
 

@@ -134,7 +134,10 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
 
   set_rates(recipe, parameters_, step, setup_.total_steps, setup_.steps_per_epoch, rates);
   engine.expect_frozen(rates.tensors);
-  trace.pass(step, [&] { engine.forward_backward(batch->rows); });
+  BatchRows rows = batch->rows;
+  const int64_t first_rank = setup_.processes.rank() * setup_.options.replicas;
+  rows.position = step * recipe.batch + (first_rank + rank) * setup_.shape.rows;
+  trace.pass(step, [&] { engine.forward_backward(rows); });
   feed.done();
   if (rank == 0) {
     trace_of(step).learning_rate = rates.learning_rate;

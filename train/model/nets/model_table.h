@@ -33,6 +33,7 @@ std::vector<Model> densenet_models();
 std::vector<Model> googlenet_models();
 std::vector<Model> imagenet_resnet_models();
 std::vector<Model> inception_models();
+std::vector<Model> mlp_models();
 std::vector<Model> vgg_models();
 
 // Parts of recipes that several families share.
