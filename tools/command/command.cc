@@ -28,6 +28,7 @@ namespace {
 constexpr std::array kCommands = {
     Command{"train", "trains a model on a folder of images or CIFAR's binary files", run_train},
     Command{"eval", "prints top-1 and top-5 of a checkpoint; every sample counts once", run_eval},
+    Command{"export", "writes a checkpoint's model as an ONNX file", run_export},
     Command{"peek", "draws a contact sheet of what the model sees", run_peek},
     Command{"dump", "writes batches as .npy files, with where every sample came from", run_dump},
     Command{"augment", "lists the stages of augmentations, and explains one", run_augment},

@@ -41,6 +41,7 @@ int run_command(const Command& command, const std::string& name, int argc, char*
 int run_augment(int argc, char** argv);
 int run_train(int argc, char** argv);
 int run_eval(int argc, char** argv);
+int run_export(int argc, char** argv);
 int run_peek(int argc, char** argv);
 int run_dump(int argc, char** argv);
 int run_check(int argc, char** argv);

@@ -79,8 +79,7 @@ struct Recipe {
   Precision resolved_precision() const;
 };
 
-// Returns the tuned recipe of a model: "airnet", "airnet-narrow", "resnet20" .. "resnet110",
-// "resnet18", "resnet34", "resnet50". Throws std::invalid_argument, which lists these names.
+// Returns the recipe of a model (models.h). Throws std::invalid_argument, which lists the names.
 Recipe default_recipe(const std::string& model);
 // Returns a few lines for --help and for the plan before a run: "batch 1024, lr 1.5 (...), ...".
 std::vector<std::string> describe(const Recipe& recipe);
