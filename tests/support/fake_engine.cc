@@ -21,6 +21,7 @@ class FakeEngine final : public Engine {
     }
     parameters_.resize(total_count(table_));
     momenta_.resize(parameters_.size());
+    if (has_second_moments(options.optimizer)) second_moments_.resize(parameters_.size());
     average_.resize(parameters_.size());
     statistics_.resize(total_count(statistics_table(net)));
     average_statistics_.resize(statistics_.size());
@@ -67,6 +68,10 @@ class FakeEngine final : public Engine {
       const int64_t end = std::min(table_[t].offset + table_[t].count, learned());
       for (int64_t i = table_[t].offset; i < end; ++i) {
         const float gradient = reduced_[i] * scale + rule.weight_decay * parameters_[i];
+        if (has_second_moments(options_.optimizer)) {
+          adam(args, rule, gradient, i);
+          continue;
+        }
         momenta_[i] = args.momentum * momenta_[i] + gradient;
         parameters_[i] -= rule.learning_rate *
                           (args.nesterov ? gradient + args.momentum * momenta_[i] : momenta_[i]);
@@ -193,6 +198,17 @@ class FakeEngine final : public Engine {
     }
   }
 
+  void adam(const UpdateArgs& args, const TensorUpdate& rule, float gradient, int64_t i) {
+    const double g = gradient, count = static_cast<double>(args.count);
+    const double m = args.beta1 * momenta_[i] + (1 - args.beta1) * g;
+    const double v = args.beta2 * second_moments_[i] + (1 - args.beta2) * g * g;
+    momenta_[i] = static_cast<float>(m);
+    second_moments_[i] = static_cast<float>(v);
+    parameters_[i] -=
+        static_cast<float>(rule.learning_rate * m / (1 - std::pow(args.beta1, count)) /
+                           (std::sqrt(v / (1 - std::pow(args.beta2, count))) + args.epsilon));
+  }
+
   std::vector<float>& state(StateKind kind) {
     switch (kind) {
       case StateKind::parameters:
@@ -205,6 +221,8 @@ class FakeEngine final : public Engine {
         return statistics_;
       case StateKind::average_statistics:
         return average_statistics_;
+      case StateKind::second_moments:
+        return second_moments_;
     }
     throw std::logic_error("fake engine: no such state");
   }
@@ -214,7 +232,8 @@ class FakeEngine final : public Engine {
   const FakeEngineFaults faults_;
   const std::vector<TensorInfo> table_;
   int64_t step_ = 0;
-  std::vector<float> parameters_, momenta_, average_, statistics_, average_statistics_, reduced_;
+  std::vector<float> parameters_, momenta_, second_moments_, average_, statistics_,
+      average_statistics_, reduced_;
   std::vector<std::vector<float>> gradients_;
   std::vector<const float*> gradient_pointers_;
   std::vector<StepMetrics> metrics_;  // per update

@@ -58,6 +58,23 @@ TEST(TrainerResume, ResumedAtEveryStepIsAsNeverStopped) {
   }
 }
 
+// The second moments and the number of updates are part of the state.
+TEST(TrainerResume, AdamGoesOnWhereItStopped) {
+  TrainOptions options = small_options();
+  options.recipe.optimizer = with_optimizer(options.recipe.optimizer, OptimizerKind::adam);
+  const RunOutcome whole = run_once(options, fake_engines());
+  const TempFolder folder;
+  options.out = folder.path();
+  options.max_steps = 7;
+  run_once(options, fake_engines());
+  options.max_steps = 0;
+  options.resume = true;
+  options.replicas = 2;
+  EXPECT_EQ(run_once(options, fake_engines()).hash, whole.hash);
+  options.recipe.optimizer = with_optimizer(options.recipe.optimizer, OptimizerKind::adamw);
+  EXPECT_THROW(run_once(options, fake_engines()), std::invalid_argument);
+}
+
 // As after a kill, nothing after the last checkpoint counts.
 TEST(TrainerResume, ResumesFromTheLastCheckpointOfAKilledRun) {
   TrainOptions options = small_options();

@@ -32,6 +32,11 @@ const std::map<std::string, ReduceKind> kReductions(std::begin(kReduceKinds),
 const std::map<std::string, Precision> kCommTypes = {{"fp32", Precision::fp32},
                                                      {"bf16", Precision::bf16}};
 
+const std::map<std::string, OptimizerKind> kOptimizers = {{"sgd", OptimizerKind::sgd},
+                                                          {"lars", OptimizerKind::lars},
+                                                          {"adam", OptimizerKind::adam},
+                                                          {"adamw", OptimizerKind::adamw}};
+
 const std::string kAutomatic = "auto";
 const char* const kRecipeGroup = "Recipe (default: the model's, see below)";
 constexpr int kMaxBatch = 1 << 24;
@@ -74,6 +79,44 @@ void set_steps(const TrainArguments& arguments, Recipe& recipe) {
   }
 }
 
+[[noreturn]] void refuse_for(OptimizerKind kind, const char* option, const char* what) {
+  throw std::invalid_argument(
+      fmt::format("{}: the optimizer is {}, which has no {}", option, to_string(kind), what));
+}
+
+void set_optimizer(const TrainArguments& arguments, OptimizerSpec& optimizer) {
+  const OptimizerKind before = optimizer.kind;
+  if (arguments.optimizer) {
+    optimizer = with_optimizer(optimizer, kOptimizers.at(*arguments.optimizer));
+  }
+  const OptimizerKind kind = optimizer.kind;
+  const bool adam = has_second_moments(kind);
+  if (kind != before && !adam && !arguments.learning_rate) {
+    throw std::invalid_argument(
+        fmt::format("--optimizer: {} needs --lr, because the model's rate is for {}",
+                    to_string(kind), to_string(before)));
+  }
+  if (adam && arguments.momentum) refuse_for(kind, "--momentum", "momentum but --betas");
+  if (!adam && !arguments.betas.empty()) refuse_for(kind, "--betas", "betas but --momentum");
+  if (!adam && arguments.epsilon) refuse_for(kind, "--epsilon", "epsilon");
+  if (kind != OptimizerKind::lars && arguments.trust) refuse_for(kind, "--trust", "trust ratio");
+  set(arguments.learning_rate, optimizer.learning_rate);
+  set(arguments.lr_ref_batch, optimizer.lr_ref_batch);
+  set(arguments.momentum, optimizer.momentum);
+  set(arguments.weight_decay, optimizer.weight_decay);
+  set(arguments.epsilon, optimizer.epsilon);
+  set(arguments.trust, optimizer.trust);
+  set(arguments.clip_norm, optimizer.clip_norm);
+  if (arguments.betas.empty()) return;
+  if (arguments.betas.size() != 2) {
+    throw std::invalid_argument(fmt::format("--betas: {} are {} numbers, not 2",
+                                            fmt::join(arguments.betas, ","),
+                                            arguments.betas.size()));
+  }
+  optimizer.beta1 = arguments.betas[0];
+  optimizer.beta2 = arguments.betas[1];
+}
+
 Recipe make_recipe(const TrainArguments& arguments) {
   Recipe recipe = default_recipe(arguments.model);
   if (arguments.augment) {
@@ -85,10 +128,7 @@ Recipe make_recipe(const TrainArguments& arguments) {
   if (arguments.batch && *arguments.batch != kAutomatic)
     recipe.batch = whole_batch(*arguments.batch);
   set(arguments.micro_batch_size, recipe.micro_batch_size);
-  set(arguments.learning_rate, recipe.optimizer.learning_rate);
-  set(arguments.lr_ref_batch, recipe.optimizer.lr_ref_batch);
-  set(arguments.momentum, recipe.optimizer.momentum);
-  set(arguments.weight_decay, recipe.optimizer.weight_decay);
+  set_optimizer(arguments, recipe.optimizer);
   set(arguments.label_smoothing, recipe.label_smoothing);
   set(arguments.warmup_epochs, recipe.schedule.warmup_epochs);
   set(arguments.views, recipe.eval_views);
@@ -117,14 +157,30 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
       "or "
       "the model's)")
       ->check(CLI::Range(1, 1 << 14));
+  add("--optimizer", arguments.optimizer,
+      "Optimizer: sgd, lars (layer-wise rates for large batches; needs --lr), adam or adamw (with "
+      "PyTorch's rate and decay, unless they are given)")
+      ->check(CLI::IsMember(&kOptimizers));
   add("--lr", arguments.learning_rate,
-      "Peak learning rate of SGD, 0 or more, at a batch of --lr-ref-batch samples");
+      "Peak learning rate, 0 or more, at a batch of --lr-ref-batch samples");
   add("--lr-ref-batch", arguments.lr_ref_batch,
       "Samples for which --lr is meant: the rate is scaled by --batch divided by this. 0 leaves it "
       "unscaled");
-  add("--momentum", arguments.momentum, "Momentum of SGD, in [0, 1)");
+  add("--momentum", arguments.momentum, "Momentum of sgd and lars, in [0, 1)");
+  add("--betas", arguments.betas,
+      "Decay of the first and second moment of adam and adamw, in [0, 1): 0.9,0.999")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("");
+  add("--epsilon", arguments.epsilon, "What adam and adamw add to the divisor, above 0");
+  add("--trust", arguments.trust,
+      "Trust coefficient of lars, above 0: the share of its weights' norm by which a tensor may "
+      "change per step at a rate of 1");
   add("--weight-decay", arguments.weight_decay,
-      "Weight decay of SGD, 0 or more. Batch norms and biases are left out");
+      "Weight decay, 0 or more; adamw's is decoupled. Batch norms and biases are left out");
+  add("--clip-norm", arguments.clip_norm,
+      "Largest norm of all gradients together, 0 or more; larger ones are scaled down to it. 0 "
+      "does not clip");
   add("--label-smoothing", arguments.label_smoothing,
       "Share of the target that is spread over all classes, in [0, 1)");
   add("--schedule", arguments.schedule, "Shape of the learning rate over the whole run")

@@ -35,6 +35,9 @@ struct TrainArguments {
   // Changes of the recipe.
   std::optional<double> epochs, learning_rate, momentum, weight_decay, label_smoothing;
   std::optional<double> warmup_epochs, ema;
+  std::optional<std::string> optimizer;
+  std::vector<double> betas;  // none, or two
+  std::optional<double> epsilon, trust, clip_norm;
   std::optional<std::string> batch;  // a number, or "auto"
   std::optional<int> size, lr_ref_batch, micro_batch_size, views;
   std::optional<std::string> schedule, last_batch;

@@ -148,7 +148,7 @@ void CpuEngine::forward_backward(const BatchRows& batch) {
 }
 
 void CpuEngine::update(const UpdateArgs& args) {
-  require_tensors(options_, "update", args.tensors, parameter_table_.size());
+  require_update(options_, args, parameter_table_.size());
   require_gradients(args.tensors, left_out_, parameter_table_);
   const float* reduced = reduced_.floats().data();
   gradients_finite_ = all_finite(layout_, reduced, workers_);
@@ -156,8 +156,14 @@ void CpuEngine::update(const UpdateArgs& args) {
   if (!gradients_finite_ || weight_sum <= 0) return;
   const auto gradient_scale =
       static_cast<float>(static_cast<double>(options_.nominal_rows) / weight_sum);
-  update_tensors(args, gradient_scale, layout_, reduced, states_->at(StateKind::parameters).data(),
-                 states_->at(StateKind::momenta).data(), workers_);
+  UpdatedStates states{states_->at(StateKind::parameters).data(),
+                       states_->at(StateKind::momenta).data()};
+  if (has_second_moments(options_.optimizer)) {
+    states.second_moments = states_->at(StateKind::second_moments).data();
+  }
+  const std::vector<TensorScale> scales =
+      tensor_scales(args, gradient_scale, layout_, reduced, states.weights, workers_);
+  update_tensors(args, scales, layout_, reduced, states, workers_);
   move_statistics(layout_, options_.micro_batch_size, reduced,
                   states_->at(StateKind::statistics).data());
   states_->changed();
@@ -190,7 +196,7 @@ std::vector<CpuEngine::MemoryLine> CpuEngine::memory_lines() const {
   int64_t arenas = 0;
   for (const Worker& worker : nets_) arenas += worker.arena.bytes();
   return {{"parameters and statistics", states},
-          {"momenta", states_->momenta_bytes()},
+          {"momenta", states_->moment_bytes()},
           {"average (if used)", states},
           {"gradients of the micro-batches and their sum", gradients_.bytes() + reduced_.bytes()},
           {"weights as the convolutions read them", states_->weights().bytes()},

@@ -74,6 +74,7 @@ class DeviceEngine final : public Engine {
   void run_bucket(const DeviceBucket& bucket);
   void add_micro_batch(int micro_batch, BufferRange range);
   void upload_rates(const UpdateArgs& args);
+  void queue_update();
 
   const NetSpec net_;  // constant after construction, like all members of this block
   const EngineOptions options_;

@@ -83,6 +83,8 @@ EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& sh
   engine.mean = recipe.mean;
   engine.stddev = recipe.stddev;
   engine.label_smoothing = static_cast<float>(recipe.label_smoothing);
+  engine.optimizer = recipe.optimizer.kind;
+  engine.clips = recipe.optimizer.clip_norm > 0;
   return engine;
 }
 

@@ -303,9 +303,9 @@ void TrainLoop::save(int64_t steps_done) {
     throw std::logic_error(fmt::format("the feed stands at step {}, training at {}",
                                        progress_.loader.next_step, steps_done));
   }
-  last_checkpoint_ = save_checkpoint(
-      setup_.runs, progress_, read_state(*setup_.replicas[0].engine, setup_.options.recipe.average),
-      setup_.options.keep_checkpoints);
+  last_checkpoint_ = save_checkpoint(setup_.runs, progress_,
+                                     read_state(*setup_.replicas[0].engine, setup_.options.recipe),
+                                     setup_.options.keep_checkpoints);
   report_.start_clock();
 }
 

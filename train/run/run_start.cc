@@ -59,6 +59,7 @@ TrainState initial_state(const TrainOptions& options, const NetSpec& net, const 
   state.parameters = initial_parameters(net, init);
   state.statistics = initial_statistics(net);
   state.momenta.assign(state.parameters.size(), 0.0f);
+  if (has_second_moments(recipe.optimizer.kind)) state.second_moments = state.momenta;
   if (recipe.whitening) {
     const std::vector<float> filters = whitening_filters(
         patch_moments(train, recipe.eval, options.feed.decode), recipe.mean, recipe.stddev);
