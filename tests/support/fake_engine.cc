@@ -25,6 +25,8 @@ class FakeEngine final : public Engine {
     average_.resize(parameters_.size());
     statistics_.resize(total_count(statistics_table(net)));
     average_statistics_.resize(statistics_.size());
+    earlier_.resize(gradient_buffer_floats());
+    gradient_pointers_.push_back(earlier_.data());
     gradients_.resize(options.rows / options.micro_batch_size);
     for (auto& buffer : gradients_) {
       buffer.resize(gradient_buffer_floats());
@@ -37,8 +39,10 @@ class FakeEngine final : public Engine {
   Precision precision() const override { return options_.precision; }
 
   void forward_backward(const BatchRows& batch) override {
-    const int64_t step = step_++;
-    if (faults_.steps) ++*faults_.steps;
+    const int64_t step = step_;
+    if (batch.first) has_earlier_ = false;
+    if (batch.last) ++step_;
+    if (faults_.steps && batch.last) ++*faults_.steps;
     if (step == faults_.throw_at_step) throw std::runtime_error("fake engine: told to throw");
     for (size_t micro_batch = 0; micro_batch < gradients_.size(); ++micro_batch) {
       std::vector<float>& buffer = gradients_[micro_batch];
@@ -50,11 +54,20 @@ class FakeEngine final : public Engine {
     if (step == faults_.nan_at_step) {
       gradients_[0][metrics_at()] = std::numeric_limits<float>::quiet_NaN();
     }
+    if (batch.last) return;
+    if (!options_.accumulates) throw std::logic_error("fake engine: a part of a batch");
+    if (!has_earlier_) earlier_.assign(gradient_buffer_floats(), 0.0f);
+    has_earlier_ = true;
+    for (const auto& buffer : gradients_) {
+      for (size_t i = 0; i < buffer.size(); ++i) earlier_[i] += buffer[i];
+    }
   }
 
   int64_t gradient_floats() const override { return learned(); }
   int64_t gradient_buffer_floats() const override { return learned() + kFeatures + kMetrics; }
-  std::span<const float* const> gradient_buffers() const override { return gradient_pointers_; }
+  std::span<const float* const> gradient_buffers() const override {
+    return std::span(gradient_pointers_).subspan(has_earlier_ ? 0 : 1);
+  }
   std::span<float> reduced_gradients() override { return reduced_; }
 
   void update(const UpdateArgs& args) override {
@@ -235,6 +248,8 @@ class FakeEngine final : public Engine {
   std::vector<float> parameters_, momenta_, second_moments_, average_, statistics_,
       average_statistics_, reduced_;
   std::vector<std::vector<float>> gradients_;
+  std::vector<float> earlier_;  // sum of the batch's earlier parts
+  bool has_earlier_ = false;
   std::vector<const float*> gradient_pointers_;
   std::vector<StepMetrics> metrics_;  // per update
 };

@@ -29,7 +29,7 @@ CheckpointInfo info_of(int64_t step, AverageKind average = AverageKind::none) {
   info.seed = 0xfedcba9876543210;
   info.step = step;
   info.total_steps = 1000;
-  info.loader = {step, step / 10, step % 10, 0xffffffffffffff01};
+  info.loader = {step, step / 10, step % 10, 0xffffffffffffff01, {}};
   info.epoch = {1.0 / 3, 640, 17, 2.5};
   info.best_top1 = 0.1;
   return info;
@@ -66,6 +66,7 @@ TEST(Checkpoint, GivesBackEveryBit) {
   for (const AverageKind average : {AverageKind::none, AverageKind::ema}) {
     const TempFolder folder;
     CheckpointInfo info = info_of(123, average);
+    if (average == AverageKind::ema) info.loader.grid = {12, 3, 77};
     if (average == AverageKind::ema) info.model.recipe.optimizer.kind = OptimizerKind::adam;
     const TrainState state = state_of(info);
     const std::string path = save_checkpoint(folder.path(), info, state, 3);
@@ -87,6 +88,8 @@ TEST(Checkpoint, GivesBackEveryBit) {
     EXPECT_EQ(info_back.loader.epoch, 12);
     EXPECT_EQ(info_back.loader.step_in_epoch, 3);
     EXPECT_EQ(info_back.loader.fingerprint, info.loader.fingerprint);
+    EXPECT_EQ(info_back.loader.grid, info.loader.grid);
+    EXPECT_EQ(info_back.batch, info.model.recipe.batch);
     EXPECT_EQ(info_back.epoch.loss_sum, info.epoch.loss_sum);
     EXPECT_EQ(info_back.best_top1, info.best_top1);
     EXPECT_EQ(info_back.model.class_names, info.model.class_names);

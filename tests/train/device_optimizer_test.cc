@@ -78,6 +78,51 @@ TEST_F(DeviceOptimizerTest, MemoryIsTakenOnlyWhereItIsNeeded) {
   EXPECT_EQ(read_state(*adam, StateKind::second_moments), values);
 }
 
+// A batch in parts is a batch with as many micro-batches more, in the memory of a part.
+TEST_F(DeviceOptimizerTest, PartsOfABatchGiveTheBitsOfTheWholeBatch) {
+  const NetSpec net = tiny_net();
+  const EngineOptions whole = engine_options(12, 2);
+  std::vector<TestBatch> batches;
+  for (int step = 0; step < 3; ++step) {
+    batches.push_back(make_batch(net, 12, static_cast<uint32_t>(70 + step)));
+  }
+  for (const int64_t bucket_bytes : {0, 512}) {
+    const auto run = [&](const EngineOptions& options, int parts) {
+      const auto engine = started_device_engine(net, options);
+      int ready = 0;
+      if (bucket_bytes > 0) engine->reduce_in_buckets(bucket_bytes, [&](BufferRange) { ++ready; });
+      std::vector<BatchRows> rows;
+      for (const TestBatch& batch : batches) {
+        const int before = ready;
+        const BatchRows there = placed(*engine, batch);
+        for (int part = 0; part < parts; ++part) {
+          const BatchRows own = part_of(batch, part, parts);
+          BatchRows moved = there;
+          moved.images += own.images - batch.images.data();
+          moved.labels += own.labels - batch.labels.data();
+          moved.weights += own.weights - batch.weights.data();
+          moved.first = own.first;
+          moved.last = own.last;
+          EXPECT_EQ(ready, before);  // a bucket is summed once, with all parts
+          engine->forward_backward(moved);
+        }
+        apply(*engine, {});
+      }
+      EXPECT_EQ(ready > 0, bucket_bytes > 0);
+      return state_of(*engine);
+    };
+    const Trained expected = run(whole, 1);
+    for (const int parts : {2, 3, 6}) {
+      EngineOptions options = whole;
+      options.rows = 12 / parts;
+      options.accumulates = true;
+      EXPECT_TRUE(expected == run(options, parts)) << parts << " parts";
+      EXPECT_LT(make_device_engine(net, options)->planned_bytes(),
+                make_device_engine(net, whole)->planned_bytes() + 1);
+    }
+  }
+}
+
 // The weights that the convolutions read are written by the update, too.
 TEST_F(DeviceOptimizerTest, CopiesInBf16FollowTheWeights) {
   const NetSpec net = tiny_net();

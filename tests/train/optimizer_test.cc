@@ -42,6 +42,32 @@ TEST(OptimizerTest, BitsDoNotDependOnTheWorkers) {
   }
 }
 
+// A batch in parts is a batch with as many micro-batches more, in less memory.
+TEST(OptimizerTest, PartsOfABatchGiveTheBitsOfTheWholeBatch) {
+  const NetSpec net = make_net("airnet", {32, 32}, 10);
+  const OptimizerSpec optimizer = clipping(OptimizerKind::sgd);
+  const EngineOptions whole = engine_options_for(optimizer, 12, 2, 2);
+  const auto one = started_engine(net, whole);
+  train_with(*one, optimizer, 12, gradients_of);
+  for (const int parts : {2, 3, 6}) {
+    EngineOptions options = whole;
+    options.rows = 12 / parts;
+    options.accumulates = true;
+    const auto engine = started_engine(net, options);
+    EXPECT_LT(engine->planned_bytes(), one->planned_bytes());
+    const auto gradients = [&](Engine& e, const TestBatch& batch) {
+      for (int part = 0; part < parts; ++part) {
+        e.forward_backward(part_of(batch, part, parts));
+      }
+      reduce(e);
+    };
+    train_with(*engine, optimizer, 12, gradients);
+    EXPECT_TRUE(state_of(*one) == state_of(*engine)) << parts << " parts";
+  }
+  EXPECT_THROW(one->forward_backward(part_of(make_batch(net, 12, 1), 0, 1 + 1)),
+               std::invalid_argument);
+}
+
 TEST(OptimizerTest, SecondMomentsAreThereOnlyForAdam) {
   const NetSpec net = tiny_net();
   const auto make = [&](OptimizerKind kind) {

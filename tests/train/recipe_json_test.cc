@@ -76,6 +76,9 @@ TEST(RecipeJson, LaterFieldsAreWrittenWhereTheyHaveAnotherValue) {
   recipe.optimizer.epsilon = 1e-5;
   recipe.optimizer.trust = 0.02;
   recipe.optimizer.clip_norm = 1.5;
+  recipe.schedule.warmup_steps = 500;
+  EXPECT_EQ(recipe_to_json(recipe).at("schedule").at("warmup_steps"), 500);
+  EXPECT_FALSE(recipe_to_json(unlike_any_default()).at("schedule").contains("warmup_steps"));
   const Json json = recipe_to_json(recipe);
   EXPECT_EQ(json.at("optimizer").size(), before.size() + 6);
   const Recipe back = recipe_from_json(json);

@@ -79,6 +79,19 @@ void set_steps(const TrainArguments& arguments, Recipe& recipe) {
   }
 }
 
+void set_warmup(const TrainArguments& arguments, ScheduleSpec& schedule) {
+  if (arguments.warmup_epochs && arguments.warmup_steps) {
+    throw std::invalid_argument(
+        fmt::format("--warmup-steps: {} steps or --warmup-epochs {:g}, not both",
+                    *arguments.warmup_steps, *arguments.warmup_epochs));
+  }
+  set(arguments.warmup_epochs, schedule.warmup_epochs);
+  set(arguments.warmup_start, schedule.warmup_start);
+  if (!arguments.warmup_steps) return;
+  schedule.warmup_epochs = 0;
+  schedule.warmup_steps = *arguments.warmup_steps;
+}
+
 [[noreturn]] void refuse_for(OptimizerKind kind, const char* option, const char* what) {
   throw std::invalid_argument(
       fmt::format("{}: the optimizer is {}, which has no {}", option, to_string(kind), what));
@@ -96,6 +109,7 @@ void set_optimizer(const TrainArguments& arguments, OptimizerSpec& optimizer) {
         fmt::format("--optimizer: {} needs --lr, because the model's rate is for {}",
                     to_string(kind), to_string(before)));
   }
+  if (adam && arguments.nesterov) refuse_for(kind, "--nesterov", "Nesterov momentum");
   if (adam && arguments.momentum) refuse_for(kind, "--momentum", "momentum but --betas");
   if (!adam && !arguments.betas.empty()) refuse_for(kind, "--betas", "betas but --momentum");
   if (!adam && arguments.epsilon) refuse_for(kind, "--epsilon", "epsilon");
@@ -103,6 +117,7 @@ void set_optimizer(const TrainArguments& arguments, OptimizerSpec& optimizer) {
   set(arguments.learning_rate, optimizer.learning_rate);
   set(arguments.lr_ref_batch, optimizer.lr_ref_batch);
   set(arguments.momentum, optimizer.momentum);
+  set(arguments.nesterov, optimizer.nesterov);
   set(arguments.weight_decay, optimizer.weight_decay);
   set(arguments.epsilon, optimizer.epsilon);
   set(arguments.trust, optimizer.trust);
@@ -117,7 +132,26 @@ void set_optimizer(const TrainArguments& arguments, OptimizerSpec& optimizer) {
   optimizer.beta2 = arguments.betas[1];
 }
 
-Recipe make_recipe(const TrainArguments& arguments) {
+int whole_batch_of(const TrainArguments& arguments, int64_t all_devices, int otherwise) {
+  if (!arguments.batch_per_device) {
+    return arguments.batch && *arguments.batch != kAutomatic ? whole_batch(*arguments.batch)
+                                                             : otherwise;
+  }
+  const int64_t each = *arguments.batch_per_device;
+  if (arguments.batch) {
+    throw std::invalid_argument(
+        fmt::format("--batch-per-device: {} samples per device or --batch {}, not both", each,
+                    *arguments.batch));
+  }
+  if (each * all_devices > kMaxBatch) {
+    throw std::invalid_argument(
+        fmt::format("--batch-per-device: {} samples on {} devices are more than {} per step", each,
+                    all_devices, kMaxBatch));
+  }
+  return static_cast<int>(each * all_devices);
+}
+
+Recipe make_recipe(const TrainArguments& arguments, int64_t all_devices) {
   Recipe recipe = default_recipe(arguments.model);
   if (arguments.augment) {
     recipe.train.set_stages(*arguments.augment);
@@ -125,12 +159,11 @@ Recipe make_recipe(const TrainArguments& arguments) {
   }
   if (arguments.size) recipe.set_input({*arguments.size, *arguments.size});
   if (arguments.epochs) recipe.set_epochs(*arguments.epochs);
-  if (arguments.batch && *arguments.batch != kAutomatic)
-    recipe.batch = whole_batch(*arguments.batch);
+  recipe.batch = whole_batch_of(arguments, all_devices, recipe.batch);
   set(arguments.micro_batch_size, recipe.micro_batch_size);
   set_optimizer(arguments, recipe.optimizer);
   set(arguments.label_smoothing, recipe.label_smoothing);
-  set(arguments.warmup_epochs, recipe.schedule.warmup_epochs);
+  set_warmup(arguments, recipe.schedule);
   set(arguments.views, recipe.eval_views);
   if (arguments.schedule) recipe.schedule.kind = kSchedules.at(*arguments.schedule);
   set_steps(arguments, recipe);
@@ -152,6 +185,16 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
   add("--batch", arguments.batch,
       "Samples per step of all devices together, 1 to 16777216. auto takes as many as the memory "
       "holds");
+  add("--batch-per-device", arguments.batch_per_device,
+      "Samples per step of each device, instead of --batch, which is then this times all devices "
+      "of "
+      "all processes; --lr-ref-batch scales the learning rate with it")
+      ->check(CLI::Range(1, kMaxBatch));
+  add("--accumulate", arguments.run.accumulate,
+      "Parts in which each device takes its samples of a step. Their gradients are added up before "
+      "the one update, so a large batch needs the memory of a part; a GPU's batch norm sees a part "
+      "at a time")
+      ->check(CLI::Range(1, 1 << 20));
   add("--size", arguments.size,
       "Width and height of the images that the model sees, in pixels (default: that of --augment, "
       "or "
@@ -167,6 +210,7 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
       "Samples for which --lr is meant: the rate is scaled by --batch divided by this. 0 leaves it "
       "unscaled");
   add("--momentum", arguments.momentum, "Momentum of sgd and lars, in [0, 1)");
+  add("--nesterov", arguments.nesterov, "Nesterov momentum of sgd and lars: true or false");
   add("--betas", arguments.betas,
       "Decay of the first and second moment of adam and adamw, in [0, 1): 0.9,0.999")
       ->delimiter(',')
@@ -194,6 +238,11 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
       "Factor of the learning rate at each of the --milestones, in (0, 1]");
   add("--warmup-epochs", arguments.warmup_epochs,
       "Epochs in which the learning rate rises linearly, step by step; 0 or more");
+  add("--warmup-steps", arguments.warmup_steps,
+      "The same as a number of steps, instead of --warmup-epochs; 0 or more")
+      ->check(CLI::NonNegativeNumber);
+  add("--warmup-start", arguments.warmup_start,
+      "Share of the rate from which the warm-up rises, in [0, 1]");
   add("--ema", arguments.ema,
       "Decay per step of the averaged weights, in [0, 1). The averaged weights are then evaluated "
       "and saved");
@@ -307,8 +356,8 @@ void add_measure_options(CLI::App& app, TrainArguments& arguments) {
 
 TrainOptions TrainArguments::options(const Launch& launch) const {
   TrainOptions options = run;
-  options.recipe = make_recipe(*this);
   options.devices = parse_devices(devices, launch.local_rank, launch.local_world);
+  options.recipe = make_recipe(*this, static_cast<int64_t>(options.devices.size()) * launch.world);
   options.batch_auto = batch == kAutomatic;
   options.local_processes = launch.local_world;
   options.reduce = kReductions.at(reduce);
@@ -384,7 +433,8 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
   check_feed_options(app, arguments.data);
   check_seek_index(arguments.data);
   const Recipe& recipe = options.recipe;
-  const int rows = recipe.batch / static_cast<int>(options.devices.size()) / world;
+  const int rows =
+      recipe.batch / static_cast<int>(options.devices.size()) / world / options.accumulate;
   const bool fewer = recipe.micro_batch_size < rows;
   if (on_gpus(options.devices)) {
     refuse_if_given(app, {"--threads"}, "nothing computes on the CPU here; --workers decode");

@@ -36,9 +36,10 @@ struct RunningTotals {
 struct CheckpointInfo {
   ModelInfo model;
   uint64_t seed = 0;
-  int64_t step = 0;  // steps done, over all epochs
+  int64_t step = 0;  // updates done; the loader's steps, but for a run that changed its batch
   int64_t total_steps = 0;
   LoaderState loader;
+  int batch = 0;  // global batch that `loader` is of; not stored, because the recipe has it
   RunningTotals epoch;
   double best_top1 = 0;
   double last_top1 = -1, last_top5 = -1;  // of the last evaluation; -1: none

@@ -75,6 +75,10 @@ void CpuEngine::allocate_training() {
   left_out_.assign(parameter_table_.size(), false);
   reduced_ = float_memory(layout_.numbers());
   gradients_ = float_memory(micro_batches_ * layout_.numbers());
+  if (options_.accumulates) {
+    earlier_ = float_memory(layout_.numbers());
+    gradient_pointers_.push_back(earlier_.floats().data());
+  }
   for (int i = 0; i < micro_batches_; ++i) gradient_pointers_.push_back(gradients_of(i));
 }
 
@@ -124,8 +128,13 @@ void CpuEngine::require_labels_in_range(const int32_t* labels, const char* what)
   }
 }
 
+std::span<const float* const> CpuEngine::gradient_buffers() const {
+  const std::span<const float* const> all = gradient_pointers_;
+  return options_.accumulates && !has_earlier_ ? all.subspan(1) : all;
+}
+
 void CpuEngine::forward_backward(const BatchRows& batch) {
-  require_training(options_, "forward_backward");
+  require_batch(options_, batch);
   require_labels_in_range(batch.labels, "label");
   if (batch.mix_labels != nullptr) require_labels_in_range(batch.mix_labels, "second label");
   states_->load_weights(false);
@@ -145,6 +154,10 @@ void CpuEngine::forward_backward(const BatchRows& batch) {
     run.gradients = gradients_of(micro_batch);
     worker.training->run(run);
   });
+  has_earlier_ = !batch.first;
+  if (batch.last) return;
+  const std::span<const float* const> own = std::span(gradient_pointers_).subspan(1);
+  add_buffers(own, batch.first, earlier_.floats(), workers_);
 }
 
 void CpuEngine::update(const UpdateArgs& args) {
@@ -198,7 +211,8 @@ std::vector<CpuEngine::MemoryLine> CpuEngine::memory_lines() const {
   return {{"parameters and statistics", states},
           {"momenta", states_->moment_bytes()},
           {"average (if used)", states},
-          {"gradients of the micro-batches and their sum", gradients_.bytes() + reduced_.bytes()},
+          {"gradients of the micro-batches and their sum",
+           gradients_.bytes() + reduced_.bytes() + earlier_.bytes()},
           {"weights as the convolutions read them", states_->weights().bytes()},
           {"activations, gradients and workspaces", arenas}};
 }

@@ -132,6 +132,23 @@ bool all_finite(const GradientLayout& layout, const float* reduced, CpuWorkers& 
              step_metric(layout, reduced, StepMetric::micro_batches);
 }
 
+void add_buffers(std::span<const float* const> buffers, bool first, std::span<float> sum,
+                 CpuWorkers& workers) {
+  const auto count = static_cast<int64_t>(sum.size());
+  share(static_cast<size_t>((count + kChunk - 1) / kChunk), workers, [&](size_t i) {
+    const int64_t begin = static_cast<int64_t>(i) * kChunk, end = std::min(begin + kChunk, count);
+    bool empty = first;
+    for (const float* buffer : buffers) {
+      if (empty) {
+        std::copy(buffer + begin, buffer + end, sum.data() + begin);
+      } else {
+        for (int64_t k = begin; k < end; ++k) sum[k] += buffer[k];
+      }
+      empty = false;
+    }
+  });
+}
+
 std::vector<TensorScale> tensor_scales(const UpdateArgs& args, float gradient_scale,
                                        const GradientLayout& layout, const float* reduced,
                                        const float* weights, CpuWorkers& workers) {

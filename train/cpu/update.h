@@ -18,6 +18,11 @@ float step_metric(const GradientLayout& layout, const float* reduced, StepMetric
 // finite losses.
 bool all_finite(const GradientLayout& layout, const float* reduced, CpuWorkers& workers);
 
+// Computes sum = sum + all buffers, element by element in their order; without the old sum, if the
+// buffers are the `first`.
+void add_buffers(std::span<const float* const> buffers, bool first, std::span<float> sum,
+                 CpuWorkers& workers);
+
 // Returns a scale for each tensor: `gradient_scale` and, where the arguments ask for it, clipping
 // and LARS's trust ratios. Sums of squares are added up chunk by chunk in the order of the buffer,
 // so that they do not depend on the workers.

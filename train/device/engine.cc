@@ -178,8 +178,8 @@ DeviceRun DeviceEngine::training_run() const {
               memory_->at<float>(DevicePiece::row_weights),
               memory_->at<int32_t>(DevicePiece::row_mix_labels),
               memory_->at<float>(DevicePiece::row_mix_weights)};
-  run.gradients = memory_->at<float>(micro_batches_ > 1 ? DevicePiece::micro_batch_gradients
-                                                        : DevicePiece::gradients);
+  run.gradients = memory_->at<float>(sums_parts() ? DevicePiece::micro_batch_gradients
+                                                  : DevicePiece::gradients);
   if (memory_->sizes()[DevicePiece::bf16_gradients] > 0) {
     run.bf16_gradients = memory_->at(DevicePiece::bf16_gradients);
   }
@@ -221,11 +221,17 @@ void DeviceEngine::run_bucket(const DeviceBucket& bucket) {
   }
 }
 
-// Adds a range of the micro-batch's gradient buffer to the sum of the micro-batches before.
-void DeviceEngine::add_micro_batch(int micro_batch, BufferRange range) {
+// Returns whether the gradient buffer is a sum, of micro-batches or of the parts of a batch.
+bool DeviceEngine::sums_parts() const {
+  return memory_->sizes()[DevicePiece::micro_batch_gradients] > 0;
+}
+
+// Adds a range of the micro-batch's gradient buffer to the sum of those before, unless it is the
+// first.
+void DeviceEngine::add_to_sum(bool first, BufferRange range) {
   const float* from = memory_->at<float>(DevicePiece::micro_batch_gradients) + range.begin;
   const int64_t count = range.end - range.begin;
-  if (micro_batch == 0) {
+  if (first) {
     ops_->copy(gradients_ + range.begin, from, count * kFloat);
   } else {
     ops_->accumulate(count, from, gradients_ + range.begin);
@@ -233,7 +239,7 @@ void DeviceEngine::add_micro_batch(int micro_batch, BufferRange range) {
 }
 
 void DeviceEngine::forward_backward(const BatchRows& batch) {
-  require_training(options_, "forward_backward");
+  require_batch(options_, batch);
   states_->load_weights(false);
   ops_->push_range("forward and backward");
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
@@ -242,8 +248,10 @@ void DeviceEngine::forward_backward(const BatchRows& batch) {
     for (size_t b = 0; b < buckets_.size(); ++b) {
       ops_->push_range("bucket");
       graphs_.run(step_graphs_[b], ready, [&] { run_bucket(buckets_[b]); });
-      if (micro_batches_ > 1) add_micro_batch(micro_batch, buckets_[b].range);
-      if (bucket_ready_ && micro_batch == micro_batches_ - 1) bucket_ready_(buckets_[b].range);
+      if (sums_parts()) add_to_sum(batch.first && micro_batch == 0, buckets_[b].range);
+      if (bucket_ready_ && batch.last && micro_batch == micro_batches_ - 1) {
+        bucket_ready_(buckets_[b].range);
+      }
       ops_->pop_range();
     }
     stepped_ = true;

@@ -59,7 +59,7 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
     sizes[DevicePiece::tensor_scales] = tensors * int64_t{sizeof(TensorScale)};
   }
   sizes[DevicePiece::gradients] = layout.numbers() * kFloat;
-  if (options.rows > options.micro_batch_size) {
+  if (options.rows > options.micro_batch_size || options.accumulates) {
     sizes[DevicePiece::micro_batch_gradients] = layout.numbers() * kFloat;
   }
   if (held.convolution_gradients == Precision::bf16) {

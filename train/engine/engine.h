@@ -44,7 +44,8 @@ struct EngineOptions {
   bool training = true;  // false: no backward pass, gradients or momenta are allocated
   // What update() will compute: it decides which states and which scratch memory there are.
   OptimizerKind optimizer = OptimizerKind::sgd;
-  bool clips = false;  // update() may get a clip_norm
+  bool clips = false;        // update() may get a clip_norm
+  bool accumulates = false;  // a global batch may come in several BatchRows
 };
 
 // The rows of a batch in device memory, as in DeviceBatch.
@@ -56,6 +57,9 @@ struct BatchRows {
   // in the row's target. Both null: each row has one label.
   const int32_t* mix_labels = nullptr;
   const float* mix_weights = nullptr;
+  // A global batch that comes in parts: the gradients of all parts since the first are added up. An
+  // update may follow the last one.
+  bool first = true, last = true;
 };
 
 // A view of the test images: shifted by whole pixels with reflected edges, then mirrored.
@@ -130,8 +134,9 @@ class Engine {
   // with it. Null: every call blocks until its work is done.
   virtual Stream* stream() { return nullptr; }
 
-  // Runs forward and backward for one batch. Produces one gradient buffer per micro-batch, or their
-  // sum. Blocks, or queues (see stream()).
+  // Runs forward and backward for one batch, or for a part of it. After the last part there is one
+  // gradient buffer per micro-batch, or their sum; the earlier parts are in one more buffer before
+  // them, or in the sum. Blocks, or queues (see stream()).
   virtual void forward_backward(const BatchRows& batch) = 0;
   // Makes forward_backward() divide the gradient buffer into ranges of about `bytes`. It calls
   // `ready` for each range as soon as the work that computes it is queued, before it queues the

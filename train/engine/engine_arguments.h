@@ -42,6 +42,14 @@ inline void require_training(const EngineOptions& options, const char* what) {
   }
 }
 
+// Throws as require_training() does, and std::invalid_argument for a part of a batch if the engine
+// was not made for parts.
+inline void require_batch(const EngineOptions& options, const BatchRows& batch) {
+  require_training(options, "forward_backward");
+  if (options.accumulates || (batch.first && batch.last)) return;
+  throw std::invalid_argument("forward_backward: this engine takes only whole batches");
+}
+
 // Throws std::logic_error if the engine's optimizer has no second moments.
 inline void require_second_moments(const EngineOptions& options) {
   require_training(options, "second moments");

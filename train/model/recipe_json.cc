@@ -90,7 +90,8 @@ constexpr auto kFields<ScheduleSpec> = [] {
   return std::tuple(field("kind", &S::kind), field("start", &S::start), field("peak", &S::peak),
                     field("end", &S::end), field("milestones", &S::milestones),
                     field("gamma", &S::gamma), field("warmup_epochs", &S::warmup_epochs),
-                    field("warmup_start", &S::warmup_start));
+                    field("warmup_start", &S::warmup_start),
+                    later_field("warmup_steps", &S::warmup_steps));
 }();
 template <>
 constexpr auto kFields<AverageSpec> = std::tuple(field("kind", &AverageSpec::kind),
@@ -359,19 +360,31 @@ Recipe recipe_from_json(const Json& json) {
   return recipe;
 }
 
-std::string recipe_difference(const Recipe& before, const Recipe& after,
-                              const std::vector<std::string>& except) {
+std::vector<std::string> recipe_differences(const Recipe& before, const Recipe& after) {
   const Json old_values = write_json(before, true).flatten();
   const Json new_values = write_json(after, true).flatten();
+  std::vector<std::string> differences;
   for (const auto& [path, value] : new_values.items()) {
     std::string name = path.substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
-    if (std::find(except.begin(), except.end(), name) != except.end()) continue;
     const auto found = old_values.find(path);
     const Json old_value = found == old_values.end() ? Json() : *found;
-    if (old_value != value) return name + ": " + old_value.dump() + " -> " + value.dump();
+    if (old_value != value)
+      differences.push_back(name + ": " + old_value.dump() + " -> " + value.dump());
   }
-  return old_values.size() == new_values.size() ? "" : "schedule.milestones: other numbers";
+  if (old_values.size() != new_values.size()) {
+    differences.push_back("schedule.milestones: other numbers");
+  }
+  return differences;
+}
+
+std::string recipe_difference(const Recipe& before, const Recipe& after,
+                              const std::vector<std::string>& except) {
+  for (const std::string& difference : recipe_differences(before, after)) {
+    const std::string name = difference.substr(0, difference.find(':'));
+    if (std::find(except.begin(), except.end(), name) == except.end()) return difference;
+  }
+  return "";
 }
 
 }  // namespace stoker

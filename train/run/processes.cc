@@ -17,6 +17,7 @@ struct Start {
   int64_t resumed = 0;
   int64_t step = 0;
   LoaderState loader;
+  int64_t batch = 0;
   RunningTotals epoch;
   double best_top1 = 0, last_top1 = -1, last_top5 = -1;
   int64_t sizes[kStates] = {};  // of the buffers of TrainState
@@ -84,6 +85,7 @@ void TrainProcesses::share(CheckpointInfo& progress, TrainState& state, bool& re
     start = {resumed,
              progress.step,
              progress.loader,
+             progress.batch,
              progress.epoch,
              progress.best_top1,
              progress.last_top1,
@@ -95,6 +97,7 @@ void TrainProcesses::share(CheckpointInfo& progress, TrainState& state, bool& re
   resumed = start.resumed != 0;
   progress.step = start.step;
   progress.loader = start.loader;
+  progress.batch = static_cast<int>(start.batch);
   progress.epoch = start.epoch;
   progress.best_top1 = start.best_top1;
   progress.last_top1 = start.last_top1;
