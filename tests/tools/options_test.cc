@@ -96,6 +96,48 @@ TEST_F(Options, AStepScheduleHasMilestones) {
   EXPECT_EQ(rates, (Words{"0.5", "0.25", "0.25", "0.125"}));
 }
 
+// The batch is that of all devices, and the rate goes with it.
+TEST_F(Options, ABatchMayBeGivenPerDevice) {
+  const auto words = [&](const std::string& devices, const std::string& samples) {
+    return Words{STOKER_PROGRAM,
+                 "train",
+                 "--data",
+                 data(),
+                 "--out",
+                 run_folder("each"),
+                 "--model",
+                 "resnet20",
+                 "--size",
+                 "16",
+                 "--micro-batch",
+                 "1",
+                 "--devices",
+                 devices,
+                 "--batch-per-device",
+                 samples,
+                 "--lr",
+                 "0.5",
+                 "--lr-ref-batch",
+                 "2",
+                 "--precision",
+                 "fp32"};
+  };
+  EXPECT_THAT(
+      refusal(words("cpu:2", "16777216"), run_folder("each")),
+      StartsWith("--batch-per-device: 16777216 samples on 2 devices are more than 16777216"));
+  const ProgramResult result = run_program(with(words("cpu:2", "4"), {"--max-steps", "1"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("global batch 8 "));
+  EXPECT_THAT(result.out, HasSubstr("learning rate 2 (0.5 x 8 / 2)"));
+  EXPECT_THAT(result.out, HasSubstr("note: the rate is 4 times that of a batch of 2"));
+  // On other devices the batch is another one, and the run goes on at the same sample.
+  const ProgramResult resumed =
+      run_program(with(words("cpu:1", "4"), {"--resume", "--max-steps", "2"}));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("goes on at sample 8 of epoch 0 with a global batch of 4, "
+                                     "before it was 8: learning rate 2 -> 1"));
+}
+
 // An error of the library names the option, not the field.
 TEST_F(Options, AreNamedAsTheyWereWritten) {
   const std::vector<std::pair<Words, std::string>> cases = {
@@ -109,8 +151,6 @@ TEST_F(Options, AreNamedAsTheyWereWritten) {
       {{"--optimizer", "lars", "--lr", "1", "--trust", "0"}, "--trust is 0, but must be > 0"},
       {{"--batch", "8", "--batch-per-device", "4"},
        "--batch-per-device: 4 samples per device or --batch 8, not both"},
-      {{"--batch-per-device", "16777216", "--devices", "cpu:2"},
-       "--batch-per-device: 16777216 samples on 2 devices are more than 16777216 per step"},
       {{"--devices", "cpu:2", "--accumulate", "3"},
        "--batch: the global batch of 4 does not divide over 2 devices in 3 parts (--accumulate)"},
       {{"--warmup-steps", "5", "--warmup-epochs", "1"},
@@ -147,7 +187,7 @@ TEST_F(Options, ThatWouldBeIgnoredAreRefused) {
       {{"--trust", "0.01"}, "--trust: the optimizer is sgd, which has no trust ratio"},
       {{"--optimizer", "adam", "--momentum", "0.9"},
        "--momentum: the optimizer is adam, which has no momentum but --betas"},
-      {{"--optimizer", "adam", "--nesterov", "true"},
+      {{"--optimizer", "adam", "--nesterov"},
        "--nesterov: the optimizer is adam, which has no Nesterov momentum"},
       {{"--optimizer", "adamw", "--trust", "0.01"},
        "--trust: the optimizer is adamw, which has no"},

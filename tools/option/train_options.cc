@@ -117,7 +117,7 @@ void set_optimizer(const TrainArguments& arguments, OptimizerSpec& optimizer) {
   set(arguments.learning_rate, optimizer.learning_rate);
   set(arguments.lr_ref_batch, optimizer.lr_ref_batch);
   set(arguments.momentum, optimizer.momentum);
-  set(arguments.nesterov, optimizer.nesterov);
+  if (arguments.nesterov) optimizer.nesterov = true;
   set(arguments.weight_decay, optimizer.weight_decay);
   set(arguments.epsilon, optimizer.epsilon);
   set(arguments.trust, optimizer.trust);
@@ -210,7 +210,8 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
       "Samples for which --lr is meant: the rate is scaled by --batch divided by this. 0 leaves it "
       "unscaled");
   add("--momentum", arguments.momentum, "Momentum of sgd and lars, in [0, 1)");
-  add("--nesterov", arguments.nesterov, "Nesterov momentum of sgd and lars: true or false");
+  app.add_flag("--nesterov", arguments.nesterov, "Nesterov momentum for sgd and lars")
+      ->group(kRecipeGroup);
   add("--betas", arguments.betas,
       "Decay of the first and second moment of adam and adamw, in [0, 1): 0.9,0.999")
       ->delimiter(',')

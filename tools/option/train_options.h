@@ -39,7 +39,7 @@ struct TrainArguments {
   std::optional<std::string> optimizer;
   std::vector<double> betas;  // none, or two
   std::optional<double> epsilon, trust, clip_norm;
-  std::optional<bool> nesterov;
+  bool nesterov = false;
   std::optional<std::string> batch;     // a number, or "auto"
   std::optional<int> batch_per_device;  // instead
   std::optional<int> size, lr_ref_batch, micro_batch_size, views;
