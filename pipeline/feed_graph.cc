@@ -281,7 +281,7 @@ struct FeedGraph::Impl {
   void take_off(Filling& slab, const BatchPlace& place, int rows_done) {
     if (slab.rows_left.fetch_sub(rows_done, std::memory_order_acq_rel) > rows_done) return;
     if (!stopping.load(std::memory_order_relaxed)) filler.finish(*slab.slab, place);
-    rings[place.device]->commit(place.step);
+    rings[place.device]->commit(place.batch);
     const SpanTimer mark(filler.tracer(), SpanKind::commit, place.step, place.device);
   }
 

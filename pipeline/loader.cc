@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -33,12 +32,7 @@ int count_slots(int slots, const Device& device) {
   return device.host_accessible() ? 0 : 2;
 }
 
-Step end_of(double epochs, int64_t steps_per_epoch) {
-  // A fraction below a millionth of a step is the rounding error of `epochs`.
-  const double steps = std::ceil(epochs * static_cast<double>(steps_per_epoch) - 1e-6);
-  if (epochs < 0 || steps > 9e18) return std::numeric_limits<Step>::max();
-  return static_cast<Step>(steps);
-}
+constexpr Step kEndless = std::numeric_limits<Step>::max();
 
 BatchLayout layout_of(const Source& source, const AugmentSpec& augment,
                       const LoaderOptions& options, const DeviceEdits& edits) {
@@ -74,6 +68,16 @@ uint64_t pixels_fingerprint(const Source& source, const AugmentSpec& augment,
                      std::to_string(decode.max_pixels) + batch);
 }
 
+// The fingerprint of what a step number means: the pixels, their order, which of them a step holds,
+// and the names of the samples, because equal labels do not make equal pictures.
+uint64_t resume_fingerprint(const Source& source, const LoaderOptions& options, uint64_t pixels,
+                            int64_t global_batch) {
+  return text_digest("stoker resume 2; " + hex64(pixels) + "; source " +
+                     hex64(source.fingerprint()) + "; global batch " +
+                     std::to_string(global_batch) + "; epoch offset " +
+                     std::to_string(options.first_epoch_offset));
+}
+
 }  // namespace
 
 struct Loader::Impl {
@@ -89,14 +93,15 @@ struct Loader::Impl {
   RowFiller filler;
   const int64_t steps_per_epoch;
   const Step end_step;
+  const Step first_batch, end_batch;  // steps * parts
   std::vector<std::unique_ptr<PinnedRing>> rings;
   std::vector<std::unique_ptr<RowEditor>> editors;  // one per device, or none
   std::vector<std::unique_ptr<Stager>> stagers;
   std::optional<InlineFeed> inline_feed;
   std::unique_ptr<FeedGraph> graph;  // last: it fills slabs until it is destroyed
 
-  std::vector<std::atomic<Step>> next_step;  // per device
-  std::atomic<bool> ended{false};            // stopped or failed
+  std::vector<std::atomic<Step>> next_batch;  // per device
+  std::atomic<bool> ended{false};             // stopped or failed
   Mutex mutex;
   std::exception_ptr error GUARDED_BY(mutex);
 
@@ -113,21 +118,23 @@ struct Loader::Impl {
         quarantine(source, options),
         filler(source, augment, options, static_cast<int>(devices.size()), quarantine, edits),
         steps_per_epoch(filler.sampler().steps_per_epoch()),
-        end_step(end_of(options.epochs, steps_per_epoch)),
-        next_step(devices.size()) {
+        end_step(steps_of(options.epochs, steps_per_epoch)),
+        first_batch(options.first_step * options.parts),
+        end_batch(end_step < kEndless / options.parts ? end_step * options.parts : kEndless),
+        next_batch(devices.size()) {
     if (options.first_step < 0 || options.first_step > end_step) {
       throw InvalidField("LoaderOptions", "first_step",
                          " is " + std::to_string(options.first_step) + ", must be 0 to " +
                              std::to_string(end_step) + ", the feed's end");
     }
-    for (auto& step : next_step) step = options.first_step;
+    for (auto& batch : next_batch) batch = first_batch;
     make_editors(augment);
     std::vector<PinnedRing*> each_ring;
     for (Device* device : devices) {
       rings.push_back(
-          std::make_unique<PinnedRing>(*device, layout, options.ring_depth, options.first_step));
+          std::make_unique<PinnedRing>(*device, layout, options.ring_depth, first_batch));
       stagers.push_back(std::make_unique<Stager>(
-          *device, *rings.back(), count_slots(options.slots, *device), options.first_step, end_step,
+          *device, *rings.back(), count_slots(options.slots, *device), first_batch, end_batch,
           options.leases, options.tracer, static_cast<int>(stagers.size()),
           edits.any() ? editors[stagers.size()].get() : nullptr));
       each_ring.push_back(rings.back().get());
@@ -142,8 +149,8 @@ struct Loader::Impl {
         FeedGraphOptions{.workers = workers,
                          .spare_workers = spare_workers,
                          .io_threads = files ? options.feed.io_threads : 0,
-                         .first_step = options.first_step,
-                         .end_step = end_step});
+                         .first_step = first_batch,
+                         .end_step = end_batch});
   }
 
   ~Impl() { stop(nullptr); }
@@ -174,11 +181,11 @@ struct Loader::Impl {
       if (error) std::rethrow_exception(error);
       return {};
     }
-    std::atomic<Step>& step = next_step[device];
-    if (inline_feed && step < end_step) {
+    std::atomic<Step>& number = next_batch[device];
+    if (inline_feed && number < end_batch) {
       // Otherwise fill() might wait for the slab that the caller holds.
       stagers[device]->check_leases();
-      inline_feed->fill(step, device);
+      inline_feed->fill(number, device);
     }
     DeviceBatch batch = stagers[device]->next(compute);
     if (!batch) return batch;
@@ -188,7 +195,7 @@ struct Loader::Impl {
       stop(std::current_exception());
       throw;
     }
-    ++step;
+    ++number;
     return batch;
   }
 
@@ -204,17 +211,12 @@ struct Loader::Impl {
                                 std::to_string(devices.size()));
   }
 
-  // The fingerprint of what a step number means: the pixels, their order, which of them a step
-  // holds, and the names of the samples, because equal labels do not make equal pictures.
-  uint64_t resume_fingerprint() const { return resume_fingerprint(fingerprint); }
-  uint64_t resume_fingerprint(uint64_t pixels) const {
-    return text_digest("stoker resume 2; " + hex64(pixels) + "; source " +
-                       hex64(filler.source().fingerprint()) + "; global batch " +
-                       std::to_string(global_batch()) + "; epoch offset " +
-                       std::to_string(options.first_epoch_offset));
+  uint64_t resume_fingerprint() const {
+    return stoker::resume_fingerprint(filler.source(), options, fingerprint, global_batch());
   }
   int64_t global_batch() const {
-    return int64_t{options.batch_size} * static_cast<int64_t>(devices.size()) * options.world;
+    return int64_t{options.batch_size} * static_cast<int64_t>(devices.size()) * options.world *
+           options.parts;
   }
 };
 
@@ -251,10 +253,11 @@ const std::vector<TargetColumn>& Loader::targets() const { return impl_->targets
 Step Loader::end_step() const { return impl_->end_step; }
 
 LoaderState Loader::state() const {
-  Step slowest = impl_->next_step[0];
-  for (const auto& step : impl_->next_step) slowest = std::min<Step>(slowest, step);
+  Step slowest = impl_->next_batch[0];
+  for (const auto& batch : impl_->next_batch) slowest = std::min<Step>(slowest, batch);
   const BatchPlace place = impl_->filler.place(slowest, 0);
-  return {slowest, place.epoch, place.step_in_epoch, impl_->resume_fingerprint()};
+  return {place.step, place.epoch, place.step_in_epoch, impl_->resume_fingerprint(),
+          impl_->options.grid};
 }
 
 Step Loader::resume_step(const LoaderState& state, const Loader& like) {
@@ -265,19 +268,23 @@ Step Loader::resume_step(const LoaderState& state, const Loader& like, uint64_t 
   const Impl& loader = *like.impl_;
   LoaderOptions options = loader.options;
   options.seed = seed;
-  const uint64_t own = loader.resume_fingerprint(pixels_fingerprint(
-      loader.filler.source(), loader.filler.augment(), options, loader.global_batch()));
-  if (state.fingerprint != own) {
-    throw std::invalid_argument("cannot resume at step " + std::to_string(state.next_step) +
-                                ": the state is of another configuration (fingerprint " +
-                                hex64(state.fingerprint) + ", this loader has " + hex64(own) +
-                                "); source, augmentation, seed, shuffle or order, last_batch, the "
-                                "pixel policies and the global "
-                                "batch (here " +
-                                std::to_string(loader.global_batch()) +
-                                " samples) must be the same");
-  }
+  check_state(state, loader.filler.source(), loader.filler.augment(), options,
+              loader.global_batch());
   return state.next_step;
+}
+
+void Loader::check_state(const LoaderState& state, const Source& source, const AugmentSpec& augment,
+                         const LoaderOptions& options, int64_t global_batch) {
+  const uint64_t pixels = pixels_fingerprint(source, augment, options, global_batch);
+  const uint64_t own = resume_fingerprint(source, options, pixels, global_batch);
+  if (state.fingerprint == own) return;
+  throw std::invalid_argument(
+      "cannot resume at step " + std::to_string(state.next_step) +
+      ": the state is of another configuration (fingerprint " + hex64(state.fingerprint) +
+      ", this loader has " + hex64(own) +
+      "); source, augmentation, seed, shuffle or order, last_batch, the pixel policies and the "
+      "global batch (here " +
+      std::to_string(global_batch) + " samples) must be the same");
 }
 
 uint64_t Loader::fingerprint() const { return impl_->fingerprint; }

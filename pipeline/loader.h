@@ -61,6 +61,11 @@ class Loader {
   static Step resume_step(const LoaderState& state, const Loader& like);
   // The same for a loader that differs from `like` only in its seed.
   static Step resume_step(const LoaderState& state, const Loader& like, uint64_t seed);
+  // Throws as resume_step() does unless the state belongs to a loader of these arguments with this
+  // global batch. (continue_at() says where a loader with another one goes on.)
+  static void check_state(const LoaderState& state, const Source& source,
+                          const AugmentSpec& augment, const LoaderOptions& options,
+                          int64_t global_batch);
   // Returns a fingerprint of what determines the pixels and their order: labels, augmentation,
   // seed, policies; the same for any batch size (unless MixSpec::per_batch is on), devices, ranks
   // and workers, and for the same samples in a folder, in shards or in a list. (LoaderState's

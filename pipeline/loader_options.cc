@@ -25,6 +25,7 @@ void require_range(const char* field, int64_t value, int64_t low, int64_t high) 
 
 void check_options(const LoaderOptions& options, int64_t devices) {
   require_range("batch_size", options.batch_size, 1, 1 << 24);
+  require_range("parts", options.parts, 1, 1 << 20);
   require_range("ring_depth", options.ring_depth, 1, 1 << 16);
   require_range("slots", options.slots, -1, Stager::kMaxSlots);
   require_range("leases", options.leases, 1, options.ring_depth);
@@ -37,10 +38,12 @@ void check_options(const LoaderOptions& options, int64_t devices) {
   require(options.rank >= 0 && options.rank < options.world, "rank",
           " is " + std::to_string(options.rank) + " of a world of " +
               std::to_string(options.world) + ", must be 0 to world - 1");
-  require(int64_t{options.world} * devices * options.batch_size < int64_t{1} << 31, "batch_size",
+  const int64_t replicas = int64_t{options.world} * devices;
+  require(replicas * options.parts < (int64_t{1} << 31) / options.batch_size, "batch_size",
           ": the global batch of " + std::to_string(options.world) + " ranks x " +
-              std::to_string(devices) + " devices x " + std::to_string(options.batch_size) +
-              " samples is 2^31 samples or more");
+              std::to_string(devices) + " devices x " +
+              (options.parts > 1 ? std::to_string(options.parts) + " parts x " : "") +
+              std::to_string(options.batch_size) + " samples is 2^31 samples or more");
   require(!std::isnan(options.epochs), "epochs", " is not a number");
   require(options.feed.max_bad >= 0, "max_bad",
           " is " + std::to_string(options.feed.max_bad) + ", must be a share below 1 or a count");
@@ -88,10 +91,11 @@ std::vector<TargetColumn> batch_columns(const Source& source, const AugmentSpec&
 SamplerOptions sampler_options(const Source& source, const LoaderOptions& options, int devices) {
   return {.samples = source.size(),
           .rows = options.batch_size,
-          .replicas = options.world * devices,
+          .replicas = options.world * devices * options.parts,
           .seed = options.seed,
           .shuffle = options.shuffle,
           .last_batch = options.last_batch,
+          .grid = options.grid,
           .order = options.order};
 }
 

@@ -56,7 +56,10 @@ struct FeedOptions {
 };
 
 struct LoaderOptions {
-  int batch_size = 256;  // rows per device and step
+  int batch_size = 256;  // rows per device and batch
+  // A step comes in so many batches, one after the other, for a consumer that cannot hold all of
+  // its rows at once. The global batch is that of all parts, and steps are counted whole.
+  int parts = 1;
   uint64_t seed = 0;
   bool shuffle = true;
   // Which samples an epoch takes, in which order, instead of `shuffle`, which must be true then;
@@ -69,6 +72,7 @@ struct LoaderOptions {
   // ends.
   double epochs = 1;
   Step first_step = 0;  // the first step of a resumed feed
+  EpochGrid grid{};     // of LoaderState, or of continue_at()
   // Added to the epoch number in every draw, to show the draws of a later epoch alone.
   int64_t first_epoch_offset = 0;
   FeedOptions feed{};
@@ -123,12 +127,14 @@ inline const RowNote* row_notes(const DeviceBatch& batch) {
   return reinterpret_cast<const RowNote*>(batch.notes());
 }
 
-// The state of a loader: what has been handed out. O(1) to store, exact to resume from.
+// The state of a loader: what has been handed out, in whole steps. O(1) to store, exact to resume
+// from.
 struct LoaderState {
   Step next_step = 0;  // over all epochs
   int64_t epoch = 0;
   int64_t step_in_epoch = 0;
   uint64_t fingerprint = 0;  // of what determines the pixels, and which of them a step holds
+  EpochGrid grid{};          // of the options
 };
 
 struct MemoryPlan {

@@ -82,6 +82,8 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       mixes_(augment.mix.on()),
       tracer_(options.tracer),
       first_replica_(options.rank * devices),
+      all_replicas_(options.world * devices),
+      parts_(options.parts),
       first_epoch_offset_(options.first_epoch_offset),
       encoding_(source.encoding()),
       raw_size_(source.raw_size()),
@@ -92,16 +94,22 @@ RowFiller::RowFiller(const Source& source, const AugmentSpec& augment, const Loa
       quarantine_(quarantine),
       seek_indexes_(source, options.feed.seek_index, options.epochs < 0 || options.epochs > 1) {}
 
-BatchPlace RowFiller::place(Step step, int device) const {
+BatchPlace RowFiller::place(Step batch, int device) const {
   const int64_t steps = sampler_.steps_per_epoch();
-  return {step, step / steps + first_epoch_offset_, step % steps, device};
+  const Step step = batch / parts_;
+  const auto part = static_cast<int>(batch % parts_);
+  return {step,
+          step / steps + first_epoch_offset_,
+          step % steps,
+          device,
+          part * all_replicas_ + first_replica_ + device,
+          batch};
 }
 
 void RowFiller::plan(Slab& slab, const BatchPlace& place, int first, int count) const {
-  const int replica = first_replica_ + place.device;
   const EpochKey epoch = sampler_.key(place.epoch);
   for (int row = first; row < first + count; ++row) {
-    const SampledRow sampled = sampler_.row(epoch, place.step_in_epoch, replica, row);
+    const SampledRow sampled = sampler_.row(epoch, place.step_in_epoch, place.replica, row);
     slab.ids[row] = sampled.id;
     slab.weights[row] = sampled.weight;
     new (note_of(slab, row)) RowNote{.appearance = sampled.appearance};
@@ -361,7 +369,7 @@ RowEdit RowFiller::erasing_of(RowWorker& worker, int64_t epoch, const RowNote& n
 // A bad sample is not mixed into anything, and nothing into its substitute, whose row does not
 // count.
 void RowFiller::mix_pair(RowWorker& worker, Slab& slab, const BatchPlace& place, int first) const {
-  const bool paired = sampler_.paired(place.step_in_epoch, first_replica_ + place.device, first) &&
+  const bool paired = sampler_.paired(place.epoch, place.step_in_epoch, place.replica, first) &&
                       !note_of(slab, first)->bad && !note_of(slab, first + 1)->bad;
   MixRow rows[2];
   for (const int i : {0, 1}) {

@@ -59,10 +59,12 @@ struct RowWorker {
 
 // Identifies the batch of a slab.
 struct BatchPlace {
-  Step step = 0;  // over all epochs
+  Step step = 0;  // over all epochs, whole: LoaderOptions::parts of its batches have the same
   int64_t epoch = 0;
   int64_t step_in_epoch = 0;
-  int device = 0;  // index into the Loader's devices
+  int device = 0;   // index into the Loader's devices
+  int replica = 0;  // as the sampler counts them: part by part, over all processes
+  Step batch = 0;   // over all epochs: step * parts + part, by which slabs are counted
 };
 
 // The bytes of a sample, or those that its row shows, and the result of reading them.
@@ -99,7 +101,8 @@ class RowFiller {
   const AugmentSpec& worker_augment() const { return worker_augment_; }  // what RowWorkers do of it
   const DecodeOptions& decode() const { return decode_; }
   Tracer* tracer() const { return tracer_; }  // or null
-  BatchPlace place(Step step, int device) const;
+  // `batch`: counted over all epochs, steps * parts + part.
+  BatchPlace place(Step batch, int device) const;
   size_t row_bytes() const { return row_bytes_; }  // u8 pixels of one row, all views
 
   // Writes the id, the weight and the appearance of rows [first, first + count) into the slab.
@@ -169,6 +172,8 @@ class RowFiller {
   const bool mixes_;
   Tracer* const tracer_;
   const int first_replica_;  // replica number of this process's device 0
+  const int all_replicas_;   // of a part, in all processes
+  const int parts_;          // of a step
   const int64_t first_epoch_offset_;
   const SampleEncoding encoding_;
   const Size raw_size_;

@@ -1,5 +1,7 @@
 #include "pipeline/sampler.h"
 
+#include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -82,7 +84,7 @@ int64_t Sampler::steps_per_epoch() const {
 }
 
 SampledRow Sampler::row(const EpochKey& epoch, int64_t step_in_epoch, int replica, int row) const {
-  const int64_t first = step_in_epoch * global_batch_;
+  const int64_t first = first_position(epoch.epoch, step_in_epoch);
   const int64_t global_row = int64_t{replica} * options_.rows + row;
   const int64_t remaining = order_->length() - first;  // real rows of this global batch
   int64_t position = first + global_row;
@@ -98,9 +100,35 @@ SampledRow Sampler::row(const EpochKey& epoch, int64_t step_in_epoch, int replic
   return {sample.id, weight, sample.appearance};
 }
 
-bool Sampler::paired(int64_t step_in_epoch, int replica, int row) const {
-  const int64_t position = step_in_epoch * global_batch_ + int64_t{replica} * options_.rows + row;
+bool Sampler::paired(int64_t epoch, int64_t step_in_epoch, int replica, int row) const {
+  const int64_t position =
+      first_position(epoch, step_in_epoch) + int64_t{replica} * options_.rows + row;
   return (position | 1) < order_->length();
+}
+
+int64_t Sampler::first_position(int64_t epoch, int64_t step_in_epoch) const {
+  const EpochGrid& grid = options_.grid;
+  if (epoch != grid.epoch) return step_in_epoch * global_batch_;
+  return grid.position + (step_in_epoch - grid.step) * global_batch_;
+}
+
+int64_t steps_of(double epochs, int64_t steps_per_epoch) {
+  // A fraction below a millionth of a step is the rounding error of `epochs`.
+  const double steps = std::ceil(epochs * static_cast<double>(steps_per_epoch) - 1e-6);
+  if (epochs < 0 || steps > 9e18) return std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(steps);
+}
+
+Continuation continue_at(const Sampler& sampler, int64_t epoch, int64_t position) {
+  const SamplerOptions& options = sampler.options();
+  const int64_t batch = int64_t{options.rows} * options.replicas;
+  const int64_t left = sampler.order().length() - position;
+  const bool drops = options.last_batch == LastBatch::drop;
+  const int64_t steps_left = drops ? left / batch : (left + batch - 1) / batch;
+  const int64_t step = sampler.steps_per_epoch() - steps_left;
+  Continuation result{epoch * sampler.steps_per_epoch() + step, {}};
+  if (steps_left > 0 && position != step * batch) result.grid = {epoch, step, position};
+  return result;
 }
 
 }  // namespace stoker

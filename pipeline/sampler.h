@@ -19,6 +19,15 @@ enum class LastBatch : uint8_t {
 };
 const char* to_string(LastBatch policy);  // "pad"
 
+// An epoch that another global batch began: its step `step` is at `position` of the order, because
+// the positions before that came in other batches.
+struct EpochGrid {
+  int64_t epoch = -1;  // -1: none
+  int64_t step = 0;    // in the epoch
+  int64_t position = 0;
+  bool operator==(const EpochGrid&) const = default;
+};
+
 struct SamplerOptions {
   int64_t samples = 0;
   int rows = 0;      // per replica and step
@@ -26,6 +35,7 @@ struct SamplerOptions {
   uint64_t seed = 0;
   bool shuffle = true;
   LastBatch last_batch = LastBatch::pad;
+  EpochGrid grid{};
   SharedOrder order{};  // instead of `shuffle`, which must be true then; null: every sample once
 };
 
@@ -49,8 +59,10 @@ class Sampler {
   }
   // Returns whether rows `row` and `row` ^ 1 hold neighbouring positions of the order, 2k and 2k +
   // 1: not the last position of an odd epoch, and no row that fills up the last batch. REQUIRES: an
-  // even number of rows.
-  bool paired(int64_t step_in_epoch, int replica, int row) const;
+  // even number of rows, and an even position of the options' grid.
+  bool paired(int64_t epoch, int64_t step_in_epoch, int replica, int row) const;
+  // Returns the first position of a step.
+  int64_t first_position(int64_t epoch, int64_t step_in_epoch) const;
   const SamplerOptions& options() const { return options_; }
   // What the options say or, without an order, what `shuffle` says.
   const SampleOrder& order() const { return *order_; }
@@ -60,5 +72,19 @@ class Sampler {
   SharedOrder order_;
   int64_t global_batch_ = 0;  // rows * replicas
 };
+
+// Returns the steps of a feed that may end inside an epoch; the largest Step if it never ends
+// (`epochs` < 0).
+int64_t steps_of(double epochs, int64_t steps_per_epoch);
+
+// Where a feed with this sampler goes on after `position` positions of an epoch that came in
+// batches of another size: at `step`, over all epochs. The epoch then ends with its usual last
+// step, and every position comes once, as the policy of the last batch says. Without positions left
+// for `drop` the next epoch begins.
+struct Continuation {
+  int64_t step = 0;
+  EpochGrid grid{};
+};
+Continuation continue_at(const Sampler& sampler, int64_t epoch, int64_t position);
 
 }  // namespace stoker

@@ -35,7 +35,11 @@ struct TrainOptions {
   // (train/device/buckets.h); 0: they sum all gradients after the backward pass.
   int64_t bucket_bytes = int64_t{25} << 20;
   bool batch_auto = false;  // replaces recipe.batch by the largest batch that fits into memory
-  uint64_t seed = 0;        // of the initial weights, the sample order and the augmentation
+  // Parts in which each replica takes its share of a global batch, one after the other. Their
+  // gradients are summed before the one reduction and update, so memory is that of one part. On
+  // GPUs batch norm sees the rows of a part together.
+  int accumulate = 1;
+  uint64_t seed = 0;  // of the initial weights, the sample order and the augmentation
   // Which training samples an epoch takes, in which order, as LoaderOptions::order; null: every
   // sample once, shuffled. Evaluation takes every sample once.
   SharedOrder order{};

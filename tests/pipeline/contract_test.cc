@@ -115,6 +115,44 @@ TEST(Contract, PixelsAreAFunctionOfSeedEpochAndSample) {
   }
 }
 
+// The parts of a step, one after the other, are its rows; steps are counted whole.
+TEST(Contract, AStepInPartsHasTheSameRows) {
+  for (const Kind& kind : kinds()) {
+    LoaderOptions options = options_of(2, 16);
+    options.epochs = 1.5;
+    Feed one(*kind.source, kind.augment, options);
+    const std::vector<Delivered> whole = one.all();
+    for (const int devices : {1, 2}) {
+      for (const int workers : {0, 2}) {
+        options.parts = 16 / 4 / devices;
+        options.batch_size = 4;
+        options.feed.workers = workers;
+        for (const Step first : {Step{0}, Step{2}}) {
+          options.first_step = first;
+          Feed parts(*kind.source, kind.augment, options, devices);
+          EXPECT_EQ(parts.loader().steps_per_epoch(), one.loader().steps_per_epoch());
+          EXPECT_EQ(parts.loader().end_step(), one.loader().end_step());
+          EXPECT_EQ(parts.loader().fingerprint(), one.loader().fingerprint());
+          std::vector<Delivered> steps;
+          for (const Delivered& part : parts.all()) {
+            if (steps.empty() || steps.back().step != part.step) {
+              steps.push_back(part);
+              continue;
+            }
+            Delivered& step = steps.back();
+            step.rows.insert(step.rows.end(), part.rows.begin(), part.rows.end());
+            step.valid += part.valid;
+          }
+          EXPECT_EQ(steps, std::vector<Delivered>(whole.begin() + first, whole.end()));
+          EXPECT_EQ(parts.loader().state().fingerprint, one.loader().state().fingerprint);
+          EXPECT_EQ(parts.loader().state().next_step, one.loader().state().next_step);
+        }
+        options.first_step = 0;
+      }
+    }
+  }
+}
+
 // (2) Stopping after any step and resuming is the same as never stopping.
 TEST(Contract, ResumingAnywhereIsTheSameAsNeverStopping) {
   for (const Kind& kind : kinds()) {

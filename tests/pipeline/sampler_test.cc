@@ -188,6 +188,54 @@ TEST(Sampler, PadRepeatsRealRowsOfTheSameBatchEvenly) {
   }
 }
 
+// An epoch goes on after any step with batches of any other size, and ends with its usual last
+// step.
+TEST(Sampler, AnEpochGoesOnWithBatchesOfAnotherSize) {
+  const int64_t samples = 41;
+  for (const LastBatch policy : {LastBatch::pad, LastBatch::drop, LastBatch::wrap}) {
+    for (const int before : {1, 4, 6, 20}) {
+      for (const int after : {1, 3, 8, 20, 41}) {
+        const Sampler first = make(samples, before, 1, policy),
+                      second = make(samples, after, 1, policy);
+        for (int64_t step = 0; step < first.steps_per_epoch(); ++step) {
+          SCOPED_TRACE(std::to_string(before) + " -> " + std::to_string(after) + " after step " +
+                       std::to_string(step));
+          const int64_t position = first.first_position(2, step);
+          const Continuation next = continue_at(second, 2, position);
+          SamplerOptions options = second.options();
+          options.grid = next.grid;
+          const Sampler going_on(options);
+          std::vector<int> counts(samples);
+          for (int64_t each = 0; each < step; ++each) {
+            for (int row = 0; row < before; ++row) ++counts[first.row(2, each, 0, row).id];
+          }
+          int64_t rest = 0;
+          for (int64_t each = next.step; each < 3 * second.steps_per_epoch(); ++each) {
+            for (int row = 0; row < after; ++row, ++rest) {
+              const SampledRow sampled =
+                  going_on.row(2, each - 2 * second.steps_per_epoch(), 0, row);
+              if (sampled.weight > 0) ++counts[sampled.id];
+            }
+          }
+          const int64_t once = std::count(counts.begin(), counts.end(), 1);
+          const int64_t left = samples - position;
+          if (policy == LastBatch::pad) {
+            EXPECT_EQ(once, samples);
+          } else if (policy == LastBatch::drop) {
+            EXPECT_EQ(once, position + left / after * after);
+            EXPECT_EQ(rest, left / after * after);
+          } else {
+            EXPECT_EQ(std::count(counts.begin(), counts.end(), 0), 0);
+            EXPECT_LT(rest, left + after);
+          }
+          // The other epochs are as always.
+          EXPECT_EQ(going_on.row(3, 0, 0, 0).id, second.row(3, 0, 0, 0).id);
+        }
+      }
+    }
+  }
+}
+
 TEST(Sampler, DropLeavesOutLessThanABatchAndRepeatsNothing) {
   for (int64_t samples : {8, 9, 15, 16, 17, 129}) {
     const Sampler sampler = make(samples, 4, 2, LastBatch::drop);

@@ -21,9 +21,12 @@ class FakeEngine final : public Engine {
     }
     parameters_.resize(total_count(table_));
     momenta_.resize(parameters_.size());
+    if (has_second_moments(options.optimizer)) second_moments_.resize(parameters_.size());
     average_.resize(parameters_.size());
     statistics_.resize(total_count(statistics_table(net)));
     average_statistics_.resize(statistics_.size());
+    earlier_.resize(gradient_buffer_floats());
+    gradient_pointers_.push_back(earlier_.data());
     gradients_.resize(options.rows / options.micro_batch_size);
     for (auto& buffer : gradients_) {
       buffer.resize(gradient_buffer_floats());
@@ -36,8 +39,10 @@ class FakeEngine final : public Engine {
   Precision precision() const override { return options_.precision; }
 
   void forward_backward(const BatchRows& batch) override {
-    const int64_t step = step_++;
-    if (faults_.steps) ++*faults_.steps;
+    const int64_t step = step_;
+    if (batch.first) has_earlier_ = false;
+    if (batch.last) ++step_;
+    if (faults_.steps && batch.last) ++*faults_.steps;
     if (step == faults_.throw_at_step) throw std::runtime_error("fake engine: told to throw");
     for (size_t micro_batch = 0; micro_batch < gradients_.size(); ++micro_batch) {
       std::vector<float>& buffer = gradients_[micro_batch];
@@ -49,11 +54,20 @@ class FakeEngine final : public Engine {
     if (step == faults_.nan_at_step) {
       gradients_[0][metrics_at()] = std::numeric_limits<float>::quiet_NaN();
     }
+    if (batch.last) return;
+    if (!options_.accumulates) throw std::logic_error("fake engine: a part of a batch");
+    if (!has_earlier_) earlier_.assign(gradient_buffer_floats(), 0.0f);
+    has_earlier_ = true;
+    for (const auto& buffer : gradients_) {
+      for (size_t i = 0; i < buffer.size(); ++i) earlier_[i] += buffer[i];
+    }
   }
 
   int64_t gradient_floats() const override { return learned(); }
   int64_t gradient_buffer_floats() const override { return learned() + kFeatures + kMetrics; }
-  std::span<const float* const> gradient_buffers() const override { return gradient_pointers_; }
+  std::span<const float* const> gradient_buffers() const override {
+    return std::span(gradient_pointers_).subspan(has_earlier_ ? 0 : 1);
+  }
   std::span<float> reduced_gradients() override { return reduced_; }
 
   void update(const UpdateArgs& args) override {
@@ -67,6 +81,10 @@ class FakeEngine final : public Engine {
       const int64_t end = std::min(table_[t].offset + table_[t].count, learned());
       for (int64_t i = table_[t].offset; i < end; ++i) {
         const float gradient = reduced_[i] * scale + rule.weight_decay * parameters_[i];
+        if (has_second_moments(options_.optimizer)) {
+          adam(args, rule, gradient, i);
+          continue;
+        }
         momenta_[i] = args.momentum * momenta_[i] + gradient;
         parameters_[i] -= rule.learning_rate *
                           (args.nesterov ? gradient + args.momentum * momenta_[i] : momenta_[i]);
@@ -193,6 +211,17 @@ class FakeEngine final : public Engine {
     }
   }
 
+  void adam(const UpdateArgs& args, const TensorUpdate& rule, float gradient, int64_t i) {
+    const double g = gradient, count = static_cast<double>(args.count);
+    const double m = args.beta1 * momenta_[i] + (1 - args.beta1) * g;
+    const double v = args.beta2 * second_moments_[i] + (1 - args.beta2) * g * g;
+    momenta_[i] = static_cast<float>(m);
+    second_moments_[i] = static_cast<float>(v);
+    parameters_[i] -=
+        static_cast<float>(rule.learning_rate * m / (1 - std::pow(args.beta1, count)) /
+                           (std::sqrt(v / (1 - std::pow(args.beta2, count))) + args.epsilon));
+  }
+
   std::vector<float>& state(StateKind kind) {
     switch (kind) {
       case StateKind::parameters:
@@ -205,6 +234,8 @@ class FakeEngine final : public Engine {
         return statistics_;
       case StateKind::average_statistics:
         return average_statistics_;
+      case StateKind::second_moments:
+        return second_moments_;
     }
     throw std::logic_error("fake engine: no such state");
   }
@@ -214,8 +245,11 @@ class FakeEngine final : public Engine {
   const FakeEngineFaults faults_;
   const std::vector<TensorInfo> table_;
   int64_t step_ = 0;
-  std::vector<float> parameters_, momenta_, average_, statistics_, average_statistics_, reduced_;
+  std::vector<float> parameters_, momenta_, second_moments_, average_, statistics_,
+      average_statistics_, reduced_;
   std::vector<std::vector<float>> gradients_;
+  std::vector<float> earlier_;  // sum of the batch's earlier parts
+  bool has_earlier_ = false;
   std::vector<const float*> gradient_pointers_;
   std::vector<StepMetrics> metrics_;  // per update
 };

@@ -261,20 +261,18 @@ class HostOps final : public DeviceOps {
       device::decide(s, finite, reduced + s.metrics, verdict);
     });
   }
-  void sgd(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
-           const float* reduced, float* weights, float* momenta, void* copies) override {
+  void scale_tensors(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
+                     const float* reduced, const float* weights, TensorSquares*,
+                     TensorScale* scales) override {
     queue_.push([=] {
-      if (!verdict->apply) return;
-      const auto* per_tensor = reinterpret_cast<const DeviceRate*>(rates + 1);
-      for (int c = 0; c < s.chunk_count; ++c) {
-        const TensorChunk& chunk = s.chunks[c];
-        if (per_tensor[chunk.tensor].frozen) continue;
-        for (int64_t i = chunk.offset; i < chunk.offset + chunk.count; ++i) {
-          device::sgd(*rates, per_tensor[chunk.tensor], verdict->gradient_scale, reduced[i],
-                      weights + i, momenta + i);
-          if (copies != nullptr) store<device::Bf16>(copies, i, weights[i]);
-        }
-      }
+      if (verdict->apply) host::scale_tensors(s, *rates, *verdict, reduced, weights, scales);
+    });
+  }
+  void update(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
+              const TensorScale* scales, const float* reduced,
+              const UpdatedStates& states) override {
+    queue_.push([=] {
+      if (verdict->apply) host::update(s, *rates, *verdict, scales, reduced, states);
     });
   }
   void move_statistics(const UpdateShape& s, const UpdateVerdict* verdict, const float* reduced,

@@ -72,6 +72,10 @@ void linear_backward(const LinearShape& s, const void* x, const void* weight, co
                      float* dweight, float* dbias, void* dx);
 void loss(const LossShape& s, const float* logits, const LossRows& rows, void* dlogits,
           float* sample_metrics, float* totals);
+void scale_tensors(const UpdateShape& s, const DeviceRates& rates, const UpdateVerdict& verdict,
+                   const float* reduced, const float* weights, TensorScale* scales);
+void update(const UpdateShape& s, const DeviceRates& rates, const UpdateVerdict& verdict,
+            const TensorScale* scales, const float* reduced, const UpdatedStates& states);
 
 }  // namespace host
 }  // namespace stoker

@@ -96,11 +96,69 @@ TEST_F(Options, AStepScheduleHasMilestones) {
   EXPECT_EQ(rates, (Words{"0.5", "0.25", "0.25", "0.125"}));
 }
 
+// The batch is that of all devices, and the rate goes with it.
+TEST_F(Options, ABatchMayBeGivenPerDevice) {
+  const auto words = [&](const std::string& devices, const std::string& samples) {
+    return Words{STOKER_PROGRAM,
+                 "train",
+                 "--data",
+                 data(),
+                 "--out",
+                 run_folder("each"),
+                 "--model",
+                 "resnet20",
+                 "--size",
+                 "16",
+                 "--micro-batch",
+                 "1",
+                 "--devices",
+                 devices,
+                 "--batch-per-device",
+                 samples,
+                 "--lr",
+                 "0.5",
+                 "--lr-ref-batch",
+                 "2",
+                 "--precision",
+                 "fp32"};
+  };
+  EXPECT_THAT(
+      refusal(words("cpu:2", "16777216"), run_folder("each")),
+      StartsWith("--batch-per-device: 16777216 samples on 2 devices are more than 16777216"));
+  const ProgramResult result = run_program(with(words("cpu:2", "4"), {"--max-steps", "1"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("global batch 8 "));
+  EXPECT_THAT(result.out, HasSubstr("learning rate 2 (0.5 x 8 / 2)"));
+  EXPECT_THAT(result.out, HasSubstr("note: the rate is 4 times that of a batch of 2"));
+  // On other devices the batch is another one, and the run goes on at the same sample.
+  const ProgramResult resumed =
+      run_program(with(words("cpu:1", "4"), {"--resume", "--max-steps", "2"}));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("goes on at sample 8 of epoch 0 with a global batch of 4, "
+                                     "before it was 8: learning rate 2 -> 1"));
+}
+
 // An error of the library names the option, not the field.
 TEST_F(Options, AreNamedAsTheyWereWritten) {
   const std::vector<std::pair<Words, std::string>> cases = {
       {{"--lr", "-1"}, "--lr is -1, but must be >= 0"},
       {{"--ema", "1"}, "--ema is 1, but must be in [0, 1)"},
+      {{"--optimizer", "lars"},
+       "--optimizer: lars needs --lr, because the model's rate is for sgd"},
+      {{"--optimizer", "adam", "--betas", "0.9,1"}, "--betas is 1, but must be in [0, 1)"},
+      {{"--optimizer", "adam", "--betas", "0.9"}, "--betas: 0.9 are 1 numbers, not 2"},
+      {{"--optimizer", "adamw", "--epsilon", "0"}, "--epsilon is 0, but must be > 0"},
+      {{"--optimizer", "lars", "--lr", "1", "--trust", "0"}, "--trust is 0, but must be > 0"},
+      {{"--batch", "8", "--batch-per-device", "4"},
+       "--batch-per-device: 4 samples per device or --batch 8, not both"},
+      {{"--devices", "cpu:2", "--accumulate", "3"},
+       "--batch: the global batch of 4 does not divide over 2 devices in 3 parts (--accumulate)"},
+      {{"--warmup-steps", "5", "--warmup-epochs", "1"},
+       "--warmup-steps: 5 steps or --warmup-epochs 1, not both"},
+      {{"--schedule", "triangle", "--warmup-steps", "5"},
+       "--warmup-steps is 5, but must be 0 with triangle"},
+      {{"--warmup-start", "2"}, "--warmup-start is 2, but must be in [0, 1]"},
+      {{"--clip-norm", "-1"}, "--clip-norm is -1, but must be >= 0"},
       {{"--augment", "resize | random_crop(padding=999, mode=reflect)"},
        "--augment: random_crop: 999 pixels of padding with mode reflect on an image of 32 x 32"},
       {{"--augment", "random_resized_crop(scale=(0.9, 0.1))"},
@@ -124,6 +182,17 @@ TEST_F(Options, AreNamedAsTheyWereWritten) {
 TEST_F(Options, ThatWouldBeIgnoredAreRefused) {
   const std::vector<std::pair<Words, std::string>> cases = {
       {{"--gamma", "0.5"}, "--gamma: it needs --schedule step"},
+      {{"--betas", "0.9,0.99"}, "--betas: the optimizer is sgd, which has no betas but --momentum"},
+      {{"--epsilon", "1e-6"}, "--epsilon: the optimizer is sgd, which has no epsilon"},
+      {{"--trust", "0.01"}, "--trust: the optimizer is sgd, which has no trust ratio"},
+      {{"--optimizer", "adam", "--momentum", "0.9"},
+       "--momentum: the optimizer is adam, which has no momentum but --betas"},
+      {{"--optimizer", "adam", "--nesterov"},
+       "--nesterov: the optimizer is adam, which has no Nesterov momentum"},
+      {{"--optimizer", "adamw", "--trust", "0.01"},
+       "--trust: the optimizer is adamw, which has no"},
+      {{"--optimizer", "lars", "--lr", "1", "--betas", "0.9,0.9"},
+       "--betas: the optimizer is lars, which has no betas"},
       {{"--milestones", "1,2"}, "--milestones: it needs --schedule step"},
       {{"--comm-dtype", "bf16"}, "--comm-dtype is bf16, but that is between GPUs"},
       {{"--bucket-mib", "5"}, "--bucket-mib: it is for gradients on GPUs"},

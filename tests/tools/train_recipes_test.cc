@@ -63,7 +63,8 @@ TEST_F(TrainRecipes, AreAllTestedHere) {
   for (const auto& entry : fs::directory_iterator(kRecipes)) {
     files.push_back(entry.path().filename().string());
   }
-  EXPECT_THAT(files, UnorderedElementsAre("airnet-trivial.toml", "resnet18-mixed.toml"));
+  EXPECT_THAT(files, UnorderedElementsAre("airnet-trivial.toml", "resnet18-mixed.toml",
+                                          "resnet50-one-hour.toml"));
 }
 
 TEST_F(TrainRecipes, AirnetWithTrivialAugment) {
@@ -90,10 +91,32 @@ TEST_F(TrainRecipes, Resnet18WithMixedImages) {
   EXPECT_EQ(recipe.at("average").at("decay"), 0.9998);
 }
 
+// One step, because its checkpoint has 200 MB.
+TEST_F(TrainRecipes, Resnet50InOneHour) {
+  const ProgramResult result = run_program(
+      with(recipe("resnet50-one-hour.toml", "hour"), {"--max-steps", "1", "--accumulate", "2"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("(0.1 x 4 / 256), x 0.1 at 33.3333 % 66.6667 % 88.8889 %, "
+                                    "warm-up from 0.03125 over 5 epochs; momentum 0.9 (Nesterov)"));
+  EXPECT_THAT(result.out, HasSubstr("in 2 parts per step"));
+  const auto config = nlohmann::json::parse(read_text(run_folder("hour") + "/config.json"));
+  const nlohmann::json& made = config.at("recipe");
+  EXPECT_EQ(config.at("accumulate"), 2);
+  EXPECT_EQ(made.at("name"), "resnet50");
+  EXPECT_EQ(made.at("epochs"), 90);
+  EXPECT_EQ(made.at("zero_gamma"), true);
+  EXPECT_EQ(made.at("label_smoothing"), 0);
+  EXPECT_EQ(made.at("optimizer").at("decay_norms"), false);
+  EXPECT_EQ(made.at("optimizer").at("weight_decay"), 1e-4);
+  EXPECT_EQ(made.at("optimizer").at("nesterov"), true);
+}
+
 // The model and its stages stand at the top of a file, where other subcommands read them as well.
 TEST_F(TrainRecipes, ShowTheirPixels) {
   const std::vector<std::pair<std::string, std::string>> files = {
-      {"airnet-trivial.toml", "trivial_augment_wide: "}, {"resnet18-mixed.toml", "random_augment"}};
+      {"airnet-trivial.toml", "trivial_augment_wide: "},
+      {"resnet18-mixed.toml", "random_augment"},
+      {"resnet50-one-hour.toml", "random_resized_crop"}};
   for (const auto& [file, stage] : files) {
     const ProgramResult shown = run_stoker(
         {"peek", "--config", kRecipes + file, "--data", data(), "-o", out_.path() + "/sheet.png"});

@@ -29,7 +29,7 @@ CheckpointInfo info_of(int64_t step, AverageKind average = AverageKind::none) {
   info.seed = 0xfedcba9876543210;
   info.step = step;
   info.total_steps = 1000;
-  info.loader = {step, step / 10, step % 10, 0xffffffffffffff01};
+  info.loader = {step, step / 10, step % 10, 0xffffffffffffff01, {}};
   info.epoch = {1.0 / 3, 640, 17, 2.5};
   info.best_top1 = 0.1;
   return info;
@@ -47,6 +47,9 @@ TrainState state_of(const CheckpointInfo& info) {
   fill(state.parameters, parameters, 0.25f);
   fill(state.momenta, parameters, -0.5f);
   fill(state.statistics, statistics, 7);
+  if (has_second_moments(info.model.recipe.optimizer.kind)) {
+    fill(state.second_moments, parameters, 0.75f);
+  }
   if (info.model.recipe.average.kind != AverageKind::none) {
     fill(state.average, parameters, 0.125f);
     fill(state.average_statistics, statistics, 9);
@@ -62,7 +65,9 @@ std::string save(const std::string& runs, int64_t step, int keep = 3) {
 TEST(Checkpoint, GivesBackEveryBit) {
   for (const AverageKind average : {AverageKind::none, AverageKind::ema}) {
     const TempFolder folder;
-    const CheckpointInfo info = info_of(123, average);
+    CheckpointInfo info = info_of(123, average);
+    if (average == AverageKind::ema) info.loader.grid = {12, 3, 77};
+    if (average == AverageKind::ema) info.model.recipe.optimizer.kind = OptimizerKind::adam;
     const TrainState state = state_of(info);
     const std::string path = save_checkpoint(folder.path(), info, state, 3);
     EXPECT_EQ(path, newest_checkpoint(folder.path()));
@@ -73,6 +78,7 @@ TEST(Checkpoint, GivesBackEveryBit) {
     load_checkpoint(path, info_back, state_back);
     EXPECT_EQ(state_back.parameters, state.parameters);
     EXPECT_EQ(state_back.momenta, state.momenta);
+    EXPECT_EQ(state_back.second_moments, state.second_moments);
     EXPECT_EQ(state_back.statistics, state.statistics);
     EXPECT_EQ(state_back.average, state.average);
     EXPECT_EQ(state_back.average_statistics, state.average_statistics);
@@ -82,6 +88,8 @@ TEST(Checkpoint, GivesBackEveryBit) {
     EXPECT_EQ(info_back.loader.epoch, 12);
     EXPECT_EQ(info_back.loader.step_in_epoch, 3);
     EXPECT_EQ(info_back.loader.fingerprint, info.loader.fingerprint);
+    EXPECT_EQ(info_back.loader.grid, info.loader.grid);
+    EXPECT_EQ(info_back.batch, info.model.recipe.batch);
     EXPECT_EQ(info_back.epoch.loss_sum, info.epoch.loss_sum);
     EXPECT_EQ(info_back.best_top1, info.best_top1);
     EXPECT_EQ(info_back.model.class_names, info.model.class_names);

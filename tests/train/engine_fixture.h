@@ -49,6 +49,19 @@ inline TestBatch make_batch(const NetSpec& net, int rows, uint32_t seed) {
   return batch;
 }
 
+// Returns a part of a batch, of equal parts. `batch` must outlive it.
+inline BatchRows part_of(const TestBatch& batch, int part, int parts) {
+  const size_t rows = batch.labels.size() / static_cast<size_t>(parts);
+  const size_t first = rows * static_cast<size_t>(part);
+  BatchRows result = batch.rows();
+  result.images += first * (batch.images.size() / batch.labels.size());
+  result.labels += first;
+  result.weights += first;
+  result.first = part == 0;
+  result.last = part == parts - 1;
+  return result;
+}
+
 // Gives every row a second label and a share of its own, from 0 to 1; the pixels stay.
 inline TestBatch with_mixed_labels(TestBatch batch, const NetSpec& net, uint32_t seed) {
   const auto rows = static_cast<uint32_t>(batch.labels.size());

@@ -63,6 +63,33 @@ TEST(RecipeJson, TextIsTheSameForEver) {
   EXPECT_EQ(back.eval.output, back.input);
 }
 
+// They came later: the text of a recipe without them is as it was.
+TEST(RecipeJson, LaterFieldsAreWrittenWhereTheyHaveAnotherValue) {
+  Recipe recipe = unlike_any_default();
+  const Json before = recipe_to_json(recipe).at("optimizer");
+  for (const char* name : {"kind", "beta1", "beta2", "epsilon", "trust", "clip_norm"}) {
+    EXPECT_FALSE(before.contains(name)) << name;
+  }
+  recipe.optimizer.kind = OptimizerKind::adamw;
+  recipe.optimizer.beta1 = 0.8;
+  recipe.optimizer.beta2 = 0.95;
+  recipe.optimizer.epsilon = 1e-5;
+  recipe.optimizer.trust = 0.02;
+  recipe.optimizer.clip_norm = 1.5;
+  recipe.schedule.warmup_steps = 500;
+  EXPECT_EQ(recipe_to_json(recipe).at("schedule").at("warmup_steps"), 500);
+  EXPECT_FALSE(recipe_to_json(unlike_any_default()).at("schedule").contains("warmup_steps"));
+  const Json json = recipe_to_json(recipe);
+  EXPECT_EQ(json.at("optimizer").size(), before.size() + 6);
+  const Recipe back = recipe_from_json(json);
+  EXPECT_EQ(recipe_to_json(back), json);
+  EXPECT_EQ(back.optimizer.kind, OptimizerKind::adamw);
+  EXPECT_EQ(recipe_difference(unlike_any_default(), recipe, {"optimizer.beta1"}),
+            "optimizer.beta2: 0.999 -> 0.95");
+  EXPECT_EQ(recipe_difference(recipe, unlike_any_default(), {"optimizer.beta1"}),
+            "optimizer.beta2: 0.95 -> 0.999");
+}
+
 // The text as it was before augmentations were lists of stages.
 TEST(RecipeJson, ReadsTheRecipeOfAnOldCheckpoint) {
   const Json old = Json::parse(read_whole_file(STOKER_GOLDEN_DIR "/trainer/old_recipe.json"));
@@ -145,10 +172,11 @@ TEST(RecipeJson, ReadsRecipesWithTheMixOutsideOfTheAugmentation) {
 
 TEST(RecipeJson, EveryChoiceHasItsName) {
   Recipe recipe = unlike_any_default();
-  const auto expect = [&](auto& field, const char* path, const std::vector<const char*>& names) {
+  const auto expect = [&](auto& field, const char* path, const std::vector<const char*>& names,
+                          size_t first = 0) {
     using Choice = std::remove_reference_t<decltype(field)>;
     for (size_t i = 0; i < names.size(); ++i) {
-      field = static_cast<Choice>(i);
+      field = static_cast<Choice>(first + i);
       const Json json = recipe_to_json(recipe);
       EXPECT_EQ(json.at(Json::json_pointer(path)), names[i]);
       EXPECT_EQ(recipe_to_json(recipe_from_json(json)), json) << names[i];
@@ -156,6 +184,7 @@ TEST(RecipeJson, EveryChoiceHasItsName) {
   };
   expect(recipe.last_batch, "/last_batch", {"pad", "drop", "wrap"});
   expect(recipe.schedule.kind, "/schedule/kind", {"constant", "step", "cosine", "triangle"});
+  expect(recipe.optimizer.kind, "/optimizer/kind", {"lars", "adam", "adamw"}, 1);
   expect(recipe.average.kind, "/average/kind", {"none", "ema", "lookahead"});
   expect(recipe.precision.emplace(), "/precision", {"fp32", "bf16"});
   recipe.precision.reset();

@@ -57,6 +57,15 @@ TEST(Recipe, RefusesFieldsOutOfRangeByName) {
   refused("batch", [](Recipe& r) { r.batch = 0; });
   refused("momentum", [](Recipe& r) { r.optimizer.momentum = 1; });
   refused("learning_rate", [](Recipe& r) { r.optimizer.learning_rate = NAN; });
+  refused("beta1", [](Recipe& r) { r.optimizer.beta1 = 1; });
+  refused("beta2", [](Recipe& r) { r.optimizer.beta2 = -0.1; });
+  refused("epsilon", [](Recipe& r) { r.optimizer.epsilon = 0; });
+  refused("trust", [](Recipe& r) { r.optimizer.trust = 0; });
+  refused("clip_norm", [](Recipe& r) { r.optimizer.clip_norm = -1; });
+  refused("decoupled", [](Recipe& r) {
+    r.optimizer.kind = OptimizerKind::adam;
+    r.optimizer.decoupled = true;
+  });
   refused("label_smoothing", [](Recipe& r) { r.label_smoothing = 1; });
   refused("eval_views", [](Recipe& r) { r.eval_views = 3; });
   refused("input", [](Recipe& r) { r.train.output = {16, 16}; });
@@ -126,6 +135,51 @@ TEST(Recipe, ResnetsDecayNeitherNormsNorBiases) {
     EXPECT_EQ(rates.args.decoupled, decoupled);
     for (const TensorUpdate& tensor : rates.tensors) EXPECT_FALSE(tensor.frozen);
   }
+}
+
+TEST(Recipe, LarsAdaptsAndDecaysOnlyTheOtherTensors) {
+  Recipe recipe = default_recipe("airnet");  // whose own optimizer decays norms
+  recipe.optimizer.kind = OptimizerKind::lars;
+  const auto table = parameter_table(make_net("airnet", {32, 32}, 10));
+  StepRates rates;
+  set_rates(recipe, table, 100, 1000, 10, rates);
+  EXPECT_EQ(rates.args.kind, OptimizerKind::lars);
+  EXPECT_TRUE(of(rates, table, "head.weight").adapted);
+  EXPECT_GT(of(rates, table, "head.weight").weight_decay, 0);
+  for (const char* name : {"layers.1.norm1.weight", "layers.1.norm1.bias", "whiten.bias"}) {
+    EXPECT_FALSE(of(rates, table, name).adapted) << name;
+    EXPECT_EQ(of(rates, table, name).weight_decay, 0) << name;
+  }
+}
+
+TEST(Recipe, UpdatesAreCountedFromOne) {
+  const Recipe recipe = default_recipe("resnet20");
+  const auto table = parameter_table(make_net("resnet20", {32, 32}, 10));
+  StepRates rates;
+  set_rates(recipe, table, 0, 1000, 10, rates);
+  EXPECT_EQ(rates.args.count, 1);
+  rates.more_updates = 100;
+  set_rates(recipe, table, 7, 1000, 10, rates);
+  EXPECT_EQ(rates.args.count, 108);
+}
+
+TEST(Recipe, AnotherOptimizerGetsItsOwnNumbers) {
+  const OptimizerSpec airnets = default_recipe("airnet").optimizer;
+  EXPECT_EQ(with_optimizer(airnets, OptimizerKind::sgd).norm_bias_factor, 64);
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adamw}) {
+    const OptimizerSpec adam = with_optimizer(airnets, kind);
+    EXPECT_EQ(adam.effective_learning_rate(4096), 1e-3);  // unscaled
+    EXPECT_EQ(adam.weight_decay, kind == OptimizerKind::adam ? 0 : 0.01);
+    EXPECT_EQ(adam.norm_bias_factor, 1);
+    EXPECT_FALSE(adam.train_norm_weights);  // is the net's
+    EXPECT_NO_THROW(adam.validate());
+    EXPECT_THAT(adam.describe(4096, "constant"),
+                ::testing::StartsWith("learning rate 0.001, constant; Adam"));
+  }
+  const OptimizerSpec lars = with_optimizer(airnets, OptimizerKind::lars);
+  EXPECT_EQ(lars.learning_rate, airnets.learning_rate);
+  EXPECT_EQ(lars.momentum, airnets.momentum);
+  EXPECT_FALSE(lars.nesterov || lars.decay_norms);
 }
 
 TEST(Recipe, LearningRateScalesWithTheGlobalBatch) {
@@ -213,7 +267,7 @@ TEST(Recipe, JsonKeepsEveryField) {
 TEST(Recipe, JsonCoversTheStructs) {
   EXPECT_EQ(recipe_to_json(default_recipe("airnet")).flatten().size(), 42u)
       << "fields were added: add them to train/model/recipe_json.cc, then correct the number here";
-  EXPECT_EQ(sizeof(OptimizerSpec), 64u);
+  EXPECT_EQ(sizeof(OptimizerSpec), 104u);
   EXPECT_EQ(sizeof(AverageSpec), 24u);
   EXPECT_EQ(sizeof(MixSpec), 40u);
 }

@@ -43,6 +43,16 @@ TEST(Schedule, WarmUpStartsWhereItIsTold) {
   EXPECT_EQ(schedule_factor(spec, 4, 100, 8), 1);
 }
 
+TEST(Schedule, WarmUpMayBeANumberOfSteps) {
+  ScheduleSpec spec;
+  spec.warmup_steps = 5;
+  EXPECT_NEAR(schedule_factor(spec, 0, 100, 8), 0.2, 1e-15);
+  EXPECT_EQ(schedule_factor(spec, 4, 100, 8), 1);
+  EXPECT_EQ(schedule_factor(spec, 5, 100, 8), 1);
+  EXPECT_EQ(schedule_factor(spec, 1, 2, 8), 1);  // longer than the run
+  EXPECT_NE(spec.describe().find("warm-up from 0 over 5 steps"), std::string::npos);
+}
+
 TEST(Schedule, WarmUpLongerThanTheRunIsARampOverAllOfIt) {
   ScheduleSpec spec;
   spec.kind = ScheduleKind::cosine;
@@ -80,6 +90,9 @@ TEST(Schedule, RefusesFieldsOutOfRange) {
   EXPECT_NO_THROW(ScheduleSpec().validate());
   refused([](ScheduleSpec& s) { s.warmup_epochs = -1; });
   refused([](ScheduleSpec& s) { s.warmup_epochs = NAN; });
+  refused([](ScheduleSpec& s) { s.warmup_steps = -1; });
+  refused([](ScheduleSpec& s) { s.warmup_steps = 5, s.warmup_epochs = 1; });
+  refused([](ScheduleSpec& s) { s.kind = ScheduleKind::triangle, s.warmup_steps = 5; });
   refused([](ScheduleSpec& s) { s.peak = 0; });
   refused([](ScheduleSpec& s) { s.milestones = {0.5, 0.5}; });
   refused([](ScheduleSpec& s) { s.milestones = {1.0}; });

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <map>
 #include <sstream>
 
 #include "pipeline/durable_file.h"
+#include "pipeline/receipt/receipt.h"
 #include "tests/support/fake_source.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/run_fixture.h"
@@ -14,6 +18,7 @@
 namespace stoker {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
 
 // A run that is stopped at any step and resumed with another number of replicas equals a run that
@@ -56,6 +61,142 @@ TEST(TrainerResume, ResumedAtEveryStepIsAsNeverStopped) {
       EXPECT_EQ(metrics_of(folder.path(), "epoch").size(), 2u) << "stopped at " << stop;
     }
   }
+}
+
+// Returns how often each sample of the first two epochs counted, from the receipts of a run that
+// changed its batch once or more.
+std::map<std::pair<int64_t, SampleId>, int> trained_samples(const std::string& folder) {
+  std::map<std::pair<int64_t, SampleId>, int> counts;
+  std::vector<std::string> parts = {folder};
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().starts_with("before_step_")) {
+      parts.push_back(entry.path().string());
+    }
+  }
+  for (const std::string& part : parts) {
+    const std::string steps = read_whole_file(part + "/receipt_steps.bin");
+    const std::string rows = read_whole_file(part + "/receipt_rows.bin");
+    size_t row = 0;
+    for (size_t at = 0; at < steps.size(); at += sizeof(StepRecord)) {
+      StepRecord step;
+      std::memcpy(&step, steps.data() + at, sizeof step);
+      for (uint32_t i = 0; i < step.rows; ++i, ++row) {
+        RowRecord record;
+        std::memcpy(&record, rows.data() + row * sizeof record, sizeof record);
+        ++counts[{step.epoch, record.id}];
+      }
+    }
+  }
+  return counts;
+}
+
+// What counts is the position in the samples: with another batch, on other devices, an epoch goes
+// on with the samples that have not come, and rate and epochs follow.
+TEST(TrainerResume, AnotherBatchGoesOnAtTheSample) {
+  for (const auto& [before, after] : {std::pair(16, 32), std::pair(16, 8), std::pair(24, 16)}) {
+    for (const int64_t stop : {1, 2, 5, 6}) {
+      SCOPED_TRACE(std::to_string(before) + " -> " + std::to_string(after) + " after " +
+                   std::to_string(stop));
+      const TempFolder folder;
+      TrainOptions options = small_options();
+      options.out = folder.path();
+      options.recipe.epochs = 3;
+      options.recipe.batch = before;
+      options.recipe.micro_batch_size = 2;
+      options.max_steps = stop;
+      run_once(options, fake_engines());
+      options.recipe.batch = after;
+      options.replicas = 2;
+      options.max_steps = 0;
+      options.resume = true;
+      RecordingObserver observer;
+      const auto source = small_source();
+      Trainer trainer(*source, nullptr, options, observer, fake_engines());
+      const TrainResult result = trainer.run();
+      EXPECT_FALSE(result.interrupted);
+      EXPECT_EQ(result.epochs_done, 3);
+      const auto counts = trained_samples(folder.path());
+      EXPECT_EQ(counts.size(), 3u * 70);
+      for (const auto& [sample, count] : counts) EXPECT_EQ(count, 1);
+      // Steps go on; epochs are those of the samples.
+      int64_t last_step = 0;
+      double last_epochs = 0;
+      for (const nlohmann::json& row : metrics_of(folder.path(), "step")) {
+        EXPECT_EQ(row.at("step"), last_step + 1);
+        EXPECT_GT(row.at("epochs_done"), last_epochs);
+        last_step = row.at("step");
+        last_epochs = row.at("epochs_done");
+      }
+      EXPECT_EQ(last_epochs, 3);
+      EXPECT_EQ(last_step, result.step);
+      EXPECT_EQ(result.total_steps, result.step);
+      EXPECT_NEAR(observer.steps.back().learning_rate, 0.1 * after / 16 * 0.01, 1e-9);
+      const int64_t steps = (70 + before - 1) / before;
+      const std::string expected = "goes on at sample " + std::to_string(stop % steps * before) +
+                                   " of epoch " + std::to_string(stop / steps) +
+                                   " with a global batch of " + std::to_string(after) +
+                                   ", before it was " + std::to_string(before);
+      EXPECT_THAT(observer.plan, Contains(HasSubstr(expected)));
+    }
+  }
+}
+
+// The second run is stopped within the epoch that another batch began, at every step.
+TEST(TrainerResume, ARunThatChangedItsBatchResumesExactly) {
+  TrainOptions options = small_options();
+  const TempFolder begun;
+  options.out = begun.path();
+  options.max_steps = 3;
+  run_once(options, fake_engines());
+  options.max_steps = 0;
+  options.resume = true;
+  options.recipe.batch = 8;
+  const auto copy = [&](const TempFolder& to) {
+    std::filesystem::copy(begun.path(), to.path(),
+                          std::filesystem::copy_options::recursive |
+                              std::filesystem::copy_options::overwrite_existing);
+    options.out = to.path();
+  };
+  const TempFolder whole_folder;
+  copy(whole_folder);
+  const RunOutcome whole = run_once(options, fake_engines());
+  for (const int64_t stop : {4, 6, 7, 12}) {
+    const TempFolder folder;
+    copy(folder);
+    options.max_steps = stop;
+    run_once(options, fake_engines());
+    options.max_steps = 0;
+    options.replicas = 2;
+    const RunOutcome resumed = run_once(options, fake_engines());
+    options.replicas = 1;
+    EXPECT_EQ(resumed.hash, whole.hash) << stop;
+    EXPECT_EQ(resumed.result.loss, whole.result.loss);
+    EXPECT_EQ(read_whole_file(folder.path() + "/receipt_rows.bin"),
+              read_whole_file(whole_folder.path() + "/receipt_rows.bin"));
+  }
+  // A crash before the first checkpoint with the new batch leaves what was set aside as it was.
+  const TempFolder folder;
+  copy(folder);
+  EXPECT_THROW(run_once(options, fake_engines({.throw_at_step = 2})), TrainingFailed);
+  EXPECT_EQ(run_once(options, fake_engines()).hash, whole.hash);
+  EXPECT_EQ(trained_samples(folder.path()), trained_samples(whole_folder.path()));
+}
+
+// The second moments and the number of updates are part of the state.
+TEST(TrainerResume, AdamGoesOnWhereItStopped) {
+  TrainOptions options = small_options();
+  options.recipe.optimizer = with_optimizer(options.recipe.optimizer, OptimizerKind::adam);
+  const RunOutcome whole = run_once(options, fake_engines());
+  const TempFolder folder;
+  options.out = folder.path();
+  options.max_steps = 7;
+  run_once(options, fake_engines());
+  options.max_steps = 0;
+  options.resume = true;
+  options.replicas = 2;
+  EXPECT_EQ(run_once(options, fake_engines()).hash, whole.hash);
+  options.recipe.optimizer = with_optimizer(options.recipe.optimizer, OptimizerKind::adamw);
+  EXPECT_THROW(run_once(options, fake_engines()), std::invalid_argument);
 }
 
 // As after a kill, nothing after the last checkpoint counts.
@@ -124,7 +265,6 @@ TEST(TrainerResume, ResumeRefusesAnotherRun) {
   refused("seed", [](TrainOptions& o) { o.seed = 77; });
   refused("train: \"resize | random_crop(padding=2) | flip\" -> \"resize | flip\"",
           [](TrainOptions& o) { o.recipe.train.stages = StageList("resize | flip"); });
-  refused("batch", [](TrainOptions& o) { o.recipe.batch = 8; });
   refused(
       "another configuration", [](TrainOptions&) {}, 71);
   EXPECT_NO_THROW(run_once(options, fake_engines()));

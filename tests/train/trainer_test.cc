@@ -35,6 +35,44 @@ TEST(Trainer, ReplicasGiveTheSameBits) {
   EXPECT_FALSE(one.result.interrupted);
 }
 
+// One replica sums parts in the order of the micro-batches. Several replicas sum their own parts
+// first, so only the last bits may differ. Receipts list the same samples in the same rows.
+TEST(Trainer, PartsOfABatchAreTheWholeBatch) {
+  for (const LastBatch policy : {LastBatch::pad, LastBatch::drop, LastBatch::wrap}) {
+    TrainOptions options = small_options();
+    options.recipe.last_batch = policy;
+    const TempFolder whole_folder;
+    options.out = whole_folder.path();
+    const RunOutcome whole = run_once(options, fake_engines());
+    const auto receipt_of = [](const std::string& folder) {
+      return nlohmann::json::parse(read_whole_file(folder + "/receipt.json"));
+    };
+    for (const int replicas : {1, 2}) {
+      for (const int parts : {2, 4}) {
+        const TempFolder folder;
+        options.out = folder.path();
+        options.replicas = replicas;
+        options.accumulate = parts;
+        const RunOutcome outcome = run_once(options, fake_engines());
+        EXPECT_EQ(outcome.result.step, whole.result.step);
+        EXPECT_NEAR(outcome.result.loss, whole.result.loss, 1e-6 * whole.result.loss);
+        if (replicas == 1) {
+          EXPECT_EQ(outcome.hash, whole.hash) << parts << " parts";
+        }
+        EXPECT_EQ(receipt_of(folder.path()).at("epochs"),
+                  receipt_of(whole_folder.path()).at("epochs"));
+        EXPECT_EQ(read_whole_file(folder.path() + "/receipt_steps.bin"),
+                  read_whole_file(whole_folder.path() + "/receipt_steps.bin"));
+        EXPECT_EQ(read_whole_file(folder.path() + "/receipt_rows.bin"),
+                  read_whole_file(whole_folder.path() + "/receipt_rows.bin"));
+        EXPECT_EQ(
+            nlohmann::json::parse(read_whole_file(folder.path() + "/config.json")).at("accumulate"),
+            parts);
+      }
+    }
+  }
+}
+
 TEST(Trainer, OneCoreGivesOneThreadAndOneWorker) {
   TrainOptions options = small_options();
   options.threads = 0;
@@ -436,6 +474,11 @@ TEST(Trainer, RefusesWhatCannotWorkWithTheNumbers) {
   };
   refused("batch of 16 does not divide over 3", [](TrainOptions& o) { o.replicas = 3; });
   refused("devices: 0", [](TrainOptions& o) { o.replicas = 0; });
+  refused("accumulate: 0", [](TrainOptions& o) { o.accumulate = 0; });
+  refused("batch of 16 does not divide over 2 devices in 3 parts", [](TrainOptions& o) {
+    o.replicas = 2;
+    o.accumulate = 3;
+  });
   refused(
       "do not divide into micro-batches of 8 samples for batch norm (`micro_batch_size`), only of "
       "1",

@@ -79,6 +79,8 @@ Given g_given;
 const std::map<std::string, std::string> kOptionsOfFields = {
     {"average.decay", "ema"},
     {"batch_size", "batch"},
+    {"beta1", "betas"},
+    {"beta2", "betas"},
     {"bucket_bytes", "bucket-mib"},
     {"decode.max_pixels", "max-pixels"},
     {"eval_every_epochs", "eval-every"},

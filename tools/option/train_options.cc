@@ -32,6 +32,11 @@ const std::map<std::string, ReduceKind> kReductions(std::begin(kReduceKinds),
 const std::map<std::string, Precision> kCommTypes = {{"fp32", Precision::fp32},
                                                      {"bf16", Precision::bf16}};
 
+const std::map<std::string, OptimizerKind> kOptimizers = {{"sgd", OptimizerKind::sgd},
+                                                          {"lars", OptimizerKind::lars},
+                                                          {"adam", OptimizerKind::adam},
+                                                          {"adamw", OptimizerKind::adamw}};
+
 const std::string kAutomatic = "auto";
 const char* const kRecipeGroup = "Recipe (default: the model's, see below)";
 constexpr int kMaxBatch = 1 << 24;
@@ -74,7 +79,79 @@ void set_steps(const TrainArguments& arguments, Recipe& recipe) {
   }
 }
 
-Recipe make_recipe(const TrainArguments& arguments) {
+void set_warmup(const TrainArguments& arguments, ScheduleSpec& schedule) {
+  if (arguments.warmup_epochs && arguments.warmup_steps) {
+    throw std::invalid_argument(
+        fmt::format("--warmup-steps: {} steps or --warmup-epochs {:g}, not both",
+                    *arguments.warmup_steps, *arguments.warmup_epochs));
+  }
+  set(arguments.warmup_epochs, schedule.warmup_epochs);
+  set(arguments.warmup_start, schedule.warmup_start);
+  if (!arguments.warmup_steps) return;
+  schedule.warmup_epochs = 0;
+  schedule.warmup_steps = *arguments.warmup_steps;
+}
+
+[[noreturn]] void refuse_for(OptimizerKind kind, const char* option, const char* what) {
+  throw std::invalid_argument(
+      fmt::format("{}: the optimizer is {}, which has no {}", option, to_string(kind), what));
+}
+
+void set_optimizer(const TrainArguments& arguments, OptimizerSpec& optimizer) {
+  const OptimizerKind before = optimizer.kind;
+  if (arguments.optimizer) {
+    optimizer = with_optimizer(optimizer, kOptimizers.at(*arguments.optimizer));
+  }
+  const OptimizerKind kind = optimizer.kind;
+  const bool adam = has_second_moments(kind);
+  if (kind != before && !adam && !arguments.learning_rate) {
+    throw std::invalid_argument(
+        fmt::format("--optimizer: {} needs --lr, because the model's rate is for {}",
+                    to_string(kind), to_string(before)));
+  }
+  if (adam && arguments.nesterov) refuse_for(kind, "--nesterov", "Nesterov momentum");
+  if (adam && arguments.momentum) refuse_for(kind, "--momentum", "momentum but --betas");
+  if (!adam && !arguments.betas.empty()) refuse_for(kind, "--betas", "betas but --momentum");
+  if (!adam && arguments.epsilon) refuse_for(kind, "--epsilon", "epsilon");
+  if (kind != OptimizerKind::lars && arguments.trust) refuse_for(kind, "--trust", "trust ratio");
+  set(arguments.learning_rate, optimizer.learning_rate);
+  set(arguments.lr_ref_batch, optimizer.lr_ref_batch);
+  set(arguments.momentum, optimizer.momentum);
+  if (arguments.nesterov) optimizer.nesterov = true;
+  set(arguments.weight_decay, optimizer.weight_decay);
+  set(arguments.epsilon, optimizer.epsilon);
+  set(arguments.trust, optimizer.trust);
+  set(arguments.clip_norm, optimizer.clip_norm);
+  if (arguments.betas.empty()) return;
+  if (arguments.betas.size() != 2) {
+    throw std::invalid_argument(fmt::format("--betas: {} are {} numbers, not 2",
+                                            fmt::join(arguments.betas, ","),
+                                            arguments.betas.size()));
+  }
+  optimizer.beta1 = arguments.betas[0];
+  optimizer.beta2 = arguments.betas[1];
+}
+
+int whole_batch_of(const TrainArguments& arguments, int64_t all_devices, int otherwise) {
+  if (!arguments.batch_per_device) {
+    return arguments.batch && *arguments.batch != kAutomatic ? whole_batch(*arguments.batch)
+                                                             : otherwise;
+  }
+  const int64_t each = *arguments.batch_per_device;
+  if (arguments.batch) {
+    throw std::invalid_argument(
+        fmt::format("--batch-per-device: {} samples per device or --batch {}, not both", each,
+                    *arguments.batch));
+  }
+  if (each * all_devices > kMaxBatch) {
+    throw std::invalid_argument(
+        fmt::format("--batch-per-device: {} samples on {} devices are more than {} per step", each,
+                    all_devices, kMaxBatch));
+  }
+  return static_cast<int>(each * all_devices);
+}
+
+Recipe make_recipe(const TrainArguments& arguments, int64_t all_devices) {
   Recipe recipe = default_recipe(arguments.model);
   if (arguments.augment) {
     recipe.train.set_stages(*arguments.augment);
@@ -82,15 +159,11 @@ Recipe make_recipe(const TrainArguments& arguments) {
   }
   if (arguments.size) recipe.set_input({*arguments.size, *arguments.size});
   if (arguments.epochs) recipe.set_epochs(*arguments.epochs);
-  if (arguments.batch && *arguments.batch != kAutomatic)
-    recipe.batch = whole_batch(*arguments.batch);
+  recipe.batch = whole_batch_of(arguments, all_devices, recipe.batch);
   set(arguments.micro_batch_size, recipe.micro_batch_size);
-  set(arguments.learning_rate, recipe.optimizer.learning_rate);
-  set(arguments.lr_ref_batch, recipe.optimizer.lr_ref_batch);
-  set(arguments.momentum, recipe.optimizer.momentum);
-  set(arguments.weight_decay, recipe.optimizer.weight_decay);
+  set_optimizer(arguments, recipe.optimizer);
   set(arguments.label_smoothing, recipe.label_smoothing);
-  set(arguments.warmup_epochs, recipe.schedule.warmup_epochs);
+  set_warmup(arguments, recipe.schedule);
   set(arguments.views, recipe.eval_views);
   if (arguments.schedule) recipe.schedule.kind = kSchedules.at(*arguments.schedule);
   set_steps(arguments, recipe);
@@ -112,19 +185,47 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
   add("--batch", arguments.batch,
       "Samples per step of all devices together, 1 to 16777216. auto takes as many as the memory "
       "holds");
+  add("--batch-per-device", arguments.batch_per_device,
+      "Samples per step of each device, instead of --batch, which is then this times all devices "
+      "of "
+      "all processes; --lr-ref-batch scales the learning rate with it")
+      ->check(CLI::Range(1, kMaxBatch));
+  add("--accumulate", arguments.run.accumulate,
+      "Parts in which each device takes its samples of a step. Their gradients are added up before "
+      "the one update, so a large batch needs the memory of a part; a GPU's batch norm sees a part "
+      "at a time")
+      ->check(CLI::Range(1, 1 << 20));
   add("--size", arguments.size,
       "Width and height of the images that the model sees, in pixels (default: that of --augment, "
       "or "
       "the model's)")
       ->check(CLI::Range(1, 1 << 14));
+  add("--optimizer", arguments.optimizer,
+      "Optimizer: sgd, lars (layer-wise rates for large batches; needs --lr), adam or adamw (with "
+      "PyTorch's rate and decay, unless they are given)")
+      ->check(CLI::IsMember(&kOptimizers));
   add("--lr", arguments.learning_rate,
-      "Peak learning rate of SGD, 0 or more, at a batch of --lr-ref-batch samples");
+      "Peak learning rate, 0 or more, at a batch of --lr-ref-batch samples");
   add("--lr-ref-batch", arguments.lr_ref_batch,
       "Samples for which --lr is meant: the rate is scaled by --batch divided by this. 0 leaves it "
       "unscaled");
-  add("--momentum", arguments.momentum, "Momentum of SGD, in [0, 1)");
+  add("--momentum", arguments.momentum, "Momentum of sgd and lars, in [0, 1)");
+  app.add_flag("--nesterov", arguments.nesterov, "Nesterov momentum for sgd and lars")
+      ->group(kRecipeGroup);
+  add("--betas", arguments.betas,
+      "Decay of the first and second moment of adam and adamw, in [0, 1): 0.9,0.999")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("");
+  add("--epsilon", arguments.epsilon, "What adam and adamw add to the divisor, above 0");
+  add("--trust", arguments.trust,
+      "Trust coefficient of lars, above 0: the share of its weights' norm by which a tensor may "
+      "change per step at a rate of 1");
   add("--weight-decay", arguments.weight_decay,
-      "Weight decay of SGD, 0 or more. Batch norms and biases are left out");
+      "Weight decay, 0 or more; adamw's is decoupled. Batch norms and biases are left out");
+  add("--clip-norm", arguments.clip_norm,
+      "Largest norm of all gradients together, 0 or more; larger ones are scaled down to it. 0 "
+      "does not clip");
   add("--label-smoothing", arguments.label_smoothing,
       "Share of the target that is spread over all classes, in [0, 1)");
   add("--schedule", arguments.schedule, "Shape of the learning rate over the whole run")
@@ -138,6 +239,11 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
       "Factor of the learning rate at each of the --milestones, in (0, 1]");
   add("--warmup-epochs", arguments.warmup_epochs,
       "Epochs in which the learning rate rises linearly, step by step; 0 or more");
+  add("--warmup-steps", arguments.warmup_steps,
+      "The same as a number of steps, instead of --warmup-epochs; 0 or more")
+      ->check(CLI::NonNegativeNumber);
+  add("--warmup-start", arguments.warmup_start,
+      "Share of the rate from which the warm-up rises, in [0, 1]");
   add("--ema", arguments.ema,
       "Decay per step of the averaged weights, in [0, 1). The averaged weights are then evaluated "
       "and saved");
@@ -251,8 +357,8 @@ void add_measure_options(CLI::App& app, TrainArguments& arguments) {
 
 TrainOptions TrainArguments::options(const Launch& launch) const {
   TrainOptions options = run;
-  options.recipe = make_recipe(*this);
   options.devices = parse_devices(devices, launch.local_rank, launch.local_world);
+  options.recipe = make_recipe(*this, static_cast<int64_t>(options.devices.size()) * launch.world);
   options.batch_auto = batch == kAutomatic;
   options.local_processes = launch.local_world;
   options.reduce = kReductions.at(reduce);
@@ -328,7 +434,8 @@ void check_train_options(const CLI::App& app, const TrainArguments& arguments,
   check_feed_options(app, arguments.data);
   check_seek_index(arguments.data);
   const Recipe& recipe = options.recipe;
-  const int rows = recipe.batch / static_cast<int>(options.devices.size()) / world;
+  const int rows =
+      recipe.batch / static_cast<int>(options.devices.size()) / world / options.accumulate;
   const bool fewer = recipe.micro_batch_size < rows;
   if (on_gpus(options.devices)) {
     refuse_if_given(app, {"--threads"}, "nothing computes on the CPU here; --workers decode");

@@ -34,8 +34,14 @@ struct TrainArguments {
 
   // Changes of the recipe.
   std::optional<double> epochs, learning_rate, momentum, weight_decay, label_smoothing;
-  std::optional<double> warmup_epochs, ema;
-  std::optional<std::string> batch;  // a number, or "auto"
+  std::optional<double> warmup_epochs, warmup_start, ema;
+  std::optional<int64_t> warmup_steps;
+  std::optional<std::string> optimizer;
+  std::vector<double> betas;  // none, or two
+  std::optional<double> epsilon, trust, clip_norm;
+  bool nesterov = false;
+  std::optional<std::string> batch;     // a number, or "auto"
+  std::optional<int> batch_per_device;  // instead
   std::optional<int> size, lr_ref_batch, micro_batch_size, views;
   std::optional<std::string> schedule, last_batch;
   std::vector<double> milestones;  // epochs

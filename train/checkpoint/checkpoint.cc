@@ -73,6 +73,7 @@ void write_train_state(const std::string& path, const NetSpec& net, const TrainS
   std::vector<TensorView> views;
   append_views("parameters/", parameters, state.parameters, views);
   append_views("momenta/", parameters, state.momenta, views);
+  append_views("second_moments/", parameters, state.second_moments, views);
   append_views("average/", parameters, state.average, views);
   append_views("statistics/", statistics, state.statistics, views);
   append_views("average_statistics/", statistics, state.average_statistics, views);
@@ -139,7 +140,7 @@ void remove_old(const std::string& runs, int keep) {
 
 void check_finite(const TrainState& state, int64_t step) {
   for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
-                             &state.average_statistics}) {
+                             &state.average_statistics, &state.second_moments}) {
     if (!std::all_of(values->begin(), values->end(), [](float v) { return std::isfinite(v); })) {
       throw std::runtime_error(
           fmt::format("the state after {} steps holds numbers that are not finite; no checkpoint "
@@ -205,6 +206,10 @@ void load_checkpoint(const std::string& path, CheckpointInfo& info, TrainState& 
     state.statistics = read_table(file, "statistics/", statistics);
     state.average.clear();
     state.average_statistics.clear();
+    state.second_moments.clear();
+    if (has_second_moments(info.model.recipe.optimizer.kind)) {
+      state.second_moments = read_table(file, "second_moments/", parameters);
+    }
     if (info.model.recipe.average.kind != AverageKind::none) {
       state.average = read_table(file, "average/", parameters);
       state.average_statistics = read_table(file, "average_statistics/", statistics);
@@ -244,7 +249,7 @@ LoadedModel load_model(const std::string& path) {
   return model;
 }
 
-TrainState read_state(const Engine& engine, const AverageSpec& average) {
+TrainState read_state(const Engine& engine, const Recipe& recipe) {
   TrainState state;
   const auto take = [&engine](StateKind kind, size_t count, std::vector<float>& values) {
     values.resize(count);
@@ -255,7 +260,10 @@ TrainState read_state(const Engine& engine, const AverageSpec& average) {
   take(StateKind::parameters, parameters, state.parameters);
   take(StateKind::momenta, parameters, state.momenta);
   take(StateKind::statistics, statistics, state.statistics);
-  if (average.kind != AverageKind::none) {
+  if (has_second_moments(recipe.optimizer.kind)) {
+    take(StateKind::second_moments, parameters, state.second_moments);
+  }
+  if (recipe.average.kind != AverageKind::none) {
     take(StateKind::average, parameters, state.average);
     take(StateKind::average_statistics, statistics, state.average_statistics);
   }
@@ -266,6 +274,9 @@ void write_state(const TrainState& state, Engine& engine) {
   engine.write(StateKind::parameters, state.parameters);
   engine.write(StateKind::momenta, state.momenta);
   engine.write(StateKind::statistics, state.statistics);
+  if (!state.second_moments.empty()) {
+    engine.write(StateKind::second_moments, state.second_moments);
+  }
   if (!state.average.empty()) {
     engine.write(StateKind::average, state.average);
     engine.write(StateKind::average_statistics, state.average_statistics);
@@ -275,7 +286,7 @@ void write_state(const TrainState& state, Engine& engine) {
 int64_t state_bytes(const TrainState& state) {
   size_t count = 0;
   for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
-                             &state.average_statistics}) {
+                             &state.average_statistics, &state.second_moments}) {
     count += values->size();
   }
   return static_cast<int64_t>(count * sizeof(float));

@@ -1,7 +1,8 @@
 // A run's state on disk, independent of the number of devices. A checkpoint is a folder:
 //   model.safetensors  the weights to use (averaged, if the recipe averages) with PyTorch's names;
 //                      its metadata holds recipe and class names, so it is complete by itself
-//   state.safetensors  the state to resume from: raw parameters, momenta, averages, statistics
+//   state.safetensors  the state to resume from: raw parameters, momenta, second moments,
+//                      averages, statistics
 //   trainer.json       step, loader state, recipe, seed, metrics, and the sizes and checksums of
 //                      both files
 // It is written under a temporary name, flushed and renamed. A folder that fails its checks is torn
@@ -35,17 +36,19 @@ struct RunningTotals {
 struct CheckpointInfo {
   ModelInfo model;
   uint64_t seed = 0;
-  int64_t step = 0;  // steps done, over all epochs
+  int64_t step = 0;  // updates done; the loader's steps, but for a run that changed its batch
   int64_t total_steps = 0;
   LoaderState loader;
+  int batch = 0;  // global batch that `loader` is of; not stored, because the recipe has it
   RunningTotals epoch;
   double best_top1 = 0;
   double last_top1 = -1, last_top5 = -1;  // of the last evaluation; -1: none
 };
 
-// Flat buffers as Engine::read() fills them. The averages are empty if the recipe does not average.
+// Flat buffers as Engine::read() fills them. The averages are empty if the recipe does not average,
+// the second moments if its optimizer has none.
 struct TrainState {
-  std::vector<float> parameters, momenta, statistics, average, average_statistics;
+  std::vector<float> parameters, momenta, statistics, average, average_statistics, second_moments;
 };
 
 // Writes runs/step_00000123 and runs/latest (its name), then removes all but the newest `keep`
@@ -70,7 +73,7 @@ struct LoadedModel {
 LoadedModel load_model(const std::string& path);
 
 // Copy the state out of an engine and into one.
-TrainState read_state(const Engine& engine, const AverageSpec& average);
+TrainState read_state(const Engine& engine, const Recipe& recipe);
 void write_state(const TrainState& state, Engine& engine);
 int64_t state_bytes(const TrainState& state);  // in memory
 // Returns the FNV-1a 64 hash of parameters and statistics.

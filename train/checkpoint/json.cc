@@ -38,6 +38,10 @@ Json checkpoint_to_json(const CheckpointInfo& info) {
                     {"epoch", info.loader.epoch},
                     {"step_in_epoch", info.loader.step_in_epoch},
                     {"fingerprint", to_hex(info.loader.fingerprint)}};
+  if (const EpochGrid& grid = info.loader.grid; grid.epoch >= 0) {
+    json["loader"]["grid"] = {
+        {"epoch", grid.epoch}, {"step", grid.step}, {"position", grid.position}};
+  }
   json["epoch_so_far"] = {{"loss_sum", info.epoch.loss_sum},
                           {"weight_sum", info.epoch.weight_sum},
                           {"top1", info.epoch.top1},
@@ -56,6 +60,7 @@ CheckpointInfo checkpoint_from_json(const Json& json) {
   info.model.recipe = recipe_from_json(json.at("recipe"));
   read_whole(json, "classes", info.model.classes);
   json.at("class_names").get_to(info.model.class_names);
+  info.batch = info.model.recipe.batch;
   read_whole(json, "seed", info.seed);
   read_whole(json, "step", info.step);
   read_whole(json, "total_steps", info.total_steps);
@@ -64,6 +69,11 @@ CheckpointInfo checkpoint_from_json(const Json& json) {
   read_whole(loader, "epoch", info.loader.epoch);
   read_whole(loader, "step_in_epoch", info.loader.step_in_epoch);
   info.loader.fingerprint = from_hex(loader.at("fingerprint"));
+  if (const auto grid = loader.find("grid"); grid != loader.end()) {
+    read_whole(*grid, "epoch", info.loader.grid.epoch);
+    read_whole(*grid, "step", info.loader.grid.step);
+    read_whole(*grid, "position", info.loader.grid.position);
+  }
   const Json& epoch = json.at("epoch_so_far");
   epoch.at("loss_sum").get_to(info.epoch.loss_sum);
   epoch.at("weight_sum").get_to(info.epoch.weight_sum);

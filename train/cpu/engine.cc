@@ -75,6 +75,10 @@ void CpuEngine::allocate_training() {
   left_out_.assign(parameter_table_.size(), false);
   reduced_ = float_memory(layout_.numbers());
   gradients_ = float_memory(micro_batches_ * layout_.numbers());
+  if (options_.accumulates) {
+    earlier_ = float_memory(layout_.numbers());
+    gradient_pointers_.push_back(earlier_.floats().data());
+  }
   for (int i = 0; i < micro_batches_; ++i) gradient_pointers_.push_back(gradients_of(i));
 }
 
@@ -124,8 +128,13 @@ void CpuEngine::require_labels_in_range(const int32_t* labels, const char* what)
   }
 }
 
+std::span<const float* const> CpuEngine::gradient_buffers() const {
+  const std::span<const float* const> all = gradient_pointers_;
+  return options_.accumulates && !has_earlier_ ? all.subspan(1) : all;
+}
+
 void CpuEngine::forward_backward(const BatchRows& batch) {
-  require_training(options_, "forward_backward");
+  require_batch(options_, batch);
   require_labels_in_range(batch.labels, "label");
   if (batch.mix_labels != nullptr) require_labels_in_range(batch.mix_labels, "second label");
   states_->load_weights(false);
@@ -146,10 +155,14 @@ void CpuEngine::forward_backward(const BatchRows& batch) {
     run.gradients = gradients_of(micro_batch);
     worker.training->run(run);
   });
+  has_earlier_ = !batch.first;
+  if (batch.last) return;
+  const std::span<const float* const> own = std::span(gradient_pointers_).subspan(1);
+  add_buffers(own, batch.first, earlier_.floats(), workers_);
 }
 
 void CpuEngine::update(const UpdateArgs& args) {
-  require_tensors(options_, "update", args.tensors, parameter_table_.size());
+  require_update(options_, args, parameter_table_.size());
   require_gradients(args.tensors, left_out_, parameter_table_);
   const float* reduced = reduced_.floats().data();
   gradients_finite_ = all_finite(layout_, reduced, workers_);
@@ -157,8 +170,14 @@ void CpuEngine::update(const UpdateArgs& args) {
   if (!gradients_finite_ || weight_sum <= 0) return;
   const auto gradient_scale =
       static_cast<float>(static_cast<double>(options_.nominal_rows) / weight_sum);
-  update_tensors(args, gradient_scale, layout_, reduced, states_->at(StateKind::parameters).data(),
-                 states_->at(StateKind::momenta).data(), workers_);
+  UpdatedStates states{states_->at(StateKind::parameters).data(),
+                       states_->at(StateKind::momenta).data()};
+  if (has_second_moments(options_.optimizer)) {
+    states.second_moments = states_->at(StateKind::second_moments).data();
+  }
+  const std::vector<TensorScale> scales =
+      tensor_scales(args, gradient_scale, layout_, reduced, states.weights, workers_);
+  update_tensors(args, scales, layout_, reduced, states, workers_);
   move_statistics(layout_, options_.micro_batch_size, reduced,
                   states_->at(StateKind::statistics).data());
   states_->changed();
@@ -191,9 +210,10 @@ std::vector<CpuEngine::MemoryLine> CpuEngine::memory_lines() const {
   int64_t arenas = 0;
   for (const Worker& worker : nets_) arenas += worker.arena.bytes();
   return {{"parameters and statistics", states},
-          {"momenta", states_->momenta_bytes()},
+          {"momenta", states_->moment_bytes()},
           {"average (if used)", states},
-          {"gradients of the micro-batches and their sum", gradients_.bytes() + reduced_.bytes()},
+          {"gradients of the micro-batches and their sum",
+           gradients_.bytes() + reduced_.bytes() + earlier_.bytes()},
           {"weights as the convolutions read them", states_->weights().bytes()},
           {"activations, gradients and workspaces", arenas}};
 }

@@ -28,7 +28,7 @@ class CpuEngine final : public Engine {
   void forward_backward(const BatchRows& batch) override;
   int64_t gradient_buffer_floats() const override { return layout_.numbers(); }
   int64_t gradient_floats() const override { return layout_.parameter_numbers(); }
-  std::span<const float* const> gradient_buffers() const override { return gradient_pointers_; }
+  std::span<const float* const> gradient_buffers() const override;
   std::span<float> reduced_gradients() override { return reduced_.floats(); }
   void update(const UpdateArgs& args) override;
   StepMetrics step_metrics() override;
@@ -74,9 +74,11 @@ class CpuEngine final : public Engine {
   std::vector<Worker> nets_;  // per worker
   std::unique_ptr<CpuStateStore> states_;
   CpuMemory reduced_, gradients_;  // reduced gradients; gradient buffers
-  std::vector<const float*> gradient_pointers_;
-  std::vector<bool> left_out_;    // per tensor: no gradient is computed
-  bool gradients_finite_ = true;  // of the last update
+  CpuMemory earlier_;              // sum of the batch's earlier parts, if there are parts
+  bool has_earlier_ = false;       // it is of the batch that gradient_buffers() are of
+  std::vector<const float*> gradient_pointers_;  // of earlier_, if there are parts; of gradients_
+  std::vector<bool> left_out_;                   // per tensor: no gradient is computed
+  bool gradients_finite_ = true;                 // of the last update
 };
 
 }  // namespace stoker

@@ -20,6 +20,9 @@ CpuStateStore::CpuStateStore(const NetSpec& net, const EngineOptions& options,
       parameters_(float_memory(layout.parameter_numbers())),
       statistics_(float_memory(layout.statistics_numbers())) {
   if (options.training) momenta_ = float_memory(layout.parameter_numbers());
+  if (options.training && has_second_moments(options.optimizer)) {
+    second_moments_ = float_memory(layout.parameter_numbers());
+  }
   for (size_t i = 1; i < statistics_table_.size(); i += 2) {  // variances
     const TensorInfo& info = statistics_table_[i];
     std::fill_n(statistics_.floats().begin() + info.offset, info.count, 1.0f);
@@ -33,6 +36,9 @@ std::span<float> CpuStateStore::at(StateKind kind) const {
     case StateKind::momenta:
       require_training(options_, "momenta");
       return momenta_.floats();
+    case StateKind::second_moments:
+      require_second_moments(options_);
+      return second_moments_.floats();
     case StateKind::average:
       return (average_.bytes() > 0 ? average_ : parameters_).floats();
     case StateKind::statistics:

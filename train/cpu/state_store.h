@@ -34,7 +34,7 @@ class CpuStateStore {
   void read(StateKind kind, std::span<float> values) const;
   void write(StateKind kind, std::span<const float> values);
 
-  int64_t momenta_bytes() const { return momenta_.bytes(); }
+  int64_t moment_bytes() const { return momenta_.bytes() + second_moments_.bytes(); }
 
  private:
   // Which weights the convolutions' copies hold.
@@ -50,7 +50,7 @@ class CpuStateStore {
   CpuWorkers& workers_;
   CpuWeightCopies weights_;
   Loaded loaded_ = Loaded::nothing;
-  CpuMemory parameters_, momenta_, average_, statistics_, average_statistics_;
+  CpuMemory parameters_, momenta_, second_moments_, average_, statistics_, average_statistics_;
 };
 
 }  // namespace stoker

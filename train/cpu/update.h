@@ -3,9 +3,11 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "train/cpu/workers.h"
 #include "train/engine/engine.h"
+#include "train/engine/update_states.h"
 #include "train/graph/gradient_layout.h"
 
 namespace stoker {
@@ -16,9 +18,22 @@ float step_metric(const GradientLayout& layout, const float* reduced, StepMetric
 // finite losses.
 bool all_finite(const GradientLayout& layout, const float* reduced, CpuWorkers& workers);
 
-// Updates flat buffers; gradients are multiplied by `gradient_scale`.
-void update_tensors(const UpdateArgs& args, float gradient_scale, const GradientLayout& layout,
-                    const float* reduced, float* weights, float* momenta, CpuWorkers& workers);
+// Computes sum = sum + all buffers, element by element in their order; without the old sum, if the
+// buffers are the `first`.
+void add_buffers(std::span<const float* const> buffers, bool first, std::span<float> sum,
+                 CpuWorkers& workers);
+
+// Returns a scale for each tensor: `gradient_scale` and, where the arguments ask for it, clipping
+// and LARS's trust ratios. Sums of squares are added up chunk by chunk in the order of the buffer,
+// so that they do not depend on the workers.
+std::vector<TensorScale> tensor_scales(const UpdateArgs& args, float gradient_scale,
+                                       const GradientLayout& layout, const float* reduced,
+                                       const float* weights, CpuWorkers& workers);
+
+// Updates flat buffers by the scales of tensor_scales().
+void update_tensors(const UpdateArgs& args, std::span<const TensorScale> scales,
+                    const GradientLayout& layout, const float* reduced, const UpdatedStates& states,
+                    CpuWorkers& workers);
 
 // Updates the running statistics from the moments of micro-batches of `rows`.
 void move_statistics(const GradientLayout& layout, int rows, const float* reduced,

@@ -59,9 +59,12 @@ void cast_to_bf16(cudaStream_t stream, int64_t count, const float* values, void*
 void accumulate(cudaStream_t stream, int64_t count, const float* from, float* into);
 void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
             void* scratch);
-void sgd(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
-         const UpdateVerdict* verdict, const float* reduced, float* weights, float* momenta,
-         void* copies);
+void scale_tensors(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
+                   const UpdateVerdict* verdict, const float* reduced, const float* weights,
+                   TensorSquares* squares, TensorScale* scales);
+void update(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
+            const UpdateVerdict* verdict, const TensorScale* scales, const float* reduced,
+            const UpdatedStates& states);
 void move_statistics(cudaStream_t stream, const UpdateShape& s, const UpdateVerdict* verdict,
                      const float* reduced, float* statistics);
 void blend(cudaStream_t stream, int64_t count, float decay, bool pull, float* average,

@@ -160,15 +160,97 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) device::decide(s, all != 0, reduced + s.metrics, verdict);
 }
 
+__device__ __forceinline__ DeviceRate rate_of(const DeviceRates* rates, int tensor) {
+  return reinterpret_cast<const DeviceRate*>(rates + 1)[tensor];
+}
+
+// A block sums the squares of one chunk. The gradient buffer has zeros behind a tensor, and so have
+// the weights.
+__global__ void __launch_bounds__(kThreads)
+    chunk_squares_kernel(UpdateShape s, const DeviceRates* rates, const UpdateVerdict* verdict,
+                         const float* reduced, const float* weights, TensorSquares* squares) {
+  __shared__ double shared[32];
+  const TensorChunk chunk = s.chunks[blockIdx.x];
+  const DeviceRate rate = rate_of(rates, chunk.tensor);
+  if (!verdict->apply) return;
+  TensorSquares sum;
+  for (int64_t i = threadIdx.x; i < fours(chunk.count) && !rate.frozen; i += kThreads) {
+    float gradient[4], weight[4] = {};
+    load(reduced + chunk.offset + 4 * i, gradient);
+    if (rate.adapted) load(weights + chunk.offset + 4 * i, weight);
+    for (int v = 0; v < 4; ++v) {
+      sum.gradient += static_cast<double>(gradient[v]) * gradient[v];
+      sum.weight += static_cast<double>(weight[v]) * weight[v];
+    }
+  }
+  sum.gradient = block_reduce(sum.gradient, Sum{}, shared);
+  sum.weight = block_reduce(sum.weight, Sum{}, shared);
+  if (threadIdx.x == 0) squares[blockIdx.x] = sum;
+}
+
+// Returns the first chunk of a tensor. Chunks are in the order of their tensors.
+__device__ __forceinline__ int first_chunk(const UpdateShape& s, int tensor) {
+  int low = 0, high = s.chunk_count;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (s.chunks[middle].tensor < tensor) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// A block sums the chunks of one tensor.
+__global__ void __launch_bounds__(kThreads)
+    tensor_squares_kernel(UpdateShape s, const UpdateVerdict* verdict,
+                          const TensorSquares* of_chunks, TensorSquares* of_tensors) {
+  __shared__ double shared[32];
+  if (!verdict->apply) return;
+  const int tensor = static_cast<int>(blockIdx.x);
+  const int begin = first_chunk(s, tensor), end = first_chunk(s, tensor + 1);
+  TensorSquares sum;
+  for (int c = begin + static_cast<int>(threadIdx.x); c < end; c += kThreads) {
+    sum.gradient += of_chunks[c].gradient;
+    sum.weight += of_chunks[c].weight;
+  }
+  sum.gradient = block_reduce(sum.gradient, Sum{}, shared);
+  sum.weight = block_reduce(sum.weight, Sum{}, shared);
+  if (threadIdx.x == 0) of_tensors[tensor] = sum;
+}
+
+// One block sums all tensors and finds the scale of each.
+__global__ void __launch_bounds__(kThreads)
+    scale_kernel(UpdateShape s, const DeviceRates* rates, const UpdateVerdict* verdict,
+                 const TensorSquares* of_tensors, TensorScale* scales) {
+  __shared__ double shared[32];
+  if (!verdict->apply) return;
+  double all = 0;
+  for (int t = threadIdx.x; t < s.tensor_count; t += kThreads) all += of_tensors[t].gradient;
+  all = block_reduce(all, Sum{}, shared);
+  const float clipped = device::clipped_scale(*rates, verdict->gradient_scale, all);
+  for (int t = threadIdx.x; t < s.tensor_count; t += kThreads) {
+    scales[t] = device::tensor_scale(*rates, rate_of(rates, t), clipped, of_tensors[t]);
+  }
+}
+
+__device__ __forceinline__ TensorScale scale_of(const TensorScale* scales,
+                                                const UpdateVerdict* verdict, int tensor) {
+  if (scales != nullptr) return scales[tensor];
+  return {verdict->gradient_scale, 1.0f};
+}
+
 __global__ void __launch_bounds__(kThreads)
     sgd_kernel(UpdateShape s, const DeviceRates* rates, const UpdateVerdict* verdict,
-               const float* __restrict__ reduced, float* __restrict__ weights,
-               float* __restrict__ momenta, Bf16* __restrict__ copies) {
+               const TensorScale* scales, const float* __restrict__ reduced,
+               float* __restrict__ weights, float* __restrict__ momenta,
+               Bf16* __restrict__ copies) {
   const TensorChunk chunk = s.chunks[blockIdx.x];
   const DeviceRates all = *rates;
-  const DeviceRate rate = reinterpret_cast<const DeviceRate*>(rates + 1)[chunk.tensor];
+  const DeviceRate rate = rate_of(rates, chunk.tensor);
   if (!verdict->apply || rate.frozen) return;
-  const float scale = verdict->gradient_scale;
+  const TensorScale scale = scale_of(scales, verdict, chunk.tensor);
   for (int64_t i = threadIdx.x; i < fours(chunk.count); i += kThreads) {
     const int64_t at = chunk.offset + 4 * i;
     float gradient[4], weight[4], momentum[4];
@@ -181,6 +263,34 @@ __global__ void __launch_bounds__(kThreads)
     }
     store(weights + at, weight);
     store(momenta + at, momentum);
+    if (copies != nullptr) store(copies + at, weight);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    adam_kernel(UpdateShape s, const DeviceRates* rates, const UpdateVerdict* verdict,
+                const TensorScale* scales, const float* __restrict__ reduced,
+                float* __restrict__ weights, float* __restrict__ momenta,
+                float* __restrict__ second_moments, Bf16* __restrict__ copies) {
+  const TensorChunk chunk = s.chunks[blockIdx.x];
+  const DeviceRates all = *rates;
+  const DeviceRate rate = rate_of(rates, chunk.tensor);
+  if (!verdict->apply || rate.frozen) return;
+  const TensorScale scale = scale_of(scales, verdict, chunk.tensor);
+  for (int64_t i = threadIdx.x; i < fours(chunk.count); i += kThreads) {
+    const int64_t at = chunk.offset + 4 * i;
+    float gradient[4], weight[4], first[4], second[4];
+    load(reduced + at, gradient);
+    load(weights + at, weight);
+    load(momenta + at, first);
+    load(second_moments + at, second);
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      device::adam(all, rate, scale, gradient[v], &weight[v], &first[v], &second[v]);
+    }
+    store(weights + at, weight);
+    store(momenta + at, first);
+    store(second_moments + at, second);
     if (copies != nullptr) store(copies + at, weight);
   }
 }
@@ -256,11 +366,27 @@ void decide(cudaStream_t stream, const UpdateShape& s, const float* reduced, Upd
   launch(stream, decide_kernel, 1, kThreads, s, static_cast<int>(blocks), flags, reduced, verdict);
 }
 
-void sgd(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
-         const UpdateVerdict* verdict, const float* reduced, float* weights, float* momenta,
-         void* copies) {
-  launch(stream, sgd_kernel, s.chunk_count, kThreads, s, rates, verdict, reduced, weights, momenta,
-         static_cast<Bf16*>(copies));
+void scale_tensors(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
+                   const UpdateVerdict* verdict, const float* reduced, const float* weights,
+                   TensorSquares* squares, TensorScale* scales) {
+  TensorSquares* of_tensors = squares + s.chunk_count;
+  launch(stream, chunk_squares_kernel, s.chunk_count, kThreads, s, rates, verdict, reduced, weights,
+         squares);
+  launch(stream, tensor_squares_kernel, s.tensor_count, kThreads, s, verdict, squares, of_tensors);
+  launch(stream, scale_kernel, 1, kThreads, s, rates, verdict, of_tensors, scales);
+}
+
+void update(cudaStream_t stream, const UpdateShape& s, const DeviceRates* rates,
+            const UpdateVerdict* verdict, const TensorScale* scales, const float* reduced,
+            const UpdatedStates& states) {
+  auto* copies = static_cast<Bf16*>(states.copies);
+  if (states.second_moments != nullptr) {
+    launch(stream, adam_kernel, s.chunk_count, kThreads, s, rates, verdict, scales, reduced,
+           states.weights, states.momenta, states.second_moments, copies);
+  } else {
+    launch(stream, sgd_kernel, s.chunk_count, kThreads, s, rates, verdict, scales, reduced,
+           states.weights, states.momenta, copies);
+  }
 }
 
 void move_statistics(cudaStream_t stream, const UpdateShape& s, const UpdateVerdict* verdict,

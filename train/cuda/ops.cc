@@ -175,9 +175,15 @@ class CudaOps final : public DeviceOps {
               void* scratch) override {
     cuda::decide(here(), s, reduced, verdict, scratch);
   }
-  void sgd(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
-           const float* reduced, float* weights, float* momenta, void* copies) override {
-    cuda::sgd(here(), s, rates, verdict, reduced, weights, momenta, copies);
+  void scale_tensors(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
+                     const float* reduced, const float* weights, TensorSquares* squares,
+                     TensorScale* scales) override {
+    cuda::scale_tensors(here(), s, rates, verdict, reduced, weights, squares, scales);
+  }
+  void update(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
+              const TensorScale* scales, const float* reduced,
+              const UpdatedStates& states) override {
+    cuda::update(here(), s, rates, verdict, scales, reduced, states);
   }
   void move_statistics(const UpdateShape& s, const UpdateVerdict* verdict, const float* reduced,
                        float* statistics) override {

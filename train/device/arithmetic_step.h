@@ -63,17 +63,56 @@ STOKER_HOST_DEVICE inline void finish_metrics(float* metrics) {
   metrics[static_cast<int>(StepMetric::micro_batches)] = 1.0f;
 }
 
-// --- optimiser: torch.optim.SGD's update, after the decoupled decay ---
+// --- optimiser: UpdateArgs has the formulas ---
+
+// What decoupled decay leaves of the weights, and the decay that is added to the gradient.
+STOKER_HOST_DEVICE inline float kept_weight(const DeviceRates& rates, const DeviceRate& rate) {
+  return rates.decoupled ? 1.0f - rate.learning_rate * rate.weight_decay : 1.0f;
+}
+STOKER_HOST_DEVICE inline float coupled_decay(const DeviceRates& rates, const DeviceRate& rate) {
+  return rates.decoupled ? 0.0f : rate.weight_decay;
+}
 
 STOKER_HOST_DEVICE inline void sgd(const DeviceRates& rates, const DeviceRate& rate,
-                                   float gradient_scale, float gradient, float* weight,
+                                   const TensorScale& scale, float gradient, float* weight,
                                    float* momentum) {
-  const float keep = rates.decoupled ? 1.0f - rate.learning_rate * rate.weight_decay : 1.0f;
-  const float decay = rates.decoupled ? 0.0f : rate.weight_decay;
-  const float g = gradient * gradient_scale + decay * *weight;
+  const float decay = coupled_decay(rates, rate);
+  const float g = scale.trust * (gradient * scale.gradient + decay * *weight);
   const float v = rates.momentum * *momentum + g;
   *momentum = v;
-  *weight = *weight * keep - rate.learning_rate * (rates.nesterov ? g + rates.momentum * v : v);
+  *weight = *weight * kept_weight(rates, rate) -
+            rate.learning_rate * (rates.nesterov ? g + rates.momentum * v : v);
+}
+
+STOKER_HOST_DEVICE inline void adam(const DeviceRates& rates, const DeviceRate& rate,
+                                    const TensorScale& scale, float gradient, float* weight,
+                                    float* first, float* second) {
+  const float g = gradient * scale.gradient + coupled_decay(rates, rate) * *weight;
+  const float m = *first + rates.rest1 * (g - *first);
+  const float v = rates.beta2 * *second + rates.rest2 * g * g;
+  *first = m;
+  *second = v;
+  *weight = *weight * kept_weight(rates, rate) - rate.learning_rate * rates.correction1 * m /
+                                                     (sqrtf(v) * rates.correction2 + rates.epsilon);
+}
+
+// `squares`: of all gradients of the update, before `gradient_scale`.
+STOKER_HOST_DEVICE inline float clipped_scale(const DeviceRates& rates, float gradient_scale,
+                                              double squares) {
+  if (rates.clip_norm <= 0) return gradient_scale;
+  const double norm = sqrt(squares) * gradient_scale;
+  const double factor = rates.clip_norm / (norm + 1e-6);
+  return factor < 1 ? gradient_scale * static_cast<float>(factor) : gradient_scale;
+}
+
+// `gradient_scale`: after clipping.
+STOKER_HOST_DEVICE inline TensorScale tensor_scale(const DeviceRates& rates, const DeviceRate& rate,
+                                                   float gradient_scale,
+                                                   const TensorSquares& squares) {
+  const double gradient = sqrt(squares.gradient) * gradient_scale, weight = sqrt(squares.weight);
+  if (!rate.adapted || gradient <= 0 || weight <= 0) return {gradient_scale, 1.0f};
+  return {gradient_scale,
+          static_cast<float>(rates.trust * weight / (gradient + rate.weight_decay * weight))};
 }
 
 STOKER_HOST_DEVICE inline void decide(const UpdateShape& s, bool numbers_finite,

@@ -1,6 +1,7 @@
 #include "train/device/engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -14,6 +15,24 @@ constexpr int64_t kFloat = sizeof(float);
 const EngineOptions& checked(const NetSpec& net, const Device& device, const EngineOptions& o) {
   require_options(device.name() + ": engine", net, o);
   return o;
+}
+
+DeviceRates device_rates(const UpdateArgs& args) {
+  DeviceRates rates;
+  rates.momentum = args.momentum;
+  rates.trust = args.trust;
+  rates.clip_norm = args.clip_norm;
+  rates.nesterov = args.nesterov ? 1 : 0;
+  rates.decoupled = args.decoupled || args.kind == OptimizerKind::adamw ? 1 : 0;
+  if (!has_second_moments(args.kind)) return rates;
+  const auto count = static_cast<double>(args.count);
+  rates.rest1 = static_cast<float>(1 - args.beta1);
+  rates.beta2 = static_cast<float>(args.beta2);
+  rates.rest2 = static_cast<float>(1 - args.beta2);
+  rates.correction1 = static_cast<float>(1 / (1 - std::pow(args.beta1, count)));
+  rates.correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(args.beta2, count)));
+  rates.epsilon = args.epsilon;
+  return rates;
 }
 
 }  // namespace
@@ -84,6 +103,7 @@ void DeviceEngine::allocate_training() {
   update_.chunks = memory_->at<TensorChunk>(DevicePiece::chunks);
   update_.chunk_count = upload(layout_.chunks(kChunkNumbers), DevicePiece::chunks);
   upload(layout_.chunks(kChunkNumbers, true), DevicePiece::conv_chunks);
+  update_.tensor_count = static_cast<int>(layout_.tensors().size());
   update_.channels = memory_->at<StatisticChannel>(DevicePiece::statistic_channels);
   update_.channel_count = upload(layout_.statistic_channels(options_.micro_batch_size),
                                  DevicePiece::statistic_channels);
@@ -158,8 +178,8 @@ DeviceRun DeviceEngine::training_run() const {
               memory_->at<float>(DevicePiece::row_weights),
               memory_->at<int32_t>(DevicePiece::row_mix_labels),
               memory_->at<float>(DevicePiece::row_mix_weights)};
-  run.gradients = memory_->at<float>(micro_batches_ > 1 ? DevicePiece::micro_batch_gradients
-                                                        : DevicePiece::gradients);
+  run.gradients = memory_->at<float>(sums_parts() ? DevicePiece::micro_batch_gradients
+                                                  : DevicePiece::gradients);
   if (memory_->sizes()[DevicePiece::bf16_gradients] > 0) {
     run.bf16_gradients = memory_->at(DevicePiece::bf16_gradients);
   }
@@ -201,11 +221,17 @@ void DeviceEngine::run_bucket(const DeviceBucket& bucket) {
   }
 }
 
-// Adds a range of the micro-batch's gradient buffer to the sum of the micro-batches before.
-void DeviceEngine::add_micro_batch(int micro_batch, BufferRange range) {
+// Returns whether the gradient buffer is a sum, of micro-batches or of the parts of a batch.
+bool DeviceEngine::sums_parts() const {
+  return memory_->sizes()[DevicePiece::micro_batch_gradients] > 0;
+}
+
+// Adds a range of the micro-batch's gradient buffer to the sum of those before, unless it is the
+// first.
+void DeviceEngine::add_to_sum(bool first, BufferRange range) {
   const float* from = memory_->at<float>(DevicePiece::micro_batch_gradients) + range.begin;
   const int64_t count = range.end - range.begin;
-  if (micro_batch == 0) {
+  if (first) {
     ops_->copy(gradients_ + range.begin, from, count * kFloat);
   } else {
     ops_->accumulate(count, from, gradients_ + range.begin);
@@ -213,7 +239,7 @@ void DeviceEngine::add_micro_batch(int micro_batch, BufferRange range) {
 }
 
 void DeviceEngine::forward_backward(const BatchRows& batch) {
-  require_training(options_, "forward_backward");
+  require_batch(options_, batch);
   states_->load_weights(false);
   ops_->push_range("forward and backward");
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
@@ -222,8 +248,10 @@ void DeviceEngine::forward_backward(const BatchRows& batch) {
     for (size_t b = 0; b < buckets_.size(); ++b) {
       ops_->push_range("bucket");
       graphs_.run(step_graphs_[b], ready, [&] { run_bucket(buckets_[b]); });
-      if (micro_batches_ > 1) add_micro_batch(micro_batch, buckets_[b].range);
-      if (bucket_ready_ && micro_batch == micro_batches_ - 1) bucket_ready_(buckets_[b].range);
+      if (sums_parts()) add_to_sum(batch.first && micro_batch == 0, buckets_[b].range);
+      if (bucket_ready_ && batch.last && micro_batch == micro_batches_ - 1) {
+        bucket_ready_(buckets_[b].range);
+      }
       ops_->pop_range();
     }
     stepped_ = true;
@@ -232,32 +260,45 @@ void DeviceEngine::forward_backward(const BatchRows& batch) {
 }
 
 void DeviceEngine::upload_rates(const UpdateArgs& args) {
-  const DeviceRates rates{args.momentum, args.nesterov ? 1 : 0, args.decoupled ? 1 : 0};
+  const DeviceRates rates = device_rates(args);
   std::byte* out = rates_->begin();
   std::memcpy(out, &rates, sizeof rates);
   out += sizeof rates;
   for (const TensorUpdate& tensor : args.tensors) {
-    const DeviceRate rate{tensor.learning_rate, tensor.weight_decay, tensor.frozen ? 1 : 0};
+    const DeviceRate rate{tensor.learning_rate, tensor.weight_decay, tensor.frozen ? 1 : 0,
+                          tensor.adapted ? 1 : 0};
     std::memcpy(out, &rate, sizeof rate);
     out += sizeof rate;
   }
   rates_->upload();
 }
 
+void DeviceEngine::queue_update() {
+  const auto has = [&](DevicePiece piece) { return memory_->sizes()[piece] > 0; };
+  auto* verdict = memory_->at<UpdateVerdict>(DevicePiece::verdict);
+  const auto* rates = memory_->at<DeviceRates>(DevicePiece::rates);
+  UpdatedStates states{states_->at(StateKind::parameters), states_->at(StateKind::momenta)};
+  if (has(DevicePiece::second_moments)) {
+    states.second_moments = states_->at(StateKind::second_moments);
+  }
+  if (has(DevicePiece::weights)) states.copies = memory_->at(DevicePiece::weights);
+  ops_->decide(update_, gradients_, verdict, memory_->at(DevicePiece::decide_scratch));
+  TensorScale* scales = nullptr;
+  if (has(DevicePiece::tensor_scales)) {
+    scales = memory_->at<TensorScale>(DevicePiece::tensor_scales);
+    ops_->scale_tensors(update_, rates, verdict, gradients_, states.weights,
+                        memory_->at<TensorSquares>(DevicePiece::tensor_squares), scales);
+  }
+  ops_->update(update_, rates, verdict, scales, gradients_, states);
+  ops_->move_statistics(update_, verdict, gradients_, states_->at(StateKind::statistics));
+}
+
 void DeviceEngine::update(const UpdateArgs& args) {
-  require_tensors(options_, "update", args.tensors, parameter_table_.size());
+  require_update(options_, args, parameter_table_.size());
   require_gradients(args.tensors, left_out_, parameter_table_);
   upload_rates(args);
-  const bool copies = memory_->sizes()[DevicePiece::weights] > 0;
   ops_->push_range("update");
-  graphs_.run(update_graph_, updates_ > 0, [&] {
-    auto* verdict = memory_->at<UpdateVerdict>(DevicePiece::verdict);
-    ops_->decide(update_, gradients_, verdict, memory_->at(DevicePiece::decide_scratch));
-    ops_->sgd(update_, memory_->at<DeviceRates>(DevicePiece::rates), verdict, gradients_,
-              states_->at(StateKind::parameters), states_->at(StateKind::momenta),
-              copies ? memory_->at(DevicePiece::weights) : nullptr);
-    ops_->move_statistics(update_, verdict, gradients_, states_->at(StateKind::statistics));
-  });
+  graphs_.run(update_graph_, updates_ > 0, [&] { queue_update(); });
   ops_->pop_range();
   metrics_->fetch(updates_++);
   states_->update_queued();

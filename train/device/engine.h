@@ -72,8 +72,10 @@ class DeviceEngine final : public Engine {
   void load_targets(const BatchRows& batch, int64_t first);
   void load_micro_batch(const BatchRows& batch, int micro_batch);
   void run_bucket(const DeviceBucket& bucket);
-  void add_micro_batch(int micro_batch, BufferRange range);
+  bool sums_parts() const;
+  void add_to_sum(bool first, BufferRange range);
   void upload_rates(const UpdateArgs& args);
+  void queue_update();
 
   const NetSpec net_;  // constant after construction, like all members of this block
   const EngineOptions options_;

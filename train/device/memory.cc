@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "train/engine/byte_text.h"
+#include "train/engine/engine_arguments.h"
 
 namespace stoker {
 namespace {
@@ -48,8 +49,17 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
     return static_cast<int64_t>(list.size() * sizeof(list[0]));
   };
   sizes[DevicePiece::momenta] = parameters * kFloat;
+  if (has_second_moments(options.optimizer)) {
+    sizes[DevicePiece::second_moments] = parameters * kFloat;
+  }
+  if (needs_norms(options)) {
+    const auto tensors = static_cast<int64_t>(layout.tensors().size());
+    const auto chunks = static_cast<int64_t>(layout.chunks(kChunkNumbers).size());
+    sizes[DevicePiece::tensor_squares] = (chunks + tensors) * int64_t{sizeof(TensorSquares)};
+    sizes[DevicePiece::tensor_scales] = tensors * int64_t{sizeof(TensorScale)};
+  }
   sizes[DevicePiece::gradients] = layout.numbers() * kFloat;
-  if (options.rows > options.micro_batch_size) {
+  if (options.rows > options.micro_batch_size || options.accumulates) {
     sizes[DevicePiece::micro_batch_gradients] = layout.numbers() * kFloat;
   }
   if (held.convolution_gradients == Precision::bf16) {
@@ -89,7 +99,7 @@ std::string describe(const DeviceEngineSizes& s) {
   int64_t named = 0;
   std::vector<Line> lines = {
       {"parameters and statistics", s[DevicePiece::parameters] + s[DevicePiece::statistics]},
-      {"momenta", s[DevicePiece::momenta]},
+      {"momenta", s[DevicePiece::momenta] + s[DevicePiece::second_moments]},
       {"gradients", s[DevicePiece::gradients] + s[DevicePiece::micro_batch_gradients] +
                         s[DevicePiece::bf16_gradients]},
       {"weights in bf16", s[DevicePiece::weights]},

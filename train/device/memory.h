@@ -17,8 +17,11 @@ enum class DevicePiece : uint8_t {
   parameters,
   statistics,
   momenta,                // training, like all below except arena, weights and logits
+  second_moments,         // Adam
+  tensor_squares,         // clipping and LARS: of chunks, then of tensors
+  tensor_scales,          // clipping and LARS
   gradients,              // sum over the micro-batches, then the reduced gradients
-  micro_batch_gradients,  // gradient buffer of one micro-batch, if there are several
+  micro_batch_gradients,  // gradient buffer of one micro-batch, if several are added up
   bf16_gradients,         // of the convolutions, if they are computed in bf16
   weights,                // bf16: copies that the convolutions read
   row_labels,

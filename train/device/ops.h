@@ -131,9 +131,16 @@ class DeviceOps {
   virtual void accumulate(int64_t count, const float* from, float* into) = 0;
   virtual void decide(const UpdateShape& s, const float* reduced, UpdateVerdict* verdict,
                       void* scratch) = 0;
-  // copies: the new weights in bf16, or null.
-  virtual void sgd(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
-                   const float* reduced, float* weights, float* momenta, void* copies) = 0;
+  // Computes the scale of each tensor of an update, for clipping and LARS: scales (tensor_count).
+  // squares: (chunk_count + tensor_count) scratch. Nothing happens if the verdict is not to apply.
+  virtual void scale_tensors(const UpdateShape& s, const DeviceRates* rates,
+                             const UpdateVerdict* verdict, const float* reduced,
+                             const float* weights, TensorSquares* squares, TensorScale* scales) = 0;
+  // scales: of scale_tensors(), or null: the verdict's for all tensors. Adam where there are second
+  // moments, else SGD, or LARS by its scales.
+  virtual void update(const UpdateShape& s, const DeviceRates* rates, const UpdateVerdict* verdict,
+                      const TensorScale* scales, const float* reduced,
+                      const UpdatedStates& states) = 0;
   virtual void move_statistics(const UpdateShape& s, const UpdateVerdict* verdict,
                                const float* reduced, float* statistics) = 0;
   virtual void blend(int64_t count, float decay, bool pull, float* average, float* current) = 0;

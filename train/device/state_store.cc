@@ -45,6 +45,9 @@ float* DeviceStateStore::at(StateKind kind) const {
     case StateKind::momenta:
       require_training(options_, "momenta");
       return memory_.at<float>(DevicePiece::momenta);
+    case StateKind::second_moments:
+      require_second_moments(options_);
+      return memory_.at<float>(DevicePiece::second_moments);
     case StateKind::average:
       if (average != nullptr) return average;
       break;

@@ -4,6 +4,7 @@
 
 #include "train/device/memory.h"
 #include "train/device/program.h"
+#include "train/engine/engine_arguments.h"
 
 namespace stoker {
 namespace {
@@ -56,10 +57,16 @@ std::vector<DeviceTraffic> planned_traffic(const NetSpec& net, const EngineOptio
     if (micro_batches > 1) counter.add("add_micro_batch", (micro_batch == 0 ? 2 : 3) * buffer);
   }
   // The update reads the sums to check that they are finite. Then it reads gradient, weight and
-  // momentum, and writes weight, momentum and the weights' bf16 copy.
+  // momentum, and writes weight, momentum and the weights' bf16 copy; Adam also reads and writes
+  // the second moment. Norms read gradients, and weights for LARS.
   const int64_t numbers = layout.parameter_numbers();
   const int64_t copies = held.activations == Precision::bf16 ? kBf16 : 0;
-  counter.add("update", buffer + numbers * (5 * kFloat + copies));
+  const int64_t floats = has_second_moments(options.optimizer) ? 7 : 5;
+  counter.add("update", buffer + numbers * (floats * kFloat + copies));
+  if (needs_norms(options)) {
+    const int64_t read = options.optimizer == OptimizerKind::lars ? 2 : 1;
+    counter.add("norms", read * numbers * kFloat);
+  }
   return counter.take();
 }
 

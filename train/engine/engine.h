@@ -26,6 +26,12 @@
 
 namespace stoker {
 
+enum class OptimizerKind : uint8_t { sgd, lars, adam, adamw };
+
+constexpr bool has_second_moments(OptimizerKind kind) {
+  return kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
+}
+
 struct EngineOptions {
   int rows = 0;              // of this replica's batches
   int micro_batch_size = 0;  // rows % micro_batch_size == 0
@@ -37,6 +43,10 @@ struct EngineOptions {
   float label_smoothing = 0;
   uint64_t seed = 0;     // of dropout
   bool training = true;  // false: no backward pass, gradients or momenta are allocated
+  // What update() will compute: it decides which states and which scratch memory there are.
+  OptimizerKind optimizer = OptimizerKind::sgd;
+  bool clips = false;        // update() may get a clip_norm
+  bool accumulates = false;  // a global batch may come in several BatchRows
 };
 
 // The rows of a batch in device memory, as in DeviceBatch.
@@ -51,6 +61,9 @@ struct BatchRows {
   // Place of the first row in the run, over all epochs and replicas: what dropout draws depends on
   // it (train/engine/dropout.h).
   int64_t position = 0;
+  // A global batch that comes in parts: the gradients of all parts since the first are added up. An
+  // update may follow the last one.
+  bool first = true, last = true;
 };
 
 // A view of the test images: shifted by whole pixels with reflected edges, then mirrored.
@@ -68,10 +81,11 @@ struct StepMetrics {
 
 enum class StateKind : uint8_t {
   parameters,  // parameter_table order
-  momenta,
+  momenta,     // Adam: the first moments
   average,     // EMA / lookahead copy of the parameters
   statistics,  // statistics_table order
   average_statistics,
+  second_moments,  // Adam and AdamW only
 };
 
 // Update of one tensor of parameter_table in one step.
@@ -79,13 +93,33 @@ struct TensorUpdate {
   float learning_rate = 0;
   float weight_decay = 0;  // 0 for tensors that do not decay
   bool frozen = false;
+  bool adapted = false;  // LARS: the gradient is scaled by the tensor's trust ratio
 };
 
+// The update of a step. g is the mean gradient of a tensor that is not frozen, w its weights, wd
+// its decay, lr its rate. The norms are sums in double over one tensor, in an order that depends
+// neither on threads nor on replicas.
+//   clip_norm    before everything else, as torch.nn.utils.clip_grad_norm_: all g are multiplied by
+//                min(1, clip_norm / (|all g| + 1e-6))
+//   sgd          torch.optim.SGD: g += wd w; v = momentum v + g; w -= lr (nesterov ? g + momentum v
+//                : v). `decoupled` instead decays with w *= 1 - lr wd, before the rest
+//   lars         You, Gitman, Ginsburg 2017 ("Large batch training of convolutional networks",
+//                algorithm 1), with the rate outside of the momentum, so that a change of the rate
+//                needs no momentum correction: g = r (g + wd w), then as sgd. The trust ratio
+//                r = trust |w| / (|g| + wd |w|); 1 if a norm is 0 or the tensor is not `adapted`
+//   adam, adamw  torch.optim.Adam (g += wd w) and torch.optim.AdamW (w *= 1 - lr wd), with
+//                beta1, beta2, epsilon and the bias corrections of update number `count`
 struct UpdateArgs {
   std::span<const TensorUpdate> tensors;
-  float momentum = 0.9f;   // v = momentum * v + g
-  bool nesterov = false;   // w -= lr * (nesterov ? g + momentum * v : v), as torch.optim.SGD
-  bool decoupled = false;  // weight decay wd: false: g += wd * w; true: w *= 1 - lr * wd, before
+  float momentum = 0.9f;
+  bool nesterov = false;
+  bool decoupled = false;
+  OptimizerKind kind = OptimizerKind::sgd;  // REQUIRES: EngineOptions::optimizer
+  double beta1 = 0.9, beta2 = 0.999;
+  float epsilon = 1e-8f;
+  float trust = 1e-3f;
+  float clip_norm = 0;  // 0: no clipping. REQUIRES: EngineOptions::clips, if above 0
+  int64_t count = 1;    // 1 in the first update
 };
 
 class Engine {
@@ -104,8 +138,9 @@ class Engine {
   // with it. Null: every call blocks until its work is done.
   virtual Stream* stream() { return nullptr; }
 
-  // Runs forward and backward for one batch. Produces one gradient buffer per micro-batch, or their
-  // sum. Blocks, or queues (see stream()).
+  // Runs forward and backward for one batch, or for a part of it. After the last part there is one
+  // gradient buffer per micro-batch, or their sum; the earlier parts are in one more buffer before
+  // them, or in the sum. Blocks, or queues (see stream()).
   virtual void forward_backward(const BatchRows& batch) = 0;
   // Makes forward_backward() divide the gradient buffer into ranges of about `bytes`. It calls
   // `ready` for each range as soon as the work that computes it is queued, before it queues the

@@ -42,6 +42,22 @@ inline void require_training(const EngineOptions& options, const char* what) {
   }
 }
 
+// Throws as require_training() does, and std::invalid_argument for a part of a batch if the engine
+// was not made for parts.
+inline void require_batch(const EngineOptions& options, const BatchRows& batch) {
+  require_training(options, "forward_backward");
+  if (options.accumulates || (batch.first && batch.last)) return;
+  throw std::invalid_argument("forward_backward: this engine takes only whole batches");
+}
+
+// Throws std::logic_error if the engine's optimizer has no second moments.
+inline void require_second_moments(const EngineOptions& options) {
+  require_training(options, "second moments");
+  if (!has_second_moments(options.optimizer)) {
+    throw std::logic_error("second moments: this engine was made for an optimizer without them");
+  }
+}
+
 // Throws as require_training() does, and std::invalid_argument if there is not one update for each
 // of `count` tensors.
 inline void require_tensors(const EngineOptions& options, const char* what,
@@ -51,6 +67,23 @@ inline void require_tensors(const EngineOptions& options, const char* what,
     throw std::invalid_argument(std::string(what) + ": " + std::to_string(tensors.size()) +
                                 " tensors, not " + std::to_string(count));
   }
+}
+
+// Throws as require_tensors() does, and std::invalid_argument for an update that the engine was not
+// made for.
+inline void require_update(const EngineOptions& options, const UpdateArgs& args, size_t count) {
+  require_tensors(options, "update", args.tensors, count);
+  if (args.kind != options.optimizer) {
+    throw std::invalid_argument("update: this engine was made for another optimizer");
+  }
+  if (args.clip_norm > 0 && !options.clips) {
+    throw std::invalid_argument("update: this engine was not made to clip gradients");
+  }
+}
+
+// Returns whether an update needs the norms of tensors.
+inline bool needs_norms(const EngineOptions& options) {
+  return options.clips || options.optimizer == OptimizerKind::lars;
 }
 
 // Throws std::logic_error if an update needs a gradient that was left out.

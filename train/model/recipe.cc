@@ -27,10 +27,6 @@ std::string describe_average(const AverageSpec& spec) {
 
 }  // namespace
 
-double OptimizerSpec::effective_learning_rate(int batch) const {
-  return lr_ref_batch > 0 ? learning_rate * batch / lr_ref_batch : learning_rate;
-}
-
 void Recipe::set_input(Size size) { input = train.output = eval.output = size; }
 
 void Recipe::set_epochs(double value) {
@@ -44,14 +40,6 @@ void Recipe::validate() const {
   require(micro_batch_size >= 1, "micro_batch_size", micro_batch_size, ">= 1");
   require(input == train.output && input == eval.output, "input (width)", input.width,
           "the output of both augmentations: use set_input()");
-  require(optimizer.learning_rate >= 0, "learning_rate", optimizer.learning_rate, ">= 0");
-  require(optimizer.lr_ref_batch >= 0, "lr_ref_batch", optimizer.lr_ref_batch, ">= 0");
-  require(optimizer.momentum >= 0 && optimizer.momentum < 1, "momentum", optimizer.momentum,
-          "in [0, 1)");
-  require(!optimizer.nesterov || optimizer.momentum > 0, "momentum", optimizer.momentum,
-          "> 0 with nesterov");
-  require(optimizer.weight_decay >= 0, "weight_decay", optimizer.weight_decay, ">= 0");
-  require(optimizer.norm_bias_factor > 0, "norm_bias_factor", optimizer.norm_bias_factor, "> 0");
   require(label_smoothing >= 0 && label_smoothing < 1, "label_smoothing", label_smoothing,
           "in [0, 1)");
   require(average.every >= 1, "average.every", average.every, ">= 1");
@@ -70,6 +58,7 @@ void Recipe::validate() const {
   require(eval_views == 1 || eval_views == 2 || eval_views == 6, "eval_views", eval_views,
           "1, 2 or 6");
   for (const float value : stddev) require(value > 0, "stddev", value, "> 0");
+  optimizer.validate();
   schedule.validate();
   train.validate();
   eval.validate();
@@ -81,22 +70,12 @@ Precision Recipe::resolved_precision() const {
 }
 
 std::vector<std::string> describe(const Recipe& recipe) {
-  const OptimizerSpec& optimizer = recipe.optimizer;
   std::vector<std::string> lines;
   lines.push_back(fmt::format(
       "{} at {}x{}, {:g} epoch{}, global batch {} in micro-batches of {} samples, {}", recipe.name,
       recipe.input.width, recipe.input.height, recipe.epochs, recipe.epochs == 1 ? "" : "s",
       recipe.batch, recipe.micro_batch_size, to_string(recipe.last_batch)));
-  const std::string scaling = optimizer.lr_ref_batch > 0
-                                  ? fmt::format(" ({:g} x {} / {})", optimizer.learning_rate,
-                                                recipe.batch, optimizer.lr_ref_batch)
-                                  : "";
-  lines.push_back(fmt::format("learning rate {:g}{}, {}; momentum {:g}{}, {} weight decay {:g}{}",
-                              optimizer.effective_learning_rate(recipe.batch), scaling,
-                              recipe.schedule.describe(), optimizer.momentum,
-                              optimizer.nesterov ? " (Nesterov)" : "",
-                              optimizer.decoupled ? "decoupled" : "coupled", optimizer.weight_decay,
-                              optimizer.decay_norms ? "" : ", none on batch norm and biases"));
+  lines.push_back(recipe.optimizer.describe(recipe.batch, recipe.schedule.describe()));
   std::string extras = fmt::format("label smoothing {:g}", recipe.label_smoothing);
   if (recipe.average.kind != AverageKind::none) extras += ", " + describe_average(recipe.average);
   if (recipe.zero_gamma) extras += ", zero gamma";

@@ -14,25 +14,10 @@
 #include "pipeline/augment.h"
 #include "pipeline/sampler.h"
 #include "train/engine/engine.h"
+#include "train/model/optimizer_spec.h"
 #include "train/model/schedule.h"
 
 namespace stoker {
-
-// SGD as in torch.optim.SGD. Gradients are means over the rows of the global batch that count.
-struct OptimizerSpec {
-  double learning_rate = 0.1;  // at a global batch of lr_ref_batch (any batch, if that is 0)
-  int lr_ref_batch = 256;      // effective rate = learning_rate * batch / lr_ref_batch; 0: unscaled
-  double momentum = 0.9;
-  bool nesterov = false;
-  double weight_decay = 1e-4;
-  bool decoupled = false;    // false: g += wd * w; true: w *= 1 - lr * wd
-  bool decay_norms = false;  // batch-norm weights and all biases decay too
-  // Multiplies the learning rate of batch-norm biases and divides their weight decay.
-  double norm_bias_factor = 1;
-  bool train_norm_weights = true;  // false: gamma stays 1 (airbench)
-
-  double effective_learning_rate(int batch) const;
-};
 
 enum class AverageKind : uint8_t {
   none,
@@ -87,6 +72,9 @@ std::vector<std::string> describe(const Recipe& recipe);
 // The arguments of one update: the effective rates, the decay and the frozen tensors of a step.
 // `tensors` holds one entry per tensor of parameter_table(net).
 struct StepRates {
+  // Updates of the run beside its steps, which were counted anew when a run went on with another
+  // batch.
+  int64_t more_updates = 0;
   std::vector<TensorUpdate> tensors;
   UpdateArgs args;  // args.tensors points into `tensors`: do not copy the struct
   double learning_rate = 0;

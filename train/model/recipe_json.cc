@@ -16,13 +16,20 @@ namespace {
 using Json = nlohmann::json;
 
 // The tables below describe each struct and enum completely; write_json() and read_json() use them.
-template <class S, class T>
+template <class S, class T, bool kLater>
 struct Field {
   const char* name;
   T S::*member;
+  static constexpr bool later = kLater;
 };
 template <class S, class T>
-constexpr Field<S, T> field(const char* name, T S::*member) {
+constexpr Field<S, T, false> field(const char* name, T S::*member) {
+  return {name, member};
+}
+// A field that came later. Its default is what was done before it, so older recipes need not have
+// it, and it is written only if it has another value: the text of an old recipe stays the same.
+template <class S, class T>
+constexpr Field<S, T, true> later_field(const char* name, T S::*member) {
   return {name, member};
 }
 template <class E>
@@ -43,6 +50,12 @@ template <>
 constexpr auto kChoices<LastBatch> = std::to_array<Choice<LastBatch>>({{LastBatch::pad, "pad"},
                                                                        {LastBatch::drop, "drop"},
                                                                        {LastBatch::wrap, "wrap"}});
+template <>
+constexpr auto kChoices<OptimizerKind> =
+    std::to_array<Choice<OptimizerKind>>({{OptimizerKind::sgd, "sgd"},
+                                          {OptimizerKind::lars, "lars"},
+                                          {OptimizerKind::adam, "adam"},
+                                          {OptimizerKind::adamw, "adamw"}});
 template <>
 constexpr auto kChoices<ScheduleKind> =
     std::to_array<Choice<ScheduleKind>>({{ScheduleKind::constant, "constant"},
@@ -66,7 +79,10 @@ constexpr auto kFields<OptimizerSpec> = [] {
                     field("nesterov", &S::nesterov), field("weight_decay", &S::weight_decay),
                     field("decoupled", &S::decoupled), field("decay_norms", &S::decay_norms),
                     field("norm_bias_factor", &S::norm_bias_factor),
-                    field("train_norm_weights", &S::train_norm_weights));
+                    field("train_norm_weights", &S::train_norm_weights),
+                    later_field("kind", &S::kind), later_field("beta1", &S::beta1),
+                    later_field("beta2", &S::beta2), later_field("epsilon", &S::epsilon),
+                    later_field("trust", &S::trust), later_field("clip_norm", &S::clip_norm));
 }();
 template <>
 constexpr auto kFields<ScheduleSpec> = [] {
@@ -74,7 +90,8 @@ constexpr auto kFields<ScheduleSpec> = [] {
   return std::tuple(field("kind", &S::kind), field("start", &S::start), field("peak", &S::peak),
                     field("end", &S::end), field("milestones", &S::milestones),
                     field("gamma", &S::gamma), field("warmup_epochs", &S::warmup_epochs),
-                    field("warmup_start", &S::warmup_start));
+                    field("warmup_start", &S::warmup_start),
+                    later_field("warmup_steps", &S::warmup_steps));
 }();
 template <>
 constexpr auto kFields<AverageSpec> = std::tuple(field("kind", &AverageSpec::kind),
@@ -171,17 +188,23 @@ void for_each_field(const Visit& visit) {
   std::apply([&](const auto&... each) { (visit(each), ...); }, kFields<S>);
 }
 
+// Leaves later fields out that have their default, unless the whole recipe is wanted.
 template <class T>
-Json write_json(const T& value) {
+Json write_json(const T& value, bool wanted_whole) {
   Json json;
   if constexpr (Struct<T>) {
-    for_each_field<T>([&](const auto& f) { json[f.name] = write_json(value.*f.member); });
+    for_each_field<T>([&](const auto& f) {
+      if constexpr (f.later) {
+        if (!wanted_whole && value.*f.member == T{}.*f.member) return;
+      }
+      json[f.name] = write_json(value.*f.member, wanted_whole);
+    });
   } else if constexpr (std::is_enum_v<T>) {
     for (const auto& choice : kChoices<T>) {
       if (choice.value == value) json = choice.name;
     }
   } else if constexpr (std::is_same_v<T, std::optional<Precision>>) {
-    json = value ? write_json(*value) : Json(kNoPrecision);
+    json = value ? write_json(*value, wanted_whole) : Json(kNoPrecision);
   } else if constexpr (std::is_same_v<T, AugmentSpec>) {
     json = written_stages(value);
   } else {
@@ -200,9 +223,10 @@ void from_object(const Json& json, const std::string& name, S& value) {
   for_each_field<S>([&](const auto& f) {
     const std::string full_name = name + "." + f.name;
     const auto found = json.find(f.name);
+    known.push_back(f.name);
+    if (found == json.end() && f.later) return;
     if (found == json.end()) throw std::runtime_error(full_name + " is missing");
     read_json(*found, full_name, value.*f.member);
-    known.push_back(f.name);
   });
   for (const auto& [key, unused] : json.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
@@ -322,7 +346,7 @@ MixSpec take_old_mix(Json& json) {
 
 }  // namespace
 
-Json recipe_to_json(const Recipe& recipe) { return write_json(recipe); }
+Json recipe_to_json(const Recipe& recipe) { return write_json(recipe, false); }
 
 Recipe recipe_from_json(const Json& json) {
   Recipe recipe;
@@ -336,19 +360,31 @@ Recipe recipe_from_json(const Json& json) {
   return recipe;
 }
 
-std::string recipe_difference(const Recipe& before, const Recipe& after,
-                              const std::vector<std::string>& except) {
-  const Json old_values = recipe_to_json(before).flatten();
-  const Json new_values = recipe_to_json(after).flatten();
+std::vector<std::string> recipe_differences(const Recipe& before, const Recipe& after) {
+  const Json old_values = write_json(before, true).flatten();
+  const Json new_values = write_json(after, true).flatten();
+  std::vector<std::string> differences;
   for (const auto& [path, value] : new_values.items()) {
     std::string name = path.substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
-    if (std::find(except.begin(), except.end(), name) != except.end()) continue;
     const auto found = old_values.find(path);
     const Json old_value = found == old_values.end() ? Json() : *found;
-    if (old_value != value) return name + ": " + old_value.dump() + " -> " + value.dump();
+    if (old_value != value)
+      differences.push_back(name + ": " + old_value.dump() + " -> " + value.dump());
   }
-  return old_values.size() == new_values.size() ? "" : "schedule.milestones: other numbers";
+  if (old_values.size() != new_values.size()) {
+    differences.push_back("schedule.milestones: other numbers");
+  }
+  return differences;
+}
+
+std::string recipe_difference(const Recipe& before, const Recipe& after,
+                              const std::vector<std::string>& except) {
+  for (const std::string& difference : recipe_differences(before, after)) {
+    const std::string name = difference.substr(0, difference.find(':'));
+    if (std::find(except.begin(), except.end(), name) == except.end()) return difference;
+  }
+  return "";
 }
 
 }  // namespace stoker

@@ -13,8 +13,9 @@ namespace stoker {
 nlohmann::json recipe_to_json(const Recipe& recipe);
 // Throws std::runtime_error naming the field that is missing, unknown or of another type.
 Recipe recipe_from_json(const nlohmann::json& json);
-// Returns the first field whose value differs, as "optimizer.momentum: 0.9 -> 0.85", or "". Ignores
-// fields whose full names are in `except`.
+// Returns the fields whose values differ, as "optimizer.momentum: 0.9 -> 0.85".
+std::vector<std::string> recipe_differences(const Recipe& before, const Recipe& after);
+// Returns the first of them, or "". Ignores fields whose full names are in `except`.
 std::string recipe_difference(const Recipe& before, const Recipe& after,
                               const std::vector<std::string>& except = {});
 

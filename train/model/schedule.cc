@@ -18,7 +18,8 @@ void require(bool ok, const char* field, double value, const char* rule) {
   throw InvalidField("schedule", field, fmt::format(" is {:g}, but must be {}", value, rule));
 }
 
-int64_t warmup_steps(const ScheduleSpec& spec, int64_t total_steps, int64_t steps_per_epoch) {
+int64_t warmup_of(const ScheduleSpec& spec, int64_t total_steps, int64_t steps_per_epoch) {
+  if (spec.warmup_steps > 0) return std::min(spec.warmup_steps, total_steps);
   const auto steps =
       static_cast<int64_t>(std::llround(spec.warmup_epochs * static_cast<double>(steps_per_epoch)));
   return std::min(steps, total_steps);
@@ -47,6 +48,9 @@ double triangle_factor(const ScheduleSpec& spec, int64_t step, int64_t total_ste
 void ScheduleSpec::validate() const {
   require(warmup_epochs >= 0 && warmup_epochs <= kMaxEpochs, "warmup_epochs", warmup_epochs,
           "in [0, 1e6]");
+  require(warmup_steps >= 0, "warmup_steps", static_cast<double>(warmup_steps), ">= 0");
+  require(warmup_steps == 0 || warmup_epochs == 0, "warmup_steps",
+          static_cast<double>(warmup_steps), "0 where `warmup_epochs` is not");
   require(warmup_start >= 0 && warmup_start <= 1, "warmup_start", warmup_start, "in [0, 1]");
   require(start >= 0 && start <= 1, "start", start, "in [0, 1]");
   require(end >= 0 && end <= 1, "end", end, "in [0, 1]");
@@ -63,6 +67,8 @@ void ScheduleSpec::validate() const {
   }
   if (kind == ScheduleKind::triangle) {
     require(warmup_epochs == 0, "warmup_epochs", warmup_epochs, "0 with triangle");
+    require(warmup_steps == 0, "warmup_steps", static_cast<double>(warmup_steps),
+            "0 with triangle");
   }
 }
 
@@ -86,12 +92,15 @@ std::string ScheduleSpec::describe() const {
   if (warmup_epochs > 0) {
     text += fmt::format(", warm-up from {:g} over {:g} epochs", warmup_start, warmup_epochs);
   }
+  if (warmup_steps > 0) {
+    text += fmt::format(", warm-up from {:g} over {} steps", warmup_start, warmup_steps);
+  }
   return text;
 }
 
 double schedule_factor(const ScheduleSpec& spec, int64_t step, int64_t total_steps,
                        int64_t steps_per_epoch) {
-  const int64_t warmup = warmup_steps(spec, total_steps, steps_per_epoch);
+  const int64_t warmup = warmup_of(spec, total_steps, steps_per_epoch);
   if (step < warmup && spec.kind != ScheduleKind::triangle) {
     return spec.warmup_start +
            (1 - spec.warmup_start) * static_cast<double>(step + 1) / static_cast<double>(warmup);

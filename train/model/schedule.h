@@ -27,6 +27,7 @@ struct ScheduleSpec {
   // `triangle`, which has its own warm-up.
   double warmup_epochs = 0;
   double warmup_start = 0;
+  int64_t warmup_steps = 0;  // W itself, instead of warmup_epochs, which must be 0 then
 
   // Throws std::invalid_argument naming the field and its value.
   void validate() const;

@@ -29,9 +29,10 @@ BatchLimits cpu_limits(const BatchQuestion& question) {
   const TrainOptions& options = question.options;
   const int micro_batch = options.recipe.micro_batch_size;
   const int threads = std::max(1, options.threads / options.replicas);
-  EngineOptions engine = engine_options(
-      options,
-      {.rows = micro_batch * threads, .micro_batch_size = micro_batch, .engine_threads = threads});
+  EngineOptions engine = engine_options(options, {.rows = micro_batch * threads,
+                                                  .micro_batch_size = micro_batch,
+                                                  .engine_threads = threads,
+                                                  .parts = options.accumulate});
   engine.nominal_rows = engine.rows;
   const auto asked = question.make_engine ? question.make_engine(question.net, engine, 0)
                                           : make_cpu_engine(question.net, engine);
@@ -63,7 +64,8 @@ BatchChoice gpu_batch(const BatchQuestion& question, int64_t most_rows) {
   }
   const auto usable = static_cast<int64_t>(kShare * static_cast<double>(memory)) / sharing;
   EngineOptions engine = engine_options(options, {.rows = static_cast<int>(kGpuStep),
-                                                  .micro_batch_size = static_cast<int>(kGpuStep)});
+                                                  .micro_batch_size = static_cast<int>(kGpuStep),
+                                                  .parts = options.accumulate});
   engine.nominal_rows = engine.rows;
   const int64_t slots =
       std::max(options.slots, 1) * slab_bytes(options.recipe, kGpuStep) / kGpuStep;

@@ -30,14 +30,14 @@ void cut_into_micro_batches(const TrainOptions& options, ReplicaShape& shape) {
   const Recipe& recipe = options.recipe;
   const int rows = shape.rows, wanted = std::min(recipe.micro_batch_size, rows);
   const int micro_batch = largest_divisor(rows, wanted);
-  const int fewer = rows / wanted * wanted * shape.all_replicas;
+  const int step = wanted * shape.all_replicas * shape.parts;
+  const int fewer = recipe.batch / step * step;
   require(
       is_near(micro_batch, wanted),
       fmt::format(
           ": {} samples on {} devices are {} each, which do not divide into micro-batches of {} "
           "samples for batch norm (`micro_batch_size`), only of {}: take a batch of {} or {}",
-          recipe.batch, shape.all_replicas, rows, wanted, micro_batch, fewer,
-          fewer + wanted * shape.all_replicas));
+          recipe.batch, shape.all_replicas, rows, wanted, micro_batch, fewer, fewer + step));
   if (micro_batch != recipe.micro_batch_size) {
     shape.notes.push_back(fmt::format(
         "{} samples per device are cut into micro-batches of {} samples, not of the recipe's "
@@ -60,10 +60,15 @@ void cut_into_micro_batches(const TrainOptions& options, ReplicaShape& shape) {
 ReplicaShape cut_batch(const TrainOptions& options, int processes) {
   ReplicaShape shape;
   shape.all_replicas = processes * options.replicas;
-  require(options.recipe.batch % shape.all_replicas == 0,
-          fmt::format(": the global batch of {} does not divide over {} devices",
-                      options.recipe.batch, shape.all_replicas));
-  shape.rows = options.recipe.batch / shape.all_replicas;
+  shape.parts = options.accumulate;
+  const int batch = options.recipe.batch;
+  const int64_t shares = int64_t{shape.all_replicas} * shape.parts;
+  require(
+      batch % shares == 0,
+      fmt::format(": the global batch of {} does not divide over {} devices{}", batch,
+                  shape.all_replicas,
+                  shape.parts > 1 ? fmt::format(" in {} parts (`accumulate`)", shape.parts) : ""));
+  shape.rows = static_cast<int>(batch / shares);
   if (on_gpus(options.devices)) {
     shape.micro_batch_size = shape.rows;  // one net per device: batch norm sees all of its rows
   } else {
@@ -78,12 +83,15 @@ EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& sh
   engine.rows = shape.rows;
   engine.micro_batch_size = shape.micro_batch_size;
   engine.nominal_rows = recipe.batch;
+  engine.accumulates = shape.parts > 1;
   engine.precision = run_precision(options);
   engine.workers = shape.engine_threads;
   engine.mean = recipe.mean;
   engine.stddev = recipe.stddev;
   engine.label_smoothing = static_cast<float>(recipe.label_smoothing);
   engine.seed = options.seed;
+  engine.optimizer = recipe.optimizer.kind;
+  engine.clips = recipe.optimizer.clip_norm > 0;
   return engine;
 }
 

@@ -13,9 +13,10 @@ namespace stoker {
 
 struct ReplicaShape {
   int all_replicas = 1;              // of all processes
-  int rows = 0;                      // per replica and step
+  int rows = 0;                      // per replica and part of a step
   int micro_batch_size = 0;          // `rows` is a multiple of it
   int engine_threads = 1;            // per replica
+  int parts = 1;                     // of a step, one after the other
   std::vector<std::string> notes{};  // for the user
 };
 

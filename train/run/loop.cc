@@ -34,13 +34,14 @@ TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atom
       progress_(setup.progress),
       queued_(setup.progress.step),
       last_checkpoint_(setup.resumed_from) {
-  const auto rows = static_cast<size_t>(setup.shape.rows) * setup.replicas.size();
+  const auto rows = static_cast<size_t>(setup.shape.rows) * static_cast<size_t>(setup.shape.parts) *
+                    setup.replicas.size();
   for (Trace& trace : traces_) {
     trace.own.ids.resize(rows);
     trace.own.digests.resize(rows);
     trace.waits.resize(setup.replicas.size());
   }
-  progress_.total_steps = setup.total_steps;
+  progress_.total_steps = setup.total_feed_steps + setup.more_steps;
 }
 
 TrainResult TrainLoop::run() {
@@ -127,18 +128,11 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   const Recipe& recipe = setup_.options.recipe;
   Engine& engine = *setup_.replicas[rank].engine;
   const SpanTimer whole(tracer(), SpanKind::step, step, rank, SpanTimer::Cpu::measure);
-  const int64_t begin_ns = steady_now_ns();
-  const FedBatch* batch = feed.next(step, engine.stream() == nullptr);
-  if (!batch) throw std::runtime_error(fmt::format("the feed ended before step {}", step));
-  note_batch(rank, step, *batch, steady_now_ns() - begin_ns);
-
-  set_rates(recipe, parameters_, step, setup_.total_steps, setup_.steps_per_epoch, rates);
+  rates.more_updates = setup_.more_steps;
+  set_rates(recipe, parameters_, feed_step(step), setup_.total_feed_steps, setup_.steps_per_epoch,
+            rates);
   engine.expect_frozen(rates.tensors);
-  BatchRows rows = batch->rows;
-  const int64_t first_rank = setup_.processes.rank() * setup_.options.replicas;
-  rows.position = step * recipe.batch + (first_rank + rank) * setup_.shape.rows;
-  trace.pass(step, [&] { engine.forward_backward(rows); });
-  feed.done();
+  for (int part = 0; part < setup_.shape.parts; ++part) train_part(rank, part, step, feed, trace);
   if (rank == 0) {
     trace_of(step).learning_rate = rates.learning_rate;
     const bool stop = setup_.processes.can_ask() ? setup_.processes.all_reduce_any(stop_.load())
@@ -157,7 +151,7 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   }
   const SpanTimer timer(tracer(), SpanKind::update, step, rank);
   engine.update(rates.args);
-  const float decay = average_decay(recipe.average, step + 1, setup_.total_steps);
+  const float decay = average_decay(recipe.average, feed_step(step) + 1, setup_.total_feed_steps);
   // If the metrics come late, a skipped update may be averaged once more. That does no harm: the
   // run ends before anything is saved.
   if (decay >= 0 && (engine.metrics_lag() > 0 || engine.step_metrics().finite)) {
@@ -165,11 +159,30 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   }
 }
 
-void TrainLoop::note_batch(int rank, int64_t step, const FedBatch& batch, int64_t wait_ns) {
+void TrainLoop::train_part(int rank, int part, int64_t step, BatchFeed& feed, StepTrace& trace) {
+  Engine& engine = *setup_.replicas[rank].engine;
+  const int64_t begin_ns = steady_now_ns();
+  const FedBatch* batch = feed.next(step, engine.stream() == nullptr);
+  if (!batch) throw std::runtime_error(fmt::format("the feed ended before step {}", step));
+  note_batch(rank, part, step, *batch, steady_now_ns() - begin_ns);
+  BatchRows rows = batch->rows;
+  rows.first = part == 0;
+  rows.last = part == setup_.shape.parts - 1;
+  const int64_t replica = setup_.processes.rank() * setup_.options.replicas + rank;
+  const int64_t place = int64_t{part} * setup_.shape.all_replicas + replica;
+  rows.position = feed_step(step) * setup_.options.recipe.batch + place * setup_.shape.rows;
+  trace.pass(step, [&] { engine.forward_backward(rows); });
+  feed.done();
+}
+
+// Samples are noted part by part, and replica by replica in each.
+void TrainLoop::note_batch(int rank, int part, int64_t step, const FedBatch& batch,
+                           int64_t wait_ns) {
   Trace& trace = trace_of(step);
-  const auto rows = static_cast<size_t>(setup_.shape.rows),
-             first = rows * static_cast<size_t>(rank);
-  trace.waits[rank] = wait_ns;
+  const auto rows = static_cast<size_t>(setup_.shape.rows);
+  const size_t first =
+      rows * (static_cast<size_t>(part) * setup_.replicas.size() + static_cast<size_t>(rank));
+  trace.waits[rank] = wait_ns + (part > 0 ? trace.waits[rank] : 0);
   std::copy_n(batch.ids, rows, trace.own.ids.begin() + first);
   if (rank == 0) trace.header = batch.header;
   if (!setup_.loader_options.digests) return;
@@ -206,10 +219,13 @@ void TrainLoop::take_notes(int64_t step) {
   trace.all = setup_.processes.take_notes();
   if (!setup_.receipt) return;
   const auto rows = static_cast<size_t>(setup_.shape.rows);
+  const size_t local = setup_.replicas.size(), all = local * trace.all.size();
   row_notes_.resize(rows);
-  int device = 0;
-  for (const StepNotes& each : trace.all) {
-    for (size_t first = 0; first < each.ids.size(); first += rows, ++device) {
+  for (size_t process = 0; process < trace.all.size(); ++process) {
+    const StepNotes& each = trace.all[process];
+    for (size_t first = 0; first < each.ids.size(); first += rows) {
+      const size_t share = first / rows;  // in the order of note_batch()
+      const auto device = static_cast<int>(share / local * all + process * local + share % local);
       for (size_t row = 0; row < rows; ++row) {
         row_notes_[row].digest = each.digests[first + row];
         row_notes_[row].counts = row_notes_[row].digest != 0;
@@ -231,8 +247,8 @@ void TrainLoop::account_until(int64_t steps_done) {
 }
 
 bool TrainLoop::ends_epoch(int64_t steps_done) const {
-  return steps_done > 0 &&
-         (steps_done % setup_.steps_per_epoch == 0 || steps_done == setup_.end_step);
+  const int64_t fed = feed_step(steps_done);
+  return fed > 0 && (fed % setup_.steps_per_epoch == 0 || steps_done == setup_.end_step);
 }
 
 bool TrainLoop::checkpoint_due(int64_t steps_done) const {
@@ -302,13 +318,13 @@ void TrainLoop::save(int64_t steps_done) {
   if (setup_.receipt) setup_.receipt->save();
   progress_.step = steps_done;
   progress_.loader = setup_.loader->state();
-  if (progress_.loader.next_step != steps_done) {
+  if (progress_.loader.next_step != feed_step(steps_done)) {
     throw std::logic_error(fmt::format("the feed stands at step {}, training at {}",
-                                       progress_.loader.next_step, steps_done));
+                                       progress_.loader.next_step, feed_step(steps_done)));
   }
-  last_checkpoint_ = save_checkpoint(
-      setup_.runs, progress_, read_state(*setup_.replicas[0].engine, setup_.options.recipe.average),
-      setup_.options.keep_checkpoints);
+  last_checkpoint_ = save_checkpoint(setup_.runs, progress_,
+                                     read_state(*setup_.replicas[0].engine, setup_.options.recipe),
+                                     setup_.options.keep_checkpoints);
   report_.start_clock();
 }
 
@@ -385,9 +401,9 @@ void TrainLoop::throw_not_finite(int64_t step, const StepMetrics& metrics) {
 
 void TrainLoop::finish_result() {
   result_.step = progress_.step;
-  result_.total_steps = setup_.total_steps;
+  result_.total_steps = progress_.total_steps;
   result_.epochs_done =
-      static_cast<double>(progress_.step) / static_cast<double>(setup_.steps_per_epoch);
+      static_cast<double>(feed_step(progress_.step)) / static_cast<double>(setup_.steps_per_epoch);
   result_.interrupted = !closed_end_;
   if (result_.interrupted) {
     result_.eval.reset();

@@ -46,7 +46,8 @@ class TrainLoop {
   Trace& trace_of(int64_t step) { return traces_[static_cast<size_t>(step % kTraces)]; }
   void replica(int rank);
   void train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates, StepTrace& trace);
-  void note_batch(int rank, int64_t step, const FedBatch& batch, int64_t wait_ns);
+  void train_part(int rank, int part, int64_t step, BatchFeed& feed, StepTrace& trace);
+  void note_batch(int rank, int part, int64_t step, const FedBatch& batch, int64_t wait_ns);
   bool note_warning(int rank);
   void fail() noexcept;  // REQUIRES: an exception is being handled
 
@@ -63,6 +64,7 @@ class TrainLoop {
   void save(int64_t steps_done);
   bool checkpoint_due(int64_t steps_done) const;
   bool ends_epoch(int64_t steps_done) const;
+  int64_t feed_step(int64_t step) const { return step - setup_.more_steps; }
   [[noreturn]] void throw_not_finite(int64_t step, const StepMetrics& metrics);
   std::string last_checkpoint_text() const;
   void finish_result();

@@ -27,6 +27,8 @@ TrainOptions complete_options(TrainOptions options) {
   options.recipe.validate();
   if (!options.devices.empty()) options.replicas = static_cast<int>(options.devices.size());
   require(options.replicas >= 1, "devices", fmt::format(": {} is below 1", options.replicas));
+  require(options.accumulate >= 1, "accumulate",
+          fmt::format(": {} is below 1", options.accumulate));
   require(options.keep_checkpoints >= 1, "keep_checkpoints",
           fmt::format(": {} is below 1", options.keep_checkpoints));
   require_not_negative(options.bucket_bytes, "bucket_bytes");
@@ -55,8 +57,8 @@ const MeasureHooks& measure_hooks(const TrainOptions& options) {
 void require_same_options(const TrainOptions& options, TrainProcesses& processes) {
   processes.require_same(options.replicas, "devices: the number of replicas");
   processes.require_same_text(
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {}", recipe_to_json(options.recipe).dump(),
-                  options.seed, options.max_steps, options.checkpoint_steps,
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", recipe_to_json(options.recipe).dump(),
+                  options.accumulate, options.seed, options.max_steps, options.checkpoint_steps,
                   options.eval_every_epochs, options.limit_train, options.limit_eval,
                   static_cast<int>(measure_hooks(options).feed), static_cast<int>(options.reduce),
                   static_cast<int>(options.comm_dtype), options.bucket_bytes),

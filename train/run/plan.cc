@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kSmallModel = 500'000;
 constexpr int64_t kManyRows = 64;
+constexpr double kLargeFactor = 4;
 
 std::string counted(int64_t count, const char* what, const char* plural = "s") {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : plural);
@@ -68,6 +69,16 @@ void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
           fmt::format("note: the last {} samples of an epoch's order are left out", left_out));
     }
   }
+  const bool warms_up = recipe.schedule.warmup_epochs > 0 || recipe.schedule.warmup_steps > 0 ||
+                        recipe.schedule.kind == ScheduleKind::triangle;
+  const OptimizerSpec& optimizer = recipe.optimizer;
+  const double factor = optimizer.effective_learning_rate(recipe.batch) / optimizer.learning_rate;
+  if (optimizer.kind == OptimizerKind::sgd && factor >= kLargeFactor && !warms_up) {
+    lines.push_back(fmt::format(
+        "note: the rate is {:.3g} times that of a batch of {}, and training begins with it: a "
+        "warm-up of 5 epochs is usual (Goyal et al. 2017)",
+        factor, optimizer.lr_ref_batch));
+  }
   if (recipe.schedule.warmup_epochs >= recipe.epochs) {
     lines.push_back(fmt::format("note: the warm-up of {:g} epochs is longer than the run",
                                 recipe.schedule.warmup_epochs));
@@ -83,7 +94,7 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
   lines.push_back(fmt::format(
       "data: {} training samples, {} for evaluation, {} classes; {} steps per epoch, {} in all",
       setup.train.size(), eval_samples(setup), setup.model.classes, setup.steps_per_epoch,
-      setup.total_steps));
+      setup.total_feed_steps));
   if (!options.subset.empty()) lines.push_back("subset: " + options.subset);
   if (options.order) lines.push_back("order: " + options.order->describe());
   lines.push_back(fmt::format(
@@ -91,12 +102,13 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
       total_count(parameter_table(setup.net)), forward_flops(setup.net) / 2e6,
       run_precision(setup.options) == Precision::bf16 ? "bf16 with fp32 master weights" : "fp32"));
   const int processes = setup.processes.size();
-  lines.push_back(
-      fmt::format("devices: {}{} x {}, {} and {} each",
-                  processes > 1 ? fmt::format("{} processes x ", processes) : "", options.replicas,
-                  counted(setup.shape.rows, "sample"),
-                  counted(setup.shape.rows / setup.shape.micro_batch_size, "micro-batch", "es"),
-                  counted(setup.shape.engine_threads, "thread")));
+  lines.push_back(fmt::format(
+      "devices: {}{} x {}, {} and {} each{}",
+      processes > 1 ? fmt::format("{} processes x ", processes) : "", options.replicas,
+      counted(setup.shape.rows, "sample"),
+      counted(setup.shape.rows / setup.shape.micro_batch_size, "micro-batch", "es"),
+      counted(setup.shape.engine_threads, "thread"),
+      setup.shape.parts > 1 ? fmt::format(", in {} parts per step", setup.shape.parts) : ""));
   if (setup.replicas.in_buckets()) {
     lines.push_back(fmt::format("gradients: summed in buckets of {} while the backward pass runs",
                                 mebibytes(options.bucket_bytes)));
@@ -133,6 +145,7 @@ std::string config_text(const TrainSetup& setup) {
   }
   json["devices"] = options.replicas;
   json["processes"] = setup.processes.size();
+  json["accumulate"] = options.accumulate;
   json["seed"] = options.seed;
   json["precision"] = run_precision(setup.options) == Precision::bf16 ? "bf16" : "fp32";
   json["checkpoint_steps"] = options.checkpoint_steps;

@@ -10,14 +10,17 @@
 namespace stoker {
 namespace {
 
+constexpr int kStates = 6;
+
 // The fields of CheckpointInfo from which a run resumes.
 struct Start {
   int64_t resumed = 0;
   int64_t step = 0;
   LoaderState loader;
+  int64_t batch = 0;
   RunningTotals epoch;
   double best_top1 = 0, last_top1 = -1, last_top5 = -1;
-  int64_t sizes[5] = {};  // of the buffers of TrainState
+  int64_t sizes[kStates] = {};  // of the buffers of TrainState
 };
 
 template <typename Value>
@@ -74,29 +77,32 @@ void TrainProcesses::require_same_text(const std::string& text, const std::strin
 
 void TrainProcesses::share(CheckpointInfo& progress, TrainState& state, bool& resumed) {
   if (!group_) return;
-  std::vector<float>* const buffers[] = {&state.parameters, &state.momenta, &state.statistics,
-                                         &state.average, &state.average_statistics};
+  std::vector<float>* const buffers[kStates] = {&state.parameters,         &state.momenta,
+                                                &state.statistics,         &state.average,
+                                                &state.average_statistics, &state.second_moments};
   Start start;
   if (is_rank0()) {
     start = {resumed,
              progress.step,
              progress.loader,
+             progress.batch,
              progress.epoch,
              progress.best_top1,
              progress.last_top1,
              progress.last_top5,
              {}};
-    for (int i = 0; i < 5; ++i) start.sizes[i] = static_cast<int64_t>(buffers[i]->size());
+    for (int i = 0; i < kStates; ++i) start.sizes[i] = static_cast<int64_t>(buffers[i]->size());
   }
   share_values(*group_, std::span(&start, 1));
   resumed = start.resumed != 0;
   progress.step = start.step;
   progress.loader = start.loader;
+  progress.batch = static_cast<int>(start.batch);
   progress.epoch = start.epoch;
   progress.best_top1 = start.best_top1;
   progress.last_top1 = start.last_top1;
   progress.last_top5 = start.last_top5;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < kStates; ++i) {
     buffers[i]->resize(static_cast<size_t>(start.sizes[i]));
     share_values(*group_, std::span(*buffers[i]));
   }

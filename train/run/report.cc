@@ -53,8 +53,9 @@ void RunReport::report_step(int64_t steps_done, double learning_rate, int64_t ba
   StepReport report;
   report.step = steps_done;
   report.total_steps = setup_.end_step;
-  report.epoch = (steps_done - 1) / setup_.steps_per_epoch;
-  report.step_in_epoch = steps_done - report.epoch * setup_.steps_per_epoch;
+  const int64_t fed = steps_done - setup_.more_steps;
+  report.epoch = (fed - 1) / setup_.steps_per_epoch;
+  report.step_in_epoch = fed - report.epoch * setup_.steps_per_epoch;
   report.steps_per_epoch = setup_.steps_per_epoch;
   report.epochs = setup_.options.recipe.epochs;
   report.loss = mean(interval_.loss_sum, interval_.weight_sum);
@@ -85,10 +86,10 @@ void RunReport::report_warnings(int64_t steps_done, const std::vector<std::strin
 EpochReport RunReport::epoch_report(int64_t steps_done, const RunningTotals& totals) const {
   const Rate rate = epoch_rate_.rate();
   EpochReport report;
-  report.epoch = (steps_done - 1) / setup_.steps_per_epoch;
+  const int64_t fed = steps_done - setup_.more_steps;
+  report.epoch = (fed - 1) / setup_.steps_per_epoch;
   report.step = steps_done;
-  report.epochs_done =
-      static_cast<double>(steps_done) / static_cast<double>(setup_.steps_per_epoch);
+  report.epochs_done = static_cast<double>(fed) / static_cast<double>(setup_.steps_per_epoch);
   report.loss = mean(totals.loss_sum, totals.weight_sum);
   report.accuracy = mean(totals.top1, totals.weight_sum);
   report.images_per_second = rate.images_per_second;

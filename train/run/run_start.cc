@@ -1,6 +1,7 @@
 #include "train/run/run_start.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -15,8 +16,13 @@ namespace {
 // The fields that a resumed run may change, named as in the JSON of a checkpoint. The other fields
 // determine what was computed so far.
 const std::vector<std::string>& may_change() {
-  static const std::vector<std::string> fields = {"epochs", "rows_per_shard", "eval_views",
-                                                  "precision", "schedule.warmup_epochs"};
+  static const std::vector<std::string> fields = {"epochs",
+                                                  "batch",
+                                                  "rows_per_shard",
+                                                  "eval_views",
+                                                  "precision",
+                                                  "schedule.warmup_epochs",
+                                                  "schedule.warmup_steps"};
   return fields;
 }
 
@@ -42,8 +48,12 @@ void resume(const TrainOptions& options, const ModelInfo& model, const std::stri
   const std::string difference =
       recipe_difference(progress.model.recipe, options.recipe, may_change());
   if (!difference.empty()) refuse(difference);
-  const std::string changed = recipe_difference(progress.model.recipe, options.recipe);
-  if (!changed.empty()) notes.push_back("changed since the checkpoint: " + changed);
+  std::vector<std::string> changed = recipe_differences(progress.model.recipe, options.recipe);
+  // TrainSetup says what another batch changes.
+  std::erase_if(changed, [](const std::string& each) { return each.starts_with("batch: "); });
+  if (!changed.empty()) {
+    notes.push_back(fmt::format("changed since the checkpoint: {}", fmt::join(changed, ", ")));
+  }
   if (progress.seed != options.seed) {
     refuse(fmt::format("seed: {} -> {}", progress.seed, options.seed));
   }
@@ -58,6 +68,7 @@ TrainState initial_state(const TrainOptions& options, const NetSpec& net, const 
   state.parameters = initial_parameters(net, init);
   state.statistics = initial_statistics(net);
   state.momenta.assign(state.parameters.size(), 0.0f);
+  if (has_second_moments(recipe.optimizer.kind)) state.second_moments = state.momenta;
   if (recipe.whitening) {
     const std::vector<float> filters = whitening_filters(
         patch_moments(train, recipe.eval, options.feed.decode), recipe.mean, recipe.stddev);

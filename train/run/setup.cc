@@ -69,15 +69,15 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
 
 void TrainSetup::choose_largest_batch(const EngineFactory& make_engine) {
   const NetSpec planned = model_of(options.recipe, train, eval).net();
-  const int all_replicas = processes.size() * options.replicas;
+  const int shares = processes.size() * options.replicas * options.accumulate;
   BatchChoice choice =
-      choose_batch({options, planned, make_engine, train.size(), all_replicas, eval != nullptr});
+      choose_batch({options, planned, make_engine, train.size(), shares, eval != nullptr});
   // The process with the least memory decides.
   const int64_t rows_everywhere = -processes.all_reduce_max(-choice.rows);
   if (rows_everywhere < choice.rows) {
     choice.reason += fmt::format("; {} in another process", rows_everywhere);
   }
-  options.recipe.batch = static_cast<int>(rows_everywhere * all_replicas);
+  options.recipe.batch = static_cast<int>(rows_everywhere * shares);
   note({fmt::format("batch {}, chosen: {}", options.recipe.batch, choice.reason)});
 }
 
@@ -104,6 +104,7 @@ void TrainSetup::make_folders() {
 void TrainSetup::plan_feed() {
   const Recipe& recipe = options.recipe;
   loader_options.batch_size = shape.rows;
+  loader_options.parts = shape.parts;
   loader_options.rank = processes.rank();
   loader_options.world = processes.size();
   loader_options.seed = options.seed;
@@ -127,26 +128,95 @@ void TrainSetup::plan_feed() {
                                  measure.resident_bytes, bytes));
 }
 
-void TrainSetup::make_loader() {
+// Finds where the feed goes on.
+void TrainSetup::place_feed() {
   const Recipe& recipe = options.recipe;
-  loader_options.first_step = progress.step;
-  loader_options.digests = options.receipt && !options.out.empty();
-  if (!options.out.empty()) {
-    loader_options.quarantine_file = quarantine_file(options.out, "quarantine", processes.rank());
-    trim_jsonl(loader_options.quarantine_file, progress.step - 1);  // steps count from 0 there
-    // Trim also the files of further ranks, if this run resumes one that had more processes.
-    for (int rank = processes.size(); processes.is_rank0(); ++rank) {
-      const std::string left = quarantine_file(options.out, "quarantine", rank);
-      if (!std::filesystem::exists(left)) break;
-      trim_jsonl(left, progress.step - 1);
+  if (!resumed_from.empty()) {
+    Loader::check_state(progress.loader, train, recipe.train, loader_options, progress.batch);
+    if (progress.batch != recipe.batch) go_on_with_another_batch();
+  }
+  loader_options.first_step = progress.loader.next_step;
+  loader_options.grid = progress.loader.grid;
+  more_steps = progress.step - progress.loader.next_step;
+}
+
+// What counts is the position in the samples: an epoch goes on with those that have not come.
+void TrainSetup::go_on_with_another_batch() {
+  const Recipe& recipe = options.recipe;
+  LoaderState& state = progress.loader;
+  SamplerOptions sampler{.samples = train.size(),
+                         .rows = progress.batch,
+                         .seed = options.seed,
+                         .last_batch = recipe.last_batch,
+                         .grid = state.grid,
+                         .order = options.order};
+  const int64_t position = Sampler(sampler).first_position(state.epoch, state.step_in_epoch);
+  sampler.rows = recipe.batch;
+  sampler.grid = {};
+  const Sampler now(sampler);
+  const Continuation next = continue_at(now, state.epoch, position);
+  // A run that ends inside an epoch may have come to its end.
+  state.next_step = std::min(next.step, steps_of(recipe.epochs, now.steps_per_epoch()));
+  state.grid = next.grid;
+  set_files_aside();
+  const auto rate = [&](int batch) { return recipe.optimizer.effective_learning_rate(batch); };
+  notes.push_back(fmt::format(
+      "goes on at sample {} of epoch {} with a global batch of {}, before it was {}: learning rate "
+      "{:g} -> {:g}; the steps of one batch are not those of the other, so what the run wrote "
+      "about its samples lies in {}",
+      position, state.epoch, recipe.batch, progress.batch, rate(progress.batch), rate(recipe.batch),
+      aside_folder(options.out, progress.step)));
+}
+
+// Receipts and lists of bad samples count steps of one size.
+void TrainSetup::set_files_aside() const {
+  if (options.out.empty()) return;
+  namespace fs = std::filesystem;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(options.out)) {
+    const std::string name = entry.path().filename().string();
+    const bool of_samples = name.starts_with("receipt") || name.starts_with("quarantine");
+    const bool own =
+        writes() || entry.path() == quarantine_file(options.out, "quarantine", processes.rank());
+    if (of_samples && own && entry.is_regular_file()) files.push_back(entry.path());
+  }
+  const fs::path folder = aside_folder(options.out, progress.step);
+  if (!files.empty()) fs::create_directories(folder);
+  for (const fs::path& file : files) {
+    const fs::path target = folder / file.filename();
+    // If it is there already, this one is of a run from the same checkpoint that saved nothing.
+    if (fs::exists(target)) {
+      fs::remove(file);
+    } else {
+      fs::rename(file, target);
     }
   }
-  loader = std::make_unique<Loader>(train, recipe.train, replicas.devices(), loader_options);
-  if (!resumed_from.empty()) Loader::resume_step(progress.loader, *loader);
+}
+
+void TrainSetup::open_quarantine() {
+  if (options.out.empty()) return;
+  const int64_t last_step = progress.loader.next_step - 1;
+  loader_options.quarantine_file = quarantine_file(options.out, "quarantine", processes.rank());
+  trim_jsonl(loader_options.quarantine_file, last_step);  // steps count from 0 there
+  // Trim also the files of further ranks, if this run resumes one that had more processes.
+  for (int rank = processes.size(); processes.is_rank0(); ++rank) {
+    const std::string left = quarantine_file(options.out, "quarantine", rank);
+    if (!std::filesystem::exists(left)) break;
+    trim_jsonl(left, last_step);
+  }
+}
+
+void TrainSetup::make_loader() {
+  place_feed();
+  loader_options.digests = options.receipt && !options.out.empty();
+  open_quarantine();
+  loader =
+      std::make_unique<Loader>(train, options.recipe.train, replicas.devices(), loader_options);
   steps_per_epoch = loader->steps_per_epoch();
-  total_steps = loader->end_step();
+  total_feed_steps = loader->end_step();
   processes.require_same_text(std::to_string(loader->state().fingerprint), "data");
-  end_step = options.max_steps > 0 ? std::min(options.max_steps, total_steps) : total_steps;
+  const int64_t whole = total_feed_steps + more_steps;
+  end_step = options.max_steps > 0 ? std::min(options.max_steps, whole) : whole;
 }
 
 void TrainSetup::make_resident() {
@@ -154,7 +224,7 @@ void TrainSetup::make_resident() {
   if (measure.feed != FeedKind::resident) return;
   const BatchShape batch = batch_shape(options.recipe, shape.rows);
   const int64_t bytes = ResidentBatches::batch_bytes(batch);
-  int64_t count = std::min(steps_per_epoch, end_step - progress.step);
+  int64_t count = std::min(steps_per_epoch, end_step - progress.step) * shape.parts;
   if (measure.resident_bytes > 0) count = std::min(count, measure.resident_bytes / bytes);
   for (const Replica& replica : replicas) {
     resident.push_back(std::make_unique<ResidentBatches>(*replica.device, batch, count));
@@ -162,18 +232,18 @@ void TrainSetup::make_resident() {
   notes.push_back(fmt::format(
       "feed: {} of an epoch's {} batches lie on each device ({:.1f} MiB) and are replayed; crops "
       "and flips stay those of their first time",
-      count, steps_per_epoch, static_cast<double>(count * bytes) / (1 << 20)));
+      count, steps_per_epoch * shape.parts, static_cast<double>(count * bytes) / (1 << 20)));
 }
 
 void TrainSetup::make_receipt() {
   if (!loader_options.digests || !writes()) return;
-  ReceiptInfo info =
-      receipt_info(*loader, train, options.recipe.train, loader_options, shape.all_replicas);
+  ReceiptInfo info = receipt_info(*loader, train, options.recipe.train, loader_options,
+                                  shape.all_replicas * shape.parts);  // those of a global batch
   info.world = 1;  // process 0 gets the notes of the others
   info.version = options.version;
   info.libraries = options.libraries;
   if (!options.subset.empty()) info.policies.emplace_back("subset", options.subset);
-  receipt = std::make_unique<Receipt>(options.out, info, progress.step);
+  receipt = std::make_unique<Receipt>(options.out, info, progress.loader.next_step);
 }
 
 void TrainSetup::make_plan() {
@@ -187,6 +257,10 @@ void TrainSetup::make_plan() {
   for (const auto& batches : resident) planned_bytes += batches->device_bytes();
   plan = plan_lines(*this, eval_feed);
   if (writes()) replace_file(options.out + "/config.json", config_text(*this));
+}
+
+std::string aside_folder(const std::string& folder, int64_t step) {
+  return fmt::format("{}/before_step_{:08}", folder, step);
 }
 
 std::string quarantine_file(const std::string& folder, const std::string& name, int rank) {

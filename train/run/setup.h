@@ -43,14 +43,17 @@ struct TrainSetup {
   std::string runs;               // folder of checkpoints; "": this process writes none
 
   ReplicaSet replicas;
-  CheckpointInfo progress;  // where the run starts
+  CheckpointInfo progress;  // where the run starts; its loader state is of this run's batch
   std::string resumed_from;
   LoaderOptions loader_options;
   std::unique_ptr<Loader> loader;                          // after the devices: destroyed first
   std::vector<std::unique_ptr<ResidentBatches>> resident;  // one per replica, or empty
   std::unique_ptr<Receipt> receipt;  // in process 0, for all processes; or null
   int64_t steps_per_epoch = 0;
-  int64_t total_steps = 0;         // of the recipe; length of the schedule
+  // The run's steps minus those of its feed, by which epochs and schedule go: not 0 if it went on
+  // from a checkpoint with another global batch.
+  int64_t more_steps = 0;
+  int64_t total_feed_steps = 0;    // of the recipe; length of the schedule
   int64_t end_step = 0;            // of this run
   int64_t state_copy_bytes = 0;    // while a checkpoint is written or read
   int64_t planned_bytes = 0;       // of this process, without whole frames (MemoryPlan)
@@ -61,12 +64,19 @@ struct TrainSetup {
   void choose_largest_batch(const EngineFactory& make_engine);
   void plan_feed();
   void make_folders();
+  void place_feed();
+  void go_on_with_another_batch();
+  void set_files_aside() const;
+  void open_quarantine();
   void make_loader();
   void make_resident();
   void make_receipt();
   void make_plan();
   void note(const std::vector<std::string>& more);
 };
+
+// Returns the folder of what a run wrote about its samples before a step, with another batch.
+std::string aside_folder(const std::string& folder, int64_t step);
 
 // Returns the path of a process's file of bad samples: out/quarantine.jsonl,
 // out/quarantine.rank1.jsonl, ...

@@ -29,16 +29,29 @@ void set_rates(const Recipe& recipe, const std::vector<TensorInfo>& parameters, 
     const bool norm_bias = tensor.kind == ParameterKind::norm_bias;
     const bool whitens = recipe.whitening && tensor.node == parameters[0].node;
     const double factor = norm_bias ? optimizer.norm_bias_factor : 1;
-    const bool decays = optimizer.decay_norms || !(norm_weight || is_bias(tensor.kind));
+    const bool of_norm = norm_weight || is_bias(tensor.kind);
+    const bool lars = optimizer.kind == OptimizerKind::lars;
+    const bool decays = !of_norm || (optimizer.decay_norms && !lars);
 
     TensorUpdate& update = rates.tensors[i];
     update.learning_rate = static_cast<float>(rates.learning_rate * factor);
+    update.adapted = lars && !of_norm;
     update.weight_decay = decays ? static_cast<float>(optimizer.weight_decay / factor) : 0;
     update.frozen = (norm_weight && !optimizer.train_norm_weights) ||
                     (whitens && (!is_bias(tensor.kind) || step >= whiten_bias_steps));
   }
-  rates.args = {rates.tensors, static_cast<float>(optimizer.momentum), optimizer.nesterov,
-                optimizer.decoupled};
+  UpdateArgs& args = rates.args;
+  args.tensors = rates.tensors;
+  args.kind = optimizer.kind;
+  args.momentum = static_cast<float>(optimizer.momentum);
+  args.nesterov = optimizer.nesterov;
+  args.decoupled = optimizer.decoupled;
+  args.beta1 = optimizer.beta1;
+  args.beta2 = optimizer.beta2;
+  args.epsilon = static_cast<float>(optimizer.epsilon);
+  args.trust = static_cast<float>(optimizer.trust);
+  args.clip_norm = static_cast<float>(optimizer.clip_norm);
+  args.count = step + 1 + rates.more_updates;
 }
 
 float average_decay(const AverageSpec& spec, int64_t steps_done, int64_t total_steps) {
