@@ -101,6 +101,21 @@ TEST_F(TrainMemory, OfCheckpointsIsOneCopyOfTheState) {
   }
 }
 
+// Adam has a third copy of the weights, and so has its checkpoint; parts add one more sum.
+TEST_F(TrainMemory, OfAdamAndPartsIsInThePlan) {
+  const int64_t state = 3 * total_count(parameter_table(make_net("resnet18", {32, 32}, 10)));
+  const double copy = static_cast<double>(state) * sizeof(float) / (1 << 20);
+  RunningProgram program(
+      with(words("resnet18", "c"), {"--optimizer", "adam", "--accumulate", "2"}));
+  EXPECT_TRUE(
+      program.wait_until([&] { return count_metrics(run_folder("c"), "epoch") >= 1; }, kPatience));
+  const Usage usage = usage_of(program.pid());
+  program.send(SIGKILL);
+  EXPECT_NEAR(planned(run_folder("c"), "memory, checkpoints", ": "), copy, 1);
+  EXPECT_LE(usage.peak, promised("c") + kProgramMebibytes) << "the plan: " << promised("c");
+  EXPECT_GT(usage.peak, 2 * copy);  // the engine's states and the checkpoint's
+}
+
 TEST_F(TrainMemory, DoesNotGrowOverTenEpochsAndStaysWithinThePlan) {
   RunningProgram program(words("airnet-narrow", "a"));
   const auto after_epoch = [&](int epochs) {

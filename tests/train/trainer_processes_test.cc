@@ -103,6 +103,34 @@ void expect_clean(const ProcessesOutcome& outcome) {
   for (const std::string& thrown : outcome.thrown) EXPECT_EQ(thrown, "");
 }
 
+// Batches in parts, then a resume in other processes with another batch: the receipts of process 0
+// are those of runs in one process, with the same samples in the same rows.
+TEST_P(TrainerProcesses, PartsAndAnotherBatchAreThoseOfOneProcess) {
+  const auto source = small_source();
+  const auto receipt_rows = [](const std::string& folder) {
+    return read_whole_file(folder + "/receipt_steps.bin") +
+           read_whole_file(folder + "/receipt_rows.bin");
+  };
+  const TempFolder one, many;
+  for (const int batch : {16, 32}) {
+    TrainOptions options = small_options();
+    options.recipe.batch = batch;
+    options.max_steps = batch == 16 ? 3 : 0;
+    options.resume = batch == 32;
+    options.out = one.path();
+    run_once(options, fake_engines());
+    options.out = many.path();
+    options.replicas = 2;
+    options.accumulate = batch / 8;
+    const ProcessesOutcome outcome = run_processes(2, options, fake_engines(), *source);
+    expect_clean(outcome);
+    EXPECT_EQ(outcome.hashes[0], outcome.hashes[1]);
+    EXPECT_EQ(receipt_rows(many.path()), receipt_rows(one.path())) << batch;
+  }
+  EXPECT_EQ(receipt_rows(many.path() + "/before_step_00000003"),
+            receipt_rows(one.path() + "/before_step_00000003"));
+}
+
 TEST_P(TrainerProcesses, TrainAsOneDoes) {
   const auto eval = small_source(23, 31);
   const RunOutcome one = run_once(small_options(4), fake_engines(), 70, eval.get());

@@ -230,6 +230,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int t = threadIdx.x; t < s.tensor_count; t += kThreads) all += of_tensors[t].gradient;
   all = block_reduce(all, Sum{}, shared);
   const float clipped = device::clipped_scale(*rates, verdict->gradient_scale, all);
+#pragma unroll 1  // roots and divisions in double take many registers
   for (int t = threadIdx.x; t < s.tensor_count; t += kThreads) {
     scales[t] = device::tensor_scale(*rates, rate_of(rates, t), clipped, of_tensors[t]);
   }
