@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tests/train/golden_fixture.h"
-#include "train/model/models.h"
+#include "train/model/net_builder.h"
 #include "train/model/recipe.h"
 
 namespace stoker {
@@ -21,7 +21,7 @@ inline NetSpec tiny_net() {
   NetBuilder net("tiny", {12, 12}, 10);
   int x = net.conv("conv", 0, 8, 3, 1, 1);
   x = net.plain(OpKind::relu, net.batch_norm("norm", x, 1e-5f, 0.1f));
-  net.linear("fc", net.plain(OpKind::global_avg_pool, x), true, 1.0f);
+  net.linear("fc", net.adaptive_avg_pool(x, {1, 1}), true, 1.0f);
   return net.finish();
 }
 

@@ -97,6 +97,22 @@ void set_warmup(const TrainArguments& arguments, ScheduleSpec& schedule) {
       fmt::format("{}: the optimizer is {}, which has no {}", option, to_string(kind), what));
 }
 
+void set_rate_factors(const TrainArguments& arguments, OptimizerSpec& optimizer) {
+  for (const std::string& text : arguments.rate_factors) {
+    const size_t at = text.rfind('=');
+    const std::string key = text.substr(0, at);
+    const char* begin = text.data() + std::min(text.size(), at + 1);
+    const char* end = text.data() + text.size();
+    double factor = 0;
+    const auto [stop, error] = std::from_chars(begin, end, factor);
+    if (at == std::string::npos || key.empty() || error != std::errc() || stop != end) {
+      throw std::invalid_argument(
+          fmt::format("--lr-factors: '{}' is not NAME=FACTOR, such as layer1=0.1", text));
+    }
+    optimizer.rate_factors[key] = factor;
+  }
+}
+
 void set_optimizer(const TrainArguments& arguments, OptimizerSpec& optimizer) {
   const OptimizerKind before = optimizer.kind;
   if (arguments.optimizer) {
@@ -114,6 +130,7 @@ void set_optimizer(const TrainArguments& arguments, OptimizerSpec& optimizer) {
   if (!adam && !arguments.betas.empty()) refuse_for(kind, "--betas", "betas but --momentum");
   if (!adam && arguments.epsilon) refuse_for(kind, "--epsilon", "epsilon");
   if (kind != OptimizerKind::lars && arguments.trust) refuse_for(kind, "--trust", "trust ratio");
+  set_rate_factors(arguments, optimizer);
   set(arguments.learning_rate, optimizer.learning_rate);
   set(arguments.lr_ref_batch, optimizer.lr_ref_batch);
   set(arguments.momentum, optimizer.momentum);
@@ -223,6 +240,12 @@ void add_recipe_options(CLI::App& app, TrainArguments& arguments) {
       "change per step at a rate of 1");
   add("--weight-decay", arguments.weight_decay,
       "Weight decay, 0 or more; adamw's is decoupled. Batch norms and biases are left out");
+  add("--lr-factors", arguments.rate_factors,
+      "Factors of the learning rate for parts of the model, by the beginning of their names: "
+      "conv1=0,layer1=0.1. 0 freezes a part")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("");
   add("--clip-norm", arguments.clip_norm,
       "Largest norm of all gradients together, 0 or more; larger ones are scaled down to it. 0 "
       "does not clip");
@@ -278,6 +301,10 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--precision", arguments.precision,
                  "Number format of the computation. auto takes bf16 where the device has it")
       ->check(CLI::IsMember(&kPrecisions));
+  app.add_option("--init", run.init,
+                 "Weights to begin with: a safetensors file with PyTorch's names of the model "
+                 "(torchvision's, or a checkpoint's), or a run's folder. A head for other classes "
+                 "begins anew");
   app.add_option("--seed", run.seed, "Seed of the first weights, the order and the augmentation");
   app.add_option("--out", arguments.out, "Folder of the results (default: runs/MODEL)");
   app.add_flag("--resume", run.resume, "Go on from the newest checkpoint in --out");

@@ -37,7 +37,8 @@ struct TrainArguments {
   std::optional<double> warmup_epochs, warmup_start, ema;
   std::optional<int64_t> warmup_steps;
   std::optional<std::string> optimizer;
-  std::vector<double> betas;  // none, or two
+  std::vector<std::string> rate_factors;  // "layer1=0.1"
+  std::vector<double> betas;              // none, or two
   std::optional<double> epsilon, trust, clip_norm;
   bool nesterov = false;
   std::optional<std::string> batch;     // a number, or "auto"

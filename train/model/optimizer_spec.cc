@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "pipeline/invalid_field.h"
@@ -59,6 +60,9 @@ void OptimizerSpec::validate() const {
   require(is_share(momentum), "momentum", momentum, "in [0, 1)");
   require(!nesterov || momentum > 0, "momentum", momentum, "> 0 with nesterov");
   require(weight_decay >= 0, "weight_decay", weight_decay, ">= 0");
+  for (const auto& [key, factor] : rate_factors) {
+    require(factor >= 0, "rate_factors", factor, ">= 0");
+  }
   require(norm_bias_factor > 0, "norm_bias_factor", norm_bias_factor, "> 0");
   require(is_share(beta1), "beta1", beta1, "in [0, 1)");
   require(is_share(beta2), "beta2", beta2, "in [0, 1)");
@@ -81,8 +85,36 @@ std::string OptimizerSpec::describe(int batch, const std::string& schedule) cons
                                  effective_learning_rate(batch), scaling, schedule,
                                  own_numbers(*this), decoupled_decay ? "decoupled" : "coupled",
                                  weight_decay, all_decay ? "" : ", none on batch norm and biases");
+  for (const auto& [key, factor] : rate_factors) {
+    text += factor == 0 ? fmt::format("; {} frozen", key) : fmt::format("; {} x {:g}", key, factor);
+  }
   if (clip_norm > 0) text += fmt::format("; gradients clipped to a norm of {:g}", clip_norm);
   return text;
+}
+
+double OptimizerSpec::rate_factor(const std::string& parameter) const {
+  for (size_t end = parameter.size(); end != std::string::npos && end > 0;
+       end = parameter.rfind('.', end - 1)) {
+    const auto found = rate_factors.find(parameter.substr(0, end));
+    if (found != rate_factors.end()) return found->second;
+  }
+  return 1;
+}
+
+void require_rate_factors(const OptimizerSpec& spec, const std::vector<TensorInfo>& parameters) {
+  for (const auto& [key, factor] : spec.rate_factors) {
+    const bool matches = std::ranges::any_of(parameters, [&](const TensorInfo& info) {
+      return info.name == key || info.name.starts_with(key + ".");
+    });
+    if (!matches) {
+      throw InvalidField("recipe", "rate_factors",
+                         fmt::format(": no parameter is named {0} or {0}.*; the first one is {1}",
+                                     key, parameters.front().name));
+    }
+  }
+  const bool frozen = std::ranges::all_of(
+      parameters, [&](const TensorInfo& info) { return spec.rate_factor(info.name) == 0; });
+  if (frozen) throw InvalidField("recipe", "rate_factors", ": they freeze all parameters");
 }
 
 OptimizerSpec with_optimizer(const OptimizerSpec& spec, OptimizerKind kind) {

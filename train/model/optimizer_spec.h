@@ -2,7 +2,9 @@
 // any.
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "train/engine/engine.h"
 
@@ -24,9 +26,14 @@ struct OptimizerSpec {
   double beta1 = 0.9, beta2 = 0.999;  // Adam and AdamW
   double epsilon = 1e-8;              // Adam and AdamW
   double trust = 1e-3;                // LARS
-  double clip_norm = 0;               // largest norm of all gradients together; 0: no clipping
+  // Factors of the learning rate of the parameters whose names are, or begin with, a key and a dot:
+  // {"layer1", 0.1}. The longest key counts. 0 freezes them; a batch norm's running statistics go
+  // on.
+  std::map<std::string, double> rate_factors{};
+  double clip_norm = 0;  // largest norm of all gradients together; 0: no clipping
 
   double effective_learning_rate(int batch) const;
+  double rate_factor(const std::string& parameter) const;  // 1 if no key matches
   // Throws std::invalid_argument naming the field and its value.
   void validate() const;
   // Returns one line; `schedule` is its schedule's.
@@ -37,6 +44,10 @@ struct OptimizerSpec {
 // torch.optim's; all else that the optimizers share stays. The rates of SGD and LARS are those of
 // `spec`, and of another size: set learning_rate.
 OptimizerSpec with_optimizer(const OptimizerSpec& spec, OptimizerKind kind);
+
+// Throws std::invalid_argument if a key of rate_factors matches none of the parameters, or if all
+// of them are frozen.
+void require_rate_factors(const OptimizerSpec& spec, const std::vector<TensorInfo>& parameters);
 
 const char* to_string(OptimizerKind kind);  // "sgd"
 

@@ -74,15 +74,15 @@ constexpr auto kFields<Size> = std::tuple(field("width", &Size::width),
 template <>
 constexpr auto kFields<OptimizerSpec> = [] {
   using S = OptimizerSpec;
-  return std::tuple(field("learning_rate", &S::learning_rate),
-                    field("lr_ref_batch", &S::lr_ref_batch), field("momentum", &S::momentum),
-                    field("nesterov", &S::nesterov), field("weight_decay", &S::weight_decay),
-                    field("decoupled", &S::decoupled), field("decay_norms", &S::decay_norms),
-                    field("norm_bias_factor", &S::norm_bias_factor),
-                    field("train_norm_weights", &S::train_norm_weights),
-                    later_field("kind", &S::kind), later_field("beta1", &S::beta1),
-                    later_field("beta2", &S::beta2), later_field("epsilon", &S::epsilon),
-                    later_field("trust", &S::trust), later_field("clip_norm", &S::clip_norm));
+  return std::tuple(
+      field("learning_rate", &S::learning_rate), field("lr_ref_batch", &S::lr_ref_batch),
+      field("momentum", &S::momentum), field("nesterov", &S::nesterov),
+      field("weight_decay", &S::weight_decay), field("decoupled", &S::decoupled),
+      field("decay_norms", &S::decay_norms), field("norm_bias_factor", &S::norm_bias_factor),
+      field("train_norm_weights", &S::train_norm_weights), later_field("kind", &S::kind),
+      later_field("beta1", &S::beta1), later_field("beta2", &S::beta2),
+      later_field("epsilon", &S::epsilon), later_field("trust", &S::trust),
+      later_field("rate_factors", &S::rate_factors), later_field("clip_norm", &S::clip_norm));
 }();
 template <>
 constexpr auto kFields<ScheduleSpec> = [] {

@@ -147,6 +147,7 @@ std::string config_text(const TrainSetup& setup) {
   json["processes"] = setup.processes.size();
   json["accumulate"] = options.accumulate;
   json["seed"] = options.seed;
+  if (!options.init.empty()) json["init"] = printable_name(options.init);
   json["precision"] = run_precision(setup.options) == Precision::bf16 ? "bf16" : "fp32";
   json["checkpoint_steps"] = options.checkpoint_steps;
   json["keep_checkpoints"] = options.keep_checkpoints;

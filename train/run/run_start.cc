@@ -61,7 +61,8 @@ void resume(const TrainOptions& options, const ModelInfo& model, const std::stri
   progress.model = model;
 }
 
-TrainState initial_state(const TrainOptions& options, const NetSpec& net, const Source& train) {
+TrainState initial_state(const TrainOptions& options, const NetSpec& net, const Source& train,
+                         const InitialWeights* weights) {
   const Recipe& recipe = options.recipe;
   const InitOptions init{options.seed, recipe.zero_gamma};
   TrainState state;
@@ -69,7 +70,9 @@ TrainState initial_state(const TrainOptions& options, const NetSpec& net, const 
   state.statistics = initial_statistics(net);
   state.momenta.assign(state.parameters.size(), 0.0f);
   if (has_second_moments(recipe.optimizer.kind)) state.second_moments = state.momenta;
-  if (recipe.whitening) {
+  if (weights) {
+    weights->read(state);
+  } else if (recipe.whitening) {
     const std::vector<float> filters = whitening_filters(
         patch_moments(train, recipe.eval, options.feed.decode), recipe.mean, recipe.stddev);
     const std::vector<TensorInfo> parameters = parameter_table(net);
@@ -89,13 +92,17 @@ TrainState initial_state(const TrainOptions& options, const NetSpec& net, const 
 }  // namespace
 
 RunStart find_start(const TrainOptions& options, const ModelInfo& model, const Source& train,
-                    const std::string& runs, TrainProcesses& processes) {
+                    const std::string& runs, const InitialWeights* weights,
+                    TrainProcesses& processes) {
   RunStart start;
   start.progress.model = model;
   start.progress.seed = options.seed;
   if (processes.is_rank0()) {
     resume(options, model, runs, start);
-    if (start.resumed_from.empty()) start.state = initial_state(options, model.net(), train);
+    if (start.resumed_from.empty()) {
+      start.state = initial_state(options, model.net(), train, weights);
+      if (weights) start.notes.push_back(weights->describe());
+    }
   }
   bool resumed = !start.resumed_from.empty();
   processes.share(start.progress, start.state, resumed);

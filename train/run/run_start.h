@@ -9,6 +9,7 @@
 
 #include "pipeline/source/source.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/run/initial_weights.h"
 #include "train/run/processes.h"
 #include "train/train_types.h"
 
@@ -22,7 +23,9 @@ struct RunStart {
 };
 
 // `runs` is the folder of checkpoints, or "" in processes that have none.
+// `weights` may be null: the first ones are then random.
 RunStart find_start(const TrainOptions& options, const ModelInfo& model, const Source& train,
-                    const std::string& runs, TrainProcesses& processes);
+                    const std::string& runs, const InitialWeights* weights,
+                    TrainProcesses& processes);
 
 }  // namespace stoker

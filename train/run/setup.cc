@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 
 #include "pipeline/durable_file.h"
@@ -53,9 +54,13 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   require_labels(train, net);
   if (eval) require_labels(SubsetSource(*eval, options.limit_eval), net);
   replicas = ReplicaSet(options, net, shape, processes, make_engine);
+  require_rate_factors(options.recipe.optimizer, parameter_table(net));
+  std::optional<InitialWeights> weights;
+  if (!options.init.empty() && processes.is_rank0()) weights.emplace(options.init, net);
   plan_feed();
   make_folders();  // writes files from here on; everything was checked before that could be
-  const RunStart start = find_start(options, model, train, runs, processes);
+  const RunStart start =
+      find_start(options, model, train, runs, weights ? &*weights : nullptr, processes);
   progress = start.progress;
   resumed_from = start.resumed_from;
   note(start.notes);

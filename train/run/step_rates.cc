@@ -33,11 +33,13 @@ void set_rates(const Recipe& recipe, const std::vector<TensorInfo>& parameters, 
     const bool lars = optimizer.kind == OptimizerKind::lars;
     const bool decays = !of_norm || (optimizer.decay_norms && !lars);
 
+    const double own = optimizer.rate_factor(tensor.name);
+
     TensorUpdate& update = rates.tensors[i];
-    update.learning_rate = static_cast<float>(rates.learning_rate * factor);
+    update.learning_rate = static_cast<float>(rates.learning_rate * factor * own);
     update.adapted = lars && !of_norm;
     update.weight_decay = decays ? static_cast<float>(optimizer.weight_decay / factor) : 0;
-    update.frozen = (norm_weight && !optimizer.train_norm_weights) ||
+    update.frozen = own == 0 || (norm_weight && !optimizer.train_norm_weights) ||
                     (whitens && (!is_bias(tensor.kind) || step >= whiten_bias_steps));
   }
   UpdateArgs& args = rates.args;
