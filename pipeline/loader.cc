@@ -127,6 +127,7 @@ struct Loader::Impl {
                          " is " + std::to_string(options.first_step) + ", must be 0 to " +
                              std::to_string(end_step) + ", the feed's end");
     }
+    check_grid();
     for (auto& batch : next_batch) batch = first_batch;
     make_editors(augment);
     std::vector<PinnedRing*> each_ring;
@@ -154,6 +155,18 @@ struct Loader::Impl {
   }
 
   ~Impl() { stop(nullptr); }
+
+  // The steps before a grid are those of another batch.
+  void check_grid() const {
+    const EpochGrid& grid = options.grid;
+    const int64_t epoch = options.first_step / steps_per_epoch + options.first_epoch_offset;
+    const int64_t step = options.first_step % steps_per_epoch;
+    if (epoch > grid.epoch || (epoch == grid.epoch && step >= grid.step)) return;
+    throw InvalidField("LoaderOptions", "first_step",
+                       " is step " + std::to_string(step) + " of epoch " + std::to_string(epoch) +
+                           ", but the grid begins at step " + std::to_string(grid.step) +
+                           " of epoch " + std::to_string(grid.epoch));
+  }
 
   void make_editors(const AugmentSpec& augment) {
     if (!edits.any()) return;

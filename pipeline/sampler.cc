@@ -75,6 +75,21 @@ Sampler::Sampler(const SamplerOptions& options)
                            "most " +
                            samples + ", or `last_batch` pad");
   }
+  check_grid();
+}
+
+void Sampler::check_grid() const {
+  const EpochGrid& grid = options_.grid;
+  if (grid.epoch < 0) return;
+  const bool inside = grid.position >= 0 && grid.position < order_->length();
+  if (inside &&
+      continue_at(*this, 0, grid.position).grid == EpochGrid{0, grid.step, grid.position}) {
+    return;
+  }
+  throw InvalidField("Sampler", "grid",
+                     ": step " + std::to_string(grid.step) + " of an epoch of " +
+                         std::to_string(steps_per_epoch()) + " cannot begin at position " +
+                         std::to_string(grid.position) + " of " + std::to_string(order_->length()));
 }
 
 int64_t Sampler::steps_per_epoch() const {

@@ -49,7 +49,7 @@ class Sampler {
  public:
   // Throws std::invalid_argument with the numbers: no samples, rows or replicas < 1, `drop` with
   // less than one batch, more than 2^40 samples, an order for another number of samples, an order
-  // and no shuffle.
+  // and no shuffle, a grid that continue_at() does not give.
   explicit Sampler(const SamplerOptions& options);
   int64_t steps_per_epoch() const;
   EpochKey key(int64_t epoch) const { return {options_.seed, epoch}; }
@@ -68,6 +68,7 @@ class Sampler {
   const SampleOrder& order() const { return *order_; }
 
  private:
+  void check_grid() const;
   SamplerOptions options_;
   SharedOrder order_;
   int64_t global_batch_ = 0;  // rows * replicas

@@ -57,6 +57,9 @@ TEST_F(LoaderTest, RefusesBadOptionsWithTheNumbers) {
   EXPECT_THAT(message([](O o) { o.feed.max_bad = -0.1; }), HasSubstr("max_bad is -0.1"));
   EXPECT_THAT(message([](O o) { o.feed.max_bad = std::nan(""); }), HasSubstr("max_bad"));
   EXPECT_THAT(message([](O o) { o.first_step = -1; }), HasSubstr("first_step is -1"));
+  EXPECT_THAT(message([](O o) { o.grid = {0, 1, 77}; }), HasSubstr("cannot begin at position 77"));
+  EXPECT_THAT(message([](O o) { o.grid = {0, 2, 6}; }), HasSubstr("the grid begins at step 2"));
+  EXPECT_THAT(message([](O o) { o.parts = 0; }), HasSubstr("parts is 0, must be 1 to"));
   EXPECT_THAT(message([](O o) { o.first_step = 9; }), HasSubstr("first_step is 9, must be 0 to 8"));
   EXPECT_THAT(message([](O o) { o.first_epoch_offset = -3; }), HasSubstr("-3"));
   EXPECT_THAT(message([](O o) { o.feed.decode.max_pixels = 0; }), HasSubstr("max_pixels is 0"));

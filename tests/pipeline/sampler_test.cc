@@ -188,6 +188,27 @@ TEST(Sampler, PadRepeatsRealRowsOfTheSameBatchEvenly) {
   }
 }
 
+TEST(Sampler, RefusesAGridThatNoBatchLeaves) {
+  const auto refused = [](EpochGrid grid, LastBatch policy) {
+    SamplerOptions options = make(41, 8, 1, policy).options();
+    options.grid = grid;
+    EXPECT_THROW(Sampler{options}, std::invalid_argument)
+        << grid.step << " at " << grid.position << ", " << to_string(policy);
+  };
+  for (const LastBatch policy : {LastBatch::pad, LastBatch::drop, LastBatch::wrap}) {
+    refused({2, 1, -1}, policy);
+    refused({2, 1, 41}, policy);
+    refused({2, 1, int64_t{1} << 62}, policy);
+    refused({2, -1, 4}, policy);
+    refused({2, 5, 4}, policy);
+    refused({2, 0, 16}, policy);
+  }
+  SamplerOptions options = make(41, 8, 1).options();
+  options.grid = continue_at(Sampler(options), 2, 12).grid;
+  EXPECT_EQ(options.grid, (EpochGrid{2, 2, 12}));
+  EXPECT_NO_THROW(Sampler{options});
+}
+
 // An epoch goes on after any step with batches of any other size, and ends with its usual last
 // step.
 TEST(Sampler, AnEpochGoesOnWithBatchesOfAnotherSize) {

@@ -241,6 +241,7 @@ TEST(TrainerResume, MaxStepsEndsTheRunAndKeepsTheSchedule) {
   EXPECT_EQ(run_once(options, fake_engines()).result.step, 7);
   options.max_steps = 0;
   options.resume = true;
+  options.accumulate = 2;  // steps are counted whole
   EXPECT_EQ(run_once(options, fake_engines()).hash, whole.hash);
 }
 

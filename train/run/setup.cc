@@ -155,11 +155,18 @@ void TrainSetup::go_on_with_another_batch() {
                          .last_batch = recipe.last_batch,
                          .grid = state.grid,
                          .order = options.order};
-  const int64_t position = Sampler(sampler).first_position(state.epoch, state.step_in_epoch);
+  const Sampler before(sampler);
+  constexpr int64_t kMostSteps = int64_t{1} << 53;
+  if (state.next_step < 0 || state.next_step > kMostSteps) {
+    throw std::invalid_argument(fmt::format("cannot resume from {}: its feed is at step {}",
+                                            resumed_from, state.next_step));
+  }
+  const int64_t epoch = state.next_step / before.steps_per_epoch();
+  const int64_t position = before.first_position(epoch, state.next_step % before.steps_per_epoch());
   sampler.rows = recipe.batch;
   sampler.grid = {};
   const Sampler now(sampler);
-  const Continuation next = continue_at(now, state.epoch, position);
+  const Continuation next = continue_at(now, epoch, position);
   // A run that ends inside an epoch may have come to its end.
   state.next_step = std::min(next.step, steps_of(recipe.epochs, now.steps_per_epoch()));
   state.grid = next.grid;
@@ -169,7 +176,7 @@ void TrainSetup::go_on_with_another_batch() {
       "goes on at sample {} of epoch {} with a global batch of {}, before it was {}: learning rate "
       "{:g} -> {:g}; the steps of one batch are not those of the other, so what the run wrote "
       "about its samples lies in {}",
-      position, state.epoch, recipe.batch, progress.batch, rate(progress.batch), rate(recipe.batch),
+      position, epoch, recipe.batch, progress.batch, rate(progress.batch), rate(recipe.batch),
       aside_folder(options.out, progress.step)));
 }
 
