@@ -61,6 +61,7 @@ struct TrainSetup {
   void choose_largest_batch(const EngineFactory& make_engine);
   void plan_feed();
   void make_folders();
+  void restore_wire(TrainState& state);
   void make_loader();
   void make_resident();
   void make_receipt();
