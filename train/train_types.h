@@ -15,6 +15,8 @@
 #include "pipeline/loader_types.h"
 #include "train/collective/process/process_group.h"
 #include "train/collective/reduce_kind.h"
+#include "train/collective/traffic.h"
+#include "train/collective/wire/grad_wire.h"
 #include "train/engine/engine.h"
 #include "train/evaluate.h"
 #include "train/model/recipe.h"
@@ -30,7 +32,9 @@ struct TrainOptions {
   ProcessGroup* processes = nullptr;
   int local_processes = 1;  // how many of them run on this machine and share its cores
   ReduceKind reduce = ReduceKind::automatic;
-  Precision comm_dtype = Precision::fp32;  // of gradients that GPUs send to each other
+  // Of gradients that travel between replicas. What is not fp32 rounds, so that the weights depend
+  // on the number of replicas (train/collective/wire/codec.h).
+  GradWire grad_wire = GradWire::fp32;
   // GPUs sum gradients in buckets of about this many bytes of fp32 while the backward pass runs
   // (train/device/buckets.h); 0: they sum all gradients after the backward pass.
   int64_t bucket_bytes = int64_t{25} << 20;
@@ -96,6 +100,7 @@ struct StepReport {
   // Share of the step time during which the replica with the longest wait waited for its batch.
   double feed_wait_share = 0;
   double eta_seconds = 0;   // training only
+  Traffic traffic;          // per step and replica: the mean over all replicas of the run
   int64_t bad_samples = 0;  // since the start of this process
 };
 
@@ -138,6 +143,7 @@ struct TrainResult {
   double images_per_second = 0, jitter = 0;  // over this process's run
   double feed_wait_share = 0;
   double train_seconds = 0;  // without evaluation and checkpoints
+  Traffic traffic;           // per step and replica, as in StepReport
   int64_t bad_samples = 0;
   std::string checkpoint;  // folder of the last one written, or ""
   std::string receipt;     // path, or ""

@@ -160,8 +160,8 @@ FEEDS = {  # replicas, options
     "synthetic": (1, ["--feed", "synthetic"]),
     "two replicas": (2, []),
     "two replicas, all summed at the end": (2, ["--bucket-mib", "0"]),
-    "two replicas, summed on the CPU": (2, ["--reduce", "host"]),
-    "two replicas, all summed on the CPU at the end": (2, ["--reduce", "host", "--bucket-mib", "0"]),
+    "two replicas, summed on the CPU": (2, ["--reduce", "all-reduce:host"]),
+    "two replicas, all summed on the CPU at the end": (2, ["--reduce", "all-reduce:host", "--bucket-mib", "0"]),
     "two replicas, no reduction": (2, ["--reduce", "none"]),
 }
 COSTS = [  # what, with, without

@@ -53,6 +53,7 @@ TrainOptions train_options(const ScalingOptions& options, const ScalingRow& row)
   train.threads = options.on_gpus ? 0 : row.devices;
   train.feed.workers = 1;
   train.reduce = row.reduction;
+  if (row.devices > 1) train.grad_wire = row.wire;  // a single device sends nothing
   train.log_interval = 1;
   train.max_steps = kWarmupSteps + options.steps;
   train.receipt = false;
@@ -67,14 +68,15 @@ void measure(const ScalingOptions& options, ScalingRow& row) {
                                             train.recipe.input, kClasses, 1);
   StepClock clock;
   Trainer trainer(*source, nullptr, train, clock);
-  trainer.run();
+  row.traffic = trainer.run().traffic;
   row.rate.push_back(row.global_batch / clock.median_seconds());
   row.cpu_ms.push_back(1e3 * clock.cpu_seconds_per_step() / row.global_batch);
 }
 
 void check(const ScalingOptions& options) {
   if (options.counts.empty() || options.models.empty() || options.reductions.empty() ||
-      options.steps < 1 || options.repeats < 1 || !(options.weak || options.strong)) {
+      options.wires.empty() || options.steps < 1 || options.repeats < 1 ||
+      !(options.weak || options.strong)) {
     throw std::invalid_argument("bench scaling: nothing to measure");
   }
   for (const int count : options.counts) {
@@ -91,15 +93,19 @@ std::vector<ScalingRow> rows_of(const ScalingOptions& options, bool weak) {
     const NetSpec net = make_net(model, default_recipe(model).input, kClasses);
     const int64_t parameters = total_count(parameter_table(net));
     for (const ReduceKind reduction : options.reductions) {
-      for (const int count : options.counts) {
-        rows.push_back({weak,
-                        model,
-                        parameters,
-                        reduction,
-                        count,
-                        weak ? count * options.batch : options.batch,
-                        {},
-                        {}});
+      for (const GradWire wire : options.wires) {
+        if (reduction == ReduceKind::none && wire != options.wires.front()) continue;
+        for (const int count : options.counts) {
+          ScalingRow row;
+          row.weak = weak;
+          row.model = model;
+          row.parameters = parameters;
+          row.reduction = reduction;
+          row.wire = reduction == ReduceKind::none ? GradWire::fp32 : wire;
+          row.devices = count;
+          row.global_batch = weak ? count * options.batch : options.batch;
+          rows.push_back(std::move(row));
+        }
       }
     }
   }
@@ -131,6 +137,9 @@ Report bench_scaling(const ScalingOptions& options) {
   report.notes = {
       "A rate is the batch of all devices over the median step of a run; medians and intervals are "
       "over runs.",
+      "Bytes are those that a replica sends and receives in a step, gradients and weights "
+      "together, "
+      "as if each were alone on its machine.",
       "Weak: the batch is of each device. Strong: the batch is of all devices together."};
   if (!options.on_gpus) {
     report.notes.push_back(

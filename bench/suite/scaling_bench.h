@@ -21,14 +21,16 @@ struct ScalingOptions {
   std::vector<int> counts = {1};
   std::vector<std::string> models = {"resnet20"};
   std::vector<ReduceKind> reductions = {ReduceKind::automatic};
+  std::vector<GradWire> wires = {GradWire::fp32};  // each with each reduction that sends gradients
   bool weak = true, strong = true;
   int batch = 64;  // of each device in weak scaling, of all devices in strong scaling
   int steps = 10;  // per run, after the warm-up
   int repeats = 5;
 };
 
-// report.results: {"weak": [{model, parameters, reduction, devices, images_per_second, speed_up,
-// efficiency}, ...], "strong": [...]}.
+// report.results: {"weak": [{model, parameters, reduction, grad_wire, devices, images_per_second,
+// speed_up, efficiency, gradient_bytes_sent, gradient_bytes_received, weight_bytes_sent,
+// weight_bytes_received}, ...], "strong": [...]}; bytes are of a replica in a step.
 Report bench_scaling(const ScalingOptions& options);
 
 }  // namespace stoker

@@ -8,8 +8,16 @@ namespace stoker {
 namespace {
 
 bool same_line(const ScalingRow& a, const ScalingRow& b) {
-  return a.weak == b.weak && a.model == b.model && a.reduction == b.reduction;
+  return a.weak == b.weak && a.model == b.model && a.reduction == b.reduction && a.wire == b.wire;
 }
+
+std::string strategy_of(const ScalingRow& row) {
+  std::string text = to_string(row.reduction);
+  if (row.wire != GradWire::fp32) text += std::string(", ") + to_string(row.wire);
+  return text;
+}
+
+std::string kib(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 1024); }
 
 const char* mode_of(const ScalingRow& row) { return row.weak ? "weak" : "strong"; }
 
@@ -33,17 +41,19 @@ std::vector<Scaled> scale(const std::vector<ScalingRow>& rows) {
 Table table_of(const std::vector<Scaled>& all, bool weak) {
   Table table{weak ? "Weak scaling: the batch of each device stays"
                    : "Strong scaling: the batch of all devices together stays",
-              {"model", "parameters", "sum", "devices", "batch of each", "images/s", "speed-up",
-               "efficiency", "CPU ms per image"},
+              {"model", "parameters", "strategy", "devices", "batch of each", "images/s",
+               "speed-up", "efficiency", "CPU ms per image", "KiB sent", "KiB received"},
               {}};
   for (const Scaled& scaled : all) {
     const ScalingRow& row = scaled.row;
     if (row.weak != weak) continue;
     table.rows.push_back(
-        {row.model, std::to_string(row.parameters), to_string(row.reduction),
-         std::to_string(row.devices), std::to_string(row.global_batch / row.devices),
-         with_interval(summarise(row.rate)), fmt::format("{:.2f}x", scaled.speed_up),
-         fmt::format("{:.1f} %", 100 * scaled.efficiency), with_interval(summarise(row.cpu_ms))});
+        {row.model, std::to_string(row.parameters), strategy_of(row), std::to_string(row.devices),
+         std::to_string(row.global_batch / row.devices), with_interval(summarise(row.rate)),
+         fmt::format("{:.2f}x", scaled.speed_up), fmt::format("{:.1f} %", 100 * scaled.efficiency),
+         with_interval(summarise(row.cpu_ms)),
+         kib(row.traffic.gradients_sent + row.traffic.weights_sent),
+         kib(row.traffic.gradients_received + row.traffic.weights_received)});
   }
   return table;
 }
@@ -64,7 +74,7 @@ Plot speed_up_plot(const std::vector<Scaled>& all, bool weak) {
     if (row.weak != weak) continue;
     if (base == nullptr || !same_line(*base, row)) {
       base = &row;
-      plot.series.push_back({fmt::format("{}, sum {}", row.model, to_string(row.reduction)), {}});
+      plot.series.push_back({fmt::format("{}, {}", row.model, strategy_of(row)), {}});
     }
     const Interval interval = summarise(row.rate).interval;
     const double per_rate = scaled.speed_up / median(row.rate);
@@ -101,7 +111,7 @@ Plot size_plot(const std::vector<Scaled>& all) {
   for (const Scaled& scaled : all) {
     const ScalingRow& row = scaled.row;
     if (row.devices != most) continue;
-    const std::string label = fmt::format("{} {}", mode_of(row), to_string(row.reduction));
+    const std::string label = fmt::format("{} {}", mode_of(row), strategy_of(row));
     auto series = std::find_if(plot.series.begin(), plot.series.end(),
                                [&](const PlotSeries& s) { return s.label == label; });
     if (series == plot.series.end()) series = plot.series.insert(series, {label, {}});
@@ -120,17 +130,23 @@ void fill_scaling_report(const std::vector<ScalingRow>& rows, Report& report) {
   const std::vector<Scaled> all = scale(rows);
   for (const Scaled& scaled : all) {
     const ScalingRow& row = scaled.row;
-    const std::string name = fmt::format("{}, {}, sum {}, {} devices", mode_of(row), row.model,
-                                         to_string(row.reduction), row.devices);
+    const std::string name = fmt::format("{}, {}, {}, {} devices", mode_of(row), row.model,
+                                         strategy_of(row), row.devices);
     report.add({"rate, " + name, "images/s", Better::higher, row.rate});
     report.add({"CPU per image, " + name, "ms", Better::lower, row.cpu_ms});
-    report.results[mode_of(row)].push_back({{"model", row.model},
-                                            {"parameters", row.parameters},
-                                            {"reduction", to_string(row.reduction)},
-                                            {"devices", row.devices},
-                                            {"images_per_second", median(row.rate)},
-                                            {"speed_up", scaled.speed_up},
-                                            {"efficiency", scaled.efficiency}});
+    report.results[mode_of(row)].push_back(
+        {{"model", row.model},
+         {"parameters", row.parameters},
+         {"reduction", to_string(row.reduction)},
+         {"grad_wire", to_string(row.wire)},
+         {"devices", row.devices},
+         {"images_per_second", median(row.rate)},
+         {"speed_up", scaled.speed_up},
+         {"efficiency", scaled.efficiency},
+         {"gradient_bytes_sent", row.traffic.gradients_sent},
+         {"gradient_bytes_received", row.traffic.gradients_received},
+         {"weight_bytes_sent", row.traffic.weights_sent},
+         {"weight_bytes_received", row.traffic.weights_received}});
   }
   for (const bool weak : {true, false}) {
     Table table = table_of(all, weak);

@@ -14,8 +14,10 @@ struct ScalingRow {
   std::string model;
   int64_t parameters = 0;
   ReduceKind reduction = ReduceKind::automatic;
+  GradWire wire = GradWire::fp32;
   int devices = 1;
   int global_batch = 0;
+  Traffic traffic{};           // of a replica in a step
   std::vector<double> rate;    // images/s, per repeat
   std::vector<double> cpu_ms;  // per image, per repeat
 };

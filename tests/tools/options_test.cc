@@ -194,7 +194,9 @@ TEST_F(Options, ThatWouldBeIgnoredAreRefused) {
       {{"--optimizer", "lars", "--lr", "1", "--betas", "0.9,0.9"},
        "--betas: the optimizer is lars, which has no betas"},
       {{"--milestones", "1,2"}, "--milestones: it needs --schedule step"},
-      {{"--comm-dtype", "bf16"}, "--comm-dtype is bf16, but that is between GPUs"},
+      {{"--grad-wire", "bf16"}, "--grad-wire is bf16, but a single replica sends no gradients"},
+      {{"--grad-wire", "int8", "--reduce", "none"},
+       "--grad-wire is int8, but with reduce none no gradients travel"},
       {{"--bucket-mib", "5"}, "--bucket-mib: it is for gradients on GPUs"},
       {{"--resident-mib", "5"}, "--resident-mib: it needs --feed resident"},
       {{"--feed", "synthetic", "--resume"}, "--resume: runs that measure"},
@@ -231,8 +233,10 @@ TEST_F(Options, OfOtherSubcommandsAreCheckedBeforeAnythingIsWritten) {
 }
 
 TEST_F(Options, ThatHaveANewNameAreRefusedWithIt) {
-  EXPECT_THAT(train_refusal({"--grad-wire", "bf16"}),
-              StartsWith("--grad-wire is now --comm-dtype"));
+  EXPECT_THAT(train_refusal({"--comm-dtype", "bf16"}),
+              StartsWith("--comm-dtype is now --grad-wire"));
+  EXPECT_THAT(train_refusal({"--reduce", "host"}),
+              StartsWith("--reduce: host is now all-reduce:host"));
   EXPECT_THAT(train_refusal({"--rows-per-shard=2"}),
               StartsWith("--rows-per-shard is now --micro-batch"));
   const std::string made = out_.path() + "/bench";
@@ -299,10 +303,11 @@ TEST_F(Options, ThatMeasureStandAtTheEndOfTheHelp) {
   const std::string help = run_program({STOKER_PROGRAM, "train", "--help"}).out;
   const size_t group = help.find("\nMeasuring (");
   ASSERT_NE(group, std::string::npos);
-  for (const std::string name : {"--reduce ", "--feed ", "--resident-mib "}) {
+  for (const std::string name : {"--feed ", "--resident-mib "}) {
     EXPECT_GT(help.find("\n  " + name), group) << name;
   }
-  for (const std::string name : {"--devices ", "--epochs ", "--augment "}) {
+  for (const std::string name :
+       {"--devices ", "--reduce ", "--grad-wire ", "--epochs ", "--augment "}) {
     EXPECT_LT(help.find("\n  " + name), group) << name;
   }
 }

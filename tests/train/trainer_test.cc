@@ -487,7 +487,7 @@ TEST(Trainer, RefusesWhatCannotWorkWithTheNumbers) {
         o.replicas = 2;
         o.recipe.micro_batch_size = 8;
       });
-  refused("comm_dtype is bf16", [](TrainOptions& o) { o.comm_dtype = Precision::bf16; });
+  refused("grad_wire is bf16", [](TrainOptions& o) { o.grad_wire = GradWire::bf16; });
   refused("a global batch of 72 samples is more than the 70 samples", [](TrainOptions& o) {
     o.recipe.batch = 72;
     o.recipe.last_batch = LastBatch::drop;

@@ -8,19 +8,19 @@
 #include "tools/command/bench.h"
 #include "tools/command/bench_output.h"
 #include "tools/command/command.h"
+#include "tools/option/reduce_option.h"
 
 namespace stoker {
 namespace {
 
-const std::map<std::string, ReduceKind> kReductions(std::begin(kReduceKinds),
-                                                    std::end(kReduceKinds));
+const std::map<std::string, GradWire> kWires(std::begin(kGradWires), std::end(kGradWires));
 
 }  // namespace
 
 int run_bench_scaling(int argc, char** argv) {
   ScalingOptions options;
   std::string devices = "cpu", counts, scaling = "both";
-  std::vector<std::string> reductions = {"auto"};
+  std::vector<std::string> reductions = {"auto"}, wires = {"fp32"};
   options.models = {"resnet20"};
   auto app = make_parser(
       "bench scaling",
@@ -42,11 +42,16 @@ int run_bench_scaling(int argc, char** argv) {
                   "Models to train, with the input sizes of their recipes")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app->add_option("--reduce", reductions,
-                  "Ways to sum gradients, as a list; none leaves the sum out")
+  check_reduce(app->add_option("--reduce", reductions,
+                               "Strategies to compare, as a list; none leaves the sum out"))
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app->add_option("--grad-wire", wires,
+                  "Number formats in which gradients travel, as a list: each with each strategy "
+                  "that sends gradients")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check(CLI::IsMember(&kReductions));
+      ->check(CLI::IsMember(&kWires));
   app->add_option("--scaling", scaling,
                   "Batch that stays as devices are added: each device's (weak), that of all "
                   "(strong), or both "
@@ -65,7 +70,9 @@ int run_bench_scaling(int argc, char** argv) {
   options.weak = scaling != "strong";
   options.strong = scaling != "weak";
   options.reductions.clear();
-  for (const std::string& name : reductions) options.reductions.push_back(kReductions.at(name));
+  for (const std::string& name : reductions) options.reductions.push_back(parse_reduce(name));
+  options.wires.clear();
+  for (const std::string& name : wires) options.wires.push_back(kWires.at(name));
   if (counts.empty()) {
     counts = doubling_counts(options.on_gpus
                                  ? std::max<int>(1, static_cast<int>(query_cuda().devices.size()))

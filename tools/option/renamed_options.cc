@@ -4,7 +4,7 @@ namespace stoker {
 namespace {
 
 constexpr RenamedOption kRenamed[] = {
-    {"grad-wire", "comm-dtype"},
+    {"comm-dtype", "grad-wire"},
     {"rows", "batch"},
     {"build-seek-index", "seek-index", "auto"},
     {"rows-per-shard", "micro-batch"},

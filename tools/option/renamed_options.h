@@ -12,7 +12,8 @@ struct RenamedOption {
   const char* value = "";  // an example of what to write there, if the value is another one
 };
 
-// Returns what the option that was called `old_name` ("grad-wire") is now; null for any other name.
+// Returns what the option that was called `old_name` ("comm-dtype") is now; null for any other
+// name.
 const RenamedOption* find_renamed(std::string_view old_name);
 
 }  // namespace stoker

@@ -12,6 +12,7 @@
 #include "tools/command/command.h"
 #include "tools/machine/build_info.h"
 #include "tools/option/augment_choice.h"
+#include "tools/option/reduce_option.h"
 #include "train/model/models.h"
 #include "train/run/replica.h"
 
@@ -27,10 +28,7 @@ const std::map<std::string, std::optional<Precision>> kPrecisions = {
 
 const std::map<std::string, FeedKind> kFeeds = {
     {"real", FeedKind::real}, {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}};
-const std::map<std::string, ReduceKind> kReductions(std::begin(kReduceKinds),
-                                                    std::end(kReduceKinds));
-const std::map<std::string, Precision> kCommTypes = {{"fp32", Precision::fp32},
-                                                     {"bf16", Precision::bf16}};
+const std::map<std::string, GradWire> kWires(std::begin(kGradWires), std::end(kGradWires));
 
 const std::map<std::string, OptimizerKind> kOptimizers = {{"sgd", OptimizerKind::sgd},
                                                           {"lars", OptimizerKind::lars},
@@ -291,9 +289,17 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       "--devices", arguments.devices,
       "Devices of each process. cpu:N makes N replicas that share the cores; cuda:all and "
       "cuda:0,1 take GPUs; cuda:0*2 puts two replicas on one GPU");
-  app.add_option("--comm-dtype", arguments.comm_dtype,
-                 "Number format in which gradients travel between GPUs")
-      ->check(CLI::IsMember(&kCommTypes));
+  check_reduce(app.add_option("--reduce", arguments.reduce,
+                              "What replicas exchange in a step. all-reduce (auto is the same) "
+                              "sums their gradients, in the "
+                              "way that suits the devices or the one that is named; none leaves "
+                              "the sum out to measure what "
+                              "it costs, and then nothing is saved"));
+  app.add_option("--grad-wire", arguments.grad_wire,
+                 "Number format in which gradients travel between replicas. int8 (a scale per 1024 "
+                 "values, stochastic rounding) and 1bit (two means per 256 values) add what was "
+                 "lost to the next step's gradients")
+      ->check(CLI::IsMember(&kWires));
   app.add_option("--bucket-mib", arguments.bucket_mib,
                  "Size in MiB of the buckets in which GPUs sum gradients while the backward pass "
                  "runs. 0 sums all of them after it")
@@ -366,10 +372,6 @@ void add_measure_options(CLI::App& app, TrainArguments& arguments) {
     return app.add_option(name, value, text)
         ->group("Measuring (leaves a part of training out to see what it costs)");
   };
-  add("--reduce", arguments.reduce,
-      "Way to sum gradients over replicas. auto takes the best that the devices allow; none leaves "
-      "the sum out, and then nothing is saved")
-      ->check(CLI::IsMember(&kReductions));
   add("--feed", arguments.feed,
       "Source of the batches. synthetic repeats the first batches; resident stages the first epoch "
       "on the device and repeats it. Nothing is saved with either")
@@ -388,8 +390,8 @@ TrainOptions TrainArguments::options(const Launch& launch) const {
   options.recipe = make_recipe(*this, static_cast<int64_t>(options.devices.size()) * launch.world);
   options.batch_auto = batch == kAutomatic;
   options.local_processes = launch.local_world;
-  options.reduce = kReductions.at(reduce);
-  options.comm_dtype = kCommTypes.at(comm_dtype);
+  options.reduce = parse_reduce(reduce);
+  options.grad_wire = kWires.at(grad_wire);
   options.bucket_bytes = static_cast<int64_t>(bucket_mib * (1 << 20));
   options.out = out.empty() ? "runs/" + model : out;
   options.feed = data.feed();

@@ -24,7 +24,7 @@ struct TrainArguments {
   std::string devices = "cpu:1";
   std::string out;
   std::string precision = "auto";
-  std::string feed = "real", reduce = "auto", comm_dtype = "fp32";
+  std::string feed = "real", reduce = "auto", grad_wire = "fp32";
   double bucket_mib = 25, resident_mib = 0;
   TrainOptions run;  // fields that map one to one
   bool no_receipt = false;

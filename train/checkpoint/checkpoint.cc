@@ -22,8 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+constexpr int64_t kMostReplicas = 1 << 28;
 constexpr char kPrefix[] = "step_";
 constexpr char kTemporary[] = ".tmp-";
+constexpr char kResiduals[] = "residuals";
 constexpr const char* kFiles[] = {"model.safetensors", "state.safetensors"};
 
 std::string_view bytes_of(const std::vector<float>& values) {
@@ -77,7 +79,26 @@ void write_train_state(const std::string& path, const NetSpec& net, const TrainS
   append_views("average/", parameters, state.average, views);
   append_views("statistics/", statistics, state.statistics, views);
   append_views("average_statistics/", statistics, state.average_statistics, views);
+  if (!state.residuals.empty()) {
+    const int64_t rows = state.residual_replicas + int64_t{1};
+    views.push_back(
+        {kResiduals, {rows, static_cast<int64_t>(state.residuals.size()) / rows}, state.residuals});
+  }
   write_safetensors(path, views, {});
+}
+
+void read_residuals(const SafetensorsFile& file, TrainState& state) {
+  state.residuals.clear();
+  state.residual_replicas = 0;
+  if (!file.has(kResiduals)) return;
+  const std::vector<int64_t> shape = file.tensors().at(kResiduals).shape;
+  if (shape.size() != 2 || shape[0] < 2 || shape[0] > kMostReplicas + 1) {
+    throw std::runtime_error("residuals of another shape than (replicas + 1, floats)");
+  }
+  file.find(kResiduals, shape);
+  state.residuals.resize(static_cast<size_t>(shape[0] * shape[1]));
+  file.read(kResiduals, shape, state.residuals);
+  state.residual_replicas = static_cast<int>(shape[0]) - 1;
 }
 
 // Returns what trainer.json stores for a file: its size and checksum.
@@ -140,7 +161,8 @@ void remove_old(const std::string& runs, int keep) {
 
 void check_finite(const TrainState& state, int64_t step) {
   for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
-                             &state.average_statistics, &state.second_moments}) {
+                             &state.average_statistics, &state.second_moments,
+                             &state.residuals}) {
     if (!std::all_of(values->begin(), values->end(), [](float v) { return std::isfinite(v); })) {
       throw std::runtime_error(
           fmt::format("the state after {} steps holds numbers that are not finite; no checkpoint "
@@ -204,6 +226,7 @@ void load_checkpoint(const std::string& path, CheckpointInfo& info, TrainState& 
     state.parameters = read_table(file, "parameters/", parameters);
     state.momenta = read_table(file, "momenta/", parameters);
     state.statistics = read_table(file, "statistics/", statistics);
+    read_residuals(file, state);
     state.average.clear();
     state.average_statistics.clear();
     state.second_moments.clear();
@@ -286,7 +309,8 @@ void write_state(const TrainState& state, Engine& engine) {
 int64_t state_bytes(const TrainState& state) {
   size_t count = 0;
   for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
-                             &state.average_statistics, &state.second_moments}) {
+                             &state.average_statistics, &state.second_moments,
+                             &state.residuals}) {
     count += values->size();
   }
   return static_cast<int64_t>(count * sizeof(float));

@@ -2,7 +2,7 @@
 //   model.safetensors  the weights to use (averaged, if the recipe averages) with PyTorch's names;
 //                      its metadata holds recipe and class names, so it is complete by itself
 //   state.safetensors  the state to resume from: raw parameters, momenta, second moments,
-//                      averages, statistics
+//                      averages, statistics, and what gradients lost on the wire
 //   trainer.json       step, loader state, recipe, seed, metrics, and the sizes and checksums of
 //                      both files
 // It is written under a temporary name, flushed and renamed. A folder that fails its checks is torn
@@ -49,6 +49,10 @@ struct CheckpointInfo {
 // the second moments if its optimizer has none.
 struct TrainState {
   std::vector<float> parameters, momenta, statistics, average, average_statistics, second_moments;
+  // What gradients of so many replicas lost on the wire and is still to be sent: a row for each, by
+  // rank, and one for their sum (WireState). Empty if nothing is kept.
+  std::vector<float> residuals;
+  int residual_replicas = 0;
 };
 
 // Writes runs/step_00000123 and runs/latest (its name), then removes all but the newest `keep`

@@ -8,11 +8,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
+
+#include "train/collective/traffic.h"
 
 namespace stoker {
 
 class ProcessGroup;
 class RangeCollective;
+class WireState;
 
 struct BufferRange {  // elements [begin, end) of a buffer
   int64_t begin = 0, end = 0;
@@ -34,6 +38,23 @@ class Collective {
   // Returns this object if it can sum ranges of a buffer while the rest is still being computed,
   // else null.
   virtual RangeCollective* ranges() { return nullptr; }
+  // Returns what sums remember from step to step, or null: nothing.
+  virtual WireState* wire() { return nullptr; }
+  // The bytes of all replicas of this process together, since the start. Only for rank 0's thread.
+  virtual Traffic traffic() const = 0;
+};
+
+// What was lost when gradients were sent, and is still to be added (train/collective/wire). Saved
+// with the weights: first the residuals of all replicas of all processes, by rank, then that of
+// their sum; residual_floats() each. Threads: one in each process, while no sum runs.
+class WireState {
+ public:
+  virtual ~WireState() = default;
+  virtual int64_t residual_floats() const = 0;  // 0: this wire keeps nothing
+  // All processes call it; returns the residuals in process 0, and anything in the others.
+  virtual std::vector<float> residuals() = 0;
+  // The next sum is that of `step`. `residuals` are of all processes, or empty: nothing was lost.
+  virtual void restore(int64_t step, std::span<const float> residuals) = 0;
 };
 
 // An all-reduce in ranges, for replicas whose engines queue their work on streams: gradients are

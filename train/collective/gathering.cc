@@ -16,7 +16,12 @@ class GatheringCollective final : public JoinedCollective {
   void all_reduce(int rank, std::span<const float* const> buffers,
                   std::span<float> result) override {
     begin(rank, buffers, result);
-    if (rank == 0) sum(result);
+    if (rank == 0) {
+      sum(result);
+      // Every buffer of a replica goes to all other replicas.
+      const auto bytes = static_cast<int64_t>(own_.size() * sizeof(float)) * (size() - 1);
+      count({bytes, bytes, 0, 0});
+    }
     share_result(rank);
   }
 

@@ -45,6 +45,7 @@ class HostCollective final : public Collective {
     const auto count = static_cast<int64_t>(result.size());
     sum_range(share_begin(count, rank, size_, kRangeFloats),
               share_begin(count, rank + 1, size_, kRangeFloats));
+    if (rank == 0) traffic_ += chain_traffic(0, size_, size_, 4 * count);
     wait(rank);
   }
 
@@ -59,6 +60,8 @@ class HostCollective final : public Collective {
   }
 
   void barrier(int rank) override { wait(rank); }
+
+  Traffic traffic() const override { return traffic_; }
 
   void abort() noexcept override {
     const MutexLock lock(mutex_);
@@ -115,6 +118,7 @@ class HostCollective final : public Collective {
 
   const int size_;
   std::vector<Call> calls_;  // each rank writes its own before a wait and reads all after it
+  Traffic traffic_;          // rank 0's
 
   Mutex mutex_;
   CondVar all_here_;

@@ -18,6 +18,7 @@ class JoinedCollective : public Collective {
   void broadcast(int rank, std::span<float> values, int root) final;
   void barrier(int rank) final;
   void abort() noexcept final;
+  Traffic traffic() const final { return traffic_; }
 
  protected:
   struct Call {
@@ -34,6 +35,8 @@ class JoinedCollective : public Collective {
   void share_result(int rank) { share(rank, calls_[0].result, calls_[rank].result); }
 
   int local() const { return local_; }
+  int first_rank() const { return group_.rank() * local_; }
+  void count(const Traffic& more) { traffic_ += more; }  // in rank 0's thread
   const std::vector<Call>& calls() const { return calls_; }
 
  private:
@@ -43,6 +46,7 @@ class JoinedCollective : public Collective {
   const int local_;
   const std::unique_ptr<Collective> here_;
   std::vector<Call> calls_;  // each rank writes its own before a barrier and reads all after it
+  Traffic traffic_;          // rank 0's
 };
 
 }  // namespace stoker

@@ -1,4 +1,5 @@
-// The ways to sum gradients over replicas, and their names.
+// The strategies of data-parallel training: what replicas exchange in a step, through what, and the
+// names of both.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 namespace stoker {
 
 enum class ReduceKind : uint8_t {
-  automatic,  // the best that the devices support
+  automatic,  // all-reduce by the best that the devices support
   nccl,       // between GPUs: NCCL needs a separate GPU for every rank
   device,     // replicas on one GPU, in one process, with our kernel; for tests, no speed-up
   host,       // gradients are copied to host memory, summed there, and copied back
@@ -15,10 +16,12 @@ enum class ReduceKind : uint8_t {
 };
 
 inline constexpr std::pair<const char*, ReduceKind> kReduceKinds[] = {
-    {"auto", ReduceKind::automatic}, {"nccl", ReduceKind::nccl}, {"device", ReduceKind::device},
-    {"host", ReduceKind::host},      {"none", ReduceKind::none},
+    {"all-reduce", ReduceKind::automatic}, {"auto", ReduceKind::automatic},
+    {"all-reduce:nccl", ReduceKind::nccl}, {"all-reduce:device", ReduceKind::device},
+    {"all-reduce:host", ReduceKind::host}, {"none", ReduceKind::none},
 };
 
+// Returns the first name of the kind.
 constexpr const char* to_string(ReduceKind kind) {
   for (const auto& [name, value] : kReduceKinds) {
     if (value == kind) return name;

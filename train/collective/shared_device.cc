@@ -44,6 +44,7 @@ class SharedDeviceCollective final : public RangeCollective {
     const BufferSum sum = sum_of(rank, static_cast<int64_t>(result.size()), range);
     if (sum.begin < sum.end) kernel_(*own.stream, sum);
     own.stream->record(*own.done);
+    if (rank == 0) traffic_ += chain_traffic(0, size(), size(), 4 * (range.end - range.begin));
     host_->barrier(rank);  // all shares are queued, and no rank reads the others' buffers any more
   }
 
@@ -57,6 +58,7 @@ class SharedDeviceCollective final : public RangeCollective {
   }
   void barrier(int rank) override { host_->barrier(rank); }
   void abort() noexcept override { host_->abort(); }
+  Traffic traffic() const override { return traffic_; }
 
  private:
   // The rank writes `buffers` and `result` before the first barrier of start(); all ranks read them
@@ -97,6 +99,7 @@ class SharedDeviceCollective final : public RangeCollective {
   const SumKernel kernel_;
   const std::unique_ptr<Collective> host_;  // for the barriers of the threads
   std::vector<Rank> ranks_;
+  Traffic traffic_;  // rank 0's
 };
 
 }  // namespace

@@ -54,6 +54,7 @@ class StagedCollective final : public RangeCollective {
 
   void finish(int rank) override {
     Rank& own = ranks_.at(static_cast<size_t>(rank));
+    if (inner_->wire()) join_pieces(own);
     std::vector<const float*>& at = own.buffers_at;
     for (size_t piece = 0; piece < own.pieces.size(); ++piece) {
       own.arrived[piece]->synchronize();
@@ -74,6 +75,8 @@ class StagedCollective final : public RangeCollective {
   }
   void barrier(int rank) override { inner_->barrier(rank); }
   void abort() noexcept override { inner_->abort(); }
+  Traffic traffic() const override { return inner_->traffic(); }
+  WireState* wire() override { return inner_->wire(); }
 
  private:
   // Used only by its rank's thread. The sum is overwritten only after the next buffers have
@@ -91,6 +94,13 @@ class StagedCollective final : public RangeCollective {
     std::unique_ptr<Event> summed;                // on `stream`: the sums are copied back
     std::unique_ptr<Stream> stream;  // of the copies; last, because it uses all of the above
   };
+
+  // Encoded gradients are summed as whole buffers: their blocks do not depend on the pieces.
+  static void join_pieces(Rank& own) {
+    if (own.pieces.size() < 2) return;
+    std::swap(own.arrived[0], own.arrived[own.pieces.size() - 1]);
+    own.pieces = {{0, static_cast<int64_t>(own.result.size())}};
+  }
 
   void prepare(Rank& own, size_t buffer_count, int64_t count) {
     const size_t bytes = (buffer_count + 1) * static_cast<size_t>(count) * sizeof(float);

@@ -207,6 +207,9 @@ void TrainLoop::end_step(int64_t step) {
   own.wait_ns = *std::max_element(trace_of(step).waits.begin(), trace_of(step).waits.end());
   own.bad_samples = setup_.loader->stats().bad_samples;
   own.stop = stop_.load() ? 1 : 0;
+  const Traffic so_far = setup_.replicas.collective().traffic();
+  own.traffic = so_far - traffic_;
+  traffic_ = so_far;
   setup_.processes.send_notes(own);
   const int64_t lag = setup_.replicas[0].engine->metrics_lag();
   account_until(ends_epoch(queued_) ? queued_ : queued_ - lag);
@@ -312,6 +315,9 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
 
 void TrainLoop::save(int64_t steps_done) {
   account_until(steps_done);  // throws if a step was not finite, so that it is never saved
+  std::vector<float> residuals;
+  WireState* const wire = setup_.replicas.collective().wire();
+  if (wire && wire->residual_floats() > 0) residuals = wire->residuals();  // of all processes
   if (setup_.runs.empty()) return;
   const SpanTimer timer(tracer(), SpanKind::checkpoint, steps_done - 1);
   // The receipt comes first, so that it is never older than the checkpoint.
@@ -322,17 +328,23 @@ void TrainLoop::save(int64_t steps_done) {
     throw std::logic_error(fmt::format("the feed stands at step {}, training at {}",
                                        progress_.loader.next_step, feed_step(steps_done)));
   }
-  last_checkpoint_ = save_checkpoint(setup_.runs, progress_,
-                                     read_state(*setup_.replicas[0].engine, setup_.options.recipe),
-                                     setup_.options.keep_checkpoints);
+  TrainState state = read_state(*setup_.replicas[0].engine, setup_.options.recipe);
+  state.residuals = std::move(residuals);
+  if (!state.residuals.empty()) state.residual_replicas = setup_.shape.all_replicas;
+  last_checkpoint_ =
+      save_checkpoint(setup_.runs, progress_, state, setup_.options.keep_checkpoints);
   report_.start_clock();
 }
 
 void TrainLoop::account(int64_t step, const StepMetrics& metrics) {
   const Trace& trace = trace_of(step);
   int64_t wait_ns = trace.own.wait_ns;
-  for (const StepNotes& notes : trace.all) wait_ns = std::max(wait_ns, notes.wait_ns);
-  report_.add_step(metrics, wait_ns, progress_.epoch);
+  Traffic traffic;
+  for (const StepNotes& notes : trace.all) {
+    wait_ns = std::max(wait_ns, notes.wait_ns);
+    traffic += notes.traffic;
+  }
+  report_.add_step(metrics, wait_ns, traffic, progress_.epoch);
   progress_.step = step + 1;
   if (!setup_.processes.is_rank0()) return;
   check_bad_samples(trace);

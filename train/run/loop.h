@@ -89,6 +89,7 @@ class TrainLoop {
   int64_t queued_;           // steps given to the engines; progress_.step of them are accounted for
   int64_t bad_samples_ = 0;  // of all processes
   int64_t epoch_bad_samples_ = 0;   // before the epoch
+  Traffic traffic_;                 // of this process, up to the last step
   std::vector<RowNote> row_notes_;  // of a replica, for the receipt
   std::string last_checkpoint_;
   bool closed_end_ = false;  // the end's evaluation and report are done

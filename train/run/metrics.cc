@@ -153,7 +153,11 @@ void MetricsLog::add(const StepReport& report) {
          {"images_per_second", number(report.images_per_second)},
          {"jitter", number(report.jitter)},
          {"feed_wait_share", number(report.feed_wait_share)},
-         {"bad_samples", std::to_string(report.bad_samples)}});
+         {"bad_samples", std::to_string(report.bad_samples)},
+         {"gradient_bytes_sent", std::to_string(report.traffic.gradients_sent)},
+         {"gradient_bytes_received", std::to_string(report.traffic.gradients_received)},
+         {"weight_bytes_sent", std::to_string(report.traffic.weights_sent)},
+         {"weight_bytes_received", std::to_string(report.traffic.weights_received)}});
 }
 
 void MetricsLog::add(const EpochReport& report) {

@@ -1,6 +1,7 @@
 // The metrics of a run: rates over steps, and the files metrics.jsonl and metrics.csv with one row
 // per logging interval (kind "step") and per epoch (kind "epoch"). Warnings are rows of
-// metrics.jsonl only (kind "warning"). Threads: one at a time.
+// metrics.jsonl only (kind "warning"), and only there a step has the bytes that replicas exchange,
+// per step and replica. Threads: one at a time.
 #pragma once
 
 #include <cstdint>

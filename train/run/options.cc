@@ -35,8 +35,9 @@ TrainOptions complete_options(TrainOptions options) {
   require_not_negative(measure_hooks(options).resident_bytes, "resident_bytes");
   require(options.eval_every_epochs >= 0, "eval_every_epochs",
           fmt::format(": {:g} is negative", options.eval_every_epochs));
-  require(options.comm_dtype == Precision::fp32 || on_gpus(options.devices), "comm_dtype",
-          " is bf16, but that is between GPUs; replicas on the CPU are summed in fp32");
+  require(options.grad_wire == GradWire::fp32 || options.reduce != ReduceKind::none, "grad_wire",
+          fmt::format(" is {}, but with reduce none no gradients travel",
+                      to_string(options.grad_wire)));
   const int cores = usable_cores(options.local_processes);
   if (options.threads <= 0) options.threads = cores;
   if (options.feed.workers < 0) options.feed.workers = cores;
@@ -61,7 +62,7 @@ void require_same_options(const TrainOptions& options, TrainProcesses& processes
                   options.accumulate, options.seed, options.max_steps, options.checkpoint_steps,
                   options.eval_every_epochs, options.limit_train, options.limit_eval,
                   static_cast<int>(measure_hooks(options).feed), static_cast<int>(options.reduce),
-                  static_cast<int>(options.comm_dtype), options.bucket_bytes),
+                  static_cast<int>(options.grad_wire), options.bucket_bytes),
       "recipe and options");
 }
 

@@ -31,6 +31,20 @@ std::string feed_line(const char* name, const MemoryPlan& plan) {
   return line;
 }
 
+// What replicas exchange, and how much of it.
+std::string exchange_line(const TrainSetup& setup) {
+  const TrainOptions& options = setup.options;
+  const auto mib = [](int64_t bytes) {
+    return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 20));
+  };
+  std::string line = fmt::format("exchange: {}", to_string(options.reduce));
+  if (options.reduce == ReduceKind::none) return line;
+  const Traffic traffic = setup.replicas.planned_traffic();
+  return line + fmt::format(", gradients as {}; a replica sends {} and receives {} MiB in a step",
+                            to_string(options.grad_wire), mib(traffic.gradients_sent),
+                            mib(traffic.gradients_received));
+}
+
 std::string frames_note(int64_t frames) {
   if (frames == 0) return "";
   return fmt::format("; of these {} are frames, where every worker has such an image at once",
@@ -109,6 +123,7 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
       counted(setup.shape.rows / setup.shape.micro_batch_size, "micro-batch", "es"),
       counted(setup.shape.engine_threads, "thread"),
       setup.shape.parts > 1 ? fmt::format(", in {} parts per step", setup.shape.parts) : ""));
+  lines.push_back(exchange_line(setup));
   if (setup.replicas.in_buckets()) {
     lines.push_back(fmt::format("gradients: summed in buckets of {} while the backward pass runs",
                                 mebibytes(options.bucket_bytes)));
@@ -146,6 +161,13 @@ std::string config_text(const TrainSetup& setup) {
   json["devices"] = options.replicas;
   json["processes"] = setup.processes.size();
   json["accumulate"] = options.accumulate;
+  const Traffic traffic = setup.replicas.planned_traffic();
+  json["reduce"] = to_string(options.reduce);
+  json["grad_wire"] = to_string(options.grad_wire);
+  json["bytes_per_step"] = {{"gradients_sent", traffic.gradients_sent},
+                            {"gradients_received", traffic.gradients_received},
+                            {"weights_sent", traffic.weights_sent},
+                            {"weights_received", traffic.weights_received}};
   json["seed"] = options.seed;
   if (!options.init.empty()) json["init"] = printable_name(options.init);
   json["precision"] = run_precision(setup.options) == Precision::bf16 ? "bf16" : "fp32";

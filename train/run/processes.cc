@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-constexpr int kStates = 6;
+constexpr int kStates = 7;
 
 // The fields of CheckpointInfo from which a run resumes.
 struct Start {
@@ -20,6 +20,7 @@ struct Start {
   int64_t batch = 0;
   RunningTotals epoch;
   double best_top1 = 0, last_top1 = -1, last_top5 = -1;
+  int64_t residual_replicas = 0;
   int64_t sizes[kStates] = {};  // of the buffers of TrainState
 };
 
@@ -28,7 +29,7 @@ void share_values(ProcessGroup& group, std::span<Value> values) {
   broadcast(group, std::as_writable_bytes(values));
 }
 
-constexpr size_t kHead = 24;  // bytes before the rows
+constexpr size_t kHead = 24 + sizeof(Traffic);  // bytes before the rows
 
 size_t notes_bytes(const StepNotes& notes) { return kHead + 16 * notes.ids.size(); }
 
@@ -38,6 +39,7 @@ void pack(const StepNotes& notes, std::vector<std::byte>& bytes) {
   std::memcpy(bytes.data(), &notes.wait_ns, 8);
   std::memcpy(bytes.data() + 8, &notes.bad_samples, 8);
   std::memcpy(bytes.data() + 16, &notes.stop, 8);
+  std::memcpy(bytes.data() + 24, &notes.traffic, sizeof(Traffic));
   std::memcpy(bytes.data() + kHead, notes.ids.data(), rows);
   std::memcpy(bytes.data() + kHead + rows, notes.digests.data(), rows);
 }
@@ -47,6 +49,7 @@ void unpack(std::span<const std::byte> bytes, StepNotes& notes) {
   std::memcpy(&notes.wait_ns, bytes.data(), 8);
   std::memcpy(&notes.bad_samples, bytes.data() + 8, 8);
   std::memcpy(&notes.stop, bytes.data() + 16, 8);
+  std::memcpy(&notes.traffic, bytes.data() + 24, sizeof(Traffic));
   std::memcpy(notes.ids.data(), bytes.data() + kHead, rows);
   std::memcpy(notes.digests.data(), bytes.data() + kHead + rows, rows);
 }
@@ -79,7 +82,8 @@ void TrainProcesses::share(CheckpointInfo& progress, TrainState& state, bool& re
   if (!group_) return;
   std::vector<float>* const buffers[kStates] = {&state.parameters,         &state.momenta,
                                                 &state.statistics,         &state.average,
-                                                &state.average_statistics, &state.second_moments};
+                                                &state.average_statistics, &state.second_moments,
+                                                &state.residuals};
   Start start;
   if (is_rank0()) {
     start = {resumed,
@@ -90,6 +94,7 @@ void TrainProcesses::share(CheckpointInfo& progress, TrainState& state, bool& re
              progress.best_top1,
              progress.last_top1,
              progress.last_top5,
+             state.residual_replicas,
              {}};
     for (int i = 0; i < kStates; ++i) start.sizes[i] = static_cast<int64_t>(buffers[i]->size());
   }
@@ -102,6 +107,7 @@ void TrainProcesses::share(CheckpointInfo& progress, TrainState& state, bool& re
   progress.best_top1 = start.best_top1;
   progress.last_top1 = start.last_top1;
   progress.last_top5 = start.last_top5;
+  state.residual_replicas = static_cast<int>(start.residual_replicas);
   for (int i = 0; i < kStates; ++i) {
     buffers[i]->resize(static_cast<size_t>(start.sizes[i]));
     share_values(*group_, std::span(*buffers[i]));

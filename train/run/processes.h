@@ -16,6 +16,7 @@
 #include "pipeline/loader_types.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/collective/process/process_group.h"
+#include "train/collective/traffic.h"
 
 namespace stoker {
 
@@ -24,6 +25,7 @@ struct StepNotes {
   int64_t wait_ns = 0;      // longest wait of a replica for its batch
   int64_t bad_samples = 0;  // since the start of the process
   int64_t stop = 0;         // not 0: someone has requested this process to stop
+  Traffic traffic;          // of all its replicas, in this step
   std::vector<SampleId> ids;
   std::vector<uint64_t> digests;  // of the rows' pixels; 0: the row does not count
 };

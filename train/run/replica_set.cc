@@ -6,31 +6,44 @@
 
 #include "pipeline/invalid_field.h"
 #include "train/collective/cuda/collective.h"
+#include "train/collective/wire/collective.h"
+#include "train/collective/wire/layout.h"
 
 namespace stoker {
 namespace {
 
-// Makes a collective in host memory, over all processes.
+// Makes a collective in host memory, over all processes, for gradients in fp32.
 std::unique_ptr<Collective> on_host(const TrainOptions& options) {
   if (options.processes) return make_process_collective(*options.processes, options.replicas);
   return make_host_collective(options.replicas);
+}
+
+// Makes a collective in host memory, over all processes, for gradients in the chosen format.
+std::unique_ptr<Collective> carrier(const TrainOptions& options, const Engine& engine) {
+  if (options.grad_wire == GradWire::fp32) return on_host(options);
+  return make_wire_collective(options.processes, options.replicas,
+                              {.wire = options.grad_wire,
+                               .gradient_floats = engine.gradient_floats(),
+                               .buffer_floats = engine.gradient_buffer_floats(),
+                               .seed = options.seed});
 }
 
 // Makes a collective for engines that queue their work on streams.
 std::unique_ptr<Collective> between_devices(const TrainOptions& options,
                                             const TrainProcesses& processes,
                                             const std::vector<Replica>& replicas) {
+  const Engine& engine = *replicas[0].engine;
   std::vector<DeviceReplica> devices;
   for (const Replica& replica : replicas) {
     devices.push_back({replica.device.get(), replica.engine->stream()});
   }
-  if (!on_gpus(options.devices)) return make_staged_collective(devices, on_host(options));
+  if (!on_gpus(options.devices)) return make_staged_collective(devices, carrier(options, engine));
   CudaCollectiveOptions cuda;
   cuda.how = options.reduce;
-  if (options.comm_dtype == Precision::bf16) {
-    cuda.bf16_floats = replicas[0].engine->gradient_floats();
-  }
+  cuda.wire = options.grad_wire;
+  cuda.gradient_floats = engine.gradient_floats();
   cuda.host = on_host(options);
+  cuda.make_carrier = [&] { return carrier(options, engine); };
   cuda.first_rank = processes.rank() * options.replicas;
   if (ProcessGroup* group = options.processes; group && group->nccl()) {
     cuda.group = group->nccl();
@@ -45,6 +58,11 @@ std::unique_ptr<Collective> make_collective(const TrainOptions& options, const R
                                             const std::vector<Replica>& replicas) {
   const ReduceKind kind = options.reduce;
   if (kind == ReduceKind::none) return make_no_collective(options.replicas);
+  if (shape.all_replicas == 1 && options.grad_wire != GradWire::fp32) {
+    throw InvalidField("train", "grad_wire",
+                       fmt::format(" is {}, but a single replica sends no gradients",
+                                   to_string(options.grad_wire)));
+  }
   if (replicas[0].engine->stream()) {
     return shape.all_replicas == 1 ? make_no_collective(1)
                                    : between_devices(options, processes, replicas);
@@ -53,9 +71,9 @@ std::unique_ptr<Collective> make_collective(const TrainOptions& options, const R
     throw InvalidField(
         "train", "reduce",
         fmt::format(" is {}, which is between GPUs; the replicas on {} reduce on the host",
-                    kind == ReduceKind::nccl ? "nccl" : "device", replicas[0].device->name()));
+                    to_string(kind), replicas[0].device->name()));
   }
-  return on_host(options);
+  return carrier(options, *replicas[0].engine);
 }
 
 }  // namespace
@@ -73,9 +91,20 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
     }
   }
   collective_ = make_collective(options, shape, processes, replicas_);
+  plan_traffic(options, shape.all_replicas);
   if (options.bucket_bytes > 0 && shape.all_replicas > 1 && collective_->ranges()) {
     reduce_in_buckets(options.bucket_bytes);
   }
+}
+
+void ReplicaSet::plan_traffic(const TrainOptions& options, int all_replicas) {
+  if (options.reduce == ReduceKind::none) return;
+  const Engine& engine = *replicas_[0].engine;
+  const WireLayout layout(options.grad_wire, engine.gradient_floats(),
+                          engine.gradient_buffer_floats());
+  // To those who sum a share and back from them, or along a chain and back: 2 (N - 1) / N buffers.
+  const int64_t bytes = 2 * (all_replicas - 1) * layout.bytes() / all_replicas;
+  planned_traffic_ = {bytes, bytes, 0, 0};
 }
 
 // The sum of a bucket is queued as soon as the bucket is complete, and runs beside the rest of the

@@ -29,15 +29,19 @@ class ReplicaSet {
   std::vector<Device*> devices() const;
 
   Collective& collective() const { return *collective_; }  // over the replicas of all processes
+  // What a replica sends and receives in a step: the mean over all replicas of the run.
+  Traffic planned_traffic() const { return planned_traffic_; }
   // Returns whether the engines start the collective's sums themselves, in forward_backward().
   bool in_buckets() const { return in_buckets_; }
 
  private:
   void reduce_in_buckets(int64_t bucket_bytes);
+  void plan_traffic(const TrainOptions& options, int all_replicas);
 
   std::vector<Replica> replicas_;
   std::unique_ptr<Collective> collective_;
   bool in_buckets_ = false;
+  Traffic planned_traffic_;
 };
 
 }  // namespace stoker

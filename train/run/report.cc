@@ -30,7 +30,16 @@ RunReport::RunReport(const TrainSetup& setup, TrainObserver& observer)
 
 void RunReport::start_clock() { last_ns_ = steady_now_ns(); }
 
-void RunReport::add_step(const StepMetrics& metrics, int64_t wait_ns, RunningTotals& epoch) {
+Traffic RunReport::per_replica(const StepTraffic& traffic) const {
+  const int64_t all = traffic.steps * setup_.shape.all_replicas;
+  if (all == 0) return {};
+  const Traffic& sum = traffic.sum;
+  return {sum.gradients_sent / all, sum.gradients_received / all, sum.weights_sent / all,
+          sum.weights_received / all};
+}
+
+void RunReport::add_step(const StepMetrics& metrics, int64_t wait_ns, const Traffic& traffic,
+                         RunningTotals& epoch) {
   // The time between the ends of two steps is a step's time even if several steps are queued on the
   // device.
   const int64_t now_ns = steady_now_ns(), step_ns = std::max<int64_t>(now_ns - last_ns_, 1);
@@ -44,6 +53,10 @@ void RunReport::add_step(const StepMetrics& metrics, int64_t wait_ns, RunningTot
     sums->weight_sum += metrics.weight_sum;
     sums->top1 += metrics.top1;
     sums->seconds += seconds(step_ns);
+  }
+  for (StepTraffic* sums : {&interval_traffic_, &run_traffic_}) {
+    sums->sum += traffic;
+    ++sums->steps;
   }
   for (RateMeter* meter : {&recent_rate_, &epoch_rate_, &run_rate_}) meter->add(step_ns);
 }
@@ -69,9 +82,11 @@ void RunReport::report_step(int64_t steps_done, double learning_rate, int64_t ba
                          setup_.options.recipe.batch / rate.images_per_second;
   }
   report.bad_samples = bad_samples;
+  report.traffic = per_replica(interval_traffic_);
   metrics_.add(report);
   observer_.on_step(report);
   interval_ = {};
+  interval_traffic_ = {};
   interval_times_ = {};
   start_clock();
 }
@@ -115,6 +130,7 @@ void RunReport::add_rates(TrainResult& result) const {
   result.jitter = rate.jitter;
   result.feed_wait_share = share(run_times_.wait_ns, run_times_.total_ns);
   result.train_seconds = seconds(run_times_.total_ns);
+  result.traffic = per_replica(run_traffic_);
 }
 
 }  // namespace stoker

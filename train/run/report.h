@@ -22,9 +22,10 @@ class RunReport {
   // Restarts the clock, so that what was done since the last step (evaluation, a checkpoint, a
   // report) does not count as training.
   void start_clock();
-  // Counts a finished step, in which the slowest feed kept its replica waiting for `wait_ns`. Adds
-  // to `epoch`.
-  void add_step(const StepMetrics& metrics, int64_t wait_ns, RunningTotals& epoch);
+  // Counts a finished step, in which the slowest feed kept its replica waiting for `wait_ns` and
+  // all replicas together had `traffic`. Adds to `epoch`.
+  void add_step(const StepMetrics& metrics, int64_t wait_ns, const Traffic& traffic,
+                RunningTotals& epoch);
   // Reports the interval that ends with this step.
   void report_step(int64_t steps_done, double learning_rate, int64_t bad_samples);
   void report_warnings(int64_t steps_done, const std::vector<std::string>& warnings);
@@ -38,6 +39,11 @@ class RunReport {
   struct StepTimes {
     int64_t total_ns = 0, wait_ns = 0;
   };
+  struct StepTraffic {
+    Traffic sum;
+    int64_t steps = 0;
+  };
+  Traffic per_replica(const StepTraffic& traffic) const;  // in a step
 
   const TrainSetup& setup_;
   TrainObserver& observer_;
@@ -45,6 +51,7 @@ class RunReport {
   int64_t last_ns_;  // end of the previous step
   RateMeter recent_rate_, epoch_rate_, run_rate_;
   StepTimes interval_times_, epoch_times_, run_times_;
+  StepTraffic interval_traffic_, run_traffic_;
   RunningTotals interval_;
 };
 

@@ -91,6 +91,41 @@ TrainState initial_state(const TrainOptions& options, const NetSpec& net, const 
 
 }  // namespace
 
+std::string fit_residuals(TrainState& state, int replicas, int64_t floats) {
+  if (state.residuals.empty() ||
+      (state.residual_replicas == replicas && floats > 0 &&
+       state.residuals.size() ==
+           static_cast<size_t>(floats) * (static_cast<size_t>(replicas) + 1))) {
+    return "";
+  }
+  const int before = state.residual_replicas;
+  const std::vector<float> kept = std::move(state.residuals);
+  const size_t width = kept.size() / (static_cast<size_t>(before) + 1);
+  state.residuals.clear();
+  state.residual_replicas = 0;
+  if (floats == 0) {
+    return "what gradients had lost on the wire is left out: this run's --grad-wire keeps nothing";
+  }
+  if (width != static_cast<size_t>(floats)) {
+    return fmt::format(
+        "what gradients had lost on the wire is left out: the checkpoint has {} floats of each "
+        "replica, this engine has {}",
+        width, floats);
+  }
+  state.residuals.resize(width * (static_cast<size_t>(replicas) + 1));
+  state.residual_replicas = replicas;
+  for (int row = 0; row < before; ++row) {
+    for (size_t i = 0; i < width; ++i) {
+      state.residuals[i] += kept[static_cast<size_t>(row) * width + i];
+    }
+  }
+  std::copy(kept.end() - static_cast<int64_t>(width), kept.end(),
+            state.residuals.end() - static_cast<int64_t>(width));
+  return fmt::format(
+      "what gradients had lost on the wire of {} replicas is sent by the first of {}", before,
+      replicas);
+}
+
 RunStart find_start(const TrainOptions& options, const ModelInfo& model, const Source& train,
                     const std::string& runs, const InitialWeights* weights,
                     TrainProcesses& processes) {

@@ -22,6 +22,11 @@ struct RunStart {
   std::vector<std::string> notes;  // for the user
 };
 
+// Makes the residuals of a checkpoint those of `replicas` that keep `floats` each (0: they keep
+// nothing). What other numbers of replicas have lost, the first one adds to its own: a sum misses
+// the same gradients as before. Returns what to tell the user, or "".
+std::string fit_residuals(TrainState& state, int replicas, int64_t floats);
+
 // `runs` is the folder of checkpoints, or "" in processes that have none.
 // `weights` may be null: the first ones are then random.
 RunStart find_start(const TrainOptions& options, const ModelInfo& model, const Source& train,

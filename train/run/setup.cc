@@ -59,7 +59,7 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   if (!options.init.empty() && processes.is_rank0()) weights.emplace(options.init, net);
   plan_feed();
   make_folders();  // writes files from here on; everything was checked before that could be
-  const RunStart start =
+  RunStart start =
       find_start(options, model, train, runs, weights ? &*weights : nullptr, processes);
   progress = start.progress;
   resumed_from = start.resumed_from;
@@ -67,9 +67,18 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   make_loader();
   make_resident();
   make_receipt();
+  restore_wire(start.state);
   for (const Replica& replica : replicas) write_state(start.state, *replica.engine);
   state_copy_bytes = state_bytes(start.state);
   make_plan();
+}
+
+void TrainSetup::restore_wire(TrainState& state) {
+  WireState* const wire = replicas.collective().wire();
+  const std::string lost =
+      fit_residuals(state, shape.all_replicas, wire ? wire->residual_floats() : 0);
+  if (!lost.empty()) note({lost});
+  if (wire) wire->restore(progress.step, state.residuals);
 }
 
 void TrainSetup::choose_largest_batch(const EngineFactory& make_engine) {

@@ -68,6 +68,7 @@ struct TrainSetup {
   void go_on_with_another_batch();
   void set_files_aside() const;
   void open_quarantine();
+  void restore_wire(TrainState& state);
   void make_loader();
   void make_resident();
   void make_receipt();

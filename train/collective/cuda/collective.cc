@@ -39,6 +39,10 @@ std::vector<int> ordinals_of(std::span<const DeviceReplica> replicas) {
   return ordinals;
 }
 
+int64_t bf16_floats(const CudaCollectiveOptions& options) {
+  return options.wire == GradWire::bf16 ? options.gradient_floats : 0;
+}
+
 std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
                                       const std::vector<int>& ordinals,
                                       CudaCollectiveOptions& options) {
@@ -47,7 +51,7 @@ std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
       throw std::invalid_argument(
           "processes that speak through NCCL train one replica each, on the GPU they speak from");
     }
-    return options.group->make_collective(replicas[0], options.bf16_floats,
+    return options.group->make_collective(replicas[0], bf16_floats(options),
                                           std::move(options.host));
   }
   if (best_reduction(ordinals, true) != ReduceKind::nccl) {
@@ -59,17 +63,24 @@ std::unique_ptr<Collective> make_nccl(std::span<const DeviceReplica> replicas,
   NcclRanks ranks;
   ranks.first = options.first_rank;
   ranks.all = options.host->size();
-  ranks.bf16_floats = options.bf16_floats;
+  ranks.bf16_floats = bf16_floats(options);
   if (options.first_rank == 0) ranks.id = plugin.make_nccl_id();
   if (options.share) options.share(ranks.id);
   return plugin.make_nccl(replicas, ranks, std::move(options.host));
 }
 
-void refuse_bf16(const CudaCollectiveOptions& options) {
-  if (options.bf16_floats == 0) return;
-  throw InvalidField("train", "comm_dtype",
-                     " is bf16, but only NCCL sends that; here gradients are "
-                     "summed in fp32, on the host or on the one GPU");
+// Returns the best way that carries the gradients' format.
+ReduceKind best_for_wire(ReduceKind best, GradWire wire) {
+  const bool nccl_carries = wire == GradWire::fp32 || wire == GradWire::bf16;
+  const bool carries = best == ReduceKind::nccl ? nccl_carries : wire == GradWire::fp32;
+  return carries ? best : ReduceKind::host;
+}
+
+void require_wire(bool carried, const CudaCollectiveOptions& options, const char* why) {
+  if (carried) return;
+  throw InvalidField("train", "grad_wire",
+                     std::string(" is ") + to_string(options.wire) + ", but " + why +
+                         "; all-reduce:host carries it");
 }
 
 }  // namespace
@@ -106,13 +117,17 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> 
   const std::vector<int> ordinals = ordinals_of(replicas);
   const bool several_processes = options.share || options.group;
   const ReduceKind best = best_reduction(ordinals, several_processes);
+  const ReduceKind how =
+      options.how == ReduceKind::automatic ? best_for_wire(best, options.wire) : options.how;
   if (!options.host) options.host = make_host_collective(static_cast<int>(replicas.size()));
-  switch (options.how == ReduceKind::automatic ? best : options.how) {
+  switch (how) {
     case ReduceKind::automatic:
     case ReduceKind::nccl:
+      require_wire(!feeds_back(options.wire), options, "NCCL sums in fp32 or bf16");
       return make_nccl(replicas, ordinals, options);
     case ReduceKind::device:
-      refuse_bf16(options);
+      require_wire(options.wire == GradWire::fp32, options,
+                   "replicas that share a GPU read one another's fp32 gradients");
       if (best != ReduceKind::device) {
         throw std::invalid_argument(
             "only replicas that share one GPU, in one process, can be summed on the device");
@@ -124,8 +139,8 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> 
     case ReduceKind::host:
       break;
   }
-  refuse_bf16(options);
-  return make_staged_collective(replicas, std::move(options.host));
+  return make_staged_collective(
+      replicas, options.wire == GradWire::fp32 ? std::move(options.host) : options.make_carrier());
 }
 
 }  // namespace stoker

@@ -13,6 +13,7 @@
 #include "train/collective/device.h"
 #include "train/collective/process/nccl_group.h"
 #include "train/collective/reduce_kind.h"
+#include "train/collective/wire/grad_wire.h"
 
 namespace stoker {
 
@@ -21,10 +22,13 @@ ReduceKind best_reduction(std::span<const int> ordinals, bool several_processes)
 
 struct CudaCollectiveOptions {
   ReduceKind how = ReduceKind::automatic;
-  // NCCL: number of a buffer's first floats (gradients) that are sent as bf16; the rest is fp32.
-  int64_t bf16_floats = 0;
+  GradWire wire = GradWire::fp32;
+  // Number of a buffer's first floats that travel in `wire`, the gradients; the rest is fp32.
+  int64_t gradient_floats = 0;
   // A collective of the same ranks in host memory; null: all ranks are in this process.
   std::unique_ptr<Collective> host;
+  // Makes the same for gradients in `wire`; may be empty if that is fp32.
+  std::function<std::unique_ptr<Collective>()> make_carrier;
   // For several processes: the first rank of this process among all ranks, and a function that
   // sends process 0's bytes to all processes (NCCL's id).
   int first_rank = 0;

@@ -28,6 +28,10 @@ class Rank {
   Rank& operator=(const Rank&) = delete;
 
   NcclLink& link() { return *link_; }
+  int64_t bytes_of(BufferRange range) const {
+    const int64_t bf16_end = std::clamp(bf16_floats_, range.begin, range.end);
+    return 2 * (bf16_end - range.begin) + 4 * (range.end - bf16_end);
+  }
 
   void start(std::span<const float* const> buffers, std::span<float> result, BufferRange range) {
     CudaContext::Current current(link_->context());
@@ -104,7 +108,9 @@ class NcclCollective final : public RangeCollective {
   int size() const override { return host_->size(); }
   void start(int rank, std::span<const float* const> buffers, std::span<float> result,
              BufferRange range) override {
-    ranks_.at(static_cast<size_t>(rank))->start(buffers, result, range);
+    Rank& own = *ranks_.at(static_cast<size_t>(rank));
+    own.start(buffers, result, range);
+    if (rank == 0) count(own.bytes_of(range));
   }
   void finish(int rank) override { ranks_.at(static_cast<size_t>(rank))->finish(); }
   void broadcast(int rank, std::span<float> values, int root) override {
@@ -115,10 +121,19 @@ class NcclCollective final : public RangeCollective {
     host_->abort();
     for (const auto& rank : ranks_) rank->link().abort();
   }
+  Traffic traffic() const override { return traffic_; }
 
  private:
+  // In a ring every rank sends a share to the next one: first to sum it, then to spread the sum.
+  void count(int64_t bytes) {
+    const auto here = static_cast<int64_t>(ranks_.size());
+    const int64_t sum = here * 2 * (size() - 1) * bytes / size();
+    traffic_ += {sum, sum, 0, 0};
+  }
+
   const std::unique_ptr<Collective> host_;
   std::vector<std::unique_ptr<Rank>> ranks_;
+  Traffic traffic_;  // rank 0's
 };
 
 }  // namespace

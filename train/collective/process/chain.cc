@@ -117,7 +117,11 @@ class ProcessCollective final : public JoinedCollective {
       meet(rank);
       if (rank == 0) chain.end(chunk);
     }
-    if (rank == 0) chain.finish();
+    if (rank == 0) {
+      chain.finish();
+      count(
+          chain_traffic(first_rank(), local(), size(), static_cast<int64_t>(result.size_bytes())));
+    }
     share_result(rank);
   }
 
