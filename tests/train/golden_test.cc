@@ -28,8 +28,8 @@ TEST(GoldenTest, VggIsPyTorchs) {
   compare("vgg16_bn", {1e-5, 1e-4, 1e-5, 1e-3}, false, widths);
 }
 
-// In deeper nets a few more ReLUs and maxima flip, as in resnet18. Their logits show that the net is
-// the same; gradients of single operations are compared in gradient_test.cc.
+// In deeper nets a few more ReLUs and maxima flip, as in resnet18. Their logits show that the net
+// is the same; gradients of single operations are compared in gradient_test.cc.
 TEST(GoldenTest, DensenetIsPyTorchs) { compare("densenet40", {1e-5, 2e-2, 1e-4, 1e-2}); }
 
 TEST(GoldenTest, GooglenetIsPyTorchs) { compare("googlenet", {1e-5, 5e-2, 1e-2, 5e-2}); }

@@ -264,7 +264,13 @@ TEST(GradientTest, Concatenations) {
     compare(around("growing", growing, 16), 4, whole_net(0.95));
   }
   // One input twice.
-  compare(around("twice", [](NetBuilder& n, int x) { return n.concat({x, x}); }, 16), 4);
+  compare(around(
+              "twice",
+              [](NetBuilder& n, int x) {
+                return n.concat({x, x});
+              },
+              16),
+          4);
 }
 
 TEST(GradientTest, Dropout) {

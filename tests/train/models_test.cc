@@ -137,8 +137,8 @@ TEST(InitialiseTest, VggAndGooglenetStartAsTorchvisions) {
   const std::vector<float> more = initial_parameters(inception, {7});
   for (const TensorInfo& info : parameter_table(inception)) {
     const double wanted = info.name == "AuxLogits.fc.weight" ? 0.001 : 0.1;
-    const bool weight = info.kind == ParameterKind::conv_weight ||
-                        info.kind == ParameterKind::linear_weight;
+    const bool weight =
+        info.kind == ParameterKind::conv_weight || info.kind == ParameterKind::linear_weight;
     if (!weight) continue;
     EXPECT_NEAR(moments(more, info).deviation, wanted, 0.05 * wanted) << info.name;
   }

@@ -161,8 +161,7 @@ void remove_old(const std::string& runs, int keep) {
 
 void check_finite(const TrainState& state, int64_t step) {
   for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
-                             &state.average_statistics, &state.second_moments,
-                             &state.residuals}) {
+                             &state.average_statistics, &state.second_moments, &state.residuals}) {
     if (!std::all_of(values->begin(), values->end(), [](float v) { return std::isfinite(v); })) {
       throw std::runtime_error(
           fmt::format("the state after {} steps holds numbers that are not finite; no checkpoint "
@@ -309,8 +308,7 @@ void write_state(const TrainState& state, Engine& engine) {
 int64_t state_bytes(const TrainState& state) {
   size_t count = 0;
   for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
-                             &state.average_statistics, &state.second_moments,
-                             &state.residuals}) {
+                             &state.average_statistics, &state.second_moments, &state.residuals}) {
     count += values->size();
   }
   return static_cast<int64_t>(count * sizeof(float));

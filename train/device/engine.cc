@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "train/device/rules.h"
 #include "train/engine/engine_arguments.h"
 
 namespace stoker {
@@ -14,6 +15,10 @@ constexpr int64_t kFloat = sizeof(float);
 
 const EngineOptions& checked(const NetSpec& net, const Device& device, const EngineOptions& o) {
   require_options(device.name() + ": engine", net, o);
+  if (const std::string gap = device_gap(net); !gap.empty()) {
+    throw std::invalid_argument(device.name() + ": '" + net.name + "' has " + gap +
+                                ", which the engine for GPUs does not run yet; --devices cpu does");
+  }
   return o;
 }
 

@@ -80,10 +80,9 @@ void TrainProcesses::require_same_text(const std::string& text, const std::strin
 
 void TrainProcesses::share(CheckpointInfo& progress, TrainState& state, bool& resumed) {
   if (!group_) return;
-  std::vector<float>* const buffers[kStates] = {&state.parameters,         &state.momenta,
-                                                &state.statistics,         &state.average,
-                                                &state.average_statistics, &state.second_moments,
-                                                &state.residuals};
+  std::vector<float>* const buffers[kStates] = {
+      &state.parameters,         &state.momenta,        &state.statistics, &state.average,
+      &state.average_statistics, &state.second_moments, &state.residuals};
   Start start;
   if (is_rank0()) {
     start = {resumed,
