@@ -90,7 +90,7 @@ function(stoker_install_pkgconfig)
   stoker_pc(staging LIBS_PRIVATE "-ldl -lpthread")
   stoker_pc(pipeline REQUIRES "stoker-decode stoker-staging" REQUIRES_PRIVATE "tbb libxxhash${zstd}" LIBS_PRIVATE "-ldl")
   if(TARGET stoker_train)
-    stoker_pc(train REQUIRES "stoker-pipeline" REQUIRES_PRIVATE "fmt" LIBS_PRIVATE "${onednn} -ldl")
+    stoker_pc(train REQUIRES "stoker-pipeline" REQUIRES_PRIVATE "fmt libhwy" LIBS_PRIVATE "${onednn} -ldl")
   endif()
 endfunction()
 

@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "train/cpu/plan_builder.h"
+#include "train/cpu/winograd_steps.h"
 
 namespace stoker {
 namespace {
@@ -9,11 +10,12 @@ using dnnl::memory;
 using onednn::Desc;
 using onednn::Dims;
 
-// Winograd's F(4x4, 3x3) needs four times fewer multiplications, but more transforms. It is 1.2
-// (7x7 pixels) to 2.3 times (28x28 and more) as fast if the output fills its tiles of 4x4 and the
-// channels fill its matrices, and slower otherwise. Its results differ from direct convolution by
-// about 1e-6 of a tensor's norm.
-bool winograd_pays(const NetNode& node, int in_channels, const NodeShape& out) {
+// Whether to ask oneDNN for its own Winograd, which only version 2 has, and only for blocks of
+// channels on AVX-512; elsewhere winograd.h has ours. F(4x4, 3x3) needs four times fewer
+// multiplications, but more transforms. It is 1.2 (7x7 pixels) to 2.3 times (28x28 and more) as
+// fast if the output fills its tiles of 4x4 and the channels fill its matrices, and slower
+// otherwise. Its results differ from direct convolution by about 1e-6 of a tensor's norm.
+bool onednn_winograd_pays(const NetNode& node, int in_channels, const NodeShape& out) {
   constexpr int kTile = 4, kFewestChannels = 24;
   const auto tiled = [](int size) { return (size + kTile - 1) / kTile * kTile; };
   return node.kernel == Size{3, 3} && node.stride == 1 && in_channels >= kFewestChannels &&
@@ -72,7 +74,7 @@ class Convolution {
     strides_ = {spec.stride, spec.stride};
     padding_ = {spec.padding.height, spec.padding.width};
     winograd_ = builder.activation_layout() == ActivationLayout::blocked &&
-                winograd_pays(spec, builder.node(node.input).shape.channels, node.shape);
+                onednn_winograd_pays(spec, builder.node(node.input).shape.channels, node.shape);
   }
 
   Forward::primitive_desc forward(dnnl::prop_kind kind, const dnnl::primitive_attr& attr) const {
@@ -227,16 +229,19 @@ class LayerSteps final : public CpuSteps {
   explicit LayerSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
-    if (builder.spec(index_).flat) {
-      steps_ = std::make_unique<WeightSteps<InnerProduct>>(index_);
-    } else {
-      steps_ = std::make_unique<WeightSteps<Convolution>>(index_);
-    }
+    steps_ = make(builder);
     steps_->build_forward(builder);
   }
   void build_backward(CpuPlanBuilder& builder) override { steps_->build_backward(builder); }
 
  private:
+  std::unique_ptr<CpuSteps> make(const CpuPlanBuilder& builder) const {
+    if (builder.spec(index_).flat) return std::make_unique<WeightSteps<InnerProduct>>(index_);
+    auto winograd = make_winograd_steps(builder, index_);
+    if (winograd != nullptr) return winograd;
+    return std::make_unique<WeightSteps<Convolution>>(index_);
+  }
+
   const int index_;
   std::unique_ptr<CpuSteps> steps_;
 };

@@ -1,0 +1,224 @@
+#include "train/cpu/winograd.h"
+
+#include <algorithm>
+
+#include "train/cpu/winograd_views.h"
+
+// As in decode/resize/resize_kernels.cc: scalable vectors are left out.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "train/cpu/winograd.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+#include "train/cpu/winograd_kernels_inl.h"
+#include "train/cpu/winograd_transforms_inl.h"
+
+#ifndef STOKER_TRAIN_WINOGRAD_COMMON
+#define STOKER_TRAIN_WINOGRAD_COMMON
+namespace stoker {
+namespace {
+
+constexpr int kPlaces = 36;
+
+int panels_of(int channels) { return (channels + 15) / 16; }
+
+WinogradTiles tiles_of(const WinogradShape& s) {
+  return {s.rows, (s.out_height() + 3) / 4, (s.out_width() + 3) / 4};
+}
+
+// Tiles go through transforms and products in blocks, so that what lies between is still in a cache
+// near the core, and the transformed weights are read once for many tiles.
+int tiles_per_block(const WinogradShape& s) {
+  constexpr int kStep = 24;  // a multiple of the rows of every kernel
+  constexpr int64_t kBlockBytes = 1 << 20;
+  const int64_t bytes =
+      int64_t{kPlaces} * 64 * (panels_of(s.in_channels) + panels_of(s.out_channels));
+  const auto fits = static_cast<int>(kBlockBytes / bytes / kStep * kStep);
+  return std::min(std::max(fits, 2 * kStep), tiles_of(s).count());
+}
+
+// The floats from one matrix of `panels` panels of `rows` rows to the next. The line between them
+// keeps their elements from falling into the same few sets of a cache.
+int64_t matrix_step(int panels, int rows) { return int64_t{panels} * rows * 16 + 16; }
+
+// The matrices of one call: of the weights or their gradients, and of one block of tiles.
+struct Scratch {
+  WinogradMatrices weights, inputs, outputs;
+};
+
+int64_t scratch_floats(const WinogradShape& s) {
+  const int in = panels_of(s.in_channels), out = panels_of(s.out_channels);
+  const int block = tiles_per_block(s);
+  return kPlaces * (matrix_step(out, in * 16) + matrix_step(in, block) + matrix_step(out, block));
+}
+
+Scratch scratch_of(const WinogradShape& s, float* scratch) {
+  const int in = panels_of(s.in_channels), out = panels_of(s.out_channels);
+  const auto take = [&](int panels, int rows) {
+    const WinogradMatrices made{scratch, matrix_step(panels, rows), int64_t{rows} * 16};
+    scratch += kPlaces * made.matrix_step;
+    return made;
+  };
+  const int block = tiles_per_block(s);
+  Scratch made{};
+  made.weights = take(out, in * 16);
+  made.inputs = take(in, block);
+  made.outputs = take(out, block);
+  return made;
+}
+
+ActivationView view_of(const float* data, int channels, int height, int width,
+                       WinogradLayout layout) {
+  const bool blocked = layout == WinogradLayout::blocked;
+  ActivationView view{const_cast<float*>(data), channels, height, width};
+  const int64_t pixels = int64_t{height} * width;
+  view.padded = blocked;
+  view.pixel_step = blocked ? 16 : channels;
+  view.line_step = width * view.pixel_step;
+  view.panel_step = blocked ? pixels * 16 : 16;
+  view.row_step = pixels * view.stored_channels();
+  return view;
+}
+
+ActivationView input_view(const WinogradShape& s, const float* data) {
+  return view_of(data, s.in_channels, s.height, s.width, s.layout);
+}
+
+ActivationView output_view(const WinogradShape& s, const float* data) {
+  return view_of(data, s.out_channels, s.out_height(), s.out_width(), s.layout);
+}
+
+}  // namespace
+}  // namespace stoker
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace stoker {
+namespace HWY_NAMESPACE {
+
+void convolve(const WinogradShape& s, const WinogradForward& call, bool turned, float* memory) {
+  const WinogradTiles tiles = tiles_of(s);
+  const int block = tiles_per_block(s);
+  const Scratch scratch = scratch_of(s, memory);
+  transform_weights(call.weights, s.in_channels, s.out_channels, turned, scratch.weights);
+  for (int first = 0; first < tiles.count(); first += block) {
+    const int count = std::min(block, tiles.count() - first);
+    transform_tiles<InputTransform>(input_view(s, call.input), tiles, first, count, -s.padding,
+                                    scratch.inputs);
+    for (int place = 0; place < kPlaces; ++place) {
+      multiply<16, 1>(
+          count, panels_of(s.out_channels),
+          {scratch.inputs.data + place * scratch.inputs.matrix_step, scratch.inputs.panel_step},
+          s.in_channels, scratch.weights.data + place * scratch.weights.matrix_step,
+          scratch.weights.panel_step, false,
+          scratch.outputs.data + place * scratch.outputs.matrix_step, scratch.outputs.panel_step);
+    }
+    transform_outputs(scratch.outputs, tiles, first, count, call.bias, call.relu,
+                      output_view(s, call.output));
+  }
+}
+
+// The place where both transforms of a tile of gradients add up all of its pixels.
+constexpr int kPlaceOfSums = 7;
+
+void add_bias_gradients(const WinogradMatrices& outputs, int count, int channels,
+                        float* gradients) {
+  const float* sums = outputs.data + kPlaceOfSums * outputs.matrix_step;
+  for_vectors(channels, [&](int panel, int lane, int lanes) {
+    float* at = gradients + panel * 16 + lane;
+    Vector sum = load_first(lanes, at);
+    for (int t = 0; t < count; ++t) {
+      sum = hn::Add(sum, hn::Load(Tag(), sums + panel * outputs.panel_step + t * 16 + lane));
+    }
+    store_first(lanes, sum, at);
+  });
+}
+
+void convolve_weights(const WinogradShape& s, const WinogradBackwardWeights& call, float* memory) {
+  const WinogradTiles tiles = tiles_of(s);
+  const int block = tiles_per_block(s);
+  const Scratch scratch = scratch_of(s, memory);
+  if (call.bias_gradient != nullptr) std::fill_n(call.bias_gradient, s.out_channels, 0.0f);
+  for (int first = 0; first < tiles.count(); first += block) {
+    const int count = std::min(block, tiles.count() - first);
+    transform_tiles<InputTransform>(input_view(s, call.input), tiles, first, count, -s.padding,
+                                    scratch.inputs);
+    transform_tiles<OutputGradientTransform>(output_view(s, call.output_gradient), tiles, first,
+                                             count, 0, scratch.outputs);
+    for (int place = 0; place < kPlaces; ++place) {
+      for (int panel = 0; panel < panels_of(s.in_channels); ++panel) {
+        // Its rows are channels, its columns tiles.
+        const LeftFactor inputs{scratch.inputs.data + place * scratch.inputs.matrix_step +
+                                    panel * scratch.inputs.panel_step,
+                                256};
+        multiply<1, 16>(16, panels_of(s.out_channels), inputs, count,
+                        scratch.outputs.data + place * scratch.outputs.matrix_step,
+                        scratch.outputs.panel_step, first > 0,
+                        scratch.weights.data + place * scratch.weights.matrix_step + panel * 256,
+                        scratch.weights.panel_step);
+      }
+    }
+    if (call.bias_gradient != nullptr) {
+      add_bias_gradients(scratch.outputs, count, s.out_channels, call.bias_gradient);
+    }
+  }
+  transform_weight_gradients(scratch.weights, s.in_channels, s.out_channels, call.weight_gradient);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stoker
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stoker {
+
+HWY_EXPORT(convolve);
+HWY_EXPORT(convolve_weights);
+
+WinogradShape WinogradShape::backward() const {
+  return {rows, out_channels, in_channels, out_height(), out_width(), 2 - padding, layout};
+}
+
+bool winograd_pays(const WinogradShape& shape) {
+  // In multiplications and additions of the direct convolution: what a product of one tile and one
+  // pair of channels costs, what the transforms of a tile cost for each of its channels, and the
+  // number of tiles whose products cost as much as the transform of the weights. Fitted to 30
+  // shapes on a core with AVX2, against the direct convolutions of oneDNN 3.2.
+  constexpr double kProduct = 50, kTransform = 550, kWeights = 30;
+  const double in = shape.in_channels, out = shape.out_channels;
+  const double tiles = tiles_of(shape).count();
+  const double pixels = double{1} * shape.rows * shape.out_height() * shape.out_width();
+  const double padded = 16.0 * panels_of(shape.out_channels);
+  return 9 * pixels * in * out >
+         kProduct * (tiles + kWeights) * in * padded + kTransform * tiles * (in + out);
+}
+
+int64_t winograd_forward_scratch(const WinogradShape& shape) { return scratch_floats(shape); }
+
+void winograd_forward(const WinogradShape& shape, const WinogradForward& call, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(convolve)(shape, call, false, scratch);
+}
+
+int64_t winograd_backward_data_scratch(const WinogradShape& shape) {
+  return scratch_floats(shape.backward());
+}
+
+void winograd_backward_data(const WinogradShape& shape, const WinogradBackwardData& call,
+                            float* scratch) {
+  const WinogradForward turned{call.output_gradient, call.weights, nullptr, false,
+                               call.input_gradient};
+  HWY_DYNAMIC_DISPATCH(convolve)(shape.backward(), turned, true, scratch);
+}
+
+int64_t winograd_backward_weights_scratch(const WinogradShape& shape) {
+  return scratch_floats(shape);
+}
+
+void winograd_backward_weights(const WinogradShape& shape, const WinogradBackwardWeights& call,
+                               float* scratch) {
+  HWY_DYNAMIC_DISPATCH(convolve_weights)(shape, call, scratch);
+}
+
+}  // namespace stoker
+#endif

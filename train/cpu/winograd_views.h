@@ -1,0 +1,49 @@
+// What winograd.cc's transforms and products work on. Values.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "train/cpu/winograd.h"
+
+namespace stoker {
+
+struct WinogradTile {
+  int row, y, x;  // of its first pixel, which may lie outside
+};
+
+// The tiles of 4x4 outputs of all rows, in order.
+struct WinogradTiles {
+  int rows, down, across;
+
+  int count() const { return rows * down * across; }
+  // The tile shifted by `origin` pixels.
+  WinogradTile at(int tile, int origin) const {
+    return {tile / across / down, tile / across % down * 4 + origin, tile % across * 4 + origin};
+  }
+};
+
+// Activations in panels of 16 channels.
+struct ActivationView {
+  float* data;
+  int channels, height, width;
+  int64_t row_step, panel_step, line_step, pixel_step;
+  bool padded;  // the last panel is stored whole
+
+  int stored_channels() const { return padded ? (channels + 15) / 16 * 16 : channels; }
+  float* at(const WinogradTile& tile) const {
+    return data + tile.row * row_step + tile.y * line_step + tile.x * pixel_step;
+  }
+  bool contains(const WinogradTile& tile, int y, int x) const {
+    return static_cast<unsigned>(tile.y + y) < static_cast<unsigned>(height) &&
+           static_cast<unsigned>(tile.x + x) < static_cast<unsigned>(width);
+  }
+};
+
+// 36 matrices, one for each place in a transformed tile, in panels of 16 columns.
+struct WinogradMatrices {
+  float* data;
+  int64_t matrix_step, panel_step;
+};
+
+}  // namespace stoker
