@@ -6,9 +6,11 @@
                                                      torchvision, which loads the safetensors file
                                                      by name
 
-Exit code 77: onnxruntime is not installed. PROGRAM is exported_models.
+Each reader is used where it is installed. Exit code 77: none of them is. PROGRAM is
+exported_models.
 """
 import argparse
+import importlib.util
 import json
 import pathlib
 import struct
@@ -45,6 +47,10 @@ def difference(case, name, logits):
     return max(each.values())
 
 
+def has(module):
+    return importlib.util.find_spec(module) is not None
+
+
 def by_onnx(folder, case):
     import onnxruntime
 
@@ -61,8 +67,8 @@ def read_safetensors(path):
     tensors = {}
     for name, entry in json.loads(data[8 : 8 + length]).items():
         begin, end = entry["data_offsets"]
-        values = torch.frombuffer(bytearray(data[8 + length + begin : 8 + length + end]), dtype=torch.float32)
-        tensors[name] = values.reshape(entry["shape"])
+        values = bytearray(data[8 + length + begin : 8 + length + end])
+        tensors[name] = torch.frombuffer(values, dtype=torch.float32).reshape(entry["shape"])
     return tensors
 
 
@@ -92,12 +98,14 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--full", nargs="+", default=[], metavar="MODEL")
     arguments = parser.parse_args()
-    try:
-        import onnxruntime
-    except ImportError:
-        print("onnxruntime is not installed")
+    readers = {}
+    if has("onnxruntime"):
+        readers["ONNX Runtime"] = by_onnx
+    if arguments.full and has("torchvision"):
+        readers["torchvision"] = by_torchvision
+    if not has("numpy") or not readers:
+        print("neither ONNX Runtime nor what else could read the models is installed")
         return 77
-    print(f"onnxruntime {onnxruntime.__version__}")
     wrong = []
     with tempfile.TemporaryDirectory() as out:
         subprocess.run([arguments.program, out, *arguments.full], check=True)
@@ -105,10 +113,8 @@ def main():
         assert folders
         for folder in folders:
             case = read_case(folder)
-            results = {"ONNX Runtime": by_onnx(folder, case)}
-            if arguments.full:
-                results["torchvision"] = by_torchvision(folder, case)
-            for reader, logits in results.items():
+            for reader, read in readers.items():
+                logits = read(folder, case)
                 if logits is None:
                     continue
                 name = f"{folder.name}, {reader}"

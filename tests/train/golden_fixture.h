@@ -74,7 +74,8 @@ inline void expect_logits(Engine& engine, const TestBatch& batch, const nlohmann
 inline void expect_tensors(const std::vector<float>& values, const std::vector<TensorInfo>& table,
                            const nlohmann::json& expected, double tolerance, const char* what) {
   ASSERT_EQ(expected.size(), table.size());
-  // Gradients that are truly 0 (a bias before a batch norm) are compared on the scale of the others.
+  // Gradients that are truly 0 (a bias before a batch norm) are compared on the scale of the
+  // others.
   double largest = 0;
   for (const nlohmann::json& each : expected) {
     largest = std::max(largest, each.at("norm").get<double>());

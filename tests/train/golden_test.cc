@@ -34,8 +34,8 @@ TEST(GoldenTest, DensenetIsPyTorchs) { compare("densenet40", {1e-5, 2e-2, 1e-4, 
 
 TEST(GoldenTest, GooglenetIsPyTorchs) { compare("googlenet", {1e-5, 5e-2, 1e-2, 5e-2}); }
 
-// This net enlarges differences of rounding: the logits after a step have a norm of 4e7, and move by
-// a tenth of it with another algorithm for convolutions.
+// This net enlarges differences of rounding: the logits after a step have a norm of 4e7, and move
+// by a tenth of it with another algorithm for convolutions.
 TEST(GoldenTest, InceptionIsPyTorchs) { compare("inception_v3", {1e-4, 2e-1, 1e-1, 2e-1}); }
 
 }  // namespace

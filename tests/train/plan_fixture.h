@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <span>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 

@@ -40,8 +40,8 @@ CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
       parameter_table_(parameter_table(net)),
       layout_(net, kCpuFusion),
       micro_batches_(options.rows / options.micro_batch_size),
-      input_(net.input, net.input_channels, options.precision, activation_layout(net, options.precision), options.mean,
-             options.stddev),
+      input_(net.input, net.input_channels, options.precision,
+             activation_layout(net, options.precision), options.mean, options.stddev),
       engine_(dnnl::engine::kind::cpu, 0),
       workers_(std::min(options.workers, micro_batches_)),
       nets_(workers_.size()) {

@@ -24,7 +24,8 @@ struct Values {
 };
 
 template <typename Table, typename Number>
-void normalise(const Table& table, const uint8_t* pixels, int64_t count, const Values& v, Number* out) {
+void normalise(const Table& table, const uint8_t* pixels, int64_t count, const Values& v,
+               Number* out) {
   for (int64_t i = 0; i < count; ++i) {
     for (int c = 0; c < v.channels; ++c) {
       out[i * v.pixel + c * v.channel] = table[c][pixels[3 * i + c]];
@@ -41,8 +42,7 @@ uint16_t to_bf16(float value) {
 }
 
 MicroBatchInput::MicroBatchInput(Size size, int channels, Precision precision,
-                                 ActivationLayout layout,
-                                 const std::array<float, 3>& mean,
+                                 ActivationLayout layout, const std::array<float, 3>& mean,
                                  const std::array<float, 3>& stddev)
     : size_(size),
       channels_(channels),

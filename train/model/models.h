@@ -5,8 +5,8 @@
 //   alexnet                    torchvision's (Krizhevsky 2014), without local response norms
 //   densenet40, densenet100    Huang et al. for CIFAR: growth 12, no bottleneck
 //   googlenet, inception_v3    torchvision's, with their auxiliary heads
-//   mlp41m                     a dense net of 41 million weights over 100x80 gray pixels, two classes
-//   resnet20/32/44/56/110      He et al. for CIFAR: 16/32/64 channels, option A shortcuts
+//   mlp41m                     a dense net of 41 million weights over 100x80 gray pixels, two
+//   classes resnet20/32/44/56/110      He et al. for CIFAR: 16/32/64 channels, option A shortcuts
 //   resnet18/34/50/101/152     torchvision's names; stride in the 3x3 convolution (v1.5)
 //   vgg16, vgg19, vgg16_bn, vgg19_bn
 // Where torchvision has the model, parameters have the names of its state_dict (conv1, bn1,

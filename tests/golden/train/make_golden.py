@@ -157,7 +157,8 @@ def summary(tensor):
 
 
 def mixed_targets(labels):
-    """Returns (rows, CLASSES) probabilities: each label with its share, the second with the rest."""
+    """Returns (rows, CLASSES) probabilities: each label with its share, the second with the rest.
+    """
     second = torch.from_numpy(noise(SEED + 2, len(labels)) % CLASSES)
     share = torch.from_numpy(noise(SEED + 3, len(labels)) % 1025 / 1024.0)[:, None]
     return share * F.one_hot(labels, CLASSES) + (1 - share) * F.one_hot(second, CLASSES)
@@ -232,7 +233,9 @@ def main():
         "alexnet": (lambda: zoo.alexnet(num_classes=CLASSES), 224, 0.0, False, 2),
         "densenet40": (lambda: CifarDenseNet(40), 32, 0.0),
         "googlenet": (lambda: with_auxiliary(zoo.googlenet), 96, 0.1, False, 4, 0.3),
-        "inception_v3": (lambda: with_auxiliary(zoo.inception_v3), 299, 0.1, False, 2, 0.4),
+        "inception_v3": (
+            lambda: with_auxiliary(zoo.inception_v3), 299, 0.1, False, 2, 0.4,
+        ),
         "resnet18": (lambda: zoo.resnet18(num_classes=CLASSES), 64, 0.1),
         "vgg16": (lambda: small_vgg16(False), 64, 0.0),
         "vgg16_bn": (lambda: small_vgg16(True), 64, 0.0),
