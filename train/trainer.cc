@@ -13,8 +13,8 @@ namespace {
 // Returns the function for MeasureHooks::save_to.
 std::function<void(const std::string&)> saver(const TrainSetup& setup) {
   return [&setup](const std::string& runs) {
-    save_checkpoint(runs, setup.progress,
-                    read_state(*setup.replicas[0].engine, setup.options.recipe), 1);
+    save_checkpoint(runs, setup.progress, read_state(setup.replicas.keeper(), setup.options.recipe),
+                    1);
   };
 }
 
@@ -71,7 +71,7 @@ LoaderStats Trainer::feed_stats() const { return impl_->setup.loader->stats(); }
 
 uint64_t Trainer::weights_hash() const {
   const TrainSetup& setup = impl_->setup;
-  return state_hash(read_state(*setup.replicas[0].engine, setup.options.recipe));
+  return state_hash(read_state(setup.replicas.keeper(), setup.options.recipe));
 }
 
 }  // namespace stoker

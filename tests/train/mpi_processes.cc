@@ -18,6 +18,7 @@
 #include "bench/report/program.h"
 #include "train/collective/collective.h"
 #include "train/collective/process/process_group.h"
+#include "train/collective/wire/collective.h"
 
 namespace stoker {
 namespace {
@@ -66,6 +67,38 @@ void check_sum(ProcessGroup& group, int local, int parts, size_t count) {
   }
 }
 
+// Sums gradients in fewer bits over the processes, and in threads of one of them: all bits agree.
+void check_wire(ProcessGroup& group, GradWire wire, int local) {
+  constexpr size_t kCount = 300'007;
+  const WireOptions options{
+      .wire = wire, .gradient_floats = 300'000, .buffer_floats = kCount, .seed = 3};
+  const int all = group.size() * local;
+  const auto over_processes = make_wire_collective(&group, local, options);
+  const auto over_threads = make_wire_collective(nullptr, all, options);
+  const auto sum = [](Collective& collective, int first, int count) {
+    std::vector<Floats> results(static_cast<size_t>(count), Floats(kCount));
+    std::vector<std::future<void>> ranks;
+    for (int rank = 0; rank < count; ++rank) {
+      ranks.push_back(std::async(std::launch::async, [&, rank] {
+        for (int step = 0; step < 2; ++step) {
+          const Floats part = random_part(first + rank + 100 * step, kCount);
+          const float* buffers[] = {part.data()};
+          collective.all_reduce(rank, buffers, results[static_cast<size_t>(rank)]);
+        }
+      }));
+    }
+    for (auto& rank : ranks) rank.get();
+    return results;
+  };
+  const auto expected = sum(*over_threads, 0, all);
+  for (const Floats& result : sum(*over_processes, group.rank() * local, local)) {
+    require(std::memcmp(result.data(), expected[0].data(), 4 * kCount) == 0,
+            std::string("gradients as ") + to_string(wire) + " have another sum");
+  }
+  const Floats kept = over_processes->wire()->residuals();
+  if (group.rank() == 0) require(kept == over_threads->wire()->residuals(), "residuals");
+}
+
 void check_messages(ProcessGroup& group) {
   const std::vector<int64_t> ranks = all_gather(group, group.rank());
   for (int i = 0; i < group.size(); ++i) require(ranks[static_cast<size_t>(i)] == i, "all_gather");
@@ -107,6 +140,9 @@ int run(int argc, char** argv) {
     check_messages(*group);
     for (const size_t count : {size_t{1}, size_t{1000}, size_t{1'500'001}}) {
       for (const int local : {1, 2}) check_sum(*group, local, 2, count);
+    }
+    for (const auto& [name, wire] : kGradWires) {
+      for (const int local : {1, 2}) check_wire(*group, wire, local);
     }
   } else if (mode == "fail") {
     check_messages(*group);

@@ -289,12 +289,14 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       "--devices", arguments.devices,
       "Devices of each process. cpu:N makes N replicas that share the cores; cuda:all and "
       "cuda:0,1 take GPUs; cuda:0*2 puts two replicas on one GPU");
-  check_reduce(app.add_option("--reduce", arguments.reduce,
-                              "What replicas exchange in a step. all-reduce (auto is the same) "
-                              "sums their gradients, in the "
-                              "way that suits the devices or the one that is named; none leaves "
-                              "the sum out to measure what "
-                              "it costs, and then nothing is saved"));
+  check_reduce(app.add_option(
+      "--reduce", arguments.reduce,
+      "What replicas exchange in a step. all-reduce (auto is the same) sums their gradients, in "
+      "the "
+      "way that suits the devices or the one that is named; parameter-server keeps the weights "
+      "with "
+      "a server in host memory, to which CPU replicas push gradients and from which they pull "
+      "weights; none leaves the sum out to measure what it costs, and then nothing is saved"));
   app.add_option("--grad-wire", arguments.grad_wire,
                  "Number format in which gradients travel between replicas. int8 (a scale per 1024 "
                  "values, stochastic rounding) and 1bit (two means per 256 values) add what was "

@@ -139,6 +139,14 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
                                                  : setup_.processes.heard_stop();
     if (stop) stop_step_.store(std::min(stop_step_.load(), step));
   }
+  const float decay = average_decay(recipe.average, feed_step(step) + 1, setup_.total_feed_steps);
+  const bool lookahead = recipe.average.kind == AverageKind::lookahead;
+  if (ParameterServer* server = setup_.replicas.server()) {
+    const SpanTimer timer(tracer(), SpanKind::reduce, step, rank);
+    gate_->barrier(rank);
+    server->step(rank, engine, rates.args, decay, lookahead);
+    return;
+  }
   {
     const SpanTimer timer(tracer(), SpanKind::reduce, step, rank);
     gate_->barrier(rank);
@@ -151,11 +159,10 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   }
   const SpanTimer timer(tracer(), SpanKind::update, step, rank);
   engine.update(rates.args);
-  const float decay = average_decay(recipe.average, feed_step(step) + 1, setup_.total_feed_steps);
   // If the metrics come late, a skipped update may be averaged once more. That does no harm: the
   // run ends before anything is saved.
   if (decay >= 0 && (engine.metrics_lag() > 0 || engine.step_metrics().finite)) {
-    engine.blend_average(decay, recipe.average.kind == AverageKind::lookahead);
+    engine.blend_average(decay, lookahead);
   }
 }
 
@@ -207,11 +214,11 @@ void TrainLoop::end_step(int64_t step) {
   own.wait_ns = *std::max_element(trace_of(step).waits.begin(), trace_of(step).waits.end());
   own.bad_samples = setup_.loader->stats().bad_samples;
   own.stop = stop_.load() ? 1 : 0;
-  const Traffic so_far = setup_.replicas.collective().traffic();
+  const Traffic so_far = setup_.replicas.traffic();
   own.traffic = so_far - traffic_;
   traffic_ = so_far;
   setup_.processes.send_notes(own);
-  const int64_t lag = setup_.replicas[0].engine->metrics_lag();
+  const int64_t lag = setup_.replicas.keeper().metrics_lag();
   account_until(ends_epoch(queued_) ? queued_ : queued_ - lag);
   report_warnings(queued_);
 }
@@ -239,7 +246,7 @@ void TrainLoop::take_notes(int64_t step) {
 }
 
 void TrainLoop::account_until(int64_t steps_done) {
-  Engine& engine = *setup_.replicas[0].engine;
+  Engine& engine = setup_.replicas.keeper();
   while (progress_.step < steps_done) {
     const int64_t step = progress_.step;
     take_notes(step);
@@ -288,6 +295,10 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
   const bool due = every > 0 && std::fmod(epoch, every) < 1;
   if (!end && !due) return true;
   const SpanTimer timer(tracer(), SpanKind::evaluate, steps_done - 1);
+  if (const ParameterServer* server = setup_.replicas.server()) {
+    const bool averaged = setup_.options.recipe.average.kind != AverageKind::none;
+    for (const Replica& replica : setup_.replicas) server->refresh(*replica.engine, averaged);
+  }
   const auto run = [&](int views) {
     EvalOptions options = setup_.eval_options(views);
     options.stop = &stop_;
@@ -328,7 +339,7 @@ void TrainLoop::save(int64_t steps_done) {
     throw std::logic_error(fmt::format("the feed stands at step {}, training at {}",
                                        progress_.loader.next_step, feed_step(steps_done)));
   }
-  TrainState state = read_state(*setup_.replicas[0].engine, setup_.options.recipe);
+  TrainState state = read_state(setup_.replicas.keeper(), setup_.options.recipe);
   state.residuals = std::move(residuals);
   if (!state.residuals.empty()) state.residual_replicas = setup_.shape.all_replicas;
   last_checkpoint_ =

@@ -41,8 +41,9 @@ std::string exchange_line(const TrainSetup& setup) {
   if (options.reduce == ReduceKind::none) return line;
   const Traffic traffic = setup.replicas.planned_traffic();
   return line + fmt::format(", gradients as {}; a replica sends {} and receives {} MiB in a step",
-                            to_string(options.grad_wire), mib(traffic.gradients_sent),
-                            mib(traffic.gradients_received));
+                            to_string(options.grad_wire),
+                            mib(traffic.gradients_sent + traffic.weights_sent),
+                            mib(traffic.gradients_received + traffic.weights_received));
 }
 
 std::string frames_note(int64_t frames) {

@@ -6,6 +6,7 @@
 
 #include "pipeline/invalid_field.h"
 #include "train/collective/cuda/collective.h"
+#include "train/collective/push.h"
 #include "train/collective/wire/collective.h"
 #include "train/collective/wire/layout.h"
 
@@ -53,10 +54,34 @@ std::unique_ptr<Collective> between_devices(const TrainOptions& options,
   return make_cuda_collective(devices, std::move(cuda));
 }
 
+// Makes a collective whose sum stays with the server.
+std::unique_ptr<Collective> to_server(const TrainOptions& options, const TrainProcesses& processes,
+                                      const std::vector<Replica>& replicas) {
+  const auto refuse = [](const std::string& why) {
+    throw InvalidField("train", "reduce", " is parameter-server, " + why + "; take all-reduce");
+  };
+  const Engine& engine = *replicas[0].engine;
+  if (processes.size() > 1) {
+    refuse(fmt::format("whose server is a thread of one process; there are {}", processes.size()));
+  }
+  if (replicas[0].engine->stream()) {
+    refuse(fmt::format("whose weights lie in host memory; those of {} lie on the device",
+                       replicas[0].device->name()));
+  }
+  if (options.grad_wire == GradWire::fp32) return make_push_collective(options.replicas);
+  return make_wire_collective(nullptr, options.replicas,
+                              {.wire = options.grad_wire,
+                               .gradient_floats = engine.gradient_floats(),
+                               .buffer_floats = engine.gradient_buffer_floats(),
+                               .seed = options.seed,
+                               .to_server = true});
+}
+
 std::unique_ptr<Collective> make_collective(const TrainOptions& options, const ReplicaShape& shape,
                                             const TrainProcesses& processes,
                                             const std::vector<Replica>& replicas) {
   const ReduceKind kind = options.reduce;
+  if (kind == ReduceKind::server) return to_server(options, processes, replicas);
   if (kind == ReduceKind::none) return make_no_collective(options.replicas);
   if (shape.all_replicas == 1 && options.grad_wire != GradWire::fp32) {
     throw InvalidField("train", "grad_wire",
@@ -91,10 +116,26 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
     }
   }
   collective_ = make_collective(options, shape, processes, replicas_);
+  if (options.reduce == ReduceKind::server) make_server(options, net, engine, make_engine);
   plan_traffic(options, shape.all_replicas);
   if (options.bucket_bytes > 0 && shape.all_replicas > 1 && collective_->ranges()) {
     reduce_in_buckets(options.bucket_bytes);
   }
+}
+
+void ReplicaSet::make_server(const TrainOptions& options, const NetSpec& net,
+                             const EngineOptions& replica, const EngineFactory& make_engine) {
+  EngineOptions engine = replica;
+  engine.rows = engine.micro_batch_size;  // it never has a batch
+  server_ = std::make_unique<ParameterServer>(
+      make_engine ? make_engine(net, engine, options.replicas) : make_cpu_engine(net, engine),
+      *collective_, options.replicas);
+}
+
+Traffic ReplicaSet::traffic() const {
+  Traffic traffic = collective_->traffic();
+  if (server_) traffic += server_->traffic();
+  return traffic;
 }
 
 void ReplicaSet::plan_traffic(const TrainOptions& options, int all_replicas) {
@@ -102,6 +143,13 @@ void ReplicaSet::plan_traffic(const TrainOptions& options, int all_replicas) {
   const Engine& engine = *replicas_[0].engine;
   const WireLayout layout(options.grad_wire, engine.gradient_floats(),
                           engine.gradient_buffer_floats());
+  if (server_) {
+    const auto buffers = options.grad_wire == GradWire::fp32 ? engine.gradient_buffers().size() : 1;
+    planned_traffic_.gradients_sent = static_cast<int64_t>(buffers) * layout.bytes();
+    planned_traffic_.weights_received = 4 * (total_count(parameter_table(engine.net())) +
+                                             total_count(statistics_table(engine.net())));
+    return;
+  }
   // To those who sum a share and back from them, or along a chain and back: 2 (N - 1) / N buffers.
   const int64_t bytes = 2 * (all_replicas - 1) * layout.bytes() / all_replicas;
   planned_traffic_ = {bytes, bytes, 0, 0};

@@ -9,6 +9,7 @@
 
 #include "train/collective/collective.h"
 #include "train/run/batch_shape.h"
+#include "train/run/parameter_server.h"
 #include "train/run/processes.h"
 #include "train/run/replica.h"
 
@@ -29,6 +30,12 @@ class ReplicaSet {
   std::vector<Device*> devices() const;
 
   Collective& collective() const { return *collective_; }  // over the replicas of all processes
+  // The server of the weights, or null: every replica has its own and updates them.
+  ParameterServer* server() const { return server_.get(); }
+  // The engine whose state is the run's: it is saved, and has the metrics of all replicas.
+  Engine& keeper() const { return server_ ? server_->engine() : *replicas_[0].engine; }
+  // The bytes of this process's replicas together, since the start. Only for replica 0's thread.
+  Traffic traffic() const;
   // What a replica sends and receives in a step: the mean over all replicas of the run.
   Traffic planned_traffic() const { return planned_traffic_; }
   // Returns whether the engines start the collective's sums themselves, in forward_backward().
@@ -36,10 +43,13 @@ class ReplicaSet {
 
  private:
   void reduce_in_buckets(int64_t bucket_bytes);
+  void make_server(const TrainOptions& options, const NetSpec& net, const EngineOptions& replica,
+                   const EngineFactory& make_engine);
   void plan_traffic(const TrainOptions& options, int all_replicas);
 
   std::vector<Replica> replicas_;
   std::unique_ptr<Collective> collective_;
+  std::unique_ptr<ParameterServer> server_;
   bool in_buckets_ = false;
   Traffic planned_traffic_;
 };

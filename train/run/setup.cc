@@ -69,6 +69,7 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   make_receipt();
   restore_wire(start.state);
   for (const Replica& replica : replicas) write_state(start.state, *replica.engine);
+  if (replicas.server()) write_state(start.state, replicas.keeper());
   state_copy_bytes = state_bytes(start.state);
   make_plan();
 }
@@ -275,6 +276,7 @@ void TrainSetup::make_plan() {
   }
   planned_bytes = loader->memory_plan().total_bytes() + eval_feed.total_bytes() + state_copy_bytes;
   for (const Replica& replica : replicas) planned_bytes += replica.engine->planned_bytes();
+  if (replicas.server()) planned_bytes += replicas.keeper().planned_bytes();
   for (const auto& batches : resident) planned_bytes += batches->device_bytes();
   plan = plan_lines(*this, eval_feed);
   if (writes()) replace_file(options.out + "/config.json", config_text(*this));
