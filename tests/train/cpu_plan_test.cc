@@ -1,6 +1,8 @@
 // Tests of the CPU engine's plans, also against the plans of the device engine.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/train/engine_fixture.h"
 #include "tests/train/peak_bytes.h"
 #include "tests/train/plan_fixture.h"
@@ -8,6 +10,7 @@
 #include "train/cpu/rules.h"
 #include "train/device/program.h"
 #include "train/device/rules.h"
+#include "train/model/recipe.h"
 
 namespace stoker {
 namespace {
@@ -20,11 +23,19 @@ class CpuPlanTest : public ::testing::TestWithParam<Precision> {
   }
 };
 
+// Nobody has run its operations in bf16 yet: see in_fp32().
+bool only_fp32(const NetSpec& net) {
+  const std::vector<std::string> names = list_models();
+  return std::ranges::find(names, net.name) != names.end() &&
+         default_recipe(net.name).precision == Precision::fp32;
+}
+
 TEST_P(CpuPlanTest, NothingThatIsStillReadIsOverwritten) {
   std::vector<NetSpec> nets = zoo();
   nets.push_back(many_readers());
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   for (const NetSpec& net : nets) {
+    if (GetParam() == Precision::bf16 && only_fp32(net)) continue;
     for (const bool training : {true, false}) {
       const GradientLayout layout(net, kCpuFusion);
       const PlanOptions options =

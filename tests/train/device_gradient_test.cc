@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/train/device_fixture.h"
+#include "train/model/models.h"
 #include "tests/train/gradient_fixture.h"
 
 namespace stoker {

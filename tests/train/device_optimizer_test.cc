@@ -44,7 +44,7 @@ TEST_F(DeviceOptimizerTest, LongTensorsAreThePlainLoops) {
     const OptimizerSpec optimizer = clipping(kind);
     const EngineOptions options = engine_options_for(optimizer, 4, 2);
     const auto run = [&](Engine& engine) {
-      engine.write(StateKind::parameters, initial_parameters(net, default_init(net, 1)));
+      engine.write(StateKind::parameters, initial_parameters(net, {1}));
       train_with(engine, optimizer, 4, gradients_of, {0});
       return state_of(engine);
     };

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/train/device_fixture.h"
+#include "train/model/models.h"
 #include "tests/train/gradient_fixture.h"
 
 namespace stoker {

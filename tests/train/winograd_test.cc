@@ -1,8 +1,11 @@
 // Winograd's convolutions against plain loops in double precision, on every instruction set of this
-// machine.
+// machine for which they are compiled.
 #include "train/cpu/winograd.h"
 
 #include <gtest/gtest.h>
+
+#include "train/cpu/winograd_targets.h"
+// After the targets.
 #include <hwy/targets.h>
 
 #include <cmath>
@@ -89,7 +92,7 @@ struct Case {
   int rows, in, out, height, width, padding;
 };
 
-// The bounds are ten times what was seen; a direct convolution in fp32 has errors of 1e-7 to 1e-6.
+// A direct convolution in fp32 has errors of 1e-7 to 1e-6.
 constexpr double kBound = 1e-5, kWeightBound = 5e-5;
 
 class WinogradTest : public ::testing::TestWithParam<std::tuple<Case, WinogradLayout, int64_t>> {

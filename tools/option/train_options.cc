@@ -186,7 +186,7 @@ Recipe make_recipe(const TrainArguments& arguments, int64_t all_devices) {
   if (arguments.ema) {
     recipe.average = {.kind = AverageKind::ema, .every = 1, .decay = *arguments.ema};
   }
-  recipe.precision = kPrecisions.at(arguments.precision);
+  if (const auto given = kPrecisions.at(arguments.precision)) recipe.precision = given;
   recipe.validate();
   return recipe;
 }
@@ -307,7 +307,7 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
                  "runs. 0 sums all of them after it")
       ->check(CLI::Range(0.0, 1e6));
   app.add_option("--precision", arguments.precision,
-                 "Number format of the computation. auto takes bf16 where the device has it")
+                 "Number format of the computation. auto takes the model's, or bf16 where the device has it")
       ->check(CLI::IsMember(&kPrecisions));
   app.add_option("--init", run.init,
                  "Weights to begin with: a safetensors file with PyTorch's names of the model "

@@ -68,7 +68,8 @@ RowResult binary_row(const LossArgs& args, const RowTarget& target, float factor
     const float wanted = (1.0f - args.label_smoothing) * hard + args.label_smoothing / 2;
     const float z = logits[k];
     // log(1 + e^z) - wanted * z, without overflow
-    loss += std::max(z, 0.0f) - static_cast<double>(wanted) * z + std::log1p(std::exp(-std::abs(z)));
+    loss +=
+        std::max(z, 0.0f) - static_cast<double>(wanted) * z + std::log1p(std::exp(-std::abs(z)));
     right += (z > 0) == is_on(target.own, k);
     logits[k] = factor / outputs * (1.0f / (1.0f + std::exp(-z)) - wanted);
   }
@@ -87,8 +88,7 @@ StepMetrics compute_loss(LossKind kind, const LossArgs& args, float* logits) {
       std::fill_n(row_logits, args.classes, 0.0f);
       continue;
     }
-    const RowResult result =
-        row_of(args, target_of(args, row), weight * args.scale, row_logits);
+    const RowResult result = row_of(args, target_of(args, row), weight * args.scale, row_logits);
     metrics.finite = metrics.finite && std::isfinite(result.loss);
     metrics.loss_sum += weight * result.loss;
     metrics.weight_sum += weight;

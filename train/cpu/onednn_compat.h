@@ -19,10 +19,8 @@ using Norm = dnnl::normalization_flags;
 // pass.
 #if DNNL_VERSION_MAJOR >= 3
 inline constexpr bool kNormBackwardTakesShift = false;
-inline constexpr bool kHasWinograd = false;
 #else
 inline constexpr bool kNormBackwardTakesShift = true;
-inline constexpr bool kHasWinograd = true;  // in blocks of channels, on AVX-512
 #endif
 
 inline dnnl::primitive_attr caller_scratchpad() {

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 
+#include "train/cpu/winograd_targets.h"
 #include "train/cpu/winograd_views.h"
 
-// As in decode/resize/resize_kernels.cc: scalable vectors are left out.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "train/cpu/winograd.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep

@@ -25,7 +25,7 @@ bool takes(const CpuPlanBuilder& builder, int index) {
          spec.padding.height <= 2 && builder.node(node.input).kind != OpKind::input &&
          builder.activation_type() == memory::data_type::f32 &&
          builder.in_blocks(node.input) == builder.in_blocks(index) &&
-         !(onednn::kHasWinograd && builder.in_blocks(index));
+         !onednn::cpu_has(dnnl::cpu_isa::avx512_core);  // see winograd_targets.h
 }
 
 class WinogradSteps final : public CpuSteps {
