@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "tests/train/device_fixture.h"
-#include "train/model/models.h"
 #include "tests/train/gradient_fixture.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "tests/train/device_fixture.h"
-#include "train/model/models.h"
 #include "tests/train/gradient_fixture.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {

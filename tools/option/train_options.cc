@@ -307,7 +307,8 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
                  "runs. 0 sums all of them after it")
       ->check(CLI::Range(0.0, 1e6));
   app.add_option("--precision", arguments.precision,
-                 "Number format of the computation. auto takes the model's, or bf16 where the device has it")
+                 "Number format of the computation. auto takes the model's, or bf16 where the "
+                 "device has it")
       ->check(CLI::IsMember(&kPrecisions));
   app.add_option("--init", run.init,
                  "Weights to begin with: a safetensors file with PyTorch's names of the model "
