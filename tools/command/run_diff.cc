@@ -16,14 +16,15 @@ using Json = nlohmann::json;
 
 // Settings of config.json that change no weight: N replicas train as one, whatever feeds them.
 // Every setting that is not listed decides, a new one included.
-const std::set<std::string> kNotDeciding = {"checkpoint_steps", "data.eval",  "data.eval_samples",
-                                            "data.train",       "devices",    "io_threads",
-                                            "keep_checkpoints", "libraries",  "limit_eval",
-                                            "max_bad",          "max_steps",  "processes",
-                                            "ring_depth",       "seek_index", "slots",
-                                            "threads",          "version",    "workers"};
+const std::set<std::string> kNotDeciding = {
+    "checkpoint_steps", "data.eval",  "data.eval_samples", "data.train", "devices",   "io_threads",
+    "keep_checkpoints", "libraries",  "limit_eval",        "max_bad",    "max_steps", "processes",
+    "reduce",           "ring_depth", "seek_index",        "slots",      "threads",   "version",
+    "workers"};
 // The options that named the data: the same data may have other names.
 const std::string kDataOptions = "data.options.";
+// What replicas send to each other: it follows from their number.
+const std::string kBytes = "bytes_per_step.";
 // Text that is derived from the other settings.
 const std::string kPlan = "plan";
 
@@ -105,7 +106,8 @@ ConfigDifference config_diff(const fs::path& a, const fs::path& b) {
     const Json in_a = x == of_a.end() ? Json() : x->second;
     const Json in_b = y == of_b.end() ? Json() : y->second;
     if (in_a == in_b) continue;
-    const bool decides = !kNotDeciding.contains(name) && !name.starts_with(kDataOptions);
+    const bool decides = !kNotDeciding.contains(name) && !name.starts_with(kDataOptions) &&
+                         !name.starts_with(kBytes);
     (decides ? found.deciding : found.others).push_back({name, in_a, in_b});
   }
   return found;
