@@ -6,7 +6,9 @@ stoker's step includes.
 """
 import argparse
 import json
+import pathlib
 import resource
+import sys
 import time
 
 import torch
@@ -36,9 +38,20 @@ def airnet(classes):
                          nn.MaxPool2d(3), nn.Flatten(), nn.Linear(256, classes, bias=False))
 
 
+def densenet(depth, classes):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/golden/train"))
+    import make_golden
+
+    net = make_golden.CifarDenseNet(depth)
+    net.classifier = nn.Linear(net.classifier.in_features, classes)
+    return net
+
+
 def build(model, classes):
     if model == "airnet":
         return airnet(classes)
+    if model in ("densenet40", "densenet100"):
+        return densenet(int(model.removeprefix("densenet")), classes)
     return getattr(torchvision.models, model)(num_classes=classes)
 
 
