@@ -102,7 +102,8 @@ double OptimizerSpec::rate_factor(const std::string& parameter) const {
 }
 
 void require_rate_factors(const OptimizerSpec& spec, const std::vector<TensorInfo>& parameters) {
-  for (const auto& [key, factor] : spec.rate_factors) {
+  for (const auto& entry : spec.rate_factors) {
+    const std::string& key = entry.first;
     const bool matches = std::ranges::any_of(parameters, [&](const TensorInfo& info) {
       return info.name == key || info.name.starts_with(key + ".");
     });

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <tuple>
+#include <type_traits>
 
 #include "pipeline/json_number.h"
 
@@ -194,7 +195,7 @@ Json write_json(const T& value, bool wanted_whole) {
   Json json;
   if constexpr (Struct<T>) {
     for_each_field<T>([&](const auto& f) {
-      if constexpr (f.later) {
+      if constexpr (std::remove_cvref_t<decltype(f)>::later) {
         if (!wanted_whole && value.*f.member == T{}.*f.member) return;
       }
       json[f.name] = write_json(value.*f.member, wanted_whole);

@@ -58,17 +58,16 @@ Recipe vgg_recipe(const std::string& name) {
 
 std::vector<Model> vgg_models() {
   std::vector<Model> models;
-  for (const bool norm : {false, true}) {
-    for (const auto& [name, convolutions] : {std::pair("vgg16", kVgg16), {"vgg19", kVgg19}}) {
-      const auto make = [convolutions, norm](const NetRequest& request) {
-        return make_vgg(request, convolutions, norm);
-      };
-      models.push_back({std::string(name) + (norm ? "_bn" : ""),
-                        {64, 128, 256, 512, 512, 4096},
-                        make,
-                        vgg_recipe});
-    }
-  }
+  const auto add = [&](const std::string& name, const Convolutions& convolutions, bool norm) {
+    const auto make = [convolutions, norm](const NetRequest& request) {
+      return make_vgg(request, convolutions, norm);
+    };
+    models.push_back({name, {64, 128, 256, 512, 512, 4096}, make, vgg_recipe});
+  };
+  add("vgg16", kVgg16, false);
+  add("vgg19", kVgg19, false);
+  add("vgg16_bn", kVgg16, true);
+  add("vgg19_bn", kVgg19, true);
   return models;
 }
 
