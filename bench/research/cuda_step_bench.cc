@@ -198,9 +198,10 @@ int time_fusions(const Arguments& a) {
     const auto plane = [](int height, int width, int channels) {
       return std::to_string(height) + "x" + std::to_string(width) + "x" + std::to_string(channels);
     };
+    const Size kernel = t.shape.kernel;
     Json row = {{"input", plane(t.shape.in_height, t.shape.in_width, t.shape.in_channels)},
                 {"output", plane(t.shape.out_height, t.shape.out_width, t.shape.out_channels)},
-                {"kernel", t.shape.kernel},
+                {"kernel", std::to_string(kernel.height) + "x" + std::to_string(kernel.width)},
                 {"fusion", t.fusion}};
     if (t.plan.empty()) {
       row["plan"] = nullptr;

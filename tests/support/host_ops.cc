@@ -142,11 +142,12 @@ class HostOps final : public DeviceOps {
   std::unique_ptr<DeviceConv> make_conv(const ConvShape& s, bool) override {
     return std::make_unique<HostConv>(s, queue_, state_.summing_convolutions);
   }
-  void add_bias(int64_t pixels, int channels, Precision type, const float* bias, void* x) override {
+  void add_bias(int64_t pixels, int channels, Precision type, const float* bias, Activation kind,
+                void* x) override {
     queue_.push([=] {
       with_type(type, [&]<typename T>(host::Tag<T>) {
         for (int64_t i = 0; i < pixels * channels; ++i) {
-          store<T>(x, i, load<T>(x, i) + bias[i % channels]);
+          store<T>(x, i, device::activate(kind, load<T>(x, i) + bias[i % channels]));
         }
       });
     });
@@ -180,12 +181,12 @@ class HostOps final : public DeviceOps {
       });
     });
   }
-  void activate_backward(Activation kind, int64_t count, Precision type, const void* x_or_y,
+  void activate_backward(Activation kind, int64_t count, Precision type, const void* seen,
                          const void* dy, void* dx) override {
     queue_.push([=] {
       with_type(type, [&]<typename T>(host::Tag<T>) {
         for (int64_t i = 0; i < count; ++i) {
-          store<T>(dx, i, load<T>(dy, i) * device::activation_slope(kind, load<T>(x_or_y, i)));
+          store<T>(dx, i, load<T>(dy, i) * device::activation_slope(kind, load<T>(seen, i)));
         }
       });
     });
@@ -214,11 +215,22 @@ class HostOps final : public DeviceOps {
   void average_pool_backward(const PoolShape& s, const void* dy, void* dx) override {
     queue_.push([=] { host::average_pool_backward(s, dy, dx); });
   }
+  void copy_channels(const ChannelsShape& s, const void* x, void* y) override {
+    queue_.push([=] { host::copy_channels(s, x, y); });
+  }
   void pad_channels(const PadShape& s, const void* x, void* y) override {
     queue_.push([=] { host::pad_channels(s, x, y); });
   }
   void pad_channels_backward(const PadShape& s, const void* dy, void* dx) override {
     queue_.push([=] { host::pad_channels_backward(s, dy, dx); });
+  }
+
+  void dropout(const DropoutShape& s, const int64_t* position, const void* values,
+               void* out) override {
+    queue_.push([=] { host::dropout(s, *position, values, out); });
+  }
+  void set(int64_t value, int64_t* target) override {
+    queue_.push([=] { *target = value; });
   }
 
   void linear(const LinearShape& s, const void* x, const void* weight, const float* bias,

@@ -63,9 +63,11 @@ void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps);
 void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps, void* dx);
 void average_pool(const PoolShape& s, const void* x, void* y);
 void average_pool_backward(const PoolShape& s, const void* dy, void* dx);
+void copy_channels(const ChannelsShape& s, const void* x, void* y);
 void pad_channels(const PadShape& s, const void* x, void* y);
 void pad_channels_backward(const PadShape& s, const void* dy, void* dx);
 void load_view(const ImageShape& s, const uint8_t* images, const View& view, void* out);
+void dropout(const DropoutShape& s, int64_t position, const void* values, void* out);
 void linear(const LinearShape& s, const void* x, const void* weight, const float* bias,
             float* logits);
 void linear_backward(const LinearShape& s, const void* x, const void* weight, const void* dlogits,

@@ -4,6 +4,8 @@
 namespace stoker::host {
 namespace {
 
+int taps_of(const ConvShape& s) { return s.kernel.height * s.kernel.width; }
+
 // Calls visit(output pixel, input pixel, tap); pixels are counted over all rows.
 template <typename Visit>
 void for_each_tap(const ConvShape& s, Visit visit) {
@@ -11,9 +13,9 @@ void for_each_tap(const ConvShape& s, Visit visit) {
     for (int y = 0; y < s.out_height; ++y) {
       for (int x = 0; x < s.out_width; ++x) {
         const int64_t out = (static_cast<int64_t>(row) * s.out_height + y) * s.out_width + x;
-        for (int tap = 0; tap < s.kernel * s.kernel; ++tap) {
-          const int from_y = y * s.stride + tap / s.kernel - s.padding;
-          const int from_x = x * s.stride + tap % s.kernel - s.padding;
+        for (int tap = 0; tap < taps_of(s); ++tap) {
+          const int from_y = y * s.stride + tap / s.kernel.width - s.padding.height;
+          const int from_x = x * s.stride + tap % s.kernel.width - s.padding.width;
           if (from_y < 0 || from_y >= s.in_height || from_x < 0 || from_x >= s.in_width) continue;
           visit(out, (static_cast<int64_t>(row) * s.in_height + from_y) * s.in_width + from_x, tap);
         }
@@ -29,13 +31,13 @@ struct Counts {
 Counts counts_of(const ConvShape& s) {
   return {static_cast<int64_t>(s.rows) * s.in_height * s.in_width * s.in_channels,
           static_cast<int64_t>(s.rows) * s.out_height * s.out_width * s.out_channels,
-          static_cast<int64_t>(s.out_channels) * s.kernel * s.kernel * s.in_channels};
+          static_cast<int64_t>(s.out_channels) * taps_of(s) * s.in_channels};
 }
 
 // Returns weights as (tap, in, out), so that the inner loops below run over neighbours.
 std::vector<float> taps_first(const ConvShape& s, const std::vector<float>& w) {
   std::vector<float> turned(w.size());
-  const int taps = s.kernel * s.kernel;
+  const int taps = taps_of(s);
   for (int o = 0; o < s.out_channels; ++o) {
     for (int tap = 0; tap < taps; ++tap) {
       for (int i = 0; i < s.in_channels; ++i) {
@@ -61,7 +63,7 @@ void forward(const ConvShape& s, const float* x, const std::vector<float>& w, fl
 }
 
 void backward_data(const ConvShape& s, const float* dy, const float* w, float* dx) {
-  const int taps = s.kernel * s.kernel;
+  const int taps = taps_of(s);
   for_each_tap(s, [&](int64_t out, int64_t in, int tap) {
     float* to = dx + in * s.in_channels;
     for (int o = 0; o < s.out_channels; ++o) {
@@ -73,7 +75,7 @@ void backward_data(const ConvShape& s, const float* dy, const float* w, float* d
 }
 
 void backward_weights(const ConvShape& s, const float* x, const float* dy, float* dw) {
-  const int taps = s.kernel * s.kernel;
+  const int taps = taps_of(s);
   for_each_tap(s, [&](int64_t out, int64_t in, int tap) {
     const float* from = x + in * s.in_channels;
     for (int o = 0; o < s.out_channels; ++o) {

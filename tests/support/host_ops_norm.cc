@@ -119,13 +119,48 @@ void load_view(const ImageShape& s, const uint8_t* images, const View& view, voi
           const uint8_t* pixel =
               images + ((static_cast<int64_t>(row) * s.height + line) * s.width + column) * 3;
           for (int c = 0; c < s.channels; ++c) {
-            store<T>(out, at++, c < 3 ? device::normalised(pixel[c], s.mean[c], s.stddev[c]) : 0);
+            const bool seen = c < s.seen;
+            store<T>(out, at++, seen ? device::normalised(pixel[c], s.mean[c], s.stddev[c]) : 0.0f);
           }
         }
       }
     }
   });
 }
+
+namespace {
+
+// Both return a row's result and write the slopes of its logits. The target is valid.
+device::RowResult softmax_row(const LossShape& s, const device::RowTarget& target, const float* z,
+                              float* slopes) {
+  const float highest = *std::max_element(z, z + s.classes);
+  float sum = 0, loss = 0;
+  for (int k = 0; k < s.classes; ++k) sum += std::exp(z[k] - highest);
+  const float log_sum = highest + std::log(sum);
+  int rank = 0;
+  for (int k = 0; k < s.classes; ++k) {
+    const float wanted = device::wanted_probability(s, target, k);
+    loss -= wanted * (z[k] - log_sum);
+    slopes[k] = std::exp(z[k] - log_sum) - wanted;
+    rank += device::comes_before(z[k], k, z[target.own], target.own);
+  }
+  return device::softmax_result(loss, rank);
+}
+
+device::RowResult binary_row(const LossShape& s, const device::RowTarget& target, const float* z,
+                             float* slopes) {
+  float loss = 0;
+  int right = 0;
+  for (int k = 0; k < s.classes; ++k) {
+    const device::BinaryOutput output = device::binary_output(s, target, k, z[k]);
+    loss += output.loss;
+    right += output.right;
+    slopes[k] = output.slope / static_cast<float>(s.classes);
+  }
+  return device::binary_result(s, loss, right);
+}
+
+}  // namespace
 
 void loss(const LossShape& s, const float* logits, const LossRows& rows, void* dlogits,
           float* sample_metrics, float* totals) {
@@ -134,27 +169,19 @@ void loss(const LossShape& s, const float* logits, const LossRows& rows, void* d
     const float* z = logits + static_cast<int64_t>(row) * s.stride;
     const int64_t out = static_cast<int64_t>(row) * s.stride;
     const device::RowTarget target = device::row_target(rows, row);
-    const bool valid = device::valid_label(target.own, s.classes) &&
-                       device::valid_label(target.partner, s.classes);
+    const bool valid = device::valid_label(s, target.own) && device::valid_label(s, target.partner);
     const float weight = rows.weights[row];
-    const float highest = *std::max_element(z, z + s.classes);
-    float sum = 0, loss = 0;
-    for (int k = 0; k < s.classes; ++k) sum += std::exp(z[k] - highest);
-    const float log_sum = highest + std::log(sum);
-    int rank = 0;
+    std::vector<float> slopes(s.stride, 0.0f);
+    device::RowResult result;
+    if (valid && weight != 0) {
+      const auto row_of = s.kind == LossKind::binary ? binary_row : softmax_row;
+      result = row_of(s, target, z, slopes.data());
+      for (float& slope : slopes) slope *= weight * s.scale;
+    }
     with_type(s.type, [&]<typename T>(Tag<T>) {
-      for (int k = 0; k < s.stride; ++k) {
-        float gradient = 0;
-        if (k < s.classes && valid && weight != 0) {
-          const float wanted = device::wanted_probability(s, target, k);
-          loss -= wanted * (z[k] - log_sum);
-          gradient = weight * s.scale * (std::exp(z[k] - log_sum) - wanted);
-          rank += device::comes_before(z[k], k, z[target.own], target.own);
-        }
-        store<T>(dlogits, out + k, gradient);
-      }
+      for (int k = 0; k < s.stride; ++k) store<T>(dlogits, out + k, slopes[k]);
     });
-    const device::SampleMetrics t = device::sample_metrics(weight, loss, rank, valid);
+    const device::SampleMetrics t = device::sample_metrics(weight, result, valid);
     std::copy_n(t.value, kStepMetrics, sample_metrics + static_cast<int64_t>(row) * kStepMetrics);
     for (int i = 0; i < kStepMetrics; ++i) sums[i] += t.value[i];
   }

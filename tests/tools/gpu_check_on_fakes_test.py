@@ -43,8 +43,8 @@ esac
 echo "  1.0 ms a convolution"
 case "$*" in
 *--fusions*)
-  echo '{"fusions": [{"input": "56x56x64", "output": "56x56x256", "kernel": 1, "fusion": "sums of y", "apart_ms": 0.5, "fused_ms": 0.4, '
-  echo '"plan": "eng3"}, {"input": "56x56x64", "output": "56x56x256", "kernel": 1, "fusion": "normalised y", "plan": null}]}'
+  echo '{"fusions": [{"input": "56x56x64", "output": "56x56x256", "kernel": "1x1", "fusion": "sums of y", "apart_ms": 0.5, "fused_ms": 0.4, '
+  echo '"plan": "eng3"}, {"input": "56x56x64", "output": "56x56x256", "kernel": "1x1", "fusion": "normalised y", "plan": null}]}'
   exit ;;
 esac
 echo "{\\"finite\\": true, \\"start_seconds\\": $seconds, \\"ms_by_kind\\": {\\"conv\\": 3.0}, \\"words\\": \\"$*\\"}"
@@ -139,8 +139,8 @@ class OnFakes(InFolder):
         for _ in range(2):
             self.call()
         found = self.results()["fusions"]
-        self.assertAlmostEqual(found["sums of y, 56x56x64 -> 56x56x256, kernel 1"]["saved"], 0.2)
-        self.assertIn("no such plan", found["normalised y, 56x56x64 -> 56x56x256, kernel 1"]["not_run"])
+        self.assertAlmostEqual(found["sums of y, 56x56x64 -> 56x56x256, kernel 1x1"]["saved"], 0.2)
+        self.assertIn("no such plan", found["normalised y, 56x56x64 -> 56x56x256, kernel 1x1"]["not_run"])
 
     def test_kernels_that_ncu_is_asked_about_are_the_slowest_of_the_first_look(self):
         for _ in range(2):

@@ -61,7 +61,6 @@ TEST_P(CpuPlanTest, LayersRunInTheSameOrderAsOnADevice) {
     return order;
   };
   for (const NetSpec& net : zoo()) {
-    if (!device_gap(net).empty()) continue;
     const EngineOptions options = engine_options(2, 2, 1, GetParam());
     const GradientLayout layout(net, kCpuFusion), device_layout(net, device_fusion({}));
     const MicroBatchNet cpu(net, plan_options(options, kCpuFusion, true), layout, engine);

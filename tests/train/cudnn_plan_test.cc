@@ -47,10 +47,23 @@ TEST(CudnnPlanTest, EveryModelHasDeterministicPlans) {
   }
 }
 
+// Of nets with kernels of every kind: 11x11, 1x7 and 7x1, layers of 25,088 inputs, odd channels.
+TEST(CudnnPlanTest, LargerAndOlderModelsHaveDeterministicPlans) {
+  for (const DescribedGpu& gpu : kGpus) {
+    for (const char* name : {"alexnet", "vgg16", "googlenet", "resnet152"}) {
+      expect_plans(gpu, shapes_of(make_net(name, {224, 224}, 1000), 64, Precision::bf16));
+    }
+    expect_plans(gpu, shapes_of(make_net("inception_v3", {299, 299}, 1000), 64, Precision::bf16));
+    expect_plans(gpu, shapes_of(make_net("densenet40", {32, 32}, 10), 64, Precision::bf16));
+    expect_plans(gpu, shapes_of(make_net("mlp41m", {100, 80}, 2), 64, Precision::bf16));
+  }
+}
+
 TEST(CudnnPlanTest, Fp32HasPlansWithoutTf32) {
   for (const DescribedGpu& gpu : kGpus) {
     expect_plans(gpu, shapes_of(make_net("airnet", {32, 32}, 10), 64, Precision::fp32));
     expect_plans(gpu, shapes_of(make_net("resnet18", {64, 64}, 10), 16, Precision::fp32));
+    expect_plans(gpu, shapes_of(make_net("inception_v3", {299, 299}, 10), 16, Precision::fp32));
   }
 }
 
@@ -104,7 +117,7 @@ TEST(CudnnPlanTest, ANameFindsTheSamePlan) {
 
 TEST(CudnnPlanTest, ANameOfNoPlanFindsNothing) {
   const CudnnTarget target(json_of(kGpus[1]));
-  const ConvShape shape{256, 64, 56, 56, 64, 56, 56, 3, 1, 1, Precision::bf16};
+  const ConvShape shape{256, 64, 56, 56, 64, 56, 56, {3, 3}, 1, {1, 1}, Precision::bf16};
   const ConvPlanWish wish = wish_of(shape, ConvPass::forward);
   const std::string name = list_conv_plans(target, wish, 1)[0].name;
   ASSERT_TRUE(find_conv_plan(target, wish, name));
@@ -119,7 +132,7 @@ TEST(CudnnPlanTest, ANameOfNoPlanFindsNothing) {
 // The wish applies even to a plan from the plan cache.
 TEST(CudnnPlanTest, ANameOfAForbiddenPlanFindsNothing) {
   const CudnnTarget target(json_of(kGpus[1]));
-  const ConvShape shape{16, 64, 16, 16, 64, 16, 16, 3, 1, 1, Precision::fp32};
+  const ConvShape shape{16, 64, 16, 16, 64, 16, 16, {3, 3}, 1, {1, 1}, Precision::fp32};
   ConvPlanWish wish = wish_of(shape, ConvPass::backward_weights, false);
   int forbidden = 0;
   for (const CudnnPlan& plan : list_conv_plans(target, wish, 1000)) {
@@ -137,7 +150,7 @@ TEST(CudnnPlanTest, ANameOfAForbiddenPlanFindsNothing) {
 // Of cuDNN's first 14 plans for this shape all but one are of engine 62, with different knobs.
 TEST(CudnnPlanTest, TheFirstPlansAreOfSeveralEngines) {
   const CudnnTarget target(json_of(kGpus[1]));
-  const ConvShape shape{256, 64, 56, 56, 64, 56, 56, 1, 1, 0, Precision::bf16};
+  const ConvShape shape{256, 64, 56, 56, 64, 56, 56, {1, 1}, 1, {0, 0}, Precision::bf16};
   std::set<std::string> engines;
   for (const CudnnPlan& plan : list_conv_plans(target, wish_of(shape, ConvPass::forward), 6)) {
     engines.insert(plan.name.substr(0, plan.name.find('_')));
@@ -148,7 +161,7 @@ TEST(CudnnPlanTest, TheFirstPlansAreOfSeveralEngines) {
 // The input is padded to 8 channels because otherwise cuDNN does so itself, in a workspace.
 TEST(CudnnPlanTest, APaddedInputNeedsNoWorkspace) {
   const CudnnTarget target(json_of(kGpus[1]));
-  ConvShape stem{256, 8, 224, 224, 64, 112, 112, 7, 2, 3, Precision::bf16};
+  ConvShape stem{256, 8, 224, 224, 64, 112, 112, {7, 7}, 2, {3, 3}, Precision::bf16};
   EXPECT_EQ(list_conv_plans(target, {stem, ConvPass::forward, true, 1 << 30}, 1)[0].workspace_bytes,
             0);
   stem.in_channels = 4;
@@ -158,12 +171,12 @@ TEST(CudnnPlanTest, APaddedInputNeedsNoWorkspace) {
 
 TEST(CudnnPlanTest, WhatCudnnCannotDoIsNamed) {
   const CudnnTarget target(json_of(kGpus[1]));
-  const ConvShape stem{256, 3, 224, 224, 64, 112, 112, 7, 2, 3, Precision::bf16};
+  const ConvShape stem{256, 3, 224, 224, 64, 112, 112, {7, 7}, 2, {3, 3}, Precision::bf16};
   try {
     list_conv_plans(target, {stem, ConvPass::backward_weights, true, -1}, 1);
     FAIL() << "a plan without room was found";
   } catch (const std::runtime_error& error) {
-    EXPECT_NE(std::string(error.what()).find("256 rows, 224x224x3 -> 112x112x64, kernel 7"),
+    EXPECT_NE(std::string(error.what()).find("256 rows, 224x224x3 -> 112x112x64, kernel 7x7"),
               std::string::npos)
         << error.what();
   }

@@ -34,6 +34,13 @@ TEST(DeviceArithmeticTest, SlopesAreTheFunctionsDerivatives) {
     EXPECT_NEAR(activate(Activation::gelu, static_cast<float>(t)), gelu(t), 1e-6);
     EXPECT_NEAR(activation_slope(Activation::gelu, static_cast<float>(t)),
                 (gelu(t + 1e-5) - gelu(t - 1e-5)) / 2e-5, 1e-6);
+    const auto tanh_of = activate(Activation::tanh, static_cast<float>(t));
+    EXPECT_NEAR(tanh_of, std::tanh(t), 1e-6);
+    EXPECT_NEAR(activation_slope(Activation::tanh, tanh_of), 1 - std::tanh(t) * std::tanh(t), 1e-6);
+    const auto sigmoid_of = activate(Activation::sigmoid, static_cast<float>(t));
+    const double e = 1 / (1 + std::exp(-t));
+    EXPECT_NEAR(sigmoid_of, e, 1e-6);
+    EXPECT_NEAR(activation_slope(Activation::sigmoid, sigmoid_of), e * (1 - e), 1e-6);
     EXPECT_EQ(activate(Activation::relu, static_cast<float>(t)), t > 0 ? t : 0);
     EXPECT_EQ(activation_slope(Activation::relu, static_cast<float>(t)), t > 0 ? 1 : 0);
   }
@@ -65,6 +72,47 @@ TEST(DeviceArithmeticTest, ViewsReflectAtTheEdges) {
   for (int i = 0; i < size; ++i) EXPECT_EQ(seen_at(i, size, 0, true), 4 - i);
   EXPECT_EQ(seen_at(4, size, 2, false), 2);
   EXPECT_EQ(seen_at(0, size, 2, true), 2);  // the index is mirrored, then shifted
+}
+
+// Of every pool: an output's window has exactly the inputs that it is a reader of.
+TEST(DeviceArithmeticTest, WindowsAndReadersOfPoolsAreTheSamePairs) {
+  std::vector<PoolAxis> axes = {{9, 4, 3, 2, 0, false},
+                                {9, 5, 3, 2, 1, false},
+                                {9, 9, 3, 1, 1, false},
+                                {10, 5, 2, 2, 0, false},
+                                {9, 5, 2, 2, 0, false}};  // the last one reaches over the edge
+  for (const int out : {1, 2, 4, 7, 9, 12, 30}) axes.push_back({9, out, 1, 1, 0, true});
+  for (const PoolAxis& axis : axes) {
+    for (int i = 0; i < axis.in; ++i) {
+      const PoolSpan readers = pool_readers(axis, i);
+      for (int o = 0; o < axis.out; ++o) {
+        const PoolSpan window = pool_window(axis, o);
+        EXPECT_EQ(window.begin <= i && i < window.end, readers.begin <= o && o < readers.end)
+            << axis.out << (axis.adaptive ? " adaptive" : " windows") << ", " << i << " and " << o;
+      }
+    }
+  }
+}
+
+TEST(DeviceArithmeticTest, ABinaryOutputIsTorchs) {
+  // torch.nn.functional.binary_cross_entropy_with_logits(1.5, 0.3): 1.5 * 0.7 + log(1 + e^-1.5)
+  LossShape s;
+  s.kind = LossKind::binary;
+  s.classes = 4;
+  const RowTarget mixed{1, 2, 0.3f};
+  const BinaryOutput first = binary_output(s, mixed, 1, 1.5f);
+  EXPECT_NEAR(first.loss, 1.5 * 0.7 + std::log1p(std::exp(-1.5)), 1e-6);
+  EXPECT_NEAR(first.slope, 1 / (1 + std::exp(-1.5)) - 0.3, 1e-6);
+  EXPECT_EQ(first.right, 1);
+  EXPECT_EQ(binary_output(s, mixed, 2, 1.5f).right, 0);
+  EXPECT_NEAR(binary_output(s, mixed, 0, -80.0f).loss, 0, 1e-6);
+  EXPECT_NEAR(binary_output(s, mixed, 0, 200.0f).loss, 200, 1e-3);  // no overflow
+  EXPECT_FALSE(valid_label(s, 4));
+  s.classes = 1;  // then label 1 turns the output on
+  EXPECT_TRUE(valid_label(s, 1));
+  EXPECT_FALSE(valid_label(s, 2));
+  EXPECT_EQ(binary_output(s, {1, 1, 1.0f}, 0, 3.0f).right, 1);
+  EXPECT_EQ(binary_output(s, {0, 0, 1.0f}, 0, 3.0f).right, 0);
 }
 
 TEST(DeviceArithmeticTest, SgdIsTorchs) {

@@ -30,7 +30,9 @@ struct Pair {
 std::vector<Pair> pairs() {
   return {{make_net("resnet18", {33, 33}, 10, {{8, 16, 16, 32}}), engine_options(8, 8)},
           {make_net("resnet20", {16, 16}, 10), engine_options(8, 4)},
-          {make_net("airnet", {32, 32}, 10, {{16, 24, 32}}), engine_options(8, 4)}};
+          {make_net("airnet", {32, 32}, 10, {{16, 24, 32}}), engine_options(8, 4)},
+          {make_net("densenet40", {16, 16}, 10, {{16, 4}}), engine_options(8, 8)},
+          {make_net("vgg16", {32, 32}, 10, {{8, 16, 16, 16, 16, 32}}), engine_options(8, 4)}};
 }
 
 // Training is chaotic. How far two runs may differ is measured with a third run, whose start

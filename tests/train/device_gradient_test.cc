@@ -71,6 +71,35 @@ TEST(DeviceGradientTest, ActivationsOfTheirOwn) {
   compare({around("gelu", [](NetBuilder& n, int x) { return n.plain(OpKind::gelu, x); })});
 }
 
+TEST(DeviceGradientTest, ActivationsBehindAConvolution) {
+  for (const OpKind kind : {OpKind::relu, OpKind::tanh, OpKind::sigmoid}) {
+    compare({around("one", [=](NetBuilder& n, int x) {
+      return n.plain(kind, n.conv("c", x, 12, 3, 1, 1, true));
+    })});
+    // The convolution has a second reader, so that the activation stays a node of its own.
+    compare({around("two", [=](NetBuilder& n, int x) {
+      const int c = n.conv("c", x, 12, 3, 1, 1);
+      return n.add(n.plain(kind, c), c);
+    })});
+    compare({around("two readers", [=](NetBuilder& n, int x) {
+      const int a = n.plain(kind, n.conv("c", x, 8, 3, 1, 1));
+      return n.add(n.conv("d", a, 8, 1, 1, 0), a);
+    })});
+  }
+}
+
+TEST(DeviceGradientTest, RectanglesAndFullyConnectedLayers) {
+  compare({around("rectangles", [](NetBuilder& n, int x) {
+    x = n.conv("wide", x, 12, {7, 1}, 1, {3, 0});
+    x = n.conv("high", x, 8, {1, 3}, 2, {0, 1});
+    return n.conv("valid", x, 7, {2, 5}, 1, {1, 2});
+  })});
+  compare({around("layers", [](NetBuilder& n, int x) {
+    x = n.plain(OpKind::tanh, n.fully_connected("f", n.max_pool(x, 3, 3, 0), 24));
+    return n.plain(OpKind::gelu, n.fully_connected("g", x, 13));
+  })});
+}
+
 TEST(DeviceGradientTest, BatchNormWithAndWithoutActivation) {
   for (const OpKind kind : {OpKind::batch_norm, OpKind::relu, OpKind::gelu}) {
     compare({around("norm", [kind](NetBuilder& n, int x) {
@@ -84,6 +113,78 @@ TEST(DeviceGradientTest, BatchNormWithAndWithoutActivation) {
 TEST(DeviceGradientTest, Pools) {
   compare({around("pool2", [](NetBuilder& n, int x) { return n.max_pool(x, 2, 2, 0); })});
   compare({around("pool3", [](NetBuilder& n, int x) { return n.max_pool(x, 3, 2, 1); })});
+  compare({around("ceil", [](NetBuilder& n, int x) { return n.max_pool(x, 2, 2, 0, true); })});
+  compare({around("ceil 3", [](NetBuilder& n, int x) { return n.max_pool(x, 3, 2, 0, true); })});
+}
+
+TEST(DeviceGradientTest, AveragePools) {
+  for (const int channels : {8, 7}) {
+    const auto case_of = [=](const char* name, const Body& body) {
+      compare({around(name, body, channels)});
+    };
+    case_of("window", [](NetBuilder& n, int x) { return n.avg_pool(x, 3, 1, 1); });
+    case_of("half", [](NetBuilder& n, int x) { return n.avg_pool(x, 2, 2, 0); });
+    case_of("even", [](NetBuilder& n, int x) { return n.adaptive_avg_pool(x, {5, 3}); });
+    case_of("uneven", [](NetBuilder& n, int x) { return n.adaptive_avg_pool(x, {4, 4}); });
+    case_of("larger", [](NetBuilder& n, int x) {
+      return n.conv("c", n.adaptive_avg_pool(x, {12, 14}), 8, 3, 2, 1);
+    });
+  }
+}
+
+TEST(DeviceGradientTest, Concatenations) {
+  for (const int channels : {8, 5}) {  // whole groups of a kernel's width, and parts of groups
+    compare({around("parts", [=](NetBuilder& n, int x) {
+      const int a = n.conv("a", x, channels, 1, 1, 0), b = n.conv("b", x, 2 * channels, 3, 1, 1);
+      return n.conv("d", n.concat({a, b, n.conv("c", x, 3, 1, 1, 0)}), 8, 3, 1, 1);
+    })});
+    compare({around("growing", [=](NetBuilder& n, int x) {
+      for (const char* name : {"1", "2", "3"}) {
+        const int norm = n.batch_norm(std::string("n") + name, x, 1e-5f, 0.1f);
+        x = n.concat({x, n.conv(name, n.plain(OpKind::relu, norm), channels, 3, 1, 1)});
+      }
+      return x;
+    })});
+  }
+  compare({around("twice", [](NetBuilder& n, int x) { return n.concat({x, x}); })});
+}
+
+TEST(DeviceGradientTest, Dropout) {
+  for (const int channels : {8, 7}) {
+    compare({around(
+        "pixels", [](NetBuilder& n, int x) { return n.conv("c", n.dropout(x, 0.4f), 8, 3, 1, 1); },
+        channels)});
+    compare({around(
+        "layers",
+        [](NetBuilder& n, int x) {
+          x = n.fully_connected("f", n.dropout(n.max_pool(x, 3, 3, 0), 0.5f), 40);
+          return n.dropout(n.plain(OpKind::relu, x), 0.25f);
+        },
+        channels)});
+  }
+}
+
+TEST(DeviceGradientTest, AuxiliaryHeads) {
+  const NetSpec net = around("auxiliary", [](NetBuilder& n, int x) {
+    const int aux = n.conv("aux", n.adaptive_avg_pool(x, {2, 2}), 8, 1, 1, 0);
+    n.linear("aux.fc", n.adaptive_avg_pool(aux, {1, 1}), true, 1.0f, 0.3f);
+    return n.conv("c", x, 8, 3, 1, 1);
+  });
+  compare({net});
+  compare({net, 4, 0.1f, true});
+}
+
+TEST(DeviceGradientTest, BinaryLossAndGrayInput) {
+  for (const int outputs : {1, 5}) {
+    NetBuilder builder("binary", {9, 10}, outputs);
+    builder.loss(LossKind::binary);
+    builder.gray_input();
+    const int x = builder.plain(OpKind::sigmoid, builder.conv("c", 0, 8, 3, 1, 1, true));
+    builder.linear("fc", builder.adaptive_avg_pool(x, {1, 1}), true, 1.0f);
+    const NetSpec net = builder.finish();
+    compare({net, 4, 0.0f});
+    compare({net, 4, 0.2f, true});
+  }
 }
 
 int branch_of(NetBuilder& n, int x, int channels, int stride) {
@@ -181,6 +282,15 @@ TEST(DeviceGradientTest, WholeModels) {
   EXPECT_GT(
       cosine(gradients_of({make_net("resnet50", {32, 32}, 7, {{4, 4, 8, 8}})}, Precision::fp32)),
       0.9999);
+  const auto small = [](const char* name, Size size, const std::vector<int>& widths) {
+    return Case{make_net(name, size, 7, {widths})};
+  };
+  for (const Case& c :
+       {small("alexnet", {64, 64}, {16, 24, 16, 16, 16, 32}),
+        small("vgg16", {32, 32}, {8, 16, 16, 16, 16, 32}), small("densenet40", {16, 16}, {16, 4}),
+        Case{make_net("mlp41m", {100, 80}, 2, {{40, 30, 20, 10}})}}) {
+    EXPECT_GT(cosine(gradients_of(c, Precision::fp32)), 0.9999) << c.net.name;
+  }
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ class FakePlanner final : public ConvPlanner {
   std::vector<std::string> run;
 };
 
-constexpr ConvShape kShape{2, 8, 5, 5, 16, 5, 5, 3, 1, 1, Precision::bf16};
+constexpr ConvShape kShape{2, 8, 5, 5, 16, 5, 5, {3, 3}, 1, {1, 1}, Precision::bf16};
 
 std::string error_of(const std::function<void()>& work) {
   try {

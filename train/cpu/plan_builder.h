@@ -109,9 +109,6 @@ std::unique_ptr<CpuSteps> make_cpu_head(int index);  // linear, loss
 // oneDNN's algorithms of an activation. The backward one reads what reads_output() says.
 dnnl::algorithm forward_algorithm(Activation activation);
 dnnl::algorithm backward_algorithm(Activation activation);
-constexpr bool reads_output(Activation activation) {  // GELU's slope needs its input
-  return activation != Activation::none && activation != Activation::gelu;
-}
 // Appends the backward step of the activation that a node includes, and returns the buffer with the
 // gradient before it: `dy` if that may be overwritten. REQUIRES: reads_output().
 int append_activation_back(CpuPlanBuilder& builder, int index, int dy);

@@ -182,8 +182,10 @@ void with_activation(Activation kind, Visit visit) {
     visit(std::integral_constant<Activation, Activation::relu>{});
   } else if (kind == Activation::gelu) {
     visit(std::integral_constant<Activation, Activation::gelu>{});
-  } else {
+  } else if (kind == Activation::none) {
     visit(std::integral_constant<Activation, Activation::none>{});
+  } else {
+    throw std::logic_error("a batch norm does not fuse this activation");
   }
 }
 

@@ -14,6 +14,7 @@ cudnnDataType_t data_type(Precision type) {
 }
 
 CudnnDescriptor convolution(const ConvShape& s) {
+  const Longs padding{s.padding.height, s.padding.width};
   CudnnDescriptor c(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   c.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, std::vector{CUDNN_DATA_FLOAT});
   c.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
@@ -21,8 +22,8 @@ CudnnDescriptor convolution(const ConvShape& s) {
   c.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, Longs{2});
   c.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, Longs{1, 1});
   c.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, Longs{s.stride, s.stride});
-  c.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, Longs{s.padding, s.padding});
-  c.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, Longs{s.padding, s.padding});
+  c.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, padding);
+  c.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, padding);
   c.finalize();
   return c;
 }
@@ -71,7 +72,7 @@ class Graph {
     return {shape_.rows, shape_.out_channels, shape_.out_height, shape_.out_width};
   }
   Longs weights() const {
-    return {shape_.out_channels, shape_.in_channels, shape_.kernel, shape_.kernel};
+    return {shape_.out_channels, shape_.in_channels, shape_.kernel.height, shape_.kernel.width};
   }
 
   // Tensors in memory: one of the convolution's type, and one of fp32 with one value per channel.
@@ -297,8 +298,9 @@ std::string describe(const ConvShape& s, ConvPass pass) {
   return std::string("convolution ") + names[static_cast<int>(pass)] + ", " +
          std::to_string(s.rows) + " rows, " + by(s.in_height, s.in_width) + "x" +
          std::to_string(s.in_channels) + " -> " + by(s.out_height, s.out_width) + "x" +
-         std::to_string(s.out_channels) + ", kernel " + std::to_string(s.kernel) + ", stride " +
-         std::to_string(s.stride) + ", padding " + std::to_string(s.padding) + ", " +
+         std::to_string(s.out_channels) + ", kernel " + by(s.kernel.height, s.kernel.width) +
+         ", stride " + std::to_string(s.stride) + ", padding " +
+         by(s.padding.height, s.padding.width) + ", " +
          (s.type == Precision::bf16 ? "bf16" : "fp32");
 }
 

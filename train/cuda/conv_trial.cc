@@ -16,7 +16,7 @@ std::vector<int64_t> operand_bytes(const ConvShape& s, ConvPass pass) {
   const int64_t number = s.type == Precision::bf16 ? 2 : 4;
   const int64_t x = number * s.rows * s.in_height * s.in_width * s.in_channels;
   const int64_t y = number * s.rows * s.out_height * s.out_width * s.out_channels;
-  const int64_t w = number * s.out_channels * s.kernel * s.kernel * s.in_channels;
+  const int64_t w = number * s.out_channels * s.kernel.height * s.kernel.width * s.in_channels;
   const bool forward = pass == ConvPass::forward, data = pass == ConvPass::backward_data;
   return {data ? y : x, forward || data ? w : y, forward ? y : data ? x : w};
 }

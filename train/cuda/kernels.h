@@ -22,7 +22,7 @@ void load_view(cudaStream_t stream, const ImageShape& s, const uint8_t* images, 
                void* out);
 
 void add_bias(cudaStream_t stream, int64_t pixels, int channels, Precision type, const float* bias,
-              void* x);
+              Activation kind, void* x);
 void sum_pixels(cudaStream_t stream, int64_t pixels, int channels, Precision type, const void* dy,
                 float* sums, void* scratch, unsigned* tickets);
 void norm_training(cudaStream_t stream, const NormShape& s, const NormForward& a,
@@ -34,7 +34,7 @@ void norm_backward(cudaStream_t stream, const NormShape& s, const NormBackward& 
 void activate(cudaStream_t stream, Activation kind, int64_t count, Precision type, const void* x,
               void* y);
 void activate_backward(cudaStream_t stream, Activation kind, int64_t count, Precision type,
-                       const void* x_or_y, const void* dy, void* dx);
+                       const void* seen, const void* dy, void* dx);
 void add(cudaStream_t stream, int64_t count, Precision type, Activation kind, const void* a,
          const void* b, void* out);
 
@@ -43,8 +43,13 @@ void max_pool_backward(cudaStream_t stream, const PoolShape& s, const void* dy, 
                        void* dx);
 void average_pool(cudaStream_t stream, const PoolShape& s, const void* x, void* y);
 void average_pool_backward(cudaStream_t stream, const PoolShape& s, const void* dy, void* dx);
+void copy_channels(cudaStream_t stream, const ChannelsShape& s, const void* x, void* y);
 void pad_channels(cudaStream_t stream, const PadShape& s, const void* x, void* y);
 void pad_channels_backward(cudaStream_t stream, const PadShape& s, const void* dy, void* dx);
+
+void dropout(cudaStream_t stream, const DropoutShape& s, const int64_t* position,
+             const void* values, void* out);
+void set(cudaStream_t stream, int64_t value, int64_t* target);
 
 // Compute logits += scale * bias, and the bias's gradient from that of the logits.
 void add_logit_bias(cudaStream_t stream, const LinearShape& s, const float* bias, float* logits);

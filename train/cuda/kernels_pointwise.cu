@@ -1,5 +1,6 @@
-// Input, activations, additions and biases.
+// Input, activations, additions, biases and dropout.
 #include "train/cuda/vector.cuh"
+#include "train/engine/dropout.h"
 
 namespace stoker::cuda {
 namespace {
@@ -43,18 +44,43 @@ struct ActivateBackward {
 
 template <typename Number, int V>
 __global__ void __launch_bounds__(kThreads)
-    bias_kernel(int64_t groups, int channels, const float* bias, Number* x) {
+    bias_kernel(int64_t groups, int channels, const float* bias, Activation kind, Number* x) {
   for (int64_t i = first_item(); i < groups; i += item_step()) {
     const int channel = static_cast<int>(i % (channels / V)) * V;
     float values[V];
     load(x + i * V, values);
 #pragma unroll
-    for (int v = 0; v < V; ++v) values[v] += bias[channel + v];
+    for (int v = 0; v < V; ++v) values[v] = device::activate(kind, values[v] + bias[channel + v]);
     store(x + i * V, values);
   }
 }
 
-// Stores a pixel of the first activation: three channels, then zeros.
+// A thread handles V channels of one pixel.
+template <typename Number, int V>
+__global__ void __launch_bounds__(kThreads)
+    dropout_kernel(uint32_t items, DropoutShape s, const int64_t* position, const Number* values,
+                   Number* out) {
+  const uint32_t groups = s.channels / V;
+  const int64_t first_row = *position;
+  for (uint32_t item = first_item(); item < items; item += item_step()) {
+    const uint32_t pixel = item / groups, first = item % groups * V;
+    const auto per_row = static_cast<uint32_t>(s.pixels);
+    const uint64_t key = dropout_row_key(s.key, first_row + pixel / per_row);
+    float taken[V];
+    load(values + static_cast<int64_t>(item) * V, taken);
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      const int64_t element = static_cast<int64_t>(first + v) * s.pixels + pixel % per_row;
+      const float factor = dropout_factor(key, element, s.rate);
+      taken[v] = factor == 0 ? 0.0f : factor * taken[v];
+    }
+    store(out + static_cast<int64_t>(item) * V, taken);
+  }
+}
+
+__global__ void set_kernel(int64_t value, int64_t* target) { *target = value; }
+
+// Stores a pixel of the first activation: what is seen of it, then zeros.
 template <typename Number>
 __device__ __forceinline__ void store_pixel(const ImageShape& s, uint32_t pixel,
                                             const float (&rgb)[3], Number* out) {
@@ -93,7 +119,9 @@ __global__ void __launch_bounds__(kThreads)
         (static_cast<int64_t>(row) * per_row + static_cast<int64_t>(line) * s.width + column) * 3;
     float rgb[3];
 #pragma unroll
-    for (int c = 0; c < 3; ++c) rgb[c] = device::normalised(from[c], s.mean[c], s.stddev[c]);
+    for (int c = 0; c < 3; ++c) {
+      rgb[c] = c < s.seen ? device::normalised(from[c], s.mean[c], s.stddev[c]) : 0.0f;
+    }
     store_pixel(s, pixel, rgb, out);
   }
 }
@@ -110,13 +138,13 @@ void load_view(cudaStream_t stream, const ImageShape& s, const uint8_t* images, 
 }
 
 void add_bias(cudaStream_t stream, int64_t pixels, int channels, Precision type, const float* bias,
-              void* x) {
+              Activation kind, void* x) {
   with_width(type, channels, [&](auto number, auto width) {
     using Number = decltype(number);
     constexpr int kWidth = decltype(width)::value;
     const int64_t groups = pixels * channels / kWidth;
     launch(stream, bias_kernel<Number, kWidth>, blocks_for(groups), kThreads, groups, channels,
-           bias, static_cast<Number*>(x));
+           bias, kind, static_cast<Number*>(x));
   });
 }
 
@@ -126,13 +154,28 @@ void activate(cudaStream_t stream, Activation kind, int64_t count, Precision typ
 }
 
 void activate_backward(cudaStream_t stream, Activation kind, int64_t count, Precision type,
-                       const void* x_or_y, const void* dy, void* dx) {
-  map(stream, count, type, x_or_y, dy, dx, ActivateBackward{kind});
+                       const void* seen, const void* dy, void* dx) {
+  map(stream, count, type, seen, dy, dx, ActivateBackward{kind});
 }
 
 void add(cudaStream_t stream, int64_t count, Precision type, Activation kind, const void* a,
          const void* b, void* out) {
   map(stream, count, type, a, b, out, Activate{kind});
+}
+
+void dropout(cudaStream_t stream, const DropoutShape& s, const int64_t* position,
+             const void* values, void* out) {
+  with_width(s.type, s.channels, [&](auto number, auto width) {
+    using Number = decltype(number);
+    constexpr int kWidth = decltype(width)::value;
+    const uint32_t items = counted(s.rows * s.pixels * s.channels / kWidth, "dropout");
+    launch(stream, dropout_kernel<Number, kWidth>, blocks_for(items), kThreads, items, s, position,
+           static_cast<const Number*>(values), static_cast<Number*>(out));
+  });
+}
+
+void set(cudaStream_t stream, int64_t value, int64_t* target) {
+  launch(stream, set_kernel, 1, 1, value, target);
 }
 
 }  // namespace stoker::cuda

@@ -1,4 +1,6 @@
-// Pooling and channel padding.
+// Pooling, and copies and padding of channels.
+#include <numeric>
+
 #include "train/cuda/vector.cuh"
 
 namespace stoker::cuda {
@@ -18,19 +20,23 @@ __global__ void __launch_bounds__(kThreads)
     float best[V] = {};
     Packed<uint8_t, V> won = {};
     bool none = true;
-    for (int tap = 0; tap < s.kernel * s.kernel; ++tap) {
-      const int in_y = out_y * s.stride + tap / s.kernel - s.padding;
-      const int in_x = out_x * s.stride + tap % s.kernel - s.padding;
-      if (in_y < 0 || in_y >= s.in_height || in_x < 0 || in_x >= s.in_width) continue;
-      float values[V];
-      load(x + ((row * s.in_height + in_y) * s.in_width + in_x) * s.channels + first, values);
+    const int top = out_y * s.stride - s.padding.height, left = out_x * s.stride - s.padding.width;
+    const device::PoolSpan down = device::pool_window(device::pool_rows(s), out_y);
+    const device::PoolSpan across = device::pool_window(device::pool_columns(s), out_x);
+    for (int in_y = down.begin; in_y < down.end; ++in_y) {
+#pragma unroll 1  // more values at a time take too many registers
+      for (int in_x = across.begin; in_x < across.end; ++in_x) {
+        float values[V];
+        load(x + ((row * s.in_height + in_y) * s.in_width + in_x) * s.channels + first, values);
+        const int tap = (in_y - top) * s.kernel.width + in_x - left;
 #pragma unroll
-      for (int v = 0; v < V; ++v) {
-        if (!device::wins(values[v], best[v], none)) continue;
-        best[v] = values[v];
-        won.value[v] = static_cast<uint8_t>(tap);
+        for (int v = 0; v < V; ++v) {
+          if (!device::wins(values[v], best[v], none)) continue;
+          best[v] = values[v];
+          won.value[v] = static_cast<uint8_t>(tap);
+        }
+        none = false;
       }
-      none = false;
     }
     store(y + static_cast<int64_t>(item) * V, best);
     *reinterpret_cast<Packed<uint8_t, V>*>(taps + static_cast<int64_t>(item) * V) = won;
@@ -45,15 +51,17 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t groups = s.channels / V;
   for (uint32_t item = first_item(); item < items; item += item_step()) {
     const uint32_t pixel = item / groups, first = item % groups * V;
-    const int x = static_cast<int>(pixel % s.in_width) + s.padding;
-    const int y = static_cast<int>(pixel / s.in_width % s.in_height) + s.padding;
+    const int x = static_cast<int>(pixel % s.in_width);
+    const int y = static_cast<int>(pixel / s.in_width % s.in_height);
     const int64_t row = pixel / s.in_width / s.in_height;
     float sum[V] = {};
-    const int first_y = y < s.kernel ? 0 : (y - s.kernel) / s.stride + 1;
-    const int first_x = x < s.kernel ? 0 : (x - s.kernel) / s.stride + 1;
-    for (int oy = first_y; oy < s.out_height && oy * s.stride <= y; ++oy) {
-      for (int ox = first_x; ox < s.out_width && ox * s.stride <= x; ++ox) {
-        const int tap = (y - oy * s.stride) * s.kernel + x - ox * s.stride;
+    const device::PoolSpan down = device::pool_readers(device::pool_rows(s), y);
+    const device::PoolSpan across = device::pool_readers(device::pool_columns(s), x);
+    for (int oy = down.begin; oy < down.end; ++oy) {
+#pragma unroll 1  // more windows at a time take too many registers
+      for (int ox = across.begin; ox < across.end; ++ox) {
+        const int tap = (y + s.padding.height - oy * s.stride) * s.kernel.width + x +
+                        s.padding.width - ox * s.stride;
         const int64_t at = ((row * s.out_height + oy) * s.out_width + ox) * s.channels + first;
         float values[V];
         load(dy + at, values);
@@ -68,39 +76,80 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// A thread handles V channels of one output pixel.
 template <typename Number, int V>
 __global__ void __launch_bounds__(kThreads)
-    average_kernel(uint32_t items, int64_t pixels, int channels, const Number* __restrict__ x,
+    average_kernel(uint32_t items, PoolShape s, const Number* __restrict__ x,
                    Number* __restrict__ y) {
-  const uint32_t groups = channels / V;
+  const uint32_t groups = s.channels / V;
+  const device::PoolAxis rows = device::pool_rows(s), columns = device::pool_columns(s);
   for (uint32_t item = first_item(); item < items; item += item_step()) {
-    const Number* from = x + item / groups * pixels * channels + item % groups * V;
+    const uint32_t pixel = item / groups, first = item % groups * V;
+    const int64_t row = pixel / s.out_width / s.out_height;
+    const device::PoolSpan down =
+        device::pool_window(rows, static_cast<int>(pixel / s.out_width % s.out_height));
+    const device::PoolSpan across =
+        device::pool_window(columns, static_cast<int>(pixel % s.out_width));
     float sum[V] = {};
+    for (int in_y = down.begin; in_y < down.end; ++in_y) {
+      const Number* from = x + (row * s.in_height + in_y) * s.in_width * s.channels + first;
 #pragma unroll 4
-    for (int64_t p = 0; p < pixels; ++p) {
-      float values[V];
-      load(from + p * channels, values);
+      for (int in_x = across.begin; in_x < across.end; ++in_x) {
+        float values[V];
+        load(from + static_cast<int64_t>(in_x) * s.channels, values);
 #pragma unroll
-      for (int v = 0; v < V; ++v) sum[v] += values[v];
+        for (int v = 0; v < V; ++v) sum[v] += values[v];
+      }
     }
+    const auto count = static_cast<float>(device::pool_divisor(rows, down) *
+                                          device::pool_divisor(columns, across));
 #pragma unroll
-    for (int v = 0; v < V; ++v) sum[v] /= static_cast<float>(pixels);
+    for (int v = 0; v < V; ++v) sum[v] /= count;
     store(y + static_cast<int64_t>(item) * V, sum);
   }
 }
 
+// A thread handles V channels of one input pixel and visits every window that contains it.
 template <typename Number, int V>
 __global__ void __launch_bounds__(kThreads)
-    average_backward_kernel(uint32_t items, uint32_t pixels, int channels,
-                            const Number* __restrict__ dy, Number* __restrict__ dx) {
-  const uint32_t groups = channels / V;
+    average_backward_kernel(uint32_t items, PoolShape s, const Number* __restrict__ dy,
+                            Number* __restrict__ dx) {
+  const uint32_t groups = s.channels / V;
+  const device::PoolAxis rows = device::pool_rows(s), columns = device::pool_columns(s);
   for (uint32_t item = first_item(); item < items; item += item_step()) {
-    const uint32_t row = item / groups / pixels;
-    float values[V];
-    load(dy + static_cast<int64_t>(row) * channels + item % groups * V, values);
+    const uint32_t pixel = item / groups, first = item % groups * V;
+    const int64_t row = pixel / s.in_width / s.in_height;
+    const device::PoolSpan down =
+        device::pool_readers(rows, static_cast<int>(pixel / s.in_width % s.in_height));
+    const device::PoolSpan across =
+        device::pool_readers(columns, static_cast<int>(pixel % s.in_width));
+    float sum[V] = {};
+    for (int oy = down.begin; oy < down.end; ++oy) {
+      const int height = device::pool_divisor(rows, device::pool_window(rows, oy));
+      for (int ox = across.begin; ox < across.end; ++ox) {
+        const auto count = static_cast<float>(
+            height * device::pool_divisor(columns, device::pool_window(columns, ox)));
+        float values[V];
+        load(dy + ((row * s.out_height + oy) * s.out_width + ox) * s.channels + first, values);
 #pragma unroll
-    for (int v = 0; v < V; ++v) values[v] /= static_cast<float>(pixels);
-    store(dx + static_cast<int64_t>(item) * V, values);
+        for (int v = 0; v < V; ++v) sum[v] += values[v] / count;
+      }
+    }
+    store(dx + static_cast<int64_t>(item) * V, sum);
+  }
+}
+
+// A thread copies V channels of one pixel.
+template <typename Number, int V>
+__global__ void __launch_bounds__(kThreads)
+    copy_channels_kernel(uint32_t items, ChannelsShape s, const Number* __restrict__ x,
+                         Number* __restrict__ y) {
+  const uint32_t groups = s.channels / V;
+  for (uint32_t item = first_item(); item < items; item += item_step()) {
+    const int64_t pixel = item / groups;
+    const int channel = static_cast<int>(item % groups * V);
+    *reinterpret_cast<Packed<Number, V>*>(y + pixel * s.target_channels + s.to + channel) =
+        load_packed<V>(x + pixel * s.source_channels + s.from + channel);
   }
 }
 
@@ -161,10 +210,10 @@ void average_pool(cudaStream_t stream, const PoolShape& s, const void* x, void* 
   with_width(s.type, s.channels, [&](auto number, auto width) {
     using Number = decltype(number);
     constexpr int kWidth = decltype(width)::value;
-    const uint32_t items = counted(int64_t{s.rows} * s.channels / kWidth, "pool");
-    launch(stream, average_kernel<Number, kWidth>, blocks_for(items), kThreads, items,
-           int64_t{s.in_height} * s.in_width, s.channels, static_cast<const Number*>(x),
-           static_cast<Number*>(y));
+    const uint32_t items =
+        counted(int64_t{s.rows} * s.out_height * s.out_width * s.channels / kWidth, "pool");
+    launch(stream, average_kernel<Number, kWidth>, blocks_for(items), kThreads, items, s,
+           static_cast<const Number*>(x), static_cast<Number*>(y));
   });
 }
 
@@ -172,10 +221,23 @@ void average_pool_backward(cudaStream_t stream, const PoolShape& s, const void* 
   with_width(s.type, s.channels, [&](auto number, auto width) {
     using Number = decltype(number);
     constexpr int kWidth = decltype(width)::value;
-    const uint32_t pixels = counted(int64_t{s.in_height} * s.in_width, "pool");
-    const uint32_t items = counted(int64_t{s.rows} * pixels * s.channels / kWidth, "pool");
-    launch(stream, average_backward_kernel<Number, kWidth>, blocks_for(items), kThreads, items,
-           pixels, s.channels, static_cast<const Number*>(dy), static_cast<Number*>(dx));
+    const uint32_t items =
+        counted(int64_t{s.rows} * s.in_height * s.in_width * s.channels / kWidth, "pool");
+    launch(stream, average_backward_kernel<Number, kWidth>, blocks_for(items), kThreads, items, s,
+           static_cast<const Number*>(dy), static_cast<Number*>(dx));
+  });
+}
+
+void copy_channels(cudaStream_t stream, const ChannelsShape& s, const void* x, void* y) {
+  // A group of channels must be aligned on both sides.
+  const int divides = std::gcd(std::gcd(s.channels, std::gcd(s.source_channels, s.target_channels)),
+                               std::gcd(s.from, s.to));
+  with_width(s.type, divides, [&](auto number, auto width) {
+    using Number = decltype(number);
+    constexpr int kWidth = decltype(width)::value;
+    const uint32_t items = counted(s.pixels * s.channels / kWidth, "concatenation");
+    launch(stream, copy_channels_kernel<Number, kWidth>, blocks_for(items), kThreads, items, s,
+           static_cast<const Number*>(x), static_cast<Number*>(y));
   });
 }
 

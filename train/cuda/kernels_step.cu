@@ -7,18 +7,31 @@ namespace {
 constexpr int kLossThreads = 128;
 constexpr int kFlags = static_cast<int>(kDecideScratchBytes / sizeof(int));
 
+// Writes what the first thread of a row's block knows.
+__device__ __forceinline__ void store_metrics(int row, float weight,
+                                              const device::RowResult& result, bool valid,
+                                              float* sample_metrics) {
+  const device::SampleMetrics metrics = device::sample_metrics(weight, result, valid);
+  for (int i = 0; i < kStepMetrics; ++i) {
+    sample_metrics[static_cast<int64_t>(row) * kStepMetrics + i] = metrics.value[i];
+  }
+}
+
+__device__ __forceinline__ bool valid_target(const LossShape& s, const device::RowTarget& target) {
+  return device::valid_label(s, target.own) && device::valid_label(s, target.partner);
+}
+
 // A block handles one row: its loss, its gradient and its metrics.
 template <typename Number>
 __global__ void __launch_bounds__(kLossThreads)
-    loss_kernel(LossShape s, const float* logits, LossRows rows, Number* dlogits,
-                float* sample_metrics) {
+    softmax_kernel(LossShape s, const float* logits, LossRows rows, Number* dlogits,
+                   float* sample_metrics) {
   __shared__ float shared[32];
   const int row = blockIdx.x;
   const float* z = logits + static_cast<int64_t>(row) * s.stride;
   Number* out = dlogits + static_cast<int64_t>(row) * s.stride;
   const device::RowTarget target = device::row_target(rows, row);
-  const bool valid =
-      device::valid_label(target.own, s.classes) && device::valid_label(target.partner, s.classes);
+  const bool valid = valid_target(s, target);
   const float weight = rows.weights[row];
 
   float highest = -INFINITY;
@@ -44,11 +57,39 @@ __global__ void __launch_bounds__(kLossThreads)
   loss = block_reduce(loss, Sum{}, shared);
   rank = block_reduce(rank, Sum{}, shared);
   if (threadIdx.x != 0) return;
-  const device::SampleMetrics metrics =
-      device::sample_metrics(weight, loss, static_cast<int>(rank), valid);
-  for (int i = 0; i < kStepMetrics; ++i) {
-    sample_metrics[static_cast<int64_t>(row) * kStepMetrics + i] = metrics.value[i];
+  store_metrics(row, weight, device::softmax_result(loss, static_cast<int>(rank)), valid,
+                sample_metrics);
+}
+
+template <typename Number>
+__global__ void __launch_bounds__(kLossThreads)
+    binary_kernel(LossShape s, const float* logits, LossRows rows, Number* dlogits,
+                  float* sample_metrics) {
+  __shared__ float shared[32];
+  const int row = blockIdx.x;
+  const float* z = logits + static_cast<int64_t>(row) * s.stride;
+  Number* out = dlogits + static_cast<int64_t>(row) * s.stride;
+  const device::RowTarget target = device::row_target(rows, row);
+  const bool valid = valid_target(s, target);
+  const float weight = rows.weights[row];
+  const float factor = weight * s.scale / static_cast<float>(s.classes);
+  float loss = 0, right = 0;
+  for (int k = threadIdx.x; k < s.stride; k += kLossThreads) {
+    float gradient = 0;
+    if (k < s.classes && valid && weight != 0) {
+      const device::BinaryOutput output = device::binary_output(s, target, k, z[k]);
+      loss += output.loss;
+      right += static_cast<float>(output.right);
+      gradient = factor * output.slope;
+    }
+    const float one[1] = {gradient};
+    store(out + k, one);
   }
+  loss = block_reduce(loss, Sum{}, shared);
+  right = block_reduce(right, Sum{}, shared);
+  if (threadIdx.x != 0) return;
+  store_metrics(row, weight, device::binary_result(s, loss, static_cast<int>(right)), valid,
+                sample_metrics);
 }
 
 // One block adds up all rows.
@@ -315,13 +356,12 @@ void check(cudaError_t error, const char* what) {
 
 void loss(cudaStream_t stream, const LossShape& s, const float* logits, const LossRows& rows,
           void* dlogits, float* sample_metrics, float* metrics) {
-  if (s.type == Precision::bf16) {
-    launch(stream, loss_kernel<Bf16>, s.rows, kLossThreads, s, logits, rows,
-           static_cast<Bf16*>(dlogits), sample_metrics);
-  } else {
-    launch(stream, loss_kernel<float>, s.rows, kLossThreads, s, logits, rows,
-           static_cast<float*>(dlogits), sample_metrics);
-  }
+  with_number(s.type, [&](auto number) {
+    using Number = decltype(number);
+    const auto kernel = s.kind == LossKind::binary ? binary_kernel<Number> : softmax_kernel<Number>;
+    launch(stream, kernel, s.rows, kLossThreads, s, logits, rows, static_cast<Number*>(dlogits),
+           sample_metrics);
+  });
   launch(stream, metrics_kernel, 1, kThreads, s.rows, sample_metrics, metrics);
 }
 

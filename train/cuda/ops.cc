@@ -96,8 +96,9 @@ class CudaOps final : public DeviceOps {
     here();
     return libraries_->make_conv(s, backward);
   }
-  void add_bias(int64_t pixels, int channels, Precision type, const float* bias, void* x) override {
-    cuda::add_bias(here(), pixels, channels, type, bias, x);
+  void add_bias(int64_t pixels, int channels, Precision type, const float* bias, Activation kind,
+                void* x) override {
+    cuda::add_bias(here(), pixels, channels, type, bias, kind, x);
   }
   void sum_pixels(int64_t pixels, int channels, Precision type, const void* dy, float* sums,
                   void* scratch) override {
@@ -116,9 +117,9 @@ class CudaOps final : public DeviceOps {
   void activate(Activation kind, int64_t count, Precision type, const void* x, void* y) override {
     cuda::activate(here(), kind, count, type, x, y);
   }
-  void activate_backward(Activation kind, int64_t count, Precision type, const void* x_or_y,
+  void activate_backward(Activation kind, int64_t count, Precision type, const void* seen,
                          const void* dy, void* dx) override {
-    cuda::activate_backward(here(), kind, count, type, x_or_y, dy, dx);
+    cuda::activate_backward(here(), kind, count, type, seen, dy, dx);
   }
   void add(int64_t count, Precision type, Activation relu_or_none, const void* a, const void* b,
            void* out) override {
@@ -137,12 +138,21 @@ class CudaOps final : public DeviceOps {
   void average_pool_backward(const PoolShape& s, const void* dy, void* dx) override {
     cuda::average_pool_backward(here(), s, dy, dx);
   }
+  void copy_channels(const ChannelsShape& s, const void* x, void* y) override {
+    cuda::copy_channels(here(), s, x, y);
+  }
   void pad_channels(const PadShape& s, const void* x, void* y) override {
     cuda::pad_channels(here(), s, x, y);
   }
   void pad_channels_backward(const PadShape& s, const void* dy, void* dx) override {
     cuda::pad_channels_backward(here(), s, dy, dx);
   }
+
+  void dropout(const DropoutShape& s, const int64_t* position, const void* values,
+               void* out) override {
+    cuda::dropout(here(), s, position, values, out);
+  }
+  void set(int64_t value, int64_t* target) override { cuda::set(here(), value, target); }
 
   void linear(const LinearShape& s, const void* x, const void* weight, const float* bias,
               float* logits, void* workspace) override {

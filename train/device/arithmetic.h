@@ -78,24 +78,75 @@ STOKER_HOST_DEVICE inline float normal_cdf(float t) {
   return 0.5f * (1.0f + erff(t * 0.70710678118654752f));
 }
 
+STOKER_HOST_DEVICE inline float sigmoid(float t) { return 1.0f / (1.0f + expf(-t)); }
+
 STOKER_HOST_DEVICE inline float activate(Activation kind, float t) {
   if (kind == Activation::relu) return t > 0 ? t : 0.0f;
   if (kind == Activation::gelu) return t * normal_cdf(t);
+  if (kind == Activation::tanh) return tanhf(t);
+  if (kind == Activation::sigmoid) return sigmoid(t);
   return t;
 }
 
-// d activate / d t
-STOKER_HOST_DEVICE inline float activation_slope(Activation kind, float t) {
-  if (kind == Activation::relu) return t > 0 ? 1.0f : 0.0f;
+// Returns d activate / d t. It takes the output of ReLU, tanh and sigmoid (reads_output()), and
+// else t; for ReLU either will do.
+STOKER_HOST_DEVICE inline float activation_slope(Activation kind, float seen) {
+  if (kind == Activation::relu) return seen > 0 ? 1.0f : 0.0f;
   if (kind == Activation::gelu) {
-    return normal_cdf(t) + t * 0.39894228040143268f * expf(-0.5f * t * t);
+    return normal_cdf(seen) + seen * 0.39894228040143268f * expf(-0.5f * seen * seen);
   }
+  if (kind == Activation::tanh) return 1.0f - seen * seen;
+  if (kind == Activation::sigmoid) return seen * (1.0f - seen);
   return 1.0f;
 }
+
+// --- pools ---
 
 // Returns whether a value becomes the maximum of its window: the first among equals; NaN always.
 STOKER_HOST_DEVICE inline bool wins(float value, float best, bool first) {
   return first || value > best || value != value;
+}
+
+// One axis of a pool. Windows are at equal distances, or, of an adaptive pool, output i sees the
+// input from floor(i * in / out) to ceil((i + 1) * in / out), as in PyTorch.
+struct PoolAxis {
+  int in, out, kernel, stride, padding;
+  bool adaptive;
+};
+STOKER_HOST_DEVICE inline PoolAxis pool_rows(const PoolShape& s) {
+  return {s.in_height, s.out_height, s.kernel.height, s.stride, s.padding.height, s.adaptive};
+}
+STOKER_HOST_DEVICE inline PoolAxis pool_columns(const PoolShape& s) {
+  return {s.in_width, s.out_width, s.kernel.width, s.stride, s.padding.width, s.adaptive};
+}
+
+struct PoolSpan {
+  int begin, end;
+};
+
+// Returns the part of the input that output `i` sees.
+STOKER_HOST_DEVICE inline PoolSpan pool_window(const PoolAxis& a, int i) {
+  if (a.adaptive) {
+    return {static_cast<int>(int64_t{i} * a.in / a.out),
+            static_cast<int>((int64_t{i + 1} * a.in + a.out - 1) / a.out)};
+  }
+  const int begin = i * a.stride - a.padding, end = begin + a.kernel;
+  return {begin < 0 ? 0 : begin, end > a.in ? a.in : end};
+}
+
+// Returns the outputs that see input `i`.
+STOKER_HOST_DEVICE inline PoolSpan pool_readers(const PoolAxis& a, int i) {
+  if (a.adaptive) {
+    return {static_cast<int>(int64_t{i} * a.out / a.in),
+            static_cast<int>((int64_t{i + 1} * a.out + a.in - 1) / a.in)};
+  }
+  const int at = i + a.padding, end = at / a.stride + 1;
+  return {at < a.kernel ? 0 : (at - a.kernel) / a.stride + 1, end > a.out ? a.out : end};
+}
+
+// Returns by how many values an average pool divides, along one axis. Those of the padding count.
+STOKER_HOST_DEVICE inline int pool_divisor(const PoolAxis& a, const PoolSpan& window) {
+  return a.adaptive ? window.end - window.begin : a.kernel;
 }
 
 // --- batch norm ---

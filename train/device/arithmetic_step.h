@@ -16,8 +16,10 @@ STOKER_HOST_DEVICE inline RowTarget row_target(const LossRows& rows, int row) {
   return {rows.labels[row], rows.mix_labels[row], rows.mix_weights[row]};
 }
 
-STOKER_HOST_DEVICE inline bool valid_label(int label, int classes) {
-  return label >= 0 && label < classes;
+// As label_count(): a single binary output has two labels.
+STOKER_HOST_DEVICE inline bool valid_label(const LossShape& s, int label) {
+  const int labels = s.kind == LossKind::binary && s.classes == 1 ? 2 : s.classes;
+  return label >= 0 && label < labels;
 }
 
 // Returns the target probability of class k.
@@ -29,16 +31,50 @@ STOKER_HOST_DEVICE inline float wanted_probability(const LossShape& s, const Row
   return wanted;
 }
 
+// Returns 1 if `label` turns on binary output k: its own, or, as label 1, a single one.
+STOKER_HOST_DEVICE inline float turns_on(const LossShape& s, int label, int k) {
+  return (s.classes == 1 ? label == 1 : label == k) ? 1.0f : 0.0f;
+}
+
+// One output of a binary loss, whose logit is z.
+struct BinaryOutput {
+  float loss, slope;  // d loss / d z
+  int right;          // 1 if z is on the side of the row's first label
+};
+STOKER_HOST_DEVICE inline BinaryOutput binary_output(const LossShape& s, const RowTarget& t, int k,
+                                                     float z) {
+  const float hard =
+      turns_on(s, t.own, k) * t.own_share + turns_on(s, t.partner, k) * (1.0f - t.own_share);
+  const float wanted = (1.0f - s.label_smoothing) * hard + s.label_smoothing / 2;
+  const float size = z < 0 ? -z : z;
+  return {(z > 0 ? z : 0.0f) - wanted * z + log1pf(expf(-size)), sigmoid(z) - wanted,
+          (z > 0) == (turns_on(s, t.own, k) > 0) ? 1 : 0};
+}
+
 // Returns 1 if class k comes before `label`; among equal logits the lower index is first.
 STOKER_HOST_DEVICE inline int comes_before(float logit, int k, float label_logit, int label) {
   return logit > label_logit || (logit == label_logit && k < label) ? 1 : 0;
+}
+
+// What a loss says of one row.
+struct RowResult {
+  float loss = 0;
+  float top1 = 0, top5 = 0;  // of a weight of 1; see compute_loss() (train/cpu/loss.h)
+};
+STOKER_HOST_DEVICE inline RowResult softmax_result(float loss, int rank) {
+  return {loss, rank < 1 ? 1.0f : 0.0f, rank < 5 ? 1.0f : 0.0f};
+}
+STOKER_HOST_DEVICE inline RowResult binary_result(const LossShape& s, float loss_sum, int right) {
+  const auto outputs = static_cast<float>(s.classes);
+  return {loss_sum / outputs, static_cast<float>(right) / outputs,
+          right == s.classes ? 1.0f : 0.0f};
 }
 
 // The contribution of one row to the metrics.
 struct SampleMetrics {
   float value[kStepMetrics];
 };
-STOKER_HOST_DEVICE inline SampleMetrics sample_metrics(float weight, float loss, int rank,
+STOKER_HOST_DEVICE inline SampleMetrics sample_metrics(float weight, const RowResult& row,
                                                        bool valid) {
   SampleMetrics t{};
   const auto at = [&t](StepMetric which) -> float& { return t.value[static_cast<int>(which)]; };
@@ -47,11 +83,11 @@ STOKER_HOST_DEVICE inline SampleMetrics sample_metrics(float weight, float loss,
     return t;
   }
   if (weight == 0) return t;
-  at(StepMetric::loss) = weight * loss;
+  at(StepMetric::loss) = weight * row.loss;
   at(StepMetric::weight) = weight;
-  at(StepMetric::top1) = rank < 1 ? weight : 0.0f;
-  at(StepMetric::top5) = rank < 5 ? weight : 0.0f;
-  at(StepMetric::finite) = is_finite(loss) ? 0.0f : -1.0f;
+  at(StepMetric::top1) = weight * row.top1;
+  at(StepMetric::top5) = weight * row.top5;
+  at(StepMetric::finite) = is_finite(row.loss) ? 0.0f : -1.0f;
   return t;
 }
 

@@ -4,26 +4,38 @@
 
 namespace stoker {
 
+ConvShape conv_shape(const NetSpec& net, const std::vector<FusedNode>& nodes, int index, int rows,
+                     Precision precision) {
+  const FusedNode& node = nodes[index];
+  const NodeShape& in = nodes[node.input].shape;
+  const NetNode& spec = net.nodes[node.node];
+  ConvShape shape;
+  shape.rows = rows;
+  shape.type = precision;
+  shape.out_channels = node.shape.channels;
+  shape.out_height = node.shape.height;
+  shape.out_width = node.shape.width;
+  if (spec.flat) {
+    shape.in_channels = in.channels * in.height * in.width;
+    shape.in_height = shape.in_width = 1;
+    return shape;
+  }
+  shape.in_channels = in.channels;
+  shape.in_height = in.height;
+  shape.in_width = in.width;
+  shape.kernel = spec.kernel;
+  shape.stride = spec.stride;
+  shape.padding = spec.padding;
+  return shape;
+}
+
 std::vector<ConvShape> conv_shapes(const NetSpec& net, const FusionRules& rules, int rows,
                                    Precision precision) {
   const std::vector<FusedNode> nodes = lower(net, rules);
   std::vector<ConvShape> shapes;
-  for (const FusedNode& node : nodes) {
-    if (node.kind != OpKind::conv) continue;
-    const NodeShape& in = nodes[node.input].shape;
-    const NetNode& spec = net.nodes[node.node];
-    ConvShape shape;
-    shape.rows = rows;
-    shape.in_channels = in.channels;
-    shape.in_height = in.height;
-    shape.in_width = in.width;
-    shape.out_channels = node.shape.channels;
-    shape.out_height = node.shape.height;
-    shape.out_width = node.shape.width;
-    shape.kernel = spec.kernel.width;
-    shape.stride = spec.stride;
-    shape.padding = spec.padding.width;
-    shape.type = precision;
+  for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
+    if (nodes[i].kind != OpKind::conv) continue;
+    const ConvShape shape = conv_shape(net, nodes, i, rows, precision);
     if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(shape);
   }
   return shapes;

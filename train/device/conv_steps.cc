@@ -1,3 +1,4 @@
+#include "train/device/conv_shapes.h"
 #include "train/device/plan_builder.h"
 
 namespace stoker {
@@ -25,18 +26,17 @@ class ConvSteps final : public DeviceSteps {
           conv->run(ConvPass::forward, run.at(x), run.weights + weight, run.at(y),
                     run.at(workspace));
         });
-    if (bias_ < 0) return;
-    builder.append(
-        "conv_bias", 2 * builder.value_bytes(index_),
-        [ops = builder.ops(), y = builder.write(builder.read(y)), pixels = builder.pixels(index_),
-         s = shape_, bias = bias_](const DeviceRun& run) {
-          ops->add_bias(pixels, s.out_channels, s.type, run.parameters + bias, run.at(y));
-        });
+    if (bias_ >= 0 || builder.node(index_).activation != Activation::none) {
+      build_bias(builder, builder.write(builder.read(y)));
+    }
   }
 
   void build_backward(DevicePlanBuilder& builder) override {
     const int input = builder.node(index_).input;
-    const int dy = builder.take_gradient(index_, 1)[0];
+    const int incoming = builder.take_gradient(index_, 1)[0];
+    const int dy = reads_output(builder.node(index_).activation)
+                       ? append_activation_back(builder, index_, incoming)
+                       : incoming;
     builder.begin(index_, StepUse::parameters, weight_tensor_);
     build_backward_weights(builder, dy);
     if (bias_ >= 0) {
@@ -61,29 +61,18 @@ class ConvSteps final : public DeviceSteps {
                                  run.at(dx), run.at(workspace));
                      });
     }
-    builder.release(dy);
+    builder.release(incoming);
   }
 
  private:
   void describe(DevicePlanBuilder& builder) {
     const FusedNode& node = builder.node(index_);
-    const NodeShape& in = builder.node(node.input).shape;
-    const NetNode& spec = builder.spec(index_);
-    shape_ = {builder.options().rows,
-              in.channels,
-              in.height,
-              in.width,
-              node.shape.channels,
-              node.shape.height,
-              node.shape.width,
-              spec.kernel.width,
-              spec.stride,
-              spec.padding.width,
-              builder.held().activations};
+    shape_ = conv_shape(builder.net(), builder.nodes(), index_, builder.options().rows,
+                        builder.held().activations);
     const GradientLayout& layout = builder.layout();
     weight_tensor_ = layout.tensor_of(node.node, ParameterKind::conv_weight);
     weight_ = layout.tensors()[weight_tensor_].offset;
-    if (!spec.bias) return;
+    if (!builder.spec(index_).bias) return;
     bias_tensor_ = layout.tensor_of(node.node, ParameterKind::conv_bias);
     bias_ = layout.tensors()[bias_tensor_].offset;
   }
@@ -99,6 +88,20 @@ class ConvSteps final : public DeviceSteps {
     const int64_t weights =
         builder.layout().tensors()[weight_tensor_].count * builder.number_bytes();
     return builder.value_bytes(builder.node(index_).input) + weights + builder.value_bytes(index_);
+  }
+
+  // Appends the bias and the activation, in place.
+  void build_bias(DevicePlanBuilder& builder, int y) const {
+    builder.append("conv_bias", 2 * builder.value_bytes(index_),
+                   [ops = builder.ops(), y, pixels = builder.pixels(index_), s = shape_,
+                    kind = builder.node(index_).activation, bias = bias_](const DeviceRun& run) {
+                     if (bias < 0) {
+                       ops->activate(kind, pixels * s.out_channels, s.type, run.at(y), run.at(y));
+                     } else {
+                       ops->add_bias(pixels, s.out_channels, s.type, run.parameters + bias, kind,
+                                     run.at(y));
+                     }
+                   });
   }
 
   // Appends a convolution that also sums its output, which saves the following batch norm a pass.

@@ -15,10 +15,6 @@ constexpr int64_t kFloat = sizeof(float);
 
 const EngineOptions& checked(const NetSpec& net, const Device& device, const EngineOptions& o) {
   require_options(device.name() + ": engine", net, o);
-  if (const std::string gap = device_gap(net); !gap.empty()) {
-    throw std::invalid_argument(device.name() + ": '" + net.name + "' has " + gap +
-                                ", which the engine for GPUs does not run yet; --devices cpu does");
-  }
   return o;
 }
 
@@ -77,11 +73,14 @@ void DeviceEngine::build_programs() {
   evaluation_ = build(false);
   if (options_.training) {
     training_ = build(true);
+    draws_ = std::ranges::any_of(
+        training_.plan.nodes, [](const FusedNode& node) { return node.kind == OpKind::dropout; });
     buckets_ = plan_buckets(training_.plan, layout_, 0);
     step_graphs_.resize(buckets_.size());
   }
-  image_ = {options_.micro_batch_size, net_.input.height, net_.input.width,
-            evaluation_.plan.nodes[0].shape.channels, options_.precision};
+  image_ = {options_.micro_batch_size, net_.input.height,
+            net_.input.width,          evaluation_.plan.nodes[0].shape.channels,
+            net_.input_channels,       options_.precision};
   std::ranges::copy(options_.mean, image_.mean);
   std::ranges::copy(options_.stddev, image_.stddev);
 }
@@ -183,6 +182,7 @@ DeviceRun DeviceEngine::training_run() const {
               memory_->at<float>(DevicePiece::row_weights),
               memory_->at<int32_t>(DevicePiece::row_mix_labels),
               memory_->at<float>(DevicePiece::row_mix_weights)};
+  run.position = memory_->at<int64_t>(DevicePiece::row_position);
   run.gradients = memory_->at<float>(sums_parts() ? DevicePiece::micro_batch_gradients
                                                   : DevicePiece::gradients);
   if (memory_->sizes()[DevicePiece::bf16_gradients] > 0) {
@@ -213,6 +213,9 @@ void DeviceEngine::load_micro_batch(const BatchRows& batch, int micro_batch) {
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   const int64_t first = static_cast<int64_t>(micro_batch) * rows;
   load_targets(batch, first);
+  if (draws_) {
+    ops_->set(batch.position + first, memory_->at<int64_t>(DevicePiece::row_position));
+  }
   ops_->load_view(image_, batch.images + first * image, View{},
                   run_of(training_, false).at(training_.plan.input));
 }

@@ -91,6 +91,7 @@ class DeviceEngine final : public Engine {
   UpdateShape update_;
 
   DeviceProgram training_, evaluation_;
+  bool draws_ = false;  // training has dropout
   std::unique_ptr<DeviceEngineMemory> memory_;
   std::unique_ptr<DeviceStateStore> states_;
   float* gradients_ = nullptr;  // of all micro-batches

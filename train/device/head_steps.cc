@@ -3,7 +3,7 @@
 namespace stoker {
 namespace {
 
-// The linear layer and the loss. Logits and loss are always fp32.
+// A linear layer and its loss. Logits and loss are always fp32.
 class HeadSteps final : public DeviceSteps {
  public:
   explicit HeadSteps(int index) : index_(index) {}
@@ -73,22 +73,28 @@ class HeadSteps final : public DeviceSteps {
   }
 
   void build_loss(DevicePlanBuilder& builder) {
-    const LossShape loss{shape_.rows,
+    const LossShape loss{builder.net().loss,
+                         shape_.rows,
                          shape_.classes,
                          shape_.stride,
                          builder.options().label_smoothing,
-                         builder.options().loss_scale,
+                         builder.options().loss_scale * builder.spec(index_).loss_weight,
                          builder.held().head};
     const int logits = builder.read(logits_);
     const int rows = builder.new_buffer(static_cast<int64_t>(shape_.rows) * kStepMetrics * kFloat);
+    // The metrics are those of the last head. What is not finite in another one shows in its
+    // gradients.
+    const bool last = index_ + 1 == static_cast<int>(builder.nodes().size());
+    const int unused = last ? -1 : builder.new_buffer(kStepMetrics * kFloat);
     const int64_t number = bytes_of(builder.held().head);
     dlogits_ = builder.new_buffer(logit_count() * number);
     // The kernel reads the logits three times: for their maximum, their sum and the gradient.
     builder.append("loss", logit_count() * (number + 3 * kFloat),
-                   [loss, logits, rows, dlogits = dlogits_, ops = builder.ops(),
+                   [loss, logits, rows, last, unused, dlogits = dlogits_, ops = builder.ops(),
                     metrics = builder.layout().metrics()](const DeviceRun& run) {
                      ops->loss(loss, run.at<float>(logits), run.rows, run.at(dlogits),
-                               run.at<float>(rows), run.gradients + metrics);
+                               run.at<float>(rows),
+                               last ? run.gradients + metrics : run.at<float>(unused));
                    });
   }
 

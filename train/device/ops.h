@@ -87,9 +87,9 @@ class DeviceOps {
                          void* out) = 0;
 
   virtual std::unique_ptr<DeviceConv> make_conv(const ConvShape& s, bool backward) = 0;
-  // Compute x (pixels, channels) += bias, and the gradient of the bias.
+  // Compute x (pixels, channels) = kind(x + bias), and the gradient of the bias.
   virtual void add_bias(int64_t pixels, int channels, Precision type, const float* bias,
-                        void* x) = 0;
+                        Activation kind, void* x) = 0;
   virtual void sum_pixels(int64_t pixels, int channels, Precision type, const void* dy, float* sums,
                           void* scratch) = 0;
 
@@ -97,9 +97,9 @@ class DeviceOps {
   virtual void norm_inference(const NormShape& s, const NormForward& a) = 0;
   virtual void norm_backward(const NormShape& s, const NormBackward& a) = 0;
 
-  // y may be x, dx may be dy. GELU's slope needs x; ReLU's uses y instead.
+  // y may be x, dx may be dy. `seen` is y if reads_output(kind), else x.
   virtual void activate(Activation kind, int64_t count, Precision type, const void* x, void* y) = 0;
-  virtual void activate_backward(Activation kind, int64_t count, Precision type, const void* x_or_y,
+  virtual void activate_backward(Activation kind, int64_t count, Precision type, const void* seen,
                                  const void* dy, void* dx) = 0;
   virtual void add(int64_t count, Precision type, Activation relu_or_none, const void* a,
                    const void* b, void* out) = 0;  // out may be a or b
@@ -108,11 +108,19 @@ class DeviceOps {
   virtual void max_pool(const PoolShape& s, const void* x, void* y, uint8_t* taps) = 0;
   virtual void max_pool_backward(const PoolShape& s, const void* dy, const uint8_t* taps,
                                  void* dx) = 0;
-  // Over the whole image.
+  // The padding's zeros count.
   virtual void average_pool(const PoolShape& s, const void* x, void* y) = 0;
   virtual void average_pool_backward(const PoolShape& s, const void* dy, void* dx) = 0;
+  virtual void copy_channels(const ChannelsShape& s, const void* x, void* y) = 0;
   virtual void pad_channels(const PadShape& s, const void* x, void* y) = 0;
   virtual void pad_channels_backward(const PadShape& s, const void* dy, void* dx) = 0;
+
+  // Multiplies values, or their gradients, by the factors of their places. `position`, in device
+  // memory: the place of the first row in the run. `out` may be `values`.
+  virtual void dropout(const DropoutShape& s, const int64_t* position, const void* values,
+                       void* out) = 0;
+  // Writes *target = value, in device memory; `value` is taken in the call.
+  virtual void set(int64_t value, int64_t* target) = 0;
 
   virtual void linear(const LinearShape& s, const void* x, const void* weight, const float* bias,
                       float* logits, void* workspace) = 0;  // bias may be null

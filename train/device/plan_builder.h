@@ -66,10 +66,16 @@ class DevicePlanBuilder final : public KernelBuilder<DeviceRun> {
 using DeviceSteps = NodeSteps<DevicePlanBuilder>;
 std::unique_ptr<DeviceSteps> make_device_conv(int index);
 std::unique_ptr<DeviceSteps> make_device_norm(int index);
-std::unique_ptr<DeviceSteps> make_device_activation(int index);  // relu, gelu
+std::unique_ptr<DeviceSteps> make_device_activation(int index);  // relu, gelu, tanh, sigmoid
 std::unique_ptr<DeviceSteps> make_device_add(int index);
-std::unique_ptr<DeviceSteps> make_device_pool(int index);  // max, global average
+std::unique_ptr<DeviceSteps> make_device_concat(int index);
+std::unique_ptr<DeviceSteps> make_device_pool(int index);  // max, average, adaptive average
 std::unique_ptr<DeviceSteps> make_device_pad(int index);
+std::unique_ptr<DeviceSteps> make_device_dropout(int index);
 std::unique_ptr<DeviceSteps> make_device_head(int index);  // linear, loss
+
+// Appends the backward step of the activation that a node includes, and returns the buffer with the
+// gradient before it: `dy` if that may be overwritten. REQUIRES: reads_output().
+int append_activation_back(DevicePlanBuilder& builder, int index, int dy);
 
 }  // namespace stoker

@@ -3,7 +3,6 @@
 namespace stoker {
 namespace {
 
-// In the backward pass GELU reads its input again, and ReLU its output.
 class ActivationSteps final : public DeviceSteps {
  public:
   explicit ActivationSteps(int index) : index_(index) {}
@@ -23,8 +22,7 @@ class ActivationSteps final : public DeviceSteps {
     const FusedNode& node = builder.node(index_);
     const int dy = builder.take_gradient(index_, 1)[0];
     if (builder.wants_gradient(node.input)) {
-      const bool relu = node.activation == Activation::relu;
-      const int seen = builder.value(relu ? index_ : node.input);
+      const int seen = builder.value(reads_output(node.activation) ? index_ : node.input);
       builder.read(dy);
       const int dx = builder.gradient_over(node.input, dy);
       builder.append(
@@ -60,19 +58,8 @@ class AddSteps final : public DeviceSteps {
   void build_backward(DevicePlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
     const int dy = builder.take_gradient(index_, 1)[0];
-    int passed = dy;
-    if (node.activation == Activation::relu) {
-      builder.read(dy);
-      passed =
-          builder.owned(dy) ? builder.write(dy) : builder.new_buffer(builder.value_bytes(index_));
-      const int y = builder.value(index_);
-      builder.append("add_back", 3 * builder.value_bytes(index_),
-                     [y, dy, passed, ops = builder.ops(), count = builder.count(index_),
-                      type = builder.held().activations](const DeviceRun& run) {
-                       ops->activate_backward(Activation::relu, count, type, run.at(y), run.at(dy),
-                                              run.at(passed));
-                     });
-    }
+    const int passed =
+        node.activation == Activation::relu ? append_activation_back(builder, index_, dy) : dy;
     for (const int input : inputs_of(node)) {
       if (builder.wants_gradient(input)) builder.pass_gradient(input, passed);
     }
@@ -83,119 +70,21 @@ class AddSteps final : public DeviceSteps {
   const int index_;
 };
 
-class PoolSteps final : public DeviceSteps {
- public:
-  explicit PoolSteps(int index) : index_(index) {}
-
-  void build_forward(DevicePlanBuilder& builder) override {
-    const FusedNode& node = builder.node(index_);
-    const NetNode& spec = builder.spec(index_);
-    const NodeShape& in = builder.node(node.input).shape;
-    max_ = node.kind == OpKind::max_pool;
-    shape_ = {builder.options().rows,
-              in.channels,
-              in.height,
-              in.width,
-              node.shape.height,
-              node.shape.width,
-              spec.kernel.width,
-              spec.stride,
-              spec.padding.width,
-              builder.held().activations};
-    const int x = builder.value(node.input);
-    if (max_) taps_ = builder.new_buffer(builder.count(index_));
-    const int y = builder.define_value(index_);
-    builder.append(max_ ? "max_pool" : "average_pool", bytes(builder),
-                   [*this, x, y, ops = builder.ops()](const DeviceRun& run) {
-                     if (max_) {
-                       ops->max_pool(shape_, run.at(x), run.at(y), run.at<uint8_t>(taps_));
-                     } else {
-                       ops->average_pool(shape_, run.at(x), run.at(y));
-                     }
-                   });
-  }
-
-  void build_backward(DevicePlanBuilder& builder) override {
-    const int input = builder.node(index_).input;
-    const int dy = builder.take_gradient(index_, 1)[0];
-    if (builder.wants_gradient(input)) {
-      builder.read(dy);
-      const int dx = builder.new_gradient(input);
-      if (max_) builder.read(taps_);
-      builder.append(max_ ? "max_pool_back" : "average_pool_back", bytes(builder),
-                     [*this, dy, dx, ops = builder.ops()](const DeviceRun& run) {
-                       if (max_) {
-                         ops->max_pool_backward(shape_, run.at(dy), run.at<uint8_t>(taps_),
-                                                run.at(dx));
-                       } else {
-                         ops->average_pool_backward(shape_, run.at(dy), run.at(dx));
-                       }
-                     });
-    }
-    builder.release(dy);
-  }
-
- private:
-  // Returns the bytes of input, output and taps.
-  int64_t bytes(const DevicePlanBuilder& builder) const {
-    return builder.value_bytes(builder.node(index_).input) + builder.value_bytes(index_) +
-           (max_ ? builder.count(index_) : 0);
-  }
-
-  int index_;
-  bool max_ = false;
-  PoolShape shape_;
-  int taps_ = -1;  // buffer
-};
-
-class PadSteps final : public DeviceSteps {
- public:
-  explicit PadSteps(int index) : index_(index) {}
-
-  void build_forward(DevicePlanBuilder& builder) override {
-    const FusedNode& node = builder.node(index_);
-    const NodeShape& in = builder.node(node.input).shape;
-    const NodeShape& out = node.shape;
-    shape_ = {builder.options().rows,
-              builder.spec(index_).stride,
-              in.channels,
-              in.height,
-              in.width,
-              out.channels,
-              out.height,
-              out.width,
-              builder.held().activations};
-    const int x = builder.value(node.input), y = builder.define_value(index_);
-    builder.append("pad_channels", bytes(builder),
-                   [*this, x, y, ops = builder.ops()](const DeviceRun& run) {
-                     ops->pad_channels(shape_, run.at(x), run.at(y));
-                   });
-  }
-
-  void build_backward(DevicePlanBuilder& builder) override {
-    const int input = builder.node(index_).input;
-    const int dy = builder.take_gradient(index_, 1)[0];
-    if (builder.wants_gradient(input)) {
-      builder.read(dy);
-      const int dx = builder.new_gradient(input);
-      builder.append("pad_channels_back", bytes(builder),
-                     [*this, dy, dx, ops = builder.ops()](const DeviceRun& run) {
-                       ops->pad_channels_backward(shape_, run.at(dy), run.at(dx));
-                     });
-    }
-    builder.release(dy);
-  }
-
- private:
-  int64_t bytes(const DevicePlanBuilder& builder) const {
-    return builder.value_bytes(builder.node(index_).input) + builder.value_bytes(index_);
-  }
-
-  int index_;
-  PadShape shape_;
-};
-
 }  // namespace
+
+int append_activation_back(DevicePlanBuilder& builder, int index, int dy) {
+  const int y = builder.value(index);
+  builder.read(dy);
+  const int before =
+      builder.owned(dy) ? builder.write(dy) : builder.new_buffer(builder.value_bytes(index));
+  builder.append(
+      "activation_back", 3 * builder.value_bytes(index),
+      [y, dy, before, ops = builder.ops(), kind = builder.node(index).activation,
+       count = builder.count(index), type = builder.held().activations](const DeviceRun& run) {
+        ops->activate_backward(kind, count, type, run.at(y), run.at(dy), run.at(before));
+      });
+  return before;
+}
 
 std::unique_ptr<DeviceSteps> make_device_activation(int index) {
   return std::make_unique<ActivationSteps>(index);
@@ -203,14 +92,6 @@ std::unique_ptr<DeviceSteps> make_device_activation(int index) {
 
 std::unique_ptr<DeviceSteps> make_device_add(int index) {
   return std::make_unique<AddSteps>(index);
-}
-
-std::unique_ptr<DeviceSteps> make_device_pool(int index) {
-  return std::make_unique<PoolSteps>(index);
-}
-
-std::unique_ptr<DeviceSteps> make_device_pad(int index) {
-  return std::make_unique<PadSteps>(index);
 }
 
 }  // namespace stoker

@@ -9,10 +9,10 @@ constexpr NodeKinds<DevicePlanBuilder> kKinds{.conv = make_device_conv,
                                               .norm = make_device_norm,
                                               .activation = make_device_activation,
                                               .add = make_device_add,
-                                              .concat = nullptr,
+                                              .concat = make_device_concat,
                                               .pool = make_device_pool,
                                               .pad = make_device_pad,
-                                              .dropout = nullptr,
+                                              .dropout = make_device_dropout,
                                               .head = make_device_head};
 
 }  // namespace

@@ -17,6 +17,7 @@ struct DeviceRun {
   const std::byte* weights = nullptr;  // flat, in the net's precision
   const float* statistics = nullptr;
   LossRows rows;                        // training, like all below except logits
+  const int64_t* position = nullptr;    // the first row's place in the run, for dropout
   float* gradients = nullptr;           // a gradient buffer
   std::byte* bf16_gradients = nullptr;  // flat, of the convolutions; null in fp32
   float* logits = nullptr;              // evaluation

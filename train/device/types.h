@@ -13,7 +13,8 @@ namespace stoker {
 
 struct ImageShape {
   int rows = 0, height = 0, width = 0;
-  int channels = 3;  // of the output; those after the third are 0
+  int channels = 3;  // of the output
+  int seen = 3;      // of a pixel's three values, the first ones; the output's other channels are 0
   Precision type = Precision::fp32;
   float mean[3] = {}, stddev[3] = {};
 };
@@ -22,7 +23,9 @@ struct ConvShape {
   int rows = 0;
   int in_channels = 0, in_height = 0, in_width = 0;
   int out_channels = 0, out_height = 0, out_width = 0;
-  int kernel = 1, stride = 1, padding = 0;
+  Size kernel{1, 1};
+  int stride = 1;
+  Size padding{0, 0};
   Precision type = Precision::fp32;  // of x, y, weights (OHWI) and their gradients
   bool operator==(const ConvShape&) const = default;
 };
@@ -93,7 +96,31 @@ struct NormBackward {
 struct PoolShape {
   int rows = 0, channels = 0;
   int in_height = 0, in_width = 0, out_height = 0, out_width = 0;
-  int kernel = 1, stride = 1, padding = 0;
+  Size kernel{1, 1};
+  int stride = 1;
+  Size padding{0, 0};
+  // Average pools: the windows divide the input, as torch.nn.AdaptiveAvgPool2d; there are no
+  // kernel, stride and padding.
+  bool adaptive = false;
+  Precision type = Precision::fp32;
+};
+
+// Copies `channels` of each pixel, from the first channel `from` of the source's to the first
+// channel `to` of the target's.
+struct ChannelsShape {
+  int64_t pixels = 0;  // rows * H * W
+  int channels = 0;
+  int source_channels = 0, from = 0;
+  int target_channels = 0, to = 0;
+  Precision type = Precision::fp32;
+};
+
+// Dropout of each row's values: see train/engine/dropout.h.
+struct DropoutShape {
+  int rows = 0, channels = 0;
+  int64_t pixels = 0;  // of a row
+  uint64_t key = 0;
+  float rate = 0;
   Precision type = Precision::fp32;
 };
 
@@ -117,6 +144,7 @@ struct LinearShape {
 };
 
 struct LossShape {
+  LossKind kind = LossKind::softmax;
   int rows = 0, classes = 0, stride = 0;
   float label_smoothing = 0;
   float scale = 1;                   // of the gradient

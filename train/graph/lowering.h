@@ -12,6 +12,11 @@ namespace stoker {
 
 enum class Activation : uint8_t { none, relu, gelu, tanh, sigmoid };
 
+// Returns whether an activation's slope is computed from its output. GELU's needs its input.
+constexpr bool reads_output(Activation activation) {
+  return activation != Activation::none && activation != Activation::gelu;
+}
+
 // What an engine's kernels can fuse. Every engine's batch norm and addition can include a ReLU.
 struct FusionRules {
   bool gelu_in_norm = false;      // a batch norm includes a GELU that is its only reader
