@@ -1,4 +1,6 @@
 #include <optional>
+#include <stdexcept>
+#include <string_view>
 
 #include "train/cpu/plan_builder.h"
 #include "train/cpu/winograd_steps.h"
@@ -44,7 +46,10 @@ class Convolution {
   using BackwardWeights = dnnl::convolution_backward_weights;
 
   Convolution(CpuPlanBuilder& builder, int index)
-      : descs(builder, index), engine_(builder.engine()) {
+      : descs(builder, index),
+        engine_(builder.engine()),
+        name_(builder.net().name + "', '" + builder.spec(index).name),
+        out_channels_(builder.spec(index).out_channels) {
     const NetNode& spec = builder.spec(index);
     strides_ = {spec.stride, spec.stride};
     padding_ = {spec.padding.height, spec.padding.width};
@@ -61,9 +66,11 @@ class Convolution {
                                                   strides_, padding_, padding_);
   }
   BackwardData::primitive_desc backward_data(const Forward::primitive_desc& hint) const {
-    return onednn::make_backward<BackwardData>(engine_, hint, kAlgorithm, descs.in,
-                                               descs.any_weights, descs.out, strides_, padding_,
-                                               padding_);
+    auto desc =
+        onednn::make_backward<BackwardData>(engine_, hint, kAlgorithm, descs.in, descs.any_weights,
+                                            descs.out, strides_, padding_, padding_);
+    require_right(desc.impl_info_str());
+    return desc;
   }
 
   const LayerDescs descs;
@@ -71,7 +78,19 @@ class Convolution {
  private:
   static constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
+  // oneDNN 2.6's kernel of this name reads wrong numbers if the output has an odd number of
+  // channels and, say, 90 pixels. It has no other kernel for this case.
+  void require_right(std::string_view backward_data_kernel) const {
+    if (out_channels_ % 2 == 0 || !backward_data_kernel.starts_with("jit_bf16_1x1")) return;
+    throw std::invalid_argument("CPU engine for '" + name_ + "': a 1x1 convolution with " +
+                                std::to_string(out_channels_) +
+                                " output channels; this oneDNN's bf16 gradients are wrong if that "
+                                "number is odd; use fp32 or another width");
+  }
+
   const dnnl::engine engine_;
+  const std::string name_;  // for messages
+  const int out_channels_;
   Dims strides_, padding_;
 };
 
