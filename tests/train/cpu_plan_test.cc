@@ -23,19 +23,11 @@ class CpuPlanTest : public ::testing::TestWithParam<Precision> {
   }
 };
 
-// Nobody has run its operations in bf16 yet: see in_fp32().
-bool only_fp32(const NetSpec& net) {
-  const std::vector<std::string> names = list_models();
-  return std::ranges::find(names, net.name) != names.end() &&
-         default_recipe(net.name).precision == Precision::fp32;
-}
-
 TEST_P(CpuPlanTest, NothingThatIsStillReadIsOverwritten) {
   std::vector<NetSpec> nets = zoo();
   nets.push_back(many_readers());
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   for (const NetSpec& net : nets) {
-    if (GetParam() == Precision::bf16 && only_fp32(net)) continue;
     for (const bool training : {true, false}) {
       const GradientLayout layout(net, kCpuFusion);
       const PlanOptions options =

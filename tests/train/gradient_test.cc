@@ -1,5 +1,6 @@
 // Tests of the CPU engine against a double-precision reference, and of the reference against finite
 // differences.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,8 +18,6 @@ struct Tolerance {
   double fp32_cosine = 0.0, bf16_cosine = 0.0;  // if not 0, instead
 };
 constexpr double kOnlyFp32 = 2;  // as bf16_cosine: bf16 is not tested
-// For operations that nobody has run in bf16 yet: see in_fp32().
-constexpr Tolerance kFp32{2e-5, 0, 0, kOnlyFp32};
 Tolerance whole_net(double bf16_cosine) { return {0, 0, 0.9999, bf16_cosine}; }
 
 double cosine(const std::vector<double>& a, const std::vector<double>& b) {
@@ -76,6 +75,17 @@ TEST(GradientTest, Convolutions) {
           4);
 }
 
+// A kernel of oneDNN 2.6 is wrong in bf16: the engine refuses what would need it.
+TEST(GradientTest, OddNumbersOfChannelsAreRightOrRefused) {
+  const NetSpec net =
+      around("odd", [](NetBuilder& n, int x) { return n.conv("c", x, 7, 1, 1, 0); });
+  try {
+    compare(net, 4);
+  } catch (const std::invalid_argument& refusal) {
+    EXPECT_THAT(refusal.what(), ::testing::HasSubstr("'odd', 'c': a 1x1 convolution with 7"));
+  }
+}
+
 // Wide enough for Winograd, if the CPU has it: whole and partial tiles, padded blocks, a bias.
 TEST(GradientTest, WideConvolutions) {
   const auto wide = [](int out, bool bias) {
@@ -114,9 +124,9 @@ TEST(GradientTest, RectangularConvolutions) {
   const auto wide = [](NetBuilder& n, int x) { return n.conv("c", x, 12, {7, 1}, 1, {3, 0}); };
   const auto high = [](NetBuilder& n, int x) { return n.conv("c", x, 16, {1, 3}, 2, {0, 1}); };
   const auto valid = [](NetBuilder& n, int x) { return n.conv("c", x, 16, {2, 5}, 1, {1, 2}); };
-  compare(around("wide", wide), 4, kFp32);
-  compare(around("high", high), 4, kFp32);
-  compare(around("valid", valid, 16), 4, kFp32);
+  compare(around("wide", wide), 4);
+  compare(around("high", high), 4);
+  compare(around("valid", valid, 16), 4);
 }
 
 TEST(GradientTest, FullyConnectedLayers) {
@@ -126,9 +136,9 @@ TEST(GradientTest, FullyConnectedLayers) {
       return n.plain(activation, n.fully_connected("g", x, 13));
     };
   };
-  compare(around("relu layers", hidden(OpKind::relu), 16), 4, kFp32);
-  compare(around("tanh layers", hidden(OpKind::tanh), 16), 4, kFp32);
-  compare(around("gelu layers", hidden(OpKind::gelu), 8), 4, kFp32);
+  compare(around("relu layers", hidden(OpKind::relu), 16), 4);
+  compare(around("tanh layers", hidden(OpKind::tanh), 16), 4);
+  compare(around("gelu layers", hidden(OpKind::gelu), 8), 4);
 }
 
 TEST(GradientTest, ActivationsBehindAConvolution) {
@@ -145,9 +155,9 @@ TEST(GradientTest, ActivationsBehindAConvolution) {
       const int a = n.plain(kind, n.conv("c", x, 8, 3, 1, 1, true));
       return n.add(n.conv("d", a, 8, 1, 1, 0), a);
     };
-    compare(around("one", one), 4, kFp32);
-    compare(around("two", two), 4, kFp32);
-    compare(around("two readers", two_readers), 4, kFp32);
+    compare(around("one", one), 4);
+    compare(around("two", two), 4);
+    compare(around("two readers", two_readers), 4);
   }
 }
 
@@ -160,16 +170,14 @@ TEST(GradientTest, AveragePools) {
     return n.conv("c", n.adaptive_avg_pool(x, {12, 14}), 8, 3, 2, 1);
   };
   for (const int channels : {8, 16, 20}) {
-    compare(around("window", window, channels), 4, kFp32);
-    compare(around("half", half, channels), 4, kFp32);
-    compare(around("even", even, channels), 4, kFp32);
-    compare(around("uneven", uneven, channels), 4, kFp32);
-    compare(around("larger", larger, channels), 4, kFp32);
+    compare(around("window", window, channels), 4);
+    compare(around("half", half, channels), 4);
+    compare(around("even", even, channels), 4);
+    compare(around("uneven", uneven, channels), 4);
+    compare(around("larger", larger, channels), 4);
   }
-  compare(around("ceil", [](NetBuilder& n, int x) { return n.max_pool(x, 2, 2, 0, true); }), 4,
-          kFp32);
-  compare(around("ceil 3", [](NetBuilder& n, int x) { return n.max_pool(x, 3, 2, 0, true); }), 4,
-          kFp32);
+  compare(around("ceil", [](NetBuilder& n, int x) { return n.max_pool(x, 2, 2, 0, true); }), 4);
+  compare(around("ceil 3", [](NetBuilder& n, int x) { return n.max_pool(x, 3, 2, 0, true); }), 4);
 }
 
 int norm_relu(NetBuilder& net, const std::string& name, int x) {
@@ -254,7 +262,7 @@ TEST(GradientTest, Concatenations) {
     const auto parts = [=](NetBuilder& n, int x) {
       const int a = n.conv("a", x, channels, 1, 1, 0);
       const int b = n.conv("b", x, 2 * channels, 3, 1, 1);
-      const int c = n.conv("c", x, 7, 1, 1, 0);
+      const int c = n.conv("c", x, 7, 3, 1, 1);
       return n.conv("d", n.concat({a, b, c}), 8, 3, 1, 1);
     };
     const auto growing = [=](NetBuilder& n, int x) {
@@ -264,8 +272,8 @@ TEST(GradientTest, Concatenations) {
       }
       return x;
     };
-    compare(around("parts", parts, 16), 4, kFp32);
-    compare(around("growing", growing, 16), 4, whole_net(kOnlyFp32));
+    compare(around("parts", parts, 16), 4);
+    compare(around("growing", growing, 16), 4, whole_net(0.99));
   }
   // One input twice.
   compare(around(
@@ -286,8 +294,8 @@ TEST(GradientTest, Dropout) {
     return n.dropout(n.plain(OpKind::relu, x), 0.25f);
   };
   for (const int channels : {16, 12}) {
-    compare(around("pixels", pixels, channels), 4, kFp32);
-    compare(around("layers", layers, channels), 4, kFp32);
+    compare(around("pixels", pixels, channels), 4);
+    compare(around("layers", layers, channels), 4);
   }
 }
 
@@ -297,8 +305,8 @@ TEST(GradientTest, AuxiliaryHeads) {
     n.linear("aux.fc", n.adaptive_avg_pool(aux, {1, 1}), true, 1.0f, 0.3f);
     return n.conv("c", x, 8, 3, 1, 1);
   };
-  compare(around("auxiliary", body), 4, kFp32);
-  compare(around("auxiliary mixed", body), 4, kFp32, 0.1f, true);
+  compare(around("auxiliary", body), 4);
+  compare(around("auxiliary mixed", body), 4, {}, 0.1f, true);
 }
 
 TEST(GradientTest, BinaryLoss) {
@@ -308,8 +316,8 @@ TEST(GradientTest, BinaryLoss) {
     const int x = builder.plain(OpKind::sigmoid, builder.conv("c", 0, 8, 3, 1, 1, true));
     builder.linear("fc", builder.adaptive_avg_pool(x, {1, 1}), true, 1.0f);
     const NetSpec net = builder.finish();
-    compare(net, 4, kFp32, 0.0f);
-    compare(net, 4, kFp32, 0.2f, true);
+    compare(net, 4, {}, 0.0f);
+    compare(net, 4, {}, 0.2f, true);
   }
 }
 
@@ -317,10 +325,10 @@ TEST(GradientTest, NewModels) {
   const auto small = [](const char* name, int size, const std::vector<int>& widths) {
     return make_net(name, {size, size}, 7, {widths});
   };
-  compare(small("alexnet", 64, {16, 24, 16, 16, 16, 32}), 4, whole_net(kOnlyFp32));
-  compare(small("vgg16", 32, {8, 16, 16, 16, 16, 32}), 4, whole_net(kOnlyFp32));
-  compare(small("densenet40", 16, {16, 4}), 4, whole_net(kOnlyFp32));
-  compare(make_net("mlp41m", {100, 80}, 2, {{40, 30, 20, 10}}), 4, kFp32);
+  compare(small("alexnet", 64, {16, 24, 16, 16, 16, 32}), 4, whole_net(0.99));
+  compare(small("vgg16", 32, {8, 16, 16, 16, 16, 32}), 4, whole_net(0.99));
+  compare(small("densenet40", 16, {16, 4}), 4, whole_net(0.95));
+  compare(make_net("mlp41m", {100, 80}, 2, {{40, 30, 20, 10}}), 4);
 }
 
 TEST(GradientTest, LossesAndMixes) {

@@ -245,6 +245,8 @@ TEST(WinogradPaysTest, OnlyWhereTheTilesAndChannelsAreFull) {
   EXPECT_TRUE(pays(16, 512, 512, 7));
   EXPECT_TRUE(pays(256, 24, 64, 31));
   EXPECT_TRUE(pays(64, 160, 12, 32));
+  EXPECT_TRUE(pays(64, 16, 12, 32));
+  EXPECT_TRUE(pays(1, 256, 256, 14));
   EXPECT_FALSE(pays(2, 512, 512, 7));  // too few tiles for the transform of the weights
   EXPECT_FALSE(pays(256, 64, 64, 2));  // a quarter of each tile
   EXPECT_FALSE(pays(64, 8, 8, 32));    // half a panel

@@ -1,4 +1,6 @@
 #include <optional>
+#include <stdexcept>
+#include <string_view>
 
 #include "train/cpu/plan_builder.h"
 #include "train/cpu/winograd_steps.h"
@@ -9,30 +11,6 @@ namespace {
 using dnnl::memory;
 using onednn::Desc;
 using onednn::Dims;
-
-// Whether to ask oneDNN for its own Winograd, which only version 2 has, and only for blocks of
-// channels on AVX-512; elsewhere winograd.h has ours. F(4x4, 3x3) needs four times fewer
-// multiplications, but more transforms. It is 1.2 (7x7 pixels) to 2.3 times (28x28 and more) as
-// fast if the output fills its tiles of 4x4 and the channels fill its matrices, and slower
-// otherwise. Its results differ from direct convolution by about 1e-6 of a tensor's norm.
-bool onednn_winograd_pays(const NetNode& node, int in_channels, const NodeShape& out) {
-  constexpr int kTile = 4, kFewestChannels = 24;
-  const auto tiled = [](int size) { return (size + kTile - 1) / kTile * kTile; };
-  return node.kernel == Size{3, 3} && node.stride == 1 && in_channels >= kFewestChannels &&
-         node.out_channels >= kFewestChannels &&
-         5 * out.height * out.width >= 3 * tiled(out.height) * tiled(out.width);
-}
-
-// Makes a Winograd primitive if it is wanted and oneDNN has it, else a direct one.
-template <typename Make>
-auto make_either(bool winograd, const Make& make) {
-  if (winograd) {
-    const auto made =
-        onednn::if_implemented([&] { return make(dnnl::algorithm::convolution_winograd); });
-    if (made) return *made;
-  }
-  return make(dnnl::algorithm::convolution_direct);
-}
 
 dnnl::primitive_attr with_activation(Activation activation) {
   dnnl::primitive_attr attr = onednn::caller_scratchpad();
@@ -68,42 +46,51 @@ class Convolution {
   using BackwardWeights = dnnl::convolution_backward_weights;
 
   Convolution(CpuPlanBuilder& builder, int index)
-      : descs(builder, index), engine_(builder.engine()) {
+      : descs(builder, index),
+        engine_(builder.engine()),
+        name_(builder.net().name + "', '" + builder.spec(index).name),
+        out_channels_(builder.spec(index).out_channels) {
     const NetNode& spec = builder.spec(index);
-    const FusedNode& node = builder.node(index);
     strides_ = {spec.stride, spec.stride};
     padding_ = {spec.padding.height, spec.padding.width};
-    winograd_ = builder.activation_layout() == ActivationLayout::blocked &&
-                onednn_winograd_pays(spec, builder.node(node.input).shape.channels, node.shape);
   }
 
   Forward::primitive_desc forward(dnnl::prop_kind kind, const dnnl::primitive_attr& attr) const {
-    return make_either(winograd_, [&](dnnl::algorithm algorithm) {
-      return onednn::make_forward<Forward>(engine_, attr, kind, algorithm, descs.in,
-                                           descs.any_weights, descs.bias, descs.out, strides_,
-                                           padding_, padding_);
-    });
+    return onednn::make_forward<Forward>(engine_, attr, kind, kAlgorithm, descs.in,
+                                         descs.any_weights, descs.bias, descs.out, strides_,
+                                         padding_, padding_);
   }
   BackwardWeights::primitive_desc backward_weights(const Forward::primitive_desc& hint) const {
-    return make_either(winograd_, [&](dnnl::algorithm algorithm) {
-      return onednn::make_backward<BackwardWeights>(engine_, hint, algorithm, descs.in,
-                                                    descs.any_gradient, descs.bias, descs.out,
-                                                    strides_, padding_, padding_);
-    });
+    return onednn::make_backward<BackwardWeights>(engine_, hint, kAlgorithm, descs.in,
+                                                  descs.any_gradient, descs.bias, descs.out,
+                                                  strides_, padding_, padding_);
   }
   BackwardData::primitive_desc backward_data(const Forward::primitive_desc& hint) const {
-    return make_either(winograd_, [&](dnnl::algorithm algorithm) {
-      return onednn::make_backward<BackwardData>(engine_, hint, algorithm, descs.in,
-                                                 descs.any_weights, descs.out, strides_, padding_,
-                                                 padding_);
-    });
+    auto desc =
+        onednn::make_backward<BackwardData>(engine_, hint, kAlgorithm, descs.in, descs.any_weights,
+                                            descs.out, strides_, padding_, padding_);
+    require_right(desc.impl_info_str());
+    return desc;
   }
 
   const LayerDescs descs;
 
  private:
+  static constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+
+  // oneDNN 2.6's kernel of this name reads wrong numbers if the output has an odd number of
+  // channels and, say, 90 pixels. It has no other kernel for this case.
+  void require_right(std::string_view backward_data_kernel) const {
+    if (out_channels_ % 2 == 0 || !backward_data_kernel.starts_with("jit_bf16_1x1")) return;
+    throw std::invalid_argument("CPU engine for '" + name_ + "': a 1x1 convolution with " +
+                                std::to_string(out_channels_) +
+                                " output channels; this oneDNN's bf16 gradients are wrong if that "
+                                "number is odd; use fp32 or another width");
+  }
+
   const dnnl::engine engine_;
-  bool winograd_ = false;
+  const std::string name_;  // for messages
+  const int out_channels_;
   Dims strides_, padding_;
 };
 

@@ -27,23 +27,30 @@ void point_all(const std::vector<Binding>& bindings, const std::vector<dnnl::mem
   }
 }
 
-// Returns whether every part of a concatenation but the last ends with a full block.
-bool concatenates_blocks(const NetSpec& net) {
-  const std::vector<NodeShape> shapes = node_shapes(net);
-  return std::ranges::all_of(net.nodes, [&](const NetNode& node) {
-    if (node.kind != OpKind::concat) return true;
+// Returns whether the node has fast kernels for blocks: every part of a concatenation but the last
+// ends with a full block, and convolutions of more than one pixel read at least one (for fewer
+// channels, oneDNN has only its reference kernels). The net's input lies otherwise.
+bool suits_blocks(const NetSpec& net, const std::vector<NodeShape>& shapes, const NetNode& node) {
+  if (node.kind == OpKind::concat) {
     std::vector<int> inputs = inputs_of(node);
     inputs.pop_back();
     return std::ranges::all_of(
         inputs, [&](int input) { return shapes[input].channels % kBlockChannels == 0; });
-  });
+  }
+  return node.kind != OpKind::conv || node.flat || node.kernel == Size{1, 1} ||
+         net.nodes[node.input].kind == OpKind::input ||
+         shapes[node.input].channels >= kBlockChannels;
 }
 
 }  // namespace
 
 ActivationLayout activation_layout(const NetSpec& net, Precision precision) {
   const bool fast = precision == Precision::fp32 && onednn::cpu_has(dnnl::cpu_isa::avx512_core);
-  return fast && concatenates_blocks(net) ? ActivationLayout::blocked : ActivationLayout::nhwc;
+  const std::vector<NodeShape> shapes = node_shapes(net);
+  const bool blocked = fast && std::ranges::all_of(net.nodes, [&](const NetNode& node) {
+                         return suits_blocks(net, shapes, node);
+                       });
+  return blocked ? ActivationLayout::blocked : ActivationLayout::nhwc;
 }
 
 MicroBatchNet::MicroBatchNet(const NetSpec& net, const PlanOptions& options,

@@ -17,8 +17,9 @@
 
 namespace stoker {
 
-// Returns `blocked` for fp32 on AVX-512: Winograd convolutions require it and all others are fast
-// with it. Not for nets that concatenate parts of blocks, as DenseNets with a growth of 12 do.
+// Returns `blocked` for fp32 on AVX-512, where oneDNN is faster with it. Not for nets that
+// concatenate parts of blocks, as DenseNets with a growth of 12 do, or have convolutions of less
+// than a block.
 ActivationLayout activation_layout(const NetSpec& net, Precision precision);
 
 // The layouts of one convolution's weights: of the fp32 masters (and gradients, momenta, averages),

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
-#include <optional>
 #include <unordered_map>
 
 namespace stoker::onednn {
@@ -49,17 +48,6 @@ typename Primitive::primitive_desc make_backward(const dnnl::engine& engine, con
 #else
   return typename Primitive::primitive_desc(typename Primitive::desc(rest...), attr, engine, hint);
 #endif
-}
-
-// Returns make(), or nothing if oneDNN has no implementation of it.
-template <typename Make>
-auto if_implemented(const Make& make) -> std::optional<decltype(make())> {
-  try {
-    return make();
-  } catch (const dnnl::error& error) {
-    if (error.status != dnnl_unimplemented) throw;
-    return std::nullopt;
-  }
 }
 
 // The number of an instruction set contains the bits of all sets that it includes.

@@ -27,14 +27,15 @@ WinogradTiles tiles_of(const WinogradShape& s) {
 }
 
 // Tiles go through transforms and products in blocks, so that what lies between is still in a cache
-// near the core, and the transformed weights are read once for many tiles.
+// near the core. The transformed weights are read again for every block: half as many bytes of
+// tiles pay for that even if they do not fit the cache.
 int tiles_per_block(const WinogradShape& s) {
-  constexpr int kStep = 24;  // a multiple of the rows of every kernel
-  constexpr int64_t kBlockBytes = 1 << 20;
-  const int64_t bytes =
-      int64_t{kPlaces} * 64 * (panels_of(s.in_channels) + panels_of(s.out_channels));
-  const auto fits = static_cast<int>(kBlockBytes / bytes / kStep * kStep);
-  return std::min(std::max(fits, 2 * kStep), tiles_of(s).count());
+  constexpr int64_t kStep = 24;  // a multiple of the rows of every kernel
+  constexpr int64_t kCacheBytes = 1 << 20, kPanelBytes = kPlaces * 64;
+  const int64_t in = panels_of(s.in_channels), out = panels_of(s.out_channels);
+  const int64_t tile = kPanelBytes * (in + out), weights = kPanelBytes * 16 * in * out;
+  const int64_t fits = std::max(kCacheBytes, weights / 2) / tile / kStep * kStep;
+  return static_cast<int>(std::min<int64_t>(std::max(fits, 2 * kStep), tiles_of(s).count()));
 }
 
 // The floats from one matrix of `panels` panels of `rows` rows to the next. The line between them
@@ -182,9 +183,10 @@ WinogradShape WinogradShape::backward() const {
 bool winograd_pays(const WinogradShape& shape) {
   // In multiplications and additions of the direct convolution: what a product of one tile and one
   // pair of channels costs, what the transforms of a tile cost for each of its channels, and the
-  // number of tiles whose products cost as much as the transform of the weights. Fitted to 30
-  // shapes on a core with AVX2, against the direct convolutions of oneDNN 3.2.
-  constexpr double kProduct = 50, kTransform = 550, kWeights = 30;
+  // number of tiles whose products cost as much as the transform of the weights. Fitted to 56
+  // shapes, all three passes together, on a core with AVX-512, with it and with AVX2 alone, against
+  // the direct convolutions of oneDNN 2.6 and 3.2.
+  constexpr double kProduct = 50, kTransform = 520, kWeights = 17;
   const double in = shape.in_channels, out = shape.out_channels;
   const double tiles = tiles_of(shape).count();
   const double pixels = double{1} * shape.rows * shape.out_height() * shape.out_width();

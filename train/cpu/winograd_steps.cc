@@ -24,8 +24,7 @@ bool takes(const CpuPlanBuilder& builder, int index) {
          spec.stride == 1 && spec.padding.height == spec.padding.width &&
          spec.padding.height <= 2 && builder.node(node.input).kind != OpKind::input &&
          builder.activation_type() == memory::data_type::f32 &&
-         builder.in_blocks(node.input) == builder.in_blocks(index) &&
-         !onednn::cpu_has(dnnl::cpu_isa::avx512_core);  // see winograd_targets.h
+         builder.in_blocks(node.input) == builder.in_blocks(index);
 }
 
 class WinogradSteps final : public CpuSteps {

@@ -9,7 +9,7 @@
 namespace stoker {
 
 // Returns the steps of node `index` if it is a convolution that winograd.h takes and is faster at,
-// else null. Where oneDNN has a Winograd of its own, that one is used.
+// else null.
 std::unique_ptr<CpuSteps> make_winograd_steps(const CpuPlanBuilder& builder, int index);
 
 }  // namespace stoker

@@ -9,6 +9,8 @@
 #define STOKER_TRAIN_WINOGRAD_TRANSFORMS_INL_H
 #endif
 
+#include <algorithm>
+
 HWY_BEFORE_NAMESPACE();
 namespace stoker {
 namespace HWY_NAMESPACE {
@@ -114,19 +116,28 @@ HWY_INLINE void transform_square(const Load& load, const Store& store) {
   }
 }
 
-// The first `count` of a vector's floats, and zeros.
+// The first `count` of a vector's floats, and zeros. Where masked operations touch all lanes, the
+// others may lie outside of the tensor.
 HWY_INLINE Vector load_first(int count, const float* from) {
   if (count >= kLanes) return hn::LoadU(Tag(), from);
+#if HWY_MEM_OPS_MIGHT_FAULT
   HWY_ALIGN float copy[kLanes] = {};
   for (int i = 0; i < count; ++i) copy[i] = from[i];
   return hn::Load(Tag(), copy);
+#else
+  return hn::MaskedLoad(hn::FirstN(Tag(), std::max(count, 0)), Tag(), from);
+#endif
 }
 
 HWY_INLINE void store_first(int count, Vector v, float* to) {
   if (count >= kLanes) return hn::StoreU(v, Tag(), to);
+#if HWY_MEM_OPS_MIGHT_FAULT
   HWY_ALIGN float copy[kLanes];
   hn::Store(v, Tag(), copy);
   for (int i = 0; i < count; ++i) to[i] = copy[i];
+#else
+  hn::BlendedStore(v, hn::FirstN(Tag(), std::max(count, 0)), Tag(), to);
+#endif
 }
 
 // Calls per_vector(panel, lane, count) for each vector of the panels that hold `channels` channels;

@@ -33,7 +33,7 @@ NetSpec make_alexnet(const NetRequest& request) {
 
 // torchvision's reference: a rate of 0.01 at 256, divided by 10 every 30 epochs.
 Recipe alexnet_recipe(const std::string& name) {
-  Recipe recipe = in_fp32(imagenet_recipe(name));
+  Recipe recipe = imagenet_recipe(name);
   recipe.optimizer.learning_rate = 0.01;
   recipe.schedule.kind = ScheduleKind::step;
   recipe.schedule.milestones = {1.0 / 3, 2.0 / 3};

@@ -41,7 +41,7 @@ NetSpec make_densenet(const NetRequest& request, int depth) {
 
 // Section 4.2 of the paper.
 Recipe densenet_recipe(const std::string& name) {
-  Recipe recipe = in_fp32(cifar_recipe(name));
+  Recipe recipe = cifar_recipe(name);
   recipe.epochs = 300;
   recipe.batch = 64;
   recipe.micro_batch_size = 32;

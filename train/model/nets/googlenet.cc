@@ -70,7 +70,7 @@ NetSpec make_googlenet(const NetRequest& request) {
 
 // Mean and deviation are those of torchvision's weights (its `transform_input`).
 Recipe googlenet_recipe(const std::string& name) {
-  Recipe recipe = in_fp32(imagenet_recipe(name));
+  Recipe recipe = imagenet_recipe(name);
   recipe.mean = recipe.stddev = {0.5f, 0.5f, 0.5f};
   return recipe;
 }

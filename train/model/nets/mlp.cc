@@ -31,7 +31,7 @@ NetSpec make_mlp(const NetRequest& request) {
 }
 
 Recipe mlp_recipe(const std::string& name) {
-  Recipe recipe = in_fp32({});
+  Recipe recipe;
   recipe.name = name;
   recipe.epochs = 4;
   recipe.batch = 2048;

@@ -36,10 +36,6 @@ std::vector<Model> inception_models();
 std::vector<Model> mlp_models();
 std::vector<Model> vgg_models();
 
-// Makes a recipe compute in fp32 unless another precision is asked for: for nets whose operations
-// nobody has run in bf16 yet.
-Recipe in_fp32(Recipe recipe);
-
 // Parts of recipes that several families share.
 Recipe cifar_recipe(const std::string& name);  // pixels of CIFAR: pad by 4, crop, flip
 // "ImageNet in 1 Hour" (Goyal et al. 2017), with a cosine and label smoothing as in later recipes.

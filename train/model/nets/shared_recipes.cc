@@ -5,11 +5,6 @@ namespace stoker {
 // The lists of stages below have no sizes, so that images become as large as set_input() says. The
 // `resize` before a random_crop is for data of another size; it changes nothing of the others.
 
-Recipe in_fp32(Recipe recipe) {
-  recipe.precision = Precision::fp32;
-  return recipe;
-}
-
 Recipe cifar_recipe(const std::string& name) {
   Recipe recipe;
   recipe.name = name;

@@ -46,7 +46,7 @@ NetSpec make_vgg(const NetRequest& request, const Convolutions& convolutions, bo
 
 // torchvision's reference: as AlexNet's. Batch norm bears the rate of a ResNet.
 Recipe vgg_recipe(const std::string& name) {
-  Recipe recipe = in_fp32(imagenet_recipe(name));
+  Recipe recipe = imagenet_recipe(name);
   recipe.optimizer.learning_rate = name.ends_with("_bn") ? 0.1 : 0.01;
   recipe.schedule.kind = ScheduleKind::step;
   recipe.schedule.milestones = {1.0 / 3, 2.0 / 3};
