@@ -89,6 +89,10 @@ Plot speed_up_plot(const std::vector<Scaled>& all, bool weak) {
   return plot;
 }
 
+std::string category_of(const std::string& model, int64_t parameters) {
+  return fmt::format("{} ({:.2f} M)", model, 1e-6 * static_cast<double>(parameters));
+}
+
 // Draws the efficiency with the most devices, for models from small to large.
 Plot size_plot(const std::vector<Scaled>& all) {
   int most = 1;
@@ -106,20 +110,14 @@ Plot size_plot(const std::vector<Scaled>& all) {
             {},
             {}};
   for (const auto& [parameters, model] : models) {
-    plot.categories.push_back(fmt::format("{} ({:.2f} M)", model, 1e-6 * parameters));
+    plot.categories.push_back(category_of(model, parameters));
   }
   for (const Scaled& scaled : all) {
     const ScalingRow& row = scaled.row;
     if (row.devices != most) continue;
-    const std::string label = fmt::format("{} {}", mode_of(row), strategy_of(row));
-    auto series = std::find_if(plot.series.begin(), plot.series.end(),
-                               [&](const PlotSeries& s) { return s.label == label; });
-    if (series == plot.series.end()) series = plot.series.insert(series, {label, {}});
-    const auto place =
-        std::find(models.begin(), models.end(), std::pair(row.parameters, row.model));
     const double percent = 100 * scaled.efficiency;
-    series->points.push_back(
-        {static_cast<double>(place - models.begin()), percent, percent, percent});
+    add_bar(plot, category_of(row.model, row.parameters),
+            fmt::format("{} {}", mode_of(row), strategy_of(row)), {0, percent, percent, percent});
   }
   return plot;
 }

@@ -114,14 +114,10 @@ Report bench_slice(const SliceOptions& options) {
                     {"sliced on", "ms", "MB over the bus", "MB moved on the device"},
                     {{"the host", with_interval(host_ms), megabytes, "0"},
                      {"the device", with_interval(device_ms), megabytes, megabytes}}}};
-  report.plots = {{"slice",
-                   "A batch for several replicas",
-                   "sliced on",
-                   "ms",
-                   {{"ms",
-                     {{0, host_ms.median, host_ms.interval.low, host_ms.interval.high},
-                      {1, device_ms.median, device_ms.interval.low, device_ms.interval.high}}}},
-                   {"the host", "the device"}}};
+  Plot plot{"slice", "A batch for several replicas", "sliced on", "ms", {}, {}};
+  add_bar(plot, "the host", "ms", plot_point(host_ms));
+  add_bar(plot, "the device", "ms", plot_point(device_ms));
+  report.plots = {std::move(plot)};
   return report;
 }
 
