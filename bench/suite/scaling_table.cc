@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "bench/suite/strategy_name.h"
+
 namespace stoker {
 namespace {
 
@@ -11,11 +13,7 @@ bool same_line(const ScalingRow& a, const ScalingRow& b) {
   return a.weak == b.weak && a.model == b.model && a.reduction == b.reduction && a.wire == b.wire;
 }
 
-std::string strategy_of(const ScalingRow& row) {
-  std::string text = to_string(row.reduction);
-  if (row.wire != GradWire::fp32) text += std::string(", ") + to_string(row.wire);
-  return text;
-}
+std::string strategy_of(const ScalingRow& row) { return strategy_name(row.reduction, row.wire); }
 
 std::string kib(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 1024); }
 

@@ -10,6 +10,7 @@
 #include "bench/suite/layout_bench.h"
 #include "bench/suite/links_bench.h"
 #include "bench/suite/memory_source.h"
+#include "bench/suite/predict_bench.h"
 #include "bench/suite/scaling_bench.h"
 #include "bench/suite/slice_bench.h"
 #include "pipeline/source/synthetic_source.h"
@@ -192,6 +193,30 @@ TEST_F(Benches, Links) {
   const Json& link = report.results["devices"][0];
   EXPECT_NEAR(cost["ms"].get<double>(),
               1e-6 * cost["bytes"].get<double>() / link["gb_per_second"].get<double>(), 1e-9);
+}
+
+TEST_F(Benches, Predict) {
+  PredictOptions options;
+  options.machine = find_machine("2xthrottled");
+  options.counts = {1, 2};
+  options.rows = 4;
+  options.size = 8;
+  options.step_ms = 1;
+  options.grad_mib = 0.01;
+  options.bucket_mib = 0.002;
+  options.steps = 2;
+  options.repeats = 2;
+  const Report report = bench_predict(options);
+  expect_valid(report, 2);
+  // One device alone, two with and without a sum; the other three numbers of slots; whole batches.
+  const Json& settings = report.results["settings"];
+  ASSERT_EQ(settings.size(), 3 + 3 + 1u);
+  for (const Json& each : settings) {
+    const double rate = each["images_per_second"], predicted = each["predicted_images_per_second"];
+    EXPECT_NEAR(each["difference"].get<double>(), (rate - predicted) / predicted, 1e-9);
+  }
+  options.counts = {3};
+  EXPECT_THROW(bench_predict(options), std::invalid_argument);
 }
 
 TEST_F(Benches, Scaling) {

@@ -23,6 +23,8 @@ constexpr std::array kBenches = {
     Command{"depth", "compares 0 to 3 staging slots: the idle gap between steps", run_bench_depth},
     Command{"layout", "compares orders of a net's input: NHWC and NCHW", run_bench_layout},
     Command{"slice", "compares slicing a batch on the host and on the device", run_bench_slice},
+    Command{"predict", "checks what stoker plan predicts on host devices with throttled links",
+            run_bench_predict},
     Command{"compare", "says whether one result is better or worse than another, beyond noise",
             run_bench_compare},
 };
