@@ -65,17 +65,41 @@ double wire_bytes(GradWire wire, int64_t floats) {
                              (floats % block > 0 ? block_bytes(wire, floats % block) : 0));
 }
 
+// Down and up of each link, then the host's memory.
+std::vector<SharedResource> resources_of(const LinkMachine& machine) {
+  std::vector<SharedResource> resources;
+  for (const MachineLink& link : machine.links) {
+    resources.push_back({link.name + " down", link.down});
+    resources.push_back({link.name + " up", link.up});
+  }
+  resources.push_back({"host memory", machine.memory_per_second});
+  return resources;
+}
+
+SimulatedTask copy_task(const LinkMachine& machine, Tasks after, double bytes, const Route& route) {
+  SimulatedTask task{std::move(after), machine.latency_seconds, bytes, {}};
+  for (const LinkUse& use : route.links) task.uses.push_back({2 * use.link + (use.down ? 0 : 1)});
+  if (route.memory > 0) {
+    const auto memory = static_cast<int>(2 * machine.links.size());
+    task.uses.push_back({memory, static_cast<double>(route.memory)});
+  }
+  return task;
+}
+
 // The tasks of all steps. Each function adds tasks and returns their indices.
 class Schedule {
  public:
   Schedule(const LinkMachine& machine, const TrainingWork& work, const ScheduleOptions& options)
-      : machine_(machine), work_(work), options_(options), gpus_(options.gpus) {
-    for (const MachineLink& link : machine.links) {
-      resources_.push_back({link.name + " down", link.down});
-      resources_.push_back({link.name + " up", link.up});
+      : machine_(machine),
+        work_(work),
+        options_(options),
+        gpus_(options.gpus),
+        resources_(resources_of(machine)) {
+    memory_ = static_cast<int>(resources_.size()) - 1;
+    if (options.cores > 0) {
+      cores_ = memory_ + 1;
+      resources_.push_back({"cores", options.cores});
     }
-    memory_ = add_resource("host memory", machine.memory_per_second);
-    if (options.cores > 0) cores_ = add_resource("cores", options.cores);
     for (int gpu = 0; gpu < gpus_; ++gpu) lanes_.emplace_back();
     // While the counted steps run, the feed is ahead as far as its slabs and slots allow.
     const int ahead = options.ring_depth + options.slots + 1;
@@ -113,21 +137,13 @@ class Schedule {
     Tasks feeds, copies, forwards, backwards, updates;
   };
 
-  int add_resource(const std::string& name, double per_second) {
-    resources_.push_back({name, per_second});
-    return static_cast<int>(resources_.size()) - 1;
-  }
-
   int add(SimulatedTask task) {
     tasks_.push_back(std::move(task));
     return static_cast<int>(tasks_.size()) - 1;
   }
 
   int add_copy(Tasks after, double bytes, const Route& route) {
-    SimulatedTask task{std::move(after), machine_.latency_seconds, bytes, {}};
-    for (const LinkUse& use : route.links) task.uses.push_back({2 * use.link + (use.down ? 0 : 1)});
-    if (route.memory > 0) task.uses.push_back({memory_, static_cast<double>(route.memory)});
-    return add(std::move(task));
+    return add(copy_task(machine_, std::move(after), bytes, route));
   }
 
   double global_rows() const { return static_cast<double>(work_.rows) * gpus_; }
@@ -329,7 +345,7 @@ class Schedule {
   const TrainingWork& work_;
   const ScheduleOptions& options_;
   const int gpus_;
-  std::vector<SharedResource> resources_;  // down and up of each link, then the others
+  std::vector<SharedResource> resources_;  // those of the machine, then its cores
   std::vector<SimulatedTask> tasks_;
   std::vector<Lane> lanes_;
   int memory_ = -1, cores_ = -1;
@@ -349,6 +365,24 @@ SchedulePrediction predict_schedule(const LinkMachine& machine, const TrainingWo
                                     const ScheduleOptions& options) {
   check(machine, work, options);
   return Schedule(machine, work, options).predict();
+}
+
+double predict_slice(const LinkMachine& machine, double bytes, SlicePlace place) {
+  const auto gpus = static_cast<int>(machine.gpus.size());
+  const double part = bytes / gpus;
+  std::vector<SimulatedTask> tasks;
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    const bool from_first = place == SlicePlace::first_device && gpu > 0;
+    const bool whole = place != SlicePlace::host && !from_first;
+    tasks.push_back(
+        copy_task(machine, from_first ? Tasks{0} : Tasks{}, whole ? bytes : part,
+                  from_first ? route_between(machine, 0, gpu) : route_to_gpu(machine, gpu)));
+  }
+  double end = 0;
+  for (const TaskTimes& times : simulate(resources_of(machine), tasks)) {
+    end = std::max(end, times.end);
+  }
+  return end;
 }
 
 std::vector<BackwardPart> even_parts(int64_t floats, int64_t bucket_bytes) {

@@ -89,6 +89,10 @@ struct SchedulePrediction {
 SchedulePrediction predict_schedule(const LinkMachine& machine, const TrainingWork& work,
                                     const ScheduleOptions& options);
 
+// Returns the seconds until every GPU of the machine has its part of one batch of `bytes`, if
+// nothing else crosses the links.
+double predict_slice(const LinkMachine& machine, double bytes, SlicePlace place);
+
 // Returns `floats` gradients, spread evenly over the backward pass, in buckets of `bucket_bytes` of
 // fp32 with a smaller first one, as plan_buckets() makes them; bucket_bytes 0: one bucket.
 std::vector<BackwardPart> even_parts(int64_t floats, int64_t bucket_bytes);

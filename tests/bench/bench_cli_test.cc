@@ -100,6 +100,11 @@ TEST_F(BenchCli, RefusesWhatMakesNoSense) {
   refused({"bench", "emulate", "--n", "3,2"},
           "--n: 3,2 is not ascending (see stoker bench emulate");
   refused({"bench", "predict", "--machine", "/no/machine.json"}, "--machine: '/no/machine.json'");
+  refused({"bench", "scaling", "--data", "/no/such"}, "--data: it is for --feed resident and real");
+  refused({"bench", "scaling", "--feed", "fed"}, "--feed");
+  refused({"bench", "scaling", "--feed", "real", "--data", "/no/such"}, "/no/such");
+  refused({"bench", "slice", "--machine", "2xthrottled", "--device", "cpu:0"}, "--machine");
+  refused({"bench", "depth", "--machine", "/no/machine.json"}, "--machine: '/no/machine.json'");
   refused({"bench", "predict", "--n", "1,3"}, "2xthrottled's 2 GPUs");
   refused({"bench", "compare", "/no/a.json", "/no/b.json"}, "/no/a.json");
   refused({"plan", "--gpus", "8", "--rate", "3000", "--feed", "/no/feed.json"}, "/no/feed.json");

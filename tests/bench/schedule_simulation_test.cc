@@ -223,6 +223,14 @@ TEST(Schedule, WhereABatchIsCutDecidesTheBytes) {
   EXPECT_DOUBLE_EQ(load(each, "host memory").down_bytes, 8e7 + 4 * 8e7);
 }
 
+TEST(Schedule, OneBatchTakesTheTimeOfItsCopies) {
+  const LinkMachine four = machine(4);
+  EXPECT_NEAR(predict_slice(four, 4e6, SlicePlace::host), 1e-3, 1e-12);
+  EXPECT_NEAR(predict_slice(four, 4e6, SlicePlace::each_device), 4e-3, 1e-12);
+  // The whole batch, then three parts over the first GPU's link.
+  EXPECT_NEAR(predict_slice(four, 4e6, SlicePlace::first_device), 4e-3 + 3e-3, 1e-12);
+}
+
 TEST(Schedule, EvenPartsHaveTheSizesOfTheTrainersBuckets) {
   constexpr int64_t kMiB = 1 << 20;
   const auto parts = even_parts(60 * kMiB / 4, 25 * kMiB);

@@ -1,12 +1,11 @@
 // stoker bench predict: what stoker plan predicts, beside host devices with throttled links.
-#include <fmt/format.h>
-
 #include <numeric>
 
 #include "bench/suite/predict_bench.h"
 #include "tools/command/bench.h"
 #include "tools/command/bench_output.h"
 #include "tools/command/command.h"
+#include "tools/command/machine_option.h"
 
 namespace stoker {
 
@@ -23,7 +22,7 @@ int run_bench_predict(int argc, char** argv) {
       "to copy as much.",
       "  stoker bench predict\n"
       "  stoker bench predict --machine mine.json --n 1,2,4 --batch 64 --size 128 --step-ms 40\n");
-  app->add_option("--machine", machine, "The machine: a preset of stoker plan, or a JSON file");
+  app->add_option("--machine", machine, "The machine: " + preset_names() + ", or a JSON file");
   app->add_option("--n", counts,
                   "Numbers of devices, as 1,2,4 or 1..8, ascending (default: 1 to all)");
   app->add_option("--batch", options.rows, "Samples of a device's batch")
@@ -44,11 +43,7 @@ int run_bench_predict(int argc, char** argv) {
   BenchOutput output(*app);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
 
-  try {
-    options.machine = find_machine(machine);
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(std::string("--machine: ") + error.what());
-  }
+  options.machine = machine_option(machine);
   if (counts.empty()) {
     options.counts.resize(options.machine.gpus.size());
     std::iota(options.counts.begin(), options.counts.end(), 1);

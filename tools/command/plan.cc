@@ -19,6 +19,7 @@
 #include "tools/command/bench_data.h"
 #include "tools/command/bench_output.h"
 #include "tools/command/command.h"
+#include "tools/command/machine_option.h"
 #include "tools/machine/machine.h"
 #include "tools/option/reduce_option.h"
 #include "train/model/models.h"
@@ -44,14 +45,10 @@ constexpr std::initializer_list<const char*> kLinkOptions = {
     "--classes", "--grad-mib", "--bucket-mib", "--cores", "--reduce", "--grad-wire"};
 
 void add_link_options(CLI::App& app, LinkOptions& options) {
-  std::string presets;
-  for (const LinkMachine& machine : machine_presets()) {
-    presets += (presets.empty() ? "" : ", ") + machine.name;
-  }
   app.add_option("--machine", options.machine,
                  fmt::format("Also predict how GPUs scale on the links of a machine: {}, or a JSON "
                              "file (bench/README.md has its form)",
-                             presets));
+                             preset_names()));
   app.get_option("--model")->description(
       "Model whose recipe says how to augment (default: none, random_resized_crop | flip), and "
       "whose "
@@ -93,14 +90,6 @@ void check_link_options(const CLI::App& app, const LinkOptions& options) {
     throw std::invalid_argument("--machine needs either --model or --grad-mib");
   }
   if (is_given(app, "--grad-mib")) refuse_if_given(app, {"--classes"}, "it is of a model");
-}
-
-LinkMachine named_machine(const std::string& preset_or_file) {
-  try {
-    return find_machine(preset_or_file);
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(std::string("--machine: ") + error.what());
-  }
 }
 
 void predict_links(const LinkOptions& options, const LinkMachine& machine, const FeedCost& cost,
@@ -246,7 +235,7 @@ int run_plan(int argc, char** argv) {
   check_link_options(*app, links);
   std::optional<LinkMachine> machine;
   if (!links.machine.empty()) {
-    machine = named_machine(links.machine);
+    machine = machine_option(links.machine);
     if (!is_given(*app, "--gpus")) demand.gpus = static_cast<int>(machine->gpus.size());
   }
 
