@@ -52,7 +52,7 @@ std::vector<Compared> settings_of(const PredictOptions& options) {
     all.push_back(std::move(compared));
   };
   for (const int count : options.counts) {
-    for (const ReduceKind reduce : {ReduceKind::none, ReduceKind::host}) {
+    for (const ReduceKind reduce : {ReduceKind::none, ReduceKind::nccl, ReduceKind::host}) {
       if (count == 1 && reduce != ReduceKind::none) continue;  // there is nothing to sum
       add(count, 2, reduce, SlicePlace::host);
     }
@@ -140,7 +140,8 @@ Report bench_predict(const PredictOptions& options) {
   fill_report(all, report);
   report.notes = {
       "Copies, streams, events, staging and the sum through the host's memory are real; a step's "
-      "computing and the links' bandwidth are sleeps of host threads.",
+      "computing and the links' bandwidth are sleeps of host threads. all-reduce:nccl is a ring of "
+      "copies with NCCL's algorithm, because NCCL does not run on host devices.",
       "A gap is the mean over devices and steps of a run, from the end of a step to the begin of "
       "the next."};
   return report;

@@ -1,10 +1,11 @@
 // Measures steps on host devices with throttled links beside what plan's simulation predicts for
-// them: over devices, with gradients that are summed through the host's memory or not at all; with
-// 0 to 3 staging slots; and with the whole batch on every device.
+// them: over devices, with gradients that are summed by a ring, through the host's memory or not at
+// all; with 0 to 3 staging slots; and with the whole batch on every device.
 //
-// Real are rings, stagers, streams, events, copies, threads and the collective of
+// Real are rings of slabs, stagers, streams, events, copies, threads and the collective of
 // train/collective/staged.cc. Computing is a sleep, and a link's bandwidth is a sleep as well
-// (throttled_device.h). A ring of NCCL and a parameter server cannot be measured on such devices.
+// (throttled_device.h). NCCL does not run on such devices: a ring of copies with its algorithm does
+// (device_ring.h). A parameter server is not measured.
 // Errors: std::invalid_argument with the numbers.
 #pragma once
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <barrier>
+#include <functional>
 #include <memory>
 #include <span>
 #include <thread>
 
+#include "bench/suite/device_ring.h"
 #include "bench/suite/throttled_device.h"
 #include "staging/pinned_ring.h"
 #include "staging/stager.h"
@@ -31,6 +33,13 @@ class EmulatedCompute {
 
  private:
   double end_ = 0;
+};
+
+// How gradients are summed; empty: not at all.
+struct Sums {
+  std::function<void(int rank, const float* gradients, std::span<float> result, BufferRange range)>
+      start;
+  std::function<void(int rank)> finish;
 };
 
 // Events of one step, on the compute stream.
@@ -66,8 +75,8 @@ class ThrottledReplica {
   DeviceReplica ends() { return {device_.get(), stream_.get()}; }
   const std::vector<StepMarks>& marks() const { return marks_; }
 
-  // `sums` is null where nothing is summed. `meet` is where replicas wait for each other.
-  void run(int rank, RangeCollective* sums, std::barrier<>& meet) {
+  // `meet` is where replicas wait for each other.
+  void run(int rank, const Sums& sums, std::barrier<>& meet) {
     const auto* gradients = reinterpret_cast<const float*>(gradients_->data());
     const auto floats = static_cast<int64_t>(sum_->size_bytes() / sizeof(float));
     const std::span<float> sum(reinterpret_cast<float*>(sum_->data()), static_cast<size_t>(floats));
@@ -79,12 +88,12 @@ class ThrottledReplica {
       int64_t end = floats;
       for (const BackwardPart& part : work_.parts) {
         compute((1 - work_.forward_share) * part.share);
-        if (sums) sums->start(rank, {&gradients, 1}, sum, {end - part.floats, end});
+        if (sums.start) sums.start(rank, gradients, sum, {end - part.floats, end});
         end -= part.floats;
       }
       batch = {};
       meet.arrive_and_wait();
-      if (sums) sums->finish(rank);
+      if (sums.finish) sums.finish(rank);
       stream_->record(*marks_[step].end);
     }
     marks_.back().end->synchronize();
@@ -143,16 +152,31 @@ ThrottledResult run_throttled(const LinkMachine& machine, const TrainingWork& wo
     replicas.push_back(std::make_unique<ThrottledReplica>(links, gpu, staged, work, options));
     ends.push_back(replicas.back()->ends());
   }
-  std::unique_ptr<Collective> sums;
+  std::unique_ptr<Collective> host;
+  std::unique_ptr<DeviceRing> ring;
+  Sums sums;
   if (options.reduce == ReduceKind::host && options.gpus > 1) {
-    sums = make_staged_collective(ends, make_host_collective(options.gpus));
+    host = make_staged_collective(ends, make_host_collective(options.gpus));
+    sums.start = [to = host->ranges()](int rank, const float* gradients, std::span<float> result,
+                                       BufferRange range) {
+      to->start(rank, {&gradients, 1}, result, range);
+    };
+    sums.finish = [to = host->ranges()](int rank) { to->finish(rank); };
+  } else if (options.reduce == ReduceKind::nccl && options.gpus > 1) {
+    int64_t floats = 0;
+    for (const BackwardPart& part : work.parts) floats += part.floats;
+    ring = std::make_unique<DeviceRing>(ends, floats);
+    sums.start = [to = ring.get()](int rank, const float* gradients, std::span<float> result,
+                                   BufferRange range) {
+      to->start(rank, gradients, result.data(), range);
+    };
+    sums.finish = [to = ring.get()](int rank) { to->finish(rank); };
   }
   std::barrier<> meet(options.gpus);
   {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < options.gpus; ++rank) {
-      threads.emplace_back(
-          [&, rank] { replicas[rank]->run(rank, sums ? sums->ranges() : nullptr, meet); });
+      threads.emplace_back([&, rank] { replicas[rank]->run(rank, sums, meet); });
     }
   }
   ThrottledResult result = evaluate(replicas, shape.rows, options.warmup);

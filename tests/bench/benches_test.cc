@@ -276,9 +276,10 @@ TEST_F(Benches, Predict) {
   options.repeats = 2;
   const Report report = bench_predict(options);
   expect_valid(report, 2);
-  // One device alone, two with and without a sum; the other three numbers of slots; whole batches.
+  // One device alone, two without a sum and with either; the other three numbers of slots; whole
+  // batches.
   const Json& settings = report.results["settings"];
-  ASSERT_EQ(settings.size(), 3 + 3 + 1u);
+  ASSERT_EQ(settings.size(), 4 + 3 + 1u);
   for (const Json& each : settings) {
     const double rate = each["images_per_second"], predicted = each["predicted_images_per_second"];
     EXPECT_NEAR(each["difference"].get<double>(), (rate - predicted) / predicted, 1e-9);

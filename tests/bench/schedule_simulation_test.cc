@@ -155,6 +155,10 @@ TEST(Schedule, LatencyCountsForEveryMessage) {
   const SchedulePrediction prediction =
       predict(late, tiny, {.slots = 2, .reduce = ReduceKind::nccl});
   EXPECT_NEAR(prediction.exchange_seconds, 2 * 3 * 1e-3, 1e-7);
+  // Buckets are summed one after the other, even if both are there.
+  tiny.parts = {{1, 1}, {0, 1}};
+  const SchedulePrediction two = predict(late, tiny, {.slots = 2, .reduce = ReduceKind::nccl});
+  EXPECT_NEAR(two.exchange_seconds, 2 * 2 * 3 * 1e-3, 1e-7);
 }
 
 // Gradients of 4 MB come to the host, are summed, and go back: twice 4 ms and the sum, which reads
@@ -190,6 +194,30 @@ TEST(Schedule, PiecesAreSummedWhileOthersAreCopied) {
   EXPECT_NEAR(pieces.exchange_seconds, copies, 1e-6);
 }
 
+// So the first piece goes back while the second is summed.
+TEST(Schedule, PiecesAreSummedInTheirOrder) {
+  LinkMachine two = machine(2);
+  two.memory_per_second = 16e9;
+  for (MachineLink& link : two.links) link.up = 1e12;
+  const double piece = static_cast<double>(int64_t{8} << 20);
+  const SchedulePrediction prediction =
+      predict(two, work(2 * (int64_t{8} << 20) / 4), {.slots = 0, .reduce = ReduceKind::host});
+  // Both pieces are copied to the host at the memory's rate; the first sum; both go back.
+  const double expected = 2 * 2 * piece / 16e9 + 4 * piece / 16e9 + 2 * piece / 1e9;
+  EXPECT_NEAR(prediction.exchange_seconds, expected, 0.05 * expected);
+}
+
+TEST(Schedule, AServerReadsAndWritesTheHostsMemory) {
+  LinkMachine slow = machine(2);
+  slow.memory_per_second = 4e9;
+  constexpr int64_t kFloats = 1'000'000;
+  const SchedulePrediction prediction =
+      predict(slow, work(kFloats), {.slots = 0, .reduce = ReduceKind::server});
+  // Two buffers are read and their sum written and read; weights and momenta are read and written.
+  const double update = (2 + 1 + 1 + 4) * 4.0 * kFloats / 4e9;
+  EXPECT_NEAR(prediction.exchange_seconds, 4.0 * kFloats / 1e9 * 2 + update, 1e-9);
+}
+
 TEST(Schedule, AServerGetsTheWiresBytesAndGivesWeightsBack) {
   const SchedulePrediction prediction =
       predict(machine(2), work(1 << 20),
@@ -221,6 +249,18 @@ TEST(Schedule, WhereABatchIsCutDecidesTheBytes) {
   // Decoding and the host's memory serve one batch, whoever cuts it.
   EXPECT_DOUBLE_EQ(load(host, "host memory").down_bytes, 4 * 4e7);
   EXPECT_DOUBLE_EQ(load(each, "host memory").down_bytes, 8e7 + 4 * 8e7);
+}
+
+// The first GPU's only slot is free when the others have their parts.
+TEST(Schedule, CopiesFromTheFirstGpuHoldItsSlot) {
+  TrainingWork fast = work();
+  fast.step_seconds = 0.01;
+  ScheduleOptions options;
+  options.reduce = ReduceKind::none;
+  options.slots = 1;
+  options.slice = SlicePlace::first_device;
+  // 80 ms for the whole batch, then 60 ms for three parts.
+  EXPECT_NEAR(predict(machine(4), fast, options).step_seconds, 0.08 + 0.06, 1e-9);
 }
 
 TEST(Schedule, OneBatchTakesTheTimeOfItsCopies) {

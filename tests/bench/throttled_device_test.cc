@@ -110,7 +110,7 @@ TEST(ThrottledRun, MovesTheBytesThatAreSimulated) {
   work.step_seconds = 1e-4;
   work.parts = {{0.5, 3000}, {0.5, 5000}};
   for (const SlicePlace slice : {SlicePlace::host, SlicePlace::each_device}) {
-    for (const ReduceKind reduce : {ReduceKind::none, ReduceKind::host}) {
+    for (const ReduceKind reduce : {ReduceKind::none, ReduceKind::nccl, ReduceKind::host}) {
       for (const int slots : {0, 1, 2, 3}) {
         ScheduleOptions options;
         options.gpus = 2;
