@@ -74,8 +74,8 @@ TEST_F(BenchCli, OptionsComeFromASectionOfItsOwn) {
 }
 
 TEST_F(BenchCli, EveryBenchHasHelpWithExamples) {
-  for (const std::string name :
-       {"feed", "emulate", "scaling", "links", "depth", "layout", "slice", "predict", "compare"}) {
+  for (const std::string name : {"feed", "emulate", "scaling", "links", "depth", "layout", "slice",
+                                 "predict", "convergence", "compare"}) {
     const ProgramResult help = run_stoker({"bench", name, "--help"});
     EXPECT_EQ(help.exit_code, 0) << name << help.err;
     EXPECT_THAT(help.out, HasSubstr("Examples:\n  stoker bench " + name));
@@ -105,6 +105,9 @@ TEST_F(BenchCli, RefusesWhatMakesNoSense) {
   refused({"bench", "scaling", "--feed", "real", "--data", "/no/such"}, "/no/such");
   refused({"bench", "slice", "--machine", "2xthrottled", "--device", "cpu:0"}, "--machine");
   refused({"bench", "depth", "--machine", "/no/machine.json"}, "--machine: '/no/machine.json'");
+  refused({"bench", "convergence", "--n", "2,4"}, "from 1");
+  refused({"bench", "convergence", "--batch", "9"}, "9 cannot be cut into 2");
+  refused({"bench", "convergence", "--data", "/no/such"}, "/no/such");
   refused({"bench", "predict", "--n", "1,3"}, "2xthrottled's 2 GPUs");
   refused({"bench", "compare", "/no/a.json", "/no/b.json"}, "/no/a.json");
   refused({"plan", "--gpus", "8", "--rate", "3000", "--feed", "/no/feed.json"}, "/no/feed.json");

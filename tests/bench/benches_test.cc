@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "bench/suite/convergence_bench.h"
 #include "bench/suite/depth_bench.h"
 #include "bench/suite/emulate_bench.h"
 #include "bench/suite/feed_bench.h"
@@ -13,6 +14,7 @@
 #include "bench/suite/predict_bench.h"
 #include "bench/suite/scaling_bench.h"
 #include "bench/suite/slice_bench.h"
+#include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "train/engine/engine.h"
 
@@ -312,6 +314,35 @@ TEST_F(Benches, Scaling) {
   EXPECT_EQ(report.plots.size(), 2u);
   options.counts = {3};
   EXPECT_THROW(bench_scaling(options), std::invalid_argument);  // 4 samples on 3 devices
+}
+
+// The same batch gives the same bits on two devices; twice the batch gives others.
+TEST_F(Benches, Convergence) {
+  if (!cpu_engine_available()) GTEST_SKIP() << "this build has no CPU engine";
+  const SubsetSource train(*source_, std::vector<SampleId>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  const SubsetSource test(*source_, std::vector<SampleId>{20, 21, 22, 23});
+  ConvergenceOptions options;
+  options.train = &train;
+  options.test = &test;
+  options.batch = 4;
+  options.epochs = 1;
+  options.seeds = 2;
+  const Report report = bench_convergence(options);
+  expect_valid(report, 2);
+  const Json& runs = report.results["runs"];
+  ASSERT_EQ(runs.size(), 4u);
+  EXPECT_EQ(runs[1]["devices"], 2);
+  EXPECT_EQ(runs[1]["batch"], 4);
+  EXPECT_EQ(runs[1]["same_weights"], 2);
+  EXPECT_EQ(runs[1]["loss"], runs[0]["loss"]);
+  for (const int doubled : {2, 3}) {
+    EXPECT_EQ(runs[doubled]["batch"], 8);
+    EXPECT_EQ(runs[doubled]["same_weights"], 0);
+  }
+  EXPECT_EQ(runs[2]["warmup_epochs"], "none");
+  EXPECT_EQ(runs[3]["warmup_epochs"], "1 epochs");
+  options.counts = {2};
+  EXPECT_THROW(bench_convergence(options), std::invalid_argument);
 }
 
 TEST_F(Benches, ScalingAgainstSizesFeedsAndDataSets) {

@@ -66,7 +66,8 @@ void add_link_options(CLI::App& app, LinkOptions& options) {
   app.add_option("--cores", options.cores,
                  "Cores of the machine that feed, like the measured ones (with --machine; default: "
                  "batches are never late)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->default_str("");
   check_reduce(app.add_option("--reduce", options.reductions,
                               "Strategies to predict, as a list (with --machine)"))
       ->delimiter(',')
@@ -211,7 +212,8 @@ int run_plan(int argc, char** argv) {
       "  stoker plan --machine mine.json --rate 500 --grad-mib 91 --grad-wire fp32,bf16\n");
   app->add_option("--gpus", demand.gpus,
                   "Number of GPUs to feed (default with --machine: all of its GPUs)")
-      ->check(CLI::Range(1, 1 << 16));
+      ->check(CLI::Range(1, 1 << 16))
+      ->default_str("");
   app->add_option("--rate", demand.rate, "Images/s that each GPU trains")
       ->required()
       ->check(CLI::PositiveNumber);
