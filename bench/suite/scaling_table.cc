@@ -89,19 +89,18 @@ class RowNames {
     }
   }
   bool varies(Dimension dimension) const { return varies_[static_cast<int>(dimension)]; }
-  // Model and strategy, and what else varies. Without `except`, which the reader sees elsewhere.
+  // What varies, without `except`, which the reader sees elsewhere; the strategy if nothing does.
   std::string name(const ScalingRow& row, Dimension except = Dimension::count) const {
     std::string text;
     for (int i = 0; i < kDimensions; ++i) {
       const auto dimension = static_cast<Dimension>(i);
-      const bool always = dimension == Dimension::model || dimension == Dimension::strategy;
-      if (dimension == except || !(always || varies(dimension))) continue;
+      if (dimension == except || !varies(dimension)) continue;
       if (!text.empty()) text += ", ";
       if (dimension == Dimension::samples) text += "of ";
       text += text_of(row, dimension);
       if (dimension == Dimension::size) text += " px";
     }
-    return text;
+    return text.empty() ? text_of(row, Dimension::strategy) : text;
   }
 
  private:
@@ -158,7 +157,7 @@ Table warm_up_table(const std::vector<ScalingRow>& rows) {
   return table;
 }
 
-// Draws a line per model, strategy and whatever else varies.
+// Draws a line for each of what varies besides devices.
 Plot speed_up_plot(const std::vector<Scaled>& all, const RowNames& names, bool weak) {
   const std::string mode = weak ? "weak" : "strong";
   Plot plot{"scaling_" + mode,
