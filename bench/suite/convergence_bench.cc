@@ -127,7 +127,7 @@ std::string warm_up_of(const Variant& variant, const Recipe& recipe) {
   if (recipe.schedule.kind == ScheduleKind::triangle) return "the schedule's";
   const double epochs =
       variant.warmup_epochs >= 0 ? variant.warmup_epochs : recipe.schedule.warmup_epochs;
-  return epochs > 0 ? fmt::format("{:g} epochs", epochs) : "none";
+  return epochs > 0 ? fmt::format("{:g} epoch{}", epochs, epochs == 1 ? "" : "s") : "none";
 }
 
 // In how many seeds the weights have the bits of one device.
@@ -161,7 +161,7 @@ void fill_report(std::vector<Variant>& all, const Recipe& recipe, Report& report
                           fmt::format("in {} of {} seeds", same, seeds)});
     report.results["runs"].push_back({{"devices", variant.devices},
                                       {"batch", batch},
-                                      {"warmup_epochs", warm_up},
+                                      {"warmup", warm_up},
                                       {"top1_error", error.median},
                                       {"loss", loss.median},
                                       {"same_weights", same}});

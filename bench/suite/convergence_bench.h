@@ -29,7 +29,7 @@ struct ConvergenceOptions {
   int seeds = 5;
 };
 
-// report.results: {model, batch, epochs, runs: [{devices, batch, warmup_epochs, top1_error,
+// report.results: {model, batch, epochs, runs: [{devices, batch, warmup, top1_error,
 // loss, same_weights}]}; the error and the loss are medians over the seeds, of the test samples in
 // one view. same_weights says for how many seeds the weights have the bits of the run on one
 // device.

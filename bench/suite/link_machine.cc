@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kGiga = 1e9;
+constexpr double kLeast = 1e-6, kMost = 1e6;
 constexpr double kGiB = 1 << 30;
 // Share of a PCIe link's nominal rate that copies reach. The study's machines measured 0.763 GB/s
 // of 0.985 (x1), 6.234 of 7.877 (x8) and 11.7 of 15.754 (x16), all of generation 3.
@@ -50,11 +51,13 @@ std::string text_of(const Json& json, const char* key, const std::string& what) 
   return json[key];
 }
 
+// All numbers of a machine: microseconds, GB/s, GiB.
 double number_of(const Json& json, const char* key, const std::string& what) {
-  if (!json.contains(key) || !json[key].is_number() || !(json[key].get<double>() > 0)) {
-    refuse(fmt::format("{} needs a number '{}' above 0", what, key));
+  const double value = json.contains(key) && json[key].is_number() ? json[key].get<double>() : 0;
+  if (!(value >= kLeast && value <= kMost)) {
+    refuse(fmt::format("{} needs a number '{}' from {:g} to {:g}", what, key, kLeast, kMost));
   }
-  return json[key];
+  return value;
 }
 
 int whole_number_of(const Json& json, const char* key, const std::string& what) {

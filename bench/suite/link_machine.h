@@ -66,6 +66,7 @@ double pcie_bytes_per_second(int generation, int lanes);
 //  "gpus": [{"name", "path": [names of links, from the GPU to the memory], "direct": a link's name,
 //            "memory_gib"}]}
 // "source", "latency_us", "memory_gib" and, unless peers are "direct", "direct" may be left out.
+// Numbers are from 1e-6 to 1e6.
 LinkMachine parse_machine(const nlohmann::ordered_json& json);
 nlohmann::ordered_json to_json(const LinkMachine& machine);
 

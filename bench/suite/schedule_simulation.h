@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/suite/link_machine.h"
@@ -94,7 +95,8 @@ SchedulePrediction predict_schedule(const LinkMachine& machine, const TrainingWo
 double predict_slice(const LinkMachine& machine, double bytes, SlicePlace place);
 
 // Returns `floats` gradients, spread evenly over the backward pass, in buckets of `bucket_bytes` of
-// fp32 with a smaller first one, as plan_buckets() makes them; bucket_bytes 0: one bucket.
+// fp32 with a smaller first one, as plan_buckets() makes them; bucket_bytes 0: one bucket. Throws
+// for more than a thousand buckets.
 std::vector<BackwardPart> even_parts(int64_t floats, int64_t bucket_bytes);
 
 }  // namespace stoker

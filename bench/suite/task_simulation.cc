@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <queue>
@@ -32,7 +33,7 @@ void check(const std::vector<SharedResource>& resources, const std::vector<Simul
       return before >= 0 && before < static_cast<int>(i);
     });
     if (ordered && task.seconds >= 0 && task.units >= 0 &&
-        (task.units == 0 || !task.uses.empty()) &&
+        std::isfinite(task.seconds + task.units) && (task.units == 0 || !task.uses.empty()) &&
         std::all_of(task.uses.begin(), task.uses.end(), good_use)) {
       continue;
     }
@@ -91,6 +92,7 @@ class Simulation {
     for (const Worker& worker : working_) {
       next = std::min(next, now_ + left_[worker.task] / worker.rate);
     }
+    if (!std::isfinite(next)) throw std::invalid_argument("simulation: a task takes forever");
     for (const Worker& worker : working_) left_[worker.task] -= worker.rate * (next - now_);
     now_ = next;
     std::vector<int> done;

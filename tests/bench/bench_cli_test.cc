@@ -163,6 +163,27 @@ TEST_F(LinkPlanCli, PredictsAMachinesScaling) {
   }
 }
 
+TEST_F(LinkPlanCli, ManyGpusAreCountedInDoublings) {
+  Json machine = {{"name", "ten"}, {"memory_gb_per_second", 100}, {"peers", "tree"}};
+  for (int gpu = 0; gpu < 10; ++gpu) {
+    const std::string link = "link" + std::to_string(gpu);
+    machine["links"].push_back({{"name", link}, {"pcie", 4}, {"lanes", 16}});
+    machine["gpus"].push_back({{"name", "gpu" + std::to_string(gpu)}, {"path", {link}}});
+  }
+  folder_.write("ten.json", machine.dump());
+  const ProgramResult result =
+      run_stoker({"plan", "--machine", path("ten.json"), "--rate", "500", "--grad-mib", "90",
+                  "--reduce", "all-reduce:nccl", "--feed", feed(), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::vector<int> counts;
+  const Json json = Json::parse(result.out);
+  for (const Json& row : json["results"]["scaling"]) {
+    if (row["mode"] == "weak") counts.push_back(row["devices"]);
+  }
+  EXPECT_EQ(counts, (std::vector<int>{1, 2, 4, 8, 10}));
+  EXPECT_EQ(json["settings"]["machine"], "ten");
+}
+
 TEST_F(LinkPlanCli, RefusesWhatItCannotPredict) {
   const auto refused = [&](std::vector<std::string> more, const std::string& why) {
     std::vector<std::string> words = {"plan", "--rate", "78", "--feed", feed()};

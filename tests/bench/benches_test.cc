@@ -339,8 +339,8 @@ TEST_F(Benches, Convergence) {
     EXPECT_EQ(runs[doubled]["batch"], 8);
     EXPECT_EQ(runs[doubled]["same_weights"], 0);
   }
-  EXPECT_EQ(runs[2]["warmup_epochs"], "none");
-  EXPECT_EQ(runs[3]["warmup_epochs"], "1 epochs");
+  EXPECT_EQ(runs[2]["warmup"], "none");
+  EXPECT_EQ(runs[3]["warmup"], "1 epoch");
   options.counts = {2};
   EXPECT_THROW(bench_convergence(options), std::invalid_argument);
 }

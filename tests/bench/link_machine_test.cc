@@ -81,7 +81,9 @@ TEST(LinkMachine, RefusesWithWhatDoesNotFit) {
       EXPECT_THAT(error.what(), HasSubstr(why));
     }
   };
-  refused([](Json& j) { j["memory_gb_per_second"] = 0; }, "'memory_gb_per_second' above 0");
+  refused([](Json& j) { j["memory_gb_per_second"] = 0; }, "'memory_gb_per_second' from 1e-06");
+  refused([](Json& j) { j["latency_us"] = 1e300; }, "'latency_us'");
+  refused([](Json& j) { j["gpus"][0]["memory_gib"] = 1e12; }, "'memory_gib'");
   refused([](Json& j) { j["memory"] = 1; }, "unknown key 'memory'");
   refused([](Json& j) { j["peers"] = "nvlink"; }, "'nvlink'");
   refused([](Json& j) { j["peers"] = "direct"; }, "gpu-a");

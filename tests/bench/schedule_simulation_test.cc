@@ -296,6 +296,8 @@ TEST(Schedule, RefusesWhatMakesNoSense) {
   half.parts = {{0.5, 1}};
   EXPECT_THROW(predict(machine(1), half, {}), std::invalid_argument);
   EXPECT_THROW(even_parts(-1, 0), std::invalid_argument);
+  EXPECT_THROW(even_parts(1, 3), std::invalid_argument);
+  EXPECT_THROW(even_parts(1 << 30, 4), std::invalid_argument);
 }
 
 }  // namespace

@@ -71,6 +71,8 @@ TEST(TaskSimulation, RefusesWhatMakesNoSense) {
   EXPECT_THROW(simulate(kLinks, {{{}, 0, 1, {{2}}}}), std::invalid_argument);
   EXPECT_THROW(simulate(kLinks, {{{}, std::nan(""), 0, {}}}), std::invalid_argument);
   EXPECT_THROW(simulate({{"a", 0}}, {}), std::invalid_argument);
+  EXPECT_THROW(simulate({{"a", 1e-300}}, {{{}, 0, 1e300, {{0}}}}), std::invalid_argument);
+  EXPECT_THROW(simulate({}, {{{}, INFINITY, 0, {}}}), std::invalid_argument);
 }
 
 }  // namespace

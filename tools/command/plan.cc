@@ -7,7 +7,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -29,6 +28,9 @@ namespace {
 
 const std::map<std::string, GradWire> kWires(std::begin(kGradWires), std::end(kGradWires));
 constexpr double kMiB = 1 << 20;
+
+// Up to so many GPUs the tables have each number of them, beyond that 1, 2, 4 and so on.
+constexpr int kAllCounts = 8;
 
 // What --machine needs besides the demand.
 struct LinkOptions {
@@ -58,7 +60,7 @@ void add_link_options(CLI::App& app, LinkOptions& options) {
   app.add_option("--grad-mib", options.grad_mib,
                  "Gradients of another model, MiB of fp32, spread evenly over the backward pass "
                  "(with --machine, instead of a model)")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(CLI::Range(0.0, 16384.0));
   app.add_option("--bucket-mib", options.bucket_mib,
                  "Size in MiB of the buckets in which gradients are summed while the backward pass "
                  "runs. 0 sums all of them after it (with --machine)")
@@ -96,8 +98,9 @@ void check_link_options(const CLI::App& app, const LinkOptions& options) {
 void predict_links(const LinkOptions& options, const LinkMachine& machine, const FeedCost& cost,
                    const PlanDemand& demand, const std::string& model, Report& report) {
   LinkPlanDemand links;
-  links.counts.resize(static_cast<size_t>(demand.gpus));
-  std::iota(links.counts.begin(), links.counts.end(), 1);
+  links.counts = parse_counts(
+      demand.gpus <= kAllCounts ? fmt::format("1..{}", demand.gpus) : doubling_counts(demand.gpus),
+      "--gpus");
   links.rate = demand.rate;
   links.batch = demand.batch;
   const BatchLayout layout(
@@ -123,6 +126,7 @@ void predict_links(const LinkOptions& options, const LinkMachine& machine, const
   links.schedule.cores = options.cores;
   links.schedule.core_seconds_per_row = 1e-3 * cost.cpu_ms;
   add_link_plan(machine, links, report);
+  report.settings["machine"] = machine.name;
   report.settings["model"] = model;
   report.settings["classes"] = options.classes;
   report.settings["grad_mib"] = options.grad_mib;
