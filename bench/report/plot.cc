@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 
 #include "bench/report/report.h"
 
@@ -16,6 +17,12 @@ constexpr double kWidth = 720, kHeight = 400;
 constexpr double kLegendRow = 20;
 constexpr double kLeft = 64, kRight = 24, kTop = 72, kBottom = 52;
 constexpr size_t kColours = 6;
+// Approximate width of a character of the text.
+constexpr double kCharacter = 7.2;
+// Share of a category's place that its bars fill, and the least widths of a bar and of a place,
+// which a slanted name needs too.
+constexpr double kFilled = 0.8, kLeastBar = 8, kLeastPlace = 20;
+constexpr double kSlant = 40;  // degrees
 
 // Okabe and Ito's colours, which colour-blind people can distinguish: darker ones for a light
 // background, lighter ones for a dark one.
@@ -30,8 +37,8 @@ std::string palette(const char* back, const char* ink, const char* faint, const 
   std::string css = fmt::format(
       ".back {{ fill: {} }} .title {{ fill: {} }} .text {{ fill: {} }} .ideal, .axis {{ stroke: {} "
       "}} "
-      ".rule {{ stroke: {} }}\n",
-      back, ink, faint, faint, rule);
+      ".rule {{ stroke: {} }} .halo {{ stroke: {} }} .whisker {{ stroke: {} }}\n",
+      back, ink, faint, faint, rule, back, ink);
   for (size_t i = 0; i < kColours; ++i) {
     css += fmt::format(".s{0} {{ stroke: {1} }} .f{0} {{ fill: {1} }}\n", i, colours[i]);
   }
@@ -43,6 +50,7 @@ std::string style() {
          "600 }\n"
          ".line { fill: none; stroke-width: 2.5; stroke-linejoin: round } .bar { stroke-width: 1.5 "
          "}\n"
+         ".halo { stroke-width: 4 } .whisker { stroke-width: 1.5 }\n"
          ".ideal { fill: none; stroke-width: 1.5; stroke-dasharray: 5 5 }\n" +
          palette("#ffffff", "#1f2328", "#57606a", "#d8dee4", kOnLight) +
          "@media (prefers-color-scheme: dark) {\n" +
@@ -83,11 +91,42 @@ std::string rule(double x1, double y1, double x2, double y2, const std::string& 
                      x2, y2, kind);
 }
 
+// The picture's measures that follow from the plot's categories.
+struct Measures {
+  double width = kWidth, height = kHeight;
+  double left = kLeft, bottom = kBottom;
+  bool slanted = false;  // the names of the categories
+};
+
+Measures measures_of(const Plot& plot) {
+  Measures of;
+  if (plot.categories.empty()) return of;
+  const auto count = static_cast<double>(plot.categories.size());
+  const double least =
+      std::max(kLeastPlace, kLeastBar * static_cast<double>(plot.series.size()) / kFilled);
+  of.width = std::max(kWidth, kLeft + kRight + count * least);
+  const double place = (of.width - kLeft - kRight) / count;
+  double longest = 0;
+  for (const std::string& name : plot.categories) {
+    longest = std::max(longest, kCharacter * static_cast<double>(name.size()));
+  }
+  of.slanted = longest > place - 4;
+  if (!of.slanted) return of;
+  const double angle = kSlant * std::numbers::pi / 180;
+  of.left = std::max(kLeft, longest * std::cos(angle) - place / 2);
+  const double more = longest * std::sin(angle);
+  of.bottom += more;
+  of.height += more;
+  of.width += of.left - kLeft;
+  return of;
+}
+
 // Maps the data's numbers to places on the picture.
 class Frame {
  public:
   // `height` is that of the picture; the legend is above the frame.
-  Frame(const Plot& plot, double height) : plot_(plot), height_(height) {
+  Frame(const Plot& plot, const Measures& measures, double height)
+      : plot_(plot), measures_(measures), height_(height) {
     bool first = true;
     double most = 0;
     for (const PlotSeries& series : plot.series) {
@@ -103,45 +142,67 @@ class Frame {
     xs_.erase(std::unique(xs_.begin(), xs_.end()), xs_.end());
     marks_ = axis_marks(most);
     // There is room on both sides, so that points do not sit on the axis.
-    const double room = xs_.size() > 1 ? 0.12 * (most_x_ - least_x_) : 0.5;
+    double room = xs_.size() > 1 ? 0.12 * (most_x_ - least_x_) : 0.5;
+    if (!plot.categories.empty()) {  // each has a place of its own, with a bar or without
+      least_x_ = 0;
+      most_x_ = static_cast<double>(plot.categories.size() - 1);
+      room = 0.5;
+    }
     least_x_ -= room;
     most_x_ += room;
   }
   double x(double value) const {
-    return kLeft + (value - least_x_) / (most_x_ - least_x_) * (kWidth - kLeft - kRight);
+    return measures_.left + (value - least_x_) / (most_x_ - least_x_) * (right() - measures_.left);
   }
   double y(double value) const {
     const double room = kHeight - kTop - kBottom;
-    return height_ - kBottom - value / marks_.back() * room;
+    return height_ - measures_.bottom - value / marks_.back() * room;
   }
 
   std::string draw() const {
     std::string out;
     const auto decimals = marks_[1] < 1 ? static_cast<int>(std::ceil(-std::log10(marks_[1]))) : 0;
     for (const double mark : marks_) {
-      out += rule(kLeft, y(mark), kWidth - kRight, y(mark), "class=\"rule\"");
-      out += label("end", kLeft - 8, y(mark) + 4, fmt::format("{:.{}f}", mark, decimals));
+      out += rule(measures_.left, y(mark), right(), y(mark), "class=\"rule\"");
+      out += label("end", measures_.left - 8, y(mark) + 4, fmt::format("{:.{}f}", mark, decimals));
     }
-    out += rule(kLeft, y(0), kWidth - kRight, y(0), "class=\"axis\"");
-    for (const double value : xs_) {
-      out += label("middle", x(value), height_ - kBottom + 20, name_of(value));
-    }
-    return out + label("middle", (kLeft + kWidth - kRight) / 2, height_ - 10, plot_.x_label);
+    out += rule(measures_.left, y(0), right(), y(0), "class=\"axis\"");
+    out += plot_.categories.empty() ? numbers() : names();
+    return out + label("middle", (measures_.left + right()) / 2, height_ - 10, plot_.x_label);
   }
 
  private:
-  std::string name_of(double value) const {
-    const auto index = static_cast<size_t>(value);
-    return index < plot_.categories.size() ? plot_.categories[index] : fmt::format("{:g}", value);
+  double right() const { return measures_.width - kRight; }
+
+  std::string numbers() const {
+    std::string out;
+    for (const double value : xs_) {
+      out += label("middle", x(value), y(0) + 20, fmt::format("{:g}", value));
+    }
+    return out;
+  }
+  std::string names() const {
+    std::string out;
+    for (size_t i = 0; i < plot_.categories.size(); ++i) {
+      const double at = x(static_cast<double>(i));
+      if (measures_.slanted) {
+        out += fmt::format("<g transform=\"translate({:.1f} {:.1f}) rotate(-{:g})\">{}</g>\n",
+                           at + 4, y(0) + 16, kSlant, label("end", 0, 0, plot_.categories[i]));
+      } else {
+        out += label("middle", at, y(0) + 20, plot_.categories[i]);
+      }
+    }
+    return out;
   }
 
   const Plot& plot_;
+  const Measures measures_;
   const double height_;
   double least_x_ = 0, most_x_ = 1;
   std::vector<double> xs_, marks_;
 };
 
-std::string draw(const PlotSeries& series, size_t colour, const Frame& frame) {
+std::string draw_line(const PlotSeries& series, size_t colour, const Frame& frame) {
   std::string path, dots;
   for (const PlotPoint& point : series.points) {
     const double x = frame.x(point.x), y = frame.y(point.y);
@@ -158,18 +219,60 @@ std::string draw(const PlotSeries& series, size_t colour, const Frame& frame) {
   return fmt::format("<path d=\"{}\" class=\"{}\"/>\n", path, kind) + dots;
 }
 
+// Draws an interval with a line at each end. A wider line in the background's colour lies below it,
+// so that it can be seen on a bar of any colour.
+std::string draw_whisker(double x, double low, double high, double bar_width) {
+  const double end = std::min(5.0, bar_width / 3);
+  std::string out;
+  for (const char* kind : {"class=\"halo\"", "class=\"whisker\""}) {
+    out += rule(x, low, x, high, kind);
+    for (const double y : {low, high}) out += rule(x - end, y, x + end, y, kind);
+  }
+  return out;
+}
+
+// Draws the bars of a series, which is the `turn`-th of `bars` in each category.
+std::string draw_bars(const PlotSeries& series, size_t colour, size_t turn, size_t bars,
+                      const Frame& frame) {
+  const double place = frame.x(1) - frame.x(0);
+  const double width = kFilled * place / static_cast<double>(bars);
+  std::string out, whiskers;
+  for (const PlotPoint& point : series.points) {
+    const double left = frame.x(point.x) - kFilled * place / 2 + width * static_cast<double>(turn);
+    out += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"f{}\"/>\n",
+        left, frame.y(point.y), width - 1, frame.y(0) - frame.y(point.y), colour);
+    if (point.high > point.low) {
+      whiskers +=
+          draw_whisker(left + (width - 1) / 2, frame.y(point.low), frame.y(point.high), width);
+    }
+  }
+  return out + whiskers;
+}
+
+std::string draw_series(const Plot& plot, const std::vector<size_t>& colours, const Frame& frame) {
+  std::string out;
+  for (size_t i = 0; i < plot.series.size(); ++i) {
+    out += plot.categories.empty()
+               ? draw_line(plot.series[i], colours[i], frame)
+               : draw_bars(plot.series[i], colours[i], i, plot.series.size(), frame);
+  }
+  return out;
+}
+
 struct Legend {
   std::string svg;
   double extra_height = 0;  // of the rows after the first
 };
 
 // Draws the names under the title, spaced by their lengths, in as many rows as they need.
-Legend legend_of(const std::vector<PlotSeries>& all, const std::vector<size_t>& colours) {
+Legend legend_of(const std::vector<PlotSeries>& all, const std::vector<size_t>& colours,
+                 double picture_width) {
   Legend legend;
   double x = kLeft;
   for (size_t i = 0; i < all.size(); ++i) {
-    const double width = 48 + 7.2 * static_cast<double>(all[i].label.size());
-    if (x > kLeft && x + width > kWidth) {
+    const double width = 48 + kCharacter * static_cast<double>(all[i].label.size());
+    if (x > kLeft && x + width > picture_width) {
       x = kLeft;
       legend.extra_height += kLegendRow;
     }
@@ -200,25 +303,35 @@ std::vector<double> axis_marks(double most) {
   return marks;
 }
 
+void add_bar(Plot& plot, const std::string& category, const std::string& series,
+             const PlotPoint& bar) {
+  auto place = std::find(plot.categories.begin(), plot.categories.end(), category);
+  if (place == plot.categories.end()) place = plot.categories.insert(place, category);
+  auto of = std::find_if(plot.series.begin(), plot.series.end(),
+                         [&](const PlotSeries& each) { return each.label == series; });
+  if (of == plot.series.end()) of = plot.series.insert(of, {series, {}});
+  PlotPoint& point = of->points.emplace_back(bar);
+  point.x = static_cast<double>(place - plot.categories.begin());
+}
+
 std::string to_svg(const Plot& plot) {
   std::vector<size_t> colours;
   size_t next = 0;
   for (const PlotSeries& series : plot.series) {
     colours.push_back(series.ideal ? 0 : next++ % kColours);
   }
-  const Legend legend = legend_of(plot.series, colours);
-  const double height = kHeight + legend.extra_height;
-  const Frame frame(plot, height);
+  const Measures measures = measures_of(plot);
+  const Legend legend = legend_of(plot.series, colours, measures.width);
+  const double height = measures.height + legend.extra_height;
+  const Frame frame(plot, measures, height);
   std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-      "height=\"{1}\" role=\"img\" aria-label=\"{2}\">\n<style>{3}</style>\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" role=\"img\" aria-label=\"{2}\">\n<style>{3}</style>\n"
       "<rect width=\"100%\" height=\"100%\" class=\"back\"/>\n",
-      kWidth, height, escaped(plot.title), style());
+      measures.width, height, escaped(plot.title), style());
   out += label("start", kLeft, 24, plot.title, "title");
-  out += label("end", kWidth - kRight, 24, plot.y_label);
-  out += legend.svg + frame.draw();
-  for (size_t i = 0; i < plot.series.size(); ++i) out += draw(plot.series[i], colours[i], frame);
-  return out + "</svg>\n";
+  out += label("end", measures.width - kRight, 24, plot.y_label);
+  return out + legend.svg + frame.draw() + draw_series(plot, colours, frame) + "</svg>\n";
 }
 
 }  // namespace stoker

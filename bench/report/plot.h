@@ -1,5 +1,5 @@
-// A chart of lines with their intervals, as one self-contained SVG that follows the reader's light
-// or dark setting. Values; any thread.
+// A chart as one self-contained SVG that follows the reader's light or dark setting: lines over
+// numbers, or bars over categories, each with its interval. Values; any thread.
 #pragma once
 
 #include <string>
@@ -15,18 +15,27 @@ struct PlotPoint {
 struct PlotSeries {
   std::string label;  // one or two words
   std::vector<PlotPoint> points;
-  bool ideal = false;  // the perfect result, drawn dashed and grey
+  bool ideal = false;  // the perfect result, drawn dashed and grey; only over numbers
 };
 
 struct Plot {
   std::string name;  // of the file, before ".svg": "feed_workers"
   std::string title;
   std::string x_label, y_label;
-  std::vector<PlotSeries> series;       // at most six have different colours
-  std::vector<std::string> categories;  // labels for x = 0, 1, ... instead of numbers
+  std::vector<PlotSeries> series;  // at most six have different colours
+  // The names of x = 0, 1, ... If there are any, points are bars: those of one category stand side
+  // by side in the order of the series, and an interval is a whisker on its bar.
+  std::vector<std::string> categories;
 };
 
-// Draws the plot; y begins at 0. REQUIRES: at least one point.
+// Adds a bar to a plot of categories, with its category and its series if the plot does not have
+// them yet. `bar.x` is not used.
+void add_bar(Plot& plot, const std::string& category, const std::string& series,
+             const PlotPoint& bar);
+
+// Draws the plot; y begins at 0. A picture with many bars is wider, and one with long names of
+// categories is higher. REQUIRES: at least one point; with categories, every x is the number of
+// one.
 std::string to_svg(const Plot& plot);
 
 // Returns the marks of an axis from 0 to `most` or a little more: 3 to 7 round numbers.

@@ -106,6 +106,10 @@ std::string significant(double value, int digits) {
   return fmt::format("{:.{}f}", value, std::max(0, digits - before));
 }
 
+PlotPoint plot_point(const Summary& summary, double x) {
+  return {x, summary.median, summary.interval.low, summary.interval.high};
+}
+
 std::string with_interval(const Summary& summary, int digits) {
   // All three have the median's decimals, so that they line up.
   const std::string middle = significant(summary.median, digits);

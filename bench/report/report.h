@@ -55,6 +55,9 @@ std::string to_markdown(const Report& report, const std::string& machine_line,
 // Writes aligned columns with a rule below the heads, which is readable in a terminal too.
 std::string to_markdown(const Table& table);
 
+// Returns the median and its interval, for a plot at `x`.
+PlotPoint plot_point(const Summary& summary, double x = 0);
+
 // Returns "12.3 (11.9–12.8)": the median with `digits` significant digits, and its interval.
 std::string with_interval(const Summary& summary, int digits = 3);
 // Returns `value` with `digits` significant digits, never in scientific notation.

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "bench/suite/step_work.h"
+#include "bench/suite/throttled_device.h"
 #include "staging/device_list.h"
 #include "staging/stager.h"
 #include "tools/machine/cpu_time.h"
@@ -180,7 +181,10 @@ Report bench_depth(const DepthOptions& options) {
         fmt::format("bench depth: {} samples of {} px, {} steps, {} repeats: at least 1 of each",
                     options.rows, options.size, options.steps, options.repeats));
   }
-  const auto device = make_device(options.device);
+  const bool throttled = !options.machine.gpus.empty();
+  std::unique_ptr<ThrottledLinks> links;
+  if (throttled) links = std::make_unique<ThrottledLinks>(options.machine);
+  const auto device = throttled ? make_throttled_device(*links, 0) : make_device(options.device);
   const auto work = options.model.empty()
                         ? make_emulated_step(*device, options.step_ms)
                         : make_model_step(*device, options.model, shape_of(options));
@@ -192,10 +196,10 @@ Report bench_depth(const DepthOptions& options) {
   }
   Report report;
   report.bench = "depth";
-  report.settings = {{"device", options.device},   {"batch", options.rows},
-                     {"size", options.size},       {"steps", options.steps},
-                     {"repeats", options.repeats}, {"step_ms", options.step_ms},
-                     {"model", options.model}};
+  report.settings = {{"device", device->name()},   {"machine", options.machine.name},
+                     {"batch", options.rows},      {"size", options.size},
+                     {"steps", options.steps},     {"repeats", options.repeats},
+                     {"step_ms", options.step_ms}, {"model", options.model}};
   report.results = {{"device", device->name()},
                     {"batch", options.rows},
                     {"size", options.size},
@@ -205,6 +209,11 @@ Report bench_depth(const DepthOptions& options) {
   report.tables[0].title = fmt::format("{} samples of {} px on {}; a step is {}", options.rows,
                                        options.size, device->name(), work->describe());
   report.notes = {"Host CPU is of all threads, without the step itself."};
+  if (throttled) {
+    report.results["machine"] = to_json(options.machine);
+    report.notes.push_back(
+        "The device is a host device whose copies take the time of the machine's links.");
+  }
   if (device->host_accessible()) {
     report.notes.push_back("The copies of a host device are work of the host, counted with it.");
     report.notes.push_back(

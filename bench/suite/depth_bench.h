@@ -4,17 +4,22 @@
 //
 // The feed is always ahead, because slabs are committed without decoding, so staging alone causes
 // the gaps. Timing events around each step measure them; the first event is recorded after the wait
-// for the batch. On a host device the host makes the copies, and with 0 slots there are none.
+// for the batch. On a host device the host makes the copies, and with 0 slots there are none; with
+// throttled links it shows what slots hide.
 #pragma once
 
 #include <string>
 
 #include "bench/report/report.h"
+#include "bench/suite/link_machine.h"
 
 namespace stoker {
 
 struct DepthOptions {
   std::string device = "cpu:0";
+  // If it has GPUs, `device` is not used: a host device is, with the links of the first of them
+  // throttled. It copies batches to its slots as a GPU does.
+  LinkMachine machine;
   int rows = 2048;
   int size = 32;
   int steps = 30;  // per repeat, after a few for warm-up

@@ -68,7 +68,7 @@ class Kernels final : public StepWork {
 }  // namespace
 
 std::unique_ptr<StepWork> make_emulated_step(Device& device, double milliseconds) {
-  if (device.host_accessible()) return std::make_unique<Sleep>(device, milliseconds);
+  if (device.cuda_ordinal() < 0) return std::make_unique<Sleep>(device, milliseconds);
   return std::make_unique<Kernels>(device, milliseconds);
 }
 

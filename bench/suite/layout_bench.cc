@@ -13,7 +13,8 @@ namespace {
 constexpr int kWarmupRuns = 3;
 
 struct Variant {
-  std::string name;
+  std::string name;      // "bf16 NHWC, 3 channels"
+  std::string category;  // "bf16, 3": of the plot, whose series are the orders
   NormaliseOptions options;
 };
 
@@ -30,8 +31,8 @@ std::vector<Variant> variants(int size) {
         options.channels = channels;
         options.type = type;
         options.order = order;
-        all.push_back(
-            {fmt::format("{} {}, {} channels", type_name, order_name, channels), options});
+        all.push_back({fmt::format("{} {}, {} channels", type_name, order_name, channels),
+                       fmt::format("{}, {}", type_name, channels), options});
       }
     }
   }
@@ -77,8 +78,7 @@ Report bench_layout(const LayoutOptions& options) {
   Table table{fmt::format("{} samples of {} px on {}", options.rows, options.size, device->name()),
               {"output", "ms", "GB/s"},
               {}};
-  Plot plot{"layout", "Bytes to a net's input",     "output, by its line in the table",
-            "ms",     {{"NHWC", {}}, {"NCHW", {}}}, {}};
+  Plot plot{"layout", "Bytes to a net's input", "type, channels", "ms", {}, {}};
   const double pixels = 3.0 * options.size * options.size;
   for (const Variant& variant : variants(options.size)) {
     const Normaliser normaliser(*device, variant.options);
@@ -88,9 +88,8 @@ Report bench_layout(const LayoutOptions& options) {
     const double rate = 1e-6 * bytes / ms.median;
     report.results[variant.name] = {{"ms", ms.median}, {"gb_per_s", rate}};
     table.rows.push_back({variant.name, with_interval(ms), significant(rate)});
-    auto& series = plot.series[variant.options.order == PixelOrder::nhwc ? 0 : 1];
-    series.points.push_back(
-        {static_cast<double>(table.rows.size()), ms.median, ms.interval.low, ms.interval.high});
+    add_bar(plot, variant.category, variant.options.order == PixelOrder::nhwc ? "NHWC" : "NCHW",
+            plot_point(ms));
   }
   report.tables.push_back(std::move(table));
   report.plots.push_back(std::move(plot));

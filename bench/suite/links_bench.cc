@@ -165,9 +165,30 @@ void add_costs(const LinksOptions& options, const std::vector<Link>& links, Repo
   report.tables.push_back(std::move(table));
 }
 
+// Draws a group of bars per device, one for each way of its copies.
+Plot device_plot(const std::vector<Link>& links) {
+  Plot plot{"links", "Bandwidth of copies", "device", "GB/s", {}, {}};
+  for (const Link& link : links) {
+    const std::string way = link.direction == "inside the device"
+                                ? link.direction
+                                : fmt::format("{}, {}", link.direction, link.memory);
+    add_bar(plot, link.device, way, plot_point(summarise(link.values)));
+  }
+  return plot;
+}
+
+// Draws a bar per pair of devices.
+Plot between_plot(const std::vector<Link>& links) {
+  Plot plot{"links_between", "Bandwidth between devices", "from, to", "GB/s", {}, {}};
+  for (const Link& link : links) {
+    add_bar(plot, link.device + " " + link.direction, "measured",
+            plot_point(summarise(link.values)));
+  }
+  return plot;
+}
+
 void add_links(const std::vector<Link>& links, Report& report) {
   Table table{"Devices", {"device", "direction", "memory", "GB/s"}, {}};
-  Plot plot{"links", "Bandwidth of the links", "", "GB/s", {{"measured", {}}}, {}};
   for (const Link& link : links) {
     const Summary summary =
         report.add({fmt::format("{} {}, {}", link.device, link.direction, link.memory), "GB/s",
@@ -177,13 +198,8 @@ void add_links(const std::vector<Link>& links, Report& report) {
                                          {"direction", link.direction},
                                          {"memory", link.memory},
                                          {"gb_per_second", summary.median}});
-    plot.series[0].points.push_back({static_cast<double>(plot.categories.size()), summary.median,
-                                     summary.interval.low, summary.interval.high});
-    plot.categories.push_back(std::to_string(plot.categories.size() + 1));
   }
-  plot.x_label = "link, by its line in the table";
   report.tables.push_back(std::move(table));
-  report.plots.push_back(std::move(plot));
 }
 
 }  // namespace
@@ -206,7 +222,10 @@ Report bench_links(const LinksOptions& options) {
   for (const auto& device : devices) {
     for (Link& link : device_links(*device, options)) links.push_back(std::move(link));
   }
-  for (Link& link : links_between(devices, options)) links.push_back(std::move(link));
+  report.plots.push_back(device_plot(links));
+  std::vector<Link> between = links_between(devices, options);
+  if (!between.empty()) report.plots.push_back(between_plot(between));
+  for (Link& link : between) links.push_back(std::move(link));
   add_links(links, report);
   add_costs(options, links, report);
   report.notes = {

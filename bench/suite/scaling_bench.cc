@@ -6,7 +6,8 @@
 #include <stdexcept>
 
 #include "bench/suite/scaling_table.h"
-#include "pipeline/measure_hooks.h"
+#include "bench/suite/step_times.h"
+#include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tools/machine/cpu_time.h"
 #include "train/model/models.h"
@@ -20,62 +21,101 @@ constexpr int kClasses = 10;
 // Records when each step ended.
 class StepClock final : public TrainObserver {
  public:
-  void on_step(const StepReport& report) override {
-    if (report.step < kWarmupSteps) return;
-    done_ns_.push_back(steady_now_ns());
-    (done_ns_.size() == 1 ? cpu_begin_ : cpu_end_) = process_cpu_seconds();
+  StepClock() : begin_ns_(steady_now_ns()) {}
+
+  void on_step(const StepReport&) override {
+    ends_.push_back(1e-9 * static_cast<double>(steady_now_ns() - begin_ns_));
+    cpu_.push_back(process_cpu_seconds());
   }
-  double median_seconds() const {
+  const std::vector<double>& ends() const { return ends_; }
+  // The median length of a step after the first `warmup`.
+  double median_seconds(int64_t warmup) const {
     std::vector<double> seconds;
-    for (size_t i = 1; i < done_ns_.size(); ++i) {
-      seconds.push_back(1e-9 * static_cast<double>(done_ns_[i] - done_ns_[i - 1]));
-    }
+    for (size_t i = warmup; i < ends_.size(); ++i) seconds.push_back(ends_[i] - ends_[i - 1]);
     return median(std::move(seconds));
   }
-  double cpu_seconds_per_step() const {
-    return (cpu_end_ - cpu_begin_) / static_cast<double>(done_ns_.size() - 1);
-  }
+  // Of all steps after the first `warmup`.
+  double seconds_after(int64_t warmup) const { return ends_.back() - ends_[warmup - 1]; }
+  double cpu_seconds_after(int64_t warmup) const { return cpu_.back() - cpu_[warmup - 1]; }
 
  private:
-  std::vector<int64_t> done_ns_;  // when the last warm-up step and each step after it was done
-  double cpu_begin_ = 0, cpu_end_ = 0;
+  const int64_t begin_ns_;
+  std::vector<double> ends_;  // since the begin
+  std::vector<double> cpu_;   // of the process, at each end
 };
+
+int64_t steps_of_epoch(const ScalingRow& row) {
+  return (row.samples + row.global_batch - 1) / row.global_batch;
+}
+
+// Epochs that are timed.
+int64_t epochs_of(const ScalingOptions& options, const ScalingRow& row) {
+  const int64_t steps = steps_of_epoch(row);
+  return (options.steps + steps - 1) / steps;
+}
 
 TrainOptions train_options(const ScalingOptions& options, const ScalingRow& row) {
   TrainOptions train;
   train.recipe = default_recipe(row.model);
-  train.recipe.set_epochs(1);
+  train.recipe.set_input(row.size);
   train.recipe.batch = row.global_batch;
   train.recipe.micro_batch_size = row.global_batch / row.devices;
   for (int i = 0; i < row.devices; ++i) {
     train.devices.push_back(fmt::format("{}:{}", options.on_gpus ? "cuda" : "cpu", i));
   }
   train.threads = options.on_gpus ? 0 : row.devices;
-  train.feed.workers = 1;
+  train.feed.workers = options.workers;
   train.reduce = row.reduction;
   if (row.devices > 1) train.grad_wire = row.wire;  // a single device sends nothing
   train.log_interval = 1;
-  train.max_steps = kWarmupSteps + options.steps;
   train.receipt = false;
   return train;
 }
 
+// Returns the samples of a run that needs `count` of them.
+std::unique_ptr<Source> source_of(const ScalingOptions& options, const ScalingRow& row,
+                                  int64_t count) {
+  if (options.data == nullptr || row.feed == FeedKind::synthetic) {
+    return make_synthetic_source(count, row.size, kClasses, 1);
+  }
+  return std::make_unique<SubsetSource>(*options.data, row.samples);
+}
+
 void measure(const ScalingOptions& options, ScalingRow& row) {
-  MeasureHooks synthetic{.feed = FeedKind::synthetic};
+  MeasureHooks hooks{.feed = row.feed};
   TrainOptions train = train_options(options, row);
-  train.measure = &synthetic;
-  const auto source = make_synthetic_source(int64_t{row.global_batch} * train.max_steps,
-                                            train.recipe.input, kClasses, 1);
+  train.measure = &hooks;
+  const bool epochs = row.samples > 0;
+  int64_t count = row.samples, warmup = kWarmupSteps;
+  if (epochs) {
+    warmup = steps_of_epoch(row);
+    train.recipe.set_epochs(static_cast<double>(1 + epochs_of(options, row)));
+  } else {
+    train.max_steps = kWarmupSteps + options.steps;
+    count = int64_t{row.global_batch} * train.max_steps;
+  }
+  const auto source = source_of(options, row, count);
+  if (!epochs) {
+    const int64_t needed = (count + source->size() - 1) / source->size();
+    train.recipe.set_epochs(static_cast<double>(needed));
+  }
   StepClock clock;
   Trainer trainer(*source, nullptr, train, clock);
   row.traffic = trainer.run().traffic;
-  row.rate.push_back(row.global_batch / clock.median_seconds());
-  row.cpu_ms.push_back(1e3 * clock.cpu_seconds_per_step() / row.global_batch);
+  const double images = epochs ? static_cast<double>(row.samples * epochs_of(options, row))
+                               : static_cast<double>(row.global_batch) * options.steps;
+  row.rate.push_back(epochs ? images / clock.seconds_after(warmup)
+                            : row.global_batch / clock.median_seconds(warmup));
+  row.cpu_ms.push_back(1e3 * clock.cpu_seconds_after(warmup) / images);
+  const StepWarmUp warm = warm_up_of(clock.ends());
+  row.warmup_steps.push_back(static_cast<double>(warm.steps));
+  row.warmup_seconds.push_back(warm.seconds);
 }
 
 void check(const ScalingOptions& options) {
-  if (options.counts.empty() || options.models.empty() || options.reductions.empty() ||
-      options.wires.empty() || options.steps < 1 || options.repeats < 1 ||
+  if (options.counts.empty() || options.models.empty() || options.sizes.empty() ||
+      options.samples.empty() || options.feeds.empty() || options.reductions.empty() ||
+      options.wires.empty() || options.steps < 1 || options.repeats < 1 || options.workers < 0 ||
       !(options.weak || options.strong)) {
     throw std::invalid_argument("bench scaling: nothing to measure");
   }
@@ -85,26 +125,53 @@ void check(const ScalingOptions& options) {
         "bench scaling: a batch of {} cannot be cut into {} equal parts for strong scaling",
         options.batch, count));
   }
+  for (const int64_t samples : options.samples) {
+    if (samples >= 0 && (options.data == nullptr || samples <= options.data->size())) continue;
+    throw std::invalid_argument(fmt::format("bench scaling: {} samples of a data set of {}",
+                                            samples,
+                                            options.data ? options.data->size() : samples));
+  }
+  for (const int size : options.sizes) {
+    if (size < 0) throw std::invalid_argument(fmt::format("bench scaling: {} pixels", size));
+  }
+}
+
+// Adds the rows of one line: all numbers of devices.
+void add_line(const ScalingOptions& options, const ScalingRow& line,
+              std::vector<ScalingRow>& rows) {
+  for (const int count : options.counts) {
+    ScalingRow& row = rows.emplace_back(line);
+    row.devices = count;
+    row.global_batch = line.weak ? count * options.batch : options.batch;
+  }
+}
+
+// Adds a line for each strategy.
+void add_lines(const ScalingOptions& options, ScalingRow line, std::vector<ScalingRow>& rows) {
+  for (const ReduceKind reduction : options.reductions) {
+    for (const GradWire wire : options.wires) {
+      if (reduction == ReduceKind::none && wire != options.wires.front()) continue;
+      line.reduction = reduction;
+      line.wire = reduction == ReduceKind::none ? GradWire::fp32 : wire;
+      add_line(options, line, rows);
+    }
+  }
 }
 
 std::vector<ScalingRow> rows_of(const ScalingOptions& options, bool weak) {
   std::vector<ScalingRow> rows;
   for (const std::string& model : options.models) {
-    const NetSpec net = make_net(model, default_recipe(model).input, kClasses);
-    const int64_t parameters = total_count(parameter_table(net));
-    for (const ReduceKind reduction : options.reductions) {
-      for (const GradWire wire : options.wires) {
-        if (reduction == ReduceKind::none && wire != options.wires.front()) continue;
-        for (const int count : options.counts) {
-          ScalingRow row;
-          row.weak = weak;
-          row.model = model;
-          row.parameters = parameters;
-          row.reduction = reduction;
-          row.wire = reduction == ReduceKind::none ? GradWire::fp32 : wire;
-          row.devices = count;
-          row.global_batch = weak ? count * options.batch : options.batch;
-          rows.push_back(std::move(row));
+    for (const int size : options.sizes) {
+      ScalingRow line;
+      line.weak = weak;
+      line.model = model;
+      line.size = size > 0 ? Size{size, size} : default_recipe(model).input;
+      line.parameters = total_count(parameter_table(make_net(model, line.size, kClasses)));
+      for (const int64_t samples : options.samples) {
+        for (const FeedKind feed : options.feeds) {
+          line.samples = samples;
+          line.feed = feed;
+          add_lines(options, line, rows);
         }
       }
     }
@@ -132,15 +199,19 @@ Report bench_scaling(const ScalingOptions& options) {
                      {"steps", options.steps},
                      {"warmup_steps", kWarmupSteps},
                      {"repeats", options.repeats},
-                     {"feed", "synthetic"}};
+                     {"workers", options.workers}};
   fill_scaling_report(rows, report);
   report.notes = {
-      "A rate is the batch of all devices over the median step of a run; medians and intervals are "
-      "over runs.",
+      "A rate is the batch of all devices over the median step of a run, or the samples of whole "
+      "epochs over their time where there is a data set; medians and intervals are over runs.",
       "Bytes are those that a replica sends and receives in a step, gradients and weights "
       "together, "
       "as if each were alone on its machine.",
-      "Weak: the batch is of each device. Strong: the batch is of all devices together."};
+      "Weak: the batch is of each device. Strong: the batch is of all devices together.",
+      fmt::format(
+          "A run warms up until {} steps in a row take at most {:g} times the median of the "
+          "second half of its steps.",
+          kWarmSteps, kWarmFactor)};
   if (!options.on_gpus) {
     report.notes.push_back(
         "Devices are replicas on the host's cores with one thread each; more of them than cores "

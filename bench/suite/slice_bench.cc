@@ -2,126 +2,255 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 
+#include "bench/suite/schedule_simulation.h"
+#include "bench/suite/throttled_device.h"
 #include "staging/device_list.h"
 
 namespace stoker {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr int kWarmupRuns = 5;
+constexpr double kGiB = 1 << 30;
+
+// Bytes that one run moves to a device, or on it.
+struct DeviceBytes {
+  size_t from_host = 0, from_device = 0, inside = 0;
+};
 
 class Slicing {
  public:
-  Slicing(Device& device, size_t batch_bytes, int slices)
-      : slices_(slices),
-        slice_bytes_(batch_bytes / slices),
-        slab_(device.allocate(batch_bytes, MemoryKind::pinned)),
-        whole_(device.allocate(batch_bytes, MemoryKind::device)),
-        begin_(device.make_event(true)),
-        end_(device.make_event(true)),
-        staged_(device.make_event()) {
-    for (int i = 0; i < slices; ++i) {
-      replicas_.push_back({device.allocate(slice_bytes_, MemoryKind::device), device.make_stream(),
-                           device.make_event()});
+  // The devices outlive it. There are `replicas` on each, with parts of `part_bytes`.
+  Slicing(const std::vector<std::unique_ptr<Device>>& devices, int replicas, size_t part_bytes)
+      : replicas_(replicas),
+        part_bytes_(part_bytes),
+        whole_bytes_(part_bytes * replicas * devices.size()),
+        slab_(devices.front()->allocate(whole_bytes_, MemoryKind::pinned)),
+        begin_(devices.front()->make_event(true)),
+        end_(devices.front()->make_event(true)) {
+    for (const auto& device : devices) {
+      wholes_.push_back(device->allocate(whole_bytes_, MemoryKind::device));
+      staged_.push_back(device->make_event());
+      for (int i = 0; i < replicas; ++i) {
+        parts_.push_back({device->allocate(part_bytes, MemoryKind::device), device->make_stream(),
+                          device->make_event()});
+      }
     }
   }
 
-  double milliseconds(bool on_device) {
-    Stream& first = *replicas_.front().stream;
+  // Returns the milliseconds until every replica has its part.
+  double run(SlicePlace place) {
+    bytes_.assign(wholes_.size(), {});
+    Stream& first = *parts_.front().stream;
     first.record(*begin_);
-    if (on_device) {
-      first.copy(whole_->data(), slab_->data(), slice_bytes_ * slices_, CopyKind::host_to_device);
-    }
-    first.record(*staged_);
-    const std::byte* source = on_device ? whole_->data() : slab_->data();
-    for (Replica& replica : replicas_) {
-      replica.stream->wait(*staged_);
-      replica.stream->copy(replica.memory->data(), source, slice_bytes_,
-                           on_device ? CopyKind::device_to_device : CopyKind::host_to_device);
-      replica.stream->record(*replica.done);
-      source += slice_bytes_;
-    }
-    for (Replica& replica : replicas_) first.wait(*replica.done);
+    for (size_t d = 0; d < wholes_.size(); ++d) stage(place, d);
+    for (size_t i = 0; i < parts_.size(); ++i) take(place, i);
+    for (Part& part : parts_) first.wait(*part.done);
     first.record(*end_);
     end_->synchronize();
     return end_->elapsed_ms(*begin_);
   }
 
-  size_t bytes() const { return slice_bytes_ * slices_; }
+  // Of the last run, by device.
+  const std::vector<DeviceBytes>& bytes() const { return bytes_; }
+  size_t whole_bytes() const { return whole_bytes_; }
 
  private:
-  struct Replica {
+  struct Part {
     std::unique_ptr<Memory> memory;
     std::unique_ptr<Stream> stream;
     std::unique_ptr<Event> done;
   };
-  const int slices_;
-  const size_t slice_bytes_;
-  std::unique_ptr<Memory> slab_, whole_;
-  std::unique_ptr<Event> begin_, end_, staged_;
-  std::vector<Replica> replicas_;
+
+  // Copies the whole batch to a device, if it gets it.
+  void stage(SlicePlace place, size_t device) {
+    Stream& stream = *parts_[device * replicas_].stream;
+    if (device > 0) stream.wait(*begin_);
+    if (place == SlicePlace::each_device || (place == SlicePlace::first_device && device == 0)) {
+      stream.copy(wholes_[device]->data(), slab_->data(), whole_bytes_, CopyKind::host_to_device);
+      bytes_[device].from_host += whole_bytes_;
+    }
+    stream.record(*staged_[device]);
+  }
+
+  void take(SlicePlace place, size_t index) {
+    const size_t device = index / replicas_;
+    const size_t from = place == SlicePlace::first_device ? 0 : device;
+    Part& part = parts_[index];
+    part.stream->wait(*staged_[from]);
+    const std::byte* whole = place == SlicePlace::host ? slab_->data() : wholes_[from]->data();
+    part.stream->copy(
+        part.memory->data(), whole + index * part_bytes_, part_bytes_,
+        place == SlicePlace::host ? CopyKind::host_to_device : CopyKind::device_to_device);
+    part.stream->record(*part.done);
+    DeviceBytes& bytes = bytes_[device];
+    (place == SlicePlace::host ? bytes.from_host
+     : from == device          ? bytes.inside
+                               : bytes.from_device) += part_bytes_;
+  }
+
+  const size_t replicas_;  // on each device
+  const size_t part_bytes_, whole_bytes_;
+  std::unique_ptr<Memory> slab_;
+  std::unique_ptr<Event> begin_, end_;
+  std::vector<std::unique_ptr<Memory>> wholes_;  // by device, as staged_
+  std::vector<std::unique_ptr<Event>> staged_;
+  std::vector<DeviceBytes> bytes_;
+  std::vector<Part> parts_;  // destroyed first: streams use all of the above
 };
 
-void check(const SliceOptions& options) {
-  if (options.replicas >= 1 && options.rows >= options.replicas && options.size >= 1 &&
-      options.repeats >= 1) {
+// What was measured of one place.
+struct PlaceResult {
+  SlicePlace place;
+  std::vector<double> ms;
+  std::vector<DeviceBytes> bytes;
+  std::vector<LinkLoad> links;  // of a run; empty without a machine
+};
+
+void check(const SliceOptions& options, size_t devices) {
+  if (devices >= 1 && options.replicas >= 1 && options.size >= 1 && options.repeats >= 1 &&
+      options.memory_gib > 0 && options.rows / options.replicas >= static_cast<int>(devices)) {
     return;
   }
   throw std::invalid_argument(fmt::format(
-      "bench slice: {} samples of {} px for {} replicas, {} repeats: at least one of each",
-      options.rows, options.size, options.replicas, options.repeats));
+      "bench slice: {} samples of {} px for {} replicas on each of {} devices with {} GiB, {} "
+      "repeats: at least one of each",
+      options.rows, options.size, options.replicas, devices, options.memory_gib, options.repeats));
+}
+
+// Returns the most samples of a batch whose parts, and the whole where it is needed, fit into every
+// device's memory.
+int64_t largest_batch(const SliceOptions& options, SlicePlace place, size_t devices) {
+  const double row = 3.0 * options.size * options.size;
+  // The first device never holds less than the others.
+  const double share = 1.0 / static_cast<double>(devices) + (place == SlicePlace::host ? 0 : 1);
+  return static_cast<int64_t>(options.memory_gib * kGiB / (row * share));
+}
+
+std::vector<LinkLoad> sent_over(const ThrottledLinks* links) {
+  std::vector<LinkLoad> loads;
+  if (links == nullptr) return loads;
+  for (int i = 0; i < std::ssize(links->machine().links); ++i) {
+    loads.push_back(
+        {links->machine().links[i].name, links->sent({i, true}), links->sent({i, false}), 0});
+  }
+  return loads;
+}
+
+void measure(Slicing& slicing, const ThrottledLinks* links, bool counts, PlaceResult& result) {
+  const std::vector<LinkLoad> before = sent_over(links);
+  const double ms = slicing.run(result.place);
+  if (counts) result.ms.push_back(ms);
+  result.bytes = slicing.bytes();
+  result.links = sent_over(links);
+  for (size_t i = 0; i < before.size(); ++i) {
+    result.links[i].down_bytes -= before[i].down_bytes;
+    result.links[i].up_bytes -= before[i].up_bytes;
+  }
+}
+
+std::string megabytes(double bytes) { return significant(1e-6 * bytes); }
+
+void fill_report(const SliceOptions& options, const std::vector<std::string>& names,
+                 double whole_bytes, const std::vector<PlaceResult>& all, Report& report) {
+  const bool predicts = !options.machine.gpus.empty();
+  Table table{fmt::format("{} samples of {} px for {} replicas on each of {} devices", options.rows,
+                          options.size, options.replicas, names.size()),
+              {"cut on", "ms", "largest batch"},
+              {}};
+  if (predicts) table.columns.push_back("predicted ms");
+  Table bytes{"Bytes of a batch, MB",
+              {"cut on", "device", "from the host", "from another device", "inside the device"},
+              {}};
+  Table links{"Bytes over each link, MB down / up", {"link"}, {}};
+  Plot plot{"slice", "A batch for several replicas", "cut on", "ms", {}, {}};
+  for (const PlaceResult& each : all) {
+    const char* place = to_string(each.place);
+    const Summary ms = report.add({fmt::format("cut on {}", place), "ms", Better::lower, each.ms});
+    const int64_t largest = largest_batch(options, each.place, names.size());
+    Json result = {{"place", place}, {"ms", ms.median}, {"largest_batch", largest}};
+    table.rows.push_back({place, with_interval(ms), std::to_string(largest)});
+    add_bar(plot, place, "measured", plot_point(ms));
+    for (size_t d = 0; d < names.size(); ++d) {
+      const DeviceBytes& moved = each.bytes[d];
+      result["devices"].push_back({{"device", names[d]},
+                                   {"from_host_bytes", moved.from_host},
+                                   {"from_device_bytes", moved.from_device},
+                                   {"inside_bytes", moved.inside}});
+      bytes.rows.push_back({place, names[d], megabytes(static_cast<double>(moved.from_host)),
+                            megabytes(static_cast<double>(moved.from_device)),
+                            megabytes(static_cast<double>(moved.inside))});
+    }
+    if (predicts) {
+      const double predicted = 1e3 * predict_slice(options.machine, whole_bytes, each.place);
+      result["predicted_ms"] = predicted;
+      table.rows.back().push_back(significant(predicted));
+      add_bar(plot, place, "predicted", {0, predicted, predicted, predicted});
+      links.columns.push_back(place);
+      for (size_t i = 0; i < each.links.size(); ++i) {
+        const LinkLoad& load = each.links[i];
+        result["links"].push_back(
+            {{"name", load.name}, {"down_bytes", load.down_bytes}, {"up_bytes", load.up_bytes}});
+        if (links.rows.size() == i) links.rows.push_back({load.name});
+        links.rows[i].push_back(
+            fmt::format("{} / {}", megabytes(load.down_bytes), megabytes(load.up_bytes)));
+      }
+    }
+    report.results["places"].push_back(std::move(result));
+  }
+  report.tables = {std::move(table), std::move(bytes)};
+  if (predicts) report.tables.push_back(std::move(links));
+  report.plots = {std::move(plot)};
+  report.notes = {fmt::format(
+      "The largest batch is of all replicas together, with {:g} GiB on each device for one batch.",
+      options.memory_gib)};
 }
 
 }  // namespace
 
 Report bench_slice(const SliceOptions& options) {
-  check(options);
-  const auto device = make_device(options.device);
-  Slicing slicing(*device, size_t{3} * options.size * options.size * options.rows,
-                  options.replicas);
-  std::vector<double> host, on_device;
+  const bool throttled = !options.machine.gpus.empty();
+  const size_t count = throttled ? options.machine.gpus.size() : options.devices.size();
+  check(options, count);
+  std::unique_ptr<ThrottledLinks> links;
+  if (throttled) links = std::make_unique<ThrottledLinks>(options.machine);
+  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i) {
+    devices.push_back(throttled ? make_throttled_device(*links, static_cast<int>(i))
+                                : make_device(options.devices[i]));
+    names.push_back(devices.back()->name());
+  }
+  const size_t part_rows = options.rows / (count * options.replicas);
+  Slicing slicing(devices, options.replicas, size_t{3} * options.size * options.size * part_rows);
+  std::vector<PlaceResult> all;
+  for (const auto& [name, place] : kSlicePlaces) {
+    if (place != SlicePlace::each_device || count > 1) all.push_back({place, {}, {}, {}});
+  }
   for (int run = 0; run < kWarmupRuns + options.repeats; ++run) {
-    const double host_ms = slicing.milliseconds(false), device_ms = slicing.milliseconds(true);
-    if (run < kWarmupRuns) continue;
-    host.push_back(host_ms);
-    on_device.push_back(device_ms);
+    for (PlaceResult& each : all) measure(slicing, links.get(), run >= kWarmupRuns, each);
   }
   Report report;
   report.bench = "slice";
-  report.settings = {{"device", options.device},
+  report.settings = {{"devices", names},
+                     {"machine", options.machine.name},
                      {"replicas", options.replicas},
                      {"batch", options.rows},
                      {"size", options.size},
+                     {"memory_gib", options.memory_gib},
                      {"repeats", options.repeats}};
-  const Summary host_ms = report.add({"sliced on the host", "ms", Better::lower, host});
-  const Summary device_ms = report.add({"sliced on the device", "ms", Better::lower, on_device});
-  const size_t moved = slicing.bytes();
-  report.results = {{"device", device->name()},
+  report.results = {{"devices", names},
                     {"batch", options.rows},
                     {"size", options.size},
                     {"replicas", options.replicas},
-                    {"on_host_ms", host_ms.median},
-                    {"on_host_bytes_over_bus", moved},
-                    {"on_host_bytes_on_device", 0},
-                    {"on_device_ms", device_ms.median},
-                    {"on_device_bytes_over_bus", moved},
-                    {"on_device_bytes_on_device", moved}};
-  const std::string megabytes = significant(1e-6 * static_cast<double>(moved));
-  report.tables = {{fmt::format("{} samples of {} px for {} replicas on {}", options.rows,
-                                options.size, options.replicas, device->name()),
-                    {"sliced on", "ms", "MB over the bus", "MB moved on the device"},
-                    {{"the host", with_interval(host_ms), megabytes, "0"},
-                     {"the device", with_interval(device_ms), megabytes, megabytes}}}};
-  report.plots = {{"slice",
-                   "A batch for several replicas",
-                   "sliced on",
-                   "ms",
-                   {{"ms",
-                     {{0, host_ms.median, host_ms.interval.low, host_ms.interval.high},
-                      {1, device_ms.median, device_ms.interval.low, device_ms.interval.high}}}},
-                   {"the host", "the device"}}};
+                    {"memory_gib", options.memory_gib}};
+  if (throttled) report.results["machine"] = to_json(options.machine);
+  fill_report(options, names, static_cast<double>(slicing.whole_bytes()), all, report);
   return report;
 }
 

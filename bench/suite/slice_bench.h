@@ -1,28 +1,37 @@
-// Compares cutting a batch for N replicas of one device on the host and on the device: bytes and
-// milliseconds.
+// Compares where a batch for the replicas of one or more devices is cut: milliseconds, the bytes
+// that reach each device, and the largest batch.
 //
-// On the host: every replica's samples are copied to it from pinned memory on its own stream, as
-// each replica's ring and stager do. On the device: the whole batch crosses the bus in one copy and
-// is then cut by copies on the device. With several devices, this second way also uses the links
-// between them.
+// On the host: every replica's part is copied to it from pinned memory on its own stream, as each
+// replica's ring and stager do. On each device: the whole batch is copied to every device, which
+// then cuts the parts of its replicas by copies of its own. On the first device: only that one gets
+// the whole batch, and the parts of others are copied from there. With one device the last two are
+// the same. Errors: std::invalid_argument with the numbers, and those of the devices.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "bench/report/report.h"
+#include "bench/suite/link_machine.h"
 
 namespace stoker {
 
 struct SliceOptions {
-  std::string device = "cpu:0";
-  int replicas = 4;
-  int rows = 1024;  // of the batch
-  int size = 224;
+  std::vector<std::string> devices = {"cpu:0"};
+  // If it has GPUs, `devices` is not used: as many host devices are, with its links throttled, and
+  // predictions stand beside what is measured.
+  LinkMachine machine;
+  int replicas = 4;       // on each device
+  int rows = 1024;        // of the whole batch
+  int size = 224;         // pixels of a side
+  double memory_gib = 1;  // of each device, for batches: the largest batch follows from it
   int repeats = 30;
 };
 
-// report.results: {device, batch, size, replicas, on_host_ms, on_host_bytes_over_bus,
-// on_host_bytes_on_device, on_device_ms, on_device_bytes_over_bus, on_device_bytes_on_device}.
+// report.results: {devices, batch, size, replicas, memory_gib, places: [{place, ms, largest_batch,
+// devices: [{device, from_host_bytes, from_device_bytes, inside_bytes}]}]}. With a machine it also
+// has `machine`, and places have predicted_ms and links: [{name, down_bytes, up_bytes}], which were
+// counted.
 Report bench_slice(const SliceOptions& options);
 
 }  // namespace stoker

@@ -74,8 +74,8 @@ TEST_F(BenchCli, OptionsComeFromASectionOfItsOwn) {
 }
 
 TEST_F(BenchCli, EveryBenchHasHelpWithExamples) {
-  for (const std::string name :
-       {"feed", "emulate", "scaling", "links", "depth", "layout", "slice", "compare"}) {
+  for (const std::string name : {"feed", "emulate", "scaling", "links", "depth", "layout", "slice",
+                                 "predict", "convergence", "compare"}) {
     const ProgramResult help = run_stoker({"bench", name, "--help"});
     EXPECT_EQ(help.exit_code, 0) << name << help.err;
     EXPECT_THAT(help.out, HasSubstr("Examples:\n  stoker bench " + name));
@@ -99,10 +99,112 @@ TEST_F(BenchCli, RefusesWhatMakesNoSense) {
   refused({"bench", "emulate", "--accel", "h900"}, "h100-training");
   refused({"bench", "emulate", "--n", "3,2"},
           "--n: 3,2 is not ascending (see stoker bench emulate");
+  refused({"bench", "predict", "--machine", "/no/machine.json"}, "--machine: '/no/machine.json'");
+  refused({"bench", "scaling", "--data", "/no/such"}, "--data: it is for --feed resident and real");
+  refused({"bench", "scaling", "--feed", "fed"}, "--feed");
+  refused({"bench", "scaling", "--feed", "real", "--data", "/no/such"}, "/no/such");
+  refused({"bench", "slice", "--machine", "2xthrottled", "--device", "cpu:0"}, "--machine");
+  refused({"bench", "depth", "--machine", "/no/machine.json"}, "--machine: '/no/machine.json'");
+  refused({"bench", "convergence", "--n", "2,4"}, "from 1");
+  refused({"bench", "convergence", "--batch", "9"}, "9 cannot be cut into 2");
+  refused({"bench", "convergence", "--data", "/no/such"}, "/no/such");
+  refused({"bench", "predict", "--n", "1,3"}, "2xthrottled's 2 GPUs");
   refused({"bench", "compare", "/no/a.json", "/no/b.json"}, "/no/a.json");
   refused({"plan", "--gpus", "8", "--rate", "3000", "--feed", "/no/feed.json"}, "/no/feed.json");
   folder_.write("other.json", "{\"figures\": 3}");
   refused({"bench", "compare", path("other.json"), path("other.json")}, "not a report");
+}
+
+class LinkPlanCli : public BenchCli {
+ protected:
+  // Writes what `stoker bench feed` found elsewhere.
+  std::string feed() {
+    Json report;
+    report["settings"] = {{"size", 224}};
+    report["machine"] = {{"cpu", "a CPU"}, {"cores_usable", 4}};
+    report["results"] = {{"cpu_ms_per_image", 1.0},          {"cpu_ms_per_image_low", 0.9},
+                         {"cpu_ms_per_image_high", 1.1},     {"mean_sample_bytes", 110'000.0},
+                         {"scratch_bytes_per_worker", 1000}, {"image_size", {224, 224}}};
+    folder_.write("feed.json", report.dump());
+    return path("feed.json");
+  }
+};
+
+TEST_F(LinkPlanCli, PredictsAMachinesScaling) {
+  const ProgramResult result =
+      run_stoker({"plan", "--machine", "4xm60", "--rate", "78", "--batch", "32", "--model",
+                  "resnet50", "--reduce", "all-reduce:nccl,parameter-server", "--grad-wire",
+                  "fp32,bf16", "--feed", feed(), "--out", path("plan")});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Weak scaling"));
+  EXPECT_THAT(result.out, HasSubstr("measured by the study"));
+  const Json json = read_json("plan/plan.json");
+  EXPECT_EQ(json["settings"]["gpus"], 4);  // all of the machine
+  EXPECT_EQ(json["results"]["scaling"].size(), 2 * 4 * 4u);
+  EXPECT_GT(json["results"]["slices"][0]["largest_batch"], 8);
+  EXPECT_THAT(read_text(path("plan/plan_slice.svg")), HasSubstr("</svg>"));
+
+  // The machine that it writes is one that it reads: the same links, the same prediction.
+  folder_.write("machine.json", json["results"]["machine"].dump());
+  const ProgramResult again =
+      run_stoker({"plan", "--machine", path("machine.json"), "--rate", "78", "--batch", "32",
+                  "--model", "resnet50", "--reduce", "all-reduce:nccl,parameter-server",
+                  "--grad-wire", "fp32,bf16", "--feed", feed(), "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(Json::parse(again.out)["results"], json["results"]);
+
+  // Few cores limit all of them.
+  const ProgramResult starved =
+      run_stoker({"plan", "--machine", "4xm60", "--rate", "78", "--grad-mib", "90", "--cores",
+                  "0.1", "--feed", feed(), "--json"});
+  ASSERT_EQ(starved.exit_code, 0) << starved.err;
+  for (const Json& row : Json::parse(starved.out)["results"]["scaling"]) {
+    EXPECT_LE(row["images_per_second"].get<double>(), 100 * (1 + 1e-9));
+  }
+}
+
+TEST_F(LinkPlanCli, ManyGpusAreCountedInDoublings) {
+  Json machine = {{"name", "ten"}, {"memory_gb_per_second", 100}, {"peers", "tree"}};
+  for (int gpu = 0; gpu < 10; ++gpu) {
+    const std::string link = "link" + std::to_string(gpu);
+    machine["links"].push_back({{"name", link}, {"pcie", 4}, {"lanes", 16}});
+    machine["gpus"].push_back({{"name", "gpu" + std::to_string(gpu)}, {"path", {link}}});
+  }
+  folder_.write("ten.json", machine.dump());
+  const ProgramResult result =
+      run_stoker({"plan", "--machine", path("ten.json"), "--rate", "500", "--grad-mib", "90",
+                  "--reduce", "all-reduce:nccl", "--feed", feed(), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::vector<int> counts;
+  const Json json = Json::parse(result.out);
+  for (const Json& row : json["results"]["scaling"]) {
+    if (row["mode"] == "weak") counts.push_back(row["devices"]);
+  }
+  EXPECT_EQ(counts, (std::vector<int>{1, 2, 4, 8, 10}));
+  EXPECT_EQ(json["settings"]["machine"], "ten");
+}
+
+TEST_F(LinkPlanCli, RefusesWhatItCannotPredict) {
+  const auto refused = [&](std::vector<std::string> more, const std::string& why) {
+    std::vector<std::string> words = {"plan", "--rate", "78", "--feed", feed()};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramResult result = run_stoker(std::move(words));
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(why));
+  };
+  refused({}, "--gpus");
+  refused({"--gpus", "8", "--model", "resnet50"}, "--model: with --feed nothing is measured");
+  refused({"--gpus", "8", "--cores", "3"}, "--cores: it is for a prediction");
+  refused({"--machine", "8xh100", "--grad-mib", "9", "--classes", "10"}, "--classes");
+  refused({"--machine", "9xh100", "--model", "resnet50"}, "--machine: '9xh100'");
+  refused({"--machine", "8xh100"}, "either --model or --grad-mib");
+  refused({"--machine", "8xh100", "--model", "resnet50", "--grad-mib", "9"},
+          "either --model or --grad-mib");
+  refused({"--machine", "8xh100", "--gpus", "9", "--model", "resnet50"}, "8xh100 has 8 GPUs");
+  refused({"--machine", "8xh100", "--model", "resnet51"}, "resnet51");
+  refused({"--machine", "8xh100", "--grad-mib", "9", "--grad-wire", "int8"}, "int8");
+  folder_.write("machine.json", R"({"name": "mine"})");
+  refused({"--machine", path("machine.json"), "--grad-mib", "9"}, "machine.json");
 }
 
 }  // namespace

@@ -4,14 +4,17 @@
 
 #include <set>
 
+#include "bench/suite/convergence_bench.h"
 #include "bench/suite/depth_bench.h"
 #include "bench/suite/emulate_bench.h"
 #include "bench/suite/feed_bench.h"
 #include "bench/suite/layout_bench.h"
 #include "bench/suite/links_bench.h"
 #include "bench/suite/memory_source.h"
+#include "bench/suite/predict_bench.h"
 #include "bench/suite/scaling_bench.h"
 #include "bench/suite/slice_bench.h"
+#include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "train/engine/engine.h"
 
@@ -163,6 +166,22 @@ TEST_F(Benches, Depth) {
   EXPECT_THROW(bench_depth(options), std::invalid_argument);
 }
 
+// A device with throttled links copies with any number of slots, as a GPU does.
+TEST_F(Benches, DepthOnThrottledLinks) {
+  DepthOptions options;
+  options.machine = find_machine("2xthrottled");
+  options.rows = 4;
+  options.size = 8;
+  options.steps = 3;
+  options.repeats = 2;
+  options.step_ms = 1;
+  const Report report = bench_depth(options);
+  expect_valid(report, 2);
+  EXPECT_EQ(report.results["host_copies_are_host_work"], false);
+  EXPECT_EQ(report.tables[0].rows[0][0], "0");
+  EXPECT_EQ(report.results["step"], "a sleep");
+}
+
 TEST_F(Benches, Layout) {
   const Report report = bench_layout({.device = "cpu:0", .rows = 2, .size = 8, .repeats = 3});
   expect_valid(report, 3);
@@ -171,11 +190,63 @@ TEST_F(Benches, Layout) {
 }
 
 TEST_F(Benches, Slice) {
-  const Report report =
-      bench_slice({.device = "cpu:0", .replicas = 2, .rows = 4, .size = 8, .repeats = 3});
-  expect_valid(report, 3);
-  EXPECT_EQ(report.results["on_host_bytes_over_bus"], 4 * 8 * 8 * 3);
-  EXPECT_THROW(bench_slice({.device = "gpu:0"}), std::invalid_argument);
+  SliceOptions options;
+  options.replicas = 2;
+  options.rows = 4;
+  options.size = 8;
+  options.repeats = 3;
+  const Report one = bench_slice(options);
+  expect_valid(one, 3);
+  const int whole = 4 * 8 * 8 * 3;
+  ASSERT_EQ(one.results["places"].size(), 2u);  // one device: each device is the first
+  EXPECT_EQ(one.results["places"][0]["devices"][0]["from_host_bytes"], whole);
+  EXPECT_EQ(one.results["places"][1]["devices"][0]["inside_bytes"], whole);
+
+  options.devices = {"cpu:0", "cpu:1"};
+  options.replicas = 1;
+  const Report two = bench_slice(options);
+  expect_valid(two, 3);
+  const Json& places = two.results["places"];
+  ASSERT_EQ(places.size(), 3u);
+  EXPECT_EQ(places[0]["devices"][1]["from_host_bytes"], whole / 2);
+  EXPECT_EQ(places[1]["devices"][1]["from_host_bytes"], whole);
+  EXPECT_EQ(places[2]["devices"][0]["from_host_bytes"], whole);
+  EXPECT_EQ(places[2]["devices"][1]["from_host_bytes"], 0);
+  EXPECT_EQ(places[2]["devices"][1]["from_device_bytes"], whole / 2);
+  // A device holds its half, and the whole batch if it is cut there.
+  EXPECT_EQ(places[0]["largest_batch"], (int64_t{1} << 30) * 2 / (8 * 8 * 3));
+  EXPECT_EQ(places[1]["largest_batch"], (int64_t{1} << 30) * 2 / 3 / (8 * 8 * 3));
+
+  options.devices = {"gpu:0"};
+  EXPECT_THROW(bench_slice(options), std::invalid_argument);
+  options.devices = {"cpu:0"};
+  options.replicas = 5;  // of 4 samples
+  EXPECT_THROW(bench_slice(options), std::invalid_argument);
+}
+
+// The bytes over each link are counted there, and are those of the tables of a plan.
+TEST_F(Benches, SliceOnThrottledLinks) {
+  SliceOptions options;
+  options.machine = find_machine("2xthrottled");
+  options.replicas = 1;
+  options.rows = 4;
+  options.size = 8;
+  options.repeats = 2;
+  const Report report = bench_slice(options);
+  expect_valid(report, 2);
+  const double whole = 4 * 8 * 8 * 3;
+  const auto link = [&](int place, int index) {
+    const Json& load = report.results["places"][place]["links"][index];
+    return std::pair(load["down_bytes"].get<double>(), load["up_bytes"].get<double>());
+  };
+  using Bytes = std::pair<double, double>;
+  EXPECT_EQ(link(0, 0), Bytes(whole, 0));  // on the host: both halves over the switch
+  EXPECT_EQ(link(0, 2), Bytes(whole / 2, 0));
+  EXPECT_EQ(link(1, 0), Bytes(2 * whole, 0));  // on each device
+  EXPECT_EQ(link(2, 0), Bytes(whole, 0));      // on the first, whose half goes below the switch
+  EXPECT_EQ(link(2, 1), Bytes(whole, whole / 2));
+  EXPECT_EQ(link(2, 2), Bytes(whole / 2, 0));
+  for (const Json& place : report.results["places"]) EXPECT_GT(place["predicted_ms"], 0);
 }
 
 TEST_F(Benches, Links) {
@@ -192,6 +263,31 @@ TEST_F(Benches, Links) {
   const Json& link = report.results["devices"][0];
   EXPECT_NEAR(cost["ms"].get<double>(),
               1e-6 * cost["bytes"].get<double>() / link["gb_per_second"].get<double>(), 1e-9);
+}
+
+TEST_F(Benches, Predict) {
+  PredictOptions options;
+  options.machine = find_machine("2xthrottled");
+  options.counts = {1, 2};
+  options.rows = 4;
+  options.size = 8;
+  options.step_ms = 1;
+  options.grad_mib = 0.01;
+  options.bucket_mib = 0.002;
+  options.steps = 2;
+  options.repeats = 2;
+  const Report report = bench_predict(options);
+  expect_valid(report, 2);
+  // One device alone, two without a sum and with either; the other three numbers of slots; whole
+  // batches.
+  const Json& settings = report.results["settings"];
+  ASSERT_EQ(settings.size(), 4 + 3 + 1u);
+  for (const Json& each : settings) {
+    const double rate = each["images_per_second"], predicted = each["predicted_images_per_second"];
+    EXPECT_NEAR(each["difference"].get<double>(), (rate - predicted) / predicted, 1e-9);
+  }
+  options.counts = {3};
+  EXPECT_THROW(bench_predict(options), std::invalid_argument);
 }
 
 TEST_F(Benches, Scaling) {
@@ -214,8 +310,77 @@ TEST_F(Benches, Scaling) {
         rows[1]["images_per_second"].get<double>() / rows[0]["images_per_second"].get<double>());
     EXPECT_DOUBLE_EQ(rows[1]["efficiency"].get<double>(), rows[1]["speed_up"].get<double>() / 2);
   }
+  // Nothing but devices and strategies varies, so there is nothing to draw against.
+  EXPECT_EQ(report.plots.size(), 2u);
   options.counts = {3};
   EXPECT_THROW(bench_scaling(options), std::invalid_argument);  // 4 samples on 3 devices
+}
+
+// The same batch gives the same bits on two devices; twice the batch gives others.
+TEST_F(Benches, Convergence) {
+  if (!cpu_engine_available()) GTEST_SKIP() << "this build has no CPU engine";
+  const SubsetSource train(*source_, std::vector<SampleId>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  const SubsetSource test(*source_, std::vector<SampleId>{20, 21, 22, 23});
+  ConvergenceOptions options;
+  options.train = &train;
+  options.test = &test;
+  options.batch = 4;
+  options.epochs = 1;
+  options.seeds = 2;
+  const Report report = bench_convergence(options);
+  expect_valid(report, 2);
+  const Json& runs = report.results["runs"];
+  ASSERT_EQ(runs.size(), 4u);
+  EXPECT_EQ(runs[1]["devices"], 2);
+  EXPECT_EQ(runs[1]["batch"], 4);
+  EXPECT_EQ(runs[1]["same_weights"], 2);
+  EXPECT_EQ(runs[1]["loss"], runs[0]["loss"]);
+  for (const int doubled : {2, 3}) {
+    EXPECT_EQ(runs[doubled]["batch"], 8);
+    EXPECT_EQ(runs[doubled]["same_weights"], 0);
+  }
+  EXPECT_EQ(runs[2]["warmup"], "none");
+  EXPECT_EQ(runs[3]["warmup"], "1 epoch");
+  options.counts = {2};
+  EXPECT_THROW(bench_convergence(options), std::invalid_argument);
+}
+
+TEST_F(Benches, ScalingAgainstSizesFeedsAndDataSets) {
+  if (!cpu_engine_available()) GTEST_SKIP() << "this build has no CPU engine";
+  ScalingOptions options;
+  options.counts = {1, 2};
+  options.sizes = {16, 24};
+  options.samples = {0, 10};
+  options.feeds = {FeedKind::synthetic, FeedKind::resident, FeedKind::real};
+  options.strong = false;
+  options.batch = 2;
+  options.steps = 3;
+  options.repeats = 1;
+  const Report report = bench_scaling(options);
+  expect_valid(report, 1);
+  const Json& rows = report.results["weak"];
+  ASSERT_EQ(rows.size(), 2 * 2 * 3 * 2u);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i]["devices"], 1 + i % 2);
+    EXPECT_EQ(rows[i]["feed"],
+              std::vector<std::string>({"synthetic", "resident", "real"})[i / 2 % 3]);
+    EXPECT_EQ(rows[i]["samples"], i / 6 % 2 == 0 ? 0 : 10);
+    EXPECT_EQ(rows[i]["size"][0], i < 12 ? 16 : 24);
+    EXPECT_GE(rows[i]["warmup_steps"], 0);
+    // A run of one epoch of 3 steps and two more of 3, or of 3 + 3 steps.
+    EXPECT_LE(rows[i]["warmup_steps"], rows[i]["samples"] == 0 ? 6 : 10);
+  }
+  std::set<std::string> plots;
+  for (const Plot& plot : report.plots) plots.insert(plot.name);
+  EXPECT_EQ(plots, (std::set<std::string>{"scaling_weak", "scaling_image_size", "scaling_data_set",
+                                          "scaling_feed"}));
+  options.data = source_.get();
+  options.sizes = {16};
+  options.samples = {source_->size() + 1};
+  EXPECT_THROW(bench_scaling(options), std::invalid_argument);
+  options.samples = {0, 20};
+  options.feeds = {FeedKind::real};
+  expect_valid(bench_scaling(options), 1);
 }
 
 }  // namespace

@@ -23,6 +23,10 @@ constexpr std::array kBenches = {
     Command{"depth", "compares 0 to 3 staging slots: the idle gap between steps", run_bench_depth},
     Command{"layout", "compares orders of a net's input: NHWC and NCHW", run_bench_layout},
     Command{"slice", "compares slicing a batch on the host and on the device", run_bench_slice},
+    Command{"predict", "checks what stoker plan predicts on host devices with throttled links",
+            run_bench_predict},
+    Command{"convergence", "compares serial and parallel training over several seeds",
+            run_bench_convergence},
     Command{"compare", "says whether one result is better or worse than another, beyond noise",
             run_bench_compare},
 };
@@ -35,7 +39,7 @@ std::string usage() {
       "stoker bench SUBCOMMAND [options]\n\n"
       "Subcommands:\n";
   for (const Command& bench : kBenches)
-    text += fmt::format("  {:<10} {}\n", bench.name, bench.summary);
+    text += fmt::format("  {:<11} {}\n", bench.name, bench.summary);
   return text +
          "\nExamples:\n"
          "  stoker bench feed --data data/imagenette --out before\n"

@@ -15,6 +15,8 @@ int run_bench_links(int argc, char** argv);
 int run_bench_depth(int argc, char** argv);
 int run_bench_layout(int argc, char** argv);
 int run_bench_slice(int argc, char** argv);
+int run_bench_predict(int argc, char** argv);
+int run_bench_convergence(int argc, char** argv);
 int run_bench_compare(int argc, char** argv);
 
 }  // namespace stoker

@@ -1,4 +1,5 @@
 // stoker bench scaling: training on 1 to N devices.
+#include <algorithm>
 #include <iterator>
 #include <map>
 
@@ -8,49 +9,81 @@
 #include "tools/command/bench.h"
 #include "tools/command/bench_output.h"
 #include "tools/command/command.h"
+#include "tools/option/feed_options.h"
 #include "tools/option/reduce_option.h"
 
 namespace stoker {
 namespace {
 
 const std::map<std::string, GradWire> kWires(std::begin(kGradWires), std::end(kGradWires));
+const std::map<std::string, FeedKind> kFeeds = {
+    {"synthetic", FeedKind::synthetic}, {"resident", FeedKind::resident}, {"real", FeedKind::real}};
+
+template <class Value>
+CLI::Option* add_list(CLI::App& app, const char* name, std::vector<Value>& values,
+                      const std::string& what) {
+  return app.add_option(name, values, what)
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
 
 }  // namespace
 
 int run_bench_scaling(int argc, char** argv) {
   ScalingOptions options;
   std::string devices = "cpu", counts, scaling = "both";
-  std::vector<std::string> reductions = {"auto"}, wires = {"fp32"};
+  std::vector<std::string> reductions = {"auto"}, wires = {"fp32"}, feeds = {"synthetic"};
+  std::vector<int> sizes;
+  std::vector<int64_t> samples;
+  DataOptions data;
   options.models = {"resnet20"};
   auto app = make_parser(
       "bench scaling",
-      "Trains on 1 to N devices with synthetic input, and prints images/s, speed-up and "
-      "efficiency\n"
-      "over one device for each model and each way to sum gradients (none leaves the sum out).\n"
-      "Weak scaling keeps the batch of each device, strong scaling that of all together. Host\n"
-      "devices are replicas with one thread each. What input costs a run is measured by\n"
-      "bench/research/feed_reduce_table.py.",
+      "Trains on 1 to N devices, and prints images/s, speed-up and efficiency over one device for\n"
+      "each model, image size, data set's size, feed and way to sum gradients (none leaves the "
+      "sum\n"
+      "out), and how long a run warms up. Weak scaling keeps the batch of each device, strong "
+      "scaling\n"
+      "that of all together. Host devices are replicas with one thread each.",
       "  stoker bench scaling --n 1,2 --reduce auto,none\n"
       "  stoker bench scaling --models resnet20,resnet32,resnet44,resnet56,resnet110 --scaling "
       "weak\n"
+      "  stoker bench scaling --models resnet20 --sizes 16,32,64 --n 1,2\n"
+      "  stoker bench scaling --models resnet20 --samples 64,256,1024 --feed resident,real --n "
+      "1,2\n"
       "  stoker bench scaling --devices cuda --models resnet50 --batch 256 --n 1,2,4,8\n");
   app->add_option("--devices", devices, "Kind of the devices")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app->add_option("--n", counts,
                   "Numbers of devices, as 1,2,4 or 1..8 (default: 1,2,4 and so on up to all)");
-  app->add_option("--models", options.models,
-                  "Models to train, with the input sizes of their recipes")
-      ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  check_reduce(app->add_option("--reduce", reductions,
-                               "Strategies to compare, as a list; none leaves the sum out"))
-      ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app->add_option("--grad-wire", wires,
-                  "Number formats in which gradients travel, as a list: each with each strategy "
-                  "that sends gradients")
-      ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+  add_list(*app, "--models", options.models, "Models to train");
+  add_list(*app, "--sizes", sizes,
+           "Widths and heights of the samples, pixels, as a list: each with each model (default: "
+           "those of the models' recipes)")
+      ->check(CLI::Range(1, 1 << 14))
+      ->default_str("");
+  add_list(*app, "--samples", samples,
+           "Sizes of the data set, as a list. Whole epochs are timed, without the first (default: "
+           "the time of a step alone)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->default_str("");
+  add_list(
+      *app, "--feed", feeds,
+      "Sources of the batches, as a list. synthetic repeats the first batches; resident stages "
+      "the first epoch on each device and replays it; real decodes and stages every batch")
+      ->check(CLI::IsMember(&kFeeds));
+  app->add_option(
+      "--data", data.data,
+      "The data of --feed resident and real: a folder, shards or a list (default: drawn "
+      "pictures, which are not decoded)");
+  app->add_option("--workers", options.workers, "Threads that decode for --feed resident and real")
+      ->check(CLI::Range(0, 1024));
+  check_reduce(add_list(*app, "--reduce", reductions,
+                        "Strategies to compare, as a list; none leaves the sum out"));
+  add_list(
+      *app, "--grad-wire", wires,
+      "Number formats in which gradients travel, as a list: each with each strategy that sends "
+      "gradients")
       ->check(CLI::IsMember(&kWires));
   app->add_option("--scaling", scaling,
                   "Batch that stays as devices are added: each device's (weak), that of all "
@@ -73,6 +106,16 @@ int run_bench_scaling(int argc, char** argv) {
   for (const std::string& name : reductions) options.reductions.push_back(parse_reduce(name));
   options.wires.clear();
   for (const std::string& name : wires) options.wires.push_back(kWires.at(name));
+  options.feeds.clear();
+  for (const std::string& name : feeds) options.feeds.push_back(kFeeds.at(name));
+  if (options.feeds == std::vector{FeedKind::synthetic}) {
+    refuse_if_given(*app, {"--data", "--workers"}, "it is for --feed resident and real");
+  }
+  if (!sizes.empty()) options.sizes = sizes;
+  if (!samples.empty()) options.samples = samples;
+  std::unique_ptr<Source> source;
+  if (!data.data.empty()) source = open_data(data, Split::train);
+  options.data = source.get();
   if (counts.empty()) {
     counts = doubling_counts(options.on_gpus
                                  ? std::max<int>(1, static_cast<int>(query_cuda().devices.size()))

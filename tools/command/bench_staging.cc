@@ -5,22 +5,29 @@
 #include "tools/command/bench.h"
 #include "tools/command/bench_output.h"
 #include "tools/command/command.h"
+#include "tools/command/machine_option.h"
 
 namespace stoker {
 namespace {
 
-// Adds --device, --rows and --size.
-void add_batch_options(CLI::App& app, std::string& device, int& rows, int& size) {
-  app.add_option("--device", device, "The device to measure: cpu:0, cuda:0, ...");
+// Adds --batch and --size.
+void add_sample_options(CLI::App& app, int& rows, int& size) {
   app.add_option("--batch", rows, "Samples of a batch")->check(CLI::Range(1, 1 << 20));
   app.add_option("--size", size, "Width and height of a sample, pixels")
       ->check(CLI::Range(1, 1 << 14));
+}
+
+// Adds --device, which it returns, --batch and --size.
+CLI::Option* add_batch_options(CLI::App& app, std::string& device, int& rows, int& size) {
+  add_sample_options(app, rows, size);
+  return app.add_option("--device", device, "The device to measure: cpu:0, cuda:0, ...");
 }
 
 }  // namespace
 
 int run_bench_depth(int argc, char** argv) {
   DepthOptions options;
+  std::string machine;
   auto app = make_parser(
       "bench depth",
       "Measures what 0 to 3 staging slots bring: the idle gap between two steps on the device,\n"
@@ -28,8 +35,12 @@ int run_bench_depth(int argc, char** argv) {
       "given\n"
       "length.",
       "  stoker bench depth --device cuda:0 --batch 2048 --size 32 --model airnet\n"
-      "  stoker bench depth --batch 256 --size 224 --step-ms 30\n");
-  add_batch_options(*app, options.device, options.rows, options.size);
+      "  stoker bench depth --machine 2xthrottled --batch 64 --size 128 --step-ms 30\n");
+  CLI::Option* const device = add_batch_options(*app, options.device, options.rows, options.size);
+  app->add_option("--machine", machine,
+                  "Measure a host device with the links of a machine's first GPU: a preset of "
+                  "stoker plan, or a JSON file")
+      ->excludes(device);
   app->add_option("--model", options.model,
                   "Model whose training steps are taken (default: emulated steps)");
   app->add_option("--step-ms", options.step_ms, "Length of an emulated step, ms")
@@ -39,6 +50,7 @@ int run_bench_depth(int argc, char** argv) {
   add_repeats_option(*app, options.repeats, "every number of slots, in turn");
   BenchOutput output(*app);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
+  if (!machine.empty()) options.machine = machine_option(machine);
   output.begin("stoker bench depth", argc, argv);
   output.finish(bench_depth(options));
   return kExitOk;
@@ -62,18 +74,39 @@ int run_bench_layout(int argc, char** argv) {
 
 int run_bench_slice(int argc, char** argv) {
   SliceOptions options;
+  std::string machine;
   auto app = make_parser(
       "bench slice",
-      "Measures where to slice a batch for several replicas on one device: on the host,\n"
-      "so that only a replica's own samples cross the bus, or on the device. Prints bytes\n"
-      "and milliseconds.",
-      "  stoker bench slice --device cuda:0 --replicas 4 --batch 1024 --size 224\n");
-  add_batch_options(*app, options.device, options.rows, options.size);
-  app->add_option("--replicas", options.replicas, "Number of replicas that share the batch")
+      "Measures where to cut a batch for the replicas of one or more devices: on the host, so "
+      "that\n"
+      "only a replica's own samples cross the bus; on each device, which gets the whole batch; or "
+      "on\n"
+      "the first device, from which the others get their parts. Prints milliseconds, the bytes "
+      "that\n"
+      "reach each device, and the largest batch. With --machine host devices take its links' "
+      "time,\n"
+      "and the bytes over each link and predictions stand beside.",
+      "  stoker bench slice --device cuda:0 --replicas 4 --batch 1024 --size 224\n"
+      "  stoker bench slice --device cuda:0,cuda:1 --replicas 1 --memory-gib 8\n"
+      "  stoker bench slice --machine 2xthrottled --replicas 1 --batch 128 --size 128\n");
+  CLI::Option* const device = app->add_option("--device", options.devices,
+                                              "The devices to measure, as a list: cuda:0,cuda:1")
+                                  ->delimiter(',')
+                                  ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app->add_option("--machine", machine,
+                  "Measure host devices with the links of a machine: a preset of stoker plan, or a "
+                  "JSON file")
+      ->excludes(device);
+  add_sample_options(*app, options.rows, options.size);
+  app->add_option("--replicas", options.replicas, "Number of replicas on each device")
       ->check(CLI::Range(1, 64));
-  add_repeats_option(*app, options.repeats, "both ways, in turn, after a few that do not count");
+  app->add_option("--memory-gib", options.memory_gib,
+                  "Memory of each device for one batch, GiB: the largest batch follows from it")
+      ->check(CLI::PositiveNumber);
+  add_repeats_option(*app, options.repeats, "all ways, in turn, after a few that do not count");
   BenchOutput output(*app);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
+  if (!machine.empty()) options.machine = machine_option(machine);
   output.begin("stoker bench slice", argc, argv);
   output.finish(bench_slice(options));
   return kExitOk;

@@ -1,21 +1,138 @@
-// stoker plan: calculates the machine that a number of GPUs needs.
+// stoker plan: calculates the machine that a number of GPUs needs, and predicts how they scale on a
+// machine's links.
 #include "bench/suite/plan.h"
 
 #include <fmt/format.h>
 
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <set>
 #include <stdexcept>
 
 #include "bench/suite/feed_bench.h"
+#include "bench/suite/link_plan.h"
+#include "bench/suite/model_work.h"
 #include "staging/allowed_cores.h"
+#include "staging/batch_layout.h"
 #include "tools/command/bench_data.h"
 #include "tools/command/bench_output.h"
 #include "tools/command/command.h"
+#include "tools/command/machine_option.h"
 #include "tools/machine/machine.h"
+#include "tools/option/reduce_option.h"
+#include "train/model/models.h"
 
 namespace stoker {
 namespace {
+
+const std::map<std::string, GradWire> kWires(std::begin(kGradWires), std::end(kGradWires));
+constexpr double kMiB = 1 << 20;
+
+// Up to so many GPUs the tables have each number of them, beyond that 1, 2, 4 and so on.
+constexpr int kAllCounts = 8;
+
+// What --machine needs besides the demand.
+struct LinkOptions {
+  std::string machine;
+  int classes = 1000;
+  double grad_mib = 0;
+  double bucket_mib = 25;
+  double cores = 0;
+  std::vector<std::string> reductions = {"all-reduce:nccl", "all-reduce:host", "parameter-server"};
+  std::vector<std::string> wires = {"fp32"};
+};
+
+constexpr std::initializer_list<const char*> kLinkOptions = {
+    "--classes", "--grad-mib", "--bucket-mib", "--cores", "--reduce", "--grad-wire"};
+
+void add_link_options(CLI::App& app, LinkOptions& options) {
+  app.add_option("--machine", options.machine,
+                 fmt::format("Also predict how GPUs scale on the links of a machine: {}, or a JSON "
+                             "file (bench/README.md has its form)",
+                             preset_names()));
+  app.get_option("--model")->description(
+      "Model whose recipe says how to augment (default: none, random_resized_crop | flip), and "
+      "whose "
+      "gradients are summed (with --machine)");
+  app.add_option("--classes", options.classes, "Classes of the model (with --machine)")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--grad-mib", options.grad_mib,
+                 "Gradients of another model, MiB of fp32, spread evenly over the backward pass "
+                 "(with --machine, instead of a model)")
+      ->check(CLI::Range(0.0, 16384.0));
+  app.add_option("--bucket-mib", options.bucket_mib,
+                 "Size in MiB of the buckets in which gradients are summed while the backward pass "
+                 "runs. 0 sums all of them after it (with --machine)")
+      ->check(CLI::Range(0.0, 1e6));
+  app.add_option("--cores", options.cores,
+                 "Cores of the machine that feed, like the measured ones (with --machine; default: "
+                 "batches are never late)")
+      ->check(CLI::PositiveNumber)
+      ->default_str("");
+  check_reduce(app.add_option("--reduce", options.reductions,
+                              "Strategies to predict, as a list (with --machine)"))
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--grad-wire", options.wires,
+                 "Number formats in which gradients travel, as a list: each with each strategy "
+                 "(with --machine)")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check(CLI::IsMember(&kWires));
+}
+
+// Refuses what would be ignored, and what is missing.
+void check_link_options(const CLI::App& app, const LinkOptions& options) {
+  if (options.machine.empty()) {
+    refuse_if_given(app, kLinkOptions, "it is for a prediction with --machine");
+    if (!is_given(app, "--gpus")) throw std::invalid_argument("--gpus is needed without --machine");
+    return;
+  }
+  if (is_given(app, "--model") == is_given(app, "--grad-mib")) {
+    throw std::invalid_argument("--machine needs either --model or --grad-mib");
+  }
+  if (is_given(app, "--grad-mib")) refuse_if_given(app, {"--classes"}, "it is of a model");
+}
+
+void predict_links(const LinkOptions& options, const LinkMachine& machine, const FeedCost& cost,
+                   const PlanDemand& demand, const std::string& model, Report& report) {
+  LinkPlanDemand links;
+  links.counts = parse_counts(
+      demand.gpus <= kAllCounts ? fmt::format("1..{}", demand.gpus) : doubling_counts(demand.gpus),
+      "--gpus");
+  links.rate = demand.rate;
+  links.batch = demand.batch;
+  const BatchLayout layout(
+      {.rows = demand.batch, .height = cost.size.height, .width = cost.size.width});
+  links.row_bytes = static_cast<double>(layout.device_bytes()) / demand.batch;
+  links.reductions.clear();
+  for (const std::string& name : options.reductions) links.reductions.push_back(parse_reduce(name));
+  links.wires.clear();
+  for (const std::string& name : options.wires) links.wires.push_back(kWires.at(name));
+  const auto bucket_bytes = static_cast<int64_t>(options.bucket_mib * kMiB);
+  std::optional<NetSpec> net;
+  if (model.empty()) {
+    links.parts =
+        even_parts(static_cast<int64_t>(options.grad_mib * kMiB / sizeof(float)), bucket_bytes);
+  } else {
+    net = make_net(model, cost.size, options.classes);
+    links.net = &*net;
+    links.parts = model_parts(*net, bucket_bytes);
+  }
+  links.schedule.slots = demand.slots;
+  links.schedule.ring_depth = demand.ring_depth;
+  links.schedule.file_bytes_per_row = cost.sample_bytes;
+  links.schedule.cores = options.cores;
+  links.schedule.core_seconds_per_row = 1e-3 * cost.cpu_ms;
+  add_link_plan(machine, links, report);
+  report.settings["machine"] = machine.name;
+  report.settings["model"] = model;
+  report.settings["classes"] = options.classes;
+  report.settings["grad_mib"] = options.grad_mib;
+  report.settings["bucket_mib"] = options.bucket_mib;
+  report.settings["cores"] = options.cores;
+}
 
 nlohmann::ordered_json read_feed(const std::string& path) {
   std::ifstream file(path);
@@ -59,9 +176,11 @@ nlohmann::ordered_json results_of(const MachinePlan& plan, const FeedCost& cost)
 
 // Refuses the options of the measurement, because with --feed nothing is measured.
 void refuse_measuring(const CLI::App& app) {
-  const std::set<std::string> plans = {"--help",  "--config",     "--gpus",  "--rate",
-                                       "--batch", "--ring-depth", "--slots", "--headroom",
-                                       "--feed",  "--out",        "--json"};
+  std::set<std::string> plans = {"--help",  "--config",     "--gpus",  "--rate",
+                                 "--batch", "--ring-depth", "--slots", "--headroom",
+                                 "--feed",  "--out",        "--json",  "--machine"};
+  plans.insert(kLinkOptions.begin(), kLinkOptions.end());
+  if (is_given(app, "--machine")) plans.insert("--model");
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = "--" + option->get_lnames().front();
     if (plans.count(name) > 0) continue;
@@ -74,6 +193,7 @@ void refuse_measuring(const CLI::App& app) {
 int run_plan(int argc, char** argv) {
   BenchDataOptions data;
   PlanDemand demand;
+  LinkOptions links;
   std::string feed_file;
   int repeats = 7;
   auto app = make_parser(
@@ -81,12 +201,23 @@ int run_plan(int argc, char** argv) {
       "Calculates the machine that a number of GPUs needs: cores, memory, bus, storage and memory\n"
       "bandwidth. It starts from what an image costs, which is measured here, with the cores and\n"
       "the data that there are, or read from the result of an earlier `stoker bench feed --out`.\n"
-      "Other CPUs have other costs.",
+      "Other CPUs have other costs.\n"
+      "With --machine it also predicts, by a simulation of the schedule of a training on the "
+      "links\n"
+      "of that machine, images/s and efficiency for 1 to all GPUs, weak and strong; the gap "
+      "between\n"
+      "steps with 0 to 3 staging slots; and a batch that is cut on the host or on GPUs, with the\n"
+      "bytes over each link and the largest batch.",
       "  stoker plan --gpus 8 --rate 3000 --size 224 --data data/imagenette\n"
-      "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json\n");
-  app->add_option("--gpus", demand.gpus, "Number of GPUs to feed")
-      ->required()
-      ->check(CLI::Range(1, 1 << 16));
+      "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json\n"
+      "  stoker plan --machine 8xh100 --rate 3000 --model resnet50 --feed results/feed.json\n"
+      "  stoker plan --machine 7gforce --rate 119.8 --batch 32 --model resnet50 --feed "
+      "results/feed.json\n"
+      "  stoker plan --machine mine.json --rate 500 --grad-mib 91 --grad-wire fp32,bf16\n");
+  app->add_option("--gpus", demand.gpus,
+                  "Number of GPUs to feed (default with --machine: all of its GPUs)")
+      ->check(CLI::Range(1, 1 << 16))
+      ->default_str("");
   app->add_option("--rate", demand.rate, "Images/s that each GPU trains")
       ->required()
       ->check(CLI::PositiveNumber);
@@ -103,9 +234,16 @@ int run_plan(int argc, char** argv) {
                   "feed.json to take the costs from (default: they are measured)");
   add_repeats_option(*app, repeats, "the measurement");
   add_bench_data_options(*app, data);
+  add_link_options(*app, links);
   BenchOutput output(*app);
   if (const auto code = parse_options(*app, argc, argv)) return *code;
   if (!feed_file.empty()) refuse_measuring(*app);
+  check_link_options(*app, links);
+  std::optional<LinkMachine> machine;
+  if (!links.machine.empty()) {
+    machine = machine_option(links.machine);
+    if (!is_given(*app, "--gpus")) demand.gpus = static_cast<int>(machine->gpus.size());
+  }
 
   output.begin("stoker plan", argc, argv);
   const nlohmann::ordered_json feed =
@@ -135,6 +273,7 @@ int run_plan(int argc, char** argv) {
       "Many cores cost more per image than few: memory bandwidth and clocks are shared. `stoker "
       "bench "
       "feed` shows the efficiency on this machine."};
+  if (machine) predict_links(links, *machine, cost, demand, data.augment.model, report);
   output.finish(std::move(report));
   return kExitOk;
 }

@@ -1,0 +1,36 @@
+// Predicts for a machine's links what `stoker bench scaling`, `depth` and `slice` would measure
+// there: images/s and efficiency over GPUs, gaps between steps with 0 to 3 staging slots, and a
+// batch that is cut on the host or on GPUs, with the bytes over each link and the largest batch.
+// Nothing is measured here. Pure functions; any thread. Errors: std::invalid_argument with the
+// numbers.
+#pragma once
+
+#include <vector>
+
+#include "bench/report/report.h"
+#include "bench/suite/schedule_simulation.h"
+#include "train/model/net_spec.h"
+
+namespace stoker {
+
+struct LinkPlanDemand {
+  std::vector<int> counts;  // numbers of GPUs, ascending; the last one is that of most tables
+  double rate = 0;          // images/s that one GPU trains if nothing waits
+  int batch = 256;          // of each GPU in weak scaling, of all together in strong scaling
+  double row_bytes = 0;     // of a sample on the bus
+  std::vector<ReduceKind> reductions = {ReduceKind::nccl};
+  std::vector<GradWire> wires = {GradWire::fp32};
+  std::vector<BackwardPart> parts;
+  const NetSpec* net = nullptr;  // for the largest batch; null: it is left out
+  // Slots, ring and decoder; what else it has is set here.
+  ScheduleOptions schedule;
+};
+
+// Adds tables, plots and notes, and results: {machine, scaling: [{mode, reduction, grad_wire,
+// devices, batch_each, images_per_second, efficiency, step_ms, gap_ms, exchange_ms, busiest_link,
+// busiest_share}], slots: [{slots, images_per_second, gap_ms}], slices: [{place,
+// images_per_second, gap_ms, largest_batch, links: [{name, down_bytes, up_bytes, busy}]}]}; bytes
+// are of a step.
+void add_link_plan(const LinkMachine& machine, const LinkPlanDemand& demand, Report& report);
+
+}  // namespace stoker
