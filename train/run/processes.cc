@@ -126,11 +126,19 @@ void TrainProcesses::send_notes(const StepNotes& notes) {
   next.own = notes;
   if (!group_) return;
   pack(notes, next.sent);
-  if (MessageGroup* group = group_->messages()) {
-    if (!is_rank0()) next.ticket = group->send(0, next.sent);
+  const size_t bytes = next.sent.size();
+  if (is_rank0() || !group_->messages()) next.all.resize(bytes * static_cast<size_t>(size()));
+  if (MessageGroup* group = group_->messages(); !group) {
+    next.tickets = {group_->start_all_gather(next.sent, next.all)};
+  } else if (!is_rank0()) {
+    next.tickets = {group->send(0, next.sent)};
   } else {
-    next.all.resize(next.sent.size() * static_cast<size_t>(size()));
-    next.ticket = group_->start_all_gather(next.sent, next.all);
+    // Receives get the messages of a sender in the order in which both were started, so these start
+    // before those of what the others send after their notes, however late the notes are taken.
+    for (int from = 1; from < size(); ++from) {
+      const size_t at = bytes * static_cast<size_t>(from);
+      next.tickets.push_back(group->receive(from, std::span(next.all).subspan(at, bytes)));
+    }
   }
 }
 
@@ -138,39 +146,35 @@ std::vector<StepNotes> TrainProcesses::take_notes() {
   Notes notes = std::move(under_way_.front());
   under_way_.pop_front();
   if (!group_) return {std::move(notes.own)};
-  if (MessageGroup* group = group_->messages()) return take_messages(notes, *group);
-  return take_gathered(notes);
+  if (MessageGroup* group = group_->messages()) {
+    if (!is_rank0()) {  // does not wait for process 0 here
+      if (leaving_) group->wait(leaving_->tickets.front());
+      leaving_ = std::move(notes);
+      return {};
+    }
+    for (const auto ticket : notes.tickets) group->wait(ticket);
+  } else {
+    group_->end_all_gather(notes.tickets.front());
+  }
+  return unpack_all(notes);
 }
 
-std::vector<StepNotes> TrainProcesses::take_messages(Notes& notes, MessageGroup& group) {
-  if (!is_rank0()) {  // does not wait for process 0 here
-    if (leaving_) group.wait(leaving_->ticket);
-    leaving_ = std::move(notes);
-    return {};
-  }
-  std::vector<StepNotes> all(static_cast<size_t>(size()), notes.own);
-  for (int from = 1; from < size(); ++from) {
-    group.wait(group.receive(from, notes.sent));
-    unpack(notes.sent, all[static_cast<size_t>(from)]);
-  }
-  return all;
-}
-
-std::vector<StepNotes> TrainProcesses::take_gathered(Notes& notes) {
-  group_->end_all_gather(notes.ticket);
+std::vector<StepNotes> TrainProcesses::unpack_all(const Notes& notes) {
   std::vector<StepNotes> all(static_cast<size_t>(size()), notes.own);
   const size_t bytes = notes.sent.size();
   for (size_t from = 0; from < all.size(); ++from) {
+    if (static_cast<int>(from) == rank()) continue;
     unpack(std::span(notes.all).subspan(from * bytes, bytes), all[from]);
-    if (all[from].stop != 0) heard_stop_ = true;
   }
+  if (can_ask()) return all;
+  for (const StepNotes& each : all) heard_stop_ = heard_stop_ || each.stop != 0;
   if (!is_rank0()) all.clear();
   return all;
 }
 
 void TrainProcesses::finish_collecting() {
   while (!under_way_.empty()) take_notes();
-  if (leaving_) group_->messages()->wait(leaving_->ticket);
+  if (leaving_) group_->messages()->wait(leaving_->tickets.front());
   leaving_.reset();
 }
 

@@ -63,13 +63,12 @@ class TrainProcesses {
   bool heard_stop() const { return heard_stop_; }
 
  private:
-  struct Notes {  // being sent
+  struct Notes {  // under way
     StepNotes own;
     std::vector<std::byte> sent, all;
-    ProcessGroup::Ticket ticket = 0;
+    std::vector<ProcessGroup::Ticket> tickets;
   };
-  std::vector<StepNotes> take_messages(Notes& notes, MessageGroup& group);
-  std::vector<StepNotes> take_gathered(Notes& notes);
+  std::vector<StepNotes> unpack_all(const Notes& notes);
 
   ProcessGroup* const group_;
   std::deque<Notes> under_way_;
