@@ -50,7 +50,9 @@ TrainResult Trainer::run() {
   const bool first = impl_->setup.processes.is_rank0();
   if (first) impl_->observer.on_plan(impl_->setup.plan);
   if (first && !impl_->setup.resumed_from.empty()) {
-    impl_->observer.on_message("resumed from " + impl_->setup.resumed_from + " after " +
+    const size_t others = impl_->setup.resumed_from.size() - 1;
+    impl_->observer.on_message("resumed from " + impl_->setup.resumed_from.front() +
+                               (others > 0 ? " and those of the other replicas" : "") + " after " +
                                std::to_string(impl_->setup.progress.step) + " steps");
   }
   const std::unique_ptr<RunLock> lock = std::move(impl_->setup.lock);  // until the loop ends

@@ -94,14 +94,14 @@ std::vector<ScalingRow> rows_of(const ScalingOptions& options, bool weak) {
     const int64_t parameters = total_count(parameter_table(net));
     for (const ReduceKind reduction : options.reductions) {
       for (const GradWire wire : options.wires) {
-        if (reduction == ReduceKind::none && wire != options.wires.front()) continue;
+        if (!sends_gradients(reduction) && wire != options.wires.front()) continue;
         for (const int count : options.counts) {
           ScalingRow row;
           row.weak = weak;
           row.model = model;
           row.parameters = parameters;
           row.reduction = reduction;
-          row.wire = reduction == ReduceKind::none ? GradWire::fp32 : wire;
+          row.wire = sends_gradients(reduction) ? wire : GradWire::fp32;
           row.devices = count;
           row.global_batch = weak ? count * options.batch : options.batch;
           rows.push_back(std::move(row));

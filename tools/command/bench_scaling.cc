@@ -26,11 +26,11 @@ int run_bench_scaling(int argc, char** argv) {
       "bench scaling",
       "Trains on 1 to N devices with synthetic input, and prints images/s, speed-up and "
       "efficiency\n"
-      "over one device for each model and each way to sum gradients (none leaves the sum out).\n"
+      "over one device for each model and each strategy (independent and none sum nothing).\n"
       "Weak scaling keeps the batch of each device, strong scaling that of all together. Host\n"
       "devices are replicas with one thread each. What input costs a run is measured by\n"
       "bench/research/feed_reduce_table.py.",
-      "  stoker bench scaling --n 1,2 --reduce auto,none\n"
+      "  stoker bench scaling --n 1,2 --reduce auto,parameter-server,independent,none\n"
       "  stoker bench scaling --models resnet20,resnet32,resnet44,resnet56,resnet110 --scaling "
       "weak\n"
       "  stoker bench scaling --devices cuda --models resnet50 --batch 256 --n 1,2,4,8\n");
@@ -42,8 +42,10 @@ int run_bench_scaling(int argc, char** argv) {
                   "Models to train, with the input sizes of their recipes")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  check_reduce(app->add_option("--reduce", reductions,
-                               "Strategies to compare, as a list; none leaves the sum out"))
+  check_reduce(
+      app->add_option("--reduce", reductions,
+                      "Strategies to compare, as a list; independent and none exchange nothing, "
+                      "and are the bound of the others"))
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("--grad-wire", wires,

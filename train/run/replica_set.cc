@@ -82,7 +82,7 @@ std::unique_ptr<Collective> make_collective(const TrainOptions& options, const R
                                             const std::vector<Replica>& replicas) {
   const ReduceKind kind = options.reduce;
   if (kind == ReduceKind::server) return to_server(options, processes, replicas);
-  if (kind == ReduceKind::none) return make_no_collective(options.replicas);
+  if (!sends_gradients(kind)) return make_no_collective(options.replicas);
   if (shape.all_replicas == 1 && options.grad_wire != GradWire::fp32) {
     throw InvalidField("train", "grad_wire",
                        fmt::format(" is {}, but a single replica sends no gradients",
@@ -115,6 +115,7 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
       replicas_.push_back(make_replica(name, net, engine));
     }
   }
+  independent_ = options.reduce == ReduceKind::independent;
   collective_ = make_collective(options, shape, processes, replicas_);
   if (options.reduce == ReduceKind::server) make_server(options, net, engine, make_engine);
   plan_traffic(options, shape.all_replicas);
@@ -139,7 +140,7 @@ Traffic ReplicaSet::traffic() const {
 }
 
 void ReplicaSet::plan_traffic(const TrainOptions& options, int all_replicas) {
-  if (options.reduce == ReduceKind::none) return;
+  if (!sends_gradients(options.reduce)) return;
   const Engine& engine = *replicas_[0].engine;
   const WireLayout layout(options.grad_wire, engine.gradient_floats(),
                           engine.gradient_buffer_floats());
@@ -172,6 +173,10 @@ std::vector<Engine*> ReplicaSet::engines() const {
   std::vector<Engine*> list;
   for (const Replica& replica : replicas_) list.push_back(replica.engine.get());
   return list;
+}
+
+std::vector<Engine*> ReplicaSet::keepers() const {
+  return independent_ ? engines() : std::vector{&keeper()};
 }
 
 std::vector<Device*> ReplicaSet::devices() const {

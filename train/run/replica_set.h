@@ -32,8 +32,10 @@ class ReplicaSet {
   Collective& collective() const { return *collective_; }  // over the replicas of all processes
   // The server of the weights, or null: every replica has its own and updates them.
   ParameterServer* server() const { return server_.get(); }
-  // The engine whose state is the run's: it is saved, and has the metrics of all replicas.
+  // The engine whose state is that of the first model here: it is saved, and has its metrics.
   Engine& keeper() const { return server_ ? server_->engine() : *replicas_[0].engine; }
+  // The same for every model of this process: that of each replica, if they are independent.
+  std::vector<Engine*> keepers() const;
   // The bytes of this process's replicas together, since the start. Only for replica 0's thread.
   Traffic traffic() const;
   // What a replica sends and receives in a step: the mean over all replicas of the run.
@@ -51,6 +53,7 @@ class ReplicaSet {
   std::unique_ptr<Collective> collective_;
   std::unique_ptr<ParameterServer> server_;
   bool in_buckets_ = false;
+  bool independent_ = false;
   Traffic planned_traffic_;
 };
 
