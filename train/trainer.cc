@@ -13,8 +13,11 @@ namespace {
 // Returns the function for MeasureHooks::save_to.
 std::function<void(const std::string&)> saver(const TrainSetup& setup) {
   return [&setup](const std::string& runs) {
-    save_checkpoint(runs, setup.progress, read_state(setup.replicas.keeper(), setup.options.recipe),
-                    1);
+    int replica = 0;
+    for (const Engine* engine : setup.replicas.keepers()) {
+      save_checkpoint(setup.independent() ? checkpoint_folder(runs, replica++) : runs,
+                      setup.progress, read_state(*engine, setup.options.recipe), 1);
+    }
   };
 }
 

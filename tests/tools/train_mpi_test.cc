@@ -110,6 +110,23 @@ TEST_F(TrainMpi, TwoProcessesTrainAsTwoReplicas) {
   EXPECT_EQ(diff.exit_code, 0) << diff.out << diff.err;
 }
 
+TEST_F(TrainMpi, AParameterServerInTheFirstProcessServesAll) {
+  auto one = train("one", 1);
+  one.insert(one.end(), {"--devices", "cpu:4"});
+  ASSERT_EQ(run_program(one).exit_code, 0);
+  for (const char* wire : {"fp32", "int8"}) {
+    auto two = train(wire, 1);
+    two.insert(two.end(),
+               {"--devices", "cpu:2", "--reduce", "parameter-server", "--grad-wire", wire});
+    const ProgramResult result = run_program(under_mpirun(two));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out,
+                HasSubstr(std::string("exchange: parameter-server, gradients as ") + wire));
+    ASSERT_NE(weights(wire, 10), "");
+    EXPECT_EQ(weights("one", 10) == weights(wire, 10), std::string(wire) == "fp32");
+  }
+}
+
 // Process 0 writes the checkpoints of all, and gives every process its own when the run goes on.
 TEST_F(TrainMpi, IndependentReplicasAreThoseOfOneProcess) {
   auto one = train("one", 2);

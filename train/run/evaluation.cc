@@ -48,9 +48,7 @@ std::vector<EvalResult> evaluate_models(TrainSetup& setup, int views, const std:
     return all;
   }
   if (const ParameterServer* server = setup.replicas.server()) {
-    for (const Replica& replica : setup.replicas) {
-      server->refresh(*replica.engine, options.averaged);
-    }
+    server->refresh(setup.replicas.engines(), options.averaged);
   }
   return {evaluate(*setup.eval, setup.replicas.engines(), setup.replicas.devices(),
                    setup.shape.rows, options)};

@@ -87,7 +87,7 @@ void TrainLoop::fail() noexcept {
   error_.keep_current();
   if (ProcessGroup* group = setup_.processes.group()) group->abort(current_error_text());
   gate_->abort();
-  setup_.replicas.collective().abort();
+  setup_.replicas.abort();
   setup_.loader->stop();
 }
 
@@ -241,7 +241,7 @@ void TrainLoop::end_step(int64_t step) {
   const Traffic so_far = setup_.replicas.traffic();
   own.traffic = so_far - traffic_;
   traffic_ = so_far;
-  const int64_t known = queued_ - setup_.replicas.keeper().metrics_lag();
+  const int64_t known = queued_ - setup_.replicas.metrics_lag();
   if (setup_.independent()) {
     account_until(known - 1);  // what all replicas had left before this step's barrier
   } else {
@@ -290,7 +290,7 @@ void TrainLoop::account_until(int64_t steps_done) {
 // all: it alone judges them, so that it can name the samples. For the other processes only their
 // own models have had samples.
 std::vector<StepMetrics> TrainLoop::metrics_of(int64_t step) {
-  if (!setup_.independent()) return {setup_.replicas.keeper().step_metrics_of(step - first_step_)};
+  if (!setup_.independent()) return {setup_.replicas.metrics_of(step - first_step_)};
   const Trace& trace = trace_of(step);
   std::vector<StepMetrics> metrics;
   for (const StepNotes& notes : trace.all) {

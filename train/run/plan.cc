@@ -172,6 +172,7 @@ std::string config_text(const TrainSetup& setup) {
   json["accumulate"] = options.accumulate;
   const Traffic traffic = setup.replicas.planned_traffic();
   json["reduce"] = to_string(options.reduce);
+  if (setup.independent()) json["models"] = setup.shape.models;
   json["grad_wire"] = to_string(options.grad_wire);
   json["bytes_per_step"] = {{"gradients_sent", traffic.gradients_sent},
                             {"gradients_received", traffic.gradients_received},

@@ -72,7 +72,7 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   make_receipt();
   restore_wire(start.states.front());
   for (size_t i = 0; i < replicas.size(); ++i) write_state(start.state_of(i), *replicas[i].engine);
-  if (replicas.server()) write_state(start.state_of(0), replicas.keeper());
+  if (replicas.has_server()) write_state(start.state_of(0), replicas.keeper());
   for (const TrainState& state : start.states) state_copy_bytes += state_bytes(state);
   make_plan();
 }
@@ -291,7 +291,7 @@ void TrainSetup::make_plan() {
   }
   planned_bytes = loader->memory_plan().total_bytes() + eval_feed.total_bytes() + state_copy_bytes;
   for (const Replica& replica : replicas) planned_bytes += replica.engine->planned_bytes();
-  if (replicas.server()) planned_bytes += replicas.keeper().planned_bytes();
+  if (replicas.has_server()) planned_bytes += replicas.keeper().planned_bytes();
   for (const auto& batches : resident) planned_bytes += batches->device_bytes();
   plan = plan_lines(*this, eval_feed);
   if (writes()) replace_file(options.out + "/config.json", config_text(*this));
