@@ -35,8 +35,9 @@ struct MeasureHooks {
   // workers fill rows, at least one; it does nothing without workers. The pixels do not change. Any
   // thread may call it while the Loader lives.
   std::function<void(int workers)> limit_workers{};
-  // Set by the constructor of the Trainer. Writes replica 0's weights to the folder `runs`, as a
-  // checkpoint of the run's first step. Throws what save_checkpoint() throws. REQUIRES: the Trainer
+  // Set by the constructor of the Trainer. Writes the weights of replica 0, or of all replicas of
+  // this process if they are independent, to the folder `runs`, as checkpoints of the run's first
+  // step. Throws what save_checkpoint() throws. REQUIRES: the Trainer
   // lives and run() is not running.
   std::function<void(const std::string& runs)> save_to{};
 };

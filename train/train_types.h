@@ -31,6 +31,9 @@ struct TrainOptions {
   // The processes of the run, which must outlive the Trainer; null for a single process.
   ProcessGroup* processes = nullptr;
   int local_processes = 1;  // how many of them run on this machine and share its cores
+  // If it is `independent`, every replica trains, evaluates and saves a model of its own. All begin
+  // with the same weights; each learns from its share of every batch, and by the rate for so many
+  // samples.
   ReduceKind reduce = ReduceKind::automatic;
   // Of gradients that travel between replicas. What is not fp32 rounds, so that the weights depend
   // on the number of replicas (train/collective/wire/codec.h).
@@ -104,6 +107,14 @@ struct StepReport {
   int64_t bad_samples = 0;  // since the start of this process
 };
 
+// The figures of a model of its own: of one of the replicas that train independently.
+struct ReplicaFigures {
+  double loss = 0, accuracy = 0;   // training, over the last epoch, as in EpochReport
+  std::optional<EvalResult> eval;  // of the same kind as where these figures stand
+  double best_top1 = 0;
+  std::string checkpoint;  // its folder; "" if nothing is written
+};
+
 struct EpochReport {
   int64_t epoch = 0;  // 0-based
   int64_t step = 0;   // steps done, over all epochs
@@ -115,6 +126,9 @@ struct EpochReport {
   double feed_wait_share = 0;
   double seconds = 0;      // of training, without evaluation
   std::string checkpoint;  // its folder; "" if nothing is written
+  // Of independent replicas, by rank over all processes: then `loss` and `accuracy` are of all
+  // their samples, `eval` has their means, and `checkpoint` is that of the first. Else empty.
+  std::vector<ReplicaFigures> replicas;
 };
 
 // Receives the progress of a run, so that a program can show it; the default methods do nothing.
@@ -147,6 +161,9 @@ struct TrainResult {
   int64_t bad_samples = 0;
   std::string checkpoint;  // folder of the last one written, or ""
   std::string receipt;     // path, or ""
+  // As in EpochReport; with the recipe's views. Only in process 0, which knows them all; the others
+  // have the training's loss and accuracy of their own replicas.
+  std::vector<ReplicaFigures> replicas;
 };
 
 // A run cannot continue: the loss is not finite, there are too many bad samples, or a replica

@@ -13,8 +13,11 @@ namespace {
 // Returns the function for MeasureHooks::save_to.
 std::function<void(const std::string&)> saver(const TrainSetup& setup) {
   return [&setup](const std::string& runs) {
-    save_checkpoint(runs, setup.progress, read_state(setup.replicas.keeper(), setup.options.recipe),
-                    1);
+    int replica = 0;
+    for (const Engine* engine : setup.replicas.keepers()) {
+      save_checkpoint(setup.independent() ? checkpoint_folder(runs, replica++) : runs,
+                      setup.progress, read_state(*engine, setup.options.recipe), 1);
+    }
   };
 }
 
@@ -50,7 +53,9 @@ TrainResult Trainer::run() {
   const bool first = impl_->setup.processes.is_rank0();
   if (first) impl_->observer.on_plan(impl_->setup.plan);
   if (first && !impl_->setup.resumed_from.empty()) {
-    impl_->observer.on_message("resumed from " + impl_->setup.resumed_from + " after " +
+    const size_t others = impl_->setup.resumed_from.size() - 1;
+    impl_->observer.on_message("resumed from " + impl_->setup.resumed_from.front() +
+                               (others > 0 ? " and those of the other replicas" : "") + " after " +
                                std::to_string(impl_->setup.progress.step) + " steps");
   }
   const std::unique_ptr<RunLock> lock = std::move(impl_->setup.lock);  // until the loop ends

@@ -3,8 +3,9 @@
 // A Trainer runs N replicas of a net in one process. Each replica has one thread and its own slice
 // of every global batch: next -> forward -> backward -> reduce (in a fixed order) -> update. The
 // Trainer evaluates, writes checkpoints and metrics, and reports to an observer. The weights are
-// bitwise the same for any number of replicas and threads (train/model/recipe.h). Owner: the user;
-// the sources and the observer must outlive it.
+// bitwise the same for any number of replicas and threads (train/model/recipe.h). Independent
+// replicas (ReduceKind::independent) train a model each. Owner: the user; the sources and the
+// observer must outlive it.
 //
 // With several processes (TrainOptions::processes) the replicas of all processes belong to one run
 // and produce the same bits. Every process must be given the same options and data and must make
@@ -16,7 +17,8 @@
 // from one thread at a time. Errors: the constructor throws std::invalid_argument /
 // std::runtime_error with path and numbers before anything is trained; run() throws TrainingFailed.
 // out/ holds config.json, metrics.jsonl, metrics.csv, quarantine.jsonl (and quarantine_eval.jsonl
-// of the last evaluation), receipt.json and checkpoints/ (train/checkpoint/checkpoint.h). Until
+// of the last evaluation), receipt.json and checkpoints/, or replica_I/checkpoints/ of each
+// independent replica (train/checkpoint/checkpoint.h). Until
 // run() ends it also holds lock.json (train/run/lock.h): a second Trainer with the same folder
 // fails with "in use by ...".
 #pragma once

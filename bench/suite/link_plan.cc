@@ -62,8 +62,8 @@ std::vector<Strategy> strategies_of(const LinkPlanDemand& demand) {
   std::vector<Strategy> all;
   for (const ReduceKind reduction : demand.reductions) {
     for (const GradWire wire : demand.wires) {
-      if (reduction == ReduceKind::none && wire != demand.wires.front()) continue;
-      all.push_back({reduction, reduction == ReduceKind::none ? GradWire::fp32 : wire});
+      if (!sends_gradients(reduction) && wire != demand.wires.front()) continue;
+      all.push_back({reduction, sends_gradients(reduction) ? wire : GradWire::fp32});
     }
   }
   return all;

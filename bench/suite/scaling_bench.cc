@@ -150,9 +150,9 @@ void add_line(const ScalingOptions& options, const ScalingRow& line,
 void add_lines(const ScalingOptions& options, ScalingRow line, std::vector<ScalingRow>& rows) {
   for (const ReduceKind reduction : options.reductions) {
     for (const GradWire wire : options.wires) {
-      if (reduction == ReduceKind::none && wire != options.wires.front()) continue;
+      if (!sends_gradients(reduction) && wire != options.wires.front()) continue;
       line.reduction = reduction;
-      line.wire = reduction == ReduceKind::none ? GradWire::fp32 : wire;
+      line.wire = sends_gradients(reduction) ? wire : GradWire::fp32;
       add_line(options, line, rows);
     }
   }

@@ -55,7 +55,7 @@ void check(const LinkMachine& machine, const TrainingWork& work, const ScheduleO
       (options.reduce == ReduceKind::nccl && !ring_wire)) {
     throw std::invalid_argument(
         fmt::format("{} with gradients as {} has no prediction: there are all-reduce:nccl (fp32, "
-                    "bf16), all-reduce:host, parameter-server and none",
+                    "bf16), all-reduce:host, parameter-server, independent and none",
                     to_string(options.reduce), to_string(options.wire)));
   }
 }

@@ -15,7 +15,7 @@
 //           when all GPUs' has come; sums go back behind the last bucket's copy
 //   server  after the backward pass gradients go to a server in host memory, in the wire's format;
 //           it updates the weights, which come back in fp32
-//   none    no sum
+//   independent, none: no sum
 //
 // Left out: kernels' start, the host's work for a step but decoding and sums, moments of batch
 // norms and step metrics, NUMA nodes. A step is as long as its rows by the rate of one GPU. Pure
@@ -64,7 +64,7 @@ struct ScheduleOptions {
   int gpus = 1;  // the first of the machine
   int slots = 2;
   int ring_depth = 4;
-  ReduceKind reduce = ReduceKind::nccl;  // nccl, host, server or none
+  ReduceKind reduce = ReduceKind::nccl;  // nccl, host, server, independent or none
   GradWire wire = GradWire::fp32;
   SlicePlace slice = SlicePlace::host;
   // The decoder: seconds of a core and bytes of the host's memory per row, besides the pixels that

@@ -294,14 +294,15 @@ TEST_F(Benches, Scaling) {
   if (!cpu_engine_available()) GTEST_SKIP() << "this build has no CPU engine";
   ScalingOptions options;
   options.counts = {1, 2};
-  options.reductions = {ReduceKind::automatic, ReduceKind::none};
+  options.reductions = {ReduceKind::automatic, ReduceKind::independent};
+  options.wires = {GradWire::fp32, GradWire::bf16};  // replicas that exchange nothing have one line
   options.batch = 4;
   options.steps = 2;
   options.repeats = 1;
   const Report report = bench_scaling(options);
   expect_valid(report, 1);
-  ASSERT_EQ(report.results["weak"].size(), 4u);
-  ASSERT_EQ(report.results["strong"].size(), 4u);
+  ASSERT_EQ(report.results["weak"].size(), 6u);
+  ASSERT_EQ(report.results["strong"].size(), 6u);
   for (const char* mode : {"weak", "strong"}) {
     const Json& rows = report.results[mode];
     EXPECT_DOUBLE_EQ(rows[0]["speed_up"], 1);
@@ -309,6 +310,10 @@ TEST_F(Benches, Scaling) {
         rows[1]["speed_up"].get<double>(),
         rows[1]["images_per_second"].get<double>() / rows[0]["images_per_second"].get<double>());
     EXPECT_DOUBLE_EQ(rows[1]["efficiency"].get<double>(), rows[1]["speed_up"].get<double>() / 2);
+    EXPECT_GT(rows[1]["gradient_bytes_sent"], 0);
+    EXPECT_EQ(rows[5]["reduction"], "independent");
+    EXPECT_EQ(rows[5]["gradient_bytes_sent"], 0);
+    EXPECT_EQ(rows[5]["weight_bytes_received"], 0);
   }
   // Nothing but devices and strategies varies, so there is nothing to draw against.
   EXPECT_EQ(report.plots.size(), 2u);

@@ -43,13 +43,14 @@ class ThreadProcesses::Group final : public MessageGroup {
     message->bytes.assign(bytes.begin(), bytes.end());
     shared_.channels[{rank_, to}].push_back(message);
     shared_.changed.notify_all();
-    waits_[next_] = {message, bytes, {}, -1, 0};
+    waits_[next_] = {message, bytes, -1, false};
     return next_++;
   }
 
   Ticket receive(int from, std::span<std::byte> bytes) override {
     const std::lock_guard lock(shared_.mutex);
-    waits_[next_] = {nullptr, {}, bytes, from, posted_[from]++};
+    waits_[next_] = {nullptr, {}, from, false};
+    posted_[from].push_back({next_, bytes});
     return next_++;
   }
 
@@ -57,31 +58,18 @@ class ThreadProcesses::Group final : public MessageGroup {
     std::unique_lock lock(shared_.mutex);
     const auto found = waits_.find(ticket);
     if (found == waits_.end()) throw std::logic_error("waited twice for one ticket");
-    const Wait wait = found->second;
-    waits_.erase(found);
-    // A receiver takes messages in the order of its receives.
+    const Wait& wait = found->second;
     const auto ready = [&] {
       if (wait.message) return wait.message->taken;
-      return taken_[wait.from] == wait.number && !shared_.channels[{wait.from, rank_}].empty();
+      deliver(wait.from);
+      return wait.received;
     };
     shared_.changed.wait(lock, [&] { return ready() || !shared_.failure.empty(); });
     if (!ready()) throw std::runtime_error(shared_.failure);
-    if (wait.message) {
-      if (!std::ranges::equal(wait.source, wait.message->bytes)) {
-        throw std::logic_error("a message was changed before its sender waited for it");
-      }
-      return;
+    if (wait.message && !std::ranges::equal(wait.source, wait.message->bytes)) {
+      throw std::logic_error("a message was changed before its sender waited for it");
     }
-    auto& channel = shared_.channels[{wait.from, rank_}];
-    Shared::Message& message = *channel.front();
-    if (message.bytes.size() != wait.target.size()) {
-      throw std::logic_error("a message of another size than its receive");
-    }
-    std::copy(message.bytes.begin(), message.bytes.end(), wait.target.begin());
-    message.taken = true;
-    channel.pop_front();
-    ++taken_[wait.from];
-    shared_.changed.notify_all();
+    waits_.erase(found);
   }
 
   void abort(const std::string& why) noexcept override {
@@ -97,21 +85,44 @@ class ThreadProcesses::Group final : public MessageGroup {
   struct Wait {
     std::shared_ptr<Shared::Message> message;  // for a send,
     std::span<const std::byte> source;         // and its source
-    std::span<std::byte> target;               // for a receive
-    int from = -1;
-    int64_t number = 0;
+    int from = -1;                             // for a receive
+    bool received = false;
   };
+  struct Receive {
+    Ticket ticket = 0;
+    std::span<std::byte> target;
+  };
+
+  // Takes the messages that are there, in the order of the receives, whichever is waited for: as
+  // MPI does it. REQUIRES: the lock.
+  void deliver(int from) {
+    auto& channel = shared_.channels[{from, rank_}];
+    auto& posted = posted_[from];
+    while (!channel.empty() && !posted.empty()) {
+      Shared::Message& message = *channel.front();
+      const Receive receive = posted.front();
+      if (message.bytes.size() != receive.target.size()) {
+        throw std::logic_error("a message of another size than its receive");
+      }
+      std::copy(message.bytes.begin(), message.bytes.end(), receive.target.begin());
+      message.taken = true;
+      waits_.at(receive.ticket).received = true;
+      channel.pop_front();
+      posted.pop_front();
+      shared_.changed.notify_all();
+    }
+  }
 
   Shared& shared_;
   const int rank_;
   bool finished_ = false;
   Ticket next_ = 0;
   std::map<Ticket, Wait> waits_;
-  std::map<int, int64_t> posted_, taken_;
+  std::map<int, std::deque<Receive>> posted_;  // receives without a message, by sender
 };
 
-// Gathers when the result is requested, as late as possible; detects a rank that changes its bytes
-// before.
+// Gathers when the result is requested, as late as possible, after those that were started before
+// it; detects a rank that changes its bytes before.
 class ThreadProcesses::WithoutMessages final : public ProcessGroup {
  public:
   explicit WithoutMessages(ProcessGroup& group) : group_(group) {}
@@ -123,13 +134,13 @@ class ThreadProcesses::WithoutMessages final : public ProcessGroup {
     return next_++;
   }
   void end_all_gather(Ticket ticket) override {
-    const Gather gather = under_way_.at(ticket);
-    if (ticket != under_way_.begin()->first) throw std::logic_error("gathers ended out of order");
-    under_way_.erase(ticket);
-    if (!std::ranges::equal(gather.own, gather.copy)) {
-      throw std::logic_error("bytes were changed before their gather ended");
+    while (!under_way_.empty() && under_way_.begin()->first <= ticket) {
+      const Gather gather = under_way_.extract(under_way_.begin()).mapped();
+      if (!std::ranges::equal(gather.own, gather.copy)) {
+        throw std::logic_error("bytes were changed before their gather ended");
+      }
+      group_.end_all_gather(group_.start_all_gather(gather.copy, gather.all));
     }
-    group_.end_all_gather(group_.start_all_gather(gather.copy, gather.all));
   }
   void abort(const std::string& why) noexcept override { group_.abort(why); }
   void finish() override { group_.finish(); }

@@ -110,6 +110,47 @@ TEST_F(TrainMpi, TwoProcessesTrainAsTwoReplicas) {
   EXPECT_EQ(diff.exit_code, 0) << diff.out << diff.err;
 }
 
+TEST_F(TrainMpi, AParameterServerInTheFirstProcessServesAll) {
+  auto one = train("one", 1);
+  one.insert(one.end(), {"--devices", "cpu:4"});
+  ASSERT_EQ(run_program(one).exit_code, 0);
+  for (const char* wire : {"fp32", "int8"}) {
+    auto two = train(wire, 1);
+    two.insert(two.end(),
+               {"--devices", "cpu:2", "--reduce", "parameter-server", "--grad-wire", wire});
+    const ProgramResult result = run_program(under_mpirun(two));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out,
+                HasSubstr(std::string("exchange: parameter-server, gradients as ") + wire));
+    ASSERT_NE(weights(wire, 10), "");
+    EXPECT_EQ(weights("one", 10) == weights(wire, 10), std::string(wire) == "fp32");
+  }
+}
+
+// Process 0 writes the checkpoints of all, and gives every process its own when the run goes on.
+TEST_F(TrainMpi, IndependentReplicasAreThoseOfOneProcess) {
+  auto one = train("one", 2);
+  one.insert(one.end(), {"--devices", "cpu:2", "--reduce", "independent"});
+  ASSERT_EQ(run_program(one).exit_code, 0);
+  auto two = train("two", 2);
+  two.insert(two.end(), {"--reduce", "independent"});
+  auto part = two;
+  part.insert(part.end(), {"--max-steps", "10"});  // the first epoch
+  ASSERT_EQ(run_program(under_mpirun(part)).exit_code, 0);
+  two.push_back("--resume");
+  const ProgramResult result = run_program(under_mpirun(two));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("and those of the other replicas after 10 steps"));
+  for (const char* replica : {"/replica_0", "/replica_1"}) {
+    for (const char* file : {"model", "state"}) {
+      const std::string name =
+          std::string(replica) + "/checkpoints/step_00000020/" + file + ".safetensors";
+      ASSERT_NE(read_text(folder("one") + name), "") << name;
+      EXPECT_TRUE(read_text(folder("one") + name) == read_text(folder("two") + name)) << name;
+    }
+  }
+}
+
 TEST_F(TrainMpi, ASignalToOneStopsBothAndTheRunGoesOnExactly) {
   auto whole = train("whole", 12);
   whole.insert(whole.end(), {"--devices", "cpu:2"});

@@ -55,6 +55,54 @@ TEST_F(TrainCommand, LeavesResultsThatEvalReads) {
   EXPECT_THAT(result.out, HasSubstr(reported));
 }
 
+TEST_F(TrainCommand, IndependentReplicasAreModelsOfTheirOwn) {
+  const auto words =
+      with(command("two", 2), {"--devices", "cpu:2", "--reduce", "independent", "--threads", "2"});
+  const ProgramResult result = run_program(words);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string folder = run_folder("two");
+  EXPECT_THAT(result.out, HasSubstr("exchange: independent, 2 replicas train a model each"));
+  EXPECT_THAT(result.out, HasSubstr("top-1 of 2 replicas: mean "));
+  std::string sums[2];
+  for (const int replica : {0, 1}) {
+    const std::string own = folder + "/replica_" + std::to_string(replica);
+    const ProgramResult eval = run_stoker(
+        {"eval", "--checkpoint", own, "--data", data(), "--json", "--precision", "fp32"});
+    ASSERT_EQ(eval.exit_code, 0) << eval.err;
+    const auto json = nlohmann::json::parse(eval.out);
+    EXPECT_EQ(json["samples"], 20);
+    char reported[64];
+    std::snprintf(reported, sizeof reported, ", top-1 %.2f%%, top-5 %.2f%%; ",
+                  100 * json["top1"].get<double>(), 100 * json["top5"].get<double>());
+    EXPECT_THAT(result.out, HasSubstr(reported + own + "/checkpoints/step_00000020\n"));
+    const ProgramResult exported =
+        run_stoker({"export", "--checkpoint", own, "--onnx", own + ".onnx"});
+    EXPECT_EQ(exported.exit_code, 0) << exported.err;
+    EXPECT_FALSE(read_text(own + ".onnx").empty());
+    sums[replica] = read_text(own + "/checkpoints/step_00000020/model.safetensors");
+  }
+  EXPECT_TRUE(sums[0] != sums[1]) << "both learned the same";
+  const ProgramResult none = run_stoker({"eval", "--checkpoint", folder, "--data", data()});
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_THAT(none.err, HasSubstr(folder + " is a run of 2 independent replicas"));
+
+  // It is not begun again, and goes on with as many replicas only.
+  EXPECT_EQ(run_program(words).exit_code, 2);
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& why) {
+    const ProgramResult other = run_program(with(words, more));
+    EXPECT_EQ(other.exit_code, 2);
+    EXPECT_THAT(other.err, HasSubstr(why));
+    EXPECT_EQ(count_lines(other.err), 1);
+  };
+  refused({"--resume", "--devices", "cpu:4"},
+          "2 independent replicas, and this run has 4 independent replicas");
+  refused({"--resume", "--reduce", "auto"}, "this run has replicas that train one model");
+  refused({"--resume", "--grad-wire", "int8"}, "with reduce independent no gradients travel");
+  const ProgramResult more = run_program(with(words, {"--resume", "--epochs", "3"}));
+  EXPECT_EQ(more.exit_code, 0) << more.err;
+  EXPECT_EQ(count_metrics(folder, "replica"), 6);
+}
+
 TEST_F(TrainCommand, FoldersMayHaveNamesThatAreNoText) {
   const std::string odd = run_folder("odd\xff");
   std::filesystem::copy(data(), odd, std::filesystem::copy_options::recursive);

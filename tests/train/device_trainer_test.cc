@@ -41,6 +41,33 @@ TEST(DeviceTrainer, BucketsAndReplicasLeaveTheSameBits) {
   }
 }
 
+// Every device's metrics come some steps late, and each has its own.
+TEST(DeviceTrainer, IndependentReplicasAreSavedAndResumedExactly) {
+  TrainOptions options = device_options(2);
+  options.reduce = ReduceKind::independent;
+  options.recipe.epochs = 4;
+  const auto train = [&](const std::string& out, int64_t max_steps, bool resume) {
+    options.out = out;
+    options.max_steps = max_steps;
+    options.resume = resume;
+    weights_of(options, max_steps > 0 ? max_steps : 8);
+  };
+  const auto state_of = [](const std::string& out, int replica) {
+    const std::string path = newest_checkpoint(checkpoint_folder(out, replica));
+    EXPECT_THAT(path, testing::HasSubstr("step_00000008"));
+    return read_whole_file(path + "/state.safetensors");
+  };
+  const TempFolder whole, parts;
+  train(whole.path(), 0, false);
+  train(parts.path(), 5, false);
+  train(parts.path(), 0, true);
+  for (const int replica : {0, 1}) {
+    EXPECT_TRUE(state_of(parts.path(), replica) == state_of(whole.path(), replica)) << replica;
+  }
+  EXPECT_TRUE(state_of(whole.path(), 0) != state_of(whole.path(), 1));
+  EXPECT_EQ(metrics_of(whole.path(), "replica").size(), 8u);
+}
+
 TEST(DeviceTrainer, AResidentFeedReplaysTheFirstEpoch) {
   TrainOptions options = device_options(1);
   const uint64_t real = weights_of(options);

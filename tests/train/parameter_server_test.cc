@@ -84,16 +84,127 @@ TEST(ParameterServerRun, CountsGradientsUpAndWeightsDown) {
   EXPECT_GT(sent[0], 2 * sent[1]);
 }
 
-TEST(ParameterServerRun, RefusesSeveralProcesses) {
+struct ProcessesOutcome {
+  std::vector<std::string> thrown;  // by process; "" if nothing was thrown
+  std::vector<TrainResult> results;
+  std::vector<uint64_t> hashes;
+};
+
+// Runs in several processes, which are threads here.
+ProcessesOutcome run_processes(int processes, const TrainOptions& options,
+                               const EngineFactory& engines, const Source* eval = nullptr,
+                               bool messages = true, int64_t samples = 70) {
+  const auto source = small_source(samples);
+  ProcessesOutcome outcome;
+  outcome.results.resize(static_cast<size_t>(processes));
+  outcome.hashes.resize(static_cast<size_t>(processes));
+  ThreadProcesses group(processes);
+  outcome.thrown = group.run(
+      [&](ProcessGroup& process) {
+        const auto rank = static_cast<size_t>(process.rank());
+        TrainOptions mine = options;
+        mine.processes = &process;
+        RecordingObserver observer;
+        Trainer trainer(*source, eval, mine, observer, engines);
+        outcome.results[rank] = trainer.run();
+        outcome.hashes[rank] = trainer.weights_hash();
+      },
+      messages);
+  return outcome;
+}
+
+TEST(ParameterServerRun, ServesOtherProcessesWithTheBitsOfAnAllReduce) {
+  const auto eval = small_source(23, 31);
+  for (const AverageKind average : {AverageKind::none, AverageKind::ema, AverageKind::lookahead}) {
+    for (const int accumulate : {1, 2}) {
+      TrainOptions options = small_options(4);
+      options.recipe.average.kind = average;
+      const RunOutcome expected = run_once(options, fake_engines(), 70, eval.get());
+      options.reduce = ReduceKind::server;
+      // The order of a sum depends on the parts: so many of one replica are those of an all-reduce.
+      options.accumulate = accumulate;
+      TrainOptions all_reduce = options;
+      all_reduce.reduce = ReduceKind::automatic;
+      const uint64_t hash = run_once(all_reduce, fake_engines(), 70, eval.get()).hash;
+      for (const auto& [processes, local] : {std::pair{2, 2}, {4, 1}}) {
+        options.replicas = local;
+        const ProcessesOutcome many = run_processes(processes, options, fake_engines(), eval.get());
+        for (size_t rank = 0; rank < many.hashes.size(); ++rank) {
+          EXPECT_EQ(many.thrown[rank], "");
+          EXPECT_EQ(many.hashes[rank], hash) << processes << " x " << local;
+          ASSERT_TRUE(many.results[rank].eval);
+          if (accumulate > 1) continue;
+          EXPECT_EQ(many.results[rank].loss, expected.result.loss);
+          EXPECT_EQ(many.results[rank].eval->loss, expected.result.eval->loss);
+        }
+      }
+    }
+  }
+}
+
+TEST(ParameterServerRun, ServesOtherProcessesOnTheCpuEngineToo) {
+  if (!cpu_engine_available()) GTEST_SKIP() << "built without oneDNN";
+  TrainOptions options = small_options(4);
+  options.recipe.epochs = 1;
+  const uint64_t expected = run_once(options, {}, 20).hash;
+  options.reduce = ReduceKind::server;
+  options.replicas = 2;
+  for (const uint64_t hash : run_processes(2, options, {}, nullptr, true, 20).hashes) {
+    EXPECT_EQ(hash, expected);
+  }
+}
+
+// What travels, and the sum, are those of one process, in every format; so are the residuals.
+TEST(ParameterServerRun, OfSeveralProcessesResumesExactly) {
+  for (const auto& [name, wire] : kGradWires) {
+    const RunOutcome whole = run_once(server_options(4, wire), fake_engines());
+    for (const int before : {1, 2}) {
+      const TempFolder folder;
+      TrainOptions options = server_options(4 / before, wire);
+      options.out = folder.path();
+      options.max_steps = 7;
+      const ProcessesOutcome first = run_processes(before, options, fake_engines());
+      EXPECT_EQ(first.thrown[0], "");
+      options.max_steps = 0;
+      options.resume = true;
+      options.replicas = before;
+      const ProcessesOutcome outcome = run_processes(4 / before, options, fake_engines());
+      for (const uint64_t hash : outcome.hashes) EXPECT_EQ(hash, whole.hash) << name;
+      const auto planned =
+          nlohmann::json::parse(read_whole_file(folder.path() + "/config.json"))["bytes_per_step"];
+      const Traffic& traffic = outcome.results[0].traffic;
+      EXPECT_EQ(traffic, whole.result.traffic) << name;
+      EXPECT_EQ(planned["gradients_sent"], traffic.gradients_sent);
+      EXPECT_EQ(planned["weights_received"], traffic.weights_received);
+      EXPECT_EQ(traffic.gradients_received + traffic.weights_sent, 0);
+    }
+  }
+}
+
+TEST(ParameterServerRun, OfSeveralProcessesEndsWithAnyOfThem) {
   const auto source = small_source();
-  ThreadProcesses group(2);
-  const auto thrown = group.run([&](ProcessGroup& process) {
-    TrainOptions options = server_options(1);
-    options.processes = &process;
-    RecordingObserver observer;
-    Trainer(*source, nullptr, options, observer, fake_engines()).run();
-  });
-  EXPECT_THAT(thrown[0], HasSubstr("whose server is a thread of one process; there are 2"));
+  for (const int faulty : {0, 1}) {
+    for (const bool nan : {false, true}) {
+      ThreadProcesses group(2);
+      const auto thrown = group.run([&](ProcessGroup& process) {
+        TrainOptions mine = server_options(2);
+        mine.processes = &process;
+        FakeEngineFaults faults;
+        if (process.rank() == faulty) (nan ? faults.nan_at_step : faults.throw_at_step) = 3;
+        RecordingObserver observer;
+        Trainer(*source, nullptr, mine, observer, fake_engines(faults, 1)).run();
+      });
+      for (const std::string& each : thrown) {
+        EXPECT_THAT(each, HasSubstr(nan ? "step 3: the loss" : "told to throw"));
+      }
+    }
+  }
+}
+
+TEST(ParameterServerRun, RefusesProcessesWithoutMessages) {
+  const auto outcome = run_processes(2, server_options(1), fake_engines(), nullptr, false);
+  EXPECT_THAT(outcome.thrown[0],
+              HasSubstr("gets messages through MPI; these 2 processes have none"));
 }
 
 TEST(ParameterServerRun, AFailureEndsIt) {

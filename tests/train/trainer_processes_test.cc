@@ -151,6 +151,32 @@ TEST_P(TrainerProcesses, TrainAsOneDoes) {
   }
 }
 
+// Engines that queue their work have the metrics of a step some steps later. Only then the notes of
+// that step are taken, while later messages have come: each must find its own.
+TEST_P(TrainerProcesses, LateMetricsGiveTheSameRun) {
+  const auto eval = small_source(23, 31);
+  const auto source = small_source();
+  const TempFolder one_folder, many_folder;
+  TrainOptions options = small_options(4);
+  options.checkpoint_steps = 3;
+  options.out = one_folder.path();
+  const RunOutcome one = run_once(options, fake_engines(), 70, eval.get());
+  options.replicas = 2;
+  options.out = many_folder.path();
+  const auto late = [](const NetSpec& net, const EngineOptions& engine, int) {
+    return make_fake_engine(net, engine, {.metrics_lag = 4});
+  };
+  const auto many = run_processes(2, options, late, *source, eval.get());
+  expect_clean(many);
+  for (size_t rank = 0; rank < many.hashes.size(); ++rank) {
+    EXPECT_EQ(many.hashes[rank], one.hash);
+    EXPECT_EQ(many.results[rank].loss, one.result.loss);
+    EXPECT_EQ(many.results[rank].eval->top1, one.result.eval->top1);
+  }
+  EXPECT_EQ(read_whole_file(many_folder.path() + "/receipt_rows.bin"),
+            read_whole_file(one_folder.path() + "/receipt_rows.bin"));
+}
+
 TEST_P(TrainerProcesses, EveryStartIsThatOfProcessZero) {
   TrainOptions options = small_options(1);
   const auto source = small_source();

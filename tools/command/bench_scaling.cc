@@ -40,12 +40,10 @@ int run_bench_scaling(int argc, char** argv) {
   auto app = make_parser(
       "bench scaling",
       "Trains on 1 to N devices, and prints images/s, speed-up and efficiency over one device for\n"
-      "each model, image size, data set's size, feed and way to sum gradients (none leaves the "
-      "sum\n"
-      "out), and how long a run warms up. Weak scaling keeps the batch of each device, strong "
-      "scaling\n"
-      "that of all together. Host devices are replicas with one thread each.",
-      "  stoker bench scaling --n 1,2 --reduce auto,none\n"
+      "each model, image size, data set's size, feed and strategy (independent and none sum\n"
+      "nothing), and how long a run warms up. Weak scaling keeps the batch of each device, strong\n"
+      "scaling that of all together. Host devices are replicas with one thread each.",
+      "  stoker bench scaling --n 1,2 --reduce auto,parameter-server,independent,none\n"
       "  stoker bench scaling --models resnet20,resnet32,resnet44,resnet56,resnet110 --scaling "
       "weak\n"
       "  stoker bench scaling --models resnet20 --sizes 16,32,64 --n 1,2\n"
@@ -79,7 +77,8 @@ int run_bench_scaling(int argc, char** argv) {
   app->add_option("--workers", options.workers, "Threads that decode for --feed resident and real")
       ->check(CLI::Range(0, 1024));
   check_reduce(add_list(*app, "--reduce", reductions,
-                        "Strategies to compare, as a list; none leaves the sum out"));
+                        "Strategies to compare, as a list; independent and none exchange "
+                        "nothing, and are the bound of the others"));
   add_list(
       *app, "--grad-wire", wires,
       "Number formats in which gradients travel, as a list: each with each strategy that sends "

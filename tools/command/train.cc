@@ -34,12 +34,9 @@ ChosenSamples open_eval(const TrainArguments& arguments, bool say) {
 
 void refuse_to_mix_runs(const TrainOptions& options) {
   RunLock::require_free(options.out);
-  std::error_code none;
-  const std::string folder = options.out + "/checkpoints";
-  if (options.resume || !std::filesystem::exists(folder, none) ||
-      std::filesystem::is_empty(folder, none)) {
-    return;
-  }
+  const bool kept =
+      kept_replicas(options.out) > 0 || has_checkpoints(checkpoint_folder(options.out));
+  if (options.resume || !kept) return;
   throw std::invalid_argument("--out: " + options.out +
                               " holds checkpoints of a run: add --resume to go on with it, or "
                               "choose another folder");
@@ -48,7 +45,8 @@ void refuse_to_mix_runs(const TrainOptions& options) {
 // A run goes on with the samples that it began with. (The Loader would find the difference, too,
 // but knows no options.)
 void refuse_other_samples(const TrainOptions& options, const SampleChoice& choice) {
-  if (!options.resume || newest_checkpoint(options.out + "/checkpoints").empty()) return;
+  const int replica = options.reduce == ReduceKind::independent ? 0 : -1;
+  if (!options.resume || newest_checkpoint(checkpoint_folder(options.out, replica)).empty()) return;
   if (!std::filesystem::exists(options.out + "/config.json")) return;
   const RunSamples before = read_run_samples(options.out);
   const auto require_same = [&](const std::string& option, const std::string& what,
@@ -82,6 +80,18 @@ std::string resume_hint(int argc, char** argv) {
   return resumes ? line : line + " --resume";
 }
 
+// The models of independent replicas, of which the lines above have the means.
+void print_replicas(const TrainResult& result) {
+  if (const auto spread = top1_spread(result.replicas)) {
+    fmt::print("{:<12} {}\n", "spread", spread_text(*spread, result.replicas.size()));
+  }
+  for (size_t i = 0; i < result.replicas.size(); ++i) {
+    const ReplicaFigures& replica = result.replicas[i];
+    fmt::print("{:<12} {}{}{}\n", fmt::format("replica {}", i), replica_text(replica),
+               replica.checkpoint.empty() ? "" : "; ", replica.checkpoint);
+  }
+}
+
 void print_summary(const TrainResult& result, const TrainOptions& options) {
   fmt::print("\n{:<12} {} of {} steps, {:.2f} epochs, {} of training\n", "trained", result.step,
              result.total_steps, result.epochs_done, format_duration(result.train_seconds));
@@ -95,6 +105,7 @@ void print_summary(const TrainResult& result, const TrainOptions& options) {
                100 * result.eval->top1, 100 * result.eval->top5, result.eval->samples,
                options.recipe.eval_views);
   }
+  print_replicas(result);
   fmt::print("{:<12} {:.0f} images/s ± {:.0f}\n", "speed", result.images_per_second, result.jitter);
   fmt::print("{:<12} {:.2f}% of the time the trainer waited for data\n", "feed wait",
              100 * result.feed_wait_share);
@@ -102,7 +113,9 @@ void print_summary(const TrainResult& result, const TrainOptions& options) {
     fmt::print("{:<12} {} bad samples, listed in {}/quarantine.jsonl\n", "quarantine",
                result.bad_samples, options.out);
   }
-  if (!result.checkpoint.empty()) fmt::print("{:<12} {}\n", "checkpoint", result.checkpoint);
+  if (!result.checkpoint.empty() && result.replicas.empty()) {
+    fmt::print("{:<12} {}\n", "checkpoint", result.checkpoint);
+  }
   if (!result.receipt.empty()) fmt::print("{:<12} {}\n", "receipt", result.receipt);
 }
 
@@ -158,6 +171,8 @@ int run_train(int argc, char** argv) {
                          "--eval-subset part=0.9:1\n"
                          "  stoker train --data data/imagenette --weights balanced\n"
                          "  stoker train --blend data/real=3 --blend data/drawn=1\n"
+                         "  stoker train --data data/cifar-10-batches-bin --devices cpu:2 "
+                         "--reduce independent --out runs/two\n"
                          "  mpirun -np 2 stoker train --data "
                          "data/cifar-10-batches-bin --devices cpu:2\n"
                          "  stoker train --config run.toml --resume\n\n" +

@@ -17,7 +17,26 @@ std::string rate_text(double images_per_second, double jitter, double wait_share
                      format_count(jitter), 100 * wait_share);
 }
 
+std::string figures_text(double loss, double accuracy, const std::optional<EvalResult>& eval) {
+  std::string text = fmt::format("loss {:.3f}, acc {:.2f}%", loss, 100 * accuracy);
+  if (eval) {
+    text += fmt::format(", test loss {:.3f}, top-1 {:.2f}%, top-5 {:.2f}%", eval->loss,
+                        100 * eval->top1, 100 * eval->top5);
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string replica_text(const ReplicaFigures& replica) {
+  return figures_text(replica.loss, replica.accuracy, replica.eval);
+}
+
+std::string spread_text(const Spread& top1, size_t replicas) {
+  return fmt::format(
+      "top-1 of {} replicas: mean {:.2f}%, standard deviation {:.2f}, from {:.2f}% to {:.2f}%",
+      replicas, 100 * top1.mean, 100 * top1.deviation, 100 * top1.lowest, 100 * top1.highest);
+}
 
 TrainDisplay::TrainDisplay(Options options) : options_(std::move(options)) {
   if (!options_.metrics_port) return;
@@ -81,15 +100,16 @@ void TrainDisplay::on_step(const StepReport& report) {
 }
 
 void TrainDisplay::on_epoch(const EpochReport& report) {
-  std::string line = fmt::format("epoch {:.4g}: loss {:.3f}, acc {:.2f}%", report.epochs_done,
-                                 report.loss, 100 * report.accuracy);
-  if (report.eval) {
-    line += fmt::format(", test loss {:.3f}, top-1 {:.2f}%, top-5 {:.2f}%", report.eval->loss,
-                        100 * report.eval->top1, 100 * report.eval->top5);
-  }
-  say(fmt::format("{}; {}; {}", line,
+  say(fmt::format("epoch {:.4g}: {}; {}; {}", report.epochs_done,
+                  figures_text(report.loss, report.accuracy, report.eval),
                   rate_text(report.images_per_second, report.jitter, report.feed_wait_share),
                   format_duration(report.seconds)));
+  for (size_t i = 0; i < report.replicas.size(); ++i) {
+    say(fmt::format("  replica {}: {}", i, replica_text(report.replicas[i])));
+  }
+  if (const auto spread = top1_spread(report.replicas)) {
+    say("  " + spread_text(*spread, report.replicas.size()));
+  }
 }
 
 void TrainDisplay::say(const std::string& line) {

@@ -12,8 +12,14 @@
 #include "tools/live/metrics_server.h"
 #include "tools/live/monitor.h"
 #include "tools/live/view.h"
+#include "train/run/spread.h"
 
 namespace stoker {
+
+// What is said of one of several independent replicas, and of all: "loss 1.2, acc 55.10%, test
+// loss ...", "top-1 of 2 replicas: mean ...".
+std::string replica_text(const ReplicaFigures& replica);
+std::string spread_text(const Spread& top1, size_t replicas);
 
 class TrainDisplay final : public TrainObserver {
  public:

@@ -25,6 +25,7 @@ using Json = nlohmann::json;
 constexpr int64_t kMostReplicas = 1 << 28;
 constexpr char kPrefix[] = "step_";
 constexpr char kTemporary[] = ".tmp-";
+constexpr char kReplica[] = "replica_";
 constexpr char kResiduals[] = "residuals";
 constexpr const char* kFiles[] = {"model.safetensors", "state.safetensors"};
 
@@ -148,17 +149,6 @@ void remove_temporaries(const fs::path& runs) {
   for (const fs::path& path : left) fs::remove_all(path);
 }
 
-// Renames a folder before it removes it, so that half a folder never looks like a checkpoint.
-void remove_old(const std::string& runs, int keep) {
-  const auto all = list_checkpoints(runs);
-  for (size_t i = static_cast<size_t>(std::max(keep, 1)); i < all.size(); ++i) {
-    const fs::path doomed =
-        fs::path(runs) / (kTemporary + all[i].second.filename().string() + "-old");
-    fs::rename(all[i].second, doomed);
-    fs::remove_all(doomed);
-  }
-}
-
 void check_finite(const TrainState& state, int64_t step) {
   for (const auto* values : {&state.parameters, &state.momenta, &state.statistics, &state.average,
                              &state.average_statistics, &state.second_moments, &state.residuals}) {
@@ -175,8 +165,20 @@ void check_finite(const TrainState& state, int64_t step) {
 
 NetSpec ModelInfo::net() const { return make_net(recipe.name, recipe.input, classes); }
 
-std::string save_checkpoint(const std::string& runs, const CheckpointInfo& info,
-                            const TrainState& state, int keep) {
+std::string checkpoint_folder(const std::string& out, int replica) {
+  return (replica < 0 ? out : fmt::format("{}/{}{}", out, kReplica, replica)) + "/checkpoints";
+}
+
+bool has_checkpoints(const std::string& runs) { return !list_checkpoints(runs).empty(); }
+
+int kept_replicas(const std::string& out) {
+  int count = 0;
+  while (has_checkpoints(checkpoint_folder(out, count))) ++count;
+  return count;
+}
+
+std::string write_checkpoint(const std::string& runs, const CheckpointInfo& info,
+                             const TrainState& state) {
   check_finite(state, info.step);
   fs::create_directories(runs);
   remove_temporaries(runs);
@@ -200,20 +202,53 @@ std::string save_checkpoint(const std::string& runs, const CheckpointInfo& info,
   publish(temporary.string(), final_path.string());
   replace_file((fs::path(runs) / "latest").string(), name + "\n");
   remove_temporaries(runs);
-  remove_old(runs, keep);
   return final_path.string();
 }
 
-std::string newest_checkpoint(const std::string& runs, std::vector<std::string>* torn) {
-  for (const auto& [step, path] : list_checkpoints(runs)) {
-    try {
-      checked_json(path);
-      return path.string();
-    } catch (const std::exception& error) {
-      if (torn) torn->push_back(path.string() + ": " + error.what());
+// Checkpoints of later steps are torn, or those of a run that went on from an earlier one. A folder
+// is renamed before it is removed, so that half a folder never looks like a checkpoint.
+void remove_old_checkpoints(const std::string& runs, int64_t step, int keep) {
+  int kept = 0;
+  for (const auto& [other, path] : list_checkpoints(runs)) {
+    if (other <= step && kept < std::max(keep, 1)) {
+      ++kept;
+      continue;
     }
+    const fs::path doomed = fs::path(runs) / (kTemporary + path.filename().string() + "-old");
+    fs::rename(path, doomed);
+    fs::remove_all(doomed);
   }
-  return "";
+}
+
+std::string save_checkpoint(const std::string& runs, const CheckpointInfo& info,
+                            const TrainState& state, int keep) {
+  const std::string path = write_checkpoint(runs, info, state);
+  remove_old_checkpoints(runs, info.step, keep);
+  return path;
+}
+
+std::string newest_checkpoint(const std::string& runs, std::vector<std::string>* torn) {
+  const std::vector<std::string> found = newest_checkpoints({runs}, torn);
+  return found.empty() ? "" : found.front();
+}
+
+std::vector<std::string> newest_checkpoints(const std::vector<std::string>& folders,
+                                            std::vector<std::string>* torn) {
+  for (const auto& [step, first] : list_checkpoints(folders.at(0))) {
+    std::vector<std::string> paths;
+    for (const std::string& folder : folders) {
+      const fs::path path = fs::path(folder) / first.filename();
+      try {
+        checked_json(path);
+        paths.push_back(path.string());
+      } catch (const std::exception& error) {
+        if (torn) torn->push_back(path.string() + ": " + error.what());
+        break;
+      }
+    }
+    if (paths.size() == folders.size()) return paths;
+  }
+  return {};
 }
 
 void load_checkpoint(const std::string& path, CheckpointInfo& info, TrainState& state) {
@@ -252,6 +287,12 @@ LoadedModel load_model(const std::string& path) {
       const fs::path inner = folder / "checkpoints";
       const std::string runs = fs::is_directory(inner) ? inner.string() : path;
       const std::string newest = newest_checkpoint(runs);
+      if (const int replicas = newest.empty() ? kept_replicas(path) : 0; replicas > 0) {
+        throw std::runtime_error(fmt::format(
+            "{} is a run of {} independent replicas, each a model of its own: take one of them, "
+            "as {}/{}0",
+            path, replicas, path, kReplica));
+      }
       if (newest.empty()) throw std::runtime_error("no whole checkpoint in " + runs);
       model.file = (fs::path(newest) / kFiles[0]).string();
     }

@@ -6,7 +6,11 @@
 //   trainer.json       step, loader state, recipe, seed, metrics, and the sizes and checksums of
 //                      both files
 // It is written under a temporary name, flushed and renamed. A folder that fails its checks is torn
-// and never used. Threads: one writer per folder. Errors: std::runtime_error with the path.
+// and never used.
+//
+// A run of one model has its checkpoints in OUT/checkpoints. A run of independent replicas has
+// those of replica I in OUT/replica_I/checkpoints, and goes on from the newest step of which all
+// are whole. Threads: one writer per folder. Errors: std::runtime_error with the path.
 #pragma once
 
 #include <cstdint>
@@ -33,16 +37,22 @@ struct RunningTotals {
   double seconds = 0;
 };
 
-struct CheckpointInfo {
+// How far a model of a run has come, besides its state.
+struct ModelProgress {
+  RunningTotals epoch;
+  double best_top1 = 0;
+  double last_top1 = -1, last_top5 = -1;  // of the last evaluation; -1: none
+};
+
+struct CheckpointInfo : ModelProgress {
   ModelInfo model;
   uint64_t seed = 0;
   int64_t step = 0;  // updates done; the loader's steps, but for a run that changed its batch
   int64_t total_steps = 0;
   LoaderState loader;
   int batch = 0;  // global batch that `loader` is of; not stored, because the recipe has it
-  RunningTotals epoch;
-  double best_top1 = 0;
-  double last_top1 = -1, last_top5 = -1;  // of the last evaluation; -1: none
+  // Of how many independent replicas this is which one; 0: of a run with one model.
+  int replicas = 0, replica = 0;
 };
 
 // Flat buffers as Engine::read() fills them. The averages are empty if the recipe does not average,
@@ -55,20 +65,38 @@ struct TrainState {
   int residual_replicas = 0;
 };
 
-// Writes runs/step_00000123 and runs/latest (its name), then removes all but the newest `keep`
-// checkpoints. Creates `runs` if needed. Returns the checkpoint's path. Throws std::runtime_error,
-// also if a value of the state is not finite, so that a run can resume from every checkpoint.
+// Returns the folder of the checkpoints of a model of a run in `out`: of independent replica
+// `replica`, or of the one model (-1).
+std::string checkpoint_folder(const std::string& out, int replica = -1);
+// Returns of how many independent replicas there are checkpoints in `out`; 0: there are none.
+int kept_replicas(const std::string& out);
+// Returns whether there are checkpoints in this folder, whole or torn.
+bool has_checkpoints(const std::string& runs);
+
+// Writes runs/step_00000123 and runs/latest (its name). Creates `runs` if needed. Returns the
+// checkpoint's path. Throws std::runtime_error, also if a value of the state is not finite, so that
+// a run can resume from every checkpoint.
+std::string write_checkpoint(const std::string& runs, const CheckpointInfo& info,
+                             const TrainState& state);
+// Removes all checkpoints but that of `step`, which was written last, and the newest before it,
+// `keep` in all.
+void remove_old_checkpoints(const std::string& runs, int64_t step, int keep);
+// Does both.
 std::string save_checkpoint(const std::string& runs, const CheckpointInfo& info,
                             const TrainState& state, int keep);
 
 // Returns the newest complete checkpoint of `runs`, or "". Appends the paths of torn ones and what
 // is wrong with them to `torn`, newest first.
 std::string newest_checkpoint(const std::string& runs, std::vector<std::string>* torn = nullptr);
+// Returns the checkpoints of the newest step of which all folders have a complete one, or nothing.
+std::vector<std::string> newest_checkpoints(const std::vector<std::string>& folders,
+                                            std::vector<std::string>* torn = nullptr);
 // Reads and checks a whole checkpoint. Throws std::runtime_error.
 void load_checkpoint(const std::string& path, CheckpointInfo& info, TrainState& state);
 
 // A model to use. load_model() takes the path of a checkpoint, of its model.safetensors, of a
-// folder of checkpoints or of a run's folder (the last two: the newest checkpoint).
+// folder of checkpoints or of a run's folder (the last two: the newest checkpoint). Independent
+// replicas are models of their own: it takes OUT/replica_I like a run's folder, and refuses OUT.
 struct LoadedModel {
   std::string file;  // the file that was read
   ModelInfo info;

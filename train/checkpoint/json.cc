@@ -34,6 +34,9 @@ Json checkpoint_to_json(const CheckpointInfo& info) {
   json["seed"] = info.seed;
   json["step"] = info.step;
   json["total_steps"] = info.total_steps;
+  if (info.replicas > 0) {
+    json["independent"] = {{"replica", info.replica}, {"replicas", info.replicas}};
+  }
   json["loader"] = {{"next_step", info.loader.next_step},
                     {"epoch", info.loader.epoch},
                     {"step_in_epoch", info.loader.step_in_epoch},
@@ -64,6 +67,10 @@ CheckpointInfo checkpoint_from_json(const Json& json) {
   read_whole(json, "seed", info.seed);
   read_whole(json, "step", info.step);
   read_whole(json, "total_steps", info.total_steps);
+  if (const auto independent = json.find("independent"); independent != json.end()) {
+    read_whole(*independent, "replica", info.replica);
+    read_whole(*independent, "replicas", info.replicas);
+  }
   const Json& loader = json.at("loader");
   read_whole(loader, "next_step", info.loader.next_step);
   read_whole(loader, "epoch", info.loader.epoch);

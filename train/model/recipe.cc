@@ -69,13 +69,14 @@ Precision Recipe::resolved_precision() const {
   return cpu_supports(Precision::bf16) ? Precision::bf16 : Precision::fp32;
 }
 
-std::vector<std::string> describe(const Recipe& recipe) {
+std::vector<std::string> describe(const Recipe& recipe, int update_batch) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format(
       "{} at {}x{}, {:g} epoch{}, global batch {} in micro-batches of {} samples, {}", recipe.name,
       recipe.input.width, recipe.input.height, recipe.epochs, recipe.epochs == 1 ? "" : "s",
       recipe.batch, recipe.micro_batch_size, to_string(recipe.last_batch)));
-  lines.push_back(recipe.optimizer.describe(recipe.batch, recipe.schedule.describe()));
+  lines.push_back(recipe.optimizer.describe(update_batch > 0 ? update_batch : recipe.batch,
+                                            recipe.schedule.describe()));
   std::string extras = fmt::format("label smoothing {:g}", recipe.label_smoothing);
   if (recipe.average.kind != AverageKind::none) extras += ", " + describe_average(recipe.average);
   if (recipe.zero_gamma) extras += ", zero gamma";

@@ -67,7 +67,8 @@ struct Recipe {
 // Returns the recipe of a model (models.h). Throws std::invalid_argument, which lists the names.
 Recipe default_recipe(const std::string& model);
 // Returns a few lines for --help and for the plan before a run: "batch 1024, lr 1.5 (...), ...".
-std::vector<std::string> describe(const Recipe& recipe);
+// The learning rate is that of an update with `update_batch` samples; 0: with the recipe's batch.
+std::vector<std::string> describe(const Recipe& recipe, int update_batch = 0);
 
 // The arguments of one update: the effective rates, the decay and the frozen tensors of a step.
 // `tensors` holds one entry per tensor of parameter_table(net).
@@ -75,6 +76,7 @@ struct StepRates {
   // Updates of the run beside its steps, which were counted anew when a run went on with another
   // batch.
   int64_t more_updates = 0;
+  int update_batch = 0;  // samples of an update, for which the rate is; 0: the recipe's batch
   std::vector<TensorUpdate> tensors;
   UpdateArgs args;  // args.tensors points into `tensors`: do not copy the struct
   double learning_rate = 0;

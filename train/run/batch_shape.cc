@@ -69,6 +69,8 @@ ReplicaShape cut_batch(const TrainOptions& options, int processes) {
                   shape.all_replicas,
                   shape.parts > 1 ? fmt::format(" in {} parts (`accumulate`)", shape.parts) : ""));
   shape.rows = static_cast<int>(batch / shares);
+  if (options.reduce == ReduceKind::independent) shape.models = shape.all_replicas;
+  shape.update_batch = batch / shape.models;
   if (on_gpus(options.devices)) {
     shape.micro_batch_size = shape.rows;  // one net per device: batch norm sees all of its rows
   } else {
@@ -82,7 +84,7 @@ EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& sh
   EngineOptions engine;
   engine.rows = shape.rows;
   engine.micro_batch_size = shape.micro_batch_size;
-  engine.nominal_rows = recipe.batch;
+  engine.nominal_rows = shape.update_batch;
   engine.accumulates = shape.parts > 1;
   engine.precision = run_precision(options);
   engine.workers = shape.engine_threads;

@@ -12,11 +12,14 @@
 namespace stoker {
 
 struct ReplicaShape {
-  int all_replicas = 1;              // of all processes
-  int rows = 0;                      // per replica and part of a step
-  int micro_batch_size = 0;          // `rows` is a multiple of it
-  int engine_threads = 1;            // per replica
-  int parts = 1;                     // of a step, one after the other
+  int all_replicas = 1;      // of all processes
+  int rows = 0;              // per replica and part of a step
+  int micro_batch_size = 0;  // `rows` is a multiple of it
+  int engine_threads = 1;    // per replica
+  int parts = 1;             // of a step, one after the other
+  // Models that the run trains: one, or one per replica if the replicas are independent.
+  int models = 1;
+  int update_batch = 0;              // samples of a step that change the weights of a model
   std::vector<std::string> notes{};  // for the user
 };
 

@@ -10,13 +10,20 @@
 #include <thread>
 
 #include "pipeline/durable_file.h"
+#include "train/run/evaluation.h"
 #include "train/run/options.h"
+#include "train/run/spread.h"
 
 namespace stoker {
 namespace {
 
 constexpr size_t kNamedRows = 8;  // in the message of a failed step; all are in failed_step.txt
 constexpr int64_t kReportsPerEpoch = 20;
+
+bool has_samples(const std::vector<ModelProgress>& models) {
+  return std::ranges::any_of(models,
+                             [](const ModelProgress& model) { return model.epoch.weight_sum > 0; });
+}
 
 }  // namespace
 
@@ -29,17 +36,21 @@ TrainLoop::TrainLoop(TrainSetup& setup, TrainObserver& observer, const std::atom
       first_step_(setup.progress.step),
       gate_(make_host_collective(setup.options.replicas)),
       parameters_(parameter_table(setup.net)),
+      metrics_left_(setup.replicas.size(), setup.progress.step),
       stop_step_(std::numeric_limits<int64_t>::max()),
       report_(setup, observer),
       progress_(setup.progress),
+      models_(setup.models),
       queued_(setup.progress.step),
-      last_checkpoint_(setup.resumed_from) {
+      checkpoints_(setup.resumed_from) {
+  checkpoints_.resize(models_.size());
   const auto rows = static_cast<size_t>(setup.shape.rows) * static_cast<size_t>(setup.shape.parts) *
                     setup.replicas.size();
   for (Trace& trace : traces_) {
     trace.own.ids.resize(rows);
     trace.own.digests.resize(rows);
     trace.waits.resize(setup.replicas.size());
+    if (setup.independent()) trace.own.metrics.resize(setup.replicas.size());
   }
   progress_.total_steps = setup.total_feed_steps + setup.more_steps;
 }
@@ -76,13 +87,14 @@ void TrainLoop::fail() noexcept {
   error_.keep_current();
   if (ProcessGroup* group = setup_.processes.group()) group->abort(current_error_text());
   gate_->abort();
-  setup_.replicas.collective().abort();
+  setup_.replicas.abort();
   setup_.loader->stop();
 }
 
 void TrainLoop::replica(int rank) {
   if (tracer()) tracer()->name_thread(fmt::format("replica {}", rank));
-  const auto together = [&](auto&& work) {
+  const auto together = [&](int64_t steps_done, auto&& work) {
+    leave_metrics(rank, steps_done);
     gate_->barrier(rank);
     if (rank == 0) work();
     gate_->barrier(rank);
@@ -94,7 +106,7 @@ void TrainLoop::replica(int rank) {
                  measure_hooks(setup_.options),
                  setup_.resident.empty() ? nullptr : setup_.resident[rank].get());
   if (first_step_ < setup_.end_step) feed.prepare();
-  together([&] { start(first_step_); });
+  together(first_step_, [&] { start(first_step_); });
   StepTrace trace(tracer(), engine, rank);
   StepRates rates;
   bool warned = false;  // once is enough
@@ -104,9 +116,9 @@ void TrainLoop::replica(int rank) {
     if (rank == 0) end_step(step);
     const bool stopping = stop_step_.load() <= step;
     if (ends_epoch(step + 1) && !stopping) {
-      together([&] { close_epoch(step + 1); });
+      together(step + 1, [&] { close_epoch(step + 1); });
     } else if (stopping || checkpoint_due(step + 1)) {
-      together([&] { save(step + 1); });
+      together(step + 1, [&] { save(step + 1); });
     }
   }
 }
@@ -114,7 +126,7 @@ void TrainLoop::replica(int rank) {
 // Does what an earlier run left undone, before the first step.
 void TrainLoop::start(int64_t first) {
   // If the checkpoint is from the end of an epoch whose evaluation was interrupted, evaluates now.
-  if (ends_epoch(first) && setup_.progress.epoch.weight_sum > 0) {
+  if (ends_epoch(first) && has_samples(setup_.models)) {
     close_epoch(first);
   } else if (first >= setup_.end_step) {
     EpochReport report;
@@ -129,6 +141,7 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   Engine& engine = *setup_.replicas[rank].engine;
   const SpanTimer whole(tracer(), SpanKind::step, step, rank, SpanTimer::Cpu::measure);
   rates.more_updates = setup_.more_steps;
+  rates.update_batch = setup_.shape.update_batch;
   set_rates(recipe, parameters_, feed_step(step), setup_.total_feed_steps, setup_.steps_per_epoch,
             rates);
   engine.expect_frozen(rates.tensors);
@@ -139,6 +152,7 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
                                                  : setup_.processes.heard_stop();
     if (stop) stop_step_.store(std::min(stop_step_.load(), step));
   }
+  leave_metrics(rank, step - engine.metrics_lag());
   const float decay = average_decay(recipe.average, feed_step(step) + 1, setup_.total_feed_steps);
   const bool lookahead = recipe.average.kind == AverageKind::lookahead;
   if (ParameterServer* server = setup_.replicas.server()) {
@@ -163,6 +177,16 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   // run ends before anything is saved.
   if (decay >= 0 && (engine.metrics_lag() > 0 || engine.step_metrics().finite)) {
     engine.blend_average(decay, lookahead);
+  }
+}
+
+// Leaves an independent replica's metrics of all steps before `steps_done`. It has been given that
+// many updates, and possibly more.
+void TrainLoop::leave_metrics(int rank, int64_t steps_done) {
+  if (!setup_.independent()) return;
+  Engine& engine = *setup_.replicas[rank].engine;
+  for (int64_t& step = metrics_left_[rank]; step < steps_done; ++step) {
+    trace_of(step).own.metrics[rank] = engine.step_metrics_of(step - first_step_);
   }
 }
 
@@ -217,9 +241,13 @@ void TrainLoop::end_step(int64_t step) {
   const Traffic so_far = setup_.replicas.traffic();
   own.traffic = so_far - traffic_;
   traffic_ = so_far;
-  setup_.processes.send_notes(own);
-  const int64_t lag = setup_.replicas.keeper().metrics_lag();
-  account_until(ends_epoch(queued_) ? queued_ : queued_ - lag);
+  const int64_t known = queued_ - setup_.replicas.metrics_lag();
+  if (setup_.independent()) {
+    account_until(known - 1);  // what all replicas had left before this step's barrier
+  } else {
+    setup_.processes.send_notes(own);
+    account_until(ends_epoch(queued_) ? queued_ : known);
+  }
   report_warnings(queued_);
 }
 
@@ -246,14 +274,36 @@ void TrainLoop::take_notes(int64_t step) {
 }
 
 void TrainLoop::account_until(int64_t steps_done) {
-  Engine& engine = setup_.replicas.keeper();
   while (progress_.step < steps_done) {
     const int64_t step = progress_.step;
+    if (setup_.independent()) setup_.processes.send_notes(trace_of(step).own);
     take_notes(step);
-    const StepMetrics metrics = engine.step_metrics_of(step - first_step_);
-    if (!metrics.finite) throw_not_finite(step, metrics);
+    const std::vector<StepMetrics> metrics = metrics_of(step);
+    for (size_t model = 0; model < metrics.size(); ++model) {
+      if (!metrics[model].finite) throw_not_finite(step, static_cast<int>(model), metrics[model]);
+    }
     account(step, metrics);
   }
+}
+
+// Returns the metrics of every model of the run. Of independent replicas only process 0 has them
+// all: it alone judges them, so that it can name the samples. For the other processes only their
+// own models have had samples.
+std::vector<StepMetrics> TrainLoop::metrics_of(int64_t step) {
+  if (!setup_.independent()) return {setup_.replicas.metrics_of(step - first_step_)};
+  const Trace& trace = trace_of(step);
+  std::vector<StepMetrics> metrics;
+  for (const StepNotes& notes : trace.all) {
+    metrics.insert(metrics.end(), notes.metrics.begin(), notes.metrics.end());
+  }
+  if (setup_.processes.is_rank0()) return metrics;
+  metrics.resize(models_.size());
+  std::ranges::transform(trace.own.metrics, metrics.begin() + setup_.first_model(),
+                         [](StepMetrics own) {
+                           own.finite = true;
+                           return own;
+                         });
+  return metrics;
 }
 
 bool TrainLoop::ends_epoch(int64_t steps_done) const {
@@ -268,7 +318,7 @@ bool TrainLoop::checkpoint_due(int64_t steps_done) const {
 
 void TrainLoop::close_epoch(int64_t steps_done) {
   account_until(steps_done);
-  EpochReport report = report_.epoch_report(steps_done, progress_.epoch);
+  EpochReport report = report_.epoch_report(steps_done, models_);
   result_.loss = report.loss;
   result_.accuracy = report.accuracy;
   if (!evaluate_epoch(steps_done, report)) {  // interrupted: the epoch stays open for a resume
@@ -277,11 +327,16 @@ void TrainLoop::close_epoch(int64_t steps_done) {
     return;
   }
   closed_end_ = steps_done >= setup_.end_step;
-  progress_.epoch = {};
+  result_.replicas = report.replicas;
+  for (ModelProgress& model : models_) model.epoch = {};
   report_.begin_epoch();
   epoch_bad_samples_ = bad_samples_;
   save(steps_done);
-  report.checkpoint = last_checkpoint_;
+  report.checkpoint = checkpoints_.front();
+  for (size_t i = 0; i < report.replicas.size(); ++i) {
+    report.replicas[i].best_top1 = models_[i].best_top1;
+    report.replicas[i].checkpoint = checkpoints_[i];
+  }
   if (setup_.processes.is_rank0()) report_.report_epoch(report);
   report_.start_clock();
 }
@@ -295,32 +350,30 @@ bool TrainLoop::evaluate_epoch(int64_t steps_done, EpochReport& report) {
   const bool due = every > 0 && std::fmod(epoch, every) < 1;
   if (!end && !due) return true;
   const SpanTimer timer(tracer(), SpanKind::evaluate, steps_done - 1);
-  if (const ParameterServer* server = setup_.replicas.server()) {
-    const bool averaged = setup_.options.recipe.average.kind != AverageKind::none;
-    for (const Replica& replica : setup_.replicas) server->refresh(*replica.engine, averaged);
-  }
   const auto run = [&](int views) {
-    EvalOptions options = setup_.eval_options(views);
-    options.stop = &stop_;
+    std::string bad_samples;
     if (end && views == 1 && !setup_.options.out.empty()) {  // one list, of the last evaluation
-      options.quarantine_file =
-          quarantine_file(setup_.options.out, "quarantine_eval", setup_.processes.rank());
-      std::filesystem::remove(options.quarantine_file);
+      bad_samples = quarantine_file(setup_.options.out, "quarantine_eval", setup_.processes.rank());
+      std::filesystem::remove(bad_samples);
     }
-    return evaluate(*setup_.eval, setup_.replicas.engines(), setup_.replicas.devices(),
-                    setup_.shape.rows, options);
+    return evaluate_models(setup_, views, stop_, bad_samples);
   };
-  report.eval = run(1);
+  const std::vector<EvalResult> plain = run(1);
+  report.eval = mean_of(plain);
   if (!report.eval->complete) return false;
   if (end) {
     const int views = setup_.options.recipe.eval_views;
+    last_evals_ = views == 1 ? plain : run(views);
     result_.eval_plain = report.eval;
-    result_.eval = views == 1 ? *report.eval : run(views);
+    result_.eval = mean_of(last_evals_);
     if (!result_.eval->complete) return false;
   }
-  progress_.last_top1 = report.eval->top1;
-  progress_.last_top5 = report.eval->top5;
-  progress_.best_top1 = std::max(progress_.best_top1, report.eval->top1);
+  for (size_t i = 0; i < models_.size(); ++i) {
+    models_[i].last_top1 = plain[i].top1;
+    models_[i].last_top5 = plain[i].top5;
+    models_[i].best_top1 = std::max(models_[i].best_top1, plain[i].top1);
+  }
+  for (size_t i = 0; i < report.replicas.size(); ++i) report.replicas[i].eval = plain[i];
   return true;
 }
 
@@ -329,7 +382,8 @@ void TrainLoop::save(int64_t steps_done) {
   std::vector<float> residuals;
   WireState* const wire = setup_.replicas.collective().wire();
   if (wire && wire->residual_floats() > 0) residuals = wire->residuals();  // of all processes
-  if (setup_.runs.empty()) return;
+  // Independent replicas of other processes send their states.
+  if (!setup_.saves || (setup_.runs.empty() && !setup_.independent())) return;
   const SpanTimer timer(tracer(), SpanKind::checkpoint, steps_done - 1);
   // The receipt comes first, so that it is never older than the checkpoint.
   if (setup_.receipt) setup_.receipt->save();
@@ -339,15 +393,38 @@ void TrainLoop::save(int64_t steps_done) {
     throw std::logic_error(fmt::format("the feed stands at step {}, training at {}",
                                        progress_.loader.next_step, feed_step(steps_done)));
   }
-  TrainState state = read_state(setup_.replicas.keeper(), setup_.options.recipe);
-  state.residuals = std::move(residuals);
-  if (!state.residuals.empty()) state.residual_replicas = setup_.shape.all_replicas;
-  last_checkpoint_ =
-      save_checkpoint(setup_.runs, progress_, state, setup_.options.keep_checkpoints);
+  // All are written before old ones are removed, so that there is always a step that all have.
+  for (int model = 0; model < setup_.shape.models; ++model) {
+    save_model(model, model == 0 ? std::move(residuals) : std::vector<float>());
+  }
+  for (const std::string& folder : setup_.runs) {
+    remove_old_checkpoints(folder, steps_done, setup_.options.keep_checkpoints);
+  }
   report_.start_clock();
 }
 
-void TrainLoop::account(int64_t step, const StepMetrics& metrics) {
+// Process 0 writes; the process that trains the model has its state.
+void TrainLoop::save_model(int model, std::vector<float> residuals) {
+  TrainState state;
+  if (model >= setup_.first_model() && model < setup_.last_model()) {
+    const auto own = static_cast<size_t>(model - setup_.first_model());
+    state = read_state(*setup_.replicas.keepers()[own], setup_.options.recipe);
+  }
+  state.residuals = std::move(residuals);
+  if (!state.residuals.empty()) state.residual_replicas = setup_.shape.all_replicas;
+  if (setup_.independent()) setup_.processes.share(state, model / setup_.options.replicas);
+  if (setup_.runs.empty()) return;
+  const auto index = static_cast<size_t>(model);
+  CheckpointInfo info = progress_;
+  static_cast<ModelProgress&>(info) = models_[index];
+  if (setup_.independent()) {
+    info.replica = model;
+    info.replicas = setup_.shape.models;
+  }
+  checkpoints_[index] = write_checkpoint(setup_.runs[index], info, state);
+}
+
+void TrainLoop::account(int64_t step, const std::vector<StepMetrics>& metrics) {
   const Trace& trace = trace_of(step);
   int64_t wait_ns = trace.own.wait_ns;
   Traffic traffic;
@@ -355,7 +432,7 @@ void TrainLoop::account(int64_t step, const StepMetrics& metrics) {
     wait_ns = std::max(wait_ns, notes.wait_ns);
     traffic += notes.traffic;
   }
-  report_.add_step(metrics, wait_ns, traffic, progress_.epoch);
+  report_.add_step(metrics, wait_ns, traffic, models_);
   progress_.step = step + 1;
   if (!setup_.processes.is_rank0()) return;
   check_bad_samples(trace);
@@ -392,15 +469,20 @@ void TrainLoop::report_warnings(int64_t steps_done) {
 
 std::string TrainLoop::last_checkpoint_text() const {
   if (!setup_.processes.is_rank0()) return "";
-  return last_checkpoint_.empty() ? "; no checkpoint was written"
-                                  : "; the last good checkpoint is " + last_checkpoint_;
+  const std::string& last = checkpoints_.front();
+  return last.empty() ? "; no checkpoint was written" : "; the last good checkpoint is " + last;
 }
 
-void TrainLoop::throw_not_finite(int64_t step, const StepMetrics& metrics) {
+void TrainLoop::throw_not_finite(int64_t step, int model, const StepMetrics& metrics) {
   std::vector<std::string> rows;
-  for (const StepNotes& notes : trace_of(step).all) {
-    for (const SampleId id : notes.ids) {
-      rows.push_back(fmt::format("{} {}", id, setup_.train.name(id)));
+  for (size_t process = 0; process < trace_of(step).all.size(); ++process) {
+    const std::vector<SampleId>& ids = trace_of(step).all[process].ids;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const size_t share = i / static_cast<size_t>(setup_.shape.rows);  // as in take_notes()
+      const size_t local = setup_.replicas.size();
+      const bool of_model = process * local + share % local == static_cast<size_t>(model);
+      if (setup_.independent() && !of_model) continue;
+      rows.push_back(fmt::format("{} {}", ids[i], setup_.train.name(ids[i])));
     }
   }
   std::string where;
@@ -413,9 +495,10 @@ void TrainLoop::throw_not_finite(int64_t step, const StepMetrics& metrics) {
   rows.resize(std::min(count, kNamedRows));
   const int64_t late = queued_ - 1 - step;
   throw TrainingFailed(fmt::format(
-      "step {}{}: the loss or a gradient is not finite (loss sum {} over weight {}); the "
+      "step {}{}: the loss or a gradient{} is not finite (loss sum {} over weight {}); the "
       "weights were not changed by it; {}{}{}",
-      step, late > 0 ? fmt::format(", noticed {} steps later", late) : "", metrics.loss_sum,
+      step, late > 0 ? fmt::format(", noticed {} steps later", late) : "",
+      setup_.independent() ? fmt::format(" of replica {}", model) : "", metrics.loss_sum,
       metrics.weight_sum,
       count > 0 ? fmt::format("its {} samples begin with {}", count, fmt::join(rows, ", "))
                 : "process 0 names its samples",
@@ -432,14 +515,26 @@ void TrainLoop::finish_result() {
     result_.eval.reset();
     result_.eval_plain.reset();
   }
-  if (const double weight = progress_.epoch.weight_sum; weight > 0) {
-    result_.loss = progress_.epoch.loss_sum / weight;
-    result_.accuracy = progress_.epoch.top1 / weight;
+  if (has_samples(models_)) {
+    const EpochReport unfinished = report_.epoch_report(progress_.step, models_);
+    result_.loss = unfinished.loss;
+    result_.accuracy = unfinished.accuracy;
+    result_.replicas = unfinished.replicas;
   }
   report_.add_rates(result_);
-  result_.best_top1 = progress_.best_top1;
+  for (const ModelProgress& model : models_) {
+    result_.best_top1 = std::max(result_.best_top1, model.best_top1);
+  }
   result_.bad_samples = bad_samples_;
-  result_.checkpoint = last_checkpoint_;
+  result_.checkpoint = checkpoints_.front();
+  if (setup_.independent() && setup_.processes.is_rank0()) result_.replicas.resize(models_.size());
+  for (size_t i = 0; i < result_.replicas.size(); ++i) {
+    ReplicaFigures& replica = result_.replicas[i];
+    replica.eval.reset();
+    if (result_.eval) replica.eval = last_evals_[i];
+    replica.best_top1 = models_[i].best_top1;
+    replica.checkpoint = checkpoints_[i];
+  }
   if (setup_.receipt) result_.receipt = setup_.options.out + "/receipt.json";
 }
 

@@ -2,7 +2,8 @@
 // thread of replica 0 also counts, reports, saves and communicates with the other processes while
 // the others wait. An engine that queues its work has the metrics of a step some steps later:
 // replica 0 accounts for a step when they are there, and for all steps before the end of an epoch,
-// a checkpoint and the end of the run.
+// a checkpoint and the end of the run. Independent replicas have metrics of their own: each leaves
+// them for replica 0, and the notes of a step, which take them along, are sent a step later.
 //
 // A replica leaves its data of a step for replica 0 in traces_, in the element of that step. It
 // writes them before the step's barrier, and the element is used again only kTraces steps later,
@@ -46,6 +47,7 @@ class TrainLoop {
   Trace& trace_of(int64_t step) { return traces_[static_cast<size_t>(step % kTraces)]; }
   void replica(int rank);
   void train_step(int rank, int64_t step, BatchFeed& feed, StepRates& rates, StepTrace& trace);
+  void leave_metrics(int rank, int64_t steps_done);
   void train_part(int rank, int part, int64_t step, BatchFeed& feed, StepTrace& trace);
   void note_batch(int rank, int part, int64_t step, const FedBatch& batch, int64_t wait_ns);
   bool note_warning(int rank);
@@ -56,16 +58,18 @@ class TrainLoop {
   void end_step(int64_t step);
   void take_notes(int64_t step);
   void account_until(int64_t steps_done);
-  void account(int64_t step, const StepMetrics& metrics);
+  void account(int64_t step, const std::vector<StepMetrics>& metrics);
+  std::vector<StepMetrics> metrics_of(int64_t step);
   void check_bad_samples(const Trace& trace);
   void report_warnings(int64_t steps_done);
   void close_epoch(int64_t steps_done);
   bool evaluate_epoch(int64_t steps_done, EpochReport& report);
   void save(int64_t steps_done);
+  void save_model(int model, std::vector<float> residuals);
   bool checkpoint_due(int64_t steps_done) const;
   bool ends_epoch(int64_t steps_done) const;
   int64_t feed_step(int64_t step) const { return step - setup_.more_steps; }
-  [[noreturn]] void throw_not_finite(int64_t step, const StepMetrics& metrics);
+  [[noreturn]] void throw_not_finite(int64_t step, int model, const StepMetrics& metrics);
   std::string last_checkpoint_text() const;
   void finish_result();
 
@@ -76,6 +80,7 @@ class TrainLoop {
   const std::unique_ptr<Collective> gate_;  // of this process's replicas: its barrier
   const std::vector<TensorInfo> parameters_;
   std::array<Trace, kTraces> traces_;
+  std::vector<int64_t> metrics_left_;  // steps whose metrics a replica has left; each its own
 
   // The step after which all replicas end; set by replica 0 before that step's barrier.
   std::atomic<int64_t> stop_step_;
@@ -86,13 +91,17 @@ class TrainLoop {
   // Replica 0's.
   RunReport report_;
   CheckpointInfo progress_;
+  // Of every model of the run; in other processes than the first the epoch's totals are right for
+  // their own models only.
+  std::vector<ModelProgress> models_;
   int64_t queued_;           // steps given to the engines; progress_.step of them are accounted for
   int64_t bad_samples_ = 0;  // of all processes
-  int64_t epoch_bad_samples_ = 0;   // before the epoch
-  Traffic traffic_;                 // of this process, up to the last step
-  std::vector<RowNote> row_notes_;  // of a replica, for the receipt
-  std::string last_checkpoint_;
-  bool closed_end_ = false;  // the end's evaluation and report are done
+  int64_t epoch_bad_samples_ = 0;         // before the epoch
+  Traffic traffic_;                       // of this process, up to the last step
+  std::vector<RowNote> row_notes_;        // of a replica, for the receipt
+  std::vector<std::string> checkpoints_;  // the last one of every model
+  std::vector<EvalResult> last_evals_;    // at the run's end, with the recipe's views, by model
+  bool closed_end_ = false;               // the end's evaluation and report are done
   TrainResult result_;
 };
 

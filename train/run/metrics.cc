@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "pipeline/durable_file.h"
+#include "train/run/spread.h"
 
 namespace stoker {
 namespace {
@@ -25,7 +26,6 @@ constexpr const char* kColumns[] = {
     "jitter",    "feed_wait_share", "seconds",       "bad_samples",
     "eval_loss", "eval_top1",       "eval_top5",     "eval_samples",
 };
-using Row = std::vector<std::pair<const char*, std::string>>;
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -37,6 +37,14 @@ double median(std::vector<double> values) {
 // Formats a number for JSON and CSV; JSON has no NaN.
 std::string number(double value) {
   return std::isfinite(value) ? fmt::format("{:.9g}", value) : "null";
+}
+
+// Returns the fields of an evaluation.
+std::vector<std::pair<const char*, std::string>> eval_fields(const EvalResult& eval) {
+  return {{"eval_loss", number(eval.loss)},
+          {"eval_top1", number(eval.top1)},
+          {"eval_top5", number(eval.top5)},
+          {"eval_samples", std::to_string(eval.samples)}};
 }
 
 std::vector<std::string> lines_of(const std::string& path) {
@@ -172,12 +180,29 @@ void MetricsLog::add(const EpochReport& report) {
              {"feed_wait_share", number(report.feed_wait_share)},
              {"seconds", number(report.seconds)}};
   if (report.eval) {
-    row.insert(row.end(), {{"eval_loss", number(report.eval->loss)},
-                           {"eval_top1", number(report.eval->top1)},
-                           {"eval_top5", number(report.eval->top5)},
-                           {"eval_samples", std::to_string(report.eval->samples)}});
+    const Row eval = eval_fields(*report.eval);
+    row.insert(row.end(), eval.begin(), eval.end());
+  }
+  if (const auto spread = top1_spread(report.replicas)) {
+    row.insert(row.end(), {{"eval_top1_deviation", number(spread->deviation)},
+                           {"eval_top1_lowest", number(spread->lowest)},
+                           {"eval_top1_highest", number(spread->highest)}});
   }
   write(row);
+  for (size_t i = 0; i < report.replicas.size(); ++i) {
+    const ReplicaFigures& replica = report.replicas[i];
+    Row own = {{"kind", "replica"},
+               {"replica", std::to_string(i)},
+               {"epoch", std::to_string(report.epoch)},
+               {"step", std::to_string(report.step)},
+               {"loss", number(replica.loss)},
+               {"accuracy", number(replica.accuracy)}};
+    if (replica.eval) {
+      const Row eval = eval_fields(*replica.eval);
+      own.insert(own.end(), eval.begin(), eval.end());
+    }
+    write_json(own);
+  }
 }
 
 void MetricsLog::add_warning(int64_t step, const std::string& text) {
@@ -187,17 +212,22 @@ void MetricsLog::add_warning(int64_t step, const std::string& text) {
   append(json_, row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), json_path_);
 }
 
-void MetricsLog::write(const Row& row) {
+void MetricsLog::write_json(const Row& row) {
   if (!json_.is_open()) return;
   std::vector<std::string> fields;
-  std::map<std::string, std::string> values;
   for (const auto& [name, value] : row) {
     const bool text = std::string_view(name) == "kind";
     fields.push_back(text ? fmt::format("\"{}\": \"{}\"", name, value)
                           : fmt::format("\"{}\": {}", name, value));
-    values[name] = value == "null" ? "nan" : value;
   }
   append(json_, fmt::format("{{{}}}", fmt::join(fields, ", ")), json_path_);
+}
+
+void MetricsLog::write(const Row& row) {
+  if (!json_.is_open()) return;
+  write_json(row);
+  std::map<std::string, std::string> values;
+  for (const auto& [name, value] : row) values[name] = value == "null" ? "nan" : value;
   std::vector<std::string> cells;
   for (const char* column : kColumns) cells.push_back(values[column]);
   append(csv_, fmt::format("{}", fmt::join(cells, ",")), csv_path_);

@@ -1,7 +1,8 @@
 // The metrics of a run: rates over steps, and the files metrics.jsonl and metrics.csv with one row
-// per logging interval (kind "step") and per epoch (kind "epoch"). Warnings are rows of
-// metrics.jsonl only (kind "warning"), and only there a step has the bytes that replicas exchange,
-// per step and replica. Threads: one at a time.
+// per logging interval (kind "step") and per epoch (kind "epoch"). Only metrics.jsonl has warnings
+// (kind "warning"), the bytes that replicas exchange, per step and replica, and, of independent
+// replicas, a row for each in an epoch (kind "replica") and how far the top-1 of all lie apart.
+// Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +53,9 @@ class MetricsLog {
   void add_warning(int64_t step, const std::string& text);
 
  private:
-  void write(const std::vector<std::pair<const char*, std::string>>& row);
+  using Row = std::vector<std::pair<const char*, std::string>>;
+  void write(const Row& row);
+  void write_json(const Row& row);
 
   std::string json_path_, csv_path_;
   std::ofstream json_, csv_;

@@ -35,9 +35,9 @@ TrainOptions complete_options(TrainOptions options) {
   require_not_negative(measure_hooks(options).resident_bytes, "resident_bytes");
   require(options.eval_every_epochs >= 0, "eval_every_epochs",
           fmt::format(": {:g} is negative", options.eval_every_epochs));
-  require(options.grad_wire == GradWire::fp32 || options.reduce != ReduceKind::none, "grad_wire",
-          fmt::format(" is {}, but with reduce none no gradients travel",
-                      to_string(options.grad_wire)));
+  require(options.grad_wire == GradWire::fp32 || sends_gradients(options.reduce), "grad_wire",
+          fmt::format(" is {}, but with reduce {} no gradients travel",
+                      to_string(options.grad_wire), to_string(options.reduce)));
   const int cores = usable_cores(options.local_processes);
   if (options.threads <= 0) options.threads = cores;
   if (options.feed.workers < 0) options.feed.workers = cores;

@@ -38,7 +38,14 @@ std::string exchange_line(const TrainSetup& setup) {
     return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 20));
   };
   std::string line = fmt::format("exchange: {}", to_string(options.reduce));
-  if (options.reduce == ReduceKind::none) return line;
+  if (setup.independent()) {
+    line += fmt::format(
+        ", {} train a model each, on their shares of every batch, and send nothing; each is "
+        "evaluated on all samples",
+        counted(setup.shape.models, "replica"));
+    return line + (setup.saves ? " and saved in " + options.out + "/replica_I" : "");
+  }
+  if (!sends_gradients(options.reduce)) return line;
   const Traffic traffic = setup.replicas.planned_traffic();
   return line + fmt::format(", gradients as {}; a replica sends {} and receives {} MiB in a step",
                             to_string(options.grad_wire),
@@ -87,7 +94,8 @@ void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
   const bool warms_up = recipe.schedule.warmup_epochs > 0 || recipe.schedule.warmup_steps > 0 ||
                         recipe.schedule.kind == ScheduleKind::triangle;
   const OptimizerSpec& optimizer = recipe.optimizer;
-  const double factor = optimizer.effective_learning_rate(recipe.batch) / optimizer.learning_rate;
+  const double factor =
+      optimizer.effective_learning_rate(setup.shape.update_batch) / optimizer.learning_rate;
   if (optimizer.kind == OptimizerKind::sgd && factor >= kLargeFactor && !warms_up) {
     lines.push_back(fmt::format(
         "note: the rate is {:.3g} times that of a batch of {}, and training begins with it: a "
@@ -105,7 +113,7 @@ void add_notes(const TrainSetup& setup, std::vector<std::string>& lines) {
 
 std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& eval_feed) {
   const TrainOptions& options = setup.options;
-  std::vector<std::string> lines = describe(options.recipe);
+  std::vector<std::string> lines = describe(options.recipe, setup.shape.update_batch);
   lines.push_back(fmt::format(
       "data: {} training samples, {} for evaluation, {} classes; {} steps per epoch, {} in all",
       setup.train.size(), eval_samples(setup), setup.model.classes, setup.steps_per_epoch,
@@ -164,6 +172,7 @@ std::string config_text(const TrainSetup& setup) {
   json["accumulate"] = options.accumulate;
   const Traffic traffic = setup.replicas.planned_traffic();
   json["reduce"] = to_string(options.reduce);
+  if (setup.independent()) json["models"] = setup.shape.models;
   json["grad_wire"] = to_string(options.grad_wire);
   json["bytes_per_step"] = {{"gradients_sent", traffic.gradients_sent},
                             {"gradients_received", traffic.gradients_received},

@@ -22,10 +22,11 @@ namespace stoker {
 
 // The notes of a process about one step. Rows are in the order of its replicas.
 struct StepNotes {
-  int64_t wait_ns = 0;      // longest wait of a replica for its batch
-  int64_t bad_samples = 0;  // since the start of the process
-  int64_t stop = 0;         // not 0: someone has requested this process to stop
-  Traffic traffic;          // of all its replicas, in this step
+  int64_t wait_ns = 0;               // longest wait of a replica for its batch
+  int64_t bad_samples = 0;           // since the start of the process
+  int64_t stop = 0;                  // not 0: someone has requested this process to stop
+  Traffic traffic;                   // of all its replicas, in this step
+  std::vector<StepMetrics> metrics;  // of each of its models; empty if all replicas have one
   std::vector<SampleId> ids;
   std::vector<uint64_t> digests;  // of the rows' pixels; 0: the row does not count
 };
@@ -46,14 +47,20 @@ class TrainProcesses {
   void require_same(int64_t value, const std::string& what);
   // The same for text that is too long to print.
   void require_same_text(const std::string& text, const std::string& what);
-  // Replaces the arguments of the other processes by those of process 0.
-  void share(CheckpointInfo& progress, TrainState& state, bool& resumed);
+  // Each replaces the argument of the other processes by that of one process: of process 0, or of
+  // `owner`. The first shares from where the run's feed goes on, and nothing of ModelProgress.
+  void share(CheckpointInfo& progress);
+  void share(ModelProgress& progress);
+  void share(TrainState& state, int owner = 0);
+  // Returns the values of all processes by rank, in every process.
+  template <typename Value>
+  std::vector<Value> all_gather(std::span<const Value> own);
   bool all_reduce_any(bool value);        // true if any process has true
   int64_t all_reduce_max(int64_t value);  // the largest value of all processes
 
   // send_notes() starts to send a step's notes to process 0 and does not wait. take_notes() is
   // called once per send_notes(), in the same order; it returns the notes of all processes by rank
-  // in process 0, and nothing in the others. All processes have the same number of rows.
+  // in process 0, and nothing in the others. All processes have as many rows and metrics.
   void send_notes(const StepNotes& notes);
   std::vector<StepNotes> take_notes();
   void finish_collecting();  // waits until all notes are sent; call it last
@@ -63,18 +70,27 @@ class TrainProcesses {
   bool heard_stop() const { return heard_stop_; }
 
  private:
-  struct Notes {  // being sent
+  struct Notes {  // under way
     StepNotes own;
     std::vector<std::byte> sent, all;
-    ProcessGroup::Ticket ticket = 0;
+    std::vector<ProcessGroup::Ticket> tickets;
   };
-  std::vector<StepNotes> take_messages(Notes& notes, MessageGroup& group);
-  std::vector<StepNotes> take_gathered(Notes& notes);
+  std::vector<StepNotes> unpack_all(const Notes& notes);
 
   ProcessGroup* const group_;
   std::deque<Notes> under_way_;
   std::optional<Notes> leaving_;  // a message that process 0 may not have received yet
   bool heard_stop_ = false;
 };
+
+template <typename Value>
+std::vector<Value> TrainProcesses::all_gather(std::span<const Value> own) {
+  std::vector<Value> all(own.begin(), own.end());
+  if (!group_) return all;
+  all.resize(own.size() * static_cast<size_t>(size()));
+  group_->end_all_gather(
+      group_->start_all_gather(std::as_bytes(own), std::as_writable_bytes(std::span(all))));
+  return all;
+}
 
 }  // namespace stoker

@@ -54,22 +54,26 @@ std::unique_ptr<Collective> between_devices(const TrainOptions& options,
   return make_cuda_collective(devices, std::move(cuda));
 }
 
-// Makes a collective whose sum stays with the server.
-std::unique_ptr<Collective> to_server(const TrainOptions& options, const TrainProcesses& processes,
+// Makes a collective whose sum stays with the server, in process 0.
+std::unique_ptr<Collective> to_server(const TrainOptions& options,
                                       const std::vector<Replica>& replicas) {
   const auto refuse = [](const std::string& why) {
     throw InvalidField("train", "reduce", " is parameter-server, " + why + "; take all-reduce");
   };
   const Engine& engine = *replicas[0].engine;
-  if (processes.size() > 1) {
-    refuse(fmt::format("whose server is a thread of one process; there are {}", processes.size()));
-  }
+  ProcessGroup* const group = options.processes;
   if (replicas[0].engine->stream()) {
     refuse(fmt::format("whose weights lie in host memory; those of {} lie on the device",
                        replicas[0].device->name()));
   }
-  if (options.grad_wire == GradWire::fp32) return make_push_collective(options.replicas);
-  return make_wire_collective(nullptr, options.replicas,
+  if (group && !group->messages()) {
+    refuse(fmt::format("whose server gets messages through MPI; these {} processes have none",
+                       group->size()));
+  }
+  if (options.grad_wire == GradWire::fp32) {
+    return make_push_collective(group ? group->messages() : nullptr, options.replicas);
+  }
+  return make_wire_collective(group, options.replicas,
                               {.wire = options.grad_wire,
                                .gradient_floats = engine.gradient_floats(),
                                .buffer_floats = engine.gradient_buffer_floats(),
@@ -81,8 +85,8 @@ std::unique_ptr<Collective> make_collective(const TrainOptions& options, const R
                                             const TrainProcesses& processes,
                                             const std::vector<Replica>& replicas) {
   const ReduceKind kind = options.reduce;
-  if (kind == ReduceKind::server) return to_server(options, processes, replicas);
-  if (kind == ReduceKind::none) return make_no_collective(options.replicas);
+  if (kind == ReduceKind::server) return to_server(options, replicas);
+  if (!sends_gradients(kind)) return make_no_collective(options.replicas);
   if (shape.all_replicas == 1 && options.grad_wire != GradWire::fp32) {
     throw InvalidField("train", "grad_wire",
                        fmt::format(" is {}, but a single replica sends no gradients",
@@ -115,8 +119,11 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
       replicas_.push_back(make_replica(name, net, engine));
     }
   }
+  independent_ = options.reduce == ReduceKind::independent;
   collective_ = make_collective(options, shape, processes, replicas_);
-  if (options.reduce == ReduceKind::server) make_server(options, net, engine, make_engine);
+  if (options.reduce == ReduceKind::server) {
+    make_server(options, net, engine, processes, make_engine);
+  }
   plan_traffic(options, shape.all_replicas);
   if (options.bucket_bytes > 0 && shape.all_replicas > 1 && collective_->ranges()) {
     reduce_in_buckets(options.bucket_bytes);
@@ -124,12 +131,23 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
 }
 
 void ReplicaSet::make_server(const TrainOptions& options, const NetSpec& net,
-                             const EngineOptions& replica, const EngineFactory& make_engine) {
+                             const EngineOptions& replica, const TrainProcesses& processes,
+                             const EngineFactory& make_engine) {
   EngineOptions engine = replica;
   engine.rows = engine.micro_batch_size;  // it never has a batch
+  std::unique_ptr<Engine> weights;
+  if (processes.is_rank0()) {
+    weights =
+        make_engine ? make_engine(net, engine, options.replicas) : make_cpu_engine(net, engine);
+  }
   server_ = std::make_unique<ParameterServer>(
-      make_engine ? make_engine(net, engine, options.replicas) : make_cpu_engine(net, engine),
-      *collective_, options.replicas);
+      std::move(weights), *collective_,
+      ServerOptions{.net = net, .replicas = options.replicas, .group = processes.group()});
+}
+
+void ReplicaSet::abort() const noexcept {
+  collective_->abort();
+  if (server_) server_->abort();
 }
 
 Traffic ReplicaSet::traffic() const {
@@ -139,7 +157,7 @@ Traffic ReplicaSet::traffic() const {
 }
 
 void ReplicaSet::plan_traffic(const TrainOptions& options, int all_replicas) {
-  if (options.reduce == ReduceKind::none) return;
+  if (!sends_gradients(options.reduce)) return;
   const Engine& engine = *replicas_[0].engine;
   const WireLayout layout(options.grad_wire, engine.gradient_floats(),
                           engine.gradient_buffer_floats());
@@ -172,6 +190,10 @@ std::vector<Engine*> ReplicaSet::engines() const {
   std::vector<Engine*> list;
   for (const Replica& replica : replicas_) list.push_back(replica.engine.get());
   return list;
+}
+
+std::vector<Engine*> ReplicaSet::keepers() const {
+  return independent_ ? engines() : std::vector{&keeper()};
 }
 
 std::vector<Device*> ReplicaSet::devices() const {

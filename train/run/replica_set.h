@@ -30,10 +30,21 @@ class ReplicaSet {
   std::vector<Device*> devices() const;
 
   Collective& collective() const { return *collective_; }  // over the replicas of all processes
-  // The server of the weights, or null: every replica has its own and updates them.
+  // The server of the weights, or the way to it; null: every replica has its own and updates them.
   ParameterServer* server() const { return server_.get(); }
-  // The engine whose state is the run's: it is saved, and has the metrics of all replicas.
-  Engine& keeper() const { return server_ ? server_->engine() : *replicas_[0].engine; }
+  bool has_server() const { return server_ && server_->engine(); }  // in this process
+  // The engine whose state is that of the first model here: it is saved, and has its metrics.
+  // (Where the server is in another process, the first replica has pulled what of it counts.)
+  Engine& keeper() const { return has_server() ? *server_->engine() : *replicas_[0].engine; }
+  // The same for every model of this process: that of each replica, if they are independent.
+  std::vector<Engine*> keepers() const;
+  // The metrics of an update of the one model that all replicas train, as Engine has them.
+  StepMetrics metrics_of(int64_t update) const {
+    return server_ ? server_->metrics() : keeper().step_metrics_of(update);
+  }
+  int metrics_lag() const { return server_ ? 0 : keeper().metrics_lag(); }
+  // Makes all sums and steps of the server fail, now or later; from any thread.
+  void abort() const noexcept;
   // The bytes of this process's replicas together, since the start. Only for replica 0's thread.
   Traffic traffic() const;
   // What a replica sends and receives in a step: the mean over all replicas of the run.
@@ -44,13 +55,14 @@ class ReplicaSet {
  private:
   void reduce_in_buckets(int64_t bucket_bytes);
   void make_server(const TrainOptions& options, const NetSpec& net, const EngineOptions& replica,
-                   const EngineFactory& make_engine);
+                   const TrainProcesses& processes, const EngineFactory& make_engine);
   void plan_traffic(const TrainOptions& options, int all_replicas);
 
   std::vector<Replica> replicas_;
   std::unique_ptr<Collective> collective_;
   std::unique_ptr<ParameterServer> server_;
   bool in_buckets_ = false;
+  bool independent_ = false;
   Traffic planned_traffic_;
 };
 

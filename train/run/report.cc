@@ -17,6 +17,12 @@ double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 double mean(double sum, double weight) { return weight > 0 ? sum / weight : 0; }
 
+void add(double loss_sum, double weight_sum, double top1, RunningTotals& totals) {
+  totals.loss_sum += loss_sum;
+  totals.weight_sum += weight_sum;
+  totals.top1 += top1;
+}
+
 }  // namespace
 
 RunReport::RunReport(const TrainSetup& setup, TrainObserver& observer)
@@ -38,8 +44,8 @@ Traffic RunReport::per_replica(const StepTraffic& traffic) const {
           sum.weights_received / all};
 }
 
-void RunReport::add_step(const StepMetrics& metrics, int64_t wait_ns, const Traffic& traffic,
-                         RunningTotals& epoch) {
+void RunReport::add_step(std::span<const StepMetrics> metrics, int64_t wait_ns,
+                         const Traffic& traffic, std::span<ModelProgress> models) {
   // The time between the ends of two steps is a step's time even if several steps are queued on the
   // device.
   const int64_t now_ns = steady_now_ns(), step_ns = std::max<int64_t>(now_ns - last_ns_, 1);
@@ -48,11 +54,12 @@ void RunReport::add_step(const StepMetrics& metrics, int64_t wait_ns, const Traf
     times->total_ns += step_ns;
     times->wait_ns += std::min(wait_ns, step_ns);
   }
-  for (RunningTotals* sums : {&interval_, &epoch}) {
-    sums->loss_sum += metrics.loss_sum;
-    sums->weight_sum += metrics.weight_sum;
-    sums->top1 += metrics.top1;
-    sums->seconds += seconds(step_ns);
+  for (size_t i = 0; i < models.size(); ++i) {
+    const StepMetrics& own = metrics[i];
+    for (RunningTotals* sums : {&interval_, &models[i].epoch}) {
+      add(own.loss_sum, own.weight_sum, own.top1, *sums);
+    }
+    models[i].epoch.seconds += seconds(step_ns);
   }
   for (StepTraffic* sums : {&interval_traffic_, &run_traffic_}) {
     sums->sum += traffic;
@@ -98,7 +105,12 @@ void RunReport::report_warnings(int64_t steps_done, const std::vector<std::strin
   }
 }
 
-EpochReport RunReport::epoch_report(int64_t steps_done, const RunningTotals& totals) const {
+EpochReport RunReport::epoch_report(int64_t steps_done,
+                                    std::span<const ModelProgress> models) const {
+  RunningTotals totals;
+  for (const ModelProgress& model : models) {
+    add(model.epoch.loss_sum, model.epoch.weight_sum, model.epoch.top1, totals);
+  }
   const Rate rate = epoch_rate_.rate();
   EpochReport report;
   const int64_t fed = steps_done - setup_.more_steps;
@@ -110,7 +122,13 @@ EpochReport RunReport::epoch_report(int64_t steps_done, const RunningTotals& tot
   report.images_per_second = rate.images_per_second;
   report.jitter = rate.jitter;
   report.feed_wait_share = share(epoch_times_.wait_ns, epoch_times_.total_ns);
-  report.seconds = totals.seconds;
+  report.seconds = models.front().epoch.seconds;
+  if (!setup_.independent() || !setup_.processes.is_rank0()) return report;
+  for (const ModelProgress& model : models) {
+    ReplicaFigures& figures = report.replicas.emplace_back();
+    figures.loss = mean(model.epoch.loss_sum, model.epoch.weight_sum);
+    figures.accuracy = mean(model.epoch.top1, model.epoch.weight_sum);
+  }
   return report;
 }
 

@@ -3,6 +3,7 @@
 // the others only count. Errors: what MetricsLog throws.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,13 +24,14 @@ class RunReport {
   // report) does not count as training.
   void start_clock();
   // Counts a finished step, in which the slowest feed kept its replica waiting for `wait_ns` and
-  // all replicas together had `traffic`. Adds to `epoch`.
-  void add_step(const StepMetrics& metrics, int64_t wait_ns, const Traffic& traffic,
-                RunningTotals& epoch);
+  // all replicas together had `traffic`. Adds the metrics of every model to the totals of its
+  // epoch.
+  void add_step(std::span<const StepMetrics> metrics, int64_t wait_ns, const Traffic& traffic,
+                std::span<ModelProgress> models);
   // Reports the interval that ends with this step.
   void report_step(int64_t steps_done, double learning_rate, int64_t bad_samples);
   void report_warnings(int64_t steps_done, const std::vector<std::string>& warnings);
-  EpochReport epoch_report(int64_t steps_done, const RunningTotals& totals) const;
+  EpochReport epoch_report(int64_t steps_done, std::span<const ModelProgress> models) const;
   void report_epoch(const EpochReport& report);
   void begin_epoch();
   // Fills in the rates over the whole run.

@@ -26,39 +26,62 @@ const std::vector<std::string>& may_change() {
   return fields;
 }
 
-// Reads the newest checkpoint into `start`. Without a checkpoint only the notes change.
-void resume(const TrainOptions& options, const ModelInfo& model, const std::string& runs,
-            RunStart& start) {
-  if (!options.resume || runs.empty()) return;
-  std::string& resumed_from = start.resumed_from;
-  CheckpointInfo& progress = start.progress;
-  std::vector<std::string>& notes = start.notes;
+std::string replicas_text(int independent) {
+  return independent > 0 ? fmt::format("{} independent replicas", independent)
+                         : "replicas that train one model";
+}
+
+// Finds the newest checkpoint, or one for each model, of the same step. Without one only the notes
+// change.
+std::vector<std::string> find_checkpoints(const TrainOptions& options,
+                                          const std::vector<std::string>& runs,
+                                          std::vector<std::string>& notes) {
+  if (!options.resume || runs.empty()) return {};
   std::vector<std::string> torn;
-  resumed_from = newest_checkpoint(runs, &torn);
+  std::vector<std::string> found = newest_checkpoints(runs, &torn);
   for (const std::string& each : torn) notes.push_back("torn checkpoint left aside: " + each);
-  if (resumed_from.empty()) {
-    notes.push_back("no checkpoint in " + runs + ": starting from the beginning");
-    return;
+  if (found.empty()) {
+    notes.push_back("no checkpoint in " + runs.front() + ": starting from the beginning");
   }
-  load_checkpoint(resumed_from, progress, start.state);
+  return found;
+}
+
+// Reads the checkpoint of the run's model number `index`. Throws if it is of another run.
+TrainState resume(const TrainOptions& options, const std::string& path, int index,
+                  RunStart& start) {
+  CheckpointInfo progress;
+  TrainState state;
+  load_checkpoint(path, progress, state);
   const auto refuse = [&](const std::string& difference) {
     throw std::invalid_argument(
-        fmt::format("cannot resume from {}: this run has another {}", resumed_from, difference));
+        fmt::format("cannot resume from {}: this run has another {}", path, difference));
   };
   const std::string difference =
       recipe_difference(progress.model.recipe, options.recipe, may_change());
   if (!difference.empty()) refuse(difference);
+  if (progress.seed != options.seed) {
+    refuse(fmt::format("seed: {} -> {}", progress.seed, options.seed));
+  }
+  const ModelInfo& model = start.progress.model;
+  if (progress.model.class_names != model.class_names) refuse("list of classes");
+  const bool independent = options.reduce == ReduceKind::independent;
+  const int replicas = independent ? static_cast<int>(start.models.size()) : 0;
+  if (progress.replicas != replicas || progress.replica != index) {
+    refuse(fmt::format("place among its replicas: {} of {} -> {} of {}", progress.replica,
+                       replicas_text(progress.replicas), index, replicas_text(replicas)));
+  }
+  start.models[static_cast<size_t>(index)] = progress;
+  if (index > 0) return state;
   std::vector<std::string> changed = recipe_differences(progress.model.recipe, options.recipe);
   // TrainSetup says what another batch changes.
   std::erase_if(changed, [](const std::string& each) { return each.starts_with("batch: "); });
   if (!changed.empty()) {
-    notes.push_back(fmt::format("changed since the checkpoint: {}", fmt::join(changed, ", ")));
+    start.notes.push_back(
+        fmt::format("changed since the checkpoint: {}", fmt::join(changed, ", ")));
   }
-  if (progress.seed != options.seed) {
-    refuse(fmt::format("seed: {} -> {}", progress.seed, options.seed));
-  }
-  if (progress.model.class_names != model.class_names) refuse("list of classes");
   progress.model = model;
+  start.progress = progress;
+  return state;
 }
 
 TrainState initial_state(const TrainOptions& options, const NetSpec& net, const Source& train,
@@ -126,22 +149,50 @@ std::string fit_residuals(TrainState& state, int replicas, int64_t floats) {
       replicas);
 }
 
+void require_kept_replicas(const TrainOptions& options, int models) {
+  if (!options.resume || options.out.empty()) return;
+  const bool independent = options.reduce == ReduceKind::independent;
+  const int wanted = independent ? models : 0;
+  const int kept = kept_replicas(options.out);
+  const bool other = independent && has_checkpoints(checkpoint_folder(options.out));
+  if (!other && (kept == 0 || kept == wanted)) return;
+  throw std::invalid_argument(fmt::format(
+      "cannot resume from {}: it holds the checkpoints of {}, and this run has {}; go on as they "
+      "began, or begin another run with --init",
+      options.out, replicas_text(other ? 0 : kept), replicas_text(wanted)));
+}
+
 RunStart find_start(const TrainOptions& options, const ModelInfo& model, const Source& train,
-                    const std::string& runs, const InitialWeights* weights,
+                    int models, const std::vector<std::string>& runs, const InitialWeights* weights,
                     TrainProcesses& processes) {
   RunStart start;
   start.progress.model = model;
   start.progress.seed = options.seed;
-  if (processes.is_rank0()) {
-    resume(options, model, runs, start);
-    if (start.resumed_from.empty()) {
-      start.state = initial_state(options, model.net(), train, weights);
+  start.models.resize(static_cast<size_t>(models));
+  std::vector<std::string> paths;
+  if (processes.is_rank0()) paths = find_checkpoints(options, runs, start.notes);
+  const bool resumed = processes.all_reduce_any(!paths.empty());
+  start.resumed_from = paths;
+  if (resumed && paths.empty()) {
+    start.resumed_from.assign(start.models.size(), "the checkpoint of process 0");
+  }
+  // Process 0 reads one state after the other; each stays with the process that trains its model.
+  const int local = std::max(models / processes.size(), 1);
+  const int states = resumed ? models : 1;
+  for (int index = 0; index < states; ++index) {
+    TrainState state;
+    if (!paths.empty()) {
+      state = resume(options, paths[static_cast<size_t>(index)], index, start);
+    } else if (processes.is_rank0()) {
+      state = initial_state(options, model.net(), train, weights);
       if (weights) start.notes.push_back(weights->describe());
     }
+    processes.share(start.models[static_cast<size_t>(index)]);
+    processes.share(state);
+    if (states == 1 || index / local == processes.rank()) start.states.push_back(std::move(state));
   }
-  bool resumed = !start.resumed_from.empty();
-  processes.share(start.progress, start.state, resumed);
-  if (resumed && start.resumed_from.empty()) start.resumed_from = "the checkpoint of process 0";
+  processes.share(start.progress);
+  static_cast<ModelProgress&>(start.progress) = start.models.front();
   return start;
 }
 

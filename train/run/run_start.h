@@ -16,10 +16,15 @@
 namespace stoker {
 
 struct RunStart {
-  CheckpointInfo progress;
-  TrainState state;                // initial state of the engines
-  std::string resumed_from;        // the checkpoint; "": a new run
-  std::vector<std::string> notes;  // for the user
+  CheckpointInfo progress;            // of the run; its ModelProgress is that of the first model
+  std::vector<ModelProgress> models;  // of every model of the run
+  // Initial states of this process's engines: one for all, or one for each.
+  std::vector<TrainState> states;
+  const TrainState& state_of(size_t replica) const {
+    return states[states.size() == 1 ? 0 : replica];
+  }
+  std::vector<std::string> resumed_from;  // checkpoint of every model; none: a new run
+  std::vector<std::string> notes;         // for the user
 };
 
 // Makes the residuals of a checkpoint those of `replicas` that keep `floats` each (0: they keep
@@ -27,10 +32,15 @@ struct RunStart {
 // the same gradients as before. Returns what to tell the user, or "".
 std::string fit_residuals(TrainState& state, int replicas, int64_t floats);
 
-// `runs` is the folder of checkpoints, or "" in processes that have none.
+// Throws std::invalid_argument if the folder of a run that resumes has checkpoints of other
+// replicas: independent replicas go on only as so many independent ones, others never as these.
+// Looks at names alone. For process 0, before anything is written.
+void require_kept_replicas(const TrainOptions& options, int models);
+
+// `runs` are the folders of checkpoints of the run's models, or none in processes that read none.
 // `weights` may be null: the first ones are then random.
 RunStart find_start(const TrainOptions& options, const ModelInfo& model, const Source& train,
-                    const std::string& runs, const InitialWeights* weights,
+                    int models, const std::vector<std::string>& runs, const InitialWeights* weights,
                     TrainProcesses& processes);
 
 }  // namespace stoker

@@ -58,19 +58,22 @@ TrainSetup::TrainSetup(const Source& train_source, const Source* eval_source,
   std::optional<InitialWeights> weights;
   if (!options.init.empty() && processes.is_rank0()) weights.emplace(options.init, net);
   plan_feed();
+  if (processes.is_rank0()) require_kept_replicas(options, shape.models);
   make_folders();  // writes files from here on; everything was checked before that could be
-  RunStart start =
-      find_start(options, model, train, runs, weights ? &*weights : nullptr, processes);
+  saves = processes.all_reduce_any(!runs.empty());
+  RunStart start = find_start(options, model, train, shape.models, runs,
+                              weights ? &*weights : nullptr, processes);
   progress = start.progress;
+  models = start.models;
   resumed_from = start.resumed_from;
   note(start.notes);
   make_loader();
   make_resident();
   make_receipt();
-  restore_wire(start.state);
-  for (const Replica& replica : replicas) write_state(start.state, *replica.engine);
-  if (replicas.server()) write_state(start.state, replicas.keeper());
-  state_copy_bytes = state_bytes(start.state);
+  restore_wire(start.states.front());
+  for (size_t i = 0; i < replicas.size(); ++i) write_state(start.state_of(i), *replicas[i].engine);
+  if (replicas.has_server()) write_state(start.state_of(0), replicas.keeper());
+  for (const TrainState& state : start.states) state_copy_bytes += state_bytes(state);
   make_plan();
 }
 
@@ -111,8 +114,10 @@ void TrainSetup::make_folders() {
         "this run measures what is left of a step without its input or its communication: it "
         "writes no checkpoint and no receipt");
     options.receipt = false;
-  } else if (writes()) {
-    runs = options.out + "/checkpoints";
+    return;
+  }
+  for (int i = 0; i < shape.models && writes(); ++i) {
+    runs.push_back(checkpoint_folder(options.out, independent() ? i : -1));
   }
 }
 
@@ -169,7 +174,7 @@ void TrainSetup::go_on_with_another_batch() {
   constexpr int64_t kMostSteps = int64_t{1} << 53;
   if (state.next_step < 0 || state.next_step > kMostSteps) {
     throw std::invalid_argument(fmt::format("cannot resume from {}: its feed is at step {}",
-                                            resumed_from, state.next_step));
+                                            resumed_from.front(), state.next_step));
   }
   const int64_t epoch = state.next_step / before.steps_per_epoch();
   const int64_t position = before.first_position(epoch, state.next_step % before.steps_per_epoch());
@@ -181,7 +186,9 @@ void TrainSetup::go_on_with_another_batch() {
   state.next_step = std::min(next.step, steps_of(recipe.epochs, now.steps_per_epoch()));
   state.grid = next.grid;
   set_files_aside();
-  const auto rate = [&](int batch) { return recipe.optimizer.effective_learning_rate(batch); };
+  const auto rate = [&](int batch) {
+    return recipe.optimizer.effective_learning_rate(batch / shape.models);
+  };
   notes.push_back(fmt::format(
       "goes on at sample {} of epoch {} with a global batch of {}, before it was {}: learning rate "
       "{:g} -> {:g}; the steps of one batch are not those of the other, so what the run wrote "
@@ -272,11 +279,19 @@ void TrainSetup::make_plan() {
   MemoryPlan eval_feed;
   if (eval) {
     const SubsetSource subset(*eval, options.limit_eval);
-    eval_feed = evaluation_memory(subset, replicas.devices(), shape.rows, eval_options(1));
+    const std::vector<Device*> devices = replicas.devices();
+    // Independent replicas, which are all alike, have a feed each.
+    const size_t feeds = independent() ? devices.size() : 1;
+    eval_feed = evaluation_memory(subset, std::span(devices).first(devices.size() / feeds),
+                                  shape.rows, eval_options(1));
+    for (int64_t* bytes : {&eval_feed.ring_bytes, &eval_feed.slot_bytes, &eval_feed.scratch_bytes,
+                           &eval_feed.frame_bytes}) {
+      *bytes *= static_cast<int64_t>(feeds);
+    }
   }
   planned_bytes = loader->memory_plan().total_bytes() + eval_feed.total_bytes() + state_copy_bytes;
   for (const Replica& replica : replicas) planned_bytes += replica.engine->planned_bytes();
-  if (replicas.server()) planned_bytes += replicas.keeper().planned_bytes();
+  if (replicas.has_server()) planned_bytes += replicas.keeper().planned_bytes();
   for (const auto& batches : resident) planned_bytes += batches->device_bytes();
   plan = plan_lines(*this, eval_feed);
   if (writes()) replace_file(options.out + "/config.json", config_text(*this));
@@ -299,7 +314,11 @@ EvalOptions TrainSetup::eval_options(int views) const {
   result.feed = options.feed;
   result.feed.decode.pixels = PixelPolicy::exact;
   result.limit = options.limit_eval;
-  result.processes = processes.group();
+  if (!independent()) {
+    result.processes = processes.group();
+  } else if (result.feed.workers > 0) {  // the replicas' feeds share them
+    result.feed.workers = std::max(result.feed.workers / options.replicas, 1);
+  }
   return result;
 }
 

@@ -29,6 +29,10 @@ struct TrainSetup {
   TrainSetup& operator=(const TrainSetup&) = delete;
 
   EvalOptions eval_options(int views) const;
+  bool independent() const { return options.reduce == ReduceKind::independent; }
+  // The models of this process: elements [first, last) of those of the run.
+  int first_model() const { return independent() ? processes.rank() * options.replicas : 0; }
+  int last_model() const { return independent() ? first_model() + options.replicas : 1; }
   // Returns whether this process writes the run's files: process 0 does, if there is a folder.
   bool writes() const { return processes.is_rank0() && !options.out.empty(); }
 
@@ -40,11 +44,13 @@ struct TrainSetup {
   ModelInfo model;
   NetSpec net;
   std::unique_ptr<RunLock> lock;  // of options.out, if this process writes
-  std::string runs;               // folder of checkpoints; "": this process writes none
+  std::vector<std::string> runs;  // folders of checkpoints by model; none: this process has none
+  bool saves = false;             // process 0 writes checkpoints
 
   ReplicaSet replicas;
   CheckpointInfo progress;  // where the run starts; its loader state is of this run's batch
-  std::string resumed_from;
+  std::vector<ModelProgress> models;      // where every model of the run starts
+  std::vector<std::string> resumed_from;  // checkpoint of every model; none: a new run
   LoaderOptions loader_options;
   std::unique_ptr<Loader> loader;                          // after the devices: destroyed first
   std::vector<std::unique_ptr<ResidentBatches>> resident;  // one per replica, or empty

@@ -18,7 +18,8 @@ bool is_bias(ParameterKind kind) {
 void set_rates(const Recipe& recipe, const std::vector<TensorInfo>& parameters, int64_t step,
                int64_t total_steps, int64_t steps_per_epoch, StepRates& rates) {
   const OptimizerSpec& optimizer = recipe.optimizer;
-  rates.learning_rate = optimizer.effective_learning_rate(recipe.batch) *
+  const int batch = rates.update_batch > 0 ? rates.update_batch : recipe.batch;
+  rates.learning_rate = optimizer.effective_learning_rate(batch) *
                         schedule_factor(recipe.schedule, step, total_steps, steps_per_epoch);
   const auto whiten_bias_steps = static_cast<int64_t>(
       std::llround(recipe.whiten_bias_epochs * static_cast<double>(steps_per_epoch)));

@@ -49,6 +49,7 @@ class WireCollective final : public Collective, public WireState {
     sum_residual_.resize(static_cast<size_t>(kept));
     buffers_.layout = &layout_;
     buffers_.sum = sum_;
+    buffers_.first_sums_all = options.to_server;
     exchange_ = make_wire_exchange(buffers_, group);
   }
 
@@ -63,8 +64,12 @@ class WireCollective final : public Collective, public WireState {
     write_own(rank, buffers);
     together(rank, [this] { exchange_->swap(); });
     write_share_of_sum(rank, result);
-    together(rank, [this] { exchange_->spread(); });
-    if (!options_.to_server) read_sum(result);
+    if (options_.to_server) {
+      here_->barrier(rank);
+    } else {
+      together(rank, [this] { exchange_->spread(); });
+      read_sum(result);
+    }
     if (rank == 0) count();
     ++ranks_[static_cast<size_t>(rank)].step;
   }
@@ -172,8 +177,10 @@ class WireCollective final : public Collective, public WireState {
     const int all = first_rank_ + rank;
     const WireKey key{options_.seed, ranks_[static_cast<size_t>(rank)].step, all, true};
     BlockFloats floats, more;
-    const int64_t end = layout_.share_of(all + 1, size_);
-    for (int64_t b = layout_.share_of(all, size_); b < end; ++b) {
+    const int summing = options_.to_server ? local_ : size_;
+    if (all >= summing) return;
+    const int64_t end = layout_.share_of(all + 1, summing);
+    for (int64_t b = layout_.share_of(all, summing); b < end; ++b) {
       const WireLayout::Block block = layout_.block(b);
       const auto sum = std::span(floats).first(block.count());
       decode_block(block.wire, exchange_->at(0, b), sum);

@@ -26,8 +26,8 @@ struct WireOptions {
   int64_t gradient_floats = 0;  // of a buffer: what follows travels in fp32
   int64_t buffer_floats = 0;    // size of every buffer and result
   uint64_t seed = 0;            // of the stochastic rounding
-  // The sum stays where it is computed (a parameter server): it is not encoded, and all replicas
-  // pass one result. Only for replicas of one process.
+  // The replicas of the first process sum all blocks, and the sum stays there (a parameter server):
+  // it is not encoded. They all pass one result; those of other processes are left alone.
   bool to_server = false;
 };
 

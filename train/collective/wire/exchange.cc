@@ -38,7 +38,9 @@ class BetweenProcesses : public WireExchange {
   ByteRange share_of(int process) const {
     const WireLayout& layout = *buffers_.layout;
     const auto byte = [&](int p) {
-      return static_cast<size_t>(layout.byte_of(layout.share_of(p, processes_)));
+      const int64_t all = p == 0 ? 0 : layout.blocks();
+      return static_cast<size_t>(
+          layout.byte_of(buffers_.first_sums_all ? all : layout.share_of(p, processes_)));
     };
     return {byte(process), byte(process + 1)};
   }

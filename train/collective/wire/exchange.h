@@ -1,7 +1,8 @@
 // How encoded gradients get to the replicas that sum them, and encoded sums to all replicas. Every
 // process sums a share of the blocks: it gets this share of all replicas' buffers, and gives its
-// share of the sum to the others. Owner: a wire collective. Threads: one at a time, while the
-// buffers are not written. Errors: those of the ProcessGroup.
+// share of the sum to the others. With a parameter server the first process sums all. Owner: a wire
+// collective. Threads: one at a time, while the buffers are not written. Errors: those of the
+// ProcessGroup.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +30,7 @@ struct WireBuffers {
   const WireLayout* layout = nullptr;
   std::vector<std::span<std::byte>> own;  // one per replica of this process, in layout
   std::span<std::byte> sum;               // in layout
+  bool first_sums_all = false;            // there is no spread() then
 };
 
 // `buffers` and `group` must outlive the exchange. Without a group all replicas are in this
