@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <new>
+#include <semaphore>
 #include <stdexcept>
 #include <thread>
 #include <type_traits>
@@ -397,34 +398,37 @@ TEST(Stager, TwoInOneProcess) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Runs a feed with slow copies (like those over a bus) and slow compute; returns milliseconds per
-// step.
-double milliseconds_per_step(int slots, int copy_ms, int compute_ms) {
-  constexpr Step kSteps = 12;
-  FakeDevice device({.max_delay_us = 0, .copy_us = copy_ms * 1000, .host_accessible = false});
+// Returns how many batches were copied completely while the first one's step computed, which goes
+// on until `wanted` are there, or for a while.
+int64_t batches_beside_a_step(int slots, int64_t wanted) {
+  constexpr Step kSteps = 6;
+  FakeDevice device({.max_delay_us = 0, .host_accessible = false});
   auto compute = device.make_stream();
-  PinnedRing ring(device, BatchLayout(small_shape()), 2);
+  PinnedRing ring(device, BatchLayout(small_shape()), 4);
   Producer producer(ring, 0, kSteps);
   Stager stager(device, ring, slots, 0, kSteps);
-  int64_t start_ns = steady_now_ns();
-  while (DeviceBatch batch = stager.next(*compute)) {
-    compute->call([compute_ms] { sleep_ms(compute_ms); });
+  std::binary_semaphore gate(0);
+  {
+    const DeviceBatch first = stager.next(*compute);
+    first.synchronize();
+    compute->call([&] { gate.acquire(); });
+  }
+  const int64_t deadline_ns = steady_now_ns() + (slots > 1 ? 60'000'000'000 : 20'000'000);
+  while (device.copies() < 1 + wanted && steady_now_ns() < deadline_ns) sleep_ms(1);
+  const int64_t copied = device.copies() - 1;
+  gate.release();
+  while (stager.next(*compute)) {
   }
   compute->synchronize();
-  return static_cast<double>(steady_now_ns() - start_ns) * 1e-6 / static_cast<double>(kSteps);
+  EXPECT_EQ(device.copies(), kSteps) << "one copy per batch";
+  return copied;
 }
 
 TEST(Stager, CopiesOverlapComputeFromTwoSlotsOn) {
-  double inline_ms = milliseconds_per_step(0, 8, 8);
-  EXPECT_GE(inline_ms, 16);
-  EXPECT_GE(milliseconds_per_step(1, 8, 8), 16 * 11.0 / 12) << "one slot cannot overlap";
-  for (int slots : {2, 3}) {
-    double best_ms = inline_ms;
-    for (int attempt = 0; attempt < 10 && inline_ms / best_ms < 1.4; ++attempt) {  // a busy machine
-      best_ms = std::min(best_ms, milliseconds_per_step(slots, 8, 8));
-    }
-    EXPECT_GT(inline_ms / best_ms, 1.4) << slots << " slots";
-  }
+  EXPECT_EQ(batches_beside_a_step(0, 1), 0) << "copies are behind the step, on its stream";
+  EXPECT_EQ(batches_beside_a_step(1, 1), 0) << "the slot is in use";
+  EXPECT_EQ(batches_beside_a_step(2, 1), 1);
+  EXPECT_EQ(batches_beside_a_step(3, 2), 2);
 }
 
 TEST(Stager, StatsSayWhoWaitedForWhom) {
