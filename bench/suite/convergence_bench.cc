@@ -123,11 +123,15 @@ void train(const ConvergenceOptions& options, const Recipe& recipe, const Conver
   variant.weights.push_back(trainer.weights_hash());
 }
 
+std::string epochs_text(double epochs) {
+  return fmt::format("{:g} epoch{}", epochs, epochs == 1 ? "" : "s");
+}
+
 std::string warm_up_of(const Variant& variant, const Recipe& recipe) {
   if (recipe.schedule.kind == ScheduleKind::triangle) return "the schedule's";
   const double epochs =
       variant.warmup_epochs >= 0 ? variant.warmup_epochs : recipe.schedule.warmup_epochs;
-  return epochs > 0 ? fmt::format("{:g} epoch{}", epochs, epochs == 1 ? "" : "s") : "none";
+  return epochs > 0 ? epochs_text(epochs) : "none";
 }
 
 // In how many seeds the weights have the bits of one device.
@@ -138,7 +142,7 @@ int same_weights(const Variant& variant, const Variant& one) {
 }
 
 void fill_report(std::vector<Variant>& all, const Recipe& recipe, Report& report) {
-  Table table{fmt::format("{}, {:g} epochs", recipe.name, recipe.epochs),
+  Table table{recipe.name + ", " + epochs_text(recipe.epochs),
               {"devices", "batch", "warm-up", "top-1 error %", "loss", "weights of one device"},
               {}};
   Plot plot{"convergence",

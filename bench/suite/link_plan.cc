@@ -129,6 +129,28 @@ void add_scaling(const LinkMachine& machine, const LinkPlanDemand& demand, bool 
   report.plots.push_back(std::move(plot));
 }
 
+void add_input(const LinkMachine& machine, const LinkPlanDemand& demand, Report& report) {
+  Table table{
+      "Resident against fed", {"GPUs", "resident images/s", "fed images/s", "cost of input"}, {}};
+  Plot plot{"plan_input", "Predicted images/s by input", "GPUs", "images/s", {}, {}};
+  for (const int count : demand.counts) {
+    ScheduleOptions options = demand.schedule;
+    options.gpus = count;
+    const double fed = predict(machine, demand, demand.batch, options).images_per_second;
+    options.resident = true;
+    const double resident = predict(machine, demand, demand.batch, options).images_per_second;
+    table.rows.push_back({std::to_string(count), significant(resident), significant(fed),
+                          percent(std::max(0.0, 1 - fed / resident))});
+    report.results["input"].push_back({{"devices", count},
+                                       {"resident_images_per_second", resident},
+                                       {"fed_images_per_second", fed}});
+    add_bar(plot, std::to_string(count), "resident", {0, resident, resident, resident});
+    add_bar(plot, std::to_string(count), "fed", {0, fed, fed, fed});
+  }
+  report.tables.push_back(std::move(table));
+  report.plots.push_back(std::move(plot));
+}
+
 void add_slots(const LinkMachine& machine, const LinkPlanDemand& demand, Report& report) {
   Table table{fmt::format("Staging slots, {} GPUs", demand.counts.back()),
               {"slots", "images/s", "gap between steps ms"},
@@ -222,6 +244,7 @@ void add_link_plan(const LinkMachine& machine, const LinkPlanDemand& demand, Rep
   most.schedule.gpus = demand.counts.back();
   most.schedule.reduce = reduction;
   most.schedule.wire = wire;
+  add_input(machine, most, report);
   add_slots(machine, most, report);
   add_slices(machine, most, report);
   report.notes.push_back(fmt::format(
@@ -230,7 +253,8 @@ void add_link_plan(const LinkMachine& machine, const LinkPlanDemand& demand, Rep
       "The tables from weak scaling on are a simulation of the schedule on these links; nothing of "
       "them was measured. A step's time is taken to be in proportion to its batch.");
   report.notes.push_back(
-      fmt::format("Slots and places of the cut are with {}.", strategy_name(reduction, wire)));
+      fmt::format("The tables of input, slots and the cut are of weak scaling with {}.",
+                  strategy_name(reduction, wire)));
 }
 
 }  // namespace stoker

@@ -1,8 +1,8 @@
 // Predicts for a machine's links what `stoker bench scaling`, `depth` and `slice` would measure
-// there: images/s and efficiency over GPUs, gaps between steps with 0 to 3 staging slots, and a
-// batch that is cut on the host or on GPUs, with the bytes over each link and the largest batch.
-// Nothing is measured here. Pure functions; any thread. Errors: std::invalid_argument with the
-// numbers.
+// there: images/s and efficiency over GPUs, batches that are fed or resident, gaps between steps
+// with 0 to 3 staging slots, and a batch that is cut on the host or on GPUs, with the bytes over
+// each link and the largest batch. Nothing is measured here. Pure functions; any thread. Errors:
+// std::invalid_argument with the numbers.
 #pragma once
 
 #include <vector>
@@ -28,9 +28,9 @@ struct LinkPlanDemand {
 
 // Adds tables, plots and notes, and results: {machine, scaling: [{mode, reduction, grad_wire,
 // devices, batch_each, images_per_second, efficiency, step_ms, gap_ms, exchange_ms, busiest_link,
-// busiest_share}], slots: [{slots, images_per_second, gap_ms}], slices: [{place,
-// images_per_second, gap_ms, largest_batch, links: [{name, down_bytes, up_bytes, busy}]}]}; bytes
-// are of a step.
+// busiest_share}], input: [{devices, resident_images_per_second, fed_images_per_second}], slots:
+// [{slots, images_per_second, gap_ms}], slices: [{place, images_per_second, gap_ms, largest_batch,
+// links: [{name, down_bytes, up_bytes, busy}]}]}; bytes are of a step.
 void add_link_plan(const LinkMachine& machine, const LinkPlanDemand& demand, Report& report);
 
 }  // namespace stoker

@@ -151,12 +151,13 @@ class Schedule {
 
   void add_step() {
     const auto step = static_cast<int>(lanes_[0].updates.size());
-    for (int gpu = 0; gpu < gpus_; ++gpu) add_feed(gpu, step);
-    for (int gpu = 0; gpu < gpus_; ++gpu) add_batch_copy(gpu, step);
+    for (int gpu = 0; gpu < gpus_ && !options_.resident; ++gpu) add_feed(gpu, step);
+    for (int gpu = 0; gpu < gpus_ && !options_.resident; ++gpu) add_batch_copy(gpu, step);
     std::vector<Tasks> parts(work_.parts.size());  // by part, then GPU
     for (int gpu = 0; gpu < gpus_; ++gpu) {
       Lane& lane = lanes_[gpu];
-      Tasks after = {lane.copies.back()};
+      Tasks after;
+      if (!options_.resident) after.push_back(lane.copies.back());
       if (step > 0) after.push_back(lane.updates.back());
       int last = add({after, work_.step_seconds * work_.forward_share, 0, {}});
       lane.forwards.push_back(last);

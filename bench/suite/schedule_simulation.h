@@ -67,6 +67,7 @@ struct ScheduleOptions {
   ReduceKind reduce = ReduceKind::nccl;  // nccl, host, server, independent or none
   GradWire wire = GradWire::fp32;
   SlicePlace slice = SlicePlace::host;
+  bool resident = false;  // batches lie on the GPUs already: nothing is decoded or copied
   // The decoder: seconds of a core and bytes of the host's memory per row, besides the pixels that
   // it writes. 0 cores: batches are there as soon as the memory's bandwidth allows.
   double cores = 0, core_seconds_per_row = 0, file_bytes_per_row = 0;

@@ -112,6 +112,12 @@ TEST(LinkPlan, PredictsScalingSlotsAndSlices) {
   // Gradients of 100 MB on links of 0.765 GB/s: a seventh of the batch leaves nothing to hide
   // behind.
   EXPECT_LT(scaling[4 * 7 + 6]["efficiency"], scaling[6]["efficiency"]);
+  const Json& input = report.results["input"];
+  ASSERT_EQ(input.size(), 7u);
+  for (const Json& row : input) {
+    EXPECT_GE(row["resident_images_per_second"], row["fed_images_per_second"]);
+  }
+  EXPECT_EQ(input[6]["fed_images_per_second"], scaling[6]["images_per_second"]);
   ASSERT_EQ(report.results["slots"].size(), 4u);
   EXPECT_GE(report.results["slots"][0]["gap_ms"], report.results["slots"][2]["gap_ms"]);
   const Json& slices = report.results["slices"];

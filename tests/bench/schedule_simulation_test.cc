@@ -64,6 +64,19 @@ TEST(Schedule, WithNoOrOneSlotTheCopyIsTheGap) {
   }
 }
 
+TEST(Schedule, ResidentBatchesCostNothing) {
+  ScheduleOptions options;
+  options.resident = true;
+  options.slots = 0;
+  options.cores = 1;
+  options.core_seconds_per_row = 1;
+  options.reduce = ReduceKind::none;
+  const SchedulePrediction prediction = predict(machine(2), work(), options);
+  EXPECT_NEAR(prediction.images_per_second, 2000, 2000 * kRelative);
+  EXPECT_EQ(load(prediction, "link0").down_bytes, 0);
+  EXPECT_EQ(load(prediction, "host memory").down_bytes, 0);
+}
+
 TEST(Schedule, CopyBoundStepsTakeTheCopysTime) {
   TrainingWork fast = work();
   fast.step_seconds = 0.005;

@@ -204,10 +204,10 @@ int run_plan(int argc, char** argv) {
       "Other CPUs have other costs.\n"
       "With --machine it also predicts, by a simulation of the schedule of a training on the "
       "links\n"
-      "of that machine, images/s and efficiency for 1 to all GPUs, weak and strong; the gap "
-      "between\n"
-      "steps with 0 to 3 staging slots; and a batch that is cut on the host or on GPUs, with the\n"
-      "bytes over each link and the largest batch.",
+      "of that machine, images/s and efficiency for 1 to all GPUs, weak and strong; resident\n"
+      "batches against fed ones; the gap between steps with 0 to 3 staging slots; and a batch "
+      "that\n"
+      "is cut on the host or on GPUs, with the bytes over each link and the largest batch.",
       "  stoker plan --gpus 8 --rate 3000 --size 224 --data data/imagenette\n"
       "  stoker plan --gpus 8 --rate 3000 --feed results/feed.json\n"
       "  stoker plan --machine 8xh100 --rate 3000 --model resnet50 --feed results/feed.json\n"
