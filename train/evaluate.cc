@@ -15,7 +15,9 @@
 #include "pipeline/source/subset_source.h"
 #include "staging/allowed_cores.h"
 #include "staging/first_error.h"
+#include "train/answers.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/engine/engine_arguments.h"
 #include "train/model/recipe.h"
 #include "train/model/recipe_json.h"
 #include "train/run/processes.h"
@@ -24,11 +26,12 @@
 namespace stoker {
 namespace {
 
-// The labels and weights of a batch, on the host.
+// The labels, weights and targets of a batch, on the host.
 struct HostRows {
   explicit HostRows(int rows) : labels(rows), weights(rows) {}
   std::vector<int32_t> labels;
   std::vector<float> weights;
+  std::vector<float> targets;  // (rows, classes); empty: the rows have labels
 };
 
 struct Score {
@@ -57,16 +60,15 @@ Score over_processes(const Score& own, ProcessGroup* processes) {
   return total;
 }
 
-// Adds one sample to the score, given the logits of a binary loss: see compute_loss() for what the
-// scores mean.
-void score_binary(std::span<const float> logits, int label, Score& score) {
+// Adds one sample to the score, given the logits of a binary loss and what they should say, from 0
+// to 1: see compute_loss() for what the scores mean.
+void score_binary(std::span<const float> logits, std::span<const float> wanted, Score& score) {
   size_t right = 0;
   double loss = 0;
   for (size_t k = 0; k < logits.size(); ++k) {
-    const bool on = logits.size() == 1 ? label == 1 : label == static_cast<int>(k);
     const double z = logits[k];
-    loss += std::max(z, 0.0) - (on ? z : 0.0) + std::log1p(std::exp(-std::abs(z)));
-    right += on ? z > 0 : z <= 0;
+    loss += std::max(z, 0.0) - wanted[k] * z + std::log1p(std::exp(-std::abs(z)));
+    right += wanted[k] >= 0.5f ? z > 0 : z <= 0;
   }
   const auto outputs = static_cast<double>(logits.size());
   score.loss += loss / outputs;
@@ -119,6 +121,11 @@ class EvalReplica {
                    CopyKind::device_to_host);
       stream_.copy(host_.weights.data(), batch.weights(), host_.weights.size() * sizeof(float),
                    CopyKind::device_to_host);
+      if (!batch.shape().target_bytes.empty()) {
+        host_.targets.resize(host_.labels.size() * classes_);
+        stream_.copy(host_.targets.data(), batch.target(0), host_.targets.size() * sizeof(float),
+                     CopyKind::device_to_host);
+      }
       stream_.synchronize();
       if (batch.header().valid > 0) add_batch(batch, score);
     }
@@ -144,12 +151,35 @@ class EvalReplica {
                       options_.averaged, logits_);
       for (size_t i = 0; i < sum_.size(); ++i) sum_[i] += each.weight * logits_[i];
     }
+    const NetSpec& net = engine_.net();
+    if (!host_.targets.empty()) {
+      BatchRows rows;
+      rows.weights = host_.weights.data();
+      rows.targets = host_.targets.data();
+      require_targets(net, static_cast<int>(host_.labels.size()), rows);
+    }
     for (size_t row = 0; row < host_.labels.size(); ++row) {
       if (host_.weights[row] <= 0) continue;
       const std::span<const float> logits = std::span(sum_).subspan(row * classes_, classes_);
-      const bool binary = engine_.net().loss == LossKind::binary;
-      (binary ? score_binary : score_softmax)(logits, host_.labels[row], score);
+      if (net.loss == LossKind::binary) {
+        score_binary(logits, wanted(row), score);
+      } else {
+        score_softmax(logits, host_.labels[row], score);
+      }
     }
+  }
+
+  // What the outputs of a row should say, for a binary loss.
+  std::span<const float> wanted(size_t row) {
+    if (!host_.targets.empty()) return std::span(host_.targets).subspan(row * classes_, classes_);
+    const int label = host_.labels[row];
+    one_label_.assign(classes_, 0.0f);
+    if (classes_ == 1) {
+      one_label_[0] = label == 1 ? 1.0f : 0.0f;
+    } else {
+      one_label_[static_cast<size_t>(label)] = 1.0f;
+    }
+    return one_label_;
   }
 
   Engine& engine_;
@@ -163,6 +193,7 @@ class EvalReplica {
   Stream& stream_;
   HostRows host_;
   std::vector<float> logits_, sum_;  // (rows, classes)
+  std::vector<float> one_label_;     // (classes)
 };
 
 LoaderOptions loader_options(const EvalOptions& options, int rows) {
@@ -198,7 +229,8 @@ int default_rows(Size input) {
 }
 
 void check_classes(const ModelInfo& info, const Source& source) {
-  if (info.class_names == source.class_names()) return;
+  const Answers answers = answers_of(source);
+  if (Answers{info.target, info.class_names} == answers) return;
   const auto list = [](const std::vector<std::string>& names) {
     std::string text = std::to_string(names.size());
     for (size_t i = 0; i < std::min<size_t>(names.size(), 3); ++i) text += " " + names[i];
@@ -206,7 +238,7 @@ void check_classes(const ModelInfo& info, const Source& source) {
   };
   throw std::runtime_error(
       fmt::format("the model knows other classes than the data at {}: {} ... against {} ...",
-                  source.root(), list(info.class_names), list(source.class_names())));
+                  source.root(), list(info.class_names), list(answers.class_names)));
 }
 
 }  // namespace
@@ -221,9 +253,11 @@ MemoryPlan evaluation_memory(const Source& source, std::span<Device* const> devi
 
 void require_labels(const Source& source, const NetSpec& net) {
   if (!source.targets().empty()) {
-    throw std::invalid_argument(fmt::format(
-        "{}: the samples have the target {}, and models are trained and evaluated on labels alone",
-        source.root(), source.targets().front().describe()));
+    const auto outputs = static_cast<int>(answers_of(source).class_names.size());
+    if (net.loss == LossKind::binary && outputs == net.classes) return;
+    throw std::invalid_argument(
+        fmt::format("{}: the samples have the target {}, which '{}' with {} outputs does not learn",
+                    source.root(), source.targets().front().describe(), net.name, net.classes));
   }
   for (SampleId id = 0; id < source.size(); ++id) {
     const int label = source.label(id);

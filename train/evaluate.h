@@ -16,9 +16,11 @@
 namespace stoker {
 
 struct EvalResult {
-  // Shares of `samples` for which fewer than 1 / 5 logits are larger than the label's.
+  // Shares of `samples` for which fewer than 1 / 5 logits are larger than the label's. With a
+  // binary loss: the share of all outputs, and of samples with all of their outputs, that are on
+  // the right side of 0.
   double top1 = 0, top5 = 0;
-  double loss = 0;      // mean cross-entropy, no label smoothing
+  double loss = 0;  // mean cross-entropy, no label smoothing; binary: the mean over outputs, too
   int64_t samples = 0;  // that were counted
   int64_t bad = 0;      // could not be read or decoded: not counted
   double seconds = 0;
@@ -42,8 +44,9 @@ struct EvalOptions {
   ProcessGroup* processes = nullptr;
 };
 
-// Throws std::invalid_argument naming the first sample whose label is not a class of `net`. Without
-// this check a device engine would only report a loss that is not finite.
+// Throws std::invalid_argument naming the first sample whose label is not a class of `net`, or
+// targets that `net` does not learn. Without this check a device engine would only report a loss
+// that is not finite.
 void require_labels(const Source& source, const NetSpec& net);
 
 // Evaluates on `engines`, one per device, which hold the same weights and have the same number of

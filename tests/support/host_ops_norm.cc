@@ -168,8 +168,8 @@ void loss(const LossShape& s, const float* logits, const LossRows& rows, void* d
   for (int row = 0; row < s.rows; ++row) {
     const float* z = logits + static_cast<int64_t>(row) * s.stride;
     const int64_t out = static_cast<int64_t>(row) * s.stride;
-    const device::RowTarget target = device::row_target(rows, row);
-    const bool valid = device::valid_label(s, target.own) && device::valid_label(s, target.partner);
+    const device::RowTarget target = device::row_target(s, rows, row);
+    const bool valid = device::valid_target(s, target);
     const float weight = rows.weights[row];
     std::vector<float> slopes(s.stride, 0.0f);
     device::RowResult result;

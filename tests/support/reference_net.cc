@@ -133,7 +133,8 @@ double ReferenceInterpreter::loss(int head, Values* gradient) const {
     for (int k = 0; k < classes; ++k) sum += std::exp(row[k]);
     for (int k = 0; k < classes; ++k) {
       const int own = binary && classes == 1 ? 1 : k;
-      const double hard = share * (own == input_.labels[n]) + (1 - share) * (own == second);
+      double hard = share * (own == input_.labels[n]) + (1 - share) * (own == second);
+      if (input_.targets != nullptr) hard = input_.targets[static_cast<size_t>(n) * classes + k];
       const double wanted = smooth + (1.0 - input_.label_smoothing) * hard;
       const double probability = binary ? sigmoid(row[k]) : std::exp(row[k]) / sum;
       double loss = wanted * std::log(probability);

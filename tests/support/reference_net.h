@@ -12,7 +12,8 @@ struct ReferenceInput {
   const uint8_t* images = nullptr;  // (rows, H, W, 3) u8
   const int32_t* labels = nullptr;
   const float* weights = nullptr;
-  const int32_t* mix_labels = nullptr;  // as in BatchRows
+  const float* targets = nullptr;  // as in BatchRows, as the next two
+  const int32_t* mix_labels = nullptr;
   const float* mix_weights = nullptr;
   int rows = 0;  // one micro-batch
   std::array<float, 3> mean{}, stddev{};

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/train_runs.h"
@@ -101,6 +102,61 @@ TEST_F(TrainCommand, IndependentReplicasAreModelsOfTheirOwn) {
   const ProgramResult more = run_program(with(words, {"--resume", "--epochs", "3"}));
   EXPECT_EQ(more.exit_code, 0) << more.err;
   EXPECT_EQ(count_metrics(folder, "replica"), 6);
+}
+
+// Lists the pictures of a part of the data, each with two marks that follow from its class.
+std::string write_marks(const std::string& part, const std::string& path) {
+  std::vector<std::string> classes;
+  for (const auto& entry : std::filesystem::directory_iterator(part)) {
+    classes.push_back(entry.path().string());
+  }
+  std::sort(classes.begin(), classes.end());
+  std::ofstream list(path);
+  for (size_t c = 0; c < classes.size(); ++c) {
+    const nlohmann::json marks = {(c + 1) & 1, (c + 1) >> 1 & 1};
+    for (const auto& entry : std::filesystem::directory_iterator(classes[c])) {
+      list << nlohmann::json{{"path", entry.path().string()}, {"tags", marks}}.dump() << '\n';
+    }
+  }
+  return path;
+}
+
+TEST_F(TrainCommand, LearnsSeveralLabelsOfASample) {
+  const std::string train = write_marks(data() + "/train", out_.path() + "/train.jsonl");
+  const std::string test = write_marks(data() + "/test", out_.path() + "/test.jsonl");
+  const std::vector<std::string> fields = {"--label-from", "none", "--target-from", "tags:float32"};
+  auto words = with(with(command("tags", 2), fields), {"--eval-data", test});
+  std::replace(words.begin(), words.end(), data(), train);
+  const ProgramResult result = run_program(words);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("data: 40 training samples, 20 for evaluation, 2 classes"));
+  const auto eval = [&](const std::vector<std::string>& more) {
+    return run_stoker(with({"eval", "--checkpoint", run_folder("tags"), "--data", test, "--json",
+                            "--precision", "fp32"},
+                           more));
+  };
+  const ProgramResult good = eval(fields);
+  ASSERT_EQ(good.exit_code, 0) << good.err;
+  char reported[64];
+  std::snprintf(reported, sizeof reported, "top-1 %.2f%%",
+                100 * nlohmann::json::parse(good.out)["top1"].get<double>());
+  EXPECT_THAT(result.out, HasSubstr(reported));
+  EXPECT_THAT(eval({"--label-from", "none"}).err, HasSubstr("the model knows other classes"));
+  const ProgramResult exported =
+      run_stoker({"export", "--checkpoint", run_folder("tags"), "--onnx", run_folder("o.onnx")});
+  EXPECT_EQ(exported.exit_code, 0) << exported.err;
+  EXPECT_THAT(read_text(run_folder("o.onnx")), HasSubstr("tags[1]"));
+
+  // Whole numbers are not what a model learns, and a folder has no such field.
+  auto refused = with(command("other", 1), {"--label-from", "none", "--target-from", "tags"});
+  std::replace(refused.begin(), refused.end(), data(), train);
+  ProgramResult other = run_program(refused);
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("the samples have a target, 'tags': int64 (2); models learn"));
+  other = run_program(with(command("other", 1), {"--target-from", "tags:float32"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_EQ(count_lines(other.err), 1) << other.err;
+  EXPECT_FALSE(std::filesystem::exists(run_folder("other")));
 }
 
 TEST_F(TrainCommand, FoldersMayHaveNamesThatAreNoText) {

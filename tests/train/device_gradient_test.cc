@@ -15,7 +15,7 @@ struct Case {
   NetSpec net;
   int rows = 4;
   float label_smoothing = 0.1f;
-  bool mixed = false;
+  bool mixed = false, targets = false;
 };
 
 struct Gradients {
@@ -31,6 +31,7 @@ Gradients gradients_of(const Case& c, Precision precision) {
   TestBatch batch = make_batch(c.net, c.rows, 21);
   batch.weights[1] = 0.5f;
   if (c.mixed) batch = with_mixed_labels(batch, c.net, 31);
+  if (c.targets) batch = with_targets(batch, c.net, 41);
   ReferenceInput input = reference_input(batch, options);
   ReferenceStep step = reference_step(c.net, to_double(parameters), input);
   const double weight_sum = c.rows - 0.5;
@@ -184,6 +185,8 @@ TEST(DeviceGradientTest, BinaryLossAndGrayInput) {
     const NetSpec net = builder.finish();
     compare({net, 4, 0.0f});
     compare({net, 4, 0.2f, true});
+    compare({net, 4, 0.0f, false, true});
+    compare({net, 4, 0.2f, false, true});
   }
 }
 

@@ -46,6 +46,8 @@ std::unique_ptr<Engine> make_device_engine(const NetSpec& net, const EngineOptio
 BatchRows placed(Engine& engine, const TestBatch& batch) {
   BatchRows rows{upload(engine, batch.images), upload(engine, batch.labels),
                  upload(engine, batch.weights)};
+  rows.position = batch.position;
+  if (!batch.targets.empty()) rows.targets = upload(engine, batch.targets);
   if (batch.mix_labels.empty()) return rows;
   rows.mix_labels = upload(engine, batch.mix_labels);
   rows.mix_weights = upload(engine, batch.mix_weights);

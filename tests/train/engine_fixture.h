@@ -22,6 +22,7 @@ struct TestBatch {
   std::vector<uint8_t> images;
   std::vector<int32_t> labels;
   std::vector<float> weights;
+  std::vector<float> targets{};       // (rows, classes) of a binary loss; else empty
   std::vector<int32_t> mix_labels{};  // of mixed rows; else empty, as is mix_weights
   std::vector<float> mix_weights{};
   int64_t position = 0;  // in the run
@@ -29,6 +30,7 @@ struct TestBatch {
   BatchRows rows() const {
     BatchRows rows{images.data(), labels.data(), weights.data()};
     rows.position = position;
+    if (!targets.empty()) rows.targets = targets.data();
     if (mix_labels.empty()) return rows;
     rows.mix_labels = mix_labels.data();
     rows.mix_weights = mix_weights.data();
@@ -49,6 +51,18 @@ inline TestBatch make_batch(const NetSpec& net, int rows, uint32_t seed) {
   return batch;
 }
 
+// Gives every row targets from 0 to 1, half of them 0 or 1, instead of its label, which is none.
+inline TestBatch with_targets(TestBatch batch, const NetSpec& net, uint32_t seed) {
+  const auto rows = static_cast<uint32_t>(batch.labels.size());
+  for (uint32_t i = 0; i < rows * static_cast<uint32_t>(net.classes); ++i) {
+    const uint32_t draw = noise(seed + 4, i) % 2048;
+    batch.targets.push_back(draw < 1024 ? static_cast<float>(draw % 2)
+                                        : static_cast<float>(draw - 1024) / 1023.0f);
+  }
+  batch.labels.assign(rows, -1);
+  return batch;
+}
+
 // Returns a part of a batch, of equal parts. `batch` must outlive it.
 inline BatchRows part_of(const TestBatch& batch, int part, int parts) {
   const size_t rows = batch.labels.size() / static_cast<size_t>(parts);
@@ -57,6 +71,8 @@ inline BatchRows part_of(const TestBatch& batch, int part, int parts) {
   result.images += first * (batch.images.size() / batch.labels.size());
   result.labels += first;
   result.weights += first;
+  if (result.targets != nullptr)
+    result.targets += first * (batch.targets.size() / batch.labels.size());
   result.first = part == 0;
   result.last = part == parts - 1;
   return result;

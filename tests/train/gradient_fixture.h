@@ -23,6 +23,10 @@ inline ReferenceInput reference_input(const TestBatch& batch, const EngineOption
   input.images = batch.images.data() + micro_batch * rows * image;
   input.labels = batch.labels.data() + micro_batch * rows;
   input.weights = batch.weights.data() + micro_batch * rows;
+  if (!batch.targets.empty()) {
+    input.targets =
+        batch.targets.data() + micro_batch * rows * (batch.targets.size() / batch.labels.size());
+  }
   if (!batch.mix_labels.empty()) {
     input.mix_labels = batch.mix_labels.data() + micro_batch * rows;
     input.mix_weights = batch.mix_weights.data() + micro_batch * rows;

@@ -28,7 +28,7 @@ double cosine(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 void compare(const NetSpec& net, int rows, const Tolerance& tolerance = {},
-             float label_smoothing = 0.1f, bool mixed = false) {
+             float label_smoothing = 0.1f, bool mixed = false, bool targets = false) {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     if (!cpu_supports(precision)) continue;
     if (precision == Precision::bf16 && tolerance.bf16_cosine == kOnlyFp32) continue;
@@ -42,6 +42,7 @@ void compare(const NetSpec& net, int rows, const Tolerance& tolerance = {},
     batch.position = 12345;
     batch.weights[1] = 0.5f;
     if (mixed) batch = with_mixed_labels(batch, net, 31);
+    if (targets) batch = with_targets(batch, net, 41);
     ReferenceInput input = reference_input(batch, options);
     ReferenceStep step = reference_step(net, to_double(parameters), input);
     const double weight_sum = rows - 0.5;
@@ -318,7 +319,47 @@ TEST(GradientTest, BinaryLoss) {
     const NetSpec net = builder.finish();
     compare(net, 4, {}, 0.0f);
     compare(net, 4, {}, 0.2f, true);
+    compare(net, 4, {}, 0.0f, false, true);
+    compare(net, 4, {}, 0.2f, false, true);
   }
+}
+
+// An output is right if it is on the side of its target.
+TEST(GradientTest, TargetsThatAreAllRight) {
+  NetBuilder builder("binary", {9, 10}, 3);
+  builder.loss(LossKind::binary);
+  builder.linear("fc", builder.adaptive_avg_pool(0, {1, 1}), true, 1.0f);
+  const NetSpec net = builder.finish();
+  const auto engine = started_engine(net, engine_options(4, 2));
+  TestBatch batch = with_targets(make_batch(net, 4, 21), net, 41);
+  std::vector<float> logits(12);
+  engine->forward(batch.rows(), {}, false, logits);
+  for (size_t i = 0; i < 12; ++i) batch.targets[i] = logits[i] > 0 ? 0.5f : 0.49f;
+  batch.targets[5] = 0.99f - batch.targets[5];  // of the second row
+  batch.targets[11] = 0.99f - batch.targets[11];
+  batch.weights[3] = 0;  // a row that does not count may have any values
+  batch.targets[10] = 7;
+  train_step(*engine, batch);
+  const StepMetrics metrics = engine->step_metrics();
+  EXPECT_EQ(metrics.weight_sum, 3);
+  EXPECT_FLOAT_EQ(static_cast<float>(metrics.top1), 3 - 1.0f / 3);
+  EXPECT_EQ(metrics.top5, 2);
+}
+
+TEST(GradientTest, TargetsAreRefusedThatNoNetLearns) {
+  NetBuilder builder("binary", {9, 10}, 3);
+  builder.loss(LossKind::binary);
+  builder.linear("fc", builder.adaptive_avg_pool(0, {1, 1}), true, 1.0f);
+  NetSpec net = builder.finish();
+  const TestBatch good = with_targets(make_batch(net, 2, 21), net, 41);
+  for (const float value : {-0.1f, 1.1f, std::nanf("")}) {
+    TestBatch bad = good;
+    bad.targets[4] = value;
+    EXPECT_THROW(train_step(*started_engine(net, engine_options(2, 2)), bad),
+                 std::invalid_argument);
+  }
+  net.loss = LossKind::softmax;
+  EXPECT_THROW(train_step(*started_engine(net, engine_options(2, 2)), good), std::invalid_argument);
 }
 
 TEST(GradientTest, NewModels) {

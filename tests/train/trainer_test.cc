@@ -528,7 +528,7 @@ TEST(Trainer, ABadLabelIsNamedBeforeAnythingRuns) {
   }
 }
 
-TEST(Trainer, TargetsBesidesTheLabelAreRefused) {
+TEST(Trainer, ATargetThatIsNoVectorIsRefused) {
   const auto source = small_source();
   const std::vector<float> ages(static_cast<size_t>(source->size()));
   const TargetSource with_ages(
@@ -538,8 +538,8 @@ TEST(Trainer, TargetsBesidesTheLabelAreRefused) {
     Trainer(with_ages, nullptr, small_options(), observer, fake_engines());
     FAIL();
   } catch (const std::invalid_argument& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the samples have the target 'age': float32 (), and models "
-                                        "are trained and evaluated on labels alone"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("the samples have a target, 'age': float32 (); models learn a label"));
   }
 }
 

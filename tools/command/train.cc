@@ -171,6 +171,8 @@ int run_train(int argc, char** argv) {
                          "--eval-subset part=0.9:1\n"
                          "  stoker train --data data/imagenette --weights balanced\n"
                          "  stoker train --blend data/real=3 --blend data/drawn=1\n"
+                         "  stoker train --data train.jsonl --label-from none --target-from "
+                         "tags:float32 --model resnet18 --eval-data test.jsonl\n"
                          "  stoker train --data data/cifar-10-batches-bin --devices cpu:2 "
                          "--reduce independent --out runs/two\n"
                          "  mpirun -np 2 stoker train --data "

@@ -76,6 +76,18 @@ void add_target_option(CLI::App& app, DataOptions& options) {
       ->default_str("");
 }
 
+void add_learned_target_option(CLI::App& app, DataOptions& options) {
+  app.add_option("--target-from", options.targets_from,
+                 "Where shards or a list have what a model learns instead of labels: a vector of "
+                 "numbers from 0 to 1, one for each class, of which several may be 1. A column or "
+                 "key with the suffix :float32, such as tags:float32; in tar shards json:FIELD, "
+                 "npy or NAME.npy. The loss is a binary cross-entropy of each output; top-1 is "
+                 "then the share of outputs that are right, top-5 that of samples with all of "
+                 "theirs")
+      ->expected(1)
+      ->default_str("");
+}
+
 void add_split_option(CLI::App& app, DataOptions& options) {
   app.add_option("--split", options.split, "Part of the data to take")
       ->check(CLI::IsMember(&kSplits));

@@ -36,6 +36,8 @@ struct DataOptions {
 void add_data_option(CLI::App& app, DataOptions& options);    // --data --image-from --label-from
 void add_field_options(CLI::App& app, DataOptions& options);  // --image-from --label-from
 void add_target_option(CLI::App& app, DataOptions& options);  // --target-from
+// The same for the one that a model learns.
+void add_learned_target_option(CLI::App& app, DataOptions& options);
 void add_split_option(CLI::App& app, DataOptions& options);
 void add_decode_options(CLI::App& app, DataOptions& options);  // --exif --pixels --max-pixels
 void add_feed_options(CLI::App& app, DataOptions& options);  // --workers --io-threads --max-bad ...

@@ -190,6 +190,7 @@ std::vector<std::pair<std::string, std::string>> written_options(const DataOptio
   for (const std::string& part : choice.blend) add("blend", absolute(part));
   add("image_from", data.image_from);
   add("label_from", data.label_from);
+  for (const std::string& field : data.targets_from) add("target_from", field);
   const bool file = !choice.subset.empty() && is_file(choice.subset);
   add("subset", file ? absolute(choice.subset) : choice.subset);
   const bool weights_file = !choice.weights.empty() && choice.weights != kBalanced;

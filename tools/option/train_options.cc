@@ -443,6 +443,7 @@ void TrainArguments::set_samples(const ChosenSamples& chosen, TrainOptions& opti
 
 void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_data_option(app, arguments.data);
+  add_learned_target_option(app, arguments.data);
   add_sample_options(app, arguments.samples);
   app.add_option("--model", arguments.model, "Model to train, with its recipe (see below)")
       ->check(CLI::IsMember(list_models()));

@@ -64,11 +64,12 @@ void write_model(const std::string& path, const ModelInfo& info, const TrainStat
   append_views("", parameter_table(net), averaged ? state.average : state.parameters, views);
   append_views("", statistics_table(net), averaged ? state.average_statistics : state.statistics,
                views);
-  write_safetensors(path, views,
-                    {{"format", "pt"},
-                     {"recipe", recipe_to_json(info.recipe).dump()},
-                     {"classes", std::to_string(info.classes)},
-                     {"class_names", Json(info.class_names).dump()}});
+  TensorMetadata metadata = {{"format", "pt"},
+                             {"recipe", recipe_to_json(info.recipe).dump()},
+                             {"classes", std::to_string(info.classes)},
+                             {"class_names", Json(info.class_names).dump()}};
+  if (!info.target.empty()) metadata["target"] = Json(info.target).dump();
+  write_safetensors(path, views, metadata);
 }
 
 void write_train_state(const std::string& path, const NetSpec& net, const TrainState& state) {
@@ -163,7 +164,11 @@ void check_finite(const TrainState& state, int64_t step) {
 
 }  // namespace
 
-NetSpec ModelInfo::net() const { return make_net(recipe.name, recipe.input, classes); }
+NetSpec ModelInfo::net() const {
+  NetSpec net = make_net(recipe.name, recipe.input, classes);
+  if (!target.empty()) net.loss = LossKind::binary;
+  return net;
+}
 
 std::string checkpoint_folder(const std::string& out, int replica) {
   return (replica < 0 ? out : fmt::format("{}/{}{}", out, kReplica, replica)) + "/checkpoints";
@@ -303,6 +308,9 @@ LoadedModel load_model(const std::string& path) {
     model.info.recipe = recipe_from_json(Json::parse(metadata.at("recipe")));
     model.info.classes = std::stoi(metadata.at("classes"));
     model.info.class_names = Json::parse(metadata.at("class_names"));
+    if (const auto target = metadata.find("target"); target != metadata.end()) {
+      model.info.target = Json::parse(target->second);
+    }
     const NetSpec net = model.info.net();
     model.parameters = read_table(file, "", parameter_table(net));
     model.statistics = read_table(file, "", statistics_table(net));

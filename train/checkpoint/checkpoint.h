@@ -28,6 +28,9 @@ struct ModelInfo {
   Recipe recipe;
   int classes = 0;
   std::vector<std::string> class_names;
+  std::string target{};  // that it learns instead of a label, with a binary loss; "": the label
+  // Of a sample's target in a batch.
+  int target_bytes() const { return target.empty() ? 0 : classes * int{sizeof(float)}; }
   NetSpec net() const;  // throws std::invalid_argument
 };
 

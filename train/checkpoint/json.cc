@@ -31,6 +31,7 @@ Json checkpoint_to_json(const CheckpointInfo& info) {
   json["recipe"] = recipe_to_json(info.model.recipe);
   json["classes"] = info.model.classes;
   json["class_names"] = info.model.class_names;
+  if (!info.model.target.empty()) json["target"] = info.model.target;
   json["seed"] = info.seed;
   json["step"] = info.step;
   json["total_steps"] = info.total_steps;
@@ -63,6 +64,7 @@ CheckpointInfo checkpoint_from_json(const Json& json) {
   info.model.recipe = recipe_from_json(json.at("recipe"));
   read_whole(json, "classes", info.model.classes);
   json.at("class_names").get_to(info.model.class_names);
+  if (json.contains("target")) json.at("target").get_to(info.model.target);
   info.batch = info.model.recipe.batch;
   read_whole(json, "seed", info.seed);
   read_whole(json, "step", info.step);

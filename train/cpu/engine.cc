@@ -135,7 +135,11 @@ std::span<const float* const> CpuEngine::gradient_buffers() const {
 
 void CpuEngine::forward_backward(const BatchRows& batch) {
   require_batch(options_, batch);
-  require_labels_in_range(batch.labels, "label");
+  if (batch.targets != nullptr) {
+    require_targets(net_, options_.rows, batch);
+  } else {
+    require_labels_in_range(batch.labels, "label");
+  }
   if (batch.mix_labels != nullptr) require_labels_in_range(batch.mix_labels, "second label");
   states_->load_weights(false);
   const int rows = options_.micro_batch_size;
@@ -147,6 +151,7 @@ void CpuEngine::forward_backward(const BatchRows& batch) {
     run.backward_weights = &states_->weights().backward();
     run.labels = batch.labels + first;
     run.weights = batch.weights + first;
+    if (batch.targets != nullptr) run.targets = batch.targets + first * net_.classes;
     run.position = batch.position + first;
     if (batch.mix_labels != nullptr) {
       run.mix_labels = batch.mix_labels + first;

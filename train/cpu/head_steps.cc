@@ -122,6 +122,7 @@ class HeadSteps final : public CpuSteps {
           LossArgs args = loss;
           args.labels = r.labels;
           args.weights = r.weights;
+          args.targets = r.targets;
           args.mix_labels = r.mix_labels;
           args.mix_weights = r.mix_weights;
           const StepMetrics made = compute_loss(kind, args, floats(out));

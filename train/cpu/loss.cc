@@ -8,7 +8,8 @@ namespace {
 
 struct RowTarget {
   int own = 0, partner = 0;
-  float own_share = 1;  // of the weight that label smoothing does not use
+  float own_share = 1;                // of the weight that label smoothing does not use
+  const float* of_outputs = nullptr;  // instead: one for each output
 };
 
 RowTarget target_of(const LossArgs& args, int row) {
@@ -18,6 +19,9 @@ RowTarget target_of(const LossArgs& args, int row) {
   if (args.mix_labels != nullptr) {
     target.partner = args.mix_labels[row];
     target.own_share = args.mix_weights[row];
+  }
+  if (args.targets != nullptr) {
+    target.of_outputs = args.targets + static_cast<int64_t>(row) * args.classes;
   }
   return target;
 }
@@ -59,18 +63,25 @@ RowResult softmax_row(const LossArgs& args, const RowTarget& target, float facto
 
 RowResult binary_row(const LossArgs& args, const RowTarget& target, float factor, float* logits) {
   const float outputs = static_cast<float>(args.classes);
-  const auto is_on = [&](int label, int k) { return args.classes == 1 ? label == 1 : label == k; };
+  const auto is_label = [&](int label, int k) {
+    return args.classes == 1 ? label == 1 : label == k;
+  };
+  const auto is_on = [&](int k) {
+    return target.of_outputs != nullptr ? target.of_outputs[k] >= 0.5f : is_label(target.own, k);
+  };
   double loss = 0;
   int right = 0;
   for (int k = 0; k < args.classes; ++k) {
-    const float hard = (is_on(target.own, k) ? target.own_share : 0.0f) +
-                       (is_on(target.partner, k) ? 1.0f - target.own_share : 0.0f);
+    const float hard = target.of_outputs != nullptr
+                           ? target.of_outputs[k]
+                           : (is_label(target.own, k) ? target.own_share : 0.0f) +
+                                 (is_label(target.partner, k) ? 1.0f - target.own_share : 0.0f);
     const float wanted = (1.0f - args.label_smoothing) * hard + args.label_smoothing / 2;
     const float z = logits[k];
     // log(1 + e^z) - wanted * z, without overflow
     loss +=
         std::max(z, 0.0f) - static_cast<double>(wanted) * z + std::log1p(std::exp(-std::abs(z)));
-    right += (z > 0) == is_on(target.own, k);
+    right += (z > 0) == is_on(k);
     logits[k] = factor / outputs * (1.0f / (1.0f + std::exp(-z)) - wanted);
   }
   return {loss / outputs, right / static_cast<double>(outputs), right == args.classes ? 1.0 : 0.0};

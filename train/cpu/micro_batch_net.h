@@ -38,6 +38,7 @@ struct MicroBatchRun {
   const std::vector<dnnl::memory>* backward_weights = nullptr;  // training
   const int32_t* labels = nullptr;                              // training
   const float* weights = nullptr;                               // training
+  const float* targets = nullptr;                               // training; as in BatchRows
   const int32_t* mix_labels = nullptr;                          // training on mixed pixels
   const float* mix_weights = nullptr;                           // training on mixed pixels
   int64_t position = 0;                                         // training; as in BatchRows

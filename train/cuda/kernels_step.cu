@@ -17,10 +17,6 @@ __device__ __forceinline__ void store_metrics(int row, float weight,
   }
 }
 
-__device__ __forceinline__ bool valid_target(const LossShape& s, const device::RowTarget& target) {
-  return device::valid_label(s, target.own) && device::valid_label(s, target.partner);
-}
-
 // A block handles one row: its loss, its gradient and its metrics.
 template <typename Number>
 __global__ void __launch_bounds__(kLossThreads)
@@ -30,8 +26,8 @@ __global__ void __launch_bounds__(kLossThreads)
   const int row = blockIdx.x;
   const float* z = logits + static_cast<int64_t>(row) * s.stride;
   Number* out = dlogits + static_cast<int64_t>(row) * s.stride;
-  const device::RowTarget target = device::row_target(rows, row);
-  const bool valid = valid_target(s, target);
+  const device::RowTarget target = device::row_target(s, rows, row);
+  const bool valid = device::valid_target(s, target);
   const float weight = rows.weights[row];
 
   float highest = -INFINITY;
@@ -69,8 +65,8 @@ __global__ void __launch_bounds__(kLossThreads)
   const int row = blockIdx.x;
   const float* z = logits + static_cast<int64_t>(row) * s.stride;
   Number* out = dlogits + static_cast<int64_t>(row) * s.stride;
-  const device::RowTarget target = device::row_target(rows, row);
-  const bool valid = valid_target(s, target);
+  const device::RowTarget target = device::row_target(s, rows, row);
+  const bool valid = device::valid_target(s, target);
   const float weight = rows.weights[row];
   const float factor = weight * s.scale / static_cast<float>(s.classes);
   float loss = 0, right = 0;

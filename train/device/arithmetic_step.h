@@ -9,17 +9,23 @@ namespace stoker::device {
 
 struct RowTarget {
   int own = 0, partner = 0;
-  float own_share = 1;  // of the weight that label smoothing does not use
+  float own_share = 1;                // of the weight that label smoothing does not use
+  const float* of_outputs = nullptr;  // instead: one for each output
 };
 
-STOKER_HOST_DEVICE inline RowTarget row_target(const LossRows& rows, int row) {
-  return {rows.labels[row], rows.mix_labels[row], rows.mix_weights[row]};
+STOKER_HOST_DEVICE inline RowTarget row_target(const LossShape& s, const LossRows& rows, int row) {
+  const float* targets =
+      rows.targets == nullptr ? nullptr : rows.targets + static_cast<int64_t>(row) * s.classes;
+  return {rows.labels[row], rows.mix_labels[row], rows.mix_weights[row], targets};
 }
 
 // As label_count(): a single binary output has two labels.
 STOKER_HOST_DEVICE inline bool valid_label(const LossShape& s, int label) {
   const int labels = s.kind == LossKind::binary && s.classes == 1 ? 2 : s.classes;
   return label >= 0 && label < labels;
+}
+STOKER_HOST_DEVICE inline bool valid_target(const LossShape& s, const RowTarget& t) {
+  return t.of_outputs != nullptr || (valid_label(s, t.own) && valid_label(s, t.partner));
 }
 
 // Returns the target probability of class k.
@@ -36,19 +42,27 @@ STOKER_HOST_DEVICE inline float turns_on(const LossShape& s, int label, int k) {
   return (s.classes == 1 ? label == 1 : label == k) ? 1.0f : 0.0f;
 }
 
-// One output of a binary loss, whose logit is z.
+// One output of a binary loss, whose logit is z. A target that is not from 0 to 1 makes the loss
+// NaN, so that the step does not count.
 struct BinaryOutput {
   float loss, slope;  // d loss / d z
-  int right;          // 1 if z is on the side of the row's first label
+  int right;          // 1 if z is on the side of the row's first label, or of its target
 };
 STOKER_HOST_DEVICE inline BinaryOutput binary_output(const LossShape& s, const RowTarget& t, int k,
                                                      float z) {
-  const float hard =
-      turns_on(s, t.own, k) * t.own_share + turns_on(s, t.partner, k) * (1.0f - t.own_share);
+  float hard, on;
+  if (t.of_outputs != nullptr) {
+    hard = t.of_outputs[k];
+    on = hard >= 0.5f ? 1.0f : 0.0f;
+    if (!(hard >= 0 && hard <= 1)) hard = float_of(0x7fc00000u);
+  } else {
+    on = turns_on(s, t.own, k);
+    hard = on * t.own_share + turns_on(s, t.partner, k) * (1.0f - t.own_share);
+  }
   const float wanted = (1.0f - s.label_smoothing) * hard + s.label_smoothing / 2;
   const float size = z < 0 ? -z : z;
   return {(z > 0 ? z : 0.0f) - wanted * z + log1pf(expf(-size)), sigmoid(z) - wanted,
-          (z > 0) == (turns_on(s, t.own, k) > 0) ? 1 : 0};
+          (z > 0) == (on > 0) ? 1 : 0};
 }
 
 // Returns 1 if class k comes before `label`; among equal logits the lower index is first.

@@ -182,6 +182,7 @@ DeviceRun DeviceEngine::training_run() const {
               memory_->at<float>(DevicePiece::row_weights),
               memory_->at<int32_t>(DevicePiece::row_mix_labels),
               memory_->at<float>(DevicePiece::row_mix_weights)};
+  if (has_targets_) run.rows.targets = memory_->at<float>(DevicePiece::row_targets);
   run.position = memory_->at<int64_t>(DevicePiece::row_position);
   run.gradients = memory_->at<float>(sums_parts() ? DevicePiece::micro_batch_gradients
                                                   : DevicePiece::gradients);
@@ -197,6 +198,14 @@ void DeviceEngine::load_targets(const BatchRows& batch, int64_t first) {
   const int64_t labels = options_.micro_batch_size * int64_t{sizeof(int32_t)};
   const int64_t weights = options_.micro_batch_size * kFloat;
   const bool mixed = batch.mix_labels != nullptr;
+  if ((batch.targets != nullptr) != has_targets_) {  // captured work reads the one or the other
+    has_targets_ = !has_targets_;
+    for (auto& graph : step_graphs_) graph.reset();
+  }
+  if (has_targets_) {
+    ops_->copy(memory_->at(DevicePiece::row_targets), batch.targets + first * net_.classes,
+               weights * net_.classes);
+  }
   ops_->copy(memory_->at(DevicePiece::row_labels), batch.labels + first, labels);
   ops_->copy(memory_->at(DevicePiece::row_weights), batch.weights + first, weights);
   ops_->copy(memory_->at(DevicePiece::row_mix_labels),
@@ -248,6 +257,7 @@ void DeviceEngine::add_to_sum(bool first, BufferRange range) {
 
 void DeviceEngine::forward_backward(const BatchRows& batch) {
   require_batch(options_, batch);
+  if (batch.targets != nullptr) require_binary_loss(net_);
   states_->load_weights(false);
   ops_->push_range("forward and backward");
   for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {

@@ -91,7 +91,8 @@ class DeviceEngine final : public Engine {
   UpdateShape update_;
 
   DeviceProgram training_, evaluation_;
-  bool draws_ = false;  // training has dropout
+  bool draws_ = false;        // training has dropout
+  bool has_targets_ = false;  // the last batch had BatchRows::targets
   std::unique_ptr<DeviceEngineMemory> memory_;
   std::unique_ptr<DeviceStateStore> states_;
   float* gradients_ = nullptr;  // of all micro-batches

@@ -69,6 +69,9 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
   sizes[DevicePiece::row_weights] = options.micro_batch_size * kFloat;
   sizes[DevicePiece::row_mix_labels] = sizes[DevicePiece::row_labels];
   sizes[DevicePiece::row_mix_weights] = sizes[DevicePiece::row_weights];
+  if (layout.net().loss == LossKind::binary) {
+    sizes[DevicePiece::row_targets] = sizes[DevicePiece::row_weights] * layout.net().classes;
+  }
   sizes[DevicePiece::row_position] = sizeof(int64_t);
   sizes[DevicePiece::chunks] = bytes_of(layout.chunks(kChunkNumbers));
   sizes[DevicePiece::conv_chunks] = bytes_of(layout.chunks(kChunkNumbers, true));

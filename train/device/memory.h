@@ -28,6 +28,7 @@ enum class DevicePiece : uint8_t {
   row_weights,
   row_mix_labels,
   row_mix_weights,
+  row_targets,   // of a binary loss
   row_position,  // of the first row in the run
   logits,
   chunks,

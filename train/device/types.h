@@ -158,6 +158,8 @@ struct LossRows {
   // The rest of a row's target is its second label; where there is none, the two are the same.
   const int32_t* mix_labels = nullptr;
   const float* mix_weights = nullptr;
+  // binary: (rows, classes), from 0 to 1, instead of labels. Or null.
+  const float* targets = nullptr;
 };
 
 // Values that change from step to step are in device memory, so that a captured graph reads them.

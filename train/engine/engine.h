@@ -54,6 +54,9 @@ struct BatchRows {
   const uint8_t* images = nullptr;  // (rows, H, W, 3) u8
   const int32_t* labels = nullptr;
   const float* weights = nullptr;
+  // For nets with a binary loss whose samples show any number of classes: (rows, classes), from 0
+  // to 1. The labels do not count then. Null: each row has one label.
+  const float* targets = nullptr;
   // For training on mixed pixels (pipeline/mix.h): a second label, and the share of the first one
   // in the row's target. Both null: each row has one label.
   const int32_t* mix_labels = nullptr;

@@ -17,8 +17,9 @@ constexpr double kShare = 0.8;  // of the free memory; the rest is for decoding 
 constexpr int64_t kGpuStep = 8;
 constexpr int64_t kEvalSlabs = 4;  // of the evaluation's ring and slots
 
-int64_t slab_bytes(const Recipe& recipe, int64_t rows) {
-  BatchShape shape = batch_shape(recipe, static_cast<int>(rows));
+int64_t slab_bytes(const BatchQuestion& question, int64_t rows) {
+  BatchShape shape =
+      batch_shape(question.options.recipe, static_cast<int>(rows), question.target_bytes);
   shape.note_bytes_per_row = sizeof(RowNote);
   return static_cast<int64_t>(BatchLayout(shape).slab_bytes());
 }
@@ -46,9 +47,9 @@ BatchLimits cpu_limits(const BatchQuestion& question) {
   limits.memory_bytes = static_cast<int64_t>(kShare * free_host_bytes()) / sharing;
   limits.memory_name = fmt::format("{:.0f}% of the memory that is free{}", 100 * kShare,
                                    sharing > 1 ? fmt::format(", for one of {}", sharing) : "");
-  limits.bytes = [=, &options](int64_t rows) {
+  limits.bytes = [=, &question](int64_t rows) {
     return base + std::max<int64_t>(rows / micro_batch - threads, 0) * part +
-           slabs * slab_bytes(options.recipe, rows);
+           slabs * slab_bytes(question, rows);
   };
   return limits;
 }
@@ -67,8 +68,7 @@ BatchChoice gpu_batch(const BatchQuestion& question, int64_t most_rows) {
                                                   .micro_batch_size = static_cast<int>(kGpuStep),
                                                   .parts = options.accumulate});
   engine.nominal_rows = engine.rows;
-  const int64_t slots =
-      std::max(options.slots, 1) * slab_bytes(options.recipe, kGpuStep) / kGpuStep;
+  const int64_t slots = std::max(options.slots, 1) * slab_bytes(question, kGpuStep) / kGpuStep;
   const int64_t fits =
       largest_cuda_batch(question.net, engine, usable, slots, static_cast<int>(kGpuStep));
   if (fits < kGpuStep) {

@@ -16,6 +16,7 @@ struct BatchQuestion {
   int64_t samples = 0;               // to train on
   int all_replicas = 1;              // that share the samples
   bool evaluates = false;            // the feed of the evaluation also needs memory
+  int target_bytes = 0;              // of a sample, besides its label
 };
 
 // Returns the rows per device that fit into this process's memory; another process may have less.

@@ -97,8 +97,9 @@ EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& sh
   return engine;
 }
 
-BatchShape batch_shape(const Recipe& recipe, int rows) {
+BatchShape batch_shape(const Recipe& recipe, int rows, int target_bytes) {
   BatchShape shape{.rows = rows, .height = recipe.input.height, .width = recipe.input.width};
+  if (target_bytes > 0) shape.target_bytes.push_back(target_bytes);
   if (!recipe.train.mix.on()) return shape;
   for (const TargetColumn& column : mix_columns()) shape.target_bytes.push_back(column.bytes());
   return shape;

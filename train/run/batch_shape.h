@@ -29,7 +29,8 @@ ReplicaShape cut_batch(const TrainOptions& options, int processes);
 
 // Returns the options of a replica's engine.
 EngineOptions engine_options(const TrainOptions& options, const ReplicaShape& shape);
-// Returns the shape of a replica's batches on its device.
-BatchShape batch_shape(const Recipe& recipe, int rows);
+// Returns the shape of a replica's batches on its device; a sample has `target_bytes` besides its
+// label.
+BatchShape batch_shape(const Recipe& recipe, int rows, int target_bytes);
 
 }  // namespace stoker

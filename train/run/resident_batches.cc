@@ -11,9 +11,11 @@
 namespace stoker {
 namespace {
 
-// A trainer's source has no targets besides its labels (require_labels()), so any are those of
-// mixing: mix_columns().
+// A trainer's source has one target besides its labels at most (answers_of()), and then its rows
+// are not mixed: two columns are those of mixing, mix_columns().
 bool is_mixed(const BatchShape& shape) { return shape.target_bytes.size() == kMixColumns; }
+bool has_targets(const BatchShape& shape) { return shape.target_bytes.size() == 1; }
+static_assert(kMixColumns != 1);
 
 }  // namespace
 
@@ -25,6 +27,9 @@ FedBatch fed(const DeviceBatch& batch) {
   if (is_mixed(batch.shape())) {
     result.rows.mix_labels = reinterpret_cast<const int32_t*>(batch.target(0));
     result.rows.mix_weights = reinterpret_cast<const float*>(batch.target(1));
+  }
+  if (has_targets(batch.shape())) {
+    result.rows.targets = reinterpret_cast<const float*>(batch.target(0));
   }
   result.ids = batch.ids();
   result.notes = row_notes(batch);
@@ -85,6 +90,10 @@ void ResidentBatches::copy(const DeviceBatch& batch, int64_t index, Stream& stre
   if (leased.mix_labels != nullptr) {
     kept.rows.mix_labels = part(leased.mix_labels, layout.target_offset(0), rows * sizeof(int32_t));
     kept.rows.mix_weights = part(leased.mix_weights, layout.target_offset(1), rows * sizeof(float));
+  }
+  if (leased.targets != nullptr) {
+    kept.rows.targets = part(leased.targets, layout.target_offset(0),
+                             rows * static_cast<size_t>(shape_.target_bytes[0]));
   }
   kept.header = batch.header();
   SampleId* ids = ids_.data() + index * shape_.rows;

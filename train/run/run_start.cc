@@ -63,7 +63,9 @@ TrainState resume(const TrainOptions& options, const std::string& path, int inde
     refuse(fmt::format("seed: {} -> {}", progress.seed, options.seed));
   }
   const ModelInfo& model = start.progress.model;
-  if (progress.model.class_names != model.class_names) refuse("list of classes");
+  if (progress.model.class_names != model.class_names || progress.model.target != model.target) {
+    refuse("list of classes");
+  }
   const bool independent = options.reduce == ReduceKind::independent;
   const int replicas = independent ? static_cast<int>(start.models.size()) : 0;
   if (progress.replicas != replicas || progress.replica != index) {

@@ -10,6 +10,7 @@
 #include "pipeline/durable_file.h"
 #include "pipeline/invalid_field.h"
 #include "pipeline/measure_hooks.h"
+#include "train/answers.h"
 #include "train/run/batch_chooser.h"
 #include "train/run/metrics.h"
 #include "train/run/options.h"
@@ -22,15 +23,22 @@ namespace {
 ModelInfo model_of(const Recipe& recipe, const Source& train, const Source* eval) {
   ModelInfo info;
   info.recipe = recipe;
-  info.class_names = train.class_names();
+  const Answers answers = answers_of(train);
+  info.class_names = answers.class_names;
+  info.target = answers.target;
   info.classes = static_cast<int>(info.class_names.size());
   if (info.classes < 1) {
     throw std::invalid_argument("the training data at " + train.root() + " name no classes");
   }
-  if (eval && eval->class_names() != info.class_names) {
+  if (!info.target.empty() && recipe.train.mix.on()) {
+    throw InvalidField(
+        "recipe", "train.mix",
+        " is on, but the samples have the target " + info.target + ", and only labels are mixed");
+  }
+  if (eval && answers_of(*eval) != answers) {
     throw std::invalid_argument(fmt::format(
         "training data at {} have {} classes, evaluation data at {} have {}, or other names",
-        train.root(), info.classes, eval->root(), eval->class_names().size()));
+        train.root(), info.classes, eval->root(), answers_of(*eval).class_names.size()));
   }
   return info;
 }
@@ -86,10 +94,11 @@ void TrainSetup::restore_wire(TrainState& state) {
 }
 
 void TrainSetup::choose_largest_batch(const EngineFactory& make_engine) {
-  const NetSpec planned = model_of(options.recipe, train, eval).net();
+  const ModelInfo info = model_of(options.recipe, train, eval);
+  const NetSpec planned = info.net();
   const int shares = processes.size() * options.replicas * options.accumulate;
-  BatchChoice choice =
-      choose_batch({options, planned, make_engine, train.size(), shares, eval != nullptr});
+  BatchChoice choice = choose_batch(
+      {options, planned, make_engine, train.size(), shares, eval != nullptr, info.target_bytes()});
   // The process with the least memory decides.
   const int64_t rows_everywhere = -processes.all_reduce_max(-choice.rows);
   if (rows_everywhere < choice.rows) {
@@ -138,7 +147,8 @@ void TrainSetup::plan_feed() {
   loader_options.measure = options.measure;
   Loader::check(train, recipe.train, replicas.devices(), loader_options);
   const MeasureHooks& measure = measure_hooks(options);
-  const int64_t bytes = ResidentBatches::batch_bytes(batch_shape(recipe, shape.rows));
+  const int64_t bytes =
+      ResidentBatches::batch_bytes(batch_shape(recipe, shape.rows, model.target_bytes()));
   if (measure.feed != FeedKind::resident || measure.resident_bytes == 0 ||
       measure.resident_bytes >= bytes) {
     return;
@@ -251,7 +261,7 @@ void TrainSetup::make_loader() {
 void TrainSetup::make_resident() {
   const MeasureHooks& measure = measure_hooks(options);
   if (measure.feed != FeedKind::resident) return;
-  const BatchShape batch = batch_shape(options.recipe, shape.rows);
+  const BatchShape batch = batch_shape(options.recipe, shape.rows, model.target_bytes());
   const int64_t bytes = ResidentBatches::batch_bytes(batch);
   int64_t count = std::min(steps_per_epoch, end_step - progress.step) * shape.parts;
   if (measure.resident_bytes > 0) count = std::min(count, measure.resident_bytes / bytes);
