@@ -12,9 +12,11 @@ void compare(const std::string& model, const GoldenTolerance& tolerance, bool mi
   compare_with_pytorch(model, tolerance, make_cpu_engine, step, mixed, widths);
 }
 
-TEST(GoldenTest, AirnetIsPyTorchs) { compare("airnet", {1e-5, 1e-4, 1e-5, 1e-3}); }
+// Two values of a pooling window differ by less than fp32's rounding, so that either may be the
+// maximum: gradients that the backward pass computes after it differ by up to 2e-3.
+TEST(GoldenTest, AirnetIsPyTorchs) { compare("airnet", {1e-5, 5e-3, 1e-5, 1e-3}); }
 
-TEST(GoldenTest, MixedLabelsArePyTorchs) { compare("airnet", {1e-5, 1e-4, 1e-5, 1e-3}, true); }
+TEST(GoldenTest, MixedLabelsArePyTorchs) { compare("airnet", {1e-5, 5e-3, 1e-5, 1e-3}, true); }
 
 // One of about 800,000 ReLU inputs is within fp32's rounding of zero: gradients that the backward
 // pass computes after it differ by up to 1e-3, those before it by less than 1e-4.

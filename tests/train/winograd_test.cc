@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "train/cpu/winograd_targets.h"
+#include "train/cpu/kernel_targets.h"
 // After the targets.
 #include <hwy/targets.h>
 

@@ -1,3 +1,4 @@
+#include "train/cpu/batch_norm.h"
 #include "train/cpu/plan_builder.h"
 
 namespace stoker {
@@ -22,15 +23,33 @@ void write_moments(int64_t channels, const float* mean, const float* variance,
   }
 }
 
-class NormSteps final : public CpuSteps {
+Desc per_channel(const CpuPlanBuilder& builder, int index) {
+  return Desc({builder.node(index).shape.channels}, memory::data_type::f32, memory::format_tag::x);
+}
+
+void append_moments(CpuPlanBuilder& builder, int index, int mean, int variance) {
+  const int64_t channels = builder.node(index).shape.channels;
+  const int64_t offset = builder.layout().statistics_of(builder.node(index).node);
+  const int64_t moments = builder.layout().moments() + offset;
+  const Desc desc = per_channel(builder, index);
+  builder.append("moments", 0,
+                 [=, mean = builder.read_view(desc, mean),
+                  variance = builder.read_view(desc, variance)](const MicroBatchRun& run) {
+                   write_moments(channels, floats(mean), floats(variance), run.statistics + offset,
+                                 run.gradients + moments);
+                 });
+}
+
+// By oneDNN, in blocks.
+class BlockedNormSteps final : public CpuSteps {
  public:
-  explicit NormSteps(int index) : index_(index) {}
+  explicit BlockedNormSteps(int index) : index_(index) {}
 
   void build_forward(CpuPlanBuilder& builder) override {
     const FusedNode& node = builder.node(index_);
     const int64_t channels = node.shape.channels;
     const bool relu = node.activation == Activation::relu;
-    per_channel_ = Desc({channels}, memory::data_type::f32, memory::format_tag::x);
+    per_channel_ = per_channel(builder, index_);
     const bool training = builder.options().training;
     flags_ = Norm::use_scale | Norm::use_shift;
     if (relu) flags_ = flags_ | Norm::fuse_norm_relu;
@@ -53,7 +72,7 @@ class NormSteps final : public CpuSteps {
     }
     builder.execute<dnnl::batch_normalization_forward>(relu ? "norm_relu" : "norm", forward_,
                                                        std::move(args));
-    if (training) build_moments(builder);
+    if (training) append_moments(builder, index_, mean_, variance_);
   }
 
   void build_backward(CpuPlanBuilder& builder) override {
@@ -96,19 +115,6 @@ class NormSteps final : public CpuSteps {
     args[DNNL_ARG_WORKSPACE] = builder.view(desc, workspace_);
   }
 
-  void build_moments(CpuPlanBuilder& builder) {
-    const int64_t channels = builder.node(index_).shape.channels;
-    const int64_t offset = builder.layout().statistics_of(builder.node(index_).node);
-    const int64_t moments = builder.layout().moments() + offset;
-    builder.append(
-        "moments", 0,
-        [=, mean = builder.read_view(per_channel_, mean_),
-         variance = builder.read_view(per_channel_, variance_)](const MicroBatchRun& run) {
-          write_moments(channels, floats(mean), floats(variance), run.statistics + offset,
-                        run.gradients + moments);
-        });
-  }
-
   const int index_;
   Desc per_channel_;
   Norm flags_ = Norm::none;
@@ -116,8 +122,126 @@ class NormSteps final : public CpuSteps {
   int mean_ = -1, variance_ = -1, workspace_ = -1;  // buffers
 };
 
+// By batch_norm.h, in NHWC.
+class PixelNormSteps final : public CpuSteps {
+ public:
+  explicit PixelNormSteps(int index) : index_(index) {}
+
+  void build_forward(CpuPlanBuilder& builder) override {
+    const FusedNode& node = builder.node(index_);
+    per_channel_ = per_channel(builder, index_);
+    shape_ = {.pixels = int64_t{builder.options().rows} * node.shape.height * node.shape.width,
+              .channels = node.shape.channels,
+              .precision = builder.held().activations,
+              .eps = builder.spec(index_).eps,
+              .relu = node.activation == Activation::relu};
+    const bool training = builder.options().training;
+    builder.note_implementation("norm of pixels");
+    if (training) build_statistics(builder);
+    builder.append(
+        shape_.relu ? "norm_relu" : "norm", 0,
+        [shape = shape_, use = use(builder), input = builder.value_view(node.input),
+         output = builder.new_value(index_), scratch = new_scratch(builder)](const MicroBatchRun&) {
+          norm_forward(shape, input.get_data_handle(), use.statistics(), use.parameters(),
+                       output.get_data_handle(), floats(scratch));
+        });
+    if (training) append_moments(builder, index_, mean_, variance_);
+  }
+
+  void build_backward(CpuPlanBuilder& builder) override {
+    const int input = builder.node(index_).input;
+    const int dy = builder.take_gradient(index_, 1)[0];
+    const int dx = builder.gradient_over(input, dy);
+    builder.append(
+        "norm_back", 0,
+        [shape = shape_, use = use(builder), x = builder.value_view(input),
+         dy = builder.gradient_view(index_, builder.read(dy)),
+         dx = builder.gradient_view(input, dx),
+         scale = builder.parameter_gradient(per_channel_, index_, ParameterKind::norm_weight),
+         shift = builder.parameter_gradient(per_channel_, index_, ParameterKind::norm_bias),
+         scratch = new_scratch(builder)](const MicroBatchRun&) {
+          norm_backward(shape, x.get_data_handle(), use.statistics(), use.parameters(),
+                        {dy.get_data_handle(), dx.get_data_handle(), floats(scale), floats(shift)},
+                        floats(scratch));
+        });
+    builder.release(dy);
+  }
+
+ private:
+  // Views of what all passes read.
+  struct Use {
+    memory mean, variance, scale, shift;
+
+    NormStatistics statistics() const { return {floats(mean), floats(variance)}; }
+    NormParameters parameters() const { return {floats(scale), floats(shift)}; }
+  };
+
+  Use use(CpuPlanBuilder& builder) const {
+    const auto parameter = [&](ParameterKind kind) {
+      return builder.parameter(per_channel_, index_, kind);
+    };
+    Use use;
+    use.scale = parameter(ParameterKind::norm_weight);
+    use.shift = parameter(ParameterKind::norm_bias);
+    if (builder.options().training) {
+      use.mean = builder.read_view(per_channel_, mean_);
+      use.variance = builder.read_view(per_channel_, variance_);
+    } else {
+      const int64_t offset = builder.layout().statistics_of(builder.node(index_).node);
+      use.mean = builder.statistics(per_channel_, offset);
+      use.variance = builder.statistics(per_channel_, offset + shape_.channels);
+    }
+    return use;
+  }
+
+  memory new_scratch(CpuPlanBuilder& builder) const {
+    return builder.new_view(
+        Desc({norm_scratch(shape_)}, memory::data_type::f32, memory::format_tag::x));
+  }
+
+  void build_statistics(CpuPlanBuilder& builder) {
+    const auto bytes = static_cast<int64_t>(per_channel_.get_size());
+    mean_ = builder.new_buffer(bytes);
+    variance_ = builder.new_buffer(bytes);
+    builder.append(
+        "norm_statistics", 0,
+        [shape = shape_, input = builder.value_view(builder.node(index_).input),
+         mean = builder.view(per_channel_, mean_), variance = builder.view(per_channel_, variance_),
+         scratch = new_scratch(builder)](const MicroBatchRun&) {
+          norm_statistics(shape, input.get_data_handle(), {floats(mean), floats(variance)},
+                          floats(scratch));
+        });
+  }
+
+  const int index_;
+  Desc per_channel_;
+  PixelNormShape shape_;
+  int mean_ = -1, variance_ = -1;  // buffers
+};
+
+class EitherNormSteps final : public CpuSteps {
+ public:
+  explicit EitherNormSteps(int index) : index_(index) {}
+
+  void build_forward(CpuPlanBuilder& builder) override {
+    if (builder.in_blocks(index_)) {
+      steps_ = std::make_unique<BlockedNormSteps>(index_);
+    } else {
+      steps_ = std::make_unique<PixelNormSteps>(index_);
+    }
+    steps_->build_forward(builder);
+  }
+  void build_backward(CpuPlanBuilder& builder) override { steps_->build_backward(builder); }
+
+ private:
+  const int index_;
+  std::unique_ptr<CpuSteps> steps_;
+};
+
 }  // namespace
 
-std::unique_ptr<CpuSteps> make_cpu_norm(int index) { return std::make_unique<NormSteps>(index); }
+std::unique_ptr<CpuSteps> make_cpu_norm(int index) {
+  return std::make_unique<EitherNormSteps>(index);
+}
 
 }  // namespace stoker

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "train/cpu/winograd_targets.h"
+#include "train/cpu/kernel_targets.h"
 #include "train/cpu/winograd_views.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,5 @@
-// The instruction sets for which the Winograd convolution is compiled; include it before Highway.
+// The instruction sets for which the kernels of this folder are compiled; include it before
+// Highway.
 #pragma once
 
 // Scalable vectors are left out, as in decode/resize/resize_kernels.cc; of AVX-512, the first set
