@@ -153,7 +153,7 @@ struct TrainResult {
   // The last evaluation, with one view and with the recipe's views; empty if the run was
   // interrupted or has nothing to evaluate.
   std::optional<EvalResult> eval_plain, eval;
-  double best_top1 = 0;
+  double best_top1 = 0;                      // of independent replicas: the best one's
   double images_per_second = 0, jitter = 0;  // over this process's run
   double feed_wait_share = 0;
   double train_seconds = 0;  // without evaluation and checkpoints

@@ -8,7 +8,6 @@
 
 #include "train/cuda/engine.h"
 #include "train/device/buckets.h"
-#include "train/device/rules.h"
 
 namespace stoker {
 namespace {
@@ -54,7 +53,6 @@ std::vector<BackwardPart> model_parts(const NetSpec& net, int64_t bucket_bytes) 
 }
 
 int64_t largest_gpu_batch(const NetSpec& net, int64_t memory_bytes, double slot_bytes_per_row) {
-  if (!device_gap(net).empty()) return -1;
   EngineOptions options;
   options.precision = Precision::bf16;
   options.rows = options.micro_batch_size = 1;

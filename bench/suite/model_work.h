@@ -17,8 +17,7 @@ namespace stoker {
 std::vector<BackwardPart> model_parts(const NetSpec& net, int64_t bucket_bytes);
 
 // Returns the largest batch of a GPU that trains in bf16 with `memory_bytes`, of which the feed's
-// slots take `slot_bytes_per_row` for each of its rows. -1 if the engine for GPUs does not run the
-// net; 0 if not even one row fits.
+// slots take `slot_bytes_per_row` for each of its rows. 0 if not even one row fits.
 int64_t largest_gpu_batch(const NetSpec& net, int64_t memory_bytes, double slot_bytes_per_row);
 
 }  // namespace stoker

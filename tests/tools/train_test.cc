@@ -87,6 +87,10 @@ TEST_F(TrainCommand, IndependentReplicasAreModelsOfTheirOwn) {
   EXPECT_NE(none.exit_code, 0);
   EXPECT_THAT(none.err, HasSubstr(folder + " is a run of 2 independent replicas"));
 
+  const ProgramResult same = run_stoker({"receipt", "diff", folder, folder});
+  EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+  EXPECT_THAT(same.out, HasSubstr("weights        same in step 20, "));
+
   // It is not begun again, and goes on with as many replicas only.
   EXPECT_EQ(run_program(words).exit_code, 2);
   const auto refused = [&](const std::vector<std::string>& more, const std::string& why) {

@@ -144,14 +144,13 @@ void expect_lone_runs(const TrainOptions& options, const EngineFactory& engines,
 }
 
 TEST(Independent, EachReplicaIsARunOfItsOwnOnItsShare) {
-  for (const AverageKind average : {AverageKind::none, AverageKind::lookahead}) {
-    for (const int replicas : {2, 4}) {
-      for (const bool late : {false, true}) {
-        const TempFolder folder;
-        TrainOptions options = independent_options(replicas, folder.path());
-        options.recipe.average.kind = average;
-        expect_lone_runs(options, late ? late_engines() : fake_engines(), 64);
-      }
+  for (const int replicas : {2, 4}) {
+    for (const bool late : {false, true}) {
+      const TempFolder folder;
+      TrainOptions options = independent_options(replicas, folder.path());
+      options.recipe.epochs = 2;
+      if (late == (replicas == 2)) options.recipe.average.kind = AverageKind::lookahead;
+      expect_lone_runs(options, late ? late_engines() : fake_engines(), 64);
     }
   }
 }
@@ -195,7 +194,8 @@ TEST(Independent, ResumedAtEveryStepIsAsNeverStopped) {
     options.recipe.average.kind = AverageKind::ema;
     options.recipe.epochs = 2;
     const RunOutcome whole = run_once(options, engines, 70, eval.get());
-    for (int64_t stop = 1; stop <= 10; ++stop) {
+    // Late metrics differ at the end of an epoch and beside it.
+    for (int64_t stop = late ? 4 : 1; stop <= (late ? 6 : 10); ++stop) {
       const TempFolder folder;
       options.out = folder.path();
       options.resume = false;
@@ -450,6 +450,7 @@ TEST_P(IndependentProcesses, AreAsThoseOfOneProcess) {
   const RunOutcome one = run_once(options, fake_engines(), 70, eval.get());
   for (const auto& [processes, local] : {std::pair{2, 2}, {4, 1}}) {
     for (const bool late : {false, true}) {
+      if (late && local == 1) continue;
       const TempFolder folder;
       options = independent_options(local, folder.path());
       // Stopped inside an epoch, and resumed with the same replicas, divided in another way.

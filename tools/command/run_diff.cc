@@ -8,6 +8,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "train/checkpoint/checkpoint.h"
+
 namespace stoker {
 namespace {
 
@@ -46,12 +48,21 @@ std::map<std::string, Json> settings_of(const fs::path& run) {
   return found;
 }
 
+// Returns the folders of checkpoints of each model of a run.
+std::vector<fs::path> model_folders(const fs::path& run) {
+  const int replicas = kept_replicas(run.string());
+  if (replicas == 0) return {checkpoint_folder(run.string())};
+  std::vector<fs::path> folders;
+  for (int i = 0; i < replicas; ++i) folders.emplace_back(checkpoint_folder(run.string(), i));
+  return folders;
+}
+
 // Returns the steps that have a checkpoint.
-std::set<int64_t> checkpoint_steps(const fs::path& run) {
+std::set<int64_t> checkpoint_steps(const fs::path& folder) {
   constexpr std::string_view kPrefix = "step_";
   std::set<int64_t> steps;
   std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(run / "checkpoints", none)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
     const std::string name = entry.path().filename().string();
     int64_t step = 0;
     const char* end = name.data() + name.size();
@@ -64,10 +75,10 @@ std::set<int64_t> checkpoint_steps(const fs::path& run) {
   return steps;
 }
 
-std::string weights_hash(const fs::path& run, int64_t step) {
+std::string weights_hash(const fs::path& folder, int64_t step) {
   std::string number = std::to_string(step);
   number.insert(0, number.size() < 8 ? 8 - number.size() : 0, '0');
-  const fs::path path = run / "checkpoints" / ("step_" + number) / "trainer.json";
+  const fs::path path = folder / ("step_" + number) / "trainer.json";
   try {
     return read_json(path).at("files").at("model.safetensors").at("fnv1a");
   } catch (const Json::exception& error) {
@@ -115,16 +126,29 @@ ConfigDifference config_diff(const fs::path& a, const fs::path& b) {
 
 WeightDifference weight_diff(const fs::path& a, const fs::path& b) {
   WeightDifference found;
-  const std::set<int64_t> of_a = checkpoint_steps(a), of_b = checkpoint_steps(b);
-  for (const int64_t step : of_a) {
-    if (of_b.contains(step)) found.step = step;
+  const std::vector<fs::path> of_a = model_folders(a), of_b = model_folders(b);
+  if (of_a.size() != of_b.size()) {
+    found.unknown = "they have " + std::to_string(of_a.size()) + " and " +
+                    std::to_string(of_b.size()) + " models";
+    return found;
   }
-  if (found.step < 0) {
+  std::set<int64_t> steps = checkpoint_steps(of_a.front());
+  for (const std::vector<fs::path>& folders : {of_a, of_b}) {
+    for (const fs::path& folder : folders) {
+      std::erase_if(steps,
+                    [all = checkpoint_steps(folder)](int64_t s) { return !all.contains(s); });
+    }
+  }
+  if (steps.empty()) {
     found.unknown = "no step has a checkpoint in both";
     return found;
   }
-  found.hash_a = weights_hash(a, found.step);
-  found.hash_b = weights_hash(b, found.step);
+  found.step = *steps.rbegin();
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    const std::string separator = i == 0 ? "" : " ";
+    found.hash_a += separator + weights_hash(of_a[i], found.step);
+    found.hash_b += separator + weights_hash(of_b[i], found.step);
+  }
   return found;
 }
 

@@ -28,11 +28,13 @@ struct ConfigDifference {
 };
 ConfigDifference config_diff(const std::filesystem::path& a, const std::filesystem::path& b);
 
-// Compares model.safetensors in the newest checkpoint of a step that both runs have.
+// Compares model.safetensors in the newest checkpoint of a step that both runs have; of independent
+// replicas, that of each.
 struct WeightDifference {
   std::string unknown;  // why nothing was compared; "" if it was
   int64_t step = -1;
-  std::string hash_a, hash_b;  // FNV-1a of the files, as their checkpoints record it
+  // FNV-1a of the files, as their checkpoints record it; a space is between those of replicas.
+  std::string hash_a, hash_b;
   bool same() const { return hash_a == hash_b; }
 };
 WeightDifference weight_diff(const std::filesystem::path& a, const std::filesystem::path& b);

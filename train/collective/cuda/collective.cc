@@ -135,6 +135,7 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> 
       return make_shared_device_collective(replicas,
                                            open_cuda_collective().make_sum(ordinals.front()));
     case ReduceKind::server:  // refused before: its weights lie in host memory
+    case ReduceKind::independent:
     case ReduceKind::none:
       return make_no_collective(static_cast<int>(replicas.size()));
     case ReduceKind::host:
