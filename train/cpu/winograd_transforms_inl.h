@@ -9,8 +9,6 @@
 #define STOKER_TRAIN_WINOGRAD_TRANSFORMS_INL_H
 #endif
 
-#include <algorithm>
-
 HWY_BEFORE_NAMESPACE();
 namespace stoker {
 namespace HWY_NAMESPACE {
@@ -120,23 +118,25 @@ HWY_INLINE void transform_square(const Load& load, const Store& store) {
 // others may lie outside of the tensor.
 HWY_INLINE Vector load_first(int count, const float* from) {
   if (count >= kLanes) return hn::LoadU(Tag(), from);
+  if (count <= 0) return hn::Zero(Tag());
 #if HWY_MEM_OPS_MIGHT_FAULT
   HWY_ALIGN float copy[kLanes] = {};
   for (int i = 0; i < count; ++i) copy[i] = from[i];
   return hn::Load(Tag(), copy);
 #else
-  return hn::MaskedLoad(hn::FirstN(Tag(), std::max(count, 0)), Tag(), from);
+  return hn::MaskedLoad(hn::FirstN(Tag(), count), Tag(), from);
 #endif
 }
 
 HWY_INLINE void store_first(int count, Vector v, float* to) {
   if (count >= kLanes) return hn::StoreU(v, Tag(), to);
+  if (count <= 0) return;
 #if HWY_MEM_OPS_MIGHT_FAULT
   HWY_ALIGN float copy[kLanes];
   hn::Store(v, Tag(), copy);
   for (int i = 0; i < count; ++i) to[i] = copy[i];
 #else
-  hn::BlendedStore(v, hn::FirstN(Tag(), std::max(count, 0)), Tag(), to);
+  hn::BlendedStore(v, hn::FirstN(Tag(), count), Tag(), to);
 #endif
 }
 
