@@ -32,8 +32,10 @@ CASES = [
     ("airnet", 32, 10, "bf16", (256, 512), 5),
     ("resnet18", 224, 1000, "bf16", (16, 32), 3),
     ("resnet50", 224, 1000, "bf16", (16, 32), 2),
+    ("vgg16", 224, 1000, "bf16", (8, 16), 2),
+    ("densenet40", 32, 10, "bf16", (128, 256), 3),
 ]
-# For the ratio on AVX-512, where oneDNN 2 has Winograd convolutions.
+# For the ratio on AVX-512.
 AIMS = {"fp32": "1.6, or 1.2 with oneDNN 3", "bf16": "1.25"}
 METHODS = {"one core": "CPU seconds per 1000 images, one thread pinned to one core",
            "all cores": "images per second of wall time, as many threads as cores"}
