@@ -83,7 +83,8 @@ TEST_P(CudnnFusedTest, EveryShapeHasPlansOfTheseEngines) {
 
 // Making a plan compiles and loads its kernel; its text contains the kernel.
 TEST_P(CudnnFusedTest, APlanIsKeptWithItsKernel) {
-  const FusedConvWish wish = wish_of({256, 64, 56, 56, 64, 56, 56, 3, 1, 1, Precision::bf16});
+  const FusedConvWish wish =
+      wish_of({256, 64, 56, 56, 64, 56, 56, {3, 3}, 1, {1, 1}, Precision::bf16});
   const int before = idle_cuda_driver_loads();
   const std::vector<CudnnPlan> plans = list_fused_plans(target_, wish, 1);
   ASSERT_EQ(plans.size(), 1u);
@@ -112,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Described, CudnnFusedTest, ::testing::ValuesIn(kOffers)
 TEST(CudnnFusedPlainTest, ANameFindsTheSamePlan) {
   if (!nvrtc_problem().empty()) GTEST_SKIP() << nvrtc_problem();
   const CudnnTarget target(json_of(kGpus[1]));
-  const FusedConvWish wish{{256, 64, 56, 56, 64, 56, 56, 3, 1, 1, Precision::bf16},
+  const FusedConvWish wish{{256, 64, 56, 56, 64, 56, 56, {3, 3}, 1, {1, 1}, Precision::bf16},
                            ConvFusion::statistics,
                            true,
                            DeviceTuning{}.workspace_limit};
@@ -131,7 +132,7 @@ TEST(CudnnFusedPlainTest, ANameFindsTheSamePlan) {
 // Sums exist only for products on tensor cores, which fp32 never uses.
 TEST(CudnnFusedPlainTest, Fp32HasNoStatistics) {
   for (const DescribedGpu& gpu : kGpus) {
-    const FusedConvWish wish{{16, 64, 16, 16, 64, 16, 16, 3, 1, 1, Precision::fp32},
+    const FusedConvWish wish{{16, 64, 16, 16, 64, 16, 16, {3, 3}, 1, {1, 1}, Precision::fp32},
                              ConvFusion::statistics,
                              true,
                              DeviceTuning{}.workspace_limit};
