@@ -81,7 +81,7 @@ TEST(ModelWork, TheLargestBatchFallsWithWhatSlotsTake) {
   EXPECT_LT(eight, two);
   EXPECT_GT(eight, two / 2);
   EXPECT_EQ(largest_gpu_batch(net, 1 << 20, row), 0);
-  EXPECT_EQ(largest_gpu_batch(make_net("inception_v3", {299, 299}, 1000), kMemory, row), -1);
+  EXPECT_GT(largest_gpu_batch(make_net("inception_v3", {299, 299}, 1000), kMemory, 2 * row), 16);
 }
 
 LinkPlanDemand demand(int gpus) {
