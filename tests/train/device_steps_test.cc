@@ -90,10 +90,10 @@ Outcome outcome_of(Engine& engine, Place place) {
   std::vector<TestBatch> batches;
   for (int step = 0; step < 4; ++step) batches.push_back(make_batch(net, rows, 50 + step));
   batches[1].weights[2] = 0;
-  for (const int step : {1, 3}) batches[step] = with_mixed_labels(batches[step], net, 60 + step);
+  for (const int step : {0, 3}) batches[step] = with_mixed_labels(batches[step], net, 60 + step);
   batches[2].labels[0] = label_count(net);  // invalid: the step changes nothing
   if (net.loss == LossKind::binary) {       // changes from labels to targets, and back
-    for (const int step : {0, 2}) batches[step] = with_targets(batches[step], net, 70 + step);
+    for (const int step : {1, 2}) batches[step] = with_targets(batches[step], net, 70 + step);
     batches[2].targets[1] = 1.5f;
   }
   Outcome outcome;
