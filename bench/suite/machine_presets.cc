@@ -8,8 +8,7 @@ namespace stoker {
 namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
-// Share of the nominal bandwidth of a host's memory that copies reach. An assumption: STREAM
-// reaches 75 to 85 % on servers of these kinds.
+// Share of the nominal bandwidth of a host's memory that copies reach: an assumption.
 constexpr double kMemoryShare = 0.8;
 
 int add_link(LinkMachine& machine, const std::string& name, double down, double up) {

@@ -3,9 +3,9 @@
 //
 // On the host: every replica's part is copied to it from pinned memory on its own stream, as each
 // replica's ring and stager do. On each device: the whole batch is copied to every device, which
-// then cuts the parts of its replicas by copies of its own. On the first device: only that one gets
-// the whole batch, and the parts of others are copied from there. With one device the last two are
-// the same. Errors: std::invalid_argument with the numbers, and those of the devices.
+// then cuts the parts of its replicas by copies of its own. On the first device: it alone gets the
+// whole batch, and other devices fetch their parts from it. These two do not differ if there is one
+// device. Errors: std::invalid_argument with the numbers, and those of the devices.
 #pragma once
 
 #include <string>

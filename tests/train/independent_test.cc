@@ -9,8 +9,7 @@
 
 #include "pipeline/sample_order.h"
 #include "tests/support/temp_folder.h"
-#include "tests/support/thread_processes.h"
-#include "tests/train/run_fixture.h"
+#include "tests/train/processes_fixture.h"
 #include "train/run/spread.h"
 
 namespace stoker {
@@ -421,30 +420,8 @@ INSTANTIATE_TEST_SUITE_P(With, IndependentProcesses, ::testing::Bool(), [](const
   return param.param ? std::string("Messages") : std::string("Gathers");
 });
 
-std::vector<TrainResult> run_processes(int processes, const TrainOptions& options,
-                                       const EngineFactory& engines, const Source* eval,
-                                       bool messages, int64_t stop_at = -1) {
-  const auto source = small_source();
-  std::vector<TrainResult> results(static_cast<size_t>(processes));
-  ThreadProcesses group(processes);
-  const auto thrown = group.run(
-      [&](ProcessGroup& process) {
-        TrainOptions mine = options;
-        mine.processes = &process;
-        RecordingObserver observer;
-        Trainer trainer(*source, eval, mine, observer, engines);
-        observer.at_step = [&](const StepReport& report) {  // called in process 0 only
-          if (report.step == stop_at) trainer.request_stop();
-        };
-        results[static_cast<size_t>(process.rank())] = trainer.run();
-      },
-      messages);
-  for (const std::string& each : thrown) EXPECT_EQ(each, "");
-  return results;
-}
-
 TEST_P(IndependentProcesses, AreAsThoseOfOneProcess) {
-  const auto eval = small_source(23, 31);
+  const auto source = small_source(), eval = small_source(23, 31);
   const TempFolder one_folder;
   TrainOptions options = independent_options(4, one_folder.path());
   const RunOutcome one = run_once(options, fake_engines(), 70, eval.get());
@@ -454,13 +431,17 @@ TEST_P(IndependentProcesses, AreAsThoseOfOneProcess) {
       const TempFolder folder;
       options = independent_options(local, folder.path());
       // Stopped inside an epoch, and resumed with the same replicas, divided in another way.
-      const auto stopped = run_processes(processes, options, late ? late_engines() : fake_engines(),
-                                         eval.get(), GetParam(), 7);
-      EXPECT_TRUE(stopped.back().interrupted);
+      ProcessesRun how{.eval = eval.get(), .messages = GetParam(), .stopper = 0, .stop_step = 7};
+      const EngineFactory engines = late ? late_engines() : fake_engines();
+      const auto stopped = run_processes(processes, options, engines, *source, how);
+      expect_clean(stopped);
+      EXPECT_TRUE(stopped.results.back().interrupted);
       options.resume = true;
       options.replicas = processes;
-      const auto results = run_processes(local, options, late ? late_engines() : fake_engines(),
-                                         eval.get(), GetParam());
+      how.stopper = -1;
+      const auto resumed = run_processes(local, options, engines, *source, how);
+      expect_clean(resumed);
+      const std::vector<TrainResult>& results = resumed.results;
       for (int replica = 0; replica < 4; ++replica) {
         EXPECT_EQ(bytes_of(folder.path(), replica), bytes_of(one_folder.path(), replica));
         const ReplicaFigures& expected = one.result.replicas[static_cast<size_t>(replica)];

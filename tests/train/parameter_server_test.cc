@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/temp_folder.h"
-#include "tests/support/thread_processes.h"
-#include "tests/train/run_fixture.h"
+#include "tests/train/processes_fixture.h"
 #include "train/model/models.h"
 
 namespace stoker {
@@ -20,7 +19,7 @@ TrainOptions server_options(int replicas, GradWire wire = GradWire::fp32) {
 }
 
 TEST(ParameterServerRun, HasTheBitsOfAnAllReduce) {
-  const auto eval = small_source(23, 31);
+  const auto source = small_source(), eval = small_source(23, 31);
   for (const AverageKind average : {AverageKind::none, AverageKind::ema, AverageKind::lookahead}) {
     TrainOptions plain = small_options(2);
     plain.recipe.average.kind = average;
@@ -84,37 +83,8 @@ TEST(ParameterServerRun, CountsGradientsUpAndWeightsDown) {
   EXPECT_GT(sent[0], 2 * sent[1]);
 }
 
-struct ProcessesOutcome {
-  std::vector<std::string> thrown;  // by process; "" if nothing was thrown
-  std::vector<TrainResult> results;
-  std::vector<uint64_t> hashes;
-};
-
-// Runs in several processes, which are threads here.
-ProcessesOutcome run_processes(int processes, const TrainOptions& options,
-                               const EngineFactory& engines, const Source* eval = nullptr,
-                               bool messages = true, int64_t samples = 70) {
-  const auto source = small_source(samples);
-  ProcessesOutcome outcome;
-  outcome.results.resize(static_cast<size_t>(processes));
-  outcome.hashes.resize(static_cast<size_t>(processes));
-  ThreadProcesses group(processes);
-  outcome.thrown = group.run(
-      [&](ProcessGroup& process) {
-        const auto rank = static_cast<size_t>(process.rank());
-        TrainOptions mine = options;
-        mine.processes = &process;
-        RecordingObserver observer;
-        Trainer trainer(*source, eval, mine, observer, engines);
-        outcome.results[rank] = trainer.run();
-        outcome.hashes[rank] = trainer.weights_hash();
-      },
-      messages);
-  return outcome;
-}
-
 TEST(ParameterServerRun, ServesOtherProcessesWithTheBitsOfAnAllReduce) {
-  const auto eval = small_source(23, 31);
+  const auto source = small_source(), eval = small_source(23, 31);
   for (const AverageKind average : {AverageKind::none, AverageKind::ema, AverageKind::lookahead}) {
     for (const int accumulate : {1, 2}) {
       if (accumulate > 1 && average != AverageKind::none) continue;
@@ -129,7 +99,8 @@ TEST(ParameterServerRun, ServesOtherProcessesWithTheBitsOfAnAllReduce) {
       const uint64_t hash = run_once(all_reduce, fake_engines(), 70, eval.get()).hash;
       for (const auto& [processes, local] : {std::pair{2, 2}, {4, 1}}) {
         options.replicas = local;
-        const ProcessesOutcome many = run_processes(processes, options, fake_engines(), eval.get());
+        const ProcessesOutcome many =
+            run_processes(processes, options, fake_engines(), *source, {.eval = eval.get()});
         for (size_t rank = 0; rank < many.hashes.size(); ++rank) {
           EXPECT_EQ(many.thrown[rank], "");
           EXPECT_EQ(many.hashes[rank], hash) << processes << " x " << local;
@@ -150,13 +121,14 @@ TEST(ParameterServerRun, ServesOtherProcessesOnTheCpuEngineToo) {
   const uint64_t expected = run_once(options, {}, 20).hash;
   options.reduce = ReduceKind::server;
   options.replicas = 2;
-  for (const uint64_t hash : run_processes(2, options, {}, nullptr, true, 20).hashes) {
+  for (const uint64_t hash : run_processes(2, options, {}, *small_source(20)).hashes) {
     EXPECT_EQ(hash, expected);
   }
 }
 
 // What travels, and the sum, are those of one process, in every format; so are the residuals.
 TEST(ParameterServerRun, OfSeveralProcessesResumesExactly) {
+  const auto source = small_source();
   for (const auto& [name, wire] : kGradWires) {
     const RunOutcome whole = run_once(server_options(4, wire), fake_engines());
     for (const int before : {1, 2}) {
@@ -164,12 +136,12 @@ TEST(ParameterServerRun, OfSeveralProcessesResumesExactly) {
       TrainOptions options = server_options(4 / before, wire);
       options.out = folder.path();
       options.max_steps = 7;
-      const ProcessesOutcome first = run_processes(before, options, fake_engines());
+      const ProcessesOutcome first = run_processes(before, options, fake_engines(), *source);
       EXPECT_EQ(first.thrown[0], "");
       options.max_steps = 0;
       options.resume = true;
       options.replicas = before;
-      const ProcessesOutcome outcome = run_processes(4 / before, options, fake_engines());
+      const ProcessesOutcome outcome = run_processes(4 / before, options, fake_engines(), *source);
       for (const uint64_t hash : outcome.hashes) EXPECT_EQ(hash, whole.hash) << name;
       const auto planned =
           nlohmann::json::parse(read_whole_file(folder.path() + "/config.json"))["bytes_per_step"];
@@ -203,7 +175,9 @@ TEST(ParameterServerRun, OfSeveralProcessesEndsWithAnyOfThem) {
 }
 
 TEST(ParameterServerRun, RefusesProcessesWithoutMessages) {
-  const auto outcome = run_processes(2, server_options(1), fake_engines(), nullptr, false);
+  const auto source = small_source();
+  const auto outcome =
+      run_processes(2, server_options(1), fake_engines(), *source, {.messages = false});
   EXPECT_THAT(outcome.thrown[0],
               HasSubstr("gets messages through MPI; these 2 processes have none"));
 }

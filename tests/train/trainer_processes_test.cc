@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <mutex>
 
 #include "tests/support/temp_folder.h"
-#include "tests/support/thread_processes.h"
-#include "tests/train/run_fixture.h"
+#include "tests/train/processes_fixture.h"
 
 namespace stoker {
 namespace {
@@ -29,52 +27,8 @@ INSTANTIATE_TEST_SUITE_P(With, TrainerProcesses, ::testing::Bool(), [](const aut
   return param.param ? std::string("Messages") : std::string("Gathers");
 });
 
-struct ProcessesOutcome {
-  std::vector<TrainResult> results;
-  std::vector<uint64_t> hashes;
-  std::vector<std::string> thrown;  // by process; "" if nothing was thrown
-};
-
-using Change = std::function<void(int rank, TrainOptions&)>;
-
-// Runs `options` in each of `processes`; `change` may change them per process.
-ProcessesOutcome run_processes(int processes, const TrainOptions& options,
-                               const EngineFactory& engines, const Source& source,
-                               const Source* eval = nullptr, const Change& change = {},
-                               int stopper = -1, int64_t stop_step = 0) {
-  ProcessesOutcome outcome;
-  outcome.results.resize(static_cast<size_t>(processes));
-  outcome.hashes.resize(static_cast<size_t>(processes));
-  std::mutex mutex;
-  ThreadProcesses group(processes);
-  std::vector<Trainer*> trainers(static_cast<size_t>(processes));
-  outcome.thrown = group.run(
-      [&](ProcessGroup& process) {
-        const int rank = process.rank();
-        TrainOptions mine = options;
-        mine.processes = &process;
-        if (change) change(rank, mine);
-        RecordingObserver observer;
-        Trainer trainer(source, eval, mine, observer, engines);
-        {
-          const std::lock_guard lock(mutex);
-          trainers[static_cast<size_t>(rank)] = &trainer;
-        }
-        all_reduce_max(process, 0);
-        observer.at_step = [&](const StepReport& report) {  // called in process 0 only
-          if (stopper >= 0 && report.step == stop_step) {
-            trainers[static_cast<size_t>(stopper)]->request_stop();
-          }
-        };
-        outcome.results[static_cast<size_t>(rank)] = trainer.run();
-        outcome.hashes[static_cast<size_t>(rank)] = trainer.weights_hash();
-        if (rank > 0) {
-          EXPECT_TRUE(observer.steps.empty() && observer.epochs.empty() && observer.plan.empty());
-        }
-        all_reduce_max(process, 0);  // keeps all trainers alive until all have run
-      },
-      TrainerProcesses::with_messages);
-  return outcome;
+ProcessesRun how(const Source* eval = nullptr) {
+  return {.eval = eval, .messages = TrainerProcesses::with_messages};
 }
 
 // Every eighth sample cannot be read.
@@ -99,10 +53,6 @@ class FailingSource final : public Source {
   std::unique_ptr<Source> source_;
 };
 
-void expect_clean(const ProcessesOutcome& outcome) {
-  for (const std::string& thrown : outcome.thrown) EXPECT_EQ(thrown, "");
-}
-
 // Batches in parts, then a resume in other processes with another batch: the receipts of process 0
 // are those of runs in one process, with the same samples in the same rows.
 TEST_P(TrainerProcesses, PartsAndAnotherBatchAreThoseOfOneProcess) {
@@ -122,7 +72,7 @@ TEST_P(TrainerProcesses, PartsAndAnotherBatchAreThoseOfOneProcess) {
     options.out = many.path();
     options.replicas = 2;
     options.accumulate = batch / 8;
-    const ProcessesOutcome outcome = run_processes(2, options, fake_engines(), *source);
+    const ProcessesOutcome outcome = run_processes(2, options, fake_engines(), *source, how());
     expect_clean(outcome);
     EXPECT_EQ(outcome.hashes[0], outcome.hashes[1]);
     EXPECT_EQ(receipt_rows(many.path()), receipt_rows(one.path())) << batch;
@@ -137,7 +87,7 @@ TEST_P(TrainerProcesses, TrainAsOneDoes) {
   const auto source = small_source();
   for (const auto& [processes, local] : {std::pair{2, 1}, {2, 2}, {4, 1}, {2, 4}, {8, 1}}) {
     const auto many =
-        run_processes(processes, small_options(local), fake_engines(), *source, eval.get());
+        run_processes(processes, small_options(local), fake_engines(), *source, how(eval.get()));
     expect_clean(many);
     for (size_t rank = 0; rank < many.hashes.size(); ++rank) {
       EXPECT_EQ(many.hashes[rank], one.hash) << processes << " x " << local;
@@ -166,7 +116,7 @@ TEST_P(TrainerProcesses, LateMetricsGiveTheSameRun) {
   const auto late = [](const NetSpec& net, const EngineOptions& engine, int) {
     return make_fake_engine(net, engine, {.metrics_lag = 4});
   };
-  const auto many = run_processes(2, options, late, *source, eval.get());
+  const auto many = run_processes(2, options, late, *source, how(eval.get()));
   expect_clean(many);
   for (size_t rank = 0; rank < many.hashes.size(); ++rank) {
     EXPECT_EQ(many.hashes[rank], one.hash);
@@ -183,7 +133,7 @@ TEST_P(TrainerProcesses, EveryStartIsThatOfProcessZero) {
   const auto alone = run_once(options, fake_engines());
   for (const AverageKind kind : {AverageKind::ema, AverageKind::lookahead}) {
     options.recipe.average.kind = kind;
-    const auto two = run_processes(2, options, fake_engines(), *source);
+    const auto two = run_processes(2, options, fake_engines(), *source, how());
     expect_clean(two);
     EXPECT_EQ(two.hashes[0], two.hashes[1]);
   }
@@ -201,7 +151,7 @@ TEST_P(TrainerProcesses, TheFilesAreThoseOfOneRun) {
   run_once(options, fake_engines());
   options = small_options(1);
   options.out = two_folder.path();
-  const auto two = run_processes(2, options, fake_engines(), *source);
+  const auto two = run_processes(2, options, fake_engines(), *source, how());
   expect_clean(two);
   const auto one_receipt = json_of(one_folder.path() + "/receipt.json");
   const auto two_receipt = json_of(two_folder.path() + "/receipt.json");
@@ -224,7 +174,7 @@ TEST_P(TrainerProcesses, BadSamplesOfAllAreCountedAndListed) {
   options.recipe.epochs = 1;
   options.out = folder.path();
   options.feed.max_bad = 4;
-  const auto two = run_processes(2, options, fake_engines(), source);
+  const auto two = run_processes(2, options, fake_engines(), source, how());
   expect_clean(two);
   EXPECT_EQ(two.results[0].bad_samples, 4);
   const auto lines = [&](const std::string& name) {
@@ -237,7 +187,7 @@ TEST_P(TrainerProcesses, BadSamplesOfAllAreCountedAndListed) {
   const TempFolder other;
   options.out = other.path();
   options.feed.max_bad = 3;
-  const auto failed = run_processes(2, options, fake_engines(), source);
+  const auto failed = run_processes(2, options, fake_engines(), source, how());
   EXPECT_THAT(failed.thrown[0], HasSubstr("bad samples"));
   EXPECT_THAT(failed.thrown[0], HasSubstr("budget is 3"));
   EXPECT_THAT(failed.thrown[1], HasSubstr("process 0 failed"));
@@ -251,8 +201,9 @@ TEST_P(TrainerProcesses, ARequestToAnyStopsAllAfterTheSameStepAndResumes) {
     const TempFolder folder;
     TrainOptions options = small_options(1);
     options.out = folder.path();
-    const auto stopped =
-        run_processes(2, options, fake_engines(), *source, eval.get(), {}, stopper, 7);
+    const auto stopped = run_processes(
+        2, options, fake_engines(), *source,
+        {.eval = eval.get(), .messages = with_messages, .stopper = stopper, .stop_step = 7});
     expect_clean(stopped);
     for (const TrainResult& result : stopped.results) {
       EXPECT_TRUE(result.interrupted);
@@ -262,7 +213,7 @@ TEST_P(TrainerProcesses, ARequestToAnyStopsAllAfterTheSameStepAndResumes) {
     EXPECT_LE(stopped.results[0].step, 9);
     options.resume = true;
     // With the same number of processes as before.
-    const auto resumed = run_processes(2, options, fake_engines(), *source, eval.get());
+    const auto resumed = run_processes(2, options, fake_engines(), *source, how(eval.get()));
     expect_clean(resumed);
     EXPECT_EQ(resumed.hashes[1], whole.hash);
     EXPECT_EQ(resumed.results[0].eval->top1, whole.result.eval->top1);
@@ -285,10 +236,10 @@ TEST_P(TrainerProcesses, ResumesWithAnotherNumberOfProcesses) {
     options.out = folder.path();
     options.max_steps = 7;
     options.checkpoint_steps = 7;
-    expect_clean(run_processes(before, options, fake_engines(), *source, nullptr));
+    expect_clean(run_processes(before, options, fake_engines(), *source, how()));
     options.max_steps = 0;
     options.resume = true;
-    const auto resumed = run_processes(after, options, fake_engines(), *source, nullptr);
+    const auto resumed = run_processes(after, options, fake_engines(), *source, how());
     expect_clean(resumed);
     EXPECT_EQ(resumed.hashes[0], whole.hash) << before << " -> " << after;
     EXPECT_EQ(json_of(folder.path() + "/receipt.json")["epochs"], receipt);
@@ -344,9 +295,9 @@ TEST_P(TrainerProcesses, AFailingProcessEndsAllAndSaysWhy) {
 
 TEST_P(TrainerProcesses, ProcessesMustAgree) {
   const auto source = small_source();
-  const auto refused = [&](const std::vector<std::string>& words, const Change& change) {
-    const auto outcome =
-        run_processes(2, small_options(1), fake_engines(), *source, nullptr, change);
+  const auto refused = [&](const std::vector<std::string>& words, const OptionsChange& change) {
+    const auto outcome = run_processes(2, small_options(1), fake_engines(), *source,
+                                       {.messages = with_messages, .change = change});
     for (const std::string& word : words) EXPECT_THAT(outcome.thrown[0], HasSubstr(word));
     EXPECT_NE(outcome.thrown[1], "");
   };

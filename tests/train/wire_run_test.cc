@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/temp_folder.h"
-#include "tests/support/thread_processes.h"
-#include "tests/train/run_fixture.h"
+#include "tests/train/processes_fixture.h"
 #include "train/run/run_start.h"
 
 namespace stoker {
@@ -20,20 +19,11 @@ TrainOptions wire_options(GradWire wire, int replicas) {
 }
 
 uint64_t hash_of_processes(int processes, const TrainOptions& options) {
-  const auto source = small_source();
-  std::vector<uint64_t> hashes(static_cast<size_t>(processes));
-  ThreadProcesses group(processes);
-  const auto thrown = group.run([&](ProcessGroup& process) {
-    TrainOptions mine = options;
-    mine.processes = &process;
-    RecordingObserver observer;
-    Trainer trainer(*source, nullptr, mine, observer, fake_engines());
-    trainer.run();
-    hashes[static_cast<size_t>(process.rank())] = trainer.weights_hash();
-  });
-  for (const std::string& each : thrown) EXPECT_EQ(each, "");
-  for (const uint64_t hash : hashes) EXPECT_EQ(hash, hashes[0]);
-  return hashes[0];
+  const ProcessesOutcome outcome =
+      run_processes(processes, options, fake_engines(), *small_source());
+  expect_clean(outcome);
+  for (const uint64_t hash : outcome.hashes) EXPECT_EQ(hash, outcome.hashes[0]);
+  return outcome.hashes[0];
 }
 
 TEST(WireRun, DependsOnTheReplicasAndNotOnTheirProcesses) {

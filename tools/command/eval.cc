@@ -114,7 +114,8 @@ int run_eval(int argc, char** argv) {
       "  stoker eval --checkpoint runs/r18/checkpoints/step_00000500 --data photos/by_class\n"
       "  stoker eval --checkpoint runs/r18 --data data/imagenette --subset classes=tench,church\n"
       "  stoker eval --checkpoint runs/r18 --data data/imagenette --weights balanced\n"
-      "  stoker eval --checkpoint runs/tags --data test.jsonl --target-from tags:float32\n"
+      "  stoker eval --checkpoint runs/tags --data test.jsonl --label-from none "
+      "--target-from tags:float32\n"
       "  mpirun -np 2 stoker eval --checkpoint runs/r18 --data data/imagenette\n");
   add_options(*app, arguments);
   if (const auto code = parse_options(*app, argc, argv)) return *code;

@@ -1,5 +1,5 @@
-// Batch norm with an optional ReLU over activations (pixels, channels), of any number of channels:
-// oneDNN's is fast in this layout only if they fill whole vectors. Means, variances and sums are
+// Batch norm with an optional ReLU over activations (pixels, channels), of any number of channels,
+// also of such as do not fill whole vectors. Means, variances and sums are
 // fp32. The formulas are those of Ioffe and Szegedy 2015 (arXiv:1502.03167), algorithm 1 and
 // section 3.
 //

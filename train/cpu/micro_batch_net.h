@@ -17,7 +17,7 @@
 
 namespace stoker {
 
-// Returns `blocked` for fp32 on AVX-512, where oneDNN is faster with it. Not for nets that
+// Returns `blocked` for fp32 on AVX-512, the layout that oneDNN takes there. Not for nets that
 // concatenate parts of blocks, as DenseNets with a growth of 12 do, or have convolutions of less
 // than a block.
 ActivationLayout activation_layout(const NetSpec& net, Precision precision);
