@@ -9,11 +9,10 @@
 #include <hwy/targets.h>
 
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "train/cpu/micro_batch_input.h"
+#include "tests/train/stored_values.h"
 
 namespace stoker {
 namespace {
@@ -33,29 +32,6 @@ std::vector<double> numbers(const Case& c, uint64_t seed, double offset) {
   }
   return values;
 }
-
-// Numbers as the engine keeps them.
-struct Stored {
-  std::vector<float> fp32;
-  std::vector<uint16_t> bf16;
-  bool half;
-
-  Stored(Precision precision, std::vector<double>& values) : half(precision == Precision::bf16) {
-    for (double& value : values) {
-      fp32.push_back(static_cast<float>(value));
-      bf16.push_back(to_bf16(fp32.back()));
-      value = at(fp32.size() - 1);
-    }
-  }
-  void* data() { return half ? static_cast<void*>(bf16.data()) : fp32.data(); }
-  double at(size_t i) const {
-    if (!half) return fp32[i];
-    const uint32_t bits = static_cast<uint32_t>(bf16[i]) << 16;
-    float value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-  }
-};
 
 class BatchNormTest : public ::testing::TestWithParam<std::tuple<Case, Precision, bool, int64_t>> {
  protected:
@@ -101,7 +77,7 @@ class BatchNormTest : public ::testing::TestWithParam<std::tuple<Case, Precision
   const Case c_;
   std::vector<double> x_, dy_, want_mean_, want_variance_;
   const PixelNormShape shape_;
-  Stored input_, gradient_;
+  StoredValues input_, gradient_;
   std::vector<float> mean_, variance_, scale_, shift_, scratch_;
 };
 
@@ -115,7 +91,7 @@ TEST_P(BatchNormTest, ForwardAndBackward) {
   }
 
   std::vector<double> empty(x_.size(), 99);
-  Stored output(shape_.precision, empty);
+  StoredValues output(shape_.precision, empty);
   norm_forward(shape_, input_.data(), statistics, parameters, output.data(), scratch_.data());
   for (int64_t p = 0; p < c_.pixels; ++p) {
     for (int c = 0; c < c_.channels; ++c) {
@@ -159,10 +135,10 @@ TEST_P(BatchNormTest, WhatIsNotANumberStaysSo) {
   std::fill(mean_.begin(), mean_.end(), 0.0f);
   std::fill(variance_.begin(), variance_.end(), 1.0f);
   std::vector<double> bad(x_.size(), NAN);
-  Stored input(shape_.precision, bad);
+  StoredValues input(shape_.precision, bad);
   PixelNormShape shape = shape_;
   shape.relu = false;
-  Stored output = input_;
+  StoredValues output = input_;
   norm_forward(shape, input.data(), statistics, {scale_.data(), shift_.data()}, output.data(),
                scratch_.data());
   for (size_t i = 0; i < x_.size(); ++i) ASSERT_TRUE(std::isnan(output.at(i))) << i;

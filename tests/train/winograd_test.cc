@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/train/stored_values.h"
 #include "train/cpu/memory.h"
 
 namespace stoker {
@@ -59,20 +60,34 @@ struct Values {
         for (int y = 0; y < height; ++y)
           for (int x = 0; x < width; ++x) visit(n, c, y, x);
   }
-  void fill(Numbers& numbers) {  // with floats
-    for (double& value : data) value = static_cast<float>(numbers.next());
+  void fill(Numbers& numbers) {
+    for (double& value : data) value = numbers.next();
   }
-  std::vector<float> in(WinogradLayout layout, float rest = 0) {
-    std::vector<float> out(size_t(rows) * stored(layout) * height * width, rest);
-    each([&](int n, int c, int y, int x) {
-      out[place(layout, n, c, y, x)] = static_cast<float>(at(n, c, y, x));
-    });
+  // Returns these values as a kernel reads them, and rounds them to that. Behind the last channel
+  // is `rest`.
+  StoredValues in(WinogradLayout layout, Precision precision, double rest = 0) {
+    std::vector<double> laid(size_t(rows) * stored(layout) * height * width, rest);
+    each([&](int n, int c, int y, int x) { laid[place(layout, n, c, y, x)] = at(n, c, y, x); });
+    StoredValues out(precision, laid);
+    each([&](int n, int c, int y, int x) { at(n, c, y, x) = laid[place(layout, n, c, y, x)]; });
     return out;
   }
-  Values from(const std::vector<float>& laid, WinogradLayout layout) {
+  // As many values that are not numbers, for a kernel to write.
+  StoredValues empty(WinogradLayout layout, Precision precision) const {
+    return Values(rows, channels, height, width).filled(NAN).in(layout, precision, NAN);
+  }
+  std::vector<double> from(const StoredValues& laid, WinogradLayout layout) const {
     Values out(rows, channels, height, width);
-    each([&](int n, int c, int y, int x) { out.at(n, c, y, x) = laid[place(layout, n, c, y, x)]; });
-    return out;
+    out.each([&](int n, int c, int y, int x) {
+      out.at(n, c, y, x) = laid.at(place(layout, n, c, y, x));
+    });
+    return out.data;
+  }
+
+ private:
+  Values& filled(double value) {
+    std::fill(data.begin(), data.end(), value);
+    return *this;
   }
 };
 
@@ -92,10 +107,18 @@ struct Case {
   int rows, in, out, height, width, padding;
 };
 
-// A direct convolution in fp32 has errors of 1e-7 to 1e-6.
-constexpr double kBound = 1e-5, kWeightBound = 5e-5;
+// How activations are stored.
+struct Storage {
+  const char* name;
+  WinogradLayout layout;
+  Precision precision;
+};
 
-class WinogradTest : public ::testing::TestWithParam<std::tuple<Case, WinogradLayout, int64_t>> {
+// A direct convolution in fp32 has errors of 1e-7 to 1e-6; values that are rounded to bf16 have
+// errors of up to 2^-9, a half of that on average.
+constexpr double kBound = 1e-5, kHalfBound = 2.5e-3, kWeightBound = 5e-5;
+
+class WinogradTest : public ::testing::TestWithParam<std::tuple<Case, Storage, int64_t>> {
  protected:
   WinogradTest()
       : input_(made().rows, made().in, made().height, made().width),
@@ -113,10 +136,12 @@ class WinogradTest : public ::testing::TestWithParam<std::tuple<Case, WinogradLa
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
 
   static const Case& made() { return std::get<0>(GetParam()); }
-  static WinogradLayout layout() { return std::get<1>(GetParam()); }
+  static WinogradLayout layout() { return std::get<1>(GetParam()).layout; }
+  static Precision precision() { return std::get<1>(GetParam()).precision; }
+  static double bound() { return precision() == Precision::bf16 ? kHalfBound : kBound; }
   static WinogradShape shape() {
     return {made().rows,  made().in,      made().out, made().height,
-            made().width, made().padding, layout()};
+            made().width, made().padding, layout(),   precision()};
   }
   Values& gradient() { return output_; }
   size_t tap(int y, int x, int in, int out) const {
@@ -145,6 +170,7 @@ class WinogradTest : public ::testing::TestWithParam<std::tuple<Case, WinogradLa
 };
 
 TEST_P(WinogradTest, Forward) {
+  StoredValues input = input_.in(layout(), precision());
   Values expected(output_.rows, output_.channels, output_.height, output_.width);
   expected.each([&](int n, int c, int y, int x) { expected.at(n, c, y, x) = bias_[c]; });
   const int padding = made().padding;
@@ -152,16 +178,15 @@ TEST_P(WinogradTest, Forward) {
     expected.at(n, out, y, x) +=
         input_.inside(n, in, y + v - padding, x + u - padding) * weights_[tap(v, u, in, out)];
   });
-  const std::vector<float> input = input_.in(layout());
   for (const bool relu : {false, true}) {
     if (relu) {
       for (double& value : expected.data) value = std::max(value, 0.0);
     }
-    std::vector<float> output = output_.in(layout(), NAN);
+    StoredValues output = output_.empty(layout(), precision());
     CpuMemory memory = scratch(winograd_forward_scratch(shape()));
     winograd_forward(shape(), {input.data(), weights_.data(), bias_.data(), relu, output.data()},
                      memory.floats().data());
-    EXPECT_LT(error(output_.from(output, layout()).data, expected.data), kBound);
+    EXPECT_LT(error(output_.from(output, layout()), expected.data), bound());
     if (layout() == WinogradLayout::nhwc) continue;
     // What lies behind the last channel is zero, as oneDNN wants it.
     std::vector<bool> channel(output.size());
@@ -169,12 +194,13 @@ TEST_P(WinogradTest, Forward) {
         [&](int n, int c, int y, int x) { channel[output_.place(layout(), n, c, y, x)] = true; });
     for (size_t i = 0; i < output.size(); ++i) {
       if (channel[i]) continue;
-      ASSERT_EQ(output[i], 0);
+      ASSERT_EQ(output.at(i), 0);
     }
   }
 }
 
 TEST_P(WinogradTest, BackwardData) {
+  StoredValues output_gradient = gradient().in(layout(), precision());
   Values expected(input_.rows, input_.channels, input_.height, input_.width);
   const int padding = made().padding;
   each_product([&](int n, int y, int x, int in, int out, int v, int u) {
@@ -192,16 +218,17 @@ TEST_P(WinogradTest, BackwardData) {
       }
     }
   }
-  const std::vector<float> output_gradient = gradient().in(layout());
-  std::vector<float> input_gradient = input_.in(layout(), NAN);
+  StoredValues input_gradient = input_.empty(layout(), precision());
   CpuMemory memory = scratch(winograd_backward_data_scratch(shape()));
   winograd_backward_data(shape(),
                          {output_gradient.data(), transposed.data(), input_gradient.data()},
                          memory.floats().data());
-  EXPECT_LT(error(input_.from(input_gradient, layout()).data, expected.data), kBound);
+  EXPECT_LT(error(input_.from(input_gradient, layout()), expected.data), bound());
 }
 
 TEST_P(WinogradTest, BackwardWeights) {
+  StoredValues input = input_.in(layout(), precision());
+  StoredValues output_gradient = gradient().in(layout(), precision());
   std::vector<double> expected(weights_.size()), expected_bias(bias_.size());
   const int padding = made().padding;
   each_product([&](int n, int y, int x, int in, int out, int v, int u) {
@@ -210,7 +237,6 @@ TEST_P(WinogradTest, BackwardWeights) {
   });
   gradient().each(
       [&](int n, int c, int y, int x) { expected_bias[c] += gradient().at(n, c, y, x); });
-  const std::vector<float> input = input_.in(layout()), output_gradient = gradient().in(layout());
   std::vector<float> weights(weights_.size(), NAN), bias(bias_.size(), NAN);
   CpuMemory memory = scratch(winograd_backward_weights_scratch(shape()));
   winograd_backward_weights(shape(),
@@ -229,17 +255,19 @@ INSTANTIATE_TEST_SUITE_P(
                                          Case{"wide_padding", 1, 33, 17, 5, 10, 2},
                                          Case{"smaller_than_a_tile", 5, 40, 16, 2, 3, 1},
                                          Case{"blocks_of_tiles", 7, 16, 16, 29, 25, 1}),
-                       ::testing::Values(WinogradLayout::nhwc, WinogradLayout::blocked),
+                       ::testing::Values(Storage{"nhwc", WinogradLayout::nhwc, Precision::fp32},
+                                         Storage{"blocked", WinogradLayout::blocked,
+                                                 Precision::fp32},
+                                         Storage{"bf16", WinogradLayout::nhwc, Precision::bf16}),
                        ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets())),
     [](const auto& test) {
-      const bool nhwc = std::get<1>(test.param) == WinogradLayout::nhwc;
-      return std::string(std::get<0>(test.param).name) + (nhwc ? "_nhwc_" : "_blocked_") +
+      return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name + "_" +
              hwy::TargetName(std::get<2>(test.param));
     });
 
 TEST(WinogradPaysTest, OnlyWhereTheTilesAndChannelsAreFull) {
-  const auto pays = [](int rows, int in, int out, int side) {
-    return winograd_pays({rows, in, out, side, side, 1, WinogradLayout::nhwc});
+  const auto pays = [](int rows, int in, int out, int side, Precision precision = Precision::fp32) {
+    return winograd_pays({rows, in, out, side, side, 1, WinogradLayout::nhwc, precision});
   };
   EXPECT_TRUE(pays(16, 64, 64, 56));
   EXPECT_TRUE(pays(16, 512, 512, 7));
@@ -250,6 +278,11 @@ TEST(WinogradPaysTest, OnlyWhereTheTilesAndChannelsAreFull) {
   EXPECT_FALSE(pays(2, 512, 512, 7));  // too few tiles for the transform of the weights
   EXPECT_FALSE(pays(256, 64, 64, 2));  // a quarter of each tile
   EXPECT_FALSE(pays(64, 8, 8, 32));    // half a panel
+  // Direct convolutions in bf16 take little more than half the time.
+  EXPECT_TRUE(pays(8, 256, 256, 56, Precision::bf16));
+  EXPECT_TRUE(pays(128, 160, 12, 32, Precision::bf16));
+  EXPECT_FALSE(pays(16, 512, 512, 7, Precision::bf16));
+  EXPECT_FALSE(pays(64, 16, 16, 32, Precision::bf16));
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ class Collective {
  public:
   virtual ~Collective() = default;
   virtual int size() const = 0;  // number of replicas in all processes
-  // result = sum over ranks and buffers. All buffers and results have result.size() floats.
+  // result = sum over ranks and buffers. All buffers and results have result.size() floats. A
+  // rank's result may be its only buffer.
   virtual void all_reduce(int rank, std::span<const float* const> buffers,
                           std::span<float> result) = 0;
   // Copies root's values to all ranks; `root` counts over all processes.
@@ -86,7 +87,7 @@ std::unique_ptr<Collective> make_process_collective(ProcessGroup& group, int loc
 
 // For `size` replicas in this process that sum only their own buffers: a single replica, or a
 // measurement of the cost of communication (the replicas then train different models). Does not
-// touch a result that is also the only buffer, so that may be device memory.
+// touch a result that is also the only buffer, so that may be in device memory.
 std::unique_ptr<Collective> make_no_collective(int size);
 
 }  // namespace stoker

@@ -11,6 +11,8 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "train/cpu/activation_values_inl.h"
+
 #ifndef STOKER_TRAIN_BATCH_NORM_COMMON
 #define STOKER_TRAIN_BATCH_NORM_COMMON
 namespace stoker {
@@ -64,34 +66,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Wide = hn::CappedTag<float, kMostLanes>;
 using Single = hn::CappedTag<float, 1>;
-
-template <class D>
-HWY_INLINE hn::Vec<D> load(D d, const float* from) {
-  return hn::LoadU(d, from);
-}
-template <class D>
-HWY_INLINE hn::Vec<D> load(D d, const uint16_t* from) {  // bf16
-  const hn::Rebind<uint16_t, D> halves;
-  const hn::Rebind<uint32_t, D> words;
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(halves, from))));
-}
-
-template <class D>
-HWY_INLINE void store(D d, hn::Vec<D> v, float* to) {
-  hn::StoreU(v, d, to);
-}
-// Rounds as to_bf16() does, but for a NaN whose last bits are set, which no operation makes.
-template <class D>
-HWY_INLINE void store(D /*d*/, hn::Vec<D> v, uint16_t* to) {
-  const hn::Rebind<uint16_t, D> halves;
-  const hn::Rebind<int32_t, D> signed_words;
-  const hn::Rebind<uint32_t, D> words;
-  const auto bits = hn::BitCast(words, v);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
-  const auto rounded = hn::Add(bits, hn::Add(hn::Set(words, 0x7fff), odd));
-  const auto high = hn::BitCast(signed_words, hn::ShiftRight<16>(rounded));
-  hn::StoreU(hn::DemoteTo(halves, high), halves, to);
-}
 
 // Calls visit(tag, place in the group, index of the value) for all values of the groups [first,
 // end), and of the pixels behind the last whole group.

@@ -27,15 +27,16 @@ struct LayerDescs {
     const NetNode& spec = builder.spec(index);
     const FusedNode& node = builder.node(index);
     const int in_channels = builder.node(node.input).shape.channels;
-    const Dims weight_dims{spec.out_channels, in_channels, spec.kernel.height, spec.kernel.width};
+    weights = {spec.out_channels, in_channels, spec.kernel.height, spec.kernel.width};
     in = builder.activation(node.input);
     out = builder.activation(index);
-    canonical = Desc(weight_dims, memory::data_type::f32, memory::format_tag::oihw);
-    any_weights = Desc(weight_dims, builder.activation_type(), memory::format_tag::any);
+    canonical = Desc(weights, memory::data_type::f32, memory::format_tag::oihw);
+    any_weights = Desc(weights, builder.activation_type(), memory::format_tag::any);
     any_gradient =
-        Desc(weight_dims, data_type(builder.held().convolution_gradients), memory::format_tag::any);
+        Desc(weights, data_type(builder.held().convolution_gradients), memory::format_tag::any);
     if (spec.bias) bias = Desc({spec.out_channels}, memory::data_type::f32, memory::format_tag::x);
   }
+  Dims weights;
   Desc in, out, canonical, any_weights, any_gradient, bias;
 };
 
@@ -104,25 +105,35 @@ class InnerProduct {
   InnerProduct(CpuPlanBuilder& builder, int index)
       : descs(builder, index),
         engine_(builder.engine()),
+        weights_(descs.weights, builder.activation_type(), layout(builder, index)),
+        gradient_(descs.weights, data_type(builder.held().convolution_gradients),
+                  layout(builder, index)),
         out_({builder.options().rows, builder.node(index).shape.channels},
              builder.activation_type(), memory::format_tag::ab) {}
 
   Forward::primitive_desc forward(dnnl::prop_kind kind, const dnnl::primitive_attr& attr) const {
-    return onednn::make_forward<Forward>(engine_, attr, kind, descs.in, descs.any_weights,
-                                         descs.bias, out_);
+    return onednn::make_forward<Forward>(engine_, attr, kind, descs.in, weights_, descs.bias, out_);
   }
   BackwardWeights::primitive_desc backward_weights(const Forward::primitive_desc& hint) const {
-    return onednn::make_backward<BackwardWeights>(engine_, hint, descs.in, descs.any_gradient,
-                                                  descs.bias, out_);
+    return onednn::make_backward<BackwardWeights>(engine_, hint, descs.in, gradient_, descs.bias,
+                                                  out_);
   }
   BackwardData::primitive_desc backward_data(const Forward::primitive_desc& hint) const {
-    return onednn::make_backward<BackwardData>(engine_, hint, descs.in, descs.any_weights, out_);
+    return onednn::make_backward<BackwardData>(engine_, hint, descs.in, weights_, out_);
   }
 
   const LayerDescs descs;
 
  private:
+  // All passes and the masters share the input's own order, and so one copy of weights of which
+  // there may be a hundred million; a small batch gains little by another.
+  static memory::format_tag layout(const CpuPlanBuilder& builder, int index) {
+    const bool blocks = builder.in_blocks(builder.node(index).input);
+    return blocks ? memory::format_tag::aBcd16b : memory::format_tag::acdb;
+  }
+
   const dnnl::engine engine_;
+  const Desc weights_, gradient_;
   const Desc out_;
 };
 

@@ -73,13 +73,19 @@ void CpuEngine::build_nets() {
 
 void CpuEngine::allocate_training() {
   left_out_.assign(parameter_table_.size(), false);
-  reduced_ = float_memory(layout_.numbers());
+  if (!sums_in_place()) reduced_ = float_memory(layout_.numbers());
   gradients_ = float_memory(micro_batches_ * layout_.numbers());
   if (options_.accumulates) {
     earlier_ = float_memory(layout_.numbers());
     gradient_pointers_.push_back(earlier_.floats().data());
   }
   for (int i = 0; i < micro_batches_; ++i) gradient_pointers_.push_back(gradients_of(i));
+}
+
+bool CpuEngine::sums_in_place() const { return micro_batches_ == 1 && !options_.accumulates; }
+
+std::span<float> CpuEngine::reduced_gradients() {
+  return sums_in_place() ? gradients_.floats() : reduced_.floats();
 }
 
 float* CpuEngine::gradients_of(int micro_batch) const {
@@ -93,14 +99,20 @@ void CpuEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
     if (left_out_[t] == tensors[t].frozen) continue;
     changed = true;
     left_out_[t] = tensors[t].frozen;
-    if (!tensors[t].frozen) continue;
+  }
+  if (!changed) return;
+  clear_left_out();
+  for (const Worker& worker : nets_) worker.training->leave_out(left_out_);
+}
+
+void CpuEngine::clear_left_out() {
+  for (size_t t = 0; t < left_out_.size(); ++t) {
+    if (!left_out_[t]) continue;
     const LayoutTensor& tensor = layout_.tensors()[t];
     for (int i = 0; i < micro_batches_; ++i) {
       std::fill_n(gradients_of(i) + tensor.offset, tensor.count, 0.0f);
     }
   }
-  if (!changed) return;
-  for (const Worker& worker : nets_) worker.training->leave_out(left_out_);
 }
 
 void CpuEngine::for_each_micro_batch(const std::function<void(Worker&, int)>& job) {
@@ -142,6 +154,8 @@ void CpuEngine::forward_backward(const BatchRows& batch) {
   }
   if (batch.mix_labels != nullptr) require_labels_in_range(batch.mix_labels, "second label");
   states_->load_weights(false);
+  // The last sum is there, which may have more than zeros: what was lost on the wire is sent later.
+  if (sums_in_place()) clear_left_out();
   const int rows = options_.micro_batch_size;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for_each_micro_batch([&](Worker& worker, int micro_batch) {
@@ -169,7 +183,7 @@ void CpuEngine::forward_backward(const BatchRows& batch) {
 void CpuEngine::update(const UpdateArgs& args) {
   require_update(options_, args, parameter_table_.size());
   require_gradients(args.tensors, left_out_, parameter_table_);
-  const float* reduced = reduced_.floats().data();
+  const float* reduced = reduced_gradients().data();
   gradients_finite_ = all_finite(layout_, reduced, workers_);
   const float weight_sum = step_metric(layout_, reduced, StepMetric::weight);
   if (!gradients_finite_ || weight_sum <= 0) return;
@@ -190,7 +204,7 @@ void CpuEngine::update(const UpdateArgs& args) {
 
 StepMetrics CpuEngine::step_metrics() {
   require_training(options_, "metrics");
-  return step_metrics_from(reduced_.floats().data() + layout_.metrics(), gradients_finite_);
+  return step_metrics_from(reduced_gradients().data() + layout_.metrics(), gradients_finite_);
 }
 
 void CpuEngine::forward(const BatchRows& batch, const View& view, bool averaged,

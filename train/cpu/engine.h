@@ -29,7 +29,7 @@ class CpuEngine final : public Engine {
   int64_t gradient_buffer_floats() const override { return layout_.numbers(); }
   int64_t gradient_floats() const override { return layout_.parameter_numbers(); }
   std::span<const float* const> gradient_buffers() const override;
-  std::span<float> reduced_gradients() override { return reduced_.floats(); }
+  std::span<float> reduced_gradients() override;
   void update(const UpdateArgs& args) override;
   StepMetrics step_metrics() override;
   void blend_average(float decay, bool pull) override { states_->blend_average(decay, pull); }
@@ -55,6 +55,8 @@ class CpuEngine final : public Engine {
 
   void build_nets();
   void allocate_training();
+  bool sums_in_place() const;  // the sum of gradients replaces the only buffer
+  void clear_left_out();
   // Throws std::invalid_argument with the first label that is no class of the net.
   void require_labels_in_range(const int32_t* labels, const char* what) const;
   MicroBatchRun run_of(bool averaged) const;
@@ -73,7 +75,7 @@ class CpuEngine final : public Engine {
   CpuWorkers workers_;
   std::vector<Worker> nets_;  // per worker
   std::unique_ptr<CpuStateStore> states_;
-  CpuMemory reduced_, gradients_;  // reduced gradients; gradient buffers
+  CpuMemory reduced_, gradients_;  // reduced gradients, unless in place; gradient buffers
   CpuMemory earlier_;              // sum of the batch's earlier parts, if there are parts
   bool has_earlier_ = false;       // it is of the batch that gradient_buffers() are of
   std::vector<const float*> gradient_pointers_;  // of earlier_, if there are parts; of gradients_

@@ -68,10 +68,11 @@ Scratch scratch_of(const WinogradShape& s, float* scratch) {
   return made;
 }
 
-ActivationView view_of(const float* data, int channels, int height, int width,
-                       WinogradLayout layout) {
+template <class Number>
+ActivationView<Number> view_of(Number* data, int channels, int height, int width,
+                               WinogradLayout layout) {
   const bool blocked = layout == WinogradLayout::blocked;
-  ActivationView view{const_cast<float*>(data), channels, height, width};
+  ActivationView<Number> view{data, channels, height, width};
   const int64_t pixels = int64_t{height} * width;
   view.padded = blocked;
   view.pixel_step = blocked ? 16 : channels;
@@ -81,11 +82,13 @@ ActivationView view_of(const float* data, int channels, int height, int width,
   return view;
 }
 
-ActivationView input_view(const WinogradShape& s, const float* data) {
+template <class Number>
+ActivationView<Number> input_view(const WinogradShape& s, Number* data) {
   return view_of(data, s.in_channels, s.height, s.width, s.layout);
 }
 
-ActivationView output_view(const WinogradShape& s, const float* data) {
+template <class Number>
+ActivationView<Number> output_view(const WinogradShape& s, Number* data) {
   return view_of(data, s.out_channels, s.out_height(), s.out_width(), s.layout);
 }
 
@@ -97,15 +100,17 @@ HWY_BEFORE_NAMESPACE();
 namespace stoker {
 namespace HWY_NAMESPACE {
 
+template <class Number>
 void convolve(const WinogradShape& s, const WinogradForward& call, bool turned, float* memory) {
+  const ActivationView input = input_view(s, static_cast<const Number*>(call.input));
+  const ActivationView output = output_view(s, static_cast<Number*>(call.output));
   const WinogradTiles tiles = tiles_of(s);
   const int block = tiles_per_block(s);
   const Scratch scratch = scratch_of(s, memory);
   transform_weights(call.weights, s.in_channels, s.out_channels, turned, scratch.weights);
   for (int first = 0; first < tiles.count(); first += block) {
     const int count = std::min(block, tiles.count() - first);
-    transform_tiles<InputTransform>(input_view(s, call.input), tiles, first, count, -s.padding,
-                                    scratch.inputs);
+    transform_tiles<InputTransform>(input, tiles, first, count, -s.padding, scratch.inputs);
     for (int place = 0; place < kPlaces; ++place) {
       multiply<16, 1>(
           count, panels_of(s.out_channels),
@@ -114,8 +119,7 @@ void convolve(const WinogradShape& s, const WinogradForward& call, bool turned, 
           scratch.weights.panel_step, false,
           scratch.outputs.data + place * scratch.outputs.matrix_step, scratch.outputs.panel_step);
     }
-    transform_outputs(scratch.outputs, tiles, first, count, call.bias, call.relu,
-                      output_view(s, call.output));
+    transform_outputs(scratch.outputs, tiles, first, count, call.bias, call.relu, output);
   }
 }
 
@@ -135,17 +139,18 @@ void add_bias_gradients(const WinogradMatrices& outputs, int count, int channels
   });
 }
 
+template <class Number>
 void convolve_weights(const WinogradShape& s, const WinogradBackwardWeights& call, float* memory) {
+  const ActivationView input = input_view(s, static_cast<const Number*>(call.input));
+  const ActivationView gradient = output_view(s, static_cast<const Number*>(call.output_gradient));
   const WinogradTiles tiles = tiles_of(s);
   const int block = tiles_per_block(s);
   const Scratch scratch = scratch_of(s, memory);
   if (call.bias_gradient != nullptr) std::fill_n(call.bias_gradient, s.out_channels, 0.0f);
   for (int first = 0; first < tiles.count(); first += block) {
     const int count = std::min(block, tiles.count() - first);
-    transform_tiles<InputTransform>(input_view(s, call.input), tiles, first, count, -s.padding,
-                                    scratch.inputs);
-    transform_tiles<OutputGradientTransform>(output_view(s, call.output_gradient), tiles, first,
-                                             count, 0, scratch.outputs);
+    transform_tiles<InputTransform>(input, tiles, first, count, -s.padding, scratch.inputs);
+    transform_tiles<OutputGradientTransform>(gradient, tiles, first, count, 0, scratch.outputs);
     for (int place = 0; place < kPlaces; ++place) {
       for (int panel = 0; panel < panels_of(s.in_channels); ++panel) {
         // Its rows are channels, its columns tiles.
@@ -166,6 +171,23 @@ void convolve_weights(const WinogradShape& s, const WinogradBackwardWeights& cal
   transform_weight_gradients(scratch.weights, s.in_channels, s.out_channels, call.weight_gradient);
 }
 
+void convolve_any(const WinogradShape& s, const WinogradForward& call, bool turned, float* memory) {
+  if (s.precision == Precision::bf16) {
+    convolve<uint16_t>(s, call, turned, memory);
+  } else {
+    convolve<float>(s, call, turned, memory);
+  }
+}
+
+void convolve_weights_any(const WinogradShape& s, const WinogradBackwardWeights& call,
+                          float* memory) {
+  if (s.precision == Precision::bf16) {
+    convolve_weights<uint16_t>(s, call, memory);
+  } else {
+    convolve_weights<float>(s, call, memory);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace stoker
 HWY_AFTER_NAMESPACE();
@@ -173,32 +195,49 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace stoker {
 
-HWY_EXPORT(convolve);
-HWY_EXPORT(convolve_weights);
+HWY_EXPORT(convolve_any);
+HWY_EXPORT(convolve_weights_any);
 
 WinogradShape WinogradShape::backward() const {
-  return {rows, out_channels, in_channels, out_height(), out_width(), 2 - padding, layout};
+  return {rows,        out_channels, in_channels, out_height(),
+          out_width(), 2 - padding,  layout,      precision};
 }
 
+namespace {
+
+// In multiplications and additions of a direct convolution in fp32.
+struct Costs {
+  double direct;     // of one product of a pixel by a direct convolution
+  bool direct_pads;  // to whole panels of output channels
+  double weights;    // tiles whose products cost as much as the transform of the weights
+  double transform;  // of a tile, for each of its channels
+};
+
+// Fitted to shapes of our nets, all three passes together, on one core with AVX-512: fp32 to 56
+// shapes, with AVX2 too, against oneDNN 2.6 and 3.2; bf16 to 30 shapes against oneDNN 2.6, which
+// multiplies them by instructions for bf16.
+Costs costs_of(Precision precision) {
+  if (precision == Precision::bf16) return {0.6, true, 35, 300};
+  return {1, false, 17, 520};
+}
+
+}  // namespace
+
 bool winograd_pays(const WinogradShape& shape) {
-  // In multiplications and additions of the direct convolution: what a product of one tile and one
-  // pair of channels costs, what the transforms of a tile cost for each of its channels, and the
-  // number of tiles whose products cost as much as the transform of the weights. Fitted to 56
-  // shapes, all three passes together, on a core with AVX-512, with it and with AVX2 alone, against
-  // the direct convolutions of oneDNN 2.6 and 3.2.
-  constexpr double kProduct = 50, kTransform = 520, kWeights = 17;
+  constexpr double kProduct = 50;  // of one tile and one pair of channels
+  const Costs costs = costs_of(shape.precision);
   const double in = shape.in_channels, out = shape.out_channels;
   const double tiles = tiles_of(shape).count();
   const double pixels = double{1} * shape.rows * shape.out_height() * shape.out_width();
   const double padded = 16.0 * panels_of(shape.out_channels);
-  return 9 * pixels * in * out >
-         kProduct * (tiles + kWeights) * in * padded + kTransform * tiles * (in + out);
+  return 9 * costs.direct * pixels * in * (costs.direct_pads ? padded : out) >
+         kProduct * (tiles + costs.weights) * in * padded + costs.transform * tiles * (in + out);
 }
 
 int64_t winograd_forward_scratch(const WinogradShape& shape) { return scratch_floats(shape); }
 
 void winograd_forward(const WinogradShape& shape, const WinogradForward& call, float* scratch) {
-  HWY_DYNAMIC_DISPATCH(convolve)(shape, call, false, scratch);
+  HWY_DYNAMIC_DISPATCH(convolve_any)(shape, call, false, scratch);
 }
 
 int64_t winograd_backward_data_scratch(const WinogradShape& shape) {
@@ -209,7 +248,7 @@ void winograd_backward_data(const WinogradShape& shape, const WinogradBackwardDa
                             float* scratch) {
   const WinogradForward turned{call.output_gradient, call.weights, nullptr, false,
                                call.input_gradient};
-  HWY_DYNAMIC_DISPATCH(convolve)(shape.backward(), turned, true, scratch);
+  HWY_DYNAMIC_DISPATCH(convolve_any)(shape.backward(), turned, true, scratch);
 }
 
 int64_t winograd_backward_weights_scratch(const WinogradShape& shape) {
@@ -218,7 +257,7 @@ int64_t winograd_backward_weights_scratch(const WinogradShape& shape) {
 
 void winograd_backward_weights(const WinogradShape& shape, const WinogradBackwardWeights& call,
                                float* scratch) {
-  HWY_DYNAMIC_DISPATCH(convolve_weights)(shape, call, scratch);
+  HWY_DYNAMIC_DISPATCH(convolve_weights_any)(shape, call, scratch);
 }
 
 }  // namespace stoker

@@ -1,8 +1,9 @@
-// 3x3 convolutions of stride 1 in fp32 by Winograd's F(4x4, 3x3) (Lavin and Gray 2016,
+// 3x3 convolutions of stride 1 by Winograd's F(4x4, 3x3) (Lavin and Gray 2016,
 // arXiv:1509.09308, section 4.3): tiles of 6x6 inputs and 4x4 outputs, which overlap by two, are
 // multiplied in a transformed domain, where a convolution is 36 products of matrices. That takes a
 // quarter of the multiplications of the direct way, and rounds a little more: its results differ by
-// about 1e-6 of a tensor's norm. Gradients of the weights are the same products transposed.
+// about 1e-6 of a tensor's norm. Gradients of the weights are the same products transposed. All of
+// that is in fp32, also for activations in bf16, which are converted on their way in and out.
 //
 // Smaller tiles, F(2x2, 3x3), are left out: they need 2.25 times fewer multiplications instead of
 // 4, so they would win only for outputs of one or two pixels a side.
@@ -13,6 +14,8 @@
 #pragma once
 
 #include <cstdint>
+
+#include "train/engine/precision.h"
 
 namespace stoker {
 
@@ -26,6 +29,7 @@ struct WinogradShape {
   int height = 0, width = 0;  // of the input
   int padding = 1;            // on all four sides, 0 to 2
   WinogradLayout layout = WinogradLayout::nhwc;
+  Precision precision = Precision::fp32;  // of activations and their gradients
 
   int out_height() const { return height + 2 * padding - 2; }
   int out_width() const { return width + 2 * padding - 2; }
@@ -37,13 +41,13 @@ struct WinogradShape {
 // enough tiles and channels for what the transforms cost.
 bool winograd_pays(const WinogradShape& shape);
 
-// Weights are (3, 3, input channels, output channels).
+// Weights are (3, 3, input channels, output channels), in fp32.
 struct WinogradForward {
-  const float* input = nullptr;
+  const void* input = nullptr;
   const float* weights = nullptr;
   const float* bias = nullptr;  // (output channels), or null
   bool relu = false;            // applied to the output
-  float* output = nullptr;
+  void* output = nullptr;
 };
 int64_t winograd_forward_scratch(const WinogradShape& shape);
 void winograd_forward(const WinogradShape& shape, const WinogradForward& call, float* scratch);
@@ -51,9 +55,9 @@ void winograd_forward(const WinogradShape& shape, const WinogradForward& call, f
 // The gradient of the input. `shape` is the forward convolution's; the weights are (3, 3, output
 // channels, input channels).
 struct WinogradBackwardData {
-  const float* output_gradient = nullptr;
+  const void* output_gradient = nullptr;
   const float* weights = nullptr;
-  float* input_gradient = nullptr;
+  void* input_gradient = nullptr;
 };
 int64_t winograd_backward_data_scratch(const WinogradShape& shape);
 void winograd_backward_data(const WinogradShape& shape, const WinogradBackwardData& call,
@@ -61,8 +65,8 @@ void winograd_backward_data(const WinogradShape& shape, const WinogradBackwardDa
 
 // The gradients of the weights, (3, 3, input channels, output channels), and of the bias.
 struct WinogradBackwardWeights {
-  const float* input = nullptr;
-  const float* output_gradient = nullptr;
+  const void* input = nullptr;
+  const void* output_gradient = nullptr;
   float* weight_gradient = nullptr;
   float* bias_gradient = nullptr;  // (output channels), or null
 };

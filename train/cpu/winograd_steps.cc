@@ -23,7 +23,6 @@ bool takes(const CpuPlanBuilder& builder, int index) {
   return node.kind == OpKind::conv && !spec.flat && !activated && spec.kernel == Size{3, 3} &&
          spec.stride == 1 && spec.padding.height == spec.padding.width &&
          spec.padding.height <= 2 && builder.node(node.input).kind != OpKind::input &&
-         builder.activation_type() == memory::data_type::f32 &&
          builder.in_blocks(node.input) == builder.in_blocks(index);
 }
 
@@ -53,7 +52,8 @@ class WinogradSteps final : public CpuSteps {
     builder.note_implementation("conv winograd 4x4");
     builder.append("conv", 0, [=, shape = shape_](const MicroBatchRun&) {
       winograd_forward(shape,
-                       {floats(input), floats(weights), floats_or_null(bias), relu, floats(output)},
+                       {input.get_data_handle(), floats(weights), floats_or_null(bias), relu,
+                        output.get_data_handle()},
                        floats(scratch));
     });
   }
@@ -89,9 +89,10 @@ class WinogradSteps final : public CpuSteps {
       bias = builder.parameter_gradient(bias_, index_, ParameterKind::conv_bias);
     }
     builder.append("conv_weights", 0, [=, shape = shape_](const MicroBatchRun&) {
-      winograd_backward_weights(
-          shape, {floats(input), floats(output_gradient), floats(gradient), floats_or_null(bias)},
-          floats(scratch));
+      winograd_backward_weights(shape,
+                                {input.get_data_handle(), output_gradient.get_data_handle(),
+                                 floats(gradient), floats_or_null(bias)},
+                                floats(scratch));
     });
   }
 
@@ -103,9 +104,10 @@ class WinogradSteps final : public CpuSteps {
     const memory input_gradient = builder.gradient_view(node, builder.new_gradient(node));
     const memory scratch = new_scratch(builder, winograd_backward_data_scratch(shape_));
     builder.append("conv_data", 0, [=, shape = shape_](const MicroBatchRun&) {
-      winograd_backward_data(shape,
-                             {floats(output_gradient), floats(weights), floats(input_gradient)},
-                             floats(scratch));
+      winograd_backward_data(
+          shape,
+          {output_gradient.get_data_handle(), floats(weights), input_gradient.get_data_handle()},
+          floats(scratch));
     });
   }
 
@@ -128,7 +130,8 @@ std::unique_ptr<CpuSteps> make_winograd_steps(const CpuPlanBuilder& builder, int
       .height = in.height,
       .width = in.width,
       .padding = spec.padding.height,
-      .layout = builder.in_blocks(index) ? WinogradLayout::blocked : WinogradLayout::nhwc};
+      .layout = builder.in_blocks(index) ? WinogradLayout::blocked : WinogradLayout::nhwc,
+      .precision = builder.held().activations};
   if (!winograd_pays(shape)) return nullptr;
   return std::make_unique<WinogradSteps>(index, shape);
 }

@@ -9,6 +9,8 @@
 #define STOKER_TRAIN_WINOGRAD_TRANSFORMS_INL_H
 #endif
 
+#include "train/cpu/activation_values_inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace stoker {
 namespace HWY_NAMESPACE {
@@ -114,30 +116,17 @@ HWY_INLINE void transform_square(const Load& load, const Store& store) {
   }
 }
 
-// The first `count` of a vector's floats, and zeros. Where masked operations touch all lanes, the
-// others may lie outside of the tensor.
-HWY_INLINE Vector load_first(int count, const float* from) {
-  if (count >= kLanes) return hn::LoadU(Tag(), from);
-  if (count <= 0) return hn::Zero(Tag());
-#if HWY_MEM_OPS_MIGHT_FAULT
-  HWY_ALIGN float copy[kLanes] = {};
-  for (int i = 0; i < count; ++i) copy[i] = from[i];
-  return hn::Load(Tag(), copy);
-#else
-  return hn::MaskedLoad(hn::FirstN(Tag(), count), Tag(), from);
-#endif
+// The first `count` of a vector's values, and zeros.
+template <class Number>
+HWY_INLINE Vector load_first(int count, const Number* from) {
+  if (count >= kLanes) return load(Tag(), from);
+  return count <= 0 ? hn::Zero(Tag()) : load_some(Tag(), count, from);
 }
 
-HWY_INLINE void store_first(int count, Vector v, float* to) {
-  if (count >= kLanes) return hn::StoreU(v, Tag(), to);
-  if (count <= 0) return;
-#if HWY_MEM_OPS_MIGHT_FAULT
-  HWY_ALIGN float copy[kLanes];
-  hn::Store(v, Tag(), copy);
-  for (int i = 0; i < count; ++i) to[i] = copy[i];
-#else
-  hn::BlendedStore(v, hn::FirstN(Tag(), count), Tag(), to);
-#endif
+template <class Number>
+HWY_INLINE void store_first(int count, Vector v, Number* to) {
+  if (count >= kLanes) return store(Tag(), v, to);
+  if (count > 0) store_some(Tag(), count, v, to);
 }
 
 // Calls per_vector(panel, lane, count) for each vector of the panels that hold `channels` channels;
@@ -153,14 +142,14 @@ HWY_INLINE void for_vectors(int channels, const PerVector& per_vector) {
 
 // Transforms the tiles [first, first + count) of activations into `to`. What is outside of the
 // picture is zero.
-template <class Transform>
-void transform_tiles(const ActivationView& from, const WinogradTiles& tiles, int first, int count,
-                     int origin, const WinogradMatrices& to) {
+template <class Transform, class Number>
+void transform_tiles(const ActivationView<Number>& from, const WinogradTiles& tiles, int first,
+                     int count, int origin, const WinogradMatrices& to) {
   for (int t = 0; t < count; ++t) {
     const WinogradTile tile = tiles.at(first + t, origin);
-    const float* corner = from.at(tile);
+    const Number* corner = from.at(tile);
     for_vectors(from.stored_channels(), [&](int panel, int lane, int channels) {
-      const float* at = corner + panel * from.panel_step + lane;
+      const Number* at = corner + panel * from.panel_step + lane;
       float* out = to.data + panel * to.panel_step + t * 16 + lane;
       transform_square<Transform>(
           [&](int y, int x) {
@@ -173,15 +162,16 @@ void transform_tiles(const ActivationView& from, const WinogradTiles& tiles, int
   }
 }
 
+template <class Number>
 void transform_outputs(const WinogradMatrices& from, const WinogradTiles& tiles, int first,
-                       int count, const float* bias, bool relu, const ActivationView& to) {
+                       int count, const float* bias, bool relu, const ActivationView<Number>& to) {
   const Tag d;
   for (int t = 0; t < count; ++t) {
     const WinogradTile tile = tiles.at(first + t, 0);
-    float* corner = to.at(tile);
+    Number* corner = to.at(tile);
     for_vectors(to.stored_channels(), [&](int panel, int lane, int channels) {
       const float* in = from.data + panel * from.panel_step + t * 16 + lane;
-      float* at = corner + panel * to.panel_step + lane;
+      Number* at = corner + panel * to.panel_step + lane;
       const int biased = to.channels - panel * 16 - lane;
       const Vector shift =
           bias == nullptr ? hn::Zero(d) : load_first(biased, bias + panel * 16 + lane);

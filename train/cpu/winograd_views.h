@@ -23,15 +23,16 @@ struct WinogradTiles {
   }
 };
 
-// Activations in panels of 16 channels.
+// Activations in panels of 16 channels. A Number is a float or the bits of a bf16, maybe constant.
+template <class Number>
 struct ActivationView {
-  float* data;
+  Number* data;
   int channels, height, width;
   int64_t row_step, panel_step, line_step, pixel_step;
   bool padded;  // the last panel is stored whole
 
   int stored_channels() const { return padded ? (channels + 15) / 16 * 16 : channels; }
-  float* at(const WinogradTile& tile) const {
+  Number* at(const WinogradTile& tile) const {
     return data + tile.row * row_step + tile.y * line_step + tile.x * pixel_step;
   }
   bool contains(const WinogradTile& tile, int y, int x) const {
