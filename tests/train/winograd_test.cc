@@ -209,19 +209,9 @@ TEST_P(WinogradTest, BackwardData) {
     expected.at(n, in, from_y, from_x) +=
         gradient().at(n, out, y, x) * weights_[tap(v, u, in, out)];
   });
-  std::vector<float> transposed(weights_.size());
-  for (int tap = 0; tap < 9; ++tap) {
-    for (int in = 0; in < made().in; ++in) {
-      for (int out = 0; out < made().out; ++out) {
-        transposed[(size_t(tap) * made().out + out) * made().in + in] =
-            weights_[(size_t(tap) * made().in + in) * made().out + out];
-      }
-    }
-  }
   StoredValues input_gradient = input_.empty(layout(), precision());
   CpuMemory memory = scratch(winograd_backward_data_scratch(shape()));
-  winograd_backward_data(shape(),
-                         {output_gradient.data(), transposed.data(), input_gradient.data()},
+  winograd_backward_data(shape(), {output_gradient.data(), weights_.data(), input_gradient.data()},
                          memory.floats().data());
   EXPECT_LT(error(input_.from(input_gradient, layout()), expected.data), bound());
 }

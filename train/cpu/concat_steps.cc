@@ -64,7 +64,7 @@ class ConcatSteps final : public CpuSteps {
  private:
   PartCopy copy_of(const CpuPlanBuilder& builder, int input, int first) const {
     return {ActivationOrder(builder, input), ActivationOrder(builder, index_), first,
-            dnnl::memory::data_type_size(builder.activation_type())};
+            static_cast<size_t>(bytes_of(builder.precision(index_)))};
   }
 
   void build_part(CpuPlanBuilder& builder, int dy, int input, int first) {

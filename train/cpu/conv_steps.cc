@@ -28,14 +28,17 @@ struct LayerDescs {
     const FusedNode& node = builder.node(index);
     const int in_channels = builder.node(node.input).shape.channels;
     weights = {spec.out_channels, in_channels, spec.kernel.height, spec.kernel.width};
-    in = builder.activation(node.input);
+    const Precision precision = builder.precision(index);
+    in = builder.activation(node.input, precision);
     out = builder.activation(index);
+    casts = builder.precision(node.input) != precision;
     canonical = Desc(weights, memory::data_type::f32, memory::format_tag::oihw);
-    any_weights = Desc(weights, builder.activation_type(), memory::format_tag::any);
+    any_weights = Desc(weights, data_type(precision), memory::format_tag::any);
     any_gradient =
         Desc(weights, data_type(builder.held().convolution_gradients), memory::format_tag::any);
     if (spec.bias) bias = Desc({spec.out_channels}, memory::data_type::f32, memory::format_tag::x);
   }
+  bool casts;  // the input has another precision
   Dims weights;
   Desc in, out, canonical, any_weights, any_gradient, bias;
 };
@@ -105,17 +108,15 @@ class InnerProduct {
   InnerProduct(CpuPlanBuilder& builder, int index)
       : descs(builder, index),
         engine_(builder.engine()),
-        weights_(descs.weights, builder.activation_type(), layout(builder, index)),
-        gradient_(descs.weights, data_type(builder.held().convolution_gradients),
-                  layout(builder, index)),
-        out_({builder.options().rows, builder.node(index).shape.channels},
-             builder.activation_type(), memory::format_tag::ab) {}
+        weights_(descs.weights, memory::data_type::f32, layout(builder, index)),
+        out_({builder.options().rows, builder.node(index).shape.channels}, memory::data_type::f32,
+             memory::format_tag::ab) {}
 
   Forward::primitive_desc forward(dnnl::prop_kind kind, const dnnl::primitive_attr& attr) const {
     return onednn::make_forward<Forward>(engine_, attr, kind, descs.in, weights_, descs.bias, out_);
   }
   BackwardWeights::primitive_desc backward_weights(const Forward::primitive_desc& hint) const {
-    return onednn::make_backward<BackwardWeights>(engine_, hint, descs.in, gradient_, descs.bias,
+    return onednn::make_backward<BackwardWeights>(engine_, hint, descs.in, weights_, descs.bias,
                                                   out_);
   }
   BackwardData::primitive_desc backward_data(const Forward::primitive_desc& hint) const {
@@ -125,15 +126,17 @@ class InnerProduct {
   const LayerDescs descs;
 
  private:
-  // All passes and the masters share the input's own order, and so one copy of weights of which
-  // there may be a hundred million; a small batch gains little by another.
+  // All passes read the masters, in the order of the input: copies of up to a hundred million
+  // weights would cost memory and time, and another order gains little.
   static memory::format_tag layout(const CpuPlanBuilder& builder, int index) {
-    const bool blocks = builder.in_blocks(builder.node(index).input);
-    return blocks ? memory::format_tag::aBcd16b : memory::format_tag::acdb;
+    const int input = builder.node(index).input;
+    if (!builder.in_blocks(input)) return memory::format_tag::acdb;
+    const bool planes = builder.node(input).kind == OpKind::input;
+    return planes ? memory::format_tag::abcd : memory::format_tag::aBcd16b;
   }
 
   const dnnl::engine engine_;
-  const Desc weights_, gradient_;
+  const Desc weights_;
   const Desc out_;
 };
 
@@ -148,6 +151,10 @@ class WeightSteps final : public CpuSteps {
     const FusedNode& node = builder.node(index_);
     const LayerDescs& descs = layer_->descs;
     // oneDNN fuses activations for inference only; the backward pass takes a plain one as its hint.
+    if (descs.casts) {
+      cast_ = builder.new_buffer(static_cast<int64_t>(descs.in.get_size()));
+      builder.copy(builder.value_view(node.input), builder.view(descs.in, cast_));
+    }
     const auto desc =
         layer_->forward(dnnl::prop_kind::forward_inference, with_activation(node.activation));
     if (builder.options().training) {
@@ -158,7 +165,7 @@ class WeightSteps final : public CpuSteps {
     layout_.forward = desc.weights_desc();
     if (!builder.options().training) builder.add_conv_layout(layout_);
 
-    onednn::Args args{{DNNL_ARG_SRC, builder.value_view(node.input)},
+    onednn::Args args{{DNNL_ARG_SRC, input(builder)},
                       {DNNL_ARG_WEIGHTS, builder.forward_weights(layout_.forward, index_)},
                       {DNNL_ARG_DST, builder.new_value(index_, desc.dst_desc())}};
     if (has_bias()) {
@@ -183,6 +190,12 @@ class WeightSteps final : public CpuSteps {
  private:
   bool has_bias() const { return layer_->descs.bias.get_size() > 0; }
 
+  // In the layer's precision.
+  memory input(CpuPlanBuilder& builder) const {
+    return cast_ < 0 ? builder.value_view(builder.node(index_).input)
+                     : builder.read_view(layer_->descs.in, cast_);
+  }
+
   void build_backward_weights(CpuPlanBuilder& builder, int dy) {
     const LayerDescs& descs = layer_->descs;
     const auto desc = layer_->backward_weights(hint_);
@@ -193,7 +206,7 @@ class WeightSteps final : public CpuSteps {
     const memory target =
         builder.parameter_gradient(layout_.master, index_, ParameterKind::conv_weight);
     const int padded = dense ? -1 : builder.new_buffer(static_cast<int64_t>(produced.get_size()));
-    onednn::Args args{{DNNL_ARG_SRC, builder.value_view(builder.node(index_).input)},
+    onednn::Args args{{DNNL_ARG_SRC, input(builder)},
                       {DNNL_ARG_DIFF_DST, builder.view(desc.diff_dst_desc(), builder.read(dy))},
                       {DNNL_ARG_DIFF_WEIGHTS, dense ? target : builder.view(produced, padded)}};
     if (has_bias()) {
@@ -205,21 +218,27 @@ class WeightSteps final : public CpuSteps {
   }
 
   void build_backward_data(CpuPlanBuilder& builder, int dy) {
-    const int input = builder.node(index_).input;
+    const LayerDescs& descs = layer_->descs;
+    const int node = builder.node(index_).input;
     const auto desc = layer_->backward_data(hint_);
     layout_.backward = desc.weights_desc();
-    const int dx = builder.new_gradient(input);
+    const int dx = descs.casts ? builder.new_buffer(static_cast<int64_t>(descs.in.get_size()))
+                               : builder.new_gradient(node);
     builder.execute<typename Layer::BackwardData>(
         "conv_data", desc,
         {{DNNL_ARG_WEIGHTS, builder.backward_weights(layout_.backward, index_)},
          {DNNL_ARG_DIFF_DST, builder.view(desc.diff_dst_desc(), builder.read(dy))},
-         {DNNL_ARG_DIFF_SRC, builder.gradient_view(input, dx)}});
+         {DNNL_ARG_DIFF_SRC, builder.view(descs.in, dx)}});
+    if (!descs.casts) return;
+    builder.copy(builder.read_view(descs.in, dx),
+                 builder.gradient_view(node, builder.new_gradient(node)));
   }
 
   const int index_;
   std::optional<Layer> layer_;
   typename Layer::Forward::primitive_desc hint_;
   ConvLayout layout_;
+  int cast_ = -1;  // buffer with the input, if that has another precision
 };
 
 class LayerSteps final : public CpuSteps {

@@ -51,7 +51,7 @@ class DropoutSteps final : public CpuSteps {
  private:
   void append(CpuPlanBuilder& builder, const char* name, const dnnl::memory& from,
               const dnnl::memory& to) const {
-    const DropoutArgs args{ActivationOrder(builder, index_), builder.held().activations,
+    const DropoutArgs args{ActivationOrder(builder, index_), builder.precision(index_),
                            dropout_key(builder.options().seed, builder.node(index_).node),
                            builder.spec(index_).rate};
     builder.append(name, 0, [args, from, to](const MicroBatchRun& run) {

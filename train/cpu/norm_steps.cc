@@ -132,7 +132,7 @@ class PixelNormSteps final : public CpuSteps {
     per_channel_ = per_channel(builder, index_);
     shape_ = {.pixels = int64_t{builder.options().rows} * node.shape.height * node.shape.width,
               .channels = node.shape.channels,
-              .precision = builder.held().activations,
+              .precision = builder.precision(index_),
               .eps = builder.spec(index_).eps,
               .relu = node.activation == Activation::relu};
     const bool training = builder.options().training;

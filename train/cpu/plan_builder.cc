@@ -16,12 +16,12 @@ CpuPlanBuilder::CpuPlanBuilder(const NetSpec& net, const PlanOptions& options,
       activation_layout_(stoker::activation_layout(net, options.precision)),
       program_(program) {}
 
-onednn::Desc CpuPlanBuilder::activation(int index) const {
+onednn::Desc CpuPlanBuilder::activation(int index, Precision in) const {
   using Tag = dnnl::memory::format_tag;
   const NodeShape& shape = node(index).shape;
   const Tag blocked = node(index).kind == OpKind::input ? Tag::nchw : Tag::nChw16c;
   return {{options().rows, shape.channels, shape.height, shape.width},
-          activation_type(),
+          data_type(in),
           in_blocks(index) ? blocked : Tag::nhwc};
 }
 
@@ -32,10 +32,11 @@ bool CpuPlanBuilder::in_blocks(int index) const {
 bool CpuPlanBuilder::is_vector(int index) const {
   const FusedNode& self = node(index);
   if (self.kind == OpKind::conv) return spec(index).flat;
-  const bool pointwise = self.kind == OpKind::dropout || self.kind == OpKind::relu ||
-                         self.kind == OpKind::gelu || self.kind == OpKind::tanh ||
-                         self.kind == OpKind::sigmoid;
-  return pointwise && is_vector(self.input);
+  return self.kind != OpKind::input && is_vector(self.input);
+}
+
+Precision CpuPlanBuilder::precision(int index) const {
+  return is_vector(index) ? held_.head : held_.activations;
 }
 
 bool CpuPlanBuilder::is_padded(int index) const {

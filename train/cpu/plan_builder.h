@@ -40,11 +40,16 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
 
   const dnnl::engine& engine() const { return engine_; }
   const TensorPrecisions& held() const { return held_; }
-  dnnl::memory::data_type activation_type() const { return data_type(held_.activations); }
+  // Of a node's output and its gradient. Vectors are fp32, as the head is: their weights are read
+  // once in a step, and in bf16 they would be copies of many masters.
+  Precision precision(int index) const;
   ActivationLayout activation_layout() const { return activation_layout_; }
-  onednn::Desc activation(int index) const;  // (rows, C, H, W)
-  bool in_blocks(int index) const;           // its channels lie in blocks of kBlockChannels
-  bool is_padded(int index) const;           // its last block of channels is not full
+  onednn::Desc activation(int index) const {  // (rows, C, H, W)
+    return activation(index, precision(index));
+  }
+  onednn::Desc activation(int index, Precision in) const;
+  bool in_blocks(int index) const;  // its channels lie in blocks of kBlockChannels
+  bool is_padded(int index) const;  // its last block of channels is not full
   int64_t value_bytes(int index) const override {
     return static_cast<int64_t>(activation(index).get_size());
   }
@@ -84,7 +89,7 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
   void copy(const dnnl::memory& from, const dnnl::memory& to);  // reorder
 
  private:
-  bool is_vector(int index) const;  // the output of a fully connected layer: (rows, C)
+  bool is_vector(int index) const;  // (rows, C): of a fully connected layer, or computed from it
   dnnl::memory bind(std::vector<Binding>& list, const onednn::Desc& desc, int64_t where);
   void append_sum(int index, int a, int b, int sum) override;
 

@@ -175,7 +175,7 @@ class UnevenPoolSteps final : public CpuSteps {
  private:
   AdaptiveArgs args(const CpuPlanBuilder& builder) const {
     return {ActivationOrder(builder, builder.node(index_).input), ActivationOrder(builder, index_),
-            builder.held().activations};
+            builder.precision(index_)};
   }
 
   const int index_;
@@ -233,7 +233,7 @@ PadShape pad_shape(const CpuPlanBuilder& builder, int index) {
   s.out_width = out.width;
   s.out_lanes = lanes(out.channels);
   s.channels = in.channels;
-  s.number = dnnl::memory::data_type_size(builder.activation_type());
+  s.number = static_cast<size_t>(bytes_of(builder.precision(index)));
   return s;
 }
 

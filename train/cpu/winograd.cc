@@ -107,7 +107,8 @@ void convolve(const WinogradShape& s, const WinogradForward& call, bool turned, 
   const WinogradTiles tiles = tiles_of(s);
   const int block = tiles_per_block(s);
   const Scratch scratch = scratch_of(s, memory);
-  transform_weights(call.weights, s.in_channels, s.out_channels, turned, scratch.weights);
+  const auto transform = turned ? transform_turned_weights : transform_weights;
+  transform(call.weights, s.in_channels, s.out_channels, scratch.weights);
   for (int first = 0; first < tiles.count(); first += block) {
     const int count = std::min(block, tiles.count() - first);
     transform_tiles<InputTransform>(input, tiles, first, count, -s.padding, scratch.inputs);

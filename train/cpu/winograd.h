@@ -52,8 +52,7 @@ struct WinogradForward {
 int64_t winograd_forward_scratch(const WinogradShape& shape);
 void winograd_forward(const WinogradShape& shape, const WinogradForward& call, float* scratch);
 
-// The gradient of the input. `shape` is the forward convolution's; the weights are (3, 3, output
-// channels, input channels).
+// The gradient of the input. `shape` and the weights are the forward convolution's.
 struct WinogradBackwardData {
   const void* output_gradient = nullptr;
   const float* weights = nullptr;

@@ -23,7 +23,8 @@ bool takes(const CpuPlanBuilder& builder, int index) {
   return node.kind == OpKind::conv && !spec.flat && !activated && spec.kernel == Size{3, 3} &&
          spec.stride == 1 && spec.padding.height == spec.padding.width &&
          spec.padding.height <= 2 && builder.node(node.input).kind != OpKind::input &&
-         builder.in_blocks(node.input) == builder.in_blocks(index);
+         builder.in_blocks(node.input) == builder.in_blocks(index) &&
+         builder.precision(node.input) == builder.precision(index);
 }
 
 class WinogradSteps final : public CpuSteps {
@@ -33,8 +34,8 @@ class WinogradSteps final : public CpuSteps {
     const Dims dims{out, in, 3, 3};
     constexpr auto kType = memory::data_type::f32;
     layout_.canonical = Desc(dims, kType, memory::format_tag::oihw);
-    layout_.master = layout_.forward = Desc(dims, kType, memory::format_tag::hwio);
-    backward_weights_ = Desc(dims, kType, Dims{in, 1, 3 * out * in, out * in});
+    layout_.master = layout_.forward = layout_.backward =
+        Desc(dims, kType, memory::format_tag::hwio);
     bias_ = Desc({out}, kType, memory::format_tag::x);
   }
 
@@ -98,7 +99,6 @@ class WinogradSteps final : public CpuSteps {
 
   void build_backward_data(CpuPlanBuilder& builder, int dy) {
     const int node = builder.node(index_).input;
-    layout_.backward = backward_weights_;
     const memory weights = builder.backward_weights(layout_.backward, index_);
     const memory output_gradient = builder.gradient_view(index_, builder.read(dy));
     const memory input_gradient = builder.gradient_view(node, builder.new_gradient(node));
@@ -113,7 +113,7 @@ class WinogradSteps final : public CpuSteps {
 
   const int index_;
   const WinogradShape shape_;
-  Desc backward_weights_, bias_;
+  Desc bias_;
   ConvLayout layout_;
 };
 
@@ -131,7 +131,7 @@ std::unique_ptr<CpuSteps> make_winograd_steps(const CpuPlanBuilder& builder, int
       .width = in.width,
       .padding = spec.padding.height,
       .layout = builder.in_blocks(index) ? WinogradLayout::blocked : WinogradLayout::nhwc,
-      .precision = builder.held().activations};
+      .precision = builder.precision(index)};
   if (!winograd_pays(shape)) return nullptr;
   return std::make_unique<WinogradSteps>(index, shape);
 }

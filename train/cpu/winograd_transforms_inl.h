@@ -9,6 +9,8 @@
 #define STOKER_TRAIN_WINOGRAD_TRANSFORMS_INL_H
 #endif
 
+#include <algorithm>
+
 #include "train/cpu/activation_values_inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -187,21 +189,51 @@ void transform_outputs(const WinogradMatrices& from, const WinogradTiles& tiles,
   }
 }
 
-// Transforms weights (3, 3, depth, columns); `turned` turns the kernels by half a turn.
-void transform_weights(const float* weights, int depth, int columns, bool turned,
-                       const WinogradMatrices& to) {
-  const Tag d;
+// Transforms one vector of weights; `load` gets the place of a weight in its kernel.
+template <class LoadTap>
+HWY_INLINE void transform_kernels(const LoadTap& load, const WinogradMatrices& to, float* out) {
+  transform_square<WeightTransform>(
+      [&](int y, int x) { return load(y * 3 + x); },
+      [&](int y, int x, Vector v) { hn::Store(v, Tag(), out + (y * 6 + x) * to.matrix_step); });
+}
+
+// Transforms weights (3, 3, depth, columns).
+void transform_weights(const float* weights, int depth, int columns, const WinogradMatrices& to) {
+  const int64_t tap_step = int64_t{depth} * columns;
   for (int k = 0; k < depth; ++k) {
     for_vectors(columns, [&](int panel, int lane, int count) {
       const float* at = weights + int64_t{k} * columns + panel * 16 + lane;
-      float* out = to.data + panel * to.panel_step + k * 16 + lane;
-      transform_square<WeightTransform>(
-          [&](int y, int x) {
-            const int64_t tap = turned ? 8 - (y * 3 + x) : y * 3 + x;
-            return load_first(count, at + tap * depth * columns);
-          },
-          [&](int y, int x, Vector v) { hn::Store(v, d, out + (y * 6 + x) * to.matrix_step); });
+      transform_kernels([&](int tap) { return load_first(count, at + tap * tap_step); }, to,
+                        to.data + panel * to.panel_step + k * 16 + lane);
     });
+  }
+}
+
+// Transforms weights (3, 3, columns, depth) with their kernels turned by half a turn, as the
+// gradient of the input needs them.
+void transform_turned_weights(const float* weights, int depth, int columns,
+                              const WinogradMatrices& to) {
+  const int64_t tap_step = int64_t{depth} * columns;
+  HWY_ALIGN float block[9][16][16];  // of one panel: tap, depth, column
+  for (int panel = 0; panel * 16 < columns; ++panel) {
+    const int width = std::min(16, columns - panel * 16);
+    for (int first = 0; first < depth; first += 16) {
+      const int height = std::min(16, depth - first);
+      for (int tap = 0; tap < 9; ++tap) {
+        const float* from = weights + (8 - tap) * tap_step + int64_t{panel} * 16 * depth + first;
+        for (int column = 0; column < 16; ++column) {
+          for (int k = 0; k < height; ++k) {
+            block[tap][k][column] = column < width ? from[int64_t{column} * depth + k] : 0.0f;
+          }
+        }
+      }
+      for (int k = 0; k < height; ++k) {
+        for (int lane = 0; lane < 16; lane += kLanes) {
+          transform_kernels([&](int tap) { return hn::Load(Tag(), &block[tap][k][lane]); }, to,
+                            to.data + panel * to.panel_step + (first + k) * 16 + lane);
+        }
+      }
+    }
   }
 }
 
