@@ -10,6 +10,7 @@
 #include "pipeline/source/subset_source.h"
 #include "pipeline/source/synthetic_source.h"
 #include "tools/machine/cpu_time.h"
+#include "train/engine/engine.h"
 #include "train/model/models.h"
 
 namespace stoker {
@@ -28,15 +29,20 @@ class StepClock final : public TrainObserver {
     cpu_.push_back(process_cpu_seconds());
   }
   const std::vector<double>& ends() const { return ends_; }
-  // The median length of a step after the first `warmup`.
-  double median_seconds(int64_t warmup) const {
+  // Of `count` steps after the first `warmup`: the median length of one, and all together.
+  double median_seconds(int64_t warmup, int64_t count) const {
     std::vector<double> seconds;
-    for (size_t i = warmup; i < ends_.size(); ++i) seconds.push_back(ends_[i] - ends_[i - 1]);
+    for (int64_t i = warmup; i < warmup + count; ++i) {
+      seconds.push_back(ends_.at(i) - ends_.at(i - 1));
+    }
     return median(std::move(seconds));
   }
-  // Of all steps after the first `warmup`.
-  double seconds_after(int64_t warmup) const { return ends_.back() - ends_[warmup - 1]; }
-  double cpu_seconds_after(int64_t warmup) const { return cpu_.back() - cpu_[warmup - 1]; }
+  double seconds(int64_t warmup, int64_t count) const {
+    return ends_.at(warmup + count - 1) - ends_.at(warmup - 1);
+  }
+  double cpu_seconds(int64_t warmup, int64_t count) const {
+    return cpu_.at(warmup + count - 1) - cpu_.at(warmup - 1);
+  }
 
  private:
   const int64_t begin_ns_;
@@ -52,6 +58,13 @@ int64_t steps_of_epoch(const ScalingRow& row) {
 int64_t epochs_of(const ScalingOptions& options, const ScalingRow& row) {
   const int64_t steps = steps_of_epoch(row);
   return (options.steps + steps - 1) / steps;
+}
+
+// Steps by which a step may be reported late, all of which are reported when a run ends. Behind the
+// timed ones there are as many more, so that their begin and their end are equally late.
+int64_t most_late(const ScalingOptions& options, const ScalingRow& row) {
+  const int64_t queued = options.on_gpus ? Engine::kMetricsKept : 0;
+  return queued + (row.reduction == ReduceKind::independent ? 1 : 0);
 }
 
 TrainOptions train_options(const ScalingOptions& options, const ScalingRow& row) {
@@ -86,27 +99,21 @@ void measure(const ScalingOptions& options, ScalingRow& row) {
   TrainOptions train = train_options(options, row);
   train.measure = &hooks;
   const bool epochs = row.samples > 0;
-  int64_t count = row.samples, warmup = kWarmupSteps;
-  if (epochs) {
-    warmup = steps_of_epoch(row);
-    train.recipe.set_epochs(static_cast<double>(1 + epochs_of(options, row)));
-  } else {
-    train.max_steps = kWarmupSteps + options.steps;
-    count = int64_t{row.global_batch} * train.max_steps;
-  }
+  const int64_t warmup = epochs ? steps_of_epoch(row) : kWarmupSteps;
+  const int64_t timed = epochs ? epochs_of(options, row) * steps_of_epoch(row) : options.steps;
+  train.max_steps = warmup + timed + most_late(options, row);
+  const int64_t count = epochs ? row.samples : int64_t{row.global_batch} * train.max_steps;
   const auto source = source_of(options, row, count);
-  if (!epochs) {
-    const int64_t needed = (count + source->size() - 1) / source->size();
-    train.recipe.set_epochs(static_cast<double>(needed));
-  }
+  const int64_t trained = epochs ? count * (2 + epochs_of(options, row)) : count;
+  train.recipe.set_epochs(static_cast<double>((trained + source->size() - 1) / source->size()));
   StepClock clock;
   Trainer trainer(*source, nullptr, train, clock);
   row.traffic = trainer.run().traffic;
   const double images = epochs ? static_cast<double>(row.samples * epochs_of(options, row))
                                : static_cast<double>(row.global_batch) * options.steps;
-  row.rate.push_back(epochs ? images / clock.seconds_after(warmup)
-                            : row.global_batch / clock.median_seconds(warmup));
-  row.cpu_ms.push_back(1e3 * clock.cpu_seconds_after(warmup) / images);
+  row.rate.push_back(epochs ? images / clock.seconds(warmup, timed)
+                            : row.global_batch / clock.median_seconds(warmup, timed));
+  row.cpu_ms.push_back(1e3 * clock.cpu_seconds(warmup, timed) / images);
   const StepWarmUp warm = warm_up_of(clock.ends());
   row.warmup_steps.push_back(static_cast<double>(warm.steps));
   row.warmup_seconds.push_back(warm.seconds);
