@@ -9,8 +9,9 @@ namespace stoker {
 // In training, oneDNN's batch norm can include only a ReLU: GELU and additions stay separate steps.
 inline constexpr FusionRules kCpuFusion{.activation_in_conv = true};
 
-// oneDNN writes the weight gradients of bf16 convolutions in fp32. The head is small compared with
-// the convolutions: fp32 costs next to nothing there on a CPU and avoids rounding.
+// oneDNN writes the weight gradients of bf16 convolutions in fp32. The head and the other linear
+// layers take little time beside the convolutions: fp32 costs next to nothing there on a CPU and
+// avoids rounding.
 inline constexpr PrecisionRules kCpuPrecision{false, false};
 
 }  // namespace stoker
