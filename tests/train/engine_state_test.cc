@@ -86,6 +86,25 @@ TEST(EngineStateTest, FrozenTensorsStayWhatTheyAre) {
   }
 }
 
+// A step with one buffer of gradients has its sum there, which a wire with error feedback may fill
+// also where nothing was computed.
+TEST(EngineStateTest, TheSumOfAStepIsNoGradientOfTheNext) {
+  const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);
+  std::vector<TensorUpdate> tensors(parameter_table(net).size(), {0.1f, 0.0f, false});
+  tensors[0].frozen = true;
+  UpdateArgs args;
+  args.tensors = tensors;
+  const auto engine = started_engine(net, engine_options(8, 8));
+  engine->expect_frozen(tensors);
+  engine->forward_backward(make_batch(net, 8, 0).rows());
+  reduce(*engine);
+  engine->reduced_gradients()[0] = 5;
+  engine->update(args);
+  engine->forward_backward(make_batch(net, 8, 1).rows());
+  EXPECT_EQ(engine->gradient_buffers().size(), 1u);
+  EXPECT_EQ(engine->gradient_buffers()[0][0], 0);
+}
+
 // Announcing frozen tensors may save work; the other tensors get the same bits.
 TEST(EngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
   const NetSpec net = make_net("airnet-narrow", {32, 32}, 10);

@@ -25,7 +25,7 @@ int64_t slab_bytes(const BatchQuestion& question, int64_t rows) {
 }
 
 // Computes the limits from the planned bytes of an engine with one micro-batch per thread; every
-// further micro-batch adds a gradient buffer.
+// further micro-batch adds a gradient buffer. The sum of a single one needs no buffer.
 BatchLimits cpu_limits(const BatchQuestion& question) {
   const TrainOptions& options = question.options;
   const int micro_batch = options.recipe.micro_batch_size;
@@ -47,8 +47,10 @@ BatchLimits cpu_limits(const BatchQuestion& question) {
   limits.memory_bytes = static_cast<int64_t>(kShare * free_host_bytes()) / sharing;
   limits.memory_name = fmt::format("{:.0f}% of the memory that is free{}", 100 * kShare,
                                    sharing > 1 ? fmt::format(", for one of {}", sharing) : "");
+  const bool sums_in_place = threads == 1 && options.accumulate == 1;
   limits.bytes = [=, &question](int64_t rows) {
-    return base + std::max<int64_t>(rows / micro_batch - threads, 0) * part +
+    const int64_t more = std::max<int64_t>(rows / micro_batch - threads, 0);
+    return base + (more + (sums_in_place && more > 0 ? 1 : 0)) * part +
            slabs * slab_bytes(question, rows);
   };
   return limits;
