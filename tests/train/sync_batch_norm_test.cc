@@ -55,12 +55,16 @@ nlohmann::json config_of(const std::string& out) {
   return nlohmann::json::parse(read_whole_file(out + "/config.json"));
 }
 
-class SyncBatchNorm : public ::testing::Test {
+class SyncBatchNormOption : public ::testing::Test {
+ protected:
+  const TempFolder out_;
+};
+
+class SyncBatchNorm : public SyncBatchNormOption {
  protected:
   void SetUp() override {
     if (!cpu_engine_available()) GTEST_SKIP() << "built without oneDNN";
   }
-  const TempFolder out_;
 };
 
 // Also in parts, and with padded rows: every replica's last batch has some.
@@ -154,7 +158,7 @@ TEST_F(SyncBatchNorm, IsResumedExactlyAndOnlyAsItBegan) {
   EXPECT_EQ(resumed.run().step, 15);
 }
 
-TEST_F(SyncBatchNorm, ARunWithoutItIsNotResumedWithIt) {
+TEST_F(SyncBatchNormOption, ARunWithoutItIsNotResumedWithIt) {
   TrainOptions options = sync_options(2, out_.path() + "/run");
   options.sync_batch_norm = false;
   run_once(options, fake_engines());
@@ -182,7 +186,7 @@ TEST_F(SyncBatchNorm, AReplicaThatFailsEndsTheRun) {
   }
 }
 
-TEST_F(SyncBatchNorm, IsRefusedWhereBatchNormsCannotMeet) {
+TEST_F(SyncBatchNormOption, IsRefusedWhereBatchNormsCannotMeet) {
   TrainOptions options = sync_options(2, out_.path() + "/none");
   for (const ReduceKind kind : {ReduceKind::independent, ReduceKind::none}) {
     options.reduce = kind;
