@@ -131,23 +131,22 @@ double far(const Engine& a, const Engine& b, StateKind kind) {
 }
 
 // A whole net learns as one engine that has all rows in one micro-batch, and otherwise than
-// replicas with norms of their own. Rounding grows from step to step, so only the first has its
-// digits.
+// replicas with norms of their own. It has no ReLU, over whose edge rounding moves values.
 TEST(SyncNorm, ReplicasAreOneEngineWithAllTheirRows) {
-  const NetSpec net = make_net("resnet20", {16, 16}, 10, {{8, 16, 32}});
+  const NetSpec net = make_net("airnet", {32, 32}, 10, {{8, 16, 16}});
   const Shape shape{4, 1, 4};
   const TestSgd sgd{0.02f, 5e-4f, 0.9f, true};
   const auto whole = started_engine(net, engine_options(shape.united(), shape.united()));
   Replicas together(net, shape, Precision::fp32, {1});
   Replicas apart(net, shape, Precision::fp32, {1}, false);
-  for (uint32_t step = 0; step < 2; ++step) {
+  for (uint32_t step = 0; step < 3; ++step) {
     train_step(*whole, united_rows(net, shape, 0, step), sgd);
     together.step(step, sgd);
     apart.step(step, sgd);
     for (const StateKind kind :
          {StateKind::parameters, StateKind::momenta, StateKind::statistics}) {
       const double near = far(together[0], *whole, kind);
-      EXPECT_LT(near, 1e-4);
+      EXPECT_LT(near, 1e-5);
       EXPECT_GT(far(apart[0], *whole, kind), 100 * near) << "norms of their own are as good";
     }
   }
