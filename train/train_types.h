@@ -41,6 +41,10 @@ struct TrainOptions {
   // GPUs sum gradients in buckets of about this many bytes of fp32 while the backward pass runs
   // (train/device/buckets.h); 0: they sum all gradients after the backward pass.
   int64_t bucket_bytes = int64_t{25} << 20;
+  // The statistics of a batch norm are those of a micro-batch of every replica, as
+  // torch.nn.SyncBatchNorm's, not of one replica's alone: the weights then depend on the number of
+  // replicas. For CPU replicas of one process; a single replica has nothing to synchronise with.
+  bool sync_batch_norm = false;
   bool batch_auto = false;  // replaces recipe.batch by the largest batch that fits into memory
   // Parts in which each replica takes its share of a global batch, one after the other. Their
   // gradients are summed before the one reduction and update, so memory is that of one part. On

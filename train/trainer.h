@@ -3,7 +3,8 @@
 // A Trainer runs N replicas of a net in one process. Each replica has one thread and its own slice
 // of every global batch: next -> forward -> backward -> reduce (in a fixed order) -> update. The
 // Trainer evaluates, writes checkpoints and metrics, and reports to an observer. The weights are
-// bitwise the same for any number of replicas and threads (train/model/recipe.h). Independent
+// bitwise the same for any number of replicas and threads (train/model/recipe.h); with
+// synchronised batch norms (TrainOptions::sync_batch_norm) for any number of threads. Independent
 // replicas (ReduceKind::independent) train a model each. Owner: the user; the sources and the
 // observer must outlive it.
 //

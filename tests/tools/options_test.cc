@@ -197,6 +197,10 @@ TEST_F(Options, ThatWouldBeIgnoredAreRefused) {
       {{"--grad-wire", "bf16"}, "--grad-wire is bf16, but a single replica sends no gradients"},
       {{"--grad-wire", "int8", "--reduce", "none"},
        "--grad-wire is int8, but with reduce none no gradients travel"},
+      {{"--sync-batch-norm", "--devices", "cpu:2", "--reduce", "independent"},
+       "--sync-batch-norm is on, but with reduce independent replicas exchange nothing"},
+      {{"--sync-batch-norm", "--model", "alexnet", "--size", "64", "--devices", "cpu:2"},
+       "--sync-batch-norm is on, but alexnet has no batch norms"},
       {{"--bucket-mib", "5"}, "--bucket-mib: it is for gradients on GPUs"},
       {{"--resident-mib", "5"}, "--resident-mib: it needs --feed resident"},
       {{"--feed", "synthetic", "--resume"}, "--resume: runs that measure"},
@@ -306,8 +310,8 @@ TEST_F(Options, ThatMeasureStandAtTheEndOfTheHelp) {
   for (const std::string name : {"--feed ", "--resident-mib "}) {
     EXPECT_GT(help.find("\n  " + name), group) << name;
   }
-  for (const std::string name :
-       {"--devices ", "--reduce ", "--grad-wire ", "--epochs ", "--augment "}) {
+  for (const std::string name : {"--devices ", "--reduce ", "--grad-wire ", "--sync-batch-norm ",
+                                 "--epochs ", "--augment "}) {
     EXPECT_LT(help.find("\n  " + name), group) << name;
   }
 }

@@ -56,6 +56,21 @@ TEST_F(TrainCommand, LeavesResultsThatEvalReads) {
   EXPECT_THAT(result.out, HasSubstr(reported));
 }
 
+TEST_F(TrainCommand, SynchronisesBatchNorms) {
+  const std::vector<std::string> replicas = {"--devices", "cpu:2", "--threads", "2"};
+  const auto words = with(with(command("on", 1), replicas), {"--sync-batch-norm"});
+  const ProgramResult result = run_program(words);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("batch norm: synchronised, over 4 samples: a micro-batch of "
+                                    "each of 2 replicas; a replica gives "));
+  ASSERT_EQ(run_program(with(command("off", 1), replicas)).exit_code, 0);
+  EXPECT_TRUE(weights("on", 10) != weights("off", 10)) << "the option has changed nothing";
+  const ProgramResult without = run_program(with(with(command("on", 2), replicas), {"--resume"}));
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_EQ(count_lines(without.err), 1);
+  EXPECT_THAT(without.err, HasSubstr("this run has another sync_batch_norm: on -> off"));
+}
+
 TEST_F(TrainCommand, IndependentReplicasAreModelsOfTheirOwn) {
   const auto words =
       with(command("two", 2), {"--devices", "cpu:2", "--reduce", "independent", "--threads", "2"});

@@ -102,9 +102,11 @@ TEST_P(BatchNormTest, ForwardAndBackward) {
 
   std::vector<float> scale_gradient(c_.channels, NAN), shift_gradient(c_.channels, NAN);
   // In place, as the plan may have it.
-  norm_backward(shape_, input_.data(), statistics, parameters,
-                {gradient_.data(), gradient_.data(), scale_gradient.data(), shift_gradient.data()},
-                scratch_.data());
+  const NormGradients gradients{scale_gradient.data(), shift_gradient.data()};
+  norm_parameter_gradients(shape_, input_.data(), statistics, parameters, gradient_.data(),
+                           gradients, scratch_.data());
+  norm_input_gradient(shape_, input_.data(), gradient_.data(), gradients, shape_.pixels,
+                      gradient_.data(), scratch_.data());
   const auto count = static_cast<double>(c_.pixels);
   for (int c = 0; c < c_.channels; ++c) {
     double shift = 0, scale = 0;

@@ -302,6 +302,10 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
                  "values, stochastic rounding) and 1bit (two means per 256 values) add what was "
                  "lost to the next step's gradients")
       ->check(CLI::IsMember(&kWires));
+  app.add_flag("--sync-batch-norm", run.sync_batch_norm,
+               "Let batch norm see a micro-batch of all CPU replicas together (as PyTorch's "
+               "SyncBatchNorm), not each replica its own. The weights then depend on the number of "
+               "replicas");
   app.add_option("--bucket-mib", arguments.bucket_mib,
                  "Size in MiB of the buckets in which GPUs sum gradients while the backward pass "
                  "runs. 0 sums all of them after it")

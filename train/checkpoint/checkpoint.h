@@ -56,6 +56,9 @@ struct CheckpointInfo : ModelProgress {
   int batch = 0;  // global batch that `loader` is of; not stored, because the recipe has it
   // Of how many independent replicas this is which one; 0: of a run with one model.
   int replicas = 0, replica = 0;
+  // Of how many replicas the batch norms were synchronised; 0: TrainOptions::sync_batch_norm was
+  // off.
+  int norm_replicas = 0;
 };
 
 // Flat buffers as Engine::read() fills them. The averages are empty if the recipe does not average,

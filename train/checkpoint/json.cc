@@ -38,6 +38,7 @@ Json checkpoint_to_json(const CheckpointInfo& info) {
   if (info.replicas > 0) {
     json["independent"] = {{"replica", info.replica}, {"replicas", info.replicas}};
   }
+  if (info.norm_replicas > 0) json["sync_batch_norm"] = {{"replicas", info.norm_replicas}};
   json["loader"] = {{"next_step", info.loader.next_step},
                     {"epoch", info.loader.epoch},
                     {"step_in_epoch", info.loader.step_in_epoch},
@@ -72,6 +73,9 @@ CheckpointInfo checkpoint_from_json(const Json& json) {
   if (const auto independent = json.find("independent"); independent != json.end()) {
     read_whole(*independent, "replica", info.replica);
     read_whole(*independent, "replicas", info.replicas);
+  }
+  if (const auto norms = json.find("sync_batch_norm"); norms != json.end()) {
+    read_whole(*norms, "replicas", info.norm_replicas);
   }
   const Json& loader = json.at("loader");
   read_whole(loader, "next_step", info.loader.next_step);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "staging/mutex.h"
+#include "train/collective/barrier.h"
 #include "train/collective/collective.h"
 #include "train/collective/share.h"
 
@@ -26,7 +26,8 @@ constexpr int64_t kBlockFloats = 1024;
 
 class HostCollective final : public Collective {
  public:
-  explicit HostCollective(int size) : size_(size), calls_(static_cast<size_t>(size)) {
+  explicit HostCollective(int size)
+      : size_(size), calls_(static_cast<size_t>(size)), barrier_(size) {
     if (size < 1) {
       throw std::invalid_argument("collective: size " + std::to_string(size) + " is below 1");
     }
@@ -64,9 +65,7 @@ class HostCollective final : public Collective {
   Traffic traffic() const override { return traffic_; }
 
   void abort() noexcept override {
-    const MutexLock lock(mutex_);
-    aborted_ = true;
-    all_here_.notify_all();
+    barrier_.abort("collective: aborted, because another replica failed");
   }
 
  private:
@@ -96,35 +95,15 @@ class HostCollective final : public Collective {
     }
   }
 
-  // Blocks until every rank has called it. What a rank wrote before is visible to all ranks after.
   void wait(int rank) {
     if (rank < 0 || rank >= size_) broken("rank out of range", rank);
-    MutexLock lock(mutex_);
-    if (aborted_) throw_aborted();
-    if (++arrived_ == size_) {
-      arrived_ = 0;
-      ++round_;
-      all_here_.notify_all();
-      return;
-    }
-    const uint64_t round = round_;
-    while (round_ == round && !aborted_) all_here_.wait(lock);
-    if (round_ == round) throw_aborted();
-  }
-
-  [[noreturn]] static void throw_aborted() {
-    throw std::runtime_error("collective: aborted, because another replica failed");
+    barrier_.wait();
   }
 
   const int size_;
   std::vector<Call> calls_;  // each rank writes its own before a wait and reads all after it
   Traffic traffic_;          // rank 0's
-
-  Mutex mutex_;
-  CondVar all_here_;
-  int arrived_ GUARDED_BY(mutex_) = 0;
-  uint64_t round_ GUARDED_BY(mutex_) = 0;
-  bool aborted_ GUARDED_BY(mutex_) = false;
+  Barrier barrier_;
 };
 
 }  // namespace

@@ -33,25 +33,30 @@ void fold(const PixelNormShape& s, float* sums) {  // the group's sums into the 
   for (int i = s.channels; i < group_values(s); ++i) sums[i % s.channels] += sums[i];
 }
 
-float slope_of(const PixelNormShape& s, float variance) {
-  return 1.0f / std::sqrt(variance + s.eps);
-}
-
-// output = (input - mean) * factor + shift, before the ReLU; each as long as a group.
+// output = (input - mean) * factor + shift, before the ReLU; these three are as long as a group.
 struct NormLine {
   float *mean, *factor, *shift;
+  float* inverse;  // of the deviations; per channel
 
+  // The line that the memory holds.
+  NormLine(const PixelNormShape& s, float* memory)
+      : mean(memory),
+        factor(mean + group_values(s)),
+        shift(factor + group_values(s)),
+        inverse(shift + group_values(s)) {}
+  // Writes a line into the memory.
   NormLine(const PixelNormShape& s, const NormStatistics& statistics,
            const NormParameters& parameters, float* memory)
-      : mean(memory), factor(mean + group_values(s)), shift(factor + group_values(s)) {
+      : NormLine(s, memory) {
     for (int c = 0; c < s.channels; ++c) {
+      inverse[c] = 1.0f / std::sqrt(statistics.variance[c] + s.eps);
       mean[c] = statistics.mean[c];
-      factor[c] = parameters.scale[c] * slope_of(s, statistics.variance[c]);
+      factor[c] = parameters.scale[c] * inverse[c];
       shift[c] = parameters.shift[c];
     }
     for (float* values : {mean, factor, shift}) repeat(s, values);
   }
-  static int floats(const PixelNormShape& s) { return 3 * group_values(s); }
+  static int floats(const PixelNormShape& s) { return 4 * group_values(s); }
 };
 
 }  // namespace
@@ -146,44 +151,53 @@ void forward(const PixelNormShape& s, const Number* input, const NormStatistics&
   });
 }
 
+// Returns the output's gradient before the ReLU, whose output is positive where the line is.
+template <class D>
+HWY_INLINE hn::Vec<D> before_relu(D d, const PixelNormShape& s, const NormLine& line, int place,
+                                  hn::Vec<D> distance, hn::Vec<D> gradient) {
+  if (!s.relu) return gradient;
+  return hn::IfThenElseZero(hn::Gt(on_line(d, line, place, distance), hn::Zero(d)), gradient);
+}
+
 template <class Number>
-void backward(const PixelNormShape& s, const Number* input, const NormStatistics& statistics,
-              const NormParameters& parameters, const NormGradients& gradients, float* memory) {
+void parameter_gradients(const PixelNormShape& s, const Number* input,
+                         const NormStatistics& statistics, const NormParameters& parameters,
+                         const Number* dy, const NormGradients& to, float* memory) {
   const int group = group_values(s);
-  const auto* dy = static_cast<const Number*>(gradients.output);
-  auto* dx = static_cast<Number*>(gradients.input);
   const NormLine line(s, statistics, parameters, memory);
   float *sums = memory + NormLine::floats(s), *totals = sums + 2 * group;
-  // The output's gradient before the ReLU, whose output is positive where the line is.
-  const auto gradient = [&](auto d, int place, int64_t i, auto distance) {
-    const auto g = load(d, dy + i);
-    if (!s.relu) return g;
-    return hn::IfThenElseZero(hn::Gt(on_line(d, line, place, distance), hn::Zero(d)), g);
-  };
   // Sums of gradients, and of gradients times distances.
   sum_values(s, sums, totals, 2 * group, [&](auto d, int place, int64_t i) {
     const auto distance = hn::Sub(load(d, input + i), hn::LoadU(d, line.mean + place));
-    const auto g = gradient(d, place, i, distance);
+    const auto g = before_relu(d, s, line, place, distance, load(d, dy + i));
     add_to(d, sums + place, g);
     add_to(d, sums + group + place, hn::Mul(g, distance));
   });
   fold(s, totals);
   fold(s, totals + group);
-  // dx = factor * g + slope * distance + constant
-  float *slope = sums, *constant = sums + group;
   for (int c = 0; c < s.channels; ++c) {
-    const float inverse = slope_of(s, statistics.variance[c]);
-    const float share = line.factor[c] / static_cast<float>(s.pixels);
-    gradients.shift[c] = totals[c];
-    gradients.scale[c] = totals[group + c] * inverse;
-    slope[c] = -share * gradients.scale[c] * inverse;
-    constant[c] = -share * gradients.shift[c];
+    to.shift[c] = totals[c];
+    to.scale[c] = totals[group + c] * line.inverse[c];
+  }
+}
+
+template <class Number>
+void input_gradient(const PixelNormShape& s, const Number* input, const Number* dy,
+                    const NormGradients& of, int64_t pixels, Number* dx, float* memory) {
+  const int group = group_values(s);
+  const NormLine line(s, memory);
+  // dx = factor * g + slope * distance + constant
+  float *slope = memory + NormLine::floats(s), *constant = slope + group;
+  for (int c = 0; c < s.channels; ++c) {
+    const float share = line.factor[c] / static_cast<float>(pixels);
+    slope[c] = -share * of.scale[c] * line.inverse[c];
+    constant[c] = -share * of.shift[c];
   }
   repeat(s, slope);
   repeat(s, constant);
   for_values(s, 0, s.pixels * s.channels / group, [&](auto d, int place, int64_t i) {
     const auto distance = hn::Sub(load(d, input + i), hn::LoadU(d, line.mean + place));
-    const auto g = gradient(d, place, i, distance);
+    const auto g = before_relu(d, s, line, place, distance, load(d, dy + i));
     const auto rest =
         hn::MulAdd(distance, hn::LoadU(d, slope + place), hn::LoadU(d, constant + place));
     store(d, hn::MulAdd(g, hn::LoadU(d, line.factor + place), rest), dx + i);
@@ -210,12 +224,26 @@ void forward_any(const PixelNormShape& s, const void* input, const NormStatistic
   }
 }
 
-void backward_any(const PixelNormShape& s, const void* input, const NormStatistics& statistics,
-                  const NormParameters& parameters, const NormGradients& gradients, float* memory) {
+void parameter_gradients_any(const PixelNormShape& s, const void* input,
+                             const NormStatistics& statistics, const NormParameters& parameters,
+                             const void* gradient, const NormGradients& to, float* memory) {
   if (s.precision == Precision::bf16) {
-    backward(s, static_cast<const uint16_t*>(input), statistics, parameters, gradients, memory);
+    parameter_gradients(s, static_cast<const uint16_t*>(input), statistics, parameters,
+                        static_cast<const uint16_t*>(gradient), to, memory);
   } else {
-    backward(s, static_cast<const float*>(input), statistics, parameters, gradients, memory);
+    parameter_gradients(s, static_cast<const float*>(input), statistics, parameters,
+                        static_cast<const float*>(gradient), to, memory);
+  }
+}
+
+void input_gradient_any(const PixelNormShape& s, const void* input, const void* gradient,
+                        const NormGradients& sums, int64_t pixels, void* to, float* memory) {
+  if (s.precision == Precision::bf16) {
+    input_gradient(s, static_cast<const uint16_t*>(input), static_cast<const uint16_t*>(gradient),
+                   sums, pixels, static_cast<uint16_t*>(to), memory);
+  } else {
+    input_gradient(s, static_cast<const float*>(input), static_cast<const float*>(gradient), sums,
+                   pixels, static_cast<float*>(to), memory);
   }
 }
 
@@ -228,9 +256,10 @@ namespace stoker {
 
 HWY_EXPORT(statistics_any);
 HWY_EXPORT(forward_any);
-HWY_EXPORT(backward_any);
+HWY_EXPORT(parameter_gradients_any);
+HWY_EXPORT(input_gradient_any);
 
-int64_t norm_scratch(const PixelNormShape& shape) { return int64_t{7} * group_values(shape); }
+int64_t norm_scratch(const PixelNormShape& shape) { return int64_t{8} * group_values(shape); }
 
 void norm_statistics(const PixelNormShape& shape, const void* input, const NormStatistics& to,
                      float* scratch) {
@@ -242,10 +271,16 @@ void norm_forward(const PixelNormShape& shape, const void* input, const NormStat
   HWY_DYNAMIC_DISPATCH(forward_any)(shape, input, statistics, parameters, output, scratch);
 }
 
-void norm_backward(const PixelNormShape& shape, const void* input, const NormStatistics& statistics,
-                   const NormParameters& parameters, const NormGradients& gradients,
-                   float* scratch) {
-  HWY_DYNAMIC_DISPATCH(backward_any)(shape, input, statistics, parameters, gradients, scratch);
+void norm_parameter_gradients(const PixelNormShape& shape, const void* input,
+                              const NormStatistics& statistics, const NormParameters& parameters,
+                              const void* gradient, const NormGradients& to, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(parameter_gradients_any)
+  (shape, input, statistics, parameters, gradient, to, scratch);
+}
+
+void norm_input_gradient(const PixelNormShape& shape, const void* input, const void* gradient,
+                         const NormGradients& sums, int64_t pixels, void* to, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(input_gradient_any)(shape, input, gradient, sums, pixels, to, scratch);
 }
 
 }  // namespace stoker

@@ -39,15 +39,21 @@ void norm_statistics(const PixelNormShape& shape, const void* input, const NormS
 void norm_forward(const PixelNormShape& shape, const void* input, const NormStatistics& statistics,
                   const NormParameters& parameters, void* output, float* scratch);
 
+// The backward pass of a norm_forward(), in two calls with the same scratch, in which the second
+// finds what the first has left. Between them the sums may become those of a larger batch, of which
+// these pixels are a part and by whose statistics they were normalised. The ReLU's mask is computed
+// again from `input`.
 struct NormGradients {
-  const void* output = nullptr;
-  void* input = nullptr;  // may be the output's memory
   float *scale = nullptr, *shift = nullptr;
 };
-// The backward pass of a norm_forward() by the batch's own statistics. The ReLU's mask is computed
-// again from `input`.
-void norm_backward(const PixelNormShape& shape, const void* input, const NormStatistics& statistics,
-                   const NormParameters& parameters, const NormGradients& gradients,
-                   float* scratch);
+// Computes the gradients of the parameters, which are sums over these pixels. `gradient` is that of
+// the output.
+void norm_parameter_gradients(const PixelNormShape& shape, const void* input,
+                              const NormStatistics& statistics, const NormParameters& parameters,
+                              const void* gradient, const NormGradients& to, float* scratch);
+// Computes the gradient of the input from `sums`, which norm_parameter_gradients() has computed and
+// which may have been added up over all `pixels` of a batch. `to` may be the memory of `gradient`.
+void norm_input_gradient(const PixelNormShape& shape, const void* input, const void* gradient,
+                         const NormGradients& sums, int64_t pixels, void* to, float* scratch);
 
 }  // namespace stoker

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "staging/first_error.h"
+#include "train/collective/norm_exchange.h"
 #include "train/cpu/rules.h"
 #include "train/cpu/update.h"
 #include "train/engine/engine_arguments.h"
@@ -41,7 +43,8 @@ CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
       layout_(net, kCpuFusion),
       micro_batches_(options.rows / options.micro_batch_size),
       input_(net.input, net.input_channels, options.precision,
-             activation_layout(net, options.precision), options.mean, options.stddev),
+             activation_layout(net, options.precision, options.norms != nullptr), options.mean,
+             options.stddev),
       engine_(dnnl::engine::kind::cpu, 0),
       workers_(std::min(options.workers, micro_batches_)),
       nets_(workers_.size()) {
@@ -115,6 +118,7 @@ void CpuEngine::clear_left_out() {
   }
 }
 
+// Micro-batches begin in ascending order: synchronised batch norms need that (norm_exchange.h).
 void CpuEngine::for_each_micro_batch(const std::function<void(Worker&, int)>& job) {
   std::atomic<int> next{0};
   workers_.run([&](int worker) {
@@ -145,6 +149,17 @@ std::span<const float* const> CpuEngine::gradient_buffers() const {
   return options_.accumulates && !has_earlier_ ? all.subspan(1) : all;
 }
 
+// What fails here fails for all replicas: they may wait for this micro-batch, and other workers of
+// this engine for theirs.
+void CpuEngine::run_training(MicroBatchNet& net, const MicroBatchRun& run) const {
+  try {
+    net.run(run);
+  } catch (...) {
+    if (options_.norms != nullptr) options_.norms->abort(current_error_text());
+    throw;
+  }
+}
+
 void CpuEngine::forward_backward(const BatchRows& batch) {
   require_batch(options_, batch);
   if (batch.targets != nullptr) {
@@ -172,7 +187,8 @@ void CpuEngine::forward_backward(const BatchRows& batch) {
       run.mix_weights = batch.mix_weights + first;
     }
     run.gradients = gradients_of(micro_batch);
-    worker.training->run(run);
+    run.micro_batch = micro_batch;
+    run_training(*worker.training, run);
   });
   has_earlier_ = !batch.first;
   if (batch.last) return;

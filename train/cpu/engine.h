@@ -61,6 +61,7 @@ class CpuEngine final : public Engine {
   void require_labels_in_range(const int32_t* labels, const char* what) const;
   MicroBatchRun run_of(bool averaged) const;
   float* gradients_of(int micro_batch) const;
+  void run_training(MicroBatchNet& net, const MicroBatchRun& run) const;
   void for_each_micro_batch(const std::function<void(Worker&, int micro_batch)>& job);
   std::vector<MemoryLine> memory_lines() const;
 

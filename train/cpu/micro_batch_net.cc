@@ -44,8 +44,9 @@ bool suits_blocks(const NetSpec& net, const std::vector<NodeShape>& shapes, cons
 
 }  // namespace
 
-ActivationLayout activation_layout(const NetSpec& net, Precision precision) {
-  const bool fast = precision == Precision::fp32 && onednn::cpu_has(dnnl::cpu_isa::avx512_core);
+ActivationLayout activation_layout(const NetSpec& net, Precision precision, bool synchronised) {
+  const bool fast =
+      precision == Precision::fp32 && !synchronised && onednn::cpu_has(dnnl::cpu_isa::avx512_core);
   const std::vector<NodeShape> shapes = node_shapes(net);
   const bool blocked = fast && std::ranges::all_of(net.nodes, [&](const NetNode& node) {
                          return suits_blocks(net, shapes, node);

@@ -19,8 +19,9 @@ namespace stoker {
 
 // Returns `blocked` for fp32 on AVX-512, the layout that oneDNN takes there. Not for nets that
 // concatenate parts of blocks, as DenseNets with a growth of 12 do, or have convolutions of less
-// than a block.
-ActivationLayout activation_layout(const NetSpec& net, Precision precision);
+// than a block; and not for synchronised batch norms, because oneDNN's for blocks computes the sums
+// of its backward pass and uses them in one call, so that replicas cannot add them up.
+ActivationLayout activation_layout(const NetSpec& net, Precision precision, bool synchronised);
 
 // The layouts of one convolution's weights: of the fp32 masters (and gradients, momenta, averages),
 // and those that its primitives read. The masters have the gradients' layout if that has no
@@ -42,6 +43,7 @@ struct MicroBatchRun {
   const int32_t* mix_labels = nullptr;                          // training on mixed pixels
   const float* mix_weights = nullptr;                           // training on mixed pixels
   int64_t position = 0;                                         // training; as in BatchRows
+  int micro_batch = 0;                                          // training; of the batch
   float* gradients = nullptr;  // training: a gradient buffer (GradientLayout)
   float* logits = nullptr;     // evaluation: (rows, classes)
 };

@@ -1,3 +1,4 @@
+#include "train/collective/norm_exchange.h"
 #include "train/cpu/batch_norm.h"
 #include "train/cpu/plan_builder.h"
 
@@ -9,6 +10,10 @@ using onednn::Desc;
 using onednn::Norm;
 
 float* floats(const memory& m) { return static_cast<float*>(m.get_data_handle()); }
+
+std::span<float> numbers(const memory& m) {
+  return {floats(m), m.get_desc().get_size() / sizeof(float)};
+}
 
 // Writes the moments of this micro-batch for the running statistics into the gradient buffer: the
 // mean's distance d from the running mean (which is the same in all replicas), and variance + d^2.
@@ -138,10 +143,12 @@ class PixelNormSteps final : public CpuSteps {
     const bool training = builder.options().training;
     builder.note_implementation("norm of pixels");
     if (training) build_statistics(builder);
+    if (meets(builder)) unite_over_replicas(builder);
     builder.append(
         shape_.relu ? "norm_relu" : "norm", 0,
         [shape = shape_, use = use(builder), input = builder.value_view(node.input),
-         output = builder.new_value(index_), scratch = new_scratch(builder)](const MicroBatchRun&) {
+         output = builder.new_value(index_),
+         scratch = builder.view(scratch_desc(), new_scratch(builder))](const MicroBatchRun&) {
           norm_forward(shape, input.get_data_handle(), use.statistics(), use.parameters(),
                        output.get_data_handle(), floats(scratch));
         });
@@ -151,19 +158,32 @@ class PixelNormSteps final : public CpuSteps {
   void build_backward(CpuPlanBuilder& builder) override {
     const int input = builder.node(index_).input;
     const int dy = builder.take_gradient(index_, 1)[0];
+    const int scratch = new_scratch(builder);  // the last step reads what the first one leaves
+    memory scale = builder.parameter_gradient(per_channel_, index_, ParameterKind::norm_weight);
+    memory shift = builder.parameter_gradient(per_channel_, index_, ParameterKind::norm_bias);
+    builder.append("norm_back_sums", 0,
+                   [shape = shape_, use = use(builder), x = builder.value_view(input),
+                    dy = builder.gradient_view(index_, builder.read(dy)), scale, shift,
+                    scratch = builder.view(scratch_desc(), scratch)](const MicroBatchRun&) {
+                     norm_parameter_gradients(shape, x.get_data_handle(), use.statistics(),
+                                              use.parameters(), dy.get_data_handle(),
+                                              {floats(scale), floats(shift)}, floats(scratch));
+                   });
+    int64_t pixels = shape_.pixels;
+    if (meets(builder)) {
+      pixels *= builder.options().norms->ranks();
+      add_up_over_replicas(builder, scale, shift);
+    }
     const int dx = builder.gradient_over(input, dy);
-    builder.append(
-        "norm_back", 0,
-        [shape = shape_, use = use(builder), x = builder.value_view(input),
-         dy = builder.gradient_view(index_, builder.read(dy)),
-         dx = builder.gradient_view(input, dx),
-         scale = builder.parameter_gradient(per_channel_, index_, ParameterKind::norm_weight),
-         shift = builder.parameter_gradient(per_channel_, index_, ParameterKind::norm_bias),
-         scratch = new_scratch(builder)](const MicroBatchRun&) {
-          norm_backward(shape, x.get_data_handle(), use.statistics(), use.parameters(),
-                        {dy.get_data_handle(), dx.get_data_handle(), floats(scale), floats(shift)},
-                        floats(scratch));
-        });
+    builder.append("norm_back", 0,
+                   [shape = shape_, pixels, x = builder.value_view(input),
+                    dy = builder.gradient_view(index_, builder.read(dy)),
+                    dx = builder.gradient_view(input, dx), scale, shift,
+                    scratch = builder.read_view(scratch_desc(), scratch)](const MicroBatchRun&) {
+                     norm_input_gradient(shape, x.get_data_handle(), dy.get_data_handle(),
+                                         {floats(scale), floats(shift)}, pixels,
+                                         dx.get_data_handle(), floats(scratch));
+                   });
     builder.release(dy);
   }
 
@@ -194,23 +214,65 @@ class PixelNormSteps final : public CpuSteps {
     return use;
   }
 
-  memory new_scratch(CpuPlanBuilder& builder) const {
-    return builder.new_view(
-        Desc({norm_scratch(shape_)}, memory::data_type::f32, memory::format_tag::x));
+  Desc scratch_desc() const {
+    return Desc({norm_scratch(shape_)}, memory::data_type::f32, memory::format_tag::x);
+  }
+  int new_scratch(CpuPlanBuilder& builder) const {
+    return builder.new_buffer(static_cast<int64_t>(scratch_desc().get_size()));
+  }
+  int new_per_channel(CpuPlanBuilder& builder) const {
+    return builder.new_buffer(static_cast<int64_t>(per_channel_.get_size()));
   }
 
   void build_statistics(CpuPlanBuilder& builder) {
-    const auto bytes = static_cast<int64_t>(per_channel_.get_size());
-    mean_ = builder.new_buffer(bytes);
-    variance_ = builder.new_buffer(bytes);
+    mean_ = new_per_channel(builder);
+    variance_ = new_per_channel(builder);
     builder.append(
         "norm_statistics", 0,
         [shape = shape_, input = builder.value_view(builder.node(index_).input),
          mean = builder.view(per_channel_, mean_), variance = builder.view(per_channel_, variance_),
-         scratch = new_scratch(builder)](const MicroBatchRun&) {
+         scratch = builder.view(scratch_desc(), new_scratch(builder))](const MicroBatchRun&) {
           norm_statistics(shape, input.get_data_handle(), {floats(mean), floats(variance)},
                           floats(scratch));
         });
+  }
+
+  // Returns whether this norm is synchronised.
+  static bool meets(const CpuPlanBuilder& builder) {
+    return builder.options().training && builder.options().norms != nullptr;
+  }
+
+  // Replaces the statistics of this replica's rows by those of the rows of all replicas. The
+  // moments of all replicas are then the same, and their average is that of the rows of all.
+  void unite_over_replicas(CpuPlanBuilder& builder) {
+    const memory mean = builder.read_view(per_channel_, mean_);
+    const memory variance = builder.read_view(per_channel_, variance_);
+    builder.write(mean_);
+    builder.write(variance_);
+    builder.append("norm_meeting", 0,
+                   [norms = builder.options().norms, rank = builder.options().rank, step = index_,
+                    mean, variance](const MicroBatchRun& run) {
+                     const std::span<float> means = numbers(mean), variances = numbers(variance);
+                     const std::span<const float> all =
+                         norms->gather({rank, run.micro_batch, step}, {means, variances});
+                     unite_statistics(all, norms->ranks(), means, variances);
+                   });
+  }
+
+  // Makes `scale` and `shift` the sums over all replicas, in other memory: the gradients of the
+  // parameters stay those of this replica's rows, because the collective adds them up.
+  void add_up_over_replicas(CpuPlanBuilder& builder, memory& scale, memory& shift) {
+    const int scales = new_per_channel(builder), shifts = new_per_channel(builder);
+    builder.append("norm_back_meeting", 0,
+                   [norms = builder.options().norms, rank = builder.options().rank, step = -index_,
+                    scale, shift, scales = builder.view(per_channel_, scales),
+                    shifts = builder.view(per_channel_, shifts)](const MicroBatchRun& run) {
+                     const std::span<const float> all = norms->gather(
+                         {rank, run.micro_batch, step}, {numbers(scale), numbers(shift)});
+                     add_up(all, norms->ranks(), {numbers(scales), numbers(shifts)});
+                   });
+    scale = builder.read_view(per_channel_, scales);
+    shift = builder.read_view(per_channel_, shifts);
   }
 
   const int index_;

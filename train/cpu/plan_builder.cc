@@ -13,7 +13,8 @@ CpuPlanBuilder::CpuPlanBuilder(const NetSpec& net, const PlanOptions& options,
       engine_(engine),
       stream_(engine),
       held_(tensor_precisions(options.precision, kCpuPrecision)),
-      activation_layout_(stoker::activation_layout(net, options.precision)),
+      activation_layout_(
+          stoker::activation_layout(net, options.precision, options.norms != nullptr)),
       program_(program) {}
 
 onednn::Desc CpuPlanBuilder::activation(int index, Precision in) const {

@@ -5,9 +5,11 @@
 // batch-norm statistics and produces one gradient buffer: [gradients | batch-norm moments | step
 // metrics]. A Collective sums the buffers of all replicas in the order of the micro-batches;
 // update() applies the sum, the reduced gradients. The weights therefore depend on the
-// micro-batches only; any number of replicas and worker threads gives the same bits. The gradients
-// in a buffer are those of sum_i(weight_i * loss_i) / nominal_rows; update() rescales them by the
-// true weight sum in the reduced gradients, which excludes padded and bad rows exactly.
+// micro-batches only; any number of replicas and worker threads gives the same bits. (Where batch
+// norms are synchronised, a micro-batch shares its statistics with those of the other replicas, so
+// the weights also depend on the number of replicas.) The gradients in a buffer are those of
+// sum_i(weight_i * loss_i) / nominal_rows; update() rescales them by the true weight sum in the
+// reduced gradients, which excludes padded and bad rows exactly.
 #pragma once
 
 #include <array>
@@ -25,6 +27,8 @@
 #include "train/model/net_spec.h"
 
 namespace stoker {
+
+class NormExchange;
 
 enum class OptimizerKind : uint8_t { sgd, lars, adam, adamw };
 
@@ -47,6 +51,11 @@ struct EngineOptions {
   OptimizerKind optimizer = OptimizerKind::sgd;
   bool clips = false;        // update() may get a clip_norm
   bool accumulates = false;  // a global batch may come in several BatchRows
+  // Of replicas whose batch norms are synchronised (train/collective/norm_exchange.h): where they
+  // meet, and which of them this one is. `norms` must outlive the engine; null: each micro-batch
+  // has batch norms of its own. Only the CPU engine has synchronised ones.
+  NormExchange* norms = nullptr;
+  int rank = 0;
 };
 
 // The rows of a batch in device memory, as in DeviceBatch.

@@ -25,7 +25,9 @@ PlanOptions plan_options(const EngineOptions& options, const FusionRules& fusion
           fusion,
           options.label_smoothing,
           1.0f / static_cast<float>(options.nominal_rows),
-          options.seed};
+          options.seed,
+          options.norms,
+          options.rank};
 }
 
 PlanBuilder::PlanBuilder(const NetSpec& net, const PlanOptions& options,

@@ -23,8 +23,10 @@ struct PlanOptions {
   bool training = true;  // false: forward only, with the running statistics
   FusionRules fusion;
   float label_smoothing = 0;
-  float loss_scale = 1;  // 1 / nominal rows of the global batch
-  uint64_t seed = 0;     // of dropout
+  float loss_scale = 1;           // 1 / nominal rows of the global batch
+  uint64_t seed = 0;              // of dropout
+  NormExchange* norms = nullptr;  // as in EngineOptions, as is the next one
+  int rank = 0;
 };
 PlanOptions plan_options(const EngineOptions& options, const FusionRules& fusion, bool training);
 

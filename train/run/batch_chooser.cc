@@ -6,8 +6,10 @@
 
 #include "staging/batch_layout.h"
 #include "staging/device_list.h"
+#include "train/collective/norm_exchange.h"
 #include "train/cuda/engine.h"
 #include "train/run/batch_shape.h"
+#include "train/run/options.h"
 #include "train/run/replica.h"
 
 namespace stoker {
@@ -35,6 +37,9 @@ BatchLimits cpu_limits(const BatchQuestion& question) {
                                                   .engine_threads = threads,
                                                   .parts = options.accumulate});
   engine.nominal_rows = engine.rows;
+  // Engines whose batch norms are synchronised have another layout; this one meets nobody.
+  NormExchange norms(1, 0, 0);
+  if (synchronised_replicas(options) > 1) engine.norms = &norms;
   const auto asked = question.make_engine ? question.make_engine(question.net, engine, 0)
                                           : make_cpu_engine(question.net, engine);
   const int64_t base = asked->planned_bytes();

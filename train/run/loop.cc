@@ -87,7 +87,7 @@ void TrainLoop::fail() noexcept {
   error_.keep_current();
   if (ProcessGroup* group = setup_.processes.group()) group->abort(current_error_text());
   gate_->abort();
-  setup_.replicas.abort();
+  setup_.replicas.abort(current_error_text());
   setup_.loader->stop();
 }
 

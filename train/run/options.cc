@@ -21,6 +21,19 @@ void require_not_negative(int64_t value, const std::string& field) {
   require(value >= 0, field, fmt::format(": {} is negative", value));
 }
 
+// Whether the net has batch norms, and whether they are on the CPU, is seen where engines are made.
+void require_replicas_that_meet(const TrainOptions& options) {
+  const std::string field = "sync_batch_norm";
+  require(sends_gradients(options.reduce), field,
+          fmt::format(" is on, but with reduce {} replicas exchange nothing",
+                      to_string(options.reduce)));
+  const int processes = options.processes ? options.processes->size() : 1;
+  require(processes == 1, field,
+          fmt::format(" is on, but only replicas of one process synchronise batch norms, and these "
+                      "are {} processes; take --devices cpu:N in one",
+                      processes));
+}
+
 }  // namespace
 
 TrainOptions complete_options(TrainOptions options) {
@@ -38,6 +51,7 @@ TrainOptions complete_options(TrainOptions options) {
   require(options.grad_wire == GradWire::fp32 || sends_gradients(options.reduce), "grad_wire",
           fmt::format(" is {}, but with reduce {} no gradients travel",
                       to_string(options.grad_wire), to_string(options.reduce)));
+  if (options.sync_batch_norm) require_replicas_that_meet(options);
   const int cores = usable_cores(options.local_processes);
   if (options.threads <= 0) options.threads = cores;
   if (options.feed.workers < 0) options.feed.workers = cores;
@@ -48,6 +62,10 @@ TrainOptions complete_options(TrainOptions options) {
 Precision run_precision(const TrainOptions& options) {
   if (on_gpus(options.devices) && !options.recipe.precision) return Precision::bf16;
   return options.recipe.resolved_precision();
+}
+
+int synchronised_replicas(const TrainOptions& options) {
+  return options.sync_batch_norm ? options.replicas : 0;
 }
 
 const MeasureHooks& measure_hooks(const TrainOptions& options) {

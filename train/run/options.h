@@ -12,6 +12,9 @@ namespace stoker {
 TrainOptions complete_options(TrainOptions options);
 // Returns the recipe's precision, or if it has none, bf16 on GPUs.
 Precision run_precision(const TrainOptions& options);
+// Returns how many replicas synchronise their batch norms, 1 if there is no other; 0: the option is
+// off.
+int synchronised_replicas(const TrainOptions& options);
 const MeasureHooks& measure_hooks(const TrainOptions& options);  // of the options, or defaults
 // Throws std::invalid_argument if the processes were given different options.
 void require_same_options(const TrainOptions& options, TrainProcesses& processes);

@@ -53,6 +53,21 @@ std::string exchange_line(const TrainSetup& setup) {
                             mib(traffic.gradients_received + traffic.weights_received));
 }
 
+// What synchronised batch norms see, and how much replicas exchange for it: the mean and the
+// variance of each channel, and two sums in the backward pass.
+std::string norm_line(const TrainSetup& setup) {
+  const int replicas = synchronised_replicas(setup.options);
+  if (replicas == 1) return "batch norm: a single replica has nothing to synchronise with";
+  const int64_t micro_batches =
+      int64_t{setup.shape.parts} * setup.shape.rows / setup.shape.micro_batch_size;
+  const int64_t numbers = 2 * total_count(statistics_table(setup.net)) * micro_batches;
+  return fmt::format(
+      "batch norm: synchronised, over {} samples: a micro-batch of each of {} replicas; a replica "
+      "gives {:.2f} MiB to each of the others in a step",
+      replicas * setup.shape.micro_batch_size, replicas,
+      static_cast<double>(4 * numbers) / (1 << 20));
+}
+
 std::string frames_note(int64_t frames) {
   if (frames == 0) return "";
   return fmt::format("; of these {} are frames, where every worker has such an image at once",
@@ -133,6 +148,7 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
       counted(setup.shape.engine_threads, "thread"),
       setup.shape.parts > 1 ? fmt::format(", in {} parts per step", setup.shape.parts) : ""));
   lines.push_back(exchange_line(setup));
+  if (options.sync_batch_norm) lines.push_back(norm_line(setup));
   if (setup.replicas.in_buckets()) {
     lines.push_back(fmt::format("gradients: summed in buckets of {} while the backward pass runs",
                                 mebibytes(options.bucket_bytes)));
@@ -170,6 +186,7 @@ std::string config_text(const TrainSetup& setup) {
   json["devices"] = options.replicas;
   json["processes"] = setup.processes.size();
   json["accumulate"] = options.accumulate;
+  json["sync_batch_norm"] = options.sync_batch_norm;
   const Traffic traffic = setup.replicas.planned_traffic();
   json["reduce"] = to_string(options.reduce);
   if (setup.independent()) json["models"] = setup.shape.models;

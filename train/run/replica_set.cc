@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "pipeline/invalid_field.h"
@@ -9,6 +10,7 @@
 #include "train/collective/push.h"
 #include "train/collective/wire/collective.h"
 #include "train/collective/wire/layout.h"
+#include "train/run/options.h"
 
 namespace stoker {
 namespace {
@@ -105,12 +107,32 @@ std::unique_ptr<Collective> make_collective(const TrainOptions& options, const R
   return carrier(options, *replicas[0].engine);
 }
 
+// Makes what lets the replicas synchronise their batch norms. Returns null if they do not, or if
+// there is only one.
+std::unique_ptr<NormExchange> make_norm_exchange(const TrainOptions& options, const NetSpec& net,
+                                                 const ReplicaShape& shape) {
+  const int replicas = synchronised_replicas(options);
+  if (replicas == 0) return nullptr;
+  int64_t channels = 0;  // at most, of a batch norm
+  for (const TensorInfo& info : statistics_table(net)) channels = std::max(channels, info.count);
+  if (channels == 0) {
+    throw InvalidField("train", "sync_batch_norm",
+                       fmt::format(" is on, but {} has no batch norms", net.name));
+  }
+  if (replicas == 1) return nullptr;
+  return std::make_unique<NormExchange>(replicas, shape.rows / shape.micro_batch_size,
+                                        static_cast<size_t>(2 * channels));
+}
+
 }  // namespace
 
 ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const ReplicaShape& shape,
                        const TrainProcesses& processes, const EngineFactory& make_engine) {
-  const EngineOptions engine = engine_options(options, shape);
+  EngineOptions engine = engine_options(options, shape);
+  norms_ = make_norm_exchange(options, net, shape);
+  engine.norms = norms_.get();
   for (int i = 0; i < options.replicas; ++i) {
+    engine.rank = i;
     if (make_engine) {
       replicas_.push_back({make_host_device(i), make_engine(net, engine, i)});
     } else {
@@ -118,6 +140,12 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
                                                        : options.devices[static_cast<size_t>(i)];
       replicas_.push_back(make_replica(name, net, engine));
     }
+  }
+  if (norms_ && replicas_[0].engine->stream()) {
+    throw InvalidField("train", "sync_batch_norm",
+                       fmt::format(" is on, but only CPU replicas synchronise batch norms, not "
+                                   "those whose engine is on {}",
+                                   replicas_[0].device->name()));
   }
   independent_ = options.reduce == ReduceKind::independent;
   collective_ = make_collective(options, shape, processes, replicas_);
@@ -145,8 +173,9 @@ void ReplicaSet::make_server(const TrainOptions& options, const NetSpec& net,
       ServerOptions{.net = net, .replicas = options.replicas, .group = processes.group()});
 }
 
-void ReplicaSet::abort() const noexcept {
+void ReplicaSet::abort(const std::string& reason) const noexcept {
   collective_->abort();
+  if (norms_) norms_->abort(reason);
   if (server_) server_->abort();
 }
 

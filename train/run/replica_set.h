@@ -5,9 +5,11 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "train/collective/collective.h"
+#include "train/collective/norm_exchange.h"
 #include "train/run/batch_shape.h"
 #include "train/run/parameter_server.h"
 #include "train/run/processes.h"
@@ -43,8 +45,9 @@ class ReplicaSet {
     return server_ ? server_->metrics() : keeper().step_metrics_of(update);
   }
   int metrics_lag() const { return server_ ? 0 : keeper().metrics_lag(); }
-  // Makes all sums and steps of the server fail, now or later; from any thread.
-  void abort() const noexcept;
+  // Makes all sums, synchronised batch norms and steps of the server fail, now or later, because of
+  // the `reason`; from any thread.
+  void abort(const std::string& reason) const noexcept;
   // The bytes of this process's replicas together, since the start. Only for replica 0's thread.
   Traffic traffic() const;
   // What a replica sends and receives in a step: the mean over all replicas of the run.
@@ -58,6 +61,7 @@ class ReplicaSet {
                    const TrainProcesses& processes, const EngineFactory& make_engine);
   void plan_traffic(const TrainOptions& options, int all_replicas);
 
+  std::unique_ptr<NormExchange> norms_;  // null: every replica has batch norms of its own
   std::vector<Replica> replicas_;
   std::unique_ptr<Collective> collective_;
   std::unique_ptr<ParameterServer> server_;

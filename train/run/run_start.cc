@@ -9,6 +9,7 @@
 #include "train/model/initialise.h"
 #include "train/model/recipe_json.h"
 #include "train/model/whitening.h"
+#include "train/run/options.h"
 
 namespace stoker {
 namespace {
@@ -72,6 +73,11 @@ TrainState resume(const TrainOptions& options, const std::string& path, int inde
     refuse(fmt::format("place among its replicas: {} of {} -> {} of {}", progress.replica,
                        replicas_text(progress.replicas), index, replicas_text(replicas)));
   }
+  const int norms = synchronised_replicas(options);
+  if ((progress.norm_replicas > 0) != (norms > 0)) {
+    const auto word = [](int count) { return count > 0 ? "on" : "off"; };
+    refuse(fmt::format("sync_batch_norm: {} -> {}", word(progress.norm_replicas), word(norms)));
+  }
   start.models[static_cast<size_t>(index)] = progress;
   if (index > 0) return state;
   std::vector<std::string> changed = recipe_differences(progress.model.recipe, options.recipe);
@@ -81,7 +87,13 @@ TrainState resume(const TrainOptions& options, const std::string& path, int inde
     start.notes.push_back(
         fmt::format("changed since the checkpoint: {}", fmt::join(changed, ", ")));
   }
+  if (progress.norm_replicas != norms) {
+    start.notes.push_back(
+        fmt::format("batch norms see the samples of {} replicas together, before the checkpoint {}",
+                    norms, progress.norm_replicas));
+  }
   progress.model = model;
+  progress.norm_replicas = norms;
   start.progress = progress;
   return state;
 }
@@ -170,6 +182,7 @@ RunStart find_start(const TrainOptions& options, const ModelInfo& model, const S
   RunStart start;
   start.progress.model = model;
   start.progress.seed = options.seed;
+  start.progress.norm_replicas = synchronised_replicas(options);
   start.models.resize(static_cast<size_t>(models));
   std::vector<std::string> paths;
   if (processes.is_rank0()) paths = find_checkpoints(options, runs, start.notes);
