@@ -2,6 +2,7 @@
 // host collective, bit for bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <semaphore>
@@ -211,6 +212,11 @@ class ServedReplicas {
       } else {
         collective_->all_reduce(rank, sources, sum);
       }
+      stream->call([&] {  // what follows may overwrite the buffers
+        for (int part = 0; part < parts_; ++part) {
+          std::fill_n(floats_of(memory[static_cast<size_t>(part)]), count_, -1.0F);
+        }
+      });
       if (rank == 0) {
         server_->copy(weights_->data(), sum_->data(), sum.size_bytes(), CopyKind::device_to_device);
         server_->record(*updated_);
