@@ -4,9 +4,10 @@
 // of every global batch: next -> forward -> backward -> reduce (in a fixed order) -> update. The
 // Trainer evaluates, writes checkpoints and metrics, and reports to an observer. The weights are
 // bitwise the same for any number of replicas and threads (train/model/recipe.h); with
-// synchronised batch norms (TrainOptions::sync_batch_norm) for any number of threads. Independent
-// replicas (ReduceKind::independent) train a model each. Owner: the user; the sources and the
-// observer must outlive it.
+// synchronised batch norms (TrainOptions::sync_batch_norm) for any number of threads. They lie with
+// every replica, or with a parameter server, from which replicas pull them (ReduceKind::server).
+// Independent replicas (ReduceKind::independent) train a model each. Owner: the user; the sources
+// and the observer must outlive it.
 //
 // With several processes (TrainOptions::processes) the replicas of all processes belong to one run
 // and produce the same bits. Every process must be given the same options and data and must make
@@ -53,8 +54,8 @@ class Trainer {
   int64_t global_batch() const;   // rows per step, of all replicas and processes
   int64_t steps_per_epoch() const;
   LoaderStats feed_stats() const;  // of the training feed; from any thread
-  // Returns the FNV-1a 64 hash of all parameters and statistics of replica 0. REQUIRES: run() is
-  // not running.
+  // Returns the FNV-1a 64 hash of all parameters and statistics of replica 0, or of the server.
+  // REQUIRES: run() is not running.
   uint64_t weights_hash() const;
 
  private:

@@ -50,12 +50,15 @@ void check(const LinkMachine& machine, const TrainingWork& work, const ScheduleO
         options.gpus, machine.name, machine.gpus.size(), options.slots, options.ring_depth,
         options.steps, options.warmup, options.cores, options.core_seconds_per_row));
   }
-  const bool ring_wire = options.wire == GradWire::fp32 || options.wire == GradWire::bf16;
+  const bool fp32 = options.wire == GradWire::fp32;
+  const bool ring_wire = fp32 || options.wire == GradWire::bf16;
   if (options.reduce == ReduceKind::automatic || options.reduce == ReduceKind::device ||
-      (options.reduce == ReduceKind::nccl && !ring_wire)) {
+      (options.reduce == ReduceKind::nccl && !ring_wire) ||
+      (options.reduce == ReduceKind::server_device && !fp32)) {
     throw std::invalid_argument(
         fmt::format("{} with gradients as {} has no prediction: there are all-reduce:nccl (fp32, "
-                    "bf16), all-reduce:host, parameter-server, independent and none",
+                    "bf16), all-reduce:host, parameter-server (in host memory), "
+                    "parameter-server:device (fp32), independent and none",
                     to_string(options.reduce), to_string(options.wire)));
   }
 }
@@ -147,6 +150,11 @@ class Schedule {
     return add(copy_task(machine_, std::move(after), bytes, route));
   }
 
+  int64_t all_floats() const {
+    int64_t floats = 0;
+    for (const BackwardPart& part : work_.parts) floats += part.floats;
+    return floats;
+  }
   double global_rows() const { return static_cast<double>(work_.rows) * gpus_; }
 
   void add_step() {
@@ -235,7 +243,10 @@ class Schedule {
       case ReduceKind::host:
         return through_host(parts);
       case ReduceKind::server:
+      case ReduceKind::server_host:
         return server(parts);
+      case ReduceKind::server_device:
+        return server_on_first(parts);
       default:
         return std::vector<Tasks>(static_cast<size_t>(gpus_));
     }
@@ -304,8 +315,7 @@ class Schedule {
   }
 
   std::vector<Tasks> server(const std::vector<Tasks>& parts) {
-    int64_t floats = 0;
-    for (const BackwardPart& part : work_.parts) floats += part.floats;
+    const int64_t floats = all_floats();
     const auto count = static_cast<double>(floats);
     if (floats == 0) return std::vector<Tasks>(static_cast<size_t>(gpus_));
     Tasks pushed;
@@ -319,6 +329,30 @@ class Schedule {
     std::vector<Tasks> pulled;
     for (int gpu = 0; gpu < gpus_; ++gpu) {
       pulled.push_back({add_copy({updated}, kFloatBytes * count, route_to_gpu(machine_, gpu))});
+    }
+    return pulled;
+  }
+
+  // Buckets are pushed to the first GPU while the backward pass runs. As with a ring, what sums and
+  // updates take of a GPU's memory is not in it.
+  std::vector<Tasks> server_on_first(const std::vector<Tasks>& parts) {
+    const int64_t floats = all_floats();
+    std::vector<Tasks> last(static_cast<size_t>(gpus_));  // on each GPU's stream of copies
+    if (floats == 0) return last;
+    for (size_t part = 0; part < parts.size(); ++part) {
+      const double bytes = wire_bytes(GradWire::fp32, work_.parts[part].floats);
+      for (int gpu = 1; gpu < gpus_; ++gpu) {
+        Tasks after = last[gpu];
+        after.push_back(parts[part][gpu]);
+        last[gpu] = {add_copy(std::move(after), bytes, route_between(machine_, gpu, 0))};
+      }
+    }
+    Tasks pushed = {parts.back()[0]};
+    for (int gpu = 1; gpu < gpus_; ++gpu) pushed.push_back(last[gpu].front());
+    std::vector<Tasks> pulled = {pushed};
+    for (int gpu = 1; gpu < gpus_; ++gpu) {
+      pulled.push_back(
+          {add_copy(pushed, wire_bytes(GradWire::fp32, floats), route_between(machine_, 0, gpu))});
     }
     return pulled;
   }

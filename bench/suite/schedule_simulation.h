@@ -64,7 +64,7 @@ struct ScheduleOptions {
   int gpus = 1;  // the first of the machine
   int slots = 2;
   int ring_depth = 4;
-  ReduceKind reduce = ReduceKind::nccl;  // nccl, host, server, independent or none
+  ReduceKind reduce = ReduceKind::nccl;  // nccl, host, a server, independent or none
   GradWire wire = GradWire::fp32;
   SlicePlace slice = SlicePlace::host;
   bool resident = false;  // batches lie on the GPUs already: nothing is decoded or copied

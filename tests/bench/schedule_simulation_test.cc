@@ -241,6 +241,23 @@ TEST(Schedule, AServerGetsTheWiresBytesAndGivesWeightsBack) {
   EXPECT_NEAR(prediction.exchange_seconds, (pushed + 4.0 * (1 << 20)) / 1e9, 1e-6);
 }
 
+// The last bucket is pushed after the pass, over the one link of the first GPU; weights come back.
+TEST(Schedule, AServerOnTheFirstGpuSharesItsLink) {
+  TrainingWork buckets = work();
+  buckets.parts.assign(4, {0.25, 1'000'000});
+  const SchedulePrediction prediction =
+      predict(machine(3), buckets, {.slots = 0, .reduce = ReduceKind::server_device});
+  EXPECT_NEAR(load(prediction, "link0").up_bytes, 2 * 16e6, 1e-3);
+  EXPECT_NEAR(load(prediction, "link0").down_bytes, 2 * 16e6 + 2e7, 1e-3);
+  EXPECT_NEAR(load(prediction, "link1").up_bytes, 16e6, 1e-3);
+  // 8 ms for the last bucket's two pushes, 32 ms for the two pulls. The first GPU pulls nothing and
+  // is ahead by that time, but waits for the others' next gradients.
+  EXPECT_NEAR(prediction.exchange_seconds, 0.008 + 0.032, 1e-9);
+  const SchedulePrediction alone =
+      predict(machine(1), buckets, {.slots = 0, .reduce = ReduceKind::server_device});
+  EXPECT_EQ(alone.exchange_seconds, 0);
+}
+
 TEST(Schedule, WhereABatchIsCutDecidesTheBytes) {
   const LinkMachine four = machine(4);
   ScheduleOptions options;
@@ -305,6 +322,9 @@ TEST(Schedule, RefusesWhatMakesNoSense) {
   EXPECT_THROW(predict(machine(1), {}, {}), std::invalid_argument);
   EXPECT_THROW(predict(machine(2), work(1), {.wire = GradWire::int8}), std::invalid_argument);
   EXPECT_THROW(predict(machine(2), work(1), {.reduce = ReduceKind::device}), std::invalid_argument);
+  EXPECT_THROW(
+      predict(machine(2), work(1), {.reduce = ReduceKind::server_device, .wire = GradWire::bf16}),
+      std::invalid_argument);
   TrainingWork half = work();
   half.parts = {{0.5, 1}};
   EXPECT_THROW(predict(machine(1), half, {}), std::invalid_argument);

@@ -21,7 +21,7 @@ class HostGraph final : public DeviceGraph {
         work_(std::make_shared<const std::vector<Work>>(std::move(work))),
         state_(state) {}
   void launch() override {
-    ++state_.launches;
+    if (state_.launches++ == state_.failing_launch) throw std::runtime_error("told to fail");
     stream_.call([work = work_] {
       for (const Work& each : *work) each();
     });

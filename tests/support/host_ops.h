@@ -18,6 +18,7 @@ struct HostOpsState {  // for tests to read and set
   int launches = 0;  // graph launches
   int captures = 0;
   bool refuse_captures = false;
+  int failing_launch = -1;            // this launch (from 0) throws std::runtime_error
   bool summing_convolutions = false;  // convolutions can also sum their output
   int queued = 0;                     // operations outside of graphs
 };

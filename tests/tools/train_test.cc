@@ -339,12 +339,25 @@ TEST_F(TrainCommand, TwoRunsDoNotWriteOneFolder) {
 
 TEST_F(TrainCommand, RefusesWhatMakesNoSense) {
   const std::vector<std::pair<std::string, std::string>> options = {
-      {"--batch", "0"},        {"--size", "0"},        {"--epochs", "0"},
-      {"--model", "resnet19"}, {"--devices", "gpu:0"}, {"--devices", "cpu:0"},
-      {"--feed", "fast"},      {"--reduce", "mpi"},    {"--reduce", "all-reduce:nccl"},
-      {"--grad-wire", "int4"}, {"--devices", "cpu:x"}, {"--lr", "-1"},
-      {"--views", "3"},        {"--slots", "9"},       {"--max-bad", "-1"},
-      {"--keep", "0"},         {"--threads", "-1"},    {"--precision", "fp8"}};
+      {"--batch", "0"},
+      {"--size", "0"},
+      {"--epochs", "0"},
+      {"--model", "resnet19"},
+      {"--devices", "gpu:0"},
+      {"--devices", "cpu:0"},
+      {"--feed", "fast"},
+      {"--reduce", "mpi"},
+      {"--reduce", "all-reduce:nccl"},
+      {"--grad-wire", "int4"},
+      {"--devices", "cpu:x"},
+      {"--lr", "-1"},
+      {"--views", "3"},
+      {"--slots", "9"},
+      {"--max-bad", "-1"},
+      {"--keep", "0"},
+      {"--threads", "-1"},
+      {"--precision", "fp8"},
+      {"--reduce", "parameter-server:device"}};
   for (const auto& [option, value] : options) {
     auto words = command("x", 1);
     const auto old = std::find(words.begin(), words.end(), option);
@@ -353,6 +366,7 @@ TEST_F(TrainCommand, RefusesWhatMakesNoSense) {
     EXPECT_EQ(result.exit_code, 2) << option << " " << value << "\n" << result.err;
     EXPECT_EQ(count_lines(result.err), 1) << result.err;
     EXPECT_THAT(result.err, HasSubstr(value)) << option;
+    EXPECT_FALSE(std::filesystem::exists(run_folder("x"))) << option << " " << value;
   }
 }
 

@@ -95,6 +95,28 @@ TEST_F(CudaCollectiveFakeTest, OnTheHost) {
   expect_no_misuse();
 }
 
+// Buffers of other GPUs are copied to the server's, where one kernel adds up all of them.
+TEST_F(CudaCollectiveFakeTest, AtAServerOnAGpu) {
+  constexpr int64_t kSteps = CollectiveHarness::kSteps;
+  for (const auto& [ordinals, copied] :
+       {std::pair<std::vector<int>, int64_t>{{0}, 0}, {{0, 1}, 1}, {{1, 0, 1}, 1}, {{1, 1}, 0}}) {
+    for (const int parts : {1, 2}) {
+      for (const int pieces : {1, 3}) {
+        CollectiveHarness harness(ordinals);
+        const int64_t kernels = fake_cuda_count("cudaLaunchKernelExC"),
+                      copies = fake_cuda_count("cudaMemcpyAsync");
+        harness.check(*harness.make_server(parts), parts, 0, pieces);
+        EXPECT_EQ(fake_cuda_count("cudaLaunchKernelExC") - kernels, pieces * kSteps);
+        const int64_t given = std::ssize(ordinals) * parts * pieces * kSteps;
+        EXPECT_EQ(fake_cuda_count("cudaMemcpyAsync") - copies,
+                  given + copied * parts * pieces * kSteps + kSteps);
+      }
+    }
+  }
+  expect_no_misuse();
+  EXPECT_EQ(fake_cuda_count("cudaEventSynchronize"), 0) << "no thread waits for the device";
+}
+
 TEST_F(CudaCollectiveFakeTest, ByNccl) {
   CollectiveHarness harness({0, 1});
   for (int parts : {1, 2}) {

@@ -42,6 +42,19 @@ class CollectiveHarness {
     return make_cuda_collective(replicas_, std::move(options));
   }
 
+  // Makes a collective whose sum stays with a parameter server on the first replica's GPU.
+  std::unique_ptr<Collective> make_server(int parts) {
+    Device& device = *devices_.front();
+    server_ = std::make_unique<Server>();
+    server_->stream = device.make_stream();
+    server_->read = device.make_event();
+    server_->sum = device.allocate(kCount * sizeof(float), MemoryKind::device);
+    CudaCollectiveOptions options;
+    options.how = ReduceKind::server_device;
+    options.push = {{&device, server_->stream.get()}, parts, kCount};
+    return make_cuda_collective(replicas_, std::move(options));
+  }
+
   // Runs each replica on its own thread and checks the sums of all steps. A part is summed in
   // `pieces` ranges; each comes late while the one before is summed.
   void check(Collective& collective, int parts, int64_t bf16_floats = 0, int pieces = 1) {
@@ -57,6 +70,13 @@ class CollectiveHarness {
   }
 
  private:
+  // Its stream reads the sums, and replicas go on when it has.
+  struct Server {
+    std::unique_ptr<Event> read;
+    std::unique_ptr<Memory> sum;
+    std::unique_ptr<Stream> stream;
+  };
+
   static float value_of(int step, int rank, int part, int64_t i) {
     return static_cast<float>((step * 31 + rank * 17 + part * 7 + i * 13) % 1009) / 77.0F - 6.0F;
   }
@@ -78,7 +98,10 @@ class CollectiveHarness {
     auto* base = reinterpret_cast<float*>(memory->data());
     std::vector<const float*> sources;
     for (int part = 0; part < parts; ++part) sources.push_back(base + part * kCount);
-    float* result = base + parts * kCount;
+    float* result =
+        server_ ? reinterpret_cast<float*>(server_->sum->data()) : base + parts * kCount;
+    Stream& reader = server_ ? *server_->stream : *stream;
+    const bool reads = !server_ || rank == 0;
     for (int step = 0; step < kSteps; ++step) {
       for (int piece = pieces - 1; piece >= 0; --piece) {
         const BufferRange range{kCount * piece / pieces, kCount * (piece + 1) / pieces};
@@ -100,10 +123,17 @@ class CollectiveHarness {
       } else {
         collective.all_reduce(rank, sources, std::span(result, kCount));
       }
-      stream->copy(summed->data() + static_cast<size_t>(step) * part_bytes, result, part_bytes,
-                   CopyKind::device_to_host);
+      if (reads) {
+        reader.copy(summed->data() + static_cast<size_t>(step) * part_bytes, result, part_bytes,
+                    CopyKind::device_to_host);
+      }
+      if (!server_) continue;
+      if (rank == 0) reader.record(*server_->read);
+      collective.barrier(rank);
+      stream->wait(*server_->read);
     }
     stream->synchronize();
+    if (!reads) return "";
     return difference(reinterpret_cast<const float*>(summed->data()), parts, bf16_floats);
   }
 
@@ -136,6 +166,7 @@ class CollectiveHarness {
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<DeviceReplica> replicas_;
+  std::unique_ptr<Server> server_;  // null: every rank has the sum
 };
 
 }  // namespace stoker::testing

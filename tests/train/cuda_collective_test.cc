@@ -38,6 +38,8 @@ TEST_F(CudaCollectiveTest, InRanges) {
   apart.check(*apart.make(ReduceKind::nccl, 500), 2, 500, 3);
   together.check(*together.make(ReduceKind::device), 2, 0, 3);
   together.check(*together.make(ReduceKind::host), 1, 0, 3);
+  together.check(*together.make_server(2), 2, 0, 3);
+  apart.check(*apart.make_server(1), 1, 0, 3);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // host collective, bit for bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <semaphore>
@@ -136,6 +137,133 @@ TEST(DeviceCollective, OnTheHost) {
   });
 }
 
+// A replica's loop with a parameter server, in which every second replica is on another device than
+// the first. Rank 0 reads the sum on the server's stream, as an update does, and writes what all
+// pull. Returns "" or what was wrong.
+class ServedReplicas {
+ public:
+  ServedReplicas(int ranks, int parts, int64_t count, bool server_on_first, int pieces)
+      : parts_(parts),
+        count_(count),
+        pieces_(pieces),
+        late_({.seed = static_cast<uint64_t>(ranks * 10 + parts), .max_delay_us = 60}),
+        other_(make_host_device()),
+        place_(server_on_first ? static_cast<Device&>(late_) : *other_),
+        server_(place_.make_stream()),
+        updated_(place_.make_event()),
+        sum_(floats_on(place_)),
+        weights_(floats_on(place_)) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      Device& device = rank % 2 == 0 ? static_cast<Device&>(late_) : *other_;
+      streams_.push_back(device.make_stream());
+      replicas_.push_back({&device, streams_.back().get()});
+    }
+    collective_ = make_push_to_device({{&place_, server_.get()}, parts, count}, replicas_,
+                                      sum_buffers_on_host);
+  }
+
+  void check() {
+    ASSERT_EQ(collective_->size(), static_cast<int>(replicas_.size()));
+    std::vector<std::string> wrong(replicas_.size());
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < replicas_.size(); ++rank) {
+      threads.emplace_back([this, rank, &wrong] { wrong[rank] = train(static_cast<int>(rank)); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    server_->synchronize();
+    for (const std::string& each : wrong) EXPECT_EQ(each, "");
+    const Traffic traffic = collective_->traffic();
+    EXPECT_EQ(traffic, (Traffic{kSteps * parts_ * count_ * 4 * std::ssize(replicas_), 0, 0, 0}));
+  }
+
+ private:
+  std::unique_ptr<Memory> floats_on(Device& device) const {
+    return device.allocate(static_cast<size_t>(count_) * sizeof(float), MemoryKind::device);
+  }
+  static float* floats_of(const std::unique_ptr<Memory>& memory) {
+    return reinterpret_cast<float*>(memory->data());
+  }
+
+  std::string train(int rank) {
+    const auto& [device, stream] = replicas_[static_cast<size_t>(rank)];
+    std::string wrong;  // written by the stream's work
+    std::vector<std::unique_ptr<Memory>> memory;
+    std::vector<const float*> sources;
+    for (int part = 0; part <= parts_; ++part) {
+      memory.push_back(floats_on(*device));
+      if (part < parts_) sources.push_back(floats_of(memory.back()));
+    }
+    float* const pulled = floats_of(memory.back());
+    const std::span<float> sum(floats_of(sum_), static_cast<size_t>(count_));
+    for (int step = 0; step < kSteps; ++step) {
+      for (int piece = pieces_ - 1; piece >= 0; --piece) {
+        const BufferRange range{count_ * piece / pieces_, count_ * (piece + 1) / pieces_};
+        stream->call([&, step, range, piece] {
+          std::this_thread::sleep_for(std::chrono::microseconds((step + rank + piece) % 4 * 100));
+          for (int part = 0; part < parts_; ++part) {
+            float* to = floats_of(memory[static_cast<size_t>(part)]);
+            for (int64_t i = range.begin; i < range.end; ++i) to[i] = value_of(step, rank, part, i);
+          }
+        });
+        if (pieces_ > 1) collective_->ranges()->start(rank, sources, sum, range);
+      }
+      if (pieces_ > 1) {
+        collective_->ranges()->finish(rank);
+      } else {
+        collective_->all_reduce(rank, sources, sum);
+      }
+      stream->call([&] {  // what follows may overwrite the buffers
+        for (int part = 0; part < parts_; ++part) {
+          std::fill_n(floats_of(memory[static_cast<size_t>(part)]), count_, -1.0F);
+        }
+      });
+      if (rank == 0) {
+        server_->copy(weights_->data(), sum_->data(), sum.size_bytes(), CopyKind::device_to_device);
+        server_->record(*updated_);
+      }
+      collective_->barrier(rank);
+      stream->wait(*updated_);
+      stream->copy(pulled, weights_->data(), sum.size_bytes(), CopyKind::device_to_device);
+      stream->call([&, step] {
+        const std::vector<float> wanted =
+            expected(step, static_cast<int>(replicas_.size()), parts_, count_);
+        if (std::memcmp(wanted.data(), pulled, wanted.size() * 4) != 0 && wrong.empty()) {
+          wrong = "rank " + std::to_string(rank) + " step " + std::to_string(step);
+        }
+      });
+    }
+    stream->synchronize();
+    return wrong;
+  }
+
+  const int parts_;
+  const int64_t count_;
+  const int pieces_;
+  FakeDevice late_;
+  const std::unique_ptr<Device> other_;
+  Device& place_;
+  const std::unique_ptr<Stream> server_;
+  const std::unique_ptr<Event> updated_;
+  const std::unique_ptr<Memory> sum_, weights_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<DeviceReplica> replicas_;
+  std::unique_ptr<Collective> collective_;
+};
+
+TEST(DeviceCollective, AtAServer) {
+  for (const int ranks : {1, 2, 3}) {
+    for (const int parts : {1, 2}) {
+      for (const bool server_on_first : {true, false}) {
+        for (const int pieces : {1, 3}) {
+          SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(parts) + " parts, " +
+                       std::to_string(pieces) + " pieces");
+          ServedReplicas(ranks, parts, 1000, server_on_first, pieces).check();
+        }
+      }
+    }
+  }
+}
+
 // The parts change their size between calls.
 TEST(DeviceCollective, StagedPartsOfAnotherSize) {
   FakeDevice device({.max_delay_us = 60});
@@ -154,9 +282,11 @@ TEST(DeviceCollective, AbortWakesThoseThatWait) {
   const std::vector<DeviceReplica> replicas = {{&device, stream.get()}, {&device, stream.get()}};
   auto memory = device.allocate(400, MemoryKind::device);
   auto* values = reinterpret_cast<float*>(memory->data());
-  for (int kind = 0; kind < 2; ++kind) {
-    const auto collective = kind == 0 ? make_shared_device_collective(replicas, sum_buffers_on_host)
-                                      : make_staged_collective(replicas, make_host_collective(2));
+  std::unique_ptr<Collective> collectives[] = {
+      make_shared_device_collective(replicas, sum_buffers_on_host),
+      make_staged_collective(replicas, make_host_collective(2)),
+      make_push_to_device({replicas[0], 1, 100}, replicas, sum_buffers_on_host)};
+  for (const auto& collective : collectives) {
     std::thread waiting([&] {
       const float* part = values;
       EXPECT_THROW(collective->all_reduce(0, std::span(&part, 1), std::span(values, 100)),
@@ -176,6 +306,13 @@ TEST(DeviceCollective, TooManyAreRefused) {
                                             {device.get(), stream.get()});
   EXPECT_THROW(make_shared_device_collective(replicas, sum_buffers_on_host), std::invalid_argument);
   EXPECT_THROW(make_staged_collective({}, make_host_collective(1)), std::invalid_argument);
+  EXPECT_THROW(make_push_to_device({replicas[0], 8, 100}, replicas, sum_buffers_on_host),
+               std::invalid_argument);
+  const auto push =
+      make_push_to_device({replicas[0], 1, 100}, std::span(replicas).first(1), sum_buffers_on_host);
+  std::vector<float> values(99);
+  const float* part = values.data();
+  EXPECT_THROW(push->all_reduce(0, std::span(&part, 1), values), std::invalid_argument);
 }
 
 // On a device, a range is summed before the work that is queued after it has run.

@@ -2,6 +2,7 @@
 // averages and values that are not finite.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 
@@ -197,6 +198,79 @@ TEST(DeviceEngineStateTest, AnEvaluationEngineGivesTheSameLogitsInLessMemory) {
   EXPECT_EQ(a, b);
   EXPECT_LT(evaluator->planned_bytes(), trainer->planned_bytes());
   EXPECT_THROW(evaluator->forward_backward(batch.rows()), std::logic_error);
+}
+
+// Weights that are copied from another engine are used like those that are written.
+TEST(DeviceEngineStateTest, StatesAreCopiedFromAnotherEngine) {
+  const NetSpec net = small_net();
+  const TestBatch batch = make_batch(net, 4, 1), another = make_batch(net, 4, 2);
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    const EngineOptions options = engine_options(4, 4, 1, precision);
+    const auto from = started_device_engine(net, options), to = started_device_engine(net, options);
+    from->blend_average(0, false);
+    device_step(*from, batch);
+    device_step(*to, another);
+    std::vector<float> expected(40), own(40);
+    from->forward(batch.rows(), {}, false, expected);
+    to->forward(batch.rows(), {}, false, own);
+    EXPECT_NE(own, expected);
+    for (const StateKind kind : {StateKind::parameters, StateKind::statistics, StateKind::average,
+                                 StateKind::average_statistics}) {
+      to->copy_state(kind, from->device_state(kind));
+      EXPECT_EQ(read_state(*to, kind), read_state(*from, kind));
+    }
+    for (const bool averaged : {false, true}) {
+      from->forward(batch.rows(), {}, averaged, expected);
+      to->forward(batch.rows(), {}, averaged, own);
+      EXPECT_EQ(own, expected);
+    }
+    EXPECT_NE(read_state(*to, StateKind::average), read_state(*to, StateKind::parameters));
+    EXPECT_THROW(to->copy_state(StateKind::statistics, from->device_state(StateKind::parameters)),
+                 std::invalid_argument);
+  }
+}
+
+TEST(DeviceEngineStateTest, AnEngineWithoutBatchesUpdatesLikeAnotherInLessMemory) {
+  const NetSpec net = small_net();
+  const TestBatch batch = make_batch(net, 4, 1);
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    EngineOptions options = engine_options(4, 4, 1, precision);
+    const auto trainer = started_device_engine(net, options);
+    options.batches = false;
+    const auto server = started_device_engine(net, options);
+    EXPECT_LT(2 * server->planned_bytes(), trainer->planned_bytes());
+    std::vector<TensorUpdate> tensors(parameter_table(net).size(), {0.05f, 5e-4f, false});
+    UpdateArgs args;
+    args.tensors = tensors;
+    for (int step = 0; step < 3; ++step) {
+      if (step == 2) tensors[0].frozen = true;
+      trainer->expect_frozen(tensors);
+      trainer->forward_backward(batch.rows());
+      trainer->stream()->synchronize();
+      std::ranges::copy(trainer->reduced_gradients(), server->reduced_gradients().begin());
+      server->expect_frozen(tensors);
+      for (Engine* const engine : {trainer.get(), server.get()}) engine->update(args);
+      EXPECT_TRUE(state_of(*server) == state_of(*trainer)) << step;
+      EXPECT_EQ(server->step_metrics().loss_sum, trainer->step_metrics().loss_sum);
+    }
+    std::vector<float> logits(40);
+    EXPECT_THROW(server->forward_backward(batch.rows()), std::logic_error);
+    EXPECT_THROW(server->forward(batch.rows(), {}, false, logits), std::logic_error);
+    EXPECT_THROW(server->reduce_in_buckets(4000, [](BufferRange) {}), std::logic_error);
+    EXPECT_NE(server->describe_memory().find("no batches"), std::string::npos);
+  }
+  EngineOptions options = engine_options(4, 4);
+  options.batches = false;
+  HostOpsState state;
+  state.free_bytes = 1000;
+  try {
+    make_device_engine(net, options, {}, &state);
+    ADD_FAILURE() << "it fits into 1000 bytes";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("to keep the weights of 'airnet' takes"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

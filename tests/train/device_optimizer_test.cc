@@ -123,6 +123,41 @@ TEST_F(DeviceOptimizerTest, PartsOfABatchGiveTheBitsOfTheWholeBatch) {
   }
 }
 
+// A replica that pulls its weights computes what a trainer with these weights does.
+TEST_F(DeviceOptimizerTest, AServerUpdatesForReplicas) {
+  const NetSpec net = tiny_net();
+  const TestBatch batch = make_batch(net, 6, 9);
+  for (const OptimizerKind kind : kKinds) {
+    const OptimizerSpec optimizer = clipping(kind);
+    const EngineOptions options = engine_options_for(optimizer, 6, 6, 1, Precision::bf16);
+    const auto trained = started_device_engine(net, options),
+               replica = started_device_engine(net, options),
+               server = started_device_engine(net, server_options(options));
+    const auto pull = [&] {
+      server->stream()->synchronize();
+      for (const StateKind state : {StateKind::parameters, StateKind::statistics}) {
+        replica->copy_state(state, server->device_state(state));
+      }
+    };
+    train_with(*trained, optimizer, 6, gradients_of);
+    train_with(*server, optimizer, 6, [&](Engine& updated, const TestBatch& each) {
+      pull();
+      gradients_of(*replica, each);
+      const std::span<float> sum = updated.reduced_gradients();
+      updated.stream()->copy(sum.data(), replica->reduced_gradients().data(), sum.size_bytes(),
+                             CopyKind::device_to_device);
+      updated.stream()->synchronize();
+    });
+    pull();
+    EXPECT_NE(state_of(*server).parameters, initial_parameters(net, {1}));
+    EXPECT_TRUE(state_of(*server) == state_of(*trained)) << to_string(kind);
+    std::vector<float> own(60), expected(60);
+    trained->forward(placed(*trained, batch), {}, false, expected);
+    replica->forward(placed(*replica, batch), {}, false, own);
+    EXPECT_EQ(own, expected) << to_string(kind);
+  }
+}
+
 // The weights that the convolutions read are written by the update, too.
 TEST_F(DeviceOptimizerTest, CopiesInBf16FollowTheWeights) {
   const NetSpec net = tiny_net();

@@ -37,6 +37,23 @@ TEST(ParameterServerRun, HasTheBitsOfAnAllReduce) {
   }
 }
 
+TEST(ParameterServerRun, IsTheOneInHostMemory) {
+  const auto source = small_source();
+  uint64_t hashes[2] = {};
+  for (const ReduceKind kind : {ReduceKind::server, ReduceKind::server_host}) {
+    TrainOptions options = server_options(2);
+    options.reduce = kind;
+    RecordingObserver observer;
+    Trainer trainer(*source, nullptr, options, observer, fake_engines());
+    trainer.run();
+    hashes[kind == ReduceKind::server_host] = trainer.weights_hash();
+    EXPECT_THAT(observer.plan, testing::Contains(testing::AllOf(
+                                   HasSubstr(std::string("exchange: ") + to_string(kind) + ","),
+                                   HasSubstr("; the server is in host memory"))));
+  }
+  EXPECT_EQ(hashes[0], hashes[1]);
+}
+
 TEST(ParameterServerRun, OnTheCpuEngineToo) {
   if (!cpu_engine_available()) GTEST_SKIP() << "built without oneDNN";
   TrainOptions options = small_options(2);

@@ -71,7 +71,9 @@ void add_link_options(CLI::App& app, LinkOptions& options) {
       ->check(CLI::PositiveNumber)
       ->default_str("");
   check_reduce(app.add_option("--reduce", options.reductions,
-                              "Strategies to predict, as a list (with --machine)"))
+                              "Strategies to predict, as a list. parameter-server is the one in "
+                              "host memory, and parameter-server:device the one that GPUs can "
+                              "have (with --machine)"))
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--grad-wire", options.wires,

@@ -293,10 +293,12 @@ void add_run_options(CLI::App& app, TrainArguments& arguments) {
       "--reduce", arguments.reduce,
       "What replicas exchange in a step. all-reduce (auto is the same) sums their gradients, in "
       "the way that suits the devices or the one that is named; parameter-server keeps the weights "
-      "with a server in host memory, to which CPU replicas push gradients and from which they pull "
-      "weights; independent exchanges nothing: each replica trains a model of its own on its share "
-      "of every batch, with the rate for that share, and has its checkpoints in --out/replica_I; "
-      "none leaves the sum out to measure what it costs, and then nothing is saved"));
+      "with a server, to which replicas push gradients and from which they pull weights: in host "
+      "memory for CPU replicas (parameter-server:host), on the first GPU for GPUs "
+      "(parameter-server:device); independent exchanges nothing: each replica trains a model of "
+      "its own on its share of every batch, with the rate for that share, and has its checkpoints "
+      "in --out/replica_I; none leaves the sum out to measure what it costs, and then nothing is "
+      "saved"));
   app.add_option("--grad-wire", arguments.grad_wire,
                  "Number format in which gradients travel between replicas. int8 (a scale per 1024 "
                  "values, stochastic rounding) and 1bit (two means per 256 values) add what was "

@@ -37,10 +37,10 @@ struct BufferSum {
 };
 using SumKernel = std::function<void(Stream& stream, const BufferSum& sum)>;  // queues the sum
 
-// Sums on the CPU ("parameter server"): buffers are copied to pinned host memory, `inner` sums them
-// there, and the sum is copied back. This is done in pieces: one is summed while the next is still
-// being copied. finish() blocks until the last piece is summed. `inner` has the same ranks, in one
-// process or several.
+// Sums on the CPU: buffers are copied to pinned host memory, `inner` sums them there, and the sum
+// is copied back. This is done in pieces: one is summed while the next is still being copied.
+// finish() blocks until the last piece is summed. `inner` has the same ranks, in one process or
+// several.
 std::unique_ptr<Collective> make_staged_collective(std::span<const DeviceReplica> replicas,
                                                    std::unique_ptr<Collective> inner,
                                                    int64_t piece_bytes = int64_t{8} << 20);
@@ -49,6 +49,22 @@ std::unique_ptr<Collective> make_staged_collective(std::span<const DeviceReplica
 // `kernel`. Streams wait for each other's events; no thread waits for the device.
 std::unique_ptr<Collective> make_shared_device_collective(std::span<const DeviceReplica> replicas,
                                                           SumKernel kernel);
+
+// What replicas push to a parameter server on a device.
+struct PushTarget {
+  DeviceReplica server;  // its device, and the stream on which it updates
+  int buffers = 1;       // of each replica
+  int64_t floats = 0;    // of each buffer
+};
+
+// Sums at a parameter server on a device. All ranks pass the server's buffer as their result; the
+// sum, of all buffers in the order of ranks, is seen by work that is queued on the server's stream
+// after finish(). `kernel` adds up in memory of the server's device: buffers of replicas on another
+// device (by its name) are copied there, into memory that is allocated at construction. No thread
+// waits for a device.
+std::unique_ptr<Collective> make_push_to_device(const PushTarget& target,
+                                                std::span<const DeviceReplica> replicas,
+                                                SumKernel kernel);
 
 // The same sum as the CUDA kernel, for host devices: queued on a stream, or done now.
 void sum_buffers_on_host(Stream& stream, const BufferSum& sum);

@@ -52,7 +52,7 @@ DeviceEngine::DeviceEngine(const NetSpec& net, const EngineOptions& options,
       stream_(device.make_stream()),
       ops_(make_ops(device, *stream_)),
       graphs_(*ops_, tuning.graphs) {
-  build_programs();
+  if (options_.batches) build_programs();
   allocate();
   if (options_.training) allocate_training();
 }
@@ -90,9 +90,11 @@ void DeviceEngine::allocate() {
       net_, options_, tuning_, device_engine_sizes(options_, layout_, training_, evaluation_),
       device_, *ops_);
   ops_->zero(memory_->data(), memory_->allocated());
-  logits_there_ = device_.make_event();
-  host_logits_ = device_.allocate(static_cast<size_t>(options_.rows) * logit_stride_ * kFloat,
-                                  MemoryKind::pinned);
+  if (options_.batches) {
+    logits_there_ = device_.make_event();
+    host_logits_ = device_.allocate(static_cast<size_t>(options_.rows) * logit_stride_ * kFloat,
+                                    MemoryKind::pinned);
+  }
   states_ = std::make_unique<DeviceStateStore>(net_, options_, layout_, *memory_, device_, *stream_,
                                                *ops_);
 }
@@ -106,7 +108,9 @@ void DeviceEngine::allocate_training() {
   };
   update_.chunks = memory_->at<TensorChunk>(DevicePiece::chunks);
   update_.chunk_count = upload(layout_.chunks(kChunkNumbers), DevicePiece::chunks);
-  upload(layout_.chunks(kChunkNumbers, true), DevicePiece::conv_chunks);
+  if (options_.batches) {
+    upload(layout_.chunks(kChunkNumbers, true), DevicePiece::conv_chunks);
+  }
   update_.tensor_count = static_cast<int>(layout_.tensors().size());
   update_.channels = memory_->at<StatisticChannel>(DevicePiece::statistic_channels);
   update_.channel_count = upload(layout_.statistic_channels(options_.micro_batch_size),
@@ -155,6 +159,7 @@ void DeviceEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
 
 bool DeviceEngine::reduce_in_buckets(int64_t bytes, std::function<void(BufferRange)> ready) {
   require_training(options_, "reduce_in_buckets");
+  require_batches(options_, "reduce_in_buckets");
   if (bytes < 1) {
     throw std::invalid_argument("buckets of " + std::to_string(bytes) + " bytes");
   }
@@ -361,6 +366,7 @@ void DeviceEngine::forward(const BatchRows& batch, const View& view, bool averag
 
 std::vector<DeviceStepTime> DeviceEngine::profile(int runs) {
   require_training(options_, "profile");
+  require_batches(options_, "profile");
   states_->load_weights(false);
   return time_steps(net_, training_, options_.micro_batch_size, training_run(), runs, device_,
                     *stream_);
@@ -369,9 +375,11 @@ std::vector<DeviceStepTime> DeviceEngine::profile(int runs) {
 int64_t DeviceEngine::planned_bytes() const { return memory_->sizes().total(); }
 
 std::string DeviceEngine::describe_memory() const {
-  return describe(memory_->sizes()) + "  in total " +
-         std::to_string(planned_bytes() / (int64_t{1} << 20)) + " MiB on " + device_.name() + ": " +
-         std::to_string(micro_batches_) +
+  const std::string all = describe(memory_->sizes()) + "  in total " +
+                          std::to_string(planned_bytes() / (int64_t{1} << 20)) + " MiB on " +
+                          device_.name();
+  if (!options_.batches) return all + ": no batches\n";
+  return all + ": " + std::to_string(micro_batches_) +
          (micro_batches_ == 1 ? " micro-batch of " : " micro-batches of ") +
          std::to_string(options_.micro_batch_size) + " samples\n";
 }

@@ -54,6 +54,12 @@ class DeviceEngine final : public Engine {
   void write(StateKind kind, std::span<const float> values) override {
     states_->write(kind, values);
   }
+  std::span<const float> device_state(StateKind kind) const override {
+    return states_->values(kind);
+  }
+  void copy_state(StateKind kind, std::span<const float> values) override {
+    states_->copy(kind, values);
+  }
   int64_t planned_bytes() const override;
   std::string describe_memory() const override;
   std::vector<std::string> implementations() const override;
@@ -90,6 +96,7 @@ class DeviceEngine final : public Engine {
   ImageShape image_;
   UpdateShape update_;
 
+  // Empty if no batches will come, as is what is made for them.
   DeviceProgram training_, evaluation_;
   bool draws_ = false;        // training has dropout
   bool has_targets_ = false;  // the last batch had BatchRows::targets

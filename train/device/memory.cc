@@ -18,9 +18,32 @@ int64_t aligned(int64_t bytes) {
   return round_up(bytes, kAlignment);
 }
 
+int64_t bytes_of(const auto& list) { return static_cast<int64_t>(list.size() * sizeof(list[0])); }
+
 int64_t logit_bytes(const ExecutionPlan& plan, int rows) {
   const int64_t classes = plan.nodes.back().shape.channels;
   return rows * logit_stride(classes) * kFloat;
+}
+
+// What training takes of a batch and computes of it, besides activations.
+void add_batch_pieces(const EngineOptions& options, const GradientLayout& layout,
+                      DeviceEngineSizes& sizes) {
+  if (options.rows > options.micro_batch_size || options.accumulates) {
+    sizes[DevicePiece::micro_batch_gradients] = layout.numbers() * kFloat;
+  }
+  const TensorPrecisions held = tensor_precisions(options.precision, kDevicePrecision);
+  if (held.convolution_gradients == Precision::bf16) {
+    sizes[DevicePiece::bf16_gradients] = layout.parameter_numbers() * 2;
+  }
+  sizes[DevicePiece::row_labels] = options.micro_batch_size * int64_t{sizeof(int32_t)};
+  sizes[DevicePiece::row_weights] = options.micro_batch_size * kFloat;
+  sizes[DevicePiece::row_mix_labels] = sizes[DevicePiece::row_labels];
+  sizes[DevicePiece::row_mix_weights] = sizes[DevicePiece::row_weights];
+  if (layout.net().loss == LossKind::binary) {
+    sizes[DevicePiece::row_targets] = sizes[DevicePiece::row_weights] * layout.net().classes;
+  }
+  sizes[DevicePiece::row_position] = sizeof(int64_t);
+  sizes[DevicePiece::conv_chunks] = bytes_of(layout.chunks(kChunkNumbers, true));
 }
 
 }  // namespace
@@ -36,18 +59,17 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
                                       const DeviceProgram& evaluation) {
   DeviceEngineSizes sizes;
   const int64_t parameters = layout.parameter_numbers();
-  const TensorPrecisions held = tensor_precisions(options.precision, kDevicePrecision);
   sizes[DevicePiece::parameters] = parameters * kFloat;
   sizes[DevicePiece::statistics] = layout.statistics_numbers() * kFloat;
-  if (held.activations == Precision::bf16) sizes[DevicePiece::weights] = parameters * 2;
-  sizes[DevicePiece::logits] = logit_bytes(evaluation.plan, options.rows);
-  sizes[DevicePiece::arena] = std::max(training.plan.memory.bytes, evaluation.plan.memory.bytes);
-  sizes.workspace_bytes = std::max(training.workspace_bytes, evaluation.workspace_bytes);
   sizes.average_bytes = aligned(parameters * kFloat) + layout.statistics_numbers() * kFloat;
+  if (options.batches) {
+    const TensorPrecisions held = tensor_precisions(options.precision, kDevicePrecision);
+    if (held.activations == Precision::bf16) sizes[DevicePiece::weights] = parameters * 2;
+    sizes[DevicePiece::logits] = logit_bytes(evaluation.plan, options.rows);
+    sizes[DevicePiece::arena] = std::max(training.plan.memory.bytes, evaluation.plan.memory.bytes);
+    sizes.workspace_bytes = std::max(training.workspace_bytes, evaluation.workspace_bytes);
+  }
   if (!options.training) return sizes;
-  const auto bytes_of = [](const auto& list) {
-    return static_cast<int64_t>(list.size() * sizeof(list[0]));
-  };
   sizes[DevicePiece::momenta] = parameters * kFloat;
   if (has_second_moments(options.optimizer)) {
     sizes[DevicePiece::second_moments] = parameters * kFloat;
@@ -59,22 +81,8 @@ DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const Gradie
     sizes[DevicePiece::tensor_scales] = tensors * int64_t{sizeof(TensorScale)};
   }
   sizes[DevicePiece::gradients] = layout.numbers() * kFloat;
-  if (options.rows > options.micro_batch_size || options.accumulates) {
-    sizes[DevicePiece::micro_batch_gradients] = layout.numbers() * kFloat;
-  }
-  if (held.convolution_gradients == Precision::bf16) {
-    sizes[DevicePiece::bf16_gradients] = parameters * 2;
-  }
-  sizes[DevicePiece::row_labels] = options.micro_batch_size * int64_t{sizeof(int32_t)};
-  sizes[DevicePiece::row_weights] = options.micro_batch_size * kFloat;
-  sizes[DevicePiece::row_mix_labels] = sizes[DevicePiece::row_labels];
-  sizes[DevicePiece::row_mix_weights] = sizes[DevicePiece::row_weights];
-  if (layout.net().loss == LossKind::binary) {
-    sizes[DevicePiece::row_targets] = sizes[DevicePiece::row_weights] * layout.net().classes;
-  }
-  sizes[DevicePiece::row_position] = sizeof(int64_t);
+  if (options.batches) add_batch_pieces(options, layout, sizes);
   sizes[DevicePiece::chunks] = bytes_of(layout.chunks(kChunkNumbers));
-  sizes[DevicePiece::conv_chunks] = bytes_of(layout.chunks(kChunkNumbers, true));
   sizes[DevicePiece::statistic_channels] =
       bytes_of(layout.statistic_channels(options.micro_batch_size));
   sizes[DevicePiece::rates] =
@@ -91,6 +99,7 @@ DeviceEngineSizes planned_device_sizes(const NetSpec& net, const EngineOptions& 
     return build_device_program(net, plan_options(options, device_fusion(tuning), training), tuning,
                                 layout, nullptr);
   };
+  if (!options.batches) return device_engine_sizes(options, layout, {}, {});
   return device_engine_sizes(options, layout, options.training ? plan(true) : DeviceProgram{},
                              plan(false));
 }
@@ -161,6 +170,11 @@ DeviceEngineMemory::DeviceEngineMemory(const NetSpec& net, const EngineOptions& 
     reason = std::string(" (") + error.what() + ")";
   }
   if (memory_ != nullptr) return;
+  const std::string needs = mebibytes(next) + ", and " + mebibytes(free) + " are free" + reason;
+  if (!options.batches) {
+    throw std::runtime_error(device.name() + ": to keep the weights of '" + net.name + "' takes " +
+                             needs + ". It would hold:\n" + describe(sizes));
+  }
   // The feed may allocate its slots before or after this: the largest batch is computed for the
   // memory that is free now.
   const int64_t image = static_cast<int64_t>(net.input.width) * net.input.height * 3;
@@ -170,9 +184,8 @@ DeviceEngineMemory::DeviceEngineMemory(const NetSpec& net, const EngineOptions& 
                                                std::to_string(image) + " bytes more per slot)"
                                          : "not even a batch of 8 samples fits";
   throw std::runtime_error(device.name() + ": training '" + net.name + "' with " +
-                           std::to_string(options.rows) + " samples needs " + mebibytes(next) +
-                           ", and " + mebibytes(free) + " are free" + reason + "; " + advice +
-                           ". It would hold:\n" + describe(sizes));
+                           std::to_string(options.rows) + " samples needs " + needs + "; " +
+                           advice + ". It would hold:\n" + describe(sizes));
 }
 
 }  // namespace stoker

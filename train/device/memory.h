@@ -52,7 +52,8 @@ struct DeviceEngineSizes {
   int64_t total() const { return allocated() + average_bytes; }
 };
 
-// Returns the sizes of an engine with these programs (`training` may be empty).
+// Returns the sizes of an engine with these programs: `training` may be empty, and both are if no
+// batches will come.
 DeviceEngineSizes device_engine_sizes(const EngineOptions& options, const GradientLayout& layout,
                                       const DeviceProgram& training,
                                       const DeviceProgram& evaluation);

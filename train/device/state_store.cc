@@ -130,6 +130,19 @@ int64_t DeviceStateStore::held(StateKind kind) const {
   return total_count(is_statistics(kind) ? statistics_table_ : parameter_table_);
 }
 
+std::span<const float> DeviceStateStore::values(StateKind kind) const {
+  const int64_t count =
+      is_statistics(kind) ? layout_.statistics_numbers() : layout_.parameter_numbers();
+  return {at(kind), static_cast<size_t>(count)};
+}
+
+void DeviceStateStore::copy(StateKind kind, std::span<const float> from) {
+  if (is_average(kind)) make_average();
+  require_state("copy_state", from.size(), static_cast<int64_t>(values(kind).size()));
+  stream_.copy(at(kind), from.data(), from.size_bytes(), CopyKind::device_to_device);
+  if (!is_statistics(kind)) loaded_ = Loaded::nothing;
+}
+
 void DeviceStateStore::read(StateKind kind, std::span<float> values) const {
   require_state("read", values.size(), held(kind));
   if (is_statistics(kind)) return to_host(at(kind), values.data(), held(kind) * kFloat);

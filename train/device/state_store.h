@@ -30,6 +30,8 @@ class DeviceStateStore {
 
   void read(StateKind kind, std::span<float> values) const;
   void write(StateKind kind, std::span<const float> values);
+  std::span<const float> values(StateKind kind) const;  // on the device, with padding
+  void copy(StateKind kind, std::span<const float> from);
   void to_device(const void* host, void* device, int64_t bytes) const;
 
  private:

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,18 @@ struct EngineOptions {
   // has batch norms of its own. Only the CPU engine has synchronised ones.
   NormExchange* norms = nullptr;
   int rank = 0;
+  // False: no batch will come, as for the engine of a parameter server, which only updates. An
+  // engine may then leave out what only batches need.
+  bool batches = true;
 };
+
+// Returns the options of a parameter server's engine for replicas with these. An update depends on
+// the micro-batches' size.
+constexpr EngineOptions server_options(EngineOptions replica) {
+  replica.rows = replica.micro_batch_size;
+  replica.accumulates = replica.batches = false;
+  return replica;
+}
 
 // The rows of a batch in device memory, as in DeviceBatch.
 struct BatchRows {
@@ -200,6 +212,19 @@ class Engine {
 
   virtual void read(StateKind kind, std::span<float> values) const = 0;
   virtual void write(StateKind kind, std::span<const float> values) = 0;
+
+  // For engines that have a stream(): a state where it lies, in memory of the engine's device and
+  // in the engine's order, as long as the engine lives (an average moves when it is first made).
+  virtual std::span<const float> device_state(StateKind kind) const {
+    (void)kind;
+    return {};
+  }
+  // Makes a state a copy of another engine's device_state(). Both engines have the same net and
+  // make. Queues: the caller orders it with the other engine's work, also between two devices.
+  virtual void copy_state(StateKind kind, std::span<const float> values) {
+    (void)kind, (void)values;
+    throw std::logic_error("copy_state: this engine has no stream");
+  }
 
   virtual int64_t planned_bytes() const = 0;        // weights, states, activations, workspaces
   virtual std::string describe_memory() const = 0;  // one line per kind of memory

@@ -42,10 +42,17 @@ inline void require_training(const EngineOptions& options, const char* what) {
   }
 }
 
-// Throws as require_training() does, and std::invalid_argument for a part of a batch if the engine
-// was not made for parts.
+// Throws std::logic_error if the engine was made for no batches.
+inline void require_batches(const EngineOptions& options, const char* what) {
+  if (options.batches) return;
+  throw std::logic_error(std::string(what) + ": this engine was made for no batches");
+}
+
+// Throws as require_training() and require_batches() do, and std::invalid_argument for a part of a
+// batch if the engine was not made for parts.
 inline void require_batch(const EngineOptions& options, const BatchRows& batch) {
   require_training(options, "forward_backward");
+  require_batches(options, "forward_backward");
   if (options.accumulates || (batch.first && batch.last)) return;
   throw std::invalid_argument("forward_backward: this engine takes only whole batches");
 }
@@ -117,10 +124,11 @@ inline void require_gradients(std::span<const TensorUpdate> tensors,
   }
 }
 
-// Throws std::invalid_argument if `logits` has the wrong size, or if the view's shift is as large
-// as the image.
+// Throws as require_batches() does, and std::invalid_argument if `logits` has the wrong size, or if
+// the view's shift is as large as the image.
 inline void require_forward(const EngineOptions& options, const NetSpec& net, const View& view,
                             std::span<const float> logits) {
+  require_batches(options, "forward");
   const int64_t wanted = static_cast<int64_t>(options.rows) * net.classes;
   if (static_cast<int64_t>(logits.size()) != wanted) {
     throw std::invalid_argument("forward: room for " + std::to_string(logits.size()) +

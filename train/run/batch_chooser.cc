@@ -8,6 +8,7 @@
 #include "staging/device_list.h"
 #include "train/collective/norm_exchange.h"
 #include "train/cuda/engine.h"
+#include "train/engine/byte_text.h"
 #include "train/run/batch_shape.h"
 #include "train/run/options.h"
 #include "train/run/replica.h"
@@ -70,24 +71,31 @@ BatchChoice gpu_batch(const BatchQuestion& question, int64_t most_rows) {
   for (const CudaDeviceInfo& info : query_cuda().devices) {
     if (info.name == name) memory = info.memory_bytes;
   }
-  const auto usable = static_cast<int64_t>(kShare * static_cast<double>(memory)) / sharing;
   EngineOptions engine = engine_options(options, {.rows = static_cast<int>(kGpuStep),
                                                   .micro_batch_size = static_cast<int>(kGpuStep),
                                                   .parts = options.accumulate});
   engine.nominal_rows = engine.rows;
+  const int64_t server =
+      wants_server(options.reduce)
+          ? cuda_server_bytes(question.net, engine, options.replicas - static_cast<int>(sharing))
+          : 0;
+  const int64_t usable =
+      (static_cast<int64_t>(kShare * static_cast<double>(memory)) - server) / sharing;
   const int64_t slots = std::max(options.slots, 1) * slab_bytes(question, kGpuStep) / kGpuStep;
   const int64_t fits =
       largest_cuda_batch(question.net, engine, usable, slots, static_cast<int>(kGpuStep));
+  std::string where = fmt::format("{:.0f}% of {}'s memory", 100 * kShare, name);
+  if (server > 0) where += fmt::format(" without the {} of the server", mebibytes(server));
   if (fits < kGpuStep) {
-    throw std::runtime_error(fmt::format("batch: auto: not even {} samples fit into {:.0f}% of {}",
-                                         kGpuStep, 100 * kShare, name));
+    throw std::runtime_error(
+        fmt::format("batch: auto: not even {} samples fit into {}", kGpuStep, where));
   }
   const int64_t rows = std::min(fits, most_rows / kGpuStep * kGpuStep);
-  return {std::max(rows, kGpuStep),
-          fmt::format("{} samples per device: {} fit into {:.2f} GiB, {:.0f}% of {}'s memory{}",
-                      std::max(rows, kGpuStep), fits,
-                      static_cast<double>(usable) / (int64_t{1} << 30), 100 * kShare, name,
-                      rows < fits ? "; no more because of the number of training samples" : "")};
+  return {
+      std::max(rows, kGpuStep),
+      fmt::format("{} samples per device: {} fit into {:.2f} GiB, {}{}", std::max(rows, kGpuStep),
+                  fits, static_cast<double>(usable) / (int64_t{1} << 30), where,
+                  rows < fits ? "; no more because of the number of training samples" : "")};
 }
 
 }  // namespace

@@ -155,12 +155,6 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   leave_metrics(rank, step - engine.metrics_lag());
   const float decay = average_decay(recipe.average, feed_step(step) + 1, setup_.total_feed_steps);
   const bool lookahead = recipe.average.kind == AverageKind::lookahead;
-  if (ParameterServer* server = setup_.replicas.server()) {
-    const SpanTimer timer(tracer(), SpanKind::reduce, step, rank);
-    gate_->barrier(rank);
-    server->step(rank, engine, rates.args, decay, lookahead);
-    return;
-  }
   {
     const SpanTimer timer(tracer(), SpanKind::reduce, step, rank);
     gate_->barrier(rank);
@@ -168,10 +162,14 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
       setup_.replicas.collective().ranges()->finish(rank);
     } else {
       setup_.replicas.collective().all_reduce(rank, engine.gradient_buffers(),
-                                              engine.reduced_gradients());
+                                              setup_.replicas.updated_by(rank).reduced_gradients());
     }
   }
   const SpanTimer timer(tracer(), SpanKind::update, step, rank);
+  if (ParameterServer* server = setup_.replicas.server()) {
+    server->step(rank, engine, rates.args, decay, lookahead);
+    return;
+  }
   engine.update(rates.args);
   // If the metrics come late, a skipped update may be averaged once more. That does no harm: the
   // run ends before anything is saved.
@@ -225,7 +223,8 @@ void TrainLoop::note_batch(int rank, int part, int64_t step, const FedBatch& bat
 // Returns whether the engine has a warning. Only the replica's own thread may ask its engine.
 bool TrainLoop::note_warning(int rank) {
   const Replica& replica = setup_.replicas[rank];
-  const std::string text = replica.engine->warning();
+  std::string text = replica.engine->warning();
+  if (text.empty() && rank == 0) text = setup_.replicas.keeper().warning();
   if (text.empty()) return false;
   const MutexLock lock(mutex_);
   warnings_.push_back(fmt::format("{}: {}", replica.device->name(), text));

@@ -1,62 +1,75 @@
 // A parameter server: the weights, the optimiser's state and the running statistics of a run lie
-// with the server, in the host memory of process 0. In a step replicas push their gradients, the
-// server sums them in the order of ranks and applies the update, and replicas pull the new weights
-// and statistics; a replica's own momenta are not used. The server is a thread of process 0 and an
-// engine like the replicas', so that with fp32 gradients the weights have the bits of an
-// all-reduce. Every process has an object of this class; in the others it is the way to the server.
+// with the server. In a step replicas push their gradients, which a collective sums in the order of
+// ranks where the server has its reduced gradients; the server applies the update, and replicas
+// pull the new weights and statistics; a replica's own momenta are not used. The server is an
+// engine like the replicas', without batches, so that with fp32 gradients the weights have the bits
+// of an all-reduce. There are two:
+//   in host memory  of process 0, for replicas that compute there, in any process. Every process
+//                   has an object of this class; in the others it is the way to the server. A step
+//                   waits for all of it.
+//   on a device     for replicas on devices, in one process: updates and copies between devices are
+//                   queued on the engines' streams, and no thread waits for a device.
 //
 // Owner: ReplicaSet. Threads: step() is called by every replica's thread, abort() by any; the other
-// functions by one, while no step runs. Processes make the same calls in the same order. Errors:
-// those of the engine, the collective and the processes.
+// functions by replica 0's, refresh() while no step runs. Processes make the same calls in the same
+// order. Errors: those of the engine, the devices and the processes.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <span>
-#include <vector>
+#include <string>
 
 #include "train/collective/collective.h"
 #include "train/engine/engine.h"
 
 namespace stoker {
 
-struct ServerOptions {
+class ParameterServer {
+ public:
+  virtual ~ParameterServer() = default;
+  ParameterServer(const ParameterServer&) = delete;
+  ParameterServer& operator=(const ParameterServer&) = delete;
+
+  Engine* engine() const { return engine_.get(); }  // null where the server is not
+  // When all gradients are pushed: the first replica's thread updates the weights as `args` say and
+  // averages them if `decay` >= 0; then pulls the weights.
+  void step(int rank, Engine& replica, const UpdateArgs& args, float decay, bool lookahead);
+  // As Engine has them, in every process.
+  virtual StepMetrics metrics_of(int64_t update) const = 0;
+  virtual int metrics_lag() const = 0;
+  // Copies to this process's replicas what they need to evaluate.
+  virtual void refresh(std::span<Engine* const> replicas, bool averaged) const = 0;
+  virtual int64_t pulled_bytes() const = 0;  // by a replica in a step
+  virtual std::string place() const = 0;     // "in host memory", "on cuda:0"
+  void abort() noexcept { here_->abort(); }  // makes waiting replicas fail, now or later
+  // Of the weights that this process's replicas pulled. Only for the thread of replica 0.
+  const Traffic& traffic() const { return traffic_; }
+
+ protected:
+  // `replicas` of this process.
+  ParameterServer(std::unique_ptr<Engine> engine, int replicas);
+
+ private:
+  virtual void update(const UpdateArgs& args, float decay, bool lookahead) = 0;
+  virtual void pull(Engine& replica) = 0;
+
+  const std::unique_ptr<Engine> engine_;
+  const std::unique_ptr<Collective> here_;  // the barrier of this process's replicas
+  Traffic traffic_;
+};
+
+struct HostServerOptions {
   NetSpec net;
   int replicas = 1;               // of this process
   ProcessGroup* group = nullptr;  // null: a single process; must outlive the server
 };
 
-class ParameterServer {
- public:
-  // `engine` has the weights and never a batch; null in all processes but the first. `gradients`
-  // sums them in one place, of all replicas, and must outlive the server.
-  ParameterServer(std::unique_ptr<Engine> engine, Collective& gradients,
-                  const ServerOptions& options);
+// `engine` has the weights; null in all processes but the first.
+std::unique_ptr<ParameterServer> make_host_server(std::unique_ptr<Engine> engine,
+                                                  const HostServerOptions& options);
 
-  Engine* engine() { return engine_.get(); }  // null where the server is not
-  // Pushes a replica's gradients; the first one's thread then updates the weights as `args` say and
-  // averages them if `decay` >= 0; then pulls the weights.
-  void step(int rank, Engine& replica, const UpdateArgs& args, float decay, bool lookahead);
-  // Of the last update, in every process.
-  const StepMetrics& metrics() const { return metrics_; }
-  // Copies to this process's replicas what they need to evaluate.
-  void refresh(std::span<Engine* const> replicas, bool averaged) const;
-  void abort() noexcept;  // makes waiting replicas fail, now or later
-  // Of the weights that this process's replicas pulled. Only for the thread of replica 0.
-  const Traffic& traffic() const { return traffic_; }
-
- private:
-  void update(const UpdateArgs& args, float decay, bool lookahead);
-  void share(std::span<std::byte> bytes) const;  // replaces them by those of process 0
-
-  const std::unique_ptr<Engine> engine_;
-  Collective& gradients_;
-  const ServerOptions options_;
-  const std::unique_ptr<Collective> here_;  // the barrier of this process's replicas
-  // After the last update. An engine may measure a batch's moments from the running statistics.
-  std::vector<float> weights_, statistics_;
-  StepMetrics metrics_;
-  Traffic traffic_;
-};
+// `engine` has the weights, on `device`, and a stream. All must outlive the server.
+std::unique_ptr<ParameterServer> make_device_server(std::unique_ptr<Engine> engine, Device& device,
+                                                    std::span<Engine* const> replicas);
 
 }  // namespace stoker

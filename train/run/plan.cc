@@ -47,10 +47,12 @@ std::string exchange_line(const TrainSetup& setup) {
   }
   if (!sends_gradients(options.reduce)) return line;
   const Traffic traffic = setup.replicas.planned_traffic();
-  return line + fmt::format(", gradients as {}; a replica sends {} and receives {} MiB in a step",
-                            to_string(options.grad_wire),
-                            mib(traffic.gradients_sent + traffic.weights_sent),
-                            mib(traffic.gradients_received + traffic.weights_received));
+  line +=
+      fmt::format(", gradients as {}; a replica sends {} and receives {} MiB in a step",
+                  to_string(options.grad_wire), mib(traffic.gradients_sent + traffic.weights_sent),
+                  mib(traffic.gradients_received + traffic.weights_received));
+  const ParameterServer* const server = setup.replicas.server();
+  return server ? line + "; the server is " + server->place() : line;
 }
 
 // What synchronised batch norms see, and how much replicas exchange for it: the mean and the
@@ -78,10 +80,10 @@ int64_t eval_samples(const TrainSetup& setup) {
   return setup.eval ? SubsetSource(*setup.eval, setup.options.limit_eval).size() : 0;
 }
 
-void add_lines(const std::string& text, std::vector<std::string>& lines) {
+void add_memory_lines(const char* of, const std::string& text, std::vector<std::string>& lines) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) lines.push_back("memory, engine: " + text.substr(at, end - at));
+    if (end > at) lines.push_back(fmt::format("memory, {}: {}", of, text.substr(at, end - at)));
     at = end + 1;
   }
 }
@@ -155,7 +157,10 @@ std::vector<std::string> plan_lines(const TrainSetup& setup, const MemoryPlan& e
   }
   lines.push_back(feed_line("feed", setup.loader->memory_plan()));
   if (setup.eval) lines.push_back(feed_line("feed of the evaluation", eval_feed));
-  add_lines(setup.replicas[0].engine->describe_memory(), lines);
+  add_memory_lines("engine", setup.replicas[0].engine->describe_memory(), lines);
+  if (setup.replicas.has_server()) {
+    add_memory_lines("server", setup.replicas.keeper().describe_memory(), lines);
+  }
   lines.push_back(fmt::format("memory, checkpoints: {}, a copy of the state while one is written",
                               mebibytes(setup.state_copy_bytes)));
   const int64_t frames = setup.loader->memory_plan().frame_bytes + eval_feed.frame_bytes;

@@ -91,12 +91,17 @@ bool on_gpus(const std::vector<std::string>& devices) {
   return gpus > 0;
 }
 
+std::unique_ptr<Engine> make_engine_on(Device& device, const NetSpec& net,
+                                       const EngineOptions& options) {
+  return is_gpu(device.name()) ? make_cuda_engine(net, options, device)
+                               : make_cpu_engine(net, options);
+}
+
 Replica make_replica(const std::string& device_name, const NetSpec& net,
                      const EngineOptions& options) {
   Replica replica;
   replica.device = make_device(device_name);
-  replica.engine = is_gpu(device_name) ? make_cuda_engine(net, options, *replica.device)
-                                       : make_cpu_engine(net, options);
+  replica.engine = make_engine_on(*replica.device, net, options);
   return replica;
 }
 

@@ -26,7 +26,9 @@ std::vector<std::string> parse_devices(const std::string& text, int local_rank =
 bool is_gpu(const std::string& device_name);
 bool on_gpus(const std::vector<std::string>& devices);  // throws if only some are
 
-// Creates the CPU engine for a host device and the CUDA engine for a GPU.
+// Create the CPU engine for a host device and the CUDA engine for a GPU.
+std::unique_ptr<Engine> make_engine_on(Device& device, const NetSpec& net,
+                                       const EngineOptions& options);
 Replica make_replica(const std::string& device_name, const NetSpec& net,
                      const EngineOptions& options);
 

@@ -31,15 +31,20 @@ std::unique_ptr<Collective> carrier(const TrainOptions& options, const Engine& e
                                .seed = options.seed});
 }
 
+std::vector<DeviceReplica> device_replicas(const std::vector<Replica>& replicas) {
+  std::vector<DeviceReplica> devices;
+  for (const Replica& replica : replicas) {
+    devices.push_back({replica.device.get(), replica.engine->stream()});
+  }
+  return devices;
+}
+
 // Makes a collective for engines that queue their work on streams.
 std::unique_ptr<Collective> between_devices(const TrainOptions& options,
                                             const TrainProcesses& processes,
                                             const std::vector<Replica>& replicas) {
   const Engine& engine = *replicas[0].engine;
-  std::vector<DeviceReplica> devices;
-  for (const Replica& replica : replicas) {
-    devices.push_back({replica.device.get(), replica.engine->stream()});
-  }
+  const std::vector<DeviceReplica> devices = device_replicas(replicas);
   if (!on_gpus(options.devices)) return make_staged_collective(devices, carrier(options, engine));
   CudaCollectiveOptions cuda;
   cuda.how = options.reduce;
@@ -56,38 +61,86 @@ std::unique_ptr<Collective> between_devices(const TrainOptions& options,
   return make_cuda_collective(devices, std::move(cuda));
 }
 
-// Makes a collective whose sum stays with the server, in process 0.
-std::unique_ptr<Collective> to_server(const TrainOptions& options,
-                                      const std::vector<Replica>& replicas) {
-  const auto refuse = [](const std::string& why) {
-    throw InvalidField("train", "reduce", " is parameter-server, " + why + "; take all-reduce");
-  };
-  const Engine& engine = *replicas[0].engine;
+[[noreturn]] void refuse_server(const TrainOptions& options, const std::string& why,
+                                const char* instead) {
+  throw InvalidField("train", "reduce",
+                     fmt::format(" is {}, {}; take {}", to_string(options.reduce), why, instead));
+}
+
+// Throws if these replicas cannot have the server that is wanted.
+void require_server(const TrainOptions& options, const std::vector<Replica>& replicas) {
+  const std::string& first = replicas[0].device->name();
   ProcessGroup* const group = options.processes;
-  if (replicas[0].engine->stream()) {
-    refuse(fmt::format("whose weights lie in host memory; those of {} lie on the device",
-                       replicas[0].device->name()));
+  if (!replicas[0].engine->stream()) {
+    if (options.reduce == ReduceKind::server_device) {
+      refuse_server(
+          options,
+          fmt::format("whose weights lie on a device; those of {} lie in host memory", first),
+          to_string(ReduceKind::server_host));
+    }
+    if (group && !group->messages()) {
+      refuse_server(
+          options,
+          fmt::format("whose server gets messages through MPI; these {} processes have none",
+                      group->size()),
+          to_string(ReduceKind::automatic));
+    }
+    return;
   }
-  if (group && !group->messages()) {
-    refuse(fmt::format("whose server gets messages through MPI; these {} processes have none",
-                       group->size()));
+  if (options.reduce == ReduceKind::server_host) {
+    refuse_server(
+        options,
+        fmt::format("whose weights lie in host memory; those of {} lie on the device", first),
+        to_string(ReduceKind::server_device));
   }
+  if (group && group->size() > 1) {
+    refuse_server(options,
+                  fmt::format("whose server on {} takes the gradients of one process; there are {}",
+                              first, group->size()),
+                  to_string(ReduceKind::automatic));
+  }
+  if (options.grad_wire != GradWire::fp32) {
+    throw InvalidField(
+        "train", "grad_wire",
+        fmt::format(" is {}, but {} replicas push fp32 gradients to a parameter server on {}; "
+                    "all-reduce:host carries it",
+                    to_string(options.grad_wire), replicas.size(), first));
+  }
+}
+
+// Makes a collective whose sum stays with the server in host memory, in process 0.
+std::unique_ptr<Collective> push_to_host(const TrainOptions& options, const Engine& replica) {
+  ProcessGroup* const group = options.processes;
   if (options.grad_wire == GradWire::fp32) {
     return make_push_collective(group ? group->messages() : nullptr, options.replicas);
   }
   return make_wire_collective(group, options.replicas,
                               {.wire = options.grad_wire,
-                               .gradient_floats = engine.gradient_floats(),
-                               .buffer_floats = engine.gradient_buffer_floats(),
+                               .gradient_floats = replica.gradient_floats(),
+                               .buffer_floats = replica.gradient_buffer_floats(),
                                .seed = options.seed,
                                .to_server = true});
+}
+
+// Makes a collective whose sum stays with the server on the first replica's device.
+std::unique_ptr<Collective> push_to_device(const TrainOptions& options,
+                                           const std::vector<Replica>& replicas, Engine& server) {
+  const Engine& engine = *replicas[0].engine;
+  const PushTarget target{.server = {replicas[0].device.get(), server.stream()},
+                          .buffers = static_cast<int>(engine.gradient_buffers().size()),
+                          .floats = engine.gradient_buffer_floats()};
+  const std::vector<DeviceReplica> devices = device_replicas(replicas);
+  if (!on_gpus(options.devices)) return make_push_to_device(target, devices, sum_buffers_on_host);
+  CudaCollectiveOptions cuda;
+  cuda.how = ReduceKind::server_device;
+  cuda.push = target;
+  return make_cuda_collective(devices, std::move(cuda));
 }
 
 std::unique_ptr<Collective> make_collective(const TrainOptions& options, const ReplicaShape& shape,
                                             const TrainProcesses& processes,
                                             const std::vector<Replica>& replicas) {
   const ReduceKind kind = options.reduce;
-  if (kind == ReduceKind::server) return to_server(options, replicas);
   if (!sends_gradients(kind)) return make_no_collective(options.replicas);
   if (shape.all_replicas == 1 && options.grad_wire != GradWire::fp32) {
     throw InvalidField("train", "grad_wire",
@@ -148,9 +201,10 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
                                    replicas_[0].device->name()));
   }
   independent_ = options.reduce == ReduceKind::independent;
-  collective_ = make_collective(options, shape, processes, replicas_);
-  if (options.reduce == ReduceKind::server) {
+  if (wants_server(options.reduce)) {
     make_server(options, net, engine, processes, make_engine);
+  } else {
+    collective_ = make_collective(options, shape, processes, replicas_);
   }
   plan_traffic(options, shape.all_replicas);
   if (options.bucket_bytes > 0 && shape.all_replicas > 1 && collective_->ranges()) {
@@ -161,16 +215,22 @@ ReplicaSet::ReplicaSet(const TrainOptions& options, const NetSpec& net, const Re
 void ReplicaSet::make_server(const TrainOptions& options, const NetSpec& net,
                              const EngineOptions& replica, const TrainProcesses& processes,
                              const EngineFactory& make_engine) {
-  EngineOptions engine = replica;
-  engine.rows = engine.micro_batch_size;  // it never has a batch
+  require_server(options, replicas_);
+  const EngineOptions engine = server_options(replica);
+  Device& device = *replicas_[0].device;
   std::unique_ptr<Engine> weights;
   if (processes.is_rank0()) {
-    weights =
-        make_engine ? make_engine(net, engine, options.replicas) : make_cpu_engine(net, engine);
+    weights = make_engine ? make_engine(net, engine, options.replicas)
+                          : make_engine_on(device, net, engine);
   }
-  server_ = std::make_unique<ParameterServer>(
-      std::move(weights), *collective_,
-      ServerOptions{.net = net, .replicas = options.replicas, .group = processes.group()});
+  if (replicas_[0].engine->stream()) {
+    collective_ = push_to_device(options, replicas_, *weights);
+    server_ = make_device_server(std::move(weights), device, engines());
+  } else {
+    collective_ = push_to_host(options, *replicas_[0].engine);
+    server_ = make_host_server(
+        std::move(weights), {.net = net, .replicas = options.replicas, .group = processes.group()});
+  }
 }
 
 void ReplicaSet::abort(const std::string& reason) const noexcept {
@@ -193,8 +253,7 @@ void ReplicaSet::plan_traffic(const TrainOptions& options, int all_replicas) {
   if (server_) {
     const auto buffers = options.grad_wire == GradWire::fp32 ? engine.gradient_buffers().size() : 1;
     planned_traffic_.gradients_sent = static_cast<int64_t>(buffers) * layout.bytes();
-    planned_traffic_.weights_received = 4 * (total_count(parameter_table(engine.net())) +
-                                             total_count(statistics_table(engine.net())));
+    planned_traffic_.weights_received = server_->pulled_bytes();
     return;
   }
   // To those who sum a share and back from them, or along a chain and back: 2 (N - 1) / N buffers.
@@ -207,10 +266,11 @@ void ReplicaSet::plan_traffic(const TrainOptions& options, int all_replicas) {
 void ReplicaSet::reduce_in_buckets(int64_t bucket_bytes) {
   for (size_t i = 0; i < replicas_.size(); ++i) {
     Engine* engine = replicas_[i].engine.get();
-    in_buckets_ = engine->reduce_in_buckets(
-        bucket_bytes,
-        [engine, rank = static_cast<int>(i), to = collective_->ranges()](BufferRange range) {
-          to->start(rank, engine->gradient_buffers(), engine->reduced_gradients(), range);
+    Engine* const updated = &updated_by(i);
+    in_buckets_ =
+        engine->reduce_in_buckets(bucket_bytes, [engine, updated, rank = static_cast<int>(i),
+                                                 to = collective_->ranges()](BufferRange range) {
+          to->start(rank, engine->gradient_buffers(), updated->reduced_gradients(), range);
         });
   }
 }

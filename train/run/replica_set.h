@@ -31,20 +31,25 @@ class ReplicaSet {
   std::vector<Engine*> engines() const;
   std::vector<Device*> devices() const;
 
-  Collective& collective() const { return *collective_; }  // over the replicas of all processes
+  // Over the replicas of all processes. Its sums go to the reduced gradients of updated_by().
+  Collective& collective() const { return *collective_; }
   // The server of the weights, or the way to it; null: every replica has its own and updates them.
   ParameterServer* server() const { return server_.get(); }
   bool has_server() const { return server_ && server_->engine(); }  // in this process
+  // The engine that a replica's gradients update: the server's, or its own.
+  Engine& updated_by(size_t rank) const {
+    return has_server() ? *server_->engine() : *replicas_[rank].engine;
+  }
   // The engine whose state is that of the first model here: it is saved, and has its metrics.
   // (Where the server is in another process, the first replica has pulled what of it counts.)
-  Engine& keeper() const { return has_server() ? *server_->engine() : *replicas_[0].engine; }
+  Engine& keeper() const { return updated_by(0); }
   // The same for every model of this process: that of each replica, if they are independent.
   std::vector<Engine*> keepers() const;
   // The metrics of an update of the one model that all replicas train, as Engine has them.
   StepMetrics metrics_of(int64_t update) const {
-    return server_ ? server_->metrics() : keeper().step_metrics_of(update);
+    return server_ ? server_->metrics_of(update) : keeper().step_metrics_of(update);
   }
-  int metrics_lag() const { return server_ ? 0 : keeper().metrics_lag(); }
+  int metrics_lag() const { return server_ ? server_->metrics_lag() : keeper().metrics_lag(); }
   // Makes all sums, synchronised batch norms and steps of the server fail, now or later, because of
   // the `reason`; from any thread.
   void abort(const std::string& reason) const noexcept;
@@ -63,8 +68,8 @@ class ReplicaSet {
 
   std::unique_ptr<NormExchange> norms_;  // null: every replica has batch norms of its own
   std::vector<Replica> replicas_;
-  std::unique_ptr<Collective> collective_;
   std::unique_ptr<ParameterServer> server_;
+  std::unique_ptr<Collective> collective_;  // after the server: its sums go there
   bool in_buckets_ = false;
   bool independent_ = false;
   Traffic planned_traffic_;

@@ -134,7 +134,12 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<const DeviceReplica> 
       }
       return make_shared_device_collective(replicas,
                                            open_cuda_collective().make_sum(ordinals.front()));
-    case ReduceKind::server:  // refused before: its weights lie in host memory
+    case ReduceKind::server:
+    case ReduceKind::server_device:
+      return make_push_to_device(
+          options.push, replicas,
+          open_cuda_collective().make_sum(options.push.server.device->cuda_ordinal()));
+    case ReduceKind::server_host:  // refused before: its weights lie in host memory
     case ReduceKind::independent:
     case ReduceKind::none:
       return make_no_collective(static_cast<int>(replicas.size()));

@@ -33,6 +33,7 @@ struct CudaCollectiveOptions {
   // sends process 0's bytes to all processes (NCCL's id).
   int first_rank = 0;
   std::function<void(std::span<std::byte> bytes)> share;
+  PushTarget push;  // for server_device
   // Instead of these, the group of processes that communicate through NCCL; it must outlive the
   // collective.
   NcclGroup* group = nullptr;
