@@ -76,6 +76,8 @@ void CpuEngine::build_nets() {
 
 void CpuEngine::allocate_training() {
   left_out_.assign(parameter_table_.size(), false);
+  placed_.assign(layout_.tensors().begin(), layout_.tensors().end());
+  std::ranges::sort(placed_, {}, &LayoutTensor::offset);
   if (!sums_in_place()) reduced_ = float_memory(layout_.numbers());
   gradients_ = float_memory(micro_batches_ * layout_.numbers());
   if (options_.accumulates) {
@@ -106,6 +108,18 @@ void CpuEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
   if (!changed) return;
   clear_left_out();
   for (const Worker& worker : nets_) worker.training->leave_out(left_out_);
+}
+
+// The last sum is in the buffer, and what was lost on a wire is sent later: it may have more than
+// zeros also where no step writes.
+void CpuEngine::clear_sum() {
+  clear_left_out();
+  int64_t end = 0;
+  for (const LayoutTensor& tensor : placed_) {
+    std::fill(gradients_of(0) + end, gradients_of(0) + tensor.offset, 0.0f);
+    end = tensor.offset + tensor.count;
+  }
+  std::fill(gradients_of(0) + end, gradients_of(0) + layout_.parameter_numbers(), 0.0f);
 }
 
 void CpuEngine::clear_left_out() {
@@ -169,8 +183,7 @@ void CpuEngine::forward_backward(const BatchRows& batch) {
   }
   if (batch.mix_labels != nullptr) require_labels_in_range(batch.mix_labels, "second label");
   states_->load_weights(false);
-  // The last sum is there, which may have more than zeros: what was lost on the wire is sent later.
-  if (sums_in_place()) clear_left_out();
+  if (sums_in_place()) clear_sum();
   const int rows = options_.micro_batch_size;
   const int64_t image = static_cast<int64_t>(net_.input.width) * net_.input.height * 3;
   for_each_micro_batch([&](Worker& worker, int micro_batch) {

@@ -56,6 +56,7 @@ class CpuEngine final : public Engine {
   void build_nets();
   void allocate_training();
   bool sums_in_place() const;  // the sum of gradients replaces the only buffer
+  void clear_sum();            // where no step will write
   void clear_left_out();
   // Throws std::invalid_argument with the first label that is no class of the net.
   void require_labels_in_range(const int32_t* labels, const char* what) const;
@@ -80,6 +81,7 @@ class CpuEngine final : public Engine {
   CpuMemory earlier_;              // sum of the batch's earlier parts, if there are parts
   bool has_earlier_ = false;       // it is of the batch that gradient_buffers() are of
   std::vector<const float*> gradient_pointers_;  // of earlier_, if there are parts; of gradients_
+  std::vector<LayoutTensor> placed_;             // in the order of their offsets
   std::vector<bool> left_out_;                   // per tensor: no gradient is computed
   bool gradients_finite_ = true;                 // of the last update
 };

@@ -179,7 +179,7 @@ class Engine {
   virtual int64_t gradient_buffer_floats() const = 0;
   virtual int64_t gradient_floats() const = 0;
   // Returns the gradient buffers in the order of the micro-batches, in memory of the engine's
-  // device.
+  // device. Gaps are 0: a wire that encodes blocks of numbers sees them, too.
   virtual std::span<const float* const> gradient_buffers() const = 0;
   // Returns the buffer for the reduced gradients: gradient_buffer_floats() floats on the engine's
   // device, owned by the engine. If there is one gradient buffer, it may be that buffer.
