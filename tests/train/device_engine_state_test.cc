@@ -157,6 +157,27 @@ TEST(DeviceEngineStateTest, ExpectingFrozenTensorsChangesNothingElse) {
   }
 }
 
+// The sum of a step without parts is in the buffer of its gradients, and a wire with error feedback
+// may fill it also where nothing was computed.
+TEST(DeviceEngineStateTest, TheSumOfAStepIsNoGradientOfTheNext) {
+  const NetSpec net = small_net();
+  std::vector<TensorUpdate> tensors(parameter_table(net).size(), {0.1f, 0.0f, false});
+  for (size_t t = 0; t < 4; ++t) tensors[t].frozen = true;
+  const TestBatch batch = make_batch(net, 4, 7);
+  for (const int64_t bucket : {0, 1}) {
+    const auto engine = started_device_engine(net, engine_options(4, 4));
+    if (bucket > 0) engine->reduce_in_buckets(bucket, [](BufferRange) {});
+    engine->expect_frozen(tensors);
+    for (int step = 0; step < 4; ++step) {
+      engine->forward_backward(batch.rows());
+      engine->stream()->synchronize();
+      const std::span<float> sum = engine->reduced_gradients().first(engine->gradient_floats());
+      EXPECT_EQ(std::ranges::count(sum, 5.0f), 0) << step;
+      std::ranges::fill(sum, 5.0f);
+    }
+  }
+}
+
 TEST(DeviceEngineStateTest, AverageFollowsAndPullsAndIsEvaluated) {
   const NetSpec net = small_net();
   const TestBatch batch = make_batch(net, 4, 1);

@@ -41,6 +41,7 @@ CpuEngine::CpuEngine(const NetSpec& net, const EngineOptions& options)
       options_(checked(net, options)),
       parameter_table_(parameter_table(net)),
       layout_(net, kCpuFusion),
+      gaps_(layout_.gaps()),
       micro_batches_(options.rows / options.micro_batch_size),
       input_(net.input, net.input_channels, options.precision,
              activation_layout(net, options.precision, options.norms != nullptr), options.mean,
@@ -76,8 +77,6 @@ void CpuEngine::build_nets() {
 
 void CpuEngine::allocate_training() {
   left_out_.assign(parameter_table_.size(), false);
-  placed_.assign(layout_.tensors().begin(), layout_.tensors().end());
-  std::ranges::sort(placed_, {}, &LayoutTensor::offset);
   if (!sums_in_place()) reduced_ = float_memory(layout_.numbers());
   gradients_ = float_memory(micro_batches_ * layout_.numbers());
   if (options_.accumulates) {
@@ -114,12 +113,7 @@ void CpuEngine::expect_frozen(std::span<const TensorUpdate> tensors) {
 // zeros also where no step writes.
 void CpuEngine::clear_sum() {
   clear_left_out();
-  int64_t end = 0;
-  for (const LayoutTensor& tensor : placed_) {
-    std::fill(gradients_of(0) + end, gradients_of(0) + tensor.offset, 0.0f);
-    end = tensor.offset + tensor.count;
-  }
-  std::fill(gradients_of(0) + end, gradients_of(0) + layout_.parameter_numbers(), 0.0f);
+  for (const LayoutGap& gap : gaps_) std::fill_n(gradients_of(0) + gap.offset, gap.count, 0.0f);
 }
 
 void CpuEngine::clear_left_out() {

@@ -70,6 +70,7 @@ class CpuEngine final : public Engine {
   const EngineOptions options_;
   const std::vector<TensorInfo> parameter_table_;
   const GradientLayout layout_;
+  const std::vector<LayoutGap> gaps_;
   const int micro_batches_;
   const MicroBatchInput input_;
   const dnnl::engine engine_;
@@ -81,7 +82,6 @@ class CpuEngine final : public Engine {
   CpuMemory earlier_;              // sum of the batch's earlier parts, if there are parts
   bool has_earlier_ = false;       // it is of the batch that gradient_buffers() are of
   std::vector<const float*> gradient_pointers_;  // of earlier_, if there are parts; of gradients_
-  std::vector<LayoutTensor> placed_;             // in the order of their offsets
   std::vector<bool> left_out_;                   // per tensor: no gradient is computed
   bool gradients_finite_ = true;                 // of the last update
 };

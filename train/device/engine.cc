@@ -234,7 +234,21 @@ void DeviceEngine::load_micro_batch(const BatchRows& batch, int micro_batch) {
                   run_of(training_, false).at(training_.plan.input));
 }
 
+// Clears what no step writes. The last sum is in the buffer, and what was lost on a wire is sent
+// later: it may have more than zeros there.
+void DeviceEngine::clear_sum(BufferRange range) {
+  const auto clear = [&](int64_t offset, int64_t count) {
+    if (offset < range.begin || offset >= range.end) return;
+    ops_->zero(gradients_ + offset, count * kFloat);
+  };
+  for (const LayoutGap& gap : layout_.gaps()) clear(gap.offset, gap.count);
+  for (size_t t = 0; t < left_out_.size(); ++t) {
+    if (left_out_[t]) clear(layout_.tensors()[t].offset, layout_.tensors()[t].count);
+  }
+}
+
 void DeviceEngine::run_bucket(const DeviceBucket& bucket) {
+  if (!sums_parts()) clear_sum(bucket.range);
   const DeviceRun run = training_run();
   training_.run(run, bucket.begin_step, bucket.end_step);
   if (run.bf16_gradients != nullptr && bucket.chunks > 0) {

@@ -78,6 +78,7 @@ class DeviceEngine final : public Engine {
   void load_targets(const BatchRows& batch, int64_t first);
   void load_micro_batch(const BatchRows& batch, int micro_batch);
   void run_bucket(const DeviceBucket& bucket);
+  void clear_sum(BufferRange range);
   bool sums_parts() const;
   void add_to_sum(bool first, BufferRange range);
   void upload_rates(const UpdateArgs& args);

@@ -36,6 +36,15 @@ GradientLayout::GradientLayout(const NetSpec& net, const FusionRules& rules)
   numbers_ = aligned(metrics_ + kStepMetrics);
 }
 
+std::vector<LayoutGap> GradientLayout::gaps() const {
+  std::vector<LayoutGap> gaps;
+  for (const LayoutTensor& tensor : tensors_) {
+    const int64_t end = tensor.offset + tensor.count;
+    if (end < aligned(end)) gaps.push_back({end, aligned(end) - end});
+  }
+  return gaps;
+}
+
 int GradientLayout::tensor_of(int node, ParameterKind kind) const {
   for (size_t t = 0; t < tensors_.size(); ++t) {
     if (tensors_[t].node == node && tensors_[t].kind == kind) return static_cast<int>(t);

@@ -31,6 +31,11 @@ struct LayoutTensor {
   int node = -1;
 };
 
+// Floats of a gradient buffer that are no gradient's.
+struct LayoutGap {
+  int64_t offset = 0, count = 0;
+};
+
 // A chunk of one tensor.
 struct TensorChunk {
   int64_t offset = 0;
@@ -52,8 +57,10 @@ class GradientLayout {
 
   const NetSpec& net() const { return net_; }
   const std::vector<LayoutTensor>& tensors() const { return tensors_; }  // parameter_table order
-  int tensor_of(int node, ParameterKind kind) const;                     // -1: none
-  int64_t offset_of(int node, ParameterKind kind) const;                 // -1: none
+  // Returns what lies between the tensors, in order.
+  std::vector<LayoutGap> gaps() const;
+  int tensor_of(int node, ParameterKind kind) const;      // -1: none
+  int64_t offset_of(int node, ParameterKind kind) const;  // -1: none
   // Offset of the node's means in the statistics; its variances follow.
   int64_t statistics_of(int node) const;
   int64_t parameter_numbers() const { return moments_; }
