@@ -104,7 +104,7 @@ void measure(const ScalingOptions& options, ScalingRow& row) {
   train.max_steps = warmup + timed + most_late(options, row);
   const int64_t count = epochs ? row.samples : int64_t{row.global_batch} * train.max_steps;
   const auto source = source_of(options, row, count);
-  const int64_t trained = epochs ? count * (2 + epochs_of(options, row)) : count;
+  const int64_t trained = epochs ? (train.max_steps + warmup - 1) / warmup * count : count;
   train.recipe.set_epochs(static_cast<double>((trained + source->size() - 1) / source->size()));
   StepClock clock;
   Trainer trainer(*source, nullptr, train, clock);

@@ -221,7 +221,7 @@ TEST(DeviceEngineStateTest, AnEvaluationEngineGivesTheSameLogitsInLessMemory) {
   EXPECT_THROW(evaluator->forward_backward(batch.rows()), std::logic_error);
 }
 
-// Weights that are copied from another engine are used like those that are written.
+// A copied state counts from the next pass on, and so do the bf16 weights that are made of it.
 TEST(DeviceEngineStateTest, StatesAreCopiedFromAnotherEngine) {
   const NetSpec net = small_net();
   const TestBatch batch = make_batch(net, 4, 1), another = make_batch(net, 4, 2);

@@ -1,7 +1,6 @@
 // Batch norm with an optional ReLU over activations (pixels, channels), of any number of channels,
-// also of such as do not fill whole vectors. Means, variances and sums are
-// fp32. The formulas are those of Ioffe and Szegedy 2015 (arXiv:1502.03167), algorithm 1 and
-// section 3.
+// also of one that does not fill whole vectors. Means, variances and sums are fp32. The formulas
+// are those of Ioffe and Szegedy 2015 (arXiv:1502.03167), algorithm 1 and section 3.
 //
 // Every function runs on the calling thread, in an order that depends on the shape alone. The
 // memory of a call is the caller's: `scratch` holds norm_scratch() floats.

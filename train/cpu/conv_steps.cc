@@ -126,8 +126,8 @@ class InnerProduct {
   const LayerDescs descs;
 
  private:
-  // All passes read the masters, in the order of the input: copies of up to a hundred million
-  // weights would cost memory and time, and another order gains little.
+  // All passes read the masters, in the order of the input, so that there are no copies of weights,
+  // which may be a hundred million.
   static memory::format_tag layout(const CpuPlanBuilder& builder, int index) {
     const int input = builder.node(index).input;
     if (!builder.in_blocks(input)) return memory::format_tag::acdb;
@@ -150,11 +150,11 @@ class WeightSteps final : public CpuSteps {
     layer_.emplace(builder, index_);
     const FusedNode& node = builder.node(index_);
     const LayerDescs& descs = layer_->descs;
-    // oneDNN fuses activations for inference only; the backward pass takes a plain one as its hint.
     if (descs.casts) {
       cast_ = builder.new_buffer(static_cast<int64_t>(descs.in.get_size()));
       builder.copy(builder.value_view(node.input), builder.view(descs.in, cast_));
     }
+    // oneDNN fuses activations for inference only; the backward pass takes a plain one as its hint.
     const auto desc =
         layer_->forward(dnnl::prop_kind::forward_inference, with_activation(node.activation));
     if (builder.options().training) {

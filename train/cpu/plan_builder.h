@@ -40,8 +40,8 @@ class CpuPlanBuilder final : public KernelBuilder<MicroBatchRun> {
 
   const dnnl::engine& engine() const { return engine_; }
   const TensorPrecisions& held() const { return held_; }
-  // Of a node's output and its gradient. Vectors are fp32, as the head is: their weights are read
-  // once in a step, and in bf16 they would be copies of many masters.
+  // Of a node's output and its gradient. Vectors are fp32, as the head is: the layers between them
+  // read their master weights, of which bf16 would need copies.
   Precision precision(int index) const;
   ActivationLayout activation_layout() const { return activation_layout_; }
   onednn::Desc activation(int index) const {  // (rows, C, H, W)

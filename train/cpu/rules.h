@@ -10,8 +10,7 @@ namespace stoker {
 inline constexpr FusionRules kCpuFusion{.activation_in_conv = true};
 
 // oneDNN writes the weight gradients of bf16 convolutions in fp32. The head and the other linear
-// layers take little time beside the convolutions: fp32 costs next to nothing there on a CPU and
-// avoids rounding.
+// layers are fp32: they read their master weights, of which bf16 would need copies.
 inline constexpr PrecisionRules kCpuPrecision{false, false};
 
 }  // namespace stoker

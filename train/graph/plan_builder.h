@@ -25,8 +25,8 @@ struct PlanOptions {
   float label_smoothing = 0;
   float loss_scale = 1;           // 1 / nominal rows of the global batch
   uint64_t seed = 0;              // of dropout
-  NormExchange* norms = nullptr;  // as in EngineOptions, as is the next one
-  int rank = 0;
+  NormExchange* norms = nullptr;  // as in EngineOptions
+  int rank = 0;                   // as in EngineOptions
 };
 PlanOptions plan_options(const EngineOptions& options, const FusionRules& fusion, bool training);
 
