@@ -214,7 +214,11 @@ class CudaStream final : public Stream {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int ordinal, int numa_node) : context_(ordinal), numa_node_(numa_node) {}
+  CudaDevice(int ordinal, int numa_node) : context_(ordinal), numa_node_(numa_node) {
+    CudaContext::Current current(context_);
+    context_.check(load_normalise(), "the normalise kernels");
+    context_.check(load_row_edits(), "the kernels that edit rows");
+  }
 
   const std::string& name() const override { return context_.name(); }
   bool host_accessible() const override { return false; }

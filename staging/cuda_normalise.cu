@@ -55,7 +55,18 @@ cudaError_t launch(cudaStream_t stream, const NormaliseArgs& args) {
   return run(normalise_kernel<Bits, 8>);
 }
 
+template <typename Bits>
+cudaError_t load() {
+  return load_kernels(normalise_kernel<Bits, 0>, normalise_kernel<Bits, 3>,
+                      normalise_kernel<Bits, 4>, normalise_kernel<Bits, 8>);
+}
+
 }  // namespace
+
+cudaError_t load_normalise() {
+  const cudaError_t error = load<uint16_t>();
+  return error == cudaSuccess ? load<uint32_t>() : error;
+}
 
 cudaError_t launch_normalise(cudaStream_t stream, const NormaliseArgs& args) {
   return args.type == PixelType::fp32 ? launch<uint32_t>(stream, args)

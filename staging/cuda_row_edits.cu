@@ -27,6 +27,8 @@ __global__ void __launch_bounds__(kThreads) row_edits_kernel(const RowEditArgs a
 
 }  // namespace
 
+cudaError_t load_row_edits() { return load_kernels(row_edits_kernel<1>, row_edits_kernel<4>); }
+
 cudaError_t launch_row_edits(cudaStream_t stream, const RowEditArgs& args) {
   const dim3 blocks(static_cast<unsigned>((args.rows + 1) / 2),
                     static_cast<unsigned>((args.height + kLines - 1) / kLines));

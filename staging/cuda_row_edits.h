@@ -1,4 +1,4 @@
-// Launches the kernel of row_edits.h. Internal to the plugin.
+// Loads the kernels of row_edits.h onto the current GPU, and launches one. Internal to the plugin.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,6 +7,7 @@
 
 namespace stoker {
 
+cudaError_t load_row_edits();
 cudaError_t launch_row_edits(cudaStream_t stream, const RowEditArgs& args);
 
 }  // namespace stoker

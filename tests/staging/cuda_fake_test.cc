@@ -334,6 +334,13 @@ TEST_F(CudaFakeTest, DeviceMemoryThatIsNotThere) {
   EXPECT_NE(device->allocate(100, MemoryKind::device), nullptr);
 }
 
+// To load one at its first launch may wait for the GPU.
+TEST_F(CudaFakeTest, KernelsAreLoadedWithTheDevice) {
+  const int before = fake_cuda_count("cudaFuncGetAttributes");
+  auto device = make_device("cuda:0");
+  EXPECT_EQ(fake_cuda_count("cudaFuncGetAttributes"), before + 10);
+}
+
 // An earlier error on this thread must not be reported as the kernel's.
 TEST_F(CudaFakeTest, SomebodyElsesErrorIsNotTheKernels) {
   auto device = make_device("cuda:0");

@@ -99,6 +99,9 @@ void __cudaRegisterFunction(void**, const char* host, char*, const char* device,
   std::lock_guard lock(kernels().mutex);
   kernels().names[host] = device;
 }
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
+  return stoker::testing::fake_cuda_call("cudaFuncGetAttributes", [] { return cudaSuccess; });
+}
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                 void** args) {
   return stoker::testing::fake_cuda_call("cudaLaunchKernelExC",
