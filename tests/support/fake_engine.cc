@@ -40,6 +40,7 @@ class FakeEngine final : public Engine {
 
   void forward_backward(const BatchRows& batch) override {
     const int64_t step = step_;
+    metrics_gone_ = faults_.metrics_lag == 0;
     if (batch.first) has_earlier_ = false;
     if (batch.last) ++step_;
     if (faults_.steps && batch.last) ++*faults_.steps;
@@ -73,6 +74,7 @@ class FakeEngine final : public Engine {
   void update(const UpdateArgs& args) override {
     const StepMetrics sums = sums_now();
     metrics_.push_back(sums);
+    metrics_gone_ = false;
     if (!sums.finite || sums.weight_sum <= 0) return;
     const auto scale = static_cast<float>(options_.nominal_rows / sums.weight_sum);
     for (size_t t = 0; t < table_.size(); ++t) {
@@ -102,7 +104,8 @@ class FakeEngine final : public Engine {
   }
   StepMetrics step_metrics_of(int64_t update) override {
     const auto last = static_cast<int64_t>(metrics_.size()) - 1;
-    if (update > last || update <= last - (faults_.metrics_lag > 0 ? kMetricsKept : 1)) {
+    if (metrics_gone_ || update > last ||
+        update <= last - (faults_.metrics_lag > 0 ? kMetricsKept : 1)) {
       throw std::logic_error("fake engine: metrics that are not kept were asked for");
     }
     return metrics_[static_cast<size_t>(update)];
@@ -252,6 +255,7 @@ class FakeEngine final : public Engine {
   bool has_earlier_ = false;
   std::vector<const float*> gradient_pointers_;
   std::vector<StepMetrics> metrics_;  // per update
+  bool metrics_gone_ = false;         // the next step's gradients have taken their place
 };
 
 }  // namespace

@@ -191,8 +191,8 @@ class Engine {
   // Returns the step metrics of the reduced gradients, over all replicas, of the last update or of
   // update number `update` (from 0 since construction). Blocks until that update is done on the
   // device and no longer: a caller that asks metrics_lag() updates late never stalls the device.
-  // REQUIRES: the update was queued and is one of the last kMetricsKept (the last one if
-  // metrics_lag() is 0).
+  // REQUIRES: the update was queued and is one of the last kMetricsKept. If metrics_lag() is 0: it
+  // is the last one, and no forward_backward() has followed, whose gradients take their place.
   static constexpr int kMetricsKept = 8;
   virtual StepMetrics step_metrics() = 0;
   virtual StepMetrics step_metrics_of(int64_t update) {

@@ -145,6 +145,7 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   set_rates(recipe, parameters_, feed_step(step), setup_.total_feed_steps, setup_.steps_per_epoch,
             rates);
   engine.expect_frozen(rates.tensors);
+  leave_metrics(rank, step - engine.metrics_lag());  // the gradients of this step may take their place
   for (int part = 0; part < setup_.shape.parts; ++part) train_part(rank, part, step, feed, trace);
   if (rank == 0) {
     trace_of(step).learning_rate = rates.learning_rate;
@@ -152,7 +153,6 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
                                                  : setup_.processes.heard_stop();
     if (stop) stop_step_.store(std::min(stop_step_.load(), step));
   }
-  leave_metrics(rank, step - engine.metrics_lag());
   const float decay = average_decay(recipe.average, feed_step(step) + 1, setup_.total_feed_steps);
   const bool lookahead = recipe.average.kind == AverageKind::lookahead;
   {
