@@ -9,7 +9,7 @@ from steps_engine import PLAIN, PLANS_CACHED
 MLPERF_V4_PER_H200 = 7952  # images/s, ResNet-50 training, MLPerf Training v4.0, 8 x H200: 63,615 in all
 BEST_PUBLISHED_S = 1.99  # seconds to 94 % on CIFAR-10, on an A100
 AIM_OVER_COMPILE, AIM_FED, AIM_FEED_WAIT, AIM_START_S, AIM_HOST_US, AIM_SEEDS = 1.2, 0.99, 0.005, 5.0, 20.0, 10
-CORRECTNESS = ("device tests", "engine tests", "collective tests", "first steps", "sanitizer")
+CORRECTNESS = ("device tests", "engine tests", "collective tests", "first steps", "sanitizer", "models", "exchanges")
 
 
 def part(results, step, name):
@@ -26,7 +26,7 @@ def row(what, aim, measured, met=None):
 
 
 def correctness_row(results):
-    what, aim = "tests, first training steps, sanitizer", "nothing fails"
+    what, aim = "tests, first training steps, the CPU's losses, sanitizer", "nothing fails"
     bad = [f"{name}: {'; '.join(failures(results[name]))}" for name in CORRECTNESS if failures(results.get(name))]
     absent = [f"{name} {missing(results.get(name))}" for name in CORRECTNESS if missing(results.get(name)) and name not in
               [text.split(":")[0] for text in bad]]

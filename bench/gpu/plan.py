@@ -1,8 +1,8 @@
 """The calls of gpu-check, in the order of a first hour on a GPU: correctness before speed, and what the aims need first.
 
 A call never takes longer than CALL_SECONDS: the limits of its steps sum to less, which a test
-asserts. The `expected` seconds are guesses for one H100 with 16 cores; a test asserts that all
-calls and the starts of their machines fit into LENT_SECONDS.
+asserts. The `expected` seconds are those of one H200 with 16 cores; a test asserts that all calls and
+the starts of their machines fit into LENT_SECONDS.
 """
 from dataclasses import dataclass
 from typing import Callable
@@ -10,12 +10,13 @@ from typing import Callable
 import steps_decode
 import steps_engine
 import steps_machine
+import steps_models
 import steps_staging
 import steps_train
 
 CALL_SECONDS = 560  # a call that takes ten minutes is killed
 SPARE_SECONDS = 15  # for what happens between the steps
-MACHINE_START = 75  # seconds that a fresh machine takes
+MACHINE_START = 30  # seconds that a fresh machine takes
 LENT_SECONDS = 1800  # seconds for which a machine is lent
 
 
@@ -36,17 +37,21 @@ class Call:
     steps: tuple
 
 
-DATA = Step("data", 20, 40, steps_machine.data)
+DATA = Step("data", 6, 40, steps_machine.data)
 
 CALLS = (
     Call("correct", "what the machine is, every test that needs it, the first training steps, the sanitizer", (
-        Step("machine", 5, 25, steps_machine.machine_state),
-        Step("torch", 30, 80, steps_machine.import_torch),
-        Step("device tests", 10, 35, steps_machine.device_tests),
-        Step("engine tests", 60, 140, steps_machine.engine_tests),
-        Step("collective tests", 10, 30, steps_machine.collective_tests),
-        Step("first steps", 95, 200, steps_engine.first_steps),
+        Step("machine", 2, 25, steps_machine.machine_state),
+        Step("torch", 20, 80, steps_machine.import_torch),
+        Step("device tests", 2, 35, steps_machine.device_tests),
+        Step("engine tests", 45, 140, steps_machine.engine_tests),
+        Step("collective tests", 5, 30, steps_machine.collective_tests),
+        Step("first steps", 30, 200, steps_engine.first_steps),
         Step("sanitizer", 20, 45, steps_machine.sanitizer),
+    )),
+    Call("compare", "whole trainings of a few steps on the device and on the CPU: the same losses", (
+        Step("models", 45, 200, steps_models.models, data=True),
+        Step("exchanges", 10, 150, steps_models.exchanges, data=True),
     )),
     Call("profile", "where a step's time goes: operation by operation, then kernel by kernel", (
         Step("table", 25, 90, steps_engine.table),
@@ -54,13 +59,13 @@ CALLS = (
         Step("ncu", 90, 380, steps_engine.ncu),
     )),
     Call("resnet50", "ResNet-50 beside PyTorch, eager and compiled", (
-        Step("resnet50", 200, 500, steps_train.resnet50, data=True),
+        Step("resnet50", 120, 500, steps_train.resnet50, data=True),
     )),
     Call("feed", "training fed from JPEG files, and each part of the feed alone", (
-        Step("jpeg", 110, 200, steps_train.jpeg, data=True),
+        Step("jpeg", 90, 200, steps_train.jpeg, data=True),
         Step("staging", 30, 60, steps_staging.staging),
         Step("slots", 20, 50, steps_train.slots, data=True),
-        Step("feeds", 40, 80, steps_train.feeds, data=True),
+        Step("feeds", 30, 80, steps_train.feeds, data=True),
         Step("slicing", 5, 20, steps_staging.slicing),
         Step("normalise", 5, 20, steps_staging.normalise),
         Step("decode", 50, 85, steps_decode.decode, data=True),

@@ -18,6 +18,7 @@ FULL = {
     "slicing": {"replicas": 4, "batch": 1024, "size": 224, "repeats": 30},
     "normalise": {"batch": 256, "size": 224, "repeats": 50},
     "decode": {"size": 224, "batch": 256, "rounds": 3, "cpu_ms": 8000},
+    "models": ["resnet18", "alexnet", "vgg16_bn", "googlenet", "inception_v3", "densenet40", "airnet", "mlp41m"],
 }
 QUICK = {
     "name": "quick", "cifar_per_class": 30, "cifar_stand_in": True, "shapes": (100, 40), "pictures": 64, "test_filter": "HostDevice*",
@@ -36,4 +37,5 @@ QUICK = {
     "slicing": {"replicas": 4, "batch": 64, "size": 32, "repeats": 5},
     "normalise": {"batch": 64, "size": 32, "repeats": 5},
     "decode": {"size": 64, "batch": 8, "rounds": 1, "cpu_ms": 100},
+    "models": ["resnet18", "mlp41m"],
 }

@@ -9,6 +9,7 @@ from measure import attempt
 from runner import Failed, NotRun, TimedOut, json_of, last_words, run
 from stoker_program import run_ours
 
+# How a test program that needs a GPU is known; all of its tests are then run.
 GPU_TESTS = "*Cuda*:*CUDA*:*Cudnn*:*Nccl*:*Gpu*"
 SANITIZER = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer")
 
@@ -109,20 +110,20 @@ def device_tests(check, timeout):
     """The tests of devices, memory, streams and events; on a host device, the tests of the host
     device."""
     if check.on_gpu:
-        return run_tests(check, timeout, "cuda_device_test", GPU_TESTS)
+        return run_tests(check, timeout, "cuda_device_test")
     return run_tests(check, timeout, "staging_test", check.scale["test_filter"])
 
 
 def engine_tests(check, timeout):
     """The tests of the CUDA engine, whose numbers are compared with the CPU's."""
     need_gpu(check)
-    return run_tests(check, timeout, "cuda_engine_test", GPU_TESTS)
+    return run_tests(check, timeout, "cuda_engine_test")
 
 
 def collective_tests(check, timeout):
     """The tests of the reductions between replicas; one GPU cannot test NCCL between ranks."""
     need_gpu(check)
-    return run_tests(check, timeout, "cuda_collective_test", GPU_TESTS)
+    return run_tests(check, timeout, "cuda_collective_test")
 
 
 def sanitizer(check, timeout):
@@ -131,7 +132,7 @@ def sanitizer(check, timeout):
     tool = next(filter(None, map(shutil.which, SANITIZER)), None)
     if not tool:
         raise NotRun("compute-sanitizer is not installed")
-    return run_tests(check, timeout, "cuda_device_test", GPU_TESTS, [tool, "--tool", "memcheck", "--error-exitcode", "9"])
+    return run_tests(check, timeout, "cuda_device_test", before=[tool, "--tool", "memcheck", "--error-exitcode", "9"])
 
 
 def need_gpu(check):
@@ -139,7 +140,7 @@ def need_gpu(check):
         raise NotRun("this needs a CUDA device")
 
 
-def run_tests(check, timeout, name, test_filter, before=()):
+def run_tests(check, timeout, name, test_filter="*", before=()):
     """Runs a test program and returns its figures. If it is killed or crashes, its tests until then
     count, and the one that was running is named."""
     words = [*before, check.layout.test(name), f"--gtest_filter={test_filter}"]

@@ -20,8 +20,8 @@ import sizes
 gpu_check = load_tool("gpu-check")
 
 STOKER = FAKE_STOKER.format(python=sys.executable).replace('"--eval-every', '"--precision --feed --bucket-mib --reduce --eval-every').replace(
-    '"images_per_second": 100.0 * s, "feed_wait_share": 0.01 * s} for s in range(1, 5)',
-    '"images_per_second": 4000.0, "feed_wait_share": 0.001} for s in range(10, 170, 10)').replace(
+    '"loss": 2.0 / s, "images_per_second": 100.0 * s, "feed_wait_share": 0.01 * s} for s in range(1, 5)',
+    '"loss": 2.0 / s, "images_per_second": 4000.0, "feed_wait_share": 0.001} for s in range(10, 170, 10)').replace(
     'elif words[:2] == ["bench", "depth"]:', """elif words[:2] == ["bench", "feed"]:
     print(json.dumps({"results": {"images_per_second": 9000.0}}))
 elif words[:2] in (["bench", "slice"], ["bench", "layout"]):
@@ -136,14 +136,14 @@ class OnFakes(InFolder):
         self.assertEqual((peers["gpu_mib_before"], peers["gpu_mib_after"]), (1234, 1234))
 
     def test_what_cudnn_fuses_is_beside_the_same_work_apart(self):
-        for _ in range(2):
+        for _ in range(3):
             self.call()
         found = self.results()["fusions"]
         self.assertAlmostEqual(found["sums of y, 56x56x64 -> 56x56x256, kernel 1x1"]["saved"], 0.2)
         self.assertIn("no such plan", found["normalised y, 56x56x64 -> 56x56x256, kernel 1x1"]["not_run"])
 
     def test_kernels_that_ncu_is_asked_about_are_the_slowest_of_the_first_look(self):
-        for _ in range(2):
+        for _ in range(3):
             self.call()
         found = self.results()["ncu"]
         self.assertEqual(list(found["convolutions"]), ["sm90_xmma_dgrad(Params)"])
@@ -152,13 +152,27 @@ class OnFakes(InFolder):
                       "|sm90_xmma_dgrad.Params.):2|60|75|95", text)
 
     def test_plan_choices_and_compiled_kernels_go_from_machine_to_machine(self):
-        for _ in range(3):
+        for _ in range(4):
             self.call()
         self.assertEqual(self.results()["table"]["resnet50"]["start_seconds"], 2)
         fresh = kept.Kept(self.path("fresh"), self.path("out"))
         fresh.restore()
         self.assertTrue(os.path.exists(self.path("fresh", "stoker", "plans")))
         self.assertTrue(os.path.exists(self.path("fresh", "inductor-default", "kernel")))
+
+    def test_losses_that_are_not_the_cpus_are_failures_with_both(self):
+        # The program's losses are larger on a device from the second step on, and much larger with 1bit gradients.
+        differing = STOKER.replace('"loss": 2.0 / s', '"loss": 2.0 / s + (("cuda:0*2" in words) and s > 10) * (1 if "1bit" in words else 0.0001)')
+        self.assertNotEqual(differing, STOKER)
+        write_program(self.path("build", "stoker"), differing)
+        self.call()
+        code, _ = self.call()
+        self.assertEqual(code, 1)
+        found = self.results()
+        self.assertLess(found["models"]["mlp41m"]["largest_difference"], 1e-9)
+        self.assertNotIn("failed", found["exchanges"]["int8"])
+        self.assertGreater(found["exchanges"]["int8"]["largest_difference"], 1e-4)
+        self.assertIn("the losses differ from the CPU's by", found["exchanges"]["1bit"]["failed"])
 
     def test_a_library_of_cuda_that_is_missing_is_a_failure_of_the_first_step(self):
         real = gpu_check.layout.from_build

@@ -19,6 +19,7 @@ CORRECT, COMPILE, AUTOTUNE, FED, CIFAR, WAIT, START, STAGING, DECODING = range(9
 class Aims(unittest.TestCase):
     GOOD = {
         "device tests": TESTED, "engine tests": TESTED, "collective tests": TESTED, "sanitizer": TESTED,
+        "models": {"resnet18": {"largest_difference": 1e-5}}, "exchanges": {"int8": {"largest_difference": 1e-5}},
         "first steps": {"bf16": {"start_seconds": 21.0}, "bf16, plans cached": {"start_seconds": 3.5}},
         "resnet50": {"stoker": measure.summary([3976, 3980, 3970]), "PyTorch, eager": measure.summary([2500]),
                      "PyTorch, compile (default)": measure.summary([3000])},
