@@ -145,7 +145,8 @@ void TrainLoop::train_step(int rank, int64_t step, BatchFeed& feed, StepRates& r
   set_rates(recipe, parameters_, feed_step(step), setup_.total_feed_steps, setup_.steps_per_epoch,
             rates);
   engine.expect_frozen(rates.tensors);
-  leave_metrics(rank, step - engine.metrics_lag());  // the gradients of this step may take their place
+  // The gradients of this step may take their place.
+  leave_metrics(rank, step - engine.metrics_lag());
   for (int part = 0; part < setup_.shape.parts; ++part) train_part(rank, part, step, feed, trace);
   if (rank == 0) {
     trace_of(step).learning_rate = rates.learning_rate;
