@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "staging/cuda_launch.h"
+#include "staging/cuda_load.h"
 #include "staging/cuda_normalise.h"
 #include "staging/normalise_body.h"
 

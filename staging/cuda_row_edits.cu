@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "staging/cuda_launch.h"
+#include "staging/cuda_load.h"
 #include "staging/cuda_row_edits.h"
 #include "staging/row_edits_body.h"
 
