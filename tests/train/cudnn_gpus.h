@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "train/cuda/fold_shape.h"
 #include "train/device/conv_shapes.h"
 #include "train/device/rules.h"
 #include "train/model/models.h"
@@ -41,9 +43,13 @@ inline std::string json_of(const DescribedGpu& gpu) {
          ", \"deviceName\": \"" + gpu.name + "\"}";
 }
 
-// Returns the convolutions that an execution plan needs, without running anything.
+// Returns the convolutions that an execution plan asks cuDNN for, without running anything.
 inline std::vector<ConvShape> shapes_of(const NetSpec& net, int rows, Precision precision) {
-  return conv_shapes(net, device_fusion({}), rows, precision);
+  std::vector<ConvShape> shapes = conv_shapes(net, device_fusion({}), rows, precision);
+  for (ConvShape& shape : shapes) {
+    if (const std::optional<FoldedShape> folded = fold(shape)) shape = folded->folded;
+  }
+  return shapes;
 }
 
 }  // namespace stoker

@@ -73,6 +73,16 @@ NetSpec varied_net(LossKind loss, int outputs) {
   return net.finish();
 }
 
+// A first convolution that train/cuda/folded_conv.h folds.
+NetSpec stem_net(Size size, int kernel, int padding, bool gray) {
+  NetBuilder net("stem", size, 5);
+  if (gray) net.gray_input();
+  int x = net.conv("stem", 0, 16, kernel, 2, padding);
+  x = net.plain(OpKind::relu, net.batch_norm("n0", x, 1e-5f, 0.1f));
+  net.linear("fc", net.adaptive_avg_pool(x, {1, 1}), true, 1.0f);
+  return net.finish();
+}
+
 struct Outcome {
   Trained state;
   std::vector<StepMetrics> metrics;
@@ -161,6 +171,11 @@ TEST_P(DeviceStepsTest, VariedOperationsAreThePlainLoops) {
 TEST_P(DeviceStepsTest, SplitSumsAreThePlainLoops) { compare(wide_net(), GetParam(), 6); }
 
 TEST_P(DeviceStepsTest, SumsInGroupsAreThePlainLoops) { compare(tall_net(), GetParam(), 6); }
+
+TEST_P(DeviceStepsTest, FoldedStemsAreThePlainLoops) {
+  compare(stem_net({38, 45}, 7, 3, false), GetParam(), 6);
+  compare(stem_net({29, 16}, 5, 2, true), GetParam(), 6);
+}
 
 // Blocks run in another order each time (on a GPU by chance, in the emulator by design).
 TEST_P(DeviceStepsTest, TheBitsDoNotDependOnWhichBlockComesLast) {

@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "train/cuda/fold_shape.h"
 #include "train/device/ops.h"
 
 namespace stoker::cuda {
@@ -20,6 +21,10 @@ constexpr int kTickets = kMostColumns * (1 + kMostSplits / kGroupSplits);
 
 void load_view(cudaStream_t stream, const ImageShape& s, const uint8_t* images, const View& view,
                void* out);
+
+void fold_pixels(cudaStream_t stream, const FoldedShape& s, const void* x, void* folded);
+void fold_weights(cudaStream_t stream, const FoldedShape& s, const void* weights, void* folded);
+void unfold_weights(cudaStream_t stream, const FoldedShape& s, const void* folded, void* weights);
 
 void add_bias(cudaStream_t stream, int64_t pixels, int channels, Precision type, const float* bias,
               Activation kind, void* x);

@@ -2,8 +2,10 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#include <optional>
 #include <utility>
 
+#include "train/cuda/folded_conv.h"
 #include "train/cuda/kernels.h"
 
 namespace stoker {
@@ -93,8 +95,10 @@ class CudaOps final : public DeviceOps {
   }
 
   std::unique_ptr<DeviceConv> make_conv(const ConvShape& s, bool backward) override {
-    here();
-    return libraries_->make_conv(s, backward);
+    const cudaStream_t stream = here();
+    const std::optional<FoldedShape> shape = fold(s);
+    if (!shape) return libraries_->make_conv(s, backward);
+    return make_folded_conv(stream, *shape, libraries_->make_conv(shape->folded, backward));
   }
   void add_bias(int64_t pixels, int channels, Precision type, const float* bias, Activation kind,
                 void* x) override {

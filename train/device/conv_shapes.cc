@@ -21,6 +21,7 @@ ConvShape conv_shape(const NetSpec& net, const std::vector<FusedNode>& nodes, in
     return shape;
   }
   shape.in_channels = in.channels;
+  if (node.input == 0) shape.read_channels = net.input_channels;
   shape.in_height = in.height;
   shape.in_width = in.width;
   shape.kernel = spec.kernel;

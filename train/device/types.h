@@ -27,6 +27,7 @@ struct ConvShape {
   int stride = 1;
   Size padding{0, 0};
   Precision type = Precision::fp32;  // of x, y, weights (OHWI) and their gradients
+  int read_channels = 0;  // of an image: how many of in_channels, the first ones; the others are 0
   bool operator==(const ConvShape&) const = default;
 };
 
